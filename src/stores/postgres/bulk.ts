@@ -2,28 +2,51 @@ import { from as copyFrom } from 'pg-copy-streams'
 import { textFields } from '../../plant/fields.js'
 import { equalFields, type NewPlant, type Plant } from '../../plant/plant.js'
 import { noText, type PlantRows } from '../../plant/rows.js'
-import { PlantsError } from '../../platform/errors.js'
+import type { PostgresAddress } from '../common/address.js'
 import { comparesPlants, type ExistsPolicy, type OnConflict, Outcome, resolveConflict } from '../common/conflict.js'
 import type { Batch, CreateManyOptions } from '../common/store.js'
 import type { Client } from './client.js'
-import { divisionByZero, driverError, isServerError, LeftOutError, lostCommit, maxIneffective, sqlState } from './errors.js'
-import type { Account } from './login.js'
+import { divisionByZero, driverError, isServerError, LeftOutError, maxIneffective, sqlState } from './errors.js'
 import type { ConnectionPool } from './pool.js'
 import { checkServer } from './server-state.js'
 import {
   barrier,
   begin,
+  commitStatement,
   copyStatement,
-  durabilityCheck,
-  getManyStatement,
+  getStatement,
   insertStatement,
   keepCheckpointStatement,
   newWriteId,
   pinned,
-  type Row,
   toPlant,
   updateStatement,
 } from './sql.js'
+
+/**
+ * Runs a transaction.
+ *
+ * @param write returns whether to commit
+ * @returns whether it was committed; also false when an id exists. Then the connection can be used again
+ */
+async function transact({ account, options }: ConnectionPool, client: Client, write: () => Promise<boolean>): Promise<boolean> {
+  try {
+    await client.ask(begin())
+    const isComplete = await write()
+    if (isComplete) await client.commit(commitStatement(options.allowAsyncCommit))
+    else await client.ask(rollback)
+    return isComplete
+  } catch (error) {
+    if (!isServerError(error)) throw error
+    await client.ask(rollback)
+    if (sqlState(error) === divisionByZero) await checkServer(client, account.address, options)
+    if (sqlState(error) === uniqueViolation) return false
+    throw error
+  }
+}
+
+const rollback = { text: 'ROLLBACK' }
+const uniqueViolation = '23505'
 
 /** Creates the pending rows of a batch, several thousand per transaction. */
 export async function createRows(connections: ConnectionPool, batch: Batch, options: CreateManyOptions): Promise<void> {
@@ -74,83 +97,54 @@ class BulkInsert {
 
   /** Creates rows, with retries while errors are transient. Returns true when a rejected row, or the stop signal, ends the batch. */
   async create(rows: number[]): Promise<boolean> {
-    const { account } = this.#connections
     const { stop } = this.#options
     const limits = { ...this.#connections.limits(), signal: stop }
-    const chunk: RowChunk = { rows, tries: 0, writeIds: [], later: undefined }
+    const chunk = { rows, writeId: newWriteId() }
     try {
-      await this.#connections.retry(limits, () => {
-        chunk.tries += 1
-        chunk.later = undefined
-        for (const row of chunk.rows) this.#batch.outcomes[row] = Outcome.pending // discards the outcomes of the failed try
-        return this.#connections.use(limits, (client) => this.#settle(chunk, client), limits.deadline)
-      })
-      return chunk.later !== undefined
+      return await this.#connections.run(async (client, { tries }) => {
+        // COPY writes rows in the order of the file, which can deadlock with other writers. INSERT writes them in order of id, which cannot.
+        const mayCopy = tries === 0 && !this.#meetsOthers
+        if (mayCopy && (await this.#transact(client, () => this.#copy(chunk, client)))) return false
+        return this.#resolve(chunk, client)
+      }, limits)
     } catch (error) {
-      for (const row of chunk.rows) this.#batch.outcomes[row] = Outcome.pending
-      if (chunk.writeIds.length > 0) throw lostCommit(account.address, error)
-      if (stop.aborted) return true
+      this.#reset(rows)
+      if (stop.aborted && error === stop.reason) return true
       throw error
     }
   }
 
-  /** Creates rows, or determines why they cannot be created, until each has an outcome. */
-  async #settle(chunk: RowChunk, client: Client): Promise<void> {
-    // COPY writes rows in the order of the file, which can deadlock with other writers. INSERT writes them in order of id, which cannot.
-    const mayCopy = chunk.tries === 1 && !this.#meetsOthers
-    if (mayCopy && (await this.#transact(chunk, chunk.rows, client, (writeId) => this.#copy(chunk.rows, writeId, client)))) return
+  #reset(rows: number[]): void {
+    for (const row of rows) this.#batch.outcomes[row] = Outcome.pending
+  }
+
+  /** Looks up which ids exist, and writes the other rows, until each has an outcome. Returns true when a rejected row ends the batch. */
+  async #resolve(chunk: RowChunk, client: Client): Promise<boolean> {
     for (let before = Infinity, ineffective = 0; ; ) {
-      const { free, changed } = await this.#lookUp(chunk, client)
+      const { free, changed, isEnd } = await this.#lookUp(chunk, client)
       this.#meetsOthers = free.length < chunk.rows.length
-      if (free.length + changed.length === 0) return this.#keepCheckpoint(client)
+      if (free.length + changed.length === 0) {
+        await this.#keepCheckpoint(client)
+        return isEnd
+      }
       ineffective += Number(free.length === before)
       if (ineffective === maxIneffective) throw new LeftOutError(this.#connections.account.address)
       before = free.length
-      const write = (writeId: bigint) => this.#insertAndUpdate(free, changed, writeId, client)
-      if (await this.#transact(chunk, [...free, ...changed], client, write)) return
+      if (await this.#transact(client, () => this.#insertAndUpdate(free, changed, chunk.writeId, client))) return isEnd
     }
   }
 
-  /**
-   * Writes rows in one transaction, and commits them together with the checkpoint of the import.
-   *
-   * @param write sets the outcomes of the rows that it writes, and returns them; if it returns none, the transaction is rolled back
-   * @returns whether all were written; also false when an id exists, so that nothing was stored
-   */
-  async #transact(chunk: RowChunk, rows: number[], client: Client, write: (writeId: bigint) => Promise<number[]>): Promise<boolean> {
-    const { account, options } = this.#connections
-    const writeId = newWriteId()
-    const forget = () => {
-      chunk.writeIds = chunk.writeIds.filter((each) => each !== writeId)
-    }
-    const undo = async () => {
-      forget()
-      for (const row of rows) this.#batch.outcomes[row] = Outcome.pending
-      await client.ask({ text: 'ROLLBACK' })
-      return false
-    }
-    try {
-      await client.ask(begin())
-      const written = await write(writeId)
-      if (written.length === 0) return await undo()
-      await this.#keepCheckpoint(client)
-      chunk.writeIds.push(writeId) // from here on, the rows may be stored
-      await client.ask({ text: options.allowAsyncCommit ? 'COMMIT' : `${durabilityCheck}; COMMIT` })
-      forget()
-      const done = new Set(written)
-      chunk.rows = written.length === chunk.rows.length ? [] : chunk.rows.filter((row) => !done.has(row))
-      return written.length === rows.length
-    } catch (error) {
-      if (!isServerError(error) && !(error instanceof PlantsError)) throw error
-      await undo()
-      if (sqlState(error) === divisionByZero) await checkServer(client, account.address, options)
-      if (sqlState(error) === uniqueViolation) return false
-      throw error
-    }
+  /** Writes rows, and commits them together with the checkpoint of the import. Returns false if an id exists, so that nothing was stored. */
+  #transact(client: Client, write: () => Promise<boolean>): Promise<boolean> {
+    return transact(this.#connections, client, async () => {
+      const isComplete = await write()
+      if (isComplete) await this.#keepCheckpoint(client)
+      return isComplete
+    })
   }
 
   /** Creates all rows, or throws and creates none. */
-  async #copy(rows: number[], writeId: bigint, client: Client): Promise<number[]> {
+  async #copy({ rows, writeId }: RowChunk, client: Client): Promise<boolean> {
     const stream = client.query(copyFrom(copyStatement))
     const done = new Promise<void>((resolve, reject) => {
       stream.on('finish', resolve).on('error', (error) => reject(driverError(error)))
@@ -162,25 +156,22 @@ class BulkInsert {
     await done
     if (stream.rowCount !== rows.length) throw new LeftOutError(this.#connections.account.address)
     for (const row of rows) this.#batch.outcomes[row] = Outcome.created
-    return rows
+    return true
   }
 
   /**
-   * Creates the rows whose id is free, then replaces the plants that other rows change. If another writer has meanwhile created one of
-   * the ids, writes nothing where order matters: rows that change plants must come after those that create them, and the first rejected
-   * row ends the import.
+   * Creates the rows whose id is free, then replaces the plants that other rows change. Returns false if another writer has meanwhile
+   * created one of the ids: the rows are looked up again, since their order matters.
    */
-  async #insertAndUpdate(free: number[], changed: number[], writeId: bigint, client: Client): Promise<number[]> {
+  async #insertAndUpdate(free: number[], changed: number[], writeId: bigint, client: Client): Promise<boolean> {
     const { rows, outcomes } = this.#batch
-    const entries = free.map((row) => ({ plant: rows.at(row), key: undefined, row }))
+    const entries = free.map((row) => ({ plant: rows.at(row), key: undefined, writeId }))
     entries.sort((a, b) => (a.plant.id < b.plant.id ? -1 : 1))
-    const ids = new Set(free.length === 0 ? [] : (await client.ask(insertStatement(entries, writeId, true))).map(([id]) => id))
-    if (ids.size < free.length && (this.#options.stopsAtReject || changed.length > 0)) return []
-    const created = entries.filter(({ plant }) => ids.has(String(plant.id))).map(({ row }) => row)
-    for (const row of created) outcomes[row] = Outcome.created
+    if (free.length > 0 && (await client.ask(insertStatement(entries, true))).length < free.length) return false
+    for (const row of free) outcomes[row] = Outcome.created
     const last = new Map(changed.map((row) => [rows.idAt(row), rows.at(row)])) // of rows with the same id, the last one wins
     if (last.size > 0) await client.ask(updateStatement([...last.values()]))
-    return [...created, ...changed]
+    return true
   }
 
   async #keepCheckpoint(client: Client): Promise<void> {
@@ -188,49 +179,51 @@ class BulkInsert {
     if (checkpoint) await client.ask(keepCheckpointStatement(checkpoint))
   }
 
-  /** Looks up which ids exist, and sets the outcomes of their rows. Returns the rows that are still to be written. */
-  async #lookUp(chunk: RowChunk, client: Client): Promise<{ free: number[]; changed: number[] }> {
+  /**
+   * Looks up which ids exist, and sets the outcomes of their rows, up to a rejected row that ends the batch. Returns the rows that are
+   * still to be written.
+   */
+  async #lookUp({ rows: chunk, writeId }: RowChunk, client: Client): Promise<{ free: number[]; changed: number[]; isEnd: boolean }> {
     const { rows, outcomes } = this.#batch
     const { ifExists, stopsAtReject } = this.#options
-    const pending = chunk.rows.filter((row) => outcomes[row] === Outcome.pending && !chunk.later?.has(row))
-    const ids = pending.map((row) => rows.idAt(row))
-    const found = await client.ask(getManyStatement(ids, comparesPlants(ifExists)))
-    const taken = new Map(found.map((row) => [row[0] ?? '', existingFrom(row, chunk.writeIds)]))
+    this.#reset(chunk)
+    const ids = chunk.map((row) => rows.idAt(row))
+    const found = await client.ask(getStatement(ids, comparesPlants(ifExists)))
+    // By id: the plant in the table, or from an earlier row. `isOurs` is the row itself, stored by a commit whose response was lost.
+    const taken = new Map(
+      found.map((row): [string, Existing] => [
+        row[0] ?? '',
+        { isOurs: row.at(-1) === String(writeId), plant: row[1] == null ? undefined : toPlant(row) },
+      ]),
+    )
     // Rows of a commit whose response was lost may not be on the standbys yet. A later commit waits until they are.
     if ([...taken.values()].some(({ isOurs }) => isOurs)) await client.ask(pinned(barrier))
-    const left: Record<'free' | 'changed', number[]> = { free: [], changed: [] }
-    for (const [index, row] of pending.entries()) {
+    const free: number[] = []
+    const changed: number[] = []
+    for (const [index, row] of chunk.entries()) {
       const id = String(ids[index])
       const plant = comparesPlants(ifExists) ? rows.at(row) : undefined
       const existing = taken.get(id)
       const outcome = outcomeOf(plant, existing, ifExists)
       outcomes[row] = outcome
-      if (outcome === Outcome.pending) left.free.push(row)
-      if (outcome === Outcome.updated) left.changed.push(row)
+      if (outcome === Outcome.pending) free.push(row)
+      if (outcome === Outcome.updated) changed.push(row)
       const stays = outcome === Outcome.skipped || outcome === Outcome.taken
       taken.set(id, { isOurs: false, plant: stays ? existing?.plant : plant })
-      if (!stopsAtReject || outcome !== Outcome.taken) continue
-      chunk.later = new Set([...(chunk.later ?? []), ...pending.slice(index + 1)])
-      break
+      if (stopsAtReject && outcome === Outcome.taken) return { free, changed, isEnd: true }
     }
-    return left
+    return { free, changed, isEnd: false }
   }
 }
 
-/** Rows that are created together. */
+/** Rows that are created together, and the id that they are written with. */
 interface RowChunk {
-  /** the rows without a final outcome */
   rows: number[]
-  tries: number
-  /** the ids of the writes that may have stored them */
-  writeIds: bigint[]
-  /** the rows after a rejected one that ends the import */
-  later: Set<number> | undefined
+  writeId: bigint
 }
 
-/** The plant that has the id of a row: in the table, or from an earlier row. */
+/** The plant that has the id of a row. */
 interface Existing {
-  /** whether it is the row itself, stored by a commit whose response was lost */
   isOurs: boolean
   /** its content, if the policy compares plants */
   plant: Plant | undefined
@@ -243,51 +236,30 @@ function outcomeOf(plant: Plant | undefined, existing: Existing | undefined, pol
   return resolveConflict(policy, () => plant !== undefined && existing.plant !== undefined && equalFields(plant, existing.plant))
 }
 
-function existingFrom(row: Row, writeIds: bigint[]): Existing {
-  const plant = row[1] == null ? undefined : toPlant(row)
-  return { isOurs: writeIds.some((writeId) => String(writeId) === row.at(-1)), plant }
-}
-
 /**
- * Creates plants in one transaction, all or none.
+ * Creates plants in one transaction, all or none. The timeout applies to each page.
  *
  * @param pages returns the plants in ascending order of id, from the beginning with each call
  * @throws {PlantsError} the errors of `onConflict`; `unavailable` when nothing was stored; `unknownOutcome` when that is unknown
  */
 export async function createAll(connections: ConnectionPool, pages: () => Iterable<NewPlant[]>, onConflict: OnConflict): Promise<void> {
-  const { clock, timeout, allowAsyncCommit } = connections.options
-  const { address } = connections.account
-  const writeId = newWriteId()
-  let isSent = false
-  const createPages = async (client: Client) => {
-    const limited = (action: () => Promise<unknown>) => {
-      const end = connections.destroyAt(clock.now() + timeout, client) // the timeout applies to each statement
-      return action().finally(end)
-    }
-    await limited(() => client.ask(begin()))
-    for (const page of pages()) {
-      clock.signal.throwIfAborted()
-      await limited(() => createPage(client, page, { address, writeId, onConflict }))
-    }
-    if (isSent) await limited(() => client.ask({ text: barrier }))
-    isSent = true
-    try {
-      await limited(() => client.ask({ text: allowAsyncCommit ? 'COMMIT' : `${durabilityCheck}; COMMIT` }))
-    } catch (error) {
-      isSent = !isServerError(error)
-      throw error
-    }
-  }
   const limits = connections.limits()
-  try {
-    await connections.retry(limits, () => connections.use(limits, createPages))
-  } catch (error) {
-    throw isSent ? lostCommit(address, error) : error
+  const page = { address: connections.account.address, writeId: newWriteId(), onConflict }
+  const createPages = async (client: Client, isLost: boolean) => {
+    for (const plants of pages()) {
+      limits.signal?.throwIfAborted()
+      connections.setDeadline(client, connections.limits().deadline)
+      await createPage(client, plants, page)
+    }
+    connections.setDeadline(client, connections.limits().deadline)
+    if (isLost) await client.ask({ text: barrier })
+    return true
   }
+  await connections.run((client, { isLost }) => transact(connections, client, () => createPages(client, isLost)), limits)
 }
 
 interface PageOptions {
-  address: Account['address']
+  address: PostgresAddress
   writeId: bigint
   onConflict: OnConflict
 }
@@ -296,11 +268,11 @@ interface PageOptions {
 async function createPage(client: Client, page: NewPlant[], { address, writeId, onConflict }: PageOptions): Promise<void> {
   let left = page
   for (let ineffective = 0; left.length > 0; ) {
-    const entries = left.map((plant) => ({ plant, key: undefined }))
-    const created = new Set((await client.ask(insertStatement(entries, writeId, true))).map(([id]) => id))
+    const entries = left.map((plant) => ({ plant, key: undefined, writeId }))
+    const created = new Set((await client.ask(insertStatement(entries, true))).map(([id]) => id))
     const others = left.filter(({ id }) => !created.has(String(id)))
     if (others.length === 0) return
-    const rows = await client.ask(getManyStatement(others.map(({ id }) => id)))
+    const rows = await client.ask(getStatement(others.map(({ id }) => id)))
     const existing = new Map(rows.map((row) => [row[0], row]))
     const changed = others.filter((plant) => {
       const row = existing.get(String(plant.id))
@@ -313,8 +285,6 @@ async function createPage(client: Client, page: NewPlant[], { address, writeId, 
     left = gone
   }
 }
-
-const uniqueViolation = '23505'
 
 /**
  * Encodes rows in the binary format of COPY, with the columns id, attempt, and the texts

@@ -1,25 +1,26 @@
 import { Socket } from 'node:net'
 import { type ConnectionOptions, TLSSocket } from 'node:tls'
 import pg from 'pg'
+import { maxTimer, timeIsOver } from '../../platform/clock.js'
 import { isLoopback } from '../../platform/network.js'
 import type { PostgresAddress, PostgresHost } from '../common/address.js'
 import { socketPath } from './address.js'
-import { driverError } from './errors.js'
+import { driverError, isReadOnly, isServerError, LostCommit } from './errors.js'
 import { type Account, checkMethod, checkSocketOwner, LoginError, type LoginMethod } from './login.js'
 import type { Row } from './sql.js'
 
-/** A server, and whether to connect to it with TLS. */
+/** A server, whether to connect to it with TLS, and which attributes it must have. */
 export interface Endpoint {
   host: PostgresHost
   usesTls: boolean
+  attributes: PostgresAddress['targetSessionAttrs']
 }
 
 /**
- * The connection attempts for a server, in order, like libpq: the second one is made if the server rejects the first
+ * The connection attempts for each server, in order, like libpq: the second one is made if the server rejects the first
  * (https://www.postgresql.org/docs/current/libpq-ssl.html#LIBPQ-SSL-PROTECTION).
  */
-export function endpointsOf(host: PostgresHost, { sslmode }: PostgresAddress): Endpoint[] {
-  if (isSocketFolder(host)) return [{ host, usesTls: false }]
+export function endpointsOf({ hosts, sslmode, targetSessionAttrs }: PostgresAddress): Endpoint[][] {
   const attempts = {
     disable: [false],
     allow: [false, true],
@@ -28,7 +29,10 @@ export function endpointsOf(host: PostgresHost, { sslmode }: PostgresAddress): E
     'verify-ca': [true],
     'verify-full': [true],
   }
-  return attempts[sslmode].map((usesTls) => ({ host, usesTls }))
+  const passes = targetSessionAttrs === 'prefer-standby' ? (['standby', 'any'] as const) : [targetSessionAttrs]
+  return passes.flatMap((attributes) =>
+    hosts.map((host) => (isSocketFolder(host) ? [false] : attempts[sslmode]).map((usesTls) => ({ host, usesTls, attributes }))),
+  )
 }
 
 function isSocketFolder({ host }: PostgresHost): boolean {
@@ -45,6 +49,8 @@ export class Client extends pg.Client {
   #isProven = false
   /** whether the server has stopped waiting for a standby, so that a commit may be lost with this server */
   #isDoubtful = false
+  /** destroys the connection at its deadline */
+  #timer: NodeJS.Timeout | undefined
 
   /** @param statementTimeout milliseconds after which the server cancels a statement; undefined for PgBouncer, which does not accept it */
   constructor(endpoint: Endpoint, account: Account, statementTimeout: number | undefined) {
@@ -57,7 +63,6 @@ export class Client extends pg.Client {
       user: address.user,
       database: address.database,
       application_name: address.applicationName,
-      connectionTimeoutMillis: address.connectTimeout,
       keepAlive: true,
       keepAliveInitialDelayMillis: 30_000,
       ssl: endpoint.usesTls && tlsOptions(account),
@@ -74,7 +79,7 @@ export class Client extends pg.Client {
     })
     this.#endpoint = endpoint
     this.#account = account
-    this.on('error', () => undefined) // statements in progress fail with the same error
+    this.on('error', (error) => this.destroy(error)) // statements in progress fail with the same error
     // The server reports that it has stopped waiting for the standbys: the commit is only on this server.
     this.on('notice', ({ routine }) => {
       this.#isDoubtful ||= routine === 'SyncRepWaitForLSN'
@@ -89,6 +94,11 @@ export class Client extends pg.Client {
         this.#isProven = true
       })
       .on(endpoint.usesTls ? 'sslconnect' : 'connect', () => boundReads(this.connection))
+  }
+
+  /** whether the connection can be used again: it is not destroyed, nor in the middle of a transaction */
+  get isIdle(): boolean {
+    return !this.connection.stream.destroyed && this.getTransactionStatus() === 'I'
   }
 
   /** whether the connection is encrypted */
@@ -116,14 +126,32 @@ export class Client extends pg.Client {
       rowMode: 'array',
     })
     const result = await asked.catch((error: unknown) => {
-      throw driverError(error)
+      const failure = driverError(this.connection.stream.errored ?? error) // the driver forgets why it cannot be used
+      if (!isServerError(failure) || isReadOnly(failure)) this.destroy() // it can no longer be used
+      throw failure
     })
     if (this.#isDoubtful) throw new Error('the server has stopped waiting for its standby')
     return (Array.isArray(result) ? result.at(-1) : result)?.rows ?? []
   }
 
+  /** Runs statements that commit. Throws like `ask`, but `LostCommit` when whether they have committed is unknown. */
+  async commit(statement: pg.QueryConfig): Promise<Row[]> {
+    try {
+      return await this.ask(statement)
+    } catch (error) {
+      throw isServerError(error) ? error : new LostCommit(error)
+    }
+  }
+
+  /** Destroys the connection after some milliseconds; replaces an earlier call. */
+  destroyAfter(milliseconds: number): void {
+    clearTimeout(this.#timer)
+    if (milliseconds <= maxTimer) this.#timer = setTimeout(() => this.destroy(timeIsOver() as Error), milliseconds)
+  }
+
   /** Closes the connection immediately, with any statement in progress. */
   destroy(reason?: Error): void {
+    clearTimeout(this.#timer)
     this.connection.stream.destroy(reason)
   }
 

@@ -1,9 +1,9 @@
 import pg from 'pg'
-import { isTimeout, timeIsOver } from '../../platform/clock.js'
+import { isTimeout } from '../../platform/clock.js'
 import { type Kind, PlantsError, shellWord, systemCode } from '../../platform/errors.js'
 import type { PostgresAddress } from '../common/address.js'
 import type { Login } from '../common/store.js'
-import { type Account, LoginError } from './login.js'
+import { type Account, LoginError, MissingPassword } from './login.js'
 
 /** The SQLSTATE of a server error (https://www.postgresql.org/docs/current/errcodes-appendix.html); undefined for any other error. */
 export function sqlState(error: unknown): string | undefined {
@@ -15,7 +15,7 @@ export function sqlState(error: unknown): string | undefined {
 /** The replacement for an invalid SQLSTATE. */
 const internalError = 'XX000'
 
-/** The SQLSTATE of a failed check, such as `durabilityCheck`. */
+/** The SQLSTATE of a failed check, such as that of `commitStatement`. */
 export const divisionByZero = '22012'
 
 /**
@@ -41,6 +41,13 @@ export class ConnectionError extends Error {
   }
 }
 
+/** The connection was lost during a statement that commits: whether it has is unknown. */
+export class LostCommit extends Error {
+  constructor(cause: unknown) {
+    super('The connection was lost during a commit', { cause })
+  }
+}
+
 /** Converts an error of the driver to a `pg.DatabaseError`, a `LoginError` or a `ConnectionError`. */
 export function driverError(error: unknown): Error {
   if (error instanceof LoginError || error instanceof ConnectionError || error instanceof PlantsError) return error
@@ -50,7 +57,6 @@ export function driverError(error: unknown): Error {
   if (method !== undefined) return new LoginError(`it requests a login method that is not supported (${method})`)
   if (message.startsWith('SASL: ')) return new LoginError(message.replace(/^SASL: (SCRAM-SERVER-\w+-MESSAGE: )?/, ''))
   if (message === 'The server does not support SSL connections') return new ConnectionError(error, 'the server has no TLS', 'NO_TLS')
-  if (message === 'timeout expired') return new ConnectionError(timeIsOver())
   if (message === 'Connection terminated unexpectedly') return new ConnectionError(error, 'the server closed the connection')
   const isForeign = error instanceof RangeError || error instanceof TypeError || error instanceof pg.DatabaseError || foreign.test(message)
   return isForeign ? new ConnectionError(error, 'the server does not speak the PostgreSQL protocol') : new ConnectionError(error)
@@ -80,9 +86,10 @@ export function isUnknownParameter(error: unknown): boolean {
 /** Whether a retry may succeed soon: no server is ready, or the server has aborted the statement in favour of others. */
 export function isTransient(error: unknown): boolean {
   if (error instanceof PlantsError) return error.retryable
+  if (error instanceof LostCommit) return isTransient(error.cause)
   const state = sqlState(error)
   if (state !== undefined) return transientClasses.has(state.slice(0, 2)) || transientStates.has(state)
-  return error instanceof ConnectionError && !permanentCodes.has(error.code ?? '')
+  return error instanceof ConnectionError && !systemErrors[error.code ?? '']?.isPermanent
 }
 
 /** the SQLSTATE classes connection, transaction rollback, resources, operator intervention, and system */
@@ -95,19 +102,6 @@ const transientStates = new Set(['25006', '55P03'])
 export function isReadOnly(error: unknown): boolean {
   return sqlState(error) === '25006'
 }
-
-/** The codes of system and TLS errors that persist until somebody fixes the cause. */
-const permanentCodes = new Set([
-  'ENOTFOUND',
-  'EACCES',
-  'CERT_HAS_EXPIRED',
-  'DEPTH_ZERO_SELF_SIGNED_CERT',
-  'ERR_TLS_CERT_ALTNAME_INVALID',
-  'NO_TLS',
-  'SELF_SIGNED_CERT_IN_CHAIN',
-  'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
-  'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
-])
 
 /** Rows were sent, but not inserted, although nothing conflicts with them: a trigger or a rule of the table suppresses them. */
 export class LeftOutError extends PlantsError {
@@ -132,11 +126,19 @@ export function lostCommit({ name }: PostgresAddress, cause: unknown): PlantsErr
 /** Turns an error of the server, the system or TLS into a `PlantsError` with a hint; returns any other error unchanged. */
 export function explainDatabase(error: unknown, { address, login }: Account): unknown {
   if (!(error instanceof pg.DatabaseError || error instanceof ConnectionError || error instanceof LoginError)) return error
-  const code = sqlState(error) ?? systemCode(error) ?? ''
-  const explain = explanations[code] ?? explanations[code.slice(0, 2)] ?? (isServerError(error) ? refused : unreached)
-  const { message, hint, kind = 'unavailable' } = explain(address, textOf(error), login)
+  const { message, hint, kind = 'unavailable' } = explanationOf(error)(address, textOf(error), login)
   return new PlantsError(kind, message, { hint, retryable: isTransient(error), cause: error })
 }
+
+function explanationOf(error: Error): Explain {
+  if (error instanceof MissingPassword) return loginRejected
+  if (error instanceof LoginError) return ({ name }, text) => ({ message: `Could not log in to ${name}: ${text}`, hint: error.hint })
+  const state = sqlState(error)
+  if (state === undefined) return systemErrors[systemCode(error) ?? '']?.explain ?? unreached
+  return explanations[state] ?? explanations[state.slice(0, 2)] ?? (isServerError(error) ? refused : unreached)
+}
+
+type Explain = (address: PostgresAddress, text: string, login: Login) => Explanation
 
 interface Explanation {
   message: string
@@ -144,8 +146,8 @@ interface Explanation {
   kind?: Kind
 }
 
-/** By SQLSTATE, SQLSTATE class, or system error code. */
-const explanations: Record<string, (address: PostgresAddress, text: string, login: Login) => Explanation> = {
+/** By SQLSTATE or SQLSTATE class. */
+const explanations: Record<string, Explain> = {
   '25006': ({ name }) => ({ message: `${name} is read-only now`, hint: 'Try again, or use the address of the server that accepts writes' }),
   '28': loginRejected,
   '3D': ({ name, database }) => ({
@@ -166,28 +168,7 @@ const explanations: Record<string, (address: PostgresAddress, text: string, logi
     hint: 'Try again, raise max_connections there, or put PgBouncer in front of it',
   }),
   '57014': ({ name }) => ({ message: `${name} did not finish in time`, hint: 'Try again, or raise --timeout' }),
-  LOGIN_EXPOSED: ({ name }, text) => ({
-    message: `Could not log in to ${name}: ${text}`,
-    hint: 'Add to the address: sslmode=verify-full. Or on a network that only you use: require_auth=password or require_auth=md5',
-  }),
-  LOGIN_NO_PASSWORD: loginRejected,
-  LOGIN_REFUSED: ({ name }, text) => ({ message: `Could not log in to ${name}: ${text}`, hint: impostorHint }),
-  LOGIN_SOCKET: ({ name }, text) => ({
-    message: `Could not log in to ${name}: ${text}`,
-    hint: 'If that user runs the database, add to the address: requirepeer=USER',
-  }),
-  DEPTH_ZERO_SELF_SIGNED_CERT: untrusted,
-  SELF_SIGNED_CERT_IN_CHAIN: untrusted,
-  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: untrusted,
-  UNABLE_TO_VERIFY_LEAF_SIGNATURE: untrusted,
-  NO_TLS: ({ name, sslmode }) => ({
-    message: `${name} has no TLS`,
-    hint: `Turn on ssl there. Or on a network that only you use, connect without TLS: sslmode=prefer instead of ${sslmode}`,
-  }),
-  ENOTFOUND: ({ name, hosts }) => ({ message: `${name} has an unknown host: ${hostsOf(hosts)}`, hint: 'Check the address' }),
 }
-
-const impostorHint = 'Is it the right server? Ask its operator how to log in'
 
 function loginRejected({ name, user }: PostgresAddress, text: string, { passwordHint }: Login): Explanation {
   return { message: `${name} rejected the login of ${user}: ${text}`, hint: passwordHint, kind: 'unauthorized' }
@@ -208,17 +189,13 @@ function unreached({ name }: PostgresAddress, text: string): Explanation {
   return { message: `Could not reach ${name}: ${text}`, hint: 'Is PostgreSQL running there, and is the address right?' }
 }
 
-function hostsOf(hosts: PostgresAddress['hosts']): string {
-  return hosts.map(({ host }) => host).join(', ')
-}
-
 /** The text of an error. The addresses of one host fail together, in an `AggregateError` without a text. */
 function textOf(error: unknown): string {
   if (error instanceof ConnectionError) return error.message
   if (error instanceof AggregateError) return [...new Set(error.errors.map(textOf))].join(', ')
   if (isTimeout(error)) return 'no answer in time'
   const code = isServerError(error) ? '' : (systemCode(error) ?? '')
-  return systemMessages[code] ?? cut(error instanceof Error ? error.message : String(error))
+  return systemErrors[code]?.text ?? cut(error instanceof Error ? error.message : String(error))
 }
 
 /** Truncates a text: a server may send any amount, for example in a name that it repeats. */
@@ -229,17 +206,42 @@ function cut(text: string): string {
 const maxText = 1000
 
 const lost = 'the connection was lost'
-/** Fixed texts, so that those of OpenSSL are the same in every version of Node. */
-const systemMessages: Record<string, string> = {
-  CERT_HAS_EXPIRED: 'its certificate has expired',
-  DEPTH_ZERO_SELF_SIGNED_CERT: 'self-signed certificate',
-  ECONNREFUSED: 'connection refused',
-  ECONNRESET: lost,
-  EHOSTUNREACH: 'no route to host',
-  ENETUNREACH: 'network is unreachable',
-  ENOENT: 'no such socket',
-  EPIPE: lost,
-  SELF_SIGNED_CERT_IN_CHAIN: 'self-signed certificate in certificate chain',
-  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: 'unable to get local issuer certificate',
-  UNABLE_TO_VERIFY_LEAF_SIGNATURE: 'unable to verify the first certificate',
+
+/** The errors of the system, of TLS and of a server without TLS, by code. */
+const systemErrors: Record<string, SystemError> = {
+  CERT_HAS_EXPIRED: { text: 'its certificate has expired', isPermanent: true },
+  DEPTH_ZERO_SELF_SIGNED_CERT: { text: 'self-signed certificate', isPermanent: true, explain: untrusted },
+  EACCES: { isPermanent: true },
+  ECONNREFUSED: { text: 'connection refused' },
+  ECONNRESET: { text: lost },
+  EHOSTUNREACH: { text: 'no route to host' },
+  ENETUNREACH: { text: 'network is unreachable' },
+  ENOENT: { text: 'no such socket' },
+  ENOTFOUND: {
+    isPermanent: true,
+    explain: ({ name, hosts }) => ({
+      message: `${name} has an unknown host: ${hosts.map(({ host }) => host).join(', ')}`,
+      hint: 'Check the address',
+    }),
+  },
+  EPIPE: { text: lost },
+  ERR_TLS_CERT_ALTNAME_INVALID: { isPermanent: true },
+  NO_TLS: {
+    isPermanent: true,
+    explain: ({ name, sslmode }) => ({
+      message: `${name} has no TLS`,
+      hint: `Turn on ssl there. Or on a network that only you use, connect without TLS: sslmode=prefer instead of ${sslmode}`,
+    }),
+  },
+  SELF_SIGNED_CERT_IN_CHAIN: { text: 'self-signed certificate in certificate chain', isPermanent: true, explain: untrusted },
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: { text: 'unable to get local issuer certificate', isPermanent: true, explain: untrusted },
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: { text: 'unable to verify the first certificate', isPermanent: true, explain: untrusted },
+}
+
+interface SystemError {
+  /** the same in every version of Node; its own text if undefined */
+  text?: string
+  /** whether it persists until somebody fixes the cause */
+  isPermanent?: true
+  explain?: Explain
 }

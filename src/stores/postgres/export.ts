@@ -13,10 +13,12 @@ import { begin, plants, where } from './sql.js'
 export async function* snapshot(connections: ConnectionPool, query: SnapshotQuery): AsyncGenerator<Block> {
   const limits = connections.limits()
   const client = await connections.retry(limits, () => connections.lease(limits))
-  let isDone = false
+  const ask = (statement: QueryConfig) => {
+    connections.setDeadline(client, connections.limits().deadline)
+    return client.ask(statement)
+  }
   try {
     const { parameters, copy } = copyStatements(query)
-    const ask = (statement: QueryConfig) => client.ask(statement).finally(connections.destroyAt(connections.limits().deadline, client))
     await ask({ text: `${begin('ISOLATION LEVEL REPEATABLE READ READ ONLY').text}; SET LOCAL statement_timeout = 0` })
     await ask(parameters)
     for await (const { bytes, plants } of wholeRecords(chunksOf(copy, client, connections), query.record !== 'json')) {
@@ -25,11 +27,10 @@ export async function* snapshot(connections: ConnectionPool, query: SnapshotQuer
       yield { text: query.record === 'json' ? escapeUnsafe(text.replaceAll('\\\\', '\\')) : text, plants }
     }
     await ask({ text: 'COMMIT' })
-    isDone = true
   } catch (error) {
     throw explainDatabase(error, connections.account)
   } finally {
-    connections.release(client, !isDone)
+    connections.release(client)
   }
 }
 
@@ -69,14 +70,12 @@ function jsonMember({ name, isRequired }: TextField): string {
 async function* chunksOf(copy: string, client: Client, connections: ConnectionPool): AsyncGenerator<Buffer> {
   const chunks = client.query(copyTo(copy)).iterator() as AsyncIterableIterator<Buffer>
   for (;;) {
-    const done = connections.destroyAt(connections.limits().deadline, client)
-    const { value, done: isEnd } = await chunks
-      .next()
-      .catch((error: unknown) => {
-        throw driverError(error)
-      })
-      .finally(done)
-    if (isEnd) return
+    connections.setDeadline(client, connections.limits().deadline)
+    const { value, done } = await chunks.next().catch((error: unknown) => {
+      throw driverError(error)
+    })
+    if (done) return
+    client.destroyAfter(Infinity)
     yield value
   }
 }

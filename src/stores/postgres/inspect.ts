@@ -3,12 +3,12 @@ import { PlantsError } from '../../platform/errors.js'
 import type { CredentialCheck } from '../common/access.js'
 import type { PostgresAddress } from '../common/address.js'
 import type { CreateOptions, CreatePreview, OpenOptions } from '../common/store.js'
-import { type Creation, outcomesOf } from './batch.js'
 import type { Client } from './client.js'
 import { usingOnce } from './pool.js'
 import { identify, inspectSchema } from './schema.js'
 import { checkServer, mayNotCreate } from './server-state.js'
-import { findStatement, pinned, plants, schemaName } from './sql.js'
+import { findStatement, newWriteId, pinned, plants, schemaName } from './sql.js'
+import { resultsOf } from './writer.js'
 
 /** Inspects a database without changes. Throws `unavailable` when it cannot be reached, `unauthorized` when it rejects the login. */
 export function inspectPostgres(address: PostgresAddress, options: OpenOptions) {
@@ -58,9 +58,9 @@ export function foresee(address: PostgresAddress, plant: NewPlant, create: Creat
     const { isWritable } = await rightsOver(client)
     if (!isWritable) throw mayNotCreate(address)
     if ((await identify(client, address)) === 0) return { exists: false, creates: true }
-    const creation: Creation = { plant, key: create.idempotencyKey, writeIds: [], answer: undefined }
-    const outcome = outcomesOf([creation], await client.ask(findStatement([creation]))).get(creation)
-    if (outcome instanceof PlantsError) throw outcome
-    return { exists: true, creates: outcome === undefined }
+    const entry = { plant, key: create.idempotencyKey, writeId: newWriteId() }
+    const result = resultsOf([entry], await client.ask(findStatement([entry]))).get(entry)
+    if (result instanceof PlantsError) throw result
+    return { exists: true, creates: result === undefined }
   })
 }

@@ -17,13 +17,16 @@ export type LoginMethod = (typeof loginMethods)[number]
 
 /** The server requests a login method that is not allowed, or has not proved its identity. */
 export class LoginError extends Error {
-  readonly code: 'LOGIN_EXPOSED' | 'LOGIN_NO_PASSWORD' | 'LOGIN_REFUSED' | 'LOGIN_SOCKET'
+  readonly hint: string
 
-  constructor(message: string, code: LoginError['code'] = 'LOGIN_REFUSED') {
+  constructor(message: string, hint = 'Is it the right server? Ask its operator how to log in') {
     super(message)
-    this.code = code
+    this.hint = hint
   }
 }
+
+/** The server requires a password, but none is set. */
+export class MissingPassword extends LoginError {}
 
 /**
  * Parses `require_auth`: methods of which the server must use one, or, each after a "!", methods that it must not use.
@@ -52,10 +55,13 @@ export function checkMethod(method: LoginMethod, { requireAuth, isTrusted, hasPa
   const required = requireAuth === undefined ? undefined : parseRequireAuth(requireAuth)
   if (required && required.methods.includes(method) === required.isNegated)
     throw new LoginError(`the server uses the login method "${method}", and require_auth does not allow it`)
-  if (method !== 'none' && !hasPassword) throw new LoginError('it requires a password, but none is set', 'LOGIN_NO_PASSWORD')
+  if (method !== 'none' && !hasPassword) throw new MissingPassword('it requires a password, but none is set')
   const how = { password: 'in clear text', md5: 'as MD5' }[String(method)]
   if (how === undefined || isTrusted || required?.isNegated === false) return
-  throw new LoginError(`the server requests the password ${how} over a connection that others could read`, 'LOGIN_EXPOSED')
+  throw new LoginError(
+    `the server requests the password ${how} over a connection that others could read`,
+    'Add to the address: sslmode=verify-full. Or on a network that only you use: require_auth=password or require_auth=md5',
+  )
 }
 
 /**
@@ -76,7 +82,7 @@ export function checkSocketOwner(path: string, requirePeer: string | undefined, 
   }
   const isPostgres = (uid: number) => ['postgres', '_postgres'].includes(nameOf(uid) ?? '')
   const reason = untrustedReason(path, { trusts: (uid) => trusts(uid) || isPostgres(uid), writers: 0o002 })
-  if (reason !== undefined) throw new LoginError(reason, 'LOGIN_SOCKET')
+  if (reason !== undefined) throw new LoginError(reason, 'If that user runs the database, add to the address: requirepeer=USER')
 }
 
 /** The name of a user in /etc/passwd; undefined for any other, such as one from a directory service. */

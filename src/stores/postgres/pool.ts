@@ -1,5 +1,5 @@
-import { setMaxListeners } from 'node:events'
-import pg from 'pg'
+import { once, setMaxListeners } from 'node:events'
+import type pg from 'pg'
 import { backoff, isTimeout, maxTimer, timeIsOver, wait, within } from '../../platform/clock.js'
 import { PlantsError, systemCode } from '../../platform/errors.js'
 import { Semaphore } from '../../platform/semaphore.js'
@@ -11,10 +11,10 @@ import {
   driverError,
   explainDatabase,
   isFinal,
-  isReadOnly,
-  isServerError,
   isTransient,
   isUnknownParameter,
+  LostCommit,
+  lostCommit,
   mayRetryOtherEndpoint,
 } from './errors.js'
 import type { Account } from './login.js'
@@ -28,38 +28,48 @@ export interface CallLimits {
   signal?: AbortSignal | undefined
 }
 
-/** Connections to a database: to the first of its servers with the requested `target_session_attrs`. They are kept until they are lost. */
+/** The failed tries of an action. */
+interface EarlierTries {
+  tries: number
+  /** whether a commit was lost, and may have been done */
+  isLost: boolean
+}
+
+/** Consecutive failed attempts to connect. */
+interface Outage {
+  failures: number
+  /** the error of the last one, and the time of the first one on the clock */
+  error: PlantsError
+  since: number
+  isReported: boolean
+}
+
+/**
+ * Connections to a database: to the first of its servers with the requested `target_session_attrs`. They are kept until they are lost.
+ * The pool of the driver has one server, and no signal or deadline for those that wait.
+ */
 export class ConnectionPool {
   readonly account: Account
   readonly options: OpenOptions
-  /** for each server, a pool for each connection attempt, with or without TLS, in order */
-  readonly #servers: pg.Pool[][]
-  readonly #clients = new Set<Client>()
-  /** whether the server cancels statements on timeout; PgBouncer does not accept that parameter */
-  #hasTimeouts = true
-  /** the pool of the last connection */
-  #current: pg.Pool | undefined
-  /** when the first connection attempt failed since the last success, and whether that has been reported */
-  #unavailableSince: number | undefined
-  #isUnavailable = false
-  readonly #closing = new AbortController()
-  /** the error of the last failed attempt */
-  #failure: PlantsError | undefined
-  /** consecutive failed attempts */
-  #failures = 0
   /** one permit for each connection that is leased or being established */
   readonly #permits: Semaphore
+  readonly #clients = new Set<Client>()
+  readonly #idle: Client[] = []
+  /** for each server, the connection attempts */
+  readonly #servers: Endpoint[][]
+  /** that of the last connection */
+  #current: Endpoint | undefined
+  /** whether the server cancels statements on timeout; PgBouncer does not accept that parameter */
+  #hasTimeouts = true
+  #outage: Outage | undefined
+  readonly #closing = new AbortController()
 
   constructor(account: Account, options: OpenOptions) {
     setMaxListeners(0, options.clock.signal, this.#closing.signal) // each call adds a listener
     this.account = account
     this.options = options
     this.#permits = new Semaphore(this.size)
-    const { hosts, targetSessionAttrs } = account.address
-    const passes = targetSessionAttrs === 'prefer-standby' ? (['standby', 'any'] as const) : [targetSessionAttrs]
-    this.#servers = passes.flatMap((attributes) =>
-      hosts.map((host) => endpointsOf(host, account.address).map((endpoint) => this.#poolOf(endpoint, attributes))),
-    )
+    this.#servers = endpointsOf(account.address)
   }
 
   /** the maximum number of connections */
@@ -78,84 +88,75 @@ export class ConnectionPool {
     return this.run((client) => client.ask(statement))
   }
 
-  /** Runs an idempotent action on a connection. */
-  run<T>(action: (client: Client) => Promise<T>): Promise<T> {
-    const limits = this.limits()
-    return this.retry(limits, () => this.use(limits, action, limits.deadline))
+  /** Runs an action on a connection, with retries. */
+  run<T>(action: (client: Client, earlier: EarlierTries) => Promise<T>, limits = this.limits()): Promise<T> {
+    return this.retry(limits, (earlier) => this.use(limits, (client) => action(client, earlier)))
   }
 
   /**
-   * Runs an idempotent action, and retries it while its errors are transient.
+   * Runs an action, and retries it while its errors are transient.
    *
-   * @throws {PlantsError} for the last error, with a hint
+   * @throws {PlantsError} for the last error, with a hint; `unknownOutcome` if a commit was lost
    */
-  async retry<T>({ deadline, signal }: CallLimits, action: () => Promise<T>): Promise<T> {
+  async retry<T>({ deadline, signal }: CallLimits, action: (earlier: EarlierTries) => Promise<T>): Promise<T> {
+    let isLost = false
     for (let tries = 0; ; tries += 1) {
       try {
-        return await action()
+        return await action({ tries, isLost })
       } catch (error) {
+        isLost ||= error instanceof LostCommit
+        const left = deadline - this.options.clock.now()
+        const isOver = signal?.aborted === true || left <= 0 || !isTransient(error)
+        if (isOver && isLost) throw lostCommit(this.account.address, error)
         signal?.throwIfAborted()
-        if (this.options.clock.now() >= deadline || !isTransient(error)) throw explainDatabase(error, this.account)
-        await this.pause(tries, signal)
+        if (isOver) throw explainDatabase(error, this.account)
+        await this.#pause(tries, left, signal)
       }
     }
   }
 
-  /** Waits with exponential backoff and jitter, up to a second. */
-  pause(tries: number, signal?: AbortSignal): Promise<void> {
-    return wait(backoff(tries, { base: 10, max: 1000, random: this.options.clock.random }), signal ? [signal] : [])
+  /** Waits with exponential backoff and jitter, up to a second or to `most` milliseconds, or until a signal aborts. */
+  async #pause(tries: number, most = Infinity, signal = this.#closing.signal): Promise<void> {
+    const pause = backoff(tries, { base: 10, max: 1000, random: this.options.clock.random })
+    await wait(Math.min(pause, most), [this.#closing.signal, signal]).catch(() => undefined) // `lease` throws the reason
   }
 
   /**
    * Runs an action on a leased connection.
    *
-   * @param limits the limits of the wait for a connection
-   * @param end the deadline of the action
    * @throws the errors of the action; those of `driverError` when no connection could be established; `PlantsError` when all connections
    * were busy until the deadline
    */
-  async use<T>(limits: CallLimits, action: (client: Client) => Promise<T>, end = Infinity): Promise<T> {
+  async use<T>(limits: CallLimits, action: (client: Client) => Promise<T>): Promise<T> {
     const client = await this.lease(limits)
-    const done = this.destroyAt(end, client)
-    let isBroken = false
+    this.setDeadline(client, limits.deadline)
     try {
       return await action(client)
-    } catch (error) {
-      isBroken = !(error instanceof PlantsError) && (!isServerError(error) || isReadOnly(error))
-      throw error
     } finally {
-      done()
-      this.release(client, isBroken)
+      this.release(client)
     }
   }
 
-  /**
-   * Destroys a connection after a deadline, if the server has not cancelled its statement by then.
-   *
-   * @returns a function that cancels this
-   */
-  destroyAt(deadline: number, client: Client): () => void {
-    const left = Math.max(0, deadline - this.options.clock.now()) + (this.#hasTimeouts ? grace : 0)
-    if (left > maxTimer) return () => undefined
-    const timer = setTimeout(() => client.destroy(timeIsOver() as Error), left)
-    return () => clearTimeout(timer)
+  /** Sets when a leased connection is destroyed, if the server has not cancelled its statement by then. */
+  setDeadline(client: Client, deadline: number): void {
+    client.destroyAfter(Math.max(0, deadline - this.options.clock.now()) + (this.#hasTimeouts ? grace : 0))
   }
 
   close(): void {
     if (this.#closing.signal.aborted) return
     this.#closing.abort(new PlantsError('unavailable', `${this.account.address.name} is closed`))
-    for (const pool of this.#servers.flat()) void pool.end()
+    for (const client of this.#idle) void client.end()
     for (const client of this.#clients) client.destroy()
   }
 
   /** Leases a connection, until `release`. Throws the reason why there was none before the deadline. */
-  async lease({ deadline, signal }: CallLimits): Promise<Lease> {
+  async lease({ deadline, signal }: CallLimits): Promise<Client> {
     const signals = [this.#closing.signal, signal].filter((each) => each !== undefined)
-    for (const each of signals) each.throwIfAborted()
     const left = Math.max(0, deadline - this.options.clock.now())
     try {
       return await within(left, signals, async (late) => {
         await this.#permits.enter(late)
+        for (let client = this.#idle.pop(); client; client = this.#idle.pop()) if (client.isIdle) return client
         return this.#connectUntil(late)
       })
     } catch (error) {
@@ -163,48 +164,46 @@ export class ConnectionPool {
     }
   }
 
-  /** @param isBroken whether the connection can no longer be used */
-  release(client: Lease, isBroken: boolean): void {
-    // A connection that is destroyed, or in the middle of a transaction, cannot be used again either.
-    const isOver = isBroken || client.connection.stream.destroyed || client.getTransactionStatus() !== 'I'
-    if (isOver) client.destroy()
-    client.release(isOver)
+  release(client: Client): void {
+    client.destroyAfter(Infinity)
+    if (client.isIdle) this.#idle.push(client)
+    else client.destroy()
     this.#permits.leave()
   }
 
+  /** The error when there was no connection before the deadline. */
+  late(): unknown {
+    if (this.#outage) return this.#outage.error
+    if (!this.#current) return explainDatabase(new ConnectionError(timeIsOver()), this.account)
+    const message = `All connections to ${this.account.address.name} are busy`
+    return new PlantsError('unavailable', message, { hint: 'Try again, or allow more connections: ?max=', retryable: true })
+  }
+
   /** Establishes a connection. Releases one that is established after `late` aborts. */
-  async #connectUntil(late: AbortSignal): Promise<Lease> {
+  async #connectUntil(late: AbortSignal): Promise<Client> {
     const connecting = this.#connect()
-    const aborted = new Promise<never>((_, reject) => {
-      if (late.aborted) reject(late.reason)
-      late.addEventListener('abort', () => reject(late.reason), { once: true })
-    })
+    const aborted = once(late, 'abort').then(() => Promise.reject(late.reason))
     try {
       return await Promise.race([connecting, aborted])
     } catch (error) {
       connecting.then(
-        (client) => this.release(client, false),
+        (client) => this.release(client),
         () => this.#permits.leave(),
       )
       throw error
     }
   }
 
-  /** The error when there was no connection before the deadline. */
-  late(): unknown {
-    if (this.#failure) return this.#failure
-    if (!this.#current) return explainDatabase(new ConnectionError(timeIsOver()), this.account)
-    const message = `All connections to ${this.account.address.name} are busy`
-    return new PlantsError('unavailable', message, { hint: 'Try again, or allow more connections: ?max=', retryable: true })
-  }
-
   /** Tries the servers in turn, first the one of the last connection. Throws the most informative of their errors. */
-  async #connect(): Promise<Lease> {
-    if (this.#failures > 0) await this.pause(this.#failures, this.#closing.signal) // waiting calls share the attempts
+  async #connect(): Promise<Client> {
+    if (this.#outage) await this.#pause(this.#outage.failures) // waiting calls share the attempts
     let failure: unknown
-    for (const pools of this.#current ? [[this.#current], ...this.#servers] : this.#servers) {
+    for (const attempts of this.#current ? [[this.#current], ...this.#servers] : this.#servers) {
       try {
-        return await this.#connectTo(pools)
+        const client = await this.#connectTo(attempts)
+        if (this.#outage?.isReported) this.options.onAway?.(undefined)
+        this.#outage = undefined
+        return client
       } catch (error) {
         // A transient error is more informative than a permanent one. Like libpq, a rejected login is not tried at other servers.
         if (failure === undefined || isTransient(error) > isTransient(failure) || isFinal(error)) failure = error
@@ -216,13 +215,12 @@ export class ConnectionPool {
   }
 
   /** Makes the connection attempts for a server. Throws the error of the first attempt that the server supports. */
-  async #connectTo(pools: pg.Pool[]): Promise<Lease> {
+  async #connectTo(attempts: Endpoint[]): Promise<Client> {
     let failure: unknown
-    for (const pool of pools) {
+    for (const endpoint of attempts) {
       try {
-        const client = await this.#connectBy(pool)
-        this.#noteSuccess()
-        this.#current = pool
+        const client = await this.#open(endpoint)
+        this.#current = endpoint
         return client
       } catch (error) {
         if (failure === undefined || systemCode(failure) === 'NO_TLS') failure = error
@@ -232,71 +230,41 @@ export class ConnectionPool {
     throw failure
   }
 
-  async #connectBy(pool: pg.Pool): Promise<Lease> {
+  /** Opens a connection. Throws when the server does not have the requested attributes, or the database cannot be used. */
+  async #open(endpoint: Endpoint): Promise<Client> {
+    this.#closing.signal.throwIfAborted()
+    const { account, options } = this
+    const { address } = account
+    const client = new Client(endpoint, account, this.#hasTimeouts ? Math.min(options.timeout, maxTimer) : undefined)
+    this.#clients.add(client)
+    client.once('end', () => this.#clients.delete(client))
+    client.destroyAfter(address.connectTimeout)
     try {
-      return (await pool.connect()) as Lease // the `Client` class of the pool
+      await client.connect()
+      client.checkLogin()
+      if (isWanted(await checkServer(client, address, options), endpoint.attributes)) return client
+      const hint = 'Try again, or use the address of another server'
+      throw new PlantsError('unavailable', `${address.name} is not ${endpoint.attributes} now`, { hint, retryable: true })
     } catch (error) {
+      client.destroy()
       const failure = driverError(error)
       if (!this.#hasTimeouts || !isUnknownParameter(failure)) throw failure
       this.#hasTimeouts = false
-      return this.#connectBy(pool)
-    }
-  }
-
-  #poolOf(endpoint: Endpoint, attributes: PostgresAddress['targetSessionAttrs']): pg.Pool {
-    const connections = this
-    class PooledClient extends Client {
-      constructor() {
-        super(endpoint, connections.account, connections.#hasTimeouts ? Math.min(connections.options.timeout, maxTimer) : undefined)
-        connections.#clients.add(this)
-        this.once('end', () => connections.#clients.delete(this))
-      }
-    }
-    const verify = (client: pg.PoolClient, done: (error?: Error) => void) => {
-      this.#verify(client as Lease, attributes).then(() => done(), done)
-    }
-    const pool = new pg.Pool({ max: this.size, idleTimeoutMillis: 0, Client: PooledClient, verify })
-    return pool.on('error', () => undefined) // an idle connection was lost; the pool opens a new one
-  }
-
-  /** Checks a new connection. Throws when the server does not have the requested attributes, or the database cannot be used. */
-  async #verify(client: Client, attributes: PostgresAddress['targetSessionAttrs']): Promise<void> {
-    const { address } = this.account
-    const timer = setTimeout(() => client.destroy(timeIsOver() as Error), address.connectTimeout)
-    try {
-      client.checkLogin()
-      if (isWanted(await checkServer(client, address, this.options), attributes)) return
-      const hint = 'Try again, or use the address of another server'
-      throw new PlantsError('unavailable', `${address.name} is not ${attributes} now`, { hint, retryable: true })
-    } catch (error) {
-      client.destroy()
-      throw error
+      return this.#open(endpoint)
     } finally {
-      clearTimeout(timer)
+      client.destroyAfter(Infinity)
     }
   }
 
-  #noteSuccess(): void {
-    this.#failure = undefined
-    this.#failures = 0
-    this.#unavailableSince = undefined
-    if (this.#isUnavailable) this.options.onAway?.(undefined)
-    this.#isUnavailable = false
-  }
-
-  #noteFailure(failure: unknown): void {
-    if (!(failure instanceof PlantsError)) return
-    this.#failure = failure
-    this.#failures += 1
+  #noteFailure(error: unknown): void {
+    if (!(error instanceof PlantsError)) return
     const now = this.options.clock.now()
-    this.#unavailableSince ??= now
-    if (!failure.retryable || this.#isUnavailable || now - this.#unavailableSince < 1000) return
-    this.#isUnavailable = true
-    this.options.onAway?.(failure)
+    const { failures, since, isReported } = this.#outage ?? { failures: 0, since: now, isReported: false }
+    const reports = error.retryable && !isReported && now - since >= 1000
+    this.#outage = { failures: failures + 1, error, since, isReported: isReported || reports }
+    if (reports) this.options.onAway?.(error)
   }
 }
-
-type Lease = Client & pg.PoolClient
 
 /** milliseconds in which a working server cancels a statement after its timeout */
 const grace = 1000
@@ -306,8 +274,7 @@ export async function usingOnce<T>(address: PostgresAddress, options: OpenOption
   const account = { address, login: await options.login(address) }
   const connections = new ConnectionPool(account, options)
   try {
-    const limits = connections.limits()
-    return await connections.use(limits, action, limits.deadline)
+    return await connections.use(connections.limits(), action)
   } catch (error) {
     throw explainDatabase(error, account)
   } finally {

@@ -46,13 +46,17 @@ const isDurable = ['synchronous_commit', 'fsync']
   .map((name) => `pg_catalog.current_setting('${name}') OPERATOR(pg_catalog.<>) 'off'`)
   .join(' AND ')
 
-/** Fails with a division by zero if the next commit would return before it is on disk. */
-export const durabilityCheck = `SELECT 1 OPERATOR(pg_catalog./) CASE WHEN ${isDurable} THEN 1 ELSE 0 END`
+/** Commits a transaction, but fails with a division by zero if the commit would return before it is on disk, unless that is allowed. */
+export function commitStatement(allowAsyncCommit: boolean): QueryConfig {
+  return { text: allowAsyncCommit ? 'COMMIT' : `SELECT 1 OPERATOR(pg_catalog./) CASE WHEN ${isDurable} THEN 1 ELSE 0 END; COMMIT` }
+}
 
 /** A plant to insert, with its idempotency key. */
 export interface Entry {
   plant: NewPlant
   key: string | undefined
+  /** is stored with the plant, so that a commit whose response was lost can be recognized */
+  writeId: bigint
 }
 
 /**
@@ -60,25 +64,24 @@ export interface Entry {
  * if a commit would return before it is on disk, unless that is allowed.
  *
  * @param entries in ascending order of id: all writers use the same order, which prevents deadlocks
- * @param writeId is stored with the rows, so that a commit whose response was lost can be recognized
  */
-export function insertStatement(entries: Entry[], writeId: bigint, allowAsyncCommit: boolean): QueryConfig {
+export function insertStatement(entries: Entry[], allowAsyncCommit: boolean): QueryConfig {
   const columns = textNames.map((_, index) => `$${index + 3}::${text}[]`).join()
   return {
     text: `INSERT INTO ${plants} (id, attempt, ${textColumns}, idempotency_key)
-      SELECT id, $1::bigint, ${textColumns}, key
-      FROM unnest($2::bigint[], ${columns}, $${textNames.length + 3}::${text}[]) AS new (id, ${textColumns}, key)
+      SELECT id, attempt, ${textColumns}, key
+      FROM unnest($1::bigint[], $2::bigint[], ${columns}, $${textNames.length + 3}::${text}[]) AS new (id, attempt, ${textColumns}, key)
       ${allowAsyncCommit ? '' : `WHERE ${isDurable}`} ON CONFLICT DO NOTHING RETURNING id`,
     values: [
-      writeId,
       entries.map(({ plant }) => plant.id),
+      entries.map(({ writeId }) => writeId),
       ...textNames.map((name) => entries.map(({ plant }) => plant[name])),
       entries.map(({ key }) => key),
     ],
   }
 }
 
-/** A random id for the rows of one write. */
+/** A random id for what is written. */
 export function newWriteId(): bigint {
   return randomBytes(8).readBigInt64BE()
 }
@@ -105,16 +108,12 @@ export const copyStatement = `COPY ${plants} (id, attempt, ${textColumns}) FROM 
 
 export const greatestIdStatement: QueryConfig = { text: `SELECT pg_catalog.max(id) FROM ${plants}` }
 
-export function getStatement(id: bigint): QueryConfig {
-  return { text: `SELECT ${plantColumns} FROM ${plants} WHERE id ${eq} $1`, values: [id] }
-}
-
 /**
  * Finds the plants with these ids, and the ids of the writes that stored them.
  *
  * @returns the columns of a plant, and attempt; without `withTexts`, the texts are NULL
  */
-export function getManyStatement(ids: bigint[], withTexts = true): QueryConfig {
+export function getStatement(ids: bigint[], withTexts = true): QueryConfig {
   const columns = withTexts ? textColumns : noTexts
   return { text: `SELECT id, ${columns}, attempt FROM ${plants} WHERE id ${eq} ANY ($1::bigint[])`, values: [ids] }
 }

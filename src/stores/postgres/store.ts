@@ -19,7 +19,6 @@ import type {
   TokenStore,
 } from '../common/store.js'
 import type { Client } from './client.js'
-import { isServerError, lostCommit } from './errors.js'
 import { ConnectionPool } from './pool.js'
 import { identify, migrate } from './schema.js'
 import { checkWritable } from './server-state.js'
@@ -28,7 +27,6 @@ import {
   countStatement,
   deleteStatement,
   findCheckpointStatement,
-  getManyStatement,
   getStatement,
   greatestIdStatement,
   keepCheckpointStatement,
@@ -81,13 +79,12 @@ export class PostgresStore implements ServedStore, CheckpointStore {
   }
 
   async get(id: bigint): Promise<NewPlant | undefined> {
-    const [row] = await this.#connections.query(getStatement(id))
-    return row && toPlant(row)
+    return (await this.getMany([id])).get(id)
   }
 
   /** The existing plants with these ids. */
   async getMany(ids: bigint[]): Promise<Map<bigint, NewPlant>> {
-    return new Map((await this.#connections.query(getManyStatement(ids))).map((row) => [BigInt(row[0] ?? 0), toPlant(row)]))
+    return new Map((await this.#connections.query(getStatement(ids))).map((row) => [BigInt(row[0] ?? 0), toPlant(row)]))
   }
 
   async count(query: CountQuery = {}): Promise<bigint> {
@@ -107,39 +104,29 @@ export class PostgresStore implements ServedStore, CheckpointStore {
   }
 
   replace(plant: NewPlant, only?: NewPlant): Promise<NewPlant | undefined> {
-    return this.#change(replaceStatement(plant, only), async () => {
-      const now = await this.get(plant.id)
-      return now && equalPlants(now, plant) ? now : undefined
-    })
+    return this.#change(plant.id, replaceStatement(plant, only), (now) => (now && equalPlants(now, plant) ? now : undefined))
   }
 
   async delete(id: bigint, only?: NewPlant): Promise<NewPlant | undefined> {
     const before = only ?? (await this.get(id))
-    return this.#change(deleteStatement(id, only), async () => ((await this.get(id)) ? undefined : before))
+    return this.#change(id, deleteStatement(id, only), (now) => (now ? undefined : before))
   }
 
   /**
    * Runs a statement that changes at most one plant, and returns it.
    *
-   * @param lookUp returns the result of an earlier try whose response was lost, if a retry finds nothing left to change
+   * @param resultFrom returns the result of an earlier try whose response was lost from the plant that has the id now, if a retry finds
+   * nothing left to change
    */
-  async #change(statement: QueryConfig, lookUp: () => Promise<NewPlant | undefined>): Promise<NewPlant | undefined> {
-    let isLost = false
-    const change = async (client: Client) => {
-      try {
-        return await client.ask(statement)
-      } catch (error) {
-        isLost ||= !isServerError(error)
-        throw error
-      }
-    }
-    const [row] = await this.#connections.run(change).catch((error: unknown) => {
-      throw isLost ? lostCommit(this.#connections.account.address, error) : error
+  #change(id: bigint, statement: QueryConfig, resultFrom: (now: NewPlant | undefined) => NewPlant | undefined) {
+    return this.#connections.run(async (client, { isLost }) => {
+      const [changed] = await client.commit(statement)
+      if (changed) return toPlant(changed)
+      if (!isLost) return undefined
+      await client.ask(pinned(barrier)) // what is read after this is also on the standbys
+      const [now] = await client.ask(getStatement([id]))
+      return resultFrom(now && toPlant(now))
     })
-    if (row) return toPlant(row)
-    if (!isLost) return undefined
-    await this.#connections.query(pinned(barrier)) // what is read after this is also on the standbys
-    return lookUp()
   }
 
   async createMany(batch: Batch, options: CreateManyOptions): Promise<void> {
