@@ -135,10 +135,12 @@ export function isJsonType(contentType: string): boolean {
 /** Writes an object as JSON, with only the escapes that JSON requires. Bigints are written as integers. */
 export function toWireJson(fields: object): string {
   if (!Object.values(fields).some((value) => typeof value === 'bigint')) return JSON.stringify(fields)
-  const texts = Object.entries(fields)
-    .filter(([, value]) => value !== undefined)
-    .map(([key, value]) => `${JSON.stringify(key)}:${typeof value === 'bigint' ? value : JSON.stringify(value)}`)
-  return `{${texts.join(',')}}`
+  let members = ''
+  for (const [key, value] of Object.entries(fields)) {
+    if (value === undefined) continue
+    members += `${members && ','}${JSON.stringify(key)}:${typeof value === 'bigint' ? value : JSON.stringify(value)}`
+  }
+  return `{${members}}`
 }
 
 /** Characters that `JSON.stringify` does not escape, but that a terminal or a line reader may interpret. */

@@ -18,8 +18,8 @@ export const freshness = 500
 /** The maximum number of concurrent lookups of new tokens; each may wait for a database connection. */
 const maxLookups = 32
 
-/** Accepts the `Authorization` header of a request, whose connection any object identifies. Throws the `HttpError` 401. */
-export type Authenticate = (authorization: string | undefined, connection: object) => Promise<Caller>
+/** Accepts the `Authorization` header of a request, whose connection any object identifies. Rejects with the `HttpError` 401. */
+export type Authenticate = (authorization: string | undefined, connection: object) => Caller | Promise<Caller>
 
 /**
  * Authenticates requests (RFC 6750). Caches the last accepted token of each connection, where no other client can probe it.
@@ -28,15 +28,18 @@ export type Authenticate = (authorization: string | undefined, connection: objec
  */
 export function authenticator(findToken: TokenSource, now: () => number): Authenticate {
   const accepted = new WeakMap<object, { authorization: string | undefined; caller: Caller; until: number }>()
-  return async (authorization, connection) => {
-    const last = accepted.get(connection)
-    if (last && last.authorization === authorization && last.until > now()) return last.caller
+  const lookUp = async (authorization: string | undefined, connection: object) => {
     const token = /^Bearer +(.*[^ ]) *$/i.exec(authorization ?? '')?.[1]
     if (token === undefined) throw unauthorized('No bearer token: send one in the header Authorization, as "Bearer TOKEN"', '')
     const caller = await findToken(token)
     if (caller === undefined) throw unauthorized('This token is not accepted', ', error="invalid_token"')
     accepted.set(connection, { authorization, caller, until: now() + freshness / 2 })
     return caller
+  }
+  return (authorization, connection) => {
+    const last = accepted.get(connection)
+    const isAccepted = last && last.authorization === authorization && last.until > now()
+    return isAccepted ? last.caller : lookUp(authorization, connection)
   }
 }
 

@@ -56,7 +56,7 @@ export function plantRoutes({ store, rights, basePath, queueLimit, inFlight }: P
     if (condition === undefined) return undefined
     const plant = await store.get(id)
     if (!plant) throw missing(id)
-    if (!listsTag(condition, etagOf(plant), { isWeakEqual: false })) throw changed(id)
+    if (!listsTag(condition, etagOf(toWireJson(plant)), { isWeakEqual: false })) throw changed(id)
     return condition.trim() === '*' ? undefined : plant
   }
 
@@ -121,9 +121,7 @@ export function plantRoutes({ store, rights, basePath, queueLimit, inFlight }: P
       const id = parseId(call.id)
       const plant = await queued(call, () => store.get(id))
       if (!plant) throw missing(id)
-      const known = call.request.headers['if-none-match']
-      const isKnown = known !== undefined && listsTag(known, etagOf(plant), { isWeakEqual: true })
-      return stored(plant, 'read', isKnown ? 304 : 200)
+      return stored(plant, 'read', call.request.headers['if-none-match'])
     },
     async replacePlant(call) {
       const plant = parsePlant(call.body, parseId(call.id))
@@ -161,9 +159,12 @@ async function pageOf(list: AsyncIterable<NewPlant[]>, limit: number): Promise<{
   return { plants: found.slice(0, limit), hasNext: found.length > limit }
 }
 
-/** A response with a StoredPlant and its entity tag. */
-function stored(plant: NewPlant, outcome: string, status = 200): Answer {
-  return { outcome, status, body: toWireJson(plant), headers: ['ETag', etagOf(plant)] }
+/** A response with a StoredPlant and its entity tag; 304 if the client knows it (If-None-Match). */
+function stored(plant: NewPlant, outcome: string, known?: string): Answer {
+  const body = toWireJson(plant)
+  const etag = etagOf(body)
+  const isKnown = known !== undefined && listsTag(known, etag, { isWeakEqual: true })
+  return { outcome, status: isKnown ? 304 : 200, body, headers: ['ETag', etag] }
 }
 
 function missing(id: bigint): HttpError {

@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import { hash } from 'node:crypto'
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
-import { isJsonType, parseInt64, parseJson, toWireJson } from '../plant/json.js'
+import { isJsonType, parseInt64, parseJson } from '../plant/json.js'
 import { checkField, idRule, isIdempotencyKey, isObject, type NewPlant } from '../plant/plant.js'
 import { checkNewPlant } from '../plant/schema.js'
 import { shorten } from '../platform/escape.js'
@@ -217,9 +217,9 @@ function invalid(rule: string, text: string): HttpError {
   return new HttpError(400, `${rule}, but was ${quote(text)}`)
 }
 
-/** A strong entity tag (RFC 9110, 8.8.3), a hash of the content. */
-export function etagOf(plant: NewPlant): string {
-  return `"${hash('sha256', toWireJson(plant), 'base64url').slice(0, 22)}"`
+/** A strong entity tag (RFC 9110, 8.8.3), a hash of the JSON of a plant. */
+export function etagOf(json: string): string {
+  return `"${hash('sha256', json, 'base64url').slice(0, 22)}"`
 }
 
 /** Whether a header lists an entity tag, or is `*`. A weak tag matches If-None-Match (RFC 9110, 13.1.2), never If-Match (13.1.1). */

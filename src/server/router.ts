@@ -122,7 +122,7 @@ export class Router {
     throw new HttpError(405, `${first.path} allows ${allowed}, but not ${method}`, ['Allow', allowed])
   }
 
-  #authenticate({ request: { headers, socket } }: Call): Promise<Caller> {
+  #authenticate({ request: { headers, socket } }: Call): Caller | Promise<Caller> {
     return this.#options.authenticate(headers.authorization, socket)
   }
 
@@ -172,7 +172,7 @@ export class Router {
     const milliseconds = startedAt === undefined ? undefined : Math.round((now() - startedAt) * 1000) / 1000
     const entry = { requestId, status, outcome, milliseconds, token: caller?.name }
     const { method, socket } = request
-    log.record(outcome === 'created' ? entry : { ...entry, method, path, from: socket.remoteAddress })
+    log.record(outcome === 'created' ? entry : Object.assign(entry, { method, path, from: socket.remoteAddress }))
   }
 }
 

@@ -29,7 +29,9 @@ export class Connection {
 
   /** Prepares a statement; returns the same one for the same text. */
   prepare(sql: string): Statement {
-    const statement = this.#statements.get(sql) ?? this.db.prepare(sql)
+    const known = this.#statements.get(sql)
+    if (known) return known
+    const statement = this.db.prepare(sql)
     this.#statements.set(sql, statement)
     return statement
   }

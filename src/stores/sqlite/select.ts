@@ -14,9 +14,14 @@ export function filterOf({ tag, search }: CountQuery) {
   }
 }
 
+const selectBy = {
+  id: `SELECT ${plantColumns} FROM plants WHERE id = ?`,
+  idempotency_key: `SELECT ${plantColumns} FROM plants WHERE idempotency_key = ?`,
+}
+
 /** The only plant with this value; both columns are unique. */
-export function findPlant(connection: Connection, column: 'id' | 'idempotency_key', value: bigint | string): NewPlant | undefined {
-  const row: unknown = connection.prepare(`SELECT ${plantColumns} FROM plants WHERE ${column} = ?`).get(value)
+export function findPlant(connection: Connection, column: keyof typeof selectBy, value: bigint | string): NewPlant | undefined {
+  const row: unknown = connection.prepare(selectBy[column]).get(value)
   return row === undefined ? undefined : toPlant(row)
 }
 

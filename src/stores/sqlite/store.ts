@@ -36,6 +36,9 @@ export class SqliteStore implements ServedStore, CheckpointStore {
   readonly #connection: Connection
   readonly #options: OpenOptions
   readonly #writer: SqliteWriter
+  /** the ids that `get` reads at the end of this turn of the event loop, and their plants */
+  readonly #wanted = new Set<bigint>()
+  #found: Promise<Map<bigint, NewPlant>> | undefined
 
   private constructor(connection: Connection, options: OpenOptions) {
     this.#connection = connection
@@ -84,8 +87,20 @@ export class SqliteStore implements ServedStore, CheckpointStore {
     })
   }
 
-  get(id: bigint): Promise<NewPlant | undefined> {
-    return this.#connection.run(() => findPlant(this.#connection, 'id', id))
+  /** Calls in one turn of the event loop share a transaction, which takes longer than reading a plant. */
+  async get(id: bigint): Promise<NewPlant | undefined> {
+    this.#wanted.add(id)
+    this.#found ??= this.#readWanted()
+    const found = await this.#found.catch(() => undefined) // because of this plant, or of another one
+    return found ? found.get(id) : this.#connection.run(() => findPlant(this.#connection, 'id', id))
+  }
+
+  async #readWanted(): Promise<Map<bigint, NewPlant>> {
+    await undefined // the other calls of this turn
+    const ids = [...this.#wanted]
+    this.#wanted.clear()
+    this.#found = undefined
+    return this.getMany(ids)
   }
 
   count(query: CountQuery = {}): Promise<bigint> {
@@ -153,9 +168,15 @@ export class SqliteStore implements ServedStore, CheckpointStore {
   }
 
   getMany(ids: bigint[]): Promise<Map<bigint, NewPlant>> {
+    const { db } = this.#connection
     return this.#connection.run(() => {
-      const found = ids.flatMap((id) => findPlant(this.#connection, 'id', id) ?? [])
-      return new Map(found.map((plant) => [plant.id, plant]))
+      db.exec('BEGIN')
+      try {
+        const found = ids.flatMap((id) => findPlant(this.#connection, 'id', id) ?? [])
+        return new Map(found.map((plant) => [plant.id, plant]))
+      } finally {
+        if (db.isTransaction) db.exec('ROLLBACK') // nothing was changed
+      }
     })
   }
 
