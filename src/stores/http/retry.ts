@@ -53,7 +53,12 @@ export class RetryPolicy {
     const room = this.limit(failure) - clock.now()
     const { retryAfter = 0 } = failure
     if (room <= 0 || retryAfter > room) return undefined
-    return Math.min(retryAfter + backoff(tries, { base: 100, max: 5000, random: clock.random }), room)
+    return Math.min(retryAfter + this.backoff(tries), room)
+  }
+
+  /** Milliseconds to wait after so many failures in a row, not counting the first. */
+  backoff(failures: number): number {
+    return backoff(failures, { base: 100, max: 2000, random: this.#client.options.clock.random })
   }
 
   /** The message that explains a retry: its reason, and how long retries continue. */

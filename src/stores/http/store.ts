@@ -4,26 +4,25 @@ import { equalPlants, type NewPlant, type Plant, plantOf } from '../../plant/pla
 import { PlantsError, shellWord } from '../../platform/errors.js'
 import type { RemoteAddress } from '../common/address.js'
 import { comparesPlants } from '../common/conflict.js'
-import {
-  type Batch,
-  type Block,
-  type BulkStore,
-  type CountQuery,
-  type CreateManyOptions,
-  type CreateOptions,
-  defaultConcurrency,
-  type ListQuery,
-  type OpenOptions,
-  type ReadableStore,
-  type SnapshotQuery,
+import type {
+  Batch,
+  Block,
+  BulkStore,
+  CountQuery,
+  CreateManyOptions,
+  CreateOptions,
+  ListQuery,
+  OpenOptions,
+  ReadableStore,
+  SnapshotQuery,
 } from '../common/store.js'
 import { expectStored } from './classify.js'
 import { HttpClient, type HttpRequest } from './client.js'
 import { type Description, operationOf, requestToDescribe } from './description.js'
 import type { Failure } from './failure.js'
+import { RateLimiter } from './rate-limiter.js'
 import { requestTo, requestToCreate } from './request.js'
 import { ask, exchange, RetryPolicy } from './retry.js'
-import { SendLimits } from './send-limits.js'
 
 /** A Plant Store behind HTTP: this program's own service, or any other that follows the specification. */
 export class RemoteStore implements ReadableStore, BulkStore {
@@ -33,13 +32,12 @@ export class RemoteStore implements ReadableStore, BulkStore {
   /** the strong entity tags of plants that were read */
   readonly #etags = new WeakMap<NewPlant, string>()
   readonly #keepEtag = (plant: NewPlant, etag: string) => void this.#etags.set(plant, etag)
-  /** of `createMany`: they persist from one batch to the next */
-  readonly #limits: SendLimits
+  /** of `createMany`, from one batch to the next */
+  readonly #limiter: RateLimiter
 
   private constructor(client: HttpClient) {
     this.#client = client
-    const { concurrency = defaultConcurrency, rate } = client.options
-    this.#limits = new SendLimits(concurrency, rate)
+    this.#limiter = new RateLimiter(client.options.rate)
   }
 
   /** Opens a store. It connects with the first request. Throws the errors of `options.access`. */
@@ -121,7 +119,7 @@ export class RemoteStore implements ReadableStore, BulkStore {
     if (comparesPlants(ifExists)) await this.#require('read')
     if (ifExists === 'update') await this.#require('update')
     const { Upload } = await import('./upload.js')
-    await new Upload(this.#client, this.#limits, { batch, options, isKeyed: description.supportsKeys }).run()
+    await new Upload(this.#client, this.#limiter, { batch, options, isKeyed: description.supportsKeys }).run()
   }
 
   async close(): Promise<void> {

@@ -1,27 +1,27 @@
+import { setMaxListeners } from 'node:events'
 import { toJson } from '../../plant/json.js'
 import { equalFields, equalPlants, type NewPlant, type Plant, plantOf } from '../../plant/plant.js'
-import { backoff, maxTimer } from '../../platform/clock.js'
+import { maxTimer, wait } from '../../platform/clock.js'
 import type { PlantsError } from '../../platform/errors.js'
 import { comparesPlants, idExists, Outcome, resolveConflict } from '../common/conflict.js'
-import type { Batch, CreateManyOptions } from '../common/store.js'
+import { type Batch, type CreateManyOptions, defaultConcurrency } from '../common/store.js'
 import { classify, expectStored } from './classify.js'
 import type { HttpClient, HttpRequest } from './client.js'
 import type { Failure, RequestResult } from './failure.js'
+import type { RateLimiter } from './rate-limiter.js'
 import { requestTo, requestToCreate } from './request.js'
 import { RetryPolicy, reportWait } from './retry.js'
-import type { SendLimits } from './send-limits.js'
 
-/** A row that has been sent or queued, but is not settled. */
+/** A row that is not settled, with its requests. */
 interface Pending {
   row: number
   plant: NewPlant
   /** the next request: its create; or, if its id exists, reading the plant with that id, and replacing it */
   step: 'create' | 'read' | 'replace'
   tries: number
-  /** times on the clock: when it was first and last sent, and when it may be sent again */
+  /** times on the clock */
   firstSent: number
   lastSent: number
-  due: number
 }
 
 type Stored = Plant | NewPlant | 404
@@ -36,82 +36,102 @@ interface Task {
 /** Sends a batch to a service. */
 export class Upload {
   readonly #client: HttpClient
-  readonly #limits: SendLimits
+  readonly #limiter: RateLimiter
   readonly #task: Task
   readonly #policy: RetryPolicy
+  /** the maximum number of requests in flight: halved at each overload */
+  #concurrency: number
   #inFlight = 0
-  /** rows to send again */
-  readonly #queue: Pending[] = []
-  /** with `update`, the ids of all rows in flight or queued: plants with the same id must be sent one after the other */
-  readonly #ids = new Set<bigint>()
-  /** the first row that has not been sent */
-  #next = -1
+  /** the rows that are not settled, by the ids of their plants */
+  readonly #open = new Map<bigint, Promise<void>>()
+  /** the latest call of `#turn` */
+  #lastTurn: Promise<boolean> = Promise.resolve(true)
   #lastSettled: number
   /** rounds of failures since something was settled; requests that were in flight together count as one round */
   #failures = 0
   /** when the last round was counted */
   #lastRound = -Infinity
-  /** the last failure, if retries have lasted too long */
-  #hopeless: PlantsError | undefined
-  #hasRejected = false
   #failure: { error: unknown } | undefined
+  /** aborts when no more requests may be sent */
+  readonly #end = new AbortController()
   #tokenRefresh: Promise<void> | undefined
   /** whether nothing has been settled with the current token */
   #isTokenNew = false
-  /** Ends the wait of `run` for an event. */
+  /** Ends the wait for an event. */
   #wake = () => {}
 
-  constructor(client: HttpClient, limits: SendLimits, task: Task) {
+  constructor(client: HttpClient, limiter: RateLimiter, task: Task) {
     this.#client = client
-    this.#limits = limits
+    this.#limiter = limiter
     this.#task = task
     this.#policy = new RetryPolicy(client)
+    this.#concurrency = client.options.concurrency ?? defaultConcurrency
     this.#lastSettled = this.#now()
-    this.#skipSettled()
+    setMaxListeners(0, this.#end.signal) // each pause of a row adds a listener
+    this.#end.signal.addEventListener('abort', () => this.#wake())
   }
 
   /** Settles when nothing is in flight any more. */
   async run(): Promise<void> {
     const { stop } = this.#task.options
-    const wake = () => this.#wake()
-    stop.addEventListener('abort', wake)
+    const end = () => this.#end.abort()
+    stop.addEventListener('abort', end)
+    if (stop.aborted) end()
     const isWaiting = () => this.#failures > 0 || this.#inFlight > 0
     try {
       await reportWait(this.#client, this.#sendAll(), () => (isWaiting() ? this.#now() - this.#lastSettled : 0))
     } finally {
-      stop.removeEventListener('abort', wake)
+      stop.removeEventListener('abort', end)
     }
     if (this.#failure) throw this.#failure.error
   }
 
   async #sendAll(): Promise<void> {
-    for (let pause = this.#pause(); pause !== undefined || this.#inFlight > 0; pause = this.#pause()) {
-      if (pause !== undefined && pause <= 0) await this.#sendNext().catch((error: unknown) => this.#fail(error))
-      else await this.#event(pause)
-    }
+    await this.#sendRows().catch((error: unknown) => this.#fail(error))
+    await Promise.all(this.#open.values())
     await this.#tokenRefresh
   }
 
-  /** Milliseconds until a row may be sent, infinite until the next event; undefined if there is nothing more to send. */
-  #pause(): number | undefined {
-    const { batch, options } = this.#task
-    if (this.#failure || this.#hasRejected || options.stop.aborted) return undefined
-    if (this.#hopeless) {
-      if (this.#inFlight === 0) this.#fail(this.#hopeless)
-      return undefined
+  async #sendRows(): Promise<void> {
+    const { batch, options, isKeyed } = this.#task
+    const { rows, outcomes } = batch
+    for (let row = 0; row < rows.length && !this.#end.signal.aborted; row += 1) {
+      if (outcomes[row] !== Outcome.pending) continue
+      const plant = rows.at(row)
+      await this.#open.get(plant.id) // plants with the same id are sent one after the other
+      if (!isKeyed) await options.beforeSend(row)
+      if (!(await this.#turn())) return
+      const now = this.#now()
+      const settled = this.#settle({ row, plant, step: 'create', tries: 0, firstSent: now, lastSent: now })
+      this.#open.set(plant.id, settled)
+      if (options.stopsAtReject) await settled // what is sent together with a rejected plant stays
     }
-    const now = this.#now()
-    const hasNew = this.#next < batch.rows.length && this.#queue.length < maxQueue && !this.#ids.has(batch.rows.idAt(this.#next))
-    const due = this.#queue.reduce((first, pending) => Math.min(first, pending.due), hasNew ? now : Infinity)
-    if (due === Infinity) return undefined
-    // A single request shows whether the service has recovered. With stopsAtReject, what is sent together with a rejected plant stays.
-    const limit = this.#failures > 0 || options.stopsAtReject ? 1 : this.#limits.concurrency
-    if (this.#inFlight >= limit || this.#tokenRefresh !== undefined) return Infinity
-    return Math.max(due - now, this.#limits.delay(now))
+  }
+
+  /** Waits, in the order of the calls, until a request may be sent, and counts it as in flight. Returns false if none may be sent any more. */
+  #turn(): Promise<boolean> {
+    this.#lastTurn = this.#lastTurn.then(async () => {
+      for (let pause = this.#pause(); pause > 0; pause = this.#pause()) {
+        if (this.#end.signal.aborted) return false
+        await this.#event(pause)
+      }
+      this.#inFlight += 1
+      this.#limiter.spend(this.#now())
+      return true
+    })
+    return this.#lastTurn
+  }
+
+  /** Milliseconds until a request may be sent; infinite until the next event. */
+  #pause(): number {
+    // A single request shows whether the service has recovered.
+    const limit = this.#failures > 0 ? 1 : this.#concurrency
+    const mustWait = this.#end.signal.aborted || this.#tokenRefresh || this.#inFlight >= limit
+    return mustWait ? Infinity : this.#limiter.delay(this.#now())
   }
 
   /** Waits until something has happened that `#pause` depends on, or for so many milliseconds. */
-  async #event(pause = Infinity): Promise<void> {
+  async #event(pause: number): Promise<void> {
     let timer: NodeJS.Timeout | undefined
     await new Promise<void>((resolve) => {
       this.#wake = resolve
@@ -120,44 +140,31 @@ export class Upload {
     clearTimeout(timer)
   }
 
-  /** Sends a row that is to be sent again, or else the next one. */
-  async #sendNext(): Promise<void> {
-    const { batch, options, isKeyed } = this.#task
-    const now = this.#now()
-    const index = this.#queue.findIndex(({ due }) => due <= now)
-    const [queued] = index < 0 ? [] : this.#queue.splice(index, 1)
-    if (queued) return void this.#send(queued)
-    const row = this.#next
-    this.#skipSettled()
-    const plant = batch.rows.at(row)
-    if (options.ifExists === 'update') this.#ids.add(plant.id)
-    const pending: Pending = { row, plant, step: 'create', tries: 0, firstSent: now, lastSent: now, due: now }
-    if (isKeyed) return void this.#send(pending)
-    await options.beforeSend(row)
-    this.#queue.push(pending) // whether it may be sent is checked again
+  /** Sends the requests of a row, the first one at once, until it is settled or no more may be sent. */
+  async #settle(pending: Pending): Promise<void> {
+    for (let pause = await this.#send(pending); pause !== undefined; pause = await this.#send(pending)) {
+      if (pause > 0) await wait(pause, [this.#end.signal]).catch(() => undefined) // the next turn shows that it has aborted
+      if (!(await this.#turn())) break
+    }
+    this.#open.delete(pending.plant.id)
   }
 
-  #skipSettled(): void {
-    const { rows, outcomes } = this.#task.batch
-    do this.#next += 1
-    while (this.#next < rows.length && outcomes[this.#next] !== Outcome.pending)
-  }
-
-  async #send(pending: Pending): Promise<void> {
+  /** Sends the next request of a row. Returns the milliseconds until the one after; undefined if there is none. */
+  async #send(pending: Pending): Promise<number | undefined> {
     const { access, options } = this.#client
     pending.lastSent = this.#now()
     pending.tries += 1
-    this.#limits.spend(pending.lastSent)
-    this.#inFlight += 1
+    let pause: number | undefined
     try {
       const request = this.#requestFor(pending)
       const response = await this.#client.send(request, options.timeout)
-      this.#receive(pending, classify(this.#client, request, response), access.token)
+      pause = this.#receive(pending, classify(this.#client, request, response), access.token)
     } catch (error) {
       this.#fail(error)
     }
     this.#inFlight -= 1
     this.#wake()
+    return pause
   }
 
   #requestFor({ row, plant, step }: Pending): HttpRequest<Stored> {
@@ -167,26 +174,26 @@ export class Upload {
     return requestTo(access, step === 'read' ? { method: 'GET', ...target } : { method: 'PUT', ...target, body: plantOf(plant) })
   }
 
-  #receive(pending: Pending, result: RequestResult<Stored>, token: string): void {
+  /** Returns the milliseconds until the next request of the row; undefined if there is none. */
+  #receive(pending: Pending, result: RequestResult<Stored>, token: string): number | undefined {
     const { isKeyed } = this.#task
     switch (result.kind) {
       case 'retry':
       case 'unknown':
-        this.#retry(pending, result)
-        break
+        return this.#retry(pending, result)
       case 'unauthorized':
-        this.#queue.push(Object.assign(pending, { due: this.#now() }))
         if (token === this.#client.access.token) this.#tokenRefresh ??= this.#refreshToken(result.error)
-        break
+        return 0
       case 'incompatible':
         if (result.error.isOutcomeUnknown && pending.step === 'create' && !isKeyed) this.#note(pending, Outcome.unknown, result.error)
-        this.#fail(result.error)
-        break
+        return this.#fail(result.error)
       default: {
         this.#noteSuccess()
         const next = this.#outcomeOf(pending, result)
-        if (typeof next === 'string') this.#queue.push(Object.assign(pending, { step: next, tries: 0, due: this.#now() }))
-        else this.#note(pending, next, result.kind === 'done' ? undefined : result.error)
+        if (typeof next !== 'string') return this.#note(pending, next, result.kind === 'done' ? undefined : result.error)
+        pending.step = next
+        pending.tries = 0
+        return 0
       }
     }
   }
@@ -214,49 +221,43 @@ export class Upload {
   #noteSuccess(): void {
     this.#lastSettled = this.#now()
     this.#failures = 0
-    this.#hopeless = undefined
     this.#isTokenNew = false
     this.#policy.reset()
-    this.#limits.succeeded()
   }
 
-  #note({ row, plant }: Pending, outcome: Outcome, reason?: PlantsError): void {
+  #note({ row, plant }: Pending, outcome: Outcome, reason?: PlantsError): undefined {
     const { batch, options } = this.#task
-    this.#ids.delete(plant.id)
     batch.outcomes[row] = outcome
     if (outcome >= Outcome.taken) {
       const { error, message } = reason ?? idExists(plant.id)
       batch.rejections.set(row, { error, message }) // without its stack, to save memory
-      if (options.stopsAtReject) this.#hasRejected = true
+      if (options.stopsAtReject) this.#end.abort()
     }
     options.onProgress()
   }
 
-  /** Queues a row to send again, unless it is hopeless. Pauses all requests if the service needs that. */
-  #retry(pending: Pending, failure: Failure): void {
-    const { timeout, clock } = this.#client.options
+  /** Pauses all requests if the service needs that. Returns the additional pause of the row; undefined if it is not sent again. */
+  #retry(pending: Pending, failure: Failure): number | undefined {
+    const { timeout } = this.#client.options
     const { kind, error, reason, retryAfter = 0 } = failure
     const { step, tries, firstSent } = pending
     const now = this.#now()
     const limit = this.#policy.limit(failure)
-    if (pending.lastSent >= this.#lastRound) this.#countRound(failure, now)
-    if (now >= limit && (reason === 'refused' || this.#failures > 1)) this.#hopeless = error // a single failure may be an accident
+    if (pending.lastSent >= this.#lastRound) {
+      this.#lastRound = now
+      this.#failures += 1
+      if (reason === 'overload') this.#concurrency = Math.max(1, Math.floor(this.#concurrency / 2))
+      if (this.#failures >= roundsUntilWarning) this.#client.warnOnce('retry', this.#policy.explain(failure))
+    }
+    if (now >= limit && (reason === 'refused' || this.#failures > 1)) this.#fail(error) // a single failure may be an accident
     const isUnknown = kind === 'unknown'
-    const backoffFor = (count: number, max: number) => backoff(count, { base: 50, max, random: clock.random })
     const isLone = isUnknown && this.#failures < 2 // connections break now and then
-    if (!isLone) this.#limits.pauseUntil(Math.min(now + retryAfter + backoffFor(this.#failures, 1000), limit))
-    pending.due = isUnknown ? now + backoffFor(tries, 5000) : now
+    if (!isLone) this.#limiter.pauseUntil(Math.min(now + retryAfter + this.#policy.backoff(this.#failures - 1), limit))
+    if (!isUnknown) return 0
     // The plant itself causes the failure if others were settled while this one was retried.
     const isOfPlant = tries >= triesOfOne && now - firstSent >= timeout && this.#lastSettled > firstSent
-    if (isUnknown && (isOfPlant || (step === 'create' && !this.#task.isKeyed))) this.#note(pending, Outcome.unknown, error)
-    else this.#queue.push(pending)
-  }
-
-  #countRound(failure: Failure, now: number): void {
-    this.#lastRound = now
-    this.#failures += 1
-    if (failure.reason === 'overload') this.#limits.halve()
-    if (this.#failures >= roundsUntilWarning) this.#client.warnOnce('retry', this.#policy.explain(failure))
+    const isFinal = isOfPlant || (step === 'create' && !this.#task.isKeyed)
+    return isFinal ? this.#note(pending, Outcome.unknown, error) : this.#policy.backoff(tries - 1)
   }
 
   /** Finds a newer token after one was rejected. */
@@ -268,23 +269,21 @@ export class Upload {
       this.#client.access = { ...access, token }
       this.#isTokenNew = true
     } catch (error) {
-      if (!this.#task.options.stop.aborted) this.#fail(error)
+      if (!this.#end.signal.aborted) this.#fail(error)
     }
     this.#tokenRefresh = undefined
     this.#wake()
   }
 
-  #fail(error: unknown): void {
+  #fail(error: unknown): undefined {
     this.#failure ??= { error }
+    this.#end.abort()
   }
 
   #now(): number {
     return this.#client.options.clock.now()
   }
 }
-
-/** the maximum number of queued rows at which new ones are still sent */
-const maxQueue = 256
 
 /** the tries after which a plant that is never settled, while others are, counts as the cause */
 const triesOfOne = 5

@@ -14,7 +14,6 @@ const once = eachOnce(lines)
 const busy: Deed = { status: 503, body: { error: 503, message: 'Not now' }, headers: { 'Retry-After': '1' } }
 
 describe('a service in trouble', () => {
-  // How much it is sent meanwhile depends on the machine; `flow.test.ts` tests that with a clock of its own.
   test('that answers 503 for a while, then slowly, then well gets everything once', async () => {
     const many = plantLines(5000)
     const [busyFor, slowFor] = isSoak ? [10_000, 10_000] : [1500, 500]
