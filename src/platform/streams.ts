@@ -86,6 +86,8 @@ export class ProcessOutput implements Output {
   #bytes: Uint8Array = new Uint8Array()
   #text = ''
   #writing: Promise<void> | undefined
+  /** the same without errors of the system, shared by all lines of one turn: a promise for each would take as long as a line */
+  #logging: Promise<void> | undefined
   #channel: Channel | undefined
 
   constructor(fd: 1 | 2, signals: Signals) {
@@ -121,9 +123,10 @@ export class ProcessOutput implements Output {
 
   log(line: string): Promise<void> {
     if (this.#text.length + line.length <= maxBacklog) this.#text += line
-    return this.#flush().catch((error: unknown) => {
+    this.#logging ??= this.#flush().catch((error: unknown) => {
       if (systemCode(error) === undefined) throw error
     })
+    return this.#logging
   }
 
   async write(text: string): Promise<void> {
@@ -201,6 +204,7 @@ export class ProcessOutput implements Output {
       while (this.#hasMore()) await this.#writeOnce(this.#channel)
     } finally {
       this.#writing = undefined
+      this.#logging = undefined
       this.#drop() // empty, unless a write has failed
     }
   }

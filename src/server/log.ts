@@ -23,9 +23,12 @@ export interface AccessLog {
 export function openLog(output: Output, level: string): Logger {
   const { isTerminal } = output
   const ignore = () => undefined
+  let latest: Promise<void> | undefined
   const write = (line: string) => {
     try {
-      output.log(isTerminal ? formatForTerminal(line) : line).catch(ignore)
+      const written = output.log(isTerminal ? formatForTerminal(line) : line)
+      if (written !== latest) written.catch(ignore) // lines may share a promise
+      latest = written
     } catch {
       // A request must not fail because of its log line.
     }

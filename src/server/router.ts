@@ -58,13 +58,14 @@ const reauthenticateAfter = 100
 
 /** Finds the route of a request, authenticates it, reads its body, calls the handler, sends the response and logs it. */
 export class Router {
-  readonly #routes: readonly Route[]
+  /** the routes of each path */
+  readonly #routes = new Map<string, Route[]>()
   readonly #options: RouterOptions
   readonly #runId = randomBytes(4).toString('hex')
   #count = 0
 
   constructor(routes: readonly Route[], options: RouterOptions) {
-    this.#routes = routes
+    for (const route of routes) this.#routes.set(route.path, [...(this.#routes.get(route.path) ?? []), route])
     this.#options = options
   }
 
@@ -111,15 +112,14 @@ export class Router {
     const target = pathOf(url)
     const lastSegment = target.lastIndexOf('/') + 1
     call.id = target.slice(lastSegment)
-    const template = call.id === '' ? target : `${target.slice(0, lastSegment)}{id}`
-    const routes = this.#routes.filter(({ path }) => path === target || path === template)
-    const [first] = routes
-    if (!first) throw new HttpError(404, `There is nothing at this path. Create a plant with POST ${this.#options.basePath}/plants`)
-    call.path = first.path
+    const path = this.#routes.has(target) || call.id === '' ? target : `${target.slice(0, lastSegment)}{id}`
+    const routes = this.#routes.get(path)
+    if (!routes) throw new HttpError(404, `There is nothing at this path. Create a plant with POST ${this.#options.basePath}/plants`)
+    call.path = path
     const route = routes.find((each) => each.method === (method === 'HEAD' ? 'GET' : method))
     if (route) return route
     const allowed = routes.map((each) => (each.method === 'GET' ? 'GET, HEAD' : each.method)).join(', ')
-    throw new HttpError(405, `${first.path} allows ${allowed}, but not ${method}`, ['Allow', allowed])
+    throw new HttpError(405, `${path} allows ${allowed}, but not ${method}`, ['Allow', allowed])
   }
 
   #authenticate({ request: { headers, socket } }: Call): Caller | Promise<Caller> {

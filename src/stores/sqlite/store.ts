@@ -38,7 +38,7 @@ export class SqliteStore implements ServedStore, CheckpointStore {
   readonly #writer: SqliteWriter
   /** the ids that `get` reads at the end of this turn of the event loop, and their plants */
   readonly #wanted = new Set<bigint>()
-  #found: Promise<Map<bigint, NewPlant>> | undefined
+  #found: Promise<Map<bigint, NewPlant> | undefined> | undefined
 
   private constructor(connection: Connection, options: OpenOptions) {
     this.#connection = connection
@@ -91,16 +91,17 @@ export class SqliteStore implements ServedStore, CheckpointStore {
   async get(id: bigint): Promise<NewPlant | undefined> {
     this.#wanted.add(id)
     this.#found ??= this.#readWanted()
-    const found = await this.#found.catch(() => undefined) // because of this plant, or of another one
+    const found = await this.#found
     return found ? found.get(id) : this.#connection.run(() => findPlant(this.#connection, 'id', id))
   }
 
-  async #readWanted(): Promise<Map<bigint, NewPlant>> {
+  /** The plants with the wanted ids; undefined if one of them cannot be read. */
+  async #readWanted(): Promise<Map<bigint, NewPlant> | undefined> {
     await undefined // the other calls of this turn
     const ids = [...this.#wanted]
     this.#wanted.clear()
     this.#found = undefined
-    return this.getMany(ids)
+    return this.getMany(ids).catch(() => undefined) // each call then reads its plant, and throws its own error
   }
 
   count(query: CountQuery = {}): Promise<bigint> {

@@ -323,3 +323,19 @@ test('statistics of SQLite are no change', async () => {
   craft('evil.db', 3, [...exact, 'ANALYZE', 'CREATE TABLE t (x INTEGER PRIMARY KEY AUTOINCREMENT)', 'DROP TABLE t'])
   expect(await runPlants(['list', '--store', './evil.db'], { cwd: folder })).toEqual({ code: 0, out: '{"id":1,"name":"Fern"}\n', err: '' })
 })
+
+test('a plant that cannot be read does not affect those that are read at the same time', async () => {
+  const blob = "INSERT INTO plants (id, name) VALUES (2, x'00')"
+  const strict = rewrite("UPDATE sqlite_schema SET sql = sql || ' STRICT' WHERE name = 'plants'")
+  craft('odd.db', 3, [plants.replace(' STRICT', ''), keys, tokens, imports, fern, blob, strict])
+  const path = join(folder, 'odd.db')
+  const store = closedAfterTest(await SqliteStore.open(fileAddress(path), openOptions()))
+  expect(await Promise.allSettled([1n, 2n, 3n].map((id) => store.get(id)))).toEqual([
+    { status: 'fulfilled', value: { id: 1n, name: 'Fern' } },
+    {
+      status: 'rejected',
+      reason: expect.objectContaining({ message: `The store ${path} is damaged: the plant 2 has a value that is not text` }),
+    },
+    { status: 'fulfilled', value: undefined },
+  ])
+})
