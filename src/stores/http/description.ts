@@ -1,3 +1,4 @@
+import { parseJson } from '../../plant/json.js'
 import type { Right } from '../common/store.js'
 import type { Expected, HttpClient, HttpRequest } from './client.js'
 
@@ -28,12 +29,8 @@ const none: Description = { supportsKeys: false, operations: new Set() }
 const expectedDescription: Expected<Description> = {
   what: 'description',
   read({ status, body, maxBody }) {
-    try {
-      return status === 200 && body.length <= maxBody ? describe(JSON.parse(body.toString())) : none
-    } catch (error) {
-      if (!(error instanceof SyntaxError)) throw error
-      return none
-    }
+    const parsed = parseJson(status === 200 && body.length <= maxBody ? body.toString() : '')
+    return 'value' in parsed ? describe(parsed.value) : none
   },
 }
 
