@@ -5,6 +5,7 @@ import type { Io } from '../platform/io.js'
 import { readTextFile } from '../platform/text-files.js'
 import type { PostgresAddress } from '../stores/common/address.js'
 import type { Login } from '../stores/common/store.js'
+import { libpqFile } from './password.js'
 
 type Certificates = Pick<Login, 'ca' | 'cert' | 'key'>
 
@@ -53,9 +54,9 @@ async function ownCertificate({ sslcert, sslkey, name }: PostgresAddress, io: Io
   throw malformed(`${certPath} and ${keyPath} are not a certificate and its key`, hint)
 }
 
-function defaultFile(file: string, { resolvePath }: Io): string | undefined {
+function defaultFile(file: string, io: Io): string | undefined {
   try {
-    const path = resolvePath(`~/.postgresql/${file}`)
+    const path = io.resolvePath(libpqFile(`~/.postgresql/${file}`, file, io))
     return existsSync(path) ? path : undefined
   } catch (error) {
     if (!(error instanceof PlantsError)) throw error

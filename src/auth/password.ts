@@ -1,4 +1,5 @@
 import { readFileSync, statSync } from 'node:fs'
+import { join } from 'node:path'
 import { PlantsError, shellWord, systemCode } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
 import type { PostgresAddress, PostgresHost } from '../stores/common/address.js'
@@ -54,10 +55,15 @@ export function howToGive(storeFlag: string): string {
   return `set PGPASSWORD, write it to ~/.pgpass, or save it with: plants auth login${storeFlag}`
 }
 
-/** Reads PGPASSFILE, or ~/.pgpass (https://www.postgresql.org/docs/current/libpq-pgpass.html); undefined if it is missing or unusable. */
+/** The path of a file that libpq reads by default; on Windows, its files are in one folder. */
+export function libpqFile(path: string, nameOnWindows: string, { env }: Pick<Io, 'env'>): string {
+  return process.platform === 'win32' && env['APPDATA'] ? join(env['APPDATA'], 'postgresql', nameOnWindows) : path
+}
+
+/** Reads PGPASSFILE, or libpq's default (https://www.postgresql.org/docs/current/libpq-pgpass.html); undefined if it is missing or unusable. */
 export async function readPasswordFile(io: Io, warn: (message: string) => Promise<void>) {
   try {
-    const path = io.resolvePath(io.env['PGPASSFILE'] || '~/.pgpass')
+    const path = io.resolvePath(io.env['PGPASSFILE'] || libpqFile('~/.pgpass', 'pgpass.conf', io))
     const stats = statSync(path)
     const isOpen = process.platform !== 'win32' && (stats.mode & 0o077) !== 0
     const mode = `it is open to others (mode ${(stats.mode & 0o777).toString(8)}). Fix it with: chmod 600 ${shellWord(path)}`

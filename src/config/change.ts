@@ -70,7 +70,11 @@ export function makeSettingsFolder(path: string): void {
 function replace(target: string, settings: SavedSettings, Conf: typeof import('conf').default): void {
   const old = statSync(target, { throwIfNoEntry: false })
   if (old && (old.mode & 0o200) === 0)
-    throw unwritable(target, 'the file is read-only', `Make the file writable: chmod u+w ${shellWord(target)}`)
+    throw unwritable(
+      target,
+      'the file is read-only',
+      `Make the file writable: ${process.platform === 'win32' ? 'attrib -r' : 'chmod u+w'} ${shellWord(target)}`,
+    )
   // Left by killed processes: nobody else writes while this process holds the lock.
   for (const left of tempFoldersBeside(target)) removeFolder(left)
   const folder = mkdtempSync(join(dirname(target), prefixFor(target)))

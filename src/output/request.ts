@@ -1,5 +1,5 @@
 import { escapeUnsafe } from '../plant/json.js'
-import { shellWord } from '../platform/errors.js'
+import { posixWord } from '../platform/errors.js'
 import { escapeControlChars } from '../platform/escape.js'
 import type { WireRequest } from '../stores/common/access.js'
 import type { RemoteAddress } from '../stores/common/address.js'
@@ -38,12 +38,12 @@ export function curlCommand({ url, headers, body: json }: WireRequest, options: 
   const lines = (header: string, data: string) =>
     [
       `${options.proxy === 'HTTP_PROXY' ? 'http_proxy="$HTTP_PROXY" ' : ''}curl ${flagsOf(options)} -H ${header}`,
-      others.map(([name, value]) => `-H ${shellWord(`${name}: ${value}`)}`).join(' '),
+      others.map(([name, value]) => `-H ${posixWord(`${name}: ${value}`)}`).join(' '),
       `--data-binary ${data}`,
-      `${/[[\]{}]/.test(url) ? '--globoff ' : ''}${shellWord(url)}`,
+      `${/[[\]{}]/.test(url) ? '--globoff ' : ''}${posixWord(url)}`,
     ].join(' \\\n  ')
-  if (Buffer.byteLength(body) <= maxArgumentBytes) return `printf '${token} %s' "$PLANTS_TOKEN" | ${lines('@-', shellWord(body))}`
-  return `printf '%s' ${shellWord(body)} | ${lines('@/dev/fd/3', '@-')} 3<<END\n${token} $PLANTS_TOKEN\nEND`
+  if (Buffer.byteLength(body) <= maxArgumentBytes) return `printf '${token} %s' "$PLANTS_TOKEN" | ${lines('@-', posixWord(body))}`
+  return `printf '%s' ${posixWord(body)} | ${lines('@/dev/fd/3', '@-')} 3<<END\n${token} $PLANTS_TOKEN\nEND`
 }
 
 /**
@@ -54,9 +54,9 @@ function flagsOf({ address: { socketPath }, caCert, timeout, proxy, isProxySecur
   return [
     '-sS --fail-with-body --location --max-redirs 0',
     `--max-time ${Math.max(timeout, 1) / 1000}`, // 0 would be no limit
-    socketPath === undefined ? [] : `--unix-socket ${shellWord(socketPath)}`,
-    caCert === undefined ? [] : `--cacert ${shellWord(caCert)}`,
-    caCert !== undefined && isProxySecure ? `--proxy-cacert ${shellWord(caCert)}` : [],
+    socketPath === undefined ? [] : `--unix-socket ${posixWord(socketPath)}`,
+    caCert === undefined ? [] : `--cacert ${posixWord(caCert)}`,
+    caCert !== undefined && isProxySecure ? `--proxy-cacert ${posixWord(caCert)}` : [],
     proxy === 'none' ? "--noproxy '*'" : [],
   ]
     .flat()

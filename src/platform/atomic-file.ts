@@ -6,8 +6,22 @@ import { syncFolder } from './files.js'
 
 /** Renames a file to `target` in the same file system, durably, and replaces what is there. The file itself must already be on disk. */
 export function moveIntoPlace(file: string, target: string): void {
-  renameSync(file, target)
+  rename(file, target)
   syncFolder(dirname(target))
+}
+
+/** Windows does not replace a file while a program, such as a virus scanner, has it open: tries again for a second. */
+function rename(file: string, target: string): void {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      renameSync(file, target)
+      return
+    } catch (error) {
+      const isOpen = process.platform === 'win32' && ['EACCES', 'EBUSY', 'EPERM'].includes(systemCode(error) ?? '')
+      if (!isOpen || attempt === 20) throw error
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 50) // milliseconds
+    }
+  }
 }
 
 /** Replaces a file atomically: writes a temporary file beside it, which `commit` renames. Call `discard` last, also after `commit`. */

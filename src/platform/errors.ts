@@ -128,7 +128,18 @@ export function shellOption(name: string, value: string | undefined): string {
   return value === undefined ? '' : ` --${name}${value.startsWith('-') ? '=' : ' '}${shellWord(value)}`
 }
 
-/** Quotes a word for sh, bash and zsh, unless none of them would expand anything in it. */
+/** Quotes a word for a shell, unless none would expand anything in it: for PowerShell and cmd on Windows, else for sh, bash and zsh. */
 export function shellWord(text: string): string {
+  return process.platform === 'win32' ? windowsWord(text) : posixWord(text)
+}
+
+/** Quotes a word for sh, bash and zsh, also on Windows. */
+export function posixWord(text: string): string {
   return /^(?!=)[\w./:@%+,=-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`
+}
+
+/** Quotes a word for PowerShell and cmd. One with `"`, `$` or a backtick is quoted for PowerShell: cmd cannot quote them. */
+export function windowsWord(text: string): string {
+  if (/^[\w./:\\+=-]+$/.test(text)) return text
+  return /["$`]/.test(text) ? `'${text.replaceAll("'", "''")}'` : `"${text}"`
 }

@@ -22,8 +22,10 @@ export async function holdLock<T>(path: string, options: LockOptions, action: ()
   try {
     return await action()
   } finally {
-    if (options.isTemporary) fs.rmSync(path, { force: true })
+    const remove = () => options.isTemporary && fs.rmSync(path, { force: true })
+    if (process.platform !== 'win32') remove()
     lock.close()
+    if (process.platform === 'win32') unlessSystemError(remove) // an open file cannot be removed: not by this process, nor when another has it
   }
 }
 
@@ -92,10 +94,12 @@ function noLock(path: string, why: string, cause?: unknown): PlantsError {
 
 /**
  * Runs an action with the path of a file in a temporary folder beside `target`, with mode 0700. The folder is removed afterwards;
- * the next call removes those of killed processes.
+ * the next call removes those of killed processes. On Windows, where a folder with an open file can be neither renamed nor removed, it has
+ * its name from the beginning.
  */
 export async function withLockedTempDir<T>(target: string, name: string, action: (path: string) => Promise<T>): Promise<T> {
-  const created = fs.mkdtempSync(join(dirname(target), `${prefixFor(target)}new-`))
+  const isWindows = process.platform === 'win32'
+  const created = fs.mkdtempSync(join(dirname(target), `${prefixFor(target)}${isWindows ? '' : 'new-'}`))
   let folder = created
   let lock: Database | undefined
   try {
@@ -104,7 +108,7 @@ export async function withLockedTempDir<T>(target: string, name: string, action:
     fs.chmodSync(created, 0o700) // independent of the umask
     lock = lockNow(join(created, lockName), 'mode=rwc')
     folder = join(dirname(created), basename(created).replace(/new-(\w{6})$/, '$1')) // from now on others check its lock
-    fs.renameSync(created, folder)
+    if (!isWindows) fs.renameSync(created, folder)
     return await action(join(folder, name))
   } finally {
     lock?.close()
@@ -124,7 +128,7 @@ function isAbandoned(folder: string, name: string, user: number): boolean {
   const names = [lockName, name].flatMap((file) => ['', '-journal', '-wal', '-shm'].map((suffix) => file + suffix))
   if (!fs.readdirSync(folder).every((entry) => names.includes(entry))) return false
   const lock = fs.lstatSync(join(folder, lockName), { throwIfNoEntry: false })
-  if (!lock) return true // a folder in use contains a lock as long as it has this name
+  if (!lock) return process.platform !== 'win32' // elsewhere, a folder in use contains a lock as long as it has this name
   if (!lock.isFile() || lock.nlink > 1) return false
   lockNow(join(folder, lockName), 'mode=rw').close()
   return true

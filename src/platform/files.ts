@@ -4,7 +4,7 @@ import { malformed, systemCode, unlessSystemError } from './errors.js'
 
 /** Creates a folder and its missing parents, with mode 0700. `mkdirSync` with `recursive` never returns in /proc. */
 export function makeFolder(folder: string, finish = (made: string) => fs.chmodSync(made, 0o700)): void {
-  if (fs.existsSync(folder)) return
+  if (fs.existsSync(folder) || dirname(folder) === folder) return // Windows has drives that do not exist
   makeFolder(dirname(folder), finish)
   try {
     fs.mkdirSync(folder, 0o700)

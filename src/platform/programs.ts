@@ -14,9 +14,9 @@ export function showInPager(text: string, { env }: Pick<Io, 'env'>): boolean {
   return (error === undefined || isLeftEarly) && status !== 126 && status !== 127
 }
 
-/** Opens a file in the editor of VISUAL or EDITOR, which a shell runs, or in vi. Returns why that failed. */
+/** Opens a file in the editor of VISUAL or EDITOR, which a shell runs, or in vi; on Windows, in Notepad. Returns why that failed. */
 export function openInEditor(path: string, { env }: Pick<Io, 'env'>): string | undefined {
-  const editor = env['VISUAL'] || env['EDITOR'] || 'vi'
+  const editor = env['VISUAL'] || env['EDITOR'] || (process.platform === 'win32' ? 'notepad' : 'vi')
   const { status } = spawnSync(`${editor} ${shellWord(path)}`, { shell: true, stdio: 'inherit', env })
   if (status === 0) return undefined
   return `The editor ${editor} ${status === null ? 'could not be run' : `ended with exit code ${status}`}`

@@ -1,4 +1,4 @@
-import { closeSync, constants, fstatSync, openSync, readSync, statSync, write, writeSync } from 'node:fs'
+import { closeSync, constants, fstatSync, openSync, readSync, type Stats, statSync, write, writeSync } from 'node:fs'
 import { devNull } from 'node:os'
 import { promisify } from 'node:util'
 import { PlantsError, systemCode, unlessSystemError } from './errors.js'
@@ -34,14 +34,14 @@ export const processInput: Input = {
   },
 
   get isPiped() {
-    const stats = fstatSync(0)
-    return stats.isFIFO() || stats.isSocket() || stats.isFile()
+    const stats = statsOf(0)
+    return stats === undefined ? !isTerminal(0) : stats.isFIFO() || stats.isSocket() || stats.isFile()
   },
 
   async *chunks() {
-    const stats = fstatSync(0)
-    if (stats.isFile()) yield* readFrom(0)
-    else if (!(stats.isFIFO() && (yield* readPipe()))) yield* process.stdin
+    const stats = statsOf(0)
+    if (stats?.isFile()) yield* readFrom(0)
+    else if (!(stats?.isFIFO() && (yield* readPipe()))) yield* process.stdin
   },
 
   stream: () => process.stdin,
@@ -131,7 +131,7 @@ export class ProcessOutput implements Output {
 
   async write(text: string): Promise<void> {
     if (this.#signals.received !== undefined) return this.#writeBriefly(text)
-    if (this.#signals.isListening || this.#isInThread) return this.#writeUntilSignal(text)
+    if (this.#signals.isListening || this.#isInThread || isConsole(this.#fd)) return this.#writeUntilSignal(text)
     this.#text += text
     try {
       while (this.#hasMore()) this.#bytes = this.#bytes.subarray(writeSync(this.#fd, this.#bytes))
@@ -209,10 +209,9 @@ export class ProcessOutput implements Output {
     }
   }
 
-  async #writeOnce({ fd, blocks }: Channel): Promise<void> {
+  async #writeOnce(channel: Channel): Promise<void> {
     try {
-      const written = blocks ? (await promisify(write)(fd, this.#bytes)).bytesWritten : writeSync(fd, this.#bytes)
-      this.#bytes = this.#bytes.subarray(written)
+      this.#bytes = this.#bytes.subarray(await channel.write(this.#bytes))
     } catch (error) {
       if (systemCode(error) !== 'EAGAIN') throw error
       await new Promise((resolve) => {
@@ -224,18 +223,41 @@ export class ProcessOutput implements Output {
   /** A file does not block. A pipe is reopened as non-blocking. A socket cannot be reopened; creating its stream makes it non-blocking. */
   #openChannel(): Channel {
     const fd = this.#fd
-    const stats = fstatSync(fd)
-    if (stats.isSocket()) this.stream()
-    if (stats.isSocket() || stats.isFile() || (stats.isCharacterDevice() && !isTerminal(fd))) return { fd, blocks: false }
-    const reopened = stats.isFIFO() ? reopen(fd, constants.O_WRONLY) : undefined
-    return reopened === undefined ? { fd, blocks: true } : { fd: reopened, blocks: false }
+    if (isConsole(fd)) return { blocks: true, write: writeTo(this.stream()) }
+    const stats = statsOf(fd)
+    if (stats?.isSocket()) this.stream()
+    if (stats?.isSocket() || stats?.isFile() || (stats?.isCharacterDevice() && !isTerminal(fd))) return directTo(fd)
+    const reopened = stats?.isFIFO() ? reopen(fd, constants.O_WRONLY) : undefined
+    if (reopened !== undefined) return directTo(reopened)
+    return { blocks: true, write: async (bytes) => (await promisify(write)(fd, bytes)).bytesWritten }
   }
 }
 
 const maxBacklog = 1_048_576
 
-/** The file descriptor of a queue, and whether writing to it may block and therefore needs a thread. */
-type Channel = { fd: number; blocks: boolean }
+/** Writes some or all of the bytes, and returns how many. `blocks`: writing may block, and is therefore left to a thread, or to Node. */
+type Channel = { blocks: boolean; write(bytes: Uint8Array): number | Promise<number> }
+
+function directTo(fd: number): Channel {
+  return { blocks: false, write: (bytes) => writeSync(fd, bytes) }
+}
+
+function writeTo(stream: NodeJS.WriteStream): Channel['write'] {
+  return (bytes) =>
+    new Promise((resolve, reject) => {
+      stream.write(bytes, (error) => (error ? reject(error) : resolve(bytes.length)))
+    })
+}
+
+/** Whether this is a console of Windows: `fs.write` would show UTF-8 in its code page (https://nodejs.org/api/fs.html, `fs.write`). */
+function isConsole(fd: number): boolean {
+  return process.platform === 'win32' && isTerminal(fd)
+}
+
+/** What a standard stream is; undefined for one of Windows that has no status. */
+function statsOf(fd: number): Stats | undefined {
+  return process.platform === 'win32' ? unlessSystemError(() => fstatSync(fd)) : fstatSync(fd)
+}
 
 /** Reopens a pipe as non-blocking; undefined outside Linux, and for a pipe that belongs to another user or has no other end. */
 function reopen(fd: number, mode: number): number | undefined {
@@ -244,9 +266,10 @@ function reopen(fd: number, mode: number): number | undefined {
 }
 
 function isTerminal(fd: number): boolean {
-  const stats = fstatSync(fd)
+  const stats = statsOf(fd)
+  const isNull = () => stats?.rdev === unlessSystemError(() => statSync(devNull))?.rdev
   // node:tty loads node:net, which takes 2 ms. Pipes and /dev/null do not need it.
-  if (!stats.isCharacterDevice() || stats.rdev === statSync(devNull, { throwIfNoEntry: false })?.rdev) return false
+  if (stats && (!stats.isCharacterDevice() || isNull())) return false
   return process.getBuiltinModule('node:tty').isatty(fd)
 }
 

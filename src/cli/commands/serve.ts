@@ -88,6 +88,7 @@ export const serve = defineCommand({
 
 async function optionsFor(flags: ServeFlags, settings: Settings, io: Io): Promise<ServiceOptions> {
   const { socket, host, port = defaultPort, adminHost = loopback, adminPort } = flags
+  if (socket !== undefined && process.platform === 'win32') throw malformed('--socket does not work on Windows', 'Use --port instead')
   if (flags.adminHost !== undefined && adminPort === undefined) throw malformed('--admin-host needs --admin-port', 'Add --admin-port 9090')
   // A drain still answers requests in flight, so the signal must not abort the operations of the store.
   const clock = { signal: new AbortController().signal, now: io.now, random: io.random }

@@ -112,6 +112,7 @@ export function parseService(text: string, source: string, { resolvePath }: Addr
   const [isSocket, path = '', base = ''] = /^unix:(.*?)(?::(\/.*))?$/is.exec(text) ?? []
   if (isSocket === undefined) return parseUrl(text, source)
   refusePassword(text, source)
+  if (process.platform === 'win32') throw refuse(source, 'names a Unix socket, which does not work on Windows', 'Use http://127.0.0.1:PORT')
   if (path === '' || path.startsWith('//')) throw refuse(source, 'names no socket', 'For example: unix:/run/plants.sock')
   const { url } = parseUrl(`http://localhost${base}`, source)
   const socketPath = resolvePath(path)
