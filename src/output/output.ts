@@ -134,7 +134,7 @@ export async function writeError(io: Io, failure: PlantsError, { errors, colors 
 export function notFound(id: bigint, { store, storeFlag }: { store: { name: string }; storeFlag: string }, isStore: boolean): PlantsError {
   const place = isStore ? `in ${store.name}` : `because there is no store at ${store.name} yet`
   const hint = isStore ? `List the plants with: plants list${storeFlag}` : 'Create it with: plants create'
-  return new PlantsError('notFound', `No plant has the id ${id} ${place}`, { hint })
+  return new PlantsError('notFound', `No plant has id ${id} ${place}`, { hint })
 }
 
 /** Adds a hint with `plants get` to the error for an id that exists. Any other error is unchanged, also that for an idempotency key. */

@@ -168,7 +168,7 @@ function stored(plant: NewPlant, outcome: string, known?: string): Answer {
 }
 
 function missing(id: bigint): HttpError {
-  return new HttpError(404, `No plant has the id ${id}`)
+  return new HttpError(404, `No plant has id ${id}`)
 }
 
 function changed(id: bigint): HttpError {

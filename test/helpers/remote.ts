@@ -21,7 +21,7 @@ export interface Outcome {
   requests: string[]
 }
 
-/** Creates the plant 1, Fern, at a remote store; every request for it must have one and the same key. */
+/** Creates plant 1, Fern, at a remote store; every request for it must have one and the same key. */
 export async function createAt(remote: Hostile, flags: string[] = [], env: Record<string, string> = {}): Promise<Outcome> {
   const argv = ['create', '--id', '1', '--name', 'Fern', '--output', 'json', '--timeout', '5s', '--store', remote.url, ...flags]
   const { code, out, err } = await runPlants(argv, { env: { PLANTS_TOKEN: token, ...env } })
@@ -36,7 +36,7 @@ export function linesOf(err: string, remote: Hostile): unknown[] {
   return general.split('\n').flatMap((line): unknown[] => (line === '' ? [] : [line.startsWith('{') ? JSON.parse(line) : line]))
 }
 
-const unknownOutcome = 'Whether the plant 1 is stored is unknown'
+const unknownOutcome = 'Whether plant 1 is stored is unknown'
 
 /** What a hint says of a plant that may be stored: by what is known of the service's idempotency keys. */
 export const howToRepeat = {

@@ -29,7 +29,7 @@ export const deletePlant = defineCommand({
       )
     const settings = await resolveSettings(flags, io)
     const what =
-      tag === undefined ? `the ${ids.length === 1 ? 'plant' : 'plants'} ${ids.join(', ')}` : `plants with the tag ${JSON.stringify(tag)}`
+      tag === undefined ? `${ids.length === 1 ? 'plant' : 'plants'} ${ids.join(', ')}` : `plants with the tag ${JSON.stringify(tag)}`
     if (mode === 'ask' && !settings.mayAsk())
       throw malformed(`Deleting ${what} requires confirmation`, 'To delete without confirmation, add --yes')
     const store = await openExistingStore(settings.store, settings.storeOptions)

@@ -57,7 +57,7 @@ async function replace(store: ReadableStore, plant: NewPlant, changes: Changes):
     before = await store.get(plant.id)
     if (!before) return undefined
   }
-  throw new PlantsError('conflict', `Other processes changed the plant ${plant.id} during each of ${maxAttempts} attempts`, {
+  throw new PlantsError('conflict', `Other processes changed plant ${plant.id} during each of ${maxAttempts} attempts`, {
     hint: 'This command changed nothing. Try again',
   })
 }

@@ -82,6 +82,6 @@ const maxTries = 1000
 
 /** The error for a key that has created a different plant, with this id. */
 export function keyConflict(id: bigint): PlantsError {
-  const hint = `It made the plant ${id}. Repeat a key only with the very same plant, and use a new one for any other`
+  const hint = `It created plant ${id}. Repeat a key only with the very same plant, and use a new one for any other`
   return new PlantsError('conflict', 'This idempotency key was used for a different plant', { hint })
 }

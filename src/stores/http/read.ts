@@ -142,8 +142,8 @@ function pathFor(query: ListQuery): string {
 function orderOf(client: HttpClient, { after, tag }: ListQuery): (plant: NewPlant) => void {
   let last = after
   return (plant) => {
-    if (last !== undefined && plant.id <= last) throw unusable(client, `the plant ${plant.id} after the plant ${last}`)
-    if (tag !== undefined && plant.tag !== tag) throw unusable(client, `the plant ${plant.id}, which has a different tag`)
+    if (last !== undefined && plant.id <= last) throw unusable(client, `plant ${plant.id} after plant ${last}`)
+    if (tag !== undefined && plant.tag !== tag) throw unusable(client, `plant ${plant.id}, which has a different tag`)
     last = plant.id
   }
 }

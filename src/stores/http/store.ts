@@ -171,7 +171,7 @@ export class RemoteStore implements ReadableStore, BulkStore {
     const expected = expectStored(id, [404, 412], this.#keepEtag)
     const request = requestTo(this.#client.access, { method, path: `/plants/${id}`, expected, body, ifMatch })
     const policy = new RetryPolicy(this.#client)
-    const hints = { unknown: () => `Whether the plant ${id} was changed is unknown. ${this.#howToLook(id)}` }
+    const hints = { unknown: () => `Whether plant ${id} was changed is unknown. ${this.#howToLook(id)}` }
     const value = await this.#write(request, policy, hints)
     return { value, lost: policy.unknown && this.#explain(policy.unknown, policy, hints) }
   }
@@ -215,7 +215,7 @@ export class RemoteStore implements ReadableStore, BulkStore {
 
   #howToRepeat(id: bigint, key: string, { hasWarned }: RetryPolicy): string {
     const { supportsKeys, operations } = this.#description ?? {}
-    const unknown = `Whether the plant ${id} is stored is unknown`
+    const unknown = `Whether plant ${id} is stored is unknown`
     const look = operations?.has(operationOf.read) ? `. ${this.#howToLook(id)}` : undefined
     if (supportsKeys === false)
       return `${unknown}, and this service does not support idempotency keys${look ?? ': check the service before you repeat it'}`

@@ -211,7 +211,7 @@ export class Upload {
       return outcome === Outcome.updated ? 'replace' : outcome
     }
     if (!equalFields(value, plant)) {
-      const text = `${toJson({ ...value })} instead of ${toJson({ ...plantOf(plant) })} for the plant ${plant.id}`
+      const text = `${toJson({ ...value })} instead of ${toJson({ ...plantOf(plant) })} for plant ${plant.id}`
       this.#client.warnOnce('other', `The store returns plants that differ from those that were sent, such as ${text}`)
     }
     return step === 'create' ? Outcome.created : Outcome.updated

@@ -204,7 +204,7 @@ export function toPlant(row: unknown): NewPlant {
   return plantFrom(values.id, ({ name, isRequired }) => {
     const value = values[name]
     if (typeof value === 'string' || (value === null && !isRequired)) return value
-    throw new DamageError(`the plant ${values.id} has a value that is not text`)
+    throw new DamageError(`plant ${values.id} has a value that is not text`)
   })
 }
 

@@ -42,7 +42,7 @@ describe('PUT /plants/{id}', () => {
   })
 
   test.each<[string, RawRequest, number, string]>([
-    ['no plant', { target: '/plants/99999', body: '{"name":"Moss"}' }, 404, 'No plant has the id 99999'],
+    ['no plant', { target: '/plants/99999', body: '{"name":"Moss"}' }, 404, 'No plant has id 99999'],
     ['no id', { target: '/plants/x', body: '{"name":"Moss"}' }, 400, `id must be ${int64}, in decimal digits, but was "x"`],
     ['another id', { body: '{"id":5,"name":"Moss"}' }, 422, 'Invalid plant: id must be ID, as in the path, but was 5'],
     ['an id that is none', { body: '{"id":"5","name":"Moss"}' }, 422, 'Invalid plant: id must be an integer, not a string, but was "5"'],
@@ -70,7 +70,7 @@ describe('DELETE /plants/{id}', () => {
     expect(await answerTo(service(), request)).toEqual({ status: 200, body: `{"id":${id},"name":"Fern","tag":"shade"}`, headers: common })
     expect(await answerTo(service(), request)).toEqual({
       status: 404,
-      body: { error: 404, message: `No plant has the id ${id}` },
+      body: { error: 404, message: `No plant has id ${id}` },
       headers: common,
     })
   })
@@ -128,7 +128,7 @@ test('requests that come together on one connection are done in their order (RFC
   const answers: unknown[] = []
   for (const _ of requests) answers.push(await connection.answer().then((answer) => [answer?.status, answer?.body]))
   const [fern, moss] = ['Fern', 'Moss'].map((name) => [200, `{"id":${last},"name":"${name}"}`])
-  const missing = [404, `{"error":404,"message":"No plant has the id ${last}"}`]
+  const missing = [404, `{"error":404,"message":"No plant has id ${last}"}`]
   expect(answers).toEqual([[200, '{"name":"Fern"}'], fern, moss, moss, moss, missing, missing])
 })
 

@@ -44,7 +44,7 @@ describe('GET /plants/{id}', () => {
   })
 
   test.each<[string, number, string]>([
-    ['/plants/3', 404, 'No plant has the id 3'],
+    ['/plants/3', 404, 'No plant has id 3'],
     ['/plants/-9223372036854775809', 400, `id must be ${int64}, but was "-9223372036854775809"`],
     ['/plants/abc', 400, `id must be ${int64}, but was "abc"`],
     ['/plants/01', 400, `id must be ${int64}, but was "01"`],

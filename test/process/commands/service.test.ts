@@ -34,7 +34,7 @@ describe('a store behind a service', () => {
     expect(await run('export --out plants.csv', { folder })).toMatchObject({ code: 0, err: '' })
     expect(readFileSync(join(folder, 'plants.csv'), 'utf8')).toBe('id,name,tag\n1,Ivy,\n2,Moss,\n9007199254740993,Sage,\n')
     expect(await run('delete 2 --yes')).toEqual({ code: 0, out: '{"id":2,"name":"Moss"}', err: '' })
-    expect(await run('get 2')).toMatchObject({ code: 1, out: '', err: expect.stringMatching(/^plants: No plant has the id 2 in URL\n/) })
+    expect(await run('get 2')).toMatchObject({ code: 1, out: '', err: expect.stringMatching(/^plants: No plant has id 2 in URL\n/) })
     expect(await run('delete 2 --yes')).toMatchObject({ code: 1, out: '' })
     expect(await run('update 2 --name Moss')).toMatchObject({ code: 1, out: '' })
   })

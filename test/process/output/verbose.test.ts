@@ -66,7 +66,7 @@ describe('a process', () => {
       const lines = String(stderr).trimEnd().split('\n')
       const message = `${word} before ${remote.url} answered`
       if (flags.length > 0) expect(JSON.parse(lines.at(-1) ?? '')).toMatchObject({ error: 500, message })
-      else expect(lines.slice(-2)).toEqual([`plants: ${message}`, expect.stringMatching(/^ {2}Whether the plant 1 is stored/)])
+      else expect(lines.slice(-2)).toEqual([`plants: ${message}`, expect.stringMatching(/^ {2}Whether plant 1 is stored/)])
       expect(lines.filter((line) => line.startsWith('> POST') || line.includes('"verbose":"request"'))).toHaveLength(1)
     }
   })

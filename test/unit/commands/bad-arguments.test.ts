@@ -153,7 +153,7 @@ const flags: Refusal[] = [
       'For example: --idempotency-key "$(uuidgen)"',
     ],
   ),
-  [{ argv: 'delete 1' }, 2, 400, 'Deleting the plant 1 requires confirmation', 'To delete without confirmation, add --yes'],
+  [{ argv: 'delete 1' }, 2, 400, 'Deleting plant 1 requires confirmation', 'To delete without confirmation, add --yes'],
   [{ argv: 'delete x --yes' }, 2, 400, `id must be ${digits}, but was "x"`, 'For example: 1'],
 ]
 

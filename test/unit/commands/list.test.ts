@@ -95,7 +95,7 @@ describe('delete', () => {
   test('takes several ids, and one that no plant has does not stop the others', async () => {
     const { code, out, err } = await user.run('delete 3 7 1 3 8 --yes')
     const missing = (id: number) =>
-      `plants: No plant has the id ${id} in ${user.home}/data/plants.db\n  List the plants with: plants list\n`
+      `plants: No plant has id ${id} in ${user.home}/data/plants.db\n  List the plants with: plants list\n`
     expect({ code, out, err }).toEqual({
       code: 1,
       out: '{"id":3,"name":"fern","tag":"b"}\n{"id":1,"name":"Moss"}\n',
@@ -132,7 +132,7 @@ describe('delete', () => {
   })
 
   test.each([
-    ['delete 1 2', 'Deleting the plants 1, 2 requires confirmation'],
+    ['delete 1 2', 'Deleting plants 1, 2 requires confirmation'],
     ['delete --tag b', 'Deleting plants with the tag "b" requires confirmation'],
   ])('wants --yes where nobody can be asked: %s', async (line, message) => {
     expect(await user.run(line)).toEqual(refusal(message, 'To delete without confirmation, add --yes'))

@@ -19,13 +19,13 @@ async function plant(...plantsToCreate: object[]): Promise<void> {
 const missing = (id: string) => ({
   code: 1,
   out: '',
-  err: `plants: No plant has the id ${id} in ${env['PLANTS_DATA_DIR']}/plants.db\n  List the plants with: plants list\n`,
+  err: `plants: No plant has id ${id} in ${env['PLANTS_DATA_DIR']}/plants.db\n  List the plants with: plants list\n`,
 })
 
 const noStore = (id: string) => ({
   code: 1,
   out: '',
-  err: `plants: No plant has the id ${id} because there is no store at ${env['PLANTS_DATA_DIR']}/plants.db yet\n  Create it with: plants create\n`,
+  err: `plants: No plant has id ${id} because there is no store at ${env['PLANTS_DATA_DIR']}/plants.db yet\n  Create it with: plants create\n`,
 })
 
 describe('get', () => {
@@ -193,7 +193,7 @@ describe('delete', () => {
 
   test('wants --yes where nobody can be asked', async () => {
     await plant({ id: 1, name: 'Fern' })
-    const err = 'plants: Deleting the plant 1 requires confirmation\n  To delete without confirmation, add --yes\n'
+    const err = 'plants: Deleting plant 1 requires confirmation\n  To delete without confirmation, add --yes\n'
     expect(await plants(['delete', '1'])).toEqual({ code: 2, out: '', err })
     expect(await plants(['delete', '1', '--no-input', '--no-color'], { terminals: ['stdin', 'stderr'] })).toEqual({ code: 2, out: '', err })
     expect((await plants(['get', '1'])).code).toBe(0)

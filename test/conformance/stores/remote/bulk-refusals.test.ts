@@ -43,7 +43,7 @@ describe('what a service says of a plant', () => {
     expect({ tally: tally(batch), said }).toEqual({
       tally: { created: 3 },
       said: [
-        'The store returns plants that differ from those that were sent, such as {"name":"Moss"} instead of {"name":"Fern 0"} for the plant 0',
+        'The store returns plants that differ from those that were sent, such as {"name":"Moss"} instead of {"name":"Fern 0"} for plant 0',
       ],
     })
   })

@@ -9,7 +9,7 @@ const item = { get: {}, put: {}, delete: {} }
 const openapi = json(200, { paths: { '/plants': { get: {}, post: {} }, '/plants/{plantId}': item } })
 const fern = '{"id":1,"name":"Fern"}'
 const moss = '{"id":2,"name":"Moss"}'
-const missing = json(404, { error: 404, message: 'No plant has the id 1' })
+const missing = json(404, { error: 404, message: 'No plant has id 1' })
 const changed = json(412, { error: 412, message: 'Changed' })
 const tagged = (plant: string) => json(200, plant, { ETag: '"v1"' })
 const lose: Answer = (socket: Socket) => void socket.resetAndDestroy()
@@ -84,7 +84,7 @@ describe('a service that can be read', () => {
 
 describe('what a service answers that reads', () => {
   test.each<[string, Answer, number, string]>([
-    ['no plant', missing, 1, 'No plant has the id 1 in URL'],
+    ['no plant', missing, 1, 'No plant has id 1 in URL'],
     ['404 without an Error', http(404), 1, 'URL answered 404 with nothing'],
     ['another plant', json(200, moss), 5, 'URL answered 200 with JSON that is no StoredPlant'],
     ['a plant without an id', json(200, '{"name":"Fern"}'), 5, 'URL answered 200 with JSON that is no StoredPlant'],
@@ -106,8 +106,8 @@ describe('what a service answers that reads', () => {
   })
 
   test.each<[string, Answer[], string]>([
-    ['ids out of order', [page([moss, fern])], 'the plant 1 after the plant 2'],
-    ['the same page again', [page([fern, moss], 'plants?after=2'), page([fern, moss], 'plants?after=2')], 'the plant 1 after the plant 2'],
+    ['ids out of order', [page([moss, fern])], 'plant 1 after plant 2'],
+    ['the same page again', [page([fern, moss], 'plants?after=2'), page([fern, moss], 'plants?after=2')], 'plant 1 after plant 2'],
     ['an empty page in the middle', [page([], 'plants?after=2')], 'an empty page with a link to the next one'],
     [
       'a link to another origin',
@@ -136,7 +136,7 @@ describe('what a service answers that reads', () => {
 
   test.each<[string, Answer, number, string]>([
     ['a line without an end', endless, 5, 'URL answered a line that is too long'],
-    ['ids out of order', chunked(`${moss}\n${fern}\n`, ''), 5, 'URL answered the plant 1 after the plant 2'],
+    ['ids out of order', chunked(`${moss}\n${fern}\n`, ''), 5, 'URL answered plant 1 after plant 2'],
     ['a line that is not a plant', chunked(`${fern}\n\n`, ''), 5, 'URL answered a line that is not a plant'],
     ['what is not UTF-8', ndjson(Buffer.from('{"id":1,"name":"\xff"}\n', 'latin1')), 5, 'URL answered a stream that is not UTF-8'],
     ['a packed body', ndjson(fern, { 'Content-Encoding': 'gzip' }), 5, 'URL answered a stream that is compressed or does not mark its end'],
@@ -212,7 +212,7 @@ describe('a plant at a service is corrected', () => {
       last: {
         error: 504,
         message: 'URL received the plant, but did not answer: the connection was reset',
-        hint: 'Whether the plant 1 was changed is unknown. Look at it with: plants get 1 --store URL',
+        hint: 'Whether plant 1 was changed is unknown. Look at it with: plants get 1 --store URL',
       },
     })
   })
@@ -221,7 +221,7 @@ describe('a plant at a service is corrected', () => {
     const { code, lines } = await runAt(['delete', '1', '--yes'], { ...get(json(200, fern)), 'DELETE /plants/1': [lose, missing] })
     expect({ code, hint: lines.at(-1)?.['hint'] }).toEqual({
       code: 5,
-      hint: 'Whether the plant 1 was changed is unknown. Look at it with: plants get 1 --store URL',
+      hint: 'Whether plant 1 was changed is unknown. Look at it with: plants get 1 --store URL',
     })
   })
 })
