@@ -94,8 +94,7 @@ describe('a store that is not there', () => {
 describe('delete', () => {
   test('takes several ids, and one that no plant has does not stop the others', async () => {
     const { code, out, err } = await user.run('delete 3 7 1 3 8 --yes')
-    const missing = (id: number) =>
-      `plants: No plant has id ${id} in ${user.home}/data/plants.db\n  List the plants with: plants list\n`
+    const missing = (id: number) => `plants: No plant has id ${id} in ${user.home}/data/plants.db\n  List the plants with: plants list\n`
     expect({ code, out, err }).toEqual({
       code: 1,
       out: '{"id":3,"name":"fern","tag":"b"}\n{"id":1,"name":"Moss"}\n',
