@@ -1,27 +1,52 @@
 // Runs the tests on each runtime that the program is for, and tells in one table what passed where:
 // npm run test:matrix [-- --only RUNTIME,…] [-- PATTERN…]
-//   --only 20.19,22,24,26,file   some of them; "own" is the Node that runs this, "file" the single file
+//   --only 20.19,22,24,26,file   some of them; "own" is the Node that runs this, "file" the single file, "arm64" Node and
+//                                "arm64-file" the single file for arm64, emulated, and "musl" the single file for musl
 //   PATTERN                      the tests of a name alone
-// Each Node is fetched from the registry when it is asked for; the single file is what npm run build:binary has made, or
-// what PLANTS_BIN names. The exit code is 1 when a test failed, or did not get to run.
+// Without --only, these are all for which the tools are installed. Each Node is fetched from the registry when it is asked for;
+// the single file is what npm run build:binary has made, or what PLANTS_BIN names. The exit code is 1 when a test failed, or
+// did not get to run.
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { delimiter, dirname, join, relative } from 'node:path'
 import { parseArgs, stripVTControlCharacters } from 'node:util'
+import { hostTarget } from '../bin/build/targets.mjs'
 import { killAll, track } from './bench/children.mjs'
 import { print, printColumns, textOf } from './bench/figures.mjs'
 import { end, temporaryFolder } from './bench/place.mjs'
+import { foreign } from './foreign.mjs'
 import { fetchNode, versions } from './nodes.mjs'
-import { singleFile } from './single-file.mjs'
+import { builtFile } from './single-file.mjs'
 
 const root = join(import.meta.dirname, '..')
 const runtimes = new Map([
   ...versions.map((version) => [version, () => onNode(fetchNode(version))]),
   ['file', onFile],
+  ...[...foreign].map(([name, platform]) => [name, () => onForeign(name, platform)]),
   ['own', () => onNode(process.execPath)],
 ])
+
+/**
+ * The tests on an emulated processor, which is 10 to 20 times as slow: those of what depends on the processor and the system
+ * (the SQLite driver, files, streams, signals, sockets, TLS), in files that take at most four minutes there.
+ */
+const emulatedTests = [
+  'process/cli/start',
+  'process/commands/backup',
+  'process/config/file-creation',
+  'process/output/streams',
+  'process/server/listening',
+  'process/server/tls',
+  'process/stores/sqlite-file',
+  'process/transfer/export',
+  'process/transfer/import.test',
+  'conformance/service/contract',
+]
+/** Not those that start the program at each system call, or fill large stores, or measure memory, to which the emulator adds its own. */
+const emulatedNames = '^(?!.*(needs strace|one moment|memory))'
+
 const { values: flags, positionals: patterns } = readArguments()
 const names = flags.only.split(',')
 const unknown = names.filter((name) => !runtimes.has(name))
@@ -34,11 +59,13 @@ report(results)
 process.exitCode = results.some(({ failures }) => failures.length > 0) ? 1 : 0
 
 function readArguments() {
-  const only = { type: 'string', default: [...versions, 'file'].join() }
+  const always = [...versions, 'file']
+  const others = [...foreign].filter(([, { areHere }]) => areHere).map(([name]) => name)
+  const only = { type: 'string', default: [...always, ...others].join() }
   try {
     return parseArgs({ options: { only }, allowPositionals: true })
   } catch (error) {
-    return end(2, `npm run test:matrix -- [--only ${only.default}] [PATTERN…]: ${error.message}`)
+    return end(2, `npm run test:matrix -- [--only ${always}] [PATTERN…]: ${error.message}`)
   }
 }
 
@@ -47,19 +74,21 @@ function onNode(node) {
   return { node, project: 'suite', version: `Node ${execFileSync(node, ['-p', 'process.versions.node'], { encoding: 'utf8' }).trim()}` }
 }
 
-/** Only the tests that start the program say anything about it. */
 function onFile() {
-  const file = singleFile()
-  if (file === undefined) throw new Error('There is no single file. Make it with: npm run build:binary')
-  if (!process.env.PLANTS_BIN && isOlderThan(file, join(root, 'src')))
-    throw new Error(`${file} is older than src. Make it again with: npm run build:binary`)
-  const { version, runtime } = JSON.parse(execFileSync(file, ['--version', '--output', 'json'], { encoding: 'utf8' }))
-  return { node: process.execPath, project: 'black-box', version: `${version}, ${runtime}`, env: { PLANTS_BIN: file } }
+  return onProgram(process.env.PLANTS_BIN || builtFile(hostTarget()))
 }
 
-function isOlderThan(file, folder) {
-  const names = readdirSync(folder, { recursive: true })
-  return names.some((name) => statSync(join(folder, name)).mtimeMs > statSync(file).mtimeMs)
+function onForeign(name, { packages, areHere, make }) {
+  if (!areHere) throw new Error(`It needs packages of Debian. Install them with: apt-get install ${packages}`)
+  const runtime = onProgram(make(folder))
+  if (name === 'musl') return runtime
+  return { ...runtime, tests: emulatedTests, nameFilter: ['--testNamePattern', emulatedNames] }
+}
+
+/** Only the tests that start the program say anything about it. */
+function onProgram(file) {
+  const { version, runtime, platform } = JSON.parse(execFileSync(file, ['--version', '--output', 'json'], { encoding: 'utf8' }))
+  return { node: process.execPath, project: 'black-box', version: `${version}, ${runtime}, ${platform}`, env: { PLANTS_BIN: file } }
 }
 
 /** A runtime takes minutes, so each is told about when it is done. */
@@ -82,7 +111,7 @@ async function judge(name) {
   }
 }
 
-async function runTests(name, { node, project, env }) {
+async function runTests(name, { node, project, env, tests = [], nameFilter = [] }) {
   const file = join(process.env.PLANTS_TEST_REPORTS ?? folder, `${name}.json`)
   const vitest = join(root, 'node_modules/vitest/vitest.mjs')
   const args = ['run', '--config', join(root, 'test/vitest.config.mts'), '--project', project, '--reporter', 'json', '--outputFile', file]
@@ -90,7 +119,8 @@ async function runTests(name, { node, project, env }) {
   const path = `${dirname(node)}${delimiter}${process.env.PATH}`
   const own = { PLANTS_BIN: undefined, PLANTS_TEST_REPORTS: undefined } // the report goes to `file` alone
   const options = { cwd: root, env: { ...process.env, ...own, ...env, PATH: path }, stdio: ['ignore', 'ignore', 'pipe'] }
-  const child = track(spawn(node, [vitest, ...args, ...patterns], options))
+  const chosen = patterns.length > 0 ? patterns : tests
+  const child = track(spawn(node, [vitest, ...args, ...nameFilter, ...chosen], options))
   const complaint = child.stderr.toArray()
   const [status] = await once(child, 'close')
   const said = Buffer.concat(await complaint).toString()

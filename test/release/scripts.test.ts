@@ -17,7 +17,7 @@ test('a soak wants a number', async () => {
 })
 
 test.each([
-  [['--only', '22,23'], '--only must be some of 20.19,22,24,26,file,own, but has 23'],
+  [['--only', '22,23'], '--only must be some of 20.19,22,24,26,file,arm64,arm64-file,musl,own, but has 23'],
   [['--node', '22'], "npm run test:matrix -- [--only 20.19,22,24,26,file] [PATTERN…]: Unknown option '--node'"],
 ])('the matrix refuses %j', async (args, message) => {
   const { exitCode, stdout, stderr } = await matrix(...args)

@@ -41,7 +41,7 @@ describe.runIf(isLinux)('in odd surroundings a list ends as docs/serve.md says:'
     const { exitCode, signal, stdout } = await startUnder(program, under, ['list'], folder, { cwd: folder })
     const code = signal === 'SIGABRT' ? 134 : exitCode
     expect({ code: String(code), stdout }).toEqual({
-      code: oddSurroundings.get(name),
+      code: expect.toBeOneOf(oddSurroundings.get(name)?.split(' or ') ?? []),
       stdout: code === 0 ? '{"id":1,"name":"Fern"}\n' : '',
     })
   })

@@ -8,7 +8,7 @@ import { plants as start } from '../../helpers/process.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
 import { terminal } from '../../helpers/terminal.js'
 
-// Windows itself, its paths and its console are tried only where it is: see docs/development.md.
+// Windows itself, its paths and its console are tried only where it is: see docs/platforms.md.
 describe.runIf(isLinux && !process.env['PLANTS_BIN'])('on a simulated Windows (needs Node as its runtime)', () => {
   const fern = '{"id":1,"name":"Färn"}\n'
   const envOf = (folder: string) => ({

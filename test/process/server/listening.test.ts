@@ -14,7 +14,7 @@ const fern = '{"id":1,"name":"Fern"}'
 describe('what keeps a service from listening', () => {
   const env = { PLANTS_SERVE_TOKEN: testToken }
   const start = async (...args: string[]) => {
-    const { err, ...result } = await plants(['serve', '--output', 'json', ...args], temporaryFolder(), { env, timeout: 4000 })
+    const { err, ...result } = await plants(['serve', '--output', 'json', ...args], temporaryFolder(), { env, timeout: 20_000 })
     return { ...result, err: JSON.parse(err.split('\n').at(-2) ?? '') }
   }
 
