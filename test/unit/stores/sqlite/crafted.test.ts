@@ -334,7 +334,7 @@ test('a plant that cannot be read does not affect those that are read at the sam
     { status: 'fulfilled', value: { id: 1n, name: 'Fern' } },
     {
       status: 'rejected',
-      reason: expect.objectContaining({ message: `The store ${path} is damaged: the plant 2 has a value that is not text` }),
+      reason: expect.objectContaining({ message: `The store ${path} is damaged: plant 2 has a value that is not text` }),
     },
     { status: 'fulfilled', value: undefined },
   ])
