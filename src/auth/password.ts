@@ -52,7 +52,7 @@ export function noPassword({ name }: PostgresAddress, storeFlag: string): Plants
 }
 
 export function howToGive(storeFlag: string): string {
-  return `set PGPASSWORD, write it to ~/.pgpass, or save it with: plants auth login${storeFlag}`
+  return `set PGPASSWORD, or save it with: plants auth login${storeFlag}`
 }
 
 /** The path of a file that libpq reads by default; on Windows, its files are in one folder. */

@@ -141,5 +141,5 @@ export function posixWord(text: string): string {
 /** Quotes a word for PowerShell and cmd. One with `"`, `$` or a backtick is quoted for PowerShell: cmd cannot quote them. */
 export function windowsWord(text: string): string {
   if (/^[\w./:\\+=-]+$/.test(text)) return text
-  return /["$`]/.test(text) ? `'${text.replaceAll("'", "''")}'` : `"${text}"`
+  return /["$`]/.test(text) ? `'${text.replaceAll("'", "''")}'` : `"${text.replace(/\\+$/, '$&$&')}"` // a backslash would quote the quote
 }

@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { shellWord } from './errors.js'
+import { posixWord } from './errors.js'
 import type { Io } from './io.js'
 
 /** Shows a text with what PAGER says, which a shell runs, or with less. False where that cannot be started. */
@@ -16,8 +16,10 @@ export function showInPager(text: string, { env }: Pick<Io, 'env'>): boolean {
 
 /** Opens a file in the editor of VISUAL or EDITOR, which a shell runs, or in vi; on Windows, in Notepad. Returns why that failed. */
 export function openInEditor(path: string, { env }: Pick<Io, 'env'>): string | undefined {
-  const editor = env['VISUAL'] || env['EDITOR'] || (process.platform === 'win32' ? 'notepad' : 'vi')
-  const { status } = spawnSync(`${editor} ${shellWord(path)}`, { shell: true, stdio: 'inherit', env })
+  const isWindows = process.platform === 'win32'
+  const editor = env['VISUAL'] || env['EDITOR'] || (isWindows ? 'notepad' : 'vi')
+  const word = isWindows ? `"${path}"` : posixWord(path) // cmd runs it there; no path of Windows has a quote
+  const { status } = spawnSync(`${editor} ${word}`, { shell: true, stdio: 'inherit', env })
   if (status === 0) return undefined
   return `The editor ${editor} ${status === null ? 'could not be run' : `ended with exit code ${status}`}`
 }

@@ -211,7 +211,8 @@ export class ProcessOutput implements Output {
 
   async #writeOnce(channel: Channel): Promise<void> {
     try {
-      this.#bytes = this.#bytes.subarray(await channel.write(this.#bytes))
+      const written = channel.write(this.#bytes)
+      this.#bytes = this.#bytes.subarray(typeof written === 'number' ? written : await written)
     } catch (error) {
       if (systemCode(error) !== 'EAGAIN') throw error
       await new Promise((resolve) => {

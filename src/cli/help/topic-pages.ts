@@ -13,7 +13,7 @@ function optionsPage(layout: HelpLayout): string {
 const otherVariables = {
   PLANTS_TOKEN: 'the token for the store of the current command; takes precedence over a token command and a saved token',
   PLANTS_SERVE_TOKEN: 'the token that plants serve accepts, instead of those of the store',
-  'PGPASSWORD, PGPASSFILE': 'the password for the database of the current command; the path of the password file (default ~/.pgpass)',
+  'PGPASSWORD, PGPASSFILE': 'the password for the database of the current command; the path of the password file (default: that of libpq)',
   'PGHOST, PGPORT, PGUSER, PGDATABASE': 'defaults for the address of a database, as for psql',
   'PGSSLMODE, PGSSLROOTCERT, PGSSLCERT, PGSSLKEY': 'TLS parameters of a database, if its address does not set them',
   'PGREQUIREAUTH, PGREQUIREPEER': 'the authentication methods that a database may use; the owner of its Unix socket',

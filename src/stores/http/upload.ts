@@ -243,13 +243,9 @@ export class Upload {
     const { step, tries, firstSent } = pending
     const now = this.#now()
     const limit = this.#policy.limit(failure)
-    if (pending.lastSent >= this.#lastRound) {
-      this.#lastRound = now
-      this.#failures += 1
-      if (reason === 'overload') this.#concurrency = Math.max(1, Math.floor(this.#concurrency / 2))
-      if (this.#failures >= roundsUntilWarning) this.#client.warnOnce('retry', this.#policy.explain(failure))
-    }
-    if (now >= limit && (reason === 'refused' || this.#failures > 1)) this.#fail(error) // a single failure may be an accident
+    if (pending.lastSent >= this.#lastRound) this.#countRound(failure, now)
+    const isOver = now >= limit && (reason === 'refused' || this.#failures > 1) // a single failure may be an accident
+    if (isOver && !this.#end.signal.aborted) this.#fail(error)
     const isUnknown = kind === 'unknown'
     const isLone = isUnknown && this.#failures < 2 // connections break now and then
     if (!isLone) this.#limiter.pauseUntil(Math.min(now + retryAfter + this.#policy.backoff(this.#failures - 1), limit))
@@ -258,6 +254,14 @@ export class Upload {
     const isOfPlant = tries >= triesOfOne && now - firstSent >= timeout && this.#lastSettled > firstSent
     const isFinal = isOfPlant || (step === 'create' && !this.#task.isKeyed)
     return isFinal ? this.#note(pending, Outcome.unknown, error) : this.#policy.backoff(tries - 1)
+  }
+
+  /** Counts a failure of the requests that are in flight together. Those that follow it are sent alone. */
+  #countRound(failure: Failure, now: number): void {
+    this.#lastRound = now
+    this.#failures += 1
+    if (failure.reason === 'overload' && this.#failures === 1) this.#concurrency = Math.max(1, Math.floor(this.#concurrency / 2))
+    if (this.#failures >= roundsUntilWarning) this.#client.warnOnce('retry', this.#policy.explain(failure))
   }
 
   /** Finds a newer token after one was rejected. */

@@ -180,7 +180,7 @@ function parseUri(address: string, refuse: Refuse, { secrets, isArgument }: Addr
     if (!isArgument) continue
     throw refuse(
       'contains a password, which other users could see in the list of processes',
-      'Remove it, and set PGPASSWORD, write it to ~/.pgpass, or save it with: plants auth login',
+      'Remove it, and set PGPASSWORD, or save it with: plants auth login',
     )
   }
   const hosts = authority.split(',').map((part) => {

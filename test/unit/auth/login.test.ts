@@ -50,7 +50,7 @@ describe('the password for a database', () => {
       const { passwords, passwordHint, secrets } = await desk.login(address)
       return [passwords, passwordHint, secrets]
     }
-    const give = 'set PGPASSWORD, write it to ~/.pgpass, or save it with: plants auth login'
+    const give = 'set PGPASSWORD, or save it with: plants auth login'
     expect(await found()).toEqual([[undefined, undefined], `If it requires a password: ${give}`, []])
     desk.writePasswords('h2:*:garden:ann:of-h2\n*:*:*:bob:of-bob\n')
     const place = join(desk.home, '.pgpass')

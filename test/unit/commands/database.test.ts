@@ -6,7 +6,7 @@ const garden = 'postgres://ann@h1:5432/garden'
 const nobody = 'postgres://ann@127.0.0.1:9/garden'
 const savedAt = '2026-01-02T03:04:05.678Z'
 const isHidden = 'contains a password, which other users could see in the list of processes'
-const hidden = 'Remove it, and set PGPASSWORD, write it to ~/.pgpass, or save it with: plants auth login'
+const hidden = 'Remove it, and set PGPASSWORD, or save it with: plants auth login'
 
 /** Somebody who has a database, a service and a file. */
 function gardener(saved: Record<string, unknown> = {}): User {
@@ -177,7 +177,7 @@ describe('plants auth, for a database', () => {
       ),
     )
     const none = { store: 'postgres://ann@h2:5432/garden', address: 'postgres://ann@h2:5432/garden', source: 'none' }
-    const how = 'set PGPASSWORD, write it to ~/.pgpass, or save it with: plants auth login --store postgres://ann@h2/garden'
+    const how = 'set PGPASSWORD, or save it with: plants auth login --store postgres://ann@h2/garden'
     expect(await status('--store postgres://ann@h2/garden')).toEqual({
       ...refusal('There is no password for postgres://ann@h2:5432/garden', `If it requires one: ${how}`, 3),
       out: `${JSON.stringify(none)}\n`,

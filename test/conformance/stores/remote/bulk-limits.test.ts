@@ -31,6 +31,19 @@ describe('limits', () => {
     expect({ tally: tally(batch), isFew: service.posts.length <= 4 }).toEqual({ tally: { pending: 10 }, isFew: true })
   })
 
+  test('an import that is told to stop while the service does not answer ends without an error of the service', async () => {
+    const controller = new AbortController()
+    const deed = ({ index }: { index: number }): Deed => {
+      if (index === 4) controller.abort(new Error('stopped')) // sent alone, after the first ones have timed out
+      return 'hang'
+    }
+    const service = await PlantService.listen({ deed, isKeyed: true })
+    const batch = batchOf(plantsOf(10))
+    const store = await open(service.url, { opening: { concurrency: 4, timeout: 300 } })
+    await store.createMany(batch, importOptions({ stop: controller.signal, keyOf: (row) => `import-${row}` }))
+    expect({ tally: tally(batch), posts: service.posts.length }).toEqual({ tally: { pending: 10 }, posts: 5 })
+  })
+
   test('no more connections and requests at once than the ceiling, and as many', async () => {
     let isFull = () => {}
     const full = new Promise<void>((resolve) => {
@@ -52,7 +65,7 @@ describe('limits', () => {
     })
   })
 
-  test('half of the requests at once after a 503, until the next batch', async () => {
+  test('half of the requests at once after a series of 503, until the next batch', async () => {
     const counts: [inFlight: number, index: number][] = []
     let inFlight = 0
     const deed = async ({ index }: { index: number }): Promise<Deed> => {
@@ -60,7 +73,7 @@ describe('limits', () => {
       counts.push([inFlight, index])
       await takeTime(5)
       inFlight -= 1
-      return index === 50 ? busy : undefined
+      return index >= 50 && index <= 60 ? busy : undefined // the first ones in flight together, the others alone
     }
     const service = await PlantService.listen({ deed })
     const store = await open(service.url, { opening: { concurrency: 8 } })
@@ -71,7 +84,7 @@ describe('limits', () => {
       return { created, inFlight: Math.max(...counts.flatMap(([count, index]) => (index > from ? [count] : []))) }
     }
     const plants = plantsOf(300)
-    expect(await greatest(plants.slice(0, 200), 50 + 8)).toEqual({ created: 200, inFlight: 4 })
+    expect(await greatest(plants.slice(0, 200), 60 + 8)).toEqual({ created: 200, inFlight: 4 })
     expect(await greatest(plants.slice(200), 201)).toEqual({ created: 100, inFlight: 8 })
   })
 

@@ -178,7 +178,7 @@ describe('the address of a database', () => {
     for (const address of ['postgres://ann:s3cret@h1/garden', 'postgres://ann@h1/garden?password=s3cret']) {
       expect(await refusal(address, { isArgument: true })).toEqual([
         '--store contains a password, which other users could see in the list of processes',
-        'Remove it, and set PGPASSWORD, write it to ~/.pgpass, or save it with: plants auth login',
+        'Remove it, and set PGPASSWORD, or save it with: plants auth login',
       ])
     }
   })
