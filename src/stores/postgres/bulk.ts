@@ -38,7 +38,7 @@ async function transact({ account, options }: ConnectionPool, client: Client, wr
     return isComplete
   } catch (error) {
     if (!isServerError(error)) throw error
-    await client.ask(rollback)
+    await client.ask(rollback).catch(() => undefined) // a lost connection must not hide the error
     if (sqlState(error) === divisionByZero) await checkServer(client, account.address, options)
     if (sqlState(error) === uniqueViolation) return false
     throw error
@@ -255,7 +255,9 @@ export async function createAll(connections: ConnectionPool, pages: () => Iterab
     if (isLost) await client.ask({ text: barrier })
     return true
   }
-  await connections.run((client, { isLost }) => transact(connections, client, () => createPages(client, isLost)), limits)
+  await connections.run(async (client, { isLost }) => {
+    if (!(await transact(connections, client, () => createPages(client, isLost)))) throw new LeftOutError(page.address)
+  }, limits)
 }
 
 interface PageOptions {

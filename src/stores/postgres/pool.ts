@@ -105,20 +105,24 @@ export class ConnectionPool {
         return await action({ tries, isLost })
       } catch (error) {
         isLost ||= error instanceof LostCommit
-        const left = deadline - this.options.clock.now()
-        const isOver = signal?.aborted === true || left <= 0 || !isTransient(error)
+        const pause = this.#backoff(tries)
+        const isOver = signal?.aborted === true || this.options.clock.now() + pause >= deadline || !isTransient(error)
         if (isOver && isLost) throw lostCommit(this.account.address, error)
         signal?.throwIfAborted()
         if (isOver) throw explainDatabase(error, this.account)
-        await this.#pause(tries, left, signal)
+        await this.#pause(pause, signal)
       }
     }
   }
 
-  /** Waits with exponential backoff and jitter, up to a second or to `most` milliseconds, or until a signal aborts. */
-  async #pause(tries: number, most = Infinity, signal = this.#closing.signal): Promise<void> {
-    const pause = backoff(tries, { base: 10, max: 1000, random: this.options.clock.random })
-    await wait(Math.min(pause, most), [this.#closing.signal, signal]).catch(() => undefined) // `lease` throws the reason
+  /** Milliseconds to wait after so many failures, with exponential growth and jitter, up to a second. */
+  #backoff(failures: number): number {
+    return backoff(failures, { base: 10, max: 1000, random: this.options.clock.random })
+  }
+
+  /** Waits, or until a signal aborts. */
+  async #pause(milliseconds: number, signal = this.#closing.signal): Promise<void> {
+    await wait(milliseconds, [this.#closing.signal, signal]).catch(() => undefined) // `lease` throws the reason
   }
 
   /**
@@ -139,7 +143,7 @@ export class ConnectionPool {
 
   /** Sets when a leased connection is destroyed, if the server has not cancelled its statement by then. */
   setDeadline(client: Client, deadline: number): void {
-    client.destroyAfter(Math.max(0, deadline - this.options.clock.now()) + (this.#hasTimeouts ? grace : 0))
+    client.destroyAfter(Math.max(0, deadline - this.options.clock.now()) + grace)
   }
 
   close(): void {
@@ -156,7 +160,10 @@ export class ConnectionPool {
     try {
       return await within(left, signals, async (late) => {
         await this.#permits.enter(late)
-        for (let client = this.#idle.pop(); client; client = this.#idle.pop()) if (client.isIdle) return client
+        for (let client = this.#idle.pop(); client; client = this.#idle.pop()) {
+          if (client.isIdle) return client
+          client.destroy()
+        }
         return this.#connectUntil(late)
       })
     } catch (error) {
@@ -196,7 +203,7 @@ export class ConnectionPool {
 
   /** Tries the servers in turn, first the one of the last connection. Throws the most informative of their errors. */
   async #connect(): Promise<Client> {
-    if (this.#outage) await this.#pause(this.#outage.failures) // waiting calls share the attempts
+    if (this.#outage) await this.#pause(this.#backoff(this.#outage.failures)) // waiting calls share the attempts
     let failure: unknown
     for (const attempts of this.#current ? [[this.#current], ...this.#servers] : this.#servers) {
       try {
@@ -266,7 +273,7 @@ export class ConnectionPool {
   }
 }
 
-/** milliseconds in which a working server cancels a statement after its timeout */
+/** milliseconds in which a working server cancels a statement after its timeout, or completes one that began just before the deadline */
 const grace = 1000
 
 /** Opens a database, runs one action, and closes it. */

@@ -56,7 +56,8 @@ export async function identify(client: Client, address: PostgresAddress, newest 
  */
 export async function migrate(client: Client, address: PostgresAddress, steps = migrations): Promise<void> {
   if ((await identify(client, address, steps.length)) === steps.length) return
-  await client.ask({ text: `${begin().text}; SELECT pg_advisory_xact_lock(${lock})` })
+  await client.ask(begin())
+  await client.ask({ text: `SELECT pg_advisory_xact_lock(${lock})` })
   const left = steps.slice(await lockedVersion(client, address, steps))
   for (const step of left) await client.ask({ text: step })
   if (left.length > 0) await client.ask({ text: `INSERT INTO ${versions} VALUES (${steps.length})` })

@@ -37,7 +37,10 @@ export class PostgresWriter {
   readonly #queue = new Set<CreateJob>()
   /** the last create with an id or a key, for which the next one waits */
   readonly #last = new Map<bigint | string, Promise<Plant>>()
-  #isSending = false
+  #isStarting = false
+  /** calls of `#sendNext` that wait for a connection */
+  #waiting = 0
+  #inFlight = 0
   /** of the last create; counted from a random one, which is faster than a random one for each */
   #writeId = newWriteId()
 
@@ -78,40 +81,54 @@ export class PostgresWriter {
 
   /** Sends a plant with the next batch. */
   #send(entry: Entry, deadline: number): Promise<CreateResult | undefined> {
+    const left = deadline - this.#connections.options.clock.now()
+    if (left <= 0) return Promise.reject(this.#connections.late())
     return new Promise((resolve, reject) => {
       const expire = () => {
         this.#queue.delete(job)
         reject(this.#connections.late())
       }
-      const timer = setTimeout(expire, Math.min(maxTimer, deadline - this.#connections.options.clock.now()))
+      const timer = setTimeout(expire, Math.min(maxTimer, left))
       const job = { ...entry, deadline, resolve, reject, timer }
       this.#queue.add(job)
-      if (this.#isSending) return
-      this.#isSending = true
-      setImmediate(() => void this.#sendAll()) // so that simultaneous calls share a statement
+      this.#start()
     })
   }
 
-  /** Sends what waits, a batch over each connection that is free. */
-  async #sendAll(): Promise<void> {
-    while (this.#queue.size > 0) {
-      try {
-        const client = await this.#connections.lease({ deadline: Infinity })
-        const jobs = this.#take()
-        void this.#sendBatch(jobs, client)
-          .catch((error: unknown) => {
-            for (const { reject } of jobs) reject(error)
-          })
-          .finally(() => this.#connections.release(client))
-      } catch (error) {
-        if (!isTransient(error)) for (const { reject } of this.#take(Infinity)) reject(error)
-      }
+  /** Sends what waits, from the next turn of the event loop on, so that simultaneous creates share a statement. */
+  #start(): void {
+    if (this.#isStarting || this.#waiting === this.#connections.size) return
+    this.#isStarting = true
+    setImmediate(() => {
+      this.#isStarting = false
+      void this.#sendNext()
+    })
+  }
+
+  /** Sends a batch over the next free connection. One that is still being established does not delay other calls. */
+  async #sendNext(): Promise<void> {
+    this.#waiting += 1
+    const client = await this.#connections.lease({ deadline: Infinity }).catch((error: unknown) => {
+      const isRefused = !isTransient(error) && this.#inFlight === 0 // other connections still work
+      while (isRefused && this.#queue.size > 0) for (const { reject } of this.#take()) reject(error)
+    })
+    this.#waiting -= 1
+    if (client) {
+      const jobs = this.#take()
+      if (this.#queue.size > 0) this.#start()
+      this.#inFlight += 1
+      await this.#sendBatch(jobs, client).catch((error: unknown) => {
+        for (const { reject } of jobs) reject(error)
+      })
+      this.#inFlight -= 1
+      this.#connections.release(client)
     }
-    this.#isSending = false
+    if (this.#queue.size > 0) this.#start()
   }
 
   /** Removes jobs from the queue in order. Each of them has its own id and key. */
-  #take(limit = this.#connections.options.batchLimit ?? usualBatch): CreateJob[] {
+  #take(): CreateJob[] {
+    const limit = this.#connections.options.batchLimit ?? usualBatch
     const taken: CreateJob[] = []
     let characters = 0
     for (const job of this.#queue) {

@@ -29,6 +29,7 @@ export class Line {
   #cuts: Cut[] = []
   #last = Infinity
   #isSilent = false
+  #isBlocked = false
 
   private constructor(target: number) {
     this.#target = target
@@ -59,9 +60,15 @@ export class Line {
     this.#isSilent = true
   }
 
+  /** Accepts further connections, and never answers them. */
+  block(): void {
+    this.#isBlocked = true
+  }
+
   /** Is a line again, for those who connect anew. */
   mend(): void {
     this.#isSilent = false
+    this.#isBlocked = false
     this.isUnanswered = false
     this.#cuts = []
     this.cutAll()
@@ -77,6 +84,10 @@ export class Line {
   }
 
   #join(near: Socket): void {
+    if (this.#isBlocked) {
+      this.#sockets.add(near.on('error', () => undefined))
+      return
+    }
     const far = connect({ port: this.#target, host: '127.0.0.1', allowHalfOpen: true })
     for (const [socket, other] of [
       [near, far],

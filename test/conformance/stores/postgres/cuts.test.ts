@@ -70,6 +70,22 @@ test('waits no longer than its time for what is silent', async () => {
   expect(await place.sql('SELECT id FROM plant_store.plants ORDER BY id')).toEqual([{ id: 1n }, { id: 2n }])
 })
 
+test('creates over the connection that it has while a new one is not answered', async () => {
+  const { place, line, store } = await openByLine()
+  await store.create({ id: 1n, name: 'Fern' })
+  line.block()
+  const release = await place.hold(`${insert} (id, attempt, name) VALUES (2, 1, 'Moss')`)
+  const blocked = settled([store.create({ id: 2n, name: 'Fern' })])
+  await othersWait(place, 1)
+  const waiting = store.create({ id: 3n, name: 'Fern' }) // opens the connection that is not answered
+  await new Promise(setImmediate)
+  const start = performance.now()
+  await release()
+  expect(await waiting).toStrictEqual({ name: 'Fern' })
+  expect(performance.now() - start).toBeLessThan(2500) // half of `connect_timeout`
+  await blocked
+})
+
 test.each(moments)('deletes once, and tells what it was, when the connection is cut %s', async (moment) => {
   const { line, store } = await openByLine()
   await store.create({ id: 1n, name: 'Fern' })

@@ -52,6 +52,18 @@ test('stores nothing of what has waited too long for a lock', async () => {
   expect(await store.create(fern)).toStrictEqual({ name: 'Fern' })
 })
 
+test('stores nothing of creates that have waited too long for others with the same id, and says so in time', async () => {
+  const place = await server()
+  const store = await openShared(place, { timeout: 1000 })
+  const release = await place.hold("INSERT INTO plant_store.plants (id, attempt, name) VALUES (1, 1, 'Moss')")
+  const start = performance.now()
+  const late = expect.stringMatching(/^unavailable: /)
+  expect(await settled(Array.from({ length: 5 }, () => store.create(fern)))).toEqual(Array.from({ length: 5 }, () => late))
+  expect(performance.now() - start).toBeLessThan(2900)
+  await release()
+  expect(await place.sql(stored)).toEqual([])
+})
+
 test('creates the others while one waits for a lock', async () => {
   const place = await server()
   const store = await openShared(place)

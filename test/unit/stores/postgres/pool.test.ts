@@ -1,0 +1,22 @@
+import { expect, test } from 'vitest'
+import { PlantsError } from '../../../../src/platform/errors.js'
+import { ConnectionPool } from '../../../../src/stores/postgres/pool.js'
+import { addressOf, databaseOptions } from '../../../helpers/shared-store.js'
+
+test('no try begins when its time is over', async () => {
+  let now = 0
+  const clock = { signal: new AbortController().signal, now: () => now, random: () => 1 } // pauses of 10, 20, 40 … ms
+  const options = databaseOptions({ env: { PGPASSWORD: '' } }, { clock })
+  const address = addressOf({ url: 'postgres://plants@127.0.0.1:1/plants' })
+  const pool = new ConnectionPool({ address, login: await options.login(address) }, options)
+  const failure = new PlantsError('unavailable', 'The disk is full', { retryable: true })
+  const tries: number[] = []
+  const fail = async (): Promise<void> => {
+    tries.push(now)
+    now += 10
+    throw failure
+  }
+  await expect(pool.retry({ deadline: 45 }, fail)).rejects.toBe(failure)
+  expect(tries).toEqual([0, 10, 20])
+  pool.close()
+})
