@@ -1,5 +1,6 @@
 import { plantColumns, plantParameters } from '../../plant/fields.js'
 import { equalPlants, type NewPlant, type Plant, plantOf, valuesOf } from '../../plant/plant.js'
+import { PlantsError } from '../../platform/errors.js'
 import type { FileAddress } from '../common/address.js'
 import { type OnConflict, Outcome, refuseUnlessRepeated } from '../common/conflict.js'
 import { pagesOf } from '../common/pages.js'
@@ -20,7 +21,7 @@ import {
   type TokenStore,
 } from '../common/store.js'
 import { type Connection, openSnapshot, openToRead, openToWrite } from './connection.js'
-import { explained, isWritable, replacedStore } from './errors.js'
+import { DamageError, explained, isWritable, replacedStore } from './errors.js'
 import { fileHasContent, makeFile, realPathOf, reportOwner } from './file.js'
 import { updatePlant } from './schema.js'
 import { countSelected, findPlant, readPage } from './select.js'
@@ -95,13 +96,16 @@ export class SqliteStore implements ServedStore, CheckpointStore {
     return found ? found.get(id) : this.#connection.run(() => findPlant(this.#connection, 'id', id))
   }
 
-  /** The plants with the wanted ids; undefined if one of them cannot be read. */
+  /** The plants with the wanted ids; undefined if one of them is damaged. */
   async #readWanted(): Promise<Map<bigint, NewPlant> | undefined> {
     await undefined // the other calls of this turn
     const ids = [...this.#wanted]
     this.#wanted.clear()
     this.#found = undefined
-    return this.getMany(ids).catch(() => undefined) // each call then reads its plant, and throws its own error
+    return this.getMany(ids).catch((error: unknown) => {
+      if (error instanceof PlantsError && error.cause instanceof DamageError) return undefined // each call then reads its own plant
+      throw error
+    })
   }
 
   count(query: CountQuery = {}): Promise<bigint> {
@@ -232,6 +236,7 @@ export class SqliteStore implements ServedStore, CheckpointStore {
   }
 
   async close(): Promise<void> {
+    await this.#found?.catch(() => undefined)
     this.#connection.close()
   }
 }

@@ -105,7 +105,7 @@ export class SqliteWriter {
     const user = identify(db, path)
     if (user === undefined) throw notOurs(path, 'contains no store')
     migrate(db, user) // a store that was opened for reading
-    this.#identified = { schema, user }
+    this.#identified = { schema: this.#version('schema_version'), user: this.#version('user_version') } // a rollback undoes a migration
   }
 
   #version(pragma: 'schema_version' | 'user_version'): unknown {

@@ -142,3 +142,31 @@ test('a backup keeps the rights of tokens', async () => {
   const { out } = await runPlants(['tokens', 'list', '--store', './new.db'], { cwd: folder })
   expect(out.split('\n').flatMap((line) => (line === '' ? [] : [JSON.parse(line).rights]))).toEqual([['create'], ['read', 'delete']])
 })
+
+test('a store whose first write is rolled back is migrated by the next one', async () => {
+  const store = await SqliteStore.openExisting(fileAddress(path), openOptions())
+  if (!store) throw new Error('no store')
+  closedAfterTest(store)
+  const fail = () => {
+    throw new Error('rolled back')
+  }
+  await expect(store.createAll(fail, () => false)).rejects.toThrow('rolled back')
+  expect(version()).toEqual({ user_version: 3 })
+  await store.tokens.markUsed(1n, new Date(86_400_000))
+  expect(version()).toEqual({ user_version: 5 })
+})
+
+test('a locked store is waited for once', async () => {
+  const db = new DatabaseSync(path)
+  db.exec('PRAGMA journal_mode = DELETE')
+  const store = await SqliteStore.openExisting(fileAddress(path), openOptions({ timeout: 500 }))
+  if (!store) throw new Error('no store')
+  db.exec('BEGIN EXCLUSIVE')
+  const start = performance.now()
+  await expect(store.get(1n)).rejects.toThrow('was in use')
+  expect(performance.now() - start).toBeLessThan(950)
+  db.close()
+  const found = store.get(1n)
+  await store.close()
+  expect(await found).toEqual({ id: 1n, name: 'Fern' })
+})
