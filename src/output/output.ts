@@ -121,8 +121,9 @@ export async function writeError(io: Io, failure: PlantsError, { errors, colors 
   }
   const { bad, faint } = await styleFor(colors(io.stderr))
   const stack = kind === 'defect' && cause instanceof Error ? (cause.stack ?? '').split('\n') : []
-  // Omits a status that the message contains, and 400, the specification's status for every error.
-  const shownStatus = status === undefined || status === 400 || message.includes(String(status)) ? '' : ` (status ${status})`
+  // Omits a status that the message has as a word, and 400, the specification's status for every error.
+  const isShown = status === undefined || status === 400 || message.split(/[ ,]/).includes(`${status}`)
+  const shownStatus = isShown ? '' : ` (status ${status})`
   const lines = [
     `${bad('plants:')} ${printable(message, io)}${shownStatus}`,
     ...[...stack, hint ?? []].flat().map((line) => `  ${faint(printable(line, io))}`),

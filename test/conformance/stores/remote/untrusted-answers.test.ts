@@ -82,8 +82,8 @@ describe('what a remote says', () => {
 
   test('says with which status it came, also to people', async () => {
     for (const status of [404, 500, 502]) {
-      const remote = await Hostile.listen({ posts: [json(status, refusal)], openapi })
-      expect((await createAt(remote, ['--output', 'text'])).said.join('\n')).toContain(`${status}`)
+      const remote = await Hostile.listen({ posts: [json(status, { ...refusal, message: `No ferns at :1${status}2` })], openapi })
+      expect((await createAt(remote, ['--output', 'text'])).said[0]).toMatch(new RegExp(` \\(status ${status}\\)$`))
     }
   })
 })
