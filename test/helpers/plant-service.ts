@@ -3,6 +3,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { onTestFinished } from 'vitest'
+import { isLinux } from './linux.js'
 
 /** A create as it came. */
 export interface Post {
@@ -28,6 +29,9 @@ interface Manner {
   isKeyed?: boolean
   deed?(post: Post): Deed | Promise<Deed>
 }
+
+/** An address of this worker alone: no other test gets the port of a service that is away for a while. Elsewhere than on Linux there is only one. */
+const host = isLinux ? `127.0.1.${process.env['VITEST_POOL_ID'] ?? 1}` : '127.0.0.1'
 
 /** A service that keeps plants in memory and answers as the specification says, except where a test wants something else. */
 export class PlantService {
@@ -58,7 +62,7 @@ export class PlantService {
   /** It is gone when the test is over. */
   static async listen(manner: Manner = {}): Promise<PlantService> {
     const service = new PlantService({ isKeyed: true, ...manner })
-    service.#server.listen(0, '127.0.0.1')
+    service.#server.listen(0, host)
     await once(service.#server, 'listening')
     service.#port = (service.#server.address() as AddressInfo).port // of a server on a port
     onTestFinished(() => service.close())
@@ -71,12 +75,12 @@ export class PlantService {
   }
 
   get url(): string {
-    return `http://127.0.0.1:${this.#port}`
+    return `http://${host}:${this.#port}`
   }
 
   /** Listens again where it did, after a `close`. */
   async comeBack(): Promise<void> {
-    this.#server.listen(this.#port, '127.0.0.1')
+    this.#server.listen(this.#port, host)
     await once(this.#server, 'listening')
   }
 
