@@ -15,7 +15,7 @@ const mostPeaks = 5 // runs that memory is taken from; it hardly differs
 
 /** Starts everything in turns, and prints what it took beside the bars. */
 export async function measureTable({ folder, env, runs, warmUps, nodes, fetched }) {
-  const subjects = [...nodes, ...fetched.map(fetchNode)].map((node) => onNode(node, env))
+  const subjects = [...nodes, ...fetched.map((version) => fetchNode(version))].map((node) => onNode(node, env))
   const file = compiled(folder, env)
   const token = randomBytes(16).toString('hex')
   const store = join(folder, 'served.db')
