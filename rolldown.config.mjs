@@ -9,9 +9,10 @@ import { thirdPartyNotices } from './bin/build/bundled-packages.mjs'
 const chunks = {
   // every run, and a Tab in a shell
   common: ['platform/io.ts', 'platform/clock.ts', 'cli/program/run.ts'],
-  // what reads and writes single plants
+  // what reads and writes single plants, and what services and databases share
   create: [
     'platform/files.ts',
+    'platform/semaphore.ts',
     'stores/common/store.ts',
     'stores/common/pages.ts',
     ...['create', 'delete', 'get', 'list'].map((name) => `cli/commands/${name}.ts`),

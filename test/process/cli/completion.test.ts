@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { execa } from 'execa'
 import { describe, expect, test } from 'vitest'
-import { bin, plants } from '../../helpers/process.js'
+import { plants } from '../../helpers/process.js'
 import { isHere } from '../../helpers/programs.js'
 import { bashCompletion, type Shell, shells, Typist } from '../../helpers/shell.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
@@ -168,14 +168,4 @@ describe('zsh', () => {
     const message = 'plants: completion is not initialised in zsh. First run: autoload -U compinit; compinit'
     expect({ exitCode, stdout, stderr }).toEqual({ exitCode: 0, stdout: 'on', stderr: message })
   })
-})
-
-test.skipIf(process.env['PLANTS_BIN'])('nothing is loaded for a Tab but what it needs (needs Node as its runtime)', async () => {
-  const folder = temporaryFolder()
-  const spy = join(folder, 'spy.cjs')
-  writeFileSync(spy, "process.on('exit', () => process.stderr.write(Object.keys(require.cache).join('\\n')))")
-  const args = ['--require', spy, bin, '__complete', '--', '--store', '']
-  const { stderr } = await execa(process.execPath, args, { extendEnv: false, env: { PLANTS_CONFIG_DIR: folder } })
-  const loaded = [...stderr.matchAll(/\/dist\/([a-z-]+?)(-[\w-]{8})?\.js$/gm)].map((match) => match[1])
-  expect(loaded.toSorted()).toEqual(['common', 'main', 'rolldown-runtime'])
 })
