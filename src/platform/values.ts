@@ -60,7 +60,7 @@ export function parseSwitch(name: string, text: string): boolean {
 /** Requires a text that is not empty. */
 export function parseText(flag: string, text: string): string {
   if (text === '') throw malformed(`${flag} is empty`, `Give it a value, or leave it out`)
-  if (text.includes('\0')) throw malformed(`${flag} holds U+0000`, 'Remove that character')
+  if (text.includes('\0')) throw malformed(`${flag} contains U+0000`, 'Remove that character')
   return text
 }
 

@@ -73,7 +73,7 @@ const postgres: OwnStoreKind<PostgresAddress> = {
   parse: async (...text) => (await import('./postgres/address.js')).parsePostgres(...text),
   open: async (address, options) => (await import('./postgres/store.js')).PostgresStore.open(address, options),
   openExisting: async (address, options) => (await import('./postgres/store.js')).PostgresStore.openExisting(address, options),
-  previewCreate: async (...create) => (await import('./postgres/inspect.js')).foresee(...create),
+  previewCreate: async (...create) => (await import('./postgres/inspect.js')).previewCreate(...create),
 }
 
 const file: OwnStoreKind<FileAddress> = {
@@ -133,7 +133,7 @@ export function takesPassword(address: Address): address is PostgresAddress {
  * @throws {PlantsError} `malformed` for an invalid address
  */
 export async function parseAddress(text: string, source: string, place: AddressContext): Promise<Address> {
-  if (text.includes('\0')) throw refuse(source, 'holds U+0000, which no address does')
+  if (text.includes('\0')) throw refuse(source, 'contains U+0000, which is not allowed in an address')
   if (text === 'local') return { kind: 'file', name: join(await place.dataFolder(), 'plants.db'), isDefault: true }
   if (text.includes('\uFFFD')) throw refuse(source, `is a path that is not UTF-8, or holds U+FFFD: ${shownAddress(text)}`)
   return kinds[kindOfText(text)].parse(text, source, place)

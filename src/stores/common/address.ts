@@ -94,7 +94,7 @@ export function parseFile(text: string, source: string, { resolvePath }: Address
   if (begin !== undefined) throw refuse(source, `begins with ${begin}, which this version cannot open`)
   refusePassword(text, source)
   if (path === '') throw refuse(source, 'is empty')
-  if (/^\/\/|^:memory:$/.test(path)) throw refuse(source, `is no file: ${JSON.stringify(text)}`)
+  if (/^\/\/|^:memory:$/.test(path)) throw refuse(source, `is not a file: ${JSON.stringify(text)}`)
   if (!isBare || /[/\\]|^[.~]|\.(db|sqlite)$/.test(path)) return { kind: 'file', name: resolvePath(path), isDefault: false }
   // A text that is more than a word is not shown: a part of it may be a password.
   if (!/^[\w-]+(\.[\w-]+)*(:\d+)?$/.test(path)) throw refuse(source, 'does not name a store')
@@ -104,7 +104,7 @@ export function parseFile(text: string, source: string, { resolvePath }: Address
 }
 
 function refusePassword(text: string, source: string): void {
-  if (shownAddress(text) !== text) throw refuse(source, 'holds what may be a password, and is the address of no store', uriHint)
+  if (shownAddress(text) !== text) throw refuse(source, 'is not the address of a store, and may contain a password', uriHint)
 }
 
 /** Parses `http://…`, `https://…`, `unix:/path.sock` or `unix:/path.sock:/base`. Throws `malformed`, also if it contains a password. */
@@ -113,13 +113,13 @@ export function parseService(text: string, source: string, { resolvePath }: Addr
   if (isSocket === undefined) return parseUrl(text, source)
   refusePassword(text, source)
   if (process.platform === 'win32') throw refuse(source, 'names a Unix socket, which does not work on Windows', 'Use http://127.0.0.1:PORT')
-  if (path === '' || path.startsWith('//')) throw refuse(source, 'names no socket', 'For example: unix:/run/plants.sock')
+  if (path === '' || path.startsWith('//')) throw refuse(source, 'does not name a socket', 'For example: unix:/run/plants.sock')
   const { url } = parseUrl(`http://localhost${base}`, source)
   const socketPath = resolvePath(path)
   if (Buffer.byteLength(socketPath) > maxSocketPathBytes)
-    throw refuse(source, `names a socket whose path is longer than ${maxSocketPathBytes} bytes`, 'Sockets need shorter ones')
+    throw refuse(source, `has a socket path that is longer than ${maxSocketPathBytes} bytes`, 'Sockets need shorter ones')
   if (socketPath.includes(':/'))
-    throw refuse(source, 'names a socket whose path holds ":/", where a base path would begin', 'Give it another path')
+    throw refuse(source, 'has a socket path that contains ":/", where a base path would begin', 'Give it another path')
   const basePath = url.pathname.replace(/\/$/, '')
   return { kind: 'remote', name: `unix:${socketPath}${basePath && `:${basePath}`}`, url, socketPath }
 }
@@ -128,8 +128,8 @@ function parseUrl(address: string, source: string): RemoteAddress {
   const url = /^https?:\/\//i.test(address) ? urlOf(address) : undefined
   if (!url) throw refuse(source, 'is not a valid URL')
   // The text before an @ may be meant as a password, and must not be shown.
-  if (url.username || url.password) throw refuse(source, 'holds a user name or a password; a store takes a token', tokenHint)
-  if (url.search || url.hash || /[?#]/.test(address)) throw refuse(source, 'is a base url, which has no "?" and no "#"')
+  if (url.username || url.password) throw refuse(source, 'contains a user name or a password, but a service takes a token', tokenHint)
+  if (url.search || url.hash || /[?#]/.test(address)) throw refuse(source, 'must be a base URL, without "?" and "#"')
   url.pathname = url.pathname.replace(/\/+$/, '')
   return { kind: 'remote', name: url.href.replace(/\/$/, ''), url }
 }

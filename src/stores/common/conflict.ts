@@ -10,9 +10,9 @@ export const Outcome = {
   /** the plant with its id was replaced */
   updated: 3,
   /** its id exists: rejected */
-  taken: 4,
+  exists: 4,
   /** rejected for the reason in the `rejections` of the batch */
-  refused: 5,
+  rejected: 5,
   /** it was sent, and whether it is stored is unknown; the cause is in the `rejections` of the batch */
   unknown: 6,
 } as const
@@ -25,7 +25,7 @@ export type ExistsPolicy = (typeof existsPolicies)[number]
 /** The outcome for a row whose id exists. `isEqual` is called only where the policy compares plants. */
 export function resolveConflict(policy: ExistsPolicy, isEqual: () => boolean): Outcome {
   if (policy === 'skip' || (comparesPlants(policy) && isEqual())) return Outcome.skipped
-  return policy === 'update' ? Outcome.updated : Outcome.taken
+  return policy === 'update' ? Outcome.updated : Outcome.exists
 }
 
 /** Whether the outcome depends on the existing plant. */

@@ -52,7 +52,7 @@ export class Staging implements BulkStore {
         if (batch.outcomes[from + index] !== Outcome.pending) continue
         const outcome = this.#outcomeOf(plant, existing?.get(plant.id), batch, from + index)
         batch.outcomes[from + index] = outcome
-        isStopped = stopsAtReject && outcome === Outcome.taken
+        isStopped = stopsAtReject && outcome === Outcome.exists
         if (isStopped) break
       }
       this.#db.exec('COMMIT')
@@ -67,7 +67,7 @@ export class Staging implements BulkStore {
     const before = staged === undefined ? existing : plantIn(staged)
     const outcome = resolveConflict(this.#policy, () => before !== undefined && equalPlants(plant, before))
     if (outcome === Outcome.updated) this.#replace.run(...valuesOf(plant))
-    if (outcome === Outcome.taken && !existing)
+    if (outcome === Outcome.exists && !existing)
       batch.rejections.set(row, new PlantsError('conflict', `The id ${plant.id} is in the input twice`))
     return outcome
   }
@@ -78,7 +78,7 @@ export class Staging implements BulkStore {
       () => this.#pages(),
       (plant, existing) => {
         const outcome = resolveConflict(this.#policy, () => equalPlants(plant, existing))
-        if (outcome !== Outcome.taken) return outcome === Outcome.updated
+        if (outcome !== Outcome.exists) return outcome === Outcome.updated
         throw new PlantsError('conflict', `${idExists(plant.id).message}: it was created a moment ago, so nothing was imported`, {
           hint: 'Run it again',
         })

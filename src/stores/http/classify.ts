@@ -16,7 +16,7 @@ interface Meaning {
   hint?: string
 }
 
-const addressHint = 'Is the address right? It is the base url: what stands before /plants'
+const addressHint = 'Is the address right? It is the base URL: the part before /plants'
 const redirectHint =
   'Redirects are not followed, because the token is only for this address. If the new address is right, use it with --store'
 const conflictHint = 'Choose another id; to repeat an earlier create safely, use the same --idempotency-key for both'

@@ -201,7 +201,7 @@ export class Upload {
   /** The outcome of a row whose request was settled, or its next request. */
   #outcomeOf({ plant, step }: Pending, result: RequestResult<Stored>): Outcome | Pending['step'] {
     const { ifExists } = this.#task.options
-    if (result.kind === 'rejected') return Outcome.refused
+    if (result.kind === 'rejected') return Outcome.rejected
     // A service with idempotency keys would have recognized this row, so the conflict is with another plant.
     if (result.kind !== 'done') return comparesPlants(ifExists) ? 'read' : resolveConflict(ifExists, () => false)
     const { value } = result
@@ -228,7 +228,7 @@ export class Upload {
   #note({ row, plant }: Pending, outcome: Outcome, reason?: PlantsError): undefined {
     const { batch, options } = this.#task
     batch.outcomes[row] = outcome
-    if (outcome >= Outcome.taken) {
+    if (outcome >= Outcome.exists) {
       const { error, message } = reason ?? idExists(plant.id)
       batch.rejections.set(row, { error, message }) // without its stack, to save memory
       if (options.stopsAtReject) this.#end.abort()

@@ -99,12 +99,12 @@ export function parsePostgres(address: string, source: string, place: AddressCon
   if (values.sslrootcert === 'system') {
     // Anybody can get a certificate for some host, so that its name must be verified.
     const sslmode = given.get('sslmode') ?? (place.env['PGSSLMODE'] || 'verify-full')
-    if (sslmode !== 'verify-full') throw refuse(`takes sslrootcert=system together with sslmode=${sslmode}`, 'Use sslmode=verify-full')
+    if (sslmode !== 'verify-full') throw refuse(`combines sslrootcert=system with sslmode=${sslmode}`, 'Use sslmode=verify-full')
     values.sslmode = sslmode
   }
   const user = values.user ?? place.userName()
   if (user === undefined)
-    throw refuse('names no user, and this process has no user name', 'Write postgres://USER@HOST/DATABASE, or set PGUSER')
+    throw refuse('has no user, and this process has no user name', 'Write postgres://USER@HOST/DATABASE, or set PGUSER')
   const hosts = hostsFrom((values.host ?? defaultHost()).split(','), values.port.split(','), refuse)
   const database = values.dbname ?? user
   const login = `postgres://${encodeURIComponent(user)}@${hosts.map(hostText).join()}/${encodeURIComponent(database)}`
@@ -185,7 +185,7 @@ function parseUri(address: string, refuse: Refuse, { secrets, isArgument }: Addr
   }
   const hosts = authority.split(',').map((part) => {
     const [, host, port = ''] = /^(\[[^\]]*\]|[^:[\]]*)(?::(\d*))?$/.exec(part) ?? []
-    if (host === undefined) throw refuse('names an invalid host', 'A port is a number, and an IPv6 address is in brackets: [::1]:5432')
+    if (host === undefined) throw refuse('has an invalid host', 'A port is a number, and an IPv6 address is in brackets: [::1]:5432')
     return { host: decoded(host, refuse).replace(/^\[(.*)\]$/, '$1'), port }
   })
   const parts: [ParameterName, string][] = [
@@ -222,7 +222,7 @@ function parseQuery(query: string, refuse: Refuse): [ParameterName, string][] {
 function decoded(text: string, refuse: Refuse): string {
   try {
     const value = decodeURIComponent(text)
-    if (value.includes('\0')) throw refuse('holds U+0000, which no address does')
+    if (value.includes('\0')) throw refuse('contains U+0000, which is not allowed in an address')
     encodeURIComponent(value)
     return value
   } catch (error) {
@@ -245,10 +245,10 @@ function hostsFrom(names: string[], ports: string[], refuse: Refuse): PostgresHo
   return names.map((name, index) => {
     const text = (ports.length === 1 ? ports[0] : ports[index]) || parameters.port.default
     const port = /^\d{1,5}$/.test(text) ? parseInt(text, 10) : 0
-    if (port < 1 || port > 65_535) throw refuse('names a port that is not a number from 1 to 65535')
+    if (port < 1 || port > 65_535) throw refuse('has a port that is not a number from 1 to 65535')
     if (name.startsWith('/')) return { host: folderFrom(name, port, refuse), port }
-    if (name === '') throw refuse('names an empty host')
-    if (!isIPv6(name) && !/^[^\s:/@,%?#[\]\\]{1,255}$/.test(name)) throw refuse('names an invalid host')
+    if (name === '') throw refuse('has an empty host')
+    if (!isIPv6(name) && !/^[^\s:/@,%?#[\]\\]{1,255}$/.test(name)) throw refuse('has an invalid host')
     return { host: name.toLowerCase(), port }
   })
 }
@@ -256,7 +256,7 @@ function hostsFrom(names: string[], ports: string[], refuse: Refuse): PostgresHo
 function folderFrom(name: string, port: number, refuse: Refuse): string {
   const folder = name.replace(/(?<=.)\/+$/, '')
   if (Buffer.byteLength(socketPath(folder, port)) > maxSocketPathBytes)
-    throw refuse(`names a socket whose path is longer than ${maxSocketPathBytes} bytes`, 'Sockets need shorter ones')
+    throw refuse(`has a socket path that is longer than ${maxSocketPathBytes} bytes`, 'Sockets need shorter ones')
   return folder
 }
 

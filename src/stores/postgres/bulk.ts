@@ -208,9 +208,9 @@ class BulkInsert {
       outcomes[row] = outcome
       if (outcome === Outcome.pending) free.push(row)
       if (outcome === Outcome.updated) changed.push(row)
-      const stays = outcome === Outcome.skipped || outcome === Outcome.taken
+      const stays = outcome === Outcome.skipped || outcome === Outcome.exists
       taken.set(id, { isOurs: false, plant: stays ? existing?.plant : plant })
-      if (stopsAtReject && outcome === Outcome.taken) return { free, changed, isEnd: true }
+      if (stopsAtReject && outcome === Outcome.exists) return { free, changed, isEnd: true }
     }
     return { free, changed, isEnd: false }
   }

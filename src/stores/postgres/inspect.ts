@@ -53,7 +53,12 @@ const rights = `SELECT (pg_catalog.to_regnamespace('${schemaName}') IS NOT NULL)
  *
  * @throws {PlantsError} the errors of a create, as far as they can be predicted
  */
-export function foresee(address: PostgresAddress, plant: NewPlant, create: CreateOptions, options: OpenOptions): Promise<CreatePreview> {
+export function previewCreate(
+  address: PostgresAddress,
+  plant: NewPlant,
+  create: CreateOptions,
+  options: OpenOptions,
+): Promise<CreatePreview> {
   return usingOnce(address, options, async (client) => {
     const { isWritable } = await rightsOver(client)
     if (!isWritable) throw mayNotCreate(address)

@@ -64,7 +64,7 @@ export class ChangesetWriter {
         outcomes[row] = resolveConflict(ifExists, () => equalPlants(toPlant(existing), rows.at(row)))
         if (outcomes[row] === Outcome.updated) update.run(...valuesOf(rows.at(row)))
       }
-      if (stopsAtReject && outcomes[row] === Outcome.taken) return true
+      if (stopsAtReject && outcomes[row] === Outcome.exists) return true
     }
     return false
   }

@@ -138,9 +138,9 @@ export function* rejectedRecords(chunk: Chunk, sent: number): Generator<Rejected
       next += 1
     }
     const outcome = outcomes[row] ?? Outcome.pending
-    if (outcome < Outcome.taken) continue
+    if (outcome < Outcome.exists) continue
     const { error, message } = chunk.rejections.get(row) ?? { error: 409, message: idExistsText(rows.idAt(row)) }
-    const wasSent = outcome === Outcome.taken && row < sent
+    const wasSent = outcome === Outcome.exists && row < sent
     const why = wasSent ? `${message}, possibly this very plant: it was in flight when the import was interrupted` : message
     const isUnknown = wasSent || outcome === Outcome.unknown
     yield { ...chunk.rangeOf(row), row, why: { error, message: why }, isUnknown, ...place(row + next) }

@@ -21,7 +21,7 @@ const fern: NewPlant = { id: 1n, name: 'Fern', tag: 'shade' }
 const moss: NewPlant = { id: 2n, name: 'Moss' }
 const ivy: NewPlant = { id: 3n, name: 'Ivy', tag: '' }
 
-const { created, pending, skipped, taken, updated } = Outcome
+const { created, pending, skipped, exists, updated } = Outcome
 
 /** What a store must do that takes many plants at once. `open` gives an empty one. */
 export function describeManyStore(name: string, open: () => Promise<Store>): void {
@@ -94,9 +94,9 @@ function describeOutcomes(open: () => Promise<Store>): void {
   })
 
   test.each<[CreateManyOptions['ifExists'], number[]]>([
-    ['error', [taken, taken, created, taken]],
+    ['error', [exists, exists, created, exists]],
     ['skip', [skipped, skipped, created, skipped]],
-    ['same', [skipped, taken, created, skipped]],
+    ['same', [skipped, exists, created, skipped]],
     ['update', [skipped, updated, created, skipped]],
   ])('holds ids that are taken, there or in the input, against the policy "%s"', async (ifExists, outcomes) => {
     const store = await open()
@@ -121,13 +121,13 @@ function describeOutcomes(open: () => Promise<Store>): void {
   test('begins nothing after one that was refused, when that ends it', async () => {
     const store = await open()
     await store.create(moss)
-    expect(await createMany(store, [ivy, moss, fern], { stopsAtReject: true })).toEqual([created, taken, pending])
+    expect(await createMany(store, [ivy, moss, fern], { stopsAtReject: true })).toEqual([created, exists, pending])
     expect(await all(store)).toStrictEqual([moss, ivy])
   })
 
   test('leaves out what is settled already, and everything when it was told to stop', async () => {
     const store = await open()
-    expect(await createMany(store, [fern, moss], {}, [taken, pending])).toEqual([taken, created])
+    expect(await createMany(store, [fern, moss], {}, [exists, pending])).toEqual([exists, created])
     expect(await createMany(store, [ivy], { stop: AbortSignal.abort() })).toEqual([pending])
     expect(await all(store)).toStrictEqual([moss])
   })
@@ -146,7 +146,7 @@ function describeOutcomes(open: () => Promise<Store>): void {
       ),
     ])
     const ofSingle = new Set(each.filter((id) => id !== undefined))
-    expect(many).toEqual(plants.map(({ id }) => (ofSingle.has(id) ? taken : created)))
+    expect(many).toEqual(plants.map(({ id }) => (ofSingle.has(id) ? exists : created)))
     expect(await all(store)).toStrictEqual(plants.map((plant) => (ofSingle.has(plant.id) ? { ...plant, tag: 'single' } : plant)))
   })
 }
@@ -172,7 +172,7 @@ function describeCheckpoints(open: () => Promise<CheckpointStore & ReadableStore
     const batch = batchOf([fern, moss, ivy])
     const checkpoint = () => ({ id: 'one', state: Array.from(batch.outcomes).join() })
     await store.createMany(batch, manyOptions({ checkpoint }))
-    expect(await store.findCheckpoint('one')).toBe([created, taken, created].join())
+    expect(await store.findCheckpoint('one')).toBe([created, exists, created].join())
   })
 }
 

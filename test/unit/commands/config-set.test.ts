@@ -144,7 +144,7 @@ describe('a value that a setting cannot have is refused:', () => {
     [
       'store',
       'https://me:s3cret@plants.example.com',
-      'store holds a user name or a password; a store takes a token',
+      'store contains a user name or a password, but a service takes a token',
       'Put the token into PLANTS_TOKEN, or save it with: plants auth login',
     ],
     ['ca-cert', '', 'ca-cert is empty', 'Give it a value, or leave it out'],
@@ -154,7 +154,7 @@ describe('a value that a setting cannot have is refused:', () => {
     ['stores.team.token-command', '  ', 'stores.team.token-command is empty', 'Give it a value, or leave it out'],
     ['stores.team.address', '', 'stores.team.address is empty', addresses],
     ['stores.team.address', 'garden', 'stores.team.address does not name a store: "garden"', addresses],
-    ['stores.team.address', 'https://a?b', 'stores.team.address is a base url, which has no "?" and no "#"', addresses],
+    ['stores.team.address', 'https://a?b', 'stores.team.address must be a base URL, without "?" and "#"', addresses],
     ['stores.garden.allow-http', 'true', 'allow-http is for stores behind HTTP, and garden is a file', 'Set it for another store'],
     ['stores.garden.token-command', 'pass', 'token-command is for stores behind HTTP, and garden is a file', 'Set it for another store'],
     ['stores.garden.ca-cert', 'ca.pem', 'ca-cert is for stores behind HTTP, and garden is a file', 'Set it for another store'],

@@ -64,19 +64,19 @@ describe('stores add', () => {
     ['https://', 'The address is not a valid URL', addresses],
     ['https:plants.example.com', 'The address is not a valid URL', addresses],
     ['https://plants.example.com:99999', 'The address is not a valid URL', addresses],
-    ['https://me:s3cret@plants.example.com', 'The address holds a user name or a password; a store takes a token', tokenHint],
-    ['https://plants.example.com?a', 'The address is a base url, which has no "?" and no "#"', addresses],
-    ['https://plants.example.com/#', 'The address is a base url, which has no "?" and no "#"', addresses],
-    ['unix:', 'The address names no socket', 'For example: unix:/run/plants.sock'],
-    [`unix:/${'x'.repeat(200)}`, expect.stringMatching(/^The address names a socket whose path is longer/), 'Sockets need shorter ones'],
+    ['https://me:s3cret@plants.example.com', 'The address contains a user name or a password, but a service takes a token', tokenHint],
+    ['https://plants.example.com?a', 'The address must be a base URL, without "?" and "#"', addresses],
+    ['https://plants.example.com/#', 'The address must be a base URL, without "?" and "#"', addresses],
+    ['unix:', 'The address does not name a socket', 'For example: unix:/run/plants.sock'],
+    [`unix:/${'x'.repeat(200)}`, expect.stringMatching(/^The address has a socket path that is longer/), 'Sockets need shorter ones'],
     ['localhost:4010', 'The address does not name a store: "localhost:4010"', `If it is a service: http://localhost:4010. ${addresses}`],
     [
       'plants.example.com',
       'The address does not name a store: "plants.example.com"',
       `If it is a service: https://plants.example.com. ${addresses}`,
     ],
-    [':memory:', 'The address is no file: ":memory:"', addresses],
-    ['//server/garden.db', 'The address is no file: "//server/garden.db"', addresses],
+    [':memory:', 'The address is not a file: ":memory:"', addresses],
+    ['//server/garden.db', 'The address is not a file: "//server/garden.db"', addresses],
   ])('refuses the address %j', async (address, message, hint) => {
     const user = gardener()
     const { code, out, err } = await user.run(['stores', 'add', 'mine', address, '--output', 'json'])
@@ -88,7 +88,7 @@ describe('stores add', () => {
   test('refuses a socket whose path holds ":/", behind which a base path would begin', async () => {
     const user = gardener()
     const cwd = join(user.home, 'a:')
-    const message = (source: string) => `${source} names a socket whose path holds ":/", where a base path would begin`
+    const message = (source: string) => `${source} has a socket path that contains ":/", where a base path would begin`
     const refused = (source: string) => refusal(message(source), 'Give it another path')
     for (const address of ['unix:b.sock', 'unix:./b.sock:/v1', 'unix:sub/b.sock']) {
       expect(await user.run(['stores', 'add', 'mine', address], { cwd })).toEqual(refused('The address'))
@@ -112,7 +112,7 @@ describe('stores add', () => {
           code: 2,
           out: '',
           error: 400,
-          message: expect.stringContaining(`${source} holds U+0000`),
+          message: expect.stringContaining(`${source} contains U+0000`),
         })
       }
       await failed(['stores', 'add', 'mine', address], 'The address')
@@ -132,7 +132,7 @@ describe('stores add', () => {
         .map((line) => JSON.parse(line))
       expect({ code: doctor.code, failed: findings.filter(({ state }) => state !== 'ok') }).toMatchObject({
         code: 1,
-        failed: [{ check: 'store bad', state: 'failed', message: `${place} holds U+0000, which no address does` }],
+        failed: [{ check: 'store bad', state: 'failed', message: `${place} contains U+0000, which is not allowed in an address` }],
       })
       expect(findings.slice(-4).map(({ check }) => check)).toEqual(['store bad', 'store garden', 'proxy', 'terminal'])
       expect((await user.run(`${fern} --store garden`)).code).toBe(0)

@@ -80,14 +80,14 @@ describe('a base url', () => {
   })
 
   test.each([
-    ['http://user:hunter2@127.0.0.1', 'holds a user name or a password; a store takes a token'],
-    ['http://hunter2@127.0.0.1', 'holds a user name or a password; a store takes a token'],
-    ['http://127.0.0.1/?token=hunter2', 'is a base url, which has no "?" and no "#"'],
-    ['http://127.0.0.1/#', 'is a base url, which has no "?" and no "#"'],
+    ['http://user:hunter2@127.0.0.1', 'contains a user name or a password, but a service takes a token'],
+    ['http://hunter2@127.0.0.1', 'contains a user name or a password, but a service takes a token'],
+    ['http://127.0.0.1/?token=hunter2', 'must be a base URL, without "?" and "#"'],
+    ['http://127.0.0.1/#', 'must be a base URL, without "?" and "#"'],
     ['http://127.0.0.1:99999', 'is not a valid URL'],
     ['http:127.0.0.1', 'is not a valid URL'],
     ['http://', 'is not a valid URL'],
-    ['unix:', 'names no socket'],
+    ['unix:', 'does not name a socket'],
   ])('is refused when it is none: %s', async (store, why) => {
     const { code, out, err } = await runPlants([...argv, store], { env })
     expect({ code, out, ...JSON.parse(err) }).toMatchObject({ code: 2, out: '', error: 400, message: `--store ${why}` })

@@ -63,7 +63,7 @@ const redirects: Row[] = [301, 302, 303, 307, 308, 300, 304, 399].map((status) =
 })
 
 const wrongToken = 'The token is from PLANTS_TOKEN: set another one'
-const wrongAddress = 'Is the address right? It is the base url: what stands before /plants'
+const wrongAddress = 'Is the address right? It is the base URL: the part before /plants'
 const otherId = 'Choose another id; to repeat an earlier create safely, use the same --idempotency-key for both'
 const said = 'This message is from URL'
 

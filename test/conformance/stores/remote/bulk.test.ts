@@ -43,15 +43,15 @@ test('only what is pending is sent, in its order', async () => {
   const service = await PlantService.listen()
   const store = await open(service.url, { opening: { concurrency: 1 } })
   const batch = batchOf(plantsOf(6))
-  batch.outcomes.set([Outcome.created, Outcome.pending, Outcome.refused, Outcome.pending, Outcome.pending, Outcome.skipped])
+  batch.outcomes.set([Outcome.created, Outcome.pending, Outcome.rejected, Outcome.pending, Outcome.pending, Outcome.skipped])
   await store.createMany(batch, importOptions())
   expect(service.posts.map(({ id, key }) => [id, key])).toEqual([
     ['1', 'import-1'],
     ['3', 'import-3'],
     ['4', 'import-4'],
   ])
-  const { created, refused, skipped } = Outcome
-  expect([...batch.outcomes]).toEqual([created, created, refused, created, created, skipped])
+  const { created, rejected, skipped } = Outcome
+  expect([...batch.outcomes]).toEqual([created, created, rejected, created, created, skipped])
 })
 
 describe('a service in trouble', () => {

@@ -97,13 +97,13 @@ describe('the address of a database', () => {
 
   test.each([
     ['postgres:garden', 'is not a valid address of a database', example],
-    ['postgres://h1:x/garden', 'names an invalid host', 'A port is a number, and an IPv6 address is in brackets: [::1]:5432'],
-    ['postgres://::1/garden', 'names an invalid host', 'A port is a number, and an IPv6 address is in brackets: [::1]:5432'],
-    ['postgres://h1:0/garden', 'names a port that is not a number from 1 to 65535', example],
-    ['postgres://h1,,h2/garden', 'names an empty host', example],
+    ['postgres://h1:x/garden', 'has an invalid host', 'A port is a number, and an IPv6 address is in brackets: [::1]:5432'],
+    ['postgres://::1/garden', 'has an invalid host', 'A port is a number, and an IPv6 address is in brackets: [::1]:5432'],
+    ['postgres://h1:0/garden', 'has a port that is not a number from 1 to 65535', example],
+    ['postgres://h1,,h2/garden', 'has an empty host', example],
     ['postgres://h1,h2/garden?port=1,2,3', 'names 2 hosts, but 3 ports', 'Name one for all, or one for each'],
-    ['postgres://h%2F1/garden', 'names an invalid host', example],
-    ['postgres://h1/garden?host=%00', 'holds U+0000, which no address does', example],
+    ['postgres://h%2F1/garden', 'has an invalid host', example],
+    ['postgres://h1/garden?host=%00', 'contains U+0000, which is not allowed in an address', example],
     ['postgres://h1/%ff', 'is not percent-encoded correctly', 'Write % as %25, and percent-encode other characters as UTF-8'],
     ['postgres://h1/garden?max', 'contains a parameter without "="', example],
     ['postgres://h1/garden?max=', 'contains the parameter max without a value', example],
@@ -129,12 +129,8 @@ describe('the address of a database', () => {
       'contains the parameter application_name, which must be 1 to 63 visible ASCII characters, but was "ä"',
       example,
     ],
-    [
-      'postgres://h1/g?sslrootcert=system&sslmode=require',
-      'takes sslrootcert=system together with sslmode=require',
-      'Use sslmode=verify-full',
-    ],
-    [`postgres:///g?host=/${'x'.repeat(100)}`, 'names a socket whose path is longer than 107 bytes', 'Sockets need shorter ones'],
+    ['postgres://h1/g?sslrootcert=system&sslmode=require', 'combines sslrootcert=system with sslmode=require', 'Use sslmode=verify-full'],
+    [`postgres:///g?host=/${'x'.repeat(100)}`, 'has a socket path that is longer than 107 bytes', 'Sockets need shorter ones'],
   ])('%s is refused', async (address, why, hint) => {
     expect(await refusal(address)).toEqual([`--store ${why}`, hint])
   })
@@ -155,7 +151,7 @@ describe('the address of a database', () => {
     ])
     const hint = 'Write postgres://USER@HOST/DATABASE, or set PGUSER'
     expect(await refusal('postgres://', { userName: () => undefined })).toEqual([
-      '--store names no user, and this process has no user name',
+      '--store has no user, and this process has no user name',
       hint,
     ])
   })
