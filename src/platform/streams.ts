@@ -89,6 +89,8 @@ export class ProcessOutput implements Output {
   /** the same without errors of the system, shared by all lines of one turn: a promise for each would take as long as a line */
   #logging: Promise<void> | undefined
   #channel: Channel | undefined
+  /** how often in a row the pipe was full, at most 10 */
+  #waits = 0
 
   constructor(fd: 1 | 2, signals: Signals) {
     this.#fd = fd
@@ -213,10 +215,12 @@ export class ProcessOutput implements Output {
     try {
       const written = channel.write(this.#bytes)
       this.#bytes = this.#bytes.subarray(typeof written === 'number' ? written : await written)
+      this.#waits = 0
     } catch (error) {
       if (systemCode(error) !== 'EAGAIN') throw error
+      this.#waits = Math.min(this.#waits + 1, 10)
       await new Promise((resolve) => {
-        setTimeout(resolve, 10).unref()
+        setTimeout(resolve, this.#waits).unref() // a fast reader empties a pipe in less than a millisecond
       })
     }
   }

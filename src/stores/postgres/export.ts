@@ -87,15 +87,27 @@ async function* wholeRecords(chunks: AsyncIterable<Buffer>, hasQuotes: boolean):
   for await (const chunk of chunks) {
     let plants = 0
     let end = 0
-    for (let at = 0; at < chunk.length; at += 1) {
-      if (hasQuotes && chunk[at] === quote) isQuoted = !isQuoted
-      const isEnd = chunk[at] === lineFeed && !isQuoted
-      plants += Number(isEnd)
-      if (isEnd) end = at + 1
+    let line = 0
+    const pass = (lineEnd: number) => {
+      if (hasQuotes && count(quote, chunk.subarray(line, lineEnd)) % 2 === 1) isQuoted = !isQuoted
+      line = lineEnd
     }
+    for (let at = chunk.indexOf(lineFeed); at >= 0; at = chunk.indexOf(lineFeed, at + 1)) {
+      pass(at)
+      if (isQuoted) continue
+      plants += 1
+      end = at + 1
+    }
+    pass(chunk.length)
     if (plants > 0) yield { bytes: Buffer.concat([...begun.splice(0), chunk.subarray(0, end - 1)]), plants }
     begun.push(chunk.subarray(end))
   }
+}
+
+function count(byte: number, bytes: Buffer): number {
+  let found = 0
+  for (let at = bytes.indexOf(byte); at >= 0; at = bytes.indexOf(byte, at + 1)) found += 1
+  return found
 }
 
 const quote = 0x22

@@ -47,7 +47,7 @@ test('keeps the position of an import with the plants that it has created', asyn
   const place = await database()
   const store = await openShared(place)
   const batch = batchOf([...plants(3), ...plants(1), ...plants(2, 10)])
-  expect(await createAll(store, batch, { checkpoint: 'a' })).toEqual(['created', 'created', 'created', 'taken', 'created', 'created'])
+  expect(await createAll(store, batch, { checkpoint: 'a' })).toEqual(['created', 'created', 'created', 'exists', 'created', 'created'])
   expect(await store.findCheckpoint('a')).toBe('111411')
 })
 
@@ -115,13 +115,13 @@ test('takes each id once of those that two imports and single creates want', asy
   const singles = plants(500, 0, 'third').map((plant) =>
     third.create({ ...plant, id: plant.id * 40n }).then(
       () => 'created',
-      () => 'taken',
+      () => 'exists',
     ),
   )
   const [a = [], b = []] = await Promise.all([createAll(one, batches[0] ?? batchOf([])), createAll(other, batches[1] ?? batchOf([]))])
   const c = await Promise.all(singles)
   b.reverse()
-  const winners = a.map((outcome, id) => [outcome, b[id], id % 40 === 0 ? c[id / 40] : 'taken'].filter((each) => each === 'created').length)
+  const winners = a.map((outcome, id) => [outcome, b[id], id % 40 === 0 ? c[id / 40] : 'exists'].filter((each) => each === 'created').length)
   expect(new Set(winners)).toEqual(new Set([1]))
   const names = await place.sql("SELECT split_part(name, ' ', 1) AS who, count(*)::int FROM plant_store.plants GROUP BY 1")
   const sums = { one: a, other: b, third: c }
@@ -137,7 +137,7 @@ test('begins nothing behind a row that was refused, even when another store come
   const outcomes = createAll(store, batch, { stopsAtReject: true, ifExists: 'same' })
   await othersWait(place, 1)
   await commit('COMMIT')
-  expect(await outcomes).toEqual(['skipped', 'created', 'skipped', 'taken', 'pending', 'pending'])
+  expect(await outcomes).toEqual(['skipped', 'created', 'skipped', 'exists', 'pending', 'pending'])
   expect((await listed(store)).map(({ id }) => id)).toEqual([0n, 1n, 5n, 7n])
 })
 
