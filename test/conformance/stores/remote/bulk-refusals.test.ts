@@ -17,7 +17,7 @@ describe('what a service says of a plant', () => {
     const batch = batchOf(plantsOf(20))
     await (await open(service.url)).createMany(batch, importOptions())
     expect({ tally: tally(batch), refusals: refusalsOf(batch) }).toEqual({
-      tally: { created: 19, [error === 409 ? 'taken' : 'refused']: 1 },
+      tally: { created: 19, [error === 409 ? 'exists' : 'rejected']: 1 },
       refusals: [[5, error, expect.stringContaining(message)]],
     })
   })
@@ -27,8 +27,8 @@ describe('what a service says of a plant', () => {
     const batch = batchOf(plantsOf(1000))
     const store = await open(service.url, { opening: { concurrency: 4 } })
     await store.createMany(batch, importOptions({ stopsAtReject: true }))
-    const { refused, created = 0, pending = 0 } = tally(batch)
-    expect(refused).toBe(1)
+    const { rejected, created = 0, pending = 0 } = tally(batch)
+    expect(rejected).toBe(1)
     expect(created).toBeLessThan(5 + 4)
     expect(created + pending).toBe(999)
     expect(service.made.size).toBe(created)

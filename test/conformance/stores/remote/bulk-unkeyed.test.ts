@@ -50,7 +50,7 @@ describe('a service that keeps no keys', () => {
     const beforeSend = async (row: number) => (row === 1 ? refusal : undefined)
     const batch = batchOf(plantsOf(10))
     await (await open(service.url)).createMany(batch, importOptions({ beforeSend, stopsAtReject: true, onProgress: () => settled() }))
-    expect({ tally: tally(batch), posts: service.posts.length }).toEqual({ tally: { refused: 1, pending: 9 }, posts: 1 })
+    expect({ tally: tally(batch), posts: service.posts.length }).toEqual({ tally: { rejected: 1, pending: 9 }, posts: 1 })
   })
 
   test('and breaks for good is given up before many are unknown', async () => {

@@ -31,7 +31,7 @@ test('3,000 plants are all in, exactly as they were, in a few connections', asyn
   const others = batchOf(plants.slice(0, 100))
   await store.createMany(others, importOptions({ keyOf: (row) => `other-${row}` }))
   expect({ tally: tally(others), refusals: refusalsOf(others)[5] }).toEqual({
-    tally: { taken: 100 },
+    tally: { exists: 100 },
     refusals: [expect.any(Number), 409, expect.stringMatching(/^A plant with id .* already exists$/)],
   })
   const skipped = batchOf(plants.slice(0, 100))
