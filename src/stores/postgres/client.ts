@@ -191,14 +191,17 @@ function checkedSocket({ host, port }: PostgresHost, { address, login }: Account
 /** An option that the types of the driver lack. So many iterations take about a second. */
 const scramLimit: object = { scramMaxIterations: 1_000_000 }
 
-/** The maximum length of a JavaScript string, in bytes; the responses are far smaller. */
+/** The maximum size of a response, in bytes: before the end of the login, and then that of a JavaScript string; most are far smaller. */
+const maxLoginAnswer = 2 ** 20
 const maxAnswer = 2 ** 29
 
 /** Turns parse errors, which the driver throws in a socket event, into errors of the socket. Also limits the size of a response. */
 function boundReads(connection: pg.Connection): void {
   let bytes = 0
+  let limit = maxLoginAnswer
   connection.on('readyForQuery', () => {
     bytes = 0
+    limit = maxAnswer
   })
   const { stream } = connection
   for (const read of stream.listeners('data')) {
@@ -206,7 +209,7 @@ function boundReads(connection: pg.Connection): void {
     stream.on('data', (chunk: Buffer) => {
       bytes += chunk.length
       try {
-        if (bytes > maxAnswer) throw new Error('its response is too large')
+        if (bytes > limit) throw new Error('its response is too large')
         read.call(stream, chunk)
       } catch (error) {
         stream.destroy(driverError(error))
