@@ -1,18 +1,59 @@
-// A public contract tester, Specmatic, makes requests of all kinds out of the service's own description, and holds the
-// answers against it: npm run conformance. It needs Java 17 or newer, and a network the first time, to fetch the tester.
-import { execFileSync, spawn, spawnSync } from 'node:child_process'
+// Checks the service against its own OpenAPI description with public programs: npm run conformance
+// Specmatic, a contract tester, sends requests of all kinds that it makes from the description, also with each right missing. Prism checks the
+// requests and responses of the commands as a proxy, and then takes the place of the service as a mock.
+// It needs Java 17 or newer, and a network the first time, to fetch both.
+import { execFile, execFileSync, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer, request as send } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import { DatabaseSync } from '@photostructure/sqlite'
+import { install, peers } from './bench/peers.mjs'
+import { start as startPeer } from './bench/server.mjs'
 
 const tester = 'specmatic@2.55.1'
 const root = join(import.meta.dirname, '..')
 const plants = join(root, 'bin/plants.js')
 const folder = mkdtempSync(join(tmpdir(), 'plants-conformance-'))
 const store = join(folder, 'plants.db')
+const description = join(folder, 'openapi.json')
+const tokens = new Map()
+/** the rights, and the methods that need them */
+const rights = { create: 'POST', read: 'GET', update: 'PUT', delete: 'DELETE' }
+const { PLANTS_SERVE_TOKEN: _, ...environment } = process.env
+const env = { ...environment, HOME: folder, PLANTS_STATE_DIR: folder, NO_COLOR: '1' }
+
+/** Commands that go through Prism as a proxy, with their exit codes: each request and each response is checked. */
+const proxied = [
+  [['create', '--id', '1', '--name', 'Fern', '--tag', 'shade'], 0],
+  [['create', '--id', '1', '--name', 'Moss'], 1],
+  [['create', '--id', 'next', '--name', 'Ivy'], 0],
+  [['get', '1'], 0],
+  [['get', '9'], 1],
+  [['list', '--search', 'e', '--limit', '1'], 0],
+  [['count'], 0],
+  [['update', '1', '--tag', 'dark'], 0],
+  [['export'], 0],
+  [['delete', '2', '--yes'], 0],
+  [['delete', '2', '--yes'], 1],
+]
+
+/** Commands that end with exit code 3 for a token without the right; Prism checks the response 403. */
+const refused = {
+  create: ['create', '--id', '3', '--name', 'Fir'],
+  read: ['get', '1'],
+  update: ['update', '1', '--tag', 'light'],
+  delete: ['delete', '1', '--yes'],
+}
+
+/** Commands at Prism as a mock, which answers with the examples of the description. */
+const mocked = [
+  [['create', '--id', '1', '--name', 'Fern', '--tag', 'shade'], 0],
+  [['get', '1'], 0],
+  [['list'], 0],
+]
 
 try {
   process.exitCode = spawnSync('java', ['-version']).status === 0 ? await judge() : fail('npm run conformance needs Java 17 or newer')
@@ -22,22 +63,75 @@ try {
 
 async function judge() {
   const jar = fetchTester()
-  const { PLANTS_SERVE_TOKEN, ...env } = process.env
-  const common = ['--store', store, '--output', 'text']
-  const token = execFileSync(process.execPath, [plants, 'tokens', 'create', '--allow', 'create,read,update,delete', ...common], {
-    env,
-    encoding: 'utf8',
-  }).trim()
-  const args = [plants, 'serve', ...common, '--port', '0', '--log-level', 'warn']
+  install(['prism'], env)
+  const all = Object.keys(rights)
+  return serve(async (address) => {
+    const failures = []
+    const front = await forgetful(address)
+    await describe(address, hideUntested)
+    for (const missing of [undefined, ...all]) {
+      const given = all.filter((right) => right !== missing)
+      if (!report(given, await runTester(jar, tokenFor(given), front, rights[missing]))) failures.push(`Specmatic, ${given}`)
+    }
+    await describe(address)
+    new DatabaseSync(store).exec('DELETE FROM plants')
+    const missing = all.map((right) => ({ token: tokenFor(all.filter((other) => other !== right)), command: refused[right], expected: 3 }))
+    const withAll = (commands) => commands.map(([command, expected]) => ({ token: tokenFor(all), command, expected }))
+    failures.push(...(await runCommands('proxy', [...withAll(proxied), ...missing], address)))
+    failures.push(...(await runCommands('mock', withAll(mocked), address)))
+    for (const failure of failures) process.stdout.write(`Failed: ${failure}\n`)
+    return failures.length > 0 ? 1 : 0
+  })
+}
+
+/** A token with these rights. */
+function tokenFor(given) {
+  const allow = given.join()
+  const args = [plants, 'tokens', 'create', '--allow', allow, '--store', store, '--output', 'text']
+  if (!tokens.has(allow)) tokens.set(allow, execFileSync(process.execPath, args, { env, encoding: 'utf8' }).trim())
+  return tokens.get(allow)
+}
+
+/** Starts the service, and ends it after an action on its address, whose result it returns. */
+async function serve(action) {
+  tokenFor(Object.keys(rights)) // creates the store
+  const args = [plants, 'serve', '--store', store, '--port', '0', '--log-level', 'warn']
   const service = spawn(process.execPath, args, { env, stdio: ['ignore', 'pipe', 'inherit'] })
   try {
     const [line] = await Promise.race([once(service.stdout, 'data'), once(service, 'exit')])
-    const address = String(line).trim()
-    await describe(address)
-    return report(await runTester(jar, token, await forgetful(address)))
+    return await action(String(line).trim())
   } finally {
     if (service.exitCode === null && service.kill()) await once(service, 'exit')
   }
+}
+
+/** Runs commands at Prism. Returns those that end with another exit code than they should. */
+async function runCommands(mode, commands, address) {
+  const args = ({ port }) => [...prismArgs(mode, address), '--port', port, '--verboseLevel', 'error']
+  const prism = await startPeer({ ...peers.prism, title: `prism ${mode}`, prepare: undefined, args }, { folder, env })
+  const front = await frontOf(prism.url, async (request, response) => {
+    if (request.url !== '/openapi.json') return false
+    response.end(await (await fetch(`${address}/openapi.json`)).text()) // the description does not describe itself
+    return true
+  })
+  const failures = []
+  for (const { command, expected, token } of commands) {
+    const run = promisify(execFile)(process.execPath, [plants, ...command, '--store', front, '--timeout', '5s'], {
+      env: { ...env, PLANTS_TOKEN: token },
+    })
+    const { code, stderr } = await run.catch((error) => error)
+    if ((code ?? 0) !== expected)
+      failures.push(`prism ${mode}, plants ${command.join(' ')}: exit code ${code ?? 0}, not ${expected}\n${stderr}`)
+  }
+  process.stdout.write(`prism ${mode}: ${commands.length - failures.length} of ${commands.length} commands\n`)
+  await prism.stop()
+  return failures
+}
+
+/** `--errors`: what does not fit the description is an error of the response, in place of a warning. */
+function prismArgs(mode, address) {
+  const [bin] = peers.prism.args({ folder, port: '0' })
+  return mode === 'mock' ? [bin, mode, description] : [bin, mode, description, address, '--errors']
 }
 
 /** The tester is no dependency: 90 MB for this alone. */
@@ -49,30 +143,39 @@ function fetchTester() {
   return jar
 }
 
-/**
- * Without what says that U+0000 is no text: to break a pattern the tester puts a "_" at its end, which breaks nothing here. And without
- * the stream, for which it does not ask.
- */
-async function describe(address) {
+async function describe(address, hide) {
   const answer = await fetch(`${address}/openapi.json`)
-  const description = JSON.parse(await answer.text(), (key, value) => {
-    const isHidden = key === 'application/x-ndjson' || (key === 'pattern' && value.includes('u0000'))
-    return isHidden ? undefined : value
-  })
-  writeFileSync(join(folder, 'openapi.json'), JSON.stringify(description))
+  writeFileSync(description, JSON.stringify(JSON.parse(await answer.text(), hide)))
 }
 
 /**
- * Passes requests on to the service: to a store that has the plant that is asked for and no other, since the tester does not know which
- * ids and which entity tags there are, and that an id or a key can be taken.
+ * Leaves out that U+0000 is not allowed in a text, since the tester adds a "_" to break a pattern, which breaks nothing here; and the stream,
+ * for which it does not ask.
+ */
+function hideUntested(key, value) {
+  const isHidden = key === 'application/x-ndjson' || (key === 'pattern' && value.includes('u0000'))
+  return isHidden ? undefined : value
+}
+
+/**
+ * A service in front of the service, whose store has the plant that is asked for and no other: the tester does not know which ids and which
+ * entity tags there are, nor that an id or a key can exist.
  */
 async function forgetful(address) {
   const db = new DatabaseSync(store)
-  const proxy = createServer((request, response) => {
+  return frontOf(address, (request) => {
     db.exec('DELETE FROM plants')
     const id = /^\/plants\/(-?\d{1,18})$/.exec(request.url)?.[1]
     if (id !== undefined) db.prepare("INSERT INTO plants (id, name, tag) VALUES (?, 'Fern', 'shade')").run(BigInt(id))
     if ('if-match' in request.headers) request.headers['if-match'] = '*'
+    return false
+  })
+}
+
+/** The address of a proxy. `prepare` changes requests, or answers them itself and returns true. */
+async function frontOf(address, prepare) {
+  const proxy = createServer(async (request, response) => {
+    if (await prepare(request, response)) return
     const passed = send(address + request.url, { method: request.method, headers: request.headers }, (answer) => {
       response.writeHead(answer.statusCode, answer.rawHeaders)
       answer.pipe(response)
@@ -84,8 +187,10 @@ async function forgetful(address) {
   return `http://127.0.0.1:${proxy.address().port}`
 }
 
-async function runTester(jar, token, address) {
-  const args = ['-jar', jar, 'test', 'openapi.json', `--testBaseURL=${address}`]
+/** @param leftOut the method of the operations for which the token has no right */
+async function runTester(jar, token, address, leftOut) {
+  const filter = leftOut === undefined ? [] : [`--filter=METHOD!='${leftOut}'`]
+  const args = ['-jar', jar, 'test', 'openapi.json', `--testBaseURL=${address}`, ...filter]
   const settings = { bearer: token, SPECMATIC_GENERATIVE_TESTS: 'true', SPECMATIC_DISABLE_TELEMETRY: 'true' }
   const java = spawn('java', args, { cwd: folder, env: { ...process.env, ...settings }, stdio: ['ignore', 'pipe', 'inherit'] })
   const output = java.stdout.toArray()
@@ -93,12 +198,12 @@ async function runTester(jar, token, address) {
   return { status, output: Buffer.concat(await output).toString() }
 }
 
-/** Prints what the tester says in the end. The exit code is 0 when it has made requests, and every answer was right. */
-function report({ status, output }) {
+/** Prints the summary of the tester. Returns whether it has made requests, and every response was right. */
+function report(given, { status, output }) {
   const summary = /^Tests run: (\d+), Successes: (\d+), .*$/m.exec(output)
   const failures = /^Unsuccessful Scenarios:.*?(?=^Tests run)/ms.exec(output)
-  process.stdout.write(`${failures?.[0] ?? ''}${summary?.[0] ?? output}\n`)
-  return status === 0 && summary !== null && summary[1] > 0 && summary[1] === summary[2] ? 0 : 1
+  process.stdout.write(`${failures?.[0] ?? ''}Specmatic, ${given}: ${summary?.[0] ?? output}\n`)
+  return status === 0 && summary !== null && summary[1] > 0 && summary[1] === summary[2]
 }
 
 function fail(message) {
