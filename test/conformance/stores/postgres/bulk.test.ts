@@ -121,7 +121,9 @@ test('takes each id once of those that two imports and single creates want', asy
   const [a = [], b = []] = await Promise.all([createAll(one, batches[0] ?? batchOf([])), createAll(other, batches[1] ?? batchOf([]))])
   const c = await Promise.all(singles)
   b.reverse()
-  const winners = a.map((outcome, id) => [outcome, b[id], id % 40 === 0 ? c[id / 40] : 'exists'].filter((each) => each === 'created').length)
+  const winners = a.map(
+    (outcome, id) => [outcome, b[id], id % 40 === 0 ? c[id / 40] : 'exists'].filter((each) => each === 'created').length,
+  )
   expect(new Set(winners)).toEqual(new Set([1]))
   const names = await place.sql("SELECT split_part(name, ' ', 1) AS who, count(*)::int FROM plant_store.plants GROUP BY 1")
   const sums = { one: a, other: b, third: c }
