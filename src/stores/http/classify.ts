@@ -71,15 +71,15 @@ export function classify<T>(client: HttpClient, request: HttpRequest<T>, respons
   return { kind: 'retry', error: failure, reason: 'overload', retryAfter: retryAfterOf(response) }
 }
 
-function hintFor(meaning: Meaning, { headers }: HttpResponse, { address, access }: HttpClient): string | undefined {
+function hintFor(meaning: Meaning, { headers }: HttpResponse, { address, access, options }: HttpClient): string | undefined {
   const { kind, error, hint } = meaning
   if (kind !== 'unauthorized')
     return typeof hint === 'function' ? hint(address) : (hint ?? (error === 'refused' ? `This message is from ${address.name}` : undefined))
   const [, scope] = /\binsufficient_scope\b.*\bscope="(\w+)"/.exec(headers['www-authenticate'] ?? '') ?? [] // RFC 6750, 3.1
   if (!rights.some((right) => right === scope)) return access.tokenHint
-  const wanted = rights.filter((right) => right === scope || defaultRights.includes(right))
-  const more = scope === 'read' ? '. To update or delete plants, add these rights' : ''
-  return `Ask its operator for a token with this right: plants tokens create --allow ${wanted.join()}${more}`
+  const wanted = [scope, ...defaultRights, ...(options.needs ?? [])]
+  const allowed = rights.filter((right) => wanted.includes(right))
+  return `Ask its operator for a token with these rights: plants tokens create --allow ${allowed.join()}`
 }
 
 function messageOf({ names }: Meaning, response: HttpResponse, name: string, expected: string): string {

@@ -63,18 +63,31 @@ describe('a store behind a service', () => {
   })
 })
 
-test('a token that may not do it ends with 3, and says what it may not', async () => {
-  const reader = await serve(['--allow', 'create,read'])
-  expect(await at(reader.address, ['create', '--id', '1', '--name', 'Fern'])).toMatchObject({ code: 0 })
-  for (const [args, right] of [
-    [['update', '1', '--name', 'Moss'], 'update'],
-    [['delete', '1', '--yes'], 'delete'],
-  ] as const)
-    expect(await at(reader.address, [...args])).toEqual({
-      code: 3,
-      out: '',
-      err: `plants: This token has no right to ${right} plants (status 403)\n  Ask its operator for a token with this right: plants tokens create --allow create,read,${right}`,
-    })
+test.each([
+  ['create', 'get 1', 'read', 'create,read'],
+  ['create', 'update 1 --name Moss', 'read', 'create,read,update'],
+  ['create,read', 'update 1 --name Moss', 'update', 'create,read,update'],
+  ['create', 'delete 1 --dry-run', 'read', 'create,read,delete'],
+  ['create', 'delete --tag x --yes', 'read', 'create,read,delete'],
+  ['create,read', 'delete 1 --yes', 'delete', 'create,read,delete'],
+  ['create', 'import --if-exists update', 'read', 'create,read,update'],
+])('a token that may only %s ends %s with 3, and the hint has all rights that it needs', async (allowed, line, missing, needed) => {
+  const { address } = await serve(['--allow', allowed])
+  const stdin = '{"id":1,"name":"Oak"}'
+  expect(await at(address, ['create', '--id', '1', '--name', 'Fern'])).toMatchObject({ code: 0 })
+  const { code, err } = await at(address, line.split(' '), { stdin })
+  const hint = `Ask its operator for a token with these rights: plants tokens create --allow ${needed}`
+  expect({ code, err: err.replace(/\. The plants created .*/, '') }).toEqual({
+    code: 3,
+    err: `plants: This token has no right to ${missing} plants (status 403)\n  ${hint}`,
+  })
+})
+
+test('a token deletes a plant by its id without the right to read', async () => {
+  const { address } = await serve(['--allow', 'create,delete'])
+  expect(await at(address, ['create', '--id', '1', '--name', 'Fern'])).toMatchObject({ code: 0 })
+  const err = expect.stringMatching(/^plants: No plant has id 2 in URL\n/)
+  expect(await at(address, ['delete', '1', '2', '--yes'])).toEqual({ code: 1, out: '{"id":1,"name":"Fern"}', err })
 })
 
 test('a service of the specification alone is told from one that can be read', async () => {

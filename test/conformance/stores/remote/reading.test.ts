@@ -64,7 +64,7 @@ describe('a service that can be read', () => {
     'is asked nothing that it does not list: %s',
     async (line) => {
       const argv = line.split(' ')
-      const operation = { get: 'GET /plants/{id}', list: 'GET /plants', export: 'GET /plants' }[argv[0] ?? ''] ?? 'GET /plants/{id}'
+      const operation = { list: 'GET /plants', export: 'GET /plants', delete: 'DELETE /plants/{id}' }[argv[0] ?? ''] ?? 'GET /plants/{id}'
       const { code, lines, remote } = await runAt(argv, {}, json(200, { paths: { '/plants': { post: {} } } }))
       const message = `This service can only create plants: its openapi.json lists no ${operation}`
       expect({ code, lines, asked: remote.lines }).toEqual({
