@@ -147,15 +147,16 @@ export class RemoteStore implements ReadableStore, BulkStore {
     const { status, operations } = await this.#describe()
     if (operations.has(operationOf[operation])) return
     const { address } = this.#client
-    const elsewhere = 'Run the command on the host of the service, or select another store with --store'
     if (status !== 200) {
       const verb = operation === 'list' ? 'read' : operation
       const message = `${address.name}/openapi.json answered ${status}, so it is unknown whether this service can ${verb} plants`
-      throw new PlantsError('malformed', message, { hint: status === 404 ? addressHint(address) : elsewhere, status })
+      throw new PlantsError('malformed', message, { hint: addressHint(address), status })
     }
     const offers = Object.values(operationOf).some((name) => operations.has(name))
     const what = offers ? 'does not offer this' : 'can only create plants'
-    throw new PlantsError('malformed', `This service ${what}: its openapi.json lists no ${operationOf[operation]}`, { hint: elsewhere })
+    throw new PlantsError('malformed', `This service ${what}: its openapi.json lists no ${operationOf[operation]}`, {
+      hint: 'Run the command on the host of the service, or select another store with --store',
+    })
   }
 
   async #read(id: bigint): Promise<NewPlant | undefined> {

@@ -90,6 +90,18 @@ test('a token deletes a plant by its id without the right to read', async () => 
   expect(await at(address, ['delete', '1', '2', '--yes'])).toEqual({ code: 1, out: '{"id":1,"name":"Fern"}', err })
 })
 
+test.each([
+  ['/plants', 401, '. Try: --store '],
+  ['/v1', 404, ''],
+])('an address that ends in %s is what the hint is about', async (base, status, more) => {
+  const { address } = service()
+  const err = expect.stringContaining(`Is the address right? It is the base URL: the part before /plants${more}${more && address}`)
+  for (const line of ['count', 'delete 1 --yes', 'create --id 1 --name Fern'])
+    expect(await at(`${address}${base}`, line.split(' '))).toMatchObject({ out: '', err })
+  const { err: said } = await at(`${address}${base}`, ['list'])
+  expect(said).toContain(`URL/openapi.json answered ${status}, so it is unknown whether this service can read plants\n`)
+})
+
 test('a service of the specification alone is told from one that can be read', async () => {
   const only = await serve(['--only-create'])
   expect(await at(only.address, ['list'])).toMatchObject({

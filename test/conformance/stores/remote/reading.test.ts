@@ -19,7 +19,6 @@ const ndjson = (body: string | Buffer, headers = {}) => http(200, body, { 'Conte
 const chunked = (...chunks: string[]) =>
   ndjson(chunks.map((chunk) => `${Buffer.byteLength(chunk).toString(16)}\r\n${chunk}\r\n`).join(''), { 'Transfer-Encoding': 'chunked' })
 
-const elsewhere = 'Run the command on the host of the service, or select another store with --store'
 const wrongAddress = 'Is the address right? It is the base URL: the part before /plants'
 
 /** Runs a command at a service that answers so, and gives what came of it. */
@@ -67,9 +66,10 @@ describe('a service that can be read', () => {
       const operation = { list: 'GET /plants', export: 'GET /plants', delete: 'DELETE /plants/{id}' }[argv[0] ?? ''] ?? 'GET /plants/{id}'
       const { code, lines, remote } = await runAt(argv, {}, json(200, { paths: { '/plants': { post: {} } } }))
       const message = `This service can only create plants: its openapi.json lists no ${operation}`
+      const hint = 'Run the command on the host of the service, or select another store with --store'
       expect({ code, lines, asked: remote.lines }).toEqual({
         code: 2,
-        lines: [{ error: 400, message, hint: elsewhere }],
+        lines: [{ error: 400, message, hint }],
         asked: ['GET /openapi.json'],
       })
     },
@@ -77,9 +77,9 @@ describe('a service that can be read', () => {
 
   test.each([
     ['get 1', 404, '', wrongAddress],
-    ['count', 404, '/plants', `${wrongAddress}. Try: --store URL`],
+    ['count', 401, '/plants', `${wrongAddress}. Try: --store URL`],
     ['list', 404, '/v1/plants/', `${wrongAddress}. Try: --store URL/v1`],
-    ['export', 403, '/v1', elsewhere],
+    ['export', 403, '/v1', wrongAddress],
   ])('is not said to lack what no openapi.json lists: %s, %i at "%s"', async (line, status, base, hint) => {
     const path = `${base.replace(/\/$/, '')}/openapi.json`
     const { code, lines, remote } = await runAt(line.split(' '), { [`GET ${path}`]: [http(status)] }, http(404), base)
