@@ -57,7 +57,8 @@ async function importWith(run: Run): Promise<void> {
   const { options, settings, io, journal, restarted } = run
   const { concurrency, rate, retry, staging, plan } = options
   if (plan.inputs.length === 1 && !journal?.isOld) await kindsOf(plan, io) // before a store is made
-  const many = await openManyStore(settings.store, { ...settings.storeOptions, concurrency, rate, retry }, staging)
+  const needs = plan.ifExists === 'update' ? (['update'] as const) : []
+  const many = await openManyStore(settings.store, { ...settings.storeOptions, needs, concurrency, rate, retry }, staging)
   const checkpoints = checkpointsIn(many.checkpoints, journal, io)
   try {
     if (restarted) await many.checkpoints?.removeCheckpoint(restarted.id)

@@ -106,8 +106,9 @@ function hintOfRejected(importing: Import, options: ImportOptions, { store, stor
     return `To ignore these ids and number the plants, run it again with:${flagWords(flags)}`
   }
   const isError = plan.ifExists === 'error'
-  const choice = plan.rules.idFrom === undefined ? '--if-exists skip, same or update' : 'another --id-from'
-  const exist = counters.refused[409] && isError ? `For ids that exist, use ${choice}. ` : ''
+  const others = isError ? 'skip, same or update' : 'update'
+  const choice = plan.rules.idFrom === undefined ? `--if-exists ${others}` : 'another --id-from'
+  const exist = counters.refused[409] && (isError || plan.ifExists === 'same') ? `For ids that exist, use ${choice}. ` : ''
   if (staging) return `${exist}Fix the input: nothing was created`
   const policy = isError ? ` --if-exists ${isOwn(store) ? 'same' : 'skip'}` : ''
   if (rejects === undefined) return `${exist}To keep the rejected plants in a file, run it again with:${policy} --rejects rejected.txt`

@@ -151,6 +151,11 @@ export function noStore({ name }: Address): PlantsError {
   return new PlantsError('unavailable', `There is no store at ${name}`, { hint })
 }
 
+/** The note that the default store is missing, and therefore empty. */
+export function noStoreYet({ name }: Address): string {
+  return `There is no store at ${name} yet. Create it with: plants create`
+}
+
 /** Opens a store to create many plants. With `staging`, they are created by `commit`, or never. */
 export async function openManyStore(address: Address, options: OpenOptions, staging: 'check' | 'atomic' | undefined): Promise<ManyStore> {
   const own = isOwn(address) ? ownKindOf(address) : undefined

@@ -39,7 +39,11 @@ const login = defineCommand({
     const saved = { [loginAddress(settings.store)]: { token: secret, savedAt } }
     await changeSettings(io, settings, (file) => ({ ...file, tokens: { ...file.tokens, ...saved } }))
     const checked = verdict.state === 'accepted'
-    if (!checked) await settings.warn(`The ${noun} is saved, but could not be checked: ${verdict.error.message}`)
+    if (!checked) {
+      const { message, kind: failure, hint } = verdict.error
+      const advice = failure === 'refused' && hint !== undefined ? `. ${hint}` : ''
+      await settings.warn(`The ${noun} is saved, but could not be checked: ${message}${advice}`)
+    }
     for (const other of kind.others()) await settings.warn(`${other}, and takes precedence`)
     await warnOfExposure(settings.store, settings)
     const text = `Saved the ${noun} for ${displayName(settings)}${checked ? ', which accepts it' : ''}`

@@ -92,7 +92,8 @@ export const restore = defineCommand({
         return await attempt(from, flags.yes === true)
       } catch (error) {
         if (!(error instanceof PlantsError)) throw error
-        if (error.kind !== 'conflict' || !settings.mayAsk()) throw explained(error, from, source, decompressed)
+        if (error.kind !== 'conflict') throw explained(error, from, source, decompressed)
+        if (!settings.mayAsk()) throw malformed(error.message, error.hint, error)
         const { askToConfirm } = await import('../prompts.js')
         const question = `${escapeControlChars(error.message)}. Replace it, and keep a copy beside it?`
         await askToConfirm(question, 'Nothing was restored', settings.colors(io.stderr), io)

@@ -32,7 +32,7 @@ export const deletePlant = defineCommand({
       tag === undefined ? `${ids.length === 1 ? 'plant' : 'plants'} ${ids.join(', ')}` : `plants with the tag ${JSON.stringify(tag)}`
     if (mode === 'ask' && !settings.mayAsk())
       throw malformed(`Deleting ${what} requires confirmation`, 'To delete without confirmation, add --yes')
-    const store = await openExistingStore(settings.store, settings.storeOptions)
+    const store = await openExistingStore(settings.store, { ...settings.storeOptions, needs: ['delete'] })
     try {
       const deletion = { store, mode, settings, io } as const
       const failures = await (tag === undefined ? deleteByIds(ids, deletion) : deleteByTag(tag, deletion))
@@ -53,9 +53,16 @@ interface Deletion {
   io: Io
 }
 
-/** Deletes the plants that exist, even if others are missing. Returns the failures, the most severe last. */
+/**
+ * Deletes the plants that exist, even if others are missing. Does not read them first if they are not shown before, so that a token needs no
+ * right to read. Returns the failures, the most severe last.
+ */
 async function deleteByIds(ids: bigint[], deletion: Deletion): Promise<PlantsError[]> {
   const { store, mode, settings, io } = deletion
+  if (mode === 'confirmed') {
+    const explain = (id: bigint) => notFound(id, settings, store !== undefined)
+    return (await deleteAll(ids, async (id) => store?.delete(id), explain, deletion)).failures
+  }
   const failures: PlantsError[] = []
   const found: NewPlant[] = []
   for (const id of ids) {
@@ -68,7 +75,7 @@ async function deleteByIds(ids: bigint[], deletion: Deletion): Promise<PlantsErr
     const style = await styleFor(settings.colors(io.stderr))
     await confirm(found.map((plant) => describePlant(plant, style)).join(', '), deletion)
   }
-  const deleted = await deleteAll(found, mode === 'ask', deletion)
+  const deleted = await deleteUnchanged(found, deletion)
   return [...failures, ...deleted.failures]
 }
 
@@ -83,7 +90,7 @@ async function deleteByTag(tag: string, deletion: Deletion): Promise<PlantsError
   const failures: PlantsError[] = []
   let total = 0
   for await (const page of store.list({ tag })) {
-    const deleted = await deleteAll(page, true, deletion)
+    const deleted = await deleteUnchanged(page, deletion)
     total += deleted.count
     failures.push(...deleted.failures)
     if (failures.some(({ kind }) => kind !== 'conflict')) break
@@ -97,20 +104,37 @@ async function confirm(what: string, { settings, io }: Deletion): Promise<void> 
   await askToConfirm(`Delete ${what}?`, 'Nothing was deleted', settings.colors(io.stderr), io)
 }
 
-/** Deletes plants concurrently, so that they share commits, and prints them. With `onlyUnchanged`, keeps those that have changed. */
-async function deleteAll(plants: NewPlant[], onlyUnchanged: boolean, deletion: Deletion) {
-  const { store, mode, settings } = deletion
-  const remove = async (plant: NewPlant) => (mode === 'dryRun' ? plant : store?.delete(plant.id, onlyUnchanged ? plant : undefined))
-  const results = await Promise.allSettled(plants.map(remove))
+/** Deletes plants that were shown or selected, except those that have changed. */
+function deleteUnchanged(plants: NewPlant[], deletion: Deletion) {
+  const { store, mode } = deletion
+  const remove = async (plant: NewPlant) => (mode === 'dryRun' ? plant : store?.delete(plant.id, plant))
+  const explain = ({ id }: NewPlant) => {
+    const hint = 'This command did not delete it. Run it again'
+    return new PlantsError('conflict', `The plant ${id} was changed or deleted by another process`, { hint })
+  }
+  return deleteAll(plants, remove, explain, deletion)
+}
+
+/**
+ * Deletes plants concurrently, so that they share commits, and prints them.
+ *
+ * @param remove returns the deleted plant; undefined if it was not deleted, which `explain` explains
+ */
+async function deleteAll<T>(
+  items: T[],
+  remove: (item: T) => Promise<NewPlant | undefined>,
+  explain: (item: T) => PlantsError,
+  deletion: Deletion,
+) {
+  const results = await Promise.allSettled(items.map(async (item) => (await remove(item)) ?? explain(item)))
   const deleted: NewPlant[] = []
   const failures: PlantsError[] = []
-  for (const [index, result] of results.entries()) {
+  for (const result of results) {
     if (result.status === 'rejected') continue
-    const message = `The plant ${plants[index]?.id} was changed or deleted by another process`
-    if (result.value) deleted.push(result.value)
-    else failures.push(new PlantsError('conflict', message, { hint: 'This command did not delete it. Run it again' }))
+    if (result.value instanceof PlantsError) failures.push(result.value)
+    else deleted.push(result.value)
   }
-  if (deleted.length > 0 && !settings.isQuiet) await print(deleted, deletion)
+  if (deleted.length > 0 && !deletion.settings.isQuiet) await print(deleted, deletion)
   const failure: unknown = results.find((result) => result.status === 'rejected')?.reason
   if (failure !== undefined && !(failure instanceof PlantsError)) throw failure
   return { count: deleted.length, failures: failures.concat(failure ?? []) }

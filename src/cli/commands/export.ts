@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import type { Transform } from 'node:stream'
 import { quoteIfNeeded, writeAnswer, writeResult } from '../../output/output.js'
 import { progressLine, withProgress } from '../../output/progress.js'
@@ -5,8 +6,8 @@ import { plantCount } from '../../plant/plant.js'
 import { PlantsError } from '../../platform/errors.js'
 import { escapeControlCharsInLines } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
-import type { Block } from '../../stores/common/store.js'
-import { isPartOf, noStore, openExistingStore } from '../../stores/registry.js'
+import type { Block, ReadableStore, SnapshotQuery } from '../../stores/common/store.js'
+import { isPartOf, noStoreYet, openExistingStore } from '../../stores/registry.js'
 import { formatNames } from '../../transfer/formats/format.js'
 import type { Settings } from '../context.js'
 import { resolveSettings } from '../context.js'
@@ -40,11 +41,10 @@ export const exportPlants = defineCommand({
     const compression = path === undefined ? undefined : compressionOf(path, `plants export${settings.storeFlag}${flagWords(given)}`)
     const store = await openExistingStore(settings.store, settings.storeOptions)
     try {
-      // An empty export could replace a file that is needed.
-      if (!store) throw noStore(settings.store)
+      if (!store) await warnOfMissing(path, settings)
       const { isTerminal } = io.stdout
       const progress = progressLine(io, settings.showsProgress && (path !== undefined || !isTerminal))
-      const document = toDocument(store.snapshot({ limit, after, tag, search, record: format.record }), format)
+      const document = toDocument(snapshotOf(store, { limit, after, tag, search, record: format.record }), format)
       const blocks = withProgress(document, ({ plants }) => plants, progress)
       if (path !== undefined) return await save(blocks, path, compression, settings, io)
       for await (const { text } of blocks) await writeAnswer(io, isTerminal ? escapeControlCharsInLines(text) : text)
@@ -53,6 +53,17 @@ export const exportPlants = defineCommand({
     }
   },
 })
+
+/** Warns that the default store is missing, so that the export is empty. Throws `unavailable` if that would replace a file. */
+async function warnOfMissing(path: string | undefined, { store, warn }: Settings): Promise<void> {
+  if (path === undefined || !existsSync(path)) return warn(noStoreYet(store))
+  const message = `There is no store at ${store.name} yet, and an empty export would replace ${path}`
+  throw new PlantsError('unavailable', message, { hint: 'Create the store with: plants create' })
+}
+
+async function* snapshotOf(store: ReadableStore | undefined, query: SnapshotQuery): AsyncGenerator<Block> {
+  if (store) yield* store.snapshot(query)
+}
 
 async function save(
   blocks: AsyncIterable<Block>,

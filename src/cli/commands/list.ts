@@ -6,7 +6,7 @@ import { malformed, shellOption } from '../../platform/errors.js'
 import { escapeControlCharsInLines } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
 import type { ReadableStore, SnapshotQuery } from '../../stores/common/store.js'
-import { isOwn, openExistingStore } from '../../stores/registry.js'
+import { isOwn, noStoreYet, openExistingStore } from '../../stores/registry.js'
 import { type FormatName, formatNames } from '../../transfer/formats/format.js'
 import { resolveSettings, type Settings } from '../context.js'
 import { defineCommand, type OptionDefinition, type OptionValues, parseWords, queryOptions } from '../define-command.js'
@@ -69,7 +69,7 @@ export const list = defineCommand({
     try {
       for await (const text of rendered(await showingProgress(pages(), settings, io), format, fields, settings, io))
         await writeAnswer(io, text)
-      if (!store) await settings.warn(`There is no store at ${settings.store.name} yet. Create it with: plants create`)
+      if (!store) await settings.warn(noStoreYet(settings.store))
       else if (shown === 0 && format === 'table')
         await settings.warn(search !== undefined ? 'No plants match' : tag === undefined ? 'No plants' : 'No plants with this tag')
       else if (isTruncated) await settings.warn(`Only ${plantCount(shown)} shown. ${commandForMore(flags, last, settings.storeFlag)}`)

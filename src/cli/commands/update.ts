@@ -28,7 +28,7 @@ export const update = defineCommand({
       throw malformed('update needs something to change', `Add one of ${names.join(', ')}`)
     }
     const settings = await resolveSettings(flags, io)
-    const store = await openExistingStore(settings.store, settings.storeOptions)
+    const store = await openExistingStore(settings.store, { ...settings.storeOptions, needs: ['update'] })
     try {
       const plant = await store?.get(id)
       if (!store || !plant) throw notFound(id, settings, store !== undefined)

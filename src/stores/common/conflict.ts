@@ -42,12 +42,13 @@ export function refuseUnlessRepeated(plant: NewPlant, created: NewPlant | undefi
   if (!equalPlants(created, plant)) throw keyConflict(created.id)
 }
 
-export function idExists(id: bigint): PlantsError {
-  return new PlantsError('conflict', idExistsText(id))
+export function idExists(id: bigint, policy?: ExistsPolicy): PlantsError {
+  return new PlantsError('conflict', idExistsText(id, policy))
 }
 
-export function idExistsText(id: bigint): string {
-  return `A plant with id ${id} already exists`
+/** The message for a plant whose id exists; with a policy that compares plants, only a different plant is rejected. */
+export function idExistsText(id: bigint, policy: ExistsPolicy = 'error'): string {
+  return `A ${comparesPlants(policy) ? 'different plant' : 'plant'} with id ${id} already exists`
 }
 
 /** The id after the greatest one. Throws `conflict` if there is none. */

@@ -2,7 +2,7 @@ import { type NewPlant, plantColumns, plantParameters, textFields } from '../../
 import { equalPlants, plantFrom, valuesOf } from '../../plant/plant.js'
 import { PlantsError } from '../../platform/errors.js'
 import { connect, type Statement } from '../../platform/sqlite.js'
-import { type ExistsPolicy, idExists, type OnConflict, Outcome, resolveConflict } from './conflict.js'
+import { type ExistsPolicy, idExistsText, type OnConflict, Outcome, resolveConflict } from './conflict.js'
 import type { Batch, BulkStore, CreateManyOptions } from './store.js'
 
 /** The store of an import that creates nothing before its end. */
@@ -79,7 +79,7 @@ export class Staging implements BulkStore {
       (plant, existing) => {
         const outcome = resolveConflict(this.#policy, () => equalPlants(plant, existing))
         if (outcome !== Outcome.exists) return outcome === Outcome.updated
-        throw new PlantsError('conflict', `${idExists(plant.id).message}: it was created a moment ago, so nothing was imported`, {
+        throw new PlantsError('conflict', `${idExistsText(plant.id, this.#policy)}: it was created a moment ago, so nothing was imported`, {
           hint: 'Run it again',
         })
       },

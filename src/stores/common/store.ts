@@ -177,6 +177,8 @@ export interface OpenOptions {
   rate?: number | undefined
   /** how long refused connections to a service are retried, in milliseconds; `defaultRetry` if undefined, or the timeout if that is less */
   retry?: number | undefined
+  /** the rights that a command needs besides the default ones, for the hint about a token that lacks one */
+  needs?: readonly Right[]
   /** the credentials of a service */
   access(address: RemoteAddress): Promise<Access>
   /** the credentials of a database */

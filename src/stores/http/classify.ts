@@ -2,7 +2,8 @@ import { isUtf8 } from 'node:buffer'
 import { textFields, textsInWords } from '../../plant/fields.js'
 import { isJsonType, parseJson } from '../../plant/json.js'
 import { acceptNewPlant, isObject, type NewPlant, type Plant, plantOf } from '../../plant/plant.js'
-import { type Kind, PlantsError } from '../../platform/errors.js'
+import { type Kind, PlantsError, shellWord } from '../../platform/errors.js'
+import type { RemoteAddress } from '../common/address.js'
 import { defaultRights, rights } from '../common/store.js'
 import type { Expected, HttpClient, HttpRequest, HttpResponse, NoResponse } from './client.js'
 import { classifyFailure, type Failure, type RequestResult } from './failure.js'
@@ -13,10 +14,15 @@ interface Meaning {
   error: Kind
   /** whether the message reports a failure of the service, or the target of a redirect, instead of the message of the response */
   names?: 'failure' | 'location'
-  hint?: string
+  hint?: string | ((address: RemoteAddress) => string)
 }
 
-const addressHint = 'Is the address right? It is the base URL: the part before /plants'
+/** The hint for an address at which there may be no Plant Store. */
+export function addressHint({ name, url }: RemoteAddress): string {
+  const question = 'Is the address right? It is the base URL: the part before /plants'
+  return url.pathname.endsWith('/plants') ? `${question}. Try: --store ${shellWord(name.replace(/:?\/plants$/, ''))}` : question
+}
+
 const redirectHint =
   'Redirects are not followed, because the token is only for this address. If the new address is right, use it with --store'
 const conflictHint = 'Choose another id; to repeat an earlier create safely, use the same --idempotency-key for both'
@@ -65,14 +71,15 @@ export function classify<T>(client: HttpClient, request: HttpRequest<T>, respons
   return { kind: 'retry', error: failure, reason: 'overload', retryAfter: retryAfterOf(response) }
 }
 
-function hintFor(meaning: Meaning, { headers }: HttpResponse, { address, access }: HttpClient): string | undefined {
-  if (meaning.kind !== 'unauthorized')
-    return meaning.hint ?? (meaning.error === 'refused' ? `This message is from ${address.name}` : undefined)
+function hintFor(meaning: Meaning, { headers }: HttpResponse, { address, access, options }: HttpClient): string | undefined {
+  const { kind, error, hint } = meaning
+  if (kind !== 'unauthorized')
+    return typeof hint === 'function' ? hint(address) : (hint ?? (error === 'refused' ? `This message is from ${address.name}` : undefined))
   const [, scope] = /\binsufficient_scope\b.*\bscope="(\w+)"/.exec(headers['www-authenticate'] ?? '') ?? [] // RFC 6750, 3.1
   if (!rights.some((right) => right === scope)) return access.tokenHint
-  const wanted = rights.filter((right) => right === scope || defaultRights.includes(right))
-  const more = scope === 'read' ? '. To update or delete plants, add these rights' : ''
-  return `Ask its operator for a token with this right: plants tokens create --allow ${wanted.join()}${more}`
+  const wanted = [scope, ...defaultRights, ...(options.needs ?? [])]
+  const allowed = rights.filter((right) => wanted.includes(right))
+  return `Ask its operator for a token with these rights: plants tokens create --allow ${allowed.join()}`
 }
 
 function messageOf({ names }: Meaning, response: HttpResponse, name: string, expected: string): string {

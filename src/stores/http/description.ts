@@ -4,6 +4,8 @@ import type { Expected, HttpClient, HttpRequest } from './client.js'
 
 /** What a service offers in addition to the operation of the specification. */
 export interface Description {
+  /** the status of the response to the request for it */
+  status: number
   supportsKeys: boolean
   /** such as "GET /plants/{id}", regardless of how the service names the parameter */
   operations: ReadonlySet<string>
@@ -23,18 +25,16 @@ export function requestToDescribe({ access }: HttpClient): HttpRequest<Descripti
   return { method: 'GET', path: '/openapi.json', headers, sends: 'the request for its openapi.json', expected: expectedDescription }
 }
 
-/** A service without a description offers only the operation of the specification. */
-const none: Description = { supportsKeys: false, operations: new Set() }
-
 const expectedDescription: Expected<Description> = {
   what: 'description',
   read({ status, body, maxBody }) {
     const parsed = parseJson(status === 200 && body.length <= maxBody ? body.toString() : '')
-    return 'value' in parsed ? describe(parsed.value) : none
+    // A service without a description offers only the operation of the specification.
+    return 'value' in parsed ? { ...describe(parsed.value), status } : { status, supportsKeys: false, operations: new Set() }
   },
 }
 
-function describe(document: unknown): Description {
+function describe(document: unknown): Omit<Description, 'status'> {
   const operations = new Set<string>()
   for (const [path, item] of Object.entries(objectOf(at(document, 'paths')))) {
     const name = path.replace(/\{[^{}/]+\}/g, '{id}')

@@ -16,7 +16,7 @@ import type {
   ReadableStore,
   SnapshotQuery,
 } from '../common/store.js'
-import { expectStored } from './classify.js'
+import { addressHint, expectStored } from './classify.js'
 import { HttpClient, type HttpRequest } from './client.js'
 import { type Description, operationOf, requestToDescribe } from './description.js'
 import type { Failure } from './failure.js'
@@ -144,8 +144,14 @@ export class RemoteStore implements ReadableStore, BulkStore {
 
   /** @throws {PlantsError} `malformed` if the service does not offer an operation */
   async #require(operation: keyof typeof operationOf): Promise<void> {
-    const { operations } = await this.#describe()
+    const { status, operations } = await this.#describe()
     if (operations.has(operationOf[operation])) return
+    const { address } = this.#client
+    if (status !== 200) {
+      const verb = operation === 'list' ? 'read' : operation
+      const message = `${address.name}/openapi.json answered ${status}, so it is unknown whether this service can ${verb} plants`
+      throw new PlantsError('malformed', message, { hint: addressHint(address), status })
+    }
     const offers = Object.values(operationOf).some((name) => operations.has(name))
     const what = offers ? 'does not offer this' : 'can only create plants'
     throw new PlantsError('malformed', `This service ${what}: its openapi.json lists no ${operationOf[operation]}`, {

@@ -229,7 +229,7 @@ export class Upload {
     const { batch, options } = this.#task
     batch.outcomes[row] = outcome
     if (outcome >= Outcome.exists) {
-      const { error, message } = reason ?? idExists(plant.id)
+      const { error, message } = reason ?? idExists(plant.id, options.ifExists)
       batch.rejections.set(row, { error, message }) // without its stack, to save memory
       if (options.stopsAtReject) this.#end.abort()
     }

@@ -133,6 +133,8 @@ function unready(path: string): Diagnosis {
 /** For a store that this user cannot read, or cannot write, or whose folder is read-only. */
 export function forbidden(path: string): Diagnosis {
   const hint = 'Change the permissions, or choose another file with --store PATH'
+  if (accessCode(path, constants.F_OK) === 'EACCES')
+    return { message: `The store ${path} cannot be accessed: this user may not search ${closedFolder(path)}`, hint }
   if (isClosed(path)) return { message: `The store ${path} may not be read by this user`, hint }
   if (isWritable(path)) return isFull(path) ? full(path) : unready(path)
   const what = allows(path, constants.W_OK) || !existsSync(path) ? `its folder, ${dirname(path)},` : 'its file'
@@ -149,6 +151,12 @@ function unopened(path: string): Diagnosis {
   if (lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() && !existsSync(path))
     return { message: `${path} is a link to a file that does not exist`, hint: elsewhere }
   return allows(folder, constants.W_OK) && allows(path, constants.R_OK) && !isClosed(path) ? unready(path) : forbidden(path)
+}
+
+/** The first folder on the way to a file that is closed to this user. */
+function closedFolder(path: string): string {
+  const folder = dirname(path)
+  return folder !== path && accessCode(folder, constants.F_OK) === 'EACCES' ? closedFolder(folder) : folder
 }
 
 /** Whether this user may not read a file, or its -wal or -shm file. */

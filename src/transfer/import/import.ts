@@ -178,7 +178,7 @@ export class Import {
   }
 
   #rejectedIn(chunk: Chunk): RejectedRecord[] {
-    return Array.from(rejectedRecords(chunk, this.#checkpoints.sentBefore)).filter(({ why }) => why)
+    return Array.from(rejectedRecords(chunk, this.#checkpoints.sentBefore, this.#plan.ifExists)).filter(({ why }) => why)
   }
 
   /**
@@ -290,7 +290,7 @@ export class Import {
     }
     countFields(this.counters, chunk.otherFields)
     this.#offset = reader.offset + reader.extent.length
-    await this.#reject(rejectedRecords(chunk, this.#checkpoints.sentBefore), chunk.bytes, reader)
+    await this.#reject(rejectedRecords(chunk, this.#checkpoints.sentBefore, this.#plan.ifExists), chunk.bytes, reader)
   }
 
   /** Reports rejected records, a thousand at a time to limit memory. */

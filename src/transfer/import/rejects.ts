@@ -4,7 +4,7 @@ import { unwritable } from '../../platform/atomic-file.js'
 import { malformed } from '../../platform/errors.js'
 import { targetOf } from '../../platform/files.js'
 import type { Io } from '../../platform/io.js'
-import { idExistsText, Outcome } from '../../stores/common/conflict.js'
+import { comparesPlants, type ExistsPolicy, idExistsText, Outcome } from '../../stores/common/conflict.js'
 import type { Chunk, InvalidRecord } from '../formats/chunk.js'
 import type { Reader } from './reader.js'
 
@@ -127,7 +127,7 @@ export interface RejectedRecord extends InvalidRecord {
 }
 
 /** The rejected records of a chunk, in input order. An earlier run may have sent the first `sent` rows without idempotency keys. */
-export function* rejectedRecords(chunk: Chunk, sent: number): Generator<RejectedRecord> {
+export function* rejectedRecords(chunk: Chunk, sent: number, policy: ExistsPolicy): Generator<RejectedRecord> {
   const { invalid, outcomes, rows, firstElement } = chunk
   let [next, parts] = [0, 0]
   const place = (index: number) => ({ index, element: firstElement === undefined ? undefined : firstElement + index - parts })
@@ -139,8 +139,8 @@ export function* rejectedRecords(chunk: Chunk, sent: number): Generator<Rejected
     }
     const outcome = outcomes[row] ?? Outcome.pending
     if (outcome < Outcome.exists) continue
-    const { error, message } = chunk.rejections.get(row) ?? { error: 409, message: idExistsText(rows.idAt(row)) }
-    const wasSent = outcome === Outcome.exists && row < sent
+    const { error, message } = chunk.rejections.get(row) ?? { error: 409, message: idExistsText(rows.idAt(row), policy) }
+    const wasSent = outcome === Outcome.exists && row < sent && !comparesPlants(policy)
     const why = wasSent ? `${message}, possibly this very plant: it was in flight when the import was interrupted` : message
     const isUnknown = wasSent || outcome === Outcome.unknown
     yield { ...chunk.rangeOf(row), row, why: { error, message: why }, isUnknown, ...place(row + next) }

@@ -130,15 +130,20 @@ describe.runIf(canDropRights)('a place that may not be written', () => {
   })
 
   test.each(['list', 'create --id 2 --name Moss'])(
-    'is said to be closed to %s, and not read-only, where the folder or the log is',
+    'is said to be closed to %s, and not read-only, where a folder or the log is',
     async (line) => {
       const [hidden, inUse] = [await storeIn(temporaryFolder()), await storeIn(temporaryFolder())]
       chmodSync(hidden, 0o000)
       onTestFinished(() => chmodSync(hidden, 0o700))
       open(join(inUse, 'plants.db')).exec("INSERT INTO plants (id, name) VALUES (3, 'Ivy')")
       for (const suffix of ['-wal', '-shm']) chmodSync(join(inUse, `plants.db${suffix}`), 0o000)
-      for (const path of [join(hidden, 'plants.db'), join(inUse, 'plants.db')]) {
-        const err = `plants: The store ${path} may not be read by this user\n  Change the permissions, or choose another file with --store PATH\n`
+      for (const [path, why] of [
+        [join(hidden, 'plants.db'), `cannot be accessed: this user may not search ${hidden}`],
+        [join(hidden, 'missing.db'), `cannot be accessed: this user may not search ${hidden}`],
+        [join(hidden, 'missing/plants.db'), `cannot be accessed: this user may not search ${hidden}`],
+        [join(inUse, 'plants.db'), 'may not be read by this user'],
+      ] as const) {
+        const err = `plants: The store ${path} ${why}\n  Change the permissions, or choose another file with --store PATH\n`
         expect(await unprivileged([...line.split(' '), '--store', path])).toEqual({ code: 4, out: '', err })
       }
     },

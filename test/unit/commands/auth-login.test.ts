@@ -94,8 +94,8 @@ describe('login --with-token', () => {
   const notChecked = 'The token is saved, but could not be checked'
 
   test.each<[string, Answer, string]>([
-    ['404', json(404, { error: 404, message: 'Not here' }), 'Not here'],
-    ['405', http(405), 'URL answered 405 with nothing'],
+    ['404', json(404, { error: 404, message: 'Not here' }), 'Not here. Is the address right? It is the base URL: the part before /plants'],
+    ['405', http(405), 'URL answered 405 with nothing. Is the address right?'],
     ['409', json(400, { error: 409, message: 'Taken' }), 'Taken'],
     ['400', json(400, { error: 400, message: 'Malformed' }), 'Malformed'],
     ['a Plant', json(200, { name: 'Fern' }), 'URL answered 200 to an empty object'],

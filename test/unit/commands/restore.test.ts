@@ -51,9 +51,9 @@ describe('restore', () => {
   test('refuses to replace plants without --yes', async () => {
     await plants(['delete', '1', '--yes'])
     const hint = 'To replace it, and keep a copy beside it, add --yes'
-    expect(await plants(['restore', file])).toEqual({ code: 1, out: '', err: `plants: The store ${store} has 1 plant\n  ${hint}\n` })
+    expect(await plants(['restore', file])).toEqual({ code: 2, out: '', err: `plants: The store ${store} has 1 plant\n  ${hint}\n` })
     await plant({ id: 2, name: 'Ivy' })
-    expect(await plants(['restore', file])).toEqual({ code: 1, out: '', err: `plants: The store ${store} has 2 plants\n  ${hint}\n` })
+    expect(await plants(['restore', file])).toEqual({ code: 2, out: '', err: `plants: The store ${store} has 2 plants\n  ${hint}\n` })
     expect(await listOf(store)).toBe(`${moss}{"id":2,"name":"Ivy"}\n`)
     expect(namesIn(folder)).toEqual(['plants.bak', 'plants.db'])
   })

@@ -287,6 +287,20 @@ describe('export --out', () => {
     expect(await plants(['export', '--out', 'old.csv'])).toEqual({ code: 4, out: '', err })
     expect(read('old.csv')).toBe('old')
   })
+
+  test('is empty where the default store is missing, as a list is, but replaces no file', async () => {
+    const data = join(folder, 'data')
+    const run = (...argv: string[]) => runPlants(argv, { cwd: folder, env: { PLANTS_DATA_DIR: data } })
+    const err = `plants: There is no store at ${data}/plants.db yet. Create it with: plants create\n`
+    expect(await run('export', '--format', 'csv')).toEqual({ code: 0, out: 'id,name,tag\n', err })
+    expect(await run('export')).toEqual(await run('list'))
+    const out = `{"file":"${folder}/new.json","plants":0,"bytes":4}\n`
+    expect(await run('export', '--out', 'new.json')).toEqual({ code: 0, out, err })
+    expect(read('new.json')).toBe('[\n]\n')
+    const message = `There is no store at ${data}/plants.db yet, and an empty export would replace ${folder}/new.json`
+    const refused = { code: 4, out: '', err: `plants: ${message}\n  Create the store with: plants create\n` }
+    expect(await run('export', '--out', 'new.json')).toEqual(refused)
+  })
 })
 
 test.each([

@@ -19,10 +19,12 @@ const ndjson = (body: string | Buffer, headers = {}) => http(200, body, { 'Conte
 const chunked = (...chunks: string[]) =>
   ndjson(chunks.map((chunk) => `${Buffer.byteLength(chunk).toString(16)}\r\n${chunk}\r\n`).join(''), { 'Transfer-Encoding': 'chunked' })
 
+const wrongAddress = 'Is the address right? It is the base URL: the part before /plants'
+
 /** Runs a command at a service that answers so, and gives what came of it. */
-async function runAt(argv: string[], others: Record<string, Answer[]>, description: Answer = openapi) {
+async function runAt(argv: string[], others: Record<string, Answer[]>, description: Answer = openapi, base = '') {
   const remote = await Hostile.listen({ openapi: description, others })
-  const args = [...argv, '--store', remote.url, '--output', 'json', '--timeout', '2s']
+  const args = [...argv, '--store', `${remote.url}${base}`, '--output', 'json', '--timeout', '2s']
   const { code, out, err } = await runPlants(args, { env: { PLANTS_TOKEN: token } })
   const lines = linesOf(err, remote) as Record<string, unknown>[]
   return { code, out, said: lines.flatMap((line) => line['message'] ?? line), lines, remote }
@@ -61,19 +63,33 @@ describe('a service that can be read', () => {
     'is asked nothing that it does not list: %s',
     async (line) => {
       const argv = line.split(' ')
-      const operation = { get: 'GET /plants/{id}', list: 'GET /plants', export: 'GET /plants' }[argv[0] ?? ''] ?? 'GET /plants/{id}'
-      for (const description of [json(200, { paths: { '/plants': { post: {} } } }), http(404)]) {
-        const { code, lines, remote } = await runAt(argv, {}, description)
-        const message = `This service can only create plants: its openapi.json lists no ${operation}`
-        const hint = 'Run the command on the host of the service, or select another store with --store'
-        expect({ code, lines, asked: remote.lines }).toEqual({
-          code: 2,
-          lines: [{ error: 400, message, hint }],
-          asked: ['GET /openapi.json'],
-        })
-      }
+      const operation = { list: 'GET /plants', export: 'GET /plants', delete: 'DELETE /plants/{id}' }[argv[0] ?? ''] ?? 'GET /plants/{id}'
+      const { code, lines, remote } = await runAt(argv, {}, json(200, { paths: { '/plants': { post: {} } } }))
+      const message = `This service can only create plants: its openapi.json lists no ${operation}`
+      const hint = 'Run the command on the host of the service, or select another store with --store'
+      expect({ code, lines, asked: remote.lines }).toEqual({
+        code: 2,
+        lines: [{ error: 400, message, hint }],
+        asked: ['GET /openapi.json'],
+      })
     },
   )
+
+  test.each([
+    ['get 1', 404, '', wrongAddress],
+    ['count', 401, '/plants', `${wrongAddress}. Try: --store URL`],
+    ['list', 404, '/v1/plants/', `${wrongAddress}. Try: --store URL/v1`],
+    ['export', 403, '/v1', wrongAddress],
+  ])('is not said to lack what no openapi.json lists: %s, %i at "%s"', async (line, status, base, hint) => {
+    const path = `${base.replace(/\/$/, '')}/openapi.json`
+    const { code, lines, remote } = await runAt(line.split(' '), { [`GET ${path}`]: [http(status)] }, http(404), base)
+    const message = `URL${path} answered ${status}, so it is unknown whether this service can read plants`
+    expect({ code, lines, asked: remote.lines }).toEqual({
+      code: 2,
+      lines: [{ error: 400, message, hint, status }],
+      asked: [`GET ${path}`],
+    })
+  })
 
   test('may lack a single operation', async () => {
     const description = json(200, { paths: { '/plants': { post: {} }, '/plants/{id}': { get: {} } } })

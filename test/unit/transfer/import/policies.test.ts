@@ -1,6 +1,6 @@
 import { readdirSync } from 'node:fs'
 import { beforeEach, describe, expect, test } from 'vitest'
-import { complaints, Importing, imported, summary } from '../../../helpers/importing.js'
+import { complaints, Importing, imported, lines, summary } from '../../../helpers/importing.js'
 
 let user: Importing
 
@@ -50,6 +50,15 @@ describe('--if-exists', () => {
     await user.import([], { stdin: stored })
     expect(await user.import(['--if-exists', policy, '--atomic'], { stdin: again })).toMatchObject({ code, summary: summary(counts) })
     expect(await user.list()).toBe(policy === 'update' ? changed : code ? stored : stored + plant(4, 'D'))
+  })
+
+  test.each(['', '--check', '--atomic', '--id-from=2'])('same says that a plant differs, and how to replace it: %s', async (flag) => {
+    await user.import([], { stdin: stored })
+    const { err } = await user.import(['--if-exists', 'same', '--output', 'json', ...(flag ? [flag] : [])], { stdin: plant(2, 'X') })
+    const [reason, end] = lines(err).map((line) => JSON.parse(line))
+    expect(reason).toMatchObject({ error: 409, message: expect.stringMatching(/(^|: )A different plant with id 2 already exists$/) })
+    const choice = flag.startsWith('--id-from') ? 'another --id-from' : '--if-exists update'
+    expect(end).toMatchObject({ error: 409, hint: expect.stringContaining(`For ids that exist, use ${choice}. `) })
   })
 
   test('update says how many plants it has replaced', async () => {
