@@ -100,7 +100,7 @@ function incomplete(importing: Import, options: ImportOptions, settings: Setting
 function hintOfRejected(importing: Import, options: ImportOptions, { store, storeFlag }: Settings): string {
   const { counters, format, mapper } = importing
   const { plan, rejects, staging } = options
-  if (mapper.hasTextId && plan.rules.idFrom === undefined && rejects === undefined && rejectedIn(counters) === settledIn(counters)) {
+  if (plan.rules.idFrom === undefined && rejects === undefined && mapper.textIds === settledIn(counters)) {
     const numbering = { map: { ...plan.rules.map, id: '' }, idFrom: 1n }
     const flags = recordFlags({ format: undefined, encoding: undefined, rules: numbering })
     return `To ignore these ids and number the plants, run it again with:${flagWords(flags)}`

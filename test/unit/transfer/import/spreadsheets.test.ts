@@ -65,6 +65,13 @@ const sheets: Sheet[] = [
     plants: [''],
   },
   {
+    name: 'with an id that is a word, and a row without a name',
+    content: 'id,name\nabc,Fern\n7,\n',
+    failure: `sheet.csv:2: Invalid plant: ${noId}, but was "abc"`,
+    hint: '--if-exists same --rejects rejected.txt',
+    plants: [''],
+  },
+  {
     name: 'with ids that are none, which are numbered',
     content: 'id,name,tag\nA-1,Fern,shade\nA-2,Bärlauch; wild,\n',
     flags: ['--map', 'id=', '--id-from', '1'],
