@@ -68,7 +68,7 @@ function addOperand(word: string, parsed: CommandLine): void {
   if (next) {
     parsed.command = next
     parsed.names.push(next.name)
-  } else if (word === 'help' && commands && !parsed.isHelp) parsed.isHelp = true
+  } else if (word === 'help' && commands) parsed.isHelp = true
   else if (commands && parsed.unknown.length > 0) parsed.unknown.push(word)
   else parsed.operands.push(word)
 }

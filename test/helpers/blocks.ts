@@ -22,8 +22,7 @@ export async function runBlock({ language, text }: Block, folder: string): Promi
   }
   if (language !== 'console') return undefined
   const { exitCode, stdout } = await shell(`export PLANTS_OUTPUT=text\nexec 2>&1\n${scriptOf(text)}`, folder)
-  const printed = stdout.replaceAll(`${folder}/`, '')
-  return exitCode === 0 && timeless(printed) === timeless(text.trimEnd()) ? undefined : { block: text, exitCode, printed }
+  return exitCode === 0 && timeless(stdout) === timeless(text.trimEnd()) ? undefined : { block: text, exitCode, printed: stdout }
 }
 
 /** What is on stderr besides notes about what was done. */

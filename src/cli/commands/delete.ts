@@ -1,5 +1,5 @@
 import { describePlant, notFound, styleFor, writeAnswer, writeError } from '../../output/output.js'
-import { toJson } from '../../plant/json.js'
+import { parseInt64, toJson } from '../../plant/json.js'
 import { type NewPlant, plantCount } from '../../plant/plant.js'
 import { malformed, PlantsError } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
@@ -21,7 +21,7 @@ export const deletePlant = defineCommand({
   async run({ args, flags }, io) {
     const { tag } = flags
     const mode = flags.dryRun ? 'dryRun' : flags.yes ? 'confirmed' : 'ask'
-    const ids = [...new Set(args.map((text) => parseId('id', text)))]
+    const ids = [...new Set(args.map((text) => parseId('id', text, hintForList(text))))]
     if (ids.length > 0 === (tag !== undefined))
       throw malformed(
         tag === undefined ? 'delete needs an id or --tag' : 'delete takes ids or --tag, but not both',
@@ -44,6 +44,12 @@ export const deletePlant = defineCommand({
     }
   },
 })
+
+/** The hint for ids that are separated by commas. */
+function hintForList(text: string): string | undefined {
+  const ids = text.split(',')
+  return ids.length > 1 && ids.every((id) => parseInt64(id) !== undefined) ? `Did you mean: plants delete ${ids.join(' ')}` : undefined
+}
 
 interface Deletion {
   store: ReadableStore | undefined

@@ -46,7 +46,7 @@ export const exportPlants = defineCommand({
       const progress = progressLine(io, settings.showsProgress && (path !== undefined || !isTerminal))
       const document = toDocument(snapshotOf(store, { limit, after, tag, search, record: format.record }), format)
       const blocks = withProgress(document, ({ plants }) => plants, progress)
-      if (path !== undefined) return await save(blocks, path, compression, settings, io)
+      if (path !== undefined) return await save(blocks, { path, out }, compression, settings, io)
       for await (const { text } of blocks) await writeAnswer(io, isTerminal ? escapeControlCharsInLines(text) : text)
     } finally {
       await store?.close()
@@ -67,7 +67,7 @@ async function* snapshotOf(store: ReadableStore | undefined, query: SnapshotQuer
 
 async function save(
   blocks: AsyncIterable<Block>,
-  path: string,
+  { path, out = path }: { path: string; out: string | undefined },
   compression: Transform | undefined,
   settings: Settings,
   io: Io,
@@ -83,6 +83,6 @@ async function save(
     }
   }
   const bytes = await writeOut(path, io, compressed(encode(), compression))
-  const sentence = `Exported ${plantCount(plants)} to ${quoteIfNeeded(path)}`
+  const sentence = `Exported ${plantCount(plants)} to ${quoteIfNeeded(out)}`
   await writeResult(io, settings, { file: path, plants, bytes }, sentence)
 }

@@ -1,6 +1,7 @@
 import { notFound, quoteIfNeeded, styleFor, writeAnswer } from '../../output/output.js'
 import { plantFields } from '../../plant/fields.js'
 import { toJson } from '../../plant/json.js'
+import { shellWord } from '../../platform/errors.js'
 import { openExistingStore } from '../../stores/registry.js'
 import { resolveSettings } from '../context.js'
 import { defineCommand, parseId } from '../define-command.js'
@@ -8,7 +9,7 @@ import { defineCommand, parseId } from '../define-command.js'
 export const get = defineCommand({
   name: 'get',
   description: 'Show the plant with this id.',
-  arguments: [{ name: '<id>', description: 'id of the plant', parse: parseId }],
+  arguments: [{ name: '<id>', description: 'id of the plant', parse: parseIdOrSearch }],
   examples: ['plants get 1'],
   async run({ args: [id], flags }, io) {
     const settings = await resolveSettings(flags, io)
@@ -30,3 +31,9 @@ export const get = defineCommand({
     }
   },
 })
+
+/** Throws `malformed` for any other text. For a word, the hint is the command that finds it. */
+function parseIdOrSearch(name: string, text: string): bigint {
+  const isWord = /^[\p{L} '-]*\p{L}$/u.test(text)
+  return parseId(name, text, isWord ? `To search for it: plants list --search ${shellWord(text)}` : undefined)
+}

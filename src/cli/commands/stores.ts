@@ -178,7 +178,7 @@ export const stores: CommandDefinition = {
   commands: [add, init, list, use, rename, remove],
   examples: [
     'plants stores add garden ./garden.db',
-    "plants stores add team https://plants.example.com/v1 --timeout 2m --token-command 'pass show plants'",
+    'plants stores add team https://plants.example.com/v1 --timeout 2m',
     'plants stores list',
   ],
 }

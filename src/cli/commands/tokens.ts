@@ -48,13 +48,13 @@ const list = defineCommand({
       const cellsOf = (token: Token) => [
         String(token.id),
         escapeControlChars(token.note ?? ''),
-        token.rights.join(),
-        dateOf(token.createdAt),
-        dateOf(token.expiresAt),
-        token.lastUsedAt?.toISOString().slice(0, 10) ?? '',
+        dayOf(token.createdAt),
+        dateOf(token.expiresAt).replace('T', ' ').replace('Z', ''),
+        dayOf(token.lastUsedAt),
         token.revokedAt ? 'revoked' : (token.expiresAt?.getTime() ?? Infinity) > io.time() ? 'valid' : 'expired',
+        token.rights.join(', '), // last, because only the last column is wrapped
       ]
-      const format = await rowFormatter(['ID', 'NOTE', 'RIGHTS', 'CREATED', 'EXPIRES', 'LAST USED', 'STATE'], cellsOf, settings, io)
+      const format = await rowFormatter(['ID', 'NOTE', 'CREATED', 'EXPIRES', 'LAST USED', 'STATE', 'RIGHTS'], cellsOf, settings, io)
       for await (const page of tokens?.list() ?? []) {
         isEmpty = false
         await writeAnswer(io, format(page.map(fieldsOf)))
@@ -128,4 +128,9 @@ function fieldsOf({ id, note, rights, createdAt, expiresAt, revokedAt, lastUsedA
 
 function dateOf(date: Date | undefined): string {
   return date === undefined ? '' : date.toISOString().replace(/:\d\d\.\d+Z$/, 'Z')
+}
+
+/** In UTC; in a table, less precise than in JSON. */
+function dayOf(date: Date | undefined): string {
+  return date?.toISOString().slice(0, 10) ?? ''
 }

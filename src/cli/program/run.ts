@@ -3,7 +3,7 @@ import { bugs } from '../../../package.json'
 import { writeAnswer, writeError } from '../../output/output.js'
 import { malformed, PlantsError, shellWord, systemCode } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
-import { parseChoice } from '../../platform/values.js'
+import { invalidValue, parseChoice } from '../../platform/values.js'
 import { shownAddress } from '../../stores/common/address.js'
 import { type CommandLine, findOption, longName, parseCommandLine, takesValue } from '../command-line.js'
 import { loadCommands, plants } from '../commands/index.js'
@@ -101,6 +101,7 @@ async function writeHelp(parsed: CommandLine, io: Io): Promise<void> {
 
 async function runCommand(argv: string[], parsed: CommandLine, io: Io): Promise<void> {
   const words = withoutTraps(argv, parsed)
+  checkOutput(parsed)
   const { Command, CommanderError } = await import('commander')
   const program = new Command(plants.name)
     .helpOption(false)
@@ -115,6 +116,15 @@ async function runCommand(argv: string[], parsed: CommandLine, io: Io): Promise<
     if (!(error instanceof CommanderError)) throw error
     throw (await import('./usage.js')).usageError(argv, parsed, error)
   }
+}
+
+/** Throws `malformed` for a value of `--output` that is one of `--format`, such as csv. */
+function checkOutput({ names, command: { options = [] }, given }: CommandLine): void {
+  const output = given.get('--output') ?? 'text'
+  const formats = options.find((option) => longName(option) === '--format')?.choices
+  if (output === 'json' || !formats?.includes(output)) return
+  const { message } = invalidValue('--output', 'text or json', output, 'json')
+  throw malformed(message, `To choose a format: plants ${names.join(' ')} --format ${output}`)
 }
 
 function addCommands(parent: Command, { commands = [] }: CommandDefinition, io: Io): void {

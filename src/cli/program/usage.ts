@@ -1,7 +1,7 @@
 import type { CommanderError } from 'commander'
 import { malformed, type PlantsError, shellWord } from '../../platform/errors.js'
 import { shorten } from '../../platform/escape.js'
-import { similar } from '../../platform/nearest.js'
+import { editsBetween, similar } from '../../platform/nearest.js'
 import { type CommandLine, findOption, longName, optionsAt, parseCommandLine, takesValue } from '../command-line.js'
 import { plants } from '../commands/index.js'
 import { commandFor } from '../define-command.js'
@@ -10,6 +10,7 @@ import { commandFor } from '../define-command.js'
 export const habits: Readonly<Record<string, readonly string[]>> = {
   'list --search TEXT': ['search', 'find'],
   'list --fields id,name': ['list --columns'],
+  count: ['list --count'],
   'update ID --name TEXT': ['edit', 'rename'],
   'delete ID': ['remove'],
   'import FILE': ['load'],
@@ -47,6 +48,7 @@ export const optionForArgument: Readonly<Record<string, string>> = {
   update: '--name',
   list: '--search',
   export: '--out',
+  'tokens create': '--note',
   serve: '--store',
   doctor: '--store',
 }
@@ -84,8 +86,9 @@ function conflictIn({ command, given }: CommandLine): [option: string, other: st
 
 export function unknownCommand({ names, command, operands: [word = '', ...next], unknown }: CommandLine): PlantsError {
   const { commands = [], topics = [] } = command
-  const known = [...commands, ...topics].map(({ name }) => name)
-  const guess = didYouMean(word, names, commands.length > 0 ? ['help', ...known] : known, [...next, ...unknown])
+  const others = [...commands, ...(commands.length > 0 ? [{ name: 'help' }] : [])].filter(({ name }) => name !== word) // after `--`
+  const known = [...others, ...topics].map(({ name }) => name)
+  const guess = didYouMean(word, names, known, [...next, ...unknown])
   const hint = topics.reduce((text, { name }) => text?.replace(`mean ${name}?`, `mean: plants help ${name}`), guess)
   return malformed(`Unknown command ${nameOf(word)}`, hint ?? seeHelp(names.join(' ')))
 }
@@ -97,10 +100,21 @@ function hintForExcessArgument(name: string, argv: string[], { command, operands
   const extra = operands.slice(command.arguments?.length)
   if (extra.length === 1 && extra[0] === 'help') return `For its help: plants help ${name}`
   const value = given.get(option)
-  if (value !== undefined) return `For a value with spaces: ${option} ${shellWord([value, ...extra].join(' '))}`
-  if (extra.some((word) => argv.indexOf(word) !== argv.lastIndexOf(word))) return undefined // one may be the value of an option
   const words = argv.filter((word) => !extra.includes(word))
-  return `Did you mean: plants ${[...words, option, extra.join(' ')].map(shellWord).join(' ')}`
+  const commandWith = (...options: string[]) => `plants ${[...words, ...options].map(shellWord).join(' ')}`
+  const isRepeated = extra.some((word) => argv.indexOf(word) !== argv.lastIndexOf(word)) // one may be the value of an option
+  const ofPlant = name === 'create' && !isRepeated ? hintForPlant(extra, given, commandWith) : undefined
+  if (ofPlant !== undefined) return ofPlant
+  if (value !== undefined) return `For a value with spaces: ${option} ${shellWord([value, ...extra].join(' '))}`
+  return isRepeated ? undefined : `Did you mean: ${commandWith(option, extra.join(' '))}`
+}
+
+/** The hint for a plant in the arguments of `create`: as JSON, or as an id and a name. */
+function hintForPlant([first = '', ...others]: string[], given: CommandLine['given'], commandWith: (...options: string[]) => string) {
+  if (first.startsWith('{') && others.length === 0) return `Write it to stdin: echo ${shellWord(first)} | ${commandWith()}`
+  const hasOneName = given.has('--name') !== others.length > 0
+  if (!/^-?\d+$/.test(first) || given.has('--id') || !hasOneName) return undefined
+  return `Did you mean: ${commandWith('--id', first, ...(others.length > 0 ? ['--name', others.join(' ')] : []))}`
 }
 
 function explainUnknownOption(text: string, argv: string[], parsed: CommandLine): [message: string, hint?: string] {
@@ -151,10 +165,11 @@ function didYouMean(word: string, names: readonly string[], known: readonly stri
   if (meant?.startsWith('-')) return `Did you mean ${filled(meant, next.slice(0, 1)).replace(' COUNT', '')}?`
   if (meant !== undefined) return `Did you mean: plants ${filled(meant, next)}`
   if (/^-[^-]/.test(word)) return undefined
-  // A suggestion that removes something or weakens security must begin like the word.
+  // A suggestion that removes something or weakens security must begin like the word, and differ in one edit if it changes plants.
   const isRisky = (guess: string) => /^(delete|remove|revoke|unset|logout|--allow-)/.test(guess)
+  const isFar = (guess: string) => /^(delete|restore)$/.test(guess) && editsBetween(name, guess) > 1
   const beginning = (text: string) => text.slice(0, text.startsWith('--') ? 4 : 3)
-  const guesses = similar(word, known).filter((guess) => !isRisky(guess) || beginning(guess) === beginning(word))
+  const guesses = similar(word, known).filter((guess) => !isFar(guess) && (!isRisky(guess) || beginning(guess) === beginning(word)))
   return guesses.length === 0 ? undefined : `Did you mean ${guesses.length > 1 ? 'one of ' : ''}${guesses.join(', ')}?`
 }
 

@@ -66,7 +66,8 @@ export function markedEncoding(head: Buffer): EncodingName {
 
 /**
  * Checks the first bytes of an input without `--encoding`. Throws `malformed` for UTF-16 without a byte order mark, which begins with a
- * letter and a zero byte; for a binary file, which has zero bytes in its first line; and for a table with letters of another encoding.
+ * letter and a zero byte; for a binary file, which has zero bytes in its first line or is a table with bytes that are not UTF-8 and zero bytes;
+ * and for a table with letters of another encoding.
  */
 export function checkEncoding(head: Buffer, { isLast, isTable, source }: { isLast: boolean; isTable: boolean; source: string }): void {
   if (/^PK(\x03\x04|\x05\x06)/.test(head.toString('latin1', 0, 4)))
@@ -74,10 +75,10 @@ export function checkEncoding(head: Buffer, { isLast, isTable, source }: { isLas
   const whole = head.subarray(0, isLast ? head.length : head.lastIndexOf(0x0a) + 1)
   const isOther = isTable && !isUtf8(whole) && !/[^\0-\x7f\ufffd]/.test(whole.toString())
   const zeros = Array.from(head.subarray(0, 3), (byte) => byte === 0).join()
-  const encoding = unmarked[zeros] ?? (isOther ? 'windows-1252' : undefined)
+  const isBinary = (isOther ? whole : head.subarray(0, endOfLine(head, 0))).includes(0)
+  const encoding = unmarked[zeros] ?? (isOther && !isBinary ? 'windows-1252' : undefined)
   if (encoding) throw malformed(`${source} is not UTF-8, but seems to be ${encoding}`, `Run it again with: --encoding ${encoding}`)
-  if (head.subarray(0, endOfLine(head, 0)).includes(0))
-    throw malformed(`${source} is not text: its first line contains U+0000`, 'Use a file of CSV, TSV, NDJSON or JSON')
+  if (isBinary) throw malformed(`${source} is not text: it contains U+0000`, 'Use a file of CSV, TSV, NDJSON or JSON')
 }
 
 /** the encodings without a byte order mark, by which of the first three bytes are zero */

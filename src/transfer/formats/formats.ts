@@ -26,6 +26,11 @@ export interface InputOptions {
 
 /** The format of an input, given or detected from its first bytes. Throws `malformed` for an unknown format or another encoding. */
 export function formatOf(bytes: Buffer, isLast: boolean, source: string, { format, encoding, rules, given }: InputOptions): FormatName {
+  if (bytes.toString('latin1', 0, 16) === 'SQLite format 3\0')
+    throw malformed(
+      `${source} is an SQLite file, not a file of records`,
+      `If it is a store: plants export --store ${storeArgument(source)} | plants import${given}`,
+    )
   const known = format ?? (rules.columns || rules.delimiter ? 'csv' : undefined)
   let start = 0
   while (start < bytes.length && isSpace(bytes[start])) start += 1
@@ -47,6 +52,12 @@ export function formatOf(bytes: Buffer, isLast: boolean, source: string, { forma
 /** An input as an argument of a command, after a space; empty for stdin. */
 export function fileArgument(source: string): string {
   return source === 'stdin' ? '' : ` ${shellWord(source.startsWith('-') ? `./${source}` : source)}`
+}
+
+/** A file as the value of `--store`, where a word would be the name of a store. */
+function storeArgument(source: string): string {
+  if (source === 'stdin') return 'FILE'
+  return shellWord(/[/\\]/.test(source) ? source : `./${source}`)
 }
 
 /** The jq path of the array of objects in an object that is not a plant: `.data.plants`; undefined for any other text. */

@@ -22,8 +22,8 @@ export class RecordMapper {
   readonly rules: FieldRules
   readonly #sources: ReadonlySet<string>
   nextId: bigint | undefined
-  /** whether a record was rejected that has an id such as "A-7" */
-  hasTextId = false
+  /** the number of rejected records that have an id such as "A-7" */
+  textIds = 0
 
   constructor(rules: FieldRules) {
     this.rules = rules
@@ -47,7 +47,7 @@ export class RecordMapper {
     if (accepted) chunk.addPlant(accepted.plant, range)
     else {
       const id = isObject(mapped) ? mapped['id'] : undefined
-      this.hasTextId ||= typeof id === 'string' && parseInt64(id) === undefined
+      if (typeof id === 'string' && parseInt64(id) === undefined) this.textIds += 1
       chunk.addInvalid(reason('invalid', `Invalid plant: ${problemsOf(mapped).join('; ')}`), range)
     }
   }

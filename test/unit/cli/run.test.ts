@@ -13,7 +13,7 @@ function plants(argv: string[], world: World = {}): Promise<Result> {
 }
 
 describe('help', () => {
-  test.each([['--help'], ['-h'], ['help'], []])('is an answer: plants %s', async (...argv) => {
+  test.each([['--help'], ['-h'], ['help'], ['help', 'help'], []])('is an answer: plants %s', async (...argv) => {
     const { code, out, err } = await plants(argv)
     expect({ code, err }).toEqual({ code: 0, err: '' })
     expect(out).toMatch(/^Usage: plants <command> \[options\]\n/)
@@ -213,8 +213,8 @@ describe('global flags', () => {
   })
 
   test('colour errors only on a terminal', async () => {
-    const { err } = await plants(['get', 'x'], { terminals: ['stderr'] })
-    const message = 'id must be an integer, in digits only, but was "x"'
+    const { err } = await plants(['get', '1n'], { terminals: ['stderr'] })
+    const message = 'id must be an integer, in digits only, but was "1n"'
     expect(err).toBe(`\u001b[31mplants:\u001b[39m ${message}\n  \u001b[2mFor example: 1\u001b[22m\n`)
   })
 })

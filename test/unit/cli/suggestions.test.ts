@@ -45,6 +45,10 @@ describe('the table of habits', () => {
   })
 })
 
+test('an example fits a terminal of 80 columns', () => {
+  expect(all(plants).flatMap(({ examples = [] }) => examples.filter((line) => `  ${line}`.length > 80))).toEqual([])
+})
+
 test('an alias is a name that its own level does not have', () => {
   for (const { commands = [] } of all(plants)) for (const { name } of commands) expect(commandFor(name, commands)?.name).toBe(name)
 })
@@ -101,8 +105,24 @@ test.each([
   ['ls --db x', 'Did you mean --store?'],
   ['stores current', 'Did you mean: plants stores list'],
   ['feedback', 'Did you mean: plants help'],
+  ['list --count', 'Did you mean: plants count'],
+  ['restart', 'See: plants --help'],
+  ['rstore', 'Did you mean restore?'],
+  ['dele 1', 'See: plants --help'],
+  ['delet 1', 'Did you mean delete?'],
+  ['-- help', 'See: plants --help'],
+  ['-- list', 'See: plants --help'],
+  ['create 5 Rose', 'Did you mean: plants create --id 5 --name Rose'],
+  ['create 5 Sweet pea --tag x', "Did you mean: plants create --tag x --id 5 --name 'Sweet pea'"],
+  ['create 5 --name Rose', 'Did you mean: plants create --name Rose --id 5'],
+  ['create 5 Rose --id 6', "Did you mean: plants create --id 6 --name '5 Rose'"],
+  ['create {"id":1} -q', 'Write it to stdin: echo \'{"id":1}\' | plants create -q'],
+  ['tokens create writer', 'Did you mean: plants tokens create --note writer'],
+  ['list --output csv', 'To choose a format: plants list --format csv'],
+  ['export -o ndjson', 'To choose a format: plants export --format ndjson'],
+  ['get 1 --output csv', 'For example: --output json'],
   ['create help', 'For its help: plants help create'],
   ['serve --port 0 help', 'For its help: plants help serve'],
 ])('plants %s: %s', async (argv, hint) => {
-  expect((await refused({ argv })).err).toMatch(new RegExp(`\\n  ${hint.replace(/[?.]/g, '\\$&')}\\n$`))
+  expect((await refused({ argv })).err).toMatch(new RegExp(`\\n  ${hint.replace(/[?.{}|]/g, '\\$&')}\\n$`))
 })

@@ -70,7 +70,7 @@ describe('tokens list and revoke', () => {
     await run(`tokens create --note ${'x'.repeat(100_000)}`)
     await run('tokens create')
     const { out } = await run('tokens list --output text')
-    expect(out.split('\n').map((line) => line.length)).toEqual([1063, 1050, 1050, 0])
+    expect(out.split('\n').map((line) => line.length)).toEqual([1051, 1057, 1057, 0])
     expect((await run('tokens list')).out).toContain('x'.repeat(100_000))
   })
 
@@ -81,17 +81,41 @@ describe('tokens list and revoke', () => {
     await run('tokens create --note ci --allow delete,read,delete')
     expect(await run('tokens revoke 3 --output text')).toEqual({ code: 0, out: 'Revoked token 3 (ci)\n', err: '' })
     const { out } = await run('tokens list --output text')
-    expect(out.split('\n').map((line) => line.split(/ +/).filter(Boolean))).toEqual([
-      ['ID', 'NOTE', 'RIGHTS', 'CREATED', 'EXPIRES', 'LAST', 'USED', 'STATE'],
-      ['1', 'laptop', 'create,read', 'TIME', 'TIME', 'expired'],
-      ['2', 'create,read', 'TIME', 'valid'],
-      ['3', 'ci', 'read,delete', 'TIME', 'revoked'],
+    expect(
+      out.split('\n').map((line) =>
+        line
+          .replaceAll(/\d{4}-\d\d-\d\d/g, 'DAY')
+          .replaceAll(/\d\d:\d\d/g, 'MINUTE')
+          .split(/ +/)
+          .filter(Boolean),
+      ),
+    ).toEqual([
+      ['ID', 'NOTE', 'CREATED', 'EXPIRES', 'LAST', 'USED', 'STATE', 'RIGHTS'],
+      ['1', 'laptop', 'DAY', 'DAY', 'MINUTE', 'expired', 'create,', 'read'],
+      ['2', 'DAY', 'valid', 'create,', 'read'],
+      ['3', 'ci', 'DAY', 'revoked', 'read,', 'delete'],
       [],
     ])
     expect((await run('tokens list')).out.split('\n').slice(1, 3)).toEqual([
       '{"id":2,"rights":["create","read"],"createdAt":"TIME"}',
       '{"id":3,"note":"ci","rights":["read","delete"],"createdAt":"TIME","revokedAt":"TIME"}',
     ])
+  })
+
+  test('show rows that fit 80 columns', async () => {
+    const run = user()
+    await run('tokens create --note laptop --expires 90d --allow create,read,update,delete')
+    await run('tokens create --note ci')
+    const { out } = await run('tokens list', { terminals: ['stdout'], columns: 80, env: { NO_COLOR: '1' } })
+    expect(out.replaceAll(/\d\d/g, '20').replaceAll('2020-20-20', 'YYYY-MM-DD')).toBe(
+      [
+        'ID  NOTE    CREATED     EXPIRES           LAST USED  STATE  RIGHTS',
+        '1   laptop  YYYY-MM-DD  YYYY-MM-DD 20:20             valid  create, read,',
+        `${' '.repeat(60)}update, delete`,
+        '2   ci      YYYY-MM-DD                               valid  create, read',
+        '',
+      ].join('\n'),
+    )
   })
 
   test('revoke twice what was revoked once, at its own time', async () => {

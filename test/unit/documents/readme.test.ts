@@ -14,10 +14,10 @@ describe('the README', () => {
   test('begins with the two commands: one runs the main job, one the tests', () => {
     const [first, second] = blocksOf(readme)
     expect([first?.text, second?.text]).toEqual([
-      'npm ci && npm run build && npx plants create --id 1 --name Fern\n',
+      'npm ci && npm run build && npx plants create --id 1 --name Fern --store ./try.db\n',
       'npm ci && npm test\n',
     ])
-    expect(read('.ci/run')).toMatch(/^npm ci\nnpm run build\n.*npx plants create --id 1 --name Fern\nnpm test$/m)
+    expect(read('.ci/run')).toMatch(/^npm ci\nnpm run build\n.*npx plants create --id 1 --name Fern --store "\$home\/try\.db"\nnpm test$/m)
   })
 
   test('is short, and leads to every page', () => {

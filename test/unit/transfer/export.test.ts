@@ -166,9 +166,9 @@ describe('export --out', () => {
       err: '',
     })
     expect(read(`out.${format}`)).toBe(text)
-    expect(await plants(['export', '--limit', '1', '--out', path, '--output', 'text'])).toEqual({
+    expect(await plants(['export', '--limit', '1', '--out', `./out.${format}`, '--output', 'text'])).toEqual({
       code: 0,
-      out: `Exported 1 plant to ${path}\n`,
+      out: `Exported 1 plant to ./out.${format}\n`,
       err: '',
     })
   })

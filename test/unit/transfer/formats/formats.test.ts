@@ -68,8 +68,20 @@ test.each<[string, string | Buffer, string, string]>([
   [
     'bytes of a program',
     Buffer.from('\x7fELF\x02\x01\x01\0\0\0'),
-    'plants.csv is not text: its first line contains U+0000',
+    'plants.csv is not text: it contains U+0000',
     'Use a file of CSV, TSV, NDJSON or JSON',
+  ],
+  [
+    'a table of bytes of a program',
+    Buffer.from('id,name\n\x7f\xe9\x01\0\n', 'latin1'),
+    'plants.csv is not text: it contains U+0000',
+    'Use a file of CSV, TSV, NDJSON or JSON',
+  ],
+  [
+    'a store',
+    'SQLite format 3\0\x10\0\x01\x01',
+    'plants.csv is an SQLite file, not a file of records',
+    'If it is a store: plants export --store ./plants.csv | plants import --map id=no',
   ],
   ['a spreadsheet', 'PK\x03\x04', 'plants.csv is a ZIP archive, or a spreadsheet', 'Save the sheet as CSV (UTF-8) first'],
   ['HTML', '<!DOCTYPE html>\n<p>a, b</p>\n', 'plants.csv is not CSV, TSV, NDJSON or JSON', 'See the formats: plants help formats'],

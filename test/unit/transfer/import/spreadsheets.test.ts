@@ -65,6 +65,13 @@ const sheets: Sheet[] = [
     plants: [''],
   },
   {
+    name: 'with an id that is a word, and a row without a name',
+    content: 'id,name\nabc,Fern\n7,\n',
+    failure: `sheet.csv:2: Invalid plant: ${noId}, but was "abc"`,
+    hint: '--if-exists same --rejects rejected.txt',
+    plants: [''],
+  },
+  {
     name: 'with ids that are none, which are numbered',
     content: 'id,name,tag\nA-1,Fern,shade\nA-2,Bärlauch; wild,\n',
     flags: ['--map', 'id=', '--id-from', '1'],
@@ -86,4 +93,16 @@ describe.each(sheets)('a spreadsheet $name', ({ content, flags = [], failure, hi
     }
     expect((await user.list()).split('\n')).toEqual(expected)
   })
+})
+
+test.each([
+  ['41', ' 42'],
+  ['-7', '=-6'],
+  ['9223372036854775807', ' 1'],
+])('the hint to number plants names the id after the greatest one of the store: after %s, --id-from%s', async (greatest, first) => {
+  const user = new Importing()
+  await user.import([], { stdin: `{"id":${greatest},"name":"Moss"}` })
+  user.write('sheet.csv', 'id,name\nA-7,Fern\n')
+  for (const flags of [[], ['--check']])
+    expect((await user.import(['sheet.csv', ...flags])).err).toMatch(new RegExp(`run it again with: --map id= --id-from${first}\n$`))
 })
