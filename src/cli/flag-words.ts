@@ -2,7 +2,7 @@ import { shellOption } from '../platform/errors.js'
 import type { InputOptions } from '../transfer/formats/formats.js'
 import type { ImportPlan } from '../transfer/import/import.js'
 
-type RecordOptions = Omit<InputOptions, 'given'>
+type RecordOptions = Omit<InputOptions, 'given' | 'storeFlag'>
 
 /** The flags that determine how records are read, as they were given. */
 export function recordFlags({ format, encoding, rules }: RecordOptions): Record<string, string> {

@@ -110,7 +110,7 @@ function optionsOf(files: string[], flags: ImportFlags, storeFlag: string, io: I
   const rules = { map, idFrom, columns, delimiter }
   const given = givenFlags(storeFlag, { format, encoding, rules, ifExists })
   return {
-    plan: { inputs, format, encoding, rules, given, ifExists, stopsAtReject: onError === 'stop', maxErrors },
+    plan: { inputs, format, encoding, rules, given, storeFlag, ifExists, stopsAtReject: onError === 'stop', maxErrors },
     rejects: rejects === undefined ? undefined : io.resolvePath(rejects),
     journal: journal && io.resolvePath(journal),
     isRestart: flags.restart === true,

@@ -22,14 +22,17 @@ export interface InputOptions {
   rules: FieldRules
   /** the options of the import, for the command in a hint: ` --store ./garden.db --map id=No` */
   given: string
+  /** the one for the store: ` --store ./garden.db` */
+  storeFlag: string
 }
 
 /** The format of an input, given or detected from its first bytes. Throws `malformed` for an unknown format or another encoding. */
-export function formatOf(bytes: Buffer, isLast: boolean, source: string, { format, encoding, rules, given }: InputOptions): FormatName {
+export function formatOf(bytes: Buffer, isLast: boolean, source: string, options: InputOptions): FormatName {
+  const { format, encoding, rules, given, storeFlag } = options
   if (bytes.toString('latin1', 0, 16) === 'SQLite format 3\0')
     throw malformed(
       `${source} is an SQLite file, not a file of records`,
-      `If it is a store: plants export --store ${storeArgument(source)} | plants import${given}`,
+      `If it is a store: plants export --store ${storeArgument(source)} | plants import${storeFlag}`,
     )
   const known = format ?? (rules.columns || rules.delimiter ? 'csv' : undefined)
   let start = 0

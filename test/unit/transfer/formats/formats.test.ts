@@ -6,7 +6,7 @@ import { fc } from '../../../helpers/fast-check.js'
 import { rounds } from '../../../helpers/rounds.js'
 
 const plant = '{"id":1,"name":"a"}'
-const nothing: InputOptions = { format: undefined, encoding: undefined, rules: { map: {}, idFrom: undefined }, given: '' }
+const nothing: InputOptions = { format: undefined, encoding: undefined, rules: { map: {}, idFrom: undefined }, given: '', storeFlag: '' }
 
 test.each<[string, FormatName]>([
   ['', 'ndjson'],
@@ -81,7 +81,7 @@ test.each<[string, string | Buffer, string, string]>([
     'a store',
     'SQLite format 3\0\x10\0\x01\x01',
     'plants.csv is an SQLite file, not a file of records',
-    'If it is a store: plants export --store ./plants.csv | plants import --map id=no',
+    'If it is a store: plants export --store ./plants.csv | plants import --store a.db',
   ],
   ['a spreadsheet', 'PK\x03\x04', 'plants.csv is a ZIP archive, or a spreadsheet', 'Save the sheet as CSV (UTF-8) first'],
   ['HTML', '<!DOCTYPE html>\n<p>a, b</p>\n', 'plants.csv is not CSV, TSV, NDJSON or JSON', 'See the formats: plants help formats'],
@@ -90,23 +90,28 @@ test.each<[string, string | Buffer, string, string]>([
     'an object with plants',
     '{"plants":[{"id":1,"name":"a"}]}',
     'plants.csv is an object with the plants at .plants',
-    "Run: jq -c '.plants[]' plants.csv | plants import --map id=no",
+    "Run: jq -c '.plants[]' plants.csv | plants import --store a.db --map id=no",
   ],
   [
     'an object with plants that are cut',
     `{\n "plants": [\n${'  {"id":1,"name":"a"},\n'.repeat(5000)}`.slice(0, headSize),
     'plants.csv is an object with the plants at .plants',
-    "Run: jq -c '.plants[]' plants.csv | plants import --map id=no",
+    "Run: jq -c '.plants[]' plants.csv | plants import --store a.db --map id=no",
   ],
   [
     'an object with an object with plants',
     '{"total": 2, "next": null, "data": {"page": "1", "my plants": [ {"id":1}]}}',
     'plants.csv is an object with the plants at .data."my plants"',
-    'Run: jq -c \'.data."my plants"[]\' plants.csv | plants import --map id=no',
+    'Run: jq -c \'.data."my plants"[]\' plants.csv | plants import --store a.db --map id=no',
   ],
 ])('%s is refused', (_, head, message, hint) => {
   const error = { kind: 'malformed', message, hint } satisfies Partial<PlantsError>
-  const read = () => formatOf(Buffer.from(head), head.length < headSize, 'plants.csv', { ...nothing, given: ' --map id=no' })
+  const read = () =>
+    formatOf(Buffer.from(head), head.length < headSize, 'plants.csv', {
+      ...nothing,
+      given: ' --store a.db --map id=no',
+      storeFlag: ' --store a.db',
+    })
   expect(read).toThrow(expect.objectContaining(error))
 })
 
