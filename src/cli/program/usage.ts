@@ -48,7 +48,6 @@ export const optionForArgument: Readonly<Record<string, string>> = {
   update: '--name',
   list: '--search',
   export: '--out',
-  'tokens create': '--note',
   serve: '--store',
   doctor: '--store',
 }

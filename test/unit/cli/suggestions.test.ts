@@ -117,7 +117,6 @@ test.each([
   ['create 5 --name Rose', 'Did you mean: plants create --name Rose --id 5'],
   ['create 5 Rose --id 6', "Did you mean: plants create --id 6 --name '5 Rose'"],
   ['create {"id":1} -q', 'Write it to stdin: echo \'{"id":1}\' | plants create -q'],
-  ['tokens create writer', 'Did you mean: plants tokens create --note writer'],
   ['list --output csv', 'To choose a format: plants list --format csv'],
   ['export -o ndjson', 'To choose a format: plants export --format ndjson'],
   ['get 1 --output csv', 'For example: --output json'],
