@@ -17,7 +17,7 @@ const chunks = {
     'stores/common/pages.ts',
     ...['create', 'delete', 'get', 'list'].map((name) => `cli/commands/${name}.ts`),
   ],
-  credentials: ['cli/store-access.ts', 'auth/login-certificates.ts'],
+  credentials: ['cli/store-access.ts'],
   sqlite: ['stores/sqlite/store.ts'],
   http: ['stores/http/store.ts'],
   postgres: ['stores/postgres/address.ts', 'stores/postgres/store.ts'],

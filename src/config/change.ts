@@ -2,7 +2,6 @@ import { chmodSync, existsSync, mkdtempSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { moveIntoPlace, unwritableReasons } from '../platform/atomic-file.js'
 import { malformed, PlantsError, shellWord, systemCode } from '../platform/errors.js'
-import { holdLock } from '../platform/file-lock.js'
 import { giveToOwner, makeFolder, prefixFor, removeFolder, targetOf, tempFoldersBeside } from '../platform/files.js'
 import type { Io } from '../platform/io.js'
 import { maxFileBytes, readSettings, type SavedSettings, settingsPath } from './file.js'
@@ -30,6 +29,7 @@ export async function changeSettings(
     const planned = await plan()
     if (planned.after === planned.before) return planned
     const { default: Conf } = await import('conf') // takes 17 ms, so it is loaded before the lock is acquired
+    const { holdLock } = await import('../platform/file-lock.js')
     path = await settingsPath(io)
     makeSettingsFolder(path)
     const target = targetOf(path, io)

@@ -1,4 +1,3 @@
-import { readCertificates } from '../platform/certificates.js'
 import { malformed, type PlantsError, shellWord } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
 import { similar } from '../platform/nearest.js'
@@ -54,7 +53,7 @@ export async function checkedValue(
     const { kind } = await resolveAddress(store.address, `stores.${storeName}.address`, io)
     if (!isFor(setting, kind)) throw malformed(`${setting} ${unsupportedReason(setting, kind, storeName)}`, 'Set it for another store')
   }
-  const value = savedValue(setting, name, text, io)
+  const value = await savedValue(setting, name, text, io)
   if (setting !== 'store') return { value }
   const named = isStoreName(text) ? savedStore(saved, text) : undefined
   if (named) return { value, address: await resolveAddress(named.address, `stores.${text}.address`, io) }
@@ -105,12 +104,13 @@ export function withField<Fields extends object>(fields: Fields, name: string, v
 }
 
 /** The form in which a value is saved: true or false, the absolute path of a file, otherwise the text unchanged. Throws `malformed`. */
-export function savedValue(name: SettingName, source: string, text: string, io: Io): string | boolean {
+export async function savedValue(name: SettingName, source: string, text: string, io: Io): Promise<string | boolean> {
   const { parse, isSwitch } = settingOf(name)
   const value = parse(source, text)
   if (isSwitch) return value === true
   if (name !== 'ca-cert') return text
   const path = io.resolvePath(text)
+  const { readCertificates } = await import('../platform/certificates.js')
   readCertificates(path, source.startsWith('-') ? source : undefined)
   return path
 }

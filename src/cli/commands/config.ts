@@ -10,9 +10,7 @@ import { quoteIfNeeded, writeAnswer, writeResult } from '../../output/output.js'
 import { rowFormatter } from '../../output/row-format.js'
 import { toJson } from '../../plant/json.js'
 import { malformed, PlantsError, shellWord } from '../../platform/errors.js'
-import { withLockedTempDir } from '../../platform/file-lock.js'
 import type { Io } from '../../platform/io.js'
-import { openInEditor } from '../../platform/programs.js'
 import { kindOfText, kinds } from '../../stores/registry.js'
 import type { Preferences } from '../context.js'
 import { errorFormat, resolvePreferences } from '../context.js'
@@ -118,6 +116,8 @@ const edit = defineCommand({
     makeSettingsFolder(path)
     const { saved: before } = settings.file
     const { tokens, ...shown } = before
+    const { withLockedTempDir } = await import('../../platform/file-lock.js')
+    const { openInEditor } = await import('../../platform/programs.js')
     const edited = await withLockedTempDir(join(dirname(path), 'settings.edit'), 'settings.json', async (file) => {
       writeFileSync(file, `${JSON.stringify(shown, undefined, 2)}\n`, { mode: 0o600, flag: 'wx' })
       io.signal.throwIfAborted() // from here on the editor receives Ctrl-C

@@ -29,7 +29,7 @@ const add = defineCommand({
     const settings = await resolvePreferences(flags, io)
     checkStoreName(name)
     const address = await resolveAddress(text, 'The address', io, { isArgument: true })
-    const store = storeFrom(address, flags, io)
+    const store = await storeFrom(address, flags, io)
     // --timeout is saved with the store here, and is not the timeout of the lock.
     await changeSettings(io, { lockTimeout: defaultLockTimeout }, (saved) => {
       checkFree(name, store, saved)
@@ -191,16 +191,19 @@ function checkFree(name: string, { address }: SavedStore, saved: SavedSettings):
 }
 
 /** The saved store: its address, and the given settings that apply to it. */
-function storeFrom(address: Address, flags: GlobalFlags, io: Io): SavedStore {
-  const values = settingsIn('store').flatMap((name): [string, string | boolean][] => {
+async function storeFrom(address: Address, flags: GlobalFlags, io: Io): Promise<SavedStore> {
+  const values: Record<string, string | boolean> = {}
+  for (const name of settingsIn('store')) {
     const text = flagValue(name, flags)
-    if (text === undefined) return []
-    if (isFor(name, address.kind)) return [[name, savedValue(name, `--${name}`, text, io)]]
-    const isCa = name === 'ca-cert' && takesPassword(address)
-    const hint = isCa ? `Leave it out, and add to the address: sslrootcert=${text}` : 'Leave it out'
-    throw malformed(`--${name} ${unsupportedReason(name, address.kind, address.name)}`, hint)
-  })
-  return { address: isDefaultStore(address) ? 'local' : address.name, ...Object.fromEntries(values) }
+    if (text === undefined) continue
+    if (!isFor(name, address.kind)) {
+      const isCa = name === 'ca-cert' && takesPassword(address)
+      const hint = isCa ? `Leave it out, and add to the address: sslrootcert=${text}` : 'Leave it out'
+      throw malformed(`--${name} ${unsupportedReason(name, address.kind, address.name)}`, hint)
+    }
+    values[name] = await savedValue(name, `--${name}`, text, io)
+  }
+  return { address: isDefaultStore(address) ? 'local' : address.name, ...values }
 }
 
 function fieldsOf(name: string, store: SavedStore) {

@@ -24,6 +24,7 @@ test.skipIf(process.env['PLANTS_BIN'])('a run loads only what it needs (needs No
   expect(loadedBy(await spied(['__complete', '--', '--store', '']))).toEqual(['common', 'main', 'rolldown-runtime'])
   const created = loadedBy(await spied(['create', '--id', '1', '--name', 'Fern']))
   expect(created).toEqual(['commander', 'common', 'create', 'main', 'rolldown-runtime', 'sqlite'])
+  expect(loadedBy(await spied(['stores', 'list']))).not.toContain('sqlite')
 })
 
 test.skipIf(process.env['PLANTS_BIN'])('a service loads only its kind of store (needs Node as its runtime)', async () => {
