@@ -180,8 +180,11 @@ export const retryOption = {
   parse: parseRetry,
 } as const satisfies OptionDefinition
 
-/** Parses an id in JSON's number grammar, for the option or argument with this name. */
-/** @param hint by default an example */
+/**
+ * Parses an id in JSON's number grammar, for the option or argument with this name.
+ *
+ * @param hint by default an example
+ */
 export function parseId(name: string, text: string, hint?: string): bigint {
   const id = parseInt64(text)
   if (id !== undefined) return id

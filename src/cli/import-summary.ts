@@ -1,11 +1,10 @@
 import { unknownField, writeResult } from '../output/output.js'
 import { clockOf } from '../output/progress.js'
-import { largestId, plantCount } from '../plant/plant.js'
+import { plantCount } from '../plant/plant.js'
 import { PlantsError, shellWord } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
 import { grouped } from '../platform/values.js'
-import { idAfter } from '../stores/common/conflict.js'
-import { isOwn, kindOf } from '../stores/registry.js'
+import { isOwn } from '../stores/registry.js'
 import type { Import, ImportOptions } from '../transfer/import/import.js'
 import { type Counters, rejectedIn, settledIn } from '../transfer/import/position.js'
 import type { Settings } from './context.js'
@@ -40,7 +39,7 @@ export async function writeSummary(
   const text = `${what[0]} ${sentence}: ${grouped(created)} ${what[1]}${listOf({ ...counters, updated })}`
   await writeResult(io, settings, { ...fields, rejects }, text)
   if (counters.unknown > 0) throw unknownOutcome(counters, options)
-  if (rejected > 0) throw await incomplete(importing, options, settings, hasJournal)
+  if (rejected > 0) throw incomplete(importing, options, settings, hasJournal)
 }
 
 /** The counts other than of created plants, such as `, 2 skipped, 3 rejected (409: 1, 422: 2)`. */
@@ -79,7 +78,7 @@ function unknownOutcome({ unknown }: Counters, { rejects }: ImportOptions): Plan
   })
 }
 
-async function incomplete(importing: Import, options: ImportOptions, settings: Settings, hasJournal: boolean): Promise<PlantsError> {
+function incomplete(importing: Import, options: ImportOptions, settings: Settings, hasJournal: boolean): PlantsError {
   const { counters, isDone, isBeforeRecord } = importing
   const { staging } = options
   const count = rejectedIn(counters)
@@ -89,7 +88,7 @@ async function incomplete(importing: Import, options: ImportOptions, settings: S
   const hints = {
     stoppedBefore: hasJournal ? 'Fix it, then run the same command again to resume from it' : 'Fix it. The records before it were imported',
     stoppedAfter: hasJournal ? 'Run the same command again to resume after them' : 'The records after them were not read',
-    done: await hintOfRejected(importing, options, settings),
+    done: hintOfRejected(importing, options, settings),
   }
   const stop = isBeforeRecord ? hints.stoppedBefore : hints.stoppedAfter
   return new PlantsError('incomplete', `${plantCount(count)} ${count === 1 ? 'was' : 'were'} rejected${stopped}${nothing}`, {
@@ -98,12 +97,11 @@ async function incomplete(importing: Import, options: ImportOptions, settings: S
   })
 }
 
-async function hintOfRejected(importing: Import, options: ImportOptions, settings: Settings): Promise<string> {
-  const { store, storeFlag } = settings
+function hintOfRejected(importing: Import, options: ImportOptions, { store, storeFlag }: Settings): string {
   const { counters, format, mapper } = importing
   const { plan, rejects, staging } = options
   if (plan.rules.idFrom === undefined && rejects === undefined && mapper.textIds === settledIn(counters)) {
-    const numbering = { map: { ...plan.rules.map, id: '' }, idFrom: await nextId(settings) }
+    const numbering = { map: { ...plan.rules.map, id: '' }, idFrom: 1n }
     const flags = recordFlags({ format: undefined, encoding: undefined, rules: numbering })
     return `To ignore these ids and number the plants, run it again with:${flagWords(flags)}`
   }
@@ -117,15 +115,4 @@ async function hintOfRejected(importing: Import, options: ImportOptions, setting
   const rules = { ...plan.rules, idFrom: mapper.nextId } // the ids before it were used
   const given = givenFlags(storeFlag, { ...plan, format: format === 'json' ? format : plan.format, rules })
   return `${exist}Fix them in ${rejects}, then: plants import ${shellWord(rejects)}${given}`
-}
-
-/** The id after the greatest one of the store; 1 for a service, where finding it takes many requests, and where no id is left. */
-async function nextId({ store, storeOptions }: Settings): Promise<bigint> {
-  const existing = isOwn(store) ? await kindOf(store).openExisting(store, storeOptions) : undefined
-  try {
-    const greatest = await existing?.greatestId()
-    return greatest === largestId ? 1n : idAfter(greatest)
-  } finally {
-    await existing?.close()
-  }
 }

@@ -45,10 +45,10 @@ export const deletePlant = defineCommand({
   },
 })
 
-/** The hint for ids that are separated by commas. */
+/** The hint for ids that are separated by commas. It names no command, which would need the other options. */
 function hintForList(text: string): string | undefined {
   const ids = text.split(',')
-  return ids.length > 1 && ids.every((id) => parseInt64(id) !== undefined) ? `Did you mean: plants delete ${ids.join(' ')}` : undefined
+  return ids.length > 1 && ids.every((id) => parseInt64(id) !== undefined) ? `Separate ids with spaces: ${ids.join(' ')}` : undefined
 }
 
 interface Deletion {

@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs'
+import { statSync } from 'node:fs'
 import type { Transform } from 'node:stream'
 import { quoteIfNeeded, writeAnswer, writeResult } from '../../output/output.js'
 import { progressLine, withProgress } from '../../output/progress.js'
@@ -41,7 +41,7 @@ export const exportPlants = defineCommand({
     const compression = path === undefined ? undefined : compressionOf(path, `plants export${settings.storeFlag}${flagWords(given)}`)
     const store = await openExistingStore(settings.store, settings.storeOptions)
     try {
-      if (!store) await warnOfMissing(path, settings)
+      if (!store) await warnOfMissing({ path, out }, settings)
       const { isTerminal } = io.stdout
       const progress = progressLine(io, settings.showsProgress && (path !== undefined || !isTerminal))
       const document = toDocument(snapshotOf(store, { limit, after, tag, search, record: format.record }), format)
@@ -55,9 +55,9 @@ export const exportPlants = defineCommand({
 })
 
 /** Warns that the default store is missing, so that the export is empty. Throws `unavailable` if that would replace a file. */
-async function warnOfMissing(path: string | undefined, { store, warn }: Settings): Promise<void> {
-  if (path === undefined || !existsSync(path)) return warn(noStoreYet(store))
-  const message = `There is no store at ${store.name} yet, and an empty export would replace ${path}`
+async function warnOfMissing({ path, out = '' }: { path: string | undefined; out: string | undefined }, { store, warn }: Settings) {
+  if (path === undefined || !statSync(path, { throwIfNoEntry: false })?.isFile()) return warn(noStoreYet(store))
+  const message = `There is no store at ${store.name} yet, and an empty export would replace ${quoteIfNeeded(out)}`
   throw new PlantsError('unavailable', message, { hint: 'Create the store with: plants create' })
 }
 

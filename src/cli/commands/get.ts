@@ -3,16 +3,17 @@ import { plantFields } from '../../plant/fields.js'
 import { toJson } from '../../plant/json.js'
 import { shellWord } from '../../platform/errors.js'
 import { openExistingStore } from '../../stores/registry.js'
-import { resolveSettings } from '../context.js'
+import { resolveSettings, type Settings } from '../context.js'
 import { defineCommand, parseId } from '../define-command.js'
 
 export const get = defineCommand({
   name: 'get',
   description: 'Show the plant with this id.',
-  arguments: [{ name: '<id>', description: 'id of the plant', parse: parseIdOrSearch }],
+  arguments: [{ name: '<id>', description: 'id of the plant' }],
   examples: ['plants get 1'],
-  async run({ args: [id], flags }, io) {
+  async run({ args: [text], flags }, io) {
     const settings = await resolveSettings(flags, io)
+    const id = parseId('id', text, hintForWord(text, settings))
     const store = await openExistingStore(settings.store, settings.storeOptions)
     try {
       const plant = await store?.get(id)
@@ -32,8 +33,7 @@ export const get = defineCommand({
   },
 })
 
-/** Throws `malformed` for any other text. For a word, the hint is the command that finds it. */
-function parseIdOrSearch(name: string, text: string): bigint {
-  const isWord = /^[\p{L} '-]*\p{L}$/u.test(text)
-  return parseId(name, text, isWord ? `To search for it: plants list --search ${shellWord(text)}` : undefined)
+/** The hint for a word in place of an id: the command that finds it. */
+function hintForWord(text: string, { storeFlag }: Settings): string | undefined {
+  return /^\p{L}[\p{L} '-]*$/u.test(text) ? `To search for it: plants list --search ${shellWord(text)}${storeFlag}` : undefined
 }

@@ -118,13 +118,13 @@ async function runCommand(argv: string[], parsed: CommandLine, io: Io): Promise<
   }
 }
 
-/** Throws `malformed` for a value of `--output` that is one of `--format`, such as csv. */
+/** Throws `malformed` for a value of `--output` that is one of `--format`, such as csv. That of `import` is of its input. */
 function checkOutput({ names, command: { options = [] }, given }: CommandLine): void {
   const output = given.get('--output') ?? 'text'
   const formats = options.find((option) => longName(option) === '--format')?.choices
-  if (output === 'json' || !formats?.includes(output)) return
+  if (output === 'json' || names.includes('import') || !formats?.includes(output)) return
   const { message } = invalidValue('--output', 'text or json', output, 'json')
-  throw malformed(message, `To choose a format: plants ${names.join(' ')} --format ${output}`)
+  throw malformed(message, `Use --format ${output} instead of --output ${output}`)
 }
 
 function addCommands(parent: Command, { commands = [] }: CommandDefinition, io: Io): void {

@@ -1,4 +1,5 @@
 import type { CommanderError } from 'commander'
+import { parseInt64, parseJson } from '../../plant/json.js'
 import { malformed, type PlantsError, shellWord } from '../../platform/errors.js'
 import { shorten } from '../../platform/escape.js'
 import { editsBetween, similar } from '../../platform/nearest.js'
@@ -110,9 +111,10 @@ function hintForExcessArgument(name: string, argv: string[], { command, operands
 
 /** The hint for a plant in the arguments of `create`: as JSON, or as an id and a name. */
 function hintForPlant([first = '', ...others]: string[], given: CommandLine['given'], commandWith: (...options: string[]) => string) {
-  if (first.startsWith('{') && others.length === 0) return `Write it to stdin: echo ${shellWord(first)} | ${commandWith()}`
+  if (first.startsWith('{') && others.length === 0 && 'value' in parseJson(first))
+    return `Write it to stdin: printf %s ${shellWord(first)} | ${commandWith()}`
   const hasOneName = given.has('--name') !== others.length > 0
-  if (!/^-?\d+$/.test(first) || given.has('--id') || !hasOneName) return undefined
+  if (parseInt64(first) === undefined || given.has('--id') || !hasOneName) return undefined
   return `Did you mean: ${commandWith('--id', first, ...(others.length > 0 ? ['--name', others.join(' ')] : []))}`
 }
 

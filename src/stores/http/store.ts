@@ -29,6 +29,8 @@ export class RemoteStore implements ReadableStore, BulkStore {
   readonly #client: HttpClient
   /** read from the service once, when first needed */
   #description: Description | undefined
+  /** the request for it, which concurrent calls share */
+  #describing: Promise<Description> | undefined
   /** the strong entity tags of plants that were read */
   readonly #etags = new WeakMap<NewPlant, string>()
   readonly #keepEtag = (plant: NewPlant, etag: string) => void this.#etags.set(plant, etag)
@@ -129,12 +131,21 @@ export class RemoteStore implements ReadableStore, BulkStore {
   /** The description of the service, read once. Throws the reason of the signal, and the errors of `ask`. */
   async #describe(signal?: AbortSignal): Promise<Description> {
     if (this.#description) return this.#description
+    this.#describing ??= this.#askToDescribe(signal)
+    try {
+      this.#description = await this.#describing
+      return this.#description
+    } finally {
+      this.#describing = undefined
+    }
+  }
+
+  #askToDescribe(signal: AbortSignal | undefined): Promise<Description> {
     const policy = new RetryPolicy(this.#client, signal)
     const onRetry = async (failure: Failure, tries: number) => {
       if (tries === 2) await policy.warn(failure)
     }
-    this.#description = await ask(this.#client, requestToDescribe(this.#client), { policy, onRetry })
-    return this.#description
+    return ask(this.#client, requestToDescribe(this.#client), { policy, onRetry })
   }
 
   async #reading(): Promise<typeof import('./read.js')> {

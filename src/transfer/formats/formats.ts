@@ -1,6 +1,6 @@
 import { parseJson } from '../../plant/json.js'
 import { isObject } from '../../plant/plant.js'
-import { malformed, shellWord } from '../../platform/errors.js'
+import { malformed, type PlantsError, shellWord } from '../../platform/errors.js'
 import { csv, tsv } from './csv.js'
 import { checkEncoding } from './encoding.js'
 import { type EncodingName, type Format, type FormatName, isSpace } from './format.js'
@@ -28,12 +28,8 @@ export interface InputOptions {
 
 /** The format of an input, given or detected from its first bytes. Throws `malformed` for an unknown format or another encoding. */
 export function formatOf(bytes: Buffer, isLast: boolean, source: string, options: InputOptions): FormatName {
-  const { format, encoding, rules, given, storeFlag } = options
-  if (bytes.toString('latin1', 0, 16) === 'SQLite format 3\0')
-    throw malformed(
-      `${source} is an SQLite file, not a file of records`,
-      `If it is a store: plants export --store ${storeArgument(source)} | plants import${storeFlag}`,
-    )
+  const { format, encoding, rules, given } = options
+  if (bytes.toString('latin1', 0, 16) === 'SQLite format 3\0') throw databaseError(source, options)
   const known = format ?? (rules.columns || rules.delimiter ? 'csv' : undefined)
   let start = 0
   while (start < bytes.length && isSpace(bytes[start])) start += 1
@@ -57,10 +53,12 @@ export function fileArgument(source: string): string {
   return source === 'stdin' ? '' : ` ${shellWord(source.startsWith('-') ? `./${source}` : source)}`
 }
 
-/** A file as the value of `--store`, where a word would be the name of a store. */
-function storeArgument(source: string): string {
-  if (source === 'stdin') return 'FILE'
-  return shellWord(/[/\\]/.test(source) ? source : `./${source}`)
+function databaseError(source: string, { storeFlag }: InputOptions): PlantsError {
+  const isFile = source !== 'stdin' && !/\.(gz|zst)$/i.test(source)
+  const path = isFile ? shellWord(/[/\\]/.test(source) ? source : `./${source}`) : 'FILE' // a word would be the name of a store
+  const save = isFile ? '' : ', save it to a file without compression. Then'
+  const hint = `If it is a store${save}: plants export --store ${path} | plants import${storeFlag}`
+  return malformed(`${source} contains an SQLite database, not records`, hint)
 }
 
 /** The jq path of the array of objects in an object that is not a plant: `.data.plants`; undefined for any other text. */

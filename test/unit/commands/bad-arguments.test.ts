@@ -163,7 +163,7 @@ const flags: Refusal[] = [
   ),
   [{ argv: 'delete 1' }, 2, 400, 'Deleting plant 1 requires confirmation', 'To delete without confirmation, add --yes'],
   [{ argv: 'get sword-fern' }, 2, 400, `id must be ${digits}, but was "sword-fern"`, 'To search for it: plants list --search sword-fern'],
-  [{ argv: 'delete 1,-2,3 --yes' }, 2, 400, `id must be ${digits}, but was "1,-2,3"`, 'Did you mean: plants delete 1 -2 3'],
+  [{ argv: 'delete 1,-2,3 --yes' }, 2, 400, `id must be ${digits}, but was "1,-2,3"`, 'Separate ids with spaces: 1 -2 3'],
   [{ argv: 'delete 1,x --yes' }, 2, 400, `id must be ${digits}, but was "1,x"`, 'For example: 1'],
   [{ argv: 'delete x --yes' }, 2, 400, `id must be ${digits}, but was "x"`, 'For example: 1'],
 ]

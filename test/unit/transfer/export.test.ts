@@ -297,9 +297,10 @@ describe('export --out', () => {
     const out = `{"file":"${folder}/new.json","plants":0,"bytes":4}\n`
     expect(await run('export', '--out', 'new.json')).toEqual({ code: 0, out, err })
     expect(read('new.json')).toBe('[\n]\n')
-    const message = `There is no store at ${data}/plants.db yet, and an empty export would replace ${folder}/new.json`
+    const message = `There is no store at ${data}/plants.db yet, and an empty export would replace new.json`
     const refused = { code: 4, out: '', err: `plants: ${message}\n  Create the store with: plants create\n` }
     expect(await run('export', '--out', 'new.json')).toEqual(refused)
+    expect((await run('export', '--out', '/dev/null', '--format', 'csv')).code).toBe(0)
   })
 })
 

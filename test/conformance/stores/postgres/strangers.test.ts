@@ -36,7 +36,7 @@ describe('says in time what is wrong with a server that', () => {
 const liars: [string, string, RegExp][] = [
   ['asks for an unknown way to log in', message('R', '\0\0\0\x07'), /: it requests a login method that is not supported \(7\)$/],
   ['begins a message of 4 GiB', 'R\xff\xff\xff\xff\0', /: no answer in time$/],
-  ['sends more than a login can be', 'N\x10\0\0\0' + 'a'.repeat(2 ** 20), /: its response is too large$/],
+  ['sends more than a login can be', `N\x10\0\0\0${'a'.repeat(2 ** 20)}`, /: its response is too large$/],
   ['ends a message too early', message('R', ''), /: the server does not speak the PostgreSQL protocol$/],
   [
     'lets in whom it asked to prove a password',

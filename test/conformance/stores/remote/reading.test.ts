@@ -233,6 +233,13 @@ describe('a plant at a service is corrected', () => {
     })
   })
 
+  test('deletes several plants with one look at the description', async () => {
+    const { code, remote } = await runAt(['delete', '1', '2', '3', '--yes'], {
+      ...{ 'DELETE /plants/1': [json(200, fern)], 'DELETE /plants/2': [json(200, moss)], 'DELETE /plants/3': [missing] },
+    })
+    expect({ code, looks: remote.lines.filter((line) => line === 'GET /openapi.json') }).toEqual({ code: 1, looks: ['GET /openapi.json'] })
+  })
+
   test('and a plant that is gone after a lost answer may have been deleted by somebody else', async () => {
     const { code, lines } = await runAt(['delete', '1', '--yes'], { ...get(json(200, fern)), 'DELETE /plants/1': [lose, missing] })
     expect({ code, hint: lines.at(-1)?.['hint'] }).toEqual({

@@ -80,7 +80,7 @@ test.each<[string, string | Buffer, string, string]>([
   [
     'a store',
     'SQLite format 3\0\x10\0\x01\x01',
-    'plants.csv is an SQLite file, not a file of records',
+    'plants.csv contains an SQLite database, not records',
     'If it is a store: plants export --store ./plants.csv | plants import --store a.db',
   ],
   ['a spreadsheet', 'PK\x03\x04', 'plants.csv is a ZIP archive, or a spreadsheet', 'Save the sheet as CSV (UTF-8) first'],
@@ -113,6 +113,12 @@ test.each<[string, string | Buffer, string, string]>([
       storeFlag: ' --store a.db',
     })
   expect(read).toThrow(expect.objectContaining(error))
+})
+
+test.each(['stdin', 'plants.db.gz'])('a store that cannot be opened where it is, from %s, is to be saved first', (source) => {
+  const message = `${source} contains an SQLite database, not records`
+  const hint = 'If it is a store, save it to a file without compression. Then: plants export --store FILE | plants import'
+  expect(() => formatOf(Buffer.from('SQLite format 3\0'), true, source, nothing)).toThrow(expect.objectContaining({ message, hint }))
 })
 
 test.each<[string, Buffer, Partial<InputOptions>]>([

@@ -94,15 +94,3 @@ describe.each(sheets)('a spreadsheet $name', ({ content, flags = [], failure, hi
     expect((await user.list()).split('\n')).toEqual(expected)
   })
 })
-
-test.each([
-  ['41', ' 42'],
-  ['-7', '=-6'],
-  ['9223372036854775807', ' 1'],
-])('the hint to number plants names the id after the greatest one of the store: after %s, --id-from%s', async (greatest, first) => {
-  const user = new Importing()
-  await user.import([], { stdin: `{"id":${greatest},"name":"Moss"}` })
-  user.write('sheet.csv', 'id,name\nA-7,Fern\n')
-  for (const flags of [[], ['--check']])
-    expect((await user.import(['sheet.csv', ...flags])).err).toMatch(new RegExp(`run it again with: --map id= --id-from${first}\n$`))
-})
