@@ -20,7 +20,7 @@ const chunks = {
   credentials: ['cli/store-access.ts'],
   sqlite: ['stores/sqlite/store.ts'],
   http: ['stores/http/store.ts'],
-  postgres: ['stores/postgres/address.ts', 'stores/postgres/store.ts'],
+  postgres: ['auth/login-certificates.ts', 'stores/postgres/address.ts', 'stores/postgres/store.ts'],
 }
 
 const root = import.meta.dirname

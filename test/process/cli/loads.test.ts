@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import { join } from 'node:path'
 import { execa } from 'execa'
 import { beforeAll, expect, test } from 'vitest'
@@ -19,6 +20,17 @@ test.each([
   ['--help', ['--help']],
 ])('%s loads what every run loads, and no package', async (_, args) => {
   expect(await loadsOf([args])).toEqual({ chunks: every, packages: [], drivers: [], modules: ['module', 'os'] })
+})
+
+test('a Tab loads what every run loads', async () => {
+  const { chunks, packages } = await loadsOf([['__complete', '--', '--store', '']])
+  expect({ chunks, packages }).toEqual({ chunks: every, packages: ['env-paths'] }) // finds the settings
+})
+
+test('the saved stores are listed without what changes them', async () => {
+  const { chunks, modules } = await loadsOf([['stores', 'list']])
+  expect(chunks).not.toContain('sqlite')
+  expect(modules).not.toContain('crypto')
 })
 
 test('the help of a command loads its definition besides, and no package', async () => {
@@ -57,6 +69,17 @@ test('a create with a database loads what speaks to it, and nothing of the other
   })
 })
 
+test('a service loads its kind of store, and no other', async () => {
+  const folder = temporaryFolder()
+  const service = launch([plants, 'serve', '--port', '0'], folder, { PLANTS_SERVE_TOKEN: token })
+  await Promise.race([once(service.stdout, 'data'), service])
+  service.kill('SIGTERM')
+  await service
+  const { chunks } = read(join(folder, 'record.json'))
+  expect(chunks).toEqual(expect.arrayContaining(['service', 'sqlite']))
+  expect(chunks.filter((name) => name === 'postgres' || name === 'http')).toEqual([])
+})
+
 /** What the last of some runs loads that an empty program does not. A driver is a package, or a module of Node. */
 async function loadsOf(runs: string[][], env: Record<string, string> = {}) {
   const folder = temporaryFolder()
@@ -78,9 +101,13 @@ function isDriver(name: string): boolean {
 }
 
 async function record(args: string[], folder: string, variables: Record<string, string>): Promise<Loads> {
-  const file = join(folder, 'record.json')
-  const { args: first, env } = recordTo(file)
+  await launch(args, folder, variables)
+  return read(join(folder, 'record.json'))
+}
+
+/** Runs Node, and records what it has loaded at its end. */
+function launch(args: string[], folder: string, variables: Record<string, string>) {
+  const { args: first, env } = recordTo(join(folder, 'record.json'))
   const options = { extendEnv: false, reject: false, env: { PATH: process.env['PATH'], HOME: folder, ...env, ...variables } }
-  await execa(process.execPath, [...first, ...args], options)
-  return read(file)
+  return execa(process.execPath, [...first, ...args], options)
 }
