@@ -95,7 +95,15 @@ export function waitingLine(io: Io, host: string): (milliseconds: number | undef
 async function warningOf(io: Io, text: string, { errors, colors }: ErrorStyle, label?: 'warning'): Promise<string> {
   if (errors === 'json') return jsonLine({ warning: text }, io)
   const { strong } = await styleFor(colors(io.stderr))
-  return `plants: ${label === undefined ? '' : `${strong(`${label}:`)} `}${printable(text, io)}\n`
+  const name = label === undefined ? '' : `${label}:`
+  const lines = linesOf(['plants:', name || [], printable(text, io)].flat().join(' '), io)
+  return `${lines.join('\n  ').replace(name, strong(name))}\n`
+}
+
+/** The lines of a text on a terminal, wrapped at spaces; a text with a command stays one line, so that the command can be copied. */
+function linesOf(text: string, { stderr }: Io): string[] {
+  if (!stderr.isTerminal || /\bplants [a-z]|: [\w.]+ -/.test(text)) return [text]
+  return wrap(text, stderr.columns - 2) // with the indentation of all lines but the first
 }
 
 /** A rejected record; `element` is its index in a JSON array. */
@@ -124,11 +132,10 @@ export async function writeError(io: Io, failure: PlantsError, { errors, colors 
   // Omits a status that the message has as a word, and 400, the specification's status for every error.
   const isShown = status === undefined || status === 400 || message.split(/[ ,]/).includes(`${status}`)
   const shownStatus = isShown ? '' : ` (status ${status})`
-  const lines = [
-    `${bad('plants:')} ${printable(message, io)}${shownStatus}`,
-    ...[...stack, hint ?? []].flat().map((line) => `  ${faint(printable(line, io))}`),
-  ]
-  await writeToStderr(io, `${lines.join('\n')}\n`)
+  const [first = '', ...others] = linesOf(`plants: ${printable(message, io)}${shownStatus}`, io)
+  const details = [...stack.map((line) => printable(line, io)), ...(hint === undefined ? [] : linesOf(printable(hint, io), io))]
+  const lines = [first.replace('plants:', bad('plants:')), ...others, ...details.map((line) => faint(line))]
+  await writeToStderr(io, `${lines.join('\n  ')}\n`)
 }
 
 /** The error for an id that no plant has. `isStore` is false if the store does not exist. */
