@@ -1,5 +1,6 @@
 // Writes the manual pages, man/plants.1, man/plants-create.1 and so on, from the definitions that the help is made of.
-import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { spawnSync } from 'node:child_process'
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { rolldown } from 'rolldown'
@@ -17,11 +18,12 @@ const bundle = await rolldown({
 })
 await bundle.write({ dir: cache, cleanDir: true, entryFileNames: '[name].mjs', chunkFileNames: '[name]-[hash].mjs' })
 const load = (name) => import(pathToFileURL(join(cache, `${name}.mjs`)).href)
-const [{ loadCommands, plants }, { aliasesOf, globalOptions }] = await Promise.all([load('commands'), load('definitions')])
+const [{ loadCommands, plants }, { aliasesOf, globalOptions, listedOptions }] = await Promise.all([load('commands'), load('definitions')])
 await loadCommands(plants.commands.map(({ name }) => name))
 
 rmSync(folder, { recursive: true, force: true })
 mkdirSync(folder)
+const date = releaseDate() ?? commitDate()
 const names = plants.commands.map(({ name }) => `plants-${name}`)
 for (const command of plants.commands) write(`plants-${command.name}`, commandPage(command))
 write('plants', await programPage())
@@ -41,8 +43,7 @@ async function programPage() {
     section('OPTIONS', options(globalOptions)),
     topics.filter(({ name }) => titles[name]).map(({ name, text }) => section(titles[name], verbatim(text.trimEnd().split('\n')))),
     examplesOf(plants),
-    section('BUGS', roff(`Report bugs at ${packageJson.bugs.url}`)),
-    section('SEE ALSO', roff([...names.map((name) => `${name}(1)`), packageJson.homepage].join(', '))),
+    section('SEE ALSO', roff(names.map((name) => `${name}(1)`).join(', '))),
   ]
 }
 
@@ -75,7 +76,20 @@ function commandPage(command) {
 }
 
 function head(name, summary) {
-  return [`.TH ${name.toUpperCase()} 1 "" "plants ${packageJson.version}" "plants"`, section('NAME', `${roff(name)} \\- ${roff(summary)}`)]
+  const title = `.TH ${name.toUpperCase()} 1 "${date}" "plants ${packageJson.version}" "plants"`
+  return [title, section('NAME', `${roff(name)} \\- ${roff(summary)}`)]
+}
+
+/** The date of this version in the changelog; undefined until it is released. */
+function releaseDate() {
+  const changelog = readFileSync(join(root, 'CHANGELOG.md'), 'utf8')
+  return RegExp(`^## \\[${packageJson.version}\\] - (?<date>\\d{4}-\\d\\d-\\d\\d)$`, 'm').exec(changelog)?.groups.date
+}
+
+/** The date of the last commit; empty without one, as in an archive. The time of the build would make each build different. */
+function commitDate() {
+  const { stdout } = spawnSync('git', ['log', '-1', '--date=format:%Y-%m-%d', '--format=%cd'], { cwd: root, encoding: 'utf8' })
+  return stdout?.trim() ?? ''
 }
 
 function section(title, ...lines) {
@@ -89,10 +103,11 @@ function synopsis(path) {
 }
 
 /** The arguments and options of a command. */
-function parts({ arguments: taken = [], options: own = [] }) {
+function parts(command) {
+  const { arguments: taken = [] } = command
   const lists = [
     ['Arguments', terms(taken.map(({ name, description }) => [name.replace(/[<>[\].]/g, ''), description]))],
-    ['Options', options(own)],
+    ['Options', options(listedOptions(command))],
   ]
   return lists.filter(([, list]) => list.length > 0)
 }

@@ -25,7 +25,7 @@ const session = [
   ['$', 'plants tokens create --note laptop > token.txt'],
   ['$', 'plants serve --port 8080 > /dev/null 2> serve.log &'],
   ['$', 'plants stores add team http://127.0.0.1:8080'],
-  ['$', 'plants auth login --store team --with-token < token.txt'],
+  ['$', 'plants auth login --store team --from-stdin < token.txt'],
   ['$', 'plants create --store team --id 4 --name Rose'],
   ['$', 'plants count'],
 ]

@@ -43,6 +43,7 @@ function parse(args) {
 function main({ version, isTagged, isDryRun, asked }) {
   checkTree()
   checkVersion(version, isTagged)
+  checkAddresses()
   const changelog = released(readFileSync(join(root, 'CHANGELOG.md'), 'utf8'), version, isTagged)
   const copy = mkdtempSync(join(tmpdir(), 'plants-release-'))
   try {
@@ -73,6 +74,25 @@ function checkVersion(version, isTagged) {
     throw new BuildError(`The tag is of version ${version}, but package.json has ${current}`, `Tag the commit that sets version ${version}`)
   if (!isTagged && !semver.gt(version, current))
     throw new BuildError(`Version ${version} is not greater than ${current}`, 'Choose a greater one, by the rules of CHANGELOG.md')
+}
+
+/** npm shows these addresses, and compares `repository` with where a package was built. */
+function checkAddresses() {
+  const { repository, homepage, bugs } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
+  const addresses = { repository: repository?.url, homepage, bugs: bugs?.url }
+  const missing = Object.keys(addresses).filter((name) => !isReal(addresses[name]))
+  if (missing.length > 0)
+    throw new BuildError(
+      `package.json has no real address in: ${missing.join(', ')}`,
+      'Set them to those of the project, with https://, and commit that',
+    )
+}
+
+/** Whether it is an HTTPS address whose host is not reserved for examples and tests (RFC 2606). */
+function isReal(address = '') {
+  const reserved = /(^|\.)(example(\.com|\.net|\.org)?|invalid|test|localhost)$/
+  const url = address.replace(/^git\+/, '')
+  return /^https:\/\/[^/]/.test(url) && !reserved.test(new URL(url).hostname)
 }
 
 /** The changelog with a section of this version: its own, or what is under [Unreleased], from today. */

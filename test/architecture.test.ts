@@ -19,7 +19,7 @@ const doors: Record<string, RegExp> = {
   'pg-copy-streams': /^src\/stores\/postgres\//,
   pino: /^src\/server\/log\.ts$/,
   'prom-client': /^src\/server\/admin\.ts$/,
-  'string-width': /^src\/output\/table\.ts$/,
+  'string-width': /^src\/output\/width\.ts$/,
   zod: /^src\/(plant|transfer)\//,
 }
 

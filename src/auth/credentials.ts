@@ -13,7 +13,7 @@ export interface CredentialContext {
   timeout: number
   warn(text: string): Promise<void>
   /** the settings file and its content */
-  file: { path: string | undefined; foreignOwner?: number; saved: SavedTokens }
+  file: { path: string | undefined; distrust?: { why: string; hint: string } | undefined; saved: SavedTokens }
 }
 
 type SavedTokens = { tokens?: Record<string, { token: string; savedAt: string }> }
@@ -59,15 +59,19 @@ export function locateToken(
   if (given !== undefined) return { token: checked(given, 'PLANTS_TOKEN'), source: 'variable', place: 'PLANTS_TOKEN' }
   if (tokenCommand === undefined) {
     const saved = savedToken(file.saved, name)
+    if (saved) assertTrusted(file, `The saved token for ${name} is not sent`)
     return saved && { token: checked(saved.token, 'The saved token'), source: 'file', place: file.path ?? '', savedAt: saved.savedAt }
   }
-  const place = `the token command of ${storeName}`
-  if (file.foreignOwner === undefined) return { command: tokenCommand, source: 'command', place }
-  // Under sudo, the settings of another user are read, and their command would run as root.
-  const owner = `the settings in ${file.path} belong to another user (uid ${file.foreignOwner})`
-  throw new PlantsError('unauthorized', `The token command of ${storeName} is not run: ${owner}`, {
-    hint: 'Run plants as that user, without sudo, or give the token in PLANTS_TOKEN',
-  })
+  assertTrusted(file, `The token command of ${storeName} is not run`)
+  return { command: tokenCommand, source: 'command', place: `the token command of ${storeName}` }
+}
+
+/**
+ * Throws `unauthorized` for settings that somebody else may have written: anybody, or another user, whose settings
+ * root reads with `sudo`.
+ */
+export function assertTrusted({ path, distrust }: CredentialContext['file'], what: string): void {
+  if (distrust) throw new PlantsError('unauthorized', `${what}: the settings in ${path} ${distrust.why}`, { hint: distrust.hint })
 }
 
 /** PLANTS_TOKEN, trimmed; undefined if it is blank. */

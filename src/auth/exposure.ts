@@ -12,7 +12,7 @@ export function refuseExposed(address: RemoteAddress, { storeName, allowHttp }: 
   let why = isOpenToAll(address) ? 'without TLS others could read it' : undefined
   let instead = 'Use https://, or on a network that only you use,'
   if (address.socketPath !== undefined) {
-    instead = 'Move the socket to a folder that only the service can write to, or if you trust all users of this machine,'
+    instead = 'Move the socket to a directory that only the service can write to, or if you trust all users of this machine,'
     const path = address.socketPath
     why = unlessSystemError(() => untrustedReason(path, { trusts, writers: 0o022 })) // connecting reports a socket that cannot be accessed
   }

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { PlantsError, shellWord, systemCode } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
 import type { PostgresAddress, PostgresHost } from '../stores/common/address.js'
-import { type CredentialContext, savedToken } from './credentials.js'
+import { assertTrusted, type CredentialContext, savedToken } from './credentials.js'
 
 export interface Password {
   source: 'address' | 'variable' | 'file' | 'password-file'
@@ -29,8 +29,10 @@ export async function findPassword(
   let found: Password | undefined
   if (password !== undefined) found = { source: 'address', place: 'the address', of: () => password }
   else if (variable) found = { source: 'variable', place: 'PGPASSWORD', of: () => variable }
-  else if (saved) found = { source: 'file', place: file.path ?? '', savedAt: saved.savedAt, of: () => saved.token }
-  else {
+  else if (saved) {
+    assertTrusted(file, `The saved password for ${login} is not sent`)
+    found = { source: 'file', place: file.path ?? '', savedAt: saved.savedAt, of: () => saved.token }
+  } else {
     const passwords = await readPasswordFile(io, warn)
     if (passwords && hosts.some((host) => passwords.find(address, host)))
       found = { source: 'password-file', place: passwords.path, of: (host) => passwords.find(address, host) }
@@ -48,11 +50,8 @@ export function redactPassword(password: string | undefined, { name }: PostgresA
 }
 
 export function noPassword({ name }: PostgresAddress, storeFlag: string): PlantsError {
-  return new PlantsError('unauthorized', `There is no password for ${name}`, { hint: `If it requires one: ${howToGive(storeFlag)}` })
-}
-
-export function howToGive(storeFlag: string): string {
-  return `set PGPASSWORD, or save it with: plants auth login${storeFlag}`
+  const hint = `If it requires one: set PGPASSWORD, or save it with: plants auth login${storeFlag}`
+  return new PlantsError('unauthorized', `There is no password for ${name}`, { hint })
 }
 
 /** The path of a file that libpq reads by default; on Windows, its files are in one folder. */

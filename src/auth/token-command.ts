@@ -2,7 +2,7 @@ import { execa, parseCommandString } from 'execa'
 import { maxTimer } from '../platform/clock.js'
 import { PlantsError, systemCode } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
-import { shownAddress } from '../stores/common/address.js'
+import { withoutSecrets } from './child-environment.js'
 import type { CredentialContext } from './credentials.js'
 import { failureOf } from './token.js'
 
@@ -25,11 +25,7 @@ export async function runTokenCommand(
     new PlantsError('unauthorized', `The token command of ${storeName} (${words[0] ?? ''}) ${why}`, { hint, cause })
   const waiting = io.env['PLANTS_TOKEN_FOR']?.split('\n') ?? []
   if (waiting.includes(address)) throw fail('asks plants for the token that it must print', 'Make it read the token from another source')
-  // The command does not get the secrets of this program. It does get what other programs need, such as the password of a proxy.
-  const isSecret = (name: string, text = '') =>
-    ['PLANTS_TOKEN', 'PLANTS_SERVE_TOKEN', 'PGPASSWORD'].includes(name) || (name === 'PLANTS_STORE' && shownAddress(text) !== text)
-  const kept = Object.entries(io.env).filter(([name, text]) => !isSecret(name.toUpperCase(), text))
-  const env = { ...Object.fromEntries(kept), PLANTS_TOKEN_FOR: [address, ...waiting].join('\n') }
+  const env = { ...withoutSecrets(io.env), PLANTS_TOKEN_FOR: [address, ...waiting].join('\n') }
   const { token, expires } = parseOutput(await outputOf(words, { env, timeout }, io, fail), fail)
   if (expires !== undefined && expires.getTime() <= io.time())
     throw fail(`printed a token that expired on ${expires.toISOString()}`, 'Renew the token where the command reads it')

@@ -10,6 +10,8 @@ export interface CommandLine {
   operands: string[]
   /** the given options by their long names, with their values */
   given: Map<string, string | undefined>
+  /** the long name of the first option with a value that was given twice */
+  repeated: string | undefined
   /** the options that cannot be given where they are, with words that may be their values */
   unknown: string[]
   /** the last option, if its value is missing */
@@ -26,6 +28,7 @@ export function parseCommandLine(words: readonly string[], program: CommandDefin
     command: program,
     operands: [],
     given: new Map(),
+    repeated: undefined,
     unknown: [],
     pending: undefined,
     isHelp: false,
@@ -57,6 +60,7 @@ function addOption(word: string, parsed: CommandLine): void {
     parsed.unknown.push(word)
     return
   }
+  if (takesValue(option) && parsed.given.has(longName(option))) parsed.repeated ??= longName(option)
   parsed.given.set(longName(option), value)
   if (!takesValue(option) && value !== undefined) addOption(`-${value}`, parsed)
   if (takesValue(option) && value === undefined) parsed.pending = option

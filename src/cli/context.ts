@@ -127,15 +127,25 @@ function chosenStore(flags: GlobalFlags, io: Io, file: SettingsFile, { other }: 
 /** milliseconds */
 export const defaultLockTimeout = 30_000
 
-function connectionOptions(settings: () => Settings, io: Io): Pick<OpenOptions, 'access' | 'login' | 'onAway' | 'onCreated' | 'onOwner'> {
+type ConnectionOptions = Pick<OpenOptions, 'access' | 'login' | 'onAway' | 'onCreated' | 'onExposed' | 'onOwner' | 'trusts'>
+
+function connectionOptions(settings: () => Settings, io: Io): ConnectionOptions {
   let access: Promise<Access> | undefined // a token command runs once
   let login: Promise<Login> | undefined // a warning is printed once
   const reportedPaths = new Set<string>()
+  const exposedPaths = new Set<string>()
   return {
     access: async (address) => (access ??= import('./store-access.js').then(({ accessTo }) => accessTo(address, settings(), io))),
     login: async (address) => (login ??= import('./store-access.js').then(({ loginTo }) => loginTo(address, settings(), io))),
     onAway: (failure) => {
       if (failure) void warnMeanwhile(io, `${failure.message}. Trying again until --timeout expires`, settings())
+    },
+    trusts: io.trusts,
+    onExposed: async (path, reason) => {
+      if (exposedPaths.has(path)) return
+      exposedPaths.add(path)
+      const advice = 'Move it to a directory that only you can write to'
+      await settings().warn(`The store ${path} is exposed to other users: ${reason}. ${advice}`)
     },
     onCreated: (path) => settings().warn(`Created store ${path}`),
     onOwner: async (path, uid, what) => {

@@ -1,4 +1,4 @@
-import { defaultOf, settingNames, settingOf } from '../config/table.js'
+import { defaultOf, flagOf, type SettingName, settingNames, settingOf } from '../config/table.js'
 import { type PlantField, textsInWords } from '../plant/fields.js'
 import { parseInt64 } from '../plant/json.js'
 import { idRuleFor } from '../plant/plant.js'
@@ -17,6 +17,8 @@ export interface CommandDefinition {
   group?: string
   arguments?: readonly ArgumentDefinition[]
   options?: readonly OptionDefinition[]
+  /** the settings whose global options mean more here, so that help lists them with its own */
+  settings?: readonly SettingName[]
   /** subcommands, of a command without `run` */
   commands?: readonly CommandDefinition[]
   /** further pages of help, of the program */
@@ -67,7 +69,7 @@ interface Given<Args = string[], Flags = object> {
   flags: GlobalFlags & Flags
 }
 
-/** Aliases from other programs. A command that has one of these names takes precedence. */
+/** Aliases from other programs, which help lists. A command that has one of these names takes precedence. */
 const aliases: Readonly<Record<string, readonly string[]>> = {
   create: ['new', 'add'],
   get: ['show'],
@@ -76,13 +78,30 @@ const aliases: Readonly<Record<string, readonly string[]>> = {
   remove: ['rm'],
 }
 
+/** What is accepted besides, so that nobody has to remember which noun has which verb. */
+const synonyms: Readonly<Record<string, readonly string[]>> = {
+  delete: ['remove'],
+  remove: ['delete'],
+  revoke: ['rm', 'delete', 'remove'],
+  unset: ['rm', 'delete', 'remove'],
+  logout: ['rm', 'delete', 'remove'],
+  stores: ['store'],
+  tokens: ['token'],
+  config: ['setting', 'settings'],
+}
+
 export function aliasesOf({ name }: Pick<CommandDefinition, 'name'>): readonly string[] {
   return aliases[name] ?? []
 }
 
+/** All names that are accepted instead of the name of a command. */
+export function otherNamesOf(command: Pick<CommandDefinition, 'name'>): readonly string[] {
+  return [...aliasesOf(command), ...(synonyms[command.name] ?? [])]
+}
+
 /** The command with this name or alias. */
 export function commandFor(word: string, commands: readonly CommandDefinition[] = []): CommandDefinition | undefined {
-  return commands.find(({ name }) => name === word) ?? commands.find((command) => aliasesOf(command).includes(word))
+  return commands.find(({ name }) => name === word) ?? commands.find((command) => otherNamesOf(command).includes(word))
 }
 
 /** Defines a command. The types of its arguments and options determine the types that `run` receives. */
@@ -119,6 +138,12 @@ export const globalOptions: readonly OptionDefinition[] = [
   }),
   ...ownOptions,
 ]
+
+/** The options that the help of a command lists. */
+export function listedOptions({ options = [], settings = [] }: Pick<CommandDefinition, 'options' | 'settings'>): OptionDefinition[] {
+  const listed = settings.map(flagOf)
+  return [...options, ...globalOptions.filter(({ flags }) => listed.includes(flags.split(' ')[0]))]
+}
 
 export type GlobalFlags = OptionValues<typeof ownOptions> & { store?: string | undefined; output?: string | undefined }
 
@@ -158,7 +183,8 @@ export function allowOption<const Default extends string>(description: string, b
   } as const satisfies OptionDefinition
 }
 
-function parseRights(flag: string, text: string): readonly Right[] {
+/** Parses some of the rights, separated by commas. */
+export function parseRights(flag: string, text: string): readonly Right[] {
   const given = parseWords(rights, 'create,read')(flag, text)
   return rights.filter((right) => given.includes(right))
 }
@@ -220,7 +246,8 @@ type ValueOf<One extends OptionDefinition, All extends OptionDefinition> = One e
         ? string
         : boolean
 
-type NameOf<Flags extends string> = Flags extends `--no-${infer Name}` | `${string}--${infer Name} <${string}>`
+type NameOf<Flags extends string> = Flags extends `${string}, ${infer Last}` ? NameOf<Last> : NameOfOne<Flags>
+type NameOfOne<Flags extends string> = Flags extends `--no-${infer Name}` | `${string}--${infer Name} <${string}>`
   ? CamelCase<Name>
   : Flags extends `${string}--${infer Name}`
     ? CamelCase<Name>

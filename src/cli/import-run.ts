@@ -4,7 +4,7 @@ import { type Progress, progressLine } from '../output/progress.js'
 import { plantCount } from '../plant/plant.js'
 import { malformed, PlantsError } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
-import type { ManyStore } from '../stores/common/store.js'
+import type { ManyStore, Right } from '../stores/common/store.js'
 import { isOwn, openManyStore } from '../stores/registry.js'
 import { Import, type ImportContext, type ImportOptions } from '../transfer/import/import.js'
 import { checkInputs, kindsOf } from '../transfer/import/inputs.js'
@@ -32,9 +32,9 @@ export async function runImport(options: ImportOptions, settings: Settings, io: 
   const path = await journalPathOf(options, binding, io)
   await checkInputs(plan, { '--rejects': rejects, 'PATH.reasons': rejects && `${rejects}.reasons`, '--journal': path }, io)
   if (path === undefined) return importWith({ options, settings, io, journal: undefined, restarted: undefined })
-  await whileAlone(path, io, async () => {
+  await whileAlone(path, io, async (lock) => {
     const restarted = options.isRestart ? discardJournal(path, io, typeof options.journal !== 'string') : undefined
-    await importWith({ options, settings, io, journal: openJournal(path, io, binding), restarted })
+    await importWith({ options, settings, io, journal: openJournal(path, io, binding, lock), restarted })
   })
 }
 
@@ -57,8 +57,9 @@ async function importWith(run: Run): Promise<void> {
   const { options, settings, io, journal, restarted } = run
   const { concurrency, rate, retry, staging, plan } = options
   if (plan.inputs.length === 1 && !journal?.isOld) await kindsOf(plan, io) // before a store is made
-  const needs = plan.ifExists === 'update' ? (['update'] as const) : []
-  const many = await openManyStore(settings.store, { ...settings.storeOptions, needs, concurrency, rate, retry }, staging)
+  const needs: readonly Right[] = plan.ifExists === 'update' ? ['update'] : []
+  const writing = staging === 'check' ? {} : { needs } // a dry run writes nothing
+  const many = await openManyStore(settings.store, { ...settings.storeOptions, ...writing, concurrency, rate, retry }, staging)
   const checkpoints = checkpointsIn(many.checkpoints, journal, io)
   try {
     if (restarted) await many.checkpoints?.removeCheckpoint(restarted.id)
@@ -84,6 +85,10 @@ async function importInto(many: ManyStore, checkpoints: Checkpoints, run: Run): 
       io,
       key: journal?.id ?? randomUUID(),
       onRejected: rejectedWriter(progress, settings, io),
+      onResume: async (resumed) => {
+        const done = settledAt(resumed)
+        await settings.warn(`Resuming an interrupted import: ${plantCount(done)} ${done === 1 ? 'is' : 'are'} done`)
+      },
       onProgress: () => progress.show(() => importing.snapshot),
     },
     position,
@@ -91,9 +96,10 @@ async function importInto(many: ManyStore, checkpoints: Checkpoints, run: Run): 
   try {
     await importing.run()
     if (!importing.isDone && io.signal.aborted) throw interrupted(importing, run)
+    rejects?.finish()
     if (importing.isDone && rejectedIn(importing.counters) === 0) await many.commit?.()
   } catch (error) {
-    if (options.staging) throw error // nothing was created, so there is nothing to resume
+    if (options.staging) throw isInterruption(error, io) ? interrupted(importing, run) : error // there is nothing to resume
     throw await withResumeHint(error, importing, checkpoints, run)
   } finally {
     await progress.clear()
@@ -107,14 +113,12 @@ async function importInto(many: ManyStore, checkpoints: Checkpoints, run: Run): 
   }
 }
 
-/** The position at which an earlier run stopped, if there was one. Warns that the import is resumed. */
-async function findPosition(checkpoints: Checkpoints, { options, settings, journal }: Run): Promise<Position | undefined> {
+/** The position at which an earlier run stopped, if there was one. */
+async function findPosition(checkpoints: Checkpoints, { options, journal }: Run): Promise<Position | undefined> {
   const text = await checkpoints.find()
   if (text === undefined) return undefined
   const position = readPosition(text, options.plan.inputs.length)
   if (!position) throw malformed(`The journal ${journal?.path} is damaged`, 'Start again with --restart')
-  const done = settledAt(position)
-  await settings.warn(`Resuming an interrupted import: ${plantCount(done)} ${done === 1 ? 'is' : 'are'} done`)
   return position
 }
 
@@ -139,9 +143,14 @@ function rejectedWriter(progress: Progress, settings: Settings, io: Io): ImportC
   }
 }
 
+function isInterruption(error: unknown, { signal }: Io): boolean {
+  return signal.aborted && error instanceof PlantsError && error.kind === (signal.reason as PlantsError).kind
+}
+
 function interrupted(importing: Import, { options, io: { signal } }: Run): PlantsError {
   const { kind, message } = signal.reason as PlantsError // the signal is only aborted with a PlantsError
-  const after = importing.isBegun && !options.staging ? ` after ${plantCount(importing.done)}` : ', nothing was changed'
+  const nothing = `, nothing was ${options.staging === 'atomic' ? 'created' : 'changed'}`
+  const after = importing.isBegun && !options.staging ? ` after ${plantCount(importing.done)}` : nothing
   return new PlantsError(kind, `${message}${after}`, { cause: signal.reason })
 }
 

@@ -4,7 +4,10 @@ import { plantCount } from '../plant/plant.js'
 import { PlantsError, shellWord } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
 import { grouped } from '../platform/values.js'
-import { isOwn } from '../stores/registry.js'
+import { idAfter } from '../stores/common/conflict.js'
+import { isOwn, kindOf } from '../stores/registry.js'
+import { canEncode } from '../transfer/formats/encoding.js'
+import type { FormatName } from '../transfer/formats/format.js'
 import type { Import, ImportOptions } from '../transfer/import/import.js'
 import { type Counters, rejectedIn, settledIn } from '../transfer/import/position.js'
 import type { Settings } from './context.js'
@@ -27,31 +30,43 @@ export async function writeSummary(
   const isCheck = options.staging === 'check'
   const seconds = Math.round(io.now() - start.time) / 1000
   const rate = Math.round((settledIn(counters) - start.settled) / Math.max(seconds, 0.001))
-  const isUndone = options.staging === 'atomic' && rejected > 0
+  const isAtomic = options.staging === 'atomic'
+  const isUndone = isAtomic && rejected > 0
   const [created, updated] = isUndone ? [0, 0] : [counters.created, counters.updated]
-  const counts = { updated, skipped: counters.skipped, refused: rejected, reasons: counters.refused, unknown: counters.unknown }
-  const fields = { ...(isCheck ? { valid: created } : { created }), ...counts, seconds, rate }
+  const { skipped, unknown, rejected: reasons } = counters
+  const fields = { ...(isCheck && { dryRun: true }), created, updated, skipped, rejected, reasons, unknown, seconds, rate }
   const time = seconds < 90 ? `${seconds.toFixed(seconds < 10 ? 1 : 0)} s` : clockOf(seconds)
   const since = start.settled > 0 ? ' since it was resumed' : ''
   const sentence = `${plantCount(settledIn(counters))} in ${time}${since}${seconds < 1 ? '' : ` (${grouped(rate)}/s)`}`
   const rejects = rejected > 0 ? options.rejects : undefined
   const what = isCheck ? ['Checked', 'can be created'] : ['Read', 'created']
-  const text = `${what[0]} ${sentence}: ${grouped(created)} ${what[1]}${listOf({ ...counters, updated })}`
-  await writeResult(io, settings, { ...fields, rejects }, text)
+  const text = `${what[0]} ${sentence}: ${grouped(created)} ${what[1]}${listOf({ ...counters, updated }, importing.format)}`
+  const hint = isAtomic && rejected === 0 ? 'All plants are in the store, only the summary was not written' : undefined
+  await writeResult(io, settings, { ...fields, rejects }, text, hint)
   if (counters.unknown > 0) throw unknownOutcome(counters, options)
-  if (rejected > 0) throw incomplete(importing, options, settings, hasJournal)
+  if (rejected > 0) throw await incomplete(importing, options, settings, hasJournal)
 }
 
-/** The counts other than of created plants, such as `, 2 skipped, 3 rejected (409: 1, 422: 2)`. */
-function listOf(counters: Counters): string {
-  const { updated, skipped, unknown, refused } = counters
-  const reasons = Object.entries(refused).map(([error, count], _, all) => (all.length === 1 ? error : `${error}: ${grouped(count)}`))
+/** The counts other than of created plants, such as `, 2 skipped, 3 rejected (1 id exists, 2 not CSV)`. */
+function listOf(counters: Counters, format: FormatName): string {
+  const { updated, skipped, unknown } = counters
+  const reasons = Object.entries(counters.rejected).map(([error, count]) => reasonInWords(error, count, format))
   return [
     updated > 0 ? `, ${grouped(updated)} updated` : '',
     skipped > 0 ? `, ${grouped(skipped)} skipped` : '',
     reasons.length > 0 ? `, ${grouped(rejectedIn(counters))} rejected (${reasons.join(', ')})` : '',
     unknown > 0 ? `, ${grouped(unknown)} unknown` : '',
   ].join('')
+}
+
+function reasonInWords(error: string, count: number, format: FormatName): string {
+  const words: Readonly<Record<string, string>> = {
+    400: `not ${format === 'ndjson' ? 'JSON' : format.toUpperCase()}`,
+    409: count === 1 ? 'id exists' : 'ids exist',
+    413: 'too large',
+    422: 'invalid',
+  }
+  return `${grouped(count)} ${words[error] ?? `with error ${error}`}`
 }
 
 async function warnOfOmissions({ counters, rejected }: Import, options: ImportOptions, { store, errors, warn }: Settings): Promise<void> {
@@ -78,17 +93,17 @@ function unknownOutcome({ unknown }: Counters, { rejects }: ImportOptions): Plan
   })
 }
 
-function incomplete(importing: Import, options: ImportOptions, settings: Settings, hasJournal: boolean): PlantsError {
+async function incomplete(importing: Import, options: ImportOptions, settings: Settings, hasJournal: boolean): Promise<PlantsError> {
   const { counters, isDone, isBeforeRecord } = importing
   const { staging } = options
   const count = rejectedIn(counters)
-  const [only, ...others] = Object.keys(counters.refused)
+  const [only, ...others] = Object.keys(counters.rejected)
   const stopped = isDone ? '' : ', and the import stopped there'
   const nothing = staging === 'atomic' ? ', so nothing was created' : ''
   const hints = {
     stoppedBefore: hasJournal ? 'Fix it, then run the same command again to resume from it' : 'Fix it. The records before it were imported',
     stoppedAfter: hasJournal ? 'Run the same command again to resume after them' : 'The records after them were not read',
-    done: hintOfRejected(importing, options, settings),
+    done: await hintOfRejected(importing, options, settings),
   }
   const stop = isBeforeRecord ? hints.stoppedBefore : hints.stoppedAfter
   return new PlantsError('incomplete', `${plantCount(count)} ${count === 1 ? 'was' : 'were'} rejected${stopped}${nothing}`, {
@@ -97,22 +112,49 @@ function incomplete(importing: Import, options: ImportOptions, settings: Setting
   })
 }
 
-function hintOfRejected(importing: Import, options: ImportOptions, { store, storeFlag }: Settings): string {
+async function hintOfRejected(importing: Import, options: ImportOptions, settings: Settings): Promise<string> {
   const { counters, format, mapper } = importing
   const { plan, rejects, staging } = options
-  if (plan.rules.idFrom === undefined && rejects === undefined && mapper.textIds === settledIn(counters)) {
-    const numbering = { map: { ...plan.rules.map, id: '' }, idFrom: 1n }
-    const flags = recordFlags({ format: undefined, encoding: undefined, rules: numbering })
+  const { store, storeFlag } = settings
+  if (plan.ifExists !== 'update' && plan.rules.idFrom === undefined && rejects === undefined && mapper.textIds === settledIn(counters)) {
+    const idFrom = await freeId(settings)
+    if (idFrom === undefined) return 'To ignore these ids and number the plants, see --map and --id-from in: plants help import'
+    const flags = recordFlags({ format: undefined, encoding: undefined, rules: { map: { ...plan.rules.map, id: '' }, idFrom } })
     return `To ignore these ids and number the plants, run it again with:${flagWords(flags)}`
   }
   const isError = plan.ifExists === 'error'
-  const others = isError ? 'skip, same or update' : 'update'
-  const choice = plan.rules.idFrom === undefined ? `--if-exists ${others}` : 'another --id-from'
-  const exist = counters.refused[409] && (isError || plan.ifExists === 'same') ? `For ids that exist, use ${choice}. ` : ''
+  const exist = isError || plan.ifExists === 'same' ? hintOfConflicts(importing, isError) : ''
+  if (staging === 'atomic') return `${exist}Fix the rejected records, then run the same command again`
   if (staging) return `${exist}Fix the input: nothing was created`
   const policy = isError ? ` --if-exists ${isOwn(store) ? 'same' : 'skip'}` : ''
   if (rejects === undefined) return `${exist}To keep the rejected plants in a file, run it again with:${policy} --rejects rejected.txt`
   const rules = { ...plan.rules, idFrom: mapper.nextId } // the ids before it were used
-  const given = givenFlags(storeFlag, { ...plan, format: format === 'json' ? format : plan.format, rules })
+  const encoding = plan.encoding !== undefined && canEncode(plan.encoding) ? plan.encoding : undefined // otherwise the file is UTF-8
+  const given = givenFlags(storeFlag, { ...plan, encoding, format: format === 'json' ? format : plan.format, rules })
   return `${exist}Fix them in ${rejects}, then: plants import ${shellWord(rejects)}${given}`
+}
+
+/** What to do about ids that exist, with a space after it; nothing if there are none. */
+function hintOfConflicts({ conflicts }: Import, isError: boolean): string {
+  const repeated = 'For ids that are in the input twice, keep one of the records. '
+  const assigned = 'For assigned ids that exist, use another --id-from, unless the input was imported before. '
+  const existing = `For ids that exist, use --if-exists ${isError ? 'skip, same or update' : 'update'}. `
+  return [conflicts.repeated > 0 && repeated, conflicts.assigned > 0 && assigned, conflicts.existing > 0 && existing]
+    .filter(Boolean)
+    .join('')
+}
+
+/** The id after the greatest one; undefined if the store cannot be read. */
+async function freeId({ store, storeOptions }: Settings): Promise<bigint | undefined> {
+  try {
+    const existing = await kindOf(store).openExisting(store, { ...storeOptions, onOwner: async () => undefined }) // it was reported before
+    try {
+      return idAfter(await existing?.greatestId())
+    } finally {
+      await existing?.close()
+    }
+  } catch (error) {
+    if (error instanceof PlantsError) return undefined
+    throw error
+  }
 }

@@ -32,8 +32,8 @@ export async function askForPlant(
     // An empty text is valid, but Enter at once is probably a mistake.
     const check = (text: string) =>
       isRequired && text === '' ? `Enter a ${name}. For an empty one, use --${name}=` : checkField(name, text)
-    const value = given[name] ?? (await ask(isRequired ? name : `${name} (Enter for none)`, check))
-    if (isRequired || value !== '' || given[name] === '') plant[name] = value
+    const value = name in given ? given[name] : await ask(isRequired ? name : `${name} (Enter for none)`, check)
+    if (isRequired || value !== '') plant[name] = value
   }
   return plant
 }

@@ -1,7 +1,7 @@
 import { version } from '../../package.json'
 import { type Credential, findToken, noToken } from '../auth/credentials.js'
 import { exposureOf, refuseExposed } from '../auth/exposure.js'
-import { findPassword, howToGive, redactPassword } from '../auth/password.js'
+import { findPassword, redactPassword } from '../auth/password.js'
 import { waitingLine, warnMeanwhile } from '../output/output.js'
 import type { Io } from '../platform/io.js'
 import type { Access } from '../stores/common/access.js'
@@ -78,7 +78,7 @@ export async function loginTo(address: PostgresAddress, settings: Settings, io: 
   return {
     password: (host) => given ?? found?.of(host),
     trusts: io.trusts,
-    passwordHint: passwordHint ?? `If it requires a password: ${howToGive(settings.storeFlag)}`,
+    passwordHint: passwordHint ?? `Set PGPASSWORD, or save the password with: plants auth login${settings.storeFlag}`,
     ...(await readLoginCertificates(address, settings, io)),
   }
 }

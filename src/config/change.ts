@@ -1,8 +1,9 @@
-import { chmodSync, existsSync, mkdtempSync, statSync } from 'node:fs'
+import { chmodSync, existsSync, mkdtempSync, renameSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { moveIntoPlace, unwritableReasons } from '../platform/atomic-file.js'
 import { malformed, PlantsError, shellWord, systemCode } from '../platform/errors.js'
-import { giveToOwner, makeFolder, prefixFor, removeFolder, targetOf, tempFoldersBeside } from '../platform/files.js'
+import type { Lock } from '../platform/file-lock.js'
+import { asOwnerOf, makeFolder, prefixFor, removeFolder, targetOf, tempFoldersBeside } from '../platform/files.js'
 import type { Io } from '../platform/io.js'
 import { maxFileBytes, readSettings, type SavedSettings, settingsPath } from './file.js'
 
@@ -31,12 +32,14 @@ export async function changeSettings(
     const { default: Conf } = await import('conf') // takes 17 ms, so it is loaded before the lock is acquired
     const { holdLock } = await import('../platform/file-lock.js')
     path = await settingsPath(io)
-    makeSettingsFolder(path)
-    const target = targetOf(path, io)
-    return await holdLock(`${target}.lock`, { timeout: lockTimeout, clock: io, trusts: io.trusts }, async () => {
-      const made = await plan()
-      if (made.after !== made.before) replace(target, made.after, Conf)
-      return made
+    return await asOwnerOf(dirname(path), () => {
+      makeFolder(dirname(path), (directory) => chmodSync(directory, 0o700))
+      const target = targetOf(path, io)
+      return holdLock(`${target}.lock`, { timeout: lockTimeout, clock: io, trusts: io.trusts }, async (lock) => {
+        const made = await plan()
+        if (made.after !== made.before) replace(target, made.after, Conf, lock)
+        return made
+      })
     })
   } catch (cause) {
     if (cause instanceof RangeError) {
@@ -48,8 +51,8 @@ export async function changeSettings(
       throw new PlantsError(cause.kind, `${cause.message}, nothing was changed`, { cause })
     const code = systemCode(cause)
     if (code === undefined) throw cause
-    const reason = code === 'ENOENT' ? 'their folder, or the target folder of a link, does not exist' : unwritableReasons[code]
-    const hint = 'Choose another folder with PLANTS_CONFIG_DIR, or use flags and variables instead'
+    const reason = code === 'ENOENT' ? 'their directory, or the directory that a link points to, does not exist' : unwritableReasons[code]
+    const hint = 'Choose another directory with PLANTS_CONFIG_DIR, or use flags and variables instead'
     throw unwritable(path, reason ?? `system error ${code}`, hint, cause)
   }
 }
@@ -58,16 +61,11 @@ function unwritable(path: string, reason: string, hint: string, cause?: unknown)
   return new PlantsError('unwritable', `The settings in ${path} could not be changed: ${reason}`, { hint, cause })
 }
 
-/** Makes the folder of the settings file, with mode 0700 and, with `sudo`, of the owner of the folder above it. */
-export function makeSettingsFolder(path: string): void {
-  makeFolder(dirname(path), (folder) => {
-    chmodSync(folder, 0o700)
-    giveToOwner(folder, statSync(dirname(folder)))
-  })
-}
-
-/** conf writes to a new folder that nobody else can access; its file then replaces the old one. */
-function replace(target: string, settings: SavedSettings, Conf: typeof import('conf').default): void {
+/**
+ * conf writes to a new directory that nobody else can access. Then its file replaces the old one, unless the lock is
+ * lost.
+ */
+function replace(target: string, settings: SavedSettings, Conf: typeof import('conf').default, lock: Lock): void {
   const old = statSync(target, { throwIfNoEntry: false })
   if (old && (old.mode & 0o200) === 0)
     throw unwritable(
@@ -84,11 +82,14 @@ function replace(target: string, settings: SavedSettings, Conf: typeof import('c
     conf.store = { ...settings }
     if (statSync(conf.path).size > maxFileBytes)
       throw malformed(`The settings in ${target} would be larger than 1 MiB`, 'Remove something from them first')
-    giveToOwner(conf.path, old ?? statSync(dirname(target)))
+    const ready = join(lock.directory, 'settings.json')
     try {
-      moveIntoPlace(conf.path, target)
+      renameSync(conf.path, ready)
+      moveIntoPlace(ready, target)
     } catch (error) {
-      if (existsSync(conf.path)) throw error // otherwise the file is renamed, but not synced: only a crash could undo that
+      lock.assertHeld()
+      // Otherwise it is renamed, but not synced: only a crash could undo that.
+      if (existsSync(conf.path) || existsSync(ready)) throw error
     }
   } finally {
     removeFolder(folder)

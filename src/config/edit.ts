@@ -75,21 +75,6 @@ export function checkStoreName(name: string): void {
   throw malformed(`A store cannot be called ${JSON.stringify(name)}`, hint)
 }
 
-/** @throws {PlantsError} `malformed` for settings that `config set` and `stores add` would not save */
-export async function checkSettings(saved: SavedSettings, io: Io): Promise<void> {
-  const check = (fields: SavedStore | SavedSettings, names: SettingName[], prefix: string) => {
-    for (const name of names) if (fields[name] !== undefined) settingOf(name).parse(prefix + name, String(fields[name]))
-  }
-  check(saved, settingsIn('user'), '')
-  for (const [name, store] of Object.entries(saved.stores ?? {})) {
-    checkStoreName(name)
-    check(store, settingsIn('store'), `stores.${name}.`)
-    await resolveAddress(store.address, `stores.${name}.address`, io)
-  }
-  const { store } = saved
-  if (typeof store === 'string' && isStoreName(store) && !savedStore(saved, store)) throw await unknownStore(store, saved)
-}
-
 export function withValue({ store, setting }: Key, value: string | boolean | undefined, saved: SavedSettings): SavedSettings {
   if (store === undefined) return withField(saved, setting, value)
   const old = savedStore(saved, store)

@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer'
-import { closeSync, constants, existsSync, fstatSync, openSync, readFileSync, type Stats, statSync } from 'node:fs'
+import { closeSync, constants, existsSync, fstatSync, openSync, readFileSync, realpathSync, type Stats, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { parseJson } from '../plant/json.js'
 import { isObject } from '../plant/plant.js'
@@ -29,8 +29,8 @@ export interface SettingsFile {
   /** absolute; undefined when there is no folder for settings, for example without a home directory */
   path: string | undefined
   saved: SavedSettings
-  /** the user id of the owner, if commands from the file must not be run */
-  foreignOwner?: number
+  /** why its commands are not run and its tokens and passwords are not sent: somebody else may have written them */
+  distrust?: { why: string; hint: string } | undefined
   /** problems that prevent nothing, but should be fixed, each with the command that fixes it */
   warnings: { what: string; command: string }[]
 }
@@ -47,8 +47,9 @@ export async function readSettings(io: Io): Promise<SettingsFile> {
   try {
     path = await settingsPath(io)
     const { bytes, stats } = readOwn(path, io)
-    const file = { path, saved: parseSettings(bytes, path), warnings: warningsAbout(path, stats) }
-    return io.mayRunFor(stats.uid) ? file : { ...file, foreignOwner: stats.uid }
+    const folders = foldersOf(path)
+    const saved = parseSettings(bytes, path)
+    return { path, saved, warnings: warningsAbout(path, stats, folders), distrust: distrustOf(path, stats, folders, io) }
   } catch (error) {
     const nothing: SettingsFile = { path, saved: { version: 1 }, warnings: [] }
     if (path === undefined && error instanceof PlantsError && !io.env['PLANTS_CONFIG_DIR']) return nothing
@@ -56,7 +57,7 @@ export async function readSettings(io: Io): Promise<SettingsFile> {
     if (path === undefined || code === undefined) throw error
     // A folder without access counts as missing: under `sudo -u`, it may be in the home of root.
     if (code === 'ENOENT' || code === 'ENOTDIR' || (code === 'EACCES' && !existsSync(path))) return nothing
-    const hint = code === 'ELOOP' ? 'Fix the link' : 'Change its permissions, or set PLANTS_CONFIG_DIR to another folder'
+    const hint = code === 'ELOOP' ? 'Fix the link' : 'Change its permissions, or set PLANTS_CONFIG_DIR to another directory'
     throw broken(path, `could not be read: ${systemReasons[code] ?? code}`, hint, error)
   }
 }
@@ -67,7 +68,7 @@ function readOwn(path: string, io: Io): { bytes: Buffer; stats: Stats } {
   const fd = openSync(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0)) // a pipe in its place must not block
   try {
     const stats = fstatSync(fd)
-    if (!stats.isFile()) throw broken(path, stats.isDirectory() ? 'are a folder' : 'are not a regular file', 'Move it away')
+    if (!stats.isFile()) throw broken(path, stats.isDirectory() ? 'are a directory' : 'are not a regular file', 'Move it away')
     if (stats.size > maxFileBytes) throw broken(path, 'are larger than 1 MiB')
     if (!io.trusts(stats.uid)) throw broken(path, `belong to another user (uid ${stats.uid})`, 'Change its owner, or set PLANTS_CONFIG_DIR')
     return { bytes: readFileSync(fd), stats }
@@ -77,7 +78,7 @@ function readOwn(path: string, io: Io): { bytes: Buffer; stats: Stats } {
 }
 
 /** Parses the settings file. Throws `malformed`. */
-export function parseSettings(bytes: Buffer, path: string): SavedSettings {
+function parseSettings(bytes: Buffer, path: string): SavedSettings {
   if (bytes.length === 0) throw broken(path, 'are empty', `Move the file away, or write {"version":1} into it`)
   if (!isUtf8(bytes)) throw broken(path, 'are not UTF-8')
   const text = bytes.toString().replace(/^\uFEFF/, '')
@@ -88,7 +89,7 @@ export function parseSettings(bytes: Buffer, path: string): SavedSettings {
   if (problems.length === 0) return value as SavedSettings // `problemsOf` has checked it
   if (isObject(value) && typeof value['version'] === 'number' && value['version'] > 1) {
     const why = `were written by a newer plants (version ${value['version']})`
-    throw broken(path, why, 'Update plants, or set PLANTS_CONFIG_DIR to another folder')
+    throw broken(path, why, 'Update plants, or set PLANTS_CONFIG_DIR to another directory')
   }
   throw broken(path, `are invalid: ${problems.slice(0, 5).join('; ')}`)
 }
@@ -127,16 +128,31 @@ function broken(path: string, why: string, hint = 'Fix the file, or move it away
   return malformed(`The settings in ${path} ${why}`, hint, cause)
 }
 
-/** Warns when other users can read the tokens, or replace the file by one with their own command. */
-function warningsAbout(path: string, { mode }: Stats): SettingsFile['warnings'] {
+/** The directories in which others can replace the file, or a link to it, with their modes. */
+function foldersOf(path: string): { folder: string; mode: number }[] {
   if (process.platform === 'win32') return []
-  const folder = dirname(path)
-  const folderMode = statSync(folder).mode
+  const folders = [...new Set([path, realpathSync(path)].map((place) => dirname(place)))]
+  const modes = folders.map((folder) => ({ folder, mode: statSync(folder).mode }))
+  return modes.filter(({ mode }) => (mode & 0o022) !== 0 && (mode & 0o1000) === 0)
+}
+
+function distrustOf(path: string, { uid, mode }: Stats, [replaceable]: ReturnType<typeof foldersOf>, io: Io): SettingsFile['distrust'] {
+  const hint = 'Run plants as that user, without sudo, or set PLANTS_TOKEN or PGPASSWORD'
+  if (!io.mayRunFor(uid)) return { why: `belong to another user (uid ${uid})`, hint }
+  const [place, bits] = replaceable ? [replaceable.folder, replaceable.mode] : [path, mode]
+  if (process.platform === 'win32' || (bits & 0o022) === 0) return undefined
+  const why = replaceable ? `can be replaced by others, who can write to ${place}` : 'can be changed by others'
+  const command = `chmod ${replaceable ? '700' : '600'} ${shellWord(place)}`
+  return { why: `${why} (mode ${(bits & 0o777).toString(8)})`, hint: `Check what they contain, then run: ${command}` }
+}
+
+/** Warns when other users can read the tokens, or replace the file by one with their own command. */
+function warningsAbout(path: string, { mode }: Stats, replaceable: ReturnType<typeof foldersOf>): SettingsFile['warnings'] {
+  if (process.platform === 'win32') return []
   const warnings: SettingsFile['warnings'] = []
   const warn = (what: string, bits: number, command: string) =>
     warnings.push({ what: `${what} (mode ${(bits & 0o777).toString(8)})`, command })
   if ((mode & 0o077) !== 0) warn(`The settings in ${path} are open to others`, mode, `chmod 600 ${shellWord(path)}`)
-  const isReplaceable = (folderMode & 0o022) !== 0 && (folderMode & 0o1000) === 0
-  if (isReplaceable) warn(`Others can replace the settings in ${folder}`, folderMode, `chmod 700 ${shellWord(folder)}`)
+  for (const { folder, mode } of replaceable) warn(`Others can replace the settings in ${folder}`, mode, `chmod 700 ${shellWord(folder)}`)
   return warnings
 }

@@ -128,7 +128,8 @@ export async function unknownStore(name: string, saved: SavedSettings, setting?:
   const message = `There is no store named ${JSON.stringify(shorten(shownValue(name)))}${place}`
   const names = namedStores(saved).map(([known]) => known)
   const known = names.length === 0 ? '' : `The saved stores are: ${names.slice(0, 10).join(', ')}${names.length > 10 ? ', …' : ''}. `
-  if (setting?.key !== undefined) return malformed(message, `${known}Choose another: plants stores use ${names[0] ?? 'local'}`)
+  if (setting?.key !== undefined)
+    return malformed(message, `${known}Choose another: plants stores use ${names.length === 0 ? 'local' : 'NAME'}`)
   const { similar } = await import('../platform/nearest.js')
   const [guess] = similar(name, setting === undefined ? names : [...names, 'local'])
   if (guess !== undefined) return malformed(message, `Did you mean ${guess}?`)

@@ -96,14 +96,16 @@ async function warningOf(io: Io, text: string, { errors, colors }: ErrorStyle, l
   if (errors === 'json') return jsonLine({ warning: text }, io)
   const { strong } = await styleFor(colors(io.stderr))
   const name = label === undefined ? '' : `${label}:`
-  const lines = linesOf(['plants:', name || [], printable(text, io)].flat().join(' '), io)
+  const lines = await linesOf(['plants:', name || [], printable(text, io)].flat().join(' '), io)
   return `${lines.join('\n  ').replace(name, strong(name))}\n`
 }
 
 /** The lines of a text on a terminal, wrapped at spaces; a text with a command stays one line, so that the command can be copied. */
-function linesOf(text: string, { stderr }: Io): string[] {
+async function linesOf(text: string, { stderr }: Io): Promise<string[]> {
   if (!stderr.isTerminal || /\bplants [a-z]|: [\w.]+ -/.test(text)) return [text]
-  return wrap(text, stderr.columns - 2) // with the indentation of all lines but the first
+  const width = stderr.columns - 2 // with the indentation of all lines but the first
+  const isAscii = /^[ -~]*$/.test(text) // a column for each character; what measures others is slow to load
+  return isAscii ? wrap(text, width) : wrap(text, width, (await import('./width.js')).widthOf)
 }
 
 /** A rejected record; `element` is its index in a JSON array. */
@@ -132,8 +134,9 @@ export async function writeError(io: Io, failure: PlantsError, { errors, colors 
   // Omits a status that the message has as a word, and 400, the specification's status for every error.
   const isShown = status === undefined || status === 400 || message.split(/[ ,]/).includes(`${status}`)
   const shownStatus = isShown ? '' : ` (status ${status})`
-  const [first = '', ...others] = linesOf(`plants: ${printable(message, io)}${shownStatus}`, io)
-  const details = [...stack.map((line) => printable(line, io)), ...(hint === undefined ? [] : linesOf(printable(hint, io), io))]
+  const [first = '', ...others] = await linesOf(`plants: ${printable(message, io)}${shownStatus}`, io)
+  const hintLines = hint === undefined ? [] : await linesOf(printable(hint, io), io)
+  const details = [...stack.map((line) => printable(line, io)), ...hintLines]
   const lines = [first.replace('plants:', bad('plants:')), ...others, ...details.map((line) => faint(line))]
   await writeToStderr(io, `${lines.join('\n  ')}\n`)
 }
@@ -141,14 +144,19 @@ export async function writeError(io: Io, failure: PlantsError, { errors, colors 
 /** The error for an id that no plant has. `isStore` is false if the store does not exist. */
 export function notFound(id: bigint, { store, storeFlag }: { store: { name: string }; storeFlag: string }, isStore: boolean): PlantsError {
   const place = isStore ? `in ${store.name}` : `because there is no store at ${store.name} yet`
-  const hint = isStore ? `List the plants with: plants list${storeFlag}` : 'Create it with: plants create'
+  const hint = isStore ? `List the plants with: plants list${storeFlag}` : 'List the stores with: plants stores list'
   return new PlantsError('notFound', `No plant has id ${id} ${place}`, { hint })
 }
 
-/** Adds a hint with `plants get` to the error for an id that exists. Any other error is unchanged, also that for an idempotency key. */
-export function addLookupHint(error: unknown, id: bigint, { storeFlag }: { storeFlag: string }): unknown {
-  if (!(error instanceof PlantsError && error.kind === 'conflict' && error.hint === undefined)) return error
-  return new PlantsError('conflict', idExists(id).message, { hint: `Look at it with: plants get ${id}${storeFlag}` })
+/**
+ * Adds a hint with `plants get` to the error for an id that exists. Any other error is unchanged, also that for an idempotency key.
+ *
+ * @param isReadable whether a service, whose error has another hint, lets the plant be read
+ */
+export function addLookupHint(error: unknown, id: bigint, { storeFlag }: { storeFlag: string }, isReadable = false): unknown {
+  if (!(error instanceof PlantsError && error.kind === 'conflict' && (isReadable || error.hint === undefined))) return error
+  const message = isReadable ? error.message : idExists(id).message
+  return new PlantsError('conflict', message, { ...error, hint: `Look at it with: plants get ${id}${storeFlag}` })
 }
 
 /** A plant in a sentence: `Fern (id 1, tag shade)`. */
@@ -188,16 +196,21 @@ export function jsonLine(fields: object, io: Pick<Io, 'secrets'>): string {
   return `${toJson(Object.fromEntries(entries))}\n`
 }
 
-/** Wraps a text into lines of at most `width` columns. With a width below 20, it stays one line, which the terminal wraps. */
-export function wrap(text: string, width: number): string[] {
-  if (width < 20) return [text]
+/**
+ * Wraps a text into lines of at most `width` columns. With a width below 20, it stays one line, which the terminal wraps.
+ *
+ * @param widthOf the columns of a text; by default one for each character
+ */
+export function wrap(text: string, width: number, widthOf = ({ length }: string) => length): string[] {
+  if (width < 20 || width === Infinity) return [text]
   const lines: string[] = []
   let line = ''
   for (const word of text.split(' ')) {
-    if (line !== '' && line.length + 1 + word.length > width) {
+    const longer = line === '' ? word : `${line} ${word}`
+    if (line !== '' && widthOf(longer) > width) {
       lines.push(line)
       line = word
-    } else line = line === '' ? word : `${line} ${word}`
+    } else line = longer
   }
   return [...lines, line]
 }

@@ -1,7 +1,7 @@
-import stringWidth from 'string-width'
 import type { FieldName, NewPlant } from '../plant/fields.js'
 import type { Io } from '../platform/io.js'
 import { type OutputStyle, quoteIfNeeded, type Style, styleFor, wrap } from './output.js'
+import { widthOf } from './width.js'
 
 /**
  * Formats plants as an aligned table, one page at a time. The first page sets the column widths, and later pages can only widen them.
@@ -26,6 +26,37 @@ export function plantTable(columns: number | undefined, style: Style, fields: re
 }
 
 /**
+ * Joins the first pages of a table, because they set its widths: up to 200 rows, or for half a second, so that a slow search shows
+ * what it has found.
+ */
+export async function* withFirstRows<Row>(pages: AsyncGenerator<Row[]>): AsyncGenerator<Row[]> {
+  const first: Row[] = []
+  let timer: NodeJS.Timeout | undefined
+  const isLate = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, 500)
+  })
+  const read = () => {
+    const page = pages.next()
+    page.catch(() => undefined) // it is awaited below, perhaps only after a slow write
+    return page
+  }
+  let next = read()
+  try {
+    while (first.length < 200) {
+      const page = await Promise.race([next, isLate])
+      if (!page || page.done) break
+      first.push(...page.value)
+      next = read()
+    }
+    if (first.length > 0) yield first
+    for (let page = await next; !page.done; page = await pages.next()) yield page.value
+  } finally {
+    clearTimeout(timer)
+    await pages.return(undefined)
+  }
+}
+
+/**
  * Formats rows as a table, one page at a time. Columns are as wide as their content, up to `maxCellWidth`, and later
  * pages can only widen them. The last column is wrapped to the terminal.
  */
@@ -45,7 +76,7 @@ export async function rowTable<Row extends object>(
     const start = fitted.slice(0, -1).reduce((sum, width) => sum + width + gap.length, 0)
     const lineOf = (row: string[]) => {
       const cells = row.slice(0, -1).map((cell, column) => pad(cell, fitted[column] ?? 0) + gap)
-      const last = wrap(row.at(-1) ?? '', stdout.isTerminal ? stdout.columns - start : Infinity)
+      const last = wrap(row.at(-1) ?? '', stdout.isTerminal ? stdout.columns - start : Infinity, widthOf)
       return `${cells.join('')}${last.join(`\n${' '.repeat(start)}`)}`.trimEnd()
     }
     const header = widths === undefined ? [faint(lineOf(titles))] : []
@@ -101,11 +132,3 @@ function truncate(width: number, text: string): string {
 }
 
 const segmenter = new Intl.Segmenter()
-
-/** Measures slices, because the time of `stringWidth` grows with the square of the length. */
-function widthOf(text: string): number {
-  if (/^[ -~]*$/.test(text)) return text.length
-  let width = 0
-  for (let at = 0; at < text.length; at += 1000) width += stringWidth(text.slice(at, at + 1000))
-  return width
-}

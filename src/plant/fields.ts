@@ -46,6 +46,14 @@ export interface NewPlant extends Plant {
   id: bigint
 }
 
+/**
+ * A record of an import: what it says about the plant with its id, as in a merge patch (RFC 7396). A text that is
+ * missing stays as it is stored, and null removes it. Every NewPlant is one.
+ */
+export interface PlantPatch extends Partial<Record<TextField['name'], string | null>> {
+  id: bigint
+}
+
 /** All fields except the id. */
 export const textFields: readonly TextField[] = plantFields.filter((field) => field.type === 'text')
 

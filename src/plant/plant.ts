@@ -1,9 +1,18 @@
 import { shorten } from '../platform/escape.js'
 import { grouped } from '../platform/values.js'
-import { type FieldName, type NewPlant, type Plant, plantFields, type TextField, textFields } from './fields.js'
+import {
+  type FieldName,
+  type NewPlant,
+  type Plant,
+  type PlantField,
+  type PlantPatch,
+  plantFields,
+  type TextField,
+  textFields,
+} from './fields.js'
 import { NumberText, parseInt64 } from './json.js'
 
-export type { FieldName, NewPlant, Plant } from './fields.js'
+export type { FieldName, NewPlant, Plant, PlantPatch } from './fields.js'
 
 /** What an id must be. */
 export const idRule = 'an integer from -9223372036854775808 to 9223372036854775807'
@@ -22,7 +31,7 @@ export const largestId = 2n ** 63n - 1n
 
 const idRules: readonly [RegExp, string][] = [
   [/^(?=.*\s)[\s\d.eE+-]+$/s, 'an integer without spaces'],
-  [/^[+-]?0\d/, 'an integer without leading zeros'],
+  [/^[+-]?0\d+$/, 'an integer without leading zeros'],
   [/^-?\d+(?:(?:\.\d+)?[eE]\+?\d+)?$/, idRule],
   [/^-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?$/, 'an integer'],
 ]
@@ -46,9 +55,42 @@ export function acceptNewPlant(value: unknown): Accepted | undefined {
 }
 
 function isNewPlant(value: Partial<Record<FieldName, unknown>>): value is NewPlant {
-  return plantFields.every(
-    ({ name, isRequired }) => (!isRequired && value[name] === undefined) || checkField(name, value[name]) === undefined,
-  )
+  return plantFields.every((field) => isLeftOut(field, value) || checkField(field.name, value[field.name]) === undefined)
+}
+
+type UnknownFields = Readonly<Record<string, unknown>>
+
+/** Whether a NewPlant may leave out a field as an object does. */
+function isLeftOut({ name, isRequired }: PlantField, value: UnknownFields): boolean {
+  return !isRequired && value[name] === undefined
+}
+
+/**
+ * Reads a record of an import: a NewPlant, whose optional texts may be null.
+ *
+ * @param isPartial whether the texts that a NewPlant requires may be missing as well
+ * @returns the problems of an invalid record, which are those of `problemsOf`
+ */
+export function readPatch(value: unknown, isPartial: boolean): PlantPatch | string[] {
+  if (!isObject(value)) return problemsOf(value)
+  const isTextLeftOut = ({ name, type, isRequired }: PlantField) =>
+    isRequired ? isPartial && type === 'text' && !Object.hasOwn(value, name) : value[name] == null
+  const problems = problemsOf(value, isTextLeftOut)
+  const { id } = value
+  if (problems.length > 0 || typeof id !== 'bigint') return problems
+  const patch: PlantPatch = { id }
+  for (const { name } of textFields) {
+    const text = value[name]
+    if (typeof text === 'string' || text === null) patch[name] = text
+  }
+  return patch
+}
+
+/** The plant that a record makes of the stored one, or creates; undefined if a required text is missing in both. */
+export function patchedPlant(patch: PlantPatch, stored?: Plant): NewPlant | undefined {
+  const textOf = ({ name }: TextField) => (patch[name] === undefined ? stored?.[name] : patch[name])
+  const isComplete = textFields.every((field) => !field.isRequired || textOf(field) != null)
+  return isComplete ? plantFrom(patch.id, textOf) : undefined
 }
 
 /** The names of the unknown fields of an object. */
@@ -67,11 +109,14 @@ export function checkField(name: FieldName, value: unknown): string | undefined 
 }
 
 /** The problems that `checkNewPlant` reports, without the 5 KB that zod allocates per value: an import can reject millions. */
-export function problemsOf(value: unknown): string[] {
+export function problemsOf(value: unknown, mayLack = isLeftOut): string[] {
   if (!isObject(value)) return [`it must be an object, but ${describe(value)}`]
-  return plantFields.flatMap(({ name, isRequired }) =>
-    !isRequired && value[name] === undefined ? [] : (checkField(name, value[name]) ?? []),
-  )
+  return plantFields.flatMap((field) => (mayLack(field, value) ? [] : (checkField(field.name, value[field.name]) ?? [])))
+}
+
+/** The message for an invalid plant. */
+export function invalidPlant(problems: readonly string[]): string {
+  return `Invalid plant: ${problems.join('; ')}`
 }
 
 function idFailure(value: unknown): string | undefined {

@@ -1,12 +1,14 @@
-import { type NewPlant, textFields } from './fields.js'
-import { plantFrom } from './plant.js'
+import { type PlantPatch, textFields } from './fields.js'
 
-/** A column of texts, as byte ranges; `noText` for a plant without one. */
+/**
+ * A column of texts, as byte ranges; `noText` for a plant that has none, and `missingText` for a record that does not
+ * say.
+ */
 type TextColumn = Record<'start' | 'end', Uint32Array>
 
 /**
- * Many NewPlants in columns, without an object per plant: an import reads them and a store creates them. Ids are int64 in two halves.
- * Texts are ranges of UTF-8 bytes: of `bytes` or, for decoded texts, of a second buffer, whose offsets begin at `bytes.length`.
+ * Many plants in columns, without an object per plant: an import reads them and a store creates them. Ids are int64 in
+ * two halves. Texts are ranges of UTF-8 bytes: of `bytes` or, for decoded texts, of a second buffer, whose offsets begin at `bytes.length`.
  */
 export class PlantRows {
   readonly bytes: Uint8Array
@@ -27,14 +29,15 @@ export class PlantRows {
     this.texts = textFields.map(() => ({ start: new Uint32Array(capacity), end: new Uint32Array(capacity) }))
   }
 
-  add(plant: NewPlant): void {
+  add(patch: PlantPatch): void {
     const row = this.next()
-    this.idHigh[row] = Number(plant.id >> 32n)
-    this.idLow[row] = Number(plant.id & 0xffffffffn)
+    this.idHigh[row] = Number(patch.id >> 32n)
+    this.idLow[row] = Number(patch.id & 0xffffffffn)
     for (const [index, column] of this.texts.entries()) {
-      const text = plant[textFields[index]?.name ?? 'name']
-      column.start[row] = text === undefined ? noText : this.#keep(text, Buffer.byteLength(text))
-      column.end[row] = text === undefined ? noText : this.bytes.length + this.#decodedLength
+      const text = patch[textFields[index]?.name ?? 'name']
+      const none = text === null ? noText : missingText
+      column.start[row] = text == null ? none : this.#keep(text, Buffer.byteLength(text))
+      column.end[row] = text == null ? none : this.bytes.length + this.#decodedLength
     }
   }
 
@@ -45,12 +48,19 @@ export class PlantRows {
     return this.length - 1
   }
 
-  at(row: number): NewPlant {
-    return plantFrom(this.idAt(row), (_, index) => {
+  at(row: number): PlantPatch {
+    const patch: PlantPatch = { id: this.idAt(row) }
+    for (const [index, { name }] of textFields.entries()) {
       const column = this.texts[index]
-      const start = column?.start[row] ?? noText
-      return start === noText ? undefined : this.textAt(start, column?.end[row] ?? 0)
-    })
+      const start = column?.start[row] ?? missingText
+      if (start !== missingText) patch[name] = start === noText ? null : this.textAt(start, column?.end[row] ?? 0)
+    }
+    return patch
+  }
+
+  /** Whether a row has all texts that a NewPlant requires. */
+  isComplete(row: number): boolean {
+    return textFields.every(({ isRequired }, index) => !isRequired || isText(this.texts[index]?.start[row] ?? missingText))
   }
 
   /** the size of all texts of a row, in bytes of UTF-8 */
@@ -62,6 +72,10 @@ export class PlantRows {
 
   idAt(row: number): bigint {
     return (BigInt(this.idHigh[row] ?? 0) << 32n) | BigInt(this.idLow[row] ?? 0)
+  }
+
+  hasSameId(row: number, other: number): boolean {
+    return this.idLow[row] === this.idLow[other] && this.idHigh[row] === this.idHigh[other]
   }
 
   /** The buffer of the decoded texts. Subtract `bytes.length` from the offsets of a range in it. */
@@ -105,7 +119,14 @@ export class PlantRows {
   }
 }
 
+/** The start of a text that a plant does not have, and of one that a record does not say. */
 export const noText = 0xffffffff
+export const missingText = 0xfffffffe
+
+/** Whether the start of a text is that of one, which a new plant gets. */
+export function isText(start: number): boolean {
+  return start < missingText
+}
 
 function parseString(json: string): string | undefined {
   try {

@@ -31,10 +31,13 @@ export class AtomicFile {
   readonly #target: string
   #isOpen = true
 
-  /** @param target absolute; a symbolic link is replaced, not followed: see `targetOf` */
-  constructor(target: string) {
+  /**
+   * @param target absolute; a symbolic link is replaced, not followed: see `targetOf`
+   * @param directory of the temporary file, in the same file system
+   */
+  constructor(target: string, directory = dirname(target)) {
     this.#target = target
-    this.#path = join(dirname(target), `.plants-${crypto.randomUUID()}.tmp`)
+    this.#path = join(directory, `.plants-${crypto.randomUUID()}.tmp`)
     this.fd = openSync(this.#path, 'wx', 0o600)
   }
 
@@ -69,7 +72,7 @@ export class AtomicFile {
 }
 
 /** `systemReasons` for a file to write: ENOENT means that its folder does not exist. */
-export const unwritableReasons: Readonly<Record<string, string>> = { ...systemReasons, ENOENT: 'there is no such folder' }
+export const unwritableReasons: Readonly<Record<string, string>> = { ...systemReasons, ENOENT: 'there is no such directory' }
 
 /** Turns a system error into `unwritable`; returns any other error unchanged. */
 export function unwritable(what: string, cause: unknown, hint: string): unknown {

@@ -24,6 +24,12 @@ export function wait(milliseconds: number, signals: AbortSignal[]): Promise<void
   })
 }
 
+/** Lets the event loop deliver signals, which are pending while SQLite works. Throws the reason if there was one. */
+export async function checkSignal(signal: AbortSignal): Promise<void> {
+  await new Promise(setImmediate)
+  signal.throwIfAborted()
+}
+
 /** Exponential backoff with jitter, in milliseconds: doubles with each failed attempt, up to `max`, times a random factor from 0.5 to 1. */
 export function backoff(attempt: number, { base, max, random }: { base: number; max: number; random(): number }): number {
   return Math.min(base * 2 ** attempt, max) * (0.5 + random() / 2)

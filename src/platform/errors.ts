@@ -106,8 +106,8 @@ export function unlessSystemError<T>(call: () => T): T | undefined {
 /** Why a file cannot be read or written, by the code of the failed system call. */
 export const systemReasons: Readonly<Record<string, string>> = {
   ENOENT: 'there is no such file',
-  ENOTDIR: 'a part of its path is not a folder',
-  EISDIR: 'it is a folder',
+  ENOTDIR: 'a part of its path is not a directory',
+  EISDIR: 'it is a directory',
   EACCES: 'permission denied',
   EPERM: 'permission denied',
   ELOOP: 'too many symbolic links',

@@ -1,89 +1,141 @@
+import { createHash, randomUUID } from 'node:crypto'
 import * as fs from 'node:fs'
+import { hostname } from 'node:os'
 import { basename, dirname, join } from 'node:path'
-import { PlantsError, systemCode, unlessSystemError } from './errors.js'
-import { giveToOwner, prefixFor, removeFolder, tempFoldersBeside } from './files.js'
-import { connect, type Database, isSqliteError, retryWhileBusy, uriOf, type Waiting } from './sqlite.js'
+import { backoff, type Clock, wait } from './clock.js'
+import { PlantsError, systemCode, systemReasons, unlessSystemError } from './errors.js'
+import { prefixFor, removeFolder, tempFoldersBeside } from './files.js'
 
-// A lock is SQLite's lock on an empty file: the operating system releases it when the process dies, so a lock is never stale.
+// A lock is a directory with one entry, which is named after its holder.
+// Not proper-lockfile: it removes a stale lock by its path, which may be another's by then, and the holder learns of a
+// loss from a timer, after it may have written.
 
-interface LockOptions extends Waiting {
-  /** whether an existing file may belong to this user, who is not the owner of its folder */
-  trusts(uid: number): boolean
-  /** whether to remove the file afterwards */
-  isTemporary?: boolean
+export interface Lock {
+  /**
+   * A directory for files of the holder. It vanishes when another process takes over the lock, so a file that is
+   * renamed from here replaces its target only while the lock is held.
+   */
+  directory: string
+  /** Throws `unavailable` if another process has taken over the lock. */
+  assertHeld(): void
 }
+
+interface LockOptions {
+  /** milliseconds to wait for the holder */
+  timeout: number
+  clock: Clock
+  /** whether an existing lock may belong to this user, who is not the owner of its directory */
+  trusts(uid: number): boolean
+}
+
+/** milliseconds between two heartbeats, and until a holder without any is gone, if its process cannot be looked up */
+const heartbeatInterval = 2000
+const staleAfter = 8000
 
 /**
- * Runs an action under an exclusive lock on a file, which is created if missing. Throws `unavailable` when the lock is not free before
- * the timeout, `unwritable` for a file that cannot be a lock, and system errors.
+ * Runs an action under an exclusive lock. The lock of a killed process is taken over: at once on the same machine,
+ * after 8 s without a heartbeat from another machine or container. Throws `unavailable` when the lock is not free
+ * before the timeout, `unwritable` for a path that cannot be a lock, and system errors.
  */
-export async function holdLock<T>(path: string, options: LockOptions, action: () => Promise<T>): Promise<T> {
-  const lock = await acquire(path, options)
+export async function holdLock<T>(path: string, options: LockOptions, action: (lock: Lock) => Promise<T>): Promise<T> {
+  const directory = await acquire(path, options)
+  const heartbeat = setInterval(() => unlessSystemError(() => beat(directory, 'r+')), heartbeatInterval)
+  heartbeat.unref()
   try {
-    return await action()
-  } finally {
-    const remove = () => options.isTemporary && fs.rmSync(path, { force: true })
-    if (process.platform !== 'win32') remove()
-    lock.close()
-    if (process.platform === 'win32') unlessSystemError(remove) // an open file cannot be removed: not by this process, nor when another has it
-  }
-}
-
-/** Acquires the lock. Starts again when the process that held it has removed the file. */
-async function acquire(path: string, options: LockOptions): Promise<Database> {
-  for (let attempt = 0; ; attempt += 1) {
-    try {
-      createFile(path, options.trusts)
-      const inode = inodeOf(path)
-      const lock = await retryWhileBusy(
-        () => lockNow(path, 'mode=rw'), // SQLite would create a file that others can read
-        options,
-        () => {
-          const hint = 'Try again. If it stays locked, look for a suspended plants process, and end it'
-          return new PlantsError('unavailable', `Another process held ${path} for ${options.timeout / 1000} s`, { hint, retryable: true })
-        },
-      )
-      if (inodeOf(path) === inode) return lock
-      lock.close()
-    } catch (error) {
-      const isRemoved = !fs.existsSync(path) && fs.existsSync(dirname(path))
-      if (isRemoved && attempt < 50 && !options.clock.signal.aborted) continue
-      throw isSqliteError(error) ? noLock(path, error.message, error) : error
+    const assertHeld = () => {
+      if (fs.existsSync(directory)) return
+      const message = `Another process has taken over ${path}, because this one did not run for ${staleAfter / 1000} s`
+      throw new PlantsError('unavailable', message, { hint: 'Run the same command again', retryable: true })
     }
+    return await action({ directory, assertHeld })
+  } finally {
+    clearInterval(heartbeat)
+    removeFolder(directory)
+    unlessSystemError(() => fs.rmdirSync(path)) // fails if another process has acquired it since
   }
 }
 
-function inodeOf(path: string): number | undefined {
-  return fs.lstatSync(path, { throwIfNoEntry: false })?.ino
+/** Shows other machines that the holder is alive. Fails when the lock is lost. */
+function beat(directory: string, flag: 'wx' | 'r+'): void {
+  fs.writeFileSync(join(directory, 'heartbeat'), '.', { mode: 0o600, flag })
 }
 
-/** Throws SQLite's error when another process holds the lock. Writes nothing, so a crash leaves nothing to roll back. */
-function lockNow(path: string, query: 'mode=rw' | 'mode=rwc'): Database {
-  const lock = connect(uriOf(path, query), { readOnly: false })
+async function acquire(path: string, { timeout, clock, trusts }: LockOptions): Promise<string> {
+  const start = clock.now()
+  const here = machine()
+  for (let tries = 0; ; tries += 1) {
+    const directory = acquireNow(path, here, trusts)
+    if (directory !== undefined) return directory
+    if (clock.now() - start >= timeout) {
+      const hint = 'Try again. If it stays locked, look for a suspended plants process, and end it'
+      throw new PlantsError('unavailable', `Another process held ${path} for ${timeout / 1000} s`, { hint, retryable: true })
+    }
+    await wait(backoff(tries, { base: 2, max: 100, random: clock.random }), [clock.signal])
+  }
+}
+
+/** Acquires the lock, or returns undefined when it is held. The lock appears together with its holder. */
+function acquireNow(path: string, here: string, trusts: LockOptions['trusts']): string | undefined {
+  const owner = fs.statSync(dirname(path))
+  const old = holderOf(path, (uid) => trusts(uid) || uid === owner.uid)
+  if (old !== undefined && isAlive(join(path, old), here)) return undefined
+  const made = fs.mkdtempSync(join(dirname(path), prefixFor(path)))
   try {
-    lock.exec('PRAGMA journal_mode=MEMORY; BEGIN EXCLUSIVE')
-    return lock
+    fs.chmodSync(made, 0o700) // independent of the umask
+    if (old !== undefined) takeOver(join(path, old), made)
+    unlessSystemError(() => fs.rmdirSync(path)) // fails if another process has acquired it
+    const name = [here, process.pid, startOf(process.pid), randomUUID().slice(0, 8)].join('-')
+    const directory = join(made, name)
+    fs.mkdirSync(directory, 0o700)
+    fs.chmodSync(directory, 0o700)
+    beat(directory, 'wx')
+    fs.renameSync(made, path)
+    removeLeftovers(path)
+    return join(path, name)
   } catch (error) {
-    lock.close()
+    removeFolder(made)
+    // Another process has acquired the lock, has taken it over, or has removed what looked like a leftover.
+    const late = ['EEXIST', 'ENOTEMPTY', 'ENOENT', ...(process.platform === 'win32' ? ['EPERM', 'EACCES', 'EBUSY'] : [])]
+    if (late.includes(systemCode(error) ?? '')) return undefined
     throw error
   }
 }
 
-/** Creates the file. Does not open an existing one: closing it would release a lock that this process holds on it. */
-function createFile(path: string, trusts: LockOptions['trusts']): void {
-  const folder = fs.statSync(dirname(path))
+/** Takes the lock from a holder. Its name is its own, so that this never takes the lock from another one. */
+function takeOver(directory: string, made: string): void {
+  const away = join(made, 'gone')
+  fs.renameSync(directory, away)
+  fs.rmSync(away, { recursive: true })
+}
+
+/** Removes what processes have left that were killed while they acquired the lock. A live one tries again. */
+function removeLeftovers(path: string): void {
+  for (const left of tempFoldersBeside(path)) {
+    const isOurs = unlessSystemError(() => fs.lstatSync(left).uid === (process.getuid?.() ?? 0)) // Windows has no user ids
+    if (isOurs) removeFolder(left)
+  }
+}
+
+const holderName = /^(?<machine>[\da-f]{16})-(?<pid>\d{1,9})-(?<start>\d{0,20})-[\da-f]{8}$/
+
+/** The name of the holder's directory; undefined if the lock is free. */
+function holderOf(path: string, trusts: LockOptions['trusts']): string | undefined {
+  const stats = fs.lstatSync(path, { throwIfNoEntry: false })
+  if (!stats) return undefined
+  if (!stats.isDirectory()) throw noLock(path, 'it is not a directory')
+  if (!trusts(stats.uid)) throw noLock(path, 'it belongs to another user')
+  const names = namesIn(path)
+  if (!names.every((name) => holderName.test(name))) throw noLock(path, 'it contains other files')
+  return names[0]
+}
+
+function namesIn(path: string): string[] {
   try {
-    const fd = fs.openSync(path, 'wx', 0o600)
-    fs.fchmodSync(fd, 0o600) // independent of the umask
-    giveToOwner(fd, folder)
-    fs.closeSync(fd)
+    return fs.readdirSync(path)
   } catch (error) {
-    if (systemCode(error) !== 'EEXIST') throw error
-    // Another user's file may be a database, which locking would change.
-    const stats = fs.lstatSync(path)
-    if (!stats.isFile()) throw noLock(path, 'it is not a regular file')
-    if (stats.nlink > 1) throw noLock(path, 'it has more than one hard link')
-    if (!trusts(stats.uid) && stats.uid !== folder.uid) throw noLock(path, 'it belongs to another user')
+    const code = systemCode(error)
+    if (code === 'ENOENT') return []
+    throw code === undefined ? error : noLock(path, systemReasons[code] ?? code, error)
   }
 }
 
@@ -92,44 +144,54 @@ function noLock(path: string, why: string, cause?: unknown): PlantsError {
   return new PlantsError('unwritable', `Could not acquire the lock ${path}: ${why}`, { hint, cause })
 }
 
-/**
- * Runs an action with the path of a file in a temporary folder beside `target`, with mode 0700. The folder is removed afterwards;
- * the next call removes those of killed processes. On Windows, where a folder with an open file can be neither renamed nor removed, it has
- * its name from the beginning.
- */
-export async function withLockedTempDir<T>(target: string, name: string, action: (path: string) => Promise<T>): Promise<T> {
-  const isWindows = process.platform === 'win32'
-  const created = fs.mkdtempSync(join(dirname(target), `${prefixFor(target)}${isWindows ? '' : 'new-'}`))
-  let folder = created
-  let lock: Database | undefined
+/** Whether the process of a holder runs; where that cannot be looked up, whether there was a heartbeat. */
+function isAlive(directory: string, here: string): boolean {
+  const { machine: where, pid = '', start } = holderName.exec(basename(directory))?.groups ?? {}
+  if (where === here) {
+    if (!exists(parseInt(pid, 10))) return false
+    const found = startOf(parseInt(pid, 10))
+    if (found !== '') return found === start // otherwise the system has given the number to another process
+  }
+  return (unlessSystemError(() => silenceOf(directory)) ?? staleAfter) < staleAfter
+}
+
+function exists(pid: number): boolean {
   try {
-    const { uid } = fs.lstatSync(created)
-    for (const other of tempFoldersBeside(target)) if (unlessSystemError(() => isAbandoned(other, name, uid))) removeFolder(other)
-    fs.chmodSync(created, 0o700) // independent of the umask
-    lock = lockNow(join(created, lockName), 'mode=rwc')
-    folder = join(dirname(created), basename(created).replace(/new-(\w{6})$/, '$1')) // from now on others check its lock
-    if (!isWindows) fs.renameSync(created, folder)
-    return await action(join(folder, name))
-  } finally {
-    lock?.close()
-    for (const place of new Set([created, folder])) removeFolder(place)
+    process.kill(pid, 0)
+    return true
+  } catch (error) {
+    return systemCode(error) !== 'ESRCH'
   }
 }
 
-const lockName = 'lock'
+/** When a process started, in clock ticks since the boot; empty without /proc, and no number for a zombie. */
+function startOf(pid: number): string {
+  const stat = unlessSystemError(() => fs.readFileSync(`/proc/${pid}/stat`, 'latin1')) ?? ''
+  const { state = '', start = '' } = /\) (?<state>\w) (?:\S+ ){18}(?<start>\d+) [^)]*$/.exec(stat)?.groups ?? {}
+  return /[ZX]/.test(state) ? 'ended' : start
+}
 
-/**
- * Whether the process that made a folder has ended; throws an error with a code if it is in use, or belongs to another user. In a shared
- * folder, anybody can create this name: a folder counts only if it belongs to this user and nobody else can access it.
- */
-function isAbandoned(folder: string, name: string, user: number): boolean {
-  const { uid, mode } = fs.lstatSync(folder)
-  if (uid !== user || (mode & (process.platform === 'win32' ? 0 : 0o077)) !== 0) return false
-  const names = [lockName, name].flatMap((file) => ['', '-journal', '-wal', '-shm'].map((suffix) => file + suffix))
-  if (!fs.readdirSync(folder).every((entry) => names.includes(entry))) return false
-  const lock = fs.lstatSync(join(folder, lockName), { throwIfNoEntry: false })
-  if (!lock) return process.platform !== 'win32' // elsewhere, a folder in use contains a lock as long as it has this name
-  if (!lock.isFile() || lock.nlink > 1) return false
-  lockNow(join(folder, lockName), 'mode=rw').close()
-  return true
+/** Where a process can be looked up: on Linux, a boot and a namespace of process ids, as containers have one each. */
+function machine(): string {
+  const boot = unlessSystemError(() => fs.readFileSync('/proc/sys/kernel/random/boot_id', 'latin1'))
+  const namespace = unlessSystemError(() => fs.readlinkSync('/proc/self/ns/pid'))
+  return createHash('sha256')
+    .update(JSON.stringify([hostname(), boot, namespace]))
+    .digest('hex')
+    .slice(0, 16)
+}
+
+/** The milliseconds since the last heartbeat, by the clock of the file system, which is the same for all machines. */
+function silenceOf(directory: string): number {
+  const path = dirname(directory)
+  const { O_RDONLY, O_NOFOLLOW = 0, O_NONBLOCK = 0 } = fs.constants
+  // Over a network, opening ends caching.
+  const fd = fs.openSync(join(directory, 'heartbeat'), O_RDONLY | O_NOFOLLOW | O_NONBLOCK)
+  const made = fs.mkdtempSync(join(dirname(path), prefixFor(path)))
+  try {
+    return Math.abs(fs.statSync(made).mtimeMs - fs.fstatSync(fd).mtimeMs)
+  } finally {
+    fs.closeSync(fd)
+    removeFolder(made)
+  }
 }

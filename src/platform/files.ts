@@ -1,14 +1,15 @@
 import * as fs from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
-import { malformed, systemCode, unlessSystemError } from './errors.js'
+import { malformed, PlantsError, systemCode, unlessSystemError } from './errors.js'
 
-/** Creates a folder and its missing parents, with mode 0700. `mkdirSync` with `recursive` never returns in /proc. */
+/** Creates a folder and its missing parents, durably, with mode 0700. `mkdirSync` with `recursive` never returns in /proc. */
 export function makeFolder(folder: string, finish = (made: string) => fs.chmodSync(made, 0o700)): void {
   if (fs.existsSync(folder) || dirname(folder) === folder) return // Windows has drives that do not exist
   makeFolder(dirname(folder), finish)
   try {
     fs.mkdirSync(folder, 0o700)
     finish(folder)
+    syncFolder(dirname(folder))
   } catch (error) {
     if (systemCode(error) !== 'EEXIST') throw error
   }
@@ -70,21 +71,47 @@ export function syncFolder(folder: string): void {
 }
 
 /**
- * Changes the owner of what root has created, with `sudo`, among a user's files: to that user. Never follows a link of this user.
+ * Runs an action with the rights of the owner of a directory, if root works among the files of another user, as with
+ * `sudo`: that user could put links to files of root in the place of what root makes there. Everything that this process
+ * does meanwhile has these rights.
  *
- * @param made a path, or a file descriptor, which nobody can exchange
+ * @param directory where it works; if it does not exist, the next one above counts
  */
-export function giveToOwner(made: string | number, { uid, gid }: { uid: number; gid: number }): void {
-  if (process.platform === 'win32' || uid === 0) return
-  const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK } = fs.constants
-  const fd = typeof made === 'number' ? made : fs.openSync(made, O_RDONLY | O_NOFOLLOW | O_NONBLOCK)
+export async function asOwnerOf<T>(directory: string, action: () => Promise<T>): Promise<T> {
+  const { getuid, getegid, getgroups, setegid, seteuid, setgroups } = process
+  if (getuid?.() !== 0 || !getegid || !getgroups || !setegid || !seteuid || !setgroups) return action()
+  const { uid, gid } = fs.statSync(existingPlace(directory))
+  if (uid === 0) return action()
+  const [group, groups] = [getegid(), getgroups()]
+  setgroups([gid])
+  setegid(gid)
+  seteuid(uid)
   try {
-    const stats = fs.fstatSync(fd)
-    const isSafe = stats.isDirectory() || (stats.isFile() && stats.nlink === 1)
-    if (stats.uid === 0 && isSafe) fs.fchownSync(fd, uid, gid)
+    return await action()
   } finally {
-    if (fd !== made) fs.closeSync(fd)
+    seteuid(0)
+    setegid(group)
+    setgroups(groups)
   }
+}
+
+function existingPlace(directory: string): string {
+  return fs.existsSync(directory) || dirname(directory) === directory ? directory : existingPlace(dirname(directory))
+}
+
+/**
+ * Throws `unwritable` for root and a directory in which another user could put a link in the place of what root makes
+ * there. Anybody else only has rights of their own to lose.
+ */
+export function assertNotRedirected(directory: string, trusts: (uid: number) => boolean): void {
+  if (process.getuid?.() !== 0) return
+  const { uid, gid, mode } = fs.statSync(directory)
+  const isShared = (mode & 0o002) !== 0 || ((mode & 0o020) !== 0 && gid !== uid)
+  const isOfOther = !trusts(uid)
+  if (!isOfOther && (!isShared || (mode & 0o1000) !== 0)) return
+  const whose = isOfOther ? `belongs to another user (uid ${uid})` : `can be written by other users (mode ${(mode & 0o777).toString(8)})`
+  const message = `${directory} ${whose}, who could redirect what root writes there`
+  throw new PlantsError('unwritable', message, { hint: 'Run plants as that user, or choose another directory' })
 }
 
 /** How many symbolic links Linux follows. */
@@ -149,4 +176,37 @@ export function untrustedReason(path: string, trust: Trust, owners = new Set<num
     }
   }
   return undefined
+}
+
+/** The number of files and connections that this process may have open; undefined where the system does not say, or sets no limit. */
+export function openFileLimit(): number | undefined {
+  const limits = unlessSystemError(() => fs.readFileSync('/proc/self/limits', 'utf8')) ?? ''
+  const [, soft] = /^Max open files +(\d+) /m.exec(limits) ?? []
+  return soft === undefined ? undefined : parseInt(soft, 10)
+}
+
+/**
+ * Why other users can put files into a folder, or replace it; undefined when none can. The group of a folder counts as
+ * other users, unless it has the number of the owner: many systems give each user such a group. Below a private folder
+ * of a trusted user nothing is checked, and the owners of the folders above are trusted, as in `untrustedReason`.
+ *
+ * @param folder a real path
+ */
+export function sharedReason(folder: string, trusts: (uid: number) => boolean): string | undefined {
+  if (process.platform === 'win32') return undefined
+  let isInShared = false
+  for (const place of withParents(folder)) {
+    const { uid, gid, mode } = fs.statSync(place)
+    if ((isInShared || place === folder) && !trusts(uid)) return `${place} belongs to another user (uid ${uid})`
+    isInShared = (mode & 0o002) !== 0 || ((mode & 0o020) !== 0 && gid !== uid)
+    const keepsEntries = place !== folder && (mode & 0o1000) !== 0 // the sticky bit: only its owner can replace an entry
+    if (isInShared && !keepsEntries) return `${place} can be written by other users (mode ${(mode & 0o1777).toString(8)})`
+    if ((mode & 0o011) === 0 && trusts(uid)) return undefined
+  }
+  return undefined
+}
+
+/** A folder after the folders that it is in, from the root on. */
+function withParents(folder: string): string[] {
+  return dirname(folder) === folder ? [folder] : [...withParents(dirname(folder)), folder]
 }

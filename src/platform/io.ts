@@ -89,7 +89,7 @@ function resolvePath(path: string): string {
     return resolve(place)
   } catch (error) {
     if (systemCode(error) !== 'ENOENT') throw error
-    throw malformed('The current folder no longer exists', 'Change to another folder, or use absolute paths', error)
+    throw malformed('The current directory no longer exists', 'Change to another directory, or use absolute paths', error)
   }
 }
 

@@ -9,7 +9,7 @@ export function printable(text: string, io: Secrets): string {
 }
 
 /** Replaces every secret in a text by `***`: verbatim, percent-encoded, escaped for JSON, and truncated. */
-export function redact(text: string, { secrets }: Secrets): string {
+function redact(text: string, { secrets }: Secrets): string {
   const forms = [...secrets].filter(({ length }) => length > 3).flatMap(formsOf) // shorter ones would match in every text
   if (forms.length === 0) return text
   const longestFirst = forms.toSorted((a, b) => b.length - a.length)

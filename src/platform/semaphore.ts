@@ -8,24 +8,24 @@ export class Semaphore {
     this.#size = size
   }
 
-  /** Waits for a permit, which `leave` releases. Throws the reason of the signal when it aborts first. */
-  async enter(signal: AbortSignal): Promise<void> {
-    signal.throwIfAborted()
+  /** Waits for a permit, which `leave` releases. Throws the reason of the signal, if any, when it aborts first. */
+  async enter(signal?: AbortSignal): Promise<void> {
+    signal?.throwIfAborted()
     if (this.#inside < this.#size) {
       this.#inside += 1
       return
     }
     await new Promise<void>((resolve, reject) => {
       const enter = () => {
-        signal.removeEventListener('abort', giveUp)
+        signal?.removeEventListener('abort', giveUp)
         resolve()
       }
       const giveUp = () => {
         this.#waiters.delete(enter)
-        reject(signal.reason)
+        reject(signal?.reason)
       }
       this.#waiters.add(enter)
-      signal.addEventListener('abort', giveUp, { once: true })
+      signal?.addEventListener('abort', giveUp, { once: true })
     })
   }
 

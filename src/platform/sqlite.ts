@@ -71,7 +71,7 @@ function loadPackage(): Driver {
   try {
     return require('@photostructure/sqlite')
   } catch (error) {
-    const hint = 'Reinstall with: npm ci. Or use Node 24.15 or newer, which includes SQLite'
+    const hint = 'Reinstall plants, or use Node 24.15 or newer, which includes SQLite'
     throw new PlantsError('unavailable', `Could not load SQLite for ${process.platform}-${process.arch}`, { hint, cause: error })
   }
 }

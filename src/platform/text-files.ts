@@ -59,7 +59,7 @@ function decode(bytes: Buffer, source: string): string {
   } catch (error) {
     if (systemCode(error) !== 'ERR_ENCODING_INVALID_ENCODED_DATA') throw error
     const isUtf16 = ['fffe', 'feff'].includes(bytes.toString('hex', 0, 2))
-    const hint = `Convert it first, for example: iconv -f ${isUtf16 ? 'UTF-16' : 'LATIN1'} -t UTF-8`
+    const hint = `Convert it from ${isUtf16 ? 'UTF-16' : 'its encoding'} to UTF-8 first`
     throw malformed(`${source} is not UTF-8`, hint, error)
   }
 }

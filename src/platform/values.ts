@@ -46,7 +46,7 @@ export function parseSize(flag: string, text: string): number {
 
 export function parseOutput(flag: string, text: string): 'text' | 'json' {
   if (text === 'text' || text === 'json') return text
-  const failure = invalidValue(flag, 'text or json', text, 'json')
+  const failure = invalidValue(flag, 'text or json', text)
   throw /[./]/.test(text) ? malformed(failure.message, `To write plants to a file: plants export --out ${shellWord(text)}`) : failure
 }
 
@@ -54,7 +54,7 @@ export function parseOutput(flag: string, text: string): 'text' | 'json' {
 export function parseSwitch(name: string, text: string): boolean {
   if (['1', 'true', 'yes', 'on'].includes(text.toLowerCase())) return true
   if (['0', 'false', 'no', 'off'].includes(text.toLowerCase())) return false
-  throw invalidValue(name, 'true or false', text, 'true')
+  throw invalidValue(name, 'true or false', text)
 }
 
 /** Requires a text that is not empty. */
@@ -72,9 +72,9 @@ export function parseBasePath(flag: string, text = ''): string {
   return path
 }
 
-export function parseChoice<Word extends string>(flag: string, text: string, words: readonly Word[]): Word {
+export function parseChoice<W extends string>(flag: string, text: string, words: readonly W[], hint?: string): W {
   const word = words.find((candidate) => candidate === text)
-  if (word === undefined) throw invalidValue(flag, `one of ${words.join(', ')}`, text, words[0] ?? '')
+  if (word === undefined) throw malformed(invalidValue(flag, `one of ${words.join(', ')}`, text).message, hint)
   return word
 }
 
@@ -83,7 +83,9 @@ export function grouped(number: number | bigint): string {
   return String(number).replace(/\B(?=(\d{3})+$)/g, ',')
 }
 
-export function invalidValue(name: string, rule: string, text: string, example: string): PlantsError {
+/** @param example a valid value, unless the rule lists all of them */
+export function invalidValue(name: string, rule: string, text: string, example?: string): PlantsError {
   const message = `${name} must be ${rule}, but was ${JSON.stringify(shorten(text))}`
+  if (example === undefined) return malformed(message, undefined)
   return malformed(message, `For example: ${name.startsWith('-') ? `${name} ` : ''}${example}`)
 }

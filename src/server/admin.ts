@@ -1,24 +1,35 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+import { isLoopback } from '../platform/network.js'
 import { HttpError } from './errors.js'
 import type { AccessLog, AccessLogEntry } from './log.js'
 import { type Handler, type HttpAnswer, HttpServer, type Limits, respond } from './server.js'
 
 /** The limits of the admin port: monitoring sends a request every few seconds. */
-const limits: Limits = { headerLimit: 16_384, headerTimeout: 5000, requestTimeout: 5000, keepAlive: 5000, connectionLimit: 64 }
+const limits: Limits = {
+  ...{ headerLimit: 16_384, headerTimeout: 5000, requestTimeout: 5000, keepAlive: 5000 },
+  ...{ connectionLimit: 64, replacesIdle: true },
+}
 
-/**
- * A server for operators and monitoring, without a token: `/live`, `/ready` and `/metrics`. It logs errors, but no requests.
- *
- * @param isReady whether a plant can be created now
- * @param now milliseconds, monotonic
- */
-export function adminServer(metrics: Metrics, isReady: () => Promise<boolean>, error: AccessLog['error'], now: () => number): HttpServer {
+export interface AdminOptions {
+  metrics: Metrics
+  /** the host on which it listens */
+  host: string
+  /** whether a plant can be created now */
+  isReady(): Promise<boolean>
+  error: AccessLog['error']
+  /** milliseconds, monotonic */
+  now(): number
+}
+
+/** A server for operators and monitoring, without a token: `/live`, `/ready` and `/metrics`. It logs errors, but no requests. */
+export function adminServer({ metrics, host, isReady, error, now }: AdminOptions): HttpServer {
   const answers = new Map<string | undefined, () => HttpAnswer | Promise<HttpAnswer>>([
     ['/live', () => ({ status: 200, body: '{"live":true}' })],
     ['/ready', async () => ((await isReady()) ? { status: 200, body: '{"ready":true}' } : notReady)],
     ['/metrics', () => metrics.text()],
   ])
-  const handler: Handler = async ({ url, method = '' }, response) => {
+  const handler: Handler = async ({ url, method = '', headers }, response) => {
+    if (!isAddressed(headers.host, host)) return respond(response, new HttpError(421, 'The admin port is not at this Host'))
     const path = url?.replace(/\?.*/s, '')
     const answer = answers.get(path)
     if (!answer) respond(response, new HttpError(404, 'Only /live, /ready and /metrics are here'))
@@ -26,6 +37,14 @@ export function adminServer(metrics: Metrics, isReady: () => Promise<boolean>, e
     else respond(response, new HttpError(405, `${path} allows only GET and HEAD`, ['Allow', 'GET, HEAD']))
   }
   return new HttpServer(handler, { limits, tls: undefined, log: { error, record: () => undefined }, now })
+}
+
+/**
+ * Whether the Host of a request may be this server. A page of any site can have its own name resolved to 127.0.0.1, and a browser then
+ * lets it read the responses (DNS rebinding). A server for other machines has names that it does not know.
+ */
+function isAddressed(named: string | undefined, host: string): boolean {
+  return named === undefined || !isLoopback(host) || isLoopback(named.replace(/:\d*$/, ''))
 }
 
 const notReady = new HttpError(503, 'The service is not ready', ['Retry-After', '1'])

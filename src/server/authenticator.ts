@@ -7,10 +7,19 @@ export interface Caller {
   /** for the log */
   name: string
   rights: readonly Right[]
+  /** milliseconds until the token expires; undefined if it does not */
+  validFor?: number | undefined
 }
 
-/** Looks a token up; returns undefined for one that is not accepted. */
-export type TokenSource = (token: string) => Caller | undefined | Promise<Caller | undefined>
+/** Why a token that is in the store is no longer accepted. Its holder may know. */
+export interface EndedToken {
+  reason: string
+}
+
+type Lookup = Caller | EndedToken | undefined
+
+/** Looks a token up; returns undefined for an unknown one. */
+export type TokenSource = (token: string) => Lookup | Promise<Lookup>
 
 /** milliseconds after which a token is looked up again, and so the longest time that a revoked token is accepted */
 export const freshness = 500
@@ -33,7 +42,12 @@ export function authenticator(findToken: TokenSource, now: () => number): Authen
     if (token === undefined) throw unauthorized('No bearer token: send one in the header Authorization, as "Bearer TOKEN"', '')
     const caller = await findToken(token)
     if (caller === undefined) throw unauthorized('This token is not accepted', ', error="invalid_token"')
-    accepted.set(connection, { authorization, caller, until: now() + freshness / 2 })
+    if ('reason' in caller) {
+      const { reason } = caller
+      throw unauthorized(reason, `, error="invalid_token", error_description="${reason}"`)
+    }
+    const { validFor = Infinity } = caller
+    accepted.set(connection, { authorization, caller, until: now() + Math.min(freshness / 2, validFor) })
     return caller
   }
   return (authorization, connection) => {
@@ -57,9 +71,11 @@ export function digestOf(token: string): Buffer {
   return hash('sha256', token, 'buffer')
 }
 
-/** Whether a token is neither revoked nor expired. */
-export function isUsable({ revokedAt, expiresAt }: Token, time: number): boolean {
-  return revokedAt === undefined && (expiresAt === undefined || expiresAt.getTime() > time)
+/** Why a token is not accepted; undefined if it is neither revoked nor expired. */
+export function endOf({ revokedAt, expiresAt }: Token, time: number): EndedToken | undefined {
+  const dayOf = (date: Date) => date.toISOString().slice(0, 10)
+  if (revokedAt) return { reason: `The token was revoked on ${dayOf(revokedAt)}` }
+  return expiresAt && expiresAt.getTime() <= time ? { reason: `The token expired on ${dayOf(expiresAt)}` } : undefined
 }
 
 interface StoreTokensOptions {
@@ -71,8 +87,8 @@ interface StoreTokensOptions {
 }
 
 /**
- * Accepts the tokens of a store. Looks them up by their SHA-256, so that the timing reveals nothing about a token. Saves once a day (UTC)
- * that a token is used; a request does not wait for that.
+ * Accepts the tokens of a store. Looks them up by their SHA-256, so that the timing reveals nothing about a token, and
+ * only its holder learns that it has ended. Saves once a day (UTC) that a token is used; a request does not wait for that.
  */
 export function tokensOfStore(store: TokenStore, { now, time, warn }: StoreTokensOptions): TokenSource {
   const found = new Map<string, { token: Token; until: number }>()
@@ -88,10 +104,13 @@ export function tokensOfStore(store: TokenStore, { now, time, warn }: StoreToken
     const failed = ({ message }: Error) => warn(`The last use of token ${id} could not be saved: ${message}`)
     store.markUsed(id, new Date(time())).catch(failed)
   }
-  const callerOf = (token: Token | undefined): Caller | undefined => {
-    if (!token || !isUsable(token, time())) return undefined
+  const callerOf = (token: Token | undefined): Lookup => {
+    const at = time()
+    const ended = token && endOf(token, at)
+    if (!token || ended) return ended
     markUsed(token)
-    return { name: String(token.id), rights: token.rights }
+    const { id, rights, expiresAt } = token
+    return { name: String(id), rights, validFor: expiresAt && expiresAt.getTime() - at }
   }
   const lookUp = async (digest: Uint8Array, key: string) => {
     const until = now() + freshness // from the start of the lookup: a remote store may be slow

@@ -21,7 +21,7 @@ export class HttpError extends Error {
 }
 
 /** The specification has status 400 for every failed create. Errors outside the operation have their `error` as the status. */
-const outsideOperation: ReadonlySet<number> = new Set([404, 405, 408, 431, 500, 503])
+const outsideOperation: ReadonlySet<number> = new Set([404, 405, 408, 421, 431, 500, 503])
 
 /** The response to input that the parser of node:http rejects, or should reject. */
 export const invalidHttp = new HttpError(400, 'The request is not valid HTTP/1.1 (RFC 9112)')
@@ -36,8 +36,8 @@ export const parserErrors: Readonly<Record<string, HttpError>> = {
 const retrySoon = ['Retry-After', '1']
 
 /** The response to a request that exceeds the capacity of the service. */
-export function busy(): HttpError {
-  return new HttpError(503, 'The service is busy, and nothing was stored', retrySoon)
+export function busy(message = 'The service is busy, and nothing was stored'): HttpError {
+  return new HttpError(503, message, retrySoon)
 }
 
 /**

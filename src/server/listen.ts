@@ -48,7 +48,7 @@ async function prepareSocket(path: string): Promise<void> {
   if (Buffer.byteLength(path) > maxSocketPathBytes)
     throw malformed(`${path} is longer than the ${maxSocketPathBytes} bytes of a socket's path`, 'Give a shorter one with --socket')
   if (!existsSync(`${folder}/`))
-    throw malformed(`There is no folder ${folder} for the socket`, `Make it with: mkdir -p ${shellWord(folder)}`)
+    throw malformed(`There is no directory ${folder} for the socket`, `Make it with: mkdir -p ${shellWord(folder)}`)
   const stats = lstatSync(path, { throwIfNoEntry: false })
   if (!stats) return
   if (!stats.isSocket()) throw malformed(`${path} exists and is not a socket`, 'Give another path with --socket')

@@ -69,8 +69,10 @@ const parameters = {
   Limit: parameter(
     'query',
     'limit',
-    'The maximum number of plants on a page; a page of large plants has fewer. A stream has no limit unless this is set',
-    { type: 'integer', minimum: 1, maximum: listLimits.max, default: listLimits.default },
+    // No `maximum` and no `default`: they hold for pages alone, and generated clients would send them for streams.
+    `The maximum number of plants. A page has at most ${listLimits.max}, by default ${listLimits.default}, ` +
+      'and fewer if they are large. A stream has no maximum, and by default all plants',
+    { type: 'integer', minimum: 1 },
     10,
   ),
   After: parameter('query', 'after', 'Only ids greater than this one', int64, 0),
@@ -83,7 +85,13 @@ const parameters = {
     'fern',
   ),
   IfMatch: parameter('header', 'If-Match', 'Only if the plant has one of these entity tags; * for any', string, '*'),
-  IfNoneMatch: parameter('header', 'If-None-Match', 'Answers 304 if the plant has one of these entity tags', string, '"0b8a4c1e"'),
+  IfNoneMatch: parameter(
+    'header',
+    'If-None-Match',
+    'Only if the plant has none of these entity tags; otherwise 304 for GET, and 412',
+    string,
+    '"0b8a4c1e"',
+  ),
 }
 
 /** The error responses, by status. */
@@ -93,7 +101,7 @@ const failures = {
   403: failure('The token does not have the required right', { 'WWW-Authenticate': header('RFC 6750: insufficient_scope') }),
   404: failure('No plant has this id'),
   408: failure('The request did not arrive in time'),
-  412: failure('The plant no longer matches If-Match'),
+  412: failure('The plant does not meet If-Match or If-None-Match'),
   413: failure('The body is too large'),
   415: failure('The body is not application/json'),
   422: failure('Not a Plant; the message names every field that is wrong'),
@@ -175,7 +183,7 @@ export const operations: readonly Operation[] = [
     method: 'put',
     operationId: 'replacePlant',
     summary: 'Replaces a plant, and removes its idempotency key',
-    parameters: named('Id', 'IfMatch'),
+    parameters: named('Id', 'IfMatch', 'IfNoneMatch'),
     requestBody: body('The whole plant; an id, if there is one, must be that of the path', 'Plant', plants),
     responses: {
       200: { description: 'The replaced plant', headers: etag, content: json('StoredPlant', storedPlants) },
@@ -188,7 +196,7 @@ export const operations: readonly Operation[] = [
     method: 'delete',
     operationId: 'deletePlant',
     summary: 'Deletes a plant and its idempotency key',
-    parameters: named('Id', 'IfMatch'),
+    parameters: named('Id', 'IfMatch', 'IfNoneMatch'),
     responses: {
       200: { description: 'The deleted plant', content: json('StoredPlant', storedPlants) },
       ...errors(400, 401, 403, 404, 412),

@@ -5,7 +5,17 @@ import { queryText } from '../stores/common/pages.js'
 import type { ListQuery, Right, ServedStore } from '../stores/common/store.js'
 import { busy, HttpError } from './errors.js'
 import { listLimits, openApi, operations } from './openapi.js'
-import { etagOf, type InFlight, listsTag, parseId, parseIdempotencyKey, parseListQuery, parsePlant } from './request.js'
+import {
+  etagOf,
+  type InFlight,
+  listsTag,
+  parseId,
+  parseIdempotencyKey,
+  parseListQuery,
+  parsePlant,
+  prefersNdjson,
+  requireNoQuery,
+} from './request.js'
 import { type Answer, type Call, closeSignal, type Route } from './router.js'
 
 export interface PlantRoutesOptions {
@@ -19,23 +29,24 @@ export interface PlantRoutesOptions {
   inFlight: InFlight
 }
 
-/** the maximum size of the pages that clients have not read yet, on all connections, in bytes */
-const maxUnreadBytes = 67_108_864
-
 /** the maximum number of pages that are read at a time: a search may scan all plants, and keeps its results in memory */
 const maxPages = 4
 
 /** the approximate maximum size of a page */
 const pageCharacters = 1_000_000
 
+/** the maximum number of plants that are read, replaced or deleted at a time: how large they are is known only then */
+const maxPlants = 64
+
 /** the maximum number of concurrent snapshots: each lasts as long as its client takes to read it */
-const maxSnapshots = 2
+const maxSnapshots = 8
 
 /** The routes of the operations on a store, and of the OpenAPI description. */
 export function plantRoutes({ store, rights, basePath, queueLimit, inFlight }: PlantRoutesOptions): Route[] {
   const pages = new Semaphore(maxPages)
-  let unreadBytes = 0
-  let snapshots = 0
+  const plants = new Semaphore(maxPlants)
+  /** the names of the tokens that read a snapshot */
+  const readers = new Set<string>()
 
   /** Runs an action on the store. Throws 503 when the queue is full. */
   const queued = async <T>({ body }: Call, action: () => Promise<T>): Promise<T> => {
@@ -50,32 +61,47 @@ export function plantRoutes({ store, rights, basePath, queueLimit, inFlight }: P
     }
   }
 
-  /** The plant that matches If-Match; undefined without a condition on its content. Throws 404 or 412. */
+  /** Runs an action whose result is a plant, or none. */
+  const limited = <T>(call: Call, action: () => Promise<T>): Promise<T> =>
+    queued(call, async () => {
+      await plants.enter()
+      try {
+        return await action()
+      } finally {
+        plants.leave()
+      }
+    })
+
+  /** The plant that meets the conditions of a request; undefined if its content does not matter. Throws 404 or 412. */
   const expected = async ({ request }: Call, id: bigint): Promise<NewPlant | undefined> => {
-    const condition = request.headers['if-match']
-    if (condition === undefined) return undefined
+    const { 'if-match': match, 'if-none-match': noneMatch } = request.headers
+    if (match === undefined && noneMatch === undefined) return undefined
     const plant = await store.get(id)
     if (!plant) throw missing(id)
-    if (!listsTag(condition, etagOf(toWireJson(plant)), { isWeakEqual: false })) throw changed(id)
-    return condition.trim() === '*' ? undefined : plant
+    const etag = etagOf(toWireJson(plant))
+    if (match !== undefined && !listsTag(match, etag, { isWeakEqual: false })) throw changed(id)
+    if (noneMatch !== undefined && listsTag(noneMatch, etag, { isWeakEqual: true }))
+      throw new HttpError(412, `The plant ${id} matches If-None-Match`)
+    return match?.trim() === '*' && noneMatch === undefined ? undefined : plant
   }
 
-  /** Replaces or deletes the plant that matches If-Match. Throws 404 or 412. */
+  /** Replaces or deletes the plant that meets the conditions of a request. Throws 404 or 412. */
   const change = (call: Call, id: bigint, action: (only: NewPlant | undefined) => Promise<NewPlant | undefined>): Promise<NewPlant> =>
-    queued(call, async () => {
+    limited(call, async () => {
       const only = await expected(call, id)
       const plant = await action(only)
       if (!plant) throw only ? changed(id) : missing(id)
       return plant
     })
 
-  const snapshot = async function* (query: ListQuery): AsyncGenerator<string> {
-    if (snapshots >= Math.min(maxSnapshots, store.maxSnapshots)) throw busy()
-    snapshots += 1
+  const snapshot = async function* (query: ListQuery, token: string): AsyncGenerator<string> {
+    if (readers.has(token)) throw busy('This token is reading a stream already, and may read one at a time')
+    if (readers.size >= Math.min(maxSnapshots, store.maxSnapshots)) throw busy()
+    readers.add(token)
     try {
       for await (const { text } of store.snapshot({ ...query, record: 'json' })) yield `${text}\n`
     } finally {
-      snapshots -= 1
+      readers.delete(token)
     }
   }
 
@@ -92,14 +118,6 @@ export function plantRoutes({ store, rights, basePath, queueLimit, inFlight }: P
       }
     })
     const body = `[${plants.map(toWireJson).join()}]`
-    const bytes = Buffer.byteLength(body)
-    if (unreadBytes + bytes > maxUnreadBytes) throw busy()
-    if (!response.destroyed) {
-      unreadBytes += bytes
-      response.once('close', () => {
-        unreadBytes -= bytes
-      })
-    }
     const next = `<plants?${queryText({ ...query, limit, after: plants.at(-1)?.id })}>; rel="next"`
     return { outcome: 'read', status: 200, body, headers: hasNext ? ['Link', next] : [] }
   }
@@ -112,39 +130,45 @@ export function plantRoutes({ store, rights, basePath, queueLimit, inFlight }: P
       return { outcome: 'created', status: 200, body: toWireJson(created) }
     },
     listPlants(call) {
-      const { headers, url = '' } = call.request
-      if (!/\bapplication\/x-ndjson\b/i.test(headers.accept ?? '')) return page(call)
+      const { request, caller } = call
+      const { headers, url = '' } = request
+      if (!prefersNdjson(headers.accept)) return page(call)
       const query = parseListQuery(url, Number.MAX_SAFE_INTEGER)
-      return { outcome: 'read', status: 200, contentType: 'application/x-ndjson', body: '', pieces: snapshot(query) }
+      return { outcome: 'read', status: 200, contentType: 'application/x-ndjson', body: '', pieces: snapshot(query, caller?.name ?? '') }
     },
     async getPlant(call) {
-      const id = parseId(call.id)
-      const plant = await queued(call, () => store.get(id))
+      const id = idOf(call)
+      const plant = await limited(call, () => store.get(id))
       if (!plant) throw missing(id)
       return stored(plant, 'read', call.request.headers['if-none-match'])
     },
     async replacePlant(call) {
-      const plant = parsePlant(call.body, parseId(call.id))
+      const plant = parsePlant(call.body, idOf(call))
       return stored(await change(call, plant.id, (only) => store.replace(plant, only)), 'replaced')
     },
     async deletePlant(call) {
-      const id = parseId(call.id)
+      const id = idOf(call)
       const deleted = await change(call, id, (only) => store.delete(id, only))
       return { outcome: 'deleted', status: 200, body: toWireJson(deleted) }
     },
   }
 
   const offered = operations.filter(({ right }) => rights.includes(right))
-  const routes = offered.map(({ method, path, right, requestBody, operationId }) => ({
+  // The specification's operation exists in every service: one that does not offer it rejects each create.
+  const existing = operations.filter(({ right }) => right === 'create' || rights.includes(right))
+  const routes = existing.map(({ method, path, right, requestBody, operationId }) => ({
     method: method.toUpperCase(),
     path: `${basePath}${path}`,
     right,
+    isOffered: rights.includes(right),
     hasBody: requestBody !== undefined,
+    varies: operationId === 'listPlants',
     handler: handlers[operationId],
   }))
   const description = Buffer.from(openApi(basePath, offered)) // shared by all responses
   const describe = () => ({ outcome: 'described', status: 200, body: description })
-  return [...routes, { method: 'GET', path: `${basePath}/openapi.json`, right: undefined, hasBody: false, handler: describe }]
+  const open = { right: undefined, isOffered: true, hasBody: false, varies: false }
+  return [...routes, { ...open, method: 'GET', path: `${basePath}/openapi.json`, handler: describe }]
 }
 
 /** The first `limit` plants of a list, or fewer large ones. */
@@ -157,6 +181,12 @@ async function pageOf(list: AsyncIterable<NewPlant[]>, limit: number): Promise<{
     characters += plants.reduce((sum, plant) => sum + textLength(plant), 0)
   }
   return { plants: found.slice(0, limit), hasNext: found.length > limit }
+}
+
+/** The id in the path of a request, which has no parameters. Throws 400. */
+function idOf({ id, request }: Call): bigint {
+  requireNoQuery(request.url ?? '')
+  return parseId(id)
 }
 
 /** A response with a StoredPlant and its entity tag; 304 if the client knows it (If-None-Match). */

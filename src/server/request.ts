@@ -58,6 +58,8 @@ export interface InFlight {
   waiting: number
   /** bytes of request bodies that are arriving, or that wait for the store */
   bytes: number
+  /** bytes of responses that clients have not read yet */
+  unread: number
 }
 
 /** The limit of all bodies in flight, as a multiple of the limit of one body. */
@@ -172,15 +174,30 @@ export function parseId(text: string, name = 'id'): bigint {
  */
 export function parseListQuery(url: string, maxLimit = listLimits.max): ListQuery {
   const query: ListQuery = {}
-  for (const part of url.replace(/^[^?]*\??|#.*$/gs, '').split('&')) {
-    if (part === '') continue
-    const [name = '', value = ''] = (/^([^=]*)=?(.*)$/s.exec(part) ?? []).slice(1).map(decode)
+  for (const [name, value] of parametersOf(url)) {
     const read = Object.hasOwn(readers, name) ? readers[name] : undefined
-    if (!read) throw new HttpError(400, `There is no parameter ${quote(name)}, only ${Object.keys(readers).join(', ')}`)
+    if (!read) throw unknownParameter(name, `, only ${Object.keys(readers).join(', ')}`)
     if (Object.hasOwn(query, name)) throw new HttpError(400, `The parameter ${name} must be given once`)
     read(query, value, maxLimit)
   }
   return query
+}
+
+/** @throws {HttpError} 400 for any parameter in the query of a request target */
+export function requireNoQuery(url: string): void {
+  for (const [name] of parametersOf(url)) throw unknownParameter(name)
+}
+
+function unknownParameter(name: string, others = ''): HttpError {
+  return new HttpError(400, `There is no parameter ${quote(name)}${others}`)
+}
+
+function parametersOf(url: string): [name: string, value: string][] {
+  const parts = url.replace(/^[^?]*\??|#.*$/gs, '').split('&')
+  return parts.flatMap((part): [string, string][] => {
+    const [name = '', value = ''] = (/^([^=]*)=?(.*)$/s.exec(part) ?? []).slice(1).map(decode)
+    return part === '' ? [] : [[name, value]]
+  })
 }
 
 const readers: Record<string, (query: ListQuery, text: string, maxLimit: number) => void> = {
@@ -215,6 +232,28 @@ function decode(text: string): string {
 
 function invalid(rule: string, text: string): HttpError {
   return new HttpError(400, `${rule}, but was ${quote(text)}`)
+}
+
+const ndjsonRanges = ['*/*', 'application/*', 'application/x-ndjson']
+const jsonRanges = ['*/*', 'application/*', 'application/json']
+
+/** Whether a client prefers NDJSON to JSON: by the weights in its Accept, then by the more specific range. */
+export function prefersNdjson(accept = ''): boolean {
+  const ranges = Array.from(accept.matchAll(/(?:[^,"]|"(?:\\.|[^"\\])*"?)+/g), ([range]) => {
+    const [type = '', ...parameters] = range.split(';').map((part) => part.trim().toLowerCase())
+    const weight = parameters.find((parameter) => /^q\s*=/.test(parameter))?.replace(/^q\s*=/, '')
+    return { type, weight: weight === undefined ? 1 : parseFloat(weight) }
+  })
+  const types = ranges.map(({ type }) => type)
+  /** that of the most specific range that matches (RFC 9110, 12.5.1); the names of ranges become more specific */
+  const matchOf = (names: readonly string[]) => {
+    const specificity = names.findLastIndex((name) => types.includes(name))
+    const range = ranges.find(({ type }) => type === names[specificity])
+    return { specificity, weight: range ? range.weight : 0 }
+  }
+  const [ndjson, json] = [matchOf(ndjsonRanges), matchOf(jsonRanges)]
+  if (ndjson.weight !== json.weight) return ndjson.weight > json.weight
+  return ndjson.weight > 0 && ndjson.specificity > json.specificity
 }
 
 /** A strong entity tag (RFC 9110, 8.8.3), a hash of the JSON of a plant. */

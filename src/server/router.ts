@@ -15,8 +15,12 @@ export interface Route {
   path: string
   /** the right that the token must have; undefined if no token is needed, nor a body */
   right: Right | undefined
+  /** if not, each request gets 403 */
+  isOffered: boolean
   /** whether a request has a body */
   hasBody: boolean
+  /** whether its responses depend on Accept */
+  varies: boolean
   /** Handles a call. A thrown `HttpError` is sent as the response. */
   handler(call: Call): Answer | Promise<Answer>
 }
@@ -51,10 +55,20 @@ export interface RouterOptions extends BodyOptions {
   now(): number
   /** "" or "/v1" */
   basePath: string
+  /** milliseconds; 10 minutes by default */
+  streamTimeout?: number
 }
+
+/** the maximum size of all responses that clients have not read yet, in bytes */
+const maxUnread = 67_108_864
+
+/** milliseconds: a stream keeps a snapshot of the store open, and with it the space of everything that changes meanwhile */
+const maxStreamTime = 600_000
 
 /** milliseconds; if a body takes longer to arrive, the token is checked again */
 const reauthenticateAfter = 100
+
+const vary = ['Vary', 'Accept']
 
 /** Finds the route of a request, authenticates it, reads its body, calls the handler, sends the response and logs it. */
 export class Router {
@@ -77,16 +91,22 @@ export class Router {
       const route = this.#routeOf(call)
       call.route = route
       await this.#admit(call, route, sendContinue)
+      // A Plant is at most as large as the body that it was created from: nothing is stored while its response has no room.
+      if (route.right !== undefined) this.#requireRoom(call.body.length)
       const answer = await route.handler(call)
-      if (answer.pieces) await this.#stream(call, answer, answer.pieces)
-      else this.#send(call, answer)
+      if (answer.pieces) return await this.#stream(call, answer, answer.pieces)
+      const size = Buffer.byteLength(answer.body)
+      if (route.right === 'read') this.#requireRoom(size)
+      // The description is the same for all clients, and takes no memory of its own.
+      if (route.right !== undefined) this.#hold(size, response)
+      this.#send(call, answer)
     } catch (error) {
       this.#fail(call, error)
     }
   }
 
   /** Authenticates a request and reads its body. Throws 401, 403, 415, 413 or, if too many bodies are in flight, 503. */
-  async #admit(call: Call, { right, hasBody }: Route, sendContinue?: () => void): Promise<void> {
+  async #admit(call: Call, { right, isOffered, hasBody }: Route, sendContinue?: () => void): Promise<void> {
     if (right === undefined) return
     const { request, response } = call
     const startedAt = this.#options.now()
@@ -95,9 +115,11 @@ export class Router {
     if (!hasBody) request.resume()
     const arriving = hasBody && !request.complete ? receiveBody(response, this.#options) : undefined
     call.caller = await this.#authenticate(call)
+    const challenge = 'Bearer realm="plants", error="insufficient_scope"' // RFC 6750, 3.1
+    if (!isOffered) throw new HttpError(403, `This service does not ${right} plants`, ['WWW-Authenticate', challenge])
     if (!call.caller.rights.includes(right)) {
-      const challenge = `Bearer realm="plants", error="insufficient_scope", scope="${right}"` // RFC 6750, 3.1
-      throw new HttpError(403, `This token has no right to ${right} plants`, ['WWW-Authenticate', challenge])
+      const header = ['WWW-Authenticate', `${challenge}, scope="${right}"`]
+      throw new HttpError(403, `This token has no right to ${right} plants`, header)
     }
     if (!hasBody) return
     validateBodyHeaders(request.headers, this.#options.bodyLimit)
@@ -106,19 +128,38 @@ export class Router {
     if (arriving !== undefined && this.#options.now() - startedAt > reauthenticateAfter) await this.#authenticate(call)
   }
 
+  /** The path of the routes that a request target matches, for the log; undefined if there is none. */
+  pathFor(url: string): string | undefined {
+    try {
+      const { path } = this.#match(url)
+      return this.#routes.has(path) ? path : undefined
+    } catch {
+      return undefined // a target that is not valid
+    }
+  }
+
+  /** @throws {HttpError} 400 */
+  #match(url: string): { path: string; id: string } {
+    const target = pathOf(url)
+    const lastSegment = target.lastIndexOf('/') + 1
+    const id = target.slice(lastSegment)
+    const path = this.#routes.has(target) || id === '' ? target : `${target.slice(0, lastSegment)}{id}`
+    return { path, id }
+  }
+
   /** @throws {HttpError} 400, 404 or 405 */
   #routeOf(call: Call): Route {
     const { method = '', url = '' } = call.request
-    const target = pathOf(url)
-    const lastSegment = target.lastIndexOf('/') + 1
-    call.id = target.slice(lastSegment)
-    const path = this.#routes.has(target) || call.id === '' ? target : `${target.slice(0, lastSegment)}{id}`
+    const { path, id } = this.#match(url)
+    call.id = id
     const routes = this.#routes.get(path)
-    if (!routes) throw new HttpError(404, `There is nothing at this path. Create a plant with POST ${this.#options.basePath}/plants`)
-    call.path = path
-    const route = routes.find((each) => each.method === (method === 'HEAD' ? 'GET' : method))
+    const route = routes?.find((each) => each.method === (method === 'HEAD' ? 'GET' : method))
+    if (routes) call.path = path
     if (route) return route
-    const allowed = routes.map((each) => (each.method === 'GET' ? 'GET, HEAD' : each.method)).join(', ')
+    const offered = routes?.filter(({ isOffered }) => isOffered) ?? []
+    const allowed = offered.map((each) => (each.method === 'GET' ? 'GET, HEAD' : each.method)).join(', ')
+    const described = `The API is described at ${this.#options.basePath}/openapi.json`
+    if (allowed === '') throw new HttpError(404, `There is nothing at this path. ${described}`)
     throw new HttpError(405, `${path} allows ${allowed}, but not ${method}`, ['Allow', allowed])
   }
 
@@ -126,30 +167,62 @@ export class Router {
     return this.#options.authenticate(headers.authorization, socket)
   }
 
+  /** @throws {HttpError} 503 if the unread responses leave no room for so many bytes */
+  #requireRoom(bytes: number): void {
+    if (this.#options.inFlight.unread + bytes > maxUnread) throw busy()
+  }
+
+  /** Counts bytes as unread until the client has read the response, or has disconnected. */
+  #hold(bytes: number, response: ServerResponse): void {
+    if (response.destroyed) return
+    const { inFlight } = this.#options
+    inFlight.unread += bytes
+    response.once('close', () => {
+      inFlight.unread -= bytes
+    })
+  }
+
   #send(call: Call, answer: Answer): void {
-    respond(call.response, answer, call.requestId)
+    const { response, requestId, route } = call
+    respond(response, route?.varies ? { ...answer, headers: [...vary, ...(answer.headers ?? [])] } : answer, requestId)
     this.#record(call, answer.status, answer.outcome)
   }
 
-  /** Sends pieces until there are no more, the client disconnects, or its token is no longer accepted. */
+  /** Sends pieces until there are no more, the client disconnects, its token is no longer accepted, or the time is over. */
   async #stream(call: Call, { status, contentType = '', outcome }: Answer, pieces: AsyncIterable<string>): Promise<void> {
     const { request, response, requestId } = call
     if (request.httpVersion === '1.0') throw new HttpError(400, 'HTTP/1.0 cannot mark the end of a stream: use HTTP/1.1')
+    const { inFlight, streamTimeout = maxStreamTime } = this.#options
     const signal = closeSignal(response)
-    const begin = () => {
-      if (!response.headersSent && !response.destroyed) respondWith(response, status, ['Content-Type', contentType], requestId)
+    let isLate = false
+    const cut = () => {
+      isLate = true
+      response.destroy()
     }
-    for await (const piece of request.method === 'HEAD' ? [] : pieces) {
-      if (response.headersSent) await this.#authenticate(call)
-      if (response.destroyed) break
-      begin()
-      const drained = response.write(piece) || once(response, 'drain', { signal }).catch(() => undefined)
-      await new Promise(setImmediate) // a fast reader must not starve other requests
-      await drained
+    const timer = setTimeout(cut, streamTimeout)
+    const begin = () => {
+      if (response.headersSent || response.destroyed) return
+      respondWith(response, status, ['Content-Type', contentType, ...vary], requestId)
+    }
+    try {
+      for await (const piece of request.method === 'HEAD' ? [] : pieces) {
+        if (response.headersSent) await this.#authenticate(call)
+        if (response.destroyed) break
+        begin()
+        const size = Buffer.byteLength(piece)
+        inFlight.unread += size
+        const drained = response.write(piece) || once(response, 'drain', { signal }).catch(() => undefined)
+        await new Promise(setImmediate) // a fast reader must not starve other requests
+        await drained
+        inFlight.unread -= size
+      }
+    } finally {
+      clearTimeout(timer)
     }
     begin()
     const isWhole = !response.destroyed
     response.end()
+    if (isLate) throw new HttpError(503, 'The stream took too long')
     if (response.headersSent) this.#record(call, status, isWhole ? outcome : 'aborted')
   }
 
@@ -170,9 +243,9 @@ export class Router {
   #record({ request, requestId, caller, startedAt, path }: Call, status: number, outcome: string): void {
     const { log, now } = this.#options
     const milliseconds = startedAt === undefined ? undefined : Math.round((now() - startedAt) * 1000) / 1000
-    const entry = { requestId, status, outcome, milliseconds, token: caller?.name }
     const { method, socket } = request
-    log.record(outcome === 'created' ? entry : Object.assign(entry, { method, path, from: socket.remoteAddress }))
+    const from = socket.remoteAddress
+    log.record({ requestId, status, outcome, milliseconds, token: caller?.name, method, path, from })
   }
 }
 

@@ -4,7 +4,7 @@ import { type Socket, Server as SocketServer } from 'node:net'
 import { systemCode } from '../platform/errors.js'
 import { ClientConnection } from './connection.js'
 import { HttpError, invalidHttp, parserErrors } from './errors.js'
-import type { AccessLog } from './log.js'
+import type { AccessLog, AccessLogEntry } from './log.js'
 import { validateHead } from './request.js'
 
 /** The limits of connections. Times are in milliseconds, sizes in bytes. */
@@ -14,6 +14,8 @@ export interface Limits {
   requestTimeout: number
   keepAlive: number
   connectionLimit: number
+  /** whether a connection above the limit closes the oldest one without a request, instead of being closed itself */
+  replacesIdle?: boolean
 }
 
 export interface Tls {
@@ -36,7 +38,17 @@ export interface HttpServerOptions {
   log: AccessLog
   /** milliseconds, monotonic */
   now(): number
+  /** the path to log for a request target; undefined if it must not be logged */
+  pathOf?(url: string): string | undefined
 }
+
+/** Those of TLS 1.3, and of TLS 1.2 with forward secrecy and authenticated encryption (RFC 9325, 4.2). */
+const ciphers = [
+  ...['TLS_AES_256_GCM_SHA384', 'TLS_CHACHA20_POLY1305_SHA256', 'TLS_AES_128_GCM_SHA256'],
+  ...['ECDHE-ECDSA-AES128-GCM-SHA256', 'ECDHE-RSA-AES128-GCM-SHA256'],
+  ...['ECDHE-ECDSA-AES256-GCM-SHA384', 'ECDHE-RSA-AES256-GCM-SHA384'],
+  ...['ECDHE-ECDSA-CHACHA20-POLY1305', 'ECDHE-RSA-CHACHA20-POLY1305'],
+].join(':')
 
 /** the maximum number of unanswered requests on one connection */
 const maxPipelined = 32
@@ -60,6 +72,7 @@ export class HttpServer {
   readonly #handler: Handler
   readonly #log: AccessLog
   readonly #now: () => number
+  readonly #pathOf: HttpServerOptions['pathOf']
   readonly #connections = new Map<Socket, ClientConnection>()
   /** how many connections have been accepted so far */
   #accepted = 0
@@ -70,11 +83,14 @@ export class HttpServer {
   /** requests that arrived before the previous one on their connection was answered */
   readonly #pipelined: ServerResponse[] = []
   #isScheduled = false
+  /** the number of connections above which the oldest idle one is closed */
+  readonly #idleLimit: number
 
-  constructor(handler: Handler, { limits, tls, log, now }: HttpServerOptions) {
+  constructor(handler: Handler, { limits, tls, log, now, pathOf }: HttpServerOptions) {
     this.#handler = handler
     this.#log = log
     this.#now = now
+    this.#pathOf = pathOf
     const options = {
       maxHeaderSize: limits.headerLimit,
       headersTimeout: Math.min(limits.headerTimeout, limits.requestTimeout), // node:http requires this order
@@ -84,8 +100,10 @@ export class HttpServer {
       requireHostHeader: false, // its 400 has no body
       IncomingMessage: requestClass((socket) => this.#isClosing(this.#of(socket))),
     }
-    this.server = tls ? createSecureServer({ ...options, ...tls, handshakeTimeout: limits.headerTimeout }) : createServer(options)
-    this.server.maxConnections = limits.connectionLimit
+    const secure = { ...options, ...tls, ciphers, handshakeTimeout: limits.headerTimeout }
+    this.server = tls ? createSecureServer(secure) : createServer(options)
+    this.#idleLimit = limits.replacesIdle ? limits.connectionLimit : Infinity
+    this.server.maxConnections = limits.connectionLimit + (limits.replacesIdle ? 1 : 0)
     this.server.maxHeadersCount = 0 // their size is limited; node:http would drop headers after the 2000th
     Object.assign(this.server, { httpAllowHalfOpen: true }) // a client that has closed its side may still wait for a response
     this.server.on('connection', (socket: Socket) => this.#add(socket, tls === undefined))
@@ -158,6 +176,7 @@ export class HttpServer {
     const connection = new ClientConnection(socket, canSend)
     this.#accepted += 1
     this.#connections.set(socket, connection)
+    if (this.#connections.size > this.#idleLimit) this.#closeOldestIdle()
     if (canSend) socket.destroySoon = () => connection.end()
     socket.on('error', () => socket.destroy()) // node:http removes its own listener at a CONNECT
     socket.once('close', () => {
@@ -168,6 +187,10 @@ export class HttpServer {
         response.emit('close')
       }
     })
+  }
+
+  #closeOldestIdle(): void {
+    for (const [socket, { open }] of this.#connections) if (open.length === 0) return void socket.destroy()
   }
 
   /** The connection of a socket; a new one if TLS has failed. */
@@ -189,7 +212,7 @@ export class HttpServer {
       if (open.length > 1) this.#pipelinedCount -= 1
       open.splice(open.indexOf(response), 1)
       const isLogged = response.headersSent || (connection.isEnding && !request.complete)
-      if (!isLogged) this.#log.record({ outcome: 'aborted' })
+      if (!isLogged) this.#record(request, { outcome: 'aborted' })
     })
     const isFirst = open.length === 1
     if (error) this.#reject(response, error, 'HEAD')
@@ -252,14 +275,23 @@ export class HttpServer {
 
   /** Sends an error for input that is no request, and closes the connection. */
   #rejectInput(connection: ClientConnection, error: HttpError, code: string): void {
-    if (connection.reject(error, code)) this.#log.record({ outcome: String(error.error), code })
+    const request = connection.open.at(-1)?.req
+    if (!connection.reject(error, code)) return
+    const entry = { outcome: String(error.error), code }
+    if (request?.complete === false) this.#record(request, entry)
+    else this.#log.record(entry)
   }
 
   /** Sends an error for a request that does not reach the handler, and closes the connection. */
   #reject(response: ServerResponse, error: HttpError, code: string): void {
     response.shouldKeepAlive = false
     respond(response, error)
-    this.#log.record({ outcome: String(error.error), code })
+    this.#record(response.req, { outcome: String(error.error), code })
+  }
+
+  /** Records a request that the handler did not answer. */
+  #record({ method, url = '', socket }: IncomingMessage, entry: AccessLogEntry): void {
+    this.#log.record({ ...entry, method, path: this.#pathOf?.(url), from: socket.remoteAddress })
   }
 }
 
@@ -269,7 +301,7 @@ export interface HttpAnswer {
   contentType?: string
   body: string | Buffer
   /** alternating names and values */
-  headers?: readonly string[]
+  headers?: readonly string[] | undefined
 }
 
 export function respond(response: ServerResponse, answer: HttpAnswer, requestId?: string): void {

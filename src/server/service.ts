@@ -2,31 +2,33 @@
  * The HTTP service around a store: routes, authentication, limits, drain, access log, metrics and admin port. It may import `stores`,
  * `plant` and `platform`. It must not know settings, the command line, or the kind of its store.
  */
-import type { Output } from '../platform/io.js'
-import type { OpenOptions, ServedStore, TokenStore } from '../stores/common/store.js'
+import { openFileLimit } from '../platform/files.js'
+import type { OpenOptions, Right, ServedStore, TokenStore } from '../stores/common/store.js'
 import { adminServer, Metrics } from './admin.js'
 import { authenticator, type TokenSource } from './authenticator.js'
 import { isLocal, type ListenAddress, listen } from './listen.js'
-import { type AccessLog, openLog } from './log.js'
+import { type AccessLog, type LogOptions, openLog } from './log.js'
 import { plantRoutes } from './plants.js'
 import { Router } from './router.js'
 import { HttpServer, type Limits, type Tls } from './server.js'
 
 export interface ServiceOptions {
-  /** @param watch is called with the number of creates in each commit, and when the store becomes unavailable and available again */
-  openStore(watch: Pick<OpenOptions, 'onCommit' | 'onAway'>): Promise<ServedStore>
+  /** @param watch is called with the number of creates in each commit, and when the store was created, and is unavailable and available again */
+  openStore(watch: Pick<OpenOptions, 'onAway' | 'onCommit' | 'onCreated'>): Promise<ServedStore>
   /** @param warn logs a warning */
   openTokenSource(tokens: TokenStore, warn: (message: string) => void): Promise<TokenSource>
   listen: ListenAddress
   /** "" or "/v1" */
   basePath: string
-  /** whether to offer only the operation of the specification */
-  onlyCreate: boolean
+  /** the rights whose operations are offered, as far as the store's own credentials permit them */
+  allow: readonly Right[]
   tls: Tls | undefined
   /** the address of `/live`, `/ready` and `/metrics`; undefined for none */
-  admin: ListenAddress | undefined
+  admin: Exclude<ListenAddress, { path: string }> | undefined
   limits: Limits & { bodyLimit: number; queueLimit: number }
-  log: { output: Output; level: string }
+  /** the longest duration of a stream, in milliseconds; 10 minutes by default */
+  streamTimeout?: number
+  log: LogOptions
   /** milliseconds, monotonic */
   now(): number
 }
@@ -41,11 +43,12 @@ export interface Service {
 
 /** @throws {PlantsError} when the store cannot be opened, no token would be accepted, or the address cannot be used */
 export async function startService(options: ServiceOptions): Promise<Service> {
-  const log = openLog(options.log.output, options.log.level)
-  const inFlight = { waiting: 0, bytes: 0 }
+  const log = openLog(options.log)
+  const inFlight = { waiting: 0, bytes: 0, unread: 0 }
   const metrics = options.admin && new Metrics(() => inFlight.waiting)
   const store = await options.openStore({
     onCommit: (count) => metrics?.recordCommit(count),
+    onCreated: async (path) => log.info(`Created store ${path}`),
     onAway: (failure) => (failure ? log.warn(`${failure.message}. Requests wait for it`) : log.info('The store is back')),
   })
   const servers: HttpServer[] = []
@@ -54,9 +57,11 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     await store.close()
   }
   try {
-    const { basePath, onlyCreate, tls, limits, now } = options
-    const able = await store.rights()
-    const rights = able.filter((right) => right === 'create' || !onlyCreate)
+    const { basePath, allow, tls, now } = options
+    await store.preload()
+    const connectionLimit = possibleConnections(options.limits.connectionLimit, (message) => log.warn(message))
+    const limits = { ...options.limits, connectionLimit }
+    const rights = (await store.rights()).filter((right) => allow.includes(right))
     const accessLog: AccessLog = {
       error: (error, requestId) => log.error({ requestId, err: error }, 'failed'),
       record(entry) {
@@ -67,10 +72,12 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     const authenticate = authenticator(await options.openTokenSource(store.tokens, (message) => log.warn(message)), now)
     const routes = plantRoutes({ store, rights, basePath, inFlight, queueLimit: limits.queueLimit })
     const router = new Router(routes, { ...options, log: accessLog, authenticate, inFlight, bodyLimit: limits.bodyLimit })
-    const http = new HttpServer(router.handle, { limits, tls, log: accessLog, now })
+    const http = new HttpServer(router.handle, { limits, tls, log: accessLog, now, pathOf: (url) => router.pathFor(url) })
     servers.push(http)
     const address = await listen(http.server, options.listen, { basePath, isSecure: tls !== undefined })
-    const admin = metrics && adminServer(metrics, readinessOf(store, http), accessLog.error, now)
+    const isReady = readinessOf(store, http)
+    const { host = '' } = options.admin ?? {}
+    const admin = metrics && adminServer({ metrics, host, isReady, error: accessLog.error, now })
     if (admin) servers.push(admin)
     const adminAddress = options.admin && admin && (await listen(admin.server, options.admin))
     log.info({ address, admin: adminAddress }, 'listening')
@@ -90,6 +97,19 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     await stop()
     throw error
   }
+}
+
+/** how many files are kept for the store, the admin port and the log, if there are enough */
+const reservedFiles = 128
+
+/** A number of connections, or as many as the limit of open files leaves room for. */
+function possibleConnections(wanted: number, warn: (message: string) => void): number {
+  const files = openFileLimit() ?? Infinity
+  const possible = files - Math.min(reservedFiles, Math.ceil(files / 2))
+  if (wanted <= possible) return wanted
+  const hint = `Raise it with: ulimit -n ${wanted + reservedFiles}`
+  warn(`At most ${possible} connections are accepted, not ${wanted}: the limit of open files is ${files}. ${hint}`)
+  return possible
 }
 
 /** Whether the service accepts creates. Resolves within a second; concurrent calls share a check of the store. */

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import type { NewPlant } from '../plant/plant.js'
 import { malformed, PlantsError } from '../platform/errors.js'
@@ -13,7 +14,7 @@ import {
   refuse,
   shownAddress,
 } from './common/address.js'
-import type { StagedStore } from './common/staging.js'
+import type { StagedStore, Staging } from './common/staging.js'
 import type {
   BulkStore,
   CheckpointStore,
@@ -146,14 +147,17 @@ export async function openExistingStore(address: Address, options: OpenOptions):
   return store
 }
 
-export function noStore({ name }: Address): PlantsError {
-  const hint = 'Check the address. plants create creates a missing store'
-  return new PlantsError('unavailable', `There is no store at ${name}`, { hint })
+/** @param hint by default how to make one with `create` */
+export function noStore({ kind, name }: Address, hint?: string): PlantsError {
+  if (kind === 'file' && existsSync(name))
+    return new PlantsError('unavailable', `${name} is empty, and not a store yet`, { hint: hint ?? 'plants create makes it one' })
+  const made = 'Check the address. plants create creates a missing store'
+  return new PlantsError('unavailable', `There is no store at ${name}`, { hint: hint ?? made })
 }
 
 /** The note that the default store is missing, and therefore empty. */
 export function noStoreYet({ name }: Address): string {
-  return `There is no store at ${name} yet. Create it with: plants create`
+  return `There is no store at ${name} yet: plants create creates it`
 }
 
 /** Opens a store to create many plants. With `staging`, they are created by `commit`, or never. */
@@ -161,12 +165,29 @@ export async function openManyStore(address: Address, options: OpenOptions, stag
   const own = isOwn(address) ? ownKindOf(address) : undefined
   if (staging) {
     const { Staging } = await import('./common/staging.js')
-    const isAtomic = staging === 'atomic'
-    const store = new Staging(await (isAtomic ? own?.open(address, options) : own?.openExisting(address, options)))
-    return { store, checkpoints: undefined, commit: isAtomic ? () => store.commit() : undefined }
+    const existing = await own?.openExisting(address, options)
+    const store = new Staging(existing, own !== undefined)
+    if (!own || staging === 'check') return { store, checkpoints: undefined }
+    try {
+      await existing?.check() // early, not after the whole input was read
+    } catch (error) {
+      await store.close()
+      throw error
+    }
+    return { store, checkpoints: undefined, commit: () => commitStaged(store, own, address, options) }
   }
   const store = await own?.open(address, options)
   return { store: store ?? (await kindOf(address).open(address, options)), checkpoints: store }
+}
+
+/** Creates the staged plants. A store is created only for that, and reported once they are in it. */
+async function commitStaged(staging: Staging, own: OwnStoreKind<Address>, address: Address, options: OpenOptions): Promise<void> {
+  let created: string | undefined
+  const onCreated = async (path: string) => {
+    created = path
+  }
+  await staging.commit(() => own.open(address, { ...options, onCreated }))
+  if (created !== undefined) await options.onCreated?.(created)
 }
 
 /** Whether a path is the file of a store, or a file that SQLite keeps beside it. */

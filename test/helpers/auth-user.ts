@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'vitest'
 import { Hostile, json } from './hostile.js'
-import { type Result, runPlants, type World } from './run.js'
+import { type Result, runPlants, type World, withUsual } from './run.js'
 import { temporaryFolder } from './temporary.js'
 
 export const store = 'https://plants.example.com'
@@ -20,7 +20,7 @@ export class AuthUser {
   readonly file = join(this.folder, 'settings.json')
 
   async auth(args: string, world: World = {}): Promise<Result> {
-    return this.run(['--output', 'json', '--store', store, 'auth', ...args.split(' ')], world)
+    return this.run(withUsual({ '--output': 'json', '--store': store }, ['auth', ...args.split(' ')]), world)
   }
 
   async run(argv: string[], world: World = {}): Promise<Result> {
@@ -28,7 +28,7 @@ export class AuthUser {
   }
 
   async login(address: string, text: string | Uint8Array = token): Promise<Result> {
-    return this.auth(`login --with-token --store ${address}`, { stdin: text })
+    return this.auth(`login --from-stdin --store ${address}`, { stdin: text })
   }
 
   write(text: string | Uint8Array): void {

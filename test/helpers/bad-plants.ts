@@ -169,25 +169,25 @@ const arrays: Refusal[] = ['[]', '[{"id":1,"name":"Fern"}]', '["id",1]', deep(''
   (stdin): Refusal => [{ argv: 'create', stdin }, 2, 422, 'Invalid plant: it must be an object, but was an array', onePlant],
 )
 
-export const convertFrom = (encoding: string) => `Convert it first, for example: iconv -f ${encoding} -t UTF-8`
+export const convertFrom = (encoding: string) => `Convert it from ${encoding} to UTF-8 first`
 export const bytes = (...values: number[]) => Uint8Array.from(values)
 const notUtf8: Refusal[] = [
-  { stdin: bytes(0xff), encoding: 'LATIN1' }, // never in UTF-8
-  { stdin: bytes(0x80), encoding: 'LATIN1' }, // a continuation that continues nothing
-  { stdin: bytes(0x22, 0xc0, 0xaf, 0x22), encoding: 'LATIN1' }, // an overlong "/"
-  { stdin: bytes(0x22, 0xe2, 0x82), encoding: 'LATIN1' }, // a truncated "€"
-  { stdin: bytes(0x22, 0xed, 0xa0, 0x80, 0x22), encoding: 'LATIN1' }, // a surrogate
-  { stdin: bytes(0x22, 0xf4, 0x90, 0x80, 0x80, 0x22), encoding: 'LATIN1' }, // above U+10FFFF
-  { stdin: bytes(0xef, 0xbb), encoding: 'LATIN1' }, // a truncated byte order mark
-  { stdin: bytes(0x7b, 0xff, 0xfe, 0x7d), encoding: 'LATIN1' }, // a byte order mark that is not in front
-  { stdin: Buffer.from('{"id":1,"name":"Efeu, gr\u00fcn"}', 'latin1'), encoding: 'LATIN1' },
+  { stdin: bytes(0xff), encoding: 'its encoding' }, // never in UTF-8
+  { stdin: bytes(0x80), encoding: 'its encoding' }, // a continuation that continues nothing
+  { stdin: bytes(0x22, 0xc0, 0xaf, 0x22), encoding: 'its encoding' }, // an overlong "/"
+  { stdin: bytes(0x22, 0xe2, 0x82), encoding: 'its encoding' }, // a truncated "€"
+  { stdin: bytes(0x22, 0xed, 0xa0, 0x80, 0x22), encoding: 'its encoding' }, // a surrogate
+  { stdin: bytes(0x22, 0xf4, 0x90, 0x80, 0x80, 0x22), encoding: 'its encoding' }, // above U+10FFFF
+  { stdin: bytes(0xef, 0xbb), encoding: 'its encoding' }, // a truncated byte order mark
+  { stdin: bytes(0x7b, 0xff, 0xfe, 0x7d), encoding: 'its encoding' }, // a byte order mark that is not in front
+  { stdin: Buffer.from('{"id":1,"name":"Efeu, gr\u00fcn"}', 'latin1'), encoding: 'its encoding' },
   { stdin: bytes(0xff, 0xfe, 0x7b, 0, 0x7d, 0), encoding: 'UTF-16' }, // little-endian
   { stdin: bytes(0xfe, 0xff, 0, 0x7b, 0, 0x7d), encoding: 'UTF-16' }, // big-endian
   { stdin: Buffer.from('\ufeff{"id":1,"name":"Fern"}', 'utf16le'), encoding: 'UTF-16' },
 ].map(({ stdin, encoding }): Refusal => [{ argv: 'create', stdin }, 2, 400, 'Stdin is not UTF-8', convertFrom(encoding)])
 
 export const limit = 1_048_576
-export const giveFlags = 'To use flags: plants create --id 1 --name Fern'
+export const giveFlags = 'For a plant in flags: plants create --id ID --name NAME'
 const stdin: Refusal[] = [
   [{ argv: 'create', stdin: '' }, 2, 400, 'Stdin is empty', giveFlags],
   [{ argv: 'create', stdin: ' \r\n\t' }, 2, 400, 'Stdin is empty', giveFlags],

@@ -1,4 +1,4 @@
-import type { NewPlant } from '../../src/plant/plant.js'
+import type { PlantPatch } from '../../src/plant/plant.js'
 import { PlantRows } from '../../src/plant/rows.js'
 import { Outcome } from '../../src/stores/common/conflict.js'
 import type { Batch, BulkStore, Checkpoint, CreateManyOptions } from '../../src/stores/common/store.js'
@@ -10,7 +10,7 @@ export type BulkOptions = Partial<Pick<CreateManyOptions, 'ifExists' | 'stopsAtR
 }
 
 /** Rows that nobody has looked at. */
-export function batchOf(plants: NewPlant[], order?: Uint32Array): Batch {
+export function batchOf(plants: PlantPatch[], order?: Uint32Array): Batch {
   const rows = new PlantRows(new Uint8Array(), 1024)
   for (const plant of plants) rows.add(plant)
   return { rows, order, outcomes: new Uint8Array(plants.length), rejections: new Map() }

@@ -8,13 +8,13 @@ export const isSingleFile = / on Bun /.test(
   spawnSync(bin, ['doctor', '--output', 'json'], { env: { PATH: process.env['PATH'] } }).stdout.toString(),
 )
 
-const page = readFileSync(join(import.meta.dirname, '../../docs/serve.md'), 'utf8')
+const page = readFileSync(join(import.meta.dirname, '../../docs/platforms.md'), 'utf8')
 
-/** What docs/serve.md says that the program under test responds, by request; the package and the single file differ there. */
+/** What docs/platforms.md says that the program under test responds, by request; the package and the single file differ there. */
 export const differences = tableOf('Request')
 
 /** With which code a `plants list` ends, by what is odd around it. */
-export const oddSurroundings = tableOf('Surroundings')
+export const oddSurroundings = tableOf('Environment')
 
 function tableOf(head: string): ReadonlyMap<string, string> {
   const [, table = ''] = RegExp(`^\\| ${head} \\| Package \\| Single file \\|\\n.*\\n((?:\\|.*\\n)+)`, 'm').exec(page) ?? []

@@ -17,8 +17,21 @@ export const pages: ReadonlyMap<string, string> = new Map(
   ].map((path) => [path, readFileSync(join(root, path), 'utf8')]),
 )
 
+/** The pages in the order in which somebody reads them: README, then as its last table lists them. */
+export const readingOrder: ReadonlySet<string> = new Set(['README.md', ...listedPages(), ...pages.keys()])
+
+function listedPages(): string[] {
+  const [, list = ''] = pages.get('README.md')?.split('\n## Documentation\n') ?? []
+  return Array.from(list.matchAll(/\]\((docs\/[^)#]+\.md)\)/g), ([, path = '']) => path)
+}
+
 /** All of them, one after the other. */
 export const documentation = [...pages.values()].join('\n')
+
+/** The addresses in a text that lead nowhere (RFC 2606). https://plants.example.com is the reader's own service. */
+export function placeholders(text: string): string[] {
+  return [...text.matchAll(/https?:\/\/[\w.-]+\.(?:example|invalid|test)(?![\w-]|\.\w)/g)].map(([address]) => address)
+}
 
 /** A block between two fences. */
 export interface Block {

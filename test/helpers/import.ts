@@ -10,7 +10,7 @@ import { temporaryFolder } from './temporary.js'
 export interface Counts {
   created: number
   skipped: number
-  refused: number
+  rejected: number
   reasons: Record<string, number>
   unknown: number
 }
@@ -42,13 +42,13 @@ export function writeLines(folder: string, lines: readonly string[], name = 'pla
 
 /** What an import has answered, without its times. */
 export function countsOf(out: string): Counts {
-  const { created, skipped, refused, reasons, unknown } = JSON.parse(out) as Counts
-  return { created, skipped, refused, reasons, unknown }
+  const { created, skipped, rejected, reasons, unknown } = JSON.parse(out) as Counts
+  return { created, skipped, rejected, reasons, unknown }
 }
 
 /** The counts of an import that went well. */
 export function allCreated(created: number): Counts {
-  return { created, skipped: 0, refused: 0, reasons: {}, unknown: 0 }
+  return { created, skipped: 0, rejected: 0, reasons: {}, unknown: 0 }
 }
 
 /** The files that imports keep while they are not done, in a test's home. */
@@ -125,7 +125,7 @@ export async function caughtImport(lines: readonly string[], ...flags: string[])
 /** Looks whether an import has created all of the input, and nothing else is there. */
 export async function judgeDone(folder: string, { code, out }: ProcessResult, counts = allCreated(inputLines.length)): Promise<void> {
   expect({ code, counts: out && countsOf(out), journals: journalsIn(folder) }).toEqual({
-    ...{ code: counts.refused > 0 ? 6 : 0, counts, journals: [] },
+    ...{ code: counts.rejected > 0 ? 6 : 0, counts, journals: [] },
   })
   const { out: exported } = await plants(['export'], folder)
   expect(digestOf(exported)).toBe(digestOf(`${inputLines.join('\n')}\n`))

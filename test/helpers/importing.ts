@@ -59,9 +59,11 @@ export class Importing {
     return out
   }
 
-  /** The reasons beside a rejects file. */
+  /** The reasons beside a rejects file, without the last line. */
   reasons(name: string): { file: string; line: number; error: number; message: string }[] {
-    return lines(this.read(`${name}.reasons`)).map((line) => JSON.parse(line))
+    const all = lines(this.read(`${name}.reasons`)).map((line) => JSON.parse(line))
+    expect(Object.keys(all.at(-1))).toEqual(['sha256'])
+    return all.slice(0, -1)
   }
 }
 
@@ -72,17 +74,20 @@ export function imported(counts: object, err = ''): Imported {
 
 /** A summary with nothing in it but what is given. */
 export function summary(counts: object): object {
-  return { created: 0, updated: 0, skipped: 0, refused: 0, reasons: {}, unknown: 0, ...counts }
+  return { created: 0, updated: 0, skipped: 0, rejected: 0, reasons: {}, unknown: 0, ...counts }
 }
 
 /** What stderr says in text of refused plants, and at the end. */
-export function complaints(told: string[], message: string, hint = keepHint): string {
-  const others = told.some((line) => line.endsWith('already exists')) ? existsHint : ''
-  return `${[...told, message].map((line) => `plants: ${line}\n`).join('')}  ${others}${hint}\n`
+export function complaints(told: string[], message: string, hint?: string): string {
+  const says = (text: string) => told.some((line) => line.includes(text))
+  const others = `${says('in the input twice') ? repeatedHint : ''}${says('already exists') ? existsHint : ''}`
+  return `${[...told, message].map((line) => `plants: ${line}\n`).join('')}  ${hint ?? others + keepHint}\n`
 }
 
 export const keepHint = 'To keep the rejected plants in a file, run it again with: --if-exists same --rejects rejected.txt'
 
+export const repeatedHint = 'For ids that are in the input twice, keep one of the records. '
+export const assignedHint = 'For assigned ids that exist, use another --id-from, unless the input was imported before. '
 /** What comes first where an id exists, and nothing was said of that. */
 export const existsHint = 'For ids that exist, use --if-exists skip, same or update. '
 

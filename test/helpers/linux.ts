@@ -23,7 +23,7 @@ export interface SmallDisk {
 /** An empty disk of 256 KiB, which goes with the process that has mounted it. */
 export async function smallDisk(): Promise<SmallDisk> {
   const folder = temporaryFolder()
-  const script = 'mount -t tmpfs -o size=256k tmpfs "$1" && echo mounted && exec cat'
+  const script = 'mount -t tmpfs -o size=256k,mode=700 tmpfs "$1" && echo mounted && exec cat'
   const owner = execa('unshare', ['-rm', 'sh', '-c', script, 'sh', folder], { stdin: 'pipe', reject: false })
   onTestFinished(async () => {
     owner.stdin.end()

@@ -9,7 +9,7 @@ export const broken = error(400, 400, 'The request is not valid HTTP/1.1 (RFC 91
 export const late = error(408, 408, 'The request did not arrive in time')
 export const tooManyBytes = error(431, 431, 'The headers are too large')
 export const tooLarge = error(400, 413, 'The body is larger than 1048576 bytes')
-export const nowhere = error(404, 404, 'There is nothing at this path. Create a plant with POST /plants')
+export const nowhere = error(404, 404, 'There is nothing at this path. The API is described at /openapi.json')
 
 /** What a request gets, or each of several. */
 export interface Outcome {

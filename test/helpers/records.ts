@@ -1,4 +1,4 @@
-import type { NewPlant } from '../../src/plant/plant.js'
+import { type NewPlant, patchedPlant } from '../../src/plant/plant.js'
 import { Chunk } from '../../src/transfer/formats/chunk.js'
 import type { FormatReader, ReaderState } from '../../src/transfer/formats/format.js'
 
@@ -9,7 +9,7 @@ export interface Read {
 }
 
 export interface ReadRecord {
-  plant?: NewPlant
+  plant?: NewPlant | undefined
   /** the `error` of a problem and its message */
   problem?: string
   line: number
@@ -76,7 +76,7 @@ function collect(chunk: Chunk, { records, raw, otherFields }: Collected): void {
   }
   for (let row = 0; row < chunk.rows.length; row += 1) {
     takeProblems(row)
-    records.push({ plant: chunk.rows.at(row), line: chunk.recordLine[row] ?? 0 })
+    records.push({ plant: patchedPlant(chunk.rows.at(row)), line: chunk.recordLine[row] ?? 0 })
     raw.push([chunk.bytes.subarray(chunk.recordStart[row], chunk.recordEnd[row])])
   }
   takeProblems(Infinity)

@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { type Result, runPlants, type World } from './run.js'
+import { type Result, runPlants, type World, withUsual } from './run.js'
 import { temporaryFolder } from './temporary.js'
 
 // Whatever runs here, runPlants itself fails when a token is shown: each holds "s3cret", at its beginning and at its end.
@@ -43,14 +43,17 @@ export class OutputUser {
   async someWays(argv: string[], world: World = {}): Promise<void> {
     isOdd = !isOdd
     for (const [output = '', ...flags] of isOdd ? [['text'], ['json', '--verbose']] : [['json'], ['text', '--verbose']]) {
-      await this.run([...argv, '--output', output, ...flags], world)
+      await this.run(withUsual({ '--output': output }, [...argv, ...flags]), world)
     }
   }
 
   /** Runs a command line in every manner; all that it has said on stderr. */
   async everyWay(argv: string[], world: World = {}): Promise<string> {
     const said: string[] = []
-    for (const [output = '', ...flags] of manners) said.push((await this.run([...argv, '--output', output, ...flags], world)).err)
+    for (const [output = '', ...flags] of manners) {
+      const line = withUsual({ '--output': output }, [...argv, ...flags])
+      said.push((await this.run(line, world)).err)
+    }
     return said.join('')
   }
 }

@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Options } from 'execa'
 import { countsOf, journalsIn, writeLines } from './import.js'
-import { start } from './process.js'
+import { start, startUnder } from './process.js'
 import { temporaryFolder } from './temporary.js'
 
 export const remoteToken = 's3cret-of-this-test'
@@ -20,6 +20,10 @@ export class RemoteImport {
 
   start(...flags: string[]) {
     return this.startWith({}, ...flags)
+  }
+
+  startUnder(tracer: string, tracerArgs: string[]) {
+    return startUnder(tracer, tracerArgs, this.#args, this.folder, { cwd: this.folder, env: { PLANTS_TOKEN: remoteToken } })
   }
 
   startWith({ env, ...options }: Options, ...flags: string[]) {
@@ -59,9 +63,9 @@ export class RemoteImport {
     return readFileSync(join(this.folder, name), 'utf8')
   }
 
-  /** The line, the error and the message of each reason beside a rejects file. */
+  /** The line, the error and the message of each reason beside a rejects file, without the last line. */
   reasons(name: string): { line: number; error: number; message: string }[] {
-    const lines = this.read(`${name}.reasons`).split('\n').slice(0, -1)
+    const lines = this.read(`${name}.reasons`).split('\n').slice(0, -2)
     return lines.map((line) => JSON.parse(line) as { line: number; error: number; message: string })
   }
 }

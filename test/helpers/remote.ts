@@ -5,7 +5,7 @@ import { startService } from '../../src/server/service.js'
 import { rights } from '../../src/stores/common/store.js'
 import { ownKindOf } from '../../src/stores/registry.js'
 import type { Hostile } from './hostile.js'
-import { runPlants } from './run.js'
+import { runPlants, withUsual } from './run.js'
 import { fileAddress, openOptions } from './store.js'
 import { temporaryFolder } from './temporary.js'
 
@@ -23,7 +23,8 @@ export interface Outcome {
 
 /** Creates plant 1, Fern, at a remote store; every request for it must have one and the same key. */
 export async function createAt(remote: Hostile, flags: string[] = [], env: Record<string, string> = {}): Promise<Outcome> {
-  const argv = ['create', '--id', '1', '--name', 'Fern', '--output', 'json', '--timeout', '5s', '--store', remote.url, ...flags]
+  const usual = { '--id': '1', '--name': 'Fern', '--output': 'json', '--timeout': '5s', '--store': remote.url }
+  const argv = withUsual(usual, ['create', ...flags])
   const { code, out, err } = await runPlants(argv, { env: { PLANTS_TOKEN: token, ...env } })
   const [key, ...others] = new Set(remote.keys)
   if (remote.posts.length > 0 && (key === undefined || others.length > 0)) throw new Error(`The keys were ${remote.keys}`)
@@ -60,7 +61,7 @@ export async function ownService(listen: ListenAddress, path: string, basePath =
     openStore: (watch) => ownKindOf(fileAddress(path)).open(fileAddress(path), openOptions(watch)),
     openTokenSource: async () => fixedTokens(new Map([[token, 'test']]), rights),
     listen,
-    onlyCreate: false,
+    allow: rights,
     basePath,
     tls: undefined,
     admin: undefined,

@@ -33,6 +33,17 @@ export async function runPlants(argv: string[], world: World = {}): Promise<Resu
   return { code, out: out.text, err: err.text }
 }
 
+/** A command line, with the usual options that it does not have itself. */
+export function withUsual(usual: Record<string, string>, argv: string[]): string[] {
+  const given = new Set(argv.map((word) => word.replace(/=.*/s, '')))
+  return [
+    ...argv,
+    ...Object.entries(usual)
+      .filter(([flag]) => !given.has(flag))
+      .flat(),
+  ]
+}
+
 /** What a program sees of a world. */
 export function ioOf(
   { stdin, env = {}, cwd = '/', terminals = [], signal = new AbortController().signal }: World,

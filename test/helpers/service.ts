@@ -4,7 +4,7 @@ import type { NetConnectOpts } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
-import { execa } from 'execa'
+import { execa, execaSync } from 'execa'
 import { afterAll, beforeAll, onTestFinished } from 'vitest'
 import type { Caller } from '../../src/server/authenticator.js'
 import { type Service, type ServiceOptions, startService } from '../../src/server/service.js'
@@ -45,14 +45,17 @@ export interface Ended {
 
 interface Options {
   folder?: string
+  /** of a token of the store, which it then accepts instead of the usual one */
+  rights?: string
   env?: Record<string, string>
   /** a program that starts it, with its arguments */
   through?: string[]
+  token?: string
 }
 
 /** Runs `plants serve` as a process that ends with the test. */
 export async function serve(args: string[] = [], { folder = temporaryFolder(), ...options }: Options = {}): Promise<RunningService> {
-  const { child, ready } = launch(args, folder, options)
+  const { child, ready } = launch(args, folder, { ...options, ...tokenFor(folder, options) })
   onTestFinished(async () => {
     child.kill('SIGKILL')
     await child
@@ -61,12 +64,12 @@ export async function serve(args: string[] = [], { folder = temporaryFolder(), .
 }
 
 /** Runs one `plants serve` for all tests of a file, or of the `describe` around it. */
-export function serveForAll(args: string[] = []): () => RunningService {
+export function serveForAll(args: string[] = [], { rights }: Pick<Options, 'rights'> = {}): () => RunningService {
   let service: RunningService | undefined
   let folder = ''
   beforeAll(async () => {
     folder = mkdtempSync(join(realpathSync(tmpdir()), 'plants-'))
-    service = await launch(args, folder).ready
+    service = await launch(args, folder, tokenFor(folder, { rights })).ready
   })
   afterAll(async () => {
     await service?.stop('SIGKILL')
@@ -76,6 +79,14 @@ export function serveForAll(args: string[] = []): () => RunningService {
     if (!service) throw new Error('The service runs in tests, not before them')
     return service
   }
+}
+
+/** A new token of the store in a folder, if rights are given. */
+function tokenFor(folder: string, { rights }: { rights?: string | undefined }): Options {
+  if (!rights) return {}
+  const env = { PATH: process.env['PATH'], HOME: folder, PLANTS_DATA_DIR: join(folder, 'data') }
+  const { stdout } = execaSync(bin, ['tokens', 'create', '--allow', rights], { extendEnv: false, env })
+  return { env: {}, token: stdout }
 }
 
 /** Who has the token of a store that is put behind HTTP here. */
@@ -97,6 +108,7 @@ export async function serveStore(
       close: () => store.close(),
       check: async () => undefined,
       rights: async () => rights,
+      preload: async () => undefined,
       maxSnapshots: Infinity,
       get: (id) => store.get?.(id) ?? unused(),
       list: (query) => store.list?.(query) ?? unused(),
@@ -109,7 +121,7 @@ export async function serveStore(
     }),
     openTokenSource: async () => (token) => (token === testToken ? testCaller : undefined),
     listen: { host: '127.0.0.1', port: 0 },
-    onlyCreate: false,
+    allow: rights,
     basePath: '',
     tls: undefined,
     admin: undefined,
@@ -140,8 +152,9 @@ export function placeOf(address: string): NetConnectOpts {
 }
 
 /** A process that serves, and the service once its address is there. */
-export function launch(args: string[], folder: string, { env = { PLANTS_SERVE_TOKEN: testToken }, through = [] }: Options = {}) {
-  const port = args.includes('--socket') ? [] : ['--port', '0']
+export function launch(args: string[], folder: string, options: Options = {}) {
+  const { env = { PLANTS_SERVE_TOKEN: testToken }, through = [], token = testToken } = options
+  const port = args.includes('--socket') || args.includes('--port') ? [] : ['--port', '0']
   const [command = '', ...rest] = [...through, bin, 'serve', ...port, ...args]
   const child = execa(command, rest, {
     stdin: 'ignore',
@@ -169,7 +182,7 @@ export function launch(args: string[], folder: string, { env = { PLANTS_SERVE_TO
     }
     const address = out.slice(0, out.indexOf('\n'))
     return {
-      ...{ address, token: testToken, folder, pid: child.pid, ended },
+      ...{ address, token, folder, pid: child.pid, ended },
       get place() {
         return placeOf(address)
       },

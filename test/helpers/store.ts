@@ -1,3 +1,5 @@
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { onTestFinished } from 'vitest'
 import type { AddressContext, FileAddress } from '../../src/stores/common/address.js'
 import type { OpenOptions } from '../../src/stores/common/store.js'
@@ -7,7 +9,8 @@ export function openOptions(options: Partial<OpenOptions> = {}): OpenOptions {
   const clock = { signal: new AbortController().signal, now: () => performance.now(), random: Math.random }
   const access = () => Promise.reject(new Error('No remote store is expected here'))
   const login = () => Promise.reject(new Error('No database is expected here'))
-  return { timeout: 10_000, clock, access, login, allowAsyncCommit: false, ...options }
+  const trusts = (uid: number) => uid === process.getuid?.() || uid === 0
+  return { timeout: 10_000, clock, access, login, trusts, allowAsyncCommit: false, ...options }
 }
 
 /** What addresses may leave open in a test: no home directory, nothing of this process. */
@@ -25,4 +28,14 @@ export function fileAddress(path: string): FileAddress {
 export function closedAfterTest<Store extends { close(): Promise<void> }>(store: Store): Store {
   onTestFinished(() => store.close())
   return store
+}
+
+/**
+ * Collects the statements of the connections that were closed: until then they keep their locks, which protects the
+ * next connection.
+ */
+export async function endConnections(): Promise<void> {
+  setFlagsFromString('--expose-gc')
+  runInNewContext('gc')()
+  await new Promise(setImmediate)
 }

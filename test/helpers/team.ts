@@ -9,6 +9,7 @@ export const posts = [json(200, { name: 'Fern' })]
 /** A folder with scripts, and settings in which the store `team` gets its token from a command. */
 export class Team {
   readonly folder = temporaryFolder()
+  readonly settings = join(this.folder, 'settings.json')
   readonly env: Record<string, string> = { PATH: process.env['PATH'] ?? '', PLANTS_CONFIG_DIR: this.folder }
 
   /** Makes a program, and gives its path. */
@@ -20,7 +21,7 @@ export class Team {
 
   takes(command: string, address = 'https://plants.example.com/v1'): this {
     const stores = { team: { address, 'token-command': command } }
-    writeFileSync(join(this.folder, 'settings.json'), JSON.stringify({ version: 1, stores }), { mode: 0o600 })
+    writeFileSync(this.settings, JSON.stringify({ version: 1, stores }), { mode: 0o600 })
     return this
   }
 

@@ -40,6 +40,6 @@ export function printed(text: string): Result {
 }
 
 /** The result of a command that fails, as text. */
-export function refusal(message: string, hint: string, code = 2): Result {
-  return { code, out: '', err: `plants: ${message}\n  ${hint}\n` }
+export function refusal(message: string, hint: string | undefined, code = 2): Result {
+  return { code, out: '', err: `plants: ${message}\n${hint === undefined ? '' : `  ${hint}\n`}` }
 }

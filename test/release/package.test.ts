@@ -1,10 +1,13 @@
-import { readdirSync, readFileSync, statSync } from 'node:fs'
+import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { execa } from 'execa'
 import { expect, test } from 'vitest'
+import { parse } from 'yaml'
 import { man } from '../../package.json'
 import { loadCommands, plants } from '../../src/cli/commands/index.js'
+import { blocksOf, pages, placeholders } from '../helpers/documents.js'
 import { isHere } from '../helpers/programs.js'
+import { ownService, token } from '../helpers/remote.js'
 import { temporaryFolder } from '../helpers/temporary.js'
 
 const root = join(import.meta.dirname, '../..')
@@ -28,6 +31,16 @@ test('the package holds what runs, its licences and its documentation, in 450 KB
   expect(statSync(archive).size).toBeLessThanOrEqual(450_000)
 })
 
+test('the package has no address that leads nowhere', async () => {
+  const folder = temporaryFolder()
+  await execa('tar', ['-xzf', await pack(folder), '-C', folder])
+  const entries = readdirSync(join(folder, 'package'), { recursive: true, withFileTypes: true })
+  const files = entries.filter((entry) => entry.isFile())
+  const texts = files.map(({ name, parentPath }) => readFileSync(join(parentPath, name), 'utf8'))
+  expect(texts.flatMap(placeholders)).toEqual([])
+  expect(placeholders(texts.join('\n').replaceAll('plants.example.com', 'plants.example'))).not.toEqual([])
+})
+
 test('the package has a manual page for each command', () => {
   const pages = ['plants', ...plants.commands.map(({ name }) => `plants-${name}`).toSorted()].map((name) => `man/${name}.1`)
   expect({
@@ -39,6 +52,8 @@ test('the package has a manual page for each command', () => {
     written: pages.toSorted(),
     listed: pages,
   })
+  const title = /^\.TH [A-Z-]+ 1 "\d{4}-\d\d-\d\d" "plants \d+\.\d+\.\d+" "plants"\n/
+  for (const page of pages) expect(readFileSync(join(root, page), 'utf8')).toMatch(title)
   expect(readFileSync(join(root, 'man/plants-delete.1'), 'utf8')).toContain('.TP\n.B \\-y, \\-\\-yes\ndo not ask for confirmation\n')
 })
 
@@ -99,6 +114,34 @@ test('the package installs into an empty place, and works there', async () => {
   })
   expect({ code: create.exitCode, out: create.stdout, err: create.stderr }).toEqual({ code: 0, out: '{"name":"Fern"}', err: '' })
   expect(readdirSync(join(prefix, 'share/man/man1'))).toContain('plants-create.1')
+})
+
+test('the recipe for CI installs the package, and imports with it', async () => {
+  const folder = temporaryFolder()
+  await pack(folder)
+  writeFileSync(join(folder, 'plants.csv'), 'id,name\n1,Fern\n')
+  const [recipe] = blocksOf(pages.get('docs/recipes.md') ?? '').filter(({ language }) => language === 'yaml')
+  const { jobs } = parse(recipe?.text ?? '') as { jobs: { plants: { steps: { run?: string }[] } } }
+  const steps = jobs.plants.steps.flatMap(({ run }) => (run === undefined ? [] : [run]))
+  const prefix = join(folder, 'prefix')
+  const PLANTS_STORE = await ownService({ host: '127.0.0.1', port: 0 }, join(folder, 'served.db'))
+  const env = {
+    ...(await registrySettings()),
+    ...{ PATH: `${join(prefix, 'bin')}:${process.env['PATH']}`, HOME: folder, CI: 'true', npm_config_prefix: prefix },
+    ...{ PLANTS_STORE, PLANTS_TOKEN: token },
+  }
+  const results: unknown[] = []
+  for (const step of [...steps, 'plants get 1']) {
+    const options = { cwd: folder, env, extendEnv: false, reject: false }
+    const { exitCode, stdout } = await execa('bash', ['-e', '-c', step], options)
+    results.push({ step, exitCode, created: /"created":\d+/.exec(stdout)?.[0], plant: /^\{"id":.*/.exec(stdout)?.[0] })
+  }
+  expect(results).toMatchObject([
+    { step: 'npm install --global --ignore-scripts ./plant-store-*.tgz', exitCode: 0 },
+    { exitCode: 0 },
+    { exitCode: 0, created: '"created":1' },
+    { exitCode: 0, plant: '{"id":1,"name":"Fern"}' },
+  ])
 })
 
 /** Packs what is built; without `prepack`, which would build it under the feet of other tests. */

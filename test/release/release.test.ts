@@ -87,6 +87,18 @@ describe('a release is refused', () => {
     const refused = { exitCode: 1, stdout: '', stderr: 'The working tree has changes:\n?? notes.txt\nCommit or remove them' }
     expect(await release(project, [next, '--dry-run'])).toMatchObject(refused)
   })
+
+  test.each([
+    [{}, 'repository, homepage, bugs'],
+    [{ ...addresses, homepage: 'https://plant-store.example' }, 'homepage'],
+    [{ ...addresses, bugs: { url: 'https://plants.example.com/issues' }, repository: 'soon' }, 'repository, bugs'],
+  ])('without the addresses of the project: %j', async (given, names) => {
+    const project = await clone(given)
+    const hint = 'Set them to those of the project, with https://, and commit that'
+    const stderr = `package.json has no real address in: ${names}\n${hint}`
+    for (const flags of [[], ['--dry-run']])
+      expect(await release(project, [next, ...flags])).toMatchObject({ exitCode: 1, stdout: '', stderr })
+  })
 })
 
 const executable = executableName(`plants-${target}`, target)
@@ -108,8 +120,15 @@ const author = Object.fromEntries(
   ]),
 )
 
+/** What a release needs in package.json. */
+const addresses = {
+  repository: { type: 'git', url: 'git+https://code.plants.internal/plant-store.git' },
+  homepage: 'https://plants.internal',
+  bugs: { url: 'https://code.plants.internal/plant-store/issues' },
+}
+
 /** A clean repository of what is here, committed or not, with the packages that are installed here. */
-async function clone(): Promise<string> {
+async function clone(given: object = addresses): Promise<string> {
   const project = temporaryFolder()
   const names = (await git(root, 'ls-files', '--cached', '--others', '--exclude-standard'))
     .split('\n')
@@ -118,6 +137,8 @@ async function clone(): Promise<string> {
   symlinkSync(join(root, 'node_modules'), join(project, 'node_modules'), 'junction')
   const changelog = read(project, 'CHANGELOG.md').replace('\n## [Unreleased]\n', '$&\n- A change\n')
   writeFileSync(join(project, 'CHANGELOG.md'), changelog)
+  const { repository: _, homepage: __, bugs: ___, ...manifest } = JSON.parse(read(project, 'package.json'))
+  writeFileSync(join(project, 'package.json'), `${JSON.stringify({ ...manifest, ...given }, undefined, 2)}\n`)
   await git(project, 'init', '--quiet')
   writeFileSync(join(project, '.git/info/exclude'), 'node_modules\n') // .gitignore has it as a folder
   await git(project, 'add', '--all')

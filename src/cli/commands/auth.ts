@@ -21,12 +21,12 @@ const login = defineCommand({
   name: 'login',
   description:
     'Save the token or the password of the store, from a prompt or from stdin. It is saved as plain text in the settings file, which only you can read.',
-  options: [{ flags: '--with-token', description: 'read the token or the password from stdin' }],
+  options: [{ flags: '--with-token, --from-stdin', description: 'read the token or the password from stdin' }],
   async run({ flags }, io) {
     const { settings, kind } = await credentialFor(flags, io)
     const { noun } = kind
     kind.refuseUnusable()
-    const secret = await readSecret(flags.withToken === true, kind, settings, io)
+    const secret = await readSecret(flags.fromStdin === true, kind, settings, io)
     kind.redact(secret)
     const verdict = await kind.check(secret)
     if (verdict.state === 'refused') {
@@ -107,7 +107,7 @@ export const auth: CommandDefinition = {
   commands: [login, logout, status, token],
   examples: [
     'plants auth login --store https://plants.example.com',
-    'plants auth login --store https://plants.example.com --with-token < token.txt',
+    'plants auth login --store https://plants.example.com --from-stdin < token.txt',
     'plants auth status --store https://plants.example.com',
   ],
 }
@@ -132,19 +132,19 @@ function displayName({ store, storeName }: Settings): string {
   return storeName === undefined ? address : `${storeName} (${address})`
 }
 
-async function readSecret(withToken: boolean, { noun, clean, failureOf }: CredentialKind, settings: Settings, io: Io): Promise<string> {
+async function readSecret(fromStdin: boolean, { noun, clean, failureOf }: CredentialKind, settings: Settings, io: Io): Promise<string> {
   const check = (text: string, what: string) => {
     const why = failureOf(clean(text))
     return why && `${what} ${why}`
   }
-  if (withToken && !io.stdin.isTerminal) {
+  if (fromStdin && !io.stdin.isTerminal) {
     const text = await readText('-', io, { wanted: `Pipe the ${noun} to stdin`, tooLarge: `Pipe nothing but the ${noun} to stdin` })
     const failure = check(text, `The ${noun} on stdin`)
     if (failure === undefined) return clean(text)
     throw malformed(failure, `Copy the ${noun} again, without any other text`)
   }
   if (!settings.mayAsk())
-    throw malformed(`Cannot prompt for the ${noun}`, `Read it from stdin: plants auth login${settings.storeFlag} --with-token < FILE`)
+    throw malformed(`Cannot prompt for the ${noun}`, `Read it from stdin: plants auth login${settings.storeFlag} --from-stdin < FILE`)
   const { askForSecret } = await import('../prompts.js')
   const message = `${noun} for ${quoteIfNeeded(loginAddress(settings.store))}`
   return clean(await askForSecret(message, (text) => check(text, `A ${noun}`), settings.colors(io.stderr), io))

@@ -8,9 +8,9 @@ import { plantCount } from '../../plant/plant.js'
 import { unwritable } from '../../platform/atomic-file.js'
 import { malformed, PlantsError, shellWord, systemCode } from '../../platform/errors.js'
 import { escapeControlChars } from '../../platform/escape.js'
-import { withLockedTempDir } from '../../platform/file-lock.js'
 import { detectFileCompression } from '../../platform/files.js'
 import type { Io } from '../../platform/io.js'
+import { withLockedTempDir } from '../../platform/locked-temp-dir.js'
 import { parseText } from '../../platform/values.js'
 import type { ProgressReport } from '../../stores/common/store.js'
 import { fileOf, noStore } from '../../stores/registry.js'
@@ -33,7 +33,7 @@ export const backup = defineCommand({
     const settings = await resolveSettings(flags, io)
     const { name } = settings.store
     const { onProgress, clear } = copyProgress(settings, io)
-    const options = { ...settings.storeOptions, onProgress, trusts: io.trusts }
+    const options = { ...settings.storeOptions, onProgress }
     const copyTo = async (file: string) => {
       const address = fileOf(settings.store, 'Use pg_dump, or write its plants to a file: plants export --out FILE')
       const { backUp } = await import('../../stores/sqlite/backup.js')
@@ -133,7 +133,7 @@ async function inTempFile<T>(io: Io, action: (file: string) => Promise<T>): Prom
   } catch (error) {
     io.signal.throwIfAborted()
     if (systemCode(error) === 'EPIPE') throw error
-    throw unwritable('The backup', error, 'Free some space, or set TMPDIR to another folder')
+    throw unwritable('The backup', error, 'Free some space, or set TMPDIR to another directory')
   }
 }
 

@@ -1,16 +1,13 @@
-import { readFileSync, writeFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
 import { savedToken } from '../../auth/credentials.js'
-import { changeSettings, makeSettingsFolder } from '../../config/change.js'
-import { checkedValue, checkSettings, heldForKind, parseKey, withValue } from '../../config/edit.js'
-import { parseSettings, type SavedSettings, savedStore, settingsPath } from '../../config/file.js'
+import { changeSettings } from '../../config/change.js'
+import { checkedValue, heldForKind, parseKey, withValue } from '../../config/edit.js'
+import { savedStore, settingsPath } from '../../config/file.js'
 import { isStoreName, namedStores, shownValue, unknownStore } from '../../config/resolve.js'
 import { defaultOf, settingNames, settingOf, settingsIn } from '../../config/table.js'
 import { quoteIfNeeded, writeAnswer, writeResult } from '../../output/output.js'
 import { rowFormatter } from '../../output/row-format.js'
 import { toJson } from '../../plant/json.js'
 import { malformed, PlantsError, shellWord } from '../../platform/errors.js'
-import type { Io } from '../../platform/io.js'
 import { kindOfText, kinds } from '../../stores/registry.js'
 import type { Preferences } from '../context.js'
 import { errorFormat, resolvePreferences } from '../context.js'
@@ -106,50 +103,11 @@ const path = defineCommand({
   },
 })
 
-const edit = defineCommand({
-  name: 'edit',
-  description: 'Edit the settings, but not the tokens, with the program in VISUAL or EDITOR. They are saved if they are valid.',
-  async run({ flags }, io) {
-    const settings = await resolvePreferences(flags, io, { ignoresSaved: true })
-    if (!settings.mayAsk()) throw malformed('An editor needs a terminal', 'Change one setting: plants config set SETTING VALUE')
-    const path = await settingsPath(io)
-    makeSettingsFolder(path)
-    const { saved: before } = settings.file
-    const { tokens, ...shown } = before
-    const { withLockedTempDir } = await import('../../platform/file-lock.js')
-    const { openInEditor } = await import('../../platform/programs.js')
-    const edited = await withLockedTempDir(join(dirname(path), 'settings.edit'), 'settings.json', async (file) => {
-      writeFileSync(file, `${JSON.stringify(shown, undefined, 2)}\n`, { mode: 0o600, flag: 'wx' })
-      io.signal.throwIfAborted() // from here on the editor receives Ctrl-C
-      const failure = openInEditor(file, io)
-      if (failure !== undefined) throw malformed(failure, 'Nothing was changed. To use another editor, set EDITOR')
-      const { tokens: _, ...left } = await settingsFrom(readFileSync(file), io)
-      return tokens ? { ...left, tokens } : left
-    })
-    const change = await changeSettings(io, settings, (saved) => {
-      if (JSON.stringify(saved) === JSON.stringify(before)) return edited
-      throw malformed('Another process changed the settings in the meantime', 'This command changed nothing. Run it again')
-    })
-    const isChanged = change.before !== change.after
-    await writeResult(io, settings, { path, changed: isChanged }, isChanged ? `Saved ${quoteIfNeeded(path)}` : 'Nothing was changed')
-  },
-})
-
 export const config: CommandDefinition = {
   name: 'config',
   description: 'Read and change settings. A setting of a store is called stores.NAME.SETTING.',
-  commands: [get, set, unset, list, edit, path],
+  commands: [get, set, unset, list, path],
   examples: ['plants config set timeout 1m', 'plants config get timeout', 'plants config list'],
-}
-
-async function settingsFrom(bytes: Buffer, io: Io): Promise<SavedSettings> {
-  try {
-    const settings = parseSettings(bytes, 'the editor')
-    await checkSettings(settings, io)
-    return settings
-  } catch (error) {
-    throw error instanceof PlantsError ? malformed(error.message, 'Nothing was changed. Run it again', error) : error
-  }
 }
 
 /** Warns about settings and a credential that were saved for the old address. */

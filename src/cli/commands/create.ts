@@ -8,6 +8,7 @@ import { shorten } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
 import { readText } from '../../platform/text-files.js'
 import { createNext, idAfter, idExists } from '../../stores/common/conflict.js'
+import type { ReadableStore } from '../../stores/common/store.js'
 import { isOwn, kindOf, takesToken } from '../../stores/registry.js'
 import type { Settings } from '../context.js'
 import { resolveSettings } from '../context.js'
@@ -65,8 +66,9 @@ export const create = defineCommand({
     const store = await kindOf(settings.store).open(settings.store, { ...settings.storeOptions, retry: flags.retry })
     try {
       const create = async () => ({ ...(await store.create(plant, { idempotencyKey })), id: plant.id })
-      const answer = await (isNext ? createNext(store, plant) : create()).catch((error: unknown) => {
-        throw addLookupHint(error, plant.id, settings)
+      const answer = await (isNext ? createNext(store, plant) : create()).catch(async (error: unknown) => {
+        const mayBeReadable = !isOwn(settings.store) && !isNext && idempotencyKey === undefined
+        throw addLookupHint(error, plant.id, settings, mayBeReadable && (await isReadable(error, plant.id, store)))
       })
       if (!equalFields(answer, plant)) {
         const given = toJson({ ...plantOf(plant) })
@@ -83,6 +85,17 @@ export const create = defineCommand({
     }
   },
 })
+
+/** Whether the plant that has the id can be read: a service or a token may be for creating alone. */
+async function isReadable(conflict: unknown, id: bigint, store: ReadableStore): Promise<boolean> {
+  if (!(conflict instanceof PlantsError && conflict.kind === 'conflict')) return false
+  try {
+    return (await store.get(id)) !== undefined
+  } catch (error) {
+    if (error instanceof PlantsError) return false
+    throw error
+  }
+}
 
 function parseIdempotencyKey(flag: string, key: string): string {
   if (isIdempotencyKey(key)) return key
@@ -127,23 +140,29 @@ async function readPlant(flags: CreateFlags, settings: Settings, io: Io): Promis
     return { plant: await accept(await check(plant), '', 'Correct the flags', settings), isNext: isNext || isProposed }
   }
   const missing = plantFields.filter(({ name, isRequired }) => isRequired && given[name] === undefined)
+  const unread = io.stdin.isPiped ? 'Stdin was not read, because flags were given. ' : ''
   const other = io.stdin.isPiped ? 'read JSON from stdin with --file -' : 'read JSON from a file with --file PATH'
   const checked = await check(given)
-  if (checked.problems?.length === missing.length)
+  if (checked.problems?.length === missing.length) {
+    const flags = missing.map(({ name, type }) => `--${name} ${type === 'text' ? 'TEXT' : 'NUMBER'}`).join(' and ')
     throw new PlantsError('invalid', `create needs ${missing.map(({ name }) => `--${name}`).join(' and ')}`, {
-      hint: `Add ${missing.map(({ name, type }) => `--${name} ${type === 'text' ? 'TEXT' : 'NUMBER'}`).join(' and ')}, or ${other}`,
+      hint: `${unread}Add ${flags}, or ${other}`,
     })
-  return { plant: await accept(checked, '', `Correct the flags, or ${other}`, settings), isNext }
+  }
+  return { plant: await accept(checked, '', `${unread}Correct the flags, or ${other}`, settings), isNext }
 }
 
 /**
- * The fields that are set by flags. An id that is not an int64 stays a text, which is rejected together with the other fields. For `next` it is
- * a placeholder, which the store replaces.
+ * The fields that are set by flags. An empty text means none where a field may be missing, as an unset variable of a
+ * shell gives it. An id that is not an int64 stays a text, which is rejected together with the other fields. For `next`
+ * it is a placeholder, which the store replaces.
  */
 function fieldsOf(flags: CreateFlags): Record<string, unknown> {
-  const given = plantFields.flatMap(({ name, type }): [string, unknown][] => {
+  const given = plantFields.flatMap(({ name, type, isRequired }): [string, unknown][] => {
     const text = flags[name]
-    return text === undefined ? [] : [[name, type === 'int64' ? (text === 'next' ? 0n : (parseInt64(text) ?? text)) : text]]
+    if (text === undefined) return []
+    if (text === '' && !isRequired) return [[name, undefined]]
+    return [[name, type === 'int64' ? (text === 'next' ? 0n : (parseInt64(text) ?? text)) : text]]
   })
   return Object.fromEntries(given)
 }
@@ -200,7 +219,7 @@ async function readDocument(path: string, io: Io): Promise<unknown> {
   if (path === '') throw malformed('--file needs a path', 'To read stdin: --file -')
   const text = await readText(path, io, { wanted: 'Use a file that contains one plant as JSON', tooLarge: onePlant })
   if (text.trim() === '' && path !== '-') throw malformed(`${path} is empty`, example)
-  if (text.trim() === '') throw malformed('Stdin is empty', 'To use flags: plants create --id 1 --name Fern')
+  if (text.trim() === '') throw malformed('Stdin is empty', 'For a plant in flags: plants create --id ID --name NAME')
   const parsed = parseJson(text)
   if ('value' in parsed) return parsed.value
   const source = path === '-' ? 'Stdin' : path

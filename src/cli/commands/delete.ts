@@ -1,10 +1,10 @@
-import { describePlant, notFound, styleFor, writeAnswer, writeError } from '../../output/output.js'
+import { describePlant, notFound, quoteIfNeeded, styleFor, writeAnswer, writeError } from '../../output/output.js'
 import { parseInt64, toJson } from '../../plant/json.js'
 import { type NewPlant, plantCount } from '../../plant/plant.js'
 import { malformed, PlantsError } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import type { ReadableStore } from '../../stores/common/store.js'
-import { openExistingStore } from '../../stores/registry.js'
+import { isDefaultStore, openExistingStore } from '../../stores/registry.js'
 import { resolveSettings, type Settings } from '../context.js'
 import { defineCommand, parseId } from '../define-command.js'
 
@@ -25,7 +25,7 @@ export const deletePlant = defineCommand({
     if (ids.length > 0 === (tag !== undefined))
       throw malformed(
         tag === undefined ? 'delete needs an id or --tag' : 'delete takes ids or --tag, but not both',
-        'For example: plants delete 1 2 3',
+        'Name plants by their ids, or by a tag: plants help delete',
       )
     const settings = await resolveSettings(flags, io)
     const what =
@@ -36,9 +36,10 @@ export const deletePlant = defineCommand({
     try {
       const deletion = { store, mode, settings, io } as const
       const failures = await (tag === undefined ? deleteByIds(ids, deletion) : deleteByTag(tag, deletion))
-      const last = failures.pop()
-      for (const failure of failures) await writeError(io, failure, settings)
-      if (last) throw last
+      const bySeverity = counted(failures).toSorted((one, other) => one.exitCode - other.exitCode)
+      const worst = bySeverity.pop()
+      for (const failure of bySeverity) await writeError(io, failure, settings)
+      if (worst) throw worst
     } finally {
       await store?.close()
     }
@@ -61,7 +62,7 @@ interface Deletion {
 
 /**
  * Deletes the plants that exist, even if others are missing. Does not read them first if they are not shown before, so that a token needs no
- * right to read. Returns the failures, the most severe last.
+ * right to read. Returns the failures.
  */
 async function deleteByIds(ids: bigint[], deletion: Deletion): Promise<PlantsError[]> {
   const { store, mode, settings, io } = deletion
@@ -107,7 +108,14 @@ async function deleteByTag(tag: string, deletion: Deletion): Promise<PlantsError
 
 async function confirm(what: string, { settings, io }: Deletion): Promise<void> {
   const { askToConfirm } = await import('../prompts.js')
-  await askToConfirm(`Delete ${what}?`, 'Nothing was deleted', settings.colors(io.stderr), io)
+  await askToConfirm(`Delete ${what}${fromStore(settings)}?`, 'Nothing was deleted', settings.colors(io.stderr), io)
+}
+
+/** The store in a question, unless it is the user's own. */
+function fromStore({ store, storeName }: Settings): string {
+  if (isDefaultStore(store)) return ''
+  const address = quoteIfNeeded(store.name)
+  return ` from ${storeName === undefined ? address : `${storeName} (${address})`}`
 }
 
 /** Deletes plants that were shown or selected, except those that have changed. */
@@ -135,15 +143,32 @@ async function deleteAll<T>(
   const results = await Promise.allSettled(items.map(async (item) => (await remove(item)) ?? explain(item)))
   const deleted: NewPlant[] = []
   const failures: PlantsError[] = []
+  const defects: unknown[] = []
   for (const result of results) {
-    if (result.status === 'rejected') continue
-    if (result.value instanceof PlantsError) failures.push(result.value)
+    if (result.status === 'rejected') (result.reason instanceof PlantsError ? failures : defects).push(result.reason)
+    else if (result.value instanceof PlantsError) failures.push(result.value)
     else deleted.push(result.value)
   }
   if (deleted.length > 0 && !deletion.settings.isQuiet) await print(deleted, deletion)
-  const failure: unknown = results.find((result) => result.status === 'rejected')?.reason
-  if (failure !== undefined && !(failure instanceof PlantsError)) throw failure
-  return { count: deleted.length, failures: failures.concat(failure ?? []) }
+  if (defects.length > 0) throw defects[0]
+  return { count: deleted.length, failures }
+}
+
+/** Failures without repetitions: a message that several plants share says how many. */
+function counted(failures: PlantsError[]): PlantsError[] {
+  const groups = new Map<string, PlantsError[]>()
+  for (const failure of failures) {
+    const key = JSON.stringify([failure.exitCode, failure.message, failure.hint])
+    const group = groups.get(key)
+    if (group) group.push(failure)
+    else groups.set(key, [failure])
+  }
+  return [...groups.values()].flatMap((group) => {
+    const [first] = group
+    if (!first || group.length === 1) return group
+    const { kind, message, cause, ...details } = first
+    return new PlantsError(kind, `${message} (${plantCount(group.length)})`, { ...details, cause })
+  })
 }
 
 async function print(plants: NewPlant[], { mode, settings, io }: Deletion): Promise<void> {

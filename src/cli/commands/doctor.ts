@@ -9,7 +9,7 @@ import type { Io } from '../../platform/io.js'
 import { printable } from '../../platform/redact.js'
 import { grouped } from '../../platform/values.js'
 import type { FileAddress, PostgresAddress, RemoteAddress } from '../../stores/common/address.js'
-import { isDefaultStore, takesPassword, takesToken } from '../../stores/registry.js'
+import { isDefaultStore, kindOfText, kinds, takesPassword, takesToken } from '../../stores/registry.js'
 import type { Settings } from '../context.js'
 import { errorFormat, mayColor, resolvePreferences, resolveSettings } from '../context.js'
 import { defineCommand, type GlobalFlags } from '../define-command.js'
@@ -38,15 +38,20 @@ interface Finding extends Result {
 }
 
 interface Result {
-  state: 'ok' | 'warning' | 'failed'
+  state: 'ok' | 'warning' | 'failed' | 'skipped'
   message: string
   hint?: string | undefined
 }
 
 function lineOf({ check, state, message, hint }: Finding, style: Style, io: Io): string {
-  const shown = { ok: style.faint('ok     '), warning: style.strong('warning'), failed: style.bad('failed ') }[state]
+  const states = {
+    ok: style.faint('ok     '),
+    warning: style.strong('warning'),
+    failed: style.bad('failed '),
+    skipped: style.faint('skipped'),
+  }
   const advice = hint === undefined ? '' : `\n         ${style.faint(printable(hint, io))}`
-  return `${shown}  ${style.strong(printable(check, io))}: ${printable(message, io)}${advice}\n`
+  return `${states[state]}  ${style.strong(printable(check, io))}: ${printable(message, io)}${advice}\n`
 }
 
 /** Checks everything that a command may depend on, and changes nothing. Yields each finding as soon as it is available. */
@@ -61,7 +66,9 @@ async function* examine(flags: GlobalFlags, io: Io): AsyncIterable<Finding> {
   })
   const file = await attempt(() => readSettings(io))
   yield { check: 'settings', ...(file instanceof PlantsError ? failed(file) : await examineSettings(file, flags, io)) }
-  if (!(file instanceof PlantsError)) yield* examineStores(file, flags, io)
+  if (file instanceof PlantsError)
+    yield { check: 'stores', state: 'skipped', message: 'the settings cannot be read', hint: 'Fix the settings first' }
+  else yield* examineStores(file, flags, io)
   yield runCheck('proxy', async () => {
     const { proxyVariables } = await import('../../platform/proxy.js')
     return ok(proxyVariables(io).join(', ') || 'none')
@@ -75,7 +82,12 @@ async function examineSettings(file: SettingsFile, flags: GlobalFlags, io: Io): 
   const invalid = sources.map(failureOf).find(Boolean)
   if (invalid) return failed(invalid)
   const counted = (count: number, what: string) => `${count} ${what}${count === 1 ? '' : 's'}`
-  const counts = `${counted(namedStores(saved).length, 'store')}, ${counted(Object.keys(saved.tokens ?? {}).length, 'token')}`
+  const logins = Object.keys(saved.tokens ?? {})
+  const passwords = logins.filter((address) => kinds[kindOfText(address)].credential === 'password').length
+  const tokens = counted(logins.length - passwords, 'token')
+  const counts = [counted(namedStores(saved).length, 'store'), tokens, ...(passwords > 0 ? [counted(passwords, 'password')] : [])].join(
+    ', ',
+  )
   if (warnings.length === 0) return ok(`${path ?? 'no settings file, because there is no home directory'}: ${counts}`)
   return warning(warnings.map(({ what }) => what).join('; '), warnings.map(({ command }) => `Fix it with: ${command}`).join('; '))
 }
@@ -116,11 +128,16 @@ const [lowSpace, noSpace] = [100n * 1_048_576n, 1_048_576n]
 
 async function examineFile(address: FileAddress, settings: Settings, io: Io): Promise<Result> {
   const { inspect } = await import('../../stores/sqlite/inspect.js')
-  const { exists, owner, isWritable, free, network } = await inspect(address, settings.storeOptions)
+  const { exists, owner, exposure, isWritable, free, network } = await inspect(address, settings.storeOptions)
   const where = exists ? address.name : `${address.name} (not created yet)`
   const space = `${grouped(free / 1_048_576n)} MiB free`
-  const denied = { message: `${where} cannot be written`, hint: 'Change the permissions of the file and of its folder' }
-  if (!isWritable) return exists ? warning(denied.message, denied.hint) : failed(denied)
+  const denied = { message: `${where} cannot be written`, hint: 'Change the permissions of the file and of its directory' }
+  if (!isWritable && !exists) return failed(denied)
+  if (exposure !== undefined) {
+    const hint = 'Move it to a directory that only you can write to'
+    return failed({ message: `${where} is exposed to other users: ${exposure}`, hint })
+  }
+  if (!isWritable) return warning(denied.message, denied.hint)
   if (free < noSpace) return failed({ message: `${where}: no space left on its disk`, hint: 'Free some space' })
   if (free < lowSpace) return warning(`${where}: only ${space}`, 'Free some space')
   if (network) return warning(`${where} is on a network file system (${network})`, 'Move it to a local disk: file locks may fail')

@@ -58,7 +58,7 @@ export const exportPlants = defineCommand({
 async function warnOfMissing({ path, out = '' }: { path: string | undefined; out: string | undefined }, { store, warn }: Settings) {
   if (path === undefined || !statSync(path, { throwIfNoEntry: false })?.isFile()) return warn(noStoreYet(store))
   const message = `There is no store at ${store.name} yet, and an empty export would replace ${quoteIfNeeded(out)}`
-  throw new PlantsError('unavailable', message, { hint: 'Create the store with: plants create' })
+  throw new PlantsError('unavailable', message, { hint: 'List the stores with: plants stores list' })
 }
 
 async function* snapshotOf(store: ReadableStore | undefined, query: SnapshotQuery): AsyncGenerator<Block> {

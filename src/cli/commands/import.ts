@@ -6,7 +6,7 @@ import { invalidValue, parseConcurrency, parseCount, parseText } from '../../pla
 import { existsPolicies } from '../../stores/common/conflict.js'
 import { defaultConcurrency } from '../../stores/common/store.js'
 import { isOwn, kinds } from '../../stores/registry.js'
-import { encodingNames, formatNames } from '../../transfer/formats/format.js'
+import { commonEncodings, encodingOf, formatNames } from '../../transfer/formats/format.js'
 import type { ImportOptions } from '../../transfer/import/import.js'
 import { resolveSettings } from '../context.js'
 import {
@@ -24,8 +24,9 @@ const options = [
   { flags: '--format <name>', description: 'ndjson, json, csv or tsv; by default detected from the content', choices: formatNames },
   {
     flags: '--encoding <name>',
-    description: `${encodingNames.join(', ')}; by default UTF-8, or the encoding of a byte order mark`,
-    choices: encodingNames,
+    description: 'such as utf-16le, windows-1252 or shift_jis; by default UTF-8, or the encoding of a byte order mark',
+    values: commonEncodings,
+    parse: parseEncoding,
   },
   {
     flags: '--delimiter <character>',
@@ -42,7 +43,7 @@ const options = [
   { flags: '--id-from <int64>', description: 'assign ids, starting at this one, to plants that have none', parse: parseId },
   {
     flags: '--if-exists <what>',
-    description: 'when the id exists: error, skip, same (skip equal plants) or update (replace plants that differ)',
+    description: 'when the id exists: error, skip, same (skip equal plants) or update (change what the record has)',
     choices: existsPolicies,
     default: 'error',
   },
@@ -107,7 +108,7 @@ function optionsOf(files: string[], flags: ImportFlags, storeFlag: string, io: I
   const { format, encoding, columns, delimiter, map = {}, idFrom, ifExists, onError, maxErrors = Infinity, rejects, journal } = flags
   const { concurrency, rate } = flags
   checkFields(flags)
-  const rules = { map, idFrom, columns, delimiter }
+  const rules = { map, idFrom, columns, delimiter, isPartial: ifExists === 'update' }
   const given = givenFlags(storeFlag, { format, encoding, rules, ifExists })
   return {
     plan: { inputs, format, encoding, rules, given, storeFlag, ifExists, stopsAtReject: onError === 'stop', maxErrors },
@@ -122,12 +123,24 @@ function optionsOf(files: string[], flags: ImportFlags, storeFlag: string, io: I
 }
 
 /** Throws `malformed` for flags about the fields of a record that contradict each other. */
-function checkFields({ format, columns, delimiter, map, idFrom }: ImportFlags): void {
+function checkFields({ format, columns, delimiter, map, idFrom, ifExists }: ImportFlags): void {
   const tableOption = columns ? '--columns' : delimiter ? '--delimiter' : undefined
   if (tableOption && (format === 'json' || format === 'ndjson'))
     throw new PlantsError('malformed', `${tableOption} applies to csv and tsv, but not to ${format}`, { hint: 'Leave out one of them' })
+  if (idFrom !== undefined && ifExists === 'update')
+    throw new PlantsError('malformed', '--id-from cannot be used with --if-exists update', {
+      hint: 'It numbers new plants, and says nothing of those that exist. Leave out one of them',
+    })
   if (map?.id === '' && idFrom === undefined)
-    throw new PlantsError('malformed', '--map id= leaves the plants without ids', { hint: 'Assign ids with: --id-from 1' })
+    throw new PlantsError('malformed', '--map id= leaves the plants without ids', { hint: 'Assign ids, starting at N: --id-from N' })
+}
+
+/** A label of the Encoding Standard, in any case: `cp1252` and `iso-8859-1` are windows-1252. */
+function parseEncoding(flag: string, text: string): string {
+  const encoding = encodingOf(text)
+  if (encoding !== undefined) return encoding
+  const message = `${flag} must be an encoding such as ${commonEncodings.join(', ')}, but was ${JSON.stringify(shorten(text))}`
+  throw new PlantsError('malformed', message, { hint: 'Its names are at https://encoding.spec.whatwg.org/#names-and-labels' })
 }
 
 /** One ASCII character other than a letter, a digit, `_` or `"`, or `tab`. */

@@ -1,4 +1,4 @@
-import { aliasesOf, type CommandDefinition, type Topic } from '../define-command.js'
+import { type CommandDefinition, otherNamesOf, type Topic } from '../define-command.js'
 import type { topicPages } from '../help/topic-pages.js'
 import { version } from './version.js'
 
@@ -24,7 +24,7 @@ const groups: Readonly<Record<string, readonly ListedCommand[]>> = {
     { name: 'backup', summary: 'copy the store to a file', load: async () => (await import('./backup.js')).backup },
     { name: 'restore', summary: 'restore a backup', load: async () => (await import('./backup.js')).restore },
   ],
-  Sharing: [
+  Service: [
     { name: 'serve', summary: 'serve a store over HTTP', load: async () => (await import('./serve.js')).serve },
     { name: 'tokens', summary: 'manage service tokens', load: async () => (await import('./tokens.js')).tokens },
     { name: 'auth', summary: 'save a token or password', load: async () => (await import('./auth.js')).auth },
@@ -62,6 +62,7 @@ export const plants: CommandDefinition & { commands: CommandDefinition[] } = {
 /** Loads the definitions of the commands whose names or aliases are among the words. */
 export async function loadCommands(words: readonly string[]): Promise<void> {
   for (const [index, { name, group, summary, load }] of listed.entries()) {
-    if ([name, ...aliasesOf({ name })].some((word) => words.includes(word))) plants.commands[index] = { ...(await load()), group, summary }
+    if ([name, ...otherNamesOf({ name })].some((word) => words.includes(word)))
+      plants.commands[index] = { ...(await load()), group, summary }
   }
 }

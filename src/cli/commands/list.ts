@@ -5,6 +5,7 @@ import { fieldNames, recordWriter, separators } from '../../plant/records.js'
 import { malformed, shellOption } from '../../platform/errors.js'
 import { escapeControlCharsInLines } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
+import { parseChoice } from '../../platform/values.js'
 import type { ReadableStore, SnapshotQuery } from '../../stores/common/store.js'
 import { isOwn, noStoreYet, openExistingStore } from '../../stores/registry.js'
 import { type FormatName, formatNames } from '../../transfer/formats/format.js'
@@ -17,6 +18,7 @@ const options = [
     description: `sort by a field (${fieldNames.join(', ')}), ignoring the case of A to Z; a service sorts only by id`,
     choices: fieldNames,
     default: 'id',
+    parse: parseSort,
   },
   {
     flags: '--format <format>',
@@ -44,8 +46,7 @@ export const list = defineCommand({
     const settings = await resolveSettings(flags, io)
     const { limit, after, tag, search, sort } = flags
     if (sort !== 'id' && !isOwn(settings.store)) {
-      const hint = `Leave it out, or sort a copy: plants export${settings.storeFlag} | plants import --store ./copy.db`
-      throw malformed(`--sort ${sort} is not supported at ${settings.store.name}: a service sorts only by id`, hint)
+      throw malformed(`--sort ${sort} is not supported at ${settings.store.name}: a service sorts only by id`, 'Leave it out')
     }
     const format: ListFormat = flags.format ?? (settings.output === 'text' ? 'table' : 'ndjson')
     const { fields = fieldNames } = flags
@@ -71,13 +72,17 @@ export const list = defineCommand({
         await writeAnswer(io, text)
       if (!store) await settings.warn(noStoreYet(settings.store))
       else if (shown === 0 && format === 'table')
-        await settings.warn(search !== undefined ? 'No plants match' : tag === undefined ? 'No plants' : 'No plants with this tag')
+        await settings.warn(search !== undefined ? noMatch(search) : tag === undefined ? 'No plants' : 'No plants with this tag')
       else if (isTruncated) await settings.warn(`Only ${plantCount(shown)} shown. ${commandForMore(flags, last, settings.storeFlag)}`)
     } finally {
       await store?.close()
     }
   },
 })
+
+function parseSort(flag: string, text: string): FieldName {
+  return parseChoice(flag, text, fieldNames, text.startsWith('-') ? 'There is no descending order' : undefined)
+}
 
 async function* sortedPages(store: ReadableStore, query: SnapshotQuery): AsyncGenerator<NewPlant[]> {
   for await (const { text } of store.snapshot(query)) yield text.split('\n').map((line) => (parseJson(line) as { value: NewPlant }).value) // as the store wrote it
@@ -93,9 +98,9 @@ async function showingProgress(pages: AsyncGenerator<NewPlant[]>, { showsProgres
 async function* rendered(pages: AsyncGenerator<NewPlant[]>, format: ListFormat, fields: readonly FieldName[], settings: Settings, io: Io) {
   const { stdout } = io
   if (format === 'table') {
-    const { plantTable } = await import('../../output/table.js')
+    const { plantTable, withFirstRows } = await import('../../output/table.js')
     const write = plantTable(stdout.isTerminal ? stdout.columns : undefined, await styleFor(settings.colors(stdout)), fields)
-    for await (const page of pages) yield write(page)
+    for await (const page of withFirstRows(pages)) yield write(page)
   } else if (format === 'ndjson') {
     const write = recordWriter('json', fields)
     for await (const page of pages) yield page.map((plant) => `${write(plant)}\n`).join('')
@@ -114,6 +119,11 @@ async function* documentOf(pages: AsyncGenerator<NewPlant[]>, format: FormatName
     for await (const page of pages) yield { text: page.map(write).join('\n'), plants: page.length }
   }
   for await (const { text } of toDocument(blocks(), { ...writer, head })) yield text
+}
+
+function noMatch(search: string): string {
+  const hasOtherCase = /(?=\P{ASCII})\p{Cased}/u.test(search)
+  return hasOtherCase ? 'No plants match. Only A to Z are matched without regard to case' : 'No plants match'
 }
 
 /** The command that lists what a limit left out: the plants after the last id, or with another order all plants. */

@@ -8,13 +8,13 @@ import { escapeControlChars } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
 import { readTextFile } from '../../platform/text-files.js'
 import { parseBasePath, parseCount, parsePort, parseSize, parseText, parseTimer } from '../../platform/values.js'
-import { digestOf, fixedTokens, freshness, isUsable, newToken, type TokenSource, tokensOfStore } from '../../server/authenticator.js'
+import { digestOf, endOf, fixedTokens, freshness, newToken, type TokenSource, tokensOfStore } from '../../server/authenticator.js'
 import type { ServiceOptions } from '../../server/service.js'
-import { defaultRights, type TokenStore } from '../../stores/common/store.js'
-import { ownKindOf } from '../../stores/registry.js'
+import { defaultRights, type Right, rights, type TokenStore } from '../../stores/common/store.js'
+import { isDefaultStore, noStore, ownKindOf } from '../../stores/registry.js'
 import type { Settings } from '../context.js'
 import { isInteractive, resolveSettings } from '../context.js'
-import { allowOption, defineCommand, type GlobalFlags, type OptionDefinition, type OptionValues, pathOption } from '../define-command.js'
+import { defineCommand, type GlobalFlags, type OptionDefinition, type OptionValues, parseRights, pathOption } from '../define-command.js'
 
 /** The default of --port, which the option itself does not have, because it conflicts with --socket. */
 const defaultPort = 4010
@@ -35,8 +35,12 @@ const options = [
   pathOption('--tls-cert <path>', 'PEM certificate, with its chain'),
   pathOption('--tls-key <path>', 'PEM key of the certificate'),
   pathOption('--token-file <path>', 'accept only the tokens in this file, one per line; also PLANTS_SERVE_TOKEN'),
-  allowOption('rights of PLANTS_SERVE_TOKEN and of the tokens in --token-file', 'create'),
-  { flags: '--only-create', description: 'offer only the operation of the specification: creating plants' },
+  {
+    flags: '--allow <rights>',
+    description: `what to offer, whatever a token may: some of ${rights.join(', ')}, separated by commas; by default all`,
+    values: rights,
+    parse: parseRights,
+  },
   { flags: '--admin-port <port>', description: 'serve /live, /ready and /metrics on this port, without a token', parse: parsePort },
   { flags: '--admin-host <host>', description: `address for --admin-port: ${loopback} (default)`, parse: parseText },
   { flags: '--body-limit <size>', description: 'maximum size of a request body', default: '1MiB', parse: parseSize },
@@ -58,6 +62,11 @@ const options = [
     description: 'trace, debug, info, warn, error, fatal or silent',
     choices: ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'],
     default: 'info',
+  },
+  {
+    flags: '--log-format <format>',
+    description: 'text or json; by default text on a terminal, else json',
+    choices: ['text', 'json'],
   },
 ] as const satisfies readonly OptionDefinition[]
 
@@ -94,22 +103,41 @@ async function optionsFor(flags: ServeFlags, settings: Settings, io: Io): Promis
   const clock = { signal: new AbortController().signal, now: io.now, random: io.random }
   const storeOptions = { ...settings.storeOptions, clock, batchLimit: flags.batchLimit }
   return {
-    // Without onCreated, whose text is not a line of the log.
-    openStore: (watch) => ownKindOf(settings.store).open(settings.store, { ...storeOptions, ...watch, onCreated: undefined }),
+    openStore: async (watch) => {
+      const { tokenFile } = flags
+      if (tokenFile !== undefined) readTokens(io.resolvePath(tokenFile)) // an error must come before a store is created
+      const isFixed = Boolean(io.env[tokenVariable]) || tokenFile !== undefined
+      if (!isFixed) await assertStoreExists(flags, settings, io)
+      return ownKindOf(settings.store).open(settings.store, { ...storeOptions, ...watch })
+    },
     openTokenSource: (tokens, warn) => {
       warnOfPermissions('--tls-key', flags.tlsKey, io, warn)
       warnOfPermissions('--token-file', flags.tokenFile, io, warn)
       return tokenSourceFor(tokens, flags, settings, io, warn)
     },
     listen: socket === undefined ? { host, port } : { path: io.resolvePath(socket) },
-    onlyCreate: flags.onlyCreate === true,
+    allow: flags.allow ?? rights,
     basePath: flags.basePath ?? '',
     tls: await tlsFor(flags, io),
     admin: adminPort === undefined ? undefined : { host: adminHost, port: adminPort, isAdmin: true },
     limits: flags,
-    log: { output: io.stderr, level: flags.logLevel },
+    log: { output: io.stderr, level: flags.logLevel, format: flags.logFormat },
     now: () => performance.now(), // half the cost per call of io.now, which is faster to start
   }
+}
+
+/** Throws for a missing store, which has no tokens either. Only the default store is created for its first token, which a terminal shows. */
+async function assertStoreExists(flags: ServeFlags, { store, storeFlag, storeOptions }: Settings, io: Io): Promise<void> {
+  if (isDefaultStore(store) && mayShowToken(flags, io)) return
+  const existing = await ownKindOf(store).openExisting(store, storeOptions)
+  if (existing) return existing.close()
+  const hint = `Check the address. To create a store, and a token for clients: plants tokens create${storeFlag}`
+  throw isDefaultStore(store) ? new PlantsError('unavailable', `There is no store at ${store.name} yet`, { hint }) : noStore(store, hint)
+}
+
+/** Whether a new token may be printed. */
+function mayShowToken(flags: ServeFlags, io: Io): boolean {
+  return isInteractive(flags, io) && io.stderr.isTerminal
 }
 
 function warnOfPermissions(flag: string, given: string | undefined, io: Io, warn: Warn): void {
@@ -140,6 +168,11 @@ async function tlsFor({ tlsCert, tlsKey }: ServeFlags, io: Io): Promise<ServiceO
 
 type Warn = (message: string) => void
 
+/** the rights of PLANTS_SERVE_TOKEN and of the tokens in --token-file, unless --allow names others */
+const fixedRights: readonly Right[] = ['create']
+
+const tokenVariable = 'PLANTS_SERVE_TOKEN'
+
 /** number of characters below which a token can be guessed */
 const minTokenLength = 16
 
@@ -149,13 +182,12 @@ const minTokenLength = 16
  * @throws {PlantsError} `unauthorized` if there is no valid token, `malformed` for an invalid one
  */
 async function tokenSourceFor(tokens: TokenStore, flags: ServeFlags, settings: Settings, io: Io, warn: Warn): Promise<TokenSource> {
-  const name = 'PLANTS_SERVE_TOKEN'
-  const given = io.env[name] ? checkToken(io.env[name].trim(), name) : undefined
-  if (given && given.length < minTokenLength) warn(`${name} is so short that it can be guessed`)
-  const fixed = given && fixedTokens(new Map([[given, name]]), flags.allow)
+  const given = io.env[tokenVariable] ? checkToken(io.env[tokenVariable].trim(), tokenVariable) : undefined
+  if (given && given.length < minTokenLength) warn(`${tokenVariable} is so short that it can be guessed`)
+  const fixed = given && fixedTokens(new Map([[given, tokenVariable]]), flags.allow ?? fixedRights)
   const inFile = flags.tokenFile === undefined ? undefined : fileTokens(io.resolvePath(flags.tokenFile), flags, io, warn)
   if (fixed && inFile) return (token) => fixed(token) ?? inFile(token)
-  return fixed || inFile || storeTokens(tokens, isInteractive(flags, io) && io.stderr.isTerminal, settings, io, warn)
+  return fixed || inFile || storeTokens(tokens, mayShowToken(flags, io), settings, io, warn)
 }
 
 /** The tokens of the store. If it never had one, and `mayShow`, it gets a first one, which is printed. */
@@ -163,14 +195,14 @@ async function storeTokens(tokens: TokenStore, mayShow: boolean, settings: Setti
   let [isEmpty, isAnyUsable] = [true, false]
   for await (const page of tokens.list()) {
     isEmpty = false
-    isAnyUsable = page.some((token) => isUsable(token, io.time()))
+    isAnyUsable = page.some((token) => !endOf(token, io.time()))
     if (isAnyUsable) break
   }
   if (isEmpty && mayShow) {
     const token = newToken()
     const note = 'created by plants serve'
     await tokens.add(digestOf(token), { note, rights: defaultRights, createdAt: new Date(io.time()), expiresAt: undefined })
-    const use = 'Clients set it as PLANTS_TOKEN, or save it with: plants auth login'
+    const use = 'Clients set it as PLANTS_TOKEN, or save it with: plants auth login --store ADDRESS'
     await io.stderr.write(`The store had no tokens. This new token is not shown again:\n\n  ${token}\n\n${use}\n`)
   } else if (!isAnyUsable) {
     const message = `${settings.store.name} has no valid token, so no client could use the service`
@@ -181,7 +213,7 @@ async function storeTokens(tokens: TokenStore, mayShow: boolean, settings: Setti
 }
 
 /** The tokens in a file, which is read again when it changes. If it is then invalid, its previous tokens are kept. */
-function fileTokens(path: string, { allow }: ServeFlags, io: Io, warn: Warn): TokenSource {
+function fileTokens(path: string, { allow = fixedRights }: ServeFlags, io: Io, warn: Warn): TokenSource {
   let version = versionOf(path)
   let find = fixedTokens(readTokens(path), allow)
   let until = io.now() + freshness

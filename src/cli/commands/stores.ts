@@ -19,12 +19,13 @@ import { warnOfExposure } from '../store-access.js'
 
 const add = defineCommand({
   name: 'add',
-  description: 'Save a store under a name. --timeout, --ca-cert, --allow-http and --allow-async-commit are saved with it.',
+  description: 'Save a store under a name, with the values of these options.',
   arguments: [
     { name: '<name>', description: 'letters, digits, "-" and "_"' },
     { name: '<address>', description: 'a path, http(s)://…, unix:PATH or postgres://…', values: 'file' },
   ],
   options: [{ flags: '--token-command <command>', description: 'get the token from the output of this command; no shell is used' }],
+  settings: settingsIn('store'),
   async run({ args: [name, text], flags }, io) {
     const settings = await resolvePreferences(flags, io)
     checkStoreName(name)

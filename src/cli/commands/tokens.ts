@@ -117,7 +117,7 @@ async function idOfNote(note: string, tokens: TokenStore | undefined, settings: 
   for await (const page of tokens?.list() ?? []) for (const token of page) if (token.note === note && !token.revokedAt) ids.push(token.id)
   const [id] = ids
   if (ids.length < 2) return id
-  const hint = `Use an id: plants tokens revoke ${id}${settings.storeFlag}`
+  const hint = `Use an id: plants tokens revoke ID${settings.storeFlag}`
   throw malformed(`${ids.length} tokens have the note ${JSON.stringify(note)}: ${ids.slice(0, 10).join(', ')}`, hint)
 }
 

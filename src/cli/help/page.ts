@@ -1,7 +1,6 @@
 import { stripVTControlCharacters } from 'node:util'
-import { bugs, homepage } from '../../../package.json'
 import { wrap } from '../../output/output.js'
-import { aliasesOf, type CommandDefinition, type HelpLayout, helpOption, type OptionDefinition } from '../define-command.js'
+import { aliasesOf, type CommandDefinition, type HelpLayout, helpOption, listedOptions, type OptionDefinition } from '../define-command.js'
 
 export const helpCommand = { name: 'help', meaning: 'show help for a command' }
 
@@ -11,14 +10,14 @@ export const helpCommand = { name: 'help', meaning: 'show help for a command' }
  * @param names the names of the command and of its parent; none for the program
  */
 export function helpPage(names: readonly string[], command: CommandDefinition, layout: HelpLayout): string {
-  const { description, arguments: args = [], options = [], commands, notes = [], examples = [] } = command
+  const { description, arguments: args = [], commands, notes = [], examples = [] } = command
   const words = commands ? ['<command>', '[options]'] : ['[options]', ...args.map(({ name }) => name)]
   const usage = `${layout.strong('Usage:')} ${['plants', ...names, ...words].join(' ')}\n`
   const shown = examples.length > 0 ? section(examples.length > 1 ? 'Examples' : 'Example', examples, layout) : ''
   if (names.length === 0) return `${usage}${shown}\n${commandColumns(command, layout)}\n${moreHelp(command, layout)}`
   const rows: Record<string, HelpRow[]> = {
     Arguments: args.map(({ name, description }) => [name.replace(/[<>[\].]/g, ''), description]),
-    Options: commands ? [] : optionRows([...options, helpOption]),
+    Options: commands ? [] : optionRows([...listedOptions(command), helpOption]),
     Commands: commands ? [...commands.map(commandRow), [`${helpCommand.name} [command]`, helpCommand.meaning]] : [],
   }
   const column = columnFor(Object.values(rows).flat(), layout.width)
@@ -56,8 +55,7 @@ function moreHelp({ topics = [] }: CommandDefinition, { width, strong }: HelpLay
   const lines = {
     'Global options': '-s, -o, -q, -v and others: plants help options',
     'More help': `plants help <command>, ${topics.map(({ name }) => name).join(', ')}`,
-    Documentation: homepage,
-    Issues: bugs.url,
+    Manual: 'man plants, with the npm package',
   }
   return Object.entries(lines)
     .map(([title, text]) => paragraph(`${title}: ${text}`, width).replace(`${title}:`, strong))

@@ -94,7 +94,7 @@ function formatsPage(layout: HelpLayout): string {
 }
 
 const values = {
-  id: 'an integer from -9223372036854775808 to 9223372036854775807 in the grammar of JSON: 1.0 and 1e3 are integers; "1", 1.5, +1 and 007 are not. Ids are never rounded here, but programs that use floating-point numbers round ids above 9007199254740992',
+  id: 'an integer from -9223372036854775808 to 9223372036854775807 in the grammar of JSON: 1.0 and 1e3 are integers; "1", 1.5, +1 and 007 are not, but a cell 007 of csv and tsv is 7. Ids are never rounded here, but programs that use floating-point numbers round ids above 9007199254740992',
   [textFields.map(({ name }) => name).join(', ')]: 'any Unicode text without U+0000; it can be empty',
   'no tag': 'in JSON, leave out the field: null is invalid; in csv and tsv, an empty cell means no tag, and "" an empty tag',
   'other fields': 'ignored, with a warning',

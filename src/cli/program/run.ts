@@ -1,7 +1,6 @@
 import type { Command } from 'commander'
-import { bugs } from '../../../package.json'
 import { writeAnswer, writeError } from '../../output/output.js'
-import { malformed, PlantsError, shellWord, systemCode } from '../../platform/errors.js'
+import { malformed, PlantsError, systemCode } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import { invalidValue, parseChoice } from '../../platform/values.js'
 import { shownAddress } from '../../stores/common/address.js'
@@ -10,7 +9,7 @@ import { loadCommands, plants } from '../commands/index.js'
 import { writeVersion } from '../commands/version.js'
 import { printCompletions } from '../completion/complete.js'
 import { errorFormat, isInteractive, mayColor } from '../context.js'
-import { aliasesOf, type CommandDefinition, type GlobalFlags, globalOptions, type OptionDefinition } from '../define-command.js'
+import { type CommandDefinition, type GlobalFlags, globalOptions, type OptionDefinition, otherNamesOf } from '../define-command.js'
 import { helpPage } from '../help/page.js'
 
 /** Runs a command line, and returns its exit code. Never throws. */
@@ -23,7 +22,7 @@ export async function run(argv: string[], io: Io): Promise<number> {
     if (systemCode(error) === 'EPIPE') return 0
     if (error instanceof PlantsError) return await report(error, argv, io)
     const message = `Internal error, a bug in plants: ${error instanceof Error ? error.message : String(error)}`
-    const hint = `Please report it, with the command that you ran: ${bugs.url}`
+    const hint = 'Please report it, with this text, your command, and what this prints: plants version --output json'
     return await report(new PlantsError('defect', message, { hint, cause: error }), argv, io)
   }
 }
@@ -94,13 +93,17 @@ async function writeHelp(parsed: CommandLine, io: Io): Promise<void> {
   if (isLong && isInteractive(flags, io) && io.env['TERM'] !== 'dumb') {
     io.signal.throwIfAborted() // from here on the pager receives Ctrl-C
     const { showInPager } = await import('../../platform/programs.js')
-    if (showInPager(text, io)) return
+    const { withoutSecrets } = await import('../../auth/child-environment.js')
+    if (showInPager(text, { env: withoutSecrets(io.env) })) return
   }
   await writeAnswer(io, text)
 }
 
 async function runCommand(argv: string[], parsed: CommandLine, io: Io): Promise<void> {
   const words = withoutTraps(argv, parsed)
+  if (parsed.repeated !== undefined) throw malformed(`${parsed.repeated} was given twice`, 'Leave out one of them')
+  const name = [...parsed.given.keys()].find((each) => parsed.given.has(each.replace(/^--/, '--no-')))
+  if (name !== undefined) throw malformed(`${name} cannot be used with ${name.replace(/^--/, '--no-')}`, 'Leave out one of them')
   checkOutput(parsed)
   const { Command, CommanderError } = await import('commander')
   const program = new Command(plants.name)
@@ -123,7 +126,7 @@ function checkOutput({ names, command: { options = [] }, given }: CommandLine): 
   const output = given.get('--output') ?? 'text'
   const formats = options.find((option) => longName(option) === '--format')?.choices
   if (output === 'json' || names.includes('import') || !formats?.includes(output)) return
-  const { message } = invalidValue('--output', 'text or json', output, 'json')
+  const { message } = invalidValue('--output', 'text or json', output)
   throw malformed(message, `Use --format ${output} instead of --output ${output}`)
 }
 
@@ -131,7 +134,7 @@ function addCommands(parent: Command, { commands = [] }: CommandDefinition, io: 
   // A command that is not loaded has neither `run` nor subcommands.
   for (const definition of commands.filter(({ run, commands: below }) => run ?? below)) {
     const { run } = definition
-    const command = parent.command(definition.name).aliases(aliasesOf(definition))
+    const command = parent.command(definition.name).aliases(otherNamesOf(definition))
     for (const { name, description, parse: read } of definition.arguments ?? []) {
       const argument = command.createArgument(name, description)
       if (read) argument.argParser((text: string) => read(argument.name(), text))
@@ -156,27 +159,25 @@ function addOption(command: Command, definition: OptionDefinition): void {
 }
 
 /**
- * The words with `-y -q` for `-yq`, which commander takes together only if one command has both. Throws `malformed` for `--name --tag x`, where
- * commander would use `--tag` as the name, and for `-name Fern`, where it would use "ame".
+ * The words with `-y -q` for `-yq`, which commander takes together only if one command has both. Throws `malformed` for
+ * `--name --tag x`, where commander would use `--tag` as the name, and for `-name Fern`, where it would use "ame".
+ * `--sort -name` is left to the error that lists the valid values.
  */
 function withoutTraps(argv: string[], parsed: CommandLine): string[] {
   const end = argv.includes('--') ? argv.indexOf('--') : argv.length
   const words = argv.slice(0, end).flatMap((word, at) => {
     const next = argv[at + 1] ?? ''
     const option = findOption(word, parsed)
-    if (option && takesValue(option) && /^-[^\d.]/.test(next)) {
-      const value = next.replace(/(?<=^--[^=]*)=.*/s, '')
-      throw malformed(
-        `${word} needs a value, but ${value} follows`,
-        `For a value that begins with a dash: ${longName(option)}=${shellWord(value)}`,
-      )
+    const value = next.startsWith('--') ? next.replace(/=.*/s, '') : next
+    if (option && takesValue(option) && /^-[^\d.]/.test(next) && !(option.choices && !findOption(value, parsed))) {
+      const placeholder = / <(?<name>text|path)>$/.exec(option.flags)?.groups?.['name']?.toUpperCase()
+      const hint = placeholder && `For a value that begins with a dash: ${longName(option)}=${placeholder}`
+      const help = `See: ${['plants', ...parsed.names].join(' ')} --help`
+      throw malformed(`${word} needs a value, but ${value} follows`, hint ?? help)
     }
     const name = word.replace(/=.*/s, '')
     const long = /^-[^-]./.test(word) ? findOption(`-${name}`, parsed) : undefined
-    if (long) {
-      const value = takesValue(long) && name === word && !next.startsWith('-') ? ` ${shellWord(next)}` : ''
-      throw malformed(`Unknown option ${name}`, `Did you mean -${shellWord(word)}${value}?`)
-    }
+    if (long) throw malformed(`Unknown option ${name}`, `Did you mean -${name}?`)
     return separateSwitches(word, parsed)
   })
   return [...words, ...argv.slice(end)]

@@ -1,5 +1,16 @@
-import { equalPlants, largestId, type NewPlant, type Plant, plantFrom } from '../../plant/plant.js'
-import { PlantsError } from '../../platform/errors.js'
+import {
+  equalFields,
+  equalPlants,
+  invalidPlant,
+  largestId,
+  type NewPlant,
+  type Plant,
+  type PlantPatch,
+  patchedPlant,
+  plantFrom,
+  readPatch,
+} from '../../plant/plant.js'
+import { errorValue, PlantsError } from '../../platform/errors.js'
 
 /** The outcome of a row. */
 export const Outcome = {
@@ -7,7 +18,7 @@ export const Outcome = {
   created: 1,
   /** its id exists, which counts as done */
   skipped: 2,
-  /** the plant with its id was replaced */
+  /** the plant with its id was changed */
   updated: 3,
   /** its id exists: rejected */
   exists: 4,
@@ -18,14 +29,38 @@ export const Outcome = {
 } as const
 export type Outcome = (typeof Outcome)[keyof typeof Outcome]
 
-/** What a row whose id exists counts as: rejected; done; done if the plants are equal, and otherwise rejected or an update. */
+/**
+ * What a row whose id exists counts as: rejected; done; done if the plants are equal, and otherwise rejected or a
+ * change of what the row has.
+ */
 export const existsPolicies = ['error', 'skip', 'same', 'update'] as const
 export type ExistsPolicy = (typeof existsPolicies)[number]
 
-/** The outcome for a row whose id exists. `isEqual` is called only where the policy compares plants. */
-export function resolveConflict(policy: ExistsPolicy, isEqual: () => boolean): Outcome {
-  if (policy === 'skip' || (comparesPlants(policy) && isEqual())) return Outcome.skipped
-  return policy === 'update' ? Outcome.updated : Outcome.exists
+/** What becomes of a record: its outcome, and the plant that has its id then; undefined if that was not read. */
+export interface Resolution {
+  outcome: Outcome
+  plant: NewPlant | undefined
+}
+
+/**
+ * Resolves a record of an import, by the plant that has its id.
+ *
+ * @param existing undefined if there is none; `true` if it was not read, because the policy does not compare plants
+ */
+export function resolveRecord(policy: ExistsPolicy, patch: PlantPatch, existing: NewPlant | true | undefined): Resolution {
+  const stored = existing === true ? undefined : existing
+  const plant = patchedPlant(patch, policy === 'update' ? stored : undefined)
+  if (!existing) return { outcome: plant ? Outcome.created : Outcome.rejected, plant }
+  const isEqual = comparesPlants(policy) && plant !== undefined && stored !== undefined && equalFields(plant, stored)
+  if (policy === 'skip' || isEqual) return { outcome: Outcome.skipped, plant: stored }
+  return policy === 'update' ? { outcome: Outcome.updated, plant } : { outcome: Outcome.exists, plant: stored }
+}
+
+/** Why a record is rejected that lacks a text which a NewPlant requires, when no plant has its id. */
+export function incompletePlant(patch: PlantPatch): Pick<PlantsError, 'error' | 'message'> {
+  const problems = readPatch(patch, false)
+  const message = `${invalidPlant(Array.isArray(problems) ? problems : [])}, and no plant has id ${patch.id}`
+  return { error: errorValue('invalid'), message }
 }
 
 /** Whether the outcome depends on the existing plant. */
@@ -33,8 +68,11 @@ export function comparesPlants(policy: ExistsPolicy): boolean {
   return policy === 'same' || policy === 'update'
 }
 
-/** Returns whether a plant replaces the existing one. Throws when it is rejected. */
-export type OnConflict = (plant: NewPlant, existing: NewPlant) => boolean
+/**
+ * Returns whether a record changes the existing plant. Throws when it is rejected, as an incomplete one without a plant
+ * is.
+ */
+export type OnConflict = (patch: PlantPatch, existing: NewPlant | undefined) => boolean
 
 /** Throws `conflict` for a plant whose id exists, unless its idempotency key has `created` the same plant. */
 export function refuseUnlessRepeated(plant: NewPlant, created: NewPlant | undefined): void {
@@ -83,6 +121,6 @@ const maxTries = 1000
 
 /** The error for a key that has created a different plant, with this id. */
 export function keyConflict(id: bigint): PlantsError {
-  const hint = `It created plant ${id}. Repeat a key only with the very same plant, and use a new one for any other`
+  const hint = `It created plant ${id}. Repeat a key only with the same plant, and use a new key for any other`
   return new PlantsError('conflict', 'This idempotency key was used for a different plant', { hint })
 }

@@ -1,8 +1,8 @@
-import { type NewPlant, plantColumns, plantParameters, textFields } from '../../plant/fields.js'
-import { equalPlants, plantFrom, valuesOf } from '../../plant/plant.js'
+import { type NewPlant, type PlantPatch, plantColumns, plantFields, plantParameters, textFields } from '../../plant/fields.js'
+import { largestId, patchedPlant, smallestId } from '../../plant/plant.js'
 import { PlantsError } from '../../platform/errors.js'
 import { connect, type Statement } from '../../platform/sqlite.js'
-import { type ExistsPolicy, idExistsText, type OnConflict, Outcome, resolveConflict } from './conflict.js'
+import { type ExistsPolicy, idExistsText, incompletePlant, type OnConflict, Outcome, resolveRecord } from './conflict.js'
 import type { Batch, BulkStore, CreateManyOptions } from './store.js'
 
 /** The store of an import that creates nothing before its end. */
@@ -10,49 +10,60 @@ export interface StagedStore {
   /** The existing plants with these ids. */
   getMany(ids: bigint[]): Promise<Map<bigint, NewPlant>>
   /**
-   * Creates plants in one transaction, all or none.
+   * Creates and changes plants in one transaction, all or none.
    *
-   * @param pages returns the plants in ascending order of id, from the beginning with each call
-   * @param onConflict is called for a plant whose id exists, possibly twice
-   * @throws {PlantsError} the errors of `onConflict`; `unavailable` when nothing was stored; `unknownOutcome` when that is unknown
+   * @param pages returns the records in ascending order of id, from the beginning with each call
+   * @param onConflict is called for a record whose id exists, and for an incomplete one whose id does not, possibly
+   * twice
+   * @throws {PlantsError} the errors of `onConflict`; the reason of the clock's signal, or `unavailable`, when nothing
+   * was stored; `unknownOutcome` when that is unknown
    */
-  createAll(pages: () => Iterable<NewPlant[]>, onConflict: OnConflict): Promise<void>
+  createAll(pages: () => Iterable<PlantPatch[]>, onConflict: OnConflict): Promise<void>
   close(): Promise<void>
 }
 
 /**
- * Collects the plants of an import in a temporary table on the local disk, and compares them with those of a store, if there is one.
- * `commit` creates them all in one transaction; `--check` never calls it.
+ * Collects the records of an import in a temporary table on the local disk, and compares them with the plants of a
+ * store, if there is one.
+ * `commit` creates and changes the plants in one transaction; `--check` never calls it.
  */
 export class Staging implements BulkStore {
-  readonly #store: StagedStore | undefined
+  #store: StagedStore | undefined
+  readonly #isReadable: boolean
   readonly #db = connect(':memory:', { readOnly: false })
   readonly #insert: Statement
   readonly #find: Statement
   readonly #replace: Statement
+  readonly #select: Statement
   #policy: ExistsPolicy = 'error'
 
-  constructor(store: StagedStore | undefined) {
+  /**
+   * @param store undefined if there is none yet, or if it cannot be read
+   * @param isReadable whether an id that is neither in `store` nor in the input is known not to exist
+   */
+  constructor(store: StagedStore | undefined, isReadable: boolean) {
     this.#store = store
-    const columns = textFields.map(({ name, isRequired }) => `${name} TEXT${isRequired ? ' NOT NULL' : ''}`)
+    this.#isReadable = isReadable
+    const columns = textFields.map(({ name }) => `${name} ANY`) // a number for a text that is missing
     this.#db.exec(`CREATE TEMP TABLE staged (id INTEGER PRIMARY KEY, ${columns.join()}) STRICT; PRAGMA temp.cache_size=-16384`)
     this.#insert = this.#db.prepare(`INSERT INTO staged (${plantColumns}) VALUES (${plantParameters}) ON CONFLICT DO NOTHING`)
     this.#find = this.#db.prepare(`SELECT ${plantColumns} FROM staged WHERE id = ?`)
     this.#replace = this.#db.prepare(`REPLACE INTO staged (${plantColumns}) VALUES (${plantParameters})`)
+    this.#select = this.#db.prepare(`SELECT ${plantColumns} FROM staged WHERE id >= ? ORDER BY id LIMIT ${rowsAtOnce}`)
   }
 
   async createMany(batch: Batch, { ifExists, stopsAtReject, stop, onProgress }: CreateManyOptions): Promise<void> {
     this.#policy = ifExists
     let isStopped = false
     for (let from = 0; from < batch.rows.length && !isStopped && !stop.aborted; from += rowsAtOnce) {
-      const plants = Array.from({ length: Math.min(rowsAtOnce, batch.rows.length - from) }, (_, index) => batch.rows.at(from + index))
-      const existing = await this.#store?.getMany(plants.map(({ id }) => id))
+      const patches = Array.from({ length: Math.min(rowsAtOnce, batch.rows.length - from) }, (_, index) => batch.rows.at(from + index))
+      const existing = await this.#store?.getMany(patches.map(({ id }) => id))
       this.#db.exec('BEGIN')
-      for (const [index, plant] of plants.entries()) {
+      for (const [index, patch] of patches.entries()) {
         if (batch.outcomes[from + index] !== Outcome.pending) continue
-        const outcome = this.#outcomeOf(plant, existing?.get(plant.id), batch, from + index)
+        const outcome = this.#outcomeOf(patch, existing?.get(patch.id), batch, from + index)
         batch.outcomes[from + index] = outcome
-        isStopped = stopsAtReject && outcome === Outcome.exists
+        isStopped = stopsAtReject && outcome >= Outcome.exists
         if (isStopped) break
       }
       this.#db.exec('COMMIT')
@@ -61,41 +72,48 @@ export class Staging implements BulkStore {
     }
   }
 
-  #outcomeOf(plant: NewPlant, existing: NewPlant | undefined, batch: Batch, row: number): number {
-    if (!existing && BigInt(this.#insert.run(...valuesOf(plant)).changes) === 1n) return Outcome.created
-    const staged: unknown = this.#find.get(plant.id)
-    const before = staged === undefined ? existing : plantIn(staged)
-    const outcome = resolveConflict(this.#policy, () => before !== undefined && equalPlants(plant, before))
-    if (outcome === Outcome.updated) this.#replace.run(...valuesOf(plant))
-    if (outcome === Outcome.exists && !existing)
-      batch.rejections.set(row, new PlantsError('conflict', `The id ${plant.id} is in the input twice`))
-    return outcome
+  #outcomeOf(patch: PlantPatch, existing: NewPlant | undefined, batch: Batch, row: number): Outcome {
+    if (!existing && patchedPlant(patch) && BigInt(this.#insert.run(...valuesOf(patch)).changes) === 1n) return Outcome.created
+    const found: unknown = this.#find.get(patch.id)
+    const staged = found === undefined ? undefined : patchIn(found)
+    const before = staged ? patchedPlant(staged, existing) : existing
+    const { outcome } = resolveRecord(this.#policy, patch, before)
+    const isUpdated = outcome === Outcome.updated || (outcome === Outcome.rejected && !this.#isReadable)
+    if (isUpdated) this.#replace.run(...valuesOf({ ...staged, ...patch }))
+    else if (outcome === Outcome.rejected) batch.rejections.set(row, incompletePlant(patch))
+    else if (outcome === Outcome.exists && !existing)
+      batch.rejections.set(row, new PlantsError('conflict', `The id ${patch.id} is in the input twice`))
+    return isUpdated ? Outcome.updated : outcome
   }
 
-  /** Creates all staged plants. Throws `conflict` for an id that was created meanwhile. */
-  async commit(): Promise<void> {
-    await this.#store?.createAll(
+  /**
+   * Creates and changes all staged plants. Throws `conflict` for an id that was created or deleted meanwhile.
+   *
+   * @param open creates the store, if there is none yet
+   */
+  async commit(open: () => Promise<StagedStore>): Promise<void> {
+    this.#store ??= await open()
+    await this.#store.createAll(
       () => this.#pages(),
-      (plant, existing) => {
-        const outcome = resolveConflict(this.#policy, () => equalPlants(plant, existing))
-        if (outcome !== Outcome.exists) return outcome === Outcome.updated
-        throw new PlantsError('conflict', `${idExistsText(plant.id, this.#policy)}: it was created a moment ago, so nothing was imported`, {
-          hint: 'Run it again',
-        })
+      (patch, existing) => {
+        const { outcome } = resolveRecord(this.#policy, patch, existing)
+        if (existing && outcome < Outcome.exists) return outcome === Outcome.updated
+        const what = existing ? idExistsText(patch.id, this.#policy) : `There is no plant with id ${patch.id}`
+        const happened = `it was ${existing ? 'created' : 'deleted'} a moment ago, so nothing was imported`
+        throw new PlantsError('conflict', `${what}: ${happened}`, { hint: 'Run it again' })
       },
     )
   }
 
-  /** The staged plants in ascending order of id. */
-  *#pages(): Iterable<NewPlant[]> {
-    let page: NewPlant[] = []
-    for (const row of this.#db.prepare(`SELECT ${plantColumns} FROM staged ORDER BY id`).iterate()) {
-      page.push(plantIn(row))
-      if (page.length < rowsAtOnce) continue
+  /** The staged records in ascending order of id. */
+  *#pages(): Iterable<PlantPatch[]> {
+    for (let first = smallestId; first <= largestId; ) {
+      const page = this.#select.all(first).map(patchIn)
+      const last = page.at(-1)
+      if (!last) return
       yield page
-      page = []
+      first = last.id + 1n
     }
-    if (page.length > 0) yield page
   }
 
   async close(): Promise<void> {
@@ -107,7 +125,22 @@ export class Staging implements BulkStore {
 /** about 20 ms, after which signals are handled */
 const rowsAtOnce = 4000
 
-function plantIn(row: unknown): NewPlant {
-  const { id, ...texts } = row as { id: bigint } & Record<string, string | null> // the columns of a STRICT table
-  return plantFrom(id, ({ name }) => texts[name])
+function valuesOf(patch: PlantPatch): (bigint | string | null)[] {
+  return plantFields.map(({ name }) => {
+    const value = patch[name]
+    return value === undefined ? missing : value
+  })
 }
+
+function patchIn(row: unknown): PlantPatch {
+  const { id, ...texts } = row as { id: bigint } & Record<string, string | null | typeof missing> // as `valuesOf` returns them
+  const patch: PlantPatch = { id }
+  for (const { name } of textFields) {
+    const text = texts[name]
+    if (typeof text !== 'bigint') patch[name] = text ?? null
+  }
+  return patch
+}
+
+/** stands for a text that a record does not say */
+const missing = 0n

@@ -177,7 +177,9 @@ export interface OpenOptions {
   rate?: number | undefined
   /** how long refused connections to a service are retried, in milliseconds; `defaultRetry` if undefined, or the timeout if that is less */
   retry?: number | undefined
-  /** the rights that a command needs besides the default ones, for the hint about a token that lacks one */
+  /**
+   * the rights that a command needs besides the default ones: it writes. Also for the hint about a token that lacks one
+   */
   needs?: readonly Right[]
   /** the credentials of a service */
   access(address: RemoteAddress): Promise<Access>
@@ -187,6 +189,12 @@ export interface OpenOptions {
   onAway?(failure: PlantsError | undefined): void
   /** is called with the owner of the file of a store and of each link to it, before it is opened, and of a backup, before it is restored */
   onOwner?(path: string, uid: number, what: 'store' | 'link' | 'backup'): Promise<void>
+  /** whether a user's files are trusted like this user's own */
+  trusts(uid: number): boolean
+  /**
+   * is called with the path of a store before it is opened, when other users can put files beside it, and why they can
+   */
+  onExposed?(path: string, reason: string): Promise<void>
   /** is called with the path of a store that was created, except the default store */
   onCreated?: ((path: string) => Promise<void>) | undefined
   /** is called during a backup or a restore */
@@ -231,6 +239,8 @@ export interface ServedStore extends ReadableStore {
   readonly tokens: TokenStore
   /** The rights of the store's own credentials, in the order of `rights`. */
   rights(): Promise<readonly Right[]>
+  /** Loads the modules that calls need, which cannot be loaded once no more files can be opened. */
+  preload(): Promise<void>
   /** the number of concurrent snapshots that do not delay other calls */
   readonly maxSnapshots: number
   /** Checks whether a plant could be created now. Rejects with the reason if not. */

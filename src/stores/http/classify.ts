@@ -75,11 +75,13 @@ function hintFor(meaning: Meaning, { headers }: HttpResponse, { address, access,
   const { kind, error, hint } = meaning
   if (kind !== 'unauthorized')
     return typeof hint === 'function' ? hint(address) : (hint ?? (error === 'refused' ? `This message is from ${address.name}` : undefined))
-  const [, scope] = /\binsufficient_scope\b.*\bscope="(\w+)"/.exec(headers['www-authenticate'] ?? '') ?? [] // RFC 6750, 3.1
+  const challenge = headers['www-authenticate'] ?? '' // RFC 6750, 3.1
+  const [lacksScope, scope] = /\binsufficient_scope\b(?:.*\bscope="(\w+)")?/.exec(challenge) ?? []
+  if (lacksScope !== undefined && scope === undefined) return `This message is from ${address.name}`
   if (!rights.some((right) => right === scope)) return access.tokenHint
   const wanted = [scope, ...defaultRights, ...(options.needs ?? [])]
   const allowed = rights.filter((right) => wanted.includes(right))
-  return `Ask its operator for a token with these rights: plants tokens create --allow ${allowed.join()}`
+  return `Ask the operator of the service for a token with these rights: plants tokens create --allow ${allowed.join()}`
 }
 
 function messageOf({ names }: Meaning, response: HttpResponse, name: string, expected: string): string {

@@ -1,5 +1,7 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { maxTimer, timeIsOver } from '../../platform/clock.js'
+import type { PlantsError } from '../../platform/errors.js'
+import { GrowingBuffer } from '../../platform/growing-buffer.js'
 import type { Access } from '../common/access.js'
 import type { RemoteAddress } from '../common/address.js'
 import { defaultConcurrency, type OpenOptions } from '../common/store.js'
@@ -55,6 +57,7 @@ export class HttpClient {
   access: Access
   readonly #transport: Transport
   readonly #warned = new Set<string>()
+  #renewal: Promise<boolean> | undefined
 
   private constructor(address: RemoteAddress, access: Access, options: OpenOptions, transport: Transport) {
     this.address = address
@@ -121,19 +124,17 @@ export class HttpClient {
         isSettled = true
         return settle({ status, headers, body: Buffer.alloc(0), maxBody, stream: incoming })
       }
-      const chunks: Buffer[] = []
-      let length = 0
+      const received = new GrowingBuffer()
       const finish = () => {
         if (isSettled) return
         isSettled = true
-        observer?.ended(length, clock.now() - start)
-        settle({ status, headers, body: Buffer.concat(chunks), maxBody })
-        if (length > maxBody) outgoing.destroy()
+        observer?.ended(received.length, clock.now() - start)
+        settle({ status, headers, body: received.bytes, maxBody })
+        if (received.length > maxBody) outgoing.destroy()
       }
       incoming.on('data', (chunk: Buffer) => {
-        length += chunk.length
-        chunks.push(chunk)
-        if (length > maxBody) finish()
+        if (!isSettled) received.append(chunk)
+        if (received.length > maxBody) finish()
       })
       incoming.on('end', finish)
       incoming.on('error', fail)
@@ -160,6 +161,29 @@ export class HttpClient {
     }
   }
 
+  /**
+   * The request with a newer token, if it was rejected with 401 and there is one. Concurrent calls share one renewal. Throws like
+   * `access.renew`.
+   */
+  async withNewerToken<T>(request: HttpRequest<T>, { error }: PlantsError): Promise<HttpRequest<T> | undefined> {
+    const { authorization } = request.headers
+    if (error !== 401 || authorization === undefined) return undefined
+    if (authorization === bearer(this.access.token)) {
+      this.#renewal ??= this.#renew().finally(() => {
+        this.#renewal = undefined
+      })
+      if (!(await this.#renewal)) return undefined
+    }
+    return { ...request, headers: { ...request.headers, authorization: bearer(this.access.token) } }
+  }
+
+  async #renew(): Promise<boolean> {
+    const token = await this.access.renew?.()
+    if (token === undefined || token === this.access.token) return false
+    this.access = { ...this.access, token }
+    return true
+  }
+
   /** Warns once per topic, which may concern thousands of plants. */
   warnOnce(topic: string, text: string): void {
     if (this.#warned.has(topic)) return
@@ -170,4 +194,8 @@ export class HttpClient {
   close(): void {
     this.#transport.close()
   }
+}
+
+export function bearer(token: string): string {
+  return `Bearer ${token}`
 }

@@ -2,8 +2,9 @@ import { isUtf8 } from 'node:buffer'
 import type { IncomingMessage } from 'node:http'
 import { acceptNewPlant, largestId, type NewPlant } from '../../plant/plant.js'
 import { readRecord, recordWriter } from '../../plant/records.js'
-import { within } from '../../platform/clock.js'
+import { isTimeout, within } from '../../platform/clock.js'
 import { PlantsError } from '../../platform/errors.js'
+import { GrowingBuffer } from '../../platform/growing-buffer.js'
 import { urlOf } from '../../platform/network.js'
 import { queryText } from '../common/pages.js'
 import type { Block, ListQuery, SnapshotQuery } from '../common/store.js'
@@ -87,15 +88,9 @@ export async function* readSnapshot(client: HttpClient, query: SnapshotQuery): A
   const check = orderOf(client, query)
   const write = recordWriter(query.record)
   let left = query.limit ?? Infinity
-  let rest: Buffer = Buffer.alloc(0)
-  for await (const chunk of chunksOf(client, stream)) {
-    const bytes = Buffer.concat([rest, chunk])
-    const end = bytes.lastIndexOf('\n') + 1
-    rest = bytes.subarray(end)
-    if (rest.length > maxRead) throw unusable(client, 'a line that is too long')
-    if (end === 0) continue
-    if (!isUtf8(bytes.subarray(0, end))) throw unusable(client, 'a stream that is not UTF-8')
-    const lines = bytes.toString('utf8', 0, end - 1).split('\n')
+  for await (const bytes of blocksOf(client, stream)) {
+    if (!isUtf8(bytes)) throw unusable(client, 'a stream that is not UTF-8')
+    const lines = bytes.toString('utf8', 0, bytes.length - 1).split('\n')
     left -= lines.length
     if (left < 0) throw unusable(client, 'more plants than requested')
     const texts = lines.map((line) => {
@@ -106,30 +101,56 @@ export async function* readSnapshot(client: HttpClient, query: SnapshotQuery): A
     })
     yield { text: texts.join('\n'), plants: texts.length }
   }
-  if (rest.length > 0) throw unusable(client, 'a stream that ends in the middle of a line')
 }
 
 const expectedStream: Expected<IncomingMessage> = { what: 'stream of plants', streamedType: ndjson, read: ({ stream }) => stream }
 
-/** The bytes of a stream. Throws when the stream is incomplete, and when no data arrives before the timeout. */
-async function* chunksOf({ address, options }: HttpClient, stream: IncomingMessage): AsyncGenerator<Buffer> {
-  const chunks: AsyncIterator<Buffer> = stream[Symbol.asyncIterator]()
+/** Yields the lines of a stream, as blocks. Throws when it ends early, and when no line arrives before the timeout. */
+async function* blocksOf(client: HttpClient, stream: IncomingMessage): AsyncGenerator<Buffer> {
+  const { address, options } = client
+  const lines: Lines = { chunks: stream[Symbol.asyncIterator](), rest: new GrowingBuffer() }
   const next = (signal: AbortSignal) => {
     signal.addEventListener('abort', () => stream.destroy(signal.reason), { once: true })
-    return chunks.next()
+    return readBlock(client, lines)
   }
   try {
     for (;;) {
-      const { value, done } = await within(options.timeout, [options.clock.signal], next)
-      if (done) return
-      yield value
+      const block = await within(options.timeout, [options.clock.signal], next)
+      if (!block) return
+      yield block
     }
   } catch (error) {
     options.clock.signal.throwIfAborted()
+    if (error instanceof PlantsError) throw error
+    const ending = isTimeout(error) ? 'sent no complete plant before the timeout' : 'ended its response too early'
     const hint = 'The output is incomplete. Try again'
-    throw new PlantsError('unavailable', `${address.name} ended its response too early`, { hint, retryable: true, cause: error })
+    throw new PlantsError('unavailable', `${address.name} ${ending}`, { hint, retryable: true, cause: error })
   } finally {
     stream.destroy()
+  }
+}
+
+interface Lines {
+  chunks: AsyncIterator<Buffer>
+  /** the beginning of the next line */
+  rest: GrowingBuffer
+}
+
+/** Reads on to the next line feed. Returns undefined at the end. */
+async function readBlock(client: HttpClient, lines: Lines): Promise<Buffer | undefined> {
+  const { chunks, rest } = lines
+  for (;;) {
+    const { value: chunk, done } = await chunks.next()
+    if (done && rest.length > 0) throw unusable(client, 'a stream that ends in the middle of a line')
+    if (done) return undefined
+    const end = chunk.lastIndexOf('\n') + 1
+    rest.append(end > 0 ? chunk.subarray(0, end) : chunk)
+    if (end > 0) {
+      lines.rest = new GrowingBuffer()
+      lines.rest.append(chunk.subarray(end))
+      return rest.bytes
+    }
+    if (rest.length > maxRead) throw unusable(client, 'a line that is too long')
   }
 }
 
@@ -149,7 +170,7 @@ function orderOf(client: HttpClient, { after, tag }: ListQuery): (plant: NewPlan
 }
 
 function unusable({ address }: HttpClient, what: string): PlantsError {
-  return new PlantsError('unusable', `${address.name} answered ${what}`, { hint: 'Is it a Plant Store? Ask its operator' })
+  return new PlantsError('unusable', `${address.name} answered ${what}`, { hint: 'Is it a Plant Store? Ask the operator of the service' })
 }
 
 /** The path of the next page, which must be below the base URL: the token is only for that. */

@@ -4,7 +4,7 @@ import type { NewPlant, Plant } from '../../plant/plant.js'
 import type { Access, WireRequest } from '../common/access.js'
 import type { RemoteAddress } from '../common/address.js'
 import { expectedPlant } from './classify.js'
-import type { HttpRequest } from './client.js'
+import { bearer, type HttpRequest } from './client.js'
 
 interface RequestOptions<T> extends Pick<HttpRequest<T>, 'method' | 'path' | 'expected'> {
   sends?: string
@@ -20,7 +20,7 @@ interface RequestOptions<T> extends Pick<HttpRequest<T>, 'method' | 'path' | 'ex
 export function requestTo<T>({ token, userAgent }: Access, options: RequestOptions<T>): HttpRequest<T> {
   const { method, path, expected, accept = 'application/json', body, idempotencyKey, ifMatch } = options
   const { sends = body ? 'the plant' : 'the request' } = options
-  const headers: Record<string, string> = { accept, authorization: `Bearer ${token}` }
+  const headers: Record<string, string> = { accept, authorization: bearer(token) }
   if (body !== undefined) headers['content-type'] = 'application/json'
   if (idempotencyKey !== undefined) headers['idempotency-key'] = idempotencyKey
   if (ifMatch !== undefined) headers['if-match'] = ifMatch

@@ -1,69 +1,95 @@
-import { backoff, isTimeout, wait } from '../../platform/clock.js'
+import { backoff, type Clock, isTimeout, wait } from '../../platform/clock.js'
 import { PlantsError } from '../../platform/errors.js'
 import { defaultRetry } from '../common/store.js'
 import { classify } from './classify.js'
 import type { HttpClient, HttpRequest } from './client.js'
-import type { Failure } from './failure.js'
+import type { Failure, RequestResult } from './failure.js'
 
-/** How long to retry: until the timeout, and for a separate time while connections are refused. */
-export class RetryPolicy {
+/** How long to retry, in milliseconds, and since when: times on the clock. */
+interface RetryPolicy {
+  timeout: number
+  /** for how long to retry while connections are refused, which does not use up the timeout */
+  retry: number
+  start: number
+  refusedSince: number | undefined
+}
+
+/** The time on the clock after which there is no retry. */
+function limitOf({ timeout, retry, start, refusedSince = start }: RetryPolicy, { reason }: Failure): number {
+  if (reason === 'refused') return refusedSince + retry
+  return start + timeout - Math.min(1000, timeout / 10) // leaves time for the last try
+}
+
+/** Milliseconds until the next try; undefined if there is none. */
+function nextPause(policy: RetryPolicy, failure: Failure, tries: number, clock: Clock): number | undefined {
+  if (!isRetryable(failure)) return undefined
+  const room = limitOf(policy, failure) - clock.now()
+  const { retryAfter = 0 } = failure
+  if (room <= 0 || retryAfter > room) return undefined
+  return Math.min(retryAfter + backoffOf(tries, clock), room)
+}
+
+function isRetryable({ kind }: Failure): boolean {
+  return kind === 'retry' || kind === 'unknown'
+}
+
+function backoffOf(failures: number, { random }: Clock): number {
+  return backoff(failures, { base: 100, max: 2000, random })
+}
+
+/** The retries of a request, or of the requests of an upload. */
+export class Retries {
   /** ends the retries, with its reason */
   readonly signal: AbortSignal
   hasWarned = false
   /** the last error after which the service may have processed a request that changes something */
   unknown: PlantsError | undefined
   readonly #client: HttpClient
-  #start: number
-  #refusedSince: number | undefined
+  #policy: RetryPolicy
 
   /** @param signal ends the retries, like the clock's signal */
   constructor(client: HttpClient, signal?: AbortSignal) {
-    const { clock } = client.options
+    const { clock, timeout, retry = Math.min(defaultRetry, timeout) } = client.options
     this.signal = signal ? AbortSignal.any([clock.signal, signal]) : clock.signal
     this.#client = client
-    this.#start = clock.now()
+    this.#policy = { timeout, retry, start: clock.now(), refusedSince: undefined }
   }
 
   /** Milliseconds until the timeout. */
   get left(): number {
-    const { timeout, clock } = this.#client.options
-    return this.#start + timeout - clock.now()
+    return this.#policy.start + this.#policy.timeout - this.#now
   }
 
   /** Restarts the timeout, after something was settled. */
   reset(): void {
-    this.#start = this.#client.options.clock.now()
-    this.#refusedSince = undefined
+    this.#policy = { ...this.#policy, start: this.#now, refusedSince: undefined }
   }
 
-  /** The time on the clock after which there is no retry. Refused connections do not use up the timeout. */
-  limit({ reason }: Failure): number {
-    const { clock, timeout, retry = Math.min(defaultRetry, timeout) } = this.#client.options
-    if (reason !== 'refused') return this.#start + timeout - Math.min(1000, timeout / 10) // leaves time for the last try
-    this.#refusedSince ??= clock.now()
-    this.#start = clock.now()
-    return this.#refusedSince + retry
+  /** Records a failure. A refused connection restarts the timeout. */
+  note({ reason }: Failure): void {
+    const { refusedSince = this.#now } = this.#policy
+    if (reason === 'refused') this.#policy = { ...this.#policy, start: this.#now, refusedSince }
+  }
+
+  /** The time on the clock after which a failure is not retried. */
+  limit(failure: Failure): number {
+    return limitOf(this.#policy, failure)
   }
 
   /** Milliseconds until the next try; undefined if there is none. Throws the reason of a signal. */
   pauseAfter(failure: Failure, tries: number): number | undefined {
-    if (failure.kind !== 'retry' && failure.kind !== 'unknown') return undefined
-    this.signal.throwIfAborted()
-    const { clock } = this.#client.options
-    const room = this.limit(failure) - clock.now()
-    const { retryAfter = 0 } = failure
-    if (room <= 0 || retryAfter > room) return undefined
-    return Math.min(retryAfter + this.backoff(tries), room)
+    if (isRetryable(failure)) this.signal.throwIfAborted()
+    return nextPause(this.#policy, failure, tries, this.#client.options.clock)
   }
 
   /** Milliseconds to wait after so many failures in a row, not counting the first. */
   backoff(failures: number): number {
-    return backoff(failures, { base: 100, max: 2000, random: this.#client.options.clock.random })
+    return backoffOf(failures, this.#client.options.clock)
   }
 
   /** The message that explains a retry: its reason, and how long retries continue. */
   explain(failure: Failure): string {
-    const left = failure.reason === 'refused' ? this.limit(failure) - this.#client.options.clock.now() : this.left
+    const left = failure.reason === 'refused' ? this.limit(failure) - this.#now : this.left
     const { message } = this.unknown ?? failure.error
     return `${message}. Trying again for up to ${Math.max(1, Math.round(left / 1000))} s`
   }
@@ -74,10 +100,14 @@ export class RetryPolicy {
     this.hasWarned = true
     await this.#client.access.notify(this.explain(failure))
   }
+
+  get #now(): number {
+    return this.#client.options.clock.now()
+  }
 }
 
 interface ExchangeOptions {
-  policy?: RetryPolicy
+  retries?: Retries
   /** Is called before each retry, to warn of it; false ends the retries. */
   onRetry?(failure: Failure, tries: number): Promise<unknown>
 }
@@ -88,20 +118,28 @@ interface ExchangeOptions {
  * @throws {PlantsError} the last failure; the reason of a signal
  */
 export async function exchange<T>(client: HttpClient, request: HttpRequest<T>, options: ExchangeOptions = {}): Promise<T> {
-  const { policy = new RetryPolicy(client), onRetry = (failure) => policy.warn(failure) } = options
+  const { retries = new Retries(client), onRetry = (failure) => retries.warn(failure) } = options
   let last: Failure | undefined
   for (let tries = 0; ; tries += 1) {
-    policy.signal.throwIfAborted()
-    const result = classify(client, request, await client.send(request, policy.left, policy.signal))
+    retries.signal.throwIfAborted()
+    const result = await send(client, request, retries)
     if (result.kind === 'done') return result.value
     // The last try may have had too little time, so that the error of the one before says more.
     const isLess = isTimeout(result.error.cause) && (result.kind === 'retry' || result.kind === last?.kind)
     if (!last || !isLess) last = result
-    if (last.kind === 'unknown' && request.method !== 'GET') policy.unknown = last.error
-    const pause = policy.pauseAfter(last, tries)
+    if (last.kind === 'unknown' && request.method !== 'GET') retries.unknown = last.error
+    retries.note(last)
+    const pause = retries.pauseAfter(last, tries)
     if (pause === undefined || (await onRetry(last, tries)) === false) throw errorOf(last, request)
-    await wait(pause, [policy.signal])
+    await wait(pause, [retries.signal])
   }
+}
+
+/** Sends a request, and after a 401, which changes nothing, once more with a newer token. */
+async function send<T>(client: HttpClient, request: HttpRequest<T>, retries: Retries): Promise<RequestResult<T>> {
+  const result = classify(client, request, await client.send(request, retries.left, retries.signal))
+  const renewed = result.kind === 'done' ? undefined : await client.withNewerToken(request, result.error)
+  return renewed ? classify(client, renewed, await client.send(renewed, retries.left, retries.signal)) : result
 }
 
 /** The outcome of a GET, which changes nothing, is known even without a response. */

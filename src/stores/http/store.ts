@@ -22,7 +22,7 @@ import { type Description, operationOf, requestToDescribe } from './description.
 import type { Failure } from './failure.js'
 import { RateLimiter } from './rate-limiter.js'
 import { requestTo, requestToCreate } from './request.js'
-import { ask, exchange, RetryPolicy } from './retry.js'
+import { ask, exchange, Retries } from './retry.js'
 
 /** A Plant Store behind HTTP: this program's own service, or any other that follows the specification. */
 export class RemoteStore implements ReadableStore, BulkStore {
@@ -55,10 +55,10 @@ export class RemoteStore implements ReadableStore, BulkStore {
    */
   async create(plant: NewPlant, { idempotencyKey }: CreateOptions = {}): Promise<Plant> {
     const key = idempotencyKey ?? randomUUID()
-    const policy = new RetryPolicy(this.#client)
-    return this.#write(requestToCreate(this.#client.access, plant, key), policy, {
+    const retries = new Retries(this.#client)
+    return this.#write(requestToCreate(this.#client.access, plant, key), retries, {
       conflict: idempotencyKey === undefined ? undefined : 'Choose another id or another key: a key belongs to one plant only',
-      unknown: () => this.#howToRepeat(plant.id, key, policy),
+      unknown: () => this.#howToRepeat(plant.id, key, retries),
     })
   }
 
@@ -141,11 +141,11 @@ export class RemoteStore implements ReadableStore, BulkStore {
   }
 
   #askToDescribe(signal: AbortSignal | undefined): Promise<Description> {
-    const policy = new RetryPolicy(this.#client, signal)
+    const retries = new Retries(this.#client, signal)
     const onRetry = async (failure: Failure, tries: number) => {
-      if (tries === 2) await policy.warn(failure)
+      if (tries === 2) await retries.warn(failure)
     }
-    return ask(this.#client, requestToDescribe(this.#client), { policy, onRetry })
+    return ask(this.#client, requestToDescribe(this.#client), { retries, onRetry })
   }
 
   async #reading(): Promise<typeof import('./read.js')> {
@@ -187,41 +187,41 @@ export class RemoteStore implements ReadableStore, BulkStore {
     const ifMatch = current && this.#etags.get(current)
     const expected = expectStored(id, [404, 412], this.#keepEtag)
     const request = requestTo(this.#client.access, { method, path: `/plants/${id}`, expected, body, ifMatch })
-    const policy = new RetryPolicy(this.#client)
+    const retries = new Retries(this.#client)
     const hints = { unknown: () => `Whether plant ${id} was changed is unknown. ${this.#howToLook(id)}` }
-    const value = await this.#write(request, policy, hints)
-    return { value, lost: policy.unknown && this.#explain(policy.unknown, policy, hints) }
+    const value = await this.#write(request, retries, hints)
+    return { value, lost: retries.unknown && this.#explain(retries.unknown, retries, hints) }
   }
 
   /** Sends a request that changes something, and retries it until it is settled. Throws an unknown outcome if it may have been processed. */
-  async #write<T>(request: HttpRequest<T>, policy: RetryPolicy, hints: Hints): Promise<T> {
+  async #write<T>(request: HttpRequest<T>, retries: Retries, hints: Hints): Promise<T> {
     const { address } = this.#client
     const onRetry = async (failure: Failure) => {
-      if (policy.unknown && request.method === 'POST' && !(await this.#supportsKeys(policy))) return false
-      return policy.warn(failure)
+      if (retries.unknown && request.method === 'POST' && !(await this.#supportsKeys(retries))) return false
+      return retries.warn(failure)
     }
     try {
-      return await ask(this.#client, request, { policy, onRetry })
+      return await ask(this.#client, request, { retries, onRetry })
     } catch (error) {
       if (!(error instanceof PlantsError)) throw error
-      if (error !== policy.signal.reason) throw this.#explain(error, policy, hints)
-      const message = policy.unknown ? `${error.message} before ${address.name} answered` : `${error.message}, nothing was stored`
-      throw new PlantsError(error.kind, message, { hint: policy.unknown && hints.unknown(), cause: error })
+      if (error !== retries.signal.reason) throw this.#explain(error, retries, hints)
+      const message = retries.unknown ? `${error.message} before ${address.name} answered` : `${error.message}, nothing was stored`
+      throw new PlantsError(error.kind, message, { hint: retries.unknown && hints.unknown(), cause: error })
     }
   }
 
   /** Whether a create that may have been received can be repeated. */
-  async #supportsKeys(policy: RetryPolicy): Promise<boolean> {
+  async #supportsKeys(retries: Retries): Promise<boolean> {
     try {
-      this.#description ??= await exchange(this.#client, requestToDescribe(this.#client), { policy })
+      this.#description ??= await exchange(this.#client, requestToDescribe(this.#client), { retries })
       return this.#description.supportsKeys
     } catch (error) {
-      if (policy.signal.aborted || !(error instanceof PlantsError)) throw error
+      if (retries.signal.aborted || !(error instanceof PlantsError)) throw error
       return false
     }
   }
 
-  #explain(error: PlantsError, { unknown }: RetryPolicy, hints: Hints): PlantsError {
+  #explain(error: PlantsError, { unknown }: Retries, hints: Hints): PlantsError {
     // If the plant may have been stored, only a response to its own key settles that.
     const settles = error.kind === 'conflict' && this.#description?.supportsKeys === true
     const last = unknown && !settles ? unknown : error
@@ -230,7 +230,7 @@ export class RemoteStore implements ReadableStore, BulkStore {
     return new PlantsError(kind, message, { ...last, cause, hint: last.isOutcomeUnknown ? hints.unknown() : hint })
   }
 
-  #howToRepeat(id: bigint, key: string, { hasWarned }: RetryPolicy): string {
+  #howToRepeat(id: bigint, key: string, { hasWarned }: Retries): string {
     const { supportsKeys, operations } = this.#description ?? {}
     const unknown = `Whether plant ${id} is stored is unknown`
     const look = operations?.has(operationOf.read) ? `. ${this.#howToLook(id)}` : undefined

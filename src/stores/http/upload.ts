@@ -1,30 +1,41 @@
 import { setMaxListeners } from 'node:events'
 import { toJson } from '../../plant/json.js'
-import { equalFields, equalPlants, type NewPlant, type Plant, plantOf } from '../../plant/plant.js'
+import { equalFields, equalPlants, type NewPlant, type Plant, type PlantPatch, patchedPlant, plantOf } from '../../plant/plant.js'
 import { maxTimer, wait } from '../../platform/clock.js'
-import type { PlantsError } from '../../platform/errors.js'
-import { comparesPlants, idExists, Outcome, resolveConflict } from '../common/conflict.js'
+import { PlantsError } from '../../platform/errors.js'
+import { comparesPlants, idExists, incompletePlant, Outcome, resolveRecord } from '../common/conflict.js'
 import { type Batch, type CreateManyOptions, defaultConcurrency } from '../common/store.js'
 import { classify, expectStored } from './classify.js'
 import type { HttpClient, HttpRequest } from './client.js'
 import type { Failure, RequestResult } from './failure.js'
 import type { RateLimiter } from './rate-limiter.js'
 import { requestTo, requestToCreate } from './request.js'
-import { RetryPolicy, reportWait } from './retry.js'
+import { Retries, reportWait } from './retry.js'
 
 /** A row that is not settled, with its requests. */
 interface Pending {
   row: number
-  plant: NewPlant
+  patch: PlantPatch
+  idempotencyKey: string
   /** the next request: its create; or, if its id exists, reading the plant with that id, and replacing it */
   step: 'create' | 'read' | 'replace'
+  /** what the next request creates or replaces; undefined before a read */
+  plant: NewPlant | undefined
+  /** the strong entity tag of the plant that was read */
+  etag: string | undefined
+  /** what a replace whose response was lost may have stored */
+  lost: NewPlant | undefined
+  /** how often somebody else changed the plant between its read and its replace */
+  conflicts: number
   tries: number
+  /** whether its last response was a 401 */
+  isUnauthorized: boolean
   /** times on the clock */
   firstSent: number
   lastSent: number
 }
 
-type Stored = Plant | NewPlant | 404
+type Stored = Plant | NewPlant | 404 | 412
 
 interface Task {
   batch: Batch
@@ -38,7 +49,7 @@ export class Upload {
   readonly #client: HttpClient
   readonly #limiter: RateLimiter
   readonly #task: Task
-  readonly #policy: RetryPolicy
+  readonly #retries: Retries
   /** the maximum number of requests in flight: halved at each overload */
   #concurrency: number
   #inFlight = 0
@@ -54,9 +65,6 @@ export class Upload {
   #failure: { error: unknown } | undefined
   /** aborts when no more requests may be sent */
   readonly #end = new AbortController()
-  #tokenRefresh: Promise<void> | undefined
-  /** whether nothing has been settled with the current token */
-  #isTokenNew = false
   /** Ends the wait for an event. */
   #wake = () => {}
 
@@ -64,7 +72,7 @@ export class Upload {
     this.#client = client
     this.#limiter = limiter
     this.#task = task
-    this.#policy = new RetryPolicy(client)
+    this.#retries = new Retries(client)
     this.#concurrency = client.options.concurrency ?? defaultConcurrency
     this.#lastSettled = this.#now()
     setMaxListeners(0, this.#end.signal) // each pause of a row adds a listener
@@ -89,7 +97,6 @@ export class Upload {
   async #sendAll(): Promise<void> {
     await this.#sendRows().catch((error: unknown) => this.#fail(error))
     await Promise.all(this.#open.values())
-    await this.#tokenRefresh
   }
 
   async #sendRows(): Promise<void> {
@@ -97,13 +104,17 @@ export class Upload {
     const { rows, outcomes } = batch
     for (let row = 0; row < rows.length && !this.#end.signal.aborted; row += 1) {
       if (outcomes[row] !== Outcome.pending) continue
-      const plant = rows.at(row)
-      await this.#open.get(plant.id) // plants with the same id are sent one after the other
+      const patch = rows.at(row)
+      await this.#open.get(patch.id) // plants with the same id are sent one after the other
       if (!isKeyed) await options.beforeSend(row)
       if (!(await this.#turn())) return
       const now = this.#now()
-      const settled = this.#settle({ row, plant, step: 'create', tries: 0, firstSent: now, lastSent: now })
-      this.#open.set(plant.id, settled)
+      const plant = patchedPlant(patch)
+      const settled = this.#settle({
+        ...{ row, patch, idempotencyKey: options.keyOf(row), plant, step: plant ? 'create' : 'read' },
+        ...{ etag: undefined, lost: undefined, conflicts: 0, tries: 0, isUnauthorized: false, firstSent: now, lastSent: now },
+      })
+      this.#open.set(patch.id, settled)
       if (options.stopsAtReject) await settled // what is sent together with a rejected plant stays
     }
   }
@@ -126,7 +137,7 @@ export class Upload {
   #pause(): number {
     // A single request shows whether the service has recovered.
     const limit = this.#failures > 0 ? 1 : this.#concurrency
-    const mustWait = this.#end.signal.aborted || this.#tokenRefresh || this.#inFlight >= limit
+    const mustWait = this.#end.signal.aborted || this.#inFlight >= limit
     return mustWait ? Infinity : this.#limiter.delay(this.#now())
   }
 
@@ -146,19 +157,23 @@ export class Upload {
       if (pause > 0) await wait(pause, [this.#end.signal]).catch(() => undefined) // the next turn shows that it has aborted
       if (!(await this.#turn())) break
     }
-    this.#open.delete(pending.plant.id)
+    this.#open.delete(pending.patch.id)
   }
 
   /** Sends the next request of a row. Returns the milliseconds until the one after; undefined if there is none. */
   async #send(pending: Pending): Promise<number | undefined> {
-    const { access, options } = this.#client
+    const { options } = this.#client
     pending.lastSent = this.#now()
     pending.tries += 1
     let pause: number | undefined
     try {
       const request = this.#requestFor(pending)
       const response = await this.#client.send(request, options.timeout)
-      pause = this.#receive(pending, classify(this.#client, request, response), access.token)
+      const result = classify(this.#client, request, response)
+      const isUnauthorized = result.kind === 'unauthorized'
+      const isRenewable = isUnauthorized && !pending.isUnauthorized
+      pending.isUnauthorized = isUnauthorized
+      pause = isRenewable ? await this.#renewToken(request, result.error) : this.#receive(pending, result)
     } catch (error) {
       this.#fail(error)
     }
@@ -167,23 +182,33 @@ export class Upload {
     return pause
   }
 
-  #requestFor({ row, plant, step }: Pending): HttpRequest<Stored> {
+  #requestFor(pending: Pending): HttpRequest<Stored> {
+    const { patch, plant, step, etag, idempotencyKey } = pending
     const { access } = this.#client
-    if (step === 'create') return requestToCreate(access, plant, this.#task.options.keyOf(row))
-    const target = { path: `/plants/${plant.id}`, expected: expectStored(plant.id, [404]) }
-    return requestTo(access, step === 'read' ? { method: 'GET', ...target } : { method: 'PUT', ...target, body: plantOf(plant) })
+    if (step === 'create' && plant) return requestToCreate(access, plant, idempotencyKey)
+    const path = `/plants/${patch.id}`
+    if (step === 'replace' && plant) {
+      if (etag === undefined)
+        this.#client.warnOnce('etag', 'The service has no strong ETag: what others change during this import may be overwritten')
+      const expected = expectStored(patch.id, [404, 412])
+      return requestTo(access, { method: 'PUT', path, expected, body: plantOf(plant), ifMatch: etag })
+    }
+    pending.etag = undefined
+    const onEtag = (_: NewPlant, tag: string) => {
+      pending.etag = tag
+    }
+    const expected = expectStored(patch.id, [404], onEtag)
+    return requestTo(access, { method: 'GET', path, expected })
   }
 
   /** Returns the milliseconds until the next request of the row; undefined if there is none. */
-  #receive(pending: Pending, result: RequestResult<Stored>, token: string): number | undefined {
+  #receive(pending: Pending, result: RequestResult<Stored>): number | undefined {
     const { isKeyed } = this.#task
     switch (result.kind) {
       case 'retry':
       case 'unknown':
         return this.#retry(pending, result)
       case 'unauthorized':
-        if (token === this.#client.access.token) this.#tokenRefresh ??= this.#refreshToken(result.error)
-        return 0
       case 'incompatible':
         if (result.error.isOutcomeUnknown && pending.step === 'create' && !isKeyed) this.#note(pending, Outcome.unknown, result.error)
         return this.#fail(result.error)
@@ -193,43 +218,64 @@ export class Upload {
         if (typeof next !== 'string') return this.#note(pending, next, result.kind === 'done' ? undefined : result.error)
         pending.step = next
         pending.tries = 0
-        return 0
+        const isChanged = result.kind === 'done' && (result.value === 412 || result.value === 404)
+        return isChanged ? this.#pauseAfterConflict(pending) : 0
       }
     }
   }
 
   /** The outcome of a row whose request was settled, or its next request. */
-  #outcomeOf({ plant, step }: Pending, result: RequestResult<Stored>): Outcome | Pending['step'] {
+  #outcomeOf(pending: Pending, result: RequestResult<Stored>): Outcome | Pending['step'] {
+    const { patch, plant, step } = pending
     const { ifExists } = this.#task.options
     if (result.kind === 'rejected') return Outcome.rejected
     // A service with idempotency keys would have recognized this row, so the conflict is with another plant.
-    if (result.kind !== 'done') return comparesPlants(ifExists) ? 'read' : resolveConflict(ifExists, () => false)
+    if (result.kind !== 'done') return comparesPlants(ifExists) ? 'read' : resolveRecord(ifExists, patch, true).outcome
     const { value } = result
-    if (value === 404) return 'create' // it was deleted meanwhile
-    if (step === 'read' && 'id' in value) {
-      const outcome = resolveConflict(ifExists, () => equalPlants(value, plant))
-      return outcome === Outcome.updated ? 'replace' : outcome
-    }
-    if (!equalFields(value, plant)) {
+    if (value === 412) return 'read' // somebody else has changed it since it was read
+    if (value === 404 || (step === 'read' && 'id' in value)) return this.#resolve(pending, value === 404 ? undefined : value)
+    if (plant && !equalFields(value, plant)) {
       const text = `${toJson({ ...value })} instead of ${toJson({ ...plantOf(plant) })} for plant ${plant.id}`
       this.#client.warnOnce('other', `The store returns plants that differ from those that were sent, such as ${text}`)
     }
     return step === 'create' ? Outcome.created : Outcome.updated
   }
 
+  /** The outcome of a row, or its next request, by the plant with its id; undefined if there is none. */
+  #resolve(pending: Pending, existing: NewPlant | undefined): Outcome | Pending['step'] {
+    const { outcome, plant } = resolveRecord(this.#task.options.ifExists, pending.patch, existing)
+    pending.plant = plant
+    if (outcome === Outcome.created) return 'create'
+    if (outcome === Outcome.updated) return 'replace'
+    const isOurs = existing && pending.lost && equalPlants(existing, pending.lost)
+    return outcome === Outcome.skipped && isOurs ? Outcome.updated : outcome
+  }
+
+  /**
+   * The pause before a plant that somebody else has changed is read again. Rejects the row, and returns undefined,
+   * after the timeout and several tries.
+   */
+  #pauseAfterConflict(pending: Pending): number | undefined {
+    const { patch, conflicts, firstSent } = pending
+    pending.conflicts += 1
+    const isOver = pending.conflicts >= triesOfOne && this.#now() - firstSent >= this.#client.options.timeout
+    if (!isOver) return this.#retries.backoff(conflicts)
+    const message = `Plant ${patch.id} was not updated: others changed it during each of ${pending.conflicts} tries`
+    return this.#note(pending, Outcome.rejected, new PlantsError('conflict', message))
+  }
+
   /** Records that the service has answered as expected. */
   #noteSuccess(): void {
     this.#lastSettled = this.#now()
     this.#failures = 0
-    this.#isTokenNew = false
-    this.#policy.reset()
+    this.#retries.reset()
   }
 
-  #note({ row, plant }: Pending, outcome: Outcome, reason?: PlantsError): undefined {
+  #note({ row, patch }: Pending, outcome: Outcome, reason?: PlantsError): undefined {
     const { batch, options } = this.#task
     batch.outcomes[row] = outcome
     if (outcome >= Outcome.exists) {
-      const { error, message } = reason ?? idExists(plant.id, options.ifExists)
+      const { error, message } = reason ?? (outcome === Outcome.rejected ? incompletePlant(patch) : idExists(patch.id, options.ifExists))
       batch.rejections.set(row, { error, message }) // without its stack, to save memory
       if (options.stopsAtReject) this.#end.abort()
     }
@@ -242,18 +288,20 @@ export class Upload {
     const { kind, error, reason, retryAfter = 0 } = failure
     const { step, tries, firstSent } = pending
     const now = this.#now()
-    const limit = this.#policy.limit(failure)
+    this.#retries.note(failure)
+    const limit = this.#retries.limit(failure)
     if (pending.lastSent >= this.#lastRound) this.#countRound(failure, now)
     const isOver = now >= limit && (reason === 'refused' || this.#failures > 1) // a single failure may be an accident
     if (isOver && !this.#end.signal.aborted) this.#fail(error)
     const isUnknown = kind === 'unknown'
     const isLone = isUnknown && this.#failures < 2 // connections break now and then
-    if (!isLone) this.#limiter.pauseUntil(Math.min(now + retryAfter + this.#policy.backoff(this.#failures - 1), limit))
+    if (!isLone) this.#limiter.pauseUntil(Math.min(now + retryAfter + this.#retries.backoff(this.#failures - 1), limit))
     if (!isUnknown) return 0
+    if (step === 'replace') pending.lost = pending.plant
     // The plant itself causes the failure if others were settled while this one was retried.
     const isOfPlant = tries >= triesOfOne && now - firstSent >= timeout && this.#lastSettled > firstSent
     const isFinal = isOfPlant || (step === 'create' && !this.#task.isKeyed)
-    return isFinal ? this.#note(pending, Outcome.unknown, error) : this.#policy.backoff(tries - 1)
+    return isFinal ? this.#note(pending, Outcome.unknown, error) : this.#retries.backoff(tries - 1)
   }
 
   /** Counts a failure of the requests that are in flight together. Those that follow it are sent alone. */
@@ -261,22 +309,18 @@ export class Upload {
     this.#lastRound = now
     this.#failures += 1
     if (failure.reason === 'overload' && this.#failures === 1) this.#concurrency = Math.max(1, Math.floor(this.#concurrency / 2))
-    if (this.#failures >= roundsUntilWarning) this.#client.warnOnce('retry', this.#policy.explain(failure))
+    if (this.#failures >= roundsUntilWarning) this.#client.warnOnce('retry', this.#retries.explain(failure))
   }
 
-  /** Finds a newer token after one was rejected. */
-  async #refreshToken(refusal: PlantsError): Promise<void> {
-    const { access } = this.#client
+  /** Returns 0 if a request whose token was rejected can be repeated with a newer one; undefined if not. */
+  async #renewToken(request: HttpRequest<Stored>, rejection: PlantsError): Promise<0 | undefined> {
     try {
-      const token = this.#isTokenNew ? undefined : await access.renew?.()
-      if (token === undefined || token === access.token) throw refusal
-      this.#client.access = { ...access, token }
-      this.#isTokenNew = true
+      if (!(await this.#client.withNewerToken(request, rejection))) throw rejection
+      return 0
     } catch (error) {
       if (!this.#end.signal.aborted) this.#fail(error)
+      return undefined
     }
-    this.#tokenRefresh = undefined
-    this.#wake()
   }
 
   #fail(error: unknown): undefined {

@@ -1,9 +1,17 @@
 import { from as copyFrom } from 'pg-copy-streams'
 import { textFields } from '../../plant/fields.js'
-import { equalFields, type NewPlant, type Plant } from '../../plant/plant.js'
-import { noText, type PlantRows } from '../../plant/rows.js'
+import { type NewPlant, type PlantPatch, patchedPlant } from '../../plant/plant.js'
+import { isText, missingText, type PlantRows } from '../../plant/rows.js'
 import type { PostgresAddress } from '../common/address.js'
-import { comparesPlants, type ExistsPolicy, type OnConflict, Outcome, resolveConflict } from '../common/conflict.js'
+import {
+  comparesPlants,
+  type ExistsPolicy,
+  incompletePlant,
+  type OnConflict,
+  Outcome,
+  type Resolution,
+  resolveRecord,
+} from '../common/conflict.js'
 import type { Batch, CreateManyOptions } from '../common/store.js'
 import type { Client } from './client.js'
 import { divisionByZero, driverError, isServerError, LeftOutError, maxIneffective, sqlState } from './errors.js'
@@ -14,6 +22,7 @@ import {
   begin,
   commitStatement,
   copyStatement,
+  type Entry,
   getStatement,
   insertStatement,
   keepCheckpointStatement,
@@ -103,7 +112,7 @@ class BulkInsert {
     try {
       return await this.#connections.run(async (client, { tries }) => {
         // COPY writes rows in the order of the file, which can deadlock with other writers. INSERT writes them in order of id, which cannot.
-        const mayCopy = tries === 0 && !this.#meetsOthers
+        const mayCopy = tries === 0 && !this.#meetsOthers && rows.every((row) => this.#batch.rows.isComplete(row))
         if (mayCopy && (await this.#transact(client, () => this.#copy(chunk, client)))) return false
         return this.#resolve(chunk, client)
       }, limits)
@@ -123,7 +132,7 @@ class BulkInsert {
     for (let before = Infinity, ineffective = 0; ; ) {
       const { free, changed, isEnd } = await this.#lookUp(chunk, client)
       this.#meetsOthers = free.length < chunk.rows.length
-      if (free.length + changed.length === 0) {
+      if (free.length + changed.size === 0) {
         await this.#keepCheckpoint(client)
         return isEnd
       }
@@ -160,17 +169,19 @@ class BulkInsert {
   }
 
   /**
-   * Creates the rows whose id is free, then replaces the plants that other rows change. Returns false if another writer has meanwhile
-   * created one of the ids: the rows are looked up again, since their order matters.
+   * Creates the rows whose id is free, then changes the plants that other rows change. Returns false if another writer
+   * has meanwhile created one of the ids: the rows are looked up again, since their order matters.
    */
-  async #insertAndUpdate(free: number[], changed: number[], writeId: bigint, client: Client): Promise<boolean> {
+  async #insertAndUpdate(free: number[], changed: Changes, writeId: bigint, client: Client): Promise<boolean> {
     const { rows, outcomes } = this.#batch
-    const entries = free.map((row) => ({ plant: rows.at(row), key: undefined, writeId }))
+    const entries = entriesOf(
+      free.map((row) => rows.at(row)),
+      writeId,
+    )
     entries.sort((a, b) => (a.plant.id < b.plant.id ? -1 : 1))
     if (free.length > 0 && (await client.ask(insertStatement(entries, true))).length < free.length) return false
     for (const row of free) outcomes[row] = Outcome.created
-    const last = new Map(changed.map((row) => [rows.idAt(row), rows.at(row)])) // of rows with the same id, the last one wins
-    if (last.size > 0) await client.ask(updateStatement([...last.values()]))
+    if (changed.size > 0) await client.ask(updateStatement([...changed.values()]))
     return true
   }
 
@@ -183,8 +194,8 @@ class BulkInsert {
    * Looks up which ids exist, and sets the outcomes of their rows, up to a rejected row that ends the batch. Returns the rows that are
    * still to be written.
    */
-  async #lookUp({ rows: chunk, writeId }: RowChunk, client: Client): Promise<{ free: number[]; changed: number[]; isEnd: boolean }> {
-    const { rows, outcomes } = this.#batch
+  async #lookUp({ rows: chunk, writeId }: RowChunk, client: Client): Promise<{ free: number[]; changed: Changes; isEnd: boolean }> {
+    const { rows, outcomes, rejections } = this.#batch
     const { ifExists, stopsAtReject } = this.#options
     this.#reset(chunk)
     const ids = chunk.map((row) => rows.idAt(row))
@@ -199,18 +210,19 @@ class BulkInsert {
     // Rows of a commit whose response was lost may not be on the standbys yet. A later commit waits until they are.
     if ([...taken.values()].some(({ isOurs }) => isOurs)) await client.ask(pinned(barrier))
     const free: number[] = []
-    const changed: number[] = []
-    for (const [index, row] of chunk.entries()) {
-      const id = String(ids[index])
-      const plant = comparesPlants(ifExists) ? rows.at(row) : undefined
+    const changed: Changes = new Map()
+    for (const row of chunk) {
+      const patch = rows.at(row)
+      const id = String(patch.id)
       const existing = taken.get(id)
-      const outcome = outcomeOf(plant, existing, ifExists)
-      outcomes[row] = outcome
-      if (outcome === Outcome.pending) free.push(row)
-      if (outcome === Outcome.updated) changed.push(row)
-      const stays = outcome === Outcome.skipped || outcome === Outcome.exists
-      taken.set(id, { isOurs: false, plant: stays ? existing?.plant : plant })
-      if (stopsAtReject && outcome === Outcome.exists) return { free, changed, isEnd: true }
+      const { outcome, plant } = resolve(ifExists, patch, existing)
+      const isFree = outcome === Outcome.created && !existing
+      outcomes[row] = isFree ? Outcome.pending : outcome
+      if (isFree) free.push(row)
+      if (outcome === Outcome.updated) changed.set(id, { ...changed.get(id), ...patch })
+      if (outcome === Outcome.rejected) rejections.set(row, incompletePlant(patch))
+      else taken.set(id, { isOurs: false, plant })
+      if (stopsAtReject && outcome >= Outcome.exists) return { free, changed, isEnd: true }
     }
     return { free, changed, isEnd: false }
   }
@@ -226,30 +238,37 @@ interface RowChunk {
 interface Existing {
   isOurs: boolean
   /** its content, if the policy compares plants */
-  plant: Plant | undefined
+  plant: NewPlant | undefined
 }
 
-/** The outcome of a row, by the plant that has its id, if any. */
-function outcomeOf(plant: Plant | undefined, existing: Existing | undefined, policy: ExistsPolicy): Outcome {
-  if (!existing) return Outcome.pending
-  if (existing.isOurs) return Outcome.created
-  return resolveConflict(policy, () => plant !== undefined && existing.plant !== undefined && equalFields(plant, existing.plant))
+function resolve(policy: ExistsPolicy, patch: PlantPatch, existing: Existing | undefined): Resolution {
+  if (existing?.isOurs) return { outcome: Outcome.created, plant: patchedPlant(patch) }
+  return resolveRecord(policy, patch, existing && (existing.plant ?? true))
+}
+
+/** What to change in plants, by their ids. */
+type Changes = Map<string, PlantPatch>
+
+/** What to insert for complete records. */
+function entriesOf(patches: PlantPatch[], writeId: bigint): Entry[] {
+  const plants = patches.flatMap((patch) => patchedPlant(patch) ?? [])
+  return plants.map((plant) => ({ plant, key: undefined, writeId }))
 }
 
 /**
- * Creates plants in one transaction, all or none. The timeout applies to each page.
+ * Creates and changes plants in one transaction, all or none. The timeout applies to each page.
  *
- * @param pages returns the plants in ascending order of id, from the beginning with each call
+ * @param pages returns the records in ascending order of id, from the beginning with each call
  * @throws {PlantsError} the errors of `onConflict`; `unavailable` when nothing was stored; `unknownOutcome` when that is unknown
  */
-export async function createAll(connections: ConnectionPool, pages: () => Iterable<NewPlant[]>, onConflict: OnConflict): Promise<void> {
+export async function createAll(connections: ConnectionPool, pages: () => Iterable<PlantPatch[]>, onConflict: OnConflict): Promise<void> {
   const limits = connections.limits()
   const page = { address: connections.account.address, writeId: newWriteId(), onConflict }
   const createPages = async (client: Client, isLost: boolean) => {
-    for (const plants of pages()) {
+    for (const patches of pages()) {
       limits.signal?.throwIfAborted()
       connections.setDeadline(client, connections.limits().deadline)
-      await createPage(client, plants, page)
+      await createPage(client, patches, page)
     }
     connections.setDeadline(client, connections.limits().deadline)
     if (isLost) await client.ask({ text: barrier })
@@ -267,18 +286,18 @@ interface PageOptions {
 }
 
 /** Creates the plants whose id is free, and calls `onConflict` for the others, except those that an earlier try has stored. */
-async function createPage(client: Client, page: NewPlant[], { address, writeId, onConflict }: PageOptions): Promise<void> {
+async function createPage(client: Client, page: PlantPatch[], { address, writeId, onConflict }: PageOptions): Promise<void> {
   let left = page
   for (let ineffective = 0; left.length > 0; ) {
-    const entries = left.map((plant) => ({ plant, key: undefined, writeId }))
-    const created = new Set((await client.ask(insertStatement(entries, true))).map(([id]) => id))
+    const created = new Set((await client.ask(insertStatement(entriesOf(left, writeId), true))).map(([id]) => id))
     const others = left.filter(({ id }) => !created.has(String(id)))
     if (others.length === 0) return
     const rows = await client.ask(getStatement(others.map(({ id }) => id)))
     const existing = new Map(rows.map((row) => [row[0], row]))
-    const changed = others.filter((plant) => {
-      const row = existing.get(String(plant.id))
-      return row && row.at(-1) !== String(writeId) && onConflict(plant, toPlant(row))
+    const changed = others.filter((patch) => {
+      const row = existing.get(String(patch.id))
+      if (!row) return !patchedPlant(patch) && onConflict(patch, undefined)
+      return row.at(-1) !== String(writeId) && onConflict(patch, toPlant(row))
     })
     if (changed.length > 0) await client.ask(updateStatement(changed))
     const gone = others.filter(({ id }) => !existing.has(String(id))) // they were deleted a moment ago
@@ -313,8 +332,8 @@ function pieceOf(rows: PlantRows, which: number[], writeId: bigint): Uint8Array 
     bytes.writeBigInt64BE(writeId, at + 18)
     at += 26
     for (const { start, end } of rows.texts) {
-      const from = start[row] ?? noText
-      at = from === noText ? bytes.writeInt32BE(-1, at) : writeText(bytes, at, rows, from, end[row] ?? 0)
+      const from = start[row] ?? missingText
+      at = isText(from) ? writeText(bytes, at, rows, from, end[row] ?? 0) : bytes.writeInt32BE(-1, at)
     }
   }
   return bytes.subarray(0, at)

@@ -5,9 +5,9 @@ import { maxTimer, timeIsOver } from '../../platform/clock.js'
 import { isLoopback } from '../../platform/network.js'
 import type { PostgresAddress, PostgresHost } from '../common/address.js'
 import { socketPath } from './address.js'
-import { driverError, isReadOnly, isServerError, LostCommit } from './errors.js'
+import { ConnectionError, driverError, isReadOnly, isServerError, LostCommit } from './errors.js'
 import { type Account, checkMethod, checkSocketOwner, LoginError, type LoginMethod } from './login.js'
-import type { Row } from './sql.js'
+import type { Row, Statement } from './sql.js'
 
 /** A server, whether to connect to it with TLS, and which attributes it must have. */
 export interface Endpoint {
@@ -49,6 +49,7 @@ export class Client extends pg.Client {
   #isProven = false
   /** whether the server has stopped waiting for a standby, so that a commit may be lost with this server */
   #isDoubtful = false
+  readonly #reads = new BoundedReads()
   /** destroys the connection at its deadline */
   #timer: NodeJS.Timeout | undefined
 
@@ -93,7 +94,7 @@ export class Client extends pg.Client {
       .on('authenticationSASLFinal', () => {
         this.#isProven = true
       })
-      .on(endpoint.usesTls ? 'sslconnect' : 'connect', () => boundReads(this.connection))
+      .on(endpoint.usesTls ? 'sslconnect' : 'connect', () => this.#reads.watch(this.connection))
   }
 
   /** whether the connection can be used again: it is not destroyed, nor in the middle of a transaction */
@@ -118,8 +119,9 @@ export class Client extends pg.Client {
    *
    * @throws {pg.DatabaseError} when the server reports an error; anything else when the connection is lost
    */
-  async ask({ text, values }: pg.QueryConfig): Promise<Row[]> {
+  async ask({ text, values, plants = 0 }: Statement): Promise<Row[]> {
     this.#isDoubtful = false
+    this.#reads.limit = Math.min(maxAnswer + plants * maxPlant, maxText)
     const asked: Promise<pg.QueryArrayResult<Row> | pg.QueryArrayResult<Row>[]> = this.query<Row>({
       text,
       ...(values && { values }),
@@ -135,7 +137,7 @@ export class Client extends pg.Client {
   }
 
   /** Runs statements that commit. Throws like `ask`, but `LostCommit` when whether they have committed is unknown. */
-  async commit(statement: pg.QueryConfig): Promise<Row[]> {
+  async commit(statement: Statement): Promise<Row[]> {
     try {
       return await this.ask(statement)
     } catch (error) {
@@ -191,31 +193,43 @@ function checkedSocket({ host, port }: PostgresHost, { address, login }: Account
 /** An option that the types of the driver lack. So many iterations take about a second. */
 const scramLimit: object = { scramMaxIterations: 1_000_000 }
 
-/** The maximum size of a response, in bytes: before the end of the login, and then that of a JavaScript string; most are far smaller. */
+/** The maximum size of a response, in bytes: before the end of the login, and to a statement. A page has 1 MB. */
 const maxLoginAnswer = 2 ** 20
-const maxAnswer = 2 ** 29
+export const maxAnswer = 2 ** 26
+/** what each plant that is requested by its id adds to that, up to the maximum size of a JavaScript string */
+const maxPlant = 2 ** 20
+const maxText = 2 ** 29
 
-/** Turns parse errors, which the driver throws in a socket event, into errors of the socket. Also limits the size of a response. */
-function boundReads(connection: pg.Connection): void {
-  let bytes = 0
-  let limit = maxLoginAnswer
-  connection.on('readyForQuery', () => {
-    bytes = 0
-    limit = maxAnswer
-  })
-  const { stream } = connection
-  for (const read of stream.listeners('data')) {
-    stream.removeListener('data', read as () => void)
-    stream.on('data', (chunk: Buffer) => {
-      bytes += chunk.length
-      try {
-        if (bytes > limit) throw new Error('its response is too large')
-        read.call(stream, chunk)
-      } catch (error) {
-        stream.destroy(driverError(error))
-      }
+/** Limits responses. Turns parse errors, which the driver throws in a socket event, into errors of the socket. */
+class BoundedReads {
+  /** of the response that is awaited */
+  limit = maxLoginAnswer
+  #bytes = 0
+
+  watch(connection: pg.Connection): void {
+    connection.on('readyForQuery', () => {
+      this.#bytes = 0
+      this.limit = maxAnswer
     })
+    const { stream } = connection
+    for (const read of stream.listeners('data')) {
+      stream.removeListener('data', read as () => void)
+      stream.on('data', (chunk: Buffer) => {
+        this.#bytes += chunk.length
+        try {
+          if (this.#bytes > this.limit) throw tooLarge()
+          read.call(stream, chunk)
+        } catch (error) {
+          stream.destroy(driverError(error))
+        }
+      })
+    }
   }
+}
+
+/** No retry makes a response smaller. */
+export function tooLarge(): ConnectionError {
+  return new ConnectionError(undefined, 'its response is too large', 'TOO_LARGE')
 }
 
 /** Whether to verify the certificate of the server: like libpq, in every mode if a root certificate is configured. */

@@ -149,7 +149,11 @@ interface Explanation {
 /** By SQLSTATE or SQLSTATE class. */
 const explanations: Record<string, Explain> = {
   '25006': ({ name }) => ({ message: `${name} is read-only now`, hint: 'Try again, or use the address of the server that accepts writes' }),
-  '28': loginRejected,
+  '28': (address, text, login) => {
+    const rejected = loginRejected(address, text, login)
+    if (address.hosts.some((host) => login.password(host) !== undefined)) return rejected
+    return { ...rejected, hint: 'Check the user in the address, or ask the administrator of the database how to log in' }
+  },
   '3D': ({ name, database }) => ({
     message: `${name} names a database that does not exist`,
     hint: `Create it there: CREATE DATABASE ${pg.escapeIdentifier(database)} ENCODING UTF8 TEMPLATE template0`,
@@ -234,6 +238,7 @@ const systemErrors: Record<string, SystemError> = {
     }),
   },
   SELF_SIGNED_CERT_IN_CHAIN: { text: 'self-signed certificate in certificate chain', isPermanent: true, explain: untrusted },
+  TOO_LARGE: { isPermanent: true },
   UNABLE_TO_GET_ISSUER_CERT_LOCALLY: { text: 'unable to get local issuer certificate', isPermanent: true, explain: untrusted },
   UNABLE_TO_VERIFY_LEAF_SIGNATURE: { text: 'unable to verify the first certificate', isPermanent: true, explain: untrusted },
 }

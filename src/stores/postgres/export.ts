@@ -4,7 +4,7 @@ import { type FieldName, plantColumns, type TextField, textFields } from '../../
 import { escapeUnsafe } from '../../plant/json.js'
 import type { RecordKind } from '../../plant/records.js'
 import type { Block, SnapshotQuery } from '../common/store.js'
-import type { Client } from './client.js'
+import { type Client, maxAnswer, tooLarge } from './client.js'
 import { driverError, explainDatabase } from './errors.js'
 import type { ConnectionPool } from './pool.js'
 import { begin, plants, where } from './sql.js'
@@ -22,9 +22,7 @@ export async function* snapshot(connections: ConnectionPool, query: SnapshotQuer
     await ask({ text: `${begin('ISOLATION LEVEL REPEATABLE READ READ ONLY').text}; SET LOCAL statement_timeout = 0` })
     await ask(parameters)
     for await (const { bytes, plants } of wholeRecords(chunksOf(copy, client, connections), query.record !== 'json')) {
-      const text = bytes.toString()
-      // COPY doubles backslashes.
-      yield { text: query.record === 'json' ? escapeUnsafe(text.replaceAll('\\\\', '\\')) : text, plants }
+      yield { text: fromCopy[query.record](bytes.toString()), plants }
     }
     await ask({ text: 'COMMIT' })
   } catch (error) {
@@ -51,6 +49,17 @@ function copyStatements({ limit, record, sort, ...query }: SnapshotQuery): { par
 /** With the collation "C", only the letters A to Z have another case. */
 function orderOf(sort: FieldName = 'id'): string {
   return sort === 'id' ? 'id' : `${sort} IS NULL, lower(${sort} COLLATE "C"), id`
+}
+
+/** The text of records from the output of COPY, which doubles backslashes in text, and does not quote cells with a space at their ends. */
+const fromCopy: Record<RecordKind, (text: string) => string> = {
+  json: (text) => escapeUnsafe(text.replaceAll('\\\\', '\\')),
+  csv: (text) => (/[ \t](?:[,\n]|$)|(?:^|[,\n])[ \t]/.test(text) ? text.replace(/"[^"]*"|[^",\n]+/g, quoteSpaced) : text),
+  tsv: (text) => (/ (?:[\t\n]|$)|(?:^|[\t\n]) /.test(text) ? text.replace(/"[^"]*"|[^"\t\n]+/g, quoteSpaced) : text),
+}
+
+function quoteSpaced(cell: string): string {
+  return /^[ \t]|[ \t]$/.test(cell) ? `"${cell}"` : cell
 }
 
 const copyOptions: Record<RecordKind, string> = {
@@ -83,6 +92,7 @@ async function* chunksOf(copy: string, client: Client, connections: ConnectionPo
 /** Splits chunks at the ends of records: at line feeds, except in quotes. Drops the line feed at the end of each block. */
 async function* wholeRecords(chunks: AsyncIterable<Buffer>, hasQuotes: boolean): AsyncGenerator<{ bytes: Buffer; plants: number }> {
   const begun: Buffer[] = []
+  let length = 0
   let isQuoted = false
   for await (const chunk of chunks) {
     let plants = 0
@@ -101,6 +111,8 @@ async function* wholeRecords(chunks: AsyncIterable<Buffer>, hasQuotes: boolean):
     pass(chunk.length)
     if (plants > 0) yield { bytes: Buffer.concat([...begun.splice(0), chunk.subarray(0, end - 1)]), plants }
     begun.push(chunk.subarray(end))
+    length = chunk.length - end + (plants > 0 ? 0 : length)
+    if (length > maxAnswer) throw tooLarge()
   }
 }
 

@@ -19,7 +19,7 @@ export type LoginMethod = (typeof loginMethods)[number]
 export class LoginError extends Error {
   readonly hint: string
 
-  constructor(message: string, hint = 'Is it the right server? Ask its operator how to log in') {
+  constructor(message: string, hint = 'Is it the right server? Ask the operator of the database how to log in') {
     super(message)
     this.hint = hint
   }

@@ -4,12 +4,17 @@
  */
 import { randomBytes } from 'node:crypto'
 import type { QueryConfig } from 'pg'
-import { type NewPlant, plantColumns, textFields } from '../../plant/fields.js'
+import { type NewPlant, type PlantPatch, plantColumns, textFields } from '../../plant/fields.js'
 import { plantFrom } from '../../plant/plant.js'
 import { type Checkpoint, type CountQuery, type ListQuery, type Right, rights } from '../common/store.js'
 
 /** The text of each column of a row. */
 export type Row = (string | null)[]
+
+/** A statement, and for how many plants it asks by their ids or keys, however long they are. */
+export interface Statement extends QueryConfig {
+  plants?: number
+}
 
 /** The schema of the tables of a store. */
 export const schemaName = 'plant_store'
@@ -87,11 +92,12 @@ export function newWriteId(): bigint {
 }
 
 /** Finds the rows that conflict with plants: as "key" with the key and its plant, and as "id" with the id and its write id. */
-export function findStatement(entries: Entry[]): QueryConfig {
+export function findStatement(entries: Entry[]): Statement {
   return {
     text: `SELECT 'key', id, attempt, idempotency_key, ${textColumns} FROM ${plants} WHERE idempotency_key ${eq} ANY ($1::${text}[])
       UNION ALL SELECT 'id', id, attempt, idempotency_key, ${noTexts} FROM ${plants} WHERE id ${eq} ANY ($2::bigint[])`,
     values: [entries.flatMap(({ key }) => key ?? []), entries.map(({ plant }) => plant.id)],
+    plants: entries.length,
   }
 }
 
@@ -113,9 +119,10 @@ export const greatestIdStatement: QueryConfig = { text: `SELECT pg_catalog.max(i
  *
  * @returns the columns of a plant, and attempt; without `withTexts`, the texts are NULL
  */
-export function getStatement(ids: bigint[], withTexts = true): QueryConfig {
+export function getStatement(ids: bigint[], withTexts = true): Statement {
   const columns = withTexts ? textColumns : noTexts
-  return { text: `SELECT id, ${columns}, attempt FROM ${plants} WHERE id ${eq} ANY ($1::bigint[])`, values: [ids] }
+  const text = `SELECT id, ${columns}, attempt FROM ${plants} WHERE id ${eq} ANY ($1::bigint[])`
+  return { text, values: [ids], plants: withTexts ? ids.length : 0 }
 }
 
 /** A page of a list, in ascending order of id, limited by rows and by bytes of text, but with at least one row. */
@@ -157,13 +164,23 @@ export function replaceStatement(plant: NewPlant, only: NewPlant | undefined): Q
   return { text: `UPDATE ${plants} ${set} WHERE id ${eq} $1${unchanged(only, values)} RETURNING ${plantColumns}`, values }
 }
 
-/** Replaces the texts of plants and removes their idempotency keys. */
-export function updateStatement(changed: NewPlant[]): QueryConfig {
-  const columns = textNames.map((_, index) => `$${index + 2}::${text}[]`).join()
+/**
+ * Sets the texts that records have, and removes the idempotency keys of their plants. Other texts stay, also if they
+ * have just been changed.
+ */
+export function updateStatement(changed: PlantPatch[]): QueryConfig {
+  const isGiven = textNames.map((name) => `has_${name}`)
+  const set = textNames.map((name, index) => `${name} = CASE WHEN new.${isGiven[index]} THEN new.${name} ELSE old.${name} END`)
+  const types = ['bigint', ...textNames.map(() => text), ...isGiven.map(() => 'boolean')]
+  const parameters = types.map((type, index) => `$${index + 1}::${type}[]`)
   return {
-    text: `UPDATE ${plants} AS old SET ${textNames.map((name) => `${name} = new.${name}`).join(', ')}, idempotency_key = NULL
-      FROM unnest($1::bigint[], ${columns}) AS new (id, ${textColumns}) WHERE old.id ${eq} new.id`,
-    values: [changed.map(({ id }) => id), ...textNames.map((name) => changed.map((plant) => plant[name]))],
+    text: `UPDATE ${plants} AS old SET ${set.join(', ')}, idempotency_key = NULL
+      FROM unnest(${parameters.join()}) AS new (id, ${textColumns}, ${isGiven.join()}) WHERE old.id ${eq} new.id`,
+    values: [
+      changed.map(({ id }) => id),
+      ...textNames.map((name) => changed.map((patch) => patch[name])),
+      ...textNames.map((name) => changed.map((patch) => patch[name] !== undefined)),
+    ],
   }
 }
 

@@ -1,5 +1,5 @@
 import type { QueryConfig } from 'pg'
-import { equalPlants, type NewPlant, type Plant } from '../../plant/plant.js'
+import { equalPlants, type NewPlant, type Plant, type PlantPatch } from '../../plant/plant.js'
 import type { PostgresAddress } from '../common/address.js'
 import type { OnConflict } from '../common/conflict.js'
 import { pagesOf } from '../common/pages.js'
@@ -135,7 +135,7 @@ export class PostgresStore implements ServedStore, CheckpointStore {
   }
 
   /** See `createAll` of bulk.ts. */
-  async createAll(pages: () => Iterable<NewPlant[]>, onConflict: OnConflict): Promise<void> {
+  async createAll(pages: () => Iterable<PlantPatch[]>, onConflict: OnConflict): Promise<void> {
     const { createAll } = await import('./bulk.js')
     await createAll(this.#connections, pages, onConflict)
   }
@@ -150,6 +150,10 @@ export class PostgresStore implements ServedStore, CheckpointStore {
 
   async removeCheckpoint(id: string): Promise<void> {
     await this.#connections.query(removeCheckpointStatement(id))
+  }
+
+  async preload(): Promise<void> {
+    await import('./export.js')
   }
 
   async rights(): Promise<readonly Right[]> {

@@ -1,9 +1,10 @@
 import { closeSync, fsyncSync, openSync, statSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { moveIntoPlace, unwritableReasons } from '../../platform/atomic-file.js'
-import { malformed, PlantsError, shellWord, systemCode } from '../../platform/errors.js'
-import { withLockedTempDir } from '../../platform/file-lock.js'
-import { targetOf } from '../../platform/files.js'
+import { checkSignal } from '../../platform/clock.js'
+import { malformed, PlantsError, systemCode } from '../../platform/errors.js'
+import { assertNotRedirected, targetOf } from '../../platform/files.js'
+import { withLockedTempDir } from '../../platform/locked-temp-dir.js'
 import { connect, copyDatabase, type Database, primaryCode, uriOf } from '../../platform/sqlite.js'
 import type { FileAddress } from '../common/address.js'
 import type { OpenOptions } from '../common/store.js'
@@ -13,18 +14,14 @@ import { bytesAt, fileHasContent, identityOf, isPartOf, makeFile, realPathOf, re
 import { holdsStore } from './inspect.js'
 import { countPlants, identify } from './schema.js'
 
-export interface BackupOptions extends OpenOptions {
-  /** whether links that belong to a user, by number, are followed to the file to write */
-  trusts(uid: number): boolean
-}
-
 /**
  * Copies a store, as it is at this moment, into a file that can be used as a store itself; others may use the store meanwhile.
  *
- * @param file absolute; a store that is there already, and that nobody uses, is replaced, as a whole or not at all
+ * @param file absolute; a store that is there already, and that nobody uses, is replaced, as a whole or not at all. A link of a user who is
+ * not trusted is not followed
  * @returns undefined when there is no store yet
  */
-export async function backUp(address: FileAddress, file: string, options: BackupOptions) {
+export async function backUp(address: FileAddress, file: string, options: OpenOptions) {
   const path = realPathOf(address.name)
   const target = realTargetOf(file, path, options)
   if (isPartOf(path, target)) throw notReplaced(target, 'is the store itself, or belongs to it', 'Choose another file for the backup')
@@ -41,7 +38,7 @@ export async function backUp(address: FileAddress, file: string, options: Backup
 }
 
 /** The real path of the file to replace: a link that is created there later is not followed. */
-function realTargetOf(file: string, store: string, options: BackupOptions): string {
+function realTargetOf(file: string, store: string, options: OpenOptions): string {
   try {
     const target = targetOf(file, options)
     return join(realPathOf(dirname(target)), basename(target))
@@ -55,7 +52,7 @@ async function checkTarget(target: string, options: OpenOptions): Promise<void> 
   const identity = identityOf(target)
   if (!identity.includes(':') && identity !== 'none') return // the system error will recur when the copy is written
   const stats = statSync(target, { throwIfNoEntry: false })
-  if (stats?.isDirectory()) throw notReplaced(target, 'is a folder', `Name a file in it: ${shellWord(`${target}/plants.bak`)}`)
+  if (stats?.isDirectory()) throw notReplaced(target, 'is a directory', 'Name a file in it')
   if (stats && !stats.isFile()) throw notReplaced(target, 'is a device or a pipe', 'Choose another file for the backup')
   // SQLite would apply an existing write-ahead log or journal to the backup.
   if (['-wal', '-journal'].some((suffix) => fileHasContent(target + suffix)))
@@ -88,8 +85,14 @@ function notReplaced(target: string, why: string, hint: string): PlantsError {
  * @throws {PlantsError} `unwritable` when the copy cannot be written, `unavailable` when the store cannot be read or is damaged, or
  * the reason of the signal. `target` is unchanged then.
  */
-export async function copyStore(snapshot: Connection, target: string, { clock: { signal }, onProgress }: OpenOptions, beside = target) {
+export async function copyStore(snapshot: Connection, target: string, options: OpenOptions, beside = target) {
+  const {
+    clock: { signal },
+    onProgress,
+    trusts,
+  } = options
   try {
+    assertNotRedirected(dirname(beside), trusts)
     return await withLockedTempDir(beside, 'copy.db', async (copy) => {
       makeFile(copy)
       await copyDatabase(snapshot.db, copy, ({ totalPages, remainingPages }) => {
@@ -137,18 +140,12 @@ export function integrityCheck(db: Database, path: string): bigint {
   return countPlants(db)
 }
 
-/** Lets the event loop deliver signals, which are pending while SQLite works. Throws the reason if there was one. */
-export async function checkSignal(signal: AbortSignal): Promise<void> {
-  await new Promise(setImmediate)
-  signal.throwIfAborted()
-}
-
 /** Attributes disk errors to the target of the copy, except when the store cannot be read. */
 function explainCopy(error: unknown, target: string, source: string): unknown {
   const code = primaryCode(error) ?? systemCode(error)
   const why = reasons[code === 10 && isFull(target) ? 13 : (code ?? '')]
   if (why === undefined) return explainFailure(error, source)
-  const hint = 'Fix that, or choose another folder. Nothing was changed'
+  const hint = 'Fix this, or choose another directory. Nothing was changed'
   return new PlantsError('unwritable', `The copy ${target} could not be written: ${why}`, { hint, cause: error })
 }
 
@@ -157,6 +154,6 @@ const reasons: Record<string, string> = {
   8: 'the disk is read-only',
   10: 'the disk failed',
   13: 'no space left on the disk',
-  14: 'no file can be created in its folder',
+  14: 'no file can be created in its directory',
   ...unwritableReasons,
 }

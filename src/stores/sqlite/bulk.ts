@@ -1,11 +1,12 @@
 import { plantColumns, plantParameters, textFields } from '../../plant/fields.js'
-import { equalPlants, valuesOf } from '../../plant/plant.js'
-import { noText, type PlantRows } from '../../plant/rows.js'
-import type { Clock } from '../../platform/clock.js'
-import { comparesPlants, Outcome, resolveConflict } from '../common/conflict.js'
+import { type PlantPatch, patchedPlant, valuesOf } from '../../plant/plant.js'
+import { isText, missingText, type PlantRows } from '../../plant/rows.js'
+import { type Clock, checkSignal } from '../../platform/clock.js'
+import { comparesPlants, incompletePlant, type OnConflict, Outcome, type Resolution, resolveRecord } from '../common/conflict.js'
 import type { Batch, CreateManyOptions } from '../common/store.js'
 import type { Connection } from './connection.js'
 import { columnsOf, toPlant, updatePlant } from './schema.js'
+import { findPlant } from './select.js'
 
 type Policy = Pick<CreateManyOptions, 'ifExists' | 'stopsAtReject'>
 
@@ -37,7 +38,9 @@ export class ChangesetWriter {
     return rank
   }
 
-  /** Creates all rows of a range, or none. */
+  /**
+   * Creates all rows of a range, or none: an id that exists is a conflict, and so is a text that is NULL but required.
+   */
   #createAll({ rows, order, outcomes }: Batch, range: Range): boolean {
     for (let rank = range.from; rank < range.to; rank += 1) if (outcomes[rowAt(order, rank)] !== Outcome.pending) return false
     const before = this.#changes()
@@ -49,24 +52,26 @@ export class ChangesetWriter {
   }
 
   /** Creates a range of rows one by one. Returns true when a rejected row ends the batch. */
-  #createEach({ rows, order, outcomes }: Batch, { from, to }: Range, { ifExists, stopsAtReject }: Policy): boolean {
+  #createEach({ rows, order, outcomes, rejections }: Batch, { from, to }: Range, { ifExists, stopsAtReject }: Policy): boolean {
     const find = this.#connection.prepare(`SELECT ${comparesPlants(ifExists) ? plantColumns : '1'} FROM plants WHERE id = ?`)
-    const insert = this.#connection.prepare(`INSERT INTO plants (${plantColumns}) VALUES (${plantParameters})`)
-    const update = this.#connection.prepare(updatePlant)
+    const read = comparesPlants(ifExists) ? toPlant : () => true as const
     for (let rank = from; rank < to; rank += 1) {
       const row = rowAt(order, rank)
       if (outcomes[row] !== Outcome.pending) continue
-      const existing = find.get(rows.idAt(row))
-      if (existing === undefined) {
-        insert.run(...valuesOf(rows.at(row)))
-        outcomes[row] = Outcome.created
-      } else {
-        outcomes[row] = resolveConflict(ifExists, () => equalPlants(toPlant(existing), rows.at(row)))
-        if (outcomes[row] === Outcome.updated) update.run(...valuesOf(rows.at(row)))
-      }
-      if (stopsAtReject && outcomes[row] === Outcome.exists) return true
+      const patch = rows.at(row)
+      const existing = find.get(patch.id)
+      const resolution = resolveRecord(ifExists, patch, existing && read(existing))
+      outcomes[row] = resolution.outcome
+      if (resolution.outcome === Outcome.rejected) rejections.set(row, incompletePlant(patch))
+      this.#write(resolution)
+      if (stopsAtReject && resolution.outcome >= Outcome.exists) return true
     }
     return false
+  }
+
+  #write({ outcome, plant }: Resolution): void {
+    if (plant && outcome === Outcome.created) this.#connection.prepare(insertPlant).run(...valuesOf(plant))
+    if (plant && outcome === Outcome.updated) this.#connection.prepare(updatePlant).run(...valuesOf(plant))
   }
 
   /**
@@ -89,11 +94,46 @@ export class ChangesetWriter {
   }
 }
 
+/**
+ * Creates and changes plants inside a transaction that the caller begins, and rolls back on any error. Yields to the
+ * event loop every few milliseconds, and throws the reason of the signal.
+ */
+export async function createAll(
+  connection: Connection,
+  { now, signal }: Pick<Clock, 'now' | 'signal'>,
+  pages: Iterable<PlantPatch[]>,
+  onConflict: OnConflict,
+): Promise<void> {
+  let end = now() + maxStep
+  for (const page of pages) {
+    for (const patch of page) {
+      writePatch(connection, patch, onConflict)
+      if (now() < end) continue
+      await checkSignal(signal)
+      end = now() + maxStep
+    }
+  }
+  await checkSignal(signal)
+}
+
+function writePatch(connection: Connection, patch: PlantPatch, onConflict: OnConflict): void {
+  const plant = patchedPlant(patch)
+  if (plant && Number(connection.prepare(`${insertPlant} ON CONFLICT DO NOTHING`).run(...valuesOf(plant)).changes) === 1) return
+  const existing = findPlant(connection, 'id', patch.id)
+  const changed = onConflict(patch, existing) ? patchedPlant(patch, existing) : undefined
+  if (changed) connection.prepare(updatePlant).run(...valuesOf(changed))
+}
+
+const insertPlant = `INSERT INTO plants (${plantColumns}) VALUES (${plantParameters})`
+
 type Range = Record<'from' | 'to', number>
 
 function rowAt(order: Uint32Array | undefined, rank: number): number {
   return order ? (order[rank] ?? 0) : rank
 }
+
+/** milliseconds of `createAll` between two turns of the event loop */
+const maxStep = 10
 
 /** milliseconds for the inserts of a transaction; with its commit, it takes at most 50 */
 const maxTurn = 40
@@ -122,8 +162,8 @@ function writeRow(bytes: Uint8Array, start: number, rows: PlantRows, row: number
   let at = start + 11
   for (const index of textIndexes) {
     const column = rows.texts[index]
-    const from = column?.start[row] ?? noText
-    if (from === noText) bytes[at++] = nothing
+    const from = column?.start[row] ?? missingText
+    if (!isText(from)) bytes[at++] = nothing
     else at = writeText(bytes, at, rows, from, column?.end[row] ?? 0)
   }
   return at

@@ -1,5 +1,5 @@
 import { accessSync, constants, existsSync, lstatSync, readdirSync, readFileSync, readlinkSync, statfsSync, statSync } from 'node:fs'
-import { basename, dirname, join } from 'node:path'
+import { basename, dirname } from 'node:path'
 import { PlantsError, shellWord, systemCode } from '../../platform/errors.js'
 import { detectFileCompression } from '../../platform/files.js'
 import { primaryCode } from '../../platform/sqlite.js'
@@ -53,6 +53,10 @@ export function replacedStore(path: string): PlantsError {
   return unavailable({ message: `${path} was deleted or replaced`, hint: 'Try again', retryable: true })
 }
 
+export function changedWhileRead(path: string): PlantsError {
+  return unavailable({ message: `${path} was changed while it was read`, hint: 'Try again', retryable: true })
+}
+
 /** Whether a failed COMMIT may still be on disk: SQLite has written it, but could not confirm that it is durable. */
 export function isCommitOutcomeUnknown(error: unknown): boolean {
   return primaryCode(error) === 10
@@ -94,8 +98,7 @@ function damaged(path: string, why: string): Diagnosis {
 function notSqlite(path: string): Diagnosis {
   const compression = detectFileCompression(path)
   if (!compression) return { message: `${path} is not a store: it is not an SQLite file`, hint: elsewhere }
-  const store = shellWord(/\.(gz|zst)$/.test(path) ? path.replace(/\.\w+$/, '') : `${path}.db`)
-  const hint = `If it is a backup: ${compression} -dc ${shellWord(path)} | plants restore - --store ${store}. Else: plants import ${shellWord(path)}`
+  const hint = 'For a compressed backup: plants help restore. For compressed plants: plants help import'
   return { message: `${path} is not a store: it is compressed with ${compression}`, hint }
 }
 
@@ -137,17 +140,18 @@ export function forbidden(path: string): Diagnosis {
     return { message: `The store ${path} cannot be accessed: this user may not search ${closedFolder(path)}`, hint }
   if (isClosed(path)) return { message: `The store ${path} may not be read by this user`, hint }
   if (isWritable(path)) return isFull(path) ? full(path) : unready(path)
-  const what = allows(path, constants.W_OK) || !existsSync(path) ? `its folder, ${dirname(path)},` : 'its file'
+  const what = allows(path, constants.W_OK) || !existsSync(path) ? `its directory, ${dirname(path)},` : 'its file'
   return { message: `The store ${path} cannot be written: ${what} is read-only for this user`, hint }
 }
 
 function unopened(path: string): Diagnosis {
   const folder = dirname(path)
   if (existsSync(path) && statSync(path).isDirectory())
-    return { message: `${path} is a folder, not a store`, hint: `Name a file in it: --store ${shellWord(join(path, 'plants.db'))}` }
+    return { message: `${path} is a directory, not a store`, hint: 'Name a file in it with --store PATH' }
   if (!existsSync(folder))
-    return { message: `There is no folder ${folder} for the store ${path}`, hint: `Make it with: mkdir -p ${shellWord(folder)}` }
-  if (!statSync(folder).isDirectory()) return { message: `The store ${path} cannot be created: ${folder} is not a folder`, hint: elsewhere }
+    return { message: `There is no directory ${folder} for the store ${path}`, hint: `Make it with: mkdir -p ${shellWord(folder)}` }
+  if (!statSync(folder).isDirectory())
+    return { message: `The store ${path} cannot be created: ${folder} is not a directory`, hint: elsewhere }
   if (lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() && !existsSync(path))
     return { message: `${path} is a link to a file that does not exist`, hint: elsewhere }
   return allows(folder, constants.W_OK) && allows(path, constants.R_OK) && !isClosed(path) ? unready(path) : forbidden(path)

@@ -29,7 +29,8 @@ export async function* readSorted(connection: Connection, query: SnapshotQuery, 
   const { sql, values } = filterOf(query)
   const { after, limit = -1 } = query // which is no limit
   const where = `WHERE ${after === undefined ? 'true' : 'id > ?'} ${sql} ORDER BY ${sort} IS NULL, lower(${sort}), id LIMIT ?`
-  const select = connection.db.prepare(`SELECT CAST(${records[query.record]} AS BLOB) AS bytes FROM plants ${where}`)
+  // Prepared by the connection, which keeps it: the driver finalizes a statement that is garbage, also while it is read.
+  const select = connection.prepare(`SELECT CAST(${records[query.record]} AS BLOB) AS bytes FROM plants ${where}`)
   const rows = select.iterate(...[after ?? []].flat(), ...values, limit)
   for (;;) {
     const lines = await connection.run(() => takeLines(rows))
@@ -93,10 +94,14 @@ function cells(separator: string): string {
   return ['id', ...textFields.map(({ name }) => `ifnull(${cell(name, separator)}, '')`)].join(` || ${separator} || `)
 }
 
-/** Quotes a text where RFC 4180 requires it, and an empty text. Uses `instr`, since other functions stop at U+0000. */
+/**
+ * Quotes a text where RFC 4180 requires it, an empty text, and one with a space or tab at its ends. Uses `instr` and `trim`, since other
+ * functions stop at U+0000.
+ */
 function cell(column: string, separator: string): string {
   const special = [separator, `'"'`, 'char(10)', 'char(13)'].map((character) => `instr(${column}, ${character})`)
-  return `CASE WHEN ${column} = '' OR ${special.join(' OR ')} THEN '"' || replace(${column}, '"', '""') || '"' ELSE ${column} END`
+  const isSpaced = `trim(${column}, ' ' || char(9)) <> ${column}`
+  return `CASE WHEN ${column} = '' OR ${special.join(' OR ')} OR ${isSpaced} THEN '"' || replace(${column}, '"', '""') || '"' ELSE ${column} END`
 }
 
 /** The maximum size of a block, so that the memory of an export does not depend on the plants. */

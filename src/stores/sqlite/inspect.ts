@@ -1,7 +1,7 @@
 import { constants, existsSync, statfsSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import type { NewPlant } from '../../plant/plant.js'
-import type { Waiting } from '../../platform/sqlite.js'
+import { sharedReason } from '../../platform/files.js'
 import type { FileAddress } from '../common/address.js'
 import { refuseUnlessRepeated } from '../common/conflict.js'
 import type { CreateOptions, CreatePreview, OpenOptions } from '../common/store.js'
@@ -25,6 +25,7 @@ export function inspect(address: FileAddress, options: OpenOptions) {
     return {
       exists,
       owner: stats?.uid,
+      exposure: sharedReason(place === path ? dirname(path) : place, (uid) => options.trusts(uid) || uid === stats?.uid),
       isWritable: place === path ? isWritable(path) : allows(place, constants.W_OK),
       free: bavail * bsize,
       network: networks.get(type & 0xffffffffn),
@@ -33,8 +34,8 @@ export function inspect(address: FileAddress, options: OpenOptions) {
 }
 
 /** Whether an existing file contains a store. It may be replaced meanwhile. Throws the errors of SQLite and `identify`. */
-export function holdsStore(path: string, waiting: Waiting): Promise<boolean> {
-  return look(path, waiting, (connection) => connection.retry(() => identify(connection.db, path) !== undefined))
+export function holdsStore(path: string, options: OpenOptions): Promise<boolean> {
+  return look(path, options, (connection) => connection.retry(() => identify(connection.db, path) !== undefined))
 }
 
 /** Network file systems by their magic number (statfs(2)): they lack the shared memory that WAL mode needs. */

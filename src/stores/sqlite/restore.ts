@@ -1,13 +1,14 @@
 import { existsSync, rmSync, statSync } from 'node:fs'
 import { plantCount } from '../../plant/plant.js'
-import { malformed, PlantsError } from '../../platform/errors.js'
+import { checkSignal } from '../../platform/clock.js'
+import { malformed, PlantsError, shellWord } from '../../platform/errors.js'
 import type { Database } from '../../platform/sqlite.js'
 import type { FileAddress } from '../common/address.js'
 import type { OpenOptions } from '../common/store.js'
-import { asMalformed, checkSignal, copyStore, integrityCheck } from './backup.js'
-import { type Connection, look, openSnapshot, openToWrite } from './connection.js'
-import { commitOutcomeUnknown, explainFailure, isCommitOutcomeUnknown, replacedStore, unchanged } from './errors.js'
-import { fileHasContent, identityOf, isPartOf, makeFile, realPathOf, reportOwner } from './file.js'
+import { asMalformed, copyStore, integrityCheck } from './backup.js'
+import { Connection, openSnapshot, openToWrite } from './connection.js'
+import { changedWhileRead, commitOutcomeUnknown, explainFailure, isCommitOutcomeUnknown, replacedStore, unchanged } from './errors.js'
+import { fileHasContent, fileVersion, identityOf, isPartOf, makeFile, realPathOf, reportOwner } from './file.js'
 import { countPlants, identifyBackup, tablesOf } from './schema.js'
 
 export interface RestoreOptions extends OpenOptions {
@@ -34,14 +35,28 @@ export async function restoreStore(address: FileAddress, file: string, options: 
   }
 }
 
-/** Checks a backup for damage. Returns the closed connection, whose `checkUnchanged` still works. */
-async function checkWhole(backup: string, options: OpenOptions): Promise<Connection> {
+/** A backup that was checked for damage. */
+interface CheckedBackup {
+  path: string
+  /** the `file:` URI that opens it as immutable: no file beside it is read */
+  uri: string
+  /** its `fileVersion` when it was checked */
+  version: string
+}
+
+async function checkWhole(backup: string, options: OpenOptions): Promise<CheckedBackup> {
   try {
     if (!existsSync(backup)) throw malformed(`There is no file ${backup}`, another)
     if (!fileHasContent(backup)) throw malformed(`${backup} is empty, not a backup`, another)
-    return await look(backup, options, async (connection) => {
+    const left = ['-wal', '-journal'].map((suffix) => backup + suffix).find(fileHasContent)
+    if (left !== undefined) {
+      const hint = `If it is a store, restore a copy of it: plants help backup. If it is a backup, remove that file: rm ${shellWord(left)}`
+      throw malformed(`Not restored: ${backup} is no complete backup, because it has changes in ${left}`, hint)
+    }
+    const version = fileVersion(backup)
+    return await new Connection(backup, 'immutable', options).use(async (connection) => {
       await connection.run(() => integrityCheck(connection.db, backup))
-      return connection
+      return { path: backup, uri: connection.uri, version }
     })
   } catch (error) {
     throw asMalformed(error, backup, 'Not restored', another)
@@ -51,7 +66,7 @@ async function checkWhole(backup: string, options: OpenOptions): Promise<Connect
 const another = 'Choose a file that plants backup has created'
 
 /** Replaces the rows of a store in one transaction, so that processes that have it open continue with those of the backup. */
-async function replaceRows(connection: Connection, backup: Connection, options: RestoreOptions) {
+async function replaceRows(connection: Connection, backup: CheckedBackup, options: RestoreOptions) {
   const { db, path } = connection
   db.prepare('ATTACH ? AS backup').run(backup.uri)
   await connection.run(() => db.exec('BEGIN IMMEDIATE'))
@@ -66,7 +81,7 @@ async function replaceRows(connection: Connection, backup: Connection, options: 
     const version = identifyBackup(db, backup.path) // the file may have been replaced since the check
     await copyRows(db, tablesOf(version), options)
     const plants = countPlants(db)
-    backup.checkUnchanged()
+    if (fileVersion(backup.path) !== backup.version) throw changedWhileRead(backup.path)
     commit(connection)
     return { plants, kept }
   } catch (error) {

@@ -1,5 +1,5 @@
 import { plantColumns, plantParameters } from '../../plant/fields.js'
-import { equalPlants, type NewPlant, type Plant, plantOf, valuesOf } from '../../plant/plant.js'
+import { equalPlants, type NewPlant, type Plant, type PlantPatch, plantOf, valuesOf } from '../../plant/plant.js'
 import { PlantsError } from '../../platform/errors.js'
 import type { FileAddress } from '../common/address.js'
 import { type OnConflict, Outcome, refuseUnlessRepeated } from '../common/conflict.js'
@@ -22,7 +22,7 @@ import {
 } from '../common/store.js'
 import { type Connection, openSnapshot, openToRead, openToWrite } from './connection.js'
 import { DamageError, explained, isWritable, replacedStore } from './errors.js'
-import { fileHasContent, makeFile, realPathOf, reportOwner } from './file.js'
+import { fileHasContent, isExposed, makeFile, realPathOf, reportOwner } from './file.js'
 import { updatePlant } from './schema.js'
 import { countSelected, findPlant, readPage } from './select.js'
 import { sqliteTokens } from './tokens.js'
@@ -60,13 +60,16 @@ export class SqliteStore implements ServedStore, CheckpointStore {
     })
   }
 
-  /** Opens the file if it exists and contains a store. */
+  /**
+   * Opens the file if it exists and contains a store. One that is exposed is opened for writing only if `needs` says
+   * so.
+   */
   static openExisting(address: FileAddress, options: OpenOptions): Promise<SqliteStore | undefined> {
     const path = realPathOf(address.name)
     return explained(path, async () => {
       if (!fileHasContent(path)) return undefined
       await reportOwner(address, options)
-      const connection = await openToRead(path, options)
+      const connection = options.needs && isExposed(path, options) ? await openToWrite(path, options) : await openToRead(path, options)
       return connection && new SqliteStore(connection, options)
     })
   }
@@ -185,22 +188,10 @@ export class SqliteStore implements ServedStore, CheckpointStore {
     })
   }
 
-  createAll(pages: () => Iterable<NewPlant[]>, onConflict: OnConflict): Promise<void> {
-    const isReplaced = (plant: NewPlant) => {
-      const existing = findPlant(this.#connection, 'id', plant.id)
-      return existing !== undefined && onConflict(plant, existing)
-    }
-    return this.#writer.write(() => {
-      for (const page of pages()) for (const plant of page) isReplaced(plant) // a rejection is thrown before any change
-      const insert = this.#connection.prepare(insertPlant)
-      const update = this.#connection.prepare(updatePlant)
-      for (const page of pages()) {
-        for (const plant of page) {
-          const { changes } = insert.run(...valuesOf(plant), null)
-          if (Number(changes) === 0 && isReplaced(plant)) update.run(...valuesOf(plant))
-        }
-      }
-    })
+  /** See `createAll` of bulk.ts. */
+  async createAll(pages: () => Iterable<PlantPatch[]>, onConflict: OnConflict): Promise<void> {
+    const { createAll } = await import('./bulk.js')
+    await this.#writer.transact(() => createAll(this.#connection, this.#options.clock, pages(), onConflict))
   }
 
   #keep(checkpoint: Checkpoint | undefined): void {
@@ -224,6 +215,10 @@ export class SqliteStore implements ServedStore, CheckpointStore {
     return this.#writer.write(() => {
       this.#connection.prepare('DELETE FROM imports WHERE id = ?').run(id)
     })
+  }
+
+  async preload(): Promise<void> {
+    await import('./export.js')
   }
 
   async rights(): Promise<readonly Right[]> {

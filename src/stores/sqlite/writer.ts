@@ -12,7 +12,9 @@ interface Job {
   deadline: number
   /** the number of creates in it */
   creates: number
-  perform(): void
+  /** whether it may yield to the event loop, so that no other job may share its transaction */
+  isAlone: boolean
+  perform(): void | Promise<void>
   settle(): void
   reject(error: unknown): void
 }
@@ -50,7 +52,6 @@ export class SqliteWriter {
    */
   write<T>(work: () => T, creates = 0): Promise<T> {
     return new Promise<T>((resolve, reject) => {
-      const deadline = this.#options.clock.now() + this.#options.timeout
       const perform = () => {
         try {
           const value = work()
@@ -60,23 +61,53 @@ export class SqliteWriter {
           job.settle = () => reject(error)
         }
       }
-      const job: Job = { deadline, creates, perform, settle: () => undefined, reject }
-      this.#jobs.push(job)
-      // In the next turn of the event loop, so that simultaneous calls share a transaction.
-      if (!this.#isRunning) setImmediate(() => this.#run())
-      this.#isRunning = true
+      const job: Job = { deadline: this.#deadline(), creates, isAlone: false, perform, settle: () => undefined, reject }
+      this.#add(job)
     })
+  }
+
+  /**
+   * Runs `work`, which may yield to the event loop, in a transaction of its own. Any error rolls it back. Other writes
+   * wait until it is done, and nothing else may use the connection meanwhile.
+   */
+  transact(work: () => Promise<void>): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.#add({ deadline: this.#deadline(), creates: 0, isAlone: true, perform: work, settle: resolve, reject })
+    })
+  }
+
+  #deadline(): number {
+    return this.#options.clock.now() + this.#options.timeout
+  }
+
+  #add(job: Job): void {
+    this.#jobs.push(job)
+    // In the next turn of the event loop, so that simultaneous calls share a transaction.
+    if (!this.#isRunning) setImmediate(() => this.#run())
+    this.#isRunning = true
   }
 
   async #run(): Promise<void> {
     for (let tries = 0; this.#jobs.length > 0; tries += 1) {
       if (this.#begin()) {
-        this.#commit(this.#jobs.splice(0, this.#options.batchLimit ?? defaultBatch))
+        const jobs = this.#next()
+        try {
+          await this.#commit(jobs)
+        } catch (error) {
+          rejectAll(jobs, error) // a defect, which must not end the loop
+        }
         tries = 0
         if (this.#jobs.length > 0) await new Promise(setImmediate) // yields to the rest of the process
       } else await this.#wait(tries)
     }
     this.#isRunning = false
+  }
+
+  /** The jobs of the next transaction. */
+  #next(): Job[] {
+    const limit = this.#options.batchLimit ?? defaultBatch
+    const alone = this.#jobs.findIndex(({ isAlone }) => isAlone)
+    return this.#jobs.splice(0, alone === -1 ? limit : Math.max(1, Math.min(limit, alone)))
   }
 
   #begin(): boolean {
@@ -124,11 +155,14 @@ export class SqliteWriter {
     }
   }
 
-  #commit(jobs: Job[]): void {
+  async #commit(jobs: Job[]): Promise<void> {
     const { db, path } = this.#connection
     let isDone = false
     try {
-      for (const job of jobs) job.perform()
+      for (const job of jobs) {
+        const work = job.perform()
+        if (job.isAlone) await work
+      }
       isDone = true
       db.exec('COMMIT')
     } catch (error) {
@@ -137,10 +171,10 @@ export class SqliteWriter {
       rejectAll(jobs, isUndone ? explainFailure(error, path) : commitOutcomeUnknown(path, 'stored', checkDisk, error))
       return
     }
-    if (this.#isInPlace()) for (const job of jobs) job.settle()
-    else rejectAll(jobs, commitOutcomeUnknown(path, 'stored', checkDisk))
     const creates = jobs.reduce((sum, job) => sum + job.creates, 0)
     if (creates > 0) this.#options.onCommit?.(creates)
+    if (this.#isInPlace()) for (const job of jobs) job.settle()
+    else rejectAll(jobs, commitOutcomeUnknown(path, 'stored', checkDisk))
   }
 
   /** Overwrites a failed commit in the WAL file: recovery after a crash could find it there. Returns whether that succeeded. */

@@ -52,7 +52,7 @@ async function writeInPlace(path: string, old: Stats, signal: AbortSignal, bytes
 
 async function replace(target: string, old: Stats | undefined, signal: AbortSignal, bytes: AsyncIterable<Uint8Array>): Promise<number> {
   if (old) accessSync(target, constants.W_OK) // a rename needs no write permission for the file itself
-  if (old?.isDirectory()) throw Object.assign(new Error('a folder'), { code: 'EISDIR' })
+  if (old?.isDirectory()) throw Object.assign(new Error('a directory'), { code: 'EISDIR' })
   const file = new AtomicFile(target)
   try {
     const length = await writeAll(file.fd, bytes, signal)

@@ -1,4 +1,4 @@
-import type { NewPlant } from '../../plant/plant.js'
+import type { PlantPatch } from '../../plant/plant.js'
 import { enlarge, PlantRows } from '../../plant/rows.js'
 import { errorValue, type Kind } from '../../platform/errors.js'
 import { maxDocumentBytes } from '../../platform/text-files.js'
@@ -17,6 +17,8 @@ export class Chunk implements Batch {
   syntaxError: InvalidRecord | undefined
   /** the index of the first record in a JSON array; undefined in any other input */
   firstElement: number | undefined
+  /** the rows without an id of their own, which got one */
+  readonly assigned = new Set<number>()
   /** the unknown fields, each with the number of records that have it */
   readonly otherFields = new Map<string, number>()
   /** the byte range of each row's record in `bytes`, and its line in the input */
@@ -51,8 +53,8 @@ export class Chunk implements Batch {
     return this.invalid.length >= 10
   }
 
-  addPlant(plant: NewPlant, range: RecordRange): void {
-    this.rows.add(plant)
+  addPlant(patch: PlantPatch, range: RecordRange): void {
+    this.rows.add(patch)
     this.setRange(range.start, range.end, range.line)
   }
 

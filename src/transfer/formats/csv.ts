@@ -1,6 +1,6 @@
 import { plantFields } from '../../plant/fields.js'
 import { parseInt64 } from '../../plant/json.js'
-import { noText } from '../../plant/rows.js'
+import { missingText, noText, type PlantRows } from '../../plant/rows.js'
 import { shorten } from '../../platform/escape.js'
 import { type Chunk, maxRecordBytes, type RecordRange, reason } from './chunk.js'
 import type { Format, ReaderState } from './format.js'
@@ -12,12 +12,13 @@ import { type Columns, findHeader, maxTitles, parseCells } from './table-header.
 const columnNames = plantFields.map(({ name }) => name)
 
 /**
- * A table (RFC 4180) with a delimiter and a header that are detected from its first lines. Lines end with LF or CRLF, and blank lines are
- * skipped. An unquoted empty cell, or a missing cell at the end of a row, is a missing field.
+ * A table (RFC 4180) with a delimiter and a header that are detected from its first lines. Lines end with LF, CRLF or
+ * CR, and blank lines are skipped. Unquoted cells are trimmed. An unquoted empty cell, or a missing cell at the end of a
+ * row, is no text.
  */
 export const csv: Format = {
   detect: ({ bytes, start }) => {
-    const [first = '', ...others] = bytes.toString('utf8', start).split('\n', maxTitles)
+    const [first = '', ...others] = bytes.toString('utf8', start).split(/\r\n?|\n/, maxTitles)
     return !first.startsWith('<') && (!/[{}[\]:]/.test(first) || [first, ...others].some((line) => /[,;\t|]/.test(line)))
   },
   read: (mapper) => new CsvReader(mapper, mapper.rules.delimiter),
@@ -38,7 +39,7 @@ class CsvReader extends LineReader {
   #columns: Columns | undefined
 
   constructor(mapper: RecordMapper, delimiter: string | undefined) {
-    super(mapper)
+    super(mapper, true)
     this.#delimiter = delimiter
   }
 
@@ -46,11 +47,13 @@ class CsvReader extends LineReader {
     if (this.#columns) return super.read(chunk, isLast, 0, this.#columns.delimiter)
     const { bytes } = chunk
     let start = 0
-    while (bytes[start] === lineFeed || (bytes[start] === carriageReturn && bytes[start + 1] === lineFeed)) start += 1
+    while (bytes[start] === lineFeed || bytes[start] === carriageReturn) start += 1
+    if (start > 0 && start === bytes.length && bytes[start - 1] === carriageReturn && !isLast) start -= 1 // it may be cut off its LF
+    this.countLines(bytes, 0, start)
     const columns = this.#readHeader(bytes.subarray(start), isLast, this.#delimiter)
     if (!columns && isLast) return bytes.length
     const end = start + (columns?.end ?? 0)
-    this.countLines(bytes, 0, end)
+    this.countLines(bytes, start, end)
     return columns ? super.read(chunk, isLast, end, columns.delimiter) : end
   }
 
@@ -67,7 +70,7 @@ class CsvReader extends LineReader {
 
   /** Reads everything before the first row. Returns undefined if more bytes are needed. */
   #readHeader(bytes: Buffer, isLast: boolean, delimiter: string | undefined): Columns | undefined {
-    this.#columns = findHeader(bytes, isLast, this.mapper.rules, delimiter)
+    this.#columns = findHeader(bytes, { isLast, rules: this.mapper.rules, given: delimiter, firstLine: this.line })
     this.header = this.#columns && Buffer.from(bytes.subarray(0, this.#columns.end))
     return this.#columns
   }
@@ -79,7 +82,7 @@ class CsvReader extends LineReader {
   protected add(text: string, chunk: Chunk, range: RecordRange): void {
     if (!this.#columns) return
     const { names, id, delimiter } = this.#columns
-    const cells = parseCells(text, delimiter)
+    const cells = parseCells(text, delimiter, id)
     while (cells.length > 0 && cells.at(-1) === undefined) cells.pop()
     if (cells.length === 0) return // a blank row of a spreadsheet
     const idText = cells[id] ?? ''
@@ -93,58 +96,91 @@ class CsvReader extends LineReader {
   }
 }
 
-function recordOf(cells: (string | undefined)[], { keys, id, texts, others }: Columns): Record<string, unknown> {
+function recordOf(cells: (string | undefined)[], { keys, id, texts, required, others }: Columns): Record<string, unknown> {
   const record: Record<string, unknown> = Object.create(null) // a column may be named __proto__
-  for (const other of others) if (cells[other]) record[keys[other] ?? ''] = cells[other]
-  for (const column of [id, ...texts]) {
-    const text = cells[column]
-    if (text !== undefined) record[keys[column] ?? ''] = column === id ? (parseInt64(text) ?? text) : text
+  for (const other of others) {
+    if (other >= cells.length) break // a header can have a hundred thousand more columns than a row
+    if (cells[other]) record[keys[other] ?? ''] = cells[other]
   }
+  const idText = cells[id]
+  if (idText !== undefined) record[keys[id] ?? ''] = parseInt64(idText) ?? idText
+  // An empty cell has no text, which only an optional field may have.
+  const textOf = (column: number) => cells[column] ?? (required.includes(column) ? undefined : null)
+  for (const column of texts) if (column >= 0) record[keys[column] ?? ''] = textOf(column)
   return record
 }
 
-/** Reads a row without quotes into the columns of a chunk, and returns the start of the next row; `unread` if its cells must be parsed. */
+/**
+ * Reads a row without quotes and spaces around cells into the columns of a chunk, and returns the start of the next row; `unread` if its
+ * cells must be parsed.
+ */
 function readPlainRow(chunk: Chunk, start: number, line: number, columns: Columns): number {
   const { bytes, rows } = chunk
-  const { starts, id, texts, others, required } = columns
-  const delimiter = columns.delimiter.charCodeAt(0)
-  const feed = bytes.indexOf(lineFeed, start)
-  const textEnd = feed > start && bytes[feed - 1] === carriageReturn ? feed - 1 : feed
-  if (textEnd <= start || textEnd - start > maxRecordBytes || !findCells(bytes, start, textEnd, starts, delimiter)) return unread
+  const { starts, id, others, required } = columns
+  const end = findCells(bytes, start, starts, columns.delimiter.charCodeAt(0))
+  if (end === unread || end - start > maxRecordBytes) return unread
   const startOf = (cell: number) => starts[cell] ?? 0
   const endOf = (cell: number) => (starts[cell + 1] ?? 0) - 1
   const isEmpty = (cell: number) => endOf(cell) === startOf(cell)
   if (!others.every(isEmpty) || required.some(isEmpty) || digitsEnd(bytes, startOf(id)) !== endOf(id)) return unread
   const row = rows.next()
-  if (!readId(rows, row, startOf(id), endOf(id))) {
+  if (!readId(rows, row, startOf(id), endOf(id)) || !readTexts(rows, row, columns)) {
     rows.length = row
     return unread
   }
-  for (const [field, column] of rows.texts.entries()) {
-    const cell = texts[field] ?? -1
-    const hasText = cell >= 0 && endOf(cell) > startOf(cell)
-    column.start[row] = hasText ? startOf(cell) : noText
-    column.end[row] = hasText ? endOf(cell) : noText
-  }
-  chunk.setRange(start, feed + 1, line)
-  return feed + 1
+  const next = bytes[end] === carriageReturn && bytes[end + 1] === lineFeed ? end + 2 : end + 1
+  chunk.setRange(start, next, line)
+  return next
 }
 
-/** Finds the starts of the cells of a row, and of one after the last. Returns false for a different number of cells, a quote or U+0000. */
-function findCells(bytes: Buffer, start: number, end: number, starts: Uint32Array, delimiter: number): boolean {
+/** Sets the texts of a row to its cells. Returns false for a cell with a space at its ends. */
+function readTexts(rows: PlantRows, row: number, { starts, texts }: Columns): boolean {
+  for (const [field, column] of rows.texts.entries()) {
+    const cell = texts[field] ?? -1
+    const start = starts[cell] ?? noText
+    const end = (starts[cell + 1] ?? 0) - 1
+    const isEmpty = end <= start
+    if (!isEmpty && (isBlank(rows.bytes[start]) || isBlank(rows.bytes[end - 1]))) return false
+    column.start[row] = isEmpty ? noneIn(cell) : start
+    column.end[row] = isEmpty ? noneIn(cell) : end
+  }
+  return true
+}
+
+/** What stands for no text: of an empty cell, or of a column that the table does not have. */
+function noneIn(cell: number): number {
+  return cell < 0 ? missingText : noText
+}
+
+/**
+ * Finds the starts of the cells of a row, and of one after the last. Returns the end of the last cell; `unread` for an empty row, a different
+ * number of cells, a quote or U+0000.
+ */
+function findCells(bytes: Buffer, start: number, starts: Uint32Array, delimiter: number): number {
   const count = starts.length - 1
   let cell = 0
   starts[0] = start
-  for (let at = start; at < end; at += 1) {
+  for (let at = start; ; at += 1) {
     const byte = bytes[at]
-    if (byte === 0 || byte === quote) return false
-    if (byte !== delimiter) continue
-    cell += 1
-    if (cell >= count) return false
-    starts[cell] = at + 1
+    if (byte === delimiter) {
+      cell += 1
+      if (cell >= count) return unread
+      starts[cell] = at + 1
+    } else if (byte === undefined || (byte <= quote && isSpecial(byte))) {
+      const isEnd = byte === lineFeed || byte === carriageReturn
+      if (!isEnd || at === start || cell < count - 1) return unread
+      starts[count] = at + 1
+      return at
+    }
   }
-  starts[count] = end + 1
-  return cell === count - 1
 }
 
-const [lineFeed, carriageReturn, quote] = [0x0a, 0x0d, 0x22]
+function isSpecial(byte: number): boolean {
+  return byte === lineFeed || byte === carriageReturn || byte === quote || byte === 0
+}
+
+function isBlank(byte: number | undefined): boolean {
+  return byte === space || byte === tab
+}
+
+const [tab, lineFeed, carriageReturn, space, quote] = [0x09, 0x0a, 0x0d, 0x20, 0x22]

@@ -1,15 +1,16 @@
 import { isUtf8 } from 'node:buffer'
 import { StringDecoder } from 'node:string_decoder'
 import { malformed } from '../../platform/errors.js'
-import { type EncodingName, encodingNames, endOfLine } from './format.js'
+import { commonEncodings, type EncodingName, endOfLine } from './format.js'
 
 interface Encoding {
   /** Returns a function that decodes a stream of bytes. It throws a TypeError for invalid bytes and for a truncated character. */
   decoder(): (bytes: Buffer, isLast: boolean) => string
-  encode(text: string): Buffer
+  /** undefined for an encoding that the runtime can only decode */
+  encode: ((text: string) => Buffer) | undefined
 }
 
-const utf16 = (name: EncodingName, encode: Encoding['encode']): Encoding => ({
+const standard = (name: EncodingName, encode: Encoding['encode']): Encoding => ({
   decoder: () => {
     const decoder = new TextDecoder(name, { fatal: true, ignoreBOM: true })
     return (bytes, isLast) => decoder.decode(bytes, { stream: !isLast })
@@ -29,31 +30,45 @@ const windows1252: Encoding = {
     ),
 }
 
-/** The encodings that have to be decoded: all except UTF-8. */
-const encodings: Readonly<Partial<Record<EncodingName, Encoding>>> = {
-  'utf-16le': utf16('utf-16le', (text) => Buffer.from(text, 'utf16le')),
-  'utf-16be': utf16('utf-16be', (text) => Buffer.from(text, 'utf16le').swap16()),
-  'windows-1252': windows1252,
-  latin1: windows1252,
+/** The encoding with a name; undefined for UTF-8, which is neither decoded nor encoded. */
+function encodingWith(name: EncodingName): Encoding | undefined {
+  if (name === 'utf-8') return undefined
+  if (name === 'windows-1252') return windows1252
+  if (name === 'utf-16le') return standard(name, (text) => Buffer.from(text, 'utf16le'))
+  if (name === 'utf-16be') return standard(name, (text) => Buffer.from(text, 'utf16le').swap16())
+  return standard(name, isSingleByte.test(name) ? singleByteEncoder(name) : undefined)
+}
+
+/** the encodings of section 9 of the standard */
+const isSingleByte = /^(ibm866|iso-8859-|koi8-|macintosh$|windows-|x-mac-)/
+
+function singleByteEncoder(name: EncodingName): (text: string) => Buffer {
+  const decoder = new TextDecoder(name)
+  const bytes = new Map(Array.from({ length: 256 }, (_, byte) => [decoder.decode(Uint8Array.of(byte)), byte]))
+  return (text) => Buffer.from(Array.from(text, (character) => bytes.get(character) ?? 0x3f)) // every character was such a byte
+}
+
+export function canEncode(name: EncodingName): boolean {
+  return name === 'utf-8' || encodingWith(name)?.encode !== undefined
 }
 
 /** Returns a function that converts a stream of bytes to UTF-8; undefined for UTF-8. */
 export function decoderFor(encoding: EncodingName, source: string): ((bytes: Buffer, isLast: boolean) => Buffer) | undefined {
-  const decode = encodings[encoding]?.decoder()
+  const decode = encodingWith(encoding)?.decoder()
   if (!decode) return undefined
   return (bytes, isLast) => {
     try {
       return Buffer.from(decode(bytes, isLast))
     } catch (error) {
       if (!(error instanceof TypeError)) throw error
-      throw malformed(`${source} is not ${encoding}`, `Set its encoding with --encoding: ${encodingNames.join(', ')}`, error)
+      throw malformed(`${source} is not ${encoding}`, `Set its encoding with --encoding, such as ${commonEncodings.join(', ')}`, error)
     }
   }
 }
 
-/** Returns a function that converts a stream of UTF-8 back to the original bytes. */
+/** Returns a function that converts a stream of UTF-8 back to the original bytes, or leaves it if the runtime cannot. */
 export function encoderFor(encoding: EncodingName): (bytes: Uint8Array) => Uint8Array {
-  const encode = encodings[encoding]?.encode
+  const encode = encodingWith(encoding)?.encode
   const text = new StringDecoder() // a part of a large record can end inside a character
   return encode ? (bytes) => encode(text.write(bytes)) : (bytes) => bytes
 }
@@ -61,6 +76,7 @@ export function encoderFor(encoding: EncodingName): (bytes: Uint8Array) => Uint8
 /** The encoding of the byte order mark; UTF-8 without one. */
 export function markedEncoding(head: Buffer): EncodingName {
   const mark = head.toString('latin1', 0, 2)
+  if (head.toString('latin1', 0, 4) === '\xff\xfe\0\0') return 'utf-8' // the mark of UTF-32, which is reported later
   return mark === '\xff\xfe' ? 'utf-16le' : mark === '\xfe\xff' ? 'utf-16be' : 'utf-8'
 }
 
@@ -72,7 +88,7 @@ export function markedEncoding(head: Buffer): EncodingName {
 export function checkEncoding(head: Buffer, { isLast, isTable, source }: { isLast: boolean; isTable: boolean; source: string }): void {
   if (/^PK(\x03\x04|\x05\x06)/.test(head.toString('latin1', 0, 4)))
     throw malformed(`${source} is a ZIP archive, or a spreadsheet`, 'Save the sheet as CSV (UTF-8) first')
-  const whole = head.subarray(0, isLast ? head.length : head.lastIndexOf(0x0a) + 1)
+  const whole = head.subarray(0, isLast ? head.length : Math.max(head.lastIndexOf(0x0a), head.lastIndexOf(0x0d)) + 1)
   const isOther = isTable && !isUtf8(whole) && !/[^\0-\x7f\ufffd]/.test(whole.toString())
   const zeros = Array.from(head.subarray(0, 3), (byte) => byte === 0).join()
   const isBinary = (isOther ? whole : head.subarray(0, endOfLine(head, 0))).includes(0)

@@ -5,9 +5,21 @@ import type { RecordMapper } from './record-mapper.js'
 export const formatNames = ['ndjson', 'json', 'csv', 'tsv'] as const
 export type FormatName = (typeof formatNames)[number]
 
-/** The names of the Encoding Standard (https://encoding.spec.whatwg.org), in which `latin1` is a label of `windows-1252`. */
-export const encodingNames = ['utf-8', 'utf-16le', 'utf-16be', 'windows-1252', 'latin1'] as const
-export type EncodingName = (typeof encodingNames)[number]
+/** a name of the Encoding Standard (https://encoding.spec.whatwg.org), such as `windows-1252`, for which `latin1` is a label */
+export type EncodingName = string
+
+/** the most common encodings, for messages and completion */
+export const commonEncodings = ['utf-8', 'utf-16le', 'windows-1252', 'iso-8859-2', 'shift_jis']
+
+/** The name of the encoding with a label that the runtime can decode; undefined for any other label. */
+export function encodingOf(label: string): EncodingName | undefined {
+  try {
+    return new TextDecoder(label).encoding
+  } catch (error) {
+    if (error instanceof RangeError) return undefined
+    throw error
+  }
+}
 
 export interface Format {
   /** Whether an input with this head has the format. The table of the formats sets the order of detection. */

@@ -30,6 +30,7 @@ export interface InputOptions {
 export function formatOf(bytes: Buffer, isLast: boolean, source: string, options: InputOptions): FormatName {
   const { format, encoding, rules, given } = options
   if (bytes.toString('latin1', 0, 16) === 'SQLite format 3\0') throw databaseError(source, options)
+  checkConvertible(bytes, source, given)
   const known = format ?? (rules.columns || rules.delimiter ? 'csv' : undefined)
   let start = 0
   while (start < bytes.length && isSpace(bytes[start])) start += 1
@@ -52,6 +53,25 @@ export function formatOf(bytes: Buffer, isLast: boolean, source: string, options
 export function fileArgument(source: string): string {
   return source === 'stdin' ? '' : ` ${shellWord(source.startsWith('-') ? `./${source}` : source)}`
 }
+
+/** Throws `malformed` for an input that another program converts. */
+function checkConvertible(bytes: Buffer, source: string, given: string): void {
+  const head = bytes.toString('hex', 0, 16)
+  const found = convertible.find((one) => one.head.test(head))
+  if (!found) return
+  const { what, command } = found
+  const hint =
+    source === 'stdin' ? `Pipe it through this first: ${command}` : `Run: ${command}${fileArgument(source)} | plants import${given}`
+  throw malformed(`${source} ${what}, which plants does not read`, hint)
+}
+
+/** by their first bytes in hexadecimal; UTF-32 with a byte order mark, or with a first character of ASCII */
+const convertible = [
+  { head: /^fd377a585a00/, what: 'is compressed with xz', command: 'xz -dc' },
+  { head: /^425a683[1-9]314159265359/, what: 'is compressed with bzip2', command: 'bzip2 -dc' },
+  { head: /^(fffe0000|(?!00)..000000)/, what: 'is UTF-32', command: 'iconv -f UTF-32LE -t UTF-8' },
+  { head: /^(0000feff|000000(?!00)..)/, what: 'is UTF-32', command: 'iconv -f UTF-32BE -t UTF-8' },
+]
 
 function databaseError(source: string, { storeFlag }: InputOptions): PlantsError {
   const isFile = source !== 'stdin' && !/\.(gz|zst)$/i.test(source)

@@ -4,15 +4,17 @@ import type { FormatReader, ReaderState } from './format.js'
 import { unread } from './plant-object.js'
 import type { RecordMapper } from './record-mapper.js'
 
-/** Reads records that end with a line break. */
+/** Reads records that end with a line break: LF or CRLF and, in a table, also CR. */
 export abstract class LineReader implements FormatReader {
   protected readonly mapper: RecordMapper
+  readonly #isTable: boolean
   #line = 1
   /** inside a record that is too long for a chunk */
   #isSkipping = false
 
-  constructor(mapper: RecordMapper) {
+  constructor(mapper: RecordMapper, isTable = false) {
     this.mapper = mapper
+    this.#isTable = isTable
   }
 
   /**
@@ -22,8 +24,8 @@ export abstract class LineReader implements FormatReader {
   read(chunk: Chunk, isLast: boolean, start = 0, delimiter?: string): number {
     const { bytes } = chunk
     const rows = new Rows(bytes, isLast, delimiter)
-    const textEnd = isLast ? bytes.length : bytes.lastIndexOf(lineFeed) + 1
     // Up to the end of the last line: V8 discards compiled code that reads beyond the end of an array.
+    const textEnd = bytes.lastIndexOf(lineFeed) + 1
     const fastEnd = this.mapper.isIdentity && isUtf8(bytes.subarray(0, textEnd)) ? textEnd : 0
     let at = start
     while (at < bytes.length && !chunk.isFull) {
@@ -53,8 +55,16 @@ export abstract class LineReader implements FormatReader {
     return end
   }
 
+  /** of the next record, from 1 */
+  protected get line(): number {
+    return this.#line
+  }
+
   protected countLines(bytes: Buffer, start: number, end: number): void {
-    for (let at = bytes.indexOf(lineFeed, start); at !== -1 && at < end; at = bytes.indexOf(lineFeed, at + 1)) this.#line += 1
+    for (let at = start; at < end; at += 1) {
+      const isReturn = this.#isTable && bytes[at] === carriageReturn && bytes[at + 1] !== lineFeed
+      if (isReturn || bytes[at] === lineFeed) this.#line += 1
+    }
   }
 
   save(): ReaderState {
@@ -85,22 +95,25 @@ interface TextRow {
 }
 
 /**
- * Finds lines in a range of bytes; with a delimiter, the rows of CSV (RFC 4180). Only a quote at the start of a cell quotes the cell. An
+ * Finds lines in a range of bytes; with a delimiter, the rows of a table (RFC 4180), which may also end with CR alone. Only a quote at the start of a cell quotes the cell. An
  * invalid row ends with its first line, because a superfluous or missing quote would otherwise include all rows that follow.
  */
 export class Rows {
   readonly #bytes: Buffer
   readonly #isLast: boolean
   readonly #delimiter: number | undefined
-  /** the offsets of the next line break and the next quote; Infinity if there is none */
-  #nextBreak = -1
+  /** the offsets of the next bytes; Infinity if there is none */
+  #nextFeed = -1
+  #nextReturn = -1
   #nextQuote = -1
 
   constructor(bytes: Buffer, isLast: boolean, delimiter: string | undefined) {
     this.#bytes = bytes
     this.#isLast = isLast
     this.#delimiter = delimiter?.charCodeAt(0)
-    if (delimiter === undefined) this.#nextQuote = Infinity
+    if (delimiter !== undefined) return
+    this.#nextReturn = Infinity
+    this.#nextQuote = Infinity
   }
 
   /** Finds the row that begins at an offset. Returns undefined if it is incomplete. */
@@ -109,22 +122,27 @@ export class Rows {
     const until = Math.min(this.#bytes.length, start + maxRecordBytes + 2)
     const isTooLong = until - start > maxRecordBytes + 1
     const isEnd = this.#isLast && until === this.#bytes.length
-    const lineEnd = this.#nextBreak + 1
+    const lineEnd = this.#endOfBreak(this.#nextBreak)
     const isQuoted = this.#nextQuote < Math.min(this.#nextBreak, until)
     const found = isQuoted ? this.#scanQuoted(start, until) : lineEnd <= until ? lineEnd : undefined
     if (typeof found === 'number') return this.#row(start, found)
-    const why = found === openQuote && !isTooLong && !isEnd ? undefined : found // the quote may be closed in the next chunk
+    const why = found === this.#quotes.open && !isTooLong && !isEnd ? undefined : found // the quote may be closed in the next chunk
     if (why && lineEnd <= until) return { end: lineEnd, text: '', why, isCut: false }
-    if (isTooLong) return { end: until, text: '', why: recordTooLarge, isCut: true }
+    if (isTooLong) {
+      const end = this.#endOfBreak(until - 1) === Infinity ? until - 1 : until
+      return { end, text: '', why: recordTooLarge, isCut: true }
+    }
     if (!isEnd) return undefined
     return why ? { end: until, text: '', why, isCut: false } : this.#row(start, until)
   }
 
-  /** The rest of a row that is too long for a chunk, up to the end of its line. */
-  rest(start: number): TextRow {
+  /** The rest of a row that is too long for a chunk, up to the end of its line. Returns undefined if that may be a CRLF that is cut. */
+  rest(start: number): TextRow | undefined {
     this.#look(start)
-    const { length } = this.#bytes
-    return { end: Math.min(this.#nextBreak + 1, length), text: '', why: undefined, isCut: this.#nextBreak >= length }
+    const lineEnd = this.#endOfBreak(this.#nextBreak)
+    const isCut = lineEnd > this.#bytes.length
+    const end = isCut ? Math.min(this.#nextBreak, this.#bytes.length) : lineEnd
+    return end === start ? undefined : { end, text: '', why: undefined, isCut }
   }
 
   #look(start: number): void {
@@ -132,8 +150,20 @@ export class Rows {
       const found = this.#bytes.indexOf(byte, start)
       return found === -1 ? Infinity : found
     }
-    if (this.#nextBreak < start) this.#nextBreak = next(lineFeed)
+    if (this.#nextFeed < start) this.#nextFeed = next(lineFeed)
+    if (this.#nextReturn < start) this.#nextReturn = next(carriageReturn)
     if (this.#nextQuote < start) this.#nextQuote = next(quote)
+  }
+
+  get #nextBreak(): number {
+    return Math.min(this.#nextFeed, this.#nextReturn)
+  }
+
+  /** The offset after a line break; Infinity for a CR that may be cut off its LF. */
+  #endOfBreak(at: number): number {
+    if (this.#bytes[at] !== carriageReturn) return at + 1
+    if (at + 1 === this.#bytes.length && !this.#isLast) return Infinity
+    return this.#bytes[at + 1] === lineFeed ? at + 2 : at + 1
   }
 
   #row(start: number, end: number): TextRow {
@@ -150,39 +180,50 @@ export class Rows {
     const bytes = this.#bytes
     for (let at = start; at < until; at += 1) {
       at = bytes[at] === quote ? endOfQuoted(bytes, at, until) : this.#endOfText(at, until)
-      if (at === notClosed) return openQuote
+      if (at === notClosed) return this.#quotes.open
       if (at >= until) return undefined
-      if (bytes[at] === lineFeed) return at + 1
-      if (bytes[at] !== this.#delimiter) return strayQuote
+      if (bytes[at] === lineFeed || bytes[at] === carriageReturn) {
+        const end = this.#endOfBreak(at)
+        return end <= until ? end : undefined
+      }
+      if (bytes[at] !== this.#delimiter) return this.#quotes.stray
     }
     return undefined
   }
 
   #endOfText(start: number, until: number): number {
-    let at = start
-    while (at < until && this.#bytes[at] !== this.#delimiter && this.#bytes[at] !== lineFeed && this.#bytes[at] !== quote) at += 1
-    return at
+    for (let at = start; at < until; at += 1) {
+      const byte = this.#bytes[at]
+      if (byte === this.#delimiter || byte === lineFeed || byte === carriageReturn || byte === quote) return at
+    }
+    return until
+  }
+
+  get #quotes() {
+    return this.#delimiter === tab ? quoteReasons.TSV : quoteReasons.CSV
   }
 }
 
-const openQuote = reason('malformed', 'Not CSV: a quote is not closed')
-const strayQuote = reason('malformed', 'Not CSV: a stray quote. Write a quote in a cell as "", and the cell in quotes')
+const quoteReasonsOf = (format: string) => ({
+  open: reason('malformed', `Not ${format}: a quote is not closed`),
+  stray: reason('malformed', `Not ${format}: a stray quote. Write a quote in a cell as "", and the cell in quotes`),
+})
+const quoteReasons = { CSV: quoteReasonsOf('CSV'), TSV: quoteReasonsOf('TSV') }
 
 /**
- * The end of a quoted cell, past the CR of a CRLF; `notClosed` without a closing quote. A quote at the end of the range counts as the
- * closing one, although the next byte could double it.
+ * The end of a quoted cell; `notClosed` without a closing quote. A quote at the end of the range counts as the closing one, although the next
+ * byte could double it.
  */
 function endOfQuoted(bytes: Buffer, start: number, until: number): number {
   for (let at = start + 1; ; at += 2) {
     at = bytes.indexOf(quote, at)
     if (at === -1 || at >= until) return notClosed
-    if (at + 1 < until && bytes[at + 1] === quote) continue
-    const isLineEnd = bytes[at + 1] === carriageReturn && (at + 2 >= until || bytes[at + 2] === lineFeed)
-    return isLineEnd ? at + 2 : at + 1
+    if (at + 1 === until || bytes[at + 1] !== quote) return at + 1
   }
 }
 
 const notClosed = -1
+const tab = 0x09
 const lineFeed = 0x0a
 const carriageReturn = 0x0d
 const quote = 0x22

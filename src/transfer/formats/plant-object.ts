@@ -1,5 +1,5 @@
 import { textFields } from '../../plant/fields.js'
-import { noText, type PlantRows } from '../../plant/rows.js'
+import { missingText, type PlantRows } from '../../plant/rows.js'
 import { type Chunk, maxRecordBytes } from './chunk.js'
 
 /**
@@ -58,8 +58,8 @@ function readText(rows: PlantRows, row: number, field: number, at: number): numb
   if (!column || !key) return unread
   const start = after(bytes, at, key)
   if (start === unread) {
-    column.start[row] = noText
-    column.end[row] = noText
+    column.start[row] = missingText
+    column.end[row] = missingText
     return isRequired ? unread : at
   }
   const end = textEnd(bytes, start)

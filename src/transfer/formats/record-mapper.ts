@@ -1,5 +1,5 @@
 import { parseInt64 } from '../../plant/json.js'
-import { acceptNewPlant, type FieldName, isObject, otherFieldsOf, problemsOf } from '../../plant/plant.js'
+import { type FieldName, invalidPlant, isObject, otherFieldsOf, readPatch } from '../../plant/plant.js'
 import { type Chunk, type RecordRange, reason } from './chunk.js'
 
 /** How to read the fields of a NewPlant from a record. */
@@ -11,13 +11,18 @@ export interface FieldRules {
   map: Partial<Record<FieldName, string>>
   /** the id of the first record without one; the next one gets the next id */
   idFrom: bigint | undefined
+  /** whether a record may lack the texts that a NewPlant requires, which then stay as they are stored */
+  isPartial?: boolean
   /** the columns of a table without a header */
   columns?: readonly string[] | undefined
   /** the delimiter of a table, one ASCII character; by default detected */
   delimiter?: string | undefined
 }
 
-/** Maps records to NewPlants: renames their fields, numbers records without an id, validates them, and adds them to a chunk. */
+/**
+ * Maps records to plants: renames their fields, numbers records without an id, validates them, and adds them to a
+ * chunk.
+ */
 export class RecordMapper {
   readonly rules: FieldRules
   readonly #sources: ReadonlySet<string>
@@ -40,15 +45,17 @@ export class RecordMapper {
   }
 
   add(record: unknown, range: RecordRange, chunk: Chunk): void {
+    const before = this.nextId
     const mapped = this.isIdentity ? record : this.#map(record)
-    const accepted = acceptNewPlant(mapped)
-    const otherFields = accepted?.otherFields ?? (isObject(mapped) ? otherFieldsOf(mapped) : [])
-    for (const field of otherFields) chunk.countField(field)
-    if (accepted) chunk.addPlant(accepted.plant, range)
-    else {
+    for (const field of isObject(mapped) ? otherFieldsOf(mapped) : []) chunk.countField(field)
+    const patch = readPatch(mapped, this.rules.isPartial === true)
+    if (!Array.isArray(patch)) {
+      if (this.nextId !== before) chunk.assigned.add(chunk.rows.length)
+      chunk.addPlant(patch, range)
+    } else {
       const id = isObject(mapped) ? mapped['id'] : undefined
       if (typeof id === 'string' && parseInt64(id) === undefined) this.textIds += 1
-      chunk.addInvalid(reason('invalid', `Invalid plant: ${problemsOf(mapped).join('; ')}`), range)
+      chunk.addInvalid(reason('invalid', invalidPlant(patch)), range)
     }
   }
 

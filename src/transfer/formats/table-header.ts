@@ -26,31 +26,43 @@ export interface Columns {
   starts: Uint32Array
 }
 
+interface HeaderOptions {
+  isLast: boolean
+  rules: FieldRules
+  /** the delimiter; by default that of a `sep=` line, or the one with which a line names the required columns */
+  given: string | undefined
+  /** the line number of the first byte */
+  firstLine: number
+}
+
 /**
- * Finds the delimiter and the header of a table, whose first line is not blank.
+ * Finds the delimiter and the header of a table, whose first line is not blank. If no line is a header, the first one with several cells is
+ * reported as such, below titles and blank rows.
  *
- * @param given the delimiter; by default that of a `sep=` line, or the one with which a line names the required columns
  * @returns undefined if more bytes are needed
  * @throws {PlantsError} `malformed` if there is no usable header
  */
-export function findHeader(bytes: Buffer, isLast: boolean, rules: FieldRules, given: string | undefined): Columns | undefined {
-  const [separatorLine = '', separator] = /^"?sep=([^\r\n])"?\r?(?:\n|$)/i.exec(bytes.toString('latin1', 0, 20)) ?? []
+export function findHeader(bytes: Buffer, options: HeaderOptions): Columns | undefined {
+  const { isLast, rules, given } = options
+  const [separatorLine = '', separator] = /^"?sep=([^\r\n])"?(?:\r\n?|\n|$)/i.exec(bytes.toString('latin1', 0, 20)) ?? []
+  if (separatorLine !== '' && separatorLine.length === bytes.length && !isLast) return undefined
   const known = given ?? separator
-  const tables = (known === undefined ? delimiters : [known]).map((one) => readFirstLines(bytes, isLast, separatorLine.length, one))
-  const [best] = tables.toSorted((one, other) => cellsOf(other) - cellsOf(one))
+  const tables = (known === undefined ? delimiters : [known]).map((one) => readFirstLines(bytes, separatorLine.length, one, options))
   if (rules.columns) {
-    if (!best || (known === undefined && cellsOf(best) === 0)) return undefined
-    return columnsOf({ names: rules.columns, delimiter: best.delimiter, end: separatorLine.length }, rules)
+    const [best] = tables.toSorted((one, other) => cellsOf(other.lines[0]) - cellsOf(one.lines[0]))
+    if (!best || (known === undefined && cellsOf(best.lines[0]) === 0)) return undefined
+    return columnsOf({ names: rules.columns, delimiter: best.delimiter, end: separatorLine.length, line: undefined }, rules)
   }
   for (const { lines } of tables) {
     const header = lines.find(({ names }, index) => isHeader(names, rules) && (index === 0 || names.length > 1))
     if (header) return columnsOf(header, rules)
   }
   if (tables.some(({ isCut }) => isCut && !isLast)) return undefined
-  const first = best?.lines[0]
-  if (!first) return undefined
-  checkHeader(first, bytes)
-  return columnsOf(first, rules)
+  const likely = tables.flatMap(({ lines }) => lines.find(({ why, names }) => why || isSeveral(names)) ?? lines[0] ?? [])
+  const [header] = likely.toSorted((one, other) => cellsOf(other) - cellsOf(one))
+  if (!header) return undefined
+  checkHeader(header)
+  return columnsOf(header, rules)
 }
 
 /** the delimiters that are detected */
@@ -60,11 +72,12 @@ const delimiters = [',', ';', '\t', '|']
 export const maxTitles = 10
 
 interface FirstLine extends Pick<Columns, 'names' | 'delimiter' | 'end'> {
+  line: number
   why: Reason | undefined
 }
 
 /** The first lines of a table that are not blank, up to one with several cells; `isCut` if the bytes end before. */
-function readFirstLines(bytes: Buffer, isLast: boolean, start: number, delimiter: string) {
+function readFirstLines(bytes: Buffer, start: number, delimiter: string, { isLast, firstLine }: HeaderOptions) {
   const rows = new Rows(bytes, isLast, delimiter)
   const lines: FirstLine[] = []
   for (let at = start; lines.length < maxTitles && at - start <= maxRecordBytes; ) {
@@ -72,36 +85,42 @@ function readFirstLines(bytes: Buffer, isLast: boolean, start: number, delimiter
     if (!row) return { delimiter, lines, isCut: true }
     const { text, why, end } = row
     const names = why ? [] : parseCells(text, delimiter).map((cell) => cell ?? '')
-    if (why || text !== '') lines.push({ names, delimiter, end, why })
-    if (why || names.filter((name) => name !== '').length > 1) break
+    const line = firstLine + (bytes.toString('latin1', 0, at).match(/\r\n?|\n/g)?.length ?? 0)
+    if (why || text !== '') lines.push({ names, delimiter, end, line, why })
+    if (why || isSeveral(names)) break
     at = end
   }
   return { delimiter, lines, isCut: false }
 }
 
-function cellsOf({ lines: [first] }: { lines: FirstLine[] }): number {
-  return first?.names.length ?? 0
+function cellsOf(line: FirstLine | undefined): number {
+  return line?.names.length ?? 0
+}
+
+/** Whether a line is more than a title, which has one cell and perhaps empty ones. */
+function isSeveral(names: readonly string[]): boolean {
+  return names.filter((name) => name !== '').length > 1
 }
 
 function isHeader(names: readonly string[], rules: FieldRules): boolean {
-  return (
-    missingIn(names, rules).length === 0 &&
-    !names.some((name) => name.includes('\r')) &&
-    !isNumber(names[columnOf('id', names, rules)] ?? '')
-  )
+  return missingIn(names, rules).length === 0 && !isNumber(names[columnOf('id', names, rules)] ?? '')
 }
 
-/** Throws `malformed` for a first line that is not a header. */
-function checkHeader({ names, why }: FirstLine, bytes: Buffer): void {
-  // Lines end with LF or CRLF. A carriage return alone was the line break of classic Mac OS.
-  if (why ? bytes.includes('\r') : names.some((name) => name.includes('\r')))
-    throw malformed('The header contains a carriage return: its lines seem to end with CR', "Convert them to LF first: tr '\\r' '\\n'")
-  if (why) throw malformed(`The header cannot be read: ${why.message}`, 'The first line must name the columns, for example: id,name,tag')
-  if (names.some(isNumber)) throw missingHeader(names)
+/** Throws `malformed` for a line that is not a header. */
+function checkHeader({ names, line, why }: FirstLine): void {
+  const example = 'It must name the columns, for example: id,name,tag'
+  if (why) throw malformed(`The header in line ${line} cannot be read: ${why.message}`, example)
+  if (!names.some(isNumber)) return
+  const hint =
+    'If it is the header, name its columns in place of COLUMN: --map id=COLUMN,name=COLUMN. If not, remove the lines before the header, or see --columns in: plants help import'
+  throw malformed(`There is no header: line ${line} is ${listOf(names)}`, hint)
 }
 
-/** The cells of a valid row without its line break; undefined for an unquoted empty cell. */
-export function parseCells(text: string, delimiter: string): (string | undefined)[] {
+/**
+ * The cells of a valid row without its line break. A cell in quotes is exact. Others are trimmed, and undefined if they are empty; in the
+ * column of the id they are without zeros in front.
+ */
+export function parseCells(text: string, delimiter: string, id = -1): (string | undefined)[] {
   const cells: (string | undefined)[] = []
   for (let at = 0; ; at += 1) {
     let end: number
@@ -113,21 +132,35 @@ export function parseCells(text: string, delimiter: string): (string | undefined
     } else {
       const found = text.indexOf(delimiter, at)
       end = found === -1 ? text.length : found
-      cells.push(end === at ? undefined : text.slice(at, end))
+      cells.push(plainCell(text, at, end, cells.length === id))
     }
     if (end >= text.length) return cells
     at = end
   }
 }
 
+/** A cell that is not in quotes, without spaces and tabs at its ends: other white space, such as U+00A0, belongs to it. An id 0007 is 7. */
+function plainCell(text: string, start: number, end: number, isId: boolean): string | undefined {
+  const isBlank = (at: number) => text[at] === ' ' || text[at] === '\t'
+  let [from, to] = [start, end]
+  while (from < to && isBlank(from)) from += 1
+  while (from < to && isBlank(to - 1)) to -= 1
+  const cell = text.slice(from, to)
+  if (cell === '') return undefined
+  return isId && /^-?\d+$/.test(cell) ? cell.replace(/^(-?)0+(?=\d)/, '$1') : cell
+}
+
+/** `line` is undefined for `--columns`. */
+type HeaderLine = Omit<FirstLine, 'why' | 'line'> & { line: number | undefined }
+
 /** Finds the fields in the names of the columns. Throws `malformed` for a missing or repeated column. */
-function columnsOf({ names, delimiter, end }: Omit<FirstLine, 'why'>, rules: FieldRules): Columns {
+function columnsOf({ names, delimiter, end, line }: HeaderLine, rules: FieldRules): Columns {
   const seen = new Set<string>()
   const repeated = names.find((name) => name !== '' && seen.size === seen.add(name).size)
   if (repeated !== undefined)
     throw malformed(`The header has the column ${JSON.stringify(shorten(repeated))} twice`, 'Give each column a different name')
   const missing = missingIn(names, rules)
-  if (missing.length > 0) throw missingColumns(missing, names, rules)
+  if (missing.length > 0) throw missingColumns(missing, { names, line }, rules)
   const columns = plantFields.map(({ name }) => columnOf(name, names, rules))
   const [id = -1, ...texts] = columns
   const keys = [...names]
@@ -138,15 +171,16 @@ function columnsOf({ names, delimiter, end }: Omit<FirstLine, 'why'>, rules: Fie
   const ignored = plantFields.map(({ name }) => (rules.map[name] === '' ? columnOf(name, names, { ...rules, map: {} }) : -1))
   const read = [id, ...texts, ...ignored]
   const others = names.flatMap((name, index) => (read.includes(index) || (rules.columns && name === '') ? [] : index))
-  const required = textFields.flatMap(({ isRequired }, index) => (isRequired ? (texts[index] ?? []) : []))
+  const required = textFields.flatMap(({ isRequired }, index) => (isRequired ? (texts[index] ?? []) : [])).filter((column) => column >= 0)
   return { names, delimiter, end, keys, id, texts, required, others, starts: new Uint32Array(names.length + 1) }
 }
 
 /** The fields whose required columns are missing. */
 function missingIn(names: readonly string[], rules: FieldRules): PlantField[] {
+  const isPatch = rules.isPartial === true && textFields.some(({ name }) => columnOf(name, names, rules) !== -1)
   return plantFields.filter(({ name, isRequired }) => {
-    const isNumbered = name === 'id' && rules.idFrom !== undefined
-    return columnOf(name, names, rules) === -1 && (rules.map[name] || (isRequired && !isNumbered))
+    const mayLack = name === 'id' ? rules.idFrom !== undefined : isPatch
+    return columnOf(name, names, rules) === -1 && (rules.map[name] || (isRequired && !mayLack))
   })
 }
 
@@ -159,38 +193,38 @@ function columnOf(field: PlantField['name'], names: readonly string[], { map }: 
   return exact === -1 ? names.findIndex((name) => plain(name) === plain(wanted)) : exact
 }
 
-function missingColumns(missing: PlantField[], names: readonly string[], rules: FieldRules): PlantsError {
-  const { map: given, idFrom } = rules
-  const wanted = missing.map(({ name }) => (given[name] ? `${JSON.stringify(shorten(given[name]))} for ${name}` : name)).join(' and ')
-  const shown = names.slice(0, 8).map((name) => JSON.stringify(shorten(name)))
-  const more = names.length > shown.length ? ` and ${names.length - shown.length} more` : ''
-  const what = rules.columns ? '--columns' : 'The header'
-  const message = `${what} has no ${missing.length === 1 ? 'column' : 'columns'} ${wanted}, only ${shown.join(', ')}${more}`
-  const columns = plantFields.map(({ name }) => columnOf(name, names, rules))
-  const unused = names.filter((name, index) => !columns.includes(index) && name.trim() !== '')
-  const isClear = unused.length === missing.length && unused.every((name) => /^[^,=\p{Cc}]{1,60}$/u.test(name))
-  const sourceOf = (field: PlantField) => [field.name, isClear ? unused[missing.indexOf(field)]?.trim() : 'COLUMN']
-  const kept = Object.entries(given).filter(([field]) => !missing.some(({ name }) => name === field))
-  const map = (fields: PlantField[]) =>
-    fields.length === 0 ? '' : `--map ${shellWord([...kept, ...fields.map(sourceOf)].map((entry) => entry.join('=')).join())} `
+/** The error for missing columns. It does not guess which of the columns is which. */
+function missingColumns(
+  missing: PlantField[],
+  { names, line }: Pick<HeaderLine, 'names' | 'line'>,
+  { map, idFrom, isPartial }: FieldRules,
+): PlantsError {
+  const wanted = missing.map(({ name }) => (map[name] ? `${JSON.stringify(shorten(map[name]))} for ${name}` : name)).join(' and ')
+  const what = line === undefined ? '--columns' : `The header in line ${line}`
+  const message = `${what} has no ${missing.length === 1 ? 'column' : 'columns'} ${wanted}, only ${listOf(names.filter(Boolean))}`
+  const kept = Object.entries(map).filter(([field]) => !missing.some(({ name }) => name === field))
+  const mapOf = (fields: PlantField[]) => {
+    const entries = [...kept, ...fields.map(({ name }) => [name, 'COLUMN'])].map((entry) => entry.join('='))
+    return fields.length === 0 ? '' : `--map ${shellWord(entries.join())} `
+  }
   const others = missing.filter(({ name }) => name !== 'id')
-  const isIdMissing = idFrom === undefined && others.length < missing.length
-  const numbered = isIdMissing ? `. Or number the rows: ${map(others)}--id-from 1` : ''
+  const isIdMissing = idFrom === undefined && isPartial !== true && others.length < missing.length
+  const numbered = isIdMissing ? `. To number the rows, starting at N: ${mapOf(others)}--id-from N` : ''
   const headless =
-    isIdMissing && others.length > 0 ? `. If there is no header: --columns ${plantFields.map(({ name }) => name).join()}` : ''
-  return malformed(message, `Name the columns: ${map(missing).trimEnd()}${numbered}${headless}`)
+    line !== undefined && isIdMissing && others.length > 0 ? '. If there is no header, see --columns in: plants help import' : ''
+  const isPatch =
+    isPartial !== true &&
+    missing.length === 1 &&
+    others.some(({ isRequired }) => isRequired) &&
+    names.some((name) => textFields.some((field) => field.name === name))
+  const patch = isPatch ? '. To correct plants that exist: --if-exists update' : ''
+  return malformed(message, `Name the columns in place of COLUMN: ${mapOf(missing).trimEnd()}${numbered}${headless}${patch}`)
 }
 
-/** The error for a first line that contains a number, which is not a header. */
-function missingHeader(cells: readonly string[]): PlantsError {
-  const id = cells.findIndex(isNumber)
-  const texts = cells.flatMap((cell, index) => (index === id || cell === '' ? [] : index))
-  const columns = cells.map((_, index) => (index === id ? 'id' : (textFields[texts.indexOf(index)]?.name ?? '')))
-  const shown = cells.slice(0, 8).map((cell) => JSON.stringify(shorten(cell)))
-  return malformed(
-    `There is no header: the first line is ${shown.join(', ')}`,
-    `If that is a header, name its columns with --map id=COLUMN. If not, run it again with: --columns ${shellWord(columns.join())}`,
-  )
+function listOf(names: readonly string[]): string {
+  if (names.length === 0) return 'empty cells'
+  const shown = names.slice(0, 8).map((name) => JSON.stringify(shorten(name)))
+  return `${shown.join(', ')}${names.length > shown.length ? ` and ${names.length - shown.length} more` : ''}`
 }
 
 function isNumber(cell: string): boolean {

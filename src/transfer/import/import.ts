@@ -10,7 +10,7 @@ import { formatOf, formats, type InputOptions } from '../formats/formats.js'
 import { RecordMapper } from '../formats/record-mapper.js'
 import { type Checkpoints, type Counters, countFields, type Position, packBatch, settledIn, unpackBatch } from './position.js'
 import { Reader } from './reader.js'
-import { type RejectedRecord, type Rejects, rejectedRecords } from './rejects.js'
+import { type Conflict, type RejectedRecord, type Rejects, rejectedRecords } from './rejects.js'
 import { type ImportInput, openSource } from './source.js'
 
 export interface ImportOptions {
@@ -48,6 +48,8 @@ export interface ImportContext {
   io: Io
   /** called with rejected records, in input order */
   onRejected(rejected: RejectedRecord[], input: string): Promise<void>
+  /** called before the import continues at the position of an earlier run, when the input is unchanged up to there */
+  onResume(start: Position): Promise<void>
   onProgress(): void
 }
 
@@ -59,8 +61,9 @@ export class Import {
   readonly #checkpoints: Checkpoints
   readonly mapper: RecordMapper
   readonly counters: Counters
-  /** records rejected in this run */
+  /** records rejected in this run, and those of them whose id exists */
   rejected = 0
+  readonly conflicts: Record<Conflict, number> = { repeated: 0, assigned: 0, existing: 0 }
   isDone = false
   /** whether the import stopped before a rejected record, and resumes with it */
   isBeforeRecord = false
@@ -88,7 +91,7 @@ export class Import {
     const first = this.#checkpoints.areInStore ? chunkBytes.first : chunkBytes.firstForService
     this.#chunkBytes = this.#canStop ? chunkBytes.smallest : first
     this.#startedAt = context.io.now()
-    this.counters = start?.counters ?? { created: 0, updated: 0, skipped: 0, refused: {}, unknown: 0, otherFields: {} }
+    this.counters = start?.counters ?? { created: 0, updated: 0, skipped: 0, rejected: {}, unknown: 0, otherFields: {} }
   }
 
   /** Imports until the end, or until a stop. Throws for an input that has changed since an earlier run, and errors of the store. */
@@ -157,6 +160,7 @@ export class Import {
     const chunk = wasReached && start.chunk.length > 0 ? await reader.next(start.chunk) : undefined
     if (this.#context.io.signal.aborted) return false
     if (reader.hash.digest('base64url') !== start.hash) throw changedInput(reader.name)
+    await this.#context.onResume(start)
     if (!chunk) return true
     this.#checkpoints.begin(start.sent)
     return this.#process(chunk, reader, start)
@@ -293,12 +297,13 @@ export class Import {
     await this.#reject(rejectedRecords(chunk, this.#checkpoints.sentBefore, this.#plan.ifExists), chunk.bytes, reader)
   }
 
-  /** Reports rejected records, a thousand at a time to limit memory. */
+  /** Reports rejected records, a thousand at a time to limit memory. They are on disk before a message about them is printed. */
   async #reject(all: Iterable<RejectedRecord>, bytes: Buffer, reader: Reader): Promise<void> {
     const { rejects, onRejected } = this.#context
     let some: RejectedRecord[] = []
     const report = async () => {
       rejects?.add(some, bytes, reader)
+      rejects?.flush()
       await onRejected(some, reader.name)
       some = []
     }
@@ -308,13 +313,12 @@ export class Import {
       if (record.why) {
         const { error } = record.why
         this.rejected += 1
+        if (record.conflict) this.conflicts[record.conflict] += 1
         if (record.isUnknown) this.counters.unknown += 1
-        else this.counters.refused[error] = (this.counters.refused[error] ?? 0) + 1
+        else this.counters.rejected[error] = (this.counters.rejected[error] ?? 0) + 1
       }
     }
-    if (some.length === 0) return
-    await report()
-    rejects?.flush()
+    if (some.length > 0) await report()
   }
 }
 

@@ -39,7 +39,7 @@ export async function kindsOf(plan: ImportPlan, io: Io): Promise<string[]> {
 function checkReadable(path: string, name: string): void {
   try {
     const stats = statSync(path)
-    if (stats.isDirectory()) throw Object.assign(new Error('a folder'), { code: 'EISDIR' })
+    if (stats.isDirectory()) throw Object.assign(new Error('a directory'), { code: 'EISDIR' })
     if (stats.isFile()) closeSync(openSync(path, constants.O_RDONLY))
   } catch (error) {
     throw systemCode(error) === undefined ? error : unreadableInput(name, error)
@@ -66,7 +66,7 @@ async function kindOf(input: ImportInput, plan: ImportPlan, io: Io): Promise<str
     const format = formatOf(bytes, isLast, input.name, plan)
     if (format !== 'csv' && format !== 'tsv') return `JSON ${reader.encoding}`
     reader.use(formats[format], new RecordMapper(plan.rules))
-    await reader.next({ length: bytes.length, isLast })
+    await reader.next(bytes.length)
     return [reader.encoding, reader.save()?.format['delimiter'], `${reader.header}`.trimEnd()].join(' ')
   } finally {
     source.close()

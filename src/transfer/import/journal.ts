@@ -1,19 +1,19 @@
 import { createHash, randomUUID } from 'node:crypto'
-import { readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { closeSync, constants, fstatSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import * as z from 'zod/mini'
 import { parseJson } from '../../plant/json.js'
 import { AtomicFile, unwritable } from '../../platform/atomic-file.js'
 import { malformed, PlantsError, systemCode, systemReasons } from '../../platform/errors.js'
-import { holdLock } from '../../platform/file-lock.js'
-import { makeFolder } from '../../platform/files.js'
+import { holdLock, type Lock } from '../../platform/file-lock.js'
+import { assertNotRedirected, makeFolder } from '../../platform/files.js'
 import type { Io } from '../../platform/io.js'
 
 /** The file that makes an import resumable until it is complete. */
 export type Journal = ReturnType<typeof openJournal>
 
 /** Opens the journal of an import, and reads it if it exists. Throws `malformed` for a journal of another import and for another file. */
-export function openJournal(path: string, io: Pick<Io, 'trusts'>, binding: Binding) {
+export function openJournal(path: string, io: Pick<Io, 'trusts'>, binding: Binding, lock: Lock) {
   const found = read(path, io)
   const all = ({ store, inputs, flags }: Binding): Record<string, string> => ({ store, inputs: inputs.join(' '), ...flags })
   const [was, is] = [all(found ?? binding), all(binding)]
@@ -28,10 +28,11 @@ export function openJournal(path: string, io: Pick<Io, 'trusts'>, binding: Bindi
     if (position) saved.position = JSON.stringify(position)
     let file: AtomicFile | undefined
     try {
-      file = new AtomicFile(path)
+      file = new AtomicFile(path, lock.directory)
       writeFileSync(file.fd, `${JSON.stringify(saved)}\n`)
       file.commit()
     } catch (error) {
+      lock.assertHeld()
       throw unwritable(`The journal ${path}`, error, hint)
     } finally {
       file?.discard()
@@ -40,6 +41,8 @@ export function openJournal(path: string, io: Pick<Io, 'trusts'>, binding: Bindi
   return {
     path,
     id: saved.id,
+    /** Throws `unavailable` if another process has taken over the import. */
+    assertHeld: lock.assertHeld,
     isOld: found !== undefined,
     get position(): string | undefined {
       return saved.position
@@ -49,7 +52,10 @@ export function openJournal(path: string, io: Pick<Io, 'trusts'>, binding: Bindi
       if (!found) save()
     },
     save,
-    remove: () => rmSync(path, { force: true }),
+    remove: () => {
+      lock.assertHeld()
+      rmSync(path, { force: true })
+    },
   }
 }
 
@@ -70,7 +76,7 @@ const hint = 'Choose another file with --journal FILE, or import without a journ
 const kind = 'the journal of plants import'
 
 /** of the fields below, and of those of a position in position.ts: increase it when either changes */
-const version = 4
+const version = 5
 
 const anyVersion = z.object({ kind: z.literal(kind), version: z.number() })
 
@@ -102,16 +108,17 @@ export function journalPath(folder: string, { store, inputs }: Binding): string 
 }
 
 /** Runs an action under the lock of a journal. Throws `unavailable` if another process has it. */
-export async function whileAlone<T>(path: string, io: Io, action: () => Promise<T>): Promise<T> {
+export async function whileAlone<T>(path: string, io: Io, action: (lock: Lock) => Promise<T>): Promise<T> {
   let hasBegun = false
   try {
     makeFolder(dirname(path))
-    return await holdLock(`${path}.lock`, { timeout: 0, clock: io, trusts: io.trusts, isTemporary: true }, () => {
+    assertNotRedirected(dirname(path), io.trusts)
+    return await holdLock(`${path}.lock`, { timeout: 0, clock: io, trusts: io.trusts }, (lock) => {
       hasBegun = true
-      return action()
+      return action(lock)
     })
   } catch (error) {
-    if (hasBegun) throw error
+    if (hasBegun || (error instanceof PlantsError && error.kind === 'unwritable')) throw error
     if (!(error instanceof PlantsError && error.retryable)) throw unwritable(`The journal ${path}`, error, hint)
     const message = 'Another plants process is importing the same inputs into this store'
     throw new PlantsError('unavailable', message, { hint: 'Wait for it, or choose another --journal', retryable: true, cause: error })
@@ -120,15 +127,19 @@ export async function whileAlone<T>(path: string, io: Io, action: () => Promise<
 
 /** @param isDiscarded whether a journal of another version is ignored */
 function read(path: string, { trusts }: Pick<Io, 'trusts'>, isDiscarded = false): Saved | undefined {
+  let fd: number | undefined
   try {
-    const stats = statSync(path)
+    fd = openSync(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0)) // without O_NONBLOCK, a pipe would wait for a writer
+    const stats = fstatSync(fd)
     if (!stats.isFile()) throw invalidJournal(path, 'is not a regular file')
     if (!trusts(stats.uid)) throw invalidJournal(path, `belongs to another user (uid ${stats.uid})`)
-    return parse(readFileSync(path, 'utf8'), path, isDiscarded)
+    return parse(readFileSync(fd, 'utf8'), path, isDiscarded)
   } catch (error) {
     const code = systemCode(error)
     if (code === 'ENOENT') return undefined
     throw code === undefined ? error : invalidJournal(path, `could not be read: ${systemReasons[code] ?? `system error ${code}`}`, error)
+  } finally {
+    if (fd !== undefined) closeSync(fd)
   }
 }
 

@@ -26,17 +26,17 @@ const schema = z.object({
   /** the SHA-256 of the input up to the end of the chunk */
   hash: z.string(),
   /**
-   * The records before the chunk. `refused` counts rejected records by their `error`, `unknown` those whose outcome is unknown, and
+   * The records before the chunk. `rejected` counts records by their `error`, `unknown` those whose outcome is unknown, and
    * `otherFields` the records with an unknown field, for the first thousand names, shortened.
    */
-  counters: z.object({ created: count, updated: count, skipped: count, refused: counts, unknown: count, otherFields: counts }),
+  counters: z.object({ created: count, updated: count, skipped: count, rejected: counts, unknown: count, otherFields: counts }),
   rejects: z.optional(z.object({ records: count, reasons: count })),
   /** whether the rows of the chunk are created in the order of their ids */
   isSorted: z.boolean(),
   /** the outcomes of the rows of the chunk, in the order of creation, as run lengths: `LENGTH:OUTCOME …` */
   outcomes: z.string().check(z.regex(/^(\d{1,9}:[0-6]( |$))*$/)),
   /** the rejections of the chunk: row, `error` and message */
-  refusals: z.array(z.tuple([count, z.number(), z.string()])),
+  rejections: z.array(z.tuple([count, z.number(), z.string()])),
   /** rows of the chunk that may have been sent to a service without idempotency keys */
   sent: count,
 })
@@ -56,8 +56,8 @@ export function countFields(counters: Counters, counts: ReadonlyMap<string, numb
   counters.otherFields = Object.fromEntries(known)
 }
 
-export function rejectedIn({ refused }: Counters): number {
-  return Object.values(refused).reduce((sum, count) => sum + count, 0)
+export function rejectedIn({ rejected }: Counters): number {
+  return Object.values(rejected).reduce((sum, count) => sum + count, 0)
 }
 
 export function settledIn(counters: Counters): number {
@@ -71,7 +71,7 @@ export function readPosition(text: string, inputs: number): Position | undefined
   return data && data.input < inputs ? data : undefined
 }
 
-export function packBatch({ rows, order, outcomes, rejections }: Batch): Pick<Position, 'outcomes' | 'refusals'> {
+export function packBatch({ rows, order, outcomes, rejections }: Batch): Pick<Position, 'outcomes' | 'rejections'> {
   const outcomeAt = (rank: number) => (rank < rows.length ? outcomes[order?.[rank] ?? rank] : undefined)
   const runs: string[] = []
   let [outcome, start] = [outcomeAt(0), 0]
@@ -81,12 +81,12 @@ export function packBatch({ rows, order, outcomes, rejections }: Batch): Pick<Po
     runs.push(`${end - start}:${outcome}`)
     ;[outcome, start] = [next, end]
   }
-  return { outcomes: runs.join(' '), refusals: [...rejections].map(([row, { error, message }]) => [row, error, message]) }
+  return { outcomes: runs.join(' '), rejections: [...rejections].map(([row, { error, message }]) => [row, error, message]) }
 }
 
 /** Restores the outcomes of a batch. Returns false if the batch has fewer rows. */
 export function unpackBatch({ rows, order, outcomes, rejections }: Batch, position: Position): boolean {
-  for (const [row, error, message] of position.refusals) rejections.set(row, { error, message })
+  for (const [row, error, message] of position.rejections) rejections.set(row, { error, message })
   let rank = 0
   for (const [, length = '', outcome = ''] of position.outcomes.matchAll(/(\d+):(\d)/g)) {
     const end = rank + parseInt(length, 10)
@@ -122,13 +122,21 @@ export function checkpointsIn(store: CheckpointStore | undefined, journal: Journ
     /** The options of `createMany` that keep the position while the rows of a chunk are created. */
     optionsFor(position: () => Position): Pick<CreateManyOptions, 'checkpoint' | 'beforeSend' | 'onProgress'> {
       return {
-        checkpoint: journal && store && (() => ({ id: journal.id, state: JSON.stringify(position()) })),
+        checkpoint:
+          journal &&
+          store &&
+          (() => {
+            journal.assertHeld()
+            return { id: journal.id, state: JSON.stringify(position()) }
+          }),
         beforeSend: async (row) => {
+          journal?.assertHeld()
           if (row < this.sent) return
           this.sent = row + rowsAhead
           journal?.save(position())
         },
         onProgress: () => {
+          journal?.assertHeld()
           if (store || !journal || now() - savedAt < saveInterval) return
           savedAt = now()
           journal.save(position())

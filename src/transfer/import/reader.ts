@@ -28,8 +28,6 @@ export class Reader {
   #decode: ReturnType<typeof decoderFor>
   /** converts UTF-8 to the encoding of the input */
   encode = encoderFor('utf-8')
-  /** a line feed in the encoding of the input */
-  lineBreak: Uint8Array = Buffer.from('\n')
   #isAtEnd = false
   /** an estimate of the bytes per plant, a little too small */
   #bytesOfPlant = 64
@@ -62,12 +60,13 @@ export class Reader {
    * chunk. All offsets count bytes of UTF-8.
    */
   async head(timeout?: number): Promise<{ bytes: Buffer; isLast: boolean }> {
-    await this.#fill(byteOrderMark.length)
+    await this.#fill(longestMark)
     const first = this.#buffer.subarray(0, this.#filled)
-    this.#encoding ??= markedEncoding(first)
+    const marked = markedEncoding(first)
+    if (this.#encoding?.startsWith('utf-16') && marked !== 'utf-8') this.#encoding = marked // utf-16 is a label of utf-16le
+    this.#encoding ??= marked
     this.#decode = decoderFor(this.#encoding, this.name)
     this.encode = encoderFor(this.#encoding)
-    this.lineBreak = encoderFor(this.#encoding)(this.lineBreak) // not by `encode`, which may hold a part of a character
     this.#filled = 0
     this.#append(first)
     for (let before = -1; before < this.#filled && this.#filled < headSize && !this.#hasLine; ) {
@@ -85,7 +84,7 @@ export class Reader {
   get #hasLine(): boolean {
     const bytes = this.#buffer.subarray(0, this.#filled)
     const start = bytes.findIndex((byte) => byte > 0x20 && !byteOrderMark.includes(byte))
-    return start >= 0 && bytes.includes(0x0a, start)
+    return start >= 0 && (bytes.includes(0x0a, start) || bytes.includes(0x0d, start))
   }
 
   use(format: Format, mapper: RecordMapper): void {
@@ -109,6 +108,12 @@ export class Reader {
   /** The byte order mark and the header of the input, for a file with some of its records. */
   get header(): Buffer {
     return Buffer.concat([this.#mark, this.#records?.header ?? Buffer.alloc(0)])
+  }
+
+  /** The characters that end a line, in the encoding of the input. */
+  get lineBreaks(): Uint8Array[] {
+    const breaks = this.#records?.header ? ['\n', '\r'] : ['\n']
+    return breaks.map((one) => encoderFor(this.encoding)(Buffer.from(one))) // not by `encode`, which may hold a part of a character
   }
 
   get isDone(): boolean {
@@ -141,7 +146,8 @@ export class Reader {
       this.#wanted = { length, isLast: known?.isLast ?? (this.#isAtEnd && length === this.#filled) }
       const chunk = this.#read(this.#wanted)
       this.#isEnded = this.#isAtEnd && this.extent.isLast
-      if (this.extent.length > 0 || chunk.invalid.length > 0 || chunk.syntaxError) return chunk
+      // A known extent does not grow: after a change of the input, it may hold no whole record.
+      if (known || this.extent.length > 0 || chunk.invalid.length > 0 || chunk.syntaxError) return chunk
     }
   }
 
@@ -224,4 +230,6 @@ export class Reader {
 }
 
 const byteOrderMark = Buffer.from([0xef, 0xbb, 0xbf])
+/** the length of a byte order mark of UTF-32 */
+const longestMark = 4
 const readSize = 1_048_576

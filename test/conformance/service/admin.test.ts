@@ -36,18 +36,44 @@ test('the admin port takes 64 connections, and the others are closed', async () 
   await expect.poll(() => closed, { timeout: 10_000, interval: 20 }).toBe(6)
 })
 
+test('the admin port answers at once while strangers keep idle connections to it, whose oldest is closed', async () => {
+  const { place } = await adminOf()
+  const idle = await connectTo(place)
+  for (let count = 1; count < 64; count += 1) await connectTo(place)
+  const answer = await exchange({ place, token: testToken }, { method: 'GET', target: '/ready' })
+  expect([answer.status, answer.body]).toEqual([200, '{"ready":true}'])
+  expect(await idle.answer()).toBeUndefined()
+})
+
+test.each<[string, string | undefined, number]>([
+  ['127.0.0.1', 'LOCALHOST:9090', 200],
+  ['127.0.0.1', '127.8.9.10', 200],
+  ['127.0.0.1', '[::1]:9090', 200],
+  ['127.0.0.1', 'evil.example', 421],
+  ['127.0.0.1', 'evil.example:9090', 421],
+  ['127.0.0.1', 'localhost.evil.example', 421],
+  ['127.0.0.1', '127.0.0.1.evil.example', 421],
+  ['127.0.0.1', '192.0.2.1', 421],
+  ['127.0.0.1', 'user@127.0.0.1', 421],
+  ['localhost', 'evil.example', 421],
+  ['0.0.0.0', 'node1:9090', 200], // monitoring of another machine
+])('the admin port on %s answers Host %s with %i, against DNS rebinding', async (host, named, status) => {
+  const { place } = await adminOf(host)
+  for (const target of ['/metrics', '/live', '/nope']) {
+    const answer = await exchange({ place, token: testToken }, { method: 'GET', target, headers: { Host: named } })
+    expect(answer.status).toBe(status === 421 || target !== '/nope' ? status : 404)
+    if (status === 421) expect(JSON.parse(answer.body)).toEqual({ error: 421, message: 'The admin port is not at this Host' })
+  }
+})
+
 test('metrics that fail are answered with 500, reported, and end nothing', async () => {
   const errors: unknown[] = []
   const metrics = new Metrics(() => {
     throw new Error('This gauge is broken')
   })
-  const fail = (error: unknown) => void errors.push(error)
-  const http = adminServer(
-    metrics,
-    async () => true,
-    fail,
-    () => performance.now(),
-  )
+  const error = (found: unknown) => void errors.push(found)
+  const now = () => performance.now()
+  const http = adminServer({ metrics, host: '127.0.0.1', isReady: async () => true, error, now })
   onTestFinished(() => http.abort())
   await new Promise<void>((resolve) => http.server.listen(0, '127.0.0.1', resolve))
   const address = http.server.address()
@@ -140,8 +166,8 @@ function unused(): never {
   throw new Error('No test needs this')
 }
 
-async function adminOf() {
-  const service = await serveStore(quick, { admin: { host: '127.0.0.1', port: 0 } })
+async function adminOf(host = '127.0.0.1') {
+  const service = await serveStore(quick, { admin: { host, port: 0 } })
   const line =
     service
       .log()

@@ -12,7 +12,7 @@ const range = 'an integer from -9223372036854775808 to 9223372036854775807'
 const fern = '{"id":1,"name":"Fern"}'
 const noToken = 'No bearer token: send one in the header Authorization, as "Bearer TOKEN"'
 const badKey = 'Idempotency-Key must be 1 to 255 visible ASCII characters, and must not be repeated'
-const nowhere = 'There is nothing at this path. Create a plant with POST /plants'
+const nowhere = 'There is nothing at this path. The API is described at /openapi.json'
 const tooLarge = `The body is larger than ${limit} bytes`
 
 /** What an answer must be, all of it: the status, the body, and the headers that not every answer has. */

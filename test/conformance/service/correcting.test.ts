@@ -117,6 +117,55 @@ describe('If-Match', () => {
   })
 })
 
+describe('If-None-Match (RFC 9110, 13.1.2)', () => {
+  const conditions: [string, (etag: string) => Record<string, string>, number][] = [
+    ['any', () => ({ 'If-None-Match': '*' }), 412],
+    ['the entity tag', (etag) => ({ 'If-None-Match': etag }), 412],
+    ['the entity tag, weak, in a list', (etag) => ({ 'If-None-Match': `"a", W/${etag}` }), 412],
+    ['another one', () => ({ 'If-None-Match': '"a"' }), 200],
+    ['another one, and If-Match with the entity tag', (etag) => ({ 'If-None-Match': '"a"', 'If-Match': etag }), 200],
+    ['another one, and another If-Match', () => ({ 'If-None-Match': '"a"', 'If-Match': '"b"' }), 412],
+    ['the entity tag, and If-Match with it', (etag) => ({ 'If-None-Match': etag, 'If-Match': etag }), 412],
+  ]
+  const rows = conditions.flatMap(([title, condition, status]) =>
+    (['PUT', 'DELETE'] as const).map((method) => ({ title, condition, status, method })),
+  )
+
+  test.each(rows)('with $title: $method gets $status', async ({ condition, status, method }) => {
+    const { target, etag } = await planted()
+    const request = { method, target, headers: condition(etag), ...(method === 'PUT' && { body: '{"name":"Moss"}' }) }
+    const answer = await answerTo(service(), request)
+    expect([answer.status, (await read(target)).includes('Fern')]).toEqual([status, status === 412])
+    if (status === 412) expect(answer.body).toEqual({ error: 412, message: expect.stringMatching(/^The plant \d+ /) })
+  })
+
+  test('says which condition failed', async () => {
+    const { id, target } = await planted()
+    const answer = await answerTo(service(), { method: 'DELETE', target, headers: { 'If-None-Match': '*' } })
+    expect(answer.body).toEqual({ error: 412, message: `The plant ${id} matches If-None-Match` })
+  })
+
+  test('is 404 where there is no plant', async () => {
+    for (const method of ['PUT', 'DELETE']) {
+      const request = { method, target: '/plants/99999', headers: { 'If-None-Match': '*' }, body: '{"name":"Moss"}' }
+      expect(await answerTo(service(), request)).toMatchObject({ status: 404, body: { error: 404 } })
+    }
+  })
+})
+
+test('an unknown parameter of the query is rejected, but by a create, which the specification gives none', async () => {
+  const { target } = await planted()
+  for (const method of ['PUT', 'DELETE']) {
+    const request = { method, target: `${target}?if-exists=1`, body: '{"name":"Moss"}' }
+    const body = { error: 400, message: 'There is no parameter "if-exists"' }
+    expect(await answerTo(service(), request)).toMatchObject({ status: 400, body })
+  }
+  expect(await read(`${target}?`)).toContain('Fern')
+  last += 1
+  const create = { target: '/plants?x=1', body: `{"id":${last},"name":"Fern"}` }
+  expect(await answerTo(service(), create)).toMatchObject({ status: 200 })
+})
+
 test('requests that come together on one connection are done in their order (RFC 9112, 9.3.2)', async () => {
   last += 1
   const target = `/plants/${last}`
@@ -132,23 +181,70 @@ test('requests that come together on one connection are done in their order (RFC
   expect(answers).toEqual([[200, '{"name":"Fern"}'], fern, moss, moss, moss, missing, missing])
 })
 
-test('a service with --only-create has the operation of the specification, and no other', async () => {
-  const only = await serve(['--only-create', '--allow', 'create,read,update,delete'])
-  expect((await exchange(only, { body: '{"id":1,"name":"Fern"}' })).status).toBe(200)
-  const answers = await Promise.all(
-    ['GET /plants', 'GET /plants/1', 'PUT /plants/1', 'DELETE /plants/1'].map(async (line) => {
+describe('a service with --allow', () => {
+  const all = 'create,read,update,delete'
+
+  /** What requests with a token get, and what the description lists. */
+  async function offeredBy(args: string[], given: string) {
+    const offering = await serve(args, { rights: given })
+    const lines = ['POST /plants', 'GET /plants', 'GET /plants/1', 'PUT /plants/1', 'DELETE /plants/1']
+    const statuses: number[] = []
+    for (const line of lines) {
       const [method = '', target = ''] = line.split(' ')
-      return (await exchange(only, { method, target })).status
-    }),
-  )
-  expect(answers).toEqual([405, 404, 404, 404])
-  const { paths } = JSON.parse((await exchange(only, { method: 'GET', target: '/openapi.json' })).body)
-  expect(Object.entries(paths).map(([path, methods]) => [path, Object.keys(methods as object)])).toEqual([['/plants', ['post']]])
+      const body = method === 'GET' || method === 'DELETE' ? '' : '{"id":1,"name":"Fern"}'
+      statuses.push((await exchange(offering, { method, target, body })).status)
+    }
+    const { paths } = JSON.parse((await exchange(offering, { method: 'GET', target: '/openapi.json' })).body)
+    const listed = Object.entries(paths).map(([path, methods]) => [path, ...Object.keys(methods as object)].join(' '))
+    return { statuses, listed }
+  }
+
+  test.each<[string[], string, number[], string[]]>([
+    [[], all, [200, 200, 200, 200, 200], ['/plants post get', '/plants/{id} get put delete']],
+    [['--allow', 'create'], all, [200, 405, 404, 404, 404], ['/plants post']],
+    [['--allow', 'read'], all, [400, 200, 404, 405, 405], ['/plants get', '/plants/{id} get']],
+    [['--allow', 'create,delete'], all, [200, 405, 405, 405, 200], ['/plants post', '/plants/{id} delete']],
+    [['--allow', 'delete'], all, [400, 404, 405, 405, 404], ['/plants/{id} delete']],
+    [['--allow', 'create,read,update'], 'create', [200, 403, 403, 403, 405], ['/plants post get', '/plants/{id} get put']],
+  ])('%s offers the same to all tokens of the store: %s', async (args, given, statuses, listed) => {
+    expect(await offeredBy(args, given)).toEqual({ statuses, listed })
+  })
+
+  test.each<[string[], number[]]>([
+    [[], [200, 403, 403, 403, 403]],
+    [
+      ['--allow', 'create'],
+      [200, 405, 404, 404, 404],
+    ],
+    [
+      ['--allow', 'read'],
+      [400, 200, 404, 405, 405],
+    ],
+    [
+      ['--allow', all],
+      [200, 200, 200, 200, 200],
+    ],
+  ])('%s lets PLANTS_SERVE_TOKEN do what it names, and create alone without it', async (args, statuses) => {
+    expect((await offeredBy(args, '')).statuses).toEqual(statuses)
+  })
+
+  test('read rejects a create as the specification has it, of whoever may create elsewhere', async () => {
+    const reader = await serve(['--allow', 'read'], { rights: 'create' })
+    const { status, body, headers } = await answerTo(reader, { body: '{"id":1,"name":"Fern"}' })
+    expect({ status, body, challenge: headers['www-authenticate'] }).toEqual({
+      status: 400,
+      body: { error: 403, message: 'This service does not create plants' },
+      challenge: 'Bearer realm="plants", error="insufficient_scope"',
+    })
+    const { headers: others } = await answerTo(reader, { method: 'PATCH', target: '/plants' })
+    expect(others['allow']).toBe('GET, HEAD')
+    const anonymous = await answerTo(reader, { headers: { Authorization: undefined }, body: '{}' })
+    expect(anonymous).toMatchObject({ status: 400, body: { error: 401 } })
+  })
 })
 
 test('a token that may not create gets the 400 of the specification', async () => {
-  const reader = await serve(['--allow', 'read'])
-  const { status, body, headers } = await answerTo(reader, { body: '{"id":1,"name":"Fern"}' })
+  const { status, body, headers } = await answerTo(await serve([], { rights: 'read' }), { body: '{"id":1,"name":"Fern"}' })
   expect({ status, body, challenge: headers['www-authenticate'] }).toEqual({
     status: 400,
     body: { error: 403, message: 'This token has no right to create plants' },

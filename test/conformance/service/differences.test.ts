@@ -29,11 +29,11 @@ function inChunks(coding: string, size: string): Buffer {
   })
 }
 
-test('docs/serve.md lists the requests that are tried here, and no other', () => {
+test('docs/platforms.md lists the requests that are tried here, and no other', () => {
   expect([...differences.keys()]).toEqual(Object.keys(requests))
 })
 
-test.each(Object.entries(requests))('%s gets the response that docs/serve.md shows', async (name, bytes) => {
+test.each(Object.entries(requests))('%s gets the response that docs/platforms.md shows', async (name, bytes) => {
   const connection = await connectTo(service().place)
   connection.send(bytes)
   const answer = await connection.answer()

@@ -51,19 +51,26 @@ describe('a token of the store', () => {
     const service = await serve([], { folder, env: {} })
     const create = (token: string, id: number) =>
       answerTo(service, { headers: { Authorization: `Bearer ${token}` }, body: `{"id":${id},"name":"Fern"}` })
-    const refusal = {
-      status: 400,
-      body: { error: 401, message: 'This token is not accepted' },
-      headers: { ...common, 'www-authenticate': 'Bearer realm="plants", error="invalid_token"' },
+    const refusal = (message: string, description = '') => {
+      const challenge = RegExp(`^Bearer realm="plants", error="invalid_token"${description}$`)
+      const headers = { ...common, 'www-authenticate': expect.stringMatching(challenge) }
+      return { status: 400, body: { error: 401, message: expect.stringMatching(`^${message}$`) }, headers }
     }
-    expect(await create(expired, 1)).toEqual(refusal)
+    const ended = (what: string) => {
+      const message = `The token ${what} on \\d{4}-\\d\\d-\\d\\d`
+      return refusal(message, `, error_description="${message}"`)
+    }
+    expect(await create(expired, 1)).toEqual(ended('expired'))
     expect(await create(revoked, 2)).toEqual(planted)
     expect((await plants(['tokens', 'revoke', '3'], folder)).code).toBe(0)
     const start = performance.now()
-    await expect.poll(() => create(revoked, 2), { interval: 20, timeout: 5000 }).toEqual(refusal)
+    await expect.poll(() => create(revoked, 2), { interval: 20, timeout: 5000 }).toEqual(ended('was revoked'))
     expect(performance.now() - start).toBeLessThan(1000)
     expect(await create(lasting, 3)).toEqual(planted)
-    expect(await create(testToken, 4)).toEqual(refusal)
+    expect(await create(testToken, 4)).toEqual(refusal('This token is not accepted'))
+    const env = { PLANTS_TOKEN: expired }
+    const { err } = await plants(['get', '3', '--store', service.address], folder, { env })
+    expect(err).toMatch(/^plants: The token expired on \d{4}-\d\d-\d\d \(status 401\)\n/)
   })
 })
 
@@ -71,7 +78,7 @@ describe('a base path', () => {
   test.each(['/v1', '/a/b.c~d/', '/v1/plants'])('%s stands before /plants and /openapi.json', async (given) => {
     const base = given.replace(/\/$/, '')
     const service = await serve(['--base-path', given])
-    const message = `There is nothing at this path. Create a plant with POST ${base}/plants`
+    const message = `There is nothing at this path. The API is described at ${base}/openapi.json`
     const nowhere = { status: 404, body: { error: 404, message }, headers: common }
     expect(new URL(service.address).pathname).toBe(base)
     expect(await answerTo(service, { target: `${base}/plants`, body: fern })).toEqual(planted)

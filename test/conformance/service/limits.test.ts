@@ -11,7 +11,7 @@ import { ClientConnection } from '../../../src/server/connection.js'
 import { type Handler, HttpServer, respond, type Tls } from '../../../src/server/server.js'
 import type { PlantStore, Token } from '../../../src/stores/common/store.js'
 import { certificate, hasOpenssl } from '../../helpers/certificates.js'
-import { connectTo, exchange, requestBytes } from '../../helpers/raw-http.js'
+import { connectTo, exchange, type RawConnection, type RawRequest, requestBytes } from '../../helpers/raw-http.js'
 import { limits, placeOf, serveStore, testCaller, testToken } from '../../helpers/service.js'
 
 const patience = { timeout: 10_000, interval: 20 }
@@ -153,6 +153,63 @@ describe('an answer that its reader does not take', () => {
     }
     expect(received).toBeGreaterThanOrEqual(size)
     expect(performance.now() - start).toBeGreaterThan(800)
+  })
+})
+
+describe('answers that are not read count together, up to 64 MiB', () => {
+  const name = 'F'.repeat(8 * 1_048_576)
+
+  test.each<[string, RawRequest, number]>([
+    ['creates', { body: fern }, 8],
+    ['reads', { method: 'GET', target: '/plants/1' }, 7],
+    ['lists', { method: 'GET', target: '/plants' }, 7],
+    ['updates', { method: 'PUT', target: '/plants/1', body: fern }, 8],
+    ['deletes', { method: 'DELETE', target: '/plants/1' }, 8],
+  ])('of %s: above it nothing is done, and the answer is 503', async (_, request, fitting) => {
+    let asked = 0
+    const plant = async () => {
+      asked += 1
+      return { id: 1n, name }
+    }
+    const list = async function* () {
+      yield [await plant()]
+    }
+    const { address, log } = await serveStore({ ...quick, create: plant, get: plant, list, replace: plant, delete: plant })
+    const place = placeOf(address)
+    const unread: RawConnection[] = []
+    for (let count = 0; count < fitting; count += 1) {
+      const connection = await connectTo(place)
+      connection.socket.pause()
+      unread.push(connection.send(requestBytes(testToken, request)))
+      await expect.poll(() => log().match(/"status":200/g)?.length, patience).toBe(count + 1)
+    }
+    const answer = await exchange({ place, token: testToken }, request)
+    expect([answer.status, answer.headers['retry-after'], JSON.parse(answer.body).error]).toEqual([503, '1', 503])
+    expect(asked).toBe(8) // the size of what is read is known when it is read
+    expect((await exchange({ place, token: '' }, { method: 'GET', target: '/openapi.json' })).status).toBe(200)
+    for (const { socket } of unread) socket.resetAndDestroy()
+    await expect.poll(async () => (await exchange({ place, token: testToken }, request)).status, patience).toBe(200)
+  })
+
+  test('of many plants that are asked for at once: 64 are read at a time', async () => {
+    const { store, letGo } = slowStore()
+    let reading = 0
+    let most = 0
+    const get = async (id: bigint) => {
+      reading += 1
+      most = Math.max(most, reading)
+      await store.create({ id, name: '' })
+      reading -= 1
+      return { id, name: 'Fern' }
+    }
+    const { address } = await serveStore({ ...store, get })
+    const place = placeOf(address)
+    const request: RawRequest = { method: 'GET', target: '/plants/1' }
+    const answers = Array.from({ length: 90 }, () => exchange({ place, token: testToken }, request))
+    await expect.poll(() => reading, patience).toBe(64)
+    letGo()
+    expect((await Promise.all(answers)).map(({ status }) => status)).toEqual(answers.map(() => 200))
+    expect(most).toBe(64)
   })
 })
 

@@ -13,7 +13,7 @@ type Schema = Parameters<typeof fromJSONSchema>[0]
 type Content = Record<'application/json', { schema: Schema; examples?: Record<string, { value: unknown }> }>
 
 interface Operation {
-  parameters: { name: string; in: string; required: boolean; schema: Schema; example: string }[]
+  parameters: { name: string; in: string; required: boolean; description: string; schema: Schema; example: string }[]
   requestBody: { content: Content }
   responses: Record<string, { headers?: Record<string, unknown>; content: Content }>
 }
@@ -23,7 +23,7 @@ interface Description {
   openapi: string
   info: { version: string; license: unknown }
   security: unknown
-  paths: Record<'/plants', { post: Operation }> & Record<string, Record<string, Operation>>
+  paths: Record<'/plants', { post: Operation; get?: Operation }> & Record<string, Record<string, Operation>>
   components: { securitySchemes: unknown; schemas: Record<string, Shape> }
 }
 
@@ -69,6 +69,12 @@ describe('the description of the interface', () => {
       schemes: { bearer: { type: 'http', scheme: 'bearer' } },
       keys: [{ name: 'Idempotency-Key', place: 'header', required: false }],
     })
+  })
+
+  test('leaves the limit of a list open, which a stream does not have: both numbers are in its description', () => {
+    const limit = description.paths['/plants'].get?.parameters.find(({ name }) => name === 'limit')
+    expect(limit?.description).toMatch(/\b1000\b.*\b100\b/)
+    expect(limit?.schema).toEqual({ type: 'integer', minimum: 1 })
   })
 
   test("has the specification's shapes", () => {

@@ -113,7 +113,7 @@ const others: Refusal[] = [
   ['CONNECT', 'CONNECT plants.example:443 HTTP/1.1\r\nHost: plants.example\r\n\r\n', error(404, 404, 'This is not a proxy')],
 ]
 
-/** What docs/serve.md calls requests that the single file answers otherwise. */
+/** What docs/platforms.md calls requests that the single file answers otherwise. */
 function requestIn(title: string): string {
   return { 'HTTP/2.0 in words': 'GET /openapi.json HTTP/2.0', 'HTTP/0.9': 'GET /openapi.json, as HTTP/0.9 has it' }[title] ?? title
 }
@@ -190,7 +190,7 @@ describe('what is no request is refused, and the next one is served:', () => {
     const before = lines().length
     await connection.send('SECRET garbage\r\n\r\n').answers()
     await expect.poll(() => lines().length).toBe(before + 1)
-    expect(Object.keys(lines().at(-1) ?? {}).toSorted()).toEqual(['code', 'hostname', 'level', 'outcome', 'pid', 'time'])
+    expect(Object.keys(lines().at(-1) ?? {}).toSorted()).toEqual(['code', 'level', 'outcome', 'time'])
     expect(service().err).not.toContain('SECRET')
   })
 })

@@ -9,9 +9,10 @@ const moss = '{"id":2,"name":"Moss"}'
 const ids = ['-9223372036854775808', '-1', '0', '1', '2', '9007199254740993', '9223372036854775807']
 const others = ids.filter((id) => id !== '1' && id !== '2').map((id) => `{"id":${id},"name":"Plant ${id}","tag":"a b&c=ü"}`)
 const all = [fern, moss, ...others].toSorted((one, other) => ids.indexOf(idOf(one)) - ids.indexOf(idOf(other)))
+const varying = { ...common, vary: 'Accept' }
 const etag = /^"[\w-]{22}"$/
 
-const service = serveForAll(['--allow', 'create,read'])
+const service = serveForAll([], { rights: 'create,read' })
 
 beforeAll(async () => {
   for (const body of [...all].toReversed()) expect((await exchange(service(), { body })).status).toBe(200)
@@ -51,8 +52,11 @@ describe('GET /plants/{id}', () => {
     ['/plants/-0', 400, `id must be ${int64}, but was "-0"`],
     ['/plants/1.0', 400, `id must be ${int64}, but was "1.0"`],
     ['/plants/1e0', 400, `id must be ${int64}, but was "1e0"`],
-    ['/plants/', 404, 'There is nothing at this path. Create a plant with POST /plants'],
-    ['/plants/1/2', 404, 'There is nothing at this path. Create a plant with POST /plants'],
+    ['/plants/1?x=1', 400, 'There is no parameter "x"'],
+    ['/plants/3?x=1', 400, 'There is no parameter "x"'],
+    ['/plants/1?limit=1', 400, 'There is no parameter "limit"'],
+    ['/plants/', 404, 'There is nothing at this path. The API is described at /openapi.json'],
+    ['/plants/1/2', 404, 'There is nothing at this path. The API is described at /openapi.json'],
   ])('refuses %s with %i', async (target, status, message) => {
     const { headers: _, ...answer } = await answerTo(service(), get(target))
     expect(answer).toEqual({ status, body: { error: status, message } })
@@ -71,7 +75,7 @@ describe('GET /plants', () => {
     ['?search=PLANT&tag=shade', []],
   ])('%s lists what was asked for, in the order of ids', async (query, plants) => {
     const answer = await answerTo(service(), get(`/plants${query}`))
-    expect(answer).toEqual({ status: 200, body: `[${plants.join()}]`, headers: common })
+    expect(answer).toEqual({ status: 200, body: `[${plants.join()}]`, headers: varying })
   })
 
   test.each([1, 2, 3])('is followed to its end by its links, with extreme ids, %i at a time', async (limit) => {
@@ -102,8 +106,40 @@ describe('GET /plants', () => {
     ['name=Fern', 'There is no parameter "name", only limit, after, tag, search'],
     ['__proto__=x', 'There is no parameter "__proto__", only limit, after, tag, search'],
   ])('refuses %s', async (query, message) => {
-    const { headers: _, ...answer } = await answerTo(service(), get(`/plants?${query}`))
-    expect(answer).toEqual({ status: 400, body: { error: 400, message } })
+    const answer = await answerTo(service(), get(`/plants?${query}`))
+    expect(answer).toEqual({ status: 400, body: { error: 400, message }, headers: varying })
+  })
+})
+
+describe('the Accept of GET /plants', () => {
+  const [json, ndjson] = ['application/json', 'application/x-ndjson']
+
+  test.each([
+    [undefined, json],
+    ['', json],
+    ['*/*', json],
+    ['application/*', json],
+    [ndjson, ndjson],
+    ['Application/X-NDJSON', ndjson],
+    [`${ndjson};charset=utf-8`, ndjson],
+    [`${json}, ${ndjson};q=0`, json],
+    [`${json}, ${ndjson};q=0.1`, json],
+    [`${json};q=0.1, ${ndjson} ; Q=0.2`, ndjson],
+    [`${json}, ${ndjson}`, json],
+    [`${ndjson}, ${json}`, json],
+    [`${ndjson}, */*`, ndjson],
+    [`${ndjson};q=0.5, */*;q=0.8`, json],
+    [`*/*, ${json};q=0`, ndjson],
+    [`application/*, ${json};q=0.9`, ndjson],
+    [`text/plain, ${ndjson};q=0.5`, ndjson],
+    [`text/plain;a="${ndjson},", ${json};q=0.5`, json],
+    [`${ndjson};q=0`, json],
+    ['text/html, *; q=.2, */*; q=.2', json],
+    [`x-${ndjson}`, json],
+  ])('%s gets %s', async (accept, type) => {
+    const head = { ...get('/plants', { Accept: accept }), method: 'HEAD' }
+    const { status, headers } = await exchange(service(), head)
+    expect([status, headers['content-type'], headers['vary']]).toEqual([200, type, 'Accept'])
   })
 })
 
@@ -140,7 +176,12 @@ describe('a client that may not', () => {
       ', error="insufficient_scope", scope="delete"',
     ],
   ])('%s is told so by the status', async (_, request, status, message, more) => {
-    expect(await answerTo(service(), request)).toEqual({ status, body: { error: status, message }, headers: challenge(more) })
+    const vary = request.target === '/plants' && { vary: 'Accept' }
+    expect(await answerTo(service(), request)).toEqual({
+      status,
+      body: { error: status, message },
+      headers: { ...challenge(more), ...vary },
+    })
   })
 
   test('is told which methods there are', async () => {

@@ -34,6 +34,9 @@ function storeWith(next: (count: number) => Promise<Block | undefined>) {
 
 const endless = async () => block
 
+/** Accepts each token, and calls its holder by its name. */
+const namesTokens = async () => (name: string) => ({ ...testCaller, name })
+
 /** Asks for all plants as a stream, of which nothing is read yet. */
 async function streamFrom(address: string, query = '', token = testToken): Promise<IncomingMessage> {
   const headers = { authorization: `Bearer ${token}`, accept: 'application/x-ndjson' }
@@ -112,14 +115,51 @@ test('a stream without plants is empty, and HEAD gives none', async () => {
   expect([head.status, head.headers.get('content-type'), seen.isEnded]).toEqual([200, 'application/x-ndjson', false])
 })
 
-test('a third stream at a time gets 503, until one has ended', async () => {
+test('a second stream of a token gets 503, until the first has ended, and so does a ninth of all', async () => {
   const { store } = storeWith(endless)
-  const { address } = await serveStore(store)
-  const [first] = [await streamFrom(address), await streamFrom(address)]
-  const third = await streamFrom(address)
-  expect([third.statusCode, third.headers['retry-after']]).toEqual([503, '1'])
+  const { address } = await serveStore(store, { openTokenSource: namesTokens })
+  const ask = (token: string) => streamFrom(address, '', token)
+  const first = await ask('0')
+  const second = await ask('0')
+  expect([second.statusCode, second.headers['retry-after'], JSON.parse((await textOf(second)) ?? '{}')]).toEqual([
+    503,
+    '1',
+    { error: 503, message: 'This token is reading a stream already, and may read one at a time' },
+  ])
+  for (const token of '1234567') expect((await ask(token)).statusCode).toBe(200)
+  const ninth = await ask('8')
+  expect([ninth.statusCode, ninth.headers['retry-after']]).toEqual([503, '1'])
   first.destroy()
-  await expect.poll(async () => (await streamFrom(address)).statusCode).toBe(200)
+  await expect.poll(async () => (await ask('0')).statusCode).toBe(200)
+})
+
+test('a stream has a longest duration, after which a slow reader and a fast one are cut off, and export fails', async () => {
+  const { store, seen } = storeWith(async (count) => ({ text: `{"id":${count},"name":"${'F'.repeat(65_536)}"}`, plants: 1 }))
+  const service = await serveStore(store, { openTokenSource: namesTokens, streamTimeout: 300 })
+  const [slow, fast] = [await streamFrom(service.address, '', 'slow'), await streamFrom(service.address, '', 'fast')]
+  expect(await textOf(fast)).toBeUndefined()
+  await expect.poll(() => service.log().match(/"outcome":"503"/g)?.length).toBe(2)
+  await expect.poll(() => seen.isEnded).toBe(true)
+  expect(await textOf(slow)).toBeUndefined()
+  const env = { PLANTS_TOKEN: 'slow' }
+  const { code, err } = await runPlants(['export', '--store', service.address, '--timeout', '5s'], { env })
+  expect({ code, err }).toEqual({ code: 4, err: expect.stringContaining('incomplete') })
+})
+
+test('two slow readers hold up no export of a third token, and no create', async () => {
+  const folder = temporaryFolder()
+  const env = { PLANTS_DATA_DIR: `${folder}/data` }
+  const lines = Array.from({ length: 400 }, (_, id) => `{"id":${id},"name":"${'F'.repeat(65_536)}"}\n`).join('')
+  expect((await runPlants(['import'], { env, stdin: lines })).code).toBe(0)
+  const tokens: string[] = []
+  for (let count = 0; count < 3; count += 1) tokens.push((await runPlants(['tokens', 'create'], { env })).out.trim())
+  const [one = '', two = '', third = ''] = tokens
+  const { address, place } = await serve([], { folder, env: {} })
+  const readers = [await streamFrom(address, '', one), await streamFrom(address, '', two)]
+  expect(readers.map(({ statusCode }) => statusCode)).toEqual([200, 200])
+  expect(await textOf(await streamFrom(address, '', third))).toBe(lines)
+  expect((await exchange({ place, token: third }, { body: '{"id":-1,"name":"Moss"}' })).status).toBe(200)
+  expect(await textOf(await streamFrom(address, '?after=398', third))).toBe(lines.slice(-lines.length / 400 - 1))
 })
 
 test('HTTP/1.0, which does not tell the end of a stream, gets none', async () => {
@@ -178,7 +218,7 @@ test('clients that leave before their answers keep no place among streams, and n
       yield [{ id: 1n, name: 'F'.repeat(8_388_608) }]
     },
   }
-  const service = await serveStore(store)
+  const service = await serveStore(store, { openTokenSource: namesTokens })
   const { port, hostname } = new URL(service.address)
   const ask = (accept: string) => `GET /plants HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${testToken}\r\nAccept: ${accept}\r\n\r\n`
   // Several requests on each connection, which goes away while they are answered: a stream, another one, and a list.
@@ -194,7 +234,7 @@ test('clients that leave before their answers keep no place among streams, and n
     await expect.poll(() => service.log(), { interval: 5 }).toContain('aborted')
   }
   const stream = await streamFrom(service.address)
-  const other = await streamFrom(service.address)
+  const other = await streamFrom(service.address, '', 'other')
   expect([stream.statusCode, other.statusCode]).toEqual([200, 200])
   const list = exchange({ place: placeOf(service.address), token: testToken }, { method: 'GET', target: '/plants' })
   await expect.poll(() => waits.length, { interval: 5 }).toBe(1)

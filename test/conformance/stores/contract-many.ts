@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
-import type { FieldName, NewPlant } from '../../../src/plant/plant.js'
+import type { FieldName, NewPlant, PlantPatch } from '../../../src/plant/plant.js'
 import { readRecord, recordWriter } from '../../../src/plant/records.js'
 import { Outcome } from '../../../src/stores/common/conflict.js'
 import type {
@@ -21,7 +21,7 @@ const fern: NewPlant = { id: 1n, name: 'Fern', tag: 'shade' }
 const moss: NewPlant = { id: 2n, name: 'Moss' }
 const ivy: NewPlant = { id: 3n, name: 'Ivy', tag: '' }
 
-const { created, pending, skipped, exists, updated } = Outcome
+const { created, pending, skipped, exists, rejected, updated } = Outcome
 
 /** What a store must do that takes many plants at once. `open` gives an empty one. */
 export function describeManyStore(name: string, open: () => Promise<Store>): void {
@@ -118,6 +118,55 @@ function describeOutcomes(open: () => Promise<Store>): void {
     await expect(store.create(moss, { idempotencyKey: 'key' })).rejects.toMatchObject({ message: 'A plant with id 2 already exists' })
   })
 
+  test('changes what a record has, and nothing else, record by record', async () => {
+    const store = await open()
+    for (const plant of [fern, moss, ivy]) await store.create(plant, { idempotencyKey: `key-${plant.id}` })
+    const batch = batchOf([
+      { id: 1n, name: 'Bracken' },
+      { id: 2n, tag: 'wet' },
+      { id: 4n, tag: 'tall' },
+      { id: 3n, name: 'Ivy' },
+      { id: 1n, tag: null },
+      { id: 5n, name: 'Oak', tag: null },
+      { id: 1n, name: 'Bracken' },
+      { id: 5n, tag: 'tall' },
+      { id: 3n },
+    ])
+    await store.createMany(batch, manyOptions({ ifExists: 'update' }))
+    expect([...batch.outcomes]).toEqual([updated, updated, rejected, skipped, updated, created, skipped, updated, skipped])
+    expect([...batch.rejections].map(([row, { error, message }]) => ({ row, error, message }))).toEqual([
+      { row: 2, error: 422, message: 'Invalid plant: name must be a string, but is missing, and no plant has id 4' },
+    ])
+    const now: NewPlant[] = [{ id: 1n, name: 'Bracken' }, { ...moss, tag: 'wet' }, ivy, { id: 5n, name: 'Oak', tag: 'tall' }]
+    expect(await all(store)).toStrictEqual(now)
+    expect(await store.create(ivy, { idempotencyKey: 'key-3' })).toEqual({ name: 'Ivy', tag: '' }) // its key is still there
+    for (const [plant, idempotencyKey] of [
+      [fern, 'key-1'],
+      [moss, 'key-2'],
+    ] as const)
+      await expect(store.create(plant, { idempotencyKey })).rejects.toMatchObject({ message: expect.stringContaining('already exists') })
+    expect(await all(store)).toStrictEqual(now)
+  })
+
+  test('begins nothing after a record that lacks a name, and whose plant does not exist, when that ends it', async () => {
+    const store = await open()
+    await store.create(moss)
+    const input = [{ id: 2n, tag: 'wet' }, { id: 4n, tag: 'tall' }, fern]
+    expect(await createMany(store, input, { ifExists: 'update', stopsAtReject: true })).toEqual([updated, rejected, pending])
+    expect(await all(store)).toStrictEqual([{ ...moss, tag: 'wet' }])
+  })
+
+  test.each<[CreateManyOptions['ifExists'], number]>([
+    ['error', exists],
+    ['skip', skipped],
+    ['same', skipped],
+    ['update', skipped],
+  ])('takes null for no tag with the policy "%s"', async (ifExists, again) => {
+    const store = await open()
+    expect(await createMany(store, [{ ...moss, tag: null }, moss, { ...moss, tag: null }], { ifExists })).toEqual([created, again, again])
+    expect(await all(store)).toStrictEqual([moss])
+  })
+
   test('begins nothing after one that was refused, when that ends it', async () => {
     const store = await open()
     await store.create(moss)
@@ -177,7 +226,27 @@ function describeCheckpoints(open: () => Promise<CheckpointStore & ReadableStore
 }
 
 function describeSnapshots(open: () => Promise<Store>): void {
-  const odd = ['', ' ', '"', ',', '\t', '\r', '\n', '\\', "'", '\u0001\u001b\u007f\u009b\u2028', 'é\u{10ffff}', 'a,"b"\n', '=1+1']
+  const odd = [
+    '',
+    ' ',
+    '"',
+    ',',
+    '\t',
+    '\r',
+    '\n',
+    '\\',
+    "'",
+    '\u0001\u001b\u007f\u009b\u2028',
+    'é\u{10ffff}',
+    'a,"b"\n',
+    '=1+1',
+    ' a',
+    'a ',
+    '\ta',
+    'a\t',
+    'a b',
+    '" ',
+  ]
 
   test.each<[SnapshotQuery['record'], string]>([
     ['json', '{"id":1,"name":"Fern","tag":"shade"}\n{"id":2,"name":"Moss"}\n{"id":3,"name":"Ivy","tag":""}'],
@@ -205,7 +274,7 @@ function describeSnapshots(open: () => Promise<Store>): void {
       odd.map((name, index) => ({ id: BigInt(index), name })),
     )
     const quoted = (separator: string) => (text: string) =>
-      text === '' || /["\r\n]/.test(text) || text.includes(separator) ? `"${text.replaceAll('"', '""')}"` : text
+      text === '' || /^[ \t]|[ \t]$|["\r\n]/.test(text) || text.includes(separator) ? `"${text.replaceAll('"', '""')}"` : text
     expect(await textOf(store, { record: 'csv' })).toBe(odd.map((text, index) => `${index},${quoted(',')(text)},`).join('\n'))
     expect(await textOf(store, { record: 'tsv' })).toBe(odd.map((text, index) => `${index}\t${quoted('\t')(text)}\t`).join('\n'))
   })
@@ -249,7 +318,7 @@ function describeSnapshots(open: () => Promise<Store>): void {
   })
 }
 
-function batchOf(plants: NewPlant[], outcomes: number[] = []): Batch {
+function batchOf(plants: PlantPatch[], outcomes: number[] = []): Batch {
   const batch = untouchedBatchOf(plants)
   batch.outcomes.set(outcomes)
   return batch
@@ -262,7 +331,7 @@ function manyOptions(options: Partial<CreateManyOptions>): CreateManyOptions {
 
 async function createMany(
   store: Store,
-  plants: NewPlant[],
+  plants: PlantPatch[],
   options: Partial<CreateManyOptions> = {},
   outcomes?: number[],
 ): Promise<number[]> {

@@ -1,4 +1,5 @@
 import { join } from 'node:path'
+import { expect, test } from 'vitest'
 import { SqliteStore } from '../../../src/stores/sqlite/store.js'
 import { closedAfterTest, fileAddress, openOptions } from '../../helpers/store.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
@@ -25,3 +26,23 @@ async function openEmpty(): Promise<Subject<SqliteStore>> {
   }
   return { store, look }
 }
+
+test('a create that arrives during a transaction of many plants waits for it, and is not rolled back with it', async () => {
+  const { store } = await openEmpty()
+  const settled: string[] = []
+  let one: Promise<unknown> = Promise.resolve()
+  function* pages() {
+    for (let page = 0n; page < 30n; page += 1n) {
+      if (page === 1n) one = store.create({ id: -1n, name: 'Moss' }).then(() => settled.push('created'))
+      yield Array.from({ length: 4000 }, (_, index) => ({ id: 4000n * page + BigInt(index), name: 'Fern' }))
+    }
+    yield [{ id: 1n, name: 'Ivy' }]
+  }
+  const reject = () => {
+    throw new Error('rejected')
+  }
+  await store.createAll(pages, reject).catch((error: Error) => settled.push(error.message))
+  await one
+  expect(settled).toEqual(['rejected', 'created'])
+  expect([await store.count(), await store.get(-1n)]).toEqual([1n, { id: -1n, name: 'Moss' }])
+})

@@ -153,7 +153,7 @@ describe.skipIf(!isRoot)(`a token command of another user is not run${isRoot ? '
     team.takes(team.program('ask', sh(`touch ${team.folder}/ran; echo s3cret-token`)))
     chownSync(file, 1234, 1234)
     const env = { ...team.env, SUDO_UID: '1234' }
-    const hint = 'Run plants as that user, without sudo, or give the token in PLANTS_TOKEN'
+    const hint = 'Run plants as that user, without sudo, or set PLANTS_TOKEN or PGPASSWORD'
     const message = `The token command of team is not run: the settings in ${file} belong to another user (uid 1234)`
     const err = `${JSON.stringify({ error: 401, message, hint })}\n`
     const flags = ['--store', 'team', '--output', 'json']

@@ -26,6 +26,23 @@ test.each([
   expect({ code, isPaged: screen.includes(isPaged) }).toEqual({ code: 0, isPaged: expected })
 })
 
+test('a pager gets the environment without the secrets', async () => {
+  const secrets = {
+    PLANTS_TOKEN: 's3cret-1',
+    PLANTS_SERVE_TOKEN: 's3cret-2',
+    PGPASSWORD: 's3cret-3',
+    PLANTS_STORE: 'postgres://u:s3cret-4@h/d',
+  }
+  const { screen } = await terminal(longPage, temporaryFolder(), { PAGER: 'env', PLANTS_TIMEOUT: '7s', ...secrets }).ended
+  expect({
+    getsOthers: screen.includes('PLANTS_TIMEOUT=7s'),
+    secrets: screen.match(/PLANTS_TOKEN|PLANTS_SERVE_TOKEN|PGPASSWORD|s3cret-./g),
+  }).toEqual({
+    getsOthers: true,
+    secrets: null,
+  })
+})
+
 test('a page in a pipe goes through no pager', async () => {
   const { code, out } = await plants(['help', 'environment'], temporaryFolder(), { env: { PAGER } })
   expect({ code, isPaged: out.includes(isPaged) }).toEqual({ code: 0, isPaged: false })

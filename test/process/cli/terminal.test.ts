@@ -47,6 +47,26 @@ test.each([
 })
 
 test.each([
+  ['a path', [], './garden.db', 'HOME/garden.db'],
+  ['a name', ['stores', 'add', 'prod', './garden.db'], 'prod', 'prod (HOME/garden.db)'],
+])('names the store from which it deletes: %s', async (_, save, store, shown) => {
+  const folder = temporaryFolder()
+  if (save.length > 0) await plants(save, folder, { cwd: folder })
+  await plants(['create', '--id', '1', '--name', 'Fern', '--store', './garden.db'], folder, { cwd: folder })
+  const session = terminal(['delete', '1', '--no-color', '--store', store.replace('./', `${folder}/`)], folder)
+  await session.answer([`Delete Fern (id 1) from ${shown.replace('HOME', folder)}? (y/N)`, 'y\r'])
+  expect((await session.ended).code).toBe(0)
+})
+
+test('asks for no tag when --tag is empty', async () => {
+  const folder = temporaryFolder()
+  const session = terminal(['create', '--id', '1', '--tag', ''], folder)
+  await session.answer(['name', 'Fern\r'])
+  expect((await session.ended).code).toBe(0)
+  expect((await plants(['get', '1'], folder)).out).toBe('{"id":1,"name":"Fern"}\n')
+})
+
+test.each([
   ['Ctrl-C', '\x03', 130],
   ['Ctrl-D', '\x04', 130],
 ])('%s leaves with %s, and nothing is stored', async (_, key, exitCode) => {

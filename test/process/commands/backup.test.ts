@@ -197,7 +197,7 @@ describe.runIf(canMount)('on a disk that is full (a tmpfs, needs unshare)', () =
     await on('create', '--id', '2', '--name', 'Moss', '--store', store)
     fill(join(elsewhere, 'plants.db'), 20_000)
     const bytes = readFileSync(join(inside, 'plants.bak'))
-    const hint = 'Fix that, or choose another folder. Nothing was changed'
+    const hint = 'Fix this, or choose another directory. Nothing was changed'
     const err = `plants: The copy ${backup} could not be written: no space left on the disk\n  ${hint}\n`
     expect(await on('backup', backup)).toEqual({ code: 74, out: '', err })
     expect(readFileSync(join(inside, 'plants.bak')).equals(bytes)).toBe(true)

@@ -17,14 +17,17 @@ describe('settings that are broken', () => {
       'of a newer version',
       '{"version":2,"stores":[]}',
       'were written by a newer plants (version 2)',
-      'Update plants, or set PLANTS_CONFIG_DIR to another folder',
+      'Update plants, or set PLANTS_CONFIG_DIR to another directory',
     ],
   ])('because they are %s are named, and all else is looked at', async (_, text, why, hint) => {
     const disk = await Disk.build()
     writeFileSync(disk.file, text)
     const { ill, findings, said } = await disk.examine()
     expect({ ill, said }).toEqual({
-      ill: [{ check: 'settings', state: 'failed', message: expect.stringContaining(`The settings in ${disk.file} ${why}`), hint }],
+      ill: [
+        { check: 'settings', state: 'failed', message: expect.stringContaining(`The settings in ${disk.file} ${why}`), hint },
+        { check: 'stores', state: 'skipped', message: 'the settings cannot be read', hint: 'Fix the settings first' },
+      ],
       said: [],
     })
     expect(findings.map(({ check }) => check)).toEqual(expect.arrayContaining(['runtime', 'sqlite', 'proxy', 'terminal']))
@@ -34,7 +37,7 @@ describe('settings that are broken', () => {
     const disk = await Disk.build()
     rmSync(disk.file)
     mkdirSync(disk.file)
-    expect((await disk.examine()).ill).toMatchObject([{ check: 'settings', state: 'failed', hint: 'Move it away' }])
+    expect((await disk.examine()).ill).toMatchObject([{ check: 'settings', state: 'failed', hint: 'Move it away' }, { state: 'skipped' }])
   })
 
   test('never show a token', async () => {
@@ -112,7 +115,7 @@ describe('a setting that is wrong', () => {
     const disk = await Disk.build({ timeout: 'soon', stores: { garden: { address: join(temporaryFolder(), 'none/garden.db') } } })
     const messages = (await disk.examine()).ill.map(({ message }) => message)
     expect(messages.filter((message) => message.includes('must be a duration'))).toHaveLength(1)
-    expect(messages).toContainEqual(expect.stringMatching(/^There is no folder .* for the store /))
+    expect(messages).toContainEqual(expect.stringMatching(/^There is no directory .* for the store /))
   })
 
   test.each([

@@ -18,7 +18,9 @@ describe('a healthy world', () => {
     await plants(['create', '--id', '1', '--name', 'Fern', '--store', garden], temporaryFolder())
     const disk = await Disk.build({
       stores: { team: { address }, garden: { address: garden } },
-      tokens: { [address]: { token, savedAt: '2026-01-02T03:04:05.678Z' } },
+      tokens: Object.fromEntries(
+        [address, 'postgres://ann@h/garden'].map((login) => [login, { token, savedAt: '2026-01-02T03:04:05.678Z' }]),
+      ),
     })
     const { code, findings, said } = await disk.examine()
     expect({ code, findings, said }).toEqual({
@@ -30,7 +32,7 @@ describe('a healthy world', () => {
           message: expect.stringMatching(RegExp(`^plants ${version} on (Node|Bun) [\\d.]+, ${process.platform} ${process.arch}$`)),
         },
         { check: 'sqlite', state: 'ok', message: expect.stringMatching(/^SQLite 3\.\d+\.\d+ through \S+$/) },
-        { check: 'settings', state: 'ok', message: `${disk.file}: 2 stores, 1 token` },
+        { check: 'settings', state: 'ok', message: `${disk.file}: 2 stores, 1 token, 1 password` },
         { check: 'store local', state: 'ok', message: expect.stringMatching(/^\/.*\/data\/plants\.db, [\d,]+ MiB free$/) },
         { check: 'store team', state: 'ok', message: `${address} answers, and accepts the token` },
         { check: 'store garden', state: 'ok', message: expect.stringMatching(/^\/.*\/garden\.db, [\d,]+ MiB free$/) },

@@ -40,8 +40,8 @@ describe('a store behind a service', () => {
   })
 
   test.each([
-    ['same', { created: 1, updated: 0, skipped: 1, refused: 1 }, '102,There,', /: A different plant with id 102 already exists\n/],
-    ['update', { created: 1, updated: 1, skipped: 1, refused: 0 }, '102,Other,x', /^$/],
+    ['same', { created: 1, updated: 0, skipped: 1, rejected: 1 }, '102,There,', /: A different plant with id 102 already exists\n/],
+    ['update', { created: 1, updated: 1, skipped: 1, rejected: 0 }, '102,Other,x', /^$/],
   ])('imports with --if-exists %s', async (policy, counts, second, said) => {
     const folder = temporaryFolder()
     for (const id of [101, 102, 103]) await run(`delete ${id} --yes`)
@@ -49,7 +49,7 @@ describe('a store behind a service', () => {
     writeFileSync(join(folder, 'plants.csv'), 'id,name,tag\n101,There,\n102,Other,x\n103,New,\n')
     const { code, out, err } = await run(`import plants.csv --if-exists ${policy}`, { folder })
     expect({ hasCounts: out.startsWith('{'), err }).toEqual({ hasCounts: true, err: expect.stringMatching(said) })
-    expect({ code, counts: JSON.parse(out) }).toMatchObject({ code: counts.refused === 0 ? 0 : 6, counts })
+    expect({ code, counts: JSON.parse(out) }).toMatchObject({ code: counts.rejected === 0 ? 0 : 6, counts })
     expect((await run('export --format csv --after 100 --limit 3')).out).toBe(`id,name,tag\n101,There,\n${second}\n103,New,`)
   })
 
@@ -72,15 +72,25 @@ test.each([
   ['create,read', 'delete 1 --yes', 'delete', 'create,read,delete'],
   ['create', 'import --if-exists update', 'read', 'create,read,update'],
 ])('a token that may only %s ends %s with 3, and the hint has all rights that it needs', async (allowed, line, missing, needed) => {
-  const { address } = await serve(['--allow', allowed])
+  const { address, token } = await serve([], { rights: allowed })
   const stdin = '{"id":1,"name":"Oak"}'
-  expect(await at(address, ['create', '--id', '1', '--name', 'Fern'])).toMatchObject({ code: 0 })
-  const { code, err } = await at(address, line.split(' '), { stdin })
-  const hint = `Ask its operator for a token with these rights: plants tokens create --allow ${needed}`
+  expect(await at(address, ['create', '--id', '1', '--name', 'Fern'], { token })).toMatchObject({ code: 0 })
+  const { code, err } = await at(address, line.split(' '), { stdin, token })
+  const hint = `Ask the operator of the service for a token with these rights: plants tokens create --allow ${needed}`
   expect({ code, err: err.replace(/\. The plants created .*/, '') }).toEqual({
     code: 3,
     err: `plants: This token has no right to ${missing} plants (status 403)\n  ${hint}`,
   })
+})
+
+test.each([
+  ['create', 'see --map and --id-from in: plants help import'],
+  ['create,read', 'run it again with: --map id= --id-from 43'],
+])('with a token that may %s, the hint for ids that are none is to %s', async (allowed, hint) => {
+  const { address } = await serve(['--allow', allowed])
+  expect(await at(address, ['create', '--id', '42', '--name', 'Fern'])).toMatchObject({ code: 0 })
+  const { code, err } = await at(address, ['import'], { stdin: 'id,name\n2024-01-05,Moss\n' })
+  expect({ code, err }).toEqual({ code: 6, err: expect.stringContaining(`\n  To ignore these ids and number the plants, ${hint}`) })
 })
 
 test('a token deletes a plant by its id without the right to read', async () => {
@@ -102,8 +112,18 @@ test.each([
   expect(said).toContain(`URL/openapi.json answered ${status}, so it is unknown whether this service can read plants\n`)
 })
 
+test('a service that does not create plants rejects a create, whose hint asks for no other token', async () => {
+  const { address, token } = await serve(['--allow', 'read'], { rights: 'create,read' })
+  expect(await at(address, ['create', '--id', '1', '--name', 'Fern'], { token })).toEqual({
+    code: 3,
+    out: '',
+    err: 'plants: This service does not create plants\n  This message is from URL',
+  })
+  expect(await at(address, ['auth', 'login', '--with-token'], { token: '', stdin: token })).toMatchObject({ code: 0 })
+})
+
 test('a service of the specification alone is told from one that can be read', async () => {
-  const only = await serve(['--only-create'])
+  const only = await serve(['--allow', 'create'])
   expect(await at(only.address, ['list'])).toMatchObject({
     code: 2,
     err: expect.stringMatching(/^plants: This service can only create plants: its openapi.json lists no GET \/plants\n/),

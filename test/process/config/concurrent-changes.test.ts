@@ -1,9 +1,8 @@
-import { mkdirSync, readdirSync, readFileSync, readlinkSync, symlinkSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, readFileSync, symlinkSync, watch, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { unlessSystemError } from '../../../src/platform/errors.js'
-import { DatabaseSync } from '../../helpers/database.js'
-import { isLinux } from '../../helpers/linux.js'
+import { leaveLock } from '../../helpers/lock.js'
+import { PlantService } from '../../helpers/plant-service.js'
 import { plants, resultOf, start } from '../../helpers/process.js'
 import { rounds } from '../../helpers/rounds.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
@@ -42,7 +41,7 @@ describe('processes that change settings at once', () => {
     const olds = numbers.map((n) => [`old${n}`, { address: `/old${n}.db`, timeout: `${n + 1}s`, later: n }])
     const news = numbers.map((n) => [`new${n}`, { address: `/new${n}.db` }])
     expect(user.saved).toEqual({ version: 1, later: 1, stores: Object.fromEntries([...olds, ...news]) })
-    expect(readdirSync(user.folder)).toEqual(['settings.json', 'settings.json.lock'])
+    expect(readdirSync(user.folder)).toEqual(['settings.json'])
   })
 
   test('make the folder together', async () => {
@@ -83,33 +82,47 @@ describe('processes that change settings at once', () => {
   })
 })
 
-describe('while another process holds the lock', () => {
-  test.runIf(isLinux).each([
+describe('while a process on another machine holds the lock', () => {
+  test.each([
     ['SIGINT', 130, 'Interrupted'],
     ['SIGTERM', 143, 'Terminated'],
-  ] as const)('a change ends at once on %s with %s, and nothing is changed (seen through /proc)', async (signal, code, message) => {
+  ] as const)('a change ends at once on %s with %s, and nothing is changed', async (signal, code, message) => {
     const user = new User()
     user.write({ timeout: '1m' })
-    const release = holdLock(user)
+    leaveLock(`${user.file}.lock`)
+    const names: (string | null)[] = []
+    const watcher = watch(user.folder, (_, name) => names.push(name))
     const waiting = start(['config', 'set', 'output', 'json'], user.home, { env: user.env })
-    await expect.poll(() => opens(waiting.pid, `${user.file}.lock`), { timeout: 20_000, interval: 5 }).toBe(true)
+    await expect.poll(() => names.some((name) => name?.startsWith('.settings.json.lock.')), { interval: 5 }).toBe(true) // looks for a heartbeat
     waiting.kill(signal)
     expect(await resultOf(waiting)).toEqual({ code, out: '', err: expect.stringMatching(`^plants: ${message}`) })
-    release()
+    watcher.close()
     expect(user.saved).toEqual({ version: 1, timeout: '1m' })
   })
+})
 
-  /** Whether a process has a file open at a moment of the next 20 ms: while it waits for a lock, only for a fraction of each millisecond. */
-  function opens(pid: number | undefined, path: string): boolean {
-    const folder = `/proc/${pid}/fd`
-    for (const end = performance.now() + 20; performance.now() < end; )
-      if (readdirSync(folder).some((fd) => unlessSystemError(() => readlinkSync(`${folder}/${fd}`)) === path)) return true
-    return false
-  }
-
-  function holdLock(user: User): () => void {
-    const db = new DatabaseSync(`${user.file}.lock`)
-    db.exec('BEGIN EXCLUSIVE')
-    return () => db.close()
-  }
+describe.each([
+  ['with the driver of SQLite', {}],
+  ['without it', { NODE_OPTIONS: '--no-addons' }],
+])('%s', (_, options) => {
+  test('settings, stores and tokens are saved, and a service is imported into', async () => {
+    const user = new User()
+    const service = await PlantService.listen()
+    writeFileSync(join(user.home, 'plants.csv'), 'id,name\n1,Fern\n')
+    const env = { ...user.env, ...options }
+    const codes = []
+    for (const [command, input] of [
+      ['config set timeout 3s', ''],
+      [`stores add team ${service.url}`, ''],
+      ['auth login --with-token --store team', 's3cret-Token'],
+      ['import plants.csv --store team --journal ./journal', ''],
+    ] as const) {
+      const { code, err } = await plants(command.split(' '), user.home, { env, input, cwd: user.home })
+      codes.push({ command, code, err: code === 0 ? '' : err })
+    }
+    expect(codes).toEqual(codes.map(({ command }) => ({ command, code: 0, err: '' })))
+    expect(user.saved).toMatchObject({ timeout: '3s', stores: { team: { address: service.url } }, tokens: { [service.url]: {} } })
+    expect(service.made.get('1')).toBe(1)
+    expect([readdirSync(user.folder), readdirSync(user.home).filter((name) => name.includes('journal'))]).toEqual([['settings.json'], []])
+  })
 })

@@ -39,7 +39,7 @@ describe('where nothing may be written', () => {
     const { code, out, err } = await resultOf(startUnder('unshare', ['-rm', 'sh', '-c', script], [], user.home, { env: user.env }))
     expect({ code, out, err }).toEqual({
       code: 0,
-      out: '74\n7s\nfiller\nsettings.json\nsettings.json.lock\n{"name":"timeout","value":"9s"}\nsettings.json\nsettings.json.lock\n',
+      out: '74\n7s\nfiller\nsettings.json\n{"name":"timeout","value":"9s"}\nsettings.json\n',
       err: unwritable(user, 'no space left on the disk'),
     })
   })
@@ -57,7 +57,7 @@ describe('where the file is not to be replaced', () => {
       out: '',
       err: unwritable(user, 'it is a mount point'),
     })
-    expect(readdirSync(user.folder)).toEqual(['settings.json', 'settings.json.lock'])
+    expect(readdirSync(user.folder)).toEqual(['settings.json'])
     expect(user.saved).toEqual({ version: 1, timeout: '7s' })
   })
 
@@ -81,7 +81,7 @@ describe('where the file is not to be replaced', () => {
           saved: { version: 1, timeout: code === 0 ? '8s' : '7s', output: 'json' },
           next: answer({ name: 'output', value: 'json' }),
         })
-        expect(readdirSync(user.folder)).toEqual(['settings.json', 'settings.json.lock'])
+        expect(readdirSync(user.folder)).toEqual(['settings.json'])
       }
     },
   )

@@ -1,10 +1,12 @@
 import { spawnSync } from 'node:child_process'
-import { cpSync, readFileSync, writeFileSync } from 'node:fs'
+import { chmodSync, chownSync, cpSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { blocksOf, pages } from '../../helpers/documents.js'
 import { ownServer } from '../../helpers/postgres.js'
 import { bin, plants } from '../../helpers/process.js'
 import { isHere } from '../../helpers/programs.js'
+import { becomeStranger, canBecome, stranger } from '../../helpers/stranger.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
 
 const deploy = join(import.meta.dirname, '../../../deploy')
@@ -18,8 +20,10 @@ const maxExposure = 15
 describe('of deploy/', () => {
   test.skipIf(!hasSystemd)('systemd accepts the unit, and finds it hardened (needs systemd)', () => {
     const unit = join(temporaryFolder(), 'plants.service')
-    writeFileSync(unit, readFileSync(join(deploy, 'plants.service'), 'utf8').replace('/usr/local/bin/plants', bin))
-    expect(run('systemd-analyze', 'verify', '--man=no', unit)).toBe('')
+    const text = readFileSync(join(deploy, 'plants.service'), 'utf8')
+    expect(text).toMatch(/^MemoryMax=\w+\nTasksMax=\d+$/m)
+    writeFileSync(unit, text.replace('/usr/local/bin/plants', bin))
+    expect(run('systemd-analyze', 'verify', unit)).toBe('')
     run('systemd-analyze', 'security', '--offline=true', `--threshold=${maxExposure}`, unit)
   })
 
@@ -65,6 +69,86 @@ describe('of deploy/', () => {
     expect(await used('service', 'delete', '1', '--yes', '--store', as('service'))).toMatchObject({ code: 4, out: '' })
   })
 })
+
+describe.runIf(canBecome)('with the environment of cron, a user without rights', () => {
+  test('makes the backup of the recipe (needs root and setpriv)', async () => {
+    const machine = await machineOfStranger()
+    runAsStranger(machine, 'plants create --id 1 --name Fern', { PATH: machine.bin })
+    runCrontab(machine, 'docs/recipes.md')
+    expect(backupsIn(join(machine.home, 'backups'))).toEqual([expect.stringMatching(/^plants-[1-7]\.db$/)])
+  })
+
+  test('makes the backups of the deployed store (needs root and setpriv)', async () => {
+    const machine = await machineOfStranger()
+    const store = join(machine.home, 'plants.db')
+    runAsStranger(machine, `plants create --id 1 --name Fern --store '${store}'`, { PATH: machine.bin })
+    const page = pages.get('docs/deployment.md') ?? ''
+    const commands = blocksOf(page).filter(({ text }) => text.includes('plants backup /var'))
+    expect(commands).toHaveLength(1)
+    const script = commands.map(({ text }) => onMachine(machine, text)).join('')
+    run('sh', { PATH: '/usr/sbin:/usr/bin:/sbin:/bin' }, '-euc', script)
+    runCrontab(machine, 'docs/deployment.md')
+    expect(backupsIn(machine.backups)).toEqual([expect.stringMatching(/^plants-[1-7]\.db$/), 'plants.db'])
+  })
+})
+
+/** Directories for those that the pages name, on a machine on which a user without an account has a home. */
+interface Machine {
+  bin: string
+  home: string
+  backups: string
+}
+
+async function machineOfStranger(): Promise<Machine> {
+  const folder = temporaryFolder()
+  chmodSync(folder, 0o755)
+  const machine = { bin: join(folder, 'bin'), home: join(folder, 'home'), backups: join(folder, 'backups') }
+  mkdirSync(machine.bin)
+  mkdirSync(machine.home, { mode: 0o700 })
+  chownSync(machine.home, stranger, stranger)
+  symlinkSync(bin, join(machine.bin, 'plants'))
+  symlinkSync(process.execPath, join(machine.bin, 'node'))
+  const [, script = ''] = /^cat > backup-plants.sh <<'END'\n(.*?)^END$/ms.exec(pages.get('docs/recipes.md') ?? '') ?? []
+  for (const to of [machine.bin, machine.home]) writeFileSync(join(to, 'backup-plants.sh'), script, { mode: 0o755 })
+  return machine
+}
+
+function onMachine({ bin, home, backups }: Machine, text: string): string {
+  return text
+    .replaceAll('/usr/local/bin', bin)
+    .replaceAll('/var/lib/plants', home)
+    .replaceAll('/var/backups/plants', backups)
+    .replaceAll('-o plants -g plants', `-o ${stranger} -g ${stranger}`)
+    .replaceAll('runuser -u plants --', `setpriv ${becomeStranger.join(' ')}`)
+}
+
+/** Runs the command of a crontab as cron does: with little but the variables of the crontab, in the home. */
+function runCrontab(machine: Machine, path: string): void {
+  const crontabs = blocksOf(pages.get(path) ?? '').filter(({ language }) => language === 'crontab')
+  expect(crontabs).toHaveLength(1)
+  const lines = crontabs.flatMap(({ text }) => onMachine(machine, text).trimEnd().split('\n'))
+  const variables = lines.slice(0, -1).map((line) => line.split('=') as [string, string])
+  const command = lines
+    .slice(-1)
+    .join()
+    .replace(/^30 3 \* \* \* (?:plants )?/, '')
+  expect(runAsStranger(machine, command, Object.fromEntries(variables))).toBe('')
+}
+
+function runAsStranger({ home }: Machine, command: string, variables: Record<string, string>): string {
+  const env = { PATH: '/usr/bin:/bin', HOME: home, SHELL: '/bin/sh', ...variables }
+  const { status, stdout, stderr } = spawnSync('/usr/bin/setpriv', [...becomeStranger, '/bin/sh', '-c', command], {
+    cwd: home,
+    encoding: 'utf8',
+    env,
+  })
+  expect(status, stdout + stderr).toBe(0)
+  return stderr
+}
+
+function backupsIn(folder: string): string[] {
+  return readdirSync(folder).toSorted()
+}
 
 /** Runs a program, which must accept what it reads, and gives what it prints. */
 function run(program: string, ...given: (string | Record<string, string | undefined>)[]): string {

@@ -1,20 +1,70 @@
-import { cpSync } from 'node:fs'
+import { createHash } from 'node:crypto'
+import { cpSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, test } from 'vitest'
-import { runBlock, shell, withoutNotes } from '../../helpers/blocks.js'
-import { blocksOf, pages, usesNpm } from '../../helpers/documents.js'
+import { runInThisContext } from 'node:vm'
+import { expect, onTestFinished, test } from 'vitest'
+import { closeShell, openShell, runBlock, shell, withoutNotes } from '../../helpers/blocks.js'
+import { type Block, blocksOf, pages, readingOrder, usesNpm } from '../../helpers/documents.js'
 import { helpsOf } from '../../helpers/helps.js'
+import { freePort } from '../../helpers/postgres/daemon.js'
+import type { PostgresServer } from '../../helpers/postgres/server.js'
+import { type Database, ownServer } from '../../helpers/postgres.js'
+import { isHere } from '../../helpers/programs.js'
 import { ownService, token } from '../../helpers/remote.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
 
 const helps = await helpsOf([])
+const hasHaproxy = existsSync('/usr/sbin/haproxy')
+const password = 's3cret-of-the-page'
 
-describe('the documentation', () => {
-  test('shows commands that work, in the order of each page', async () => {
-    const shared = 'docs/databases.md' // readme-shared.test.ts runs it
-    const runs = [...pages].filter(([path]) => path !== shared).map(async ([path, page]) => [path, await firstDifference(page)] as const)
-    expect((await Promise.all(runs)).filter(([, difference]) => difference !== undefined)).toEqual([])
-  })
+const manyNodes = hasHaproxy ? '' : ', but for many nodes'
+const ofTheReader = 'plants create --id 1 --name Fern; plants stores add garden ./own.db; plants config set timeout 45s'
+
+test(`the pages work one after the other in one home${manyNodes}`, { timeout: 180_000 }, async () => {
+  const home = temporaryFolder()
+  onTestFinished(() => closeShell(home))
+  const server = await ownServer({ asksPassword: true })
+  await shell(ofTheReader, home)
+  const own = ownFiles(home)
+  const differences = new Map<string, unknown>()
+  for (const path of readingOrder) {
+    openShell(home)
+    const difference = await firstDifference(await blocksOfTest(path, server), home, server)
+    if (difference !== undefined) differences.set(path, difference)
+    await closeShell(home)
+  }
+  expect(Object.fromEntries(differences)).toEqual({})
+  // The plants and the settings of the reader are as they were.
+  expect(ownFiles(home)).toEqual(own)
+})
+
+/** The digest of each file of the default store and of the settings. */
+function ownFiles(home: string): Record<string, string> {
+  const folders = [join(home, 'data'), join(home, '.config')]
+  const entries = folders.flatMap((folder) => readdirSync(folder, { recursive: true, withFileTypes: true }))
+  const files = entries.filter((entry) => entry.isFile())
+  const digest = (path: string) => createHash('sha256').update(readFileSync(path)).digest('hex')
+  return Object.fromEntries(files.map(({ parentPath, name }) => [name, digest(join(parentPath, name))]))
+}
+
+test.skipIf(!isHere('python3'))('the recipe for Python reads every name in any locale (needs python3)', async () => {
+  const home = temporaryFolder()
+  const names = ['Rösé', 'two\u2028lines\u0085', 'three\r\nof "them"\t']
+  writeFileSync(join(home, 'plants.json'), JSON.stringify(names.map((name, index) => ({ id: index + 1, name }))))
+  await shell('plants import plants.json', home)
+  const recipe = onlyBlock('docs/recipes.md', 'python')
+  writeFileSync(join(home, 'recipe.py'), `${recipe}print(json.dumps(list(names.values())))\n`)
+  const { stdout, stderr } = await shell('LC_ALL=C PYTHONUTF8=0 PYTHONCOERCECLOCALE=0 python3 recipe.py', home)
+  expect({ names: stdout && JSON.parse(stdout), stderr }).toEqual({ names, stderr: '' })
+})
+
+test.skipIf(!('rawJSON' in JSON))('the functions for JavaScript keep every digit of an id (needs Node 22.1)', () => {
+  const functions = `(() => { ${onlyBlock('docs/http-api.md', 'js')} return { parse, stringify } })()`
+  type Functions = { parse: (text: string) => unknown; stringify: (plant: unknown) => string }
+  const { parse, stringify } = runInThisContext(functions) as Functions
+  const text = '{"id":9007199254740993,"name":"Fern"}'
+  expect(JSON.stringify(JSON.parse(text))).not.toBe(text)
+  expect([parse(text), stringify(parse(text))]).toEqual([{ id: 9007199254740993n, name: 'Fern' }, text])
 })
 
 test('the examples in the help work', async () => {
@@ -41,7 +91,7 @@ async function runExample(line: string, prepared: string, service: string) {
   const folder = temporaryFolder()
   cpSync(prepared, folder, { recursive: true, filter: (path) => !(line.includes('plants create') && path.endsWith('/data')) })
   const real = line.replace('https://plants.example.com', line.includes('auth') ? service : 'https://plants.example.com')
-  if (real.includes('auth status')) await shell(real.replace('status', 'login --with-token < token.txt'), folder)
+  if (real.includes('auth status')) await shell(real.replace('status', 'login --from-stdin < token.txt'), folder)
   const { exitCode, stderr } = await shell(unattended(real), folder)
   // Its rows would have the ids that exist.
   return { exitCode, stderr: withoutNotes(stderr).replace('plants: warning: list.csv contains no records', '') }
@@ -50,19 +100,41 @@ async function runExample(line: string, prepared: string, service: string) {
 /** An example that ends without somebody who answers or stops it. */
 function unattended(line: string): string {
   if (line.includes('delete') && !line.includes('--yes')) return `${line} --yes`
-  if (line.includes('auth login') && !line.includes('--with-token')) return `${line} --with-token < token.txt`
+  if (line.includes('auth login') && !line.includes('--from-stdin')) return `${line} --from-stdin < token.txt`
   if (!line.includes('plants serve')) return line
-  return `${line} --port 0 > address.txt 2> log.txt & until grep -qs http address.txt; do kill -0 $!; done; kill $!; wait $!`
+  const served = line.includes('--port') ? line : `${line} --port 0`
+  return `${served} > address.txt 2> log.txt & until grep -qs http address.txt; do kill -0 $!; done; kill $!; wait $!`
 }
 
-/** Runs the blocks of a page one after the other in a folder of its own, until one does something else than the page shows. */
-async function firstDifference(page: string) {
-  const folder = temporaryFolder()
-  for (const block of blocksOf(page).filter((each) => !usesNpm(each))) {
-    const difference = await runBlock(block, folder)
-    if (difference === undefined) continue
-    await shell('kill $(cat *.pid 2> /dev/null) 2> /dev/null || true', folder)
-    return difference
+function onlyBlock(path: string, language: string): string {
+  const blocks = blocksOf(pages.get(path) ?? '').filter((block) => block.language === language)
+  expect(blocks).toHaveLength(1)
+  return blocks.map(({ text }) => text).join('')
+}
+
+/** Runs the blocks of a page one after the other in one shell, until one does something else than the page shows. */
+async function firstDifference(blocks: Block[], home: string, server: Database) {
+  for (const { language, text } of blocks) {
+    if (language === 'sql') for (const statement of text.split(';\n').filter(Boolean)) await server.admin(statement)
+    const difference = await runBlock({ language, text }, home)
+    if (difference !== undefined) return difference
   }
   return undefined
+}
+
+/** What of a page is run, with the server, the passwords and the ports of this test. */
+async function blocksOfTest(path: string, { port }: PostgresServer): Promise<Block[]> {
+  const page = pages.get(path) ?? ''
+  const [alone = ''] = page.split('## Run many nodes\n')
+  const free = ['4010', '4011', '4012', '9011', '9012'].map(async (each) => [each, await freePort()] as const)
+  const ports = new Map(await Promise.all(free))
+  const real = (text: string) =>
+    text
+      .replaceAll('postgres://plants@db.example.com/plants', `postgres://owner@127.0.0.1:${port}/garden`)
+      .replaceAll('ROLE plants', 'ROLE owner')
+      .replaceAll('DATABASE plants OWNER plants', 'DATABASE garden OWNER owner')
+      .replaceAll('long and random', password)
+      .replaceAll(/\b(?:40|90)1\d\b/g, (each) => `${ports.get(each) ?? each}`)
+  const blocks = blocksOf(hasHaproxy ? page : alone).filter((block) => !usesNpm(block))
+  return path === 'docs/databases.md' ? blocks.map(({ language, text }) => ({ language, text: real(text) })) : blocks
 }

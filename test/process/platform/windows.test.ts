@@ -1,4 +1,4 @@
-import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Options } from 'execa'
 import { describe, expect, test } from 'vitest'
@@ -32,13 +32,7 @@ describe.runIf(isLinux && !process.env['PLANTS_BIN'])('on a simulated Windows (n
     expect(readdirSync(folder, { recursive: true }).toSorted()).toEqual(
       [
         ['Local', 'Local/plants', 'Local/plants/Data', 'Local/plants/Data/plants.db'],
-        [
-          'Roaming',
-          'Roaming/plants',
-          'Roaming/plants/Config',
-          'Roaming/plants/Config/settings.json',
-          'Roaming/plants/Config/settings.json.lock',
-        ],
+        ['Roaming', 'Roaming/plants', 'Roaming/plants/Config', 'Roaming/plants/Config/settings.json'],
       ].flat(),
     )
   })
@@ -103,17 +97,6 @@ describe.runIf(isLinux && !process.env['PLANTS_BIN'])('on a simulated Windows (n
       expect((await plants(['backup', join(folder, 'plants.bak')], folder)).code).toBe(0)
       expect([existsSync(left), existsSync(begun)]).toEqual([false, true])
     })
-  })
-
-  test('settings are edited in Notepad, whose argument is in double quotes', async () => {
-    const folder = temporaryFolder()
-    const notepad = join(folder, 'notepad')
-    writeFileSync(notepad, `#!/bin/sh\necho '{"version":1,"timeout":"3m"}' > "$1"\n`)
-    chmodSync(notepad, 0o755)
-    const env = { ...envOf(folder), APPDATA: join(folder, 'A B'), comspec: '/bin/sh', PATH: `${folder}:${process.env['PATH']}` }
-    const { code, screen } = await terminal(['config', 'edit'], folder, env).ended
-    expect({ code, screen }).toEqual({ code: 0, screen: expect.stringContaining('settings.json') })
-    expect((await plants(['config', 'get', 'timeout'], folder, { env })).out).toContain('3m')
   })
 
   test('a hint names the commands of Windows', async () => {

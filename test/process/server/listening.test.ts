@@ -3,13 +3,29 @@ import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
 import { dirname, join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
+import { isLinux } from '../../helpers/linux.js'
 import { plants } from '../../helpers/process.js'
-import { exchange } from '../../helpers/raw-http.js'
+import { connectTo, exchange, requestBytes } from '../../helpers/raw-http.js'
 import { launch, serve, testToken } from '../../helpers/service.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
 
 const patience = { timeout: 10_000, interval: 10 }
 const fern = '{"id":1,"name":"Fern"}'
+
+test.runIf(isLinux)('idle connections leave a service the files that it needs, however few it may open (needs /proc)', async () => {
+  const through = ['bash', '-c', 'ulimit -n 60 && exec "$@"', 'bash']
+  const service = await serve(['--allow', 'create,read'], { through })
+  const reader = await connectTo(service.place)
+  const writer = await connectTo(service.place)
+  for (let count = 0; count < 120; count += 1) await connectTo(service.place)
+  reader.send(requestBytes(testToken, { method: 'GET', headers: { Accept: 'application/x-ndjson' } }))
+  const [head] = await once(reader.socket, 'data')
+  expect(String(head)).toMatch(/^HTTP\/1\.1 200 /)
+  expect((await writer.send(requestBytes(testToken, { body: fern })).answer())?.status).toBe(200)
+  const hint = 'Raise it with: ulimit -n 10128'
+  const message = `At most 30 connections are accepted, not 10000: the limit of open files is 60. ${hint}`
+  expect(service.log.filter(({ level }) => level !== 'info').map(({ msg }) => msg)).toEqual([message])
+})
 
 describe('what keeps a service from listening', () => {
   const env = { PLANTS_SERVE_TOKEN: testToken }

@@ -26,22 +26,25 @@ test.each(['info', 'trace'])('the log of level %s tells of every exchange, and h
   await expect.poll(() => service.log.filter(({ outcome }) => outcome !== undefined).length, patience).toBeGreaterThan(8)
   const { out, err } = await service.stop()
   const exchanges = service.log.filter(({ outcome }) => outcome !== undefined)
-  expect(exchanges.map(({ outcome, status, token }) => [outcome, status, token])).toEqual([
-    ['created', 200, '1'],
-    ['409', 400, '1'],
-    ['422', 400, '1'],
-    ['401', 400, undefined],
-    ['400', 400, '1'],
-    ['404', 404, undefined],
-    ['described', 200, undefined],
-    ['400', undefined, undefined],
-    [expect.toBeOneOf(['400', 'aborted']), undefined, undefined],
+  const create = ['POST', '/plants']
+  expect(exchanges.map(({ outcome, status, token, method, path }) => [outcome, status, token, method, path])).toEqual([
+    ['created', 200, '1', ...create],
+    ['409', 400, '1', ...create],
+    ['422', 400, '1', ...create],
+    ['401', 400, undefined, ...create],
+    ['400', 400, '1', ...create],
+    ['404', 404, undefined, 'POST', undefined],
+    ['described', 200, undefined, 'GET', '/openapi.json'],
+    ['400', undefined, undefined, undefined, undefined], // which is not HTTP
+    [expect.toBeOneOf(['400', 'aborted']), undefined, undefined, ...create],
   ])
-  for (const { status, requestId, time, milliseconds } of exchanges.slice(0, 5)) {
-    expect({ status, requestId, time, milliseconds }).toEqual({
+  for (const { level, status, requestId, time, milliseconds, from } of exchanges.slice(0, 5)) {
+    expect({ level, status, requestId, time, milliseconds, from }).toEqual({
+      level: 'info',
+      from: '127.0.0.1',
       status: expect.any(Number),
       requestId: expect.stringMatching(/^[\da-f]{8}-[\da-z]+$/),
-      time: expect.any(Number),
+      time: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
       milliseconds: expect.any(Number),
     })
   }

@@ -24,6 +24,27 @@ describe.runIf(spawnSync('openssl', ['version']).status === 0)('over TLS (needs 
     expect([other.code, other.out]).toEqual([4, ''])
   })
 
+  test('agrees on TLS 1.3, or on ECDHE with an AEAD cipher of TLS 1.2, and on nothing else', async () => {
+    const { service, ca } = await serveSecurely([], ['rsa:2048'])
+    const { hostname: host, port } = new URL(service.address)
+    const agree = async (ciphers: string) => {
+      const maxVersion = ciphers.startsWith('TLS_') ? 'TLSv1.3' : 'TLSv1.2'
+      const socket = connectSecurely({ host, port: parseInt(port, 10), ca, ciphers, maxVersion })
+      onTestFinished(() => void socket.destroy())
+      return once(socket, 'secureConnect').then(
+        () => socket.getProtocol(),
+        ({ message }: Error) => /handshake failure/.exec(message)?.[0] ?? message,
+      )
+    }
+    for (const ciphers of ['ECDHE-RSA-AES128-GCM-SHA256', 'ECDHE-RSA-AES256-GCM-SHA384', 'ECDHE-RSA-CHACHA20-POLY1305'])
+      expect([ciphers, await agree(ciphers)]).toEqual([ciphers, 'TLSv1.2'])
+    for (const ciphers of ['TLS_AES_128_GCM_SHA256', 'TLS_AES_256_GCM_SHA384', 'TLS_CHACHA20_POLY1305_SHA256'])
+      expect([ciphers, await agree(ciphers)]).toEqual([ciphers, 'TLSv1.3'])
+    // Without forward secrecy, with CBC, and with DHE.
+    for (const ciphers of ['AES256-SHA', 'AES128-GCM-SHA256', 'ECDHE-RSA-AES256-SHA384', 'DHE-RSA-AES128-GCM-SHA256'])
+      expect([ciphers, await agree(ciphers)]).toEqual([ciphers, 'handshake failure'])
+  })
+
   test('closes on whoever speaks no TLS, and goes on', async () => {
     const { service, ca } = await serveSecurely()
     const plain = await connectTo(service.place)
@@ -53,18 +74,18 @@ describe.runIf(spawnSync('openssl', ['version']).status === 0)('over TLS (needs 
   })
 })
 
-function certificate(folder: string, name = 'plants'): { cert: string; key: string } {
+function certificate(folder: string, name = 'plants', type = ['ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1']) {
   const [cert, key] = [join(folder, `${name}.pem`), join(folder, `${name}.key`)]
   const names = 'subjectAltName=DNS:localhost,IP:127.0.0.1'
-  const how = ['-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', '2', '-subj', '/CN=localhost']
+  const how = ['-x509', '-newkey', ...type, '-nodes', '-days', '2', '-subj', '/CN=localhost']
   const { status, stderr } = spawnSync('openssl', ['req', ...how, '-addext', names, '-keyout', key, '-out', cert], { encoding: 'utf8' })
   expect({ status, stderr: status === 0 ? '' : stderr }).toEqual({ status: 0, stderr: '' })
   return { cert, key }
 }
 
-async function serveSecurely(args: string[] = []) {
+async function serveSecurely(args: string[] = [], type?: string[]) {
   const folder = temporaryFolder()
-  const { cert, key } = certificate(folder)
+  const { cert, key } = certificate(folder, 'plants', type)
   const service = await serve(['--tls-cert', cert, '--tls-key', key, ...args], { folder })
   return { service, cert, ca: readFileSync(cert) }
 }

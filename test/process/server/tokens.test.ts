@@ -12,6 +12,7 @@ const fern = '{"id":1,"name":"Fern"}'
 describe('the tokens that a service accepts', () => {
   test('are those of the store; without one, and without a terminal, it does not start', async () => {
     const folder = temporaryFolder()
+    await plants(['create', '--id', '1', '--name', 'Fern'], folder)
     const { err, ...result } = await plants(['serve', '--port', '0', '--output', 'json'], folder)
     const message = `${join(folder, 'data/plants.db')} has no valid token, so no client could use the service`
     const error = {

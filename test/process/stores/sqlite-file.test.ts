@@ -64,7 +64,7 @@ describe.runIf(canDropRights)('a place that may not be written', () => {
   test('takes no plant, and says why', async () => {
     const folder = readOnlyFolder(await storeIn(temporaryFolder()))
     const err = (file: string) =>
-      `plants: The store ${folder}/${file} cannot be written: its folder, ${folder}, is read-only for this user\n  Change the permissions, or choose another file with --store PATH\n`
+      `plants: The store ${folder}/${file} cannot be written: its directory, ${folder}, is read-only for this user\n  Change the permissions, or choose another file with --store PATH\n`
     expect(await unprivileged(['create', '--id', '2', '--name', 'Moss', '--store', `${folder}/plants.db`])).toEqual({
       code: 4,
       out: '',
@@ -111,8 +111,8 @@ describe.runIf(canDropRights)('a place that may not be written', () => {
     for (const name of ['plants.db', 'plants.db-wal']) copyFileSync(join(source, name), join(folder, name))
     readOnlyFolder(folder)
     const path = join(folder, 'plants.db')
-    const why = `its last changes are in ${path}-wal, which can only be read in a writable folder`
-    const err = `plants: ${path} was not closed: ${why}\n  Copy both files to such a folder\n`
+    const why = `its last changes are in ${path}-wal, which can only be read in a writable directory`
+    const err = `plants: ${path} was not closed: ${why}\n  Copy both files to such a directory\n`
     expect(await unprivileged(['list', '--store', path])).toEqual({ code: 4, out: '', err })
   })
 
@@ -154,7 +154,7 @@ describe.runIf(canDropRights)('a place that may not be written', () => {
     const { code, err } = await unprivileged(['create', '--id', '1', '--name', 'Fern'], { PLANTS_DATA_DIR: join(folder, 'data') })
     expect({ code, err }).toEqual({
       code: 4,
-      err: `plants: The store ${folder}/data/plants.db cannot be written: its folder, ${folder}/data, is read-only for this user\n  Change the permissions, or choose another file with --store PATH\n`,
+      err: `plants: The store ${folder}/data/plants.db cannot be written: its directory, ${folder}/data, is read-only for this user\n  Change the permissions, or choose another file with --store PATH\n`,
     })
   })
 })

@@ -177,7 +177,7 @@ describe('the journal', () => {
     rmSync(join(folder, 'data'), { recursive: true })
     const again = await importAgain(folder, '--rejects', 'rejects.ndjson')
     expect(readFileSync(join(folder, 'rejects.ndjson'), 'utf8').split('\n')).toHaveLength(21)
-    await judgeDone(folder, again, { ...allCreated(inputLines.length), refused: 20, reasons: { 400: 20 } })
+    await judgeDone(folder, again, { ...allCreated(inputLines.length), rejected: 20, reasons: { 400: 20 } })
   })
 })
 

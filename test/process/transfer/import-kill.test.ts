@@ -47,7 +47,7 @@ interface Scenario {
   flags: string[]
   counts: Counts
   /** in the order of the input, where a file is to hold them */
-  refused?: { line: number; text: string; error: number }[]
+  rejected?: { line: number; text: string; error: number }[]
 }
 
 /** Every so often a plant again that has come before. */
@@ -65,7 +65,7 @@ function withRefused(good: readonly string[], flags: string[]): Scenario {
     400: equal,
   }
   const lines: string[] = []
-  const refused: NonNullable<Scenario['refused']> = []
+  const rejected: NonNullable<Scenario['rejected']> = []
   const counts = allCreated(good.length)
   for (const [index, line] of good.entries()) {
     lines.push(line)
@@ -74,17 +74,17 @@ function withRefused(good: readonly string[], flags: string[]): Scenario {
     const text = kind.textOf(good[Math.floor(index / 2)] ?? line)
     lines.push(text)
     if (kind.error === undefined) counts.skipped += 1
-    else refused.push({ line: lines.length, text, error: kind.error })
+    else rejected.push({ line: lines.length, text, error: kind.error })
   }
-  for (const { error } of refused) counts.reasons[error] = (counts.reasons[error] ?? 0) + 1
-  return { lines, flags, counts: { ...counts, refused: refused.length }, refused }
+  for (const { error } of rejected) counts.reasons[error] = (counts.reasons[error] ?? 0) + 1
+  return { lines, flags, counts: { ...counts, rejected: rejected.length }, rejected }
 }
 
 /** Kills imports until enough of them have gone on in the middle. Every one is brought to its end, and looked at. */
-async function killAndGoOn({ lines, flags, counts, refused }: Scenario): Promise<void> {
+async function killAndGoOn({ lines, flags, counts, rejected }: Scenario): Promise<void> {
   const base = temporaryFolder()
   writeLines(base, lines)
-  const rejects = refused ? ['--rejects', 'rejects.ndjson'] : []
+  const rejects = rejected ? ['--rejects', 'rejects.ndjson'] : []
   const args = ['import', '../plants.ndjson', ...flags, ...rejects]
   let [goneOn, longest] = [0, 500]
   for (let round = 0; goneOn < rounds(1); round += 1) {
@@ -93,23 +93,23 @@ async function killAndGoOn({ lines, flags, counts, refused }: Scenario): Promise
     const end = await untilDone(args, folder, () => Math.random() * longest)
     goneOn += end.goneOn
     longest = Math.max(end.longest, 300)
-    const code = end.code === 'killed' ? 'killed' : refused ? 6 : 0
+    const code = end.code === 'killed' ? 'killed' : rejected ? 6 : 0
     expect({ round, code: end.code, counts: end.out && countsOf(end.out) }).toEqual({ round, code, counts })
     if (code !== 'killed') expect(journalsIn(folder)).toEqual([])
     expect(integrityOf(join(folder, 'data/plants.db'))).toBe('ok')
     const exported = await plants(['export'], folder)
     expect(digestOf(exported.out)).toBe(digestOf(`${sorted.join('\n')}\n`))
-    if (refused) judgeRejects(folder, refused)
+    if (rejected) judgeRejects(folder, rejected)
   }
 }
 
-function judgeRejects(folder: string, refused: NonNullable<Scenario['refused']>): void {
+function judgeRejects(folder: string, rejected: NonNullable<Scenario['rejected']>): void {
   const records = readFileSync(join(folder, 'rejects.ndjson'), 'utf8').split('\n')
-  expect(records).toEqual([...refused.map(({ text }) => text), ''])
-  const reasons = readFileSync(join(folder, 'rejects.ndjson.reasons'), 'utf8').split('\n').slice(0, -1)
+  expect(records).toEqual([...rejected.map(({ text }) => text), ''])
+  const reasons = readFileSync(join(folder, 'rejects.ndjson.reasons'), 'utf8').split('\n').slice(0, -2)
   const told = reasons.map((reason) => JSON.parse(reason) as { file: string; line: number; error: number })
   expect(told.map(({ file, line, error }) => ({ file, line, error }))).toEqual(
-    refused.map(({ line, error }) => ({ file: '../plants.ndjson', line, error })),
+    rejected.map(({ line, error }) => ({ file: '../plants.ndjson', line, error })),
   )
 }
 
@@ -132,7 +132,7 @@ describe.runIf(canTrace)('an import that is killed before a system call on its f
   const long = 'long '.repeat(14_000)
   const good = plantLines(12).map((line, index) => (index % 3 === 1 ? line.replace('"name":"', `"name":"${long}`) : line))
   const lines = good.flatMap((line, index) => (index % 4 === 3 ? [line, `bad ${index}`, line.replace('"name":"', '"name":"!')] : [line]))
-  const refused = lines.flatMap((line, index) =>
+  const rejected = lines.flatMap((line, index) =>
     line.startsWith('bad') || line.includes('"name":"!') ? [{ line, number: index + 1 }] : [],
   )
   const args = ['import', 'plants.ndjson', '--rejects', 'rejects.ndjson', '--journal', 'journal.json']
@@ -194,14 +194,14 @@ describe.runIf(canTrace)('an import that is killed before a system call on its f
       out: {
         created: good.length,
         skipped: 0,
-        refused: refused.length,
-        reasons: { 400: refused.length / 2, 409: refused.length / 2 },
+        rejected: rejected.length,
+        reasons: { 400: rejected.length / 2, 409: rejected.length / 2 },
         unknown: 0,
       },
     })
-    expect(readFileSync(join(folder, 'rejects.ndjson'), 'utf8') === refused.map(({ line }) => `${line}\n`).join('')).toBe(true)
-    const reasons = readFileSync(join(folder, 'rejects.ndjson.reasons'), 'utf8').split('\n').slice(0, -1)
-    expect(reasons.map((reason) => (JSON.parse(reason) as { line: number }).line)).toEqual(refused.map(({ number }) => number))
+    expect(readFileSync(join(folder, 'rejects.ndjson'), 'utf8') === rejected.map(({ line }) => `${line}\n`).join('')).toBe(true)
+    const reasons = readFileSync(join(folder, 'rejects.ndjson.reasons'), 'utf8').split('\n').slice(0, -2)
+    expect(reasons.map((reason) => (JSON.parse(reason) as { line: number }).line)).toEqual(rejected.map(({ number }) => number))
     expect(integrityOf(join(folder, 'data/plants.db'))).toBe('ok')
     expect(existsSync(join(folder, 'journal.json'))).toBe(false)
     const exported = await plants(['export'], folder)

@@ -70,10 +70,10 @@ describe.runIf(canMount)('an import on a disk that fills up (a tmpfs, needs unsh
     expect((await disk.plants(args)).code).toBe(74)
     disk.grow('64m')
     const { code, out } = await disk.plants(args)
-    const refused = { refused: bad.length, reasons: { 400: bad.length } }
-    expect({ code, counts: out && countsOf(out) }).toEqual({ code: 6, counts: { ...allCreated(lines.length), ...refused } })
+    const rejected = { rejected: bad.length, reasons: { 400: bad.length } }
+    expect({ code, counts: out && countsOf(out) }).toEqual({ code: 6, counts: { ...allCreated(lines.length), ...rejected } })
     expect(digestOf(readFileSync(join(disk.inside, 'rejects.ndjson'), 'utf8'))).toBe(digestOf(`${bad.join('\n')}\n`))
-    expect(readFileSync(join(disk.inside, 'rejects.ndjson.reasons'), 'utf8').split('\n')).toHaveLength(bad.length + 1)
+    expect(readFileSync(join(disk.inside, 'rejects.ndjson.reasons'), 'utf8').split('\n')).toHaveLength(bad.length + 2)
     expect(digestOf((await disk.plants(['export'])).out)).toBe(digestOf(`${lines.join('\n')}\n`))
   })
 
@@ -197,9 +197,9 @@ describe.runIf(isLinux)('needs the same memory', () => {
   })
 
   test.each<[string, string[], Partial<Counts>]>([
-    ['a long line', [], { reasons: { 413: 1 }, refused: 1 }],
-    ['a long line that goes to a rejects file', ['--rejects', 'rejects.ndjson'], { reasons: { 413: 1 }, refused: 1 }],
-  ])('for %s, which is one error', async (_, flags, refused) => {
+    ['a long line', [], { reasons: { 413: 1 }, rejected: 1 }],
+    ['a long line that goes to a rejects file', ['--rejects', 'rejects.ndjson'], { reasons: { 413: 1 }, rejected: 1 }],
+  ])('for %s, which is one error', async (_, flags, rejected) => {
     const folder = temporaryFolder()
     const length = (isSoak ? 1024 : 64) * mebibyte
     const run = start(['import', '-', ...flags], folder, { stdin: 'pipe', cwd: folder })
@@ -207,7 +207,7 @@ describe.runIf(isLinux)('needs the same memory', () => {
     const { written, peak } = await feed(run, Buffer.alloc(mebibyte, 'x'), (bytes) => bytes < length)
     run.stdin?.end('"}\n{"id":3,"name":"Behind"}\n')
     const { exitCode, stdout, stderr } = await run
-    expect({ exitCode, counts: stdout && countsOf(String(stdout)) }).toEqual({ exitCode: 6, counts: { ...allCreated(2), ...refused } })
+    expect({ exitCode, counts: stdout && countsOf(String(stdout)) }).toEqual({ exitCode: 6, counts: { ...allCreated(2), ...rejected } })
     expect(String(stderr)).toMatch(/^plants: stdin:2: The record is larger than 1 MiB \(1048576 bytes\)\n/)
     expect((await plants(['list'], folder)).out).toBe('{"id":1,"name":"Before"}\n{"id":3,"name":"Behind"}\n')
     if (flags.length > 0) {
@@ -233,11 +233,29 @@ describe.runIf(isLinux)('needs the same memory', () => {
       const peak = await watchPeak(run)
       const { exitCode, stdout } = await run
       expect({ where, exitCode, counts: stdout && countsOf(String(stdout)) }).toEqual({
-        ...{ where, exitCode: 6, counts: { ...allCreated(1), refused: 1, reasons: { 413: 1 } } },
+        ...{ where, exitCode: 6, counts: { ...allCreated(1), rejected: 1, reasons: { 413: 1 } } },
       })
       judgePeak(peak)
       rmSync(path)
     }
+  })
+
+  test.each<[string, string, string]>([
+    ['commas', ',', ''],
+    ['tabs', '\t', 'a'],
+    ['letters in a quote that is not closed', 'x', '"'],
+    ['rows in a quote that is not closed', '\n,', '"'],
+  ])('for a table of nothing but %s, which is an error before a store is made', async (_, text, head) => {
+    const folder = temporaryFolder()
+    writeFileSync(join(folder, 'plants.csv'), head + text.repeat((60 * mebibyte) / text.length))
+    const run = start(['import', 'plants.csv'], folder, { cwd: folder })
+    const peak = await watchPeak(run)
+    const { exitCode, stdout, stderr } = await run
+    expect({ exitCode, stdout: String(stdout), stderr: String(stderr) }).toEqual({
+      ...{ exitCode: 2, stdout: '' },
+      stderr: expect.stringMatching(/^plants: plants.csv: The header in line 1 cannot be read: (The record is larger|Not CSV: a quote)/),
+    })
+    judgePeak(peak)
   })
 
   test.each([
@@ -252,7 +270,7 @@ describe.runIf(isLinux)('needs the same memory', () => {
     run.stdin?.end()
     const highest = Math.max(peak, await watchPeak(run))
     const { exitCode, stdout, stderr } = await run
-    expect({ exitCode, refused: stdout && countsOf(String(stdout)).refused }).toEqual({ exitCode: 6, refused: written / line.length })
+    expect({ exitCode, rejected: stdout && countsOf(String(stdout)).rejected }).toEqual({ exitCode: 6, rejected: written / line.length })
     expect(String(stderr).split('\n')).toHaveLength(24)
     expect(readFileSync(join(folder, 'rejects.ndjson'))).toHaveLength(written)
     judgePeak(highest)

@@ -24,7 +24,7 @@ describe('the flags of an import into a service', () => {
     const service = await PlantService.listen()
     const run = new RemoteImport([...lines, lines[0] ?? '', 'bad'], service.url, '--check')
     expect(await run.run()).toEqual({
-      ...{ code: 6, counts: { skipped: 0, refused: 2, reasons: { 400: 1, 409: 1 }, unknown: 0 }, journals: 0 },
+      ...{ code: 6, counts: { created: lines.length, skipped: 0, rejected: 2, reasons: { 400: 1, 409: 1 }, unknown: 0 }, journals: 0 },
       err: expect.stringContaining(`plants: Only the input was checked, not which ids exist at ${service.url}\n`),
     })
     expect(service.posts).toEqual([])
@@ -54,7 +54,7 @@ describe('the flags of an import into a service', () => {
     const service = await PlantService.listen()
     const bad = lines.with(300, 'bad')
     const run = new RemoteImport(bad, service.url, '--on-error', 'stop')
-    expect(await run.run()).toMatchObject({ code: 6, counts: { ...allCreated(300), refused: 1, reasons: { 400: 1 } }, journals: 1 })
+    expect(await run.run()).toMatchObject({ code: 6, counts: { ...allCreated(300), rejected: 1, reasons: { 400: 1 } }, journals: 1 })
     expect(service.made.size).toBe(300)
     writeLines(run.folder, lines)
     expect(await run.run()).toMatchObject({ code: 0, counts: allCreated(600), journals: 0 })
@@ -74,7 +74,7 @@ describe('the flags of an import into a service', () => {
       await new RemoteImport([lines[300] ?? ''], service.url).run()
       const run = new RemoteImport(lines, service.url, '--on-error', 'stop')
       expect(await run.run()).toEqual({
-        ...{ code: 6, counts: { ...allCreated(300), refused: 1, reasons: { 409: 1 } }, journals: 1 },
+        ...{ code: 6, counts: { ...allCreated(300), rejected: 1, reasons: { 409: 1 } }, journals: 1 },
         err: expect.stringMatching(
           /^plants: plants\.ndjson:301: .*\nplants: 1 plant was rejected, and the import stopped there\n {2}Fix it/,
         ),
@@ -96,11 +96,11 @@ describe('the flags of an import into a service', () => {
     const service = await PlantService.listen()
     const many = plantLines(6000)
     await new RemoteImport(many.slice(100, 200), service.url).run()
-    const run = new RemoteImport(many, service.url, '--max-errors', '10')
-    const stopped = await run.run()
+    const run = new RemoteImport(many, service.url)
+    const stopped = await run.run('--max-errors', '10')
     expect(stopped).toMatchObject({ code: 6, journals: 1, err: expect.stringContaining('were rejected, and the import stopped there\n') })
     expect(service.posts.length).toBeLessThan(100 + 3000)
-    const counts = { ...allCreated(5900), refused: 100, reasons: { 409: 100 } }
+    const counts = { ...allCreated(5900), rejected: 100, reasons: { 409: 100 } }
     expect(await run.run('--max-errors', '1000')).toMatchObject({ code: 6, counts, journals: 0 })
     expect(service.made).toEqual(eachOnce(many))
   })

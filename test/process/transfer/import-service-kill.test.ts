@@ -22,7 +22,7 @@ interface Scenario {
   /** of the export at the end, where that is not the good lines */
   exported?: readonly string[]
   /** in the order of the input, where a file is to hold them */
-  refused?: { line: number; text: string; error: number }[]
+  rejected?: { line: number; text: string; error: number }[]
 }
 
 describe('an import and its service, both killed at random, go on, and at the end the store holds exactly the input:', {
@@ -47,36 +47,36 @@ describe('an import and its service, both killed at random, go on, and at the en
 })
 
 /** Lines of every kind that is refused, among others; those whose id is taken stand far behind the one that has it. */
-function withRefused(input: readonly string[]): Required<Pick<Scenario, 'lines' | 'refused'>> {
+function withRefused(input: readonly string[]): Required<Pick<Scenario, 'lines' | 'rejected'>> {
   const kinds = [
     { error: 422, from: 0, textOf: () => '{"id":1.5,"name":"Half"}' },
     { error: 400, from: 0, textOf: () => 'not JSON' },
     { error: 409, from: 2000, textOf: (index: number) => (input[index % 500] ?? '').replace('"name":"', '"name":"Another ') },
   ]
-  const refused: { line: number; text: string; error: number }[] = []
+  const rejected: { line: number; text: string; error: number }[] = []
   const lines: string[] = []
   for (const [index, line] of input.entries()) {
     lines.push(line)
     const { error, from, textOf } = kinds[index % 100] ?? { error: 0, from: Infinity, textOf: String }
     if (index < from) continue
     lines.push(textOf(index))
-    refused.push({ line: lines.length, text: textOf(index), error })
+    rejected.push({ line: lines.length, text: textOf(index), error })
   }
-  return { lines, refused }
+  return { lines, rejected }
 }
 
 /** Kills imports and their services until enough imports have gone on in the middle. Each is brought to its end, and looked at. */
 async function killAndGoOn(make: () => Scenario): Promise<void> {
   for (let goneOn = 0; goneOn < rounds(1); ) {
-    const { place, lines, flags = [], exported = good, refused } = make()
+    const { place, lines, flags = [], exported = good, rejected } = make()
     const home = temporaryFolder()
     const service = await MortalService.start(home, place)
-    const run = new RemoteImport(lines, service.address, ...flags, ...(refused ? ['--rejects', 'rejects'] : []))
+    const run = new RemoteImport(lines, service.address, ...flags, ...(rejected ? ['--rejects', 'rejects'] : []))
     const [end] = await Promise.all([killUntilDone(run).finally(() => service.stop()), service.liveAndDie(kills, longest)])
     goneOn += end.goneOn
-    judge(end, refused ?? [])
+    judge(end, rejected ?? [])
     expect(digestOf((await plants(['export'], home)).out)).toBe(digestOf(`${exported.join('\n')}\n`))
-    if (refused) judgeRejects(run, refused)
+    if (rejected) judgeRejects(run, rejected)
   }
 }
 
@@ -92,19 +92,19 @@ async function killUntilDone(run: RemoteImport): Promise<RemoteResult & { goneOn
   }
 }
 
-function judge({ code, counts, journals }: RemoteResult, refused: NonNullable<Scenario['refused']>): void {
-  const errors = refused.map(({ error }) => error)
+function judge({ code, counts, journals }: RemoteResult, rejected: NonNullable<Scenario['rejected']>): void {
+  const errors = rejected.map(({ error }) => error)
   const reasons = Object.fromEntries([...new Set(errors)].map((error) => [error, errors.filter((other) => other === error).length]))
   const isKilled = code === 'SIGKILL'
   expect({ code, counts, journals }).toEqual({
-    code: isKilled ? code : refused.length > 0 ? 6 : 0,
-    counts: { ...allCreated(count), refused: refused.length, reasons },
+    code: isKilled ? code : rejected.length > 0 ? 6 : 0,
+    counts: { ...allCreated(count), rejected: rejected.length, reasons },
     journals: isKilled ? journals : 0,
   })
 }
 
-function judgeRejects(run: RemoteImport, refused: NonNullable<Scenario['refused']>): void {
-  expect(run.read('rejects') === refused.map(({ text }) => `${text}\n`).join('')).toBe(true)
+function judgeRejects(run: RemoteImport, rejected: NonNullable<Scenario['rejected']>): void {
+  expect(run.read('rejects') === rejected.map(({ text }) => `${text}\n`).join('')).toBe(true)
   const reasons = run.reasons('rejects').map(({ line, error }) => ({ line, error }))
-  expect(reasons).toEqual(refused.map(({ line, error }) => ({ line, error })))
+  expect(reasons).toEqual(rejected.map(({ line, error }) => ({ line, error })))
 }

@@ -49,7 +49,7 @@ describe('a service that keeps no keys', () => {
     const { service, run } = await killedImport()
     const result = await run.run('--if-exists', 'skip')
     const { created, skipped } = { created: 0, skipped: 0, ...result.counts }
-    expect(result).toMatchObject({ code: 0, counts: { created, skipped, refused: 0, unknown: 0 }, journals: 0 })
+    expect(result).toMatchObject({ code: 0, counts: { created, skipped, rejected: 0, unknown: 0 }, journals: 0 })
     expect({ all: created + skipped, hasSkipped: skipped > 3 }).toEqual({ all: lines.length, hasSkipped: true })
     expect(service.made).toEqual(once)
   })
@@ -58,7 +58,7 @@ describe('a service that keeps no keys', () => {
     const service = await PlantService.listen({ isKeyed: false })
     await new RemoteImport(lines.slice(0, 3), service.url).run()
     expect(await new RemoteImport(lines, service.url).run()).toMatchObject({
-      ...{ code: 6, counts: { ...allCreated(997), refused: 3, reasons: { 409: 3 } }, journals: 0 },
+      ...{ code: 6, counts: { ...allCreated(997), rejected: 3, reasons: { 409: 3 } }, journals: 0 },
       err: expect.stringMatching(
         /^(plants: plants\.ndjson:[123]: A plant with id -\d+ already exists\n){3}plants: 3 plants were rejected\n/,
       ),
@@ -67,7 +67,7 @@ describe('a service that keeps no keys', () => {
 
   test('refuses what was there before an import that was interrupted, and goes on: it is not unknown', async () => {
     const { run } = await interruptedImport([lines[10] ?? '', lines[990] ?? ''])
-    const counts = { ...allCreated(998), refused: 2, reasons: { 409: 2 } }
+    const counts = { ...allCreated(998), rejected: 2, reasons: { 409: 2 } }
     expect(await run.run()).toMatchObject({ code: 6, counts, journals: 0 })
   })
 })

@@ -71,9 +71,9 @@ describe('a service that is not what it should be', () => {
 })
 
 test('a token that expires in the middle is renewed by its command, and none is shown', async () => {
-  const refused: Deed = { status: 401, body: { error: 401, message: 'This token has expired' } }
+  const rejected: Deed = { status: 401, body: { error: 401, message: 'This token has expired' } }
   const service = await PlantService.listen({
-    deed: ({ index, authorization }) => (authorization === `Bearer s3cret-${index < 500 ? 1 : 2}` || index > 1600 ? undefined : refused),
+    deed: ({ index, authorization }) => (authorization === `Bearer s3cret-${index < 500 ? 1 : 2}` || index > 1600 ? undefined : rejected),
   })
   const folder = teamSettings(service.url, 'echo run >> runs; echo "s3cret-$(wc -l < runs | tr -d " ")"')
   const run = new RemoteImport(lines, 'team', '--verbose')

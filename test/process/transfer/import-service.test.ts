@@ -1,8 +1,11 @@
 import { spawnSync } from 'node:child_process'
+import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { certificate, hasOpenssl } from '../../helpers/certificates.js'
 import { allCreated, digestOf, grouped, plantLines, writeLines } from '../../helpers/import.js'
+import { canMount } from '../../helpers/linux.js'
+import { silence } from '../../helpers/lock.js'
 import { type Deed, PlantService } from '../../helpers/plant-service.js'
 import { bin, plants, start } from '../../helpers/process.js'
 import { socketPath } from '../../helpers/remote.js'
@@ -49,6 +52,66 @@ describe('an import into a service that a signal stops', () => {
     expect(await run.run()).toMatchObject({ code: 0, counts: allCreated(lines.length), journals: 0 })
     expect(service.made).toEqual(once)
   })
+})
+
+describe('the journal of an import that does not run on', () => {
+  /** An import whose first requests have no answer before the gate opens, in a namespace of process ids as a container has it, or not. */
+  async function stuckImport({ isContained }: { isContained: boolean }) {
+    const gate = new Gate()
+    const service = await PlantService.listen({ deed: ({ index }) => (index < 500 ? undefined : gate.opening) })
+    const run = new RemoteImport(lines, service.url, '--journal', './journal', '--concurrency', '4')
+    const child = isContained ? run.startUnder('unshare', ['-rpf', '--kill-child', '--mount-proc']) : run.start()
+    await expect.poll(() => service.posts.length, { interval: 5 }).toBe(504)
+    return { gate, service, run, child, directory: lockDirectory(join(run.folder, 'journal.lock')) }
+  }
+
+  function lockDirectory(path: string): string {
+    return join(path, ...readdirSync(path))
+  }
+
+  const resumed = { code: 0, err: expect.stringMatching(/^(plants: Resuming an interrupted import: .*\n)?$/) }
+  const isHeld = { code: 4, err: expect.stringContaining('Another plants process is importing the same inputs into this store') }
+
+  test('after kill -9 is free at once', async () => {
+    const { gate, service, run, child } = await stuckImport({ isContained: false })
+    expect(await run.run()).toMatchObject(isHeld)
+    child.kill('SIGKILL')
+    await child
+    gate.open()
+    expect(await run.run()).toMatchObject(resumed)
+    expect(service.made).toEqual(once)
+  })
+
+  test.runIf(canMount)('after kill -9 in another container is free after 8 s (needs unshare)', async () => {
+    const { gate, service, run, child, directory } = await stuckImport({ isContained: true })
+    expect(await run.run()).toMatchObject(isHeld)
+    child.kill('SIGKILL')
+    await child
+    expect(await run.run()).toMatchObject(isHeld)
+    silence(directory, 8.5)
+    gate.open()
+    expect(await run.run()).toMatchObject(resumed)
+    expect(service.made).toEqual(once)
+  })
+
+  test.runIf(canMount)(
+    'suspended in another container, is taken over, and sends nothing more when it continues (needs unshare)',
+    async () => {
+      const { gate, service, run, child, directory } = await stuckImport({ isContained: true })
+      const program = parseInt(readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, 'utf8'), 10)
+      process.kill(program, 'SIGSTOP')
+      silence(directory, 8.5)
+      gate.open()
+      expect(await run.run()).toMatchObject(resumed)
+      const sent = service.posts.length
+      process.kill(program, 'SIGCONT')
+      expect(run.resultOf(await child)).toMatchObject({
+        code: 4,
+        err: expect.stringContaining('journal.lock, because this one did not run for 8 s\n  Run the same command again'),
+      })
+      expect({ made: service.made, posts: service.posts.length }).toEqual({ made: once, posts: sent })
+    },
+  )
 })
 
 describe('an import into a service that does not come to anything', () => {
@@ -152,8 +215,8 @@ describe('the ways to a service', () => {
     const home = temporaryFolder()
     const address = await addressOf(startService(tls, home, { env }))
     const run = new RemoteImport(lines, address)
-    const refused = await run.run('--timeout', '1500ms')
-    expect(refused).toMatchObject({
+    const rejected = await run.run('--timeout', '1500ms')
+    expect(rejected).toMatchObject({
       code: 4,
       counts: undefined,
       err: expect.stringContaining('give its certificate with --ca-cert FILE'),

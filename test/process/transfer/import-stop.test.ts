@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { createWriteStream, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { createWriteStream, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { stripVTControlCharacters } from 'node:util'
 import { describe, expect, test } from 'vitest'
@@ -13,6 +13,7 @@ import {
   grouped,
   importAgain,
   inputLines,
+  integrityOf,
   journalsIn,
   judgeDone,
   plantLines,
@@ -81,6 +82,38 @@ describe('an import that a signal stops', () => {
     run.kill('SIGINT')
     const { exitCode, signal } = await run
     expect(exitCode ?? signal).toBeOneOf([130, 'SIGINT'])
+  })
+})
+
+describe('an import of all plants or none', () => {
+  const lines = plantLines(200_000)
+
+  /** Stops one into a store with one plant while its transaction is open, which the write-ahead log shows. */
+  async function stopped(signal: NodeJS.Signals) {
+    for (;;) {
+      const folder = temporaryFolder()
+      await plants(['create', '--id', '1', '--name', 'Fern'], folder)
+      writeLines(folder, lines)
+      const run = start(['import', 'plants.ndjson', '--atomic'], folder, { cwd: folder })
+      const log = `${storeIn(folder)}-wal`
+      await expect.poll(() => statSync(log, { throwIfNoEntry: false })?.size ?? 0, { interval: 1 }).toBeGreaterThan(100_000)
+      run.kill(signal)
+      const { exitCode: code, stdout: out, stderr: err } = await run
+      if (code !== 0) return { folder, result: { code, out, err } }
+      // it was too fast for this machine
+    }
+  }
+
+  test.each([
+    ['SIGINT', 130, 'Interrupted'],
+    ['SIGTERM', 143, 'Terminated'],
+  ] as const)('rolls back on %s, and creates all when it is run again', async (signal, code, word) => {
+    const { folder, result } = await stopped(signal)
+    expect(result).toEqual({ code, out: '', err: `plants: ${word}, nothing was created\n` })
+    expect([countOf(storeIn(folder)), integrityOf(storeIn(folder))]).toEqual([1, 'ok'])
+    if (signal === 'SIGTERM') return
+    expect((await importAgain(folder, '--atomic')).code).toBe(0)
+    expect(countOf(storeIn(folder))).toBe(lines.length + 1)
   })
 })
 
@@ -177,7 +210,7 @@ test('what comes now and then on a pipe is imported as it comes', async () => {
 test('what stdin ends in the middle of is refused, and all before it is in', async () => {
   const folder = temporaryFolder()
   const { code, out, err } = await plants(['import'], folder, { input: '{"id":1,"name":"Fern"}\n{"id":2,"name":"Mo' })
-  expect({ code, counts: countsOf(out) }).toEqual({ code: 6, counts: { ...allCreated(1), refused: 1, reasons: { 400: 1 } } })
+  expect({ code, counts: countsOf(out) }).toEqual({ code: 6, counts: { ...allCreated(1), rejected: 1, reasons: { 400: 1 } } })
   expect(err).toContain('plants: stdin:2: Not JSON')
 })
 

@@ -50,8 +50,8 @@ describe('the password for a database', () => {
       const { passwords, passwordHint, secrets } = await desk.login(address)
       return [passwords, passwordHint, secrets]
     }
-    const give = 'set PGPASSWORD, or save it with: plants auth login'
-    expect(await found()).toEqual([[undefined, undefined], `If it requires a password: ${give}`, []])
+    const give = 'Set PGPASSWORD, or save the password with: plants auth login'
+    expect(await found()).toEqual([[undefined, undefined], give, []])
     desk.writePasswords('h2:*:garden:ann:of-h2\n*:*:*:bob:of-bob\n')
     const place = join(desk.home, '.pgpass')
     expect(await found()).toEqual([[undefined, 'of-h2'], `The password is from ${place}: set another one there`, ['of-h2']])

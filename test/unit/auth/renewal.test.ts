@@ -1,11 +1,12 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { resolveSettings } from '../../../src/cli/context.js'
 import { Outcome } from '../../../src/stores/common/conflict.js'
 import type { Batch } from '../../../src/stores/common/store.js'
 import { RemoteStore } from '../../../src/stores/http/store.js'
 import { batchOf } from '../../helpers/bulk.js'
+import { Hostile, http, json } from '../../helpers/hostile.js'
 import { PlantService } from '../../helpers/plant-service.js'
 import { ioOf } from '../../helpers/run.js'
 import { closedAfterTest } from '../../helpers/store.js'
@@ -66,6 +67,53 @@ test('a token that expires during an import is renewed by its command, at most o
   letPass(2)
   await create(remote, 100, 50)
   expect(service.made.size).toBe(150)
+})
+
+describe('a token that expires is renewed once, and the request that it was rejected for is repeated, by', () => {
+  const operations = { get: {}, put: {}, delete: {} }
+  const openapi = json(200, { paths: { '/plants': { get: {}, post: {} }, '/plants/{id}': operations } })
+  const fern = { id: 1, name: 'Fern' }
+  const stored = { id: 1n, name: 'Fern' }
+  const expired = json(401, refused.body)
+  const stream = http(200, `${JSON.stringify(fern)}\n`, { 'Content-Type': 'application/x-ndjson' })
+  const pages = async (remote: RemoteStore) => {
+    const found = []
+    for await (const page of remote.list()) found.push(...page)
+    return found
+  }
+  const first = json(200, [fern], { Link: '</plants?after=1>; rel="next"' })
+  const second = json(200, [{ id: 2, name: 'Moss' }])
+
+  test.each<[string, (remote: RemoteStore) => Promise<unknown>, unknown, string, Buffer[]]>([
+    ['get', (remote) => remote.get(1n), stored, 'GET /plants/1', [expired, json(200, fern)]],
+    ['list, between two pages', pages, [stored, { id: 2n, name: 'Moss' }], 'GET /plants', [first, expired, second]],
+    ['count', (remote) => remote.count(), 1n, 'GET /plants', [expired, stream]],
+    ['delete', (remote) => remote.delete(1n), stored, 'DELETE /plants/1', [expired, json(200, fern)]],
+    ['update', (remote) => remote.replace(stored), stored, 'PUT /plants/1', [expired, json(200, fern)]],
+    ['create', (remote) => remote.create(stored), { name: 'Fern' }, 'POST /plants', [expired, json(200, { name: 'Fern' })]],
+  ])('%s', async (_, run, value, line, answers) => {
+    const service = await Hostile.listen({ openapi, posts: [...answers], others: { [line]: [...answers] } })
+    const { remote, secrets } = await openTeam(teamAt(service.url))
+    expect(await run(remote)).toEqual(value)
+    const sent = service.requests.flatMap(({ headers }) => headers['authorization'] ?? [])
+    const count = answers.length
+    expect(sent).toEqual(Array.from({ length: count }, (_, at) => `Bearer s3cret-${at === count - 1 ? 2 : 1}`))
+    expect(secrets.size).toBe(2)
+  })
+
+  test('nothing that rejects the newer token, too', async () => {
+    const service = await Hostile.listen({ openapi, others: { 'GET /plants/1': [expired] } })
+    const { remote } = await openTeam(teamAt(service.url))
+    await expect(remote.get(1n)).rejects.toMatchObject({ kind: 'unauthorized', message })
+    expect(service.lines).toEqual(['GET /openapi.json', 'GET /plants/1', 'GET /plants/1'])
+  })
+
+  test('nothing that lacks a right', async () => {
+    const service = await Hostile.listen({ openapi, others: { 'GET /plants/1': [json(403, { error: 403, message: 'No right' })] } })
+    const { remote, secrets } = await openTeam(teamAt(service.url))
+    await expect(remote.get(1n)).rejects.toMatchObject({ kind: 'unauthorized', message: 'No right' })
+    expect(secrets.size).toBe(1)
+  })
 })
 
 test('a token from PLANTS_TOKEN is not renewed', async () => {

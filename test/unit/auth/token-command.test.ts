@@ -1,4 +1,5 @@
-import { writeFileSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { chmodSync, existsSync, mkdirSync, renameSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { Hostile, json } from '../../helpers/hostile.js'
@@ -60,7 +61,7 @@ describe('a token command that does not end well', () => {
     ['is not there', '/nonexistent/command', 'could not be started: there is no such program'],
     ['is not on the PATH', 'no-such-program-s', 'could not be started: there is no such program'],
     ['may not be run', 'FOLDER/plain', 'could not be started: permission denied'],
-    ['is a folder', 'FOLDER', 'could not be started: permission denied'],
+    ['is a directory', 'FOLDER', 'could not be started: permission denied'],
     ['needs a program that is not there', 'FOLDER/orphan', 'could not be started: there is no such program'],
   ])('because it %s gives no token', async (_, command, why) => {
     const team = new Team()
@@ -94,6 +95,64 @@ describe('a token command that does not end well', () => {
     }
     expect(remote.connections).toBe(0)
   })
+})
+
+describe.skipIf(process.platform === 'win32')('settings that others can change', () => {
+  const change = (mode: string) => `can be changed by others (mode ${mode})`
+  const replace = (folder: string, mode: string) => `can be replaced by others, who can write to ${folder} (mode ${mode})`
+
+  test.each<[string, (team: Team) => { why: string; fix: string }]>([
+    ['a file of mode 666', (team) => opened(team.settings, 0o666, change('666'), '600')],
+    ['a file of mode 620', (team) => opened(team.settings, 0o620, change('620'), '600')],
+    ['a file in a directory of mode 770', (team) => opened(team.folder, 0o770, replace(team.folder, '770'), '700')],
+    ['a link into a directory of mode 777', (team) => opened(linked(team), 0o777, replace(join(team.folder, 'shared'), '777'), '700')],
+  ])('run no command and send no saved token or password: %s', async (_, open) => {
+    const remote = await Hostile.listen({ posts })
+    const team = new Team()
+    const savedAt = '2026-01-02T03:04:05.678Z'
+    const database = 'postgres://plants@127.0.0.1:1/plants'
+    const stores = {
+      team: { address: `${remote.url}/v1`, 'token-command': team.program('ask', sh(`touch ${team.folder}/ran; echo s3cret`)) },
+      own: { address: remote.url },
+      shared: { address: database },
+    }
+    const tokens = { [remote.url]: { token: 's3cret-own', savedAt }, [database]: { token: 's3cret-password', savedAt } }
+    writeFileSync(team.settings, JSON.stringify({ version: 1, stores, tokens }), { mode: 0o600 })
+    const create = (store: string, env = {}) =>
+      runPlants(['create', '--id', '1', '--name', 'Fern', '--store', store, '--timeout', '1s'], { env: { ...team.env, ...env } })
+    expect(await create('own')).toMatchObject({ code: 0 })
+    const before = remote.connections
+    const { why, fix } = open(team)
+    for (const [store, refusal] of [
+      ['team', 'The token command of team is not run'],
+      ['own', `The saved token for ${remote.url} is not sent`],
+      ['shared', `The saved password for ${database} is not sent`],
+    ] as const) {
+      const { code, out, err } = await create(store)
+      const expected = `plants: ${refusal}: the settings in ${team.settings} ${why}\n  Check what they contain, then run: ${fix}\n`
+      expect({ store, code, out, err }).toEqual({ store, code: 3, out: '', err: expect.stringContaining(expected) })
+    }
+    expect({ connections: remote.connections, ran: existsSync(join(team.folder, 'ran')) }).toEqual({ connections: before, ran: false })
+    expect(await runPlants(['config', 'get', 'stores.own.address'], { env: team.env })).toMatchObject({ code: 0, out: `${remote.url}\n` })
+    expect(await create('own', { PLANTS_TOKEN: 's3cret' })).toMatchObject({ code: 0 })
+    execFileSync('sh', ['-c', fix])
+    expect(await create('team')).toMatchObject({ code: 0, err: '' })
+    expect(existsSync(join(team.folder, 'ran'))).toBe(true)
+  })
+
+  function opened(path: string, mode: number, why: string, fix: string) {
+    chmodSync(path, mode)
+    return { why, fix: `chmod ${fix} ${path}` }
+  }
+
+  /** Moves the settings to another directory, where a link leads. */
+  function linked(team: Team): string {
+    const shared = join(team.folder, 'shared')
+    mkdirSync(shared, { mode: 0o700 })
+    renameSync(team.settings, join(shared, 'plants.json'))
+    symlinkSync('shared/plants.json', team.settings)
+    return shared
+  }
 })
 
 describe('the words of a token command', () => {
@@ -149,7 +208,9 @@ describe('the words of a token command', () => {
     team.takes(command)
     for (const line of ['auth token', 'auth status', 'create --id 1 --name Fern', 'doctor']) {
       const { code, err } = await runPlants([...line.split(' '), '--store', 'team'], { env: team.env })
-      expect({ line, code, err }).toEqual({ line, code: line === 'doctor' ? 1 : 2, err: expect.not.stringContaining('A mistake') })
+      const refused = { code: 2, err: expect.stringMatching(/^plants: stores\.team\.token-command in .* contains U\+0000\n/) }
+      const failed = { code: 1, err: 'plants: 2 checks failed\n  See the hints above\n' }
+      expect({ line, code, err }).toEqual({ line, ...(line === 'doctor' ? failed : refused) })
     }
   })
 

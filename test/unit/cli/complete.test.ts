@@ -32,7 +32,7 @@ describe('every command', () => {
     '"%s" is completed with all that it has',
     async (path, command) => {
       const start = path === '' ? '' : `${path} `
-      const own = path === '' ? [] : (command.options ?? []).map(({ flags }) => flags.replace(/^-., /, '').split(' ')[0])
+      const own = path === '' ? [] : (command.options ?? []).flatMap(({ flags }) => flags.match(/--[\w-]+/g) ?? [])
       expect(await words(`${start}-`)).toEqual([...own, ...globalFlags, '--help'])
       if (command.commands) expect(await words(start)).toEqual([...command.commands.map(({ name }) => name), 'help'])
     },

@@ -1,9 +1,14 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { version } from '../../../package.json'
 import { loadCommands, plants } from '../../../src/cli/commands/index.js'
 import { type CommandDefinition, commandFor, globalOptions } from '../../../src/cli/define-command.js'
-import { habits, optionForArgument } from '../../../src/cli/program/usage.js'
+import { helpPage } from '../../../src/cli/help/page.js'
+import { habits } from '../../../src/cli/program/usage.js'
 import { commandAt } from '../../helpers/helps.js'
 import { refused } from '../../helpers/refusals.js'
+import { refusal, User } from '../../helpers/user.js'
 
 await loadCommands(plants.commands.map(({ name }) => name))
 
@@ -13,14 +18,23 @@ const namesOf = ({ options = [] }: Pick<CommandDefinition, 'options'>) =>
 const globalNames = namesOf({ options: globalOptions })
 
 describe('the table of habits', () => {
-  test.each(Object.keys(habits))('means what there is: %s', (meant) => {
+  /** The commands in a hint, and the options that stand alone. */
+  const formsIn = (hint: string) =>
+    /^[A-Z]/.test(hint) ? [...hint.matchAll(/(?<=: plants )[^.|]*\b|--[a-z-]+/g)].map(([form]) => form) : [hint]
+  const forms = Object.keys(habits).flatMap(formsIn)
+
+  test('has commands and options', () => {
+    expect(forms).toEqual(expect.arrayContaining(['count', '--yes', 'get ID', 'config set SETTING VALUE', '--out']))
+  })
+
+  test.each(forms)('means what there is: %s', (meant) => {
     const words = meant.split(' ').filter((word) => /^[a-z-]+$/.test(word))
     const option = words.find((word) => word.startsWith('--'))
     const names = words.filter((word, at) => !word.startsWith('-') && !words[at - 1]?.startsWith('-'))
     if (names[0] === 'help') return expect(['help', ...(plants.topics ?? []).map(({ name }) => name)]).toContain(names.at(-1))
     const commands = names.length === 0 ? all(plants) : [commandAt(names) ?? plants]
     expect(commands[0]).not.toBe(names.length === 0 ? undefined : plants)
-    if (option) expect([...globalNames, ...commands.flatMap(namesOf)]).toContain(option)
+    if (option) expect([...globalNames, '--help', ...commands.flatMap(namesOf)]).toContain(option)
   })
 
   test('has no word that already does something', () => {
@@ -36,17 +50,29 @@ describe('the table of habits', () => {
     )
     expect(wrong).toEqual([])
   })
-
-  test('of arguments names options of their commands', () => {
-    for (const [path, option] of Object.entries(optionForArgument)) {
-      const command = commandAt(path.split(' ')) ?? plants
-      expect({ path, known: [...namesOf(command), ...globalNames].includes(option) }).toEqual({ path, known: true })
-    }
-  })
 })
 
 test('an example fits a terminal of 80 columns', () => {
   expect(all(plants).flatMap(({ examples = [] }) => examples.filter((line) => `  ${line}`.length > 80))).toEqual([])
+})
+
+test.each([
+  ['rm', 'delete'],
+  ['remove', 'delete'],
+  ['store delete', 'stores remove'],
+  ['stores rm', 'stores remove'],
+  ['token rm', 'tokens revoke'],
+  ['tokens delete', 'tokens revoke'],
+  ['tokens remove', 'tokens revoke'],
+  ['setting remove', 'config unset'],
+  ['settings rm', 'config unset'],
+  ['config delete', 'config unset'],
+  ['auth remove', 'auth logout'],
+])('%s is another name for %s, which help lists only where it is short', (words, name) => {
+  const command = commandAt(words.split(' '))
+  expect(command).toBe(commandAt(name.split(' ')))
+  const lines = helpPage(name.split(' '), command ?? plants, { width: 80, strong: String }).split('\n')
+  expect(lines.filter((line) => line.startsWith('Aliases: '))).toEqual(/delete$|remove$/.test(name) ? ['Aliases: rm'] : [])
 })
 
 test('an alias is a name that its own level does not have', () => {
@@ -55,7 +81,7 @@ test('an alias is a name that its own level does not have', () => {
 
 test.each([
   ['search', 'Did you mean: plants list --search TEXT'],
-  ['edit 1', 'Did you mean: plants update 1 --name TEXT'],
+  ['edit 1', 'Did you mean: plants update ID --name TEXT'],
   ['login', 'Did you mean: plants auth login'],
   ['LIST', 'Did you mean list?'],
   ['SEARCH', 'Did you mean: plants list --search TEXT'],
@@ -64,40 +90,32 @@ test.each([
   ['help exit_codes', 'Did you mean: plants help exit-codes'],
   ['help stores ad', 'Did you mean add?'],
   ['stores create', 'Did you mean: plants stores add NAME ADDRESS'],
-  ['tokens rm 1', 'Did you mean: plants tokens revoke 1'],
-  ['search sword fern', "Did you mean: plants list --search 'sword fern'"],
-  ['remove 1 2', 'Did you mean: plants delete 1 2'],
-  ['remove Fern', 'Did you mean: plants delete ID'],
-  ['rename 1 Moss', 'Did you mean: plants update 1 --name Moss'],
+  ['search sword fern', 'Did you mean: plants list --search TEXT'],
+  ['rename 1 Moss', 'Did you mean: plants update ID --name TEXT'],
   ['rename 1 --name Moss', 'Did you mean: plants update ID --name TEXT'],
-  ['load a.csv b.csv', 'Did you mean: plants import a.csv b.csv'],
-  ['list --out x.csv', 'Did you mean: plants export --out x.csv'],
-  ['get --id 1', 'Did you mean: plants get 1'],
-  ['get --id=1', 'Did you mean: plants get 1'],
-  ['get -i 1', 'Did you mean: plants get 1'],
-  ['show -id 1', 'Did you mean: plants show 1'],
-  ['update -i 1 --name Moss', 'Did you mean: plants update 1 --name Moss'],
-  ['get --id 1 --secret s', 'See: plants get --help'],
-  ['create -id 1', 'Did you mean --id 1?'],
-  ['create -i 1 -name=Fern', 'Did you mean --name=Fern?'],
+  ['load a.csv b.csv', 'Did you mean: plants import FILE'],
+  ['list --out x.csv', 'Did you mean: plants export --out FILE'],
+  ['get --id=1', 'The id is an argument: plants get ID'],
+  ['show -id 1', 'The id is an argument: plants get ID'],
+  ['update -i 1 --name Moss', 'The id is an argument, and cannot be changed: plants update ID --name TEXT'],
+  ['create -id 1', 'Did you mean --id?'],
+  ['create -i 1 -name=Fern', 'Did you mean --name?'],
   ['delete 1 -yes', 'Did you mean --yes?'],
-  ['list -n 5', 'Did you mean --limit 5?'],
-  ['list -n5', 'Did you mean --limit 5?'],
+  ['list -n 5', 'Did you mean --limit?'],
+  ['list -n5', 'Did you mean --limit?'],
   ['list -n Fern', 'Did you mean --search?'],
   ['export --csv', 'Did you mean --format csv?'],
-  ['export -f csv', 'Did you mean --format csv?'],
-  ['export -f plants.csv', 'Did you mean --out?'],
+  ['export -f csv', 'For a format: --format. For a file: --out'],
   ['export --json', 'Did you mean --format json?'],
   ['list --json', 'Did you mean --output json?'],
   ['list -j', 'Did you mean --output json?'],
-  ['--format json list', 'Write it after the command: plants list --format'],
-  ['get 1 --format json', 'Did you mean --output json?'],
+  ['--format json list', 'The options of a command follow it. See: plants list --help'],
   ['list --sort', 'See: plants list --help'],
-  ['list --max 5', 'Did you mean --limit 5?'],
   ['list --max', 'Did you mean --limit?'],
   ['delete 1 --force', 'Did you mean --yes?'],
   ['restore plants.bak -f', 'Did you mean --yes?'],
-  ['import plants.csv --force', 'Did you mean --if-exists update?'],
+  ['import plants.csv --force', 'See: plants import --help'],
+  ['import plants.csv --upsert', 'Did you mean --if-exists update?'],
   ['export --force', 'See: plants export --help'],
   ['import --sep ,', 'See: plants import --help'],
   ['import --dry-run', 'Did you mean --check?'],
@@ -107,21 +125,125 @@ test.each([
   ['feedback', 'Did you mean: plants help'],
   ['list --count', 'Did you mean: plants count'],
   ['restart', 'See: plants --help'],
+  ['date', 'See: plants --help'],
+  ['udpate 1', 'Did you mean update?'],
   ['rstore', 'Did you mean restore?'],
   ['dele 1', 'See: plants --help'],
   ['delet 1', 'Did you mean delete?'],
   ['-- help', 'See: plants --help'],
   ['-- list', 'See: plants --help'],
-  ['create 5 Rose', 'Did you mean: plants create --id 5 --name Rose'],
-  ['create 5 Sweet pea --tag x', "Did you mean: plants create --tag x --id 5 --name 'Sweet pea'"],
-  ['create 5 --name Rose', 'Did you mean: plants create --name Rose --id 5'],
-  ['create 5 Rose --id 6', "Did you mean: plants create --id 6 --name '5 Rose'"],
-  ['create {"id":1} -q', 'Write it to stdin: printf %s \'{"id":1}\' | plants create -q'],
   ['list --output csv', 'Use --format csv instead of --output csv'],
   ['export -o ndjson', 'Use --format ndjson instead of --output ndjson'],
-  ['get 1 --output csv', 'For example: --output json'],
-  ['create help', 'For its help: plants help create'],
-  ['serve --port 0 help', 'For its help: plants help serve'],
+  ['create help', 'See: plants create --help'],
+  ['create 5 Rose', 'See: plants create --help'],
+  ['create 5 --name Rose', 'Put a value with spaces in quotes. See: plants create --help'],
+  ['create {"id":1} -q', 'See: plants create --help'],
 ])('plants %s: %s', async (argv, hint) => {
   expect((await refused({ argv })).err).toMatch(new RegExp(`\\n  ${hint.replace(/[?.{}|]/g, '\\$&')}\\n$`))
+})
+
+const fern = '{"id":1,"name":"Fern"}\n'
+const ivy = '{"id":1,"name":"Ivy"}\n'
+
+/**
+ * Command lines, and their message and hint. Of a hint with a command: the command, with words in place of capitals,
+ * and what it prints.
+ */
+const pasted: [line: string, message: string, hint: string, command?: string, out?: unknown][] = [
+  [
+    'update 1 2 --tag x',
+    'update takes one id, but got 2',
+    'For many plants: plants import FILE --if-exists update',
+    'import edited.csv --if-exists update',
+    expect.stringContaining('"updated":2'),
+  ],
+  [
+    'update 1 --id 5',
+    'Unknown option --id',
+    'The id is an argument, and cannot be changed: plants update ID --name TEXT',
+    'update 1 --name Ivy',
+    ivy,
+  ],
+  [
+    'update 1 name=x',
+    'update takes one id, but got 2',
+    'Write options with dashes, such as --name. See: plants update --help',
+    'update --help',
+    expect.stringContaining('-n, --name <text>'),
+  ],
+  [
+    'create id=1 name=Fern',
+    'create takes no arguments, but got 2',
+    'Write options with dashes, such as --id. See: plants create --help',
+    'create --help',
+    expect.stringContaining('plants create --id 1 --name Fern'),
+  ],
+  ...['put', 'patch', 'modify'].map((word): (typeof pasted)[number] => [
+    `${word} 1 name=x`,
+    `Unknown command ${word}`,
+    'Did you mean: plants update ID --name TEXT',
+    'update 1 --name Ivy',
+    ivy,
+  ]),
+  [
+    'set 1 name=x',
+    'Unknown command set',
+    'For a plant: plants update ID --name TEXT. For a setting: plants config set SETTING VALUE',
+    'update 1 --name Ivy',
+    ivy,
+  ],
+  [
+    'set timeout 5s',
+    'Unknown command set',
+    'For a plant: plants update ID --name TEXT. For a setting: plants config set SETTING VALUE',
+    'config set timeout 5s',
+    expect.stringContaining('"timeout"'),
+  ],
+  ...['serve 8080', 'serve -p 8080'].map((line): (typeof pasted)[number] => [
+    line,
+    line.includes('-p') ? 'Unknown option -p' : 'serve takes no arguments, but got 1',
+    'Did you mean: plants serve --port PORT',
+    'serve --port 0',
+    expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+\n$/),
+  ]),
+  ['list 1 2', 'list takes no arguments, but got 2', 'For plants by their ids: plants get ID', 'get 1', fern],
+  ...['--input', '-f', '--file'].map((option): (typeof pasted)[number] => [
+    `import ${option} more.csv`,
+    `Unknown option ${option}`,
+    'Name the files without an option: plants import FILE',
+    'import more.csv',
+    expect.stringContaining('"created":1'),
+  ]),
+  ['list --desc', 'Unknown option --desc', 'There is no descending order'],
+  ['get 1 --format csv', 'Unknown option --format', 'The output is text or JSON: --output text or --output json'],
+  [
+    'list --jq .name',
+    'Unknown option --jq',
+    'Pipe JSON to jq, for example: plants list | jq .name',
+    'list',
+    `${fern}{"id":2,"name":"Moss","tag":"wet"}\n`,
+  ],
+  ...['--if-exists skip', '--upsert'].map((option): (typeof pasted)[number] => [
+    `create ${option}`,
+    `Unknown option ${option.replace(' skip', '')}`,
+    'To skip or update a plant that exists, import it from stdin. See: plants import --help',
+    'import --help',
+    expect.stringContaining('--if-exists <what>'),
+  ]),
+  ['-v', 'No command was given', 'For the version: plants -V', '-V', `${version}\n`],
+]
+
+test.each(pasted)('what is suggested does what was meant: plants %s', async (line, message, hint, command, out) => {
+  const user = new User()
+  for (const plant of ['--id 1 --name Fern', '--id 2 --name Moss --tag wet']) await user.run(`create ${plant}`)
+  writeFileSync(join(user.home, 'edited.csv'), 'id,name,tag\n1,Fern,x\n2,Moss,x\n')
+  writeFileSync(join(user.home, 'more.csv'), 'id,name\n3,Ivy\n')
+  expect(await user.run(line)).toEqual(refusal(message, hint))
+  const forms = [...hint.matchAll(/(?<=: plants )[^.|]*[^.| ]/g)].map(([form]) => form.replace(/[A-Z]{2,}/g, '\\S+'))
+  const isSuggested = (words: string) => forms.some((form) => new RegExp(`^${form}$`).test(words))
+  expect(command !== undefined && isSuggested(command)).toBe(command !== undefined)
+  if (command === undefined) return
+  const env = { PLANTS_SERVE_TOKEN: 'a-token-of-sixteen-letters' }
+  const signal = command.startsWith('serve') ? AbortSignal.abort() : new AbortController().signal
+  expect(await user.run(command, { env, signal })).toMatchObject({ code: 0, out })
 })

@@ -85,7 +85,7 @@ describe('login --with-token', () => {
       Buffer.from('s3cret\xff\xfe', 'latin1'),
       400,
       'Stdin is not UTF-8',
-      'Convert it first, for example: iconv -f LATIN1 -t UTF-8',
+      'Convert it from its encoding to UTF-8 first',
     ],
   ])('refuses %s, and saves nothing', async (_, stdin, error, message, hint) => {
     const user = new AuthUser()
@@ -168,7 +168,7 @@ describe('login --with-token', () => {
     const user = new AuthUser()
     for (const world of [{ stdin: token }, { terminals: ['stdin' as const, 'stdout' as const] }]) {
       expect(await user.auth('login', world)).toEqual(
-        failure(2, 400, 'Cannot prompt for the token', `Read it from stdin: plants auth login --store ${store} --with-token < FILE`),
+        failure(2, 400, 'Cannot prompt for the token', `Read it from stdin: plants auth login --store ${store} --from-stdin < FILE`),
       )
     }
     const everywhere: World = { terminals: ['stdin', 'stdout', 'stderr'] }

@@ -36,7 +36,7 @@ describe('logout', () => {
     expect((await user.auth('status')).code).toBe(3)
     expect(await user.auth('logout')).toEqual(answer({ store, address: store, removed: false }))
     expect((await user.auth('status --store https://other.example.com')).code).toBe(0)
-    expect(readdirSync(user.folder).toSorted()).toEqual(['settings.json', 'settings.json.lock'])
+    expect(readdirSync(user.folder).toSorted()).toEqual(['settings.json'])
   })
 
   test('of a name removes that of its address', async () => {
@@ -123,12 +123,12 @@ describe('a settings file that is broken', () => {
   test('that is a folder is named', async () => {
     const user = new AuthUser()
     mkdirSync(user.file, { recursive: true })
-    expect(read(await user.auth('status'))).toMatchObject({ code: 2, err: [{ message: `The settings in ${user.file} are a folder` }] })
+    expect(read(await user.auth('status'))).toMatchObject({ code: 2, err: [{ message: `The settings in ${user.file} are a directory` }] })
   })
 })
 
 describe('a folder in which nothing can be saved', () => {
-  const hint = 'Choose another folder with PLANTS_CONFIG_DIR, or use flags and variables instead'
+  const hint = 'Choose another directory with PLANTS_CONFIG_DIR, or use flags and variables instead'
   const message = (folder: string, why: string) => `The settings in ${folder}/settings.json could not be changed: ${why}`
 
   test('because a file is in its place, is named', async () => {
@@ -137,7 +137,7 @@ describe('a folder in which nothing can be saved', () => {
     writeFileSync(folder, 'mine')
     for (const place of [folder, '/dev/null/plants']) {
       const result = await new AuthUser().auth(`login --with-token --store ${url}`, { stdin: token, env: { PLANTS_CONFIG_DIR: place } })
-      expect(result).toEqual(failure(74, 500, message(place, 'a part of its path is not a folder'), hint))
+      expect(result).toEqual(failure(74, 500, message(place, 'a part of its path is not a directory'), hint))
     }
     expect(readFileSync(folder, 'utf8')).toBe('mine')
   })

@@ -117,7 +117,7 @@ describe('backup', () => {
       expect(await plants(['backup', name])).toEqual({ code: 2, out: '', err })
       expect(readFileSync(join(folder, name))).toEqual(before)
     }
-    const err = `plants: ${folder}/folder cannot be replaced by a backup: it is a folder\n  Name a file in it: ${folder}/folder/plants.bak\n`
+    const err = `plants: ${folder}/folder cannot be replaced by a backup: it is a directory\n  Name a file in it\n`
     expect(await plants(['backup', 'folder'])).toEqual({ code: 2, out: '', err })
     expect((await plants(['backup', '/dev/full'])).err).toContain('it is a device or a pipe\n')
   })
@@ -137,16 +137,16 @@ describe('backup', () => {
     expect(await plants(['backup', file])).toEqual({ code: 4, out: '', err })
     expect(readdirSync(folder)).toEqual([])
     await plant({ id: 1, name: 'Fern' })
-    const hint = 'Fix that, or choose another folder. Nothing was changed'
+    const hint = 'Fix this, or choose another directory. Nothing was changed'
     expect(await plants(['backup', 'gone/plants.bak'])).toEqual({
       code: 74,
       out: '',
-      err: `plants: The copy ${folder}/gone/plants.bak could not be written: there is no such folder\n  ${hint}\n`,
+      err: `plants: The copy ${folder}/gone/plants.bak could not be written: there is no such directory\n  ${hint}\n`,
     })
     expect(await plants(['backup', 'plants.db/plants.bak'])).toEqual({
       code: 74,
       out: '',
-      err: `plants: The copy ${store}/plants.bak could not be written: a part of its path is not a folder\n  ${hint}\n`,
+      err: `plants: The copy ${store}/plants.bak could not be written: a part of its path is not a directory\n  ${hint}\n`,
     })
   })
 

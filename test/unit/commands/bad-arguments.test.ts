@@ -1,10 +1,16 @@
 import { expect, test } from 'vitest'
+import { longName, takesValue } from '../../../src/cli/command-line.js'
+import { plants as commands, loadCommands } from '../../../src/cli/commands/index.js'
+import { type CommandDefinition, globalOptions } from '../../../src/cli/define-command.js'
 import { digits, range, seedling } from '../../helpers/bad-plants.js'
 import { expectRefusal, type Refusal, refused, titleOf } from '../../helpers/refusals.js'
+import { refusal } from '../../helpers/user.js'
 
 const fern = ['create', '--id', '1', '--name', 'Fern']
 const orFile = ', or read JSON from a file with --file PATH'
 const orStdin = ', or read JSON from stdin with --file -'
+
+const dashed = (option: string) => `For a value that begins with a dash: ${option}`
 
 const words = ['NaN', 'Infinity', 'null', 'true']
 
@@ -48,7 +54,20 @@ const flags: Refusal[] = [
     `id must be ${digits}, but was "x"; name must be a string, but is missing`,
     `Correct the flags${orFile}`,
   ],
-  [{ argv: 'create --id 1', stdin: '{"id":1,"name":"Fern"}' }, 2, 422, 'create needs --name', `Add --name TEXT${orStdin}`],
+  [
+    { argv: 'create --id 5', stdin: '{"id":1,"name":"Fern"}' },
+    2,
+    422,
+    'create needs --name',
+    `Stdin was not read, because flags were given. Add --name TEXT${orStdin}`,
+  ],
+  [
+    { argv: 'create --id x --name Fern', stdin: '{"id":1,"name":"Fern"}' },
+    2,
+    422,
+    `id must be ${digits}, but was "x"`,
+    `Stdin was not read, because flags were given. Correct the flags${orStdin}`,
+  ],
   [
     { argv: ['create', '--id', 'x'.repeat(41), '--name', 'Fern'] },
     2,
@@ -88,29 +107,11 @@ const flags: Refusal[] = [
   [{ argv: 'create --id 1 --name' }, 2, 400, '--name needs a value', 'See: plants create --help'],
   [{ argv: 'create --file' }, 2, 400, '--file needs a value', 'See: plants create --help'],
   [{ argv: 'list --store' }, 2, 400, '--store needs a value', 'See: plants list --help'],
-  [
-    { argv: 'create --id --name Fern' },
-    2,
-    400,
-    '--id needs a value, but --name follows',
-    'For a value that begins with a dash: --id=--name',
-  ],
-  [
-    { argv: 'create --name --tag x' },
-    2,
-    400,
-    '--name needs a value, but --tag follows',
-    'For a value that begins with a dash: --name=--tag',
-  ],
-  [{ argv: 'create --id -x' }, 2, 400, '--id needs a value, but -x follows', 'For a value that begins with a dash: --id=-x'],
-  [
-    { argv: 'create --id -Infinity --name Fern' },
-    2,
-    400,
-    '--id needs a value, but -Infinity follows',
-    'For a value that begins with a dash: --id=-Infinity',
-  ],
-  [{ argv: 'create --file -- x' }, 2, 400, '--file needs a value, but -- follows', 'For a value that begins with a dash: --file=--'],
+  [{ argv: 'create --id --name Fern' }, 2, 400, '--id needs a value, but --name follows', 'See: plants create --help'],
+  [{ argv: 'create --name --tag x' }, 2, 400, '--name needs a value, but --tag follows', dashed('--name=TEXT')],
+  [{ argv: 'create --id -x' }, 2, 400, '--id needs a value, but -x follows', 'See: plants create --help'],
+  [{ argv: 'create --id -Infinity --name Fern' }, 2, 400, '--id needs a value, but -Infinity follows', 'See: plants create --help'],
+  [{ argv: 'create --file -- x' }, 2, 400, '--file needs a value, but -- follows', dashed('--file=PATH')],
   ...['x', '', '-1', '1e3', '1 s', '5w', '1.2345', '.5', '+1', '\u221e', '9999999999'].map(
     (text): Refusal => [
       { argv: ['list', '--timeout', text] },
@@ -168,32 +169,29 @@ const flags: Refusal[] = [
   [{ argv: 'delete x --yes' }, 2, 400, `id must be ${digits}, but was "x"`, 'For example: 1'],
 ]
 
+const afterIt = (command: string) => `The options of a command follow it. See: plants ${command} --help`
+const quotes = 'Put a value with spaces in quotes. See: plants create --help'
+
 const usage: Refusal[] = [
   [{ argv: 'create --nmae Fern' }, 2, 400, 'Unknown option --nmae', 'Did you mean --name?'],
   [{ argv: 'list --timeuot 5s' }, 2, 400, 'Unknown option --timeuot', 'Did you mean --timeout?'],
-  [{ argv: 'create --input' }, 2, 400, 'Unknown option --input', 'Did you mean --no-input?'],
+  [{ argv: 'create --input' }, 2, 400, 'Unknown option --input', 'See: plants create --help'],
   [{ argv: 'create --xyzzy' }, 2, 400, 'Unknown option --xyzzy', 'See: plants create --help'],
   [{ argv: 'create --__proto__=1' }, 2, 400, 'Unknown option --__proto__', 'See: plants create --help'],
   [{ argv: 'create --tokn=SECRET' }, 2, 400, 'Unknown option --tokn', 'See: plants create --help'],
   [{ argv: 'create --tokn SECRET' }, 2, 400, 'Unknown option --tokn', 'See: plants create --help'],
   [{ argv: 'create --nmae=SECRET' }, 2, 400, 'Unknown option --nmae', 'Did you mean --name?'],
   [{ argv: 'create -xSECRET' }, 2, 400, 'Unknown option -x', 'See: plants create --help'],
-  [{ argv: 'create -n -t x' }, 2, 400, '-n needs a value, but -t follows', 'For a value that begins with a dash: --name=-t'],
+  [{ argv: 'create -n -t x' }, 2, 400, '-n needs a value, but -t follows', dashed('--name=TEXT')],
   [{ argv: 'get -x' }, 2, 400, 'Unknown option -x', 'See: plants get --help'],
   [{ argv: 'delete 1 --yse' }, 2, 400, 'Unknown option --yse', 'Did you mean --yes?'],
   [{ argv: 'get 1 --yes' }, 2, 400, 'Unknown option --yes', 'See: plants get --help'],
-  [{ argv: '--limit 1 list' }, 2, 400, 'Unknown option --limit before the command', 'Write it after the command: plants list --limit'],
-  [{ argv: '--file a create' }, 2, 400, 'Unknown option --file before the command', 'Write it after the command: plants create --file'],
+  [{ argv: '--limit 1 list' }, 2, 400, 'Unknown option --limit before the command', afterIt('list')],
+  [{ argv: '--file a create' }, 2, 400, 'Unknown option --file before the command', afterIt('create')],
   [{ argv: 'create --json' }, 2, 400, 'Unknown option --json', 'Did you mean --output json?'],
-  [
-    { argv: '--format json list' },
-    2,
-    400,
-    'Unknown option --format before the command',
-    'Write it after the command: plants list --format',
-  ],
+  [{ argv: '--format json list' }, 2, 400, 'Unknown option --format before the command', afterIt('list')],
   [{ argv: 'list -s' }, 2, 400, '-s needs a value', 'See: plants list --help'],
-  [{ argv: '-v' }, 2, 400, 'No command was given', 'See: plants --help'],
+  [{ argv: '-vq' }, 2, 400, 'No command was given', 'See: plants --help'],
   [{ argv: '--version=1' }, 2, 400, '--version takes no value', 'See: plants --help'],
   [{ argv: 'delete 1 --yes=true' }, 2, 400, '--yes takes no value', 'See: plants delete --help'],
   [{ argv: 'creat' }, 2, 400, 'Unknown command creat', 'Did you mean create?'],
@@ -202,8 +200,8 @@ const usage: Refusal[] = [
   [{ argv: 'constructor' }, 2, 400, 'Unknown command constructor', 'See: plants --help'],
   [{ argv: 'help constructor' }, 2, 400, 'Unknown command constructor', 'See: plants --help'],
   [{ argv: [''] }, 2, 400, 'Unknown command ""', 'See: plants --help'],
-  [{ argv: 'ls 1' }, 2, 400, 'list takes no arguments, but got 1', 'Did you mean: plants --output json ls --search 1'],
-  [{ argv: 'rm' }, 2, 400, 'delete needs an id or --tag', 'For example: plants delete 1 2 3'],
+  [{ argv: 'ls 1' }, 2, 400, 'list takes no arguments, but got 1', 'For plants by their ids: plants get ID'],
+  [{ argv: 'rm' }, 2, 400, 'delete needs an id or --tag', 'Name plants by their ids, or by a tag: plants help delete'],
   [{ argv: 'help xyzzy' }, 2, 400, 'Unknown command xyzzy', 'See: plants --help'],
   [{ argv: 'help creat' }, 2, 400, 'Unknown command creat', 'Did you mean create?'],
   [{ argv: 'help list xyzzy' }, 2, 400, 'Unknown command xyzzy', 'See: plants list --help'],
@@ -211,31 +209,25 @@ const usage: Refusal[] = [
   [{ argv: '--output json' }, 2, 400, 'No command was given', 'See: plants --help'],
   [{ argv: '--timeout list' }, 2, 400, 'No command was given', 'See: plants --help'],
   [{ argv: '--no-input --' }, 2, 400, 'No command was given', 'See: plants --help'],
-  [{ argv: 'create Fern' }, 2, 400, 'create takes no arguments, but got 1', 'Did you mean: plants --output json create --name Fern'],
-  [{ argv: 'create Boston --tag Fern Fern --id 1' }, 2, 400, 'create takes no arguments, but got 2', 'See: plants create --help'],
-  [
-    { argv: 'create --id 1 --name Boston Fern' },
-    2,
-    400,
-    'create takes no arguments, but got 1',
-    "For a value with spaces: --name 'Boston Fern'",
-  ],
-  [
-    { argv: ['create', 'a\u001b[2J'] },
-    2,
-    400,
-    'create takes no arguments, but got 1',
-    "Did you mean: plants --output json create --name 'a\u001b[2J'",
-  ],
+  [{ argv: 'create Fern' }, 2, 400, 'create takes no arguments, but got 1', 'See: plants create --help'],
+  [{ argv: 'create Boston --tag Fern Fern --id 1' }, 2, 400, 'create takes no arguments, but got 2', quotes],
+  [{ argv: 'create --id 1 --name Boston Fern' }, 2, 400, 'create takes no arguments, but got 1', quotes],
+  [{ argv: ['create', 'a\u001b[2J'] }, 2, 400, 'create takes no arguments, but got 1', 'See: plants create --help'],
   [{ argv: 'create -- --id 1' }, 2, 400, 'create takes no arguments, but got 2', 'See: plants create --help'],
   [{ argv: 'create -- --name --tag' }, 2, 400, 'create takes no arguments, but got 2', 'See: plants create --help'],
-  [{ argv: 'get 1 2' }, 2, 400, 'get takes 1 argument, but got 2', 'See: plants get --help'],
-  [{ argv: 'list 1' }, 2, 400, 'list takes no arguments, but got 1', 'Did you mean: plants --output json list --search 1'],
-  [{ argv: 'update 1 Moss' }, 2, 400, 'update takes 1 argument, but got 2', 'Did you mean: plants --output json update 1 --name Moss'],
+  [{ argv: 'get 1 2' }, 2, 400, 'get takes one id, but got 2', 'See: plants get --help'],
+  [{ argv: 'list Fern' }, 2, 400, 'list takes no arguments, but got 1', 'See: plants list --help'],
+  [{ argv: 'update 1 Moss' }, 2, 400, 'update takes one id, but got 2', 'See: plants update --help'],
   [{ argv: 'openapi v1' }, 2, 400, 'openapi takes no arguments, but got 1', 'See: plants openapi --help'],
   [{ argv: 'get' }, 2, 400, 'get needs an id', 'See: plants get --help'],
-  [{ argv: 'delete --yes' }, 2, 400, 'delete needs an id or --tag', 'For example: plants delete 1 2 3'],
-  [{ argv: 'delete 1 --tag x' }, 2, 400, 'delete takes ids or --tag, but not both', 'For example: plants delete 1 2 3'],
+  [{ argv: 'delete --yes' }, 2, 400, 'delete needs an id or --tag', 'Name plants by their ids, or by a tag: plants help delete'],
+  [
+    { argv: 'delete 1 --tag x' },
+    2,
+    400,
+    'delete takes ids or --tag, but not both',
+    'Name plants by their ids, or by a tag: plants help delete',
+  ],
 ]
 
 const addressHint = 'A store is a saved name, "local", a path such as ./plants.db, sqlite:PATH, http(s)://…, unix:PATH or postgres://…'
@@ -290,32 +282,47 @@ test.each(ofArguments.map((row) => [titleOf(row[0]), row] as const))('refuses %s
   await expectRefusal(row)
 })
 
+test('refuses each option with a value that is given twice, and no switch', async () => {
+  await loadCommands(commands.commands.map(({ name }) => name))
+  const told = async (names: string[], command: CommandDefinition): Promise<string[]> => {
+    const below = await Promise.all((command.commands ?? []).map((each) => told([...names, each.name], each)))
+    if (!command.run) return below.flat()
+    const options = [...(command.options ?? []), ...globalOptions]
+    const wrong = options.map(async (option) => {
+      const [flag, words] = [longName(option), takesValue(option) ? ['x'] : []]
+      const { code, err } = await refused({ argv: [...names, flag, ...words, flag, ...words, '--nope'] })
+      const first = `plants: ${takesValue(option) ? `${flag} was given twice` : 'Unknown option --nope'}\n`
+      const isTold = flag === '--version' || (code === 2 && err.startsWith(first))
+      return isTold ? [] : [`${names.join(' ')} ${flag}: ${err}`]
+    })
+    return [...below, ...(await Promise.all(wrong))].flat()
+  }
+  expect(await told([], commands)).toEqual([])
+})
+
 test.each([
-  ['--output json --output text create --nmae Fern', 'Unknown option --nmae', 'Did you mean --name?'],
-  [
-    'list --output=json --limit 0 --output=text',
-    '--limit must be a whole number from 1 to 9007199254740991, but was "0"',
-    'For example: --limit 10',
-  ],
-  ['create --output xml', '--output must be text or json, but was "xml"', 'For example: --output json'],
-  ['list -o xml', '--output must be text or json, but was "xml"', 'For example: --output json'],
+  ['--output text create --nmae Fern', 'Unknown option --nmae', 'Did you mean --name?'],
+  ['list --limit 0 --output=text', '--limit must be a whole number from 1 to 9007199254740991, but was "0"', 'For example: --limit 10'],
+  ['create --output xml', '--output must be text or json, but was "xml"', undefined],
+  ['list -o xml', '--output must be text or json, but was "xml"', undefined],
   [
     'export -o plants.csv',
     '--output must be text or json, but was "plants.csv"',
     'To write plants to a file: plants export --out plants.csv',
   ],
-  ['list --output JSON', '--output must be text or json, but was "JSON"', 'For example: --output json'],
-  ['list --output=', '--output must be text or json, but was ""', 'For example: --output json'],
+  ['list --output JSON', '--output must be text or json, but was "JSON"', undefined],
+  ['list --output=', '--output must be text or json, but was ""', undefined],
   [
     `list --output=${'x'.repeat(38)}${seedling.repeat(3)}`,
     `--output must be text or json, but was "${'x'.repeat(38)}${seedling}…"`,
-    'For example: --output json',
+    undefined,
   ],
-  ['list --output json --output xml', '--output must be text or json, but was "xml"', 'For example: --output json'],
+  ['create --id 1 --name Fern --tag a -tb', '--tag was given twice', 'Leave out one of them'],
+  ['--store a.db list --nope --store=a.db', '--store was given twice', 'Leave out one of them'],
   ['create -- --output json', 'create takes no arguments, but got 2', 'See: plants create --help'],
   ['create -- --output=json', 'create takes no arguments, but got 1', 'See: plants create --help'],
   ['create --tokn=SECRET', 'Unknown option --tokn', 'See: plants create --help'],
   ['\u001b[2J', 'Unknown command \\u{1b}[2J', 'See: plants --help'],
 ])('says in words what is wrong with %j', async (argv, message, hint) => {
-  expect(await refused({ argv })).toEqual({ code: 2, out: '', err: `plants: ${message}\n  ${hint}\n`, stored: false })
+  expect(await refused({ argv })).toEqual({ ...refusal(message, hint), stored: false })
 })

@@ -7,12 +7,12 @@ const files: Refusal[] = [
   [{ argv: 'create' }, 2, 400, 'Stdin is empty', giveFlags],
   [{ argv: 'create --file - --id 1' }, 2, 400, 'Stdin is empty', giveFlags],
   [{ argv: 'create --file no.json' }, 2, 400, 'Could not read no.json: there is no such file', fileHint],
-  [{ argv: 'create --file .' }, 2, 400, 'Could not read .: it is a folder', fileHint],
+  [{ argv: 'create --file .' }, 2, 400, 'Could not read .: it is a directory', fileHint],
   [
     { argv: 'create --file a/fern.json', files: { a: '{}' } },
     2,
     400,
-    'Could not read a/fern.json: a part of its path is not a folder',
+    'Could not read a/fern.json: a part of its path is not a directory',
     fileHint,
   ],
   [{ argv: ['create', '--file', ''] }, 2, 400, '--file needs a path', 'To read stdin: --file -'],
@@ -36,7 +36,7 @@ const files: Refusal[] = [
     'a is not JSON: unexpected "t" at line 2, column 1',
     example,
   ],
-  [{ argv: 'create --file a', files: { a: bytes(0x22, 0xff, 0x22) } }, 2, 400, 'a is not UTF-8', convertFrom('LATIN1')],
+  [{ argv: 'create --file a', files: { a: bytes(0x22, 0xff, 0x22) } }, 2, 400, 'a is not UTF-8', convertFrom('its encoding')],
   [
     { argv: 'create --file a', files: { a: Buffer.from('\ufeff{"id":1,"name":"Fern"}', 'utf16le') } },
     2,

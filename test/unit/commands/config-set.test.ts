@@ -126,15 +126,15 @@ describe('a value that a setting cannot have is refused:', () => {
   const duration = 'must be a duration such as 30s, 500ms or 2m, but was'
   const addresses = 'A store is a saved name, "local", a path such as ./plants.db, sqlite:PATH, http(s)://…, unix:PATH or postgres://…'
 
-  test.each<[string, string, string, string | RegExp]>([
+  test.each<[string, string, string, string | RegExp | undefined]>([
     ['timeout', 'soon', `timeout ${duration} "soon"`, 'For example: 30s'],
     ['timeout', '', `timeout ${duration} ""`, 'For example: 30s'],
     ['timeout', '1 m', `timeout ${duration} "1 m"`, 'For example: 30s'],
     ['timeout', '1M', `timeout ${duration} "1M"`, 'For example: 30s'],
     ['stores.garden.timeout', '-', `stores.garden.timeout ${duration} "-"`, 'For example: 30s'],
-    ['output', 'xml', 'output must be text or json, but was "xml"', 'For example: json'],
-    ['output', 'JSON', 'output must be text or json, but was "JSON"', 'For example: json'],
-    ['output', '', 'output must be text or json, but was ""', 'For example: json'],
+    ['output', 'xml', 'output must be text or json, but was "xml"', undefined],
+    ['output', 'JSON', 'output must be text or json, but was "JSON"', undefined],
+    ['output', '', 'output must be text or json, but was ""', undefined],
     ['store', '', 'store is empty', 'Give it a value, or leave it out'],
     ['store', 'tean', 'There is no store named "tean"', 'Did you mean team?'],
     ['store', 'constructor', 'There is no store named "constructor"', /^The saved stores are: team, garden\. /],
@@ -148,8 +148,8 @@ describe('a value that a setting cannot have is refused:', () => {
       'Put the token into PLANTS_TOKEN, or save it with: plants auth login',
     ],
     ['ca-cert', '', 'ca-cert is empty', 'Give it a value, or leave it out'],
-    ['stores.team.allow-http', 'maybe', 'stores.team.allow-http must be true or false, but was "maybe"', 'For example: true'],
-    ['stores.team.allow-http', '', 'stores.team.allow-http must be true or false, but was ""', 'For example: true'],
+    ['stores.team.allow-http', 'maybe', 'stores.team.allow-http must be true or false, but was "maybe"', undefined],
+    ['stores.team.allow-http', '', 'stores.team.allow-http must be true or false, but was ""', undefined],
     ['stores.team.token-command', '', 'stores.team.token-command is empty', 'Give it a value, or leave it out'],
     ['stores.team.token-command', '  ', 'stores.team.token-command is empty', 'Give it a value, or leave it out'],
     ['stores.team.address', '', 'stores.team.address is empty', addresses],
@@ -162,7 +162,7 @@ describe('a value that a setting cannot have is refused:', () => {
     const user = gardener()
     const before = readFileSync(user.file)
     const { code, out, err } = await user.run(['config', 'set', '--output', 'json', '--', name, value])
-    const matching = typeof hint === 'string' ? hint : expect.stringMatching(hint)
+    const matching = hint instanceof RegExp ? expect.stringMatching(hint) : hint
     expect({ code, out, ...JSON.parse(err) }).toEqual({ code: 2, out: '', error: 400, message, hint: matching })
     expect(err).not.toContain('s3cret')
     expect(readFileSync(user.file)).toEqual(before)
@@ -266,11 +266,10 @@ describe('a name that is no setting is refused:', () => {
     ['config set', 'config set needs a setting', 'See: plants config set --help'],
     ['config set timeout', 'config set needs a value', 'See: plants config set --help'],
     ['config set timeout 1m 2m', 'config set takes 2 arguments, but got 3', 'See: plants config set --help'],
-    ['config get timeout store', 'config get takes 1 argument, but got 2', 'See: plants config get --help'],
+    ['config get timeout store', 'config get takes one setting, but got 2', 'See: plants config get --help'],
     ['config list timeout', 'config list takes no arguments, but got 1', 'See: plants config list --help'],
     ['config path x', 'config path takes no arguments, but got 1', 'See: plants config path --help'],
     ['config show', 'config get needs a setting', 'See: plants config get --help'],
-    ['config rm timeout', 'Unknown command rm', 'Did you mean: plants config unset SETTING'],
     ['config reset timeout', 'Unknown command reset', 'Did you mean: plants config unset SETTING'],
     ['config onset timeout', 'Unknown command onset', 'See: plants config --help'],
   ])('plants %s', async (command, message, hint) => {

@@ -5,6 +5,7 @@ import { certificate, hasOpenssl } from '../../helpers/certificates.js'
 import { PlantService } from '../../helpers/plant-service.js'
 import { forwardProxy } from '../../helpers/proxy.js'
 import { token } from '../../helpers/remote.js'
+import { withUsual } from '../../helpers/run.js'
 import { refusal, User } from '../../helpers/user.js'
 
 const isRoot = process.getuid?.() === 0
@@ -221,7 +222,8 @@ test('what people see of a plant cannot drive their terminal', async () => {
   const name = '\u001b]0;x\u0007\u009b2J\u202e\n'
   const env = { PLANTS_TOKEN: token }
   for (const more of [['--dry-run'], ['--dry-run', '--output', 'json'], ['--curl'], ['--dry-run', '--store', join(user.home, 'a.db')]]) {
-    const argv = ['create', '--id', '1', `--name=${name}`, '--output', 'text', '--store', service, ...more]
+    const usual = { '--output': 'text', '--store': service }
+    const argv = withUsual(usual, ['create', '--id', '1', `--name=${name}`, ...more])
     const { code, out } = await user.run(argv, { env })
     expect({ code, unsafe: /[\p{Cc}\p{Bidi_Control}]/u.exec(out.replaceAll('\n', '')) }).toEqual({ code: 0, unsafe: null })
   }

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { type Answer, Listener, message, says } from '../../helpers/postgres/listener.js'
 import { answer, printed, refusal, User } from '../../helpers/user.js'
 
 const garden = 'postgres://ann@h1:5432/garden'
@@ -197,13 +198,29 @@ describe('plants auth, for a database', () => {
     ['s3cret'.repeat(200), 'is longer than 1000 bytes'],
   ])('takes no %j', async (stdin, why) => {
     const user = gardener()
-    const message = `The password on stdin ${why}`
+    const problem = `The password on stdin ${why}`
     expect(await user.run('auth login --store db --with-token', { stdin })).toEqual(
-      refusal(message, 'Copy the password again, without any other text'),
+      refusal(problem, 'Copy the password again, without any other text'),
     )
     expect(await user.run('auth login --store db')).toEqual(
-      refusal('Cannot prompt for the password', 'Read it from stdin: plants auth login --store db --with-token < FILE'),
+      refusal('Cannot prompt for the password', 'Read it from stdin: plants auth login --store db --from-stdin < FILE'),
     )
+  })
+
+  const ask = 'Check the user in the address, or ask the administrator of the database how to log in'
+
+  test.each<[string, Answer, string, string, Record<string, string>]>([
+    ['wants a password', says.scram, 'it requires a password, but none is set', 'Set PGPASSWORD, or save the password', {}],
+    ['rejects the user', message('E', 'SFATAL\0C28000\0Mno such role\0\0'), 'no such role', ask, {}],
+    ['rejects the password', says.refused, 'wrong password', 'The password is from PGPASSWORD', { PGPASSWORD: 's3cret' }],
+  ])('is asked for without a doubt where the server %s', async (_, answer, why, hint, env) => {
+    const { port } = await Listener.start([answer])
+    const name = `postgres://ann@127.0.0.1:${port}/garden`
+    const { code, err } = await new User().run(['list', '--store', name, '--timeout', '1s'], { env })
+    expect({ code, err }).toEqual({
+      code: 3,
+      err: expect.stringContaining(`plants: ${name} rejected the login of ann: ${why}\n  ${hint}`),
+    })
   })
 
   test('says what wins over a saved one', async () => {
@@ -261,7 +278,7 @@ test('a password is not taken as a flag', async () => {
   expect(await new User().run('list --password s3cret')).toEqual(
     refusal(
       'A password is not accepted on the command line, where other users can see it',
-      'Set PGPASSWORD, or save it with: plants auth login',
+      'Set PGPASSWORD. To save it, see: plants auth login --help',
     ),
   )
 })

@@ -95,8 +95,7 @@ test.each([
   ['--name -', '{"name":"-"}'],
   ['--name -5', '{"name":"-5"}'],
   ['--name=', '{"name":""}'],
-  ['--name Fern --tag=', '{"name":"Fern","tag":""}'],
-  ['--name Moss --name Fern', '{"name":"Fern"}'],
+  ['--name Fern --tag=', '{"name":"Fern"}'],
   ['--tag create --name help', '{"name":"help","tag":"create"}'],
 ])('takes %s', async (flags, plant) => {
   const { plants } = world()
@@ -123,9 +122,9 @@ test('lets flags override the fields of a file and of stdin, right or wrong', as
   ]
   expect(answers).toEqual([
     done('{"name":"Fern","tag":"shade"}\n'),
-    done('{"name":"Moss","tag":""}\n'),
+    done('{"name":"Moss"}\n'),
     done('{"name":"Reed","tag":"wet"}\n'),
-    done('{"id":1,"name":"Fern","tag":"shade"}\n{"id":2,"name":"Moss","tag":""}\n{"id":3,"name":"Reed","tag":"wet"}\n'),
+    done('{"id":1,"name":"Fern","tag":"shade"}\n{"id":2,"name":"Moss"}\n{"id":3,"name":"Reed","tag":"wet"}\n'),
   ])
 })
 
@@ -206,8 +205,29 @@ test.each([...escapedInText, ...shownAsTheyAre])(
   },
 )
 
+test('an empty --tag is no tag, as an unset variable of a shell gives it; JSON can say the empty text', async () => {
+  const { plants, file: fileWith } = world()
+  const file = fileWith('{"id":1,"name":"","tag":""}')
+  const created = [
+    await plants(['create', '--file', file]),
+    await plants(['create', '--file', file, '--id', '2', '--tag', '']),
+    await plants(['create', '--id', '3', '--name', '', '--tag', '']),
+    await plants(['create', '--id', '4', '--name', 'Fern', '--tag', '', '--dry-run', '--output', 'json']),
+  ]
+  expect(created.map(({ code, out }) => ({ code, tag: /"tag":"[^"]*"/.exec(out)?.[0] }))).toEqual([
+    { code: 0, tag: '"tag":""' },
+    ...Array(3).fill({ code: 0, tag: undefined }),
+  ])
+  expect(await plants(['list', '--tag', ''])).toEqual(done('{"id":1,"name":"","tag":""}\n'))
+  const store = `${file}.db`
+  const refused = await plants(['update', '2', '--name', 'Sword fern', '--tag', '', '--store', store])
+  const hint = `To remove the tag: plants update 2 --name 'Sword fern' --no-tag --store ${store}`
+  expect(refused).toEqual({ code: 2, out: '', err: `plants: --tag is empty\n  ${hint}\n` })
+  expect(await plants(['update', '1', '--tag='])).toMatchObject({ code: 2, err: expect.stringContaining('plants update 1 --no-tag\n') })
+  expect(await plants(['get', '1'])).toEqual(done('{"id":1,"name":"","tag":""}\n'))
+})
+
 test.each([
-  ['', 'Planted "" (id 1, tag "")\n', 'id    1\nname  ""\ntag   ""\n'],
   [' ', 'Planted " " (id 1, tag " ")\n', 'id    1\nname  " "\ntag   " "\n'],
   ['\u00a0\u3000', 'Planted "\u00a0\u3000" (id 1, tag "\u00a0\u3000")\n', 'id    1\nname  "\u00a0\u3000"\ntag   "\u00a0\u3000"\n'],
   ['\n', 'Planted "\\u{a}" (id 1, tag "\\u{a}")\n', 'id    1\nname  "\\u{a}"\ntag   "\\u{a}"\n'],

@@ -1,3 +1,4 @@
+import { statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { printed, refusal, User } from '../../helpers/user.js'
@@ -44,6 +45,19 @@ describe('a table that --limit cuts', () => {
   })
 })
 
+test('aligns a table whose first page holds a single plant', async () => {
+  const plants = Array.from({ length: 10_000 }, (_, id) => `{"id":${id + 100},"name":"Plant ${id + 100}","tag":"t${(id + 100) % 3}"}`)
+  await user.run('import', { stdin: plants.join('\n') })
+  const { out } = await user.run(['list', '--search', 'Plant 999', '--limit', '5', '--no-color'], onTerminal)
+  expect(out).toBe(`  ID  NAME        TAG
+ 999  Plant 999   t0
+9990  Plant 9990  t0
+9991  Plant 9991  t1
+9992  Plant 9992  t2
+9993  Plant 9993  t0
+`)
+})
+
 test('escapes what could drive a terminal in every format', async () => {
   await user.run(['create', '--id', '9', '--name', '\u001b[31m'])
   for (const format of ['table', 'csv', 'json', 'ndjson'])
@@ -51,7 +65,10 @@ test('escapes what could drive a terminal in every format', async () => {
 })
 
 test.each([
-  ['list --sort size', '--sort must be one of id, name, tag, but was "size"', 'For example: --sort id'],
+  ['list --sort size', '--sort must be one of id, name, tag, but was "size"', undefined],
+  ['list --sort -name', '--sort must be one of id, name, tag, but was "-name"', 'There is no descending order'],
+  ['list --sort=-name', '--sort must be one of id, name, tag, but was "-name"', 'There is no descending order'],
+  ['list --sort --tag x', '--sort needs a value, but --tag follows', 'See: plants list --help'],
   [
     'list --fields id,size',
     '--fields must be one or more of id, name, tag, separated by commas, but was "id,size"',
@@ -60,7 +77,7 @@ test.each([
   [
     'list --sort name --store http://127.0.0.1:9',
     '--sort name is not supported at http://127.0.0.1:9: a service sorts only by id',
-    'Leave it out, or sort a copy: plants export --store http://127.0.0.1:9 | plants import --store ./copy.db',
+    'Leave it out',
   ],
 ])('refuses %s', async (line, message, hint) => {
   expect(await user.run(line)).toEqual(refusal(message, hint))
@@ -77,8 +94,25 @@ describe('a store that is not there', () => {
     },
   )
 
-  test('is said to be made by create and import, once', async () => {
+  test.each(['list', 'count', 'get 1', 'delete 1 --yes', 'export', 'backup x.bak', 'tokens list', 'serve --port 0'])(
+    'is told from an empty file by %s, and create makes that one a store',
+    async (line) => {
+      const path = join(user.home, 'empty.db')
+      writeFileSync(path, '')
+      const forService = 'Check the address. To create a store, and a token for clients: plants tokens create --store ./empty.db'
+      const hint = line.startsWith('serve') ? forService : 'plants create makes it one'
+      const expected = refusal(`${path} is empty, and not a store yet`, hint, 4)
+      expect(await user.run(`${line} --store ./empty.db`)).toEqual(expected)
+      expect(statSync(path).size).toBe(0)
+      expect((await user.run('create --id 1 --name Fern --store ./empty.db')).code).toBe(0)
+    },
+  )
+
+  test('is said to be made by create, import and tokens create, once', async () => {
     const made = (file: string) => `plants: Created store ${join(user.home, file)}\n`
+    const tokens = 'tokens create --store ./t.db'
+    expect((await user.run(tokens, { mayShowSecrets: true })).err).toBe(made('t.db'))
+    expect((await user.run(tokens, { mayShowSecrets: true })).err).toBe('')
     expect((await user.run('create --id 1 --name Fern --store ./a.db')).err).toBe(made('a.db'))
     expect((await user.run('create --id 2 --name Fern --store ./a.db')).err).toBe('')
     expect((await user.run('import --store ./b.db', { stdin: '{"id":1,"name":"Fern"}' })).err).toBe(made('b.db'))

@@ -20,12 +20,16 @@ const doors: Record<string, (plant: NewPlant, plants: Plants, file: string) => P
   stdin: (plant, plants) => plants(['create'], jsonOf(plant)),
 }
 
-test.each(Object.entries(doors))('any plant that goes in by %s comes out as it was', { timeout: rounds(60_000) }, async (_, create) => {
+test.each(Object.entries(doors))('any plant that goes in by %s comes out as it was', { timeout: rounds(60_000) }, async (door, create) => {
   const { plants, folder } = world()
-  const trip = async ({ id, ...plant }: NewPlant) => {
+  const trip = async ({ id, tag, ...rest }: NewPlant) => {
+    const plant = tag === undefined || (tag === '' && door === 'flags') ? rest : { ...rest, tag } // an empty --tag is no tag
     try {
-      const answers = [await create({ id, ...plant }, plants, join(folder, 'plant.json')), await plants(['get', String(id)])]
-      expect(answers.map(({ out, ...rest }) => ({ ...rest, plant: readPlant(out) }))).toEqual([
+      const answers = [
+        await create({ id, ...rest, ...(tag !== undefined && { tag }) }, plants, join(folder, 'plant.json')),
+        await plants(['get', String(id)]),
+      ]
+      expect(answers.map(({ code, out, err }) => ({ code, err, plant: readPlant(out) }))).toEqual([
         { code: 0, err: '', plant },
         { code: 0, err: '', plant: { id, ...plant } },
       ])

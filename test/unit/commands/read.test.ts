@@ -25,7 +25,7 @@ const missing = (id: string) => ({
 const noStore = (id: string) => ({
   code: 1,
   out: '',
-  err: `plants: No plant has id ${id} because there is no store at ${env['PLANTS_DATA_DIR']}/plants.db yet\n  Create it with: plants create\n`,
+  err: `plants: No plant has id ${id} because there is no store at ${env['PLANTS_DATA_DIR']}/plants.db yet\n  List the stores with: plants stores list\n`,
 })
 
 describe('get', () => {
@@ -90,8 +90,19 @@ describe('list', () => {
     expect(nothing).toEqual({ code: 0, out: '', err: 'plants: No plants match\n' })
   })
 
+  test.each([
+    ['RÖSE', 'No plants match. Only A to Z are matched without regard to case'],
+    ['Fichte', 'No plants match'],
+    ['松', 'No plants match'],
+  ])('says on a terminal which letters are matched without regard to case: %s', async (text, sentence) => {
+    await plant({ id: 1, name: 'Röse' })
+    const nothing = await plants(['list', '--search', text, '--no-color'], { terminals: ['stdout'] })
+    expect(nothing).toEqual({ code: 0, out: '', err: `plants: ${sentence}\n` })
+    expect((await plants(['list', '--search', 'RöSE'])).out).toBe('{"id":1,"name":"Röse"}\n')
+  })
+
   test('prints nothing for a store that is not there, and says so', async () => {
-    const err = `plants: There is no store at ${env['PLANTS_DATA_DIR']}/plants.db yet. Create it with: plants create\n`
+    const err = `plants: There is no store at ${env['PLANTS_DATA_DIR']}/plants.db yet: plants create creates it\n`
     expect(await plants(['list'])).toEqual({ code: 0, out: '', err })
   })
 
@@ -144,7 +155,6 @@ describe('update', () => {
     await plant({ id: 1, name: 'Fern', tag: 'shade' })
     const changes: [flags: string[], out: string][] = [
       [['--name', 'Sword fern'], '{"id":1,"name":"Sword fern","tag":"shade"}\n'],
-      [['--tag='], '{"id":1,"name":"Sword fern","tag":""}\n'],
       [['--no-tag'], '{"id":1,"name":"Sword fern"}\n'],
       [['--name=', '--tag', 'sun'], '{"id":1,"name":"","tag":"sun"}\n'],
     ]

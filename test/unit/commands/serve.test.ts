@@ -1,4 +1,4 @@
-import { chmodSync, chownSync, writeFileSync } from 'node:fs'
+import { chmodSync, chownSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { certificate, hasOpenssl } from '../../helpers/certificates.js'
@@ -14,7 +14,7 @@ function serve(folder: string, args: string[], world: World = {}) {
 
 function warningsIn(err: string): string[] {
   const lines = err.split('\n').filter((line) => line !== '')
-  return lines.map((line) => JSON.parse(line)).flatMap(({ level, msg }) => (level === 40 ? [msg] : []))
+  return lines.map((line) => JSON.parse(line)).flatMap(({ level, msg }) => (level === 'warn' ? [msg] : []))
 }
 
 describe('a file of secrets that others can read or write', () => {
@@ -52,6 +52,42 @@ describe('a file of secrets that others can read or write', () => {
     const { code, err } = await serve(folder, ['--tls-cert', certPath, '--tls-key', keyPath])
     const warning = `Other users can read or write the file ${keyPath} of --tls-key. Fix it with: chmod 600 ${keyPath}`
     expect([code, warningsIn(err)]).toEqual([0, [warning]])
+  })
+})
+
+describe('a store that does not exist', () => {
+  const terminals: World['terminals'] = ['stdin', 'stdout', 'stderr']
+
+  test.each([
+    ['in a pipe', {}],
+    ['on a terminal', { terminals, env: { NO_COLOR: '1' } }],
+  ])('is not served, and not created, %s', async (_, world) => {
+    const folder = temporaryFolder()
+    const { code, err } = await serve(folder, [], { env: {}, ...world })
+    const message = `There is no store at ${join(folder, 'plants.db')}`
+    const error = {
+      error: 503,
+      message,
+      hint: `Check the address. To create a store, and a token for clients: plants tokens create --store ${join(folder, 'plants.db')}`,
+    }
+    expect([code, err]).toEqual([4, `plants: ${error.message}\n  ${error.hint}\n`])
+    expect(readdirSync(folder)).toEqual([])
+  })
+
+  test('is not created in the data directory for tokens that nobody would see', async () => {
+    const folder = temporaryFolder()
+    const hint = 'Check the address. To create a store, and a token for clients: plants tokens create'
+    const err = `plants: There is no store at ${folder}/plants.db yet\n  ${hint}\n`
+    expect(await runPlants(['serve', '--port', '0'], { env: { PLANTS_DATA_DIR: folder } })).toEqual({ code: 4, out: '', err })
+    expect(readdirSync(folder)).toEqual([])
+  })
+
+  test('is created for tokens from elsewhere, and the log says so, once', async () => {
+    const folder = temporaryFolder()
+    const created = (err: string) => err.split('\n').filter((line) => line.includes('Created store'))
+    const first = await serve(folder, [])
+    expect([first.code, created(first.err).map((line) => JSON.parse(line).msg)]).toEqual([0, [`Created store ${folder}/plants.db`]])
+    expect(created((await serve(folder, [])).err)).toEqual([])
   })
 })
 
@@ -93,4 +129,19 @@ test.each([
 ])('a place where it cannot listen is refused by the name of its flag: %s', async (args, message, hint) => {
   const { code, err } = await serve(temporaryFolder(), args)
   expect([code, err.includes(message), err.includes(hint)]).toEqual([2, true, true])
+})
+
+test.each([
+  ['on a terminal', [], 'text'],
+  ['on a terminal with --log-format json', ['--log-format', 'json'], 'json'],
+  ['in a file', [], 'json'],
+  ['in a file with --log-format text', ['--log-format', 'text'], 'text'],
+])('the log %s is %s', async (place, flags, format) => {
+  const args = ['serve', '--store', join(temporaryFolder(), 'plants.db'), '--port', '0', ...flags]
+  const terminals: 'stderr'[] = place.includes('terminal') ? ['stderr'] : []
+  const world = { env: { PLANTS_SERVE_TOKEN: 's3cret-token-of-a-service' }, signal: AbortSignal.abort(), terminals }
+  const { err } = await runPlants(args, world)
+  const line = err.split('\n').find((text) => text.includes('listening')) ?? ''
+  if (format === 'text') expect(line).toMatch(/^\d\d:\d\d:\d\d listening address=http:\/\/127\.0\.0\.1:\d+$/)
+  else expect(JSON.parse(line)).toEqual({ level: 'info', time: expect.stringMatching(/Z$/), address: expect.any(String), msg: 'listening' })
 })

@@ -121,7 +121,7 @@ describe('a store that is in use, and gone from the file,', () => {
       expect(await user.run(command)).toEqual(
         refusal(
           `There is no store named "gone" (from store in ${user.file})`,
-          'The saved stores are: team, garden. Choose another: plants stores use team',
+          'The saved stores are: team, garden. Choose another: plants stores use NAME',
         ),
       )
     }

@@ -9,6 +9,13 @@ import { answer, printed, refusal, User } from '../../helpers/user.js'
 const fern = 'create --id 1 --name Fern'
 
 describe('stores add', () => {
+  test('lists in its help every option that it saves', async () => {
+    const { out } = await new User().run('stores add --help')
+    expect(out.match(/(?<=^ {2,}(-\w, )?)--[a-z-]+/gm)).toEqual([
+      ...['--token-command', '--timeout', '--ca-cert', '--allow-http', '--allow-async-commit', '--help'],
+    ])
+  })
+
   test.each([
     ['./garden.db', 'HOME/garden.db'],
     ['garden.db', 'HOME/garden.db'],

@@ -133,7 +133,7 @@ describe('tokens list and revoke', () => {
     expect(await run('tokens revoke ci')).toEqual({
       code: 2,
       out: '',
-      err: 'plants: 2 tokens have the note "ci": 1, 2\n  Use an id: plants tokens revoke 1 --store STORE\n',
+      err: 'plants: 2 tokens have the note "ci": 1, 2\n  Use an id: plants tokens revoke ID --store STORE\n',
     })
     await run('tokens revoke 1')
     expect(await run('tokens revoke ci')).toMatchObject({ code: 0, out: expect.stringContaining('"id":2') })

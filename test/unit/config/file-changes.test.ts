@@ -1,7 +1,7 @@
 import { mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, test } from 'vitest'
-import { DatabaseSync } from '../../helpers/database.js'
+import { heldLock } from '../../helpers/lock.js'
 import { answer, printed, User } from '../../helpers/user.js'
 
 const team = 'https://plants.example.com/v1'
@@ -21,7 +21,7 @@ describe('what a killed process has left', () => {
     expect(await user.run('config get timeout')).toEqual(printed('7s\n'))
     expect((await user.run('config set output json')).code).toBe(0)
     expect(user.saved).toEqual({ version: 1, timeout: '7s', output: 'json' })
-    expect(readdirSync(user.folder)).toEqual(['settings.json', 'settings.json.lock'])
+    expect(readdirSync(user.folder)).toEqual(['settings.json'])
   })
 
   test('is gone beside the target of a link, too', async () => {
@@ -46,7 +46,7 @@ describe('what a killed process has left', () => {
     writeFileSync(join(user.folder, 'settings.json.folder/notes.txt'), 'mine')
     expect((await user.run('config set output json')).code).toBe(0)
     expect(readdirSync(user.folder).filter((name) => !left.includes(name))).toEqual(
-      [...names, 'settings.json', 'settings.json.folder', 'settings.json.lock'].toSorted(),
+      [...names, 'settings.json', 'settings.json.folder'].toSorted(),
     )
   })
 })
@@ -55,7 +55,7 @@ describe('while another process holds the lock', () => {
   test('settings can be read, and a change ends when its time is over', async () => {
     const user = new User()
     user.write({ timeout: '7s', stores: { team: { address: team } } })
-    const release = holdLock(user)
+    const { release } = await heldLock(`${user.file}.lock`)
     expect(await user.run('config get timeout')).toEqual(printed('7s\n'))
     expect((await user.run('stores list')).code).toBe(0)
     const { code, err } = await user.run('config set output json --timeout 50ms --output json')
@@ -67,23 +67,17 @@ describe('while another process holds the lock', () => {
       retryable: true,
     })
     expect(user.saved).toEqual({ version: 1, timeout: '7s', stores: { team: { address: team } } })
-    release()
+    await release()
     expect((await user.run('config set output json')).code).toBe(0)
   })
 
   test('a store is added with a short time-out of its own, as nobody waits for that store here', async () => {
     const user = new User()
     user.write({})
-    const release = holdLock(user)
+    const { release } = await heldLock(`${user.file}.lock`)
     const adding = user.run(['stores', 'add', 'team', team, '--timeout', '1ms'])
     for (let turn = 0; turn < 100; turn += 1) await new Promise(setImmediate)
-    release()
+    await release()
     expect(await adding).toEqual(answer({ name: 'team', address: team, timeout: '1ms' }))
   })
-
-  function holdLock(user: User): () => void {
-    const db = new DatabaseSync(`${user.file}.lock`)
-    db.exec('BEGIN EXCLUSIVE')
-    return () => db.close()
-  }
 })

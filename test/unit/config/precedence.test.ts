@@ -8,7 +8,7 @@ import { defaultOf, flagOf, type SettingName, settingNames, settingOf } from '..
 import { PlantsError } from '../../../src/platform/errors.js'
 import { certificate, hasOpenssl } from '../../helpers/certificates.js'
 import { Hostile, json } from '../../helpers/hostile.js'
-import { ioOf, type Result, runPlants, type World } from '../../helpers/run.js'
+import { ioOf, type Result, runPlants, type World, withUsual } from '../../helpers/run.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
 
 const fern = ['create', '--id', '1', '--name', 'Fern']
@@ -47,8 +47,8 @@ class Desk {
 
   async run(argv: string[] = fern, world: World = {}): Promise<Result> {
     this.#write()
-    const called = this.isTeamCalled ? ['--store', 'team'] : []
-    return runPlants([...argv, ...called, ...this.flags], { ...world, env: this.#wholeEnv })
+    const called = this.isTeamCalled ? { '--store': 'team' } : {}
+    return runPlants(withUsual(called, [...argv, ...this.flags]), { ...world, env: this.#wholeEnv })
   }
 
   /** What a run of `team` goes by, with a flag that is a switch. */
@@ -286,7 +286,8 @@ describe('a value that a setting cannot have', () => {
       expect(hint).toBe(`  Give a file of PEM certificates${source === 'flag' ? ` with ${place}` : `. This one came from ${place}`}`)
     } else {
       expect(message).toBe(`plants: ${rule.replace('PLACE', place)}`)
-      expect(hint).toMatch(/^ {2}\S/)
+      const listsValues = / (?:text or json|true or false),/.test(rule)
+      expect(hint).toMatch(listsValues && (source === 'flag' || source === 'variable') ? /^$/ : /^ {2}\S/)
     }
   })
 
@@ -360,7 +361,7 @@ test.each<[string, (desk: Desk) => void]>([
   prepare(desk)
   desk.isTeamCalled = false
   for (const flags of [['--timeout', 'soon'], ['--store', 'nope'], ['--nope'], ['--id', '1.5']]) {
-    const { code, err } = await desk.run([...fern, ...flags])
+    const { code, err } = await desk.run(withUsual({ '--id': '1', '--name': 'Fern' }, ['create', ...flags]))
     expect({ code, ...JSON.parse(err) }).toMatchObject({ code: 2, message: expect.any(String), hint: expect.any(String) })
   }
 })

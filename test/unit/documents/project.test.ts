@@ -6,6 +6,8 @@ import { describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
 import biome from '../../../biome.json'
 import packageJson from '../../../package.json'
+import { placeholders } from '../../helpers/documents.js'
+import { helpsOf } from '../../helpers/helps.js'
 import { versions } from '../../nodes.mjs'
 
 const root = join(import.meta.dirname, '../../..')
@@ -47,6 +49,11 @@ describe('a workflow', () => {
     expect(lines.filter((line) => !/@[0-9a-f]{40} # v\d+\.\d+\.\d+$|: \.\/\.github\/workflows\/ci\.yml$/.test(line))).toEqual([])
   })
 
+  test('installs packages without running their scripts', () => {
+    const installs = steps().flatMap(({ run = '' }) => run.match(/^npm (?:ci|i|install)\b.*/gm) ?? [])
+    expect(new Set(installs)).toEqual(new Set(['npm ci --ignore-scripts']))
+  })
+
   test('runs npm scripts that there are, on each version of Node that the program is for', () => {
     const scripts = steps().flatMap(({ run = '' }) => /^npm (?:run )?(test|(?<=run )[\w:]+)/.exec(run)?.[1] ?? [])
     expect(scripts.filter((script) => !Object.hasOwn(packageJson.scripts, script))).toEqual([])
@@ -79,11 +86,18 @@ test('editors and Biome format alike', () => {
   expect(pages.trim()).toBe('max_line_length = off') // nothing that Biome formats
 })
 
-test('only package.json has the address of the project', () => {
-  const { host } = new URL(packageJson.homepage)
-  expect([packageJson.bugs.url, packageJson.repository.url].filter((url) => !url.includes(`//${host}/`))).toEqual([])
-  const files = execFileSync('git', ['grep', '--untracked', '-lF', host], { cwd: root, encoding: 'utf8' })
-  expect(files).toBe('package.json\n')
+test('package.json, the help and the deployment files have no address that leads nowhere', async () => {
+  expect(placeholders('Issues: https://plant-store.example/issues')).toEqual(['https://plant-store.example'])
+  const texts = [read('package.json'), ...(await helpsOf([])).values(), ...filesIn('deploy').values()]
+  expect(texts.flatMap(placeholders)).toEqual([])
+})
+
+test('only package.json has the addresses of the project', () => {
+  const { homepage, bugs }: { name: string; homepage?: string; bugs?: { url: string } } = packageJson
+  for (const address of [homepage, bugs?.url].filter((url) => url !== undefined)) {
+    const files = execFileSync('git', ['grep', '--untracked', '-lF', address], { cwd: root, encoding: 'utf8' })
+    expect(files).toBe('package.json\n')
+  }
 })
 
 interface Workflow {

@@ -2,7 +2,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { exitCodes } from '../../../src/platform/errors.js'
-import { blocksOf, documentation, pages, tableAt } from '../../helpers/documents.js'
+import { blocksOf, documentation, pages, tableAt, usesNpm } from '../../helpers/documents.js'
 import { commandAt, helpsOf } from '../../helpers/helps.js'
 import { runPlants } from '../../helpers/run.js'
 
@@ -55,6 +55,17 @@ describe('the documentation', () => {
     expect(named.filter((path) => !existsSync(join(root, path)))).toEqual([])
   })
 
+  test('has pages whose commands begin with a store of their own', () => {
+    const start = 'cd "$(mktemp -d)" && export PLANTS_STORE=./try.db'
+    const first = ([path, page]: readonly [string, string]) => {
+      const block = blocksOf(page).find((each) => ['sh', 'console'].includes(each.language) && !usesNpm(each))
+      return block === undefined ? [] : [[path, block.text.startsWith(start)]]
+    }
+    const begun = [...pages].flatMap(first)
+    expect(begun.length).toBeGreaterThan(5)
+    expect(begun.filter(([, isOwn]) => isOwn === false)).toEqual([])
+  })
+
   test('names the npm scripts that there are', () => {
     const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> }
     const named = new Set([...documentation.matchAll(/\bnpm (?:run )?(start|test(?::\w+)?|(?<=run )[\w:]+)/g)].map(([, name = '']) => name))
@@ -75,7 +86,8 @@ describe('the documentation', () => {
     const real = flagsIn([...helps.values(), out].join('\n'))
     const current = [...pages].filter(([path]) => path !== 'CHANGELOG.md').map(([, page]) => page)
     const others = /`(?:docker|np[mx]|sha256sum|systemd-analyze) [^`]*`|^np[mx] .*$|^```text\n[^`]*^```$/gm
-    const listed = flagsIn(current.join('\n').replaceAll(others, ''))
+    const ofBlocks = /^ *(?:- run: npm|curl) (?:.*\\\n)*.*$/gm
+    const listed = flagsIn(current.join('\n').replaceAll(others, '').replaceAll(ofBlocks, ''))
     expect([...listed].filter((flag) => !real.has(flag))).toEqual([])
     expect([...real].filter((flag) => !listed.has(flag))).toEqual([])
   })

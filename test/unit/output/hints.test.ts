@@ -135,11 +135,13 @@ describe.each(cases.map((entry, index) => ({ ...entry, index })))(
   },
 )
 
-test('a value that begins with a dash is quoted in the hint', async () => {
+test('a value that begins with a dash is not repeated in the hint', async () => {
   for (const text of hostile.filter((word) => word.startsWith('-'))) {
     const { err } = await new User().run(['create', '--id', '1', '--name', text, '--output', 'json'])
-    const fragment = JSON.parse(err).hint.replace('For a value that begins with a dash: ', '')
-    expect(wordsOf(`plants ${fragment}`)).toContain(`--name=${text}`)
+    expect(JSON.parse(err)).toMatchObject({
+      message: expect.stringContaining(text),
+      hint: 'For a value that begins with a dash: --name=TEXT',
+    })
   }
 })
 

@@ -98,13 +98,13 @@ describe('a request and its answer are shown', () => {
   })
 
   test('to a service that refuses', async () => {
-    const remote = await Hostile.listen({ posts: [json(400, { error: 409, message: 'No ferns' })] })
+    const remote = await Hostile.listen({ posts: [json(400, { error: 422, message: 'No ferns' })] })
     const { code, out, err } = await create(remote.url)
     expect({ code, out }).toEqual({ code: 1, out: '' })
     expect(wire(err, remote.url).slice(8)).toEqual([
       ...['< 400', '< content-length: 34', '< content-type: application/json', '* first byte N ms', '< 34 bytes', '* whole response N ms'],
       'plants: No ferns',
-      '  Choose another id; to repeat an earlier create safely, use the same --idempotency-key for both',
+      '  This message is from URL',
     ])
   })
 

@@ -15,6 +15,19 @@ test('an error is wrapped at spaces on a terminal, and nowhere else', async () =
   expect((await runPlants(wide)).err.split('\n')[0]).toBe(`plants: ${message}`)
 })
 
+test('an error is wrapped by columns: two for a wide character, none for a combining mark', async () => {
+  const word = '苗木苗e\u0301' // 7 columns
+  const name = Array(20).fill(word).join(' ')
+  const shown = async (text: string) => {
+    const world = { terminals: ['stderr' as const], columns: 42, env: { NO_COLOR: '1' } }
+    const { err } = await runPlants(['list', '--sort', text], world)
+    return err.split('\n').slice(0, 2)
+  }
+  const start = 'plants: --sort must be one of id, name,'
+  expect(await shown(name)).toEqual([start, `  tag, but was "${Array(3).fill(word).join(' ')}`])
+  expect(await shown('x'.repeat(7))).toEqual([start, '  tag, but was "xxxxxxx"'])
+})
+
 test('a command in a hint stays one line, which can be copied', async () => {
   const store = `./${'a'.repeat(60)}.db`
   const { err } = await runPlants(['delete', '1,2', '--yes'], { terminals: ['stderr'], columns: 40, env: { NO_COLOR: '1' } })

@@ -1,67 +1,145 @@
-import { chownSync, linkSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { execFileSync } from 'node:child_process'
+import { chownSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { basename, dirname, join } from 'node:path'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { backoff } from '../../../src/platform/clock.js'
 import { holdLock } from '../../../src/platform/file-lock.js'
-import { DatabaseSync } from '../../helpers/database.js'
+import { withLockedTempDir } from '../../../src/platform/locked-temp-dir.js'
+import { isLinux } from '../../helpers/linux.js'
+import { heldLock, leaveLock } from '../../helpers/lock.js'
+import { modeOf } from '../../helpers/settings-file.js'
 import { openOptions } from '../../helpers/store.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
 
-describe('a lock is not taken', () => {
-  let folder: string
-  let victim: string
-  let bytes: Buffer
+let path: string
 
-  beforeEach(() => {
-    folder = temporaryFolder()
-    victim = join(folder, 'victim.db')
-    const db = new DatabaseSync(victim)
-    db.exec('PRAGMA journal_mode = WAL; CREATE TABLE songs (id INTEGER) STRICT')
-    db.close()
-    bytes = readFileSync(victim)
-  })
+beforeEach(() => {
+  path = join(temporaryFolder(), 'lock')
+})
 
-  test.each<[string, string, (lock: string) => void]>([
-    ['on a link', 'it is not a regular file', (lock) => symlinkSync(victim, lock)],
-    ['on a file with a second name', 'it has more than one hard link', (lock) => linkSync(victim, lock)],
+/** Acquires the lock, if it is free. */
+function tryLock(): Promise<string> {
+  const options = { ...openOptions(), timeout: 0, trusts: (uid: number) => uid === process.getuid?.() }
+  return holdLock(path, options, async ({ directory }) => directory)
+}
+
+const isHeld = { kind: 'unavailable', message: expect.stringMatching(/^Another process held .*lock for 0 s$/), retryable: true }
+
+describe('a lock is not acquired', () => {
+  test.each<[string, string, () => void]>([
+    ['on a link', 'it is not a directory', () => symlinkSync(dirname(path), path)],
+    ['on a file', 'it is not a directory', () => writeFileSync(path, 'mine')],
+    ['on a pipe', 'it is not a directory', () => execFileSync('mkfifo', [path])],
+    ['on a directory with other files', 'it contains other files', () => mkdirSync(join(path, 'notes'), { recursive: true })],
   ])('%s', async (_, why, make) => {
-    make(join(folder, 'lock'))
-    await expectRefused(why)
+    make()
+    await expectRejected(why)
   })
 
-  test.runIf(process.getuid?.() === 0)('on a file of another user', async () => {
-    writeFileSync(join(folder, 'lock'), bytes)
-    chownSync(join(folder, 'lock'), 65_534, 65_534)
-    await expectRefused('it belongs to another user')
+  test.runIf(process.getuid?.() === 0)('on a directory of another user (needs root)', async () => {
+    mkdirSync(path)
+    chownSync(path, 65_534, 65_534)
+    await expectRejected('it belongs to another user')
   })
 
-  async function expectRefused(why: string): Promise<void> {
-    const lock = join(folder, 'lock')
-    await expect(
-      holdLock(lock, { ...openOptions(), trusts: (uid) => uid === process.getuid?.() }, async () => undefined),
-    ).rejects.toMatchObject({
+  async function expectRejected(why: string): Promise<void> {
+    const before = readdirSync(dirname(path), { recursive: true })
+    await expect(tryLock()).rejects.toMatchObject({
       kind: 'unwritable',
-      message: `Could not acquire the lock ${lock}: ${why}`,
+      message: `Could not acquire the lock ${path}: ${why}`,
       hint: 'Remove it when no plants process is running',
     })
-    expect(readFileSync(victim).equals(bytes)).toBe(true)
-    expect(readFileSync(lock).equals(bytes)).toBe(true)
+    expect(readdirSync(dirname(path), { recursive: true })).toEqual(before)
+  }
+
+  test('while a process of this machine holds it, however long it is suspended', async () => {
+    const { directory, release } = await heldLock(path)
+    leaveLock(path, { holder: basename(directory), age: 3600 })
+    await expect(tryLock()).rejects.toMatchObject(isHeld)
+    await release()
+    await tryLock()
+  })
+
+  test('while a process of another machine has a heartbeat', async () => {
+    leaveLock(path, { age: 5 })
+    await expect(tryLock()).rejects.toMatchObject(isHeld)
+  })
+})
+
+test('a heartbeat that is a pipe is not waited for', async () => {
+  replaceHeartbeat((heartbeat) => execFileSync('mkfifo', [heartbeat]))
+  await expect(tryLock()).rejects.toMatchObject(isHeld)
+})
+
+describe('a lock is taken over at once', () => {
+  test.each<[string, () => unknown]>([
+    ['after 8 s without a heartbeat of another machine', () => leaveLock(path, { age: 8.5 })],
+    ['whose heartbeat is in the future', () => leaveLock(path, { age: -3600 })],
+    ['without a heartbeat', () => rmSync(join(leaveLock(path), 'heartbeat'))],
+    ['with a link as its heartbeat', () => replaceHeartbeat((heartbeat) => symlinkSync(path, heartbeat))],
+    ['without a holder', () => mkdirSync(path)],
+    ['of a process that has ended', async () => leaveLock(path, { holder: await holderOf(ended()) })],
+  ])('%s', async (_, leave) => {
+    await leave()
+    await tryLock()
+    expect(readdirSync(dirname(path))).toEqual([])
+  })
+
+  test.runIf(isLinux)('of a process whose number another one has now', async () => {
+    leaveLock(path, { holder: await holderOf(process.pid) })
+    await tryLock()
+  })
+
+  /** What a process of this machine is called that has started with the system. */
+  async function holderOf(pid: number): Promise<string> {
+    const own = basename(await tryLock())
+    return own.replace(/-\d+-\d*-/, `-${pid}-1-`)
+  }
+
+  function ended(): number {
+    return parseInt(execFileSync('sh', ['-c', 'echo $$'], { encoding: 'utf8' }), 10)
   }
 })
 
-test('a lock whose file is removed afterwards is held by one at a time', async () => {
-  const folder = temporaryFolder()
-  let holders = 0
+function replaceHeartbeat(make: (heartbeat: string) => void): void {
+  const heartbeat = join(leaveLock(path), 'heartbeat')
+  rmSync(heartbeat)
+  make(heartbeat)
+}
+
+test('who has lost the lock can replace no file, and leaves the lock to the other', async () => {
+  const held = await heldLock(path)
+  held.assertHeld()
+  const [file, target] = [join(held.directory, 'new'), join(dirname(path), 'target')]
+  writeFileSync(file, 'new')
+  renameSync(held.directory, join(dirname(path), 'gone'))
+  const other = leaveLock(path)
+  expect(() => renameSync(file, target)).toThrow('ENOENT')
+  expect(held.assertHeld).toThrow(`Another process has taken over ${path}, because this one did not run for 8 s`)
+  await held.release()
+  expect([existsSync(target), existsSync(other)]).toEqual([false, true])
+})
+
+test.each([
+  ['that is free', () => {}],
+  ['that a killed process has left', () => void leaveLock(path, { age: 60 })],
+])('a lock %s is held by one at a time, and leaves nothing', async (_, leave) => {
+  leave()
+  const log = `${path}.log`
   const hold = () =>
-    holdLock(join(folder, 'lock'), { ...openOptions(), trusts: () => true, isTemporary: true }, async () => {
-      holders += 1
+    holdLock(path, { ...openOptions(), trusts: () => true }, async () => {
+      writeFileSync(log, 'a', { flag: 'a' })
       await new Promise(setImmediate)
-      const most = holders
-      holders -= 1
-      return most
+      writeFileSync(log, 'z', { flag: 'a' })
     })
-  expect(await Promise.all(Array.from({ length: 20 }, hold))).toEqual(Array(20).fill(1))
-  expect(readdirSync(folder)).toEqual([])
+  await Promise.all(Array.from({ length: 20 }, hold))
+  expect(readFileSync(log, 'utf8')).toBe('az'.repeat(20))
+  expect(readdirSync(dirname(path))).toEqual([basename(log)])
+})
+
+test('the lock of a temporary directory is for its owner alone', async () => {
+  const mode = await withLockedTempDir(path, 'copy', async (copy) => modeOf(join(dirname(copy), 'lock')))
+  expect(mode).toBe('600')
 })
 
 test.each([

@@ -142,6 +142,23 @@ test.each(Object.entries(readers))('any plants come out of %s as they were', { t
   await fc.assert(fc.asyncProperty(fc.uniqueArray(anyPlant, { selector: (each) => each.id, maxLength: 20 }), trip), { numRuns: rounds(40) })
 })
 
+test.each(['csv', 'tsv'])('an import of %s makes the store that was exported', { timeout: rounds(60_000) }, async (format) => {
+  const odd = fc.string({ unit: fc.constantFrom(...' \t\r\n",0\u00a0a'), maxLength: 5 })
+  const anyPlant = fc.record({ id: fc.bigInt({ min: -9n, max: 99n }), name: odd, tag: odd }, { requiredKeys: ['id', 'name'] })
+  const trip = async (all: NewPlant[]) => {
+    const copy = join(temporaryFolder(), 'copy.db')
+    store = join(temporaryFolder(), 'plants.db')
+    await plant(...all)
+    const { out } = await plants(['export', '--format', format])
+    const { out: before } = await plants(['export'])
+    store = copy
+    expect(await plants(['import', '--format', format], { stdin: out })).toMatchObject({ code: 0 })
+    expect((await plants(['export'])).out).toBe(before)
+  }
+  const some = fc.uniqueArray(anyPlant, { selector: ({ id }) => id, minLength: 1, maxLength: 20 })
+  await fc.assert(fc.asyncProperty(some, trip), { numRuns: rounds(20) })
+})
+
 test('what another program has stored against the contract spoils nothing else', async () => {
   await plant(fern, moss)
   const db = new DatabaseSync(store)
@@ -199,7 +216,7 @@ describe('export --out', () => {
 
   test('compresses with zstd by name where Node can, and else says what to do', async () => {
     await plant(...awkward)
-    const result = await plants(['export', '--out', 'out.csv.zst', '--limit', '3', '--store', store])
+    const result = await plants(['export', '--out', 'out.csv.zst', '--limit', '3'])
     const { zstdDecompressSync } = zlib as { zstdDecompressSync?: (bytes: Uint8Array) => Buffer } // since Node 22.15
     if (zstdDecompressSync) expect(zstdDecompressSync(readFileSync(join(folder, 'out.csv.zst'))).toString()).toBe(exports['csv'])
     else {
@@ -258,9 +275,9 @@ describe('export --out', () => {
   })
 
   test.each([
-    ['.', 'it is a folder'],
-    ['none/out.csv', 'there is no such folder'],
-    ['plants.db/out.csv', 'a part of its path is not a folder'],
+    ['.', 'it is a directory'],
+    ['none/out.csv', 'there is no such directory'],
+    ['plants.db/out.csv', 'a part of its path is not a directory'],
     [`${'x'.repeat(300)}`, 'its name is too long'],
   ])('says why %j could not be written', async (out, why) => {
     await plant(fern)
@@ -291,21 +308,21 @@ describe('export --out', () => {
   test('is empty where the default store is missing, as a list is, but replaces no file', async () => {
     const data = join(folder, 'data')
     const run = (...argv: string[]) => runPlants(argv, { cwd: folder, env: { PLANTS_DATA_DIR: data } })
-    const err = `plants: There is no store at ${data}/plants.db yet. Create it with: plants create\n`
+    const err = `plants: There is no store at ${data}/plants.db yet: plants create creates it\n`
     expect(await run('export', '--format', 'csv')).toEqual({ code: 0, out: 'id,name,tag\n', err })
     expect(await run('export')).toEqual(await run('list'))
     const out = `{"file":"${folder}/new.json","plants":0,"bytes":4}\n`
     expect(await run('export', '--out', 'new.json')).toEqual({ code: 0, out, err })
     expect(read('new.json')).toBe('[\n]\n')
     const message = `There is no store at ${data}/plants.db yet, and an empty export would replace new.json`
-    const refused = { code: 4, out: '', err: `plants: ${message}\n  Create the store with: plants create\n` }
+    const refused = { code: 4, out: '', err: `plants: ${message}\n  List the stores with: plants stores list\n` }
     expect(await run('export', '--out', 'new.json')).toEqual(refused)
     expect((await run('export', '--out', '/dev/null', '--format', 'csv')).code).toBe(0)
   })
 })
 
 test.each([
-  [['--format', 'xml'], '--format must be one of ndjson, json, csv, tsv, but was "xml"\n  For example: --format ndjson\n'],
+  [['--format', 'xml'], '--format must be one of ndjson, json, csv, tsv, but was "xml"\n'],
   [['--out', ''], '--out is empty\n  Give it a value, or leave it out\n'],
   [['--limit', '0'], '--limit must be a whole number from 1 to 9007199254740991, but was "0"\n  For example: --limit 10\n'],
 ])('export refuses %j', async (flags, err) => {

@@ -48,6 +48,17 @@ test('writes large plants and many as an embedded store does', async () => {
   }
 })
 
+test('reads many of the largest plants at once by their ids, but no record that is endless', async () => {
+  const place = await database()
+  const store = await openShared(place)
+  const insert = 'INSERT INTO plant_store.plants (id, attempt, name)'
+  await place.sql(`${insert} SELECT id, 0, repeat('x', 1000000) FROM generate_series(1, 70) AS id`)
+  const found = await store.getMany(Array.from({ length: 70 }, (_, index) => BigInt(index + 1)))
+  expect([...found.values()].reduce((sum, { name }) => sum + name.length, 0)).toBe(70_000_000)
+  await place.sql(`${insert} SELECT 71, 0, repeat('x', 70000000)`)
+  await expect(written(store, { record: 'json' })).rejects.toThrow('its response is too large')
+})
+
 test('shows plants as they all were at one moment, while others write', async () => {
   const place = await database()
   const store = await openShared(place)

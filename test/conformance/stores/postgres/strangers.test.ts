@@ -66,6 +66,41 @@ describe('outlives a server that', () => {
   })
 })
 
+/** What a server begins to say to the first statement, before it repeats a megabyte for ever. */
+const floods: [string, string, string?][] = [
+  ['a row', 'D\x10\0\0\0\0\x01\x0f\xff\xff\xf6'],
+  ['an error', 'E\x10\0\0\0'],
+  ['rows', message('T', `\0\x01a\0${'\0'.repeat(18)}`), message('D', `\0\x01\0\0\x03\xe8${'b'.repeat(1000)}`)],
+  ['notices', '', message('N', `SNOTICE\0M${'c'.repeat(990)}\0\0`)],
+]
+
+describe('hangs up on a server that, after the login, floods it with', () => {
+  test.each(floods)('%s', async (_, first, repeated = 'a') => {
+    const block = Buffer.from(repeated.repeat(2 ** 20 / repeated.length), 'latin1')
+    let most = 0
+    const port = await listen((socket) => {
+      const flood = () => {
+        while (socket.write(block));
+      }
+      socket.once('data', () => {
+        socket.write(says.accepted + says.ready, 'latin1')
+        socket.once('data', () => {
+          socket.write(first, 'latin1')
+          socket.on('drain', flood)
+          socket.once('close', () => {
+            most = Math.max(most, socket.bytesWritten)
+          })
+          flood()
+        })
+      })
+    })
+    const address = addressOf({ url: `postgres://plants@127.0.0.1:${port}/plants` }, 'sslmode=disable')
+    const [outcome] = await settled([PostgresStore.open(address, databaseOptions({ env: {} }, { timeout: 20_000 }))])
+    expect(outcome).toMatch(/: its response is too large$/)
+    expect(most).toBeLessThan(100 * 2 ** 20) // with what is in the buffers of the system
+  })
+})
+
 const servers: Server[] = []
 const sockets = new Set<Socket>()
 

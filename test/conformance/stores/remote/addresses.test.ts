@@ -4,12 +4,13 @@ import { describe, expect, test } from 'vitest'
 import { closedPort, Hostile, json } from '../../../helpers/hostile.js'
 import { hasIpv6 } from '../../../helpers/own-addresses.js'
 import { createAt, ownService, socketPath, token } from '../../../helpers/remote.js'
-import { runPlants } from '../../../helpers/run.js'
+import { runPlants, withUsual } from '../../../helpers/run.js'
 import { temporaryFolder } from '../../../helpers/temporary.js'
 
 const posts = [json(200, { name: 'Fern' })]
 const created = { code: 0, out: '{"name":"Fern"}\n', said: [], requests: ['POST /plants'] }
-const argv = ['create', '--id', '1', '--name', 'Fern', '--output', 'json', '--timeout', '5s', '--store']
+const fern = ['create', '--id', '1', '--name', 'Fern', '--output', 'json', '--store']
+const atStore = (...words: string[]) => withUsual({ '--timeout': '5s' }, [...fern, ...words])
 const env = { PLANTS_TOKEN: token }
 const loopbacks = await lookup('localhost', { all: true })
 
@@ -75,7 +76,7 @@ describe('a base url', () => {
   test('with the path of a socket below the current folder', async () => {
     const path = socketPath()
     await ownService({ path }, join(temporaryFolder(), 'plants.db'), '/v1')
-    const { code, out } = await runPlants([...argv, 'unix:p.sock:/v1'], { env, cwd: path.replace(/\/p\.sock$/, '') })
+    const { code, out } = await runPlants(atStore('unix:p.sock:/v1'), { env, cwd: path.replace(/\/p\.sock$/, '') })
     expect({ code, out }).toEqual({ code: 0, out: '{"name":"Fern"}\n' })
   })
 
@@ -89,7 +90,7 @@ describe('a base url', () => {
     ['http://', 'is not a valid URL'],
     ['unix:', 'does not name a socket'],
   ])('is refused when it is none: %s', async (store, why) => {
-    const { code, out, err } = await runPlants([...argv, store], { env })
+    const { code, out, err } = await runPlants(atStore(store), { env })
     expect({ code, out, ...JSON.parse(err) }).toMatchObject({ code: 2, out: '', error: 400, message: `--store ${why}` })
     expect(err).not.toContain('hunter2')
   })
@@ -103,7 +104,7 @@ describe('what cannot be reached is told apart', () => {
     [`https://${noName}`, `the host ${noName} is unknown`, 'Check the address for typing errors', false],
     ['unix:/nonexistent/p.sock', 'there is no socket at /nonexistent/p.sock', 'Is it running? Try: plants serve --socket PATH', true],
   ])('%s', async (store, why, hint, isRetried) => {
-    const { code, out, err } = await runPlants([...argv, store, '--timeout', '1s'], { env })
+    const { code, out, err } = await runPlants(atStore(store, '--timeout', '1s'), { env })
     const message = `Could not reach ${store}: ${why}`
     const said = err
       .trimEnd()
@@ -122,13 +123,13 @@ describe('what cannot be reached is told apart', () => {
     ['0', ['--retry', '0'], 0],
   ])('a service that refuses connections, which is retried for %s', async (_, flags, least) => {
     const start = performance.now()
-    const { code } = await runPlants([...argv, `http://127.0.0.1:${closedPort}`, '--timeout', '30s', ...flags], { env })
+    const { code } = await runPlants(atStore(`http://127.0.0.1:${closedPort}`, '--timeout', '30s', ...flags), { env })
     const time = performance.now() - start
     expect({ code, isLong: time >= least, isShort: time < 10_000 }).toEqual({ code: 4, isLong: true, isShort: true })
   })
 
   test('a service that refuses connections for longer than the time-out, when --retry says so', async () => {
-    const { code, err } = await runPlants([...argv, `http://127.0.0.1:${closedPort}`, '--timeout', '100ms', '--retry', '1s'], { env })
+    const { code, err } = await runPlants(atStore(`http://127.0.0.1:${closedPort}`, '--timeout', '100ms', '--retry', '1s'), { env })
     expect({ code, err: err.split('\n')[0] }).toEqual({ code: 4, err: expect.stringContaining('Trying again for up to 1 s') })
   })
 

@@ -173,7 +173,8 @@ const rows = [notPlants, redirects, refusals, errors, otherSuccesses, comeAgain]
 
 test.each(rows)('an answer that is no success: %s', async (_, answer, code, error) => {
   const remote = await Hostile.listen({ posts: [answer], openapi })
-  const requests = ['POST /plants']
+  // After a conflict, the service is asked whether the plant can be read.
+  const requests = ['POST /plants', ...(error['error'] === 409 ? ['GET /openapi.json'] : [])]
   expect(await createAt(remote)).toEqual<Outcome>({ code, out: '', said: [error], requests })
 })
 

@@ -7,6 +7,7 @@ import { SqliteStore } from '../../../../src/stores/sqlite/store.js'
 import { type Deed, PlantService } from '../../../helpers/plant-service.js'
 import { ownService } from '../../../helpers/remote.js'
 import { all, batchOf, busy, errorOf, fail, importOptions, open, plantsOf, refusalsOf, tally } from '../../../helpers/remote-bulk.js'
+import { serveStore, testToken } from '../../../helpers/service.js'
 import { closedAfterTest, fileAddress, openOptions } from '../../../helpers/store.js'
 import { temporaryFolder } from '../../../helpers/temporary.js'
 
@@ -170,4 +171,91 @@ test.each<[string, Partial<CreateManyOptions>]>([
   await expect(store.createMany(batch, importOptions(options))).rejects.toThrow('disk full')
   expect(tally(batch)['created'] ?? 0).toBe(service.made.size)
   expect(service.made.size).toBeLessThanOrEqual(2)
+})
+
+describe('a plant that others change between its read and its replace', () => {
+  const fern: NewPlant = { id: 1n, name: 'Fern', tag: 'shade' }
+
+  /** A service on a file, with other methods in place of some of the store's. */
+  async function serviceOf(methods: (file: SqliteStore) => Partial<SqliteStore>) {
+    const file = await SqliteStore.open(fileAddress(join(temporaryFolder(), 'plants.db')), openOptions())
+    const { create, get = (id) => file.get(id), replace = (plant, only) => file.replace(plant, only) } = methods(file)
+    const store = { create: create ?? ((plant) => file.create(plant)), get, replace, close: () => file.close() } as const
+    return { file, url: (await serveStore(store)).address }
+  }
+
+  /** Changes a plant after each read of it, which is before it is replaced. */
+  function changedBy(file: SqliteStore, change: (reads: number) => NewPlant | undefined): Partial<SqliteStore> {
+    let reads = 0
+    return {
+      get: async (id) => {
+        const plant = await file.get(id)
+        reads += plant ? 1 : 0
+        const changed = plant && change(reads)
+        if (changed) await file.replace(changed)
+        return plant
+      },
+    }
+  }
+
+  test('keeps what they have changed', async () => {
+    const { file, url } = await serviceOf((store) => changedBy(store, (reads) => (reads === 1 ? { ...fern, tag: 'theirs' } : undefined)))
+    await file.create(fern)
+    const store = await open(url, { access: { token: testToken } })
+    const batch = batchOf([
+      { id: 1n, name: 'Bracken' },
+      { id: 2n, tag: 'x' },
+    ])
+    await store.createMany(batch, importOptions({ ifExists: 'update' }))
+    expect(refusalsOf(batch)).toEqual([[1, 422, 'Invalid plant: name must be a string, but is missing, and no plant has id 2']])
+    expect({ tally: tally(batch), plant: await file.get(1n) }).toEqual({
+      tally: { updated: 1, rejected: 1 },
+      plant: { id: 1n, name: 'Bracken', tag: 'theirs' },
+    })
+  })
+
+  test('is rejected after the timeout if that never ends', async () => {
+    let changes = 0
+    const { file, url } = await serviceOf((store) =>
+      changedBy(store, (reads) => {
+        changes = reads
+        return { ...fern, tag: `theirs ${reads}` }
+      }),
+    )
+    await file.create(fern)
+    const store = await open(url, { access: { token: testToken }, opening: { timeout: 500 } })
+    const batch = batchOf([
+      { id: 1n, name: 'Bracken' },
+      { id: 2n, name: 'Moss' },
+    ])
+    await store.createMany(batch, importOptions({ ifExists: 'update' }))
+    expect(refusalsOf(batch)).toEqual([
+      [0, 409, expect.stringMatching(/^Plant 1 was not updated: others changed it during each of \d+ tries$/)],
+    ])
+    expect({ tally: tally(batch), plant: await file.get(1n) }).toEqual({
+      tally: { created: 1, rejected: 1 },
+      plant: { id: 1n, name: 'Fern', tag: `theirs ${changes}` },
+    })
+  })
+
+  test('counts as updated when the response to its replace was lost', async () => {
+    let replaces = 0
+    const { file, url } = await serviceOf((store) => ({
+      replace: async (plant, only) => {
+        const replaced = await store.replace(plant, only)
+        replaces += 1
+        if (replaces === 1) throw new Error('The response is lost')
+        return replaced
+      },
+    }))
+    await file.create(fern)
+    const store = await open(url, { access: { token: testToken } })
+    const batch = batchOf([{ id: 1n, name: 'Bracken' }])
+    await store.createMany(batch, importOptions({ ifExists: 'update' }))
+    expect({ tally: tally(batch), plant: await file.get(1n), replaces }).toEqual({
+      tally: { updated: 1 },
+      plant: { id: 1n, name: 'Bracken', tag: 'shade' },
+      replaces: 1,
+    })
+  })
 })

@@ -1,8 +1,8 @@
 import type { Socket } from 'node:net'
 import { describe, expect, test } from 'vitest'
 import { type Answer, Hostile, http, json } from '../../../helpers/hostile.js'
-import { linesOf, token } from '../../../helpers/remote.js'
-import { runPlants } from '../../../helpers/run.js'
+import { createAt, linesOf, token } from '../../../helpers/remote.js'
+import { runPlants, withUsual } from '../../../helpers/run.js'
 
 const item = { get: {}, put: {}, delete: {} }
 /** A description of a service that has all operations, and calls the parameter as it likes. */
@@ -19,12 +19,14 @@ const ndjson = (body: string | Buffer, headers = {}) => http(200, body, { 'Conte
 const chunked = (...chunks: string[]) =>
   ndjson(chunks.map((chunk) => `${Buffer.byteLength(chunk).toString(16)}\r\n${chunk}\r\n`).join(''), { 'Transfer-Encoding': 'chunked' })
 
+const otherId = 'Choose another id; to repeat an earlier create safely, use the same --idempotency-key for both'
+const otherKey = 'Choose another id or another key: a key belongs to one plant only'
 const wrongAddress = 'Is the address right? It is the base URL: the part before /plants'
 
 /** Runs a command at a service that answers so, and gives what came of it. */
 async function runAt(argv: string[], others: Record<string, Answer[]>, description: Answer = openapi, base = '') {
   const remote = await Hostile.listen({ openapi: description, others })
-  const args = [...argv, '--store', `${remote.url}${base}`, '--output', 'json', '--timeout', '2s']
+  const args = withUsual({ '--timeout': '2s', '--store': `${remote.url}${base}`, '--output': 'json' }, argv)
   const { code, out, err } = await runPlants(args, { env: { PLANTS_TOKEN: token } })
   const lines = linesOf(err, remote) as Record<string, unknown>[]
   return { code, out, said: lines.flatMap((line) => line['message'] ?? line), lines, remote }
@@ -57,6 +59,19 @@ describe('a service that can be read', () => {
     })
     expect({ code, out }).toEqual({ code: 0, out: 'id,name,tag\n1,"F,\u00e9",\n2,"",x\n' })
     expect(remote.requests.at(-1)?.headers['accept']).toBe('application/x-ndjson')
+  })
+
+  test.each<[string, Answer, string, string[]]>([
+    ['can be read', json(200, moss), 'Look at it with: plants get 2 --store URL', []],
+    ['cannot be read with this token', json(403, { error: 403, message: 'No right' }), otherId, []],
+    ['is gone', json(404, { error: 404, message: 'No plant has id 2' }), otherId, []],
+    ['can be read, with a key', json(200, moss), otherKey, ['--idempotency-key', 'import-9']],
+  ])('says how to look at the plant that has the id of a new one: it %s', async (_, answer, hint, flags) => {
+    const taken = json(400, { error: 409, message: 'Id 2 is taken' }, { 'Request-Id': 'r-1' })
+    const remote = await Hostile.listen({ openapi, posts: [taken], others: { 'GET /plants/2': [answer] } })
+    const { code, out, said } = await createAt(remote, ['--id', '2', ...flags])
+    const error = { error: 409, message: 'Id 2 is taken', hint, status: 400, requestId: 'r-1' }
+    expect({ code, out, said }).toEqual({ code: 1, out: '', said: [error] })
   })
 
   test.each(['get 1', 'list', 'export', 'update 1 --name A', 'delete 1 --yes'])(
@@ -175,6 +190,43 @@ describe('what a service answers that reads', () => {
     expect({ code: result.code, said: result.said.at(-1) }).toEqual({ code, said: message })
   })
 
+  test('a byte now and then is no plant, whether they come in a stream or a page', async () => {
+    const trickle =
+      (type: string): Answer =>
+      (socket) => {
+        socket.write(`HTTP/1.1 200 OK\r\nContent-Type: ${type}\r\nTransfer-Encoding: chunked\r\n\r\n`)
+        const timer = setInterval(() => socket.write('1\r\n \r\n'), 50)
+        socket.once('close', () => clearInterval(timer))
+      }
+    const message = 'URL sent no complete plant before the timeout'
+    const incomplete = { error: 503, message, hint: 'The output is incomplete. Try again', retryable: true }
+    const stream = { 'GET /plants': [trickle('application/x-ndjson')] }
+    for (const command of ['count --timeout 500ms', 'export --timeout 500ms']) {
+      const { code, lines } = await runAt(command.split(' '), stream)
+      expect({ code, lines }).toEqual({ code: 4, lines: [incomplete] })
+    }
+    const late = 'URL received the request, but did not answer: the request timed out'
+    const { code, said } = await runAt(['list', '--timeout', '500ms'], { 'GET /plants': [trickle('application/json')] })
+    expect({ code, said }).toEqual({ code: 4, said: [late] })
+  })
+
+  test('a long line in small pieces costs no more than in large ones', async () => {
+    const line = `${fern.slice(0, -1)}${' '.repeat(8_000_000)}}\n`
+    const pieces: Answer = (socket) => {
+      socket.setNoDelay(true)
+      socket.write(`HTTP/1.1 200 OK\r\nContent-Type: application/x-ndjson\r\nContent-Length: ${line.length}\r\n\r\n`)
+      const write = (at: number) => {
+        if (at < line.length) socket.write(line.slice(at, at + 400), () => setImmediate(write, at + 400))
+      }
+      write(0)
+    }
+    const start = process.cpuUsage()
+    const { code, out } = await runAt(['export', '--timeout', '50s'], { 'GET /plants': [pieces] })
+    expect({ code, out }).toEqual({ code: 0, out: `${fern}\n` })
+    const { user, system } = process.cpuUsage(start) // not the time, which a loaded machine makes longer
+    expect((user + system) / 1e6).toBeLessThan(6)
+  })
+
   test('a stream that breaks off is an error, and what came of it is no export', async () => {
     const answer: Answer = (socket) => {
       socket.write(chunked(`${fern}\n`))
@@ -238,6 +290,22 @@ describe('a plant at a service is corrected', () => {
       ...{ 'DELETE /plants/1': [json(200, fern)], 'DELETE /plants/2': [json(200, moss)], 'DELETE /plants/3': [missing] },
     })
     expect({ code, looks: remote.lines.filter((line) => line === 'GET /openapi.json') }).toEqual({ code: 1, looks: ['GET /openapi.json'] })
+  })
+
+  test('reports each failure of several deletes, and ends with the code of the most severe', async () => {
+    const refused = json(403, { error: 403, message: 'This token may not delete plants' })
+    const { code, out, lines } = await runAt(['delete', '1', '2', '3', '4', '5', '6', '--yes'], {
+      ...{ 'DELETE /plants/1': [json(500, { error: 500, message: 'Oh' })], 'DELETE /plants/2': [refused] },
+      ...{ 'DELETE /plants/3': [json(200, '{"id":3,"name":"Ivy"}')], 'DELETE /plants/4': [missing] },
+      ...{ 'DELETE /plants/5': [refused], 'DELETE /plants/6': [json(400, { error: 400, message: 'No' })] },
+    })
+    const [warning, ...failures] = lines.map(({ message, warning = message }) => warning)
+    expect({ code, out, warning, failures }).toEqual({
+      code: 5,
+      out: '{"id":3,"name":"Ivy"}\n',
+      warning: expect.stringMatching(/^URL failed: Oh\. Trying again for up to /),
+      failures: ['No plant has id 4 in URL', 'No', 'This token may not delete plants (2 plants)', 'URL failed: Oh'],
+    })
   })
 
   test('and a plant that is gone after a lost answer may have been deleted by somebody else', async () => {

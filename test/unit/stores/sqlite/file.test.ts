@@ -136,6 +136,19 @@ test('a store that was changed since it was opened is written to no more, until 
   expect(await store.get(1n)).toEqual({ id: 1n, name: 'Fern' })
 })
 
+test('a callback that throws after a commit fails its create, and no later one', async () => {
+  const path = join(temporaryFolder(), 'plants.db')
+  const defect = new Error('no metrics')
+  const counts: number[] = []
+  const onCommit = (count: number) => {
+    if (counts.push(count) === 1) throw defect
+  }
+  const store = closedAfterTest(await SqliteStore.open(fileAddress(path), openOptions({ onCommit })))
+  await expect(store.create({ id: 1n, name: 'Fern' })).rejects.toBe(defect)
+  expect(await store.create({ id: 2n, name: 'Moss' })).toEqual({ name: 'Moss' })
+  expect([counts, await store.count()]).toEqual([[1, 1], 2n])
+})
+
 test('a snapshot that was read to its end keeps nothing of the log', async () => {
   const path = join(temporaryFolder(), 'plants.db')
   const store = closedAfterTest(await SqliteStore.open(fileAddress(path), openOptions()))

@@ -1,8 +1,8 @@
-import { chownSync, lchownSync, symlinkSync } from 'node:fs'
+import { chmodSync, chownSync, lchownSync, mkdirSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { runPlants } from '../../../helpers/run.js'
-import { storeIn } from '../../../helpers/sqlite-file.js'
+import { create, storeIn } from '../../../helpers/sqlite-file.js'
 import { temporaryFolder } from '../../../helpers/temporary.js'
 
 describe.runIf(process.getuid?.() === 0)('a store that another user owns', () => {
@@ -71,3 +71,51 @@ describe.runIf(process.getuid?.() === 0)('a store that another user owns', () =>
     expect({ code, out }).toEqual({ code: 0, out: expect.stringContaining(`${path} belongs to another user (uid 65534), who can read`) })
   })
 })
+
+describe.runIf(process.getuid?.() === 0)('where other users can create files beside a store (needs root)', () => {
+  const written = (mode: string) => `can be written by other users (mode ${mode})`
+
+  test.each<[string, Folder[], string?, number?]>([
+    ['a folder that is open to all', [{ mode: 0o777 }], written('777')],
+    ['a sticky folder', [{ mode: 0o1777 }], written('1777')],
+    ['a folder of a group', [{ mode: 0o775, gid: 7777 }], written('775')],
+    ['a folder of the group of its owner alone', [{ mode: 0o775 }]],
+    ['a folder of another user', [{ mode: 0o755, uid: 1234 }], 'belongs to another user (uid 1234)'],
+    ['a private folder of another user', [{ mode: 0o700, uid: 1234 }], 'belongs to another user (uid 1234)'],
+    ['a folder in one that is open to all', [{ mode: 0o777 }, { mode: 0o755 }], written('777'), 1],
+    ['a folder in a sticky one', [{ mode: 0o1777 }, { mode: 0o755 }]],
+    ['a folder of another user in a sticky one', [{ mode: 0o1777 }, { mode: 0o755, uid: 1234 }], 'belongs to another user (uid 1234)'],
+    ['an open folder in a private one', [{ mode: 0o700 }, { mode: 0o777 }]],
+  ])('doctor fails and a create warns: %s', async (_, folders, reason, depth = folders.length) => {
+    const top = temporaryFolder()
+    chmodSync(top, 0o755)
+    let place = top
+    for (const { mode, uid = 0, gid = uid } of folders) {
+      place = join(place, 'in')
+      mkdirSync(place)
+      chownSync(place, uid, gid)
+      chmodSync(place, mode)
+    }
+    const path = join(place, 'plants.db')
+    const { code, err } = await create(path, '1')
+    const exposed = reason && `exposed to other users: ${join(top, ...folders.slice(0, depth).map(() => 'in'))} ${reason}`
+    const advice = 'Move it to a directory that only you can write to'
+    expect({ code, err: err.split('\n').filter((line) => line.includes('exposed')) }).toEqual({
+      code: 0,
+      err: exposed === undefined ? [] : [`plants: The store ${path} is ${exposed}. ${advice}`],
+    })
+    const { code: result, out } = await runPlants(['doctor', '--store', path])
+    const [finding = ''] = out.split('\n').filter((line) => line.includes(`store ${path}`))
+    expect([result, JSON.parse(finding)]).toEqual(
+      exposed === undefined
+        ? [0, { check: `store ${path}`, state: 'ok', message: expect.stringContaining('MiB free') }]
+        : [1, { check: `store ${path}`, state: 'failed', message: `${path} is ${exposed}`, hint: advice }],
+    )
+  })
+})
+
+interface Folder {
+  mode: number
+  uid?: number
+  gid?: number
+}

@@ -33,7 +33,7 @@ describe('a file that cannot be a store is refused, and left as it is:', () => {
       '{} was written by a newer version of plants (schema 99, this one supports 5)',
       'Update plants',
     ],
-    ['a folder', (path) => mkdirSync(path), '{} is a folder, not a store', 'Name a file in it: --store {}/plants.db'],
+    ['a folder', (path) => mkdirSync(path), '{} is a directory, not a store', 'Name a file in it with --store PATH'],
   ])('%s', async (_, make, message, hint) => {
     const path = join(temporaryFolder(), 'plants.db')
     make(path)
@@ -79,7 +79,7 @@ describe('a file that cannot be a store is refused, and left as it is:', () => {
   })
 
   test.runIf(process.platform === 'linux')('one in a folder where none can be made', async () => {
-    const err = 'plants: There is no folder /proc/none for the store /proc/none/plants.db\n  Make it with: mkdir -p /proc/none\n'
+    const err = 'plants: There is no directory /proc/none for the store /proc/none/plants.db\n  Make it with: mkdir -p /proc/none\n'
     expect(await runPlants(['create', '--id', '1', '--name', 'Fern'], { env: { PLANTS_DATA_DIR: '/proc/none' } })).toEqual({
       code: 4,
       out: '',
@@ -93,7 +93,7 @@ describe('a file that cannot be a store is refused, and left as it is:', () => {
     expect(await runPlants(['create', '--id', '1', '--name', 'Fern'], { env: { PLANTS_DATA_DIR: file } })).toEqual({
       code: 4,
       out: '',
-      err: `plants: The store ${file}/plants.db cannot be created: ${file} is not a folder\n  ${elsewhere}\n`,
+      err: `plants: The store ${file}/plants.db cannot be created: ${file} is not a directory\n  ${elsewhere}\n`,
     })
   })
 
@@ -102,14 +102,14 @@ describe('a file that cannot be a store is refused, and left as it is:', () => {
     expect(await create(join(folder, 'no/plants.db'), '1')).toEqual({
       code: 4,
       out: '',
-      err: `plants: There is no folder ${folder}/no for the store ${folder}/no/plants.db\n  Make it with: mkdir -p ${folder}/no\n`,
+      err: `plants: There is no directory ${folder}/no for the store ${folder}/no/plants.db\n  Make it with: mkdir -p ${folder}/no\n`,
     })
   })
 
   test('one below a file', async () => {
     const folder = temporaryFolder()
     writeFileSync(join(folder, 'file'), '')
-    const err = `plants: The store ${folder}/file/plants.db cannot be created: ${folder}/file is not a folder\n  ${elsewhere}\n`
+    const err = `plants: The store ${folder}/file/plants.db cannot be created: ${folder}/file is not a directory\n  ${elsewhere}\n`
     expect(await create(join(folder, 'file/plants.db'), '1')).toEqual({ code: 4, out: '', err })
     expect(await list(join(folder, 'file/plants.db'))).toEqual({ code: 4, out: '', err })
   })

@@ -1,5 +1,15 @@
 import { beforeEach, describe, expect, test } from 'vitest'
-import { complaints, Importing, imported, lines, summary } from '../../../helpers/importing.js'
+import {
+  assignedHint,
+  complaints,
+  existsHint,
+  Importing,
+  imported,
+  keepHint,
+  lines,
+  repeatedHint,
+  summary,
+} from '../../../helpers/importing.js'
 
 let user: Importing
 
@@ -49,14 +59,14 @@ describe('an id is exact', () => {
     '99999999999999999999999999999999',
   ])('%s is none', async (id) => {
     const { code, summary: told, err } = await user.import(['--format', 'ndjson'], { stdin: `{"id":${id},"name":"Fern"}\n` })
-    expect({ code, told }).toEqual({ code: 6, told: summary({ refused: 1, reasons: { 422: 1 } }) })
+    expect({ code, told }).toEqual({ code: 6, told: summary({ rejected: 1, reasons: { 422: 1 } }) })
     const rule = /^1(\.|e-)/.test(id) ? 'an integer' : 'an integer from -9223372036854775808 to 9223372036854775807'
     expect(err).toContain(`id must be ${rule}, but was ${id}`)
   })
 
   test.each(['01', '+1', '.5', '1.', '0x10', '1_000', 'NaN', '-', '1e'])('%s is not JSON', async (id) => {
     const stdin = `{"id":${id},"name":"Fern"}\n`
-    expect(await user.import(['--format', 'ndjson'], { stdin })).toMatchObject({ code: 6, summary: { refused: 1, reasons: { 400: 1 } } })
+    expect(await user.import(['--format', 'ndjson'], { stdin })).toMatchObject({ code: 6, summary: { rejected: 1, reasons: { 400: 1 } } })
   })
 })
 
@@ -103,7 +113,7 @@ describe('of fields', () => {
       '{"id":1,"name":"A","nmae":1}\n{"id":2,"name":"B","nmae":2,"__proto__":{"x":1},"":0}\n{"id":3,"tags":[]}\n{"id":4,"name":"C","x":{"id":9}}\n'
     const of = (name: string, count: string, alike = '') => `plants: warning: ignored unknown field ${name} of ${count}${alike}\n`
     const { code, summary: told, err } = await user.import([], { stdin })
-    expect({ code, told }).toEqual({ code: 6, told: summary({ created: 3, refused: 1, reasons: { 422: 1 } }) })
+    expect({ code, told }).toEqual({ code: 6, told: summary({ created: 3, rejected: 1, reasons: { 422: 1 } }) })
     for (const line of [
       of('"nmae"', '2 plants', '. Did you mean "name"? If so: --map name=nmae'),
       of('"__proto__"', '1 plant'),
@@ -185,7 +195,7 @@ describe('--id-from', () => {
   test('refuses what comes behind the largest id', async () => {
     expect(await user.import(['--id-from', '9223372036854775807'], { stdin: '{"name":"A"}\n{"name":"B"}\n' })).toMatchObject({
       code: 6,
-      summary: { created: 1, refused: 1, reasons: { 422: 1 } },
+      summary: { created: 1, rejected: 1, reasons: { 422: 1 } },
     })
     expect(await user.list()).toBe('{"id":9223372036854775807,"name":"A"}\n')
   })
@@ -208,11 +218,24 @@ describe('--id-from', () => {
     const stdin = '{"id":1,"name":"A"}\n{"name":"B"}\n'
     expect(await user.import(['--id-from', '1'], { stdin })).toEqual({
       code: 6,
-      summary: summary({ created: 1, refused: 1, reasons: { 409: 1 } }),
-      err: complaints(['stdin:2: A plant with id 1 already exists'], '1 plant was rejected').replace(
-        '--if-exists skip, same or update',
-        'another --id-from',
-      ),
+      summary: summary({ created: 1, rejected: 1, reasons: { 409: 1 } }),
+      err: complaints(['stdin:2: A plant with id 1 already exists, from line 1'], '1 plant was rejected', assignedHint + keepHint),
     })
+  })
+
+  test.each([
+    [
+      'an id that is repeated in the input',
+      'id,name\n102,A\n,B\n102,C\n',
+      4,
+      'The id 102 is in the input twice, also in line 2',
+      repeatedHint,
+    ],
+    ['an id that was stored before', 'id,name\n7,A\n,B\n', 2, 'A plant with id 7 already exists', existsHint],
+    ['an assigned id that was stored before', 'id,name\n1,A\n2,B\n,C\n3,D\n', 4, 'A plant with id 1000 already exists', assignedHint],
+  ])('is suggested again only for an assigned id: %s', async (_, stdin, line, message, hint) => {
+    await user.import([], { stdin: `id,name\n${stdin.includes('102') ? '' : stdin.includes('7') ? '7,X' : '1000,X'}\n` })
+    const result = await user.import(['--id-from', '1000'], { stdin })
+    expect(result.err).toBe(complaints([`stdin:${line}: ${message}`], '1 plant was rejected', hint + keepHint))
   })
 })

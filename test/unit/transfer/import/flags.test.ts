@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, test } from 'vitest'
 import { Importing, imported, lines } from '../../../helpers/importing.js'
+import { refusal } from '../../../helpers/user.js'
 
 let user: Importing
 
@@ -28,7 +29,7 @@ describe('a command line that is wrong is refused, and nothing is made:', () => 
     ['', 'x', first.toUpperCase(), ` ${first}`].map((text) => [
       ['plants', `${flag}=${text}`],
       `${flag} must be one of ${words}, but was ${JSON.stringify(text)}`,
-      `For example: ${flag} ${first}`,
+      undefined,
     ])
   const empty = (...argv: string[]): Row => [
     argv,
@@ -41,7 +42,7 @@ describe('a command line that is wrong is refused, and nothing is made:', () => 
     'Leave out one of them',
   ]
 
-  type Row = [argv: string[], message: string, hint: string]
+  type Row = [argv: string[], message: string, hint: string | undefined]
   const rows: Row[] = [
     ...['', 'name', 'name=', '=x', 'name=a,name=b', 'nmae=x', 'name=a,', ',', 'Name=x'].map(map),
     ...counts('--max-errors'),
@@ -84,10 +85,16 @@ describe('a command line that is wrong is refused, and nothing is made:', () => 
         "For example: --delimiter ';'",
       ],
     ),
-    ...choices('--encoding', 'utf-8, utf-16le, utf-16be, windows-1252, latin1', 'utf-8'),
+    ...['', 'x', 'latin-1', 'utf-32'].map(
+      (text): Row => [
+        ['plants', `--encoding=${text}`],
+        `--encoding must be an encoding such as utf-8, utf-16le, windows-1252, iso-8859-2, shift_jis, but was ${JSON.stringify(text)}`,
+        'Its names are at https://encoding.spec.whatwg.org/#names-and-labels',
+      ],
+    ),
     [['plants', '--columns=id,name', '--format=json'], '--columns applies to csv and tsv, but not to json', 'Leave out one of them'],
     [['plants', '--format=ndjson', '--delimiter=;'], '--delimiter applies to csv and tsv, but not to ndjson', 'Leave out one of them'],
-    [['plants', '--map', 'id='], '--map id= leaves the plants without ids', 'Assign ids with: --id-from 1'],
+    [['plants', '--map', 'id='], '--map id= leaves the plants without ids', 'Assign ids, starting at N: --id-from N'],
     empty('plants', '--rejects', ''),
     empty('plants', '--journal', ''),
     empty('plants', ''),
@@ -99,7 +106,7 @@ describe('a command line that is wrong is refused, and nothing is made:', () => 
   ]
 
   test.each(rows)('import %j', async (argv, message, hint) => {
-    expect(await user.run(['import', ...argv])).toEqual({ code: 2, out: '', err: `plants: ${message}\n  ${hint}\n` })
+    expect(await user.run(['import', ...argv])).toEqual(refusal(message, hint))
     const asJson = await user.run(['import', ...argv, '--output', 'json'])
     expect({ ...asJson, err: JSON.parse(asJson.err) }).toEqual({ code: 2, out: '', err: { error: 400, message, hint } })
     expect([user.has('plants.db'), user.journals()]).toEqual([false, []])
@@ -177,7 +184,7 @@ describe('flags that go together', () => {
     }
     expect(await user.import(['plants', '--if-exists', 'same', '--restart'])).toMatchObject({
       code: 6,
-      summary: { created: 1, skipped: 1, refused: 1 },
+      summary: { created: 1, skipped: 1, rejected: 1 },
     })
     expect(user.journals()).toEqual([])
   })
@@ -190,10 +197,10 @@ describe('flags that go together', () => {
     expect(await user.import(flags)).toMatchObject({
       code: 2,
       summary: undefined,
-      err: expect.stringContaining('plants was changed since its import was interrupted\n'),
+      err: expect.stringMatching(/^plants: plants was changed since its import was interrupted\n/),
     })
     user.write('plants', `${good}{"id":2,"name":"B"}\n`)
-    expect(await user.import(flags)).toMatchObject({ code: 0 })
+    expect(await user.import(flags)).toMatchObject({ code: 0, err: 'plants: Resuming an interrupted import: 1 plant is done\n' })
     expect(await user.list()).toBe(`${good}{"id":2,"name":"B"}\n`)
   })
 })
@@ -226,7 +233,7 @@ describe('--restart', () => {
     expect(await user.import(['plants', '--on-error', 'stop'])).toMatchObject({ code: 2 })
     expect(await user.import(['plants', '--restart', '--if-exists', 'same'])).toMatchObject({
       code: 6,
-      summary: { skipped: 1, refused: 1 },
+      summary: { skipped: 1, rejected: 1 },
     })
     expect(user.journals()).toEqual([])
   })
@@ -253,8 +260,9 @@ describe('the summary', () => {
     [0, [], '', 'Read 0 plants in TIME: 0 created'],
     [1, [], good, 'Read 1 plant in TIME: 1 created'],
     [2, [], `${good}{"id":2,"name":"Moss"}\n`, 'Read 2 plants in TIME: 2 created'],
-    [3, ['--if-exists', 'skip'], `${good}${good}{"id":2}\n`, 'Read 3 plants in TIME: 1 created, 1 skipped, 1 rejected \\(422\\)'],
-    [4, [], `${good}${good}x\n{"id":2}\n`, 'Read 4 plants in TIME: 1 created, 3 rejected \\(400: 1, 409: 1, 422: 1\\)'],
+    [3, ['--if-exists', 'skip'], `${good}${good}{"id":2}\n`, 'Read 3 plants in TIME: 1 created, 1 skipped, 1 rejected \\(1 invalid\\)'],
+    [4, [], `${good}${good}x\n{"id":2}\n`, 'Read 4 plants in TIME: 1 created, 3 rejected \\(1 not JSON, 1 id exists, 1 invalid\\)'],
+    [4, [], 'id,name\n1,A\n1,B\n1,"C"\n1,"D"x\n', 'Read 4 plants in TIME: 1 created, 3 rejected \\(1 not CSV, 2 ids exist\\)'],
     [1, ['--check'], good, 'Checked 1 plant in TIME: 1 can be created'],
   ])('counts %i for people', async (_, flags, stdin, expected) => {
     expect(await told([...flags], { stdin })).toMatch(new RegExp(`^${expected.replace('TIME', time)}\n$`))
@@ -292,8 +300,11 @@ describe('the summary', () => {
   })
 
   test('has an error only where all were refused for the same reason', async () => {
-    const { err } = await user.run(['import', '--output', 'json'], { stdin: `${good}${good}x\n` })
-    expect(JSON.parse(lines(err).at(-1) ?? '')).not.toHaveProperty('error', 409)
+    const errorOf = async (stdin: string) => {
+      const { err } = await user.run(['import', '--output', 'json'], { stdin })
+      return JSON.parse(lines(err).at(-1) ?? '').error
+    }
+    expect([await errorOf(good.repeat(3)), await errorOf(`${good}x\n`)]).toEqual([409, 422])
     const { err: mixed } = await user.run(['import', '--output', 'json'], { stdin: `${good}\u001b[2J\n` })
     expect(mixed).not.toContain('\u001b')
     expect(JSON.parse(lines(mixed).at(-1) ?? '').error).toBe(422)

@@ -102,7 +102,7 @@ describe('what is refused of', () => {
     ],
   ])('%s has its line, and imports when it is mended', async (_, text, places, errors, kept, mend) => {
     user.write('plants', text)
-    expect(await user.import(['plants', '--rejects', 'bad'])).toMatchObject({ code: 6, summary: { refused: places.length } })
+    expect(await user.import(['plants', '--rejects', 'bad'])).toMatchObject({ code: 6, summary: { rejected: places.length } })
     expect(user.reasons('bad').map(({ file, line, error }) => [file, line, error])).toEqual(
       places.map((line, index) => ['plants', line, errors[index]]),
     )
@@ -148,7 +148,7 @@ describe.each([
     user.write('plants', text('nmae'))
     expect(await user.import(['plants', '--on-error', 'stop'])).toMatchObject({
       code: 6,
-      summary: summary({ created: 1, refused: 1, reasons: { 422: 1 } }),
+      summary: summary({ created: 1, rejected: 1, reasons: { 422: 1 } }),
     })
     user.write('plants', text('name'))
     expect(await user.import(['plants', '--on-error', 'stop'])).toMatchObject({ code: 0 })
@@ -160,7 +160,7 @@ describe('--on-error stop in CSV', () => {
   test('stops before what is wrong, and goes on there', async () => {
     const flags = ['plants', '--on-error', 'stop', '--rejects', 'bad']
     user.write('plants', 'id,name\n1,A\nx,B\n3,C\n')
-    expect(await user.import(flags)).toMatchObject({ code: 6, summary: { created: 1, refused: 1, reasons: { 422: 1 } } })
+    expect(await user.import(flags)).toMatchObject({ code: 6, summary: { created: 1, rejected: 1, reasons: { 422: 1 } } })
     expect(user.read('bad')).toBe('id,name\nx,B\n')
     user.write('plants', 'id,name\n1,A\n2,B\n3,C\n')
     expect(await user.import(flags)).toMatchObject({ code: 0 })
@@ -186,8 +186,8 @@ describe('a table', () => {
   })
 
   test.each([
-    ['without ids', 'name\nFern\n', ['id', '--id-from 1']],
-    ['without names', 'id,CommonName\n1,Fern\n', ['name', '"CommonName"', '--map name=CommonName']],
+    ['without ids', 'name\nFern\n', ['id', '--id-from N']],
+    ['without names', 'id,CommonName\n1,Fern\n', ['name', '"CommonName"', '--map name=COLUMN']],
     ['with a column twice', 'id,name,id\n1,Fern,2\n', ['"id"', 'twice']],
   ])('%s is refused with words, and nothing is kept of it', async (_, content, words) => {
     user.write('plants.csv', content)
@@ -197,9 +197,9 @@ describe('a table', () => {
   })
 
   test('takes ids by the grammar of JSON numbers, without exponents', async () => {
-    const ids = ['1e3', '-5', '2.0', '9223372036854775807', ' 1', '+1', '007', '0x10', '1_000', '1.5', '', '"7"', '9223372036854775808']
+    const ids = ['1e3', '-5', '2.0', '9223372036854775807', '" 1"', '+1', '"007"', '0x10', '1_000', '1.5', '', '"7"', '9223372036854775808']
     const { summary: told, err } = await user.import([], { stdin: `id,name\n${ids.map((id) => `${id},x\n`).join('')}` })
-    expect(told).toMatchObject({ created: 4, refused: 9, reasons: { 422: 9 } })
+    expect(told).toMatchObject({ created: 4, rejected: 9, reasons: { 422: 9 } })
     expect(Array.from(err.matchAll(/stdin:(\d+): /g), ([, line]) => Number(line))).toEqual([2, 6, 7, 8, 9, 10, 11, 12, 14])
     expect(lines(await user.list()).map((line) => /-?\d+/.exec(line)?.[0])).toEqual(['-5', '2', '7', '9223372036854775807'])
   })
@@ -238,7 +238,7 @@ describe.each([
     user.write('plants', broken)
     const flags = ['plants', '--format', 'json', '--rejects', 'bad']
     const { code, summary: told, err } = await user.import(flags)
-    expect({ code, told }).toMatchObject({ code: 6, told: { created: 1, refused: 2, reasons: { 400: 1, 422: 1 } } })
+    expect({ code, told }).toMatchObject({ code: 6, told: { created: 1, rejected: 2, reasons: { 400: 1, 422: 1 } } })
     expect(err).toContain(`plants: plants:${line}: ${reason}\n`)
     expect(err).toContain(
       '2 plants were rejected, and the import stopped there\n  Fix it, then run the same command again to resume from it\n',
@@ -246,7 +246,7 @@ describe.each([
     expect(user.reasons('bad').map((one) => one.line)).toEqual([2, line])
     expect(user.read('bad')).toBe('{"id":2}\n')
     user.write('plants', whole)
-    expect(await user.import(flags)).toMatchObject({ code: 6, summary: { created: 3, refused: 1, reasons: { 422: 1 } } })
+    expect(await user.import(flags)).toMatchObject({ code: 6, summary: { created: 3, rejected: 1, reasons: { 422: 1 } } })
     expect(lines(await user.list())).toEqual(['{"id":1,"name":"A"}', '{"id":3,"name":"C"}', '{"id":4,"name":"D"}'])
     expect(user.journals()).toEqual([])
   })
@@ -260,7 +260,7 @@ describe.each([
 
 test('a document that is no plant at all is reported with its line and column', async () => {
   const { code, summary: told, err } = await user.import(['--output', 'json', '--format', 'json'], { stdin: '\n[nothing]' })
-  expect({ code, told }).toEqual({ code: 6, told: summary({ refused: 1, reasons: { 400: 1 } }) })
+  expect({ code, told }).toEqual({ code: 6, told: summary({ rejected: 1, reasons: { 400: 1 } }) })
   expect(lines(err).map((one) => JSON.parse(one))).toEqual([
     { error: 400, message: 'Not JSON: unexpected "n" at line 2, column 2', file: 'stdin', line: 2 },
     { error: 400, message: '1 plant was rejected, and the import stopped there', hint: 'Fix it. The records before it were imported' },

@@ -27,7 +27,7 @@ describe('an import reads', () => {
     user.write('other', `{"id":3,"name":"Another"}\n${two}`)
     expect(await user.import(['one', 'other'])).toEqual({
       code: 6,
-      summary: summary({ created: 3, refused: 1, reasons: { 409: 1 } }),
+      summary: summary({ created: 3, rejected: 1, reasons: { 409: 1 } }),
       err: complaints(['other:1: A plant with id 3 already exists'], '1 plant was rejected'),
     })
     expect(await user.list()).toBe(three)
@@ -126,8 +126,8 @@ describe('an import does not read', () => {
   const usual = 'Use files that contain plants, or "-" for stdin'
   test.each([
     ['a file that is not there', 'missing', 'there is no such file', usual],
-    ['a folder', 'folder', 'it is a folder', usual],
-    ['a path through a file', 'plants/ndjson', 'a part of its path is not a folder', usual],
+    ['a folder', 'folder', 'it is a directory', usual],
+    ['a path through a file', 'plants/ndjson', 'a part of its path is not a directory', usual],
     ['a URL', 'https://a.example/x.csv', 'there is no such file', 'Download it first: curl -sSfLO https://a.example/x.csv'],
   ])('%s', async (_, path, why, hint) => {
     user.write('plants', three)

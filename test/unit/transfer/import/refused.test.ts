@@ -1,4 +1,4 @@
-import { mkdirSync, symlinkSync } from 'node:fs'
+import { chownSync, mkdirSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { complaints, existsHint, Importing, imported, keepHint, lines, summary } from '../../../helpers/importing.js'
@@ -13,7 +13,7 @@ const limit = 1_048_576
 const long = `{"id":40,"name":"${'x'.repeat(limit)}"}`
 const range = 'an integer from -9223372036854775808 to 9223372036854775807'
 
-/** Records that are refused: each with its error, and what the message says. */
+/** Records that are rejected: each with its error, and what the message says. */
 const bad: [record: string | Buffer, error: number, message: string][] = [
   ['Fern', 400, 'Not JSON: unexpected "F" at column 1'],
   ['{"id":50,"name":"Fern" "tag":""}', 400, 'Not JSON: unexpected "\\"" at column 24'],
@@ -40,7 +40,7 @@ const bad: [record: string | Buffer, error: number, message: string][] = [
   ['{"id":50,"name":7}', 422, 'Invalid plant: name must be a string, but was a number'],
   ['{"id":50,"name":"\\ud800"}', 422, 'Invalid plant: name must be well-formed Unicode, but contains a lone surrogate'],
   ['{"id":50,"name":"Fern","tag":"a\\u0000"}', 422, 'Invalid plant: tag must be text without U+0000, but contains it'],
-  ['{"id":50,"name":"Fern","tag":null}', 422, 'Invalid plant: tag must be a string, but was null'],
+  ['{"id":50,"name":null,"tag":null}', 422, 'Invalid plant: name must be a string, but was null'],
   ['{"id":50,"name":"Fern","id":"50"}', 422, `Invalid plant: id must be an integer, not a string, but was "50"`],
   ['{"id":50,"name":"Fern","name":null}', 422, 'Invalid plant: name must be a string, but was null'],
   [long, 413, `The record is larger than 1 MiB (${limit} bytes)`],
@@ -51,7 +51,7 @@ const bad: [record: string | Buffer, error: number, message: string][] = [
 /** Good records, each with a bad one behind it, and blank lines here and there. */
 function mixed(breakAs: string) {
   const parts: Buffer[] = []
-  const refused: { file: string; line: number; error: number; message: string }[] = []
+  const rejected: { file: string; line: number; error: number; message: string }[] = []
   let line = 0
   const add = (record: string | Buffer, end = breakAs) => {
     parts.push(Buffer.from(record), Buffer.from(end))
@@ -61,12 +61,12 @@ function mixed(breakAs: string) {
   for (const [index, [record, error, message]] of bad.entries()) {
     add(good(index))
     if (index % 4 === 0) add(index % 8 ? '' : ' ')
-    refused.push({ file: 'mixed', line: add(record), error, message })
+    rejected.push({ file: 'mixed', line: add(record), error, message })
   }
   add(good(bad.length), '')
   return {
     content: Buffer.concat(parts),
-    refused,
+    rejected,
     rejects: Buffer.concat(bad.map(([record]) => Buffer.concat([Buffer.from(record), Buffer.from(breakAs)]))),
   }
 }
@@ -74,10 +74,10 @@ function mixed(breakAs: string) {
 const good = (index: number) => `{"id":${index + 1},"name":"Good ${index}"}`
 const allGood = Array.from({ length: bad.length + 1 }, (_, index) => `${good(index)}\n`)
 
-function counted(refused: { error: number }[]) {
+function counted(rejected: { error: number }[]) {
   const reasons: Record<number, number> = {}
-  for (const { error } of refused) reasons[error] = (reasons[error] ?? 0) + 1
-  return { refused: refused.length, reasons }
+  for (const { error } of rejected) reasons[error] = (reasons[error] ?? 0) + 1
+  return { rejected: rejected.length, reasons }
 }
 
 describe.each([
@@ -91,64 +91,64 @@ describe.each([
   })
 
   test('the good are in, the bad are told of in their order, and kept byte for byte', async () => {
-    const { content, refused, rejects } = mixed(breakAs)
+    const { content, rejected, rejects } = mixed(breakAs)
     user.write('mixed', Buffer.concat([Buffer.from(mark), content]))
     const result = await user.import(['mixed', '--rejects', 'bad', '--output', 'json'])
     const path = join(user.folder, 'bad')
     expect(result).toEqual({
       code: 6,
-      summary: summary({ created: allGood.length, ...counted(refused), rejects: path }),
+      summary: summary({ created: allGood.length, ...counted(rejected), rejects: path }),
       err: expect.any(String),
     })
     const told = lines(result.err).map((line) => JSON.parse(line))
     expect(told).toEqual([
-      ...refused.map(({ error, message, file, line }) => ({ error, message, file, line })),
+      ...rejected.map(({ error, message, file, line }) => ({ error, message, file, line })),
       {
         error: 422,
-        message: `${refused.length} plants were rejected`,
+        message: `${rejected.length} plants were rejected`,
         hint: `${existsHint}Fix them in ${path}, then: plants import ${path}`,
       },
     ])
-    expect(user.reasons('bad')).toEqual(refused)
+    expect(user.reasons('bad')).toEqual(rejected)
     expect(user.bytes('bad').equals(Buffer.concat([Buffer.from(mark), rejects]))).toBe(true)
     expect(lines(await user.list())).toEqual([...lines(allGood.join('')), '{"id":99,"name":"Here first"}'])
   })
 
   test('what --check refuses is the same, and it creates nothing', async () => {
-    const { content, refused } = mixed(breakAs)
+    const { content, rejected } = mixed(breakAs)
     user.write('mixed', Buffer.concat([Buffer.from(mark), content]))
     const { code, summary: told, err } = await user.import(['mixed', '--check', '--output', 'json'])
-    expect({ code, told }).toEqual({ code: 6, told: checked({ valid: allGood.length, ...counted(refused) }) })
+    expect({ code, told }).toEqual({ code: 6, told: checked({ created: allGood.length, ...counted(rejected) }) })
     const places = lines(err)
       .slice(0, -1)
       .map((line) => JSON.parse(line))
-    expect(places.map(({ line, error }) => [line, error])).toEqual(refused.map(({ line, error }) => [line, error]))
+    expect(places.map(({ line, error }) => [line, error])).toEqual(rejected.map(({ line, error }) => [line, error]))
     expect(await user.list()).toBe('{"id":99,"name":"Here first"}\n')
   })
 
   test('the first twenty are told of in text, and how many there are besides', async () => {
-    const { content, refused } = mixed(breakAs)
+    const { content, rejected } = mixed(breakAs)
     user.write('mixed', Buffer.concat([Buffer.from(mark), content]))
     const { err } = await user.import(['mixed'])
-    const told = refused.slice(0, 20).map(({ line, message }) => `mixed:${line}: ${message}`)
+    const told = rejected.slice(0, 20).map(({ line, message }) => `mixed:${line}: ${message}`)
     expect(err).toBe(
       complaints(
-        [...told, `${refused.length - 20} more rejected records are not shown`],
-        `${refused.length} plants were rejected`,
+        [...told, `${rejected.length - 20} more rejected records are not shown`],
+        `${rejected.length} plants were rejected`,
         `${existsHint}${keepHint}`,
       ),
     )
   })
 })
 
-function checked({ valid, ...counts }: { valid: number; refused: number; reasons: object }) {
-  return { valid, updated: 0, skipped: 0, unknown: 0, ...counts }
+function checked({ created, ...counts }: { created: number; rejected: number; reasons: object }) {
+  return { dryRun: true, created, updated: 0, skipped: 0, unknown: 0, ...counts }
 }
 
 describe('a rejects file', () => {
   test('imports when it is mended in place', async () => {
     user.write('plants', '{"id":1,"name":"A"}\n{"id":2,"nmae":"B"}\r\nx{"id":3,"name":"C"}\n{"id":4,"name":"D"}\n{"id":"5","name":"E"}')
-    expect(await user.import(['plants', '--rejects', 'bad'])).toMatchObject({ code: 6, summary: { created: 2, refused: 3 } })
+    expect(await user.import(['plants', '--rejects', 'bad'])).toMatchObject({ code: 6, summary: { created: 2, rejected: 3 } })
     expect(user.read('bad')).toBe('{"id":2,"nmae":"B"}\r\nx{"id":3,"name":"C"}\n{"id":"5","name":"E"}')
     user.write('bad', user.read('bad').replace('nmae', 'name').replace('x{', '{').replace('"5"', '5'))
     expect(await user.import(['bad', '--rejects', 'worse'])).toEqual(imported({ created: 3 }))
@@ -161,7 +161,7 @@ describe('a rejects file', () => {
     user.write('other', '{"id":2}\n')
     expect(await user.import(['one', 'other', '-', '--rejects', 'bad'], { stdin: '{"id":3}' })).toMatchObject({
       code: 6,
-      summary: { refused: 3 },
+      summary: { rejected: 3 },
     })
     expect(user.read('bad')).toBe('{"id":1}\n{"id":2}\n{"id":3}')
     expect(user.reasons('bad').map(({ file, line }) => [file, line])).toEqual([
@@ -195,6 +195,49 @@ describe('a rejects file', () => {
     expect(await user.list()).toBe('')
   })
 
+  test('is replaced by that of the next import, which removes it when nothing is rejected', async () => {
+    user.write('plants', '{"id":1,"name":"A"}\n{"id":2}\n')
+    const argv = ['plants', '--if-exists', 'same', '--rejects', 'bad']
+    expect(await user.import(argv)).toMatchObject({ code: 6, summary: { created: 1 } })
+    const [bad, reasons] = [user.read('bad'), user.read('bad.reasons')]
+    expect(await user.import(argv)).toMatchObject({ code: 6, summary: { skipped: 1 } })
+    expect([user.read('bad'), user.read('bad.reasons')]).toEqual([bad, reasons])
+    user.write('plants', '{"id":2,"name":"B"}\n')
+    expect(await user.import(argv)).toMatchObject({ code: 0 })
+    expect([user.has('bad'), user.has('bad.reasons')]).toEqual([false, false])
+  })
+
+  test.each<[string, (user: Importing) => void]>([
+    ['corrected', () => user.write('bad', '{"id":2,"name":"B"}\n')],
+    ['replaced by another one', () => user.write('bad', 'mine\n')],
+    ['given notes beside its reasons', () => user.write('bad.reasons', user.read('bad.reasons').replace('name', 'my name'))],
+  ])('is not replaced after it was %s', async (_, change) => {
+    user.write('plants', '{"id":1,"name":"A"}\n{"id":2}\n')
+    const argv = ['plants', '--if-exists', 'same', '--rejects', 'bad']
+    expect(await user.import(argv)).toMatchObject({ code: 6 })
+    change(user)
+    const [bad, reasons] = [user.read('bad'), user.read('bad.reasons')]
+    expect(await user.import(argv)).toEqual({
+      ...{ code: 2, summary: undefined },
+      err: `plants: ${join(user.folder, 'bad')} was changed since an import wrote it, and would be overwritten\n  Choose another file with --rejects, or remove it\n`,
+    })
+    expect([user.read('bad'), user.read('bad.reasons')]).toEqual([bad, reasons])
+  })
+
+  test.runIf(process.getuid?.() === 0).each(['bad', 'bad.reasons', 'journal'])(
+    'or a journal of another user is rejected: %s (needs root)',
+    async (name) => {
+      user.write('plants', '{"id":1,"name":"A"}\n{"id":2}\n')
+      user.write(name, '')
+      chownSync(join(user.folder, name), 65_534, 65_534)
+      const { code, summary: told, err } = await user.import(['plants', '--rejects', 'bad', '--journal', 'journal'])
+      expect({ code, told }).toEqual({ code: 2, told: undefined })
+      expect(err).toContain(`${join(user.folder, name)} belongs to another user (uid 65534)\n  Choose another file with --`)
+      expect(['bad', 'bad.reasons', 'journal'].filter((one) => user.has(one))).toEqual([name])
+      expect(user.read(name)).toBe('')
+    },
+  )
+
   test('may be there when it is empty', async () => {
     user.write('bad', '')
     expect(await user.import(['--rejects', 'bad'], { stdin: '{"id":1,"name":"A"}\n{"id":2}\n' })).toMatchObject({ code: 6 })
@@ -202,8 +245,8 @@ describe('a rejects file', () => {
   })
 
   test.each([
-    ['no/bad', 'there is no such folder'],
-    ['folder', 'it is a folder'],
+    ['no/bad', 'there is no such directory'],
+    ['folder', 'it is a directory'],
   ])('that cannot be made is told of before anything is created: %s', async (path, why) => {
     mkdirSync(join(user.folder, 'folder'))
     const { code, err } = await user.import(['--rejects', path], { stdin: '{"id":1,"name":"A"}\n' })
@@ -214,7 +257,7 @@ describe('a rejects file', () => {
   test('whose name was wrong can be named again', async () => {
     user.write('plants', '{"id":1,"name":"A"}\n{"id":2}\n')
     expect(await user.import(['plants', '--rejects', 'no/bad'])).toMatchObject({ code: 74 })
-    expect(await user.import(['plants', '--rejects', 'bad'])).toMatchObject({ code: 6, summary: { created: 1, refused: 1 } })
+    expect(await user.import(['plants', '--rejects', 'bad'])).toMatchObject({ code: 6, summary: { created: 1, rejected: 1 } })
   })
 
   test('that is the input is refused', async () => {
@@ -241,13 +284,13 @@ test.each([
   [limit - 1, 0],
   [limit, 0],
   [limit + 1, 1],
-])('a line of %i bytes', async (length, refused) => {
+])('a line of %i bytes', async (length, rejected) => {
   const head = '{"id":1,"name":"'
   const record = `${head}${'x'.repeat(length - head.length - 2)}"}`
   for (const end of ['\n', '', '\n{"id":2,"name":"B"}\n']) {
     const fresh = new Importing()
     const { code, summary: told } = await fresh.import(['--format', 'ndjson'], { stdin: `${record}${end}` })
-    const created = (end.length > 1 ? 2 : 1) - refused
-    expect({ code, told }).toEqual({ code: refused ? 6 : 0, told: summary({ created, refused, reasons: refused ? { 413: 1 } : {} }) })
+    const created = (end.length > 1 ? 2 : 1) - rejected
+    expect({ code, told }).toEqual({ code: rejected ? 6 : 0, told: summary({ created, rejected, reasons: rejected ? { 413: 1 } : {} }) })
   }
 })

@@ -41,12 +41,10 @@ const sheets: Sheet[] = [
     content: 'id,name,tag\r\n1,Fern,"in the\r\nshade"\r\n',
     plants: ['{"id":1,"name":"Fern","tag":"in the\\r\\nshade"}', ''],
   },
-  {
-    name: 'without a header',
-    content: '1,Fern,shade\r\n2,Bärlauch; wild,\r\n',
-    failure: 'sheet.csv: There is no header: the first line is "1", "Fern", "shade"',
-    hint: '--columns id,name,tag',
-  },
+  { name: 'without a header', content: '1,Fern,shade\r\n2,Bärlauch; wild,\r\n', flags: ['--columns', 'id,name,tag'] },
+  { name: 'of an old Mac', content: 'id,name,tag\r1,Fern,shade\r2,Bärlauch; wild,\r' },
+  { name: 'of an old Mac, with a line that names the delimiter', content: 'sep=;\rid;name;tag\r1;Fern;shade\r2;"Bärlauch; wild"' },
+  { name: 'with spaces, and zeros in front of ids', content: 'id , name, tag\n 0001 , Fern ,\tshade\n02,Bärlauch; wild,  \n' },
   { name: 'with a header in other case, and spaces', content: 'Id, NAME , tag \n1,Fern,shade\n2,Bärlauch; wild,\n' },
   { name: 'with commas at the end, and blank rows', content: 'id,name,tag,,\n1,Fern,shade,,\n2,Bärlauch; wild,,,\n,,,,\n' },
   { name: 'with a title', content: 'My plants 2024;;\r\n;;\r\nid;name;tag\r\n1;Fern;shade\r\n2;"Bärlauch; wild";\r\n' },
@@ -77,6 +75,24 @@ const sheets: Sheet[] = [
     flags: ['--map', 'id=', '--id-from', '1'],
   },
 ]
+
+test('the hint for ids that are none numbers the plants after the greatest id of the store', async () => {
+  const user = new Importing()
+  await user.import([], { stdin: '{"id":42,"name":"Oak"}\n{"id":-7,"name":"Elm"}\n' })
+  user.write('dates.csv', 'id,name\n2024-01-05,Fern\n2024-01-06,Moss\n')
+  const { err } = await user.import(['dates.csv'])
+  const [, given = ''] = /run it again with: (.*)\n/.exec(err) ?? []
+  expect(given).toBe('--map id= --id-from 43')
+  expect(await user.import(['dates.csv', ...given.split(' ')])).toEqual(imported({ created: 2 }))
+  expect((await user.list()).split('\n').slice(2)).toEqual(['{"id":43,"name":"Fern"}', '{"id":44,"name":"Moss"}', ''])
+})
+
+test('the hint for ids that are none names a page of help where no id is left', async () => {
+  const user = new Importing()
+  await user.import([], { stdin: '{"id":9223372036854775807,"name":"Oak"}\n' })
+  const { err } = await user.import([], { stdin: 'id,name\nA-7,Fern\n' })
+  expect(err).toContain('  To ignore these ids and number the plants, see --map and --id-from in: plants help import\n')
+})
 
 describe.each(sheets)('a spreadsheet $name', ({ content, flags = [], failure, hint, plants: expected = plants, err = '' }) => {
   test(failure === undefined ? 'is imported at the first try' : 'says what works', async () => {

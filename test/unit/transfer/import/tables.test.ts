@@ -24,7 +24,7 @@ describe.each(encodings)('a table in %s', (_, flags, encode) => {
     user.write('plants', encode(table(rows, 'sep=;\r\nid;name;tag')))
     const argv = ['plants', ...flags, '--rejects', 'bad']
     const { code, summary: told, err } = await user.import(argv)
-    expect({ code, told }).toMatchObject({ code: 6, told: { created: 3, refused: 2 } })
+    expect({ code, told }).toMatchObject({ code: 6, told: { created: 3, rejected: 2 } })
     expect(user.bytes('bad')).toEqual(encode(table([rows[1] ?? '', rows[3] ?? ''], 'sep=;\r\nid;name;tag')))
     user.write('bad', encode(table(['2;Fern;', '4;Ü'], 'sep=;\r\nid;name;tag')))
     const [, command = ''] = /then: plants (.*)\n/.exec(err) ?? []
@@ -43,9 +43,9 @@ describe.each(encodings)('a table in %s', (_, flags, encode) => {
     const many = Array.from({ length: 20_000 }, (__, id) => `${id + 10};Bärlauch ${id}`)
     user.write('plants', encode(table([...many, ...rows])))
     const argv = ['plants', ...flags, '--on-error', 'stop']
-    expect(await user.import(argv)).toMatchObject({ code: 6, summary: { created: 20_001, refused: 1 } })
+    expect(await user.import(argv)).toMatchObject({ code: 6, summary: { created: 20_001, rejected: 1 } })
     user.write('plants', encode(table([...many, rows[0] ?? '', '2;Fern', '3;é'])))
-    expect(await user.import(argv)).toMatchObject({ code: 0, summary: { created: 20_003, refused: 0 } })
+    expect(await user.import(argv)).toMatchObject({ code: 0, summary: { created: 20_003, rejected: 0 } })
     expect(lines(await user.list()).slice(0, 4)).toEqual([
       '{"id":1,"name":"Bärlauch","tag":"Blüte"}',
       '{"id":2,"name":"Fern"}',
@@ -64,6 +64,67 @@ test.each([[''], ['{"id":1,"name":"A"}\n'], ['[{"id":1,"name":"A"}]']])('UTF-16 
 })
 
 test.each([
+  ['latin1', 'Caf\xe9 \x80', 'Café €'],
+  ['cp1252', 'Caf\xe9', 'Café'],
+  ['ISO-8859-1', 'Caf\xe9', 'Café'],
+  ['utf8', 'Caf\xc3\xa9', 'Café'],
+  ['iso-8859-2', 'L\xedpa \xb9', 'Lípa š'],
+  ['macintosh', 'Caf\x8e', 'Café'],
+  ['koi8-r', '\xc4\xd5\xc2', 'дуб'],
+  ['sjis', '\x83\x56\x83\x5f', 'シダ'],
+])('a table is read with --encoding %s, and the command of the hint imports its rejected rows', async (label, bytes, name) => {
+  const user = new Importing()
+  user.write('plants', Buffer.from(`id,name\r\n1,${bytes}\r\nx,${bytes}\r\n`, 'latin1'))
+  const { code, err } = await user.import(['plants', '--encoding', label, '--rejects', 'bad'])
+  expect({ code, list: await user.list() }).toEqual({ code: 6, list: `{"id":1,"name":"${name}"}\n` })
+  const kept = label === 'sjis' ? Buffer.from(name) : Buffer.from(bytes, 'latin1') // the runtime cannot encode it
+  expect(user.bytes('bad')).toEqual(Buffer.concat([Buffer.from('id,name\r\nx,'), kept, Buffer.from('\r\n')]))
+  user.write('bad', Buffer.from(user.bytes('bad').toString('latin1').replace('x', '2'), 'latin1'))
+  const [, command = ''] = /then: plants (.*)\n/.exec(err) ?? []
+  expect(await user.run(wordsOf(command))).toMatchObject({ code: 0, err: '' })
+  expect(await user.list()).toBe(`{"id":1,"name":"${name}"}\n{"id":2,"name":"${name}"}\n`)
+})
+
+test('--encoding utf-16 goes by the byte order mark', async () => {
+  for (const swap of [false, true]) {
+    const user = new Importing()
+    const bytes = Buffer.from('\ufeffid,name\n1,Fern\n', 'utf16le')
+    expect(await user.import(['--encoding', 'utf-16'], { stdin: swap ? bytes.swap16() : bytes })).toEqual(imported({ created: 1 }))
+  }
+})
+
+test('an unknown --encoding is answered with a few names', async () => {
+  const user = new Importing()
+  const { code, err } = await user.import(['--encoding', 'latin-9'], { stdin: 'id,name\n' })
+  const message = '--encoding must be an encoding such as utf-8, utf-16le, windows-1252, iso-8859-2, shift_jis, but was "latin-9"'
+  const hint = 'Its names are at https://encoding.spec.whatwg.org/#names-and-labels'
+  expect({ code, err }).toEqual({ code: 2, err: `plants: ${message}\n  ${hint}\n` })
+})
+
+describe('an input that another program converts is named, with the command:', () => {
+  const table = 'id,name\n1,Fern\n'
+  const utf32 = (text: string) =>
+    Buffer.concat(Array.from(text, (one) => Buffer.from([one.charCodeAt(0) & 0xff, one.charCodeAt(0) >> 8, 0, 0])))
+  const swapped = (text: string) => utf32(text).swap32()
+
+  test.each<[string, Buffer, string, string]>([
+    ['UTF-32 with a mark', utf32(`\ufeff${table}`), 'is UTF-32', 'iconv -f UTF-32LE -t UTF-8'],
+    ['UTF-32', utf32(table), 'is UTF-32', 'iconv -f UTF-32LE -t UTF-8'],
+    ['UTF-32 from the other end, with a mark', swapped(`\ufeff${table}`), 'is UTF-32', 'iconv -f UTF-32BE -t UTF-8'],
+    ['UTF-32 from the other end', swapped(table), 'is UTF-32', 'iconv -f UTF-32BE -t UTF-8'],
+    ['xz', Buffer.from('fd377a585a000004e6d6b446', 'hex'), 'is compressed with xz', 'xz -dc'],
+    ['bzip2', Buffer.from('425a6839314159265359aabb', 'hex'), 'is compressed with bzip2', 'bzip2 -dc'],
+  ])('%s', async (_, bytes, what, command) => {
+    const user = new Importing()
+    user.write('plants', bytes)
+    const { code, err } = await user.import(['plants', '--if-exists', 'same'])
+    const hint = `Run: ${command} plants | plants import --if-exists same`
+    expect({ code, err }).toEqual({ code: 2, err: `plants: plants ${what}, which plants does not read\n  ${hint}\n` })
+    expect((await user.import([], { stdin: bytes })).err).toContain(`\n  Pipe it through this first: ${command}\n`)
+  })
+})
+
+test.each([
   ['half of a surrogate pair', Buffer.from('\ufeffid,name\n1,\ud800x\n', 'utf16le')],
   ['half of a character', Buffer.from('\ufeffid,name\n1,x\n', 'utf16le').subarray(0, -1)],
 ])('UTF-16 with %s is refused, and nothing is created', async (_, stdin) => {
@@ -71,7 +132,7 @@ test.each([
   expect(await user.import([], { stdin })).toEqual({
     code: 2,
     summary: undefined,
-    err: 'plants: stdin is not utf-16le\n  Set its encoding with --encoding: utf-8, utf-16le, utf-16be, windows-1252, latin1\n',
+    err: 'plants: stdin is not utf-16le\n  Set its encoding with --encoding, such as utf-8, utf-16le, windows-1252, iso-8859-2, shift_jis\n',
   })
   expect(await user.list()).toBe('')
 })
@@ -109,17 +170,43 @@ test('--map id= leaves the id of JSON, too', async () => {
   expect(await user.list()).toBe('{"id":7,"name":"Fern"}\n')
 })
 
+test.each([
+  ['a line without an end, just below the limit of a record', ','.repeat(1_040_000)],
+  ['a quote that is not closed', `"${'\n'.repeat(1_040_000)}`],
+])('a file that is only %s is an error at once, and nothing is created', async (_, content) => {
+  const user = new Importing()
+  user.write('plants.csv', content)
+  const { code, summary: told, err } = await user.import(['plants.csv', '--no-journal'])
+  expect({ code, told, isHeader: err.startsWith('plants: plants.csv: The header ') }).toEqual({ code: 2, told: undefined, isHeader: true })
+  expect(user.has('plants.db')).toBe(false)
+})
+
+test('a header may have many more columns than its rows', async () => {
+  const user = new Importing()
+  const header = `id,name,${Array.from({ length: 140_000 }, (_, index) => `c${index}`).join()}`
+  user.write('plants.csv', `${header}\n${Array.from({ length: 100_000 }, (_, id) => `${id},x\n`).join('')}`)
+  expect(await user.import(['plants.csv'])).toEqual(imported({ created: 100_000 }))
+})
+
+test('rejected rows of a table with CR are kept as they came', async () => {
+  const user = new Importing()
+  user.write('plants', 'id,name\rx,Fern\r2,Oak\ry,"Moss"\rz,Ivy')
+  expect(await user.import(['plants', '--rejects', 'bad'])).toMatchObject({ code: 6, summary: { created: 1, rejected: 3 } })
+  expect(user.read('bad')).toBe('id,name\rx,Fern\ry,"Moss"\rz,Ivy')
+  expect(user.reasons('bad').map(({ line }) => line)).toEqual([2, 4, 5])
+})
+
 test('--columns without a column that is needed is refused', async () => {
   const user = new Importing()
   const { code, err } = await user.import(['--columns', 'name,tag'], { stdin: 'Fern,shade\n' })
-  const hint = 'Name the columns: --map id=COLUMN. Or number the rows: --id-from 1'
+  const hint = 'Name the columns in place of COLUMN: --map id=COLUMN. To number the rows, starting at N: --id-from N'
   expect({ code, err }).toEqual({ code: 2, err: `plants: stdin: --columns has no column id, only "name", "tag"\n  ${hint}\n` })
 })
 
 test('an empty name is missing, unless it is in quotes', async () => {
   const user = new Importing()
   const { summary: told, err } = await user.import([], { stdin: 'id,name,tag\n1,,x\n2,"",x\n3,"",\n' })
-  expect(told).toEqual(summary({ created: 2, refused: 1, reasons: { 422: 1 } }))
+  expect(told).toEqual(summary({ created: 2, rejected: 1, reasons: { 422: 1 } }))
   expect(err).toContain('plants: stdin:2: Invalid plant: name must be a string, but is missing\n')
 })
 
@@ -169,7 +256,7 @@ describe('--max-errors', () => {
     user.write('plants', `id,name\n${records.join('')}${row(100)}`)
     const flags = ['plants', '--max-errors', `${count}`, '--rejects', 'bad']
     const { summary: told, err } = await user.import(flags)
-    expect(told).toMatchObject({ created: created.length, refused: count })
+    expect(told).toMatchObject({ created: created.length, rejected: count })
     expect(err).toContain('rejected, and the import stopped there\n  Run the same command again to resume after them\n')
     expect(await ids(user)).toEqual(created)
     let code = 6
@@ -184,7 +271,7 @@ describe('--max-errors', () => {
     const user = new Importing()
     const stdin = `id,name\n${row(1)}${row(1)}${bad}${row(2)}${bad}${row(3)}`
     const { summary: told } = await user.import([flag, '--max-errors', '2'], { stdin })
-    expect(told).toMatchObject({ refused: 2, reasons: { 409: 1, 422: 1 } })
+    expect(told).toMatchObject({ rejected: 2, reasons: { 409: 1, 422: 1 } })
   })
 })
 
@@ -194,7 +281,7 @@ test.each(['', 'a', 'ab'])('a rejected record that is too large keeps its charac
   const table = Buffer.from(['\ufeffid;name;tag', large.join(';'), 'x;Moss;', '3;Fern;', ''].join('\r\n'), 'utf16le')
   user.write('plants', table)
   const { code, summary: told } = await user.import(['plants', '--rejects', 'bad'])
-  expect({ code, told }).toMatchObject({ code: 6, told: { created: 1, refused: 2 } })
+  expect({ code, told }).toMatchObject({ code: 6, told: { created: 1, rejected: 2 } })
   const expected = Buffer.from(['\ufeffid;name;tag', large.join(';'), 'x;Moss;', ''].join('\r\n'), 'utf16le')
   expect(user.bytes('bad').equals(expected)).toBe(true)
 })

@@ -1,0 +1,23 @@
+/** Bytes that arrive in pieces: time and memory are proportional to the bytes, however small the pieces are. */
+export class GrowingBuffer {
+  length = 0
+  #buffer: Buffer = Buffer.alloc(0)
+
+  /** @param piece must not change afterwards */
+  append(piece: Buffer): void {
+    const start = this.length
+    this.length += piece.length
+    if (start === 0) {
+      this.#buffer = piece // most bodies arrive in one piece
+      return
+    }
+    const isFull = this.length > this.#buffer.length
+    if (isFull) this.#buffer = Buffer.concat([this.#buffer.subarray(0, start)], 2 * this.length)
+    piece.copy(this.#buffer, start)
+  }
+
+  /** The bytes, which the next piece may overwrite. */
+  get bytes(): Buffer {
+    return this.#buffer.subarray(0, this.length)
+  }
+}

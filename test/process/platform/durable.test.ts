@@ -1,0 +1,178 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { execa } from 'execa'
+import { describe, expect, test } from 'vitest'
+import { followDisk } from '../../helpers/disk-trace.js'
+import { canTrace } from '../../helpers/linux.js'
+import { PlantService } from '../../helpers/plant-service.js'
+import { plants, startUnder } from '../../helpers/process.js'
+import { connectTo, requestBytes } from '../../helpers/raw-http.js'
+import { serve, testToken } from '../../helpers/service.js'
+import { temporaryFolder } from '../../helpers/temporary.js'
+
+interface Case {
+  args: string[]
+  /** commands that run first, in the same directory */
+  before?: string[][]
+  code?: number
+  /** the streams that it writes to */
+  told?: string[]
+  /** what must be synced before it writes the last of that */
+  synced: string[]
+}
+
+const create = ['create', '--id', '1', '--name', 'Fern']
+const backup = ['backup', 'b.db']
+const records = '{"id":1,"name":"Fern"}\n{"id":2,"name":"Moss"}\n'
+const log = 'data/plants.db-wal'
+const settings = ['.config/plants', '.config', '.']
+const journal = ['.local/state/plants/imports', '.local/state/plants', '.local/state', '.local', '.']
+const both = ['stderr', 'stdout']
+
+const cases: Record<string, Case> = {
+  'create in a new store': { args: create, synced: [log, 'data', '.'] },
+  'create --store': { args: [...create, '--store', 'a.db'], told: both, synced: ['a.db-wal', '.'] },
+  create: { before: [create], args: ['create', '--id', '2', '--name', 'Moss'], synced: [log] },
+  update: { before: [create], args: ['update', '1', '--name', 'Moss'], synced: [log] },
+  delete: { before: [create], args: ['delete', '1', '--yes'], synced: [log] },
+  import: { args: ['import', 'input.ndjson'], synced: [log, ...journal] },
+  'import --atomic': { args: ['import', 'input.ndjson', '--atomic'], synced: [log] },
+  'import --if-exists update': {
+    before: [create],
+    args: ['import', 'input.ndjson', '--if-exists', 'update'],
+    synced: [log, ...journal],
+  },
+  'import --rejects': {
+    before: [create],
+    args: ['import', 'input.ndjson', '--rejects', 'rejects'],
+    code: 6,
+    told: both,
+    synced: [log, 'rejects', 'rejects.reasons', ...journal],
+  },
+  backup: { before: [create], args: backup, synced: ['.'] },
+  'restore to a new store': {
+    before: [create, backup],
+    args: ['restore', 'b.db', '--store', 'new.db'],
+    synced: ['new.db-wal', '.'],
+  },
+  'restore --yes': { before: [create, backup], args: ['restore', 'b.db', '--yes'], synced: [log, 'data'] },
+  'export --out': { before: [create], args: ['export', '--out', 'out.ndjson'], synced: ['.'] },
+  'config set': { args: ['config', 'set', 'timeout', '9s'], synced: settings },
+  'stores add': { args: ['stores', 'add', 'home', 'home.db'], synced: settings },
+  'tokens create': { args: ['tokens', 'create'], synced: [log] },
+  'tokens revoke': { before: [['tokens', 'create']], args: ['tokens', 'revoke', '1'], synced: [log] },
+}
+
+/** The streams that were written to, in the order of the alphabet, and all that was synced before. */
+function summaryOf(disk: ReturnType<typeof followDisk>) {
+  const { told, early } = disk.review()
+  const streams = [...new Set(told.map(({ stream }) => stream))].sort()
+  return { told: streams, synced: told.flatMap((each) => each.synced), early }
+}
+
+test.runIf(canTrace)('a trace shows what is renamed or told before it is on disk (needs strace)', async () => {
+  const folder = temporaryFolder()
+  const script = `
+    const { fsyncSync, mkdirSync, openSync, renameSync, rmSync, writeFileSync } = require('node:fs')
+    const sync = (...paths) => paths.forEach((path) => fsyncSync(openSync(path)))
+    writeFileSync('a', '1'), renameSync('a', 'b'), writeFileSync(1, 'b is there'), sync('b', '.')
+    writeFileSync(2, 'b is on disk'), mkdirSync('c'), writeFileSync('c/d', '2')
+    writeFileSync('c/d-wal', '3'), rmSync('c/d-wal'), sync('c/d'), writeFileSync(1, 'd is there')
+    sync('c', '.'), writeFileSync(1, 'd is on disk')`
+  const disk = followDisk(folder, join(temporaryFolder(), 'log'))
+  await execa('strace', [...disk.tracer, 'node', '--eval', script], { cwd: folder })
+  expect(disk.review()).toEqual({
+    told: [
+      { stream: 'stdout', synced: [] },
+      { stream: 'stderr', synced: ['b', '.'] },
+      { stream: 'stdout', synced: ['b', '.', 'c/d'] },
+      { stream: 'stdout', synced: ['c', '.'] },
+    ],
+    early: [
+      'rename before the data of b',
+      'stdout before the data of b',
+      'stdout before the name of b',
+      'removal of c/d-wal before the data of c/d',
+      'stdout before the name of c',
+      'stdout before the name of c/d',
+    ],
+  })
+})
+
+test('a sync counts when it has returned, and a write when it begins', () => {
+  const folder = temporaryFolder()
+  const log = join(temporaryFolder(), 'log')
+  const disk = followDisk(folder, log)
+  const trace = [
+    `1 openat(AT_FDCWD</>, "${folder}/a", O_WRONLY|O_CREAT|O_EXCL, 0600) = 3<${folder}/a>`,
+    `1 write(3<${folder}/a>, ""..., 1) = 1`,
+    `1 fsync(4<${folder}>) = 0`,
+    `2 fsync(3<${folder}/a> <unfinished ...>`,
+    '1 write(1<pipe:[1]>, ""..., 1 <unfinished ...>',
+    '2 <... fsync resumed>) = 0',
+    '1 <... write resumed>) = 1',
+    `2 fsync(3<${folder}/a> <unfinished ...>`,
+    `1 write(3<${folder}/a>, ""..., 1) = 1`,
+    '2 <... fsync resumed>) = 0',
+    '1 sendto(5<socket:[1]>, ""..., 1, 0, NULL, 0) = 1',
+    `1 fsync(3<${folder}/a>) = -1 EIO (Input/output error)`,
+    '1 write(2<pipe:[2]>, ""..., 1) = 1',
+  ]
+  writeFileSync(log, trace.join('\n'))
+  const told = [
+    { stream: 'stdout', synced: ['.'] },
+    { stream: 'socket', synced: ['.', 'a'] },
+    { stream: 'stderr', synced: ['.', 'a'] },
+  ]
+  expect(disk.review()).toEqual({ told, early: told.map(({ stream }) => `${stream} before the data of a`) })
+})
+
+describe.runIf(canTrace)('what is on disk before a command prints something (needs strace):', () => {
+  test.each(Object.entries(cases))('%s', async (_, { before = [], args, code = 0, told = ['stdout'], synced }) => {
+    const folder = temporaryFolder()
+    for (const each of before) expect(await plants(each, folder, { cwd: folder })).toMatchObject({ code: 0 })
+    writeFileSync(join(folder, 'input.ndjson'), records)
+    const disk = followDisk(folder, join(temporaryFolder(), 'log'))
+    const { exitCode, stderr } = await startUnder('strace', disk.tracer, args, folder, { cwd: folder })
+    const expected = { exitCode: code, told, synced: expect.arrayContaining(synced), early: [] }
+    expect({ exitCode, ...summaryOf(disk) }, String(stderr)).toEqual(expected)
+  })
+
+  test('an import into a service', async () => {
+    const folder = temporaryFolder()
+    writeFileSync(join(folder, 'input.ndjson'), records)
+    const service = await PlantService.listen()
+    const disk = followDisk(folder, join(temporaryFolder(), 'log'))
+    const args = ['import', 'input.ndjson', '--store', service.url]
+    const options = { cwd: folder, env: { PLANTS_TOKEN: testToken } }
+    const { exitCode } = await startUnder('strace', disk.tracer, args, folder, options)
+    expect({ exitCode, ...summaryOf(disk) }).toEqual({
+      exitCode: 0,
+      told: ['socket', 'stdout'],
+      synced: expect.arrayContaining([expect.stringMatching(/^\.local\/state\/plants\/imports\/.*\.tmp$/), ...journal]),
+      early: [],
+    })
+  })
+})
+
+test.runIf(canTrace)('a service answers when the change is on disk (needs strace)', async () => {
+  const folder = temporaryFolder()
+  const token = (await plants(['tokens', 'create', '--allow', 'create,update,delete'], folder)).out.trim()
+  const disk = followDisk(folder, join(temporaryFolder(), 'log'))
+  const service = await serve([], { folder, env: {}, through: ['strace', ...disk.tracer] })
+  const connection = await connectTo(service.place)
+  const statuses = []
+  for (const request of [
+    { body: '{"id":1,"name":"Fern"}' },
+    { method: 'PUT', target: '/plants/1', body: '{"name":"Moss"}' },
+    { method: 'DELETE', target: '/plants/1' },
+  ])
+    statuses.push((await connection.send(requestBytes(token, request)).answer(request))?.status)
+  const traced = readFileSync(`/proc/${service.pid}/task/${service.pid}/children`, 'utf8')
+  process.kill(parseInt(traced, 10), 'SIGTERM')
+  const { code } = await service.ended
+  const { told, early } = disk.review()
+  const answers = told.filter(({ stream }) => stream === 'socket').map(({ synced }) => synced.includes(log))
+  const expected = { code: 0, statuses: [200, 200, 200], answers: [true, true, true], early: [] }
+  expect({ code, statuses, answers, early }).toEqual(expected)
+})
