@@ -213,7 +213,7 @@ describe('--atomic', () => {
     expect(done).toEqual(imported({ created: 1 }, `plants: Created store ${user.folder}/new.db\n`))
   })
 
-  test.runIf(process.getuid?.() !== 0)('finds out at once that a store cannot be written', async () => {
+  test.runIf(process.getuid?.() !== 0)('finds out at once that a store cannot be written (needs a user that is not root)', async () => {
     await user.import([], { stdin: plant(7) })
     chmodSync(user.store, 0o400)
     const { code, summary: told } = await user.import(['--atomic'], { stdin: '{"id":1}\n' })
