@@ -27,5 +27,5 @@ export function recordWriter(kind: RecordKind, fields = fieldNames): (plant: New
 /** Reads a plant that was written as JSON; returns undefined for any other text. */
 export function readRecord(text: string): NewPlant | undefined {
   const parsed = parseJson(text)
-  return 'value' in parsed ? acceptNewPlant(parsed.value)?.plant : undefined
+  return 'value' in parsed ? acceptNewPlant(parsed.value) : undefined
 }

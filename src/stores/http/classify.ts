@@ -148,7 +148,7 @@ export function expectStored<S extends number>(
     read(response) {
       const { status } = response
       if (status !== 200) return settled.find((value) => value === status && value === errorIn(response)?.error)
-      const plant = acceptNewPlant(readJson(response))?.plant
+      const plant = acceptNewPlant(readJson(response))
       if (plant?.id !== id) return undefined
       const { etag } = response.headers
       if (etag?.startsWith('"')) onEtag?.(plant, etag)

@@ -64,7 +64,7 @@ const expectedPage: Expected<Page> = {
   maxBody: maxRead,
   read(response) {
     const list = response.status === 200 ? readJson(response) : undefined
-    const plants = Array.isArray(list) ? list.map((item) => acceptNewPlant(item)?.plant) : undefined
+    const plants = Array.isArray(list) ? list.map((item) => acceptNewPlant(item)) : undefined
     return plants?.every((plant) => plant !== undefined) ? { plants, next: nextOf(String(response.headers['link'] ?? '')) } : undefined
   },
 }

@@ -1,5 +1,6 @@
 import { parseInt64 } from '../../plant/json.js'
-import { type FieldName, invalidPlant, isObject, otherFieldsOf, readPatch } from '../../plant/plant.js'
+import { acceptNewPlant, type FieldName, type Form, invalidPlant, isObject, otherFieldsOf } from '../../plant/plant.js'
+import { problemsOf } from '../../plant/schema.js'
 import { type Chunk, type RecordRange, reason } from './chunk.js'
 
 /** How to read the fields of a NewPlant from a record. */
@@ -48,14 +49,15 @@ export class RecordMapper {
     const before = this.nextId
     const mapped = this.isIdentity ? record : this.#map(record)
     for (const field of isObject(mapped) ? otherFieldsOf(mapped) : []) chunk.countField(field)
-    const patch = readPatch(mapped, this.rules.isPartial === true)
-    if (!Array.isArray(patch)) {
+    const form: Form = this.rules.isPartial ? 'patch' : 'record'
+    const patch = acceptNewPlant(mapped, form)
+    if (patch) {
       if (this.nextId !== before) chunk.assigned.add(chunk.rows.length)
       chunk.addPlant(patch, range)
     } else {
       const id = isObject(mapped) ? mapped['id'] : undefined
       if (typeof id === 'string' && parseInt64(id) === undefined) this.textIds += 1
-      chunk.addInvalid(reason('invalid', invalidPlant(patch)), range)
+      chunk.addInvalid(reason('invalid', invalidPlant(problemsOf(mapped, form))), range)
     }
   }
 
