@@ -4,7 +4,6 @@ import { NumberText, parseInt64 } from './json.js'
 
 export type { FieldName, NewPlant, Plant, PlantPatch } from './fields.js'
 
-/** What an id must be. */
 export const idRule = 'an integer from -9223372036854775808 to 9223372036854775807'
 
 /** The rule for ids that a value violates, for messages: "an integer without leading zeros". Names the range only for an id outside it. */
@@ -15,7 +14,6 @@ export function idRuleFor(value: unknown): string {
   return idRules.find(([pattern]) => pattern.test(String(text)))?.[1] ?? 'an integer, in digits only'
 }
 
-/** the limits of int64 */
 export const smallestId = -(2n ** 63n)
 export const largestId = 2n ** 63n - 1n
 
@@ -64,7 +62,6 @@ export function patchedPlant(patch: PlantPatch, stored?: Plant): NewPlant | unde
   return isComplete ? plantFrom(patch.id, textOf) : undefined
 }
 
-/** The names of the unknown fields of an object. */
 export function otherFieldsOf(value: object): string[] {
   return Object.keys(value).filter((key) => !plantFields.some(({ name }) => name === key))
 }
@@ -73,7 +70,6 @@ export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** The message for an invalid plant. */
 export function invalidPlant(problems: readonly string[]): string {
   return `Invalid plant: ${problems.join('; ')}`
 }
@@ -102,7 +98,6 @@ export function valuesOf(plant: NewPlant): (bigint | string | null)[] {
   return plantFields.map(({ name }) => plant[name] ?? null)
 }
 
-/** A count of plants in words: `1 plant`, `1,000 plants`. */
 export function plantCount(count: number | bigint): string {
   return `${grouped(count)} ${Number(count) === 1 ? 'plant' : 'plants'}`
 }
@@ -116,12 +111,11 @@ export function equalPlants(one: NewPlant, other: NewPlant): boolean {
   return one.id === other.id && equalFields(one, other)
 }
 
-/** Whether two plants are equal in all fields except the id. */
 export function equalFields(one: Plant, other: Plant): boolean {
   return textFields.every(({ name }) => one[name] === other[name])
 }
 
-/** Whether a text is a valid Idempotency-Key: 1 to 255 visible ASCII characters. */
+/** 1 to 255 visible ASCII characters. */
 export function isIdempotencyKey(text: string): boolean {
   return /^[\x21-\x7e]{1,255}$/.test(text)
 }

@@ -2,16 +2,13 @@ import { parseJson } from '../../plant/json.js'
 import type { Right } from '../common/store.js'
 import type { Expected, HttpClient, HttpRequest } from './client.js'
 
-/** What a service offers in addition to the operation of the specification. */
 export interface Description {
-  /** the status of the response to the request for it */
   status: number
   supportsKeys: boolean
   /** such as "GET /plants/{id}", regardless of how the service names the parameter */
   operations: ReadonlySet<string>
 }
 
-/** The operations that read or correct plants. */
 export const operationOf = {
   read: 'GET /plants/{id}',
   list: 'GET /plants',
@@ -19,7 +16,7 @@ export const operationOf = {
   delete: 'DELETE /plants/{id}',
 } as const satisfies Partial<Record<Right | 'list', string>>
 
-/** The request for `{base_url}/openapi.json`, without the token. */
+/** without the token */
 export function requestToDescribe({ access }: HttpClient): HttpRequest<Description> {
   const headers = { accept: 'application/json', 'user-agent': access.userAgent }
   return { method: 'GET', path: '/openapi.json', headers, sends: 'the request for its openapi.json', expected: expectedDescription }

@@ -14,7 +14,6 @@ interface RetryPolicy {
   refusedSince: number | undefined
 }
 
-/** The time on the clock after which there is no retry. */
 function limitOf({ timeout, retry, start, refusedSince = start }: RetryPolicy, { reason }: Failure): number {
   if (reason === 'refused') return refusedSince + retry
   return start + timeout - Math.min(1000, timeout / 10) // leaves time for the last try
@@ -37,9 +36,7 @@ function backoffOf(failures: number, { random }: Clock): number {
   return backoff(failures, { base: 100, max: 2000, random })
 }
 
-/** The retries of a request, or of the requests of an upload. */
 export class Retries {
-  /** ends the retries, with its reason */
   readonly signal: AbortSignal
   hasWarned = false
   /** the last error after which the service may have processed a request that changes something */
@@ -55,7 +52,6 @@ export class Retries {
     this.#policy = { timeout, retry, start: clock.now(), refusedSince: undefined }
   }
 
-  /** Milliseconds until the timeout. */
   get left(): number {
     return this.#policy.start + this.#policy.timeout - this.#now
   }
@@ -65,13 +61,11 @@ export class Retries {
     this.#policy = { ...this.#policy, start: this.#now, refusedSince: undefined }
   }
 
-  /** Records a failure. A refused connection restarts the timeout. */
   note({ reason }: Failure): void {
     const { refusedSince = this.#now } = this.#policy
     if (reason === 'refused') this.#policy = { ...this.#policy, start: this.#now, refusedSince }
   }
 
-  /** The time on the clock after which a failure is not retried. */
   limit(failure: Failure): number {
     return limitOf(this.#policy, failure)
   }
@@ -82,19 +76,16 @@ export class Retries {
     return nextPause(this.#policy, failure, tries, this.#client.options.clock)
   }
 
-  /** Milliseconds to wait after so many failures in a row, not counting the first. */
   backoff(failures: number): number {
     return backoffOf(failures, this.#client.options.clock)
   }
 
-  /** The message that explains a retry: its reason, and how long retries continue. */
   explain(failure: Failure): string {
     const left = failure.reason === 'refused' ? this.limit(failure) - this.#now : this.left
     const { message } = this.unknown ?? failure.error
     return `${message}. Trying again for up to ${Math.max(1, Math.round(left / 1000))} s`
   }
 
-  /** Explains the first retry. */
   async warn(failure: Failure): Promise<void> {
     if (this.hasWarned || this.signal.aborted) return
     this.hasWarned = true
@@ -149,14 +140,14 @@ function errorOf({ kind, error }: Failure, { method }: HttpRequest<unknown>): Pl
   return new PlantsError('unavailable', message, { hint: 'Nothing was stored. Try again later', retryable: true, status, requestId, cause })
 }
 
-/** The same as `exchange`, and reports the wait. */
+/** and reports the wait */
 export function ask<T>(client: HttpClient, request: HttpRequest<T>, options?: ExchangeOptions): Promise<T> {
   const { clock } = client.options
   const start = clock.now()
   return reportWait(client, exchange(client, request, options), () => clock.now() - start)
 }
 
-/** Waits for a promise, and reports for how long the service has been waited for, from a second on. */
+/** Reports for how long the service has been waited for, from a second on. */
 export async function reportWait<T>({ access }: HttpClient, work: Promise<T>, waited: () => number): Promise<T> {
   const { onWait } = access
   if (!onWait) return work

@@ -4,9 +4,8 @@ import { malformed } from '../../platform/errors.js'
 import { commonEncodings, type EncodingName, endOfLine } from './format.js'
 
 interface Encoding {
-  /** Returns a function that decodes a stream of bytes. It throws a TypeError for invalid bytes and for a truncated character. */
+  /** The function throws a TypeError for invalid bytes and for a truncated character. */
   decoder(): (bytes: Buffer, isLast: boolean) => string
-  /** undefined for an encoding that the runtime can only decode */
   encode: ((text: string) => Buffer) | undefined
 }
 
@@ -30,7 +29,7 @@ const windows1252: Encoding = {
     ),
 }
 
-/** The encoding with a name; undefined for UTF-8, which is neither decoded nor encoded. */
+/** undefined for UTF-8, which is neither decoded nor encoded */
 function encodingWith(name: EncodingName): Encoding | undefined {
   if (name === 'utf-8') return undefined
   if (name === 'windows-1252') return windows1252
@@ -39,7 +38,6 @@ function encodingWith(name: EncodingName): Encoding | undefined {
   return standard(name, isSingleByte.test(name) ? singleByteEncoder(name) : undefined)
 }
 
-/** the encodings of section 9 of the standard */
 const isSingleByte = /^(ibm866|iso-8859-|koi8-|macintosh$|windows-|x-mac-)/
 
 function singleByteEncoder(name: EncodingName): (text: string) => Buffer {
@@ -52,7 +50,7 @@ export function canEncode(name: EncodingName): boolean {
   return name === 'utf-8' || encodingWith(name)?.encode !== undefined
 }
 
-/** Returns a function that converts a stream of bytes to UTF-8; undefined for UTF-8. */
+/** undefined for UTF-8 */
 export function decoderFor(encoding: EncodingName, source: string): ((bytes: Buffer, isLast: boolean) => Buffer) | undefined {
   const decode = encodingWith(encoding)?.decoder()
   if (!decode) return undefined
@@ -66,7 +64,7 @@ export function decoderFor(encoding: EncodingName, source: string): ((bytes: Buf
   }
 }
 
-/** Returns a function that converts a stream of UTF-8 back to the original bytes, or leaves it if the runtime cannot. */
+/** Converts UTF-8 back to the original bytes, or leaves it if the runtime cannot. */
 export function encoderFor(encoding: EncodingName): (bytes: Uint8Array) => Uint8Array {
   const encode = encodingWith(encoding)?.encode
   const text = new StringDecoder() // a part of a large record can end inside a character
@@ -81,9 +79,8 @@ export function markedEncoding(head: Buffer): EncodingName {
 }
 
 /**
- * Checks the first bytes of an input without `--encoding`. Throws `malformed` for UTF-16 without a byte order mark, which begins with a
- * letter and a zero byte; for a binary file, which has zero bytes in its first line or is a table with bytes that are not UTF-8 and zero bytes;
- * and for a table with letters of another encoding.
+ * Checks an input without `--encoding`. Throws `malformed` for UTF-16 without a byte order mark, for a binary file
+ * (zero bytes in its first line, or in a table that is not UTF-8) and for a table with letters of another encoding.
  */
 export function checkEncoding(head: Buffer, { isLast, isTable, source }: { isLast: boolean; isTable: boolean; source: string }): void {
   if (/^PK(\x03\x04|\x05\x06)/.test(head.toString('latin1', 0, 4)))
@@ -97,5 +94,4 @@ export function checkEncoding(head: Buffer, { isLast, isTable, source }: { isLas
   if (isBinary) throw malformed(`${source} is not text: it contains U+0000`, 'Use a file of CSV, TSV, NDJSON or JSON')
 }
 
-/** the encodings without a byte order mark, by which of the first three bytes are zero */
 const unmarked: Readonly<Record<string, EncodingName>> = { 'true,false,true': 'utf-16be', 'false,true,false': 'utf-16le' }
