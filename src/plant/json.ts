@@ -24,11 +24,8 @@ export function parseJson(text: string, { idKey = 'id', isList = false, isSuspec
     if (!found) throw cause
     return found
   }
-  if (hasNumber(value, idKey)) setExact(value, idKey, (idKey === 'id' && plainId(text)) || idIn(text, idKey))
-  else if (isList && Array.isArray(value)) {
-    const exact = JSON.parse(withQuotedNumbers(text))
-    for (const [index, item] of value.entries()) if (hasNumber(item, idKey)) setExact(item, idKey, exact[index][idKey])
-  }
+  if (isList && Array.isArray(value)) setExactIds(value, text, idKey)
+  else if (hasNumber(value, idKey)) setExactId(value, idKey, (idKey === 'id' && plainId(text)) || exactIn(text)[idKey])
   return { value }
 }
 
@@ -37,7 +34,13 @@ function hasNumber(value: unknown, key: string): value is object {
   return Object.hasOwn(value, key) && typeof Reflect.get(value, key) === 'number'
 }
 
-function setExact(object: object, key: string, digits: string): void {
+function setExactIds(items: unknown[], text: string, key: string): void {
+  if (!items.some((item) => hasNumber(item, key))) return
+  const exact = exactIn(text)
+  for (const [index, item] of items.entries()) if (hasNumber(item, key)) setExactId(item, key, exact[index][key])
+}
+
+function setExactId(object: object, key: string, digits: string): void {
   Object.defineProperty(object, key, { value: parseInt64(digits) ?? new NumberText(digits) })
 }
 
@@ -50,37 +53,18 @@ function plainId(text: string): string | undefined {
   return text.includes('\\') || text.indexOf('"id"') !== text.lastIndexOf('"id"') ? undefined : digits
 }
 
-function idIn(text: string, idKey: string): string {
-  let [depth, digits, last] = [0, '', '']
-  let isId = false
-  for (const { kind, at, end } of tokensIn(text)) {
-    if (isId) digits = text.slice(at, end)
-    isId = kind === Kind.colon && depth === 1 && (last === `"${idKey}"` || (last.includes('\\') && JSON.parse(last) === idKey))
-    if (kind === Kind.quote && depth === 1) last = text.slice(at, end)
-    if (kind === Kind.brace || kind === Kind.bracket) depth += 1
-    if (kind === Kind.braceEnd || kind === Kind.bracketEnd) depth -= 1
-  }
-  return digits
-}
-
-function withQuotedNumbers(text: string): string {
-  const parts: string[] = []
-  let done = 0
-  for (const { kind, at, end } of tokensIn(text)) {
-    if (kind === Kind.scalar && /[-\d]/.test(text[at] ?? '')) {
-      parts.push(text.slice(done, at), `"${text.slice(at, end)}"`)
-      done = end
-    }
-  }
-  return parts.join('') + text.slice(done)
-}
-
-function* tokensIn(text: string): Generator<JsonToken & { at: number }> {
+/** Parses a text that is JSON, with a string of its digits for each number. */
+function exactIn(text: string) {
+  let [quoted, done] = ['', 0]
   for (let at = skipSpace(text, 0); at < text.length; ) {
     const { kind, end } = tokenAt(text, at)
-    yield { kind, at, end }
+    if (kind === Kind.scalar && /[-\d]/.test(text.charAt(at))) {
+      quoted += `${text.slice(done, at)}"${text.slice(at, end)}"`
+      done = end
+    }
     at = skipSpace(text, end)
   }
+  return JSON.parse(quoted + text.slice(done))
 }
 
 /** A JSON number that is not an int64, with its text. */

@@ -39,12 +39,11 @@ function describe(document: unknown): Omit<Description, 'status'> {
   }
   const plants = resolve(document, at(document, 'paths', '/plants'))
   const parameters = [at(plants, 'parameters'), at(plants, 'post', 'parameters')].filter(Array.isArray).flat()
+  const isKey = (parameter: unknown) => {
+    const name = at(parameter, 'name')
+    return at(parameter, 'in') === 'header' && typeof name === 'string' && name.toLowerCase() === 'idempotency-key'
+  }
   return { supportsKeys: parameters.some((parameter) => isKey(resolve(document, parameter))), operations }
-}
-
-function isKey(parameter: unknown): boolean {
-  const name = at(parameter, 'name')
-  return at(parameter, 'in') === 'header' && typeof name === 'string' && name.toLowerCase() === 'idempotency-key'
 }
 
 /** Resolves a `$ref` within the document (RFC 6901), one level deep. */
@@ -56,10 +55,7 @@ function resolve(document: unknown, value: unknown): unknown {
 }
 
 function at(value: unknown, ...path: string[]): unknown {
-  return path.reduce<unknown>(
-    (object, key) => (Object.hasOwn(objectOf(object), key) ? Reflect.get(objectOf(object), key) : undefined),
-    value,
-  )
+  return path.reduce((object, key) => Object.getOwnPropertyDescriptor(objectOf(object), key)?.value, value)
 }
 
 function objectOf(value: unknown): object {
