@@ -104,10 +104,23 @@ const expectedStream: Expected<IncomingMessage> = { what: 'stream of plants', st
 /** Throws when the stream ends early, and when no line arrives before the timeout. */
 async function* blocksOf(client: HttpClient, stream: IncomingMessage): AsyncGenerator<Buffer> {
   const { address, options } = client
-  const lines: Lines = { chunks: stream[Symbol.asyncIterator](), rest: new GrowingBuffer() }
-  const next = (signal: AbortSignal) => {
+  const chunks: AsyncIterator<Buffer> = stream[Symbol.asyncIterator]()
+  let rest = new GrowingBuffer()
+  const next = async (signal: AbortSignal) => {
     signal.addEventListener('abort', () => stream.destroy(signal.reason), { once: true })
-    return readBlock(client, lines)
+    while (rest.length <= maxRead) {
+      const { value: chunk, done } = await chunks.next()
+      if (done && rest.length > 0) throw unusable(client, 'a stream that ends in the middle of a line')
+      if (done) return undefined
+      const end = chunk.lastIndexOf('\n') + 1
+      rest.append(end > 0 ? chunk.subarray(0, end) : chunk)
+      if (end === 0) continue
+      const { bytes } = rest
+      rest = new GrowingBuffer()
+      rest.append(chunk.subarray(end))
+      return bytes
+    }
+    throw unusable(client, 'a line that is too long')
   }
   try {
     for (;;) {
@@ -123,28 +136,6 @@ async function* blocksOf(client: HttpClient, stream: IncomingMessage): AsyncGene
     throw new PlantsError('unavailable', `${address.name} ${ending}`, { hint, retryable: true, cause: error })
   } finally {
     stream.destroy()
-  }
-}
-
-interface Lines {
-  chunks: AsyncIterator<Buffer>
-  rest: GrowingBuffer
-}
-
-async function readBlock(client: HttpClient, lines: Lines): Promise<Buffer | undefined> {
-  const { chunks, rest } = lines
-  for (;;) {
-    const { value: chunk, done } = await chunks.next()
-    if (done && rest.length > 0) throw unusable(client, 'a stream that ends in the middle of a line')
-    if (done) return undefined
-    const end = chunk.lastIndexOf('\n') + 1
-    rest.append(end > 0 ? chunk.subarray(0, end) : chunk)
-    if (end > 0) {
-      lines.rest = new GrowingBuffer()
-      lines.rest.append(chunk.subarray(end))
-      return rest.bytes
-    }
-    if (rest.length > maxRead) throw unusable(client, 'a line that is too long')
   }
 }
 

@@ -153,17 +153,15 @@ function columnsOf({ names, delimiter, end, line }: HeaderLine, rules: FieldRule
     throw malformed(`The header has the column ${JSON.stringify(shorten(repeated))} twice`, 'Give each column a different name')
   const missing = missingIn(names, rules)
   if (missing.length > 0) throw missingColumns(missing, { names, line }, rules)
-  const columns = plantFields.map(({ name }) => columnOf(name, names, rules))
-  const [id = -1, ...texts] = columns
+  const fields = plantFields.map((field) => ({ ...field, column: columnOf(field.name, names, rules) }))
   const keys = [...names]
-  for (const [index, { name }] of plantFields.entries()) {
-    const column = columns[index] ?? -1
-    if (column >= 0) keys[column] = rules.map[name] ?? name
-  }
+  for (const { name, column } of fields) if (column >= 0) keys[column] = rules.map[name] ?? name
+  const [id = -1, ...texts] = fields.map(({ column }) => column)
   const ignored = plantFields.map(({ name }) => (rules.map[name] === '' ? columnOf(name, names, { ...rules, map: {} }) : -1))
   const read = [id, ...texts, ...ignored]
   const others = names.flatMap((name, index) => (read.includes(index) || (rules.columns && name === '') ? [] : index))
-  const required = textFields.flatMap(({ isRequired }, index) => (isRequired ? (texts[index] ?? []) : [])).filter((column) => column >= 0)
+  const isRequired = new Set<number>(fields.filter((field) => field.isRequired).map(({ column }) => column))
+  const required = texts.filter((column) => column >= 0 && isRequired.has(column))
   return { names, delimiter, end, keys, id, texts, required, others, starts: new Uint32Array(names.length + 1) }
 }
 
