@@ -25,13 +25,13 @@ const idRules: readonly [RegExp, string][] = [
 ]
 
 /**
- * What an object is read as: a NewPlant; a `record` of an import, whose optional texts may be null; or a `patch`, a record
- * that may also lack required texts.
+ * What an object is read as: a NewPlant; a `record` of an import, whose optional texts may be null; or a `patch`, a
+ * record that may also lack required texts.
  */
 export type Form = 'newPlant' | 'record' | 'patch'
 
 /**
- * Accepts the same values as the schemas in schema.ts, without loading zod, which takes 2.7 ms of a start and would be the
+ * Accepts the same values as the schemas in schema.ts, without zod, which takes 2.7 ms of a start and would be the
  * longest step of a POST. A property test compares the two.
  *
  * @param value the result of `parseJson`, or an object made from options; untrusted

@@ -209,8 +209,10 @@ async function check(value: unknown) {
   return { problems: problemsOf(value), otherFields }
 }
 
+type Checked = Awaited<ReturnType<typeof check>>
+
 /** @param prefix of the message about problems */
-async function accept(checked: Awaited<ReturnType<typeof check>>, prefix: string, hint: string, settings: Settings): Promise<NewPlant> {
+async function accept(checked: Checked, prefix: string, hint: string, settings: Settings): Promise<NewPlant> {
   const names = checked.otherFields.slice(0, 5).map((name) => JSON.stringify(shorten(name)))
   const more = checked.otherFields.length - names.length
   const others = `${names.join(', ')}${more > 0 ? ` and ${more} more` : ''}`

@@ -5,7 +5,9 @@ import { classify } from './classify.js'
 import type { HttpClient, HttpRequest } from './client.js'
 import type { Failure, RequestResult } from './failure.js'
 
-/** The retries of a request, or of the requests of an upload. Durations are milliseconds, and times those of the clock. */
+/**
+ * The retries of a request, or of the requests of an upload. Durations are milliseconds, and times those of the clock.
+ */
 export class Retries {
   readonly signal: AbortSignal
   hasWarned = false

@@ -13,7 +13,9 @@ function decodeFrom(name: EncodingName): Decode | undefined {
   return (bytes, isLast) => decoder.decode(bytes, { stream: !isLast })
 }
 
-/** TextDecoder of Node 20.18.3 and newer reads 0x80 to 0x9f as ISO 8859-1 (https://github.com/nodejs/node/issues/60888). */
+/**
+ * TextDecoder of Node 20.18.3 and newer reads 0x80 to 0x9f as ISO 8859-1 (https://github.com/nodejs/node/issues/60888).
+ */
 function windows1252(bytes: Buffer): string {
   return bytes.toString('latin1').replace(/[\x80-\x9f]/g, (character) => special.charAt(character.charCodeAt(0) - 0x80))
 }
