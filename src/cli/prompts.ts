@@ -1,7 +1,7 @@
 import { confirm, input, password } from '@inquirer/prompts'
 import { textFields } from '../plant/fields.js'
 import { parseInt64 } from '../plant/json.js'
-import { checkField } from '../plant/plant.js'
+import { problemOf } from '../plant/schema.js'
 import { PlantsError } from '../platform/errors.js'
 import { escapeControlChars } from '../platform/escape.js'
 import type { Io } from '../platform/io.js'
@@ -25,13 +25,13 @@ export async function askForPlant(
   }
   const checkNewId = (text: string) => {
     const number = parseInt64(text)
-    return number === undefined ? checkField('id', text) : id.check(number)
+    return number === undefined ? problemOf('id', text) : id.check(number)
   }
   const plant: Record<string, unknown> = { id: given['id'] ?? parseInt64(await ask('id', checkNewId, id.proposal)) }
   for (const { name, isRequired } of textFields) {
     // An empty text is valid, but Enter at once is probably a mistake.
     const check = (text: string) =>
-      isRequired && text === '' ? `Enter a ${name}. For an empty one, use --${name}=` : checkField(name, text)
+      isRequired && text === '' ? `Enter a ${name}. For an empty one, use --${name}=` : problemOf(name, text)
     const value = name in given ? given[name] : await ask(isRequired ? name : `${name} (Enter for none)`, check)
     if (isRequired || value !== '') plant[name] = value
   }

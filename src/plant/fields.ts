@@ -1,18 +1,16 @@
 interface FieldDefinition {
-  /** of the JSON member, the column, the option `--NAME` and the prompt */
+  /** of the JSON member, the column, the option, the prompt */
   name: string
   /** `int64`: -9223372036854775808 to 9223372036854775807; `text`: well-formed Unicode without U+0000 */
   type: 'int64' | 'text'
   isRequired: boolean
-  /** in the help of its option */
   meaning: string
-  /** in the OpenAPI description */
   description: string
 }
 
 /**
- * The fields of a NewPlant, in output order. Types, the schema, options, prompts, the columns of CSV, SQL and tables, and the OpenAPI
- * description are derived from this table. The id is the first field; all others are text.
+ * The fields of a NewPlant, in output order: types, schema, options, prompts, columns and OpenAPI are derived from it.
+ * The id is first; all others are text.
  */
 export const plantFields = [
   {
@@ -46,21 +44,15 @@ export interface NewPlant extends Plant {
   id: bigint
 }
 
-/**
- * A record of an import: what it says about the plant with its id, as in a merge patch (RFC 7396). A text that is
- * missing stays as it is stored, and null removes it. Every NewPlant is one.
- */
+/** A record of an import, as a merge patch (RFC 7396): a missing text stays as it is stored, null removes it. */
 export interface PlantPatch extends Partial<Record<TextField['name'], string | null>> {
   id: bigint
 }
 
-/** All fields except the id. */
 export const textFields: readonly TextField[] = plantFields.filter((field) => field.type === 'text')
 
-/** `id, name and tag`, for messages */
 export const fieldsInWords = inWords(plantFields, 'and')
 
-/** `name or tag` */
 export const textsInWords = inWords(textFields, 'or')
 
 function inWords(fields: readonly FieldDefinition[], conjunction: 'and' | 'or'): string {
@@ -68,8 +60,6 @@ function inWords(fields: readonly FieldDefinition[], conjunction: 'and' | 'or'):
   return names.replace(/, (\w+)$/, ` ${conjunction} $1`)
 }
 
-/** `id, name, tag`: the columns of an SQL table of plants */
 export const plantColumns = plantFields.map(({ name }) => name).join(', ')
 
-/** `?,?,?`: one SQL parameter per column of `plantColumns` */
 export const plantParameters = plantFields.map(() => '?').join()

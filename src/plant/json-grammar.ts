@@ -21,7 +21,9 @@ for (const [kind, characters] of ['', '\t\n\r ', '{', '}', '[', ']', ',', ':', '
 
 export const State = { value: 0, firstItem: 1, firstKey: 2, key: 3, colon: 4, memberEnd: 5, itemEnd: 6, done: 7 } as const
 
-/** Checks the order of the tokens of a JSON value. It has a stack of its own, so deep nesting cannot overflow the call stack. */
+/**
+ * Checks the order of the tokens of a JSON value, with a stack of its own: deep nesting cannot overflow the call stack.
+ */
 export class JsonGrammar {
   state: number = State.value
   /** the state after a value in each open bracket */
@@ -41,7 +43,7 @@ export class JsonGrammar {
 
 const anyValue = { [Kind.brace]: State.firstKey, [Kind.bracket]: State.firstItem, [Kind.quote]: State.done, [Kind.scalar]: State.done }
 
-/** For each state except `done`: the next state after each kind of token that is allowed. `done` is the state after a value. */
+/** For each state except `done`, which follows a value: the next state after each kind of token. */
 const grammar: readonly Readonly<Record<number, number>>[] = [
   anyValue,
   { ...anyValue, [Kind.bracketEnd]: State.done },

@@ -1,13 +1,10 @@
 import { JsonGrammar, Kind, kinds, State } from './json-grammar.js'
 
-/** Why a text is not JSON, and the position of its first invalid character, counted from 1. */
 interface NotJson {
   reason: string
   line: number
   column: number
-  /** the reason with the position */
   message: string
-  /** whether the text contains several JSON values */
   isSeveral: boolean
 }
 
@@ -27,11 +24,8 @@ export function parseJson(text: string, { idKey = 'id', isList = false, isSuspec
     if (!found) throw cause
     return found
   }
-  if (hasNumber(value, idKey)) setExact(value, idKey, (idKey === 'id' && plainId(text)) || idIn(text, idKey))
-  else if (isList && Array.isArray(value)) {
-    const exact = JSON.parse(withQuotedNumbers(text))
-    for (const [index, item] of value.entries()) if (hasNumber(item, idKey)) setExact(item, idKey, exact[index][idKey])
-  }
+  if (isList && Array.isArray(value)) setExactIds(value, text, idKey)
+  else if (hasNumber(value, idKey)) setExactId(value, idKey, (idKey === 'id' && plainId(text)) || exactIn(text)[idKey])
   return { value }
 }
 
@@ -40,50 +34,37 @@ function hasNumber(value: unknown, key: string): value is object {
   return Object.hasOwn(value, key) && typeof Reflect.get(value, key) === 'number'
 }
 
-function setExact(object: object, key: string, digits: string): void {
+function setExactIds(items: unknown[], text: string, key: string): void {
+  if (!items.some((item) => hasNumber(item, key))) return
+  const exact = exactIn(text)
+  for (const [index, item] of items.entries()) if (hasNumber(item, key)) setExactId(item, key, exact[index][key])
+}
+
+function setExactId(object: object, key: string, digits: string): void {
   Object.defineProperty(object, key, { value: parseInt64(digits) ?? new NumberText(digits) })
 }
 
-/** The digits of an id that is the first member of an object and the only `id`: the usual case, in a tenth of the time of another parse. */
+/**
+ * The digits of an id that is the first member and the only `id`: the usual case, in a tenth of the time of another
+ * parse.
+ */
 function plainId(text: string): string | undefined {
   const digits = /^\s*\{\s*"id"\s*:\s*(0|-?[1-9]\d{0,18})\s*[,}]/.exec(text)?.[1]
   return text.includes('\\') || text.indexOf('"id"') !== text.lastIndexOf('"id"') ? undefined : digits
 }
 
-/** The digits of the last member with this key in a text that is a JSON object, where that is a number. */
-function idIn(text: string, idKey: string): string {
-  let [depth, digits, last] = [0, '', '']
-  let isId = false
-  for (const { kind, at, end } of tokensIn(text)) {
-    if (isId) digits = text.slice(at, end)
-    isId = kind === Kind.colon && depth === 1 && (last === `"${idKey}"` || (last.includes('\\') && JSON.parse(last) === idKey))
-    if (kind === Kind.quote && depth === 1) last = text.slice(at, end)
-    if (kind === Kind.brace || kind === Kind.bracket) depth += 1
-    if (kind === Kind.braceEnd || kind === Kind.bracketEnd) depth -= 1
-  }
-  return digits
-}
-
-/** Makes a string of each number in a text that is JSON. */
-function withQuotedNumbers(text: string): string {
-  const parts: string[] = []
-  let done = 0
-  for (const { kind, at, end } of tokensIn(text)) {
-    if (kind === Kind.scalar && /[-\d]/.test(text[at] ?? '')) {
-      parts.push(text.slice(done, at), `"${text.slice(at, end)}"`)
-      done = end
-    }
-  }
-  return parts.join('') + text.slice(done)
-}
-
-/** The tokens of a text that is JSON, with their positions. */
-function* tokensIn(text: string): Generator<JsonToken & { at: number }> {
+/** Parses a text that is JSON, with a string of its digits for each number. */
+function exactIn(text: string) {
+  let [quoted, done] = ['', 0]
   for (let at = skipSpace(text, 0); at < text.length; ) {
     const { kind, end } = tokenAt(text, at)
-    yield { kind, at, end }
+    if (kind === Kind.scalar && /[-\d]/.test(text.charAt(at))) {
+      quoted += `${text.slice(done, at)}"${text.slice(at, end)}"`
+      done = end
+    }
     at = skipSpace(text, end)
   }
+  return JSON.parse(quoted + text.slice(done))
 }
 
 /** A JSON number that is not an int64, with its text. */
@@ -115,14 +96,13 @@ export function parseInt64(text: string): bigint | undefined {
 }
 
 /**
- * Writes an object as one line of JSON. Bigints are written as integers. Characters that can control a terminal (DEL, C1, direction marks)
- * and line separators are escaped, which does not change the value.
+ * Writes an object as one line of JSON, with bigints as integers. Escapes what a terminal or a line reader may
+ * interpret.
  */
 export function toJson(fields: object): string {
   return escapeUnsafe(toWireJson(fields))
 }
 
-/** Escapes the same characters in a JSON text as `toJson`. */
 export function escapeUnsafe(json: string): string {
   return json.replace(unsafe, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`)
 }
@@ -132,7 +112,7 @@ export function isJsonType(contentType: string): boolean {
   return /^application\/json[\t ]*(?:;|$)/i.test(contentType)
 }
 
-/** Writes an object as JSON, with only the escapes that JSON requires. Bigints are written as integers. */
+/** Writes an object as JSON, with bigints as integers and only the escapes that JSON requires. */
 export function toWireJson(fields: object): string {
   if (!Object.values(fields).some((value) => typeof value === 'bigint')) return JSON.stringify(fields)
   let members = ''
@@ -143,10 +123,9 @@ export function toWireJson(fields: object): string {
   return `{${members}}`
 }
 
-/** Characters that `JSON.stringify` does not escape, but that a terminal or a line reader may interpret. */
+/** Line separators, DEL, C1 and direction marks, which `JSON.stringify` does not escape. */
 const unsafe = /[\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g
 
-/** The syntax error in a text; undefined if it is JSON. */
 function syntaxErrorIn(text: string): NotJson | undefined {
   const { end, isComplete, isInString } = scan(text)
   if (isComplete && end === text.length) return undefined
@@ -175,7 +154,6 @@ function scan(text: string): { end: number; isComplete: boolean; isInString: boo
 /** Not a literal: V8 takes 0.25 ms to parse one with such classes, even if it is never used. */
 const invisible = '[\\p{C}\\p{Z}]'
 
-/** The reason of a syntax error at a position of a text. */
 export function describeUnexpected(text: string, at: number, isInString: boolean): string {
   const point = text.codePointAt(at)
   if (point === undefined) return 'unexpected end of input'
@@ -191,7 +169,7 @@ function skipSpace(text: string, from: number): number {
   return at
 }
 
-/** A token and its end. The kind of an invalid token is `other`, and its end is the position of the error. */
+/** The kind of an invalid token is `other`, and its end is the position of the error. */
 type JsonToken = Record<'kind' | 'end', number>
 
 function tokenAt(text: string, at: number): JsonToken {

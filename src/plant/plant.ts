@@ -1,20 +1,9 @@
-import { shorten } from '../platform/escape.js'
 import { grouped } from '../platform/values.js'
-import {
-  type FieldName,
-  type NewPlant,
-  type Plant,
-  type PlantField,
-  type PlantPatch,
-  plantFields,
-  type TextField,
-  textFields,
-} from './fields.js'
+import { type NewPlant, type Plant, type PlantPatch, plantFields, type TextField, textFields } from './fields.js'
 import { NumberText, parseInt64 } from './json.js'
 
 export type { FieldName, NewPlant, Plant, PlantPatch } from './fields.js'
 
-/** What an id must be. */
 export const idRule = 'an integer from -9223372036854775808 to 9223372036854775807'
 
 /** The rule for ids that a value violates, for messages: "an integer without leading zeros". Names the range only for an id outside it. */
@@ -25,7 +14,6 @@ export function idRuleFor(value: unknown): string {
   return idRules.find(([pattern]) => pattern.test(String(text)))?.[1] ?? 'an integer, in digits only'
 }
 
-/** the limits of int64 */
 export const smallestId = -(2n ** 63n)
 export const largestId = 2n ** 63n - 1n
 
@@ -36,52 +24,33 @@ const idRules: readonly [RegExp, string][] = [
   [/^-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?$/, 'an integer'],
 ]
 
-/** A valid NewPlant, and the names of the unknown fields of the input. */
-export interface Accepted {
-  plant: NewPlant
-  otherFields: string[]
-}
+/**
+ * What an object is read as: a NewPlant; a `record` of an import, whose optional texts may be null; or a `patch`, a
+ * record that may also lack required texts.
+ */
+export type Form = 'newPlant' | 'record' | 'patch'
 
 /**
- * Accepts the same values as the schema in schema.ts, without loading zod, which takes 2.7 ms of a start and would be the longest step of a
- * POST. A property test compares the two.
+ * Accepts the same values as the schemas in schema.ts, without zod, which takes 2.7 ms of a start and would be the
+ * longest step of a POST. A property test compares the two.
  *
  * @param value the result of `parseJson`, or an object made from options; untrusted
- * @returns undefined for an invalid value; `checkNewPlant` returns the reasons
+ * @returns undefined for an invalid value; `problemsOf` returns the reasons
  */
-export function acceptNewPlant(value: unknown): Accepted | undefined {
-  if (!isObject(value) || !isNewPlant(value)) return undefined
-  return { plant: plantFrom(value.id, ({ name }) => value[name]), otherFields: otherFieldsOf(value) }
-}
-
-function isNewPlant(value: Partial<Record<FieldName, unknown>>): value is NewPlant {
-  return plantFields.every((field) => isLeftOut(field, value) || checkField(field.name, value[field.name]) === undefined)
-}
-
-type UnknownFields = Readonly<Record<string, unknown>>
-
-/** Whether a NewPlant may leave out a field as an object does. */
-function isLeftOut({ name, isRequired }: PlantField, value: UnknownFields): boolean {
-  return !isRequired && value[name] === undefined
-}
-
-/**
- * Reads a record of an import: a NewPlant, whose optional texts may be null.
- *
- * @param isPartial whether the texts that a NewPlant requires may be missing as well
- * @returns the problems of an invalid record, which are those of `problemsOf`
- */
-export function readPatch(value: unknown, isPartial: boolean): PlantPatch | string[] {
-  if (!isObject(value)) return problemsOf(value)
-  const isTextLeftOut = ({ name, type, isRequired }: PlantField) =>
-    isRequired ? isPartial && type === 'text' && !Object.hasOwn(value, name) : value[name] == null
-  const problems = problemsOf(value, isTextLeftOut)
+export function acceptNewPlant(value: unknown, form?: 'newPlant'): NewPlant | undefined
+export function acceptNewPlant(value: unknown, form: Form): PlantPatch | undefined
+export function acceptNewPlant(value: unknown, form: Form = 'newPlant'): PlantPatch | undefined {
+  if (!isObject(value)) return undefined
   const { id } = value
-  if (problems.length > 0 || typeof id !== 'bigint') return problems
+  if (typeof id !== 'bigint' || BigInt.asIntN(64, id) !== id) return undefined
   const patch: PlantPatch = { id }
-  for (const { name } of textFields) {
+  for (const { name, isRequired } of textFields) {
     const text = value[name]
-    if (typeof text === 'string' || text === null) patch[name] = text
+    const isText = typeof text === 'string' && text.isWellFormed() && !text.includes('\0')
+    const isNull = text === null && !isRequired && form !== 'newPlant'
+    const isLeftOut = isRequired ? form === 'patch' && !Object.hasOwn(value, name) : text === undefined
+    if (isText || isNull) patch[name] = text
+    else if (!isLeftOut) return undefined
   }
   return patch
 }
@@ -93,7 +62,6 @@ export function patchedPlant(patch: PlantPatch, stored?: Plant): NewPlant | unde
   return isComplete ? plantFrom(patch.id, textOf) : undefined
 }
 
-/** The names of the unknown fields of an object. */
 export function otherFieldsOf(value: object): string[] {
   return Object.keys(value).filter((key) => !plantFields.some(({ name }) => name === key))
 }
@@ -102,32 +70,8 @@ export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** Why a value is invalid for a field, for messages; undefined for a valid value. */
-export function checkField(name: FieldName, value: unknown): string | undefined {
-  const failure = name === 'id' ? idFailure(value) : textFailure(value)
-  return failure === undefined ? undefined : `${name} must be ${failure}`
-}
-
-/** The problems that `checkNewPlant` reports, without the 5 KB that zod allocates per value: an import can reject millions. */
-export function problemsOf(value: unknown, mayLack = isLeftOut): string[] {
-  if (!isObject(value)) return [`it must be an object, but ${describe(value)}`]
-  return plantFields.flatMap((field) => (mayLack(field, value) ? [] : (checkField(field.name, value[field.name]) ?? [])))
-}
-
-/** The message for an invalid plant. */
 export function invalidPlant(problems: readonly string[]): string {
   return `Invalid plant: ${problems.join('; ')}`
-}
-
-function idFailure(value: unknown): string | undefined {
-  if (typeof value === 'bigint' && BigInt.asIntN(64, value) === value) return undefined
-  return `${idRuleFor(value)}, but ${describe(value)}`
-}
-
-function textFailure(value: unknown): string | undefined {
-  if (typeof value !== 'string') return `a string, but ${describe(value)}`
-  if (!value.isWellFormed()) return 'well-formed Unicode, but contains a lone surrogate'
-  return value.includes('\0') ? 'text without U+0000, but contains it' : undefined
 }
 
 /** The specification's Plant of a NewPlant: its fields in order, without the id. */
@@ -154,7 +98,6 @@ export function valuesOf(plant: NewPlant): (bigint | string | null)[] {
   return plantFields.map(({ name }) => plant[name] ?? null)
 }
 
-/** A count of plants in words: `1 plant`, `1,000 plants`. */
 export function plantCount(count: number | bigint): string {
   return `${grouped(count)} ${Number(count) === 1 ? 'plant' : 'plants'}`
 }
@@ -168,22 +111,11 @@ export function equalPlants(one: NewPlant, other: NewPlant): boolean {
   return one.id === other.id && equalFields(one, other)
 }
 
-/** Whether two plants are equal in all fields except the id. */
 export function equalFields(one: Plant, other: Plant): boolean {
   return textFields.every(({ name }) => one[name] === other[name])
 }
 
-/** Whether a text is a valid Idempotency-Key: 1 to 255 visible ASCII characters. */
+/** 1 to 255 visible ASCII characters. */
 export function isIdempotencyKey(text: string): boolean {
   return /^[\x21-\x7e]{1,255}$/.test(text)
-}
-
-/** Describes an invalid value in an error message: `was 1.5`, `is missing`. */
-export function describe(value: unknown): string {
-  if (value === undefined) return 'is missing'
-  if (value instanceof NumberText) return `was ${shorten(value.text)}`
-  if (Array.isArray(value)) return 'was an array'
-  if (typeof value === 'string') return `was ${JSON.stringify(shorten(value))}`
-  if (typeof value === 'number') return 'was a number'
-  return typeof value === 'object' && value !== null ? 'was an object' : `was ${String(value)}`
 }

@@ -8,13 +8,11 @@ import { acceptNewPlant, type NewPlant } from './plant.js'
  */
 export type RecordKind = 'json' | 'csv' | 'tsv'
 
-/** The delimiter between the cells of a row. */
 export const separators = { json: '', csv: ',', tsv: '\t' } as const satisfies Record<RecordKind, string>
 
-/** All fields, in output order. */
 export const fieldNames: readonly FieldName[] = plantFields.map(({ name }) => name)
 
-/** Returns a function that writes these fields of a plant. JSON omits a field that the plant does not have. */
+/** JSON omits a field that the plant does not have. */
 export function recordWriter(kind: RecordKind, fields = fieldNames): (plant: NewPlant) => string {
   if (kind === 'json')
     return fields === fieldNames ? toJson : (plant) => toJson(Object.fromEntries(fields.map((name) => [name, plant[name]])))
@@ -24,8 +22,7 @@ export function recordWriter(kind: RecordKind, fields = fieldNames): (plant: New
   return (plant) => fields.map((name) => (plant[name] === undefined ? '' : cell(String(plant[name])))).join(separator)
 }
 
-/** Reads a plant that was written as JSON; returns undefined for any other text. */
 export function readRecord(text: string): NewPlant | undefined {
   const parsed = parseJson(text)
-  return 'value' in parsed ? acceptNewPlant(parsed.value)?.plant : undefined
+  return 'value' in parsed ? acceptNewPlant(parsed.value) : undefined
 }

@@ -1,14 +1,13 @@
 import { type PlantPatch, textFields } from './fields.js'
 
 /**
- * A column of texts, as byte ranges; `noText` for a plant that has none, and `missingText` for a record that does not
- * say.
+ * A column of texts, as byte ranges; `noText` for a plant that has none, `missingText` for a record that does not say.
  */
 type TextColumn = Record<'start' | 'end', Uint32Array>
 
 /**
- * Many plants in columns, without an object per plant: an import reads them and a store creates them. Ids are int64 in
- * two halves. Texts are ranges of UTF-8 bytes: of `bytes` or, for decoded texts, of a second buffer, whose offsets begin at `bytes.length`.
+ * Many plants in columns, without an object per plant. Ids are int64 in two halves. Texts are ranges of UTF-8: of
+ * `bytes` or, for decoded texts, of `decoded`, whose offsets begin at `bytes.length`.
  */
 export class PlantRows {
   readonly bytes: Uint8Array
@@ -58,12 +57,10 @@ export class PlantRows {
     return patch
   }
 
-  /** Whether a row has all texts that a NewPlant requires. */
   isComplete(row: number): boolean {
     return textFields.every(({ isRequired }, index) => !isRequired || isText(this.texts[index]?.start[row] ?? missingText))
   }
 
-  /** the size of all texts of a row, in bytes of UTF-8 */
   sizeAt(row: number): number {
     let size = 0
     for (const { start, end } of this.texts) size += (end[row] ?? 0) - (start[row] ?? 0)
@@ -78,7 +75,7 @@ export class PlantRows {
     return this.idLow[row] === this.idLow[other] && this.idHigh[row] === this.idHigh[other]
   }
 
-  /** The buffer of the decoded texts. Subtract `bytes.length` from the offsets of a range in it. */
+  /** Its offsets begin at `bytes.length`. */
   get decoded(): Buffer {
     return this.#decoded
   }
@@ -88,7 +85,7 @@ export class PlantRows {
     return start < base ? this.#text.toString('utf8', start, end) : this.#decoded.toString('utf8', start - base, end - base)
   }
 
-  /** Decodes the JSON string whose quotes are at `start - 1` and `end`. Returns the range of its text; undefined if it is invalid. */
+  /** Decodes the JSON string between the quotes at `start - 1` and `end`; undefined if it is invalid. */
   keepString(start: number, end: number): { start: number; end: number } | undefined {
     const text = parseString(this.#text.toString('utf8', start - 1, end + 1))
     if (text === undefined || !text.isWellFormed() || text.includes('\0')) return undefined
@@ -96,7 +93,6 @@ export class PlantRows {
     return { start: this.#keep(text, end - start), end: this.bytes.length + this.#decodedLength }
   }
 
-  /** Appends a text of at most `bytes` bytes to the decoded ones, and returns its start. */
   #keep(text: string, bytes: number): number {
     const start = this.#decodedLength
     if (start + bytes > this.#decoded.length) {
@@ -123,7 +119,6 @@ export class PlantRows {
 export const noText = 0xffffffff
 export const missingText = 0xfffffffe
 
-/** Whether the start of a text is that of one, which a new plant gets. */
 export function isText(start: number): boolean {
   return start < missingText
 }

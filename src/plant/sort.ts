@@ -1,8 +1,8 @@
 import type { PlantRows } from './rows.js'
 
 /**
- * The sort permutation of the rows by id, stable for equal ids; undefined if the rows are already sorted. A radix sort: it takes a quarter
- * of the time of a comparison sort.
+ * The rows in the order of their ids, stable; undefined if they are sorted. A radix sort: a quarter of the time of
+ * comparing.
  */
 export function orderById(rows: PlantRows): Uint32Array | undefined {
   if (isSorted(rows)) return undefined
@@ -20,7 +20,6 @@ export function orderById(rows: PlantRows): Uint32Array | undefined {
   return order
 }
 
-/** Adds 1 to a counter, and returns what it was. */
 function count(counters: Uint32Array, at: number): number {
   const before = counters[at] ?? 0
   counters[at] = before + 1

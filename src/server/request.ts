@@ -2,8 +2,8 @@ import { isUtf8 } from 'node:buffer'
 import { hash } from 'node:crypto'
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
 import { isJsonType, parseInt64, parseJson } from '../plant/json.js'
-import { checkField, idRule, isIdempotencyKey, isObject, type NewPlant } from '../plant/plant.js'
-import { checkNewPlant } from '../plant/schema.js'
+import { acceptNewPlant, idRule, invalidPlant, isIdempotencyKey, isObject, type NewPlant } from '../plant/plant.js'
+import { problemOf, problemsOf } from '../plant/schema.js'
 import { shorten } from '../platform/escape.js'
 import type { ListQuery } from '../stores/common/store.js'
 import { busy, HttpError, invalidHttp } from './errors.js'
@@ -131,10 +131,10 @@ export function receiveBody(response: ServerResponse, { bodyLimit, inFlight }: B
  */
 export function parsePlant(bytes: Buffer, id?: bigint): NewPlant {
   const body = parseBody(bytes)
-  const result = checkNewPlant(id !== undefined && isObject(body) && !Object.hasOwn(body, 'id') ? { ...body, id } : body)
-  if (result.problems) throw new HttpError(422, `Invalid plant: ${result.problems.join('; ')}`)
-  const { plant } = result
-  if (id !== undefined && plant.id !== id) throw new HttpError(422, `Invalid plant: id must be ${id}, as in the path, but was ${plant.id}`)
+  const value = id !== undefined && isObject(body) && !Object.hasOwn(body, 'id') ? { ...body, id } : body
+  const plant = acceptNewPlant(value)
+  if (!plant) throw new HttpError(422, invalidPlant(problemsOf(value)))
+  if (id !== undefined && plant.id !== id) throw new HttpError(422, invalidPlant([`id must be ${id}, as in the path, but was ${plant.id}`]))
   return plant
 }
 
@@ -217,7 +217,7 @@ const readers: Record<string, (query: ListQuery, text: string, maxLimit: number)
 }
 
 function plantText(name: string, text: string): string {
-  const problem = checkField('tag', text)
+  const problem = problemOf('tag', text)
   if (problem !== undefined) throw new HttpError(400, problem.replace('tag', name))
   return text
 }

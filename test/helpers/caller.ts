@@ -6,7 +6,7 @@ interface CallOptions {
   method: 'GET' | 'POST'
   path: string
   headers?: Record<string, string>
-  body?: string
+  body?: string | Buffer
 }
 
 /** Asks a service over connections that are kept. */

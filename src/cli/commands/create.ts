@@ -1,8 +1,17 @@
 import { addLookupHint, describePlant, styleFor, unknownField, writeResult } from '../../output/output.js'
 import { plantFields } from '../../plant/fields.js'
 import { parseInt64, parseJson, toJson } from '../../plant/json.js'
-import { acceptNewPlant, equalFields, isIdempotencyKey, isObject, largestId, type NewPlant, plantFrom, plantOf } from '../../plant/plant.js'
-import type { Checked } from '../../plant/schema.js'
+import {
+  acceptNewPlant,
+  equalFields,
+  isIdempotencyKey,
+  isObject,
+  largestId,
+  type NewPlant,
+  otherFieldsOf,
+  plantFrom,
+  plantOf,
+} from '../../plant/plant.js'
 import { malformed, PlantsError } from '../../platform/errors.js'
 import { shorten } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
@@ -192,9 +201,15 @@ async function ask(given: Record<string, unknown>, flags: CreateFlags, settings:
 }
 
 /** Loads the schema only for an invalid plant, to report its problems. */
-async function check(value: unknown): Promise<Checked> {
-  return acceptNewPlant(value) ?? (await import('../../plant/schema.js')).checkNewPlant(value)
+async function check(value: unknown) {
+  const otherFields = isObject(value) ? otherFieldsOf(value) : []
+  const plant = acceptNewPlant(value)
+  if (plant) return { plant, otherFields }
+  const { problemsOf } = await import('../../plant/schema.js')
+  return { problems: problemsOf(value), otherFields }
 }
+
+type Checked = Awaited<ReturnType<typeof check>>
 
 /** @param prefix of the message about problems */
 async function accept(checked: Checked, prefix: string, hint: string, settings: Settings): Promise<NewPlant> {

@@ -1,6 +1,6 @@
 import { describePlant, notFound, styleFor, writeResult } from '../../output/output.js'
 import { textFields, textsInWords } from '../../plant/fields.js'
-import { acceptNewPlant, type NewPlant, plantFrom, problemsOf } from '../../plant/plant.js'
+import { acceptNewPlant, invalidPlant, type NewPlant, plantFrom } from '../../plant/plant.js'
 import { malformed, PlantsError, shellOption } from '../../platform/errors.js'
 import type { ReadableStore } from '../../stores/common/store.js'
 import { openExistingStore } from '../../stores/registry.js'
@@ -63,8 +63,11 @@ async function replace(store: ReadableStore, plant: NewPlant, changes: Changes):
     const old: NewPlant = before
     const value = plantFrom(plant.id, ({ name }) => (changes[name] === false ? undefined : (changes[name] ?? old[name])))
     const accepted = acceptNewPlant(value)
-    if (!accepted) throw new PlantsError('invalid', `Invalid plant: ${problemsOf(value).join('; ')}`, { hint: 'Correct the flags' })
-    const updated = await store.replace(accepted.plant, old)
+    if (!accepted) {
+      const { problemsOf } = await import('../../plant/schema.js')
+      throw new PlantsError('invalid', invalidPlant(problemsOf(value)), { hint: 'Correct the flags' })
+    }
+    const updated = await store.replace(accepted, old)
     if (updated) return updated
     before = await store.get(plant.id)
     if (!before) return undefined

@@ -1,3 +1,4 @@
+import { textFields } from '../../plant/fields.js'
 import {
   equalFields,
   equalPlants,
@@ -8,7 +9,6 @@ import {
   type PlantPatch,
   patchedPlant,
   plantFrom,
-  readPatch,
 } from '../../plant/plant.js'
 import { errorValue, PlantsError } from '../../platform/errors.js'
 
@@ -58,9 +58,9 @@ export function resolveRecord(policy: ExistsPolicy, patch: PlantPatch, existing:
 
 /** Why a record is rejected that lacks a text which a NewPlant requires, when no plant has its id. */
 export function incompletePlant(patch: PlantPatch): Pick<PlantsError, 'error' | 'message'> {
-  const problems = readPatch(patch, false)
-  const message = `${invalidPlant(Array.isArray(problems) ? problems : [])}, and no plant has id ${patch.id}`
-  return { error: errorValue('invalid'), message }
+  const missing = textFields.filter(({ name, isRequired }) => isRequired && patch[name] == null)
+  const problems = missing.map(({ name }) => `${name} must be a string, but is missing`)
+  return { error: errorValue('invalid'), message: `${invalidPlant(problems)}, and no plant has id ${patch.id}` }
 }
 
 /** Whether the outcome depends on the existing plant. */

@@ -6,12 +6,7 @@ import { classify, expectedPlant } from './classify.js'
 import { HttpClient } from './client.js'
 import { requestTo } from './request.js'
 
-/**
- * Checks whether a service accepts a token, without creating a plant: sends an empty object, which by the specification a service that
- * accepts the token must reject. Never retries.
- *
- * @throws the reason of the clock's signal
- */
+/** Sends an empty object, which by the specification a service that accepts the token must reject. Never retries. */
 export async function checkToken(address: RemoteAddress, access: Access, options: OpenOptions): Promise<CredentialCheck> {
   const { timeout, clock } = options
   const client = await HttpClient.open(address, access, options)

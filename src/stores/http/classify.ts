@@ -8,7 +8,6 @@ import { defaultRights, rights } from '../common/store.js'
 import type { Expected, HttpClient, HttpRequest, HttpResponse, NoResponse } from './client.js'
 import { classifyFailure, type Failure, type RequestResult } from './failure.js'
 
-/** The meaning of a response that is not the expected one. */
 interface Meaning {
   kind: Failure['kind']
   error: Kind
@@ -17,7 +16,6 @@ interface Meaning {
   hint?: string | ((address: RemoteAddress) => string)
 }
 
-/** The hint for an address at which there may be no Plant Store. */
 export function addressHint({ name, url }: RemoteAddress): string {
   const question = 'Is the address right? It is the base URL: the part before /plants'
   return url.pathname.endsWith('/plants') ? `${question}. Try: --store ${shellWord(name.replace(/:?\/plants$/, ''))}` : question
@@ -50,7 +48,6 @@ const rules: (Meaning & { fits(status: number, error: number): boolean })[] = [
 
 const otherwise: Meaning = { kind: 'incompatible', error: 'refused' }
 
-/** What became of a request, by the specification and the contract. */
 export function classify<T>(client: HttpClient, request: HttpRequest<T>, response: HttpResponse | NoResponse): RequestResult<T> {
   if (!('status' in response)) return classifyFailure(client, request, response)
   const { status } = response
@@ -95,7 +92,7 @@ function messageOf({ names }: Meaning, response: HttpResponse, name: string, exp
   return `${name} answered ${describe(response, expected)}${names === 'failure' ? ', which is not in the specification' : ''}`
 }
 
-/** Describes a response that does not follow the specification. */
+/** a response that does not follow the specification */
 function describe(response: HttpResponse, expected: string): string {
   const { status, headers, body, maxBody } = response
   if (body.length > maxBody) return `${status} with more than ${maxBody / 1_048_576} MiB`
@@ -105,7 +102,6 @@ function describe(response: HttpResponse, expected: string): string {
   return `${status} with ${isJson(response) ? 'invalid JSON' : (headers['content-type']?.slice(0, 80) ?? 'no JSON')}`
 }
 
-/** The specification's Error; undefined if the response is none. */
 function errorIn(response: HttpResponse): { error: number; message: string } | undefined {
   const value = response.status === 200 ? undefined : readJson(response)
   if (!isObject(value)) return undefined
@@ -114,7 +110,6 @@ function errorIn(response: HttpResponse): { error: number; message: string } | u
   return { error, message: Array.from(message.slice(0, 2000)).slice(0, 1000).join('') }
 }
 
-/** The specification's Plant. */
 export const expectedPlant: Expected<Plant> = {
   what: 'Plant',
   read(response) {
@@ -148,7 +143,7 @@ export function expectStored<S extends number>(
     read(response) {
       const { status } = response
       if (status !== 200) return settled.find((value) => value === status && value === errorIn(response)?.error)
-      const plant = acceptNewPlant(readJson(response))?.plant
+      const plant = acceptNewPlant(readJson(response))
       if (plant?.id !== id) return undefined
       const { etag } = response.headers
       if (etag?.startsWith('"')) onEtag?.(plant, etag)
@@ -157,13 +152,11 @@ export function expectStored<S extends number>(
   }
 }
 
-/** Parses the JSON of a response, with exact ids; undefined if there is none. */
 export function readJson(response: HttpResponse): unknown {
   const parsed = parseJson(jsonTextOf(response) ?? '', { isList: true })
   return 'value' in parsed ? parsed.value : undefined
 }
 
-/** The body of a response that is declared as JSON; undefined if it is compressed, too long or not UTF-8. */
 function jsonTextOf(response: HttpResponse): string | undefined {
   const { headers, body, maxBody } = response
   if (body.length > maxBody || !isJson(response) || headers['content-encoding'] !== undefined || !isUtf8(body)) return undefined

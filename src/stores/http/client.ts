@@ -9,20 +9,17 @@ import { openTransport, type Transport } from './transport.js'
 
 export interface HttpRequest<T> {
   method: 'GET' | 'POST' | 'PUT' | 'DELETE'
-  /** below the base_url */
   path: string
   headers: Record<string, string>
   body?: string | undefined
-  /** the name of what it sends, for messages */
   sends: string
   expected: Expected<T>
 }
 
-/** The expected response to a request. */
 export interface Expected<T> {
-  /** the name of its content, for messages: "Plant" */
+  /** for messages: "Plant" */
   what: string
-  /** Parses a response that is final, of any status; undefined if it is not the expected one. */
+  /** of any final status; undefined if it is not the expected one */
   read(response: HttpResponse): T | undefined
   /** the maximum size of the body in bytes; 1 MiB by default */
   maxBody?: number
@@ -30,18 +27,15 @@ export interface Expected<T> {
   streamedType?: string
 }
 
-/** A response, not yet parsed. */
 export interface HttpResponse {
   status: number
   headers: IncomingHttpHeaders
   /** cut off soon after `maxBody` bytes */
   body: Buffer
   maxBody: number
-  /** the body, if it is streamed */
   stream?: IncomingMessage
 }
 
-/** The end of a request that got no response. */
 export interface NoResponse {
   /** the error of the system or the connection, a `TimeoutError`, or the reason of a signal */
   cause: unknown
@@ -53,7 +47,6 @@ export interface NoResponse {
 export class HttpClient {
   readonly address: RemoteAddress
   readonly options: OpenOptions
-  /** with the current token */
   access: Access
   readonly #transport: Transport
   readonly #warned = new Set<string>()
@@ -66,7 +59,6 @@ export class HttpClient {
     this.#transport = transport
   }
 
-  /** Creates a client. It connects with the first request. */
   static async open(address: RemoteAddress, access: Access, options: OpenOptions): Promise<HttpClient> {
     const direct = await openTransport(address, access, options.concurrency ?? defaultConcurrency)
     if (access.proxy === undefined) return new HttpClient(address, access, options, direct)
@@ -74,12 +66,7 @@ export class HttpClient {
     return new HttpClient(address, access, options, throughProxy(direct, address.url, new URL(access.proxy), access))
   }
 
-  /**
-   * Sends a request and reads the response.
-   *
-   * @param timeout milliseconds
-   * @param signal aborts the request, with its reason
-   */
+  /** `timeout` is in milliseconds; `signal` aborts the request, with its reason. */
   send(request: HttpRequest<unknown>, timeout: number, signal?: AbortSignal): Promise<HttpResponse | NoResponse> {
     return new Promise((resolve) => {
       const end = this.#start(request, (result) => {
@@ -94,11 +81,7 @@ export class HttpClient {
     })
   }
 
-  /**
-   * Calls `settle` once with the result.
-   *
-   * @returns a function that aborts the request; its argument becomes the cause
-   */
+  /** Returns a function that aborts the request with a cause. */
   #start({ method, path, headers, body, expected }: HttpRequest<unknown>, settle: (result: HttpResponse | NoResponse) => void) {
     const { maxBody = 1_048_576, streamedType } = expected
     const { request, agent, host, port, socketPath, base, proxyHeaders, readyEvent, ready } = this.#transport
@@ -162,8 +145,7 @@ export class HttpClient {
   }
 
   /**
-   * The request with a newer token, if it was rejected with 401 and there is one. Concurrent calls share one renewal. Throws like
-   * `access.renew`.
+   * The request with a newer token, if it was rejected with 401 and there is one. Concurrent calls share one renewal.
    */
   async withNewerToken<T>(request: HttpRequest<T>, { error }: PlantsError): Promise<HttpRequest<T> | undefined> {
     const { authorization } = request.headers

@@ -2,16 +2,13 @@ import { parseJson } from '../../plant/json.js'
 import type { Right } from '../common/store.js'
 import type { Expected, HttpClient, HttpRequest } from './client.js'
 
-/** What a service offers in addition to the operation of the specification. */
 export interface Description {
-  /** the status of the response to the request for it */
   status: number
   supportsKeys: boolean
   /** such as "GET /plants/{id}", regardless of how the service names the parameter */
   operations: ReadonlySet<string>
 }
 
-/** The operations that read or correct plants. */
 export const operationOf = {
   read: 'GET /plants/{id}',
   list: 'GET /plants',
@@ -19,7 +16,7 @@ export const operationOf = {
   delete: 'DELETE /plants/{id}',
 } as const satisfies Partial<Record<Right | 'list', string>>
 
-/** The request for `{base_url}/openapi.json`, without the token. */
+/** without the token */
 export function requestToDescribe({ access }: HttpClient): HttpRequest<Description> {
   const headers = { accept: 'application/json', 'user-agent': access.userAgent }
   return { method: 'GET', path: '/openapi.json', headers, sends: 'the request for its openapi.json', expected: expectedDescription }
@@ -42,12 +39,11 @@ function describe(document: unknown): Omit<Description, 'status'> {
   }
   const plants = resolve(document, at(document, 'paths', '/plants'))
   const parameters = [at(plants, 'parameters'), at(plants, 'post', 'parameters')].filter(Array.isArray).flat()
+  const isKey = (parameter: unknown) => {
+    const name = at(parameter, 'name')
+    return at(parameter, 'in') === 'header' && typeof name === 'string' && name.toLowerCase() === 'idempotency-key'
+  }
   return { supportsKeys: parameters.some((parameter) => isKey(resolve(document, parameter))), operations }
-}
-
-function isKey(parameter: unknown): boolean {
-  const name = at(parameter, 'name')
-  return at(parameter, 'in') === 'header' && typeof name === 'string' && name.toLowerCase() === 'idempotency-key'
 }
 
 /** Resolves a `$ref` within the document (RFC 6901), one level deep. */
@@ -59,10 +55,7 @@ function resolve(document: unknown, value: unknown): unknown {
 }
 
 function at(value: unknown, ...path: string[]): unknown {
-  return path.reduce<unknown>(
-    (object, key) => (Object.hasOwn(objectOf(object), key) ? Reflect.get(objectOf(object), key) : undefined),
-    value,
-  )
+  return path.reduce((object, key) => Object.getOwnPropertyDescriptor(objectOf(object), key)?.value, value)
 }
 
 function objectOf(value: unknown): object {

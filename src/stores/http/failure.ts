@@ -2,7 +2,6 @@ import { isTimeout } from '../../platform/clock.js'
 import { PlantsError, systemCode } from '../../platform/errors.js'
 import type { HttpClient, HttpRequest, NoResponse } from './client.js'
 
-/** A request that failed, or whose outcome is unknown. */
 export interface Failure {
   /**
    * "retry": nothing was stored, and the same request may succeed later. "unknown": the service may have processed the request, and only
@@ -11,16 +10,13 @@ export interface Failure {
    */
   kind: 'retry' | 'unknown' | 'conflict' | 'rejected' | 'unauthorized' | 'incompatible'
   error: PlantsError
-  /** why the request failed, if that affects the retry */
   reason?: 'overload' | 'refused'
   /** `Retry-After`, in milliseconds */
   retryAfter?: number
 }
 
-/** What became of a request. */
 export type RequestResult<T> = Failure | { kind: 'done'; value: T }
 
-/** What it means that a request got no response. */
 export function classifyFailure(client: HttpClient, { sends }: HttpRequest<unknown>, { cause, isSent }: NoResponse): Failure {
   if (isSent) return { kind: 'unknown', error: unanswered(client, cause, sends) }
   const error = unreached(client, cause)
@@ -30,7 +26,6 @@ export function classifyFailure(client: HttpClient, { sends }: HttpRequest<unkno
   return { kind: 'retry', error, ...(isRefused && { reason: 'refused' }) }
 }
 
-/** The error for a service that could not be reached: names the step that failed before anything was sent. */
 function unreached({ address: { name, url, socketPath }, access }: HttpClient, cause: unknown): PlantsError {
   if (cause instanceof PlantsError) return new PlantsError('unavailable', cause.message, { hint: cause.hint, retryable: true, cause })
   const proxy = access.proxy === undefined ? undefined : new URL(access.proxy)
@@ -49,7 +44,6 @@ function unreached({ address: { name, url, socketPath }, access }: HttpClient, c
   )
 }
 
-/** The error for a request that was sent, but got no response. */
 function unanswered({ address: { name, url } }: HttpClient, cause: unknown, what: string): PlantsError {
   const code = codeOf(cause)
   if (code.startsWith('HPE_')) {

@@ -19,7 +19,6 @@ export class RateLimiter {
     return Math.max(this.#pauseEnd, this.#next) - now
   }
 
-  /** Counts a request that is sent. */
   spend(now: number): void {
     this.#next = Math.max(this.#next, now - leeway) + this.#interval
   }

@@ -15,10 +15,8 @@ import { ask } from './retry.js'
 
 const ndjson = 'application/x-ndjson'
 
-/** the number of plants to request per page */
 const pageRows = 1000
 
-/** Lists plants page by page, in ascending order of id. */
 export async function* listPages(client: HttpClient, query: ListQuery): AsyncGenerator<NewPlant[]> {
   const check = orderOf(client, query)
   let left = query.limit ?? Infinity
@@ -55,7 +53,6 @@ export async function findGreatestId(client: HttpClient): Promise<bigint | undef
 
 interface Page {
   plants: NewPlant[]
-  /** the URL of the next page */
   next: string | undefined
 }
 
@@ -64,7 +61,7 @@ const expectedPage: Expected<Page> = {
   maxBody: maxRead,
   read(response) {
     const list = response.status === 200 ? readJson(response) : undefined
-    const plants = Array.isArray(list) ? list.map((item) => acceptNewPlant(item)?.plant) : undefined
+    const plants = Array.isArray(list) ? list.map((item) => acceptNewPlant(item)) : undefined
     return plants?.every((plant) => plant !== undefined) ? { plants, next: nextOf(String(response.headers['link'] ?? '')) } : undefined
   },
 }
@@ -76,7 +73,6 @@ function nextOf(link: string): string | undefined {
   return undefined
 }
 
-/** Reads a consistent snapshot of a service, as blocks of text. */
 export async function* readSnapshot(client: HttpClient, query: SnapshotQuery): AsyncGenerator<Block> {
   const request = requestTo(client.access, { method: 'GET', path: pathFor(query), expected: expectedStream, accept: ndjson })
   const stream = await ask(client, request)
@@ -105,13 +101,26 @@ export async function* readSnapshot(client: HttpClient, query: SnapshotQuery): A
 
 const expectedStream: Expected<IncomingMessage> = { what: 'stream of plants', streamedType: ndjson, read: ({ stream }) => stream }
 
-/** Yields the lines of a stream, as blocks. Throws when it ends early, and when no line arrives before the timeout. */
+/** Throws when the stream ends early, and when no line arrives before the timeout. */
 async function* blocksOf(client: HttpClient, stream: IncomingMessage): AsyncGenerator<Buffer> {
   const { address, options } = client
-  const lines: Lines = { chunks: stream[Symbol.asyncIterator](), rest: new GrowingBuffer() }
-  const next = (signal: AbortSignal) => {
+  const chunks: AsyncIterator<Buffer> = stream[Symbol.asyncIterator]()
+  let rest = new GrowingBuffer()
+  const next = async (signal: AbortSignal) => {
     signal.addEventListener('abort', () => stream.destroy(signal.reason), { once: true })
-    return readBlock(client, lines)
+    while (rest.length <= maxRead) {
+      const { value: chunk, done } = await chunks.next()
+      if (done && rest.length > 0) throw unusable(client, 'a stream that ends in the middle of a line')
+      if (done) return undefined
+      const end = chunk.lastIndexOf('\n') + 1
+      rest.append(end > 0 ? chunk.subarray(0, end) : chunk)
+      if (end === 0) continue
+      const { bytes } = rest
+      rest = new GrowingBuffer()
+      rest.append(chunk.subarray(end))
+      return bytes
+    }
+    throw unusable(client, 'a line that is too long')
   }
   try {
     for (;;) {
@@ -130,36 +139,12 @@ async function* blocksOf(client: HttpClient, stream: IncomingMessage): AsyncGene
   }
 }
 
-interface Lines {
-  chunks: AsyncIterator<Buffer>
-  /** the beginning of the next line */
-  rest: GrowingBuffer
-}
-
-/** Reads on to the next line feed. Returns undefined at the end. */
-async function readBlock(client: HttpClient, lines: Lines): Promise<Buffer | undefined> {
-  const { chunks, rest } = lines
-  for (;;) {
-    const { value: chunk, done } = await chunks.next()
-    if (done && rest.length > 0) throw unusable(client, 'a stream that ends in the middle of a line')
-    if (done) return undefined
-    const end = chunk.lastIndexOf('\n') + 1
-    rest.append(end > 0 ? chunk.subarray(0, end) : chunk)
-    if (end > 0) {
-      lines.rest = new GrowingBuffer()
-      lines.rest.append(chunk.subarray(end))
-      return rest.bytes
-    }
-    if (rest.length > maxRead) throw unusable(client, 'a line that is too long')
-  }
-}
-
 function pathFor(query: ListQuery): string {
   const text = queryText(query)
   return text === '' ? '/plants' : `/plants?${text}`
 }
 
-/** Checks that each plant matches the query, and has a greater id than the one before. */
+/** each plant matches the query, and has a greater id than the one before */
 function orderOf(client: HttpClient, { after, tag }: ListQuery): (plant: NewPlant) => void {
   let last = after
   return (plant) => {

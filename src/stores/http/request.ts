@@ -9,14 +9,11 @@ import { bearer, type HttpRequest } from './client.js'
 interface RequestOptions<T> extends Pick<HttpRequest<T>, 'method' | 'path' | 'expected'> {
   sends?: string
   accept?: string
-  /** sent as JSON */
   body?: Plant | Record<string, never> | undefined
   idempotencyKey?: string | undefined
-  /** an entity tag */
   ifMatch?: string | undefined
 }
 
-/** An authenticated request. */
 export function requestTo<T>({ token, userAgent }: Access, options: RequestOptions<T>): HttpRequest<T> {
   const { method, path, expected, accept = 'application/json', body, idempotencyKey, ifMatch } = options
   const { sends = body ? 'the plant' : 'the request' } = options
@@ -28,12 +25,10 @@ export function requestTo<T>({ token, userAgent }: Access, options: RequestOptio
   return { method, path, headers, body: body && toWireJson(body), sends, expected }
 }
 
-/** The request that creates a plant: the operation of the specification. */
 export function requestToCreate(access: Access, plant: NewPlant, idempotencyKey: string): HttpRequest<Plant> {
   return requestTo(access, { method: 'POST', path: '/plants', expected: expectedPlant, body: plant, idempotencyKey })
 }
 
-/** The request that a create would send. */
 export function describeCreate({ url }: RemoteAddress, access: Access, plant: NewPlant, key: string = randomUUID()): WireRequest {
   const { method, path, headers, body = '' } = requestToCreate(access, plant, key)
   return { method, url: url.origin + url.pathname.replace(/\/$/, '') + path, headers, body }

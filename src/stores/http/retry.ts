@@ -1,93 +1,70 @@
-import { backoff, type Clock, isTimeout, wait } from '../../platform/clock.js'
+import { backoff, isTimeout, wait } from '../../platform/clock.js'
 import { PlantsError } from '../../platform/errors.js'
 import { defaultRetry } from '../common/store.js'
 import { classify } from './classify.js'
 import type { HttpClient, HttpRequest } from './client.js'
 import type { Failure, RequestResult } from './failure.js'
 
-/** How long to retry, in milliseconds, and since when: times on the clock. */
-interface RetryPolicy {
-  timeout: number
-  /** for how long to retry while connections are refused, which does not use up the timeout */
-  retry: number
-  start: number
-  refusedSince: number | undefined
-}
-
-/** The time on the clock after which there is no retry. */
-function limitOf({ timeout, retry, start, refusedSince = start }: RetryPolicy, { reason }: Failure): number {
-  if (reason === 'refused') return refusedSince + retry
-  return start + timeout - Math.min(1000, timeout / 10) // leaves time for the last try
-}
-
-/** Milliseconds until the next try; undefined if there is none. */
-function nextPause(policy: RetryPolicy, failure: Failure, tries: number, clock: Clock): number | undefined {
-  if (!isRetryable(failure)) return undefined
-  const room = limitOf(policy, failure) - clock.now()
-  const { retryAfter = 0 } = failure
-  if (room <= 0 || retryAfter > room) return undefined
-  return Math.min(retryAfter + backoffOf(tries, clock), room)
-}
-
-function isRetryable({ kind }: Failure): boolean {
-  return kind === 'retry' || kind === 'unknown'
-}
-
-function backoffOf(failures: number, { random }: Clock): number {
-  return backoff(failures, { base: 100, max: 2000, random })
-}
-
-/** The retries of a request, or of the requests of an upload. */
+/**
+ * The retries of a request, or of the requests of an upload. Durations are milliseconds, and times those of the clock.
+ */
 export class Retries {
-  /** ends the retries, with its reason */
   readonly signal: AbortSignal
   hasWarned = false
   /** the last error after which the service may have processed a request that changes something */
   unknown: PlantsError | undefined
   readonly #client: HttpClient
-  #policy: RetryPolicy
+  #start: number
+  #refusedSince: number | undefined
 
   /** @param signal ends the retries, like the clock's signal */
   constructor(client: HttpClient, signal?: AbortSignal) {
-    const { clock, timeout, retry = Math.min(defaultRetry, timeout) } = client.options
+    const { clock } = client.options
     this.signal = signal ? AbortSignal.any([clock.signal, signal]) : clock.signal
     this.#client = client
-    this.#policy = { timeout, retry, start: clock.now(), refusedSince: undefined }
+    this.#start = clock.now()
   }
 
-  /** Milliseconds until the timeout. */
+  /** until the timeout */
   get left(): number {
-    return this.#policy.start + this.#policy.timeout - this.#now
+    return this.#start + this.#client.options.timeout - this.#now
   }
 
   /** Restarts the timeout, after something was settled. */
   reset(): void {
-    this.#policy = { ...this.#policy, start: this.#now, refusedSince: undefined }
+    this.#start = this.#now
+    this.#refusedSince = undefined
   }
 
-  /** Records a failure. A refused connection restarts the timeout. */
+  /** Refused connections have a limit of their own, and do not use up the timeout. */
   note({ reason }: Failure): void {
-    const { refusedSince = this.#now } = this.#policy
-    if (reason === 'refused') this.#policy = { ...this.#policy, start: this.#now, refusedSince }
+    if (reason !== 'refused') return
+    this.#start = this.#now
+    this.#refusedSince ??= this.#now
   }
 
-  /** The time on the clock after which a failure is not retried. */
-  limit(failure: Failure): number {
-    return limitOf(this.#policy, failure)
+  /** The time after which a failure is not retried. */
+  limit({ reason }: Failure): number {
+    const { timeout, retry = Math.min(defaultRetry, timeout) } = this.#client.options
+    if (reason === 'refused') return (this.#refusedSince ?? this.#start) + retry
+    return this.#start + timeout - Math.min(1000, timeout / 10) // leaves time for the last try
   }
 
-  /** Milliseconds until the next try; undefined if there is none. Throws the reason of a signal. */
+  /** Until the next try; undefined if there is none. Throws the reason of a signal. */
   pauseAfter(failure: Failure, tries: number): number | undefined {
-    if (isRetryable(failure)) this.signal.throwIfAborted()
-    return nextPause(this.#policy, failure, tries, this.#client.options.clock)
+    if (failure.kind !== 'retry' && failure.kind !== 'unknown') return undefined
+    this.signal.throwIfAborted()
+    const room = this.limit(failure) - this.#now
+    const { retryAfter = 0 } = failure
+    if (room <= 0 || retryAfter > room) return undefined
+    return Math.min(retryAfter + this.backoff(tries), room)
   }
 
-  /** Milliseconds to wait after so many failures in a row, not counting the first. */
+  /** @param failures in a row, not counting the first */
   backoff(failures: number): number {
-    return backoffOf(failures, this.#client.options.clock)
+    return backoff(failures, { base: 100, max: 2000, random: this.#client.options.clock.random })
   }
 
-  /** The message that explains a retry: its reason, and how long retries continue. */
   explain(failure: Failure): string {
     const left = failure.reason === 'refused' ? this.limit(failure) - this.#now : this.left
     const { message } = this.unknown ?? failure.error
@@ -149,14 +126,14 @@ function errorOf({ kind, error }: Failure, { method }: HttpRequest<unknown>): Pl
   return new PlantsError('unavailable', message, { hint: 'Nothing was stored. Try again later', retryable: true, status, requestId, cause })
 }
 
-/** The same as `exchange`, and reports the wait. */
+/** and reports the wait */
 export function ask<T>(client: HttpClient, request: HttpRequest<T>, options?: ExchangeOptions): Promise<T> {
   const { clock } = client.options
   const start = clock.now()
   return reportWait(client, exchange(client, request, options), () => clock.now() - start)
 }
 
-/** Waits for a promise, and reports for how long the service has been waited for, from a second on. */
+/** Reports for how long the service has been waited for, from a second on. */
 export async function reportWait<T>({ access }: HttpClient, work: Promise<T>, waited: () => number): Promise<T> {
   const { onWait } = access
   if (!onWait) return work

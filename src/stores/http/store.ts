@@ -24,14 +24,11 @@ import { RateLimiter } from './rate-limiter.js'
 import { requestTo, requestToCreate } from './request.js'
 import { ask, exchange, Retries } from './retry.js'
 
-/** A Plant Store behind HTTP: this program's own service, or any other that follows the specification. */
 export class RemoteStore implements ReadableStore, BulkStore {
   readonly #client: HttpClient
   /** read from the service once, when first needed */
   #description: Description | undefined
-  /** the request for it, which concurrent calls share */
   #describing: Promise<Description> | undefined
-  /** the strong entity tags of plants that were read */
   readonly #etags = new WeakMap<NewPlant, string>()
   readonly #keepEtag = (plant: NewPlant, etag: string) => void this.#etags.set(plant, etag)
   /** of `createMany`, from one batch to the next */
@@ -42,7 +39,6 @@ export class RemoteStore implements ReadableStore, BulkStore {
     this.#limiter = new RateLimiter(client.options.rate)
   }
 
-  /** Opens a store. It connects with the first request. Throws the errors of `options.access`. */
   static async open(address: RemoteAddress, options: OpenOptions): Promise<RemoteStore> {
     const access = await options.access(address)
     setMaxListeners(0, options.clock.signal) // each create adds a listener
@@ -72,7 +68,7 @@ export class RemoteStore implements ReadableStore, BulkStore {
     return this.#read(id)
   }
 
-  /** By their stream, which is of one moment. */
+  /** of one moment */
   async count(query: CountQuery = {}): Promise<bigint> {
     let count = 0n
     for await (const { plants } of this.snapshot({ ...query, record: 'json' })) count += BigInt(plants)
@@ -128,7 +124,6 @@ export class RemoteStore implements ReadableStore, BulkStore {
     this.#client.close()
   }
 
-  /** The description of the service, read once. Throws the reason of the signal, and the errors of `ask`. */
   async #describe(signal?: AbortSignal): Promise<Description> {
     if (this.#description) return this.#description
     this.#describing ??= this.#askToDescribe(signal)
@@ -193,7 +188,6 @@ export class RemoteStore implements ReadableStore, BulkStore {
     return { value, lost: retries.unknown && this.#explain(retries.unknown, retries, hints) }
   }
 
-  /** Sends a request that changes something, and retries it until it is settled. Throws an unknown outcome if it may have been processed. */
   async #write<T>(request: HttpRequest<T>, retries: Retries, hints: Hints): Promise<T> {
     const { address } = this.#client
     const onRetry = async (failure: Failure) => {
@@ -247,8 +241,6 @@ export class RemoteStore implements ReadableStore, BulkStore {
 }
 
 interface Hints {
-  /** for a conflict, instead of the usual one */
   conflict?: string | undefined
-  /** for an unknown outcome */
   unknown(): string
 }

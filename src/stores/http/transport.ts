@@ -4,7 +4,6 @@ import { PlantsError } from '../../platform/errors.js'
 import type { Access, Observer, Steps } from '../common/access.js'
 import type { RemoteAddress } from '../common/address.js'
 
-/** The connections to a service, direct or through a proxy, with keep-alive. */
 export interface Transport {
   request(options: RequestOptions): ClientRequest
   agent: Agent
@@ -14,21 +13,15 @@ export interface Transport {
   socketPath?: string
   /** the prefix of request paths: the path of the base URL, or the whole base URL for a proxy that forwards requests */
   base: string
-  /** the additional headers for a proxy that forwards requests */
   proxyHeaders: Record<string, string> | undefined
   /** the event after which a socket can send a request */
   readyEvent: 'connect' | 'secureConnect'
   /** the sockets that have emitted it */
   ready: WeakSet<Socket>
-  /** Closes all connections, including those that are being established. */
   close(): void
 }
 
-/**
- * Creates a transport without a proxy. It connects with the first request.
- *
- * @param maxSockets the maximum number of connections
- */
+/** It connects with the first request. */
 export async function openTransport({ url, socketPath }: RemoteAddress, access: Access, maxSockets: number): Promise<Transport> {
   const { observer, beforeConnect } = access
   const https = url.protocol === 'https:' ? await import('node:https') : undefined
@@ -77,7 +70,6 @@ export function hostOf({ hostname }: URL): string {
   return hostname.replace(/^\[(.*)\]$/, '$1')
 }
 
-/** Reports the duration of each step of a connection, when it is established. */
 export function traceSteps(socket: Socket, readyEvent: Transport['readyEvent'], observer: Observer): void {
   const steps: Steps = {}
   let last = performance.now()

@@ -12,25 +12,20 @@ import type { RateLimiter } from './rate-limiter.js'
 import { requestTo, requestToCreate } from './request.js'
 import { Retries, reportWait } from './retry.js'
 
-/** A row that is not settled, with its requests. */
 interface Pending {
   row: number
   patch: PlantPatch
   idempotencyKey: string
-  /** the next request: its create; or, if its id exists, reading the plant with that id, and replacing it */
+  /** the next request: its create; or, if its id exists, a read of that plant, and a replace */
   step: 'create' | 'read' | 'replace'
   /** what the next request creates or replaces; undefined before a read */
   plant: NewPlant | undefined
-  /** the strong entity tag of the plant that was read */
   etag: string | undefined
-  /** what a replace whose response was lost may have stored */
   lost: NewPlant | undefined
-  /** how often somebody else changed the plant between its read and its replace */
+  /** between its read and its replace */
   conflicts: number
   tries: number
-  /** whether its last response was a 401 */
   isUnauthorized: boolean
-  /** times on the clock */
   firstSent: number
   lastSent: number
 }
@@ -44,7 +39,6 @@ interface Task {
   isKeyed: boolean
 }
 
-/** Sends a batch to a service. */
 export class Upload {
   readonly #client: HttpClient
   readonly #limiter: RateLimiter
@@ -53,19 +47,14 @@ export class Upload {
   /** the maximum number of requests in flight: halved at each overload */
   #concurrency: number
   #inFlight = 0
-  /** the rows that are not settled, by the ids of their plants */
   readonly #open = new Map<bigint, Promise<void>>()
-  /** the latest call of `#turn` */
   #lastTurn: Promise<boolean> = Promise.resolve(true)
   #lastSettled: number
-  /** rounds of failures since something was settled; requests that were in flight together count as one round */
+  /** since something was settled; requests that were in flight together count as one */
   #failures = 0
-  /** when the last round was counted */
   #lastRound = -Infinity
   #failure: { error: unknown } | undefined
-  /** aborts when no more requests may be sent */
   readonly #end = new AbortController()
-  /** Ends the wait for an event. */
   #wake = () => {}
 
   constructor(client: HttpClient, limiter: RateLimiter, task: Task) {
@@ -79,7 +68,6 @@ export class Upload {
     this.#end.signal.addEventListener('abort', () => this.#wake())
   }
 
-  /** Settles when nothing is in flight any more. */
   async run(): Promise<void> {
     const { stop } = this.#task.options
     const end = () => this.#end.abort()
@@ -133,7 +121,7 @@ export class Upload {
     return this.#lastTurn
   }
 
-  /** Milliseconds until a request may be sent; infinite until the next event. */
+  /** infinite until the next event */
   #pause(): number {
     // A single request shows whether the service has recovered.
     const limit = this.#failures > 0 ? 1 : this.#concurrency
@@ -141,7 +129,7 @@ export class Upload {
     return mustWait ? Infinity : this.#limiter.delay(this.#now())
   }
 
-  /** Waits until something has happened that `#pause` depends on, or for so many milliseconds. */
+  /** Ends after so many milliseconds, or when something has happened that `#pause` depends on. */
   async #event(pause: number): Promise<void> {
     let timer: NodeJS.Timeout | undefined
     await new Promise<void>((resolve) => {
@@ -151,7 +139,6 @@ export class Upload {
     clearTimeout(timer)
   }
 
-  /** Sends the requests of a row, the first one at once, until it is settled or no more may be sent. */
   async #settle(pending: Pending): Promise<void> {
     for (let pause = await this.#send(pending); pause !== undefined; pause = await this.#send(pending)) {
       if (pause > 0) await wait(pause, [this.#end.signal]).catch(() => undefined) // the next turn shows that it has aborted
@@ -160,7 +147,7 @@ export class Upload {
     this.#open.delete(pending.patch.id)
   }
 
-  /** Sends the next request of a row. Returns the milliseconds until the one after; undefined if there is none. */
+  /** Returns the milliseconds until the next request of the row; undefined if there is none. */
   async #send(pending: Pending): Promise<number | undefined> {
     const { options } = this.#client
     pending.lastSent = this.#now()
@@ -224,7 +211,6 @@ export class Upload {
     }
   }
 
-  /** The outcome of a row whose request was settled, or its next request. */
   #outcomeOf(pending: Pending, result: RequestResult<Stored>): Outcome | Pending['step'] {
     const { patch, plant, step } = pending
     const { ifExists } = this.#task.options
@@ -241,7 +227,7 @@ export class Upload {
     return step === 'create' ? Outcome.created : Outcome.updated
   }
 
-  /** The outcome of a row, or its next request, by the plant with its id; undefined if there is none. */
+  /** or the next request of the row */
   #resolve(pending: Pending, existing: NewPlant | undefined): Outcome | Pending['step'] {
     const { outcome, plant } = resolveRecord(this.#task.options.ifExists, pending.patch, existing)
     pending.plant = plant
@@ -264,7 +250,6 @@ export class Upload {
     return this.#note(pending, Outcome.rejected, new PlantsError('conflict', message))
   }
 
-  /** Records that the service has answered as expected. */
   #noteSuccess(): void {
     this.#lastSettled = this.#now()
     this.#failures = 0
@@ -304,7 +289,6 @@ export class Upload {
     return isFinal ? this.#note(pending, Outcome.unknown, error) : this.#retries.backoff(tries - 1)
   }
 
-  /** Counts a failure of the requests that are in flight together. Those that follow it are sent alone. */
   #countRound(failure: Failure, now: number): void {
     this.#lastRound = now
     this.#failures += 1
@@ -312,7 +296,7 @@ export class Upload {
     if (this.#failures >= roundsUntilWarning) this.#client.warnOnce('retry', this.#retries.explain(failure))
   }
 
-  /** Returns 0 if a request whose token was rejected can be repeated with a newer one; undefined if not. */
+  /** 0 if the request can be repeated with a newer token */
   async #renewToken(request: HttpRequest<Stored>, rejection: PlantsError): Promise<0 | undefined> {
     try {
       if (!(await this.#client.withNewerToken(request, rejection))) throw rejection
@@ -333,7 +317,7 @@ export class Upload {
   }
 }
 
-/** the tries after which a plant that is never settled, while others are, counts as the cause */
+/** for a plant that is never settled, while others are */
 const triesOfOne = 5
 
 const roundsUntilWarning = 3

@@ -5,7 +5,6 @@ import { malformed, shellWord } from '../../platform/errors.js'
 import type { Block } from '../../stores/common/store.js'
 import { type FormatName, type FormatWriter, formatNames } from '../formats/format.js'
 
-/** The format for the extension of a file, compressed or not; NDJSON without an extension. Throws `malformed` for an unknown one. */
 export function formatOfName(path: string): FormatName {
   const extension = /[^/\\]\.(\w+)(?:\.(?:gz|zst))?$/i.exec(path)?.[1]?.toLowerCase()
   const format = formatNames.find((name) => name === extension)

@@ -11,17 +11,14 @@ export class Chunk implements Batch {
   order: Uint32Array | undefined
   outcomes = new Uint8Array()
   readonly rejections: Batch['rejections'] = new Map()
-  /** in the order of the input */
   readonly invalid: InvalidRecord[] = []
-  /** an error that ends the input, after all other records of the chunk */
+  /** ends the input, after all other records of the chunk */
   syntaxError: InvalidRecord | undefined
   /** the index of the first record in a JSON array; undefined in any other input */
   firstElement: number | undefined
-  /** the rows without an id of their own, which got one */
   readonly assigned = new Set<number>()
-  /** the unknown fields, each with the number of records that have it */
+  /** the number of records with each unknown field */
   readonly otherFields = new Map<string, number>()
-  /** the byte range of each row's record in `bytes`, and its line in the input */
   recordStart: Uint32Array
   recordEnd: Uint32Array
   recordLine: Float64Array
@@ -38,7 +35,6 @@ export class Chunk implements Batch {
     this.recordLine = new Float64Array(capacity)
   }
 
-  /** the number of records, and of further parts of large ones */
   get length(): number {
     return this.rows.length + this.invalid.length
   }
@@ -48,7 +44,6 @@ export class Chunk implements Batch {
     return this.invalid.length >= maxInvalid || this.syntaxError !== undefined || this.length >= this.#maxRecords
   }
 
-  /** Whether the next record is likely to be invalid, too. */
   get isSuspect(): boolean {
     return this.invalid.length >= 10
   }
@@ -74,7 +69,7 @@ export class Chunk implements Batch {
     this.invalid.push({ start, end, line, row: this.rows.length, why })
   }
 
-  /** Counts an unknown field, up to a thousand names. */
+  /** Counts up to a thousand names. */
   countField(name: string): void {
     const count = this.otherFields.get(name)
     if (count !== undefined || this.otherFields.size < 1000) this.otherFields.set(name, (count ?? 0) + 1)
@@ -88,12 +83,11 @@ export class Chunk implements Batch {
   }
 }
 
-/** A byte range of a chunk, which includes the line break of a line, and the line number of its first byte. */
+/** A byte range of a chunk, with the line break of a line, and the line number of its first byte. */
 export type RecordRange = Record<'start' | 'end' | 'line', number>
 
 /** A record that is not a NewPlant. Without a reason, it is a further part of the record before it, which is too long for a chunk. */
 export interface InvalidRecord extends RecordRange {
-  /** the index of the next row */
   row: number
   why: Reason | undefined
 }
@@ -101,7 +95,6 @@ export interface InvalidRecord extends RecordRange {
 /** The specification's `error` and `message`. Not an Error, because an input can have millions of them, and a stack takes a kilobyte. */
 export type Reason = { error: number; message: string }
 
-/** the maximum size of a record in bytes, which is that of a request body */
 export const maxRecordBytes = maxDocumentBytes
 
 export const recordTooLarge = reason('tooLarge', `The record is larger than 1 MiB (${maxRecordBytes} bytes)`)

@@ -33,7 +33,6 @@ export const tsv: Format = {
 }
 
 class CsvReader extends LineReader {
-  /** by default detected */
   readonly #delimiter: string | undefined
   header: Buffer | undefined
   #columns: Columns | undefined
@@ -68,7 +67,6 @@ class CsvReader extends LineReader {
     if (header !== undefined) this.#readHeader(Buffer.from(String(header)), true, String(delimiter))
   }
 
-  /** Reads everything before the first row. Returns undefined if more bytes are needed. */
   #readHeader(bytes: Buffer, isLast: boolean, delimiter: string | undefined): Columns | undefined {
     this.#columns = findHeader(bytes, { isLast, rules: this.mapper.rules, given: delimiter, firstLine: this.line })
     this.header = this.#columns && Buffer.from(bytes.subarray(0, this.#columns.end))
@@ -110,10 +108,7 @@ function recordOf(cells: (string | undefined)[], { keys, id, texts, required, ot
   return record
 }
 
-/**
- * Reads a row without quotes and spaces around cells into the columns of a chunk, and returns the start of the next row; `unread` if its
- * cells must be parsed.
- */
+/** Reads a row without quotes and spaces around cells; `unread` if its cells must be parsed. */
 function readPlainRow(chunk: Chunk, start: number, line: number, columns: Columns): number {
   const { bytes, rows } = chunk
   const { starts, id, others, required } = columns
@@ -133,7 +128,7 @@ function readPlainRow(chunk: Chunk, start: number, line: number, columns: Column
   return next
 }
 
-/** Sets the texts of a row to its cells. Returns false for a cell with a space at its ends. */
+/** Returns false for a cell with a space at its ends. */
 function readTexts(rows: PlantRows, row: number, { starts, texts }: Columns): boolean {
   for (const [field, column] of rows.texts.entries()) {
     const cell = texts[field] ?? -1
@@ -147,14 +142,14 @@ function readTexts(rows: PlantRows, row: number, { starts, texts }: Columns): bo
   return true
 }
 
-/** What stands for no text: of an empty cell, or of a column that the table does not have. */
+/** For an empty cell, or a column that the table does not have. */
 function noneIn(cell: number): number {
   return cell < 0 ? missingText : noText
 }
 
 /**
- * Finds the starts of the cells of a row, and of one after the last. Returns the end of the last cell; `unread` for an empty row, a different
- * number of cells, a quote or U+0000.
+ * Finds the starts of the cells of a row, and the end of the last; `unread` for an empty row, a different number of
+ * cells, a quote or U+0000.
  */
 function findCells(bytes: Buffer, start: number, starts: Uint32Array, delimiter: number): number {
   const count = starts.length - 1

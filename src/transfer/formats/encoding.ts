@@ -3,58 +3,45 @@ import { StringDecoder } from 'node:string_decoder'
 import { malformed } from '../../platform/errors.js'
 import { commonEncodings, type EncodingName, endOfLine } from './format.js'
 
-interface Encoding {
-  /** Returns a function that decodes a stream of bytes. It throws a TypeError for invalid bytes and for a truncated character. */
-  decoder(): (bytes: Buffer, isLast: boolean) => string
-  /** undefined for an encoding that the runtime can only decode */
-  encode: ((text: string) => Buffer) | undefined
-}
+type Decode = (bytes: Buffer, isLast: boolean) => string
 
-const standard = (name: EncodingName, encode: Encoding['encode']): Encoding => ({
-  decoder: () => {
-    const decoder = new TextDecoder(name, { fatal: true, ignoreBOM: true })
-    return (bytes, isLast) => decoder.decode(bytes, { stream: !isLast })
-  },
-  encode,
-})
-
-/** 0x80 to 0x9f of Windows-1252. TextDecoder of Node 20.18.3 and newer reads them as ISO 8859-1 (https://github.com/nodejs/node/issues/60888). */
-const special = '€\x81‚ƒ„…†‡ˆ‰Š‹Œ\x8dŽ\x8f\x90‘’“”•–—˜™š›œ\x9džŸ'
-
-const windows1252: Encoding = {
-  decoder: () => (bytes) => bytes.toString('latin1').replace(/[\x80-\x9f]/g, (character) => special[character.charCodeAt(0) - 0x80] ?? ''),
-  encode: (text) =>
-    Buffer.from(
-      text.replace(/[^\0-\xff]/g, (character) => String.fromCharCode(0x80 + special.indexOf(character))),
-      'latin1',
-    ),
-}
-
-/** The encoding with a name; undefined for UTF-8, which is neither decoded nor encoded. */
-function encodingWith(name: EncodingName): Encoding | undefined {
+/** undefined for UTF-8. The function throws a TypeError for invalid bytes and for a truncated character. */
+function decodeFrom(name: EncodingName): Decode | undefined {
   if (name === 'utf-8') return undefined
   if (name === 'windows-1252') return windows1252
-  if (name === 'utf-16le') return standard(name, (text) => Buffer.from(text, 'utf16le'))
-  if (name === 'utf-16be') return standard(name, (text) => Buffer.from(text, 'utf16le').swap16())
-  return standard(name, isSingleByte.test(name) ? singleByteEncoder(name) : undefined)
+  const decoder = new TextDecoder(name, { fatal: true, ignoreBOM: true })
+  return (bytes, isLast) => decoder.decode(bytes, { stream: !isLast })
 }
 
-/** the encodings of section 9 of the standard */
-const isSingleByte = /^(ibm866|iso-8859-|koi8-|macintosh$|windows-|x-mac-)/
+/**
+ * TextDecoder of Node 20.18.3 and newer reads 0x80 to 0x9f as ISO 8859-1 (https://github.com/nodejs/node/issues/60888).
+ */
+function windows1252(bytes: Buffer): string {
+  return bytes.toString('latin1').replace(/[\x80-\x9f]/g, (character) => special.charAt(character.charCodeAt(0) - 0x80))
+}
 
-function singleByteEncoder(name: EncodingName): (text: string) => Buffer {
-  const decoder = new TextDecoder(name)
-  const bytes = new Map(Array.from({ length: 256 }, (_, byte) => [decoder.decode(Uint8Array.of(byte)), byte]))
+const special = '€\x81‚ƒ„…†‡ˆ‰Š‹Œ\x8dŽ\x8f\x90‘’“”•–—˜™š›œ\x9džŸ'
+
+/** undefined for UTF-8, and for an encoding that the runtime can only decode */
+function encodeTo(name: EncodingName): ((text: string) => Buffer) | undefined {
+  if (name === 'utf-16le') return (text) => Buffer.from(text, 'utf16le')
+  if (name === 'utf-16be') return (text) => Buffer.from(text, 'utf16le').swap16()
+  if (!isSingleByte.test(name)) return undefined
+  const all = Buffer.from(Array.from({ length: 256 }, (_, byte) => byte))
+  const characters = name === 'windows-1252' ? windows1252(all) : new TextDecoder(name).decode(all)
+  const bytes = new Map(Array.from(characters, (character, byte) => [character, byte]))
   return (text) => Buffer.from(Array.from(text, (character) => bytes.get(character) ?? 0x3f)) // every character was such a byte
 }
 
+const isSingleByte = /^(ibm866|iso-8859-|koi8-|macintosh$|windows-|x-mac-)/
+
 export function canEncode(name: EncodingName): boolean {
-  return name === 'utf-8' || encodingWith(name)?.encode !== undefined
+  return name === 'utf-8' || encodeTo(name) !== undefined
 }
 
-/** Returns a function that converts a stream of bytes to UTF-8; undefined for UTF-8. */
+/** undefined for UTF-8 */
 export function decoderFor(encoding: EncodingName, source: string): ((bytes: Buffer, isLast: boolean) => Buffer) | undefined {
-  const decode = encodingWith(encoding)?.decoder()
+  const decode = decodeFrom(encoding)
   if (!decode) return undefined
   return (bytes, isLast) => {
     try {
@@ -66,9 +53,9 @@ export function decoderFor(encoding: EncodingName, source: string): ((bytes: Buf
   }
 }
 
-/** Returns a function that converts a stream of UTF-8 back to the original bytes, or leaves it if the runtime cannot. */
+/** Converts UTF-8 back to the original bytes, or leaves it if the runtime cannot. */
 export function encoderFor(encoding: EncodingName): (bytes: Uint8Array) => Uint8Array {
-  const encode = encodingWith(encoding)?.encode
+  const encode = encodeTo(encoding)
   const text = new StringDecoder() // a part of a large record can end inside a character
   return encode ? (bytes) => encode(text.write(bytes)) : (bytes) => bytes
 }
@@ -81,9 +68,8 @@ export function markedEncoding(head: Buffer): EncodingName {
 }
 
 /**
- * Checks the first bytes of an input without `--encoding`. Throws `malformed` for UTF-16 without a byte order mark, which begins with a
- * letter and a zero byte; for a binary file, which has zero bytes in its first line or is a table with bytes that are not UTF-8 and zero bytes;
- * and for a table with letters of another encoding.
+ * Checks an input without `--encoding`. Throws `malformed` for UTF-16 without a byte order mark, for a binary file
+ * (zero bytes in its first line, or in a table that is not UTF-8) and for a table with letters of another encoding.
  */
 export function checkEncoding(head: Buffer, { isLast, isTable, source }: { isLast: boolean; isTable: boolean; source: string }): void {
   if (/^PK(\x03\x04|\x05\x06)/.test(head.toString('latin1', 0, 4)))
@@ -97,5 +83,4 @@ export function checkEncoding(head: Buffer, { isLast, isTable, source }: { isLas
   if (isBinary) throw malformed(`${source} is not text: it contains U+0000`, 'Use a file of CSV, TSV, NDJSON or JSON')
 }
 
-/** the encodings without a byte order mark, by which of the first three bytes are zero */
 const unmarked: Readonly<Record<string, EncodingName>> = { 'true,false,true': 'utf-16be', 'false,true,false': 'utf-16le' }

@@ -11,7 +11,6 @@ export type EncodingName = string
 /** the most common encodings, for messages and completion */
 export const commonEncodings = ['utf-8', 'utf-16le', 'windows-1252', 'iso-8859-2', 'shift_jis']
 
-/** The name of the encoding with a label that the runtime can decode; undefined for any other label. */
 export function encodingOf(label: string): EncodingName | undefined {
   try {
     return new TextDecoder(label).encoding
@@ -22,7 +21,7 @@ export function encodingOf(label: string): EncodingName | undefined {
 }
 
 export interface Format {
-  /** Whether an input with this head has the format. The table of the formats sets the order of detection. */
+  /** Formats are tried in the order of `formats`. */
   detect(head: Head): boolean
   read(mapper: RecordMapper): FormatReader
   write: FormatWriter
@@ -35,22 +34,19 @@ export interface Head {
   isLast: boolean
 }
 
-/** Reads the records of an input, one chunk after another. */
 export interface FormatReader {
   /**
-   * Reads the complete records of a chunk's bytes, and adds plants and invalid records to the chunk. Throws `malformed` for an unusable
-   * header. Returns the offset of the first record that was not read: the end of the bytes if all were read, as always with `isLast`, or an
-   * earlier one if the chunk is full or the last record is incomplete. The next chunk begins there.
+   * Adds the complete records of a chunk's bytes to it. Throws `malformed` for an unusable header. Returns the offset
+   * of the first record that was not read, where the next chunk begins: all are read with `isLast`, unless the chunk is
+   * full.
    */
   read(chunk: Chunk, isLast: boolean): number
-  /** the original bytes before the first row of a table, after they were read */
+  /** of a table: the original bytes before its first row */
   readonly header?: Buffer | undefined
-  /** The state from which a reader can continue here. */
   save(): ReaderState
   restore(state: ReaderState): void
 }
 
-/** The state of a reader, which JSON can represent. */
 export type ReaderState = Readonly<Record<string, string | number | boolean>>
 
 export type FormatWriter = Record<'head' | 'between' | 'foot', string> & { record: RecordKind }
@@ -59,7 +55,6 @@ export function isSpace(byte: number | undefined): boolean {
   return byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09
 }
 
-/** The end of the line that contains an offset, without its line break. */
 export function endOfLine(bytes: Buffer, from: number): number {
   const found = bytes.indexOf(0x0a, from)
   return found === -1 ? bytes.length : found

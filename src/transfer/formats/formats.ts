@@ -9,10 +9,8 @@ import { JsonScan } from './json-scan.js'
 import { ndjson } from './ndjson.js'
 import type { FieldRules } from './record-mapper.js'
 
-/** All formats, in the order in which they are detected. */
 export const formats: Readonly<Record<FormatName, Format>> = { json, ndjson, csv, tsv }
 
-/** the number of bytes that are enough to detect any format */
 export const headSize = 65_536
 
 /** The options about the format of an input; the rest is detected. */
@@ -26,7 +24,6 @@ export interface InputOptions {
   storeFlag: string
 }
 
-/** The format of an input, given or detected from its first bytes. Throws `malformed` for an unknown format or another encoding. */
 export function formatOf(bytes: Buffer, isLast: boolean, source: string, options: InputOptions): FormatName {
   const { format, encoding, rules, given } = options
   if (bytes.toString('latin1', 0, 16) === 'SQLite format 3\0') throw databaseError(source, options)
@@ -49,12 +46,10 @@ export function formatOf(bytes: Buffer, isLast: boolean, source: string, options
   return found
 }
 
-/** An input as an argument of a command, after a space; empty for stdin. */
 export function fileArgument(source: string): string {
   return source === 'stdin' ? '' : ` ${shellWord(source.startsWith('-') ? `./${source}` : source)}`
 }
 
-/** Throws `malformed` for an input that another program converts. */
 function checkConvertible(bytes: Buffer, source: string, given: string): void {
   const head = bytes.toString('hex', 0, 16)
   const found = convertible.find((one) => one.head.test(head))

@@ -1,19 +1,17 @@
 import { JsonGrammar, Kind, kinds, State } from '../../plant/json-grammar.js'
 
-/** The value is complete, has a syntax error, or continues after the bytes. */
 type ScanResult = 'complete' | 'broken' | 'cut'
 
 /** Finds the end of a JSON value (RFC 8259) in a stream of bytes. Scalars and escapes are not checked: the parser does that. */
 export class JsonScan {
   /** the offset after the scanned bytes: the end of a complete value, or the syntax error */
   end = 0
-  /** the maximum number of open brackets */
   maxDepth = Infinity
   readonly #grammar = new JsonGrammar()
   #token: number = Token.none
   #isBroken = false
 
-  /** Whether the value is complete if nothing follows it, which is possible only for a scalar. */
+  /** Possible only for a scalar. */
   get isCompleteAtEnd(): boolean {
     return this.#token === Token.scalar && this.#grammar.state === State.done
   }
@@ -22,7 +20,6 @@ export class JsonScan {
     return this.#grammar.open.length > this.maxDepth
   }
 
-  /** Scans a value from its start, or continues after the bytes of an earlier call. */
   scan(bytes: Buffer, start: number, end: number): ScanResult {
     let at = start
     while (at < end && !this.#isBroken && (this.#token !== Token.none || this.#grammar.state !== State.done)) {

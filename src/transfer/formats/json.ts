@@ -17,9 +17,7 @@ class JsonReader implements FormatReader {
   readonly #mapper: RecordMapper
   readonly #lines = new LineCounter()
   #state: State = 'start'
-  /** the scan of a value that is too long for a chunk, and is skipped in parts */
   #skipped: JsonScan | undefined
-  /** the number of elements of the array before the current value */
   #elements = 0
 
   constructor(mapper: RecordMapper) {
@@ -65,7 +63,7 @@ class JsonReader implements FormatReader {
     this.#skipped = scan
   }
 
-  /** Reads the next token of the array, or the next value. Returns its end, or its start if it is incomplete. */
+  /** Returns the end of the next token or value, or its start if it is incomplete. */
   #step(reading: ChunkContext, from: number): number {
     const { bytes } = reading.chunk
     if (this.#skipped) return this.#rest(this.#skipped, reading, from)
@@ -118,7 +116,6 @@ class JsonReader implements FormatReader {
     return this.#leave(end)
   }
 
-  /** Skips a part of a value that is too long for a chunk. */
   #rest(scan: JsonScan, reading: ChunkContext, at: number): number {
     const { chunk, isLast } = reading
     const result = scan.scan(chunk.bytes, at, chunk.bytes.length)
@@ -135,7 +132,7 @@ class JsonReader implements FormatReader {
     return end
   }
 
-  /** Ends the input with a syntax error in the value that begins at `start`, if all bytes of the invalid character are in the chunk. */
+  /** Ends the input with a syntax error, if all bytes of the invalid character are in the chunk. */
   #fail({ chunk, isLast }: ChunkContext, start: number, errorAt = start, given?: string): number {
     const { bytes } = chunk
     if (!isLast && errorAt + maxCharacterBytes > bytes.length) return start
@@ -155,13 +152,9 @@ function endInput(chunk: Chunk, { start, line }: RecordRange, what: string): num
 /** `fastEnd`: up to where `readPlantObject` may read the chunk. V8 discards compiled code that reads beyond the end of an array. */
 type ChunkContext = { chunk: Chunk; isLast: boolean; fastEnd: number }
 
-/**
- * The position of a reader: before the first token; in an array before its first element, after an element, or after a comma; after the
- * array; among concatenated values.
- */
+/** `start` is before the first token; `values` are concatenated; the others are in an array. */
 type State = 'start' | 'first' | 'between' | 'next' | 'after' | 'values'
 
-/** The tokens of an array in each state, with the next state. */
 const transitions: Readonly<Partial<Record<State, Readonly<Record<string, State>>>>> = {
   start: { '[': 'first' },
   first: { ']': 'after' },
@@ -170,16 +163,14 @@ const transitions: Readonly<Partial<Record<State, Readonly<Record<string, State>
 
 /** Converts offsets, in ascending order, to lines and columns of the input. */
 class LineCounter {
-  /** the line of the last offset, from 1 */
   line = 1
-  /** characters (UTF-16 units) of that line before `#lineStart` */
+  /** UTF-16 units of that line before `#lineStart` */
   before = 0
   #bytes: Buffer = Buffer.alloc(0)
   /** the start of that line in the bytes, or of the bytes in that line */
   #lineStart = 0
   #nextBreak = 0
 
-  /** Continues with the bytes of the next chunk, after `pause`. */
   begin(bytes: Buffer): void {
     this.#bytes = bytes
     this.#lineStart = 0
@@ -196,7 +187,6 @@ class LineCounter {
     return this.line
   }
 
-  /** The number of characters between the start of the line and an offset. */
   columnAt(offset: number): number {
     this.at(offset)
     let count = this.before
@@ -213,7 +203,7 @@ class LineCounter {
   }
 }
 
-/** Whether the values of an input that begins with "{" span lines or share one. An input with a syntax error in its first line is NDJSON. */
+/** Whether the values span lines or share one. An input with a syntax error in its first line is NDJSON. */
 function spansLines({ bytes, start, isLast }: Head): boolean {
   const end = endOfLine(bytes, start)
   const line = new JsonScan()
@@ -239,7 +229,6 @@ function spansLinesLater(bytes: Buffer, from: number): boolean {
   return false
 }
 
-/** the maximum length of a UTF-8 character in bytes */
 const maxCharacterBytes = 4
 
 const [bracket, brace, closingBrace] = [0x5b, 0x7b, 0x7d]

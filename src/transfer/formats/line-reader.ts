@@ -9,7 +9,6 @@ export abstract class LineReader implements FormatReader {
   protected readonly mapper: RecordMapper
   readonly #isTable: boolean
   #line = 1
-  /** inside a record that is too long for a chunk */
   #isSkipping = false
 
   constructor(mapper: RecordMapper, isTable = false) {
@@ -42,7 +41,6 @@ export abstract class LineReader implements FormatReader {
     return at
   }
 
-  /** Returns the end of the row; undefined if it is incomplete. */
   #addRow(rows: Rows, chunk: Chunk, start: number): number | undefined {
     const row = this.#isSkipping ? rows.rest(start) : rows.find(start)
     if (!row) return undefined
@@ -55,7 +53,6 @@ export abstract class LineReader implements FormatReader {
     return end
   }
 
-  /** of the next record, from 1 */
   protected get line(): number {
     return this.#line
   }
@@ -76,21 +73,17 @@ export abstract class LineReader implements FormatReader {
     this.#isSkipping = isSkipping === true
   }
 
-  /** Adds the record of a UTF-8 line in its usual form, and returns the start of the next line; `unread` for any other line. */
+  /** Returns the start of the next line; `unread` for a line that is not in the usual form. */
   protected abstract addFast(chunk: Chunk, start: number, line: number): number
 
-  /** Adds the record of a line, which is not empty. */
   protected abstract add(text: string, chunk: Chunk, range: RecordRange): void
 }
 
 interface TextRow {
-  /** the offset after the line break */
   end: number
-  /** without the line break */
   text: string
-  /** why the row is invalid */
   why: Reason | undefined
-  /** whether the row continues after `end`, because it is too long for a chunk */
+  /** it continues after `end`, because it is too long for a chunk */
   isCut: boolean
 }
 
@@ -102,7 +95,7 @@ export class Rows {
   readonly #bytes: Buffer
   readonly #isLast: boolean
   readonly #delimiter: number | undefined
-  /** the offsets of the next bytes; Infinity if there is none */
+  /** Infinity if there is none */
   #nextFeed = -1
   #nextReturn = -1
   #nextQuote = -1
@@ -116,7 +109,6 @@ export class Rows {
     this.#nextQuote = Infinity
   }
 
-  /** Finds the row that begins at an offset. Returns undefined if it is incomplete. */
   find(start: number): TextRow | undefined {
     this.#look(start)
     const until = Math.min(this.#bytes.length, start + maxRecordBytes + 2)
@@ -136,7 +128,7 @@ export class Rows {
     return why ? { end: until, text: '', why, isCut: false } : this.#row(start, until)
   }
 
-  /** The rest of a row that is too long for a chunk, up to the end of its line. Returns undefined if that may be a CRLF that is cut. */
+  /** undefined if it may end with a CRLF that is cut */
   rest(start: number): TextRow | undefined {
     this.#look(start)
     const lineEnd = this.#endOfBreak(this.#nextBreak)
@@ -175,7 +167,6 @@ export class Rows {
     return { end, text: why ? '' : text.toString(), why, isCut: false }
   }
 
-  /** Returns the end of a row with quotes, or why it is invalid; undefined if it is incomplete. */
   #scanQuoted(start: number, until: number): number | Reason | undefined {
     const bytes = this.#bytes
     for (let at = start; at < until; at += 1) {

@@ -3,9 +3,8 @@ import { missingText, type PlantRows } from '../../plant/rows.js'
 import { type Chunk, maxRecordBytes } from './chunk.js'
 
 /**
- * Reads an object in its usual form, `{"id":1,"name":"Fern","tag":"shade"}` with or without a space after each colon and comma, directly
- * into the columns of a chunk of UTF-8. Adds a row, whose range the caller sets, and returns the end of the object. For any other text, adds
- * nothing and returns `unread`.
+ * Reads `{"id":1,"name":"Fern","tag":"shade"}`, with or without a space after each colon and comma, into a row whose
+ * range the caller sets. Returns its end; `unread`, and adds nothing, for any other text.
  */
 export function readPlantObject(chunk: Chunk, start: number): number {
   const { bytes, rows } = chunk
@@ -20,10 +19,10 @@ export function readPlantObject(chunk: Chunk, start: number): number {
   return unread
 }
 
-/** The result for a text that the fast path does not read: the parser must. */
+/** for the parser */
 export const unread = -1
 
-/** Reads an int64 into the columns of a row. Returns false for an unusual notation or a number out of range, for `parseInt64`. */
+/** Returns false for a number out of range and for an unusual notation, which `parseInt64` reads. */
 export function readId(rows: PlantRows, row: number, start: number, end: number): boolean {
   const { bytes } = rows
   const isNegative = bytes[start] === minus
@@ -50,7 +49,7 @@ function numberOf(bytes: Uint8Array, start: number, end: number): number {
   return value
 }
 
-/** Reads the member of a text field, which may be missing if it is optional, and returns the offset after it, or `unread`. */
+/** Returns the offset after the member, which may be missing if it is optional. */
 function readText(rows: PlantRows, row: number, field: number, at: number): number {
   const { bytes } = rows
   const column = rows.texts[field]
@@ -71,7 +70,7 @@ function readText(rows: PlantRows, row: number, field: number, at: number): numb
   return quoteAt(end) + 1
 }
 
-/** The offset after an expected text, whose spaces are optional; `unread` if the bytes differ. */
+/** The spaces of the expected text are optional. */
 function after(bytes: Uint8Array, start: number, expected: Uint8Array): number {
   let at = start
   for (let index = 0; index < expected.length; index += 1) {
@@ -87,7 +86,7 @@ export function digitsEnd(bytes: Uint8Array, start: number): number {
   return at
 }
 
-/** The offset of the closing quote of a string; encoded as a negative number, for `quoteAt`, if it has escapes; `unread` if it is invalid. */
+/** The closing quote; as a negative number, for `quoteAt`, after escapes. */
 function textEnd(bytes: Uint8Array, start: number): number {
   let isEscaped = false
   for (let at = start; ; at += 1) {

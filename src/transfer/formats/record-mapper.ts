@@ -1,33 +1,25 @@
 import { parseInt64 } from '../../plant/json.js'
-import { type FieldName, invalidPlant, isObject, otherFieldsOf, readPatch } from '../../plant/plant.js'
+import { acceptNewPlant, type FieldName, type Form, invalidPlant, isObject, otherFieldsOf } from '../../plant/plant.js'
+import { problemsOf } from '../../plant/schema.js'
 import { type Chunk, type RecordRange, reason } from './chunk.js'
 
-/** How to read the fields of a NewPlant from a record. */
 export interface FieldRules {
-  /**
-   * the field of the record for each field of a NewPlant, such as `CommonName` for `name`. A field without an entry has the same name, and a
-   * field with an empty entry is not read
-   */
+  /** such as `CommonName` for `name`; by default the same name, and an empty one is not read */
   map: Partial<Record<FieldName, string>>
-  /** the id of the first record without one; the next one gets the next id */
+  /** of the first record that has none; the next one gets the next id */
   idFrom: bigint | undefined
-  /** whether a record may lack the texts that a NewPlant requires, which then stay as they are stored */
+  /** whether required texts may be missing, which then stay as they are stored */
   isPartial?: boolean
-  /** the columns of a table without a header */
   columns?: readonly string[] | undefined
-  /** the delimiter of a table, one ASCII character; by default detected */
+  /** one ASCII character; by default detected */
   delimiter?: string | undefined
 }
 
-/**
- * Maps records to plants: renames their fields, numbers records without an id, validates them, and adds them to a
- * chunk.
- */
 export class RecordMapper {
   readonly rules: FieldRules
   readonly #sources: ReadonlySet<string>
   nextId: bigint | undefined
-  /** the number of rejected records that have an id such as "A-7" */
+  /** rejected records with an id such as "A-7" */
   textIds = 0
 
   constructor(rules: FieldRules) {
@@ -48,14 +40,15 @@ export class RecordMapper {
     const before = this.nextId
     const mapped = this.isIdentity ? record : this.#map(record)
     for (const field of isObject(mapped) ? otherFieldsOf(mapped) : []) chunk.countField(field)
-    const patch = readPatch(mapped, this.rules.isPartial === true)
-    if (!Array.isArray(patch)) {
+    const form: Form = this.rules.isPartial ? 'patch' : 'record'
+    const patch = acceptNewPlant(mapped, form)
+    if (patch) {
       if (this.nextId !== before) chunk.assigned.add(chunk.rows.length)
       chunk.addPlant(patch, range)
     } else {
       const id = isObject(mapped) ? mapped['id'] : undefined
       if (typeof id === 'string' && parseInt64(id) === undefined) this.textIds += 1
-      chunk.addInvalid(reason('invalid', invalidPlant(patch)), range)
+      chunk.addInvalid(reason('invalid', invalidPlant(problemsOf(mapped, form))), range)
     }
   }
 

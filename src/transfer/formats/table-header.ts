@@ -8,30 +8,25 @@ import type { FieldRules } from './record-mapper.js'
 
 /** The columns of a table, after an optional `sep=` line and, unless the columns were given, title lines and the header. */
 export interface Columns {
-  /** the offset of the first row */
   end: number
   delimiter: string
   names: readonly string[]
-  /** the field of the record for each column */
   keys: readonly string[]
-  /** the column of the id; -1 if there is none */
+  /** -1 if there is none */
   id: number
-  /** the column of each of `textFields`; -1 if there is none */
+  /** of each of `textFields`; -1 if there is none */
   texts: readonly number[]
-  /** the columns of required texts */
   required: readonly number[]
-  /** the columns of unknown fields */
   others: readonly number[]
-  /** the offsets of the cells of the current row, and of one after the last; reused for each row */
+  /** of the cells of the current row, and one after the last */
   starts: Uint32Array
 }
 
 interface HeaderOptions {
   isLast: boolean
   rules: FieldRules
-  /** the delimiter; by default that of a `sep=` line, or the one with which a line names the required columns */
+  /** by default that of a `sep=` line, or the one with which a line names the required columns */
   given: string | undefined
-  /** the line number of the first byte */
   firstLine: number
 }
 
@@ -65,7 +60,6 @@ export function findHeader(bytes: Buffer, options: HeaderOptions): Columns | und
   return columnsOf(header, rules)
 }
 
-/** the delimiters that are detected */
 const delimiters = [',', ';', '\t', '|']
 
 /** the maximum number of lines before a header, each with one cell at most */
@@ -76,7 +70,7 @@ interface FirstLine extends Pick<Columns, 'names' | 'delimiter' | 'end'> {
   why: Reason | undefined
 }
 
-/** The first lines of a table that are not blank, up to one with several cells; `isCut` if the bytes end before. */
+/** Lines that are not blank, up to one with several cells; `isCut` if the bytes end before. */
 function readFirstLines(bytes: Buffer, start: number, delimiter: string, { isLast, firstLine }: HeaderOptions) {
   const rows = new Rows(bytes, isLast, delimiter)
   const lines: FirstLine[] = []
@@ -97,7 +91,7 @@ function cellsOf(line: FirstLine | undefined): number {
   return line?.names.length ?? 0
 }
 
-/** Whether a line is more than a title, which has one cell and perhaps empty ones. */
+/** A title has one cell, and perhaps empty ones. */
 function isSeveral(names: readonly string[]): boolean {
   return names.filter((name) => name !== '').length > 1
 }
@@ -106,7 +100,6 @@ function isHeader(names: readonly string[], rules: FieldRules): boolean {
   return missingIn(names, rules).length === 0 && !isNumber(names[columnOf('id', names, rules)] ?? '')
 }
 
-/** Throws `malformed` for a line that is not a header. */
 function checkHeader({ names, line, why }: FirstLine): void {
   const example = 'It must name the columns, for example: id,name,tag'
   if (why) throw malformed(`The header in line ${line} cannot be read: ${why.message}`, example)
@@ -139,7 +132,7 @@ export function parseCells(text: string, delimiter: string, id = -1): (string | 
   }
 }
 
-/** A cell that is not in quotes, without spaces and tabs at its ends: other white space, such as U+00A0, belongs to it. An id 0007 is 7. */
+/** Trims spaces and tabs only: other white space, such as U+00A0, belongs to the cell. An id 0007 is 7. */
 function plainCell(text: string, start: number, end: number, isId: boolean): string | undefined {
   const isBlank = (at: number) => text[at] === ' ' || text[at] === '\t'
   let [from, to] = [start, end]
@@ -153,7 +146,6 @@ function plainCell(text: string, start: number, end: number, isId: boolean): str
 /** `line` is undefined for `--columns`. */
 type HeaderLine = Omit<FirstLine, 'why' | 'line'> & { line: number | undefined }
 
-/** Finds the fields in the names of the columns. Throws `malformed` for a missing or repeated column. */
 function columnsOf({ names, delimiter, end, line }: HeaderLine, rules: FieldRules): Columns {
   const seen = new Set<string>()
   const repeated = names.find((name) => name !== '' && seen.size === seen.add(name).size)
@@ -161,21 +153,18 @@ function columnsOf({ names, delimiter, end, line }: HeaderLine, rules: FieldRule
     throw malformed(`The header has the column ${JSON.stringify(shorten(repeated))} twice`, 'Give each column a different name')
   const missing = missingIn(names, rules)
   if (missing.length > 0) throw missingColumns(missing, { names, line }, rules)
-  const columns = plantFields.map(({ name }) => columnOf(name, names, rules))
-  const [id = -1, ...texts] = columns
+  const fields = plantFields.map((field) => ({ ...field, column: columnOf(field.name, names, rules) }))
   const keys = [...names]
-  for (const [index, { name }] of plantFields.entries()) {
-    const column = columns[index] ?? -1
-    if (column >= 0) keys[column] = rules.map[name] ?? name
-  }
+  for (const { name, column } of fields) if (column >= 0) keys[column] = rules.map[name] ?? name
+  const [id = -1, ...texts] = fields.map(({ column }) => column)
   const ignored = plantFields.map(({ name }) => (rules.map[name] === '' ? columnOf(name, names, { ...rules, map: {} }) : -1))
   const read = [id, ...texts, ...ignored]
   const others = names.flatMap((name, index) => (read.includes(index) || (rules.columns && name === '') ? [] : index))
-  const required = textFields.flatMap(({ isRequired }, index) => (isRequired ? (texts[index] ?? []) : [])).filter((column) => column >= 0)
+  const isRequired = new Set<number>(fields.filter((field) => field.isRequired).map(({ column }) => column))
+  const required = texts.filter((column) => column >= 0 && isRequired.has(column))
   return { names, delimiter, end, keys, id, texts, required, others, starts: new Uint32Array(names.length + 1) }
 }
 
-/** The fields whose required columns are missing. */
 function missingIn(names: readonly string[], rules: FieldRules): PlantField[] {
   const isPatch = rules.isPartial === true && textFields.some(({ name }) => columnOf(name, names, rules) !== -1)
   return plantFields.filter(({ name, isRequired }) => {
@@ -184,7 +173,7 @@ function missingIn(names: readonly string[], rules: FieldRules): PlantField[] {
   })
 }
 
-/** The column of a field: an exact match, else one without regard to case and surrounding spaces; -1 if there is none. */
+/** An exact match, else one without regard to case and surrounding spaces; -1 if there is none. */
 function columnOf(field: PlantField['name'], names: readonly string[], { map }: FieldRules): number {
   const wanted = map[field] ?? field
   if (wanted === '') return -1
@@ -193,7 +182,6 @@ function columnOf(field: PlantField['name'], names: readonly string[], { map }: 
   return exact === -1 ? names.findIndex((name) => plain(name) === plain(wanted)) : exact
 }
 
-/** The error for missing columns. It does not guess which of the columns is which. */
 function missingColumns(
   missing: PlantField[],
   { names, line }: Pick<HeaderLine, 'names' | 'line'>,

@@ -41,19 +41,16 @@ export interface ImportPlan extends InputOptions {
 export interface ImportContext {
   store: BulkStore
   checkpoints: Checkpoints
-  /** the prefix of the idempotency keys for a service */
   key: string
   rejects: Rejects | undefined
   /** `signal` stops the import */
   io: Io
-  /** called with rejected records, in input order */
   onRejected(rejected: RejectedRecord[], input: string): Promise<void>
   /** called before the import continues at the position of an earlier run, when the input is unchanged up to there */
   onResume(start: Position): Promise<void>
   onProgress(): void
 }
 
-/** Reads plants from inputs and creates them in a store, chunk by chunk. */
 export class Import {
   readonly #plan: ImportPlan
   readonly #context: ImportContext
@@ -61,24 +58,21 @@ export class Import {
   readonly #checkpoints: Checkpoints
   readonly mapper: RecordMapper
   readonly counters: Counters
-  /** records rejected in this run, and those of them whose id exists */
+  /** in this run, and those of them whose id exists */
   rejected = 0
   readonly conflicts: Record<Conflict, number> = { repeated: 0, assigned: 0, existing: 0 }
   isDone = false
-  /** whether the import stopped before a rejected record, and resumes with it */
   isBeforeRecord = false
   format: FormatName = 'ndjson'
   /** the size of the input, if it is the only one and not compressed, and the offset of the chunk, in bytes */
   #size: number | undefined
   #offset = 0
   #input = 0
-  /** whether anything was sent to a service */
   #hasSent = false
   /** whether the import can stop at any record, so that chunks are small */
   readonly #canStop: boolean
   #chunkBytes: number
   #startedAt: number
-  /** the chunk in progress, until it is reported */
   #chunk: Chunk | undefined
 
   constructor(plan: ImportPlan, context: ImportContext, start: Position | undefined) {
@@ -94,7 +88,6 @@ export class Import {
     this.counters = start?.counters ?? { created: 0, updated: 0, skipped: 0, rejected: {}, unknown: 0, otherFields: {} }
   }
 
-  /** Imports until the end, or until a stop. Throws for an input that has changed since an earlier run, and errors of the store. */
   async run(): Promise<void> {
     let hash = createHash('sha256')
     const { inputs, given, encoding } = this.#plan
@@ -124,7 +117,6 @@ export class Import {
     return settledIn(this.counters) + this.#settled
   }
 
-  /** Whether this run or an earlier one may have changed the store. */
   get isBegun(): boolean {
     return this.#hasSent || this.done > 0 || this.#start !== undefined
   }
@@ -133,7 +125,6 @@ export class Import {
     return this.#chunk?.outcomes.reduce((sum, outcome) => sum + (outcome === Outcome.pending ? 0 : 1), 0) ?? 0
   }
 
-  /** Returns false if the import stopped before the end. */
   async #readInput(reader: Reader): Promise<boolean> {
     const start = this.#start
     const { bytes, isLast } = await reader.head(readTimeout)
@@ -152,7 +143,6 @@ export class Import {
     return false
   }
 
-  /** Skips to the checkpoint, and completes the chunk there. */
   async #resume(reader: Reader, start: Position): Promise<boolean> {
     const wasReached = await reader.skipTo(start.offset)
     this.#offset = reader.offset
@@ -166,7 +156,6 @@ export class Import {
     return this.#process(chunk, reader, start)
   }
 
-  /** Creates the plants of a chunk, and reports their outcomes. Returns false if the import ends there. */
   async #process(read: Chunk, reader: Reader, resumed?: Position): Promise<boolean> {
     const { stopsAtReject, maxErrors, inputs } = this.#plan
     const chunk = await this.#create(read, reader, stopsAtReject ? 1 : maxErrors - this.rejected, resumed)
@@ -198,7 +187,6 @@ export class Import {
     else if (now - startedAt < 1000) this.#chunkBytes = Math.min(chunkBytes.largestForService, this.#chunkBytes * 2)
   }
 
-  /** Stops before a rejected record, so that it can be fixed and the import resumes with it. */
   async #stopBefore(rejected: RejectedRecord, chunk: Chunk, reader: Reader): Promise<false> {
     this.isBeforeRecord = true
     await this.#report(firstOf(rejected.index, chunk, reader), reader)
@@ -207,7 +195,7 @@ export class Import {
     return false
   }
 
-  /** Stops inside a chunk, with nothing in flight. A store with checkpoints has kept the position already. */
+  /** A store with checkpoints has kept the position already. */
   async #interrupt(chunk: Chunk, reader: Reader): Promise<false> {
     this.#checkpoints.sent = 0
     if (!this.#checkpoints.areInStore && this.isBegun) await this.#checkpoints.keep(this.#position(chunk, reader))
@@ -275,7 +263,6 @@ export class Import {
     }
   }
 
-  /** Keeps the position after the reported chunk, for an import that stops there. */
   #keepNext(reader: Reader): Promise<void> {
     return this.#checkpoints.keep({
       ...this.#position(new Chunk(Buffer.alloc(0)), reader),
@@ -297,7 +284,7 @@ export class Import {
     await this.#reject(rejectedRecords(chunk, this.#checkpoints.sentBefore, this.#plan.ifExists), chunk.bytes, reader)
   }
 
-  /** Reports rejected records, a thousand at a time to limit memory. They are on disk before a message about them is printed. */
+  /** a thousand at a time, to limit memory; they are on disk before a message about them is printed */
   async #reject(all: Iterable<RejectedRecord>, bytes: Buffer, reader: Reader): Promise<void> {
     const { rejects, onRejected } = this.#context
     let some: RejectedRecord[] = []
@@ -330,7 +317,7 @@ function firstOf(count: number, { outcomes, rejections }: Chunk, reader: Reader)
   return chunk
 }
 
-/** approximate sizes of chunks in bytes: the first one, and later ones of an input sorted by id or not */
+/** in bytes: the first one, and later ones of an input sorted by id or not */
 const chunkBytes = {
   smallest: 8192,
   firstForService: 65_536,
@@ -340,7 +327,6 @@ const chunkBytes = {
   unsorted: 16_777_216,
 } as const
 
-/** milliseconds to wait for more of a slow input */
 const readTimeout = 100
 
 function changedInput(name: string): PlantsError {

@@ -8,7 +8,7 @@ import type { ImportPlan } from './import.js'
 import { Reader } from './reader.js'
 import { type ImportInput, openSource, unreadableInput } from './source.js'
 
-/** Checks the inputs of an import and the paths of its output files. Throws `malformed` for an unreadable input or a repeated path. */
+/** Throws `malformed` for an unreadable input or a repeated path. */
 export async function checkInputs(plan: ImportPlan, places: Record<string, string | undefined>, io: Io): Promise<void> {
   const files = plan.inputs.filter(({ path }) => path !== '-')
   for (const { path, name } of files) checkReadable(path, name)
@@ -29,7 +29,6 @@ export async function checkInputs(plan: ImportPlan, places: Record<string, strin
   throw malformed(message, 'Import them one by one')
 }
 
-/** Of what kind the records of each input are. Throws `malformed` for one that has none of the formats, or lacks a column. */
 export async function kindsOf(plan: ImportPlan, io: Io): Promise<string[]> {
   const kinds: string[] = []
   for (const input of plan.inputs) kinds.push(await kindOf(input, plan, io))
@@ -46,7 +45,6 @@ function checkReadable(path: string, name: string): void {
   }
 }
 
-/** The path of a file after all symbolic links. */
 function identityOf(path: string): string {
   try {
     return realpathSync(path)

@@ -9,7 +9,6 @@ import { holdLock, type Lock } from '../../platform/file-lock.js'
 import { assertNotRedirected, makeFolder } from '../../platform/files.js'
 import type { Io } from '../../platform/io.js'
 
-/** The file that makes an import resumable until it is complete. */
 export type Journal = ReturnType<typeof openJournal>
 
 /** Opens the journal of an import, and reads it if it exists. Throws `malformed` for a journal of another import and for another file. */
@@ -23,7 +22,6 @@ export function openJournal(path: string, io: Pick<Io, 'trusts'>, binding: Bindi
     throw malformed(`This import was started with ${before} (${path})`, 'Use the same flags, or start again with --restart')
   }
   const saved: Saved = found ?? { kind, version, ...binding, id: randomUUID() }
-  /** Replaces the position, on disk. */
   const save = (position?: object) => {
     if (position) saved.position = JSON.stringify(position)
     let file: AtomicFile | undefined
@@ -41,13 +39,11 @@ export function openJournal(path: string, io: Pick<Io, 'trusts'>, binding: Bindi
   return {
     path,
     id: saved.id,
-    /** Throws `unavailable` if another process has taken over the import. */
     assertHeld: lock.assertHeld,
     isOld: found !== undefined,
     get position(): string | undefined {
       return saved.position
     },
-    /** Creates the file, before the import changes anything. */
     begin: () => {
       if (!found) save()
     },
@@ -85,9 +81,7 @@ const schema = z.object({
   version: z.literal(version),
   id: z.string().check(z.regex(/^[\da-f-]{36}$/)),
   store: z.string(),
-  /** absolute paths, and "-" for stdin */
   inputs: z.array(z.string()),
-  /** the flags that determine how records are read and rejected */
   flags: z.record(z.string(), z.string()),
   /** the position of the import, if the store does not keep it */
   position: z.optional(z.string()),
@@ -98,7 +92,6 @@ type Saved = z.infer<typeof schema>
 /** The properties that identify an import: a resumed one must have the same. */
 export type Binding = Pick<Saved, 'store' | 'inputs' | 'flags'>
 
-/** The default path of the journal of an import, one for each store and inputs. */
 export function journalPath(folder: string, { store, inputs }: Binding): string {
   const name = createHash('sha256')
     .update(JSON.stringify([store, inputs]))
@@ -107,7 +100,6 @@ export function journalPath(folder: string, { store, inputs }: Binding): string 
   return join(folder, 'imports', `${name}.json`)
 }
 
-/** Runs an action under the lock of a journal. Throws `unavailable` if another process has it. */
 export async function whileAlone<T>(path: string, io: Io, action: (lock: Lock) => Promise<T>): Promise<T> {
   let hasBegun = false
   try {

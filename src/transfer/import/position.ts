@@ -9,7 +9,6 @@ import type { Journal } from './journal.js'
 const count = z.number().check(z.int(), z.nonnegative())
 const counts = z.record(z.string(), count)
 
-/** A change of these fields needs a new version of the journal. */
 const schema = z.object({
   input: count,
   /** the format of the input, and the state of its reader */
@@ -20,7 +19,7 @@ const schema = z.object({
       nextId: z.optional(z.string().check(z.regex(/^-?\d{1,20}$/))),
     }),
   ),
-  /** the offset of the chunk, in bytes of the decompressed input in UTF-8 */
+  /** of the chunk, in bytes of the decompressed input in UTF-8 */
   offset: count,
   chunk: z.object({ length: count.check(z.lte(64 * 1_048_576)), isLast: z.boolean() }),
   /** the SHA-256 of the input up to the end of the chunk */
@@ -46,7 +45,6 @@ export type Position = z.infer<typeof schema>
 
 export type Counters = Position['counters']
 
-/** Adds the counts of the unknown fields of a chunk. */
 export function countFields(counters: Counters, counts: ReadonlyMap<string, number>): void {
   const known = new Map(Object.entries(counters.otherFields))
   for (const [name, count] of counts) {
@@ -84,7 +82,6 @@ export function packBatch({ rows, order, outcomes, rejections }: Batch): Pick<Po
   return { outcomes: runs.join(' '), rejections: [...rejections].map(([row, { error, message }]) => [row, error, message]) }
 }
 
-/** Restores the outcomes of a batch. Returns false if the batch has fewer rows. */
 export function unpackBatch({ rows, order, outcomes, rejections }: Batch, position: Position): boolean {
   for (const [row, error, message] of position.rejections) rejections.set(row, { error, message })
   let rank = 0
@@ -119,7 +116,6 @@ export function checkpointsIn(store: CheckpointStore | undefined, journal: Journ
       this.sentBefore = sentBefore
     },
 
-    /** The options of `createMany` that keep the position while the rows of a chunk are created. */
     optionsFor(position: () => Position): Pick<CreateManyOptions, 'checkpoint' | 'beforeSend' | 'onProgress'> {
       return {
         checkpoint:
@@ -160,8 +156,6 @@ export function checkpointsIn(store: CheckpointStore | undefined, journal: Journ
   }
 }
 
-/** milliseconds between two saves of the position in the journal */
 const saveInterval = 500
 
-/** how many rows are recorded as sent in advance */
 const rowsAhead = 200

@@ -8,7 +8,6 @@ import type { RecordMapper } from '../formats/record-mapper.js'
 import type { Position } from './position.js'
 import type { Source } from './source.js'
 
-/** The extent of a chunk and the state of the reader, as a position keeps them. */
 type Extent = Position['chunk']
 type ReadingState = NonNullable<Position['reading']>
 
@@ -16,9 +15,7 @@ type ReadingState = NonNullable<Position['reading']>
 export class Reader {
   readonly #source: Source
   #encoding: EncodingName | undefined
-  /** the byte order mark of the input */
   #mark = Buffer.alloc(0)
-  /** the SHA-256 of the input before the current chunk, and including it */
   #hashBefore: Hash
   #hash: Hash
   #mapper: RecordMapper | undefined
@@ -26,20 +23,15 @@ export class Reader {
   #buffer = Buffer.alloc(0)
   #filled = 0
   #decode: ReturnType<typeof decoderFor>
-  /** converts UTF-8 to the encoding of the input */
   encode = encoderFor('utf-8')
   #isAtEnd = false
   /** an estimate of the bytes per plant, a little too small */
   #bytesOfPlant = 64
-  /** whether the current chunk is the last one */
   #isEnded = false
-  /** the offset of the current chunk, in decompressed bytes */
   offset = 0
-  /** of the current chunk */
   extent: Extent = { length: 0, isLast: false }
-  /** the bytes that the current chunk was read from */
+  /** that the current chunk was read from */
   #wanted: Extent = { length: 0, isLast: false }
-  /** before the current chunk */
   state: ReadingState | undefined
 
   /** @param encoding by default that of the byte order mark, or UTF-8 */
@@ -50,7 +42,7 @@ export class Reader {
     this.#hash = hash
   }
 
-  /** The SHA-256 of everything read, including the inputs before this one. */
+  /** of everything read, including the inputs before this one */
   get hash(): Hash {
     return this.#hash.copy()
   }
@@ -100,17 +92,15 @@ export class Reader {
     return this.#source.name
   }
 
-  /** in bytes of UTF-8, if known */
   get size(): number | undefined {
     return this.encoding === 'utf-8' ? this.#source.size : undefined
   }
 
-  /** The byte order mark and the header of the input, for a file with some of its records. */
+  /** for a file with some of its records */
   get header(): Buffer {
     return Buffer.concat([this.#mark, this.#records?.header ?? Buffer.alloc(0)])
   }
 
-  /** The characters that end a line, in the encoding of the input. */
   get lineBreaks(): Uint8Array[] {
     const breaks = this.#records?.header ? ['\n', '\r'] : ['\n']
     return breaks.map((one) => encoderFor(this.encoding)(Buffer.from(one))) // not by `encode`, which may hold a part of a character
@@ -120,7 +110,7 @@ export class Reader {
     return this.#isEnded && this.#filled === this.extent.length
   }
 
-  /** Skips to an offset. Returns false if the input is shorter. */
+  /** Returns false if the input is shorter. */
   async skipTo(offset: number): Promise<boolean> {
     this.#finish()
     while (this.offset < offset) {
@@ -151,7 +141,6 @@ export class Reader {
     }
   }
 
-  /** Reads the first records of the current chunk again. */
   first(count: number): Chunk {
     if (this.state) this.restore(this.state)
     return this.#read(this.#wanted, count)
@@ -162,7 +151,6 @@ export class Reader {
     if (this.#mapper) this.#mapper.nextId = nextId === undefined ? undefined : BigInt(nextId)
   }
 
-  /** Moves past the current chunk. */
   #finish(): void {
     this.#hashBefore = this.#hash
     this.#drop(this.extent.length)
@@ -183,7 +171,6 @@ export class Reader {
     return chunk
   }
 
-  /** The state from which a reader can continue after the current chunk. */
   save(): ReadingState | undefined {
     return this.#records && { format: this.#records.save(), nextId: this.#mapper?.nextId?.toString() }
   }
@@ -211,7 +198,6 @@ export class Reader {
     }
   }
 
-  /** Decodes bytes that were read into the buffer, after those that are decoded already. */
   #append(raw: Buffer): void {
     const bytes = this.#decode?.(raw, this.#isAtEnd)
     if (bytes) {
@@ -230,6 +216,5 @@ export class Reader {
 }
 
 const byteOrderMark = Buffer.from([0xef, 0xbb, 0xbf])
-/** the length of a byte order mark of UTF-32 */
 const longestMark = 4
 const readSize = 1_048_576

@@ -38,12 +38,10 @@ export function openRejects(path: string, lengths: Lengths | undefined, io: Pick
 
 function rejectsIn(records: AppendedFile, reasons: AppendedFile) {
   return {
-    /** in bytes */
     get lengths(): Lengths {
       return { records: records.length, reasons: reasons.length }
     },
 
-    /** Appends rejected records of a chunk and their reasons. */
     add(rejected: RejectedRecord[], bytes: Uint8Array, reader: Pick<Reader, 'name' | 'header' | 'encode' | 'lineBreaks'>): void {
       const { lineBreaks } = reader
       const isEnded = (text: Buffer) => lineBreaks.some((one) => text.subarray(-one.length).equals(one))
@@ -61,20 +59,18 @@ function rejectsIn(records: AppendedFile, reasons: AppendedFile) {
       reasons.append(Buffer.from(lines))
     },
 
-    /** Flushes both files to disk. */
     flush(): void {
       records.flush()
       reasons.flush()
     },
 
-    /** Marks both files as those of an import that is over. */
     finish(): void {
       if (reasons.length === 0) return
       reasons.append(lastLine(digestOf([records, records.length], [reasons, reasons.length])))
       reasons.flush()
     },
 
-    /** Closes both files, and removes the ones it created if they are empty. */
+    /** Removes the files it created if they are empty. */
     close(): void {
       records.close()
       reasons.close()
@@ -98,7 +94,6 @@ function lastLine(sha256: string): Buffer {
   return Buffer.from(`${JSON.stringify({ sha256 })}\n`)
 }
 
-/** of a SHA-256 in base64url */
 const digestLength = 43
 
 function digestOf(...parts: [AppendedFile, number][]): string {
@@ -112,7 +107,6 @@ const readSize = 1_048_576
 
 type AppendedFile = ReturnType<typeof openAppended>
 
-/** Opens a file to append to it, from its `start`. */
 function openAppended(path: string, io: Pick<Io, 'trusts'>) {
   const attempt = <T>(action: () => T): T => {
     try {
@@ -151,7 +145,6 @@ function openAppended(path: string, io: Pick<Io, 'trusts'>) {
     get length() {
       return length
     },
-    /** the last two bytes, unless the file is empty */
     get end() {
       return end
     },
@@ -195,9 +188,7 @@ export interface RejectedRecord extends InvalidRecord {
   isUnknown?: boolean
   /** where its id comes from that exists: another record of the input has it, the import has assigned it, or neither */
   conflict?: Conflict | undefined
-  /** its index in a JSON array */
   element?: number | undefined
-  /** the number of records of the chunk before it */
   index: number
 }
 
@@ -223,7 +214,6 @@ export function* rejectedRecords(chunk: Chunk, sent: number, policy: ExistsPolic
   }
 }
 
-/** Returns a function that returns why a row is rejected. */
 function rejectionsIn(chunk: Chunk, policy: ExistsPolicy): (row: number) => Rejection {
   const { rows, outcomes, rejections } = chunk
   let creators: Map<number, number> | undefined
@@ -239,7 +229,6 @@ function rejectionsIn(chunk: Chunk, policy: ExistsPolicy): (row: number) => Reje
 
 type Rejection = Reason & Pick<RejectedRecord, 'conflict'>
 
-/** Why a row is rejected whose id the import has created for another row. */
 function conflictOf(row: number, creator: number, chunk: Chunk): Rejection {
   const { assigned } = chunk
   const [line, id] = [chunk.rangeOf(creator).line, chunk.rows.idAt(row)]
@@ -249,7 +238,7 @@ function conflictOf(row: number, creator: number, chunk: Chunk): Rejection {
   return { error: 409, message: `The id ${id} is in the input twice${isElsewhere ? `, also in line ${line}` : ''}`, conflict: 'repeated' }
 }
 
-/** For each row whose id the import has created for another row of the chunk: that row. */
+/** by row: another row of the chunk that the import has created with its id */
 function creatorsIn({ rows, outcomes }: Chunk): Map<number, number> {
   const order = orderById(rows)
   const rowAt = (rank: number) => order?.[rank] ?? rank

@@ -9,20 +9,16 @@ import { unreadable } from '../../platform/text-files.js'
 import { fileArgument } from '../formats/formats.js'
 
 export interface ImportInput {
-  /** absolute, or "-" for stdin */
   path: string
-  /** the name in messages */
   name: string
 }
 
-/** The bytes of an input, decompressed if it is compressed. */
 export interface Source {
   name: string
-  /** in bytes, if known */
   size: number | undefined
   /**
-   * Reads available bytes into a buffer, and returns their number; 0 at the end of the input, and undefined if none arrived within `timeout`
-   * milliseconds, or before the import was stopped.
+   * Returns the number of bytes; 0 at the end, and undefined if none arrived within `timeout` milliseconds, or before
+   * the import was stopped.
    */
   read(into: Buffer, timeout?: number): Promise<number | undefined>
   close(): void
@@ -62,7 +58,6 @@ export async function openSource(
   }
 }
 
-/** bytes that are read, and decompressed, at once */
 const chunkSize = 262_144
 
 /** Reads a pipe without blocking a thread, which could not be interrupted. */
@@ -123,7 +118,6 @@ function streamSource(name: string, pieces: AsyncGenerator<Uint8Array>, stop: Ab
   }
 }
 
-/** Yields the pieces of an input, decompressed if it is compressed. */
 async function* decompressed(pieces: AsyncIterable<Uint8Array>, name: string, given: string): AsyncGenerator<Uint8Array> {
   const iterator = pieces[Symbol.asyncIterator]()
   let head = Buffer.alloc(0)

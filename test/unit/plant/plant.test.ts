@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { NumberText } from '../../../src/plant/json.js'
-import { acceptNewPlant, checkField, type FieldName, isIdempotencyKey, plantOf, problemsOf } from '../../../src/plant/plant.js'
-import { checkNewPlant, newPlantSchema } from '../../../src/plant/schema.js'
+import { acceptNewPlant, type FieldName, type Form, isIdempotencyKey, isObject, otherFieldsOf, plantOf } from '../../../src/plant/plant.js'
+import { problemOf, problemsOf, schemas } from '../../../src/plant/schema.js'
 import { shorten } from '../../../src/platform/escape.js'
 import { fc } from '../../helpers/fast-check.js'
 import { rounds } from '../../helpers/rounds.js'
@@ -46,8 +46,7 @@ test.each([
     },
   ],
 ])('%s: is a NewPlant, or is told what is wrong', (_, value: unknown, checked) => {
-  expect(checkNewPlant(value)).toStrictEqual(checked)
-  expect(problemsOf(value)).toEqual('problems' in checked ? checked.problems : [])
+  expect(check(value)).toStrictEqual(checked)
 })
 
 const rightFields: [field: FieldName, value: unknown][] = [
@@ -72,11 +71,11 @@ const wrongFields: [field: FieldName, value: unknown, problem: string][] = [
 ]
 
 test('says nothing about a field that is right', () => {
-  expect(rightFields.map(([field, value]) => checkField(field, value))).toEqual(rightFields.map(() => undefined))
+  expect(rightFields.map(([field, value]) => problemOf(field, value))).toEqual(rightFields.map(() => undefined))
 })
 
 test('says of a wrong field what it must be and what it was', () => {
-  expect(wrongFields.map(([field, value]) => checkField(field, value))).toEqual(wrongFields.map(([, , problem]) => problem))
+  expect(wrongFields.map(([field, value]) => problemOf(field, value))).toEqual(wrongFields.map(([, , problem]) => problem))
 })
 
 test.each([
@@ -112,9 +111,8 @@ test('any value at all is a NewPlant as it is, or has a problem for each field t
       ].flat()
       const otherFields = 'other' in value ? ['other'] : []
       const { other: _, ...plant } = value.tag === undefined ? { id: value.id, name: value.name } : value
-      const checked = checkNewPlant(value)
+      const checked = check(value)
       if (checked.problems) {
-        expect(problemsOf(value)).toEqual(checked.problems)
         const problems = checked.problems.map((problem) => problem.split(' ')[0])
         expect({ ...checked, problems }).toEqual({ problems: wrong, otherFields })
       } else expect({ ...checked, wrong }).toEqual({ plant, otherFields, wrong: [] })
@@ -128,7 +126,7 @@ test('a value that is no object has one problem', { timeout: rounds(60_000) }, (
   fc.assert(
     fc.property(values, (value) => {
       const problems = [expect.stringMatching(/^it must be an object, but (is missing|was .+)$/s)]
-      expect(checkNewPlant(value)).toEqual({ problems, otherFields: [] })
+      expect(check(value)).toEqual({ problems, otherFields: [] })
     }),
     { numRuns: rounds(2000) },
   )
@@ -170,16 +168,26 @@ function isText(value: unknown): boolean {
   )
 }
 
-test('the fast path and the schema accept the same values, and reject the others in the same words', () => {
+test.each(['newPlant', 'record', 'patch'] satisfies Form[])('the schema of a %s and the acceptor beside it decide the same', (form) => {
   const text = fc.oneof(
     fc.string({ unit: 'binary' }),
     fc.constantFrom('', '\ud800', 'a\0b', 1, null, undefined, [], {}, new NumberText('1.5')),
   )
-  const id = fc.oneof(fc.bigInt({ min: -(2n ** 65n), max: 2n ** 65n }), fc.constantFrom(2n ** 63n - 1n, 2n ** 63n, -(2n ** 63n)), text)
+  const edges = fc.constantFrom(2n ** 63n - 1n, 2n ** 63n, -(2n ** 63n), -(2n ** 63n) - 1n)
+  const id = fc.oneof(fc.bigInt({ min: -(2n ** 65n), max: 2n ** 65n }), edges, text)
   const value = fc.record({ id, name: text, tag: text, other: fc.boolean() }, { requiredKeys: [] })
   const same = (given: unknown) => {
-    expect(acceptNewPlant(given)?.plant).toEqual(newPlantSchema.safeParse(given).data)
-    expect(checkNewPlant(given).problems ?? []).toEqual(problemsOf(given))
+    const { data, error } = schemas[form].safeParse(given)
+    const defined = data && Object.fromEntries(Object.entries(data).filter(([, field]) => field !== undefined))
+    expect(acceptNewPlant(given, form)).toEqual(defined)
+    expect(problemsOf(given, form)).toEqual(error?.issues.map(({ message }) => message) ?? [])
   }
   fc.assert(fc.property(fc.oneof(value, text), same), { numRuns: rounds(500) })
 })
+
+/** The plant, or a problem for each wrong field; and the names of the unknown fields. */
+function check(value: unknown): { plant?: unknown; problems?: string[]; otherFields: string[] } {
+  const otherFields = isObject(value) ? otherFieldsOf(value) : []
+  const plant = acceptNewPlant(value)
+  return plant ? { plant, otherFields } : { problems: problemsOf(value), otherFields }
+}

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { parseJson } from '../../../../src/plant/json.js'
 import type { NewPlant } from '../../../../src/plant/plant.js'
-import { checkNewPlant } from '../../../../src/plant/schema.js'
+import { acceptNewPlant } from '../../../../src/plant/plant.js'
 import { Chunk } from '../../../../src/transfer/formats/chunk.js'
 import { ndjson } from '../../../../src/transfer/formats/ndjson.js'
 import { RecordMapper } from '../../../../src/transfer/formats/record-mapper.js'
@@ -60,5 +60,5 @@ test('the scanner of the usual line says what the parser and the schema say', ()
 
 function expected(content: string): NewPlant[] {
   const parsed = parseJson(content)
-  return 'value' in parsed ? [checkNewPlant(parsed.value).plant ?? []].flat() : []
+  return 'value' in parsed ? [acceptNewPlant(parsed.value) ?? []].flat() : []
 }

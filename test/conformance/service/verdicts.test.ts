@@ -1,0 +1,143 @@
+import { readFileSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { plantOf } from '../../../src/plant/plant.js'
+import type { PlantStore } from '../../../src/stores/common/store.js'
+import { int64, text } from '../../helpers/any-plant.js'
+import { Caller } from '../../helpers/caller.js'
+import { fc } from '../../helpers/fast-check.js'
+import { rounds } from '../../helpers/rounds.js'
+import { runPlants } from '../../helpers/run.js'
+import { limits, serveStore, testToken } from '../../helpers/service.js'
+import { temporaryFolder } from '../../helpers/temporary.js'
+
+/** What a way into a store says of a document: nothing, or what is wrong, without the name of the source. */
+type Verdict = { error: number; message: string } | undefined
+
+/** A soak of 1000 rounds decides a million documents. */
+const documentsOfBatch = 100
+
+test('create, POST and an import say the same of any document', { timeout: rounds(60_000) }, async () => {
+  const { create, post, importAll } = await waysIn()
+  const compare = async (documents: Buffer[]) => {
+    const plain = documents.map((bytes) => (isMarked(bytes) ? bytes.subarray(3) : bytes))
+    const posted = await post(documents)
+    const skipped = await post(plain.filter((_, index) => isMarked(documents[index])))
+    // Stdin may begin with a byte order mark, a body and a line may not.
+    const expected = posted.map((verdict, index) => (isMarked(documents[index]) ? skipped.shift() : verdict))
+    expect(await create(documents)).toEqual(expected)
+    expect(await importAll(documents)).toEqual(posted.map(withNullTags))
+  }
+  const batch = fc.array(anyDocument(), { minLength: documentsOfBatch, maxLength: documentsOfBatch })
+  await fc.assert(fc.asyncProperty(batch, compare), { numRuns: rounds(10) })
+})
+
+async function waysIn() {
+  const folder = temporaryFolder()
+  const env = { HOME: folder, PLANTS_STORE: join(folder, 'plants.db') }
+  const [create, post, importAll] = [createIn(env), await postAll(), importIn(folder, env)]
+  return { create, post, importAll }
+}
+
+function createIn(env: Record<string, string>) {
+  return async (documents: Buffer[]) => {
+    const verdicts: Verdict[] = []
+    for (const stdin of documents) {
+      const { code, err } = await runPlants(['create', '--dry-run', '--output', 'json'], { stdin, env })
+      verdicts.push(code === 0 ? undefined : verdictOf(JSON.parse(err.trimEnd().split('\n').at(-1) ?? '')))
+    }
+    return verdicts
+  }
+}
+
+async function postAll() {
+  const store: PlantStore = { create: async (plant) => plantOf(plant), close: async () => undefined }
+  const log = { isTerminal: false, columns: 80, rows: 24, write: async () => {}, log: async () => {}, stream: () => process.stderr }
+  const { address } = await serveStore(store, { limits, log: { output: log, level: 'silent' } })
+  const caller = new Caller(address, 16)
+  onTestFinished(() => caller.destroy())
+  const headers = { authorization: `Bearer ${testToken}`, 'content-type': 'application/json' }
+  const postOne = async (body: Buffer) => {
+    const { status, text } = await caller.request({ method: 'POST', path: '/plants', headers, body })
+    return status === 200 ? undefined : verdictOf(JSON.parse(text))
+  }
+  return (documents: Buffer[]) => Promise.all(documents.map(postOne))
+}
+
+/** Imports one line for each document, after a valid one. A plant whose id exists is valid. */
+function importIn(folder: string, env: Record<string, string>) {
+  return async (documents: Buffer[]) => {
+    const rejects = join(folder, 'rejects')
+    const stdin = Buffer.concat([Buffer.from('{"id":0,"name":""}\n'), ...documents.flatMap((line) => [line, Buffer.from('\n')])])
+    await runPlants(['import', '--format', 'ndjson', '--rejects', rejects, '--store', join(folder, 'new.db')], { stdin, env })
+    const lines = readFileSync(`${rejects}.reasons`, 'utf8').trimEnd().split('\n')
+    const reasons = new Map(lines.map((line) => JSON.parse(line)).map((reason) => [reason.line, reason]))
+    for (const name of ['rejects', 'rejects.reasons', 'new.db', 'new.db-wal', 'new.db-shm']) rmSync(join(folder, name), { force: true })
+    return documents.map((_, index) => {
+      const reason = reasons.get(index + 2)
+      return reason === undefined || reason.error === 409 ? undefined : verdictOf(reason)
+    })
+  }
+}
+
+function verdictOf({ error, message }: { error: number; message: string }): Verdict {
+  const what = message.replace(/^(Invalid plant: |Not JSON: |(Stdin|The body) (is not JSON: |contains ))/, '').replace(' at line 1,', ' at')
+  return { error, message: what.replace(/^.*not UTF-8$/i, 'not UTF-8') }
+}
+
+/** In an import, a tag that is null is none. */
+function withNullTags(verdict: Verdict): Verdict {
+  const problems = verdict?.message.split('; ').filter((problem) => problem !== 'tag must be a string, but was null') ?? []
+  return verdict && problems.length > 0 ? { ...verdict, message: problems.join('; ') } : undefined
+}
+
+function isMarked(bytes: Buffer | undefined): boolean {
+  return bytes?.subarray(0, 3).equals(Buffer.from('\ufeff')) === true
+}
+
+/** A document of one line that is not blank: valid, nearly valid or hostile. */
+function anyDocument(): fc.Arbitrary<Buffer> {
+  const member = fc.tuple(fc.oneof(...keys), fc.oneof(...values)).map((pair) => pair.join(':'))
+  const plant = fc.tuple(int64(), quoted()).map(([id, name]) => [`"id":${id}`, `"name":${name}`])
+  const members = fc.tuple(fc.oneof({ weight: 3, arbitrary: plant }, fc.constant([])), fc.array(member, { maxLength: 3 }))
+  const object = members.map(([first, others]) => `{${[...first, ...others].join(',')}}`)
+  const damaged = fc.tuple(object, fc.nat(), fc.nat(2), fc.constantFrom(...awkward)).map(([json, at, deleted, inserted]) => {
+    const from = at % (json.length + 1)
+    return json.slice(0, from) + inserted + json.slice(from + deleted)
+  })
+  const deep = fc.nat(3000).map((depth) => `{"id":1,"name":"","x":${'['.repeat(depth)}${']'.repeat(depth)}}`)
+  const several = fc.tuple(object, object).map((pair) => pair.join(' '))
+  const broken = fc.tuple(object, fc.nat(), fc.uint8Array({ minLength: 1, maxLength: 2 })).map(([json, at, bytes]) => {
+    const whole = Buffer.from(json)
+    return Buffer.concat([whole.subarray(0, at % whole.length), bytes, whole.subarray(at % whole.length)])
+  })
+  const texts = fc.oneof(
+    { weight: 10, arbitrary: object },
+    { weight: 4, arbitrary: damaged },
+    object.map((json) => `\ufeff${json}`),
+    fc.oneof(deep, several, ...values),
+  )
+  const all = fc.oneof({ weight: 20, arbitrary: texts.map((json) => Buffer.from(json)) }, broken)
+  return all.filter((bytes) => !bytes.includes(0x0a) && !bytes.includes(0x0d) && bytes.toString().trim() !== '')
+}
+
+const keys = [
+  fc.constantFrom('"id"', '"name"', '"tag"'),
+  fc.constantFrom('"\\u0069d"', '"nmae"', '"__proto__"', '"toString"', '"ID"', '""'),
+]
+
+const values = [
+  int64().map(String),
+  fc.constantFrom('0', '-0', '007', '+1', '1.0', '1.5', '1e3', '1E+18', '1e-3', '.5', '5.', '-', '1e', '0x10', '1_000', 'NaN', '-Infinity'),
+  fc.constantFrom('9223372036854775807', '9223372036854775808', '-9223372036854775808', '-9223372036854775809', '9'.repeat(60)),
+  fc.constantFrom('1.0000000000000000001', '1e999999999', '0e999999999', '1e-999999999', '10000000000000000000e-1'),
+  quoted(),
+  fc.constantFrom('"1"', '"\\ud800"', '"\\udf31\\ud83c"', '"\\ud83c\\udf31"', '"\\u0000"', '"a\\u0000b"', '"\u0001"', '"\t"', '"\\x"', '"'),
+  fc.constantFrom('null', 'null', 'true', 'false', '[]', '{}', '[1,{"id":2}]', '{"id":1,"name":"a"}', 'nul', 'True', ''),
+]
+
+function quoted(): fc.Arbitrary<string> {
+  return text().map((characters) => JSON.stringify(characters))
+}
+
+const awkward = ['', '\ufeff', '\u2028', '\u00a0', '\0', '\u001b', '"', '\\', '{', '}', '[', ',', ':', '-', '0', ' ', '\u{1f331}', '//']
