@@ -5,10 +5,7 @@ import type { AccessLog, AccessLogEntry } from './log.js'
 import { type Handler, type HttpAnswer, HttpServer, type Limits, respond } from './server.js'
 
 /** The limits of the admin port: monitoring sends a request every few seconds. */
-const limits: Limits = {
-  ...{ headerLimit: 16_384, headerTimeout: 5000, requestTimeout: 5000, keepAlive: 5000 },
-  ...{ connectionLimit: 64, replacesIdle: true },
-}
+const limits: Limits = { requestTimeout: 5000, connectionLimit: 64, replacesIdle: true }
 
 export interface AdminOptions {
   metrics: Metrics

@@ -24,10 +24,11 @@ export interface PlantRoutesOptions {
   rights: readonly Right[]
   /** "" or "/v1" */
   basePath: string
-  /** the maximum number of requests that wait for the store */
-  queueLimit: number
   inFlight: InFlight
 }
+
+/** the maximum number of requests that wait for the store */
+const maxWaiting = 10_000
 
 /** the maximum number of pages that are read at a time: a search may scan all plants, and keeps its results in memory */
 const maxPages = 4
@@ -42,7 +43,7 @@ const maxPlants = 64
 const maxSnapshots = 8
 
 /** The routes of the operations on a store, and of the OpenAPI description. */
-export function plantRoutes({ store, rights, basePath, queueLimit, inFlight }: PlantRoutesOptions): Route[] {
+export function plantRoutes({ store, rights, basePath, inFlight }: PlantRoutesOptions): Route[] {
   const pages = new Semaphore(maxPages)
   const plants = new Semaphore(maxPlants)
   /** the names of the tokens that read a snapshot */
@@ -50,7 +51,7 @@ export function plantRoutes({ store, rights, basePath, queueLimit, inFlight }: P
 
   /** Runs an action on the store. Throws 503 when the queue is full. */
   const queued = async <T>({ body }: Call, action: () => Promise<T>): Promise<T> => {
-    if (inFlight.waiting >= queueLimit) throw busy()
+    if (inFlight.waiting >= maxWaiting) throw busy()
     inFlight.waiting += 1
     inFlight.bytes += body.length
     try {

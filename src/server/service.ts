@@ -25,7 +25,7 @@ export interface ServiceOptions {
   tls: Tls | undefined
   /** the address of `/live`, `/ready` and `/metrics`; undefined for none */
   admin: Exclude<ListenAddress, { path: string }> | undefined
-  limits: Limits & { bodyLimit: number; queueLimit: number }
+  limits: Limits & { bodyLimit: number }
   /** the longest duration of a stream, in milliseconds; 10 minutes by default */
   streamTimeout?: number
   log: LogOptions
@@ -70,7 +70,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       },
     }
     const authenticate = authenticator(await options.openTokenSource(store.tokens, (message) => log.warn(message)), now)
-    const routes = plantRoutes({ store, rights, basePath, inFlight, queueLimit: limits.queueLimit })
+    const routes = plantRoutes({ store, rights, basePath, inFlight })
     const router = new Router(routes, { ...options, log: accessLog, authenticate, inFlight, bodyLimit: limits.bodyLimit })
     const http = new HttpServer(router.handle, { limits, tls, log: accessLog, now, pathOf: (url) => router.pathFor(url) })
     servers.push(http)

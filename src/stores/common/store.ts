@@ -167,8 +167,6 @@ export interface OpenOptions {
   /** the timeout of a call, in milliseconds */
   timeout: number
   clock: Clock
-  /** the maximum number of creates in a commit; 1000 if undefined */
-  batchLimit?: number
   /** is called with the number of creates of each commit */
   onCommit?(count: number): void
   /** the maximum number of concurrent requests to a service; `defaultConcurrency` if undefined */
@@ -199,8 +197,6 @@ export interface OpenOptions {
   onCreated?: ((path: string) => Promise<void>) | undefined
   /** is called during a backup or a restore */
   onProgress?(report: ProgressReport): void
-  /** whether a database may acknowledge a commit before it is on disk */
-  allowAsyncCommit: boolean
 }
 
 export const defaultConcurrency = 64

@@ -14,9 +14,8 @@ import {
 } from '../common/conflict.js'
 import type { Batch, CreateManyOptions } from '../common/store.js'
 import type { Client } from './client.js'
-import { divisionByZero, driverError, isServerError, LeftOutError, maxIneffective, sqlState } from './errors.js'
+import { driverError, isServerError, LeftOutError, maxIneffective, sqlState } from './errors.js'
 import type { ConnectionPool } from './pool.js'
-import { checkServer } from './server-state.js'
 import {
   barrier,
   begin,
@@ -38,17 +37,16 @@ import {
  * @param write returns whether to commit
  * @returns whether it was committed; also false when an id exists. Then the connection can be used again
  */
-async function transact({ account, options }: ConnectionPool, client: Client, write: () => Promise<boolean>): Promise<boolean> {
+async function transact(client: Client, write: () => Promise<boolean>): Promise<boolean> {
   try {
     await client.ask(begin())
     const isComplete = await write()
-    if (isComplete) await client.commit(commitStatement(options.allowAsyncCommit))
+    if (isComplete) await client.commit(commitStatement)
     else await client.ask(rollback)
     return isComplete
   } catch (error) {
     if (!isServerError(error)) throw error
     await client.ask(rollback).catch(() => undefined) // a lost connection must not hide the error
-    if (sqlState(error) === divisionByZero) await checkServer(client, account.address, options)
     if (sqlState(error) === uniqueViolation) return false
     throw error
   }
@@ -145,7 +143,7 @@ class BulkInsert {
 
   /** Writes rows, and commits them together with the checkpoint of the import. Returns false if an id exists, so that nothing was stored. */
   #transact(client: Client, write: () => Promise<boolean>): Promise<boolean> {
-    return transact(this.#connections, client, async () => {
+    return transact(client, async () => {
       const isComplete = await write()
       if (isComplete) await this.#keepCheckpoint(client)
       return isComplete
@@ -179,7 +177,7 @@ class BulkInsert {
       writeId,
     )
     entries.sort((a, b) => (a.plant.id < b.plant.id ? -1 : 1))
-    if (free.length > 0 && (await client.ask(insertStatement(entries, true))).length < free.length) return false
+    if (free.length > 0 && (await client.ask(insertStatement(entries))).length < free.length) return false
     for (const row of free) outcomes[row] = Outcome.created
     if (changed.size > 0) await client.ask(updateStatement([...changed.values()]))
     return true
@@ -275,7 +273,7 @@ export async function createAll(connections: ConnectionPool, pages: () => Iterab
     return true
   }
   await connections.run(async (client, { isLost }) => {
-    if (!(await transact(connections, client, () => createPages(client, isLost)))) throw new LeftOutError(page.address)
+    if (!(await transact(client, () => createPages(client, isLost)))) throw new LeftOutError(page.address)
   }, limits)
 }
 
@@ -289,7 +287,7 @@ interface PageOptions {
 async function createPage(client: Client, page: PlantPatch[], { address, writeId, onConflict }: PageOptions): Promise<void> {
   let left = page
   for (let ineffective = 0; left.length > 0; ) {
-    const created = new Set((await client.ask(insertStatement(entriesOf(left, writeId), true))).map(([id]) => id))
+    const created = new Set((await client.ask(insertStatement(entriesOf(left, writeId)))).map(([id]) => id))
     const others = left.filter(({ id }) => !created.has(String(id)))
     if (others.length === 0) return
     const rows = await client.ask(getStatement(others.map(({ id }) => id)))

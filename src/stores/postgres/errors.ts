@@ -15,9 +15,6 @@ export function sqlState(error: unknown): string | undefined {
 /** The replacement for an invalid SQLSTATE. */
 const internalError = 'XX000'
 
-/** The SQLSTATE of a failed check, such as that of `commitStatement`. */
-export const divisionByZero = '22012'
-
 /**
  * Whether the server has reported an error, so that the statement had no effect. Otherwise the connection was lost, and the outcome is
  * unknown: a pooler such as PgBouncer reports the loss of its own server connection with a state of class 08.
@@ -146,8 +143,14 @@ interface Explanation {
   kind?: Kind
 }
 
+/** For a database with fsync off. */
+export function notDurable({ name }: PostgresAddress): Explanation {
+  return { message: `${name} answers before a plant is on disk: fsync is off`, hint: 'Turn fsync on in postgresql.conf' }
+}
+
 /** By SQLSTATE or SQLSTATE class. */
 const explanations: Record<string, Explain> = {
+  '22012': notDurable, // of a check in sql.ts
   '25006': ({ name }) => ({ message: `${name} is read-only now`, hint: 'Try again, or use the address of the server that accepts writes' }),
   '28': (address, text, login) => {
     const rejected = loginRejected(address, text, login)

@@ -249,7 +249,7 @@ export class ConnectionPool {
     try {
       await client.connect()
       client.checkLogin()
-      if (isWanted(await checkServer(client, address, options), endpoint.attributes)) return client
+      if (isWanted(await checkServer(client, address), endpoint.attributes)) return client
       const hint = 'Try again, or use the address of another server'
       throw new PlantsError('unavailable', `${address.name} is not ${endpoint.attributes} now`, { hint, retryable: true })
     } catch (error) {

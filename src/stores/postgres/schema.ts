@@ -180,7 +180,7 @@ export interface Grant {
 
 /** Creates the store in a database, or migrates it to the latest schema. Grants to a role what a service needs. */
 export function initialise(address: PostgresAddress, options: OpenOptions, grant: Grant | undefined): Promise<void> {
-  return usingOnce(address, { ...options, allowAsyncCommit: true }, async (client) => {
+  return usingOnce(address, options, async (client) => {
     await migrate(client, address)
     if (grant === undefined) return
     const { role, rights } = grant

@@ -25,16 +25,16 @@ export const imports = `${schemaName}.imports`
 export const versions = `${schemaName}.schema_version`
 
 /**
- * Statements without parameters, in one transaction with a search_path of only built-in functions and operators. Returns the rows of the
- * last statement.
+ * Statements without parameters, in one transaction with a search_path of only built-in functions and operators, whose commit returns when
+ * it is on disk. Returns the rows of the last statement.
  */
 export function pinned(text: string): QueryConfig {
   return { text: `${pin}; ${text}` }
 }
 
-const pin = 'SET LOCAL search_path = pg_catalog, pg_temp'
+const pin = 'SET LOCAL search_path = pg_catalog, pg_temp; SET LOCAL synchronous_commit = on'
 
-/** Begins a transaction with the search_path of `pinned`. */
+/** Begins a transaction with the settings of `pinned`. */
 export function begin(mode = ''): QueryConfig {
   return { text: `BEGIN ${mode}; ${pin}` }
 }
@@ -46,15 +46,13 @@ const noTexts = textNames.map(() => 'NULL').join(', ')
 const eq = 'OPERATOR(pg_catalog.=)'
 const text = 'pg_catalog.text'
 
-/** Whether a commit returns only when it is on disk; this can change during a connection. */
-const isDurable = ['synchronous_commit', 'fsync']
-  .map((name) => `pg_catalog.current_setting('${name}') OPERATOR(pg_catalog.<>) 'off'`)
-  .join(' AND ')
+/** Fails with a division by zero (SQLSTATE 22012) if fsync is off, which can change during a connection. */
+const fsyncs = `1 OPERATOR(pg_catalog./) CASE WHEN pg_catalog.current_setting('fsync') ${eq} 'off' THEN 0 ELSE 1 END`
 
-/** Commits a transaction, but fails with a division by zero if the commit would return before it is on disk, unless that is allowed. */
-export function commitStatement(allowAsyncCommit: boolean): QueryConfig {
-  return { text: allowAsyncCommit ? 'COMMIT' : `SELECT 1 OPERATOR(pg_catalog./) CASE WHEN ${isDurable} THEN 1 ELSE 0 END; COMMIT` }
-}
+/** A last column to return, with which the commit of a statement returns when it is on disk, whatever the default of the database is. */
+export const durable = `(SELECT pg_catalog.set_config('synchronous_commit', 'on', true) WHERE ${fsyncs} ${eq} 1)`
+
+export const commitStatement: QueryConfig = { text: `SELECT ${fsyncs}; COMMIT` }
 
 /** A plant to insert, with its idempotency key. */
 export interface Entry {
@@ -65,18 +63,17 @@ export interface Entry {
 }
 
 /**
- * Creates the plants whose id and key are free, and returns their ids. Of several plants with the same id, the first wins. Creates nothing
- * if a commit would return before it is on disk, unless that is allowed.
+ * Creates the plants whose id and key are free, and returns their ids. Of several plants with the same id, the first wins.
  *
  * @param entries in ascending order of id: all writers use the same order, which prevents deadlocks
  */
-export function insertStatement(entries: Entry[], allowAsyncCommit: boolean): QueryConfig {
+export function insertStatement(entries: Entry[]): QueryConfig {
   const columns = textNames.map((_, index) => `$${index + 3}::${text}[]`).join()
   return {
     text: `INSERT INTO ${plants} (id, attempt, ${textColumns}, idempotency_key)
       SELECT id, attempt, ${textColumns}, key
       FROM unnest($1::bigint[], $2::bigint[], ${columns}, $${textNames.length + 3}::${text}[]) AS new (id, attempt, ${textColumns}, key)
-      ${allowAsyncCommit ? '' : `WHERE ${isDurable}`} ON CONFLICT DO NOTHING RETURNING id`,
+      ON CONFLICT DO NOTHING RETURNING id, ${durable}`,
     values: [
       entries.map(({ plant }) => plant.id),
       entries.map(({ writeId }) => writeId),
@@ -161,7 +158,7 @@ export function replaceStatement(plant: NewPlant, only: NewPlant | undefined): Q
   const values: unknown[] = [plant.id]
   const texts = textNames.map((name) => `${name} = $${values.push(plant[name] ?? null)}`).join(', ')
   const set = `SET ${texts}, idempotency_key = NULL`
-  return { text: `UPDATE ${plants} ${set} WHERE id ${eq} $1${unchanged(only, values)} RETURNING ${plantColumns}`, values }
+  return { text: `UPDATE ${plants} ${set} WHERE id ${eq} $1${unchanged(only, values)} RETURNING ${plantColumns}, ${durable}`, values }
 }
 
 /**
@@ -187,7 +184,7 @@ export function updateStatement(changed: PlantPatch[]): QueryConfig {
 /** Deletes a plant; with `only`, only if it still equals that plant. */
 export function deleteStatement(id: bigint, only: NewPlant | undefined): QueryConfig {
   const values: unknown[] = [id]
-  return { text: `DELETE FROM ${plants} WHERE id ${eq} $1${unchanged(only, values)} RETURNING ${plantColumns}`, values }
+  return { text: `DELETE FROM ${plants} WHERE id ${eq} $1${unchanged(only, values)} RETURNING ${plantColumns}, ${durable}`, values }
 }
 
 /** The same as IS NOT DISTINCT FROM, whose operator cannot be schema-qualified. Appends its parameters to `values`. */

@@ -162,8 +162,7 @@ export class PostgresStore implements ServedStore, CheckpointStore {
   }
 
   check(): Promise<void> {
-    const { account, options } = this.#connections
-    return this.#connections.run((client) => checkWritable(client, account, options))
+    return this.#connections.run((client) => checkWritable(client, this.#connections.account))
   }
 
   async close(): Promise<void> {
