@@ -59,10 +59,6 @@ export interface PostgresAddress {
   /** absolute paths of PEM files: the client certificate and its key */
   sslcert: string | undefined
   sslkey: string | undefined
-  /** the login methods that are allowed, as in libpq's `require_auth` */
-  requireAuth: string | undefined
-  /** the user who must own the Unix socket */
-  requirePeer: string | undefined
   targetSessionAttrs: (typeof sessionAttributes)[number]
   applicationName: string
   /** the timeout of a connection attempt, in milliseconds */
@@ -78,10 +74,10 @@ export interface PostgresHost {
 }
 
 /** https://www.postgresql.org/docs/current/libpq-ssl.html#LIBPQ-SSL-PROTECTION */
-export const sslModes = ['disable', 'allow', 'prefer', 'require', 'verify-ca', 'verify-full'] as const
+export const sslModes = ['disable', 'prefer', 'require', 'verify-ca', 'verify-full'] as const
 
 /** https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-CONNECT-TARGET-SESSION-ATTRS */
-export const sessionAttributes = ['any', 'read-write', 'read-only', 'primary', 'standby', 'prefer-standby'] as const
+export const sessionAttributes = ['any', 'read-write', 'primary'] as const
 
 /** the maximum length of the path of a Unix socket, in bytes; the system truncates a longer one */
 export const maxSocketPathBytes = 107
@@ -183,7 +179,7 @@ function shownDatabase(address: string, hide: (secret: string) => void): string 
 }
 
 const harmless =
-  /^(application_name|channel_binding|connect_timeout|dbname|host|max|port|require_auth|requirepeer|ssl|sslcert|sslkey|sslmode|sslrootcert|target_session_attrs|user)=/
+  /^(application_name|channel_binding|connect_timeout|dbname|host|max|port|ssl|sslcert|sslkey|sslmode|sslrootcert|target_session_attrs|user)=/
 
 /** Redacts the text between a scheme, or a first word, and the last "@", and the query of a URL. */
 function shownOther(text: string, hide: (secret: string) => void): string {

@@ -10,7 +10,6 @@ import {
   sessionAttributes,
   sslModes,
 } from '../common/address.js'
-import { parseRequireAuth } from './login.js'
 
 interface Parameter {
   /** the environment variable of libpq */
@@ -48,12 +47,6 @@ const parameters = {
   max: { default: '4', rule: 'a whole number from 1 to 100', accepts: (value) => isCount(value, 100) },
   password: { isLogin: true },
   port: { variable: 'PGPORT', default: '5432', isLogin: true },
-  require_auth: {
-    variable: 'PGREQUIREAUTH',
-    rule: 'a list of password, md5, gss, sspi, scram-sha-256 and none, or of these, each after a "!"',
-    accepts: (value) => parseRequireAuth(value) !== undefined,
-  },
-  requirepeer: { variable: 'PGREQUIREPEER' },
   sslcert: { variable: 'PGSSLCERT', isPath: true },
   sslkey: { variable: 'PGSSLKEY', isPath: true },
   sslmode: {
@@ -121,8 +114,6 @@ export function parsePostgres(address: string, source: string, place: AddressCon
     sslrootcert: values.sslrootcert,
     sslcert: values.sslcert,
     sslkey: values.sslkey,
-    requireAuth: values.require_auth,
-    requirePeer: values.requirepeer,
     targetSessionAttrs: values.target_session_attrs,
     applicationName: values.application_name,
     connectTimeout: parseInt(values.connect_timeout, 10) * 1000,

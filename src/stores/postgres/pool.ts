@@ -249,9 +249,9 @@ export class ConnectionPool {
     try {
       await client.connect()
       client.checkLogin()
-      if (isWanted(await checkServer(client, address), endpoint.attributes)) return client
+      if (isWanted(await checkServer(client, address), address.targetSessionAttrs)) return client
       const hint = 'Try again, or use the address of another server'
-      throw new PlantsError('unavailable', `${address.name} is not ${endpoint.attributes} now`, { hint, retryable: true })
+      throw new PlantsError('unavailable', `${address.name} is not ${address.targetSessionAttrs} now`, { hint, retryable: true })
     } catch (error) {
       client.destroy()
       const failure = driverError(error)

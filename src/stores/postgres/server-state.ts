@@ -54,10 +54,7 @@ const state = `SELECT ${[
 export function isWanted({ isReadOnly, isStandby }: ServerState, attributes: PostgresAddress['targetSessionAttrs']): boolean {
   return {
     any: true,
-    'prefer-standby': true,
     'read-write': !isReadOnly && !isStandby,
-    'read-only': isReadOnly || isStandby,
     primary: !isStandby,
-    standby: isStandby,
   }[attributes]
 }
