@@ -8,10 +8,7 @@ import { primaryCode } from '../../platform/sqlite.js'
 export function explainFailure(error: unknown, path: string): unknown {
   const code = primaryCode(error) ?? systemCode(error) ?? ''
   const text = error instanceof Error ? error.message : ''
-  // A crafted file can cause these errors, the last two when a table is migrated; any other error in our SQL is a defect.
-  const isOfFile =
-    code === 1 &&
-    /^(no such (table|column)|unsupported file format|JSON cannot hold BLOB|NOT NULL constraint failed|type mismatch on DEFAULT)/.test(text)
+  const isOfFile = (code === 1 && craftedError.test(text)) || (code === 19 && text.startsWith('cannot store '))
   const [explain] = explanations.find(([, codes]) => codes.includes(code)) ?? []
   try {
     if (isOfFile || error instanceof DamageError) return unavailable(damaged(path, text), error)
@@ -30,6 +27,10 @@ export async function explained<T>(path: string, action: () => Promise<T>): Prom
     throw explainFailure(error, path)
   }
 }
+
+/** The errors that a crafted file can cause, the last two when a table is migrated; any other error in our SQL is a defect. */
+const craftedError =
+  /^(no such (table|column)|unsupported file format|JSON cannot hold BLOB|NOT NULL constraint failed|type mismatch on DEFAULT)/
 
 /** The file holds what only a failed disk, or another program, can have written. */
 export class DamageError extends Error {}
