@@ -5,7 +5,6 @@ import type { HttpError } from './errors.js'
 /** milliseconds in which a client may still send after this side of the connection is closed */
 const lingerTime = 1000
 
-/** A connection of a client, with its unanswered requests. */
 export class ClientConnection {
   readonly socket: Socket
   readonly canSend: boolean
@@ -50,7 +49,6 @@ export class ClientConnection {
     return !isAnswered
   }
 
-  /** Whether the latest response closes the connection. */
   get isClosing(): boolean {
     return this.last?.shouldKeepAlive === false
   }

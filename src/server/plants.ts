@@ -20,7 +20,6 @@ import { type Answer, type Call, closeSignal, type Route } from './router.js'
 
 export interface PlantRoutesOptions {
   store: ServedStore
-  /** the rights whose operations are offered */
   rights: readonly Right[]
   /** "" or "/v1" */
   basePath: string
@@ -33,7 +32,6 @@ const maxWaiting = 10_000
 /** the maximum number of pages that are read at a time: a search may scan all plants, and keeps its results in memory */
 const maxPages = 4
 
-/** the approximate maximum size of a page */
 const pageCharacters = 1_000_000
 
 /** the maximum number of plants that are read, replaced or deleted at a time: how large they are is known only then */
@@ -46,7 +44,6 @@ const maxSnapshots = 8
 export function plantRoutes({ store, rights, basePath, inFlight }: PlantRoutesOptions): Route[] {
   const pages = new Semaphore(maxPages)
   const plants = new Semaphore(maxPlants)
-  /** the names of the tokens that read a snapshot */
   const readers = new Set<string>()
 
   /** Runs an action on the store. Throws 503 when the queue is full. */
@@ -62,7 +59,6 @@ export function plantRoutes({ store, rights, basePath, inFlight }: PlantRoutesOp
     }
   }
 
-  /** Runs an action whose result is a plant, or none. */
   const limited = <T>(call: Call, action: () => Promise<T>): Promise<T> =>
     queued(call, async () => {
       await plants.enter()
@@ -172,7 +168,6 @@ export function plantRoutes({ store, rights, basePath, inFlight }: PlantRoutesOp
   return [...routes, { ...open, method: 'GET', path: `${basePath}/openapi.json`, handler: describe }]
 }
 
-/** The first `limit` plants of a list, or fewer large ones. */
 async function pageOf(list: AsyncIterable<NewPlant[]>, limit: number): Promise<{ plants: NewPlant[]; hasNext: boolean }> {
   const found: NewPlant[] = []
   let characters = 0

@@ -7,7 +7,6 @@ import { HttpError, invalidHttp, parserErrors } from './errors.js'
 import type { AccessLog, AccessLogEntry } from './log.js'
 import { validateHead } from './request.js'
 
-/** The limits of connections. Times are in milliseconds, sizes in bytes. */
 export interface Limits {
   requestTimeout: number
   connectionLimit: number
@@ -74,12 +73,10 @@ export class HttpServer {
   readonly #now: () => number
   readonly #pathOf: HttpServerOptions['pathOf']
   readonly #connections = new Map<Socket, ClientConnection>()
-  /** how many connections have been accepted so far */
   #accepted = 0
   /** the requests of this turn of the event loop, at the end of which their bodies have arrived */
   #arrived: ServerResponse[] = []
   #isScheduled = false
-  /** the number of connections above which the oldest idle one is closed */
   readonly #idleLimit: number
 
   constructor(handler: Handler, { limits, tls, log, now, pathOf }: HttpServerOptions) {
@@ -136,7 +133,6 @@ export class HttpServer {
     for (const timer of timers) clearTimeout(timer)
   }
 
-  /** Stops at once. */
   abort(): void {
     this.server.close()
     for (const socket of this.#connections.keys()) socket.destroy()
@@ -247,7 +243,6 @@ export class HttpServer {
     this.#handler(response.req, response, sendContinue).catch(fail)
   }
 
-  /** Sends an error for input that is no request, and closes the connection. */
   #rejectInput(connection: ClientConnection, error: HttpError, code: string): void {
     const request = connection.open.at(-1)?.req
     if (!connection.reject(error, code)) return
@@ -289,7 +284,6 @@ export function respond(response: ServerResponse, answer: HttpAnswer, requestId?
   response.end()
 }
 
-/** Sends the headers of a response; the caller writes the body. */
 export function respondWith(response: ServerResponse, status: number, headers: readonly string[], requestId?: string): void {
   const own = ['X-Content-Type-Options', 'nosniff']
   if (requestId !== undefined) own.push('Request-Id', requestId)

@@ -19,7 +19,6 @@ import { defineCommand, type GlobalFlags, type OptionDefinition, type OptionValu
 /** The default of --port, which the option itself does not have, because it conflicts with --socket. */
 const defaultPort = 4010
 
-/** Where the service and its admin port listen by default. */
 const loopback = '127.0.0.1'
 
 const options = [
@@ -130,7 +129,6 @@ async function assertStoreExists(flags: ServeFlags, { store, storeFlag, storeOpt
   throw isDefaultStore(store) ? new PlantsError('unavailable', `There is no store at ${store.name} yet`, { hint }) : noStore(store, hint)
 }
 
-/** Whether a new token may be printed. */
 function mayShowToken(flags: ServeFlags, io: Io): boolean {
   return isInteractive(flags, io) && io.stderr.isTerminal
 }

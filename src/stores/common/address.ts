@@ -1,7 +1,6 @@
 import { PlantsError } from '../../platform/errors.js'
 import { isLoopback, urlOf } from '../../platform/network.js'
 
-/** What is needed to parse an address. */
 export interface AddressContext {
   resolvePath(path: string): string
   /** absolute path of the folder of the store `local` */
@@ -16,7 +15,6 @@ export interface AddressContext {
   isArgument: boolean
 }
 
-/** The address of a store: a local file, a database, or a service. */
 export type Address = FileAddress | PostgresAddress | RemoteAddress
 
 /** The address of a store that this program accesses directly, not through a service. */
@@ -24,7 +22,6 @@ export type OwnAddress = FileAddress | PostgresAddress
 
 export interface FileAddress {
   kind: 'file'
-  /** its absolute path */
   name: string
   /** whether it is the store `local`, whose folder is created if it is missing */
   isDefault: boolean
@@ -51,7 +48,6 @@ export interface PostgresAddress {
   hosts: PostgresHost[]
   user: string
   database: string
-  /** the password of the address, if any */
   password: string | undefined
   sslmode: (typeof sslModes)[number]
   /** absolute path of a file of PEM certificates, or "system"; that of libpq if undefined */
@@ -63,7 +59,6 @@ export interface PostgresAddress {
   applicationName: string
   /** the timeout of a connection attempt, in milliseconds */
   connectTimeout: number
-  /** the maximum number of connections */
   max: number
 }
 
@@ -136,7 +131,6 @@ const addresses = 'A store is a saved name, "local", a path such as ./plants.db,
 
 const uriHint = 'A database is postgres://USER@HOST/DATABASE, a service is https://…, and a path with such characters begins with ./'
 
-/** The error for an invalid address. */
 export function refuse(source: string, why: string, hint = addresses): PlantsError {
   return new PlantsError('malformed', `${source} ${why}`, { hint })
 }

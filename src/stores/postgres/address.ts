@@ -12,7 +12,6 @@ import {
 } from '../common/address.js'
 
 interface Parameter {
-  /** the environment variable of libpq */
   variable?: string
   default?: string
   /** whether it says who logs in and where, before the "?" of a complete address */
@@ -121,7 +120,6 @@ export function parsePostgres(address: string, source: string, place: AddressCon
   }
 }
 
-/** The value of a parameter: from the address, its variable, or its default. */
 function valueIn(given: Map<ParameterName, string>, name: ParameterName, source: string, place: AddressContext): string | undefined {
   const { variable, default: preset, rule, accepts, isPath }: Parameter = parameters[name]
   const own = given.get(name)
@@ -251,12 +249,10 @@ function folderFrom(name: string, port: number, refuse: Refuse): string {
   return folder
 }
 
-/** The Unix socket of a server with this port. */
 export function socketPath(folder: string, port: number): string {
   return `${folder}/.s.PGSQL.${port}`
 }
 
-/** A host as written in an address, with its port. */
 function hostText({ host, port }: PostgresHost): string {
   return `${isIPv6(host) ? `[${host.replace('%', '%25')}]` : encodeURIComponent(host)}:${port}`
 }

@@ -55,7 +55,6 @@ async function transact(client: Client, write: () => Promise<boolean>): Promise<
 const rollback = { text: 'ROLLBACK' }
 const uniqueViolation = '23505'
 
-/** Creates the pending rows of a batch, several thousand per transaction. */
 export async function createRows(connections: ConnectionPool, batch: Batch, options: CreateManyOptions): Promise<void> {
   const bulk = new BulkInsert(connections, batch, options)
   for (let rank = 0; rank < batch.rows.length && !options.stop.aborted; ) {
@@ -150,7 +149,6 @@ class BulkInsert {
     })
   }
 
-  /** Creates all rows, or throws and creates none. */
   async #copy({ rows, writeId }: RowChunk, client: Client): Promise<boolean> {
     const stream = client.query(copyFrom(copyStatement))
     const done = new Promise<void>((resolve, reject) => {
@@ -226,13 +224,11 @@ class BulkInsert {
   }
 }
 
-/** Rows that are created together, and the id that they are written with. */
 interface RowChunk {
   rows: number[]
   writeId: bigint
 }
 
-/** The plant that has the id of a row. */
 interface Existing {
   isOurs: boolean
   /** its content, if the policy compares plants */
@@ -244,10 +240,8 @@ function resolve(policy: ExistsPolicy, patch: PlantPatch, existing: Existing | u
   return resolveRecord(policy, patch, existing && (existing.plant ?? true))
 }
 
-/** What to change in plants, by their ids. */
 type Changes = Map<string, PlantPatch>
 
-/** What to insert for complete records. */
 function entriesOf(patches: PlantPatch[], writeId: bigint): Entry[] {
   const plants = patches.flatMap((patch) => patchedPlant(patch) ?? [])
   return plants.map((plant) => ({ plant, key: undefined, writeId }))
@@ -337,7 +331,6 @@ function pieceOf(rows: PlantRows, which: number[], writeId: bigint): Uint8Array 
   return bytes.subarray(0, at)
 }
 
-/** The maximum number of bytes of encoded rows. */
 function sizeOf(rows: PlantRows, which: number[]): number {
   let size = 0
   for (const row of which) size += 26 + 4 * textFields.length + rows.sizeAt(row)

@@ -9,7 +9,6 @@ import { ConnectionError, driverError, isReadOnly, isServerError, LostCommit } f
 import { type Account, checkMethod, checkSocketOwner, LoginError, type LoginMethod } from './login.js'
 import type { Row, Statement } from './sql.js'
 
-/** A server, and whether to connect to it with TLS. */
 export interface Endpoint {
   host: PostgresHost
   usesTls: boolean
@@ -32,14 +31,12 @@ function isSocketFolder({ host }: PostgresHost): boolean {
 export class Client extends pg.Client {
   readonly #endpoint: Endpoint
   readonly #account: Account
-  /** the login method that the server has requested */
   #method: LoginMethod = 'none'
   /** with SCRAM, whether the server has proved that it knows the password */
   #isProven = false
   /** whether the server has stopped waiting for a standby, so that a commit may be lost with this server */
   #isDoubtful = false
   readonly #reads = new BoundedReads()
-  /** destroys the connection at its deadline */
   #timer: NodeJS.Timeout | undefined
 
   /** @param statementTimeout milliseconds after which the server cancels a statement; undefined for PgBouncer, which does not accept it */
@@ -91,7 +88,6 @@ export class Client extends pg.Client {
     return !this.connection.stream.destroyed && this.getTransactionStatus() === 'I'
   }
 
-  /** whether the connection is encrypted */
   get isSecure(): boolean {
     return this.connection.stream instanceof TLSSocket
   }

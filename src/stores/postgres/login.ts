@@ -4,7 +4,6 @@ import { untrustedReason } from '../../platform/files.js'
 import type { PostgresAddress } from '../common/address.js'
 import type { Login } from '../common/store.js'
 
-/** A database, and the credentials for it. */
 export interface Account {
   address: PostgresAddress
   login: Login
@@ -23,17 +22,14 @@ export class LoginError extends Error {
   }
 }
 
-/** The server requires a password, but none is set. */
 export class MissingPassword extends LoginError {}
 
-/** The rules for the login of a connection. */
 interface LoginRules {
   /** whether the peer is authenticated and nobody else can read the connection, so that the password itself may be sent */
   isTrusted: boolean
   hasPassword: boolean
 }
 
-/** @throws {LoginError} when the server requests a method that is not allowed */
 export function checkMethod(method: LoginMethod, { isTrusted, hasPassword }: LoginRules): void {
   if (method !== 'none' && !hasPassword) throw new MissingPassword('it requires a password, but none is set')
   const how = { password: 'in clear text', md5: 'as MD5' }[String(method)]

@@ -7,7 +7,6 @@ import { sqlState } from './errors.js'
 import { usingOnce } from './pool.js'
 import { begin, imports, pinned, plants, privilegeFor, rightsStatement, schemaName, tokens, toRights, versions } from './sql.js'
 
-/** the version of the schema that the first migration creates */
 const firstVersion = 3
 
 /**
@@ -36,7 +35,6 @@ export const migrations: readonly string[] = [
   CREATE TABLE ${imports} (id text COLLATE "C" PRIMARY KEY, state text NOT NULL)`,
 ]
 
-/** The version that these migrations lead to. */
 function versionAfter(steps: readonly string[]): number {
   return firstVersion - 1 + steps.length
 }
@@ -174,7 +172,6 @@ const faults: [condition: string, words: string][] = [
   ],
 ]
 
-/** Selects the first fault of a table. */
 const fault = `SELECT min(relname || ' ' || flaw) FROM (
   SELECT relname::text, CASE ${faults.map(([condition, words]) => `WHEN ${condition} THEN '${words}'`).join(' ')} END AS flaw FROM tables
 ) AS flaws`

@@ -5,7 +5,6 @@ import { notDurable } from './errors.js'
 import type { Account } from './login.js'
 import { rightsStatement, toRights } from './sql.js'
 
-/** The state of a server. */
 interface ServerState {
   version: string
   isReadOnly: boolean
@@ -40,7 +39,6 @@ export async function checkWritable(client: Client, { address }: Account): Promi
   throw new PlantsError('unavailable', `${address.name} is read-only now`, { hint: 'Try again', retryable: true })
 }
 
-/** The error for a role without the right to create plants. */
 export function mayNotCreate({ name, user }: PostgresAddress): PlantsError {
   return new PlantsError('unavailable', `${user} has no right to create plants in ${name}`, { hint: 'See: plants doctor' })
 }

@@ -8,7 +8,6 @@ import { type NewPlant, type PlantPatch, plantColumns, textFields } from '../../
 import { plantFrom } from '../../plant/plant.js'
 import { type Checkpoint, type CountQuery, type ListQuery, type Right, rights } from '../common/store.js'
 
-/** The text of each column of a row. */
 export type Row = (string | null)[]
 
 /** A statement, and for how many plants it asks by their ids or keys, however long they are. */
@@ -16,7 +15,6 @@ export interface Statement extends QueryConfig {
   plants?: number
 }
 
-/** The schema of the tables of a store. */
 export const schemaName = 'plant_store'
 
 export const plants = `${schemaName}.plants`
@@ -54,7 +52,6 @@ export const durable = `(SELECT pg_catalog.set_config('synchronous_commit', 'on'
 
 export const commitStatement: QueryConfig = { text: `SELECT ${fsyncs}; COMMIT` }
 
-/** A plant to insert, with its idempotency key. */
 export interface Entry {
   plant: NewPlant
   key: string | undefined
@@ -83,7 +80,6 @@ export function insertStatement(entries: Entry[]): QueryConfig {
   }
 }
 
-/** A random id for what is written. */
 export function newWriteId(): bigint {
   return randomBytes(8).readBigInt64BE()
 }
@@ -106,7 +102,6 @@ export const barrier = `INSERT INTO ${imports} SELECT 'barrier ' || pg_backend_p
     WHERE current_setting('synchronous_standby_names') <> '';
   DELETE FROM ${imports} WHERE id = 'barrier ' || pg_backend_pid()`
 
-/** Copies rows with the columns id, attempt, and the texts. */
 export const copyStatement = `COPY ${plants} (id, attempt, ${textColumns}) FROM STDIN (FORMAT binary)`
 
 export const greatestIdStatement: QueryConfig = { text: `SELECT pg_catalog.max(id) FROM ${plants}` }
@@ -181,7 +176,6 @@ export function updateStatement(changed: PlantPatch[]): QueryConfig {
   }
 }
 
-/** Deletes a plant; with `only`, only if it still equals that plant. */
 export function deleteStatement(id: bigint, only: NewPlant | undefined): QueryConfig {
   const values: unknown[] = [id]
   return { text: `DELETE FROM ${plants} WHERE id ${eq} $1${unchanged(only, values)} RETURNING ${plantColumns}, ${durable}`, values }
@@ -200,12 +194,10 @@ export function rightsStatement(role?: string): QueryConfig {
   return { text: `SELECT ${columns.join()}`, values: role === undefined ? [] : [role] }
 }
 
-/** The rights in the result row of `rightsStatement`. */
 export function toRights(row: Row = []): Right[] {
   return rights.filter((_, index) => row[index] === 't')
 }
 
-/** The PostgreSQL privilege for each right. */
 export const privilegeFor: Record<Right, string> = { create: 'INSERT', read: 'SELECT', update: 'UPDATE', delete: 'DELETE' }
 
 export function findCheckpointStatement(id: string): QueryConfig {
@@ -221,7 +213,6 @@ export function removeCheckpointStatement(id: string): QueryConfig {
   return { text: `DELETE FROM ${imports} WHERE id ${eq} $1`, values: [id] }
 }
 
-/** The plant in a row whose first columns are those of a plant. */
 export function toPlant([id, ...texts]: Row): NewPlant {
   return plantFrom(BigInt(id ?? 0), (_, index) => texts[index])
 }

@@ -3,7 +3,6 @@ import { pagesOf } from '../common/pages.js'
 import { type NewToken, rightsIn, type Token, type TokenStore } from '../common/store.js'
 import { durable, type Row, tokens } from './sql.js'
 
-/** The tokens of a store, in the same database. */
 export class PostgresTokens implements TokenStore {
   readonly #query: (statement: QueryConfig) => Promise<Row[]>
 

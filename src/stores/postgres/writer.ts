@@ -11,7 +11,6 @@ import { barrier, type Entry, findStatement, insertStatement, newWriteId, pinned
 /** The result of a create: `created`, or why the plant cannot be created. */
 type CreateResult = 'created' | PlantsError
 
-/** A plant that waits for a batch. */
 interface CreateJob extends Entry {
   deadline: number
   /** @param result undefined if it was not stored, although nothing conflicts with it now */
@@ -32,7 +31,6 @@ const batchCharacters = 4_000_000
  */
 export class PostgresWriter {
   readonly #connections: ConnectionPool
-  /** those that wait for a batch, in order */
   readonly #queue = new Set<CreateJob>()
   /** the last create with an id or a key, for which the next one waits */
   readonly #last = new Map<bigint | string, Promise<Plant>>()
@@ -78,7 +76,6 @@ export class PostgresWriter {
     throw result
   }
 
-  /** Sends a plant with the next batch. */
   #send(entry: Entry, deadline: number): Promise<CreateResult | undefined> {
     const left = deadline - this.#connections.options.clock.now()
     if (left <= 0) return Promise.reject(this.#connections.late())

@@ -35,7 +35,6 @@ export function identifyBackup(db: Database, path: string): bigint {
   return version
 }
 
-/** Whether these are exactly the objects of a store. */
 function hasSchema(found: SchemaObject[], version: bigint): boolean {
   const has = (wanted: SchemaObject) => found.some((object) => objectFields.every((field) => object[field] === wanted[field]))
   const wanted = objectsOf(version)
@@ -132,7 +131,6 @@ export const addedColumns: AddedColumn[] = []
 
 const latestVersion = () => oldestVersion + BigInt(addedColumns.length)
 
-/** The supported versions, the latest first. */
 const versions = () => addedColumns.map((_, index) => latestVersion() - BigInt(index)).concat(oldestVersion)
 
 /**
@@ -171,12 +169,10 @@ const keys = 'CREATE UNIQUE INDEX plants_idempotency_key ON plants (idempotency_
 /** The checkpoints of unfinished imports. Each is written together with its plants. */
 const imports = 'CREATE TABLE imports (id TEXT PRIMARY KEY, state TEXT NOT NULL) STRICT'
 
-/** The names of the columns of a table, in the order of the table. */
 export function columnsOf(table: AddedColumn['table'], version = latestVersion()): string[] {
   return [...oldestColumns[table], ...addedTo(table, version).map(definitionOf)].map((definition) => definition.replace(/ .*/, ''))
 }
 
-/** The tables of a store, with their columns. */
 export function tablesOf(version = latestVersion()) {
   return { plants: columnsOf('plants', version).join(), tokens: columnsOf('tokens', version).join(), imports: 'id, state' }
 }

@@ -10,7 +10,6 @@ import { identify, migrate } from './schema.js'
 /** A unit of work that waits for its transaction, and then for the commit to be on disk. */
 interface Job {
   deadline: number
-  /** the number of creates in it */
   creates: number
   /** whether it may yield to the event loop, so that no other job may share its transaction */
   isAlone: boolean
@@ -103,7 +102,6 @@ export class SqliteWriter {
     this.#isRunning = false
   }
 
-  /** The jobs of the next transaction. */
   #next(): Job[] {
     const alone = this.#jobs.findIndex(({ isAlone }) => isAlone)
     return this.#jobs.splice(0, alone === -1 ? batchSize : Math.max(1, Math.min(batchSize, alone)))
