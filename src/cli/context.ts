@@ -68,7 +68,6 @@ export async function resolveSettings(flags: GlobalFlags, io: Io, options: Resol
   const preferences = await resolvePreferences(flags, io, options)
   const { usable, file, timeout } = preferences
   const { store, storeName } = await resolveStore(chosenStore(flags, io, file, options), file, io)
-  const allowAsyncCommit = parsed('allow-async-commit', usable, settingsTable['allow-async-commit'].parse) ?? false
   const settings: Settings = {
     ...preferences,
     store,
@@ -78,7 +77,7 @@ export async function resolveSettings(flags: GlobalFlags, io: Io, options: Resol
     allowHttp: parsed('allow-http', usable, settingsTable['allow-http'].parse) ?? false,
     caCert: parsed('ca-cert', usable, (source, text) => ({ path: io.resolvePath(parseText(source, text)), source })),
     tokenCommand: parsed('token-command', usable, settingsTable['token-command'].parse),
-    storeOptions: { ...connectionOptions(() => settings, io), timeout, clock: io, allowAsyncCommit },
+    storeOptions: { ...connectionOptions(() => settings, io), timeout, clock: io },
   }
   return settings
 }

@@ -26,7 +26,7 @@ interface Sources {
 }
 
 /** The settings that widen trust: where a token may be sent, and which database is accepted. */
-const trust: SettingName[] = ['ca-cert', 'allow-http', 'allow-async-commit']
+const trust: SettingName[] = ['ca-cert', 'allow-http']
 
 /** The value of a setting from the first source that has one: flag > environment > store > user > default. */
 export function findSource(name: SettingName, { flags, io, file: { saved, path }, storeName, isOther = false }: Sources): SettingSource {

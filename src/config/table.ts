@@ -60,16 +60,6 @@ export const settingsTable = {
     default: { words: 'none' },
     meaning: 'a command that prints the token',
   },
-  'allow-async-commit': {
-    flag: '--allow-async-commit',
-    variable: 'PLANTS_ALLOW_ASYNC_COMMIT',
-    scopes: ['store'],
-    parse: parseSwitch,
-    onlyFor: 'postgres',
-    isSwitch: true,
-    default: 'false',
-    meaning: 'accept a database with asynchronous commit: a crash may lose acknowledged plants',
-  },
 } satisfies Record<string, Setting>
 
 interface Setting {

@@ -4,17 +4,11 @@ import { HttpError } from './errors.js'
 import type { AccessLog, AccessLogEntry } from './log.js'
 import { type Handler, type HttpAnswer, HttpServer, type Limits, respond } from './server.js'
 
-/** The limits of the admin port: monitoring sends a request every few seconds. */
-const limits: Limits = {
-  ...{ headerLimit: 16_384, headerTimeout: 5000, requestTimeout: 5000, keepAlive: 5000 },
-  ...{ connectionLimit: 64, replacesIdle: true },
-}
+const limits: Limits = { requestTimeout: 5000, connectionLimit: 64, replacesIdle: true }
 
 export interface AdminOptions {
   metrics: Metrics
-  /** the host on which it listens */
   host: string
-  /** whether a plant can be created now */
   isReady(): Promise<boolean>
   error: AccessLog['error']
   /** milliseconds, monotonic */
@@ -49,7 +43,6 @@ function isAddressed(named: string | undefined, host: string): boolean {
 
 const notReady = new HttpError(503, 'The service is not ready', ['Retry-After', '1'])
 
-/** The metrics of a service, in Prometheus text format. */
 export class Metrics {
   readonly #registry = new Registry()
   readonly #requests = new Counter({

@@ -2,7 +2,6 @@ import { hash, randomBytes, timingSafeEqual } from 'node:crypto'
 import type { Right, Token, TokenStore } from '../stores/common/store.js'
 import { busy, HttpError } from './errors.js'
 
-/** The holder of an accepted token. */
 export interface Caller {
   /** for the log */
   name: string
@@ -18,7 +17,6 @@ export interface EndedToken {
 
 type Lookup = Caller | EndedToken | undefined
 
-/** Looks a token up; returns undefined for an unknown one. */
 export type TokenSource = (token: string) => Lookup | Promise<Lookup>
 
 /** milliseconds after which a token is looked up again, and so the longest time that a revoked token is accepted */
@@ -71,7 +69,6 @@ export function digestOf(token: string): Buffer {
   return hash('sha256', token, 'buffer')
 }
 
-/** Why a token is not accepted; undefined if it is neither revoked nor expired. */
 export function endOf({ revokedAt, expiresAt }: Token, time: number): EndedToken | undefined {
   const dayOf = (date: Date) => date.toISOString().slice(0, 10)
   if (revokedAt) return { reason: `The token was revoked on ${dayOf(revokedAt)}` }

@@ -5,7 +5,6 @@ import type { HttpError } from './errors.js'
 /** milliseconds in which a client may still send after this side of the connection is closed */
 const lingerTime = 1000
 
-/** A connection of a client, with its unanswered requests. */
 export class ClientConnection {
   readonly socket: Socket
   readonly canSend: boolean
@@ -13,8 +12,8 @@ export class ClientConnection {
   readonly open: ServerResponse[] = []
   /** the response to the latest request */
   last: ServerResponse | undefined
-  /** whether no further requests are processed: too many are unanswered, or node:http has stopped reading */
-  isFull = false
+  /** how many requests came after one whose response closes the connection: they are not processed (RFC 9112, 9.6) */
+  ignored = 0
   /** whether the last response is decided */
   isEnding = false
   /** bytes that the system has accepted, and when a check last saw that number change */
@@ -50,27 +49,15 @@ export class ClientConnection {
     return !isAnswered
   }
 
-  /**
-   * The previous response, where a request must not be handled before that is sent (RFC 9112, 9.3.2). Reads need not wait for reads, nor
-   * creates for creates, which share a commit in their order.
-   */
-  toAwait(response: ServerResponse): ServerResponse | undefined {
-    const at = this.open.indexOf(response)
-    if (at <= 0) return undefined
-    const { method } = response.req
-    const isFree = (method === 'GET' || method === 'POST') && this.open.every(({ req }, index) => index > at || req.method === method)
-    return isFree ? undefined : this.open[at - 1]
+  get isClosing(): boolean {
+    return this.last?.shouldKeepAlive === false
   }
 
-  /**
-   * Destroys a connection whose client has read nothing for `timeout` milliseconds although data is pending, or that is full and that the
-   * client has not closed `timeout` milliseconds after the last response.
-   */
+  /** Destroys a connection whose client has read nothing for `timeout` milliseconds although data is pending. */
   endIfStalled(now: number, timeout: number): void {
     const { socket } = this
     const sent = socket.bytesWritten - socket.writableLength
-    const isOver = this.isFull && this.open.length === 0
-    if ((socket.writableLength === 0 && !isOver) || sent !== this.#sent) {
+    if (socket.writableLength === 0 || sent !== this.#sent) {
       this.#sent = sent
       this.#sentAt = now
     } else if (now - this.#sentAt >= timeout) {

@@ -1,7 +1,6 @@
 import { toWireJson } from '../plant/json.js'
 import { PlantsError } from '../platform/errors.js'
 
-/** An error response, with the specification's Error as its body. */
 export class HttpError extends Error {
   /** for the specification's operation; all others use `error` as the status */
   readonly status: number
@@ -26,7 +25,6 @@ const outsideOperation: ReadonlySet<number> = new Set([404, 405, 408, 421, 431, 
 /** The response to input that the parser of node:http rejects, or should reject. */
 export const invalidHttp = new HttpError(400, 'The request is not valid HTTP/1.1 (RFC 9112)')
 
-/** The responses to errors of node:http, by error code. */
 export const parserErrors: Readonly<Record<string, HttpError>> = {
   HPE_HEADER_OVERFLOW: new HttpError(431, 'The headers are too large'),
   HPE_CHUNK_EXTENSIONS_OVERFLOW: new HttpError(413, 'The chunk extensions are too large'),

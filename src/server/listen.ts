@@ -36,12 +36,10 @@ export async function listen(server: Server, address: ListenAddress, { basePath 
   return `${isSecure ? 'https' : 'http'}://${host}:${port}${basePath}`
 }
 
-/** Whether only this machine can connect. */
 export function isLocal(address: ListenAddress): boolean {
   return 'path' in address || isLoopback(address.host)
 }
 
-/** Checks the path of a socket, and removes a stale socket there. */
 async function prepareSocket(path: string): Promise<void> {
   const folder = dirname(path)
   // The system would truncate a longer path, and reports a missing folder as EACCES.

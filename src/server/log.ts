@@ -22,7 +22,6 @@ export interface AccessLog {
 export interface LogOptions {
   output: Output
   level: string
-  /** by default text on a terminal, else JSON */
   format?: 'text' | 'json' | undefined
 }
 

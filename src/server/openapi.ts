@@ -1,7 +1,6 @@
 import { plantFields, textsInWords } from '../plant/fields.js'
 import type { Right } from '../stores/common/store.js'
 
-/** the maximum and the default of `limit` for a page */
 export const listLimits = { max: 1000, default: 100 }
 
 /**
@@ -56,7 +55,6 @@ const schemas = {
   },
 }
 
-/** The parameters, by the name of their component. */
 const parameters = {
   IdempotencyKey: parameter(
     'header',
@@ -94,7 +92,6 @@ const parameters = {
   ),
 }
 
-/** The error responses, by status. */
 const failures = {
   400: failure('A parameter, a header or the body is malformed'),
   401: failure('No bearer token, or one that is not accepted', { 'WWW-Authenticate': header('RFC 6750') }),
@@ -112,7 +109,6 @@ const failures = {
 
 /** An operation, by its names in OpenAPI. */
 interface Operation {
-  /** the right that a token must have */
   right: Right
   path: string
   method: 'get' | 'post' | 'put' | 'delete'

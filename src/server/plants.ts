@@ -20,19 +20,18 @@ import { type Answer, type Call, closeSignal, type Route } from './router.js'
 
 export interface PlantRoutesOptions {
   store: ServedStore
-  /** the rights whose operations are offered */
   rights: readonly Right[]
   /** "" or "/v1" */
   basePath: string
-  /** the maximum number of requests that wait for the store */
-  queueLimit: number
   inFlight: InFlight
 }
+
+/** the maximum number of requests that wait for the store */
+const maxWaiting = 10_000
 
 /** the maximum number of pages that are read at a time: a search may scan all plants, and keeps its results in memory */
 const maxPages = 4
 
-/** the approximate maximum size of a page */
 const pageCharacters = 1_000_000
 
 /** the maximum number of plants that are read, replaced or deleted at a time: how large they are is known only then */
@@ -42,15 +41,14 @@ const maxPlants = 64
 const maxSnapshots = 8
 
 /** The routes of the operations on a store, and of the OpenAPI description. */
-export function plantRoutes({ store, rights, basePath, queueLimit, inFlight }: PlantRoutesOptions): Route[] {
+export function plantRoutes({ store, rights, basePath, inFlight }: PlantRoutesOptions): Route[] {
   const pages = new Semaphore(maxPages)
   const plants = new Semaphore(maxPlants)
-  /** the names of the tokens that read a snapshot */
   const readers = new Set<string>()
 
   /** Runs an action on the store. Throws 503 when the queue is full. */
   const queued = async <T>({ body }: Call, action: () => Promise<T>): Promise<T> => {
-    if (inFlight.waiting >= queueLimit) throw busy()
+    if (inFlight.waiting >= maxWaiting) throw busy()
     inFlight.waiting += 1
     inFlight.bytes += body.length
     try {
@@ -61,7 +59,6 @@ export function plantRoutes({ store, rights, basePath, queueLimit, inFlight }: P
     }
   }
 
-  /** Runs an action whose result is a plant, or none. */
   const limited = <T>(call: Call, action: () => Promise<T>): Promise<T> =>
     queued(call, async () => {
       await plants.enter()
@@ -171,7 +168,6 @@ export function plantRoutes({ store, rights, basePath, queueLimit, inFlight }: P
   return [...routes, { ...open, method: 'GET', path: `${basePath}/openapi.json`, handler: describe }]
 }
 
-/** The first `limit` plants of a list, or fewer large ones. */
 async function pageOf(list: AsyncIterable<NewPlant[]>, limit: number): Promise<{ plants: NewPlant[]; hasNext: boolean }> {
   const found: NewPlant[] = []
   let characters = 0

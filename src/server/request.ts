@@ -52,7 +52,6 @@ export interface BodyOptions {
   inFlight: InFlight
 }
 
-/** The current load of the service. */
 export interface InFlight {
   /** requests that wait for the store */
   waiting: number

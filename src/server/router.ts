@@ -8,7 +8,6 @@ import type { AccessLog } from './log.js'
 import { type BodyOptions, noBody, receiveBody, takeBody, validateBodyHeaders } from './request.js'
 import { type Handler, type HttpAnswer, respond, respondWith } from './server.js'
 
-/** An operation of the service. */
 export interface Route {
   method: string
   /** with the base path; a last segment `{id}` matches any */
@@ -17,7 +16,6 @@ export interface Route {
   right: Right | undefined
   /** if not, each request gets 403 */
   isOffered: boolean
-  /** whether a request has a body */
   hasBody: boolean
   /** whether its responses depend on Accept */
   varies: boolean
@@ -32,7 +30,6 @@ export interface Answer extends HttpAnswer {
   pieces?: AsyncIterable<string>
 }
 
-/** A request in flight. */
 export interface Call {
   request: IncomingMessage
   response: ServerResponse
@@ -72,7 +69,6 @@ const vary = ['Vary', 'Accept']
 
 /** Finds the route of a request, authenticates it, reads its body, calls the handler, sends the response and logs it. */
 export class Router {
-  /** the routes of each path */
   readonly #routes = new Map<string, Route[]>()
   readonly #options: RouterOptions
   readonly #runId = randomBytes(4).toString('hex')
@@ -249,7 +245,6 @@ export class Router {
   }
 }
 
-/** Aborts when the response is sent, or the client disconnects. */
 export function closeSignal(response: ServerResponse): AbortSignal {
   const closed = new AbortController()
   response.once('close', () => closed.abort(busy()))

@@ -1,4 +1,4 @@
-import { createServer, IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { createServer as createSecureServer } from 'node:https'
 import { type Socket, Server as SocketServer } from 'node:net'
 import { systemCode } from '../platform/errors.js'
@@ -7,12 +7,8 @@ import { HttpError, invalidHttp, parserErrors } from './errors.js'
 import type { AccessLog, AccessLogEntry } from './log.js'
 import { validateHead } from './request.js'
 
-/** The limits of connections. Times are in milliseconds, sizes in bytes. */
 export interface Limits {
-  headerLimit: number
-  headerTimeout: number
   requestTimeout: number
-  keepAlive: number
   connectionLimit: number
   /** whether a connection above the limit closes the oldest one without a request, instead of being closed itself */
   replacesIdle?: boolean
@@ -50,14 +46,17 @@ const ciphers = [
   ...['ECDHE-ECDSA-CHACHA20-POLY1305', 'ECDHE-RSA-CHACHA20-POLY1305'],
 ].join(':')
 
-/** the maximum number of unanswered requests on one connection */
-const maxPipelined = 32
+/** the maximum size of the headers of a request, in bytes */
+const maxHeaderSize = 16_384
 
-/** the maximum number of unanswered requests on all connections, not counting the first on each */
-const maxPipelinedInTotal = 10_000
+/** the maximum time to receive the headers, in milliseconds */
+const headersTimeout = 10_000
 
-/** How many pipelined requests are handled in one turn of the event loop, before other connections are served. */
-const pipelinedPerTurn = 100
+/** milliseconds: more than the 60 s after which proxies close idle connections, so that no request meets a closing one */
+const keepAliveTimeout = 65_000
+
+/** the maximum number of unanswered requests on one connection, which is closed at the next */
+const maxUnanswered = 32
 
 /** milliseconds in which an idle connection may still send a request after a drain has started */
 const idleGrace = 500
@@ -74,16 +73,10 @@ export class HttpServer {
   readonly #now: () => number
   readonly #pathOf: HttpServerOptions['pathOf']
   readonly #connections = new Map<Socket, ClientConnection>()
-  /** how many connections have been accepted so far */
   #accepted = 0
-  /** how many requests are unanswered, not counting the first on each connection */
-  #pipelinedCount = 0
-  /** the first unanswered request of each connection, until the end of this turn of the event loop, when their bodies have arrived */
-  readonly #first: ServerResponse[] = []
-  /** requests that arrived before the previous one on their connection was answered */
-  readonly #pipelined: ServerResponse[] = []
+  /** the requests of this turn of the event loop, at the end of which their bodies have arrived */
+  #arrived: ServerResponse[] = []
   #isScheduled = false
-  /** the number of connections above which the oldest idle one is closed */
   readonly #idleLimit: number
 
   constructor(handler: Handler, { limits, tls, log, now, pathOf }: HttpServerOptions) {
@@ -91,16 +84,16 @@ export class HttpServer {
     this.#log = log
     this.#now = now
     this.#pathOf = pathOf
+    const { requestTimeout } = limits
     const options = {
-      maxHeaderSize: limits.headerLimit,
-      headersTimeout: Math.min(limits.headerTimeout, limits.requestTimeout), // node:http requires this order
-      requestTimeout: limits.requestTimeout,
-      keepAliveTimeout: limits.keepAlive,
-      connectionsCheckingInterval: Math.ceil(Math.min(1000, limits.headerTimeout / 2, limits.requestTimeout / 2)),
+      maxHeaderSize,
+      headersTimeout: Math.min(headersTimeout, requestTimeout), // node:http requires this order
+      requestTimeout,
+      keepAliveTimeout,
+      connectionsCheckingInterval: Math.ceil(Math.min(1000, requestTimeout / 2)),
       requireHostHeader: false, // its 400 has no body
-      IncomingMessage: requestClass((socket) => this.#isClosing(this.#of(socket))),
     }
-    const secure = { ...options, ...tls, ciphers, handshakeTimeout: limits.headerTimeout }
+    const secure = { ...options, ...tls, ciphers, handshakeTimeout: headersTimeout }
     this.server = tls ? createSecureServer(secure) : createServer(options)
     this.#idleLimit = limits.replacesIdle ? limits.connectionLimit : Infinity
     this.server.maxConnections = limits.connectionLimit + (limits.replacesIdle ? 1 : 0)
@@ -110,7 +103,7 @@ export class HttpServer {
     if (tls) this.server.on('secureConnection', (socket: Socket) => this.#add(socket, true))
     this.#handleEvents()
     const check = () => {
-      for (const connection of this.#connections.values()) connection.endIfStalled(now(), limits.requestTimeout)
+      for (const connection of this.#connections.values()) connection.endIfStalled(now(), requestTimeout)
     }
     const timer = setInterval(check, options.connectionsCheckingInterval).unref()
     this.server.once('close', () => clearInterval(timer))
@@ -140,7 +133,6 @@ export class HttpServer {
     for (const timer of timers) clearTimeout(timer)
   }
 
-  /** Stops at once. */
   abort(): void {
     this.server.close()
     for (const socket of this.#connections.keys()) socket.destroy()
@@ -153,7 +145,7 @@ export class HttpServer {
       const { shouldKeepAlive } = response
       response.shouldKeepAlive = false
       this.#receive(request, response, () => {
-        response.shouldKeepAlive = shouldKeepAlive && !this.isDraining && !this.#of(request.socket).isFull
+        response.shouldKeepAlive = shouldKeepAlive && !this.isDraining && this.#of(request.socket).ignored === 0
         response.writeContinue()
       })
     })
@@ -162,7 +154,7 @@ export class HttpServer {
     })
     this.server.on('connect', ({ socket }) => {
       const connection = this.#of(socket)
-      if (this.#isClosing(connection)) connection.isFull = true
+      if (connection.isClosing) connection.ignored += 1
       else this.#rejectInput(connection, new HttpError(404, 'This is not a proxy'), 'CONNECT')
     })
     this.server.on('clientError', (cause: Error, socket: Socket) => {
@@ -198,73 +190,51 @@ export class HttpServer {
     return this.#connections.get(socket) ?? new ClientConnection(socket, false)
   }
 
-  /** Whether a response closes the connection: later requests must not be processed (RFC 9112, 9.6). */
-  #isClosing({ last, isFull }: ClientConnection): boolean {
-    return last !== undefined && (isFull || (!last.shouldKeepAlive && (last.headersSent || !this.isDraining)))
-  }
-
   #receive(request: IncomingMessage, response: ServerResponse, sendContinue?: () => void, error = validateHead(request)): void {
-    const connection = this.#of(request.socket)
-    if (this.#isClosing(connection)) return
-    this.#admit(connection, response)
+    const { socket, headers } = request
+    const connection = this.#of(socket)
     const { open } = connection
+    if (open.length + connection.ignored >= maxUnanswered) socket.destroy()
+    if (socket.destroyed) return
+    if (connection.isClosing) {
+      connection.ignored += 1
+      return
+    }
+    const previous = open.at(-1)
+    connection.last = response
+    open.push(response)
+    // After an Upgrade, node:http drops the bytes that it read together with it: the rest of the next request could pass for a request.
+    if (this.isDraining || headers.upgrade !== undefined) response.shouldKeepAlive = false
     response.once('close', () => {
-      if (open.length > 1) this.#pipelinedCount -= 1
       open.splice(open.indexOf(response), 1)
       const isLogged = response.headersSent || (connection.isEnding && !request.complete)
       if (!isLogged) this.#record(request, { outcome: 'aborted' })
     })
-    const isFirst = open.length === 1
     if (error) this.#reject(response, error, 'HEAD')
+    else if (previous) previous.once('close', () => this.#handle(response, sendContinue))
     // node:http would buffer every chunk of the body until it is read.
-    else if (sendContinue || (isFirst && request.headers['transfer-encoding'] !== undefined)) this.#handle(response, sendContinue)
+    else if (sendContinue || headers['transfer-encoding'] !== undefined) this.#handle(response, sendContinue)
     else {
-      const waiting = isFirst ? this.#first : this.#pipelined
-      waiting.push(response)
-      this.#schedule()
+      this.#arrived.push(response)
+      if (!this.#isScheduled) this.#schedule()
     }
   }
 
-  /**
-   * Accepts a request on a connection that is not closing. Its response closes the connection during a drain, at the limit, and after an
-   * Upgrade: node:http drops the bytes that it read together with that, so the rest of the next request could pass for a request.
-   */
-  #admit(connection: ClientConnection, response: ServerResponse): void {
-    const { open } = connection
-    connection.last = response
-    open.push(response)
-    if (open.length > 1) this.#pipelinedCount += 1
-    if (this.isDraining) {
-      const before = open.at(-2)
-      response.shouldKeepAlive = false
-      if (before && !before.headersSent) before.shouldKeepAlive = true
-    }
-    const isTooMany = open.length >= maxPipelined || (open.length > 1 && this.#pipelinedCount > maxPipelinedInTotal)
-    if (isTooMany || response.req.headers.upgrade !== undefined) {
-      connection.isFull = true
-      response.shouldKeepAlive = false
-    }
-  }
-
-  /** Handles the waiting requests when everything that has arrived is parsed. */
   #schedule(): void {
-    if (this.#isScheduled) return
     this.#isScheduled = true
     setImmediate(() => {
+      const arrived = this.#arrived
+      this.#arrived = []
       this.#isScheduled = false
-      const waiting = [...this.#first.splice(0), ...this.#pipelined.splice(0, pipelinedPerTurn)]
       // Schedule the next turn before the store schedules its commit: requests that arrive until then are handled first, and share it.
-      if (waiting.length > 0) this.#schedule()
-      for (const response of waiting) this.#handle(response)
+      if (arrived.length > 0) this.#schedule()
+      for (const response of arrived) this.#handle(response)
     })
   }
 
-  /** Calls the handler when it is the turn of the request. Its failure affects no other request. */
+  /** Calls the handler. Its failure affects no other request. */
   #handle(response: ServerResponse, sendContinue?: () => void): void {
-    const { socket } = response.req
-    if (socket.destroyed) return
-    const previous = this.#of(socket).toAwait(response)
-    if (previous) return void previous.once('close', () => this.#handle(response, sendContinue))
+    if (response.req.socket.destroyed) return
     const fail = (error: unknown) => {
       this.#log.error(error)
       if (response.headersSent) response.destroy()
@@ -273,7 +243,6 @@ export class HttpServer {
     this.#handler(response.req, response, sendContinue).catch(fail)
   }
 
-  /** Sends an error for input that is no request, and closes the connection. */
   #rejectInput(connection: ClientConnection, error: HttpError, code: string): void {
     const request = connection.open.at(-1)?.req
     if (!connection.reject(error, code)) return
@@ -315,28 +284,12 @@ export function respond(response: ServerResponse, answer: HttpAnswer, requestId?
   response.end()
 }
 
-/** Sends the headers of a response; the caller writes the body. */
 export function respondWith(response: ServerResponse, status: number, headers: readonly string[], requestId?: string): void {
   const own = ['X-Content-Type-Options', 'nosniff']
   if (requestId !== undefined) own.push('Request-Id', requestId)
   response.writeHead(status, [...headers, ...own])
   // node:http would buffer an unread body until the client has read the response.
   if (!response.req.readableEnded) response.req.resume()
-}
-
-/**
- * The class of requests. node:http parses all requests of one read before any is answered, and a read of 64 KiB may contain thousands. It
- * stops at a CONNECT, so the first request after a response that closes the connection pretends to be one.
- */
-function requestClass(isClosing: (socket: Socket) => boolean): typeof IncomingMessage {
-  const ignore = () => undefined
-  const asConnect = { method: { get: () => 'CONNECT', set: ignore }, upgrade: { get: () => true, set: ignore } }
-  return class extends IncomingMessage {
-    constructor(...given: ConstructorParameters<typeof IncomingMessage>) {
-      super(...given) // Bun passes more than the socket
-      if (isClosing(given[0])) Object.defineProperties(this, asConnect)
-    }
-  }
 }
 
 /** Stops listening. `http.Server.close` would also close idle connections, although a request for them may be in transit. */

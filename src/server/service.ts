@@ -15,7 +15,6 @@ import { HttpServer, type Limits, type Tls } from './server.js'
 export interface ServiceOptions {
   /** @param watch is called with the number of creates in each commit, and when the store was created, and is unavailable and available again */
   openStore(watch: Pick<OpenOptions, 'onAway' | 'onCommit' | 'onCreated'>): Promise<ServedStore>
-  /** @param warn logs a warning */
   openTokenSource(tokens: TokenStore, warn: (message: string) => void): Promise<TokenSource>
   listen: ListenAddress
   /** "" or "/v1" */
@@ -23,9 +22,8 @@ export interface ServiceOptions {
   /** the rights whose operations are offered, as far as the store's own credentials permit them */
   allow: readonly Right[]
   tls: Tls | undefined
-  /** the address of `/live`, `/ready` and `/metrics`; undefined for none */
   admin: Exclude<ListenAddress, { path: string }> | undefined
-  limits: Limits & { bodyLimit: number; queueLimit: number }
+  limits: Limits & { bodyLimit: number }
   /** the longest duration of a stream, in milliseconds; 10 minutes by default */
   streamTimeout?: number
   log: LogOptions
@@ -33,9 +31,7 @@ export interface ServiceOptions {
   now(): number
 }
 
-/** A store behind HTTP. */
 export interface Service {
-  /** the base_url, as `--store` takes it */
   address: string
   /** Answers every received request, then closes. Destroys the connections that are left after `milliseconds`. */
   drain(milliseconds: number): Promise<void>
@@ -70,7 +66,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       },
     }
     const authenticate = authenticator(await options.openTokenSource(store.tokens, (message) => log.warn(message)), now)
-    const routes = plantRoutes({ store, rights, basePath, inFlight, queueLimit: limits.queueLimit })
+    const routes = plantRoutes({ store, rights, basePath, inFlight })
     const router = new Router(routes, { ...options, log: accessLog, authenticate, inFlight, bodyLimit: limits.bodyLimit })
     const http = new HttpServer(router.handle, { limits, tls, log: accessLog, now, pathOf: (url) => router.pathFor(url) })
     servers.push(http)

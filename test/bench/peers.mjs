@@ -21,10 +21,6 @@ export const peers = {
     title: 'plants serve',
     args: ({ store }) => [plants, 'serve', '--store', store, '--port', '0'],
   },
-  single: {
-    title: 'plants serve, a commit for each request',
-    args: (turn) => [...peers.serve.args(turn), '--batch-limit', '1'],
-  },
   prism: {
     title: 'Prism 5.14.2',
     package: '@stoplight/prism-cli@5.14.2',

@@ -1,5 +1,5 @@
 // The service under load beside programs of its kind: npm run bench:serve [-- FLAG...]
-//   --seconds 5  --rounds 3  --peers echo,serve,single,prism,json-server
+//   --seconds 5  --rounds 3  --peers echo,serve,prism,json-server
 //   --store ADDRESS   the store of "plants serve", instead of a new file
 //   --folder PATH     where the temporary folder is made, and so which disk is written to
 //   --creates 5000000 what happens to memory over so many creates
@@ -41,7 +41,7 @@ if (!(seconds > 0 && rounds > 0 && creates >= 0 && names.every((name) => Object.
 const folder = temporaryFolder(flags.folder, killAll)
 const environment = cleanEnvironment()
 const env = { ...environment, ...homeIn(folder), PLANTS_SERVE_TOKEN: randomBytes(16).toString('hex') }
-const stores = { serve: flags.store ?? join(folder, 'serve.db'), single: join(folder, 'single.db') }
+const stores = { serve: flags.store ?? join(folder, 'serve.db') }
 const used = new Set([...names, ...(creates ? ['serve'] : [])].filter((name) => name in stores))
 
 install(names, environment)

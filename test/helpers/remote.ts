@@ -48,7 +48,6 @@ export const howToRepeat = {
 
 /** Starts the program's own service on an empty store in a file; its only token is `token`. */
 export async function ownService(listen: ListenAddress, path: string, basePath = ''): Promise<string> {
-  const limits = { bodyLimit: 1_048_576, headerLimit: 16_384, headerTimeout: 10_000, requestTimeout: 30_000, keepAlive: 65_000 }
   const silent = {
     isTerminal: false,
     columns: 80,
@@ -65,7 +64,7 @@ export async function ownService(listen: ListenAddress, path: string, basePath =
     basePath,
     tls: undefined,
     admin: undefined,
-    limits: { ...limits, connectionLimit: 1000, queueLimit: 1000 },
+    limits: { bodyLimit: 1_048_576, requestTimeout: 30_000, connectionLimit: 1000 },
     log: { output: silent, level: 'silent' },
     now: () => performance.now(),
   })

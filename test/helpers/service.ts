@@ -135,10 +135,7 @@ export async function serveStore(
 }
 
 /** Of a service under test, unless it is told otherwise. */
-export const limits = {
-  ...{ headerTimeout: 10_000, requestTimeout: 10_000, keepAlive: 10_000 },
-  ...{ headerLimit: 16_384, connectionLimit: 100, bodyLimit: 1_048_576, queueLimit: 100 },
-}
+export const limits = { requestTimeout: 10_000, connectionLimit: 100, bodyLimit: 1_048_576 }
 
 function unused(): never {
   throw new Error('No test needs this')

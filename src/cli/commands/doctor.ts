@@ -152,16 +152,12 @@ async function examineDatabase(address: PostgresAddress, settings: Settings): Pr
   // PGPASSWORD applies only to the store of this run, so another store may have no password here.
   if (report instanceof PlantsError)
     return report.kind === 'unauthorized' && !settings.isOfRun ? warning(report.message, report.hint) : failed(report)
-  const { version, isSecure, isPublicOpen, exists, isWritable, isDurable, refusal } = report
+  const { version, isSecure, isPublicOpen, exists, isWritable, refusal } = report
   if (refusal) return failed(refusal)
   const { name, user } = address
   const init = `An administrator can grant ${user} the required rights with: plants stores init ADDRESS --role ${shellWord(user)}`
   if (!exists && !isWritable) return failed({ message: `${name}: there is no store, and ${user} has no right to create one`, hint: init })
   if (!isWritable) return warning(`${name}: ${user} has no right to create plants there`, init)
-  const notDurable = `${name} answers before a plant is on disk: synchronous_commit or fsync is off there`
-  if (!isDurable && !settings.storeOptions.allowAsyncCommit)
-    return failed({ message: notDurable, hint: 'Turn it on, or accept the risk with --allow-async-commit' })
-  if (!isDurable) return warning(`${notDurable}, and allow-async-commit permits it`, 'Turn it on')
   const details = `${exists ? name : `${name} (no store yet)`}, PostgreSQL ${version.split(' ')[0]}${isSecure ? ' with TLS' : ''}`
   return exposureWarning(address, isSecure, isPublicOpen) ?? ok(details)
 }

@@ -1,16 +1,16 @@
 import { once } from 'node:events'
-import { accessSync, constants, statSync } from 'node:fs'
+import { statSync } from 'node:fs'
 import { checkToken } from '../../auth/token.js'
 import { toJson } from '../../plant/json.js'
 import { within } from '../../platform/clock.js'
-import { malformed, PlantsError, shellWord, systemCode } from '../../platform/errors.js'
+import { malformed, PlantsError, shellWord } from '../../platform/errors.js'
 import { escapeControlChars } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
 import { readTextFile } from '../../platform/text-files.js'
 import { parseBasePath, parseCount, parsePort, parseSize, parseText, parseTimer } from '../../platform/values.js'
-import { digestOf, endOf, fixedTokens, freshness, newToken, type TokenSource, tokensOfStore } from '../../server/authenticator.js'
+import { digestOf, endOf, fixedTokens, newToken, type TokenSource, tokensOfStore } from '../../server/authenticator.js'
 import type { ServiceOptions } from '../../server/service.js'
-import { defaultRights, type Right, rights, type TokenStore } from '../../stores/common/store.js'
+import { defaultRights, rights, type TokenStore } from '../../stores/common/store.js'
 import { isDefaultStore, noStore, ownKindOf } from '../../stores/registry.js'
 import type { Settings } from '../context.js'
 import { isInteractive, resolveSettings } from '../context.js'
@@ -19,7 +19,6 @@ import { defineCommand, type GlobalFlags, type OptionDefinition, type OptionValu
 /** The default of --port, which the option itself does not have, because it conflicts with --socket. */
 const defaultPort = 4010
 
-/** Where the service and its admin port listen by default. */
 const loopback = '127.0.0.1'
 
 const options = [
@@ -44,18 +43,13 @@ const options = [
   { flags: '--admin-port <port>', description: 'serve /live, /ready and /metrics on this port, without a token', parse: parsePort },
   { flags: '--admin-host <host>', description: `address for --admin-port: ${loopback} (default)`, parse: parseText },
   { flags: '--body-limit <size>', description: 'maximum size of a request body', default: '1MiB', parse: parseSize },
-  { flags: '--header-limit <size>', description: 'maximum size of all headers of a request', default: '16KiB', parse: parseSize },
-  { flags: '--header-timeout <duration>', description: 'maximum time to receive the headers', default: '10s', parse: parseTimer },
   {
     flags: '--request-timeout <duration>',
-    description: 'maximum time to receive the body, and for the client to read more of a response',
+    description: 'maximum time to receive a request, and for the client to read more of a response',
     default: '30s',
     parse: parseTimer,
   },
-  { flags: '--keep-alive <duration>', description: 'how long an idle connection stays open', default: '65s', parse: parseTimer },
   { flags: '--connection-limit <count>', description: 'maximum number of open connections', default: '10000', parse: parseCount },
-  { flags: '--queue-limit <count>', description: 'maximum number of waiting creates; more get 503', default: '10000', parse: parseCount },
-  { flags: '--batch-limit <count>', description: 'maximum number of creates in a commit', default: '1000', parse: parseCount },
   { flags: '--drain-timeout <duration>', description: 'maximum time for a drain', default: '10s', parse: parseTimer },
   {
     flags: '--log-level <level>',
@@ -101,19 +95,19 @@ async function optionsFor(flags: ServeFlags, settings: Settings, io: Io): Promis
   if (flags.adminHost !== undefined && adminPort === undefined) throw malformed('--admin-host needs --admin-port', 'Add --admin-port 9090')
   // A drain still answers requests in flight, so the signal must not abort the operations of the store.
   const clock = { signal: new AbortController().signal, now: io.now, random: io.random }
-  const storeOptions = { ...settings.storeOptions, clock, batchLimit: flags.batchLimit }
+  const storeOptions = { ...settings.storeOptions, clock }
+  const given = readGivenTokens(flags, io)
   return {
     openStore: async (watch) => {
-      const { tokenFile } = flags
-      if (tokenFile !== undefined) readTokens(io.resolvePath(tokenFile)) // an error must come before a store is created
-      const isFixed = Boolean(io.env[tokenVariable]) || tokenFile !== undefined
-      if (!isFixed) await assertStoreExists(flags, settings, io)
+      if (!given) await assertStoreExists(flags, settings, io)
       return ownKindOf(settings.store).open(settings.store, { ...storeOptions, ...watch })
     },
-    openTokenSource: (tokens, warn) => {
+    openTokenSource: async (tokens, warn) => {
       warnOfPermissions('--tls-key', flags.tlsKey, io, warn)
       warnOfPermissions('--token-file', flags.tokenFile, io, warn)
-      return tokenSourceFor(tokens, flags, settings, io, warn)
+      if (!given) return storeTokens(tokens, mayShowToken(flags, io), settings, io, warn)
+      for (const [token, name] of given) if (token.length < minTokenLength) warn(`The token of ${name} is so short that it can be guessed`)
+      return fixedTokens(given, flags.allow ?? ['create'])
     },
     listen: socket === undefined ? { host, port } : { path: io.resolvePath(socket) },
     allow: flags.allow ?? rights,
@@ -135,7 +129,6 @@ async function assertStoreExists(flags: ServeFlags, { store, storeFlag, storeOpt
   throw isDefaultStore(store) ? new PlantsError('unavailable', `There is no store at ${store.name} yet`, { hint }) : noStore(store, hint)
 }
 
-/** Whether a new token may be printed. */
 function mayShowToken(flags: ServeFlags, io: Io): boolean {
   return isInteractive(flags, io) && io.stderr.isTerminal
 }
@@ -168,26 +161,32 @@ async function tlsFor({ tlsCert, tlsKey }: ServeFlags, io: Io): Promise<ServiceO
 
 type Warn = (message: string) => void
 
-/** the rights of PLANTS_SERVE_TOKEN and of the tokens in --token-file, unless --allow names others */
-const fixedRights: readonly Right[] = ['create']
-
 const tokenVariable = 'PLANTS_SERVE_TOKEN'
 
 /** number of characters below which a token can be guessed */
 const minTokenLength = 16
 
 /**
- * The tokens that a service accepts: that of PLANTS_SERVE_TOKEN and those of the token file, or those of the store if neither is set.
+ * The tokens of PLANTS_SERVE_TOKEN and of the token file, with their names; undefined if neither is set.
  *
- * @throws {PlantsError} `unauthorized` if there is no valid token, `malformed` for an invalid one
+ * @throws {PlantsError} `malformed` for a file without tokens, or an invalid token
  */
-async function tokenSourceFor(tokens: TokenStore, flags: ServeFlags, settings: Settings, io: Io, warn: Warn): Promise<TokenSource> {
-  const given = io.env[tokenVariable] ? checkToken(io.env[tokenVariable].trim(), tokenVariable) : undefined
-  if (given && given.length < minTokenLength) warn(`${tokenVariable} is so short that it can be guessed`)
-  const fixed = given && fixedTokens(new Map([[given, tokenVariable]]), flags.allow ?? fixedRights)
-  const inFile = flags.tokenFile === undefined ? undefined : fileTokens(io.resolvePath(flags.tokenFile), flags, io, warn)
-  if (fixed && inFile) return (token) => fixed(token) ?? inFile(token)
-  return fixed || inFile || storeTokens(tokens, mayShowToken(flags, io), settings, io, warn)
+function readGivenTokens({ tokenFile }: ServeFlags, io: Io): Map<string, string> | undefined {
+  const inVariable = io.env[tokenVariable]
+  if (!inVariable && tokenFile === undefined) return undefined
+  const tokens = new Map<string, string>()
+  if (tokenFile !== undefined) {
+    const path = io.resolvePath(tokenFile)
+    const lines = readTextFile(path, 'Use a file with one token per line for --token-file').split(/\r?\n/)
+    for (const [index, line] of lines.entries()) {
+      const name = `line ${index + 1}`
+      const text = line.trim()
+      if (text !== '') tokens.set(checkToken(text, `The token in ${path}, ${name},`), `${name} of the token file`)
+    }
+    if (tokens.size === 0) throw malformed(`${path} contains no token`, 'Write one token per line to it')
+  }
+  if (inVariable) tokens.set(checkToken(inVariable.trim(), tokenVariable), tokenVariable)
+  return tokens
 }
 
 /** The tokens of the store. If it never had one, and `mayShow`, it gets a first one, which is printed. */
@@ -210,50 +209,4 @@ async function storeTokens(tokens: TokenStore, mayShow: boolean, settings: Setti
     throw new PlantsError('unauthorized', message, { hint })
   }
   return tokensOfStore(tokens, { now: io.now, time: io.time, warn })
-}
-
-/** The tokens in a file, which is read again when it changes. If it is then invalid, its previous tokens are kept. */
-function fileTokens(path: string, { allow = fixedRights }: ServeFlags, io: Io, warn: Warn): TokenSource {
-  let version = versionOf(path)
-  let find = fixedTokens(readTokens(path), allow)
-  let until = io.now() + freshness
-  const refresh = () => {
-    until = io.now() + freshness
-    const now = versionOf(path)
-    if (now === version) return
-    version = now
-    try {
-      find = fixedTokens(readTokens(path), allow)
-    } catch (error) {
-      if (!(error instanceof PlantsError)) throw error
-      warn(`${error.message}. Its previous tokens are still accepted`)
-    }
-  }
-  return (token) => {
-    if (until <= io.now()) refresh()
-    return find(token)
-  }
-}
-
-/** A text that changes with the file, its permissions and its readability. */
-function versionOf(path: string): string {
-  try {
-    accessSync(path, constants.R_OK)
-    const { ino, size, mtimeNs, ctimeNs } = statSync(path, { bigint: true })
-    return `${ino}:${size}:${mtimeNs}:${ctimeNs}`
-  } catch (error) {
-    const code = systemCode(error)
-    if (code === undefined) throw error
-    return code
-  }
-}
-
-function readTokens(path: string): ReadonlyMap<string, string> {
-  const lines = readTextFile(path, 'Use a file with one token per line for --token-file').split(/\r?\n/)
-  const tokens = lines.flatMap((line, index): [string, string][] => {
-    const name = `line ${index + 1}`
-    return line.trim() === '' ? [] : [[checkToken(line.trim(), `The token in ${path}, ${name},`), `${name} of the token file`]]
-  })
-  if (tokens.length > 0) return new Map(tokens)
-  throw malformed(`${path} contains no token`, 'Write one token per line to it')
 }

@@ -121,7 +121,6 @@ async function idOfNote(note: string, tokens: TokenStore | undefined, settings: 
   throw malformed(`${ids.length} tokens have the note ${JSON.stringify(note)}: ${ids.slice(0, 10).join(', ')}`, hint)
 }
 
-/** The fields of a token in the order of the output. */
 function fieldsOf({ id, note, rights, createdAt, expiresAt, revokedAt, lastUsedAt }: Token): Token {
   return { id, note, rights, createdAt, expiresAt, revokedAt, lastUsedAt }
 }

@@ -16,7 +16,6 @@ const otherVariables = {
   'PGPASSWORD, PGPASSFILE': 'the password for the database of the current command; the path of the password file (default: that of libpq)',
   'PGHOST, PGPORT, PGUSER, PGDATABASE': 'defaults for the address of a database, as for psql',
   'PGSSLMODE, PGSSLROOTCERT, PGSSLCERT, PGSSLKEY': 'TLS parameters of a database, if its address does not set them',
-  'PGREQUIREAUTH, PGREQUIREPEER': 'the authentication methods that a database may use; the owner of its Unix socket',
   'PGTARGETSESSIONATTRS, PGAPPNAME, PGCONNECT_TIMEOUT':
     'which of several servers to use, the application name, and the seconds before the next server is tried',
   PLANTS_DATA_DIR: 'the directory of the store local',

@@ -1,16 +1,13 @@
 import type { PlantsError } from '../../platform/errors.js'
 
-/** The credentials and options to access a remote store. */
 export interface Access {
   token: string
-  /** how to set another token */
   tokenHint: string
   /** Finds a newer token; undefined if there is none, or if the last call was less than a minute ago. Throws like the first lookup. */
   renew?: (() => Promise<string | undefined>) | undefined
   userAgent: string
   /** PEM certificates that are trusted instead of the system's */
   ca: string | undefined
-  /** the URL of the proxy */
   proxy: string | undefined
   /** Throws if a connection could now send the token to somebody else. */
   beforeConnect?: (() => void) | undefined
@@ -18,7 +15,6 @@ export interface Access {
   notify(text: string): Promise<void>
   /** Is called often during a wait for the service: with its milliseconds from a second on, and with undefined before that and at its end. */
   onWait?: ((milliseconds: number | undefined) => Promise<void>) | undefined
-  /** traces requests and responses */
   observer: Observer | undefined
 }
 

@@ -1,7 +1,6 @@
 import { PlantsError } from '../../platform/errors.js'
 import { isLoopback, urlOf } from '../../platform/network.js'
 
-/** What is needed to parse an address. */
 export interface AddressContext {
   resolvePath(path: string): string
   /** absolute path of the folder of the store `local` */
@@ -16,7 +15,6 @@ export interface AddressContext {
   isArgument: boolean
 }
 
-/** The address of a store: a local file, a database, or a service. */
 export type Address = FileAddress | PostgresAddress | RemoteAddress
 
 /** The address of a store that this program accesses directly, not through a service. */
@@ -24,7 +22,6 @@ export type OwnAddress = FileAddress | PostgresAddress
 
 export interface FileAddress {
   kind: 'file'
-  /** its absolute path */
   name: string
   /** whether it is the store `local`, whose folder is created if it is missing */
   isDefault: boolean
@@ -51,7 +48,6 @@ export interface PostgresAddress {
   hosts: PostgresHost[]
   user: string
   database: string
-  /** the password of the address, if any */
   password: string | undefined
   sslmode: (typeof sslModes)[number]
   /** absolute path of a file of PEM certificates, or "system"; that of libpq if undefined */
@@ -59,15 +55,10 @@ export interface PostgresAddress {
   /** absolute paths of PEM files: the client certificate and its key */
   sslcert: string | undefined
   sslkey: string | undefined
-  /** the login methods that are allowed, as in libpq's `require_auth` */
-  requireAuth: string | undefined
-  /** the user who must own the Unix socket */
-  requirePeer: string | undefined
   targetSessionAttrs: (typeof sessionAttributes)[number]
   applicationName: string
   /** the timeout of a connection attempt, in milliseconds */
   connectTimeout: number
-  /** the maximum number of connections */
   max: number
 }
 
@@ -78,10 +69,10 @@ export interface PostgresHost {
 }
 
 /** https://www.postgresql.org/docs/current/libpq-ssl.html#LIBPQ-SSL-PROTECTION */
-export const sslModes = ['disable', 'allow', 'prefer', 'require', 'verify-ca', 'verify-full'] as const
+export const sslModes = ['disable', 'prefer', 'require', 'verify-ca', 'verify-full'] as const
 
 /** https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-CONNECT-TARGET-SESSION-ATTRS */
-export const sessionAttributes = ['any', 'read-write', 'read-only', 'primary', 'standby', 'prefer-standby'] as const
+export const sessionAttributes = ['any', 'read-write', 'primary'] as const
 
 /** the maximum length of the path of a Unix socket, in bytes; the system truncates a longer one */
 export const maxSocketPathBytes = 107
@@ -140,7 +131,6 @@ const addresses = 'A store is a saved name, "local", a path such as ./plants.db,
 
 const uriHint = 'A database is postgres://USER@HOST/DATABASE, a service is https://…, and a path with such characters begins with ./'
 
-/** The error for an invalid address. */
 export function refuse(source: string, why: string, hint = addresses): PlantsError {
   return new PlantsError('malformed', `${source} ${why}`, { hint })
 }
@@ -183,7 +173,7 @@ function shownDatabase(address: string, hide: (secret: string) => void): string 
 }
 
 const harmless =
-  /^(application_name|channel_binding|connect_timeout|dbname|host|max|port|require_auth|requirepeer|ssl|sslcert|sslkey|sslmode|sslrootcert|target_session_attrs|user)=/
+  /^(application_name|channel_binding|connect_timeout|dbname|host|max|port|ssl|sslcert|sslkey|sslmode|sslrootcert|target_session_attrs|user)=/
 
 /** Redacts the text between a scheme, or a first word, and the last "@", and the query of a URL. */
 function shownOther(text: string, hide: (secret: string) => void): string {

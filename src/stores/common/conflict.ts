@@ -12,13 +12,11 @@ import {
 } from '../../plant/plant.js'
 import { errorValue, PlantsError } from '../../platform/errors.js'
 
-/** The outcome of a row. */
 export const Outcome = {
   pending: 0,
   created: 1,
   /** its id exists, which counts as done */
   skipped: 2,
-  /** the plant with its id was changed */
   updated: 3,
   /** its id exists: rejected */
   exists: 4,
@@ -63,7 +61,6 @@ export function incompletePlant(patch: PlantPatch): Pick<PlantsError, 'error' | 
   return { error: errorValue('invalid'), message: `${invalidPlant(problems)}, and no plant has id ${patch.id}` }
 }
 
-/** Whether the outcome depends on the existing plant. */
 export function comparesPlants(policy: ExistsPolicy): boolean {
   return policy === 'same' || policy === 'update'
 }
@@ -89,7 +86,6 @@ export function idExistsText(id: bigint, policy: ExistsPolicy = 'error'): string
   return `A ${comparesPlants(policy) ? 'different plant' : 'plant'} with id ${id} already exists`
 }
 
-/** The id after the greatest one. Throws `conflict` if there is none. */
 export function idAfter(greatest: bigint | undefined): bigint {
   if (greatest === undefined) return 1n
   if (greatest < largestId) return greatest + 1n
@@ -119,7 +115,6 @@ type NextStore = { greatestId(): Promise<bigint | undefined>; create(plant: NewP
 /** Each failed try means that another process has created a plant. */
 const maxTries = 1000
 
-/** The error for a key that has created a different plant, with this id. */
 export function keyConflict(id: bigint): PlantsError {
   const hint = `It created plant ${id}. Repeat a key only with the same plant, and use a new key for any other`
   return new PlantsError('conflict', 'This idempotency key was used for a different plant', { hint })

@@ -7,7 +7,6 @@ import type { Batch, BulkStore, CreateManyOptions } from './store.js'
 
 /** The store of an import that creates nothing before its end. */
 export interface StagedStore {
-  /** The existing plants with these ids. */
   getMany(ids: bigint[]): Promise<Map<bigint, NewPlant>>
   /**
    * Creates and changes plants in one transaction, all or none.
@@ -105,7 +104,6 @@ export class Staging implements BulkStore {
     )
   }
 
-  /** The staged records in ascending order of id. */
   *#pages(): Iterable<PlantPatch[]> {
     for (let first = smallestId; first <= largestId; ) {
       const page = this.#select.all(first).map(patchIn)

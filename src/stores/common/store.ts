@@ -47,15 +47,12 @@ export interface ReadableStore extends PlantStore {
 }
 
 export interface ListQuery {
-  /** only ids greater than this one */
   after?: bigint | undefined
   /** the maximum number of plants, at least 1 */
   limit?: number | undefined
-  /** only plants with exactly this tag */
   tag?: string | undefined
   /** only plants of which a text contains this one, ignoring the case of A to Z */
   search?: string | undefined
-  /** aborts the query */
   signal?: AbortSignal | undefined
 }
 
@@ -67,7 +64,6 @@ export interface SnapshotQuery extends ListQuery {
   sort?: FieldName | undefined
 }
 
-/** Records, separated by line feeds. */
 export interface Block {
   text: string
   plants: number
@@ -84,19 +80,16 @@ export interface BulkStore {
   close(): Promise<void>
 }
 
-/** Rows to create. */
 export interface Batch {
   rows: PlantRows
   /** the order of the rows by their indexes; undefined for the order in `rows` */
   order: Uint32Array | undefined
-  /** an `Outcome` for each row */
   outcomes: Uint8Array
   /** the reasons of rejected rows, and of those with an unknown outcome, where the outcome is not enough */
   rejections: Map<number, Pick<PlantsError, 'error' | 'message'>>
 }
 
 export interface CreateManyOptions {
-  /** what to do with a row whose id exists */
   ifExists: ExistsPolicy
   /** whether a rejected row ends the batch; rows are then created in their order */
   stopsAtReject: boolean
@@ -106,13 +99,10 @@ export interface CreateManyOptions {
   keyOf(row: number): string
   /** Is called before a row is first sent to a service without idempotency keys; the row is sent when it resolves. */
   beforeSend(row: number): Promise<void>
-  /** is called after rows were settled */
   onProgress(): void
-  /** ends the batch when it aborts */
   stop: AbortSignal
 }
 
-/** A store for an import. */
 export interface ManyStore {
   store: BulkStore
   /** stores the checkpoint of the import; undefined if the store cannot */
@@ -134,7 +124,6 @@ export interface CheckpointStore extends BulkStore {
   removeCheckpoint(id: string): Promise<void>
 }
 
-/** What a create would do. */
 export interface CreatePreview {
   /** whether the store exists; otherwise, the create would create it */
   exists: boolean
@@ -142,15 +131,12 @@ export interface CreatePreview {
   creates: boolean
 }
 
-/** The credentials for a database. */
 export interface Login {
   /** the password for a host: a password file may have one for each */
   password(host: PostgresHost): string | undefined
-  /** how to set another password */
   passwordHint: string
   /** PEM certificates to trust; those of the system if undefined. Used only if the sslmode of the address verifies certificates */
   ca: string | undefined
-  /** the client certificate and its key, in PEM */
   cert: string | undefined
   key: string | undefined
   /** whether a user id is this user or root, whose Unix sockets are trusted */
@@ -167,9 +153,6 @@ export interface OpenOptions {
   /** the timeout of a call, in milliseconds */
   timeout: number
   clock: Clock
-  /** the maximum number of creates in a commit; 1000 if undefined */
-  batchLimit?: number
-  /** is called with the number of creates of each commit */
   onCommit?(count: number): void
   /** the maximum number of concurrent requests to a service; `defaultConcurrency` if undefined */
   concurrency?: number | undefined
@@ -181,9 +164,7 @@ export interface OpenOptions {
    * the rights that a command needs besides the default ones: it writes. Also for the hint about a token that lacks one
    */
   needs?: readonly Right[]
-  /** the credentials of a service */
   access(address: RemoteAddress): Promise<Access>
-  /** the credentials of a database */
   login(address: PostgresAddress): Promise<Login>
   /** is called with the reason when a database has been unavailable for a second, and with undefined when it is available again */
   onAway?(failure: PlantsError | undefined): void
@@ -197,10 +178,7 @@ export interface OpenOptions {
   onExposed?(path: string, reason: string): Promise<void>
   /** is called with the path of a store that was created, except the default store */
   onCreated?: ((path: string) => Promise<void>) | undefined
-  /** is called during a backup or a restore */
   onProgress?(report: ProgressReport): void
-  /** whether a database may acknowledge a commit before it is on disk */
-  allowAsyncCommit: boolean
 }
 
 export const defaultConcurrency = 64
@@ -208,7 +186,6 @@ export const defaultConcurrency = 64
 /** milliseconds */
 export const defaultRetry = 2000
 
-/** The bearer tokens of a store, which stores only their SHA-256. */
 export interface TokenStore {
   /** @param digest SHA-256 of the token */
   find(digest: Uint8Array): Promise<Token | undefined>
@@ -221,11 +198,9 @@ export interface TokenStore {
   markUsed(id: bigint, at: Date): Promise<void>
 }
 
-/** The rights that a token can have. */
 export const rights = ['create', 'read', 'update', 'delete'] as const
 export type Right = (typeof rights)[number]
 
-/** The rights of a new token by default. */
 export const defaultRights: readonly Right[] = ['create', 'read']
 
 /** Parses rights that are separated by commas. Ignores unknown words, such as rights of a newer version. */
@@ -234,7 +209,6 @@ export function rightsIn(text: string): Right[] {
   return rights.filter((right) => words.includes(right))
 }
 
-/** A store that can be served over HTTP. */
 export interface ServedStore extends ReadableStore {
   readonly tokens: TokenStore
   /** The rights of the store's own credentials, in the order of `rights`. */
@@ -247,7 +221,6 @@ export interface ServedStore extends ReadableStore {
   check(): Promise<void>
 }
 
-/** A token to add. */
 export type NewToken = Pick<Token, 'note' | 'rights' | 'createdAt' | 'expiresAt'>
 
 export interface Token {

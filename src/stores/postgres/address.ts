@@ -10,10 +10,8 @@ import {
   sessionAttributes,
   sslModes,
 } from '../common/address.js'
-import { parseRequireAuth } from './login.js'
 
 interface Parameter {
-  /** the environment variable of libpq */
   variable?: string
   default?: string
   /** whether it says who logs in and where, before the "?" of a complete address */
@@ -48,12 +46,6 @@ const parameters = {
   max: { default: '4', rule: 'a whole number from 1 to 100', accepts: (value) => isCount(value, 100) },
   password: { isLogin: true },
   port: { variable: 'PGPORT', default: '5432', isLogin: true },
-  require_auth: {
-    variable: 'PGREQUIREAUTH',
-    rule: 'a list of password, md5, gss, sspi, scram-sha-256 and none, or of these, each after a "!"',
-    accepts: (value) => parseRequireAuth(value) !== undefined,
-  },
-  requirepeer: { variable: 'PGREQUIREPEER' },
   sslcert: { variable: 'PGSSLCERT', isPath: true },
   sslkey: { variable: 'PGSSLKEY', isPath: true },
   sslmode: {
@@ -121,8 +113,6 @@ export function parsePostgres(address: string, source: string, place: AddressCon
     sslrootcert: values.sslrootcert,
     sslcert: values.sslcert,
     sslkey: values.sslkey,
-    requireAuth: values.require_auth,
-    requirePeer: values.requirepeer,
     targetSessionAttrs: values.target_session_attrs,
     applicationName: values.application_name,
     connectTimeout: parseInt(values.connect_timeout, 10) * 1000,
@@ -130,7 +120,6 @@ export function parsePostgres(address: string, source: string, place: AddressCon
   }
 }
 
-/** The value of a parameter: from the address, its variable, or its default. */
 function valueIn(given: Map<ParameterName, string>, name: ParameterName, source: string, place: AddressContext): string | undefined {
   const { variable, default: preset, rule, accepts, isPath }: Parameter = parameters[name]
   const own = given.get(name)
@@ -260,12 +249,10 @@ function folderFrom(name: string, port: number, refuse: Refuse): string {
   return folder
 }
 
-/** The Unix socket of a server with this port. */
 export function socketPath(folder: string, port: number): string {
   return `${folder}/.s.PGSQL.${port}`
 }
 
-/** A host as written in an address, with its port. */
 function hostText({ host, port }: PostgresHost): string {
   return `${isIPv6(host) ? `[${host.replace('%', '%25')}]` : encodeURIComponent(host)}:${port}`
 }

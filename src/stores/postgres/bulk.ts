@@ -14,9 +14,8 @@ import {
 } from '../common/conflict.js'
 import type { Batch, CreateManyOptions } from '../common/store.js'
 import type { Client } from './client.js'
-import { divisionByZero, driverError, isServerError, LeftOutError, maxIneffective, sqlState } from './errors.js'
+import { driverError, isServerError, LeftOutError, maxIneffective, sqlState } from './errors.js'
 import type { ConnectionPool } from './pool.js'
-import { checkServer } from './server-state.js'
 import {
   barrier,
   begin,
@@ -38,17 +37,16 @@ import {
  * @param write returns whether to commit
  * @returns whether it was committed; also false when an id exists. Then the connection can be used again
  */
-async function transact({ account, options }: ConnectionPool, client: Client, write: () => Promise<boolean>): Promise<boolean> {
+async function transact(client: Client, write: () => Promise<boolean>): Promise<boolean> {
   try {
     await client.ask(begin())
     const isComplete = await write()
-    if (isComplete) await client.commit(commitStatement(options.allowAsyncCommit))
+    if (isComplete) await client.commit(commitStatement)
     else await client.ask(rollback)
     return isComplete
   } catch (error) {
     if (!isServerError(error)) throw error
     await client.ask(rollback).catch(() => undefined) // a lost connection must not hide the error
-    if (sqlState(error) === divisionByZero) await checkServer(client, account.address, options)
     if (sqlState(error) === uniqueViolation) return false
     throw error
   }
@@ -57,7 +55,6 @@ async function transact({ account, options }: ConnectionPool, client: Client, wr
 const rollback = { text: 'ROLLBACK' }
 const uniqueViolation = '23505'
 
-/** Creates the pending rows of a batch, several thousand per transaction. */
 export async function createRows(connections: ConnectionPool, batch: Batch, options: CreateManyOptions): Promise<void> {
   const bulk = new BulkInsert(connections, batch, options)
   for (let rank = 0; rank < batch.rows.length && !options.stop.aborted; ) {
@@ -145,14 +142,13 @@ class BulkInsert {
 
   /** Writes rows, and commits them together with the checkpoint of the import. Returns false if an id exists, so that nothing was stored. */
   #transact(client: Client, write: () => Promise<boolean>): Promise<boolean> {
-    return transact(this.#connections, client, async () => {
+    return transact(client, async () => {
       const isComplete = await write()
       if (isComplete) await this.#keepCheckpoint(client)
       return isComplete
     })
   }
 
-  /** Creates all rows, or throws and creates none. */
   async #copy({ rows, writeId }: RowChunk, client: Client): Promise<boolean> {
     const stream = client.query(copyFrom(copyStatement))
     const done = new Promise<void>((resolve, reject) => {
@@ -179,7 +175,7 @@ class BulkInsert {
       writeId,
     )
     entries.sort((a, b) => (a.plant.id < b.plant.id ? -1 : 1))
-    if (free.length > 0 && (await client.ask(insertStatement(entries, true))).length < free.length) return false
+    if (free.length > 0 && (await client.ask(insertStatement(entries))).length < free.length) return false
     for (const row of free) outcomes[row] = Outcome.created
     if (changed.size > 0) await client.ask(updateStatement([...changed.values()]))
     return true
@@ -228,13 +224,11 @@ class BulkInsert {
   }
 }
 
-/** Rows that are created together, and the id that they are written with. */
 interface RowChunk {
   rows: number[]
   writeId: bigint
 }
 
-/** The plant that has the id of a row. */
 interface Existing {
   isOurs: boolean
   /** its content, if the policy compares plants */
@@ -246,10 +240,8 @@ function resolve(policy: ExistsPolicy, patch: PlantPatch, existing: Existing | u
   return resolveRecord(policy, patch, existing && (existing.plant ?? true))
 }
 
-/** What to change in plants, by their ids. */
 type Changes = Map<string, PlantPatch>
 
-/** What to insert for complete records. */
 function entriesOf(patches: PlantPatch[], writeId: bigint): Entry[] {
   const plants = patches.flatMap((patch) => patchedPlant(patch) ?? [])
   return plants.map((plant) => ({ plant, key: undefined, writeId }))
@@ -275,7 +267,7 @@ export async function createAll(connections: ConnectionPool, pages: () => Iterab
     return true
   }
   await connections.run(async (client, { isLost }) => {
-    if (!(await transact(connections, client, () => createPages(client, isLost)))) throw new LeftOutError(page.address)
+    if (!(await transact(client, () => createPages(client, isLost)))) throw new LeftOutError(page.address)
   }, limits)
 }
 
@@ -289,7 +281,7 @@ interface PageOptions {
 async function createPage(client: Client, page: PlantPatch[], { address, writeId, onConflict }: PageOptions): Promise<void> {
   let left = page
   for (let ineffective = 0; left.length > 0; ) {
-    const created = new Set((await client.ask(insertStatement(entriesOf(left, writeId), true))).map(([id]) => id))
+    const created = new Set((await client.ask(insertStatement(entriesOf(left, writeId)))).map(([id]) => id))
     const others = left.filter(({ id }) => !created.has(String(id)))
     if (others.length === 0) return
     const rows = await client.ask(getStatement(others.map(({ id }) => id)))
@@ -339,7 +331,6 @@ function pieceOf(rows: PlantRows, which: number[], writeId: bigint): Uint8Array 
   return bytes.subarray(0, at)
 }
 
-/** The maximum number of bytes of encoded rows. */
 function sizeOf(rows: PlantRows, which: number[]): number {
   let size = 0
   for (const row of which) size += 26 + 4 * textFields.length + rows.sizeAt(row)

@@ -9,30 +9,18 @@ import { ConnectionError, driverError, isReadOnly, isServerError, LostCommit } f
 import { type Account, checkMethod, checkSocketOwner, LoginError, type LoginMethod } from './login.js'
 import type { Row, Statement } from './sql.js'
 
-/** A server, whether to connect to it with TLS, and which attributes it must have. */
 export interface Endpoint {
   host: PostgresHost
   usesTls: boolean
-  attributes: PostgresAddress['targetSessionAttrs']
 }
 
 /**
  * The connection attempts for each server, in order, like libpq: the second one is made if the server rejects the first
  * (https://www.postgresql.org/docs/current/libpq-ssl.html#LIBPQ-SSL-PROTECTION).
  */
-export function endpointsOf({ hosts, sslmode, targetSessionAttrs }: PostgresAddress): Endpoint[][] {
-  const attempts = {
-    disable: [false],
-    allow: [false, true],
-    prefer: [true, false],
-    require: [true],
-    'verify-ca': [true],
-    'verify-full': [true],
-  }
-  const passes = targetSessionAttrs === 'prefer-standby' ? (['standby', 'any'] as const) : [targetSessionAttrs]
-  return passes.flatMap((attributes) =>
-    hosts.map((host) => (isSocketFolder(host) ? [false] : attempts[sslmode]).map((usesTls) => ({ host, usesTls, attributes }))),
-  )
+export function endpointsOf({ hosts, sslmode }: PostgresAddress): Endpoint[][] {
+  const attempts = { disable: [false], prefer: [true, false] }[String(sslmode)] ?? [true]
+  return hosts.map((host) => (isSocketFolder(host) ? [false] : attempts).map((usesTls) => ({ host, usesTls })))
 }
 
 function isSocketFolder({ host }: PostgresHost): boolean {
@@ -43,14 +31,12 @@ function isSocketFolder({ host }: PostgresHost): boolean {
 export class Client extends pg.Client {
   readonly #endpoint: Endpoint
   readonly #account: Account
-  /** the login method that the server has requested */
   #method: LoginMethod = 'none'
   /** with SCRAM, whether the server has proved that it knows the password */
   #isProven = false
   /** whether the server has stopped waiting for a standby, so that a commit may be lost with this server */
   #isDoubtful = false
   readonly #reads = new BoundedReads()
-  /** destroys the connection at its deadline */
   #timer: NodeJS.Timeout | undefined
 
   /** @param statementTimeout milliseconds after which the server cancels a statement; undefined for PgBouncer, which does not accept it */
@@ -102,16 +88,13 @@ export class Client extends pg.Client {
     return !this.connection.stream.destroyed && this.getTransactionStatus() === 'I'
   }
 
-  /** whether the connection is encrypted */
   get isSecure(): boolean {
     return this.connection.stream instanceof TLSSocket
   }
 
-  /** @throws {LoginError} when the server has accepted the login in a way that is not allowed */
+  /** @throws {LoginError} when the server has accepted a SCRAM login without the proof that it knows the password */
   checkLogin(): void {
-    if (this.#method === 'none') this.#checkMethod(true)
-    else if (this.#method === 'scram-sha-256' && !this.#isProven)
-      throw new LoginError('the server has not proved that it knows the password')
+    if (this.#method === 'scram-sha-256' && !this.#isProven) throw new LoginError('the server has not proved that it knows the password')
   }
 
   /**
@@ -164,10 +147,9 @@ export class Client extends pg.Client {
   }
 
   #checkMethod(hasPassword: boolean): void {
-    const { address } = this.#account
-    const isTrusted =
-      isSocketFolder(this.#endpoint.host) || isLoopback(this.#endpoint.host.host) || (this.#endpoint.usesTls && isChecked(this.#account))
-    checkMethod(this.#method, { requireAuth: address.requireAuth, isTrusted, hasPassword })
+    const { host, usesTls } = this.#endpoint
+    const isTrusted = isSocketFolder(host) || isLoopback(host.host) || (usesTls && isChecked(this.#account))
+    checkMethod(this.#method, { isTrusted, hasPassword })
   }
 
   /** Enforces the minimum of RFC 7677: with fewer iterations, the password would be easy to guess from the response. */
@@ -179,11 +161,11 @@ export class Client extends pg.Client {
 }
 
 /** A Unix socket that sends nothing until its owner is checked. */
-function checkedSocket({ host, port }: PostgresHost, { address, login }: Account): Socket {
+function checkedSocket({ host, port }: PostgresHost, { login }: Account): Socket {
   const socket = new Socket()
   return socket.once('connect', () => {
     try {
-      checkSocketOwner(socketPath(host, port), address.requirePeer, login.trusts)
+      checkSocketOwner(socketPath(host, port), login.trusts)
     } catch (error) {
       socket.destroy(error as Error)
     }

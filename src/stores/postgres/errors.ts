@@ -15,9 +15,6 @@ export function sqlState(error: unknown): string | undefined {
 /** The replacement for an invalid SQLSTATE. */
 const internalError = 'XX000'
 
-/** The SQLSTATE of a failed check, such as that of `commitStatement`. */
-export const divisionByZero = '22012'
-
 /**
  * Whether the server has reported an error, so that the statement had no effect. Otherwise the connection was lost, and the outcome is
  * unknown: a pooler such as PgBouncer reports the loss of its own server connection with a state of class 08.
@@ -31,7 +28,6 @@ export function isServerError(error: unknown): boolean {
 export class ConnectionError extends Error {
   /** the code of the system call or of TLS */
   readonly code: string | undefined
-  /** whether a server was reached */
   readonly isReached: boolean
 
   constructor(cause: unknown, message = textOf(cause), code = systemCode(cause)) {
@@ -78,7 +74,6 @@ export function isFinal(error: unknown): boolean {
   return error instanceof LoginError || /^(28|3D)/.test(sqlState(error) ?? '')
 }
 
-/** Whether PgBouncer rejects the startup parameter `statement_timeout`. */
 export function isUnknownParameter(error: unknown): boolean {
   return sqlState(error) === '08P01' && error instanceof Error && error.message.includes('statement_timeout')
 }
@@ -114,7 +109,6 @@ export class LeftOutError extends PlantsError {
 /** inserts without effect after which rows count as suppressed: other writers may create and delete the ids between tries */
 export const maxIneffective = 3
 
-/** The error for a commit whose outcome is unknown after the timeout. */
 export function lostCommit({ name }: PostgresAddress, cause: unknown): PlantsError {
   const message = `The connection to ${name} was lost during a commit: whether it is stored is unknown`
   return new PlantsError('unknownOutcome', message, {
@@ -146,8 +140,13 @@ interface Explanation {
   kind?: Kind
 }
 
-/** By SQLSTATE or SQLSTATE class. */
+/** For a database with fsync off. */
+export function notDurable({ name }: PostgresAddress): Explanation {
+  return { message: `${name} answers before a plant is on disk: fsync is off`, hint: 'Turn fsync on in postgresql.conf' }
+}
+
 const explanations: Record<string, Explain> = {
+  '22012': notDurable, // of a check in sql.ts
   '25006': ({ name }) => ({ message: `${name} is read-only now`, hint: 'Try again, or use the address of the server that accepts writes' }),
   '28': (address, text, login) => {
     const rejected = loginRejected(address, text, login)

@@ -9,7 +9,6 @@ import { driverError, explainDatabase } from './errors.js'
 import type { ConnectionPool } from './pool.js'
 import { begin, plants, where } from './sql.js'
 
-/** Implements `ReadableStore.snapshot` with COPY: the server writes the records. */
 export async function* snapshot(connections: ConnectionPool, query: SnapshotQuery): AsyncGenerator<Block> {
   const limits = connections.limits()
   const client = await connections.retry(limits, () => connections.lease(limits))

@@ -12,13 +12,13 @@ import { resultsOf } from './writer.js'
 
 /** Inspects a database without changes. Throws `unavailable` when it cannot be reached, `unauthorized` when it rejects the login. */
 export function inspectPostgres(address: PostgresAddress, options: OpenOptions) {
-  return usingOnce(address, { ...options, allowAsyncCommit: true }, async (client) => {
-    const { version, isDurable } = await checkServer(client, address, { allowAsyncCommit: true })
+  return usingOnce(address, options, async (client) => {
+    const { version } = await checkServer(client, address)
     const [[isPublicOpen] = []] = await client.ask(pinned(publicRights))
     const found = await inspectSchema(client, address)
     const refusal = found instanceof PlantsError ? found : undefined
     const { isSecure } = client
-    return { version, isDurable, isSecure, isPublicOpen: isPublicOpen === 'true', refusal, ...(await rightsOver(client)) }
+    return { version, isSecure, isPublicOpen: isPublicOpen === 'true', refusal, ...(await rightsOver(client)) }
   })
 }
 

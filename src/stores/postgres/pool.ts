@@ -21,21 +21,18 @@ import type { Account } from './login.js'
 import { checkServer, isWanted } from './server-state.js'
 import type { Row } from './sql.js'
 
-/** The deadline of a call, and the signal that aborts it. */
 export interface CallLimits {
   /** time on the clock; Infinity for none */
   deadline: number
   signal?: AbortSignal | undefined
 }
 
-/** The failed tries of an action. */
 interface EarlierTries {
   tries: number
   /** whether a commit was lost, and may have been done */
   isLost: boolean
 }
 
-/** Consecutive failed attempts to connect. */
 interface Outage {
   failures: number
   /** the error of the last one, and the time of the first one on the clock */
@@ -55,9 +52,7 @@ export class ConnectionPool {
   readonly #permits: Semaphore
   readonly #clients = new Set<Client>()
   readonly #idle: Client[] = []
-  /** for each server, the connection attempts */
   readonly #servers: Endpoint[][]
-  /** that of the last connection */
   #current: Endpoint | undefined
   /** whether the server cancels statements on timeout; PgBouncer does not accept that parameter */
   #hasTimeouts = true
@@ -72,18 +67,15 @@ export class ConnectionPool {
     this.#servers = endpointsOf(account.address)
   }
 
-  /** the maximum number of connections */
   get size(): number {
     return this.account.address.max
   }
 
-  /** The limits of a call that begins now. */
   limits(): CallLimits {
     const { clock, timeout } = this.options
     return { deadline: clock.now() + timeout, signal: clock.signal }
   }
 
-  /** Runs an idempotent statement. */
   query(statement: pg.QueryConfig): Promise<Row[]> {
     return this.run((client) => client.ask(statement))
   }
@@ -120,7 +112,6 @@ export class ConnectionPool {
     return backoff(failures, { base: 10, max: 1000, random: this.options.clock.random })
   }
 
-  /** Waits, or until a signal aborts. */
   async #pause(milliseconds: number, signal = this.#closing.signal): Promise<void> {
     await wait(milliseconds, [this.#closing.signal, signal]).catch(() => undefined) // `lease` throws the reason
   }
@@ -178,7 +169,6 @@ export class ConnectionPool {
     this.#permits.leave()
   }
 
-  /** The error when there was no connection before the deadline. */
   late(): unknown {
     if (this.#outage) return this.#outage.error
     if (!this.#current) return explainDatabase(new ConnectionError(timeIsOver()), this.account)
@@ -249,9 +239,9 @@ export class ConnectionPool {
     try {
       await client.connect()
       client.checkLogin()
-      if (isWanted(await checkServer(client, address, options), endpoint.attributes)) return client
+      if (isWanted(await checkServer(client, address), address.targetSessionAttrs)) return client
       const hint = 'Try again, or use the address of another server'
-      throw new PlantsError('unavailable', `${address.name} is not ${endpoint.attributes} now`, { hint, retryable: true })
+      throw new PlantsError('unavailable', `${address.name} is not ${address.targetSessionAttrs} now`, { hint, retryable: true })
     } catch (error) {
       client.destroy()
       const failure = driverError(error)
@@ -276,7 +266,6 @@ export class ConnectionPool {
 /** milliseconds in which a working server cancels a statement after its timeout, or completes one that began just before the deadline */
 const grace = 1000
 
-/** Opens a database, runs one action, and closes it. */
 export async function usingOnce<T>(address: PostgresAddress, options: OpenOptions, action: (client: Client) => Promise<T>): Promise<T> {
   const account = { address, login: await options.login(address) }
   const connections = new ConnectionPool(account, options)

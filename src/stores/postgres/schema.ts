@@ -7,9 +7,11 @@ import { sqlState } from './errors.js'
 import { usingOnce } from './pool.js'
 import { begin, imports, pinned, plants, privilegeFor, rightsStatement, schemaName, tokens, toRights, versions } from './sql.js'
 
+const firstVersion = 3
+
 /**
- * The migrations from an empty database to the latest schema. The schema version is the number of applied migrations. A released migration
- * is never changed, and removes nothing, because nodes with the previous version continue to run.
+ * The migrations from an empty database to the latest schema, each to the next version. A released migration is never changed, and removes
+ * nothing, because nodes with the previous version continue to run.
  */
 export const migrations: readonly string[] = [
   `CREATE TABLE ${plants} (
@@ -26,12 +28,16 @@ export const migrations: readonly string[] = [
     note text,
     created_at bigint NOT NULL,
     expires_at bigint,
-    revoked_at bigint
+    revoked_at bigint,
+    rights text NOT NULL,
+    last_used_at bigint
   );
   CREATE TABLE ${imports} (id text COLLATE "C" PRIMARY KEY, state text NOT NULL)`,
-  `ALTER TABLE ${tokens} ADD COLUMN rights text NOT NULL DEFAULT 'create'`,
-  `ALTER TABLE ${tokens} ADD COLUMN last_used_at bigint`,
 ]
+
+function versionAfter(steps: readonly string[]): number {
+  return firstVersion - 1 + steps.length
+}
 
 /**
  * Determines the version of the schema of a database.
@@ -39,7 +45,7 @@ export const migrations: readonly string[] = [
  * @returns 0 if there is no store
  * @throws {PlantsError} `unavailable` when a newer version of this program, or somebody else, has created it
  */
-export async function identify(client: Client, address: PostgresAddress, newest = migrations.length): Promise<number> {
+export async function identify(client: Client, address: PostgresAddress, newest = versionAfter(migrations)): Promise<number> {
   const found = await inspectSchema(client, address)
   if (found instanceof PlantsError) throw found
   if (!found.hasVersions) return 0
@@ -55,22 +61,24 @@ export async function identify(client: Client, address: PostgresAddress, newest 
  * The connection must not be used for anything else meanwhile; after an error, it is still in the transaction.
  */
 export async function migrate(client: Client, address: PostgresAddress, steps = migrations): Promise<void> {
-  if ((await identify(client, address, steps.length)) === steps.length) return
+  const latest = versionAfter(steps)
+  if ((await identify(client, address, latest)) === latest) return
   await client.ask(begin())
   await client.ask({ text: `SELECT pg_advisory_xact_lock(${lock})` })
-  const left = steps.slice(await lockedVersion(client, address, steps))
+  const version = await lockedVersion(client, address, latest)
+  const left = steps.slice(Math.max(0, version - firstVersion + 1))
   for (const step of left) await client.ask({ text: step })
-  if (left.length > 0) await client.ask({ text: `INSERT INTO ${versions} VALUES (${steps.length})` })
+  if (left.length > 0) await client.ask({ text: `INSERT INTO ${versions} VALUES (${latest})` })
   await client.ask({ text: 'COMMIT' })
 }
 
 /** The schema version, read under the lock. Creates the version table first. Does not use a schema that somebody else has created meanwhile. */
-async function lockedVersion(client: Client, address: PostgresAddress, steps: readonly string[]): Promise<number> {
+async function lockedVersion(client: Client, address: PostgresAddress, latest: number): Promise<number> {
   const found = await inspectSchema(client, address)
   if (found instanceof PlantsError) throw found
   if (!found.exists) await client.ask({ text: `CREATE SCHEMA ${schemaName}` })
   await client.ask({ text: `CREATE TABLE IF NOT EXISTS ${versions} (version integer PRIMARY KEY)` })
-  return identify(client, address, steps.length)
+  return identify(client, address, latest)
 }
 
 /** "plnt": the key of the advisory lock, which no other program is likely to use. */
@@ -164,7 +172,6 @@ const faults: [condition: string, words: string][] = [
   ],
 ]
 
-/** Selects the first fault of a table. */
 const fault = `SELECT min(relname || ' ' || flaw) FROM (
   SELECT relname::text, CASE ${faults.map(([condition, words]) => `WHEN ${condition} THEN '${words}'`).join(' ')} END AS flaw FROM tables
 ) AS flaws`
@@ -180,7 +187,7 @@ export interface Grant {
 
 /** Creates the store in a database, or migrates it to the latest schema. Grants to a role what a service needs. */
 export function initialise(address: PostgresAddress, options: OpenOptions, grant: Grant | undefined): Promise<void> {
-  return usingOnce(address, { ...options, allowAsyncCommit: true }, async (client) => {
+  return usingOnce(address, options, async (client) => {
     await migrate(client, address)
     if (grant === undefined) return
     const { role, rights } = grant

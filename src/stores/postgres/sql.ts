@@ -8,7 +8,6 @@ import { type NewPlant, type PlantPatch, plantColumns, textFields } from '../../
 import { plantFrom } from '../../plant/plant.js'
 import { type Checkpoint, type CountQuery, type ListQuery, type Right, rights } from '../common/store.js'
 
-/** The text of each column of a row. */
 export type Row = (string | null)[]
 
 /** A statement, and for how many plants it asks by their ids or keys, however long they are. */
@@ -16,7 +15,6 @@ export interface Statement extends QueryConfig {
   plants?: number
 }
 
-/** The schema of the tables of a store. */
 export const schemaName = 'plant_store'
 
 export const plants = `${schemaName}.plants`
@@ -25,16 +23,16 @@ export const imports = `${schemaName}.imports`
 export const versions = `${schemaName}.schema_version`
 
 /**
- * Statements without parameters, in one transaction with a search_path of only built-in functions and operators. Returns the rows of the
- * last statement.
+ * Statements without parameters, in one transaction with a search_path of only built-in functions and operators, whose commit returns when
+ * it is on disk. Returns the rows of the last statement.
  */
 export function pinned(text: string): QueryConfig {
   return { text: `${pin}; ${text}` }
 }
 
-const pin = 'SET LOCAL search_path = pg_catalog, pg_temp'
+const pin = 'SET LOCAL search_path = pg_catalog, pg_temp; SET LOCAL synchronous_commit = on'
 
-/** Begins a transaction with the search_path of `pinned`. */
+/** Begins a transaction with the settings of `pinned`. */
 export function begin(mode = ''): QueryConfig {
   return { text: `BEGIN ${mode}; ${pin}` }
 }
@@ -46,17 +44,14 @@ const noTexts = textNames.map(() => 'NULL').join(', ')
 const eq = 'OPERATOR(pg_catalog.=)'
 const text = 'pg_catalog.text'
 
-/** Whether a commit returns only when it is on disk; this can change during a connection. */
-const isDurable = ['synchronous_commit', 'fsync']
-  .map((name) => `pg_catalog.current_setting('${name}') OPERATOR(pg_catalog.<>) 'off'`)
-  .join(' AND ')
+/** Fails with a division by zero (SQLSTATE 22012) if fsync is off, which can change during a connection. */
+const fsyncs = `1 OPERATOR(pg_catalog./) CASE WHEN pg_catalog.current_setting('fsync') ${eq} 'off' THEN 0 ELSE 1 END`
 
-/** Commits a transaction, but fails with a division by zero if the commit would return before it is on disk, unless that is allowed. */
-export function commitStatement(allowAsyncCommit: boolean): QueryConfig {
-  return { text: allowAsyncCommit ? 'COMMIT' : `SELECT 1 OPERATOR(pg_catalog./) CASE WHEN ${isDurable} THEN 1 ELSE 0 END; COMMIT` }
-}
+/** A last column to return, with which the commit of a statement returns when it is on disk, whatever the default of the database is. */
+export const durable = `(SELECT pg_catalog.set_config('synchronous_commit', 'on', true) WHERE ${fsyncs} ${eq} 1)`
 
-/** A plant to insert, with its idempotency key. */
+export const commitStatement: QueryConfig = { text: `SELECT ${fsyncs}; COMMIT` }
+
 export interface Entry {
   plant: NewPlant
   key: string | undefined
@@ -65,18 +60,17 @@ export interface Entry {
 }
 
 /**
- * Creates the plants whose id and key are free, and returns their ids. Of several plants with the same id, the first wins. Creates nothing
- * if a commit would return before it is on disk, unless that is allowed.
+ * Creates the plants whose id and key are free, and returns their ids. Of several plants with the same id, the first wins.
  *
  * @param entries in ascending order of id: all writers use the same order, which prevents deadlocks
  */
-export function insertStatement(entries: Entry[], allowAsyncCommit: boolean): QueryConfig {
+export function insertStatement(entries: Entry[]): QueryConfig {
   const columns = textNames.map((_, index) => `$${index + 3}::${text}[]`).join()
   return {
     text: `INSERT INTO ${plants} (id, attempt, ${textColumns}, idempotency_key)
       SELECT id, attempt, ${textColumns}, key
       FROM unnest($1::bigint[], $2::bigint[], ${columns}, $${textNames.length + 3}::${text}[]) AS new (id, attempt, ${textColumns}, key)
-      ${allowAsyncCommit ? '' : `WHERE ${isDurable}`} ON CONFLICT DO NOTHING RETURNING id`,
+      ON CONFLICT DO NOTHING RETURNING id, ${durable}`,
     values: [
       entries.map(({ plant }) => plant.id),
       entries.map(({ writeId }) => writeId),
@@ -86,7 +80,6 @@ export function insertStatement(entries: Entry[], allowAsyncCommit: boolean): Qu
   }
 }
 
-/** A random id for what is written. */
 export function newWriteId(): bigint {
   return randomBytes(8).readBigInt64BE()
 }
@@ -109,7 +102,6 @@ export const barrier = `INSERT INTO ${imports} SELECT 'barrier ' || pg_backend_p
     WHERE current_setting('synchronous_standby_names') <> '';
   DELETE FROM ${imports} WHERE id = 'barrier ' || pg_backend_pid()`
 
-/** Copies rows with the columns id, attempt, and the texts. */
 export const copyStatement = `COPY ${plants} (id, attempt, ${textColumns}) FROM STDIN (FORMAT binary)`
 
 export const greatestIdStatement: QueryConfig = { text: `SELECT pg_catalog.max(id) FROM ${plants}` }
@@ -161,7 +153,7 @@ export function replaceStatement(plant: NewPlant, only: NewPlant | undefined): Q
   const values: unknown[] = [plant.id]
   const texts = textNames.map((name) => `${name} = $${values.push(plant[name] ?? null)}`).join(', ')
   const set = `SET ${texts}, idempotency_key = NULL`
-  return { text: `UPDATE ${plants} ${set} WHERE id ${eq} $1${unchanged(only, values)} RETURNING ${plantColumns}`, values }
+  return { text: `UPDATE ${plants} ${set} WHERE id ${eq} $1${unchanged(only, values)} RETURNING ${plantColumns}, ${durable}`, values }
 }
 
 /**
@@ -184,10 +176,9 @@ export function updateStatement(changed: PlantPatch[]): QueryConfig {
   }
 }
 
-/** Deletes a plant; with `only`, only if it still equals that plant. */
 export function deleteStatement(id: bigint, only: NewPlant | undefined): QueryConfig {
   const values: unknown[] = [id]
-  return { text: `DELETE FROM ${plants} WHERE id ${eq} $1${unchanged(only, values)} RETURNING ${plantColumns}`, values }
+  return { text: `DELETE FROM ${plants} WHERE id ${eq} $1${unchanged(only, values)} RETURNING ${plantColumns}, ${durable}`, values }
 }
 
 /** The same as IS NOT DISTINCT FROM, whose operator cannot be schema-qualified. Appends its parameters to `values`. */
@@ -203,12 +194,10 @@ export function rightsStatement(role?: string): QueryConfig {
   return { text: `SELECT ${columns.join()}`, values: role === undefined ? [] : [role] }
 }
 
-/** The rights in the result row of `rightsStatement`. */
 export function toRights(row: Row = []): Right[] {
   return rights.filter((_, index) => row[index] === 't')
 }
 
-/** The PostgreSQL privilege for each right. */
 export const privilegeFor: Record<Right, string> = { create: 'INSERT', read: 'SELECT', update: 'UPDATE', delete: 'DELETE' }
 
 export function findCheckpointStatement(id: string): QueryConfig {
@@ -224,7 +213,6 @@ export function removeCheckpointStatement(id: string): QueryConfig {
   return { text: `DELETE FROM ${imports} WHERE id ${eq} $1`, values: [id] }
 }
 
-/** The plant in a row whose first columns are those of a plant. */
 export function toPlant([id, ...texts]: Row): NewPlant {
   return plantFrom(BigInt(id ?? 0), (_, index) => texts[index])
 }

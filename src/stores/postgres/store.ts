@@ -55,13 +55,11 @@ export class PostgresStore implements ServedStore, CheckpointStore {
     this.tokens = new PostgresTokens((statement) => connections.query(statement))
   }
 
-  /** Opens the database. Creates or migrates the tables if needed. */
   static async open(address: PostgresAddress, options: OpenOptions): Promise<PostgresStore> {
     const { connections } = await connected(address, options, (client) => migrate(client, address))
     return new PostgresStore(connections)
   }
 
-  /** Opens the database if it contains a store. */
   static async openExisting(address: PostgresAddress, options: OpenOptions): Promise<PostgresStore | undefined> {
     const { connections, result: version } = await connected(address, options, (client) => identify(client, address))
     if (version > 0) return new PostgresStore(connections)
@@ -82,7 +80,6 @@ export class PostgresStore implements ServedStore, CheckpointStore {
     return (await this.getMany([id])).get(id)
   }
 
-  /** The existing plants with these ids. */
   async getMany(ids: bigint[]): Promise<Map<bigint, NewPlant>> {
     return new Map((await this.#connections.query(getStatement(ids))).map((row) => [BigInt(row[0] ?? 0), toPlant(row)]))
   }
@@ -134,7 +131,6 @@ export class PostgresStore implements ServedStore, CheckpointStore {
     await createRows(this.#connections, batch, options)
   }
 
-  /** See `createAll` of bulk.ts. */
   async createAll(pages: () => Iterable<PlantPatch[]>, onConflict: OnConflict): Promise<void> {
     const { createAll } = await import('./bulk.js')
     await createAll(this.#connections, pages, onConflict)
@@ -162,8 +158,7 @@ export class PostgresStore implements ServedStore, CheckpointStore {
   }
 
   check(): Promise<void> {
-    const { account, options } = this.#connections
-    return this.#connections.run((client) => checkWritable(client, account, options))
+    return this.#connections.run((client) => checkWritable(client, this.#connections.account))
   }
 
   async close(): Promise<void> {
@@ -171,7 +166,6 @@ export class PostgresStore implements ServedStore, CheckpointStore {
   }
 }
 
-/** Opens a database and runs a first action. */
 async function connected<T>(address: PostgresAddress, options: OpenOptions, action: (client: Client) => Promise<T>) {
   const connections = new ConnectionPool({ address, login: await options.login(address) }, options)
   try {
@@ -182,5 +176,4 @@ async function connected<T>(address: PostgresAddress, options: OpenOptions, acti
   }
 }
 
-/** the approximate maximum size of a page */
 const pageBytes = 1_000_000

@@ -1,9 +1,8 @@
 import type { QueryConfig } from 'pg'
 import { pagesOf } from '../common/pages.js'
 import { type NewToken, rightsIn, type Token, type TokenStore } from '../common/store.js'
-import { type Row, tokens } from './sql.js'
+import { durable, type Row, tokens } from './sql.js'
 
-/** The tokens of a store, in the same database. */
 export class PostgresTokens implements TokenStore {
   readonly #query: (statement: QueryConfig) => Promise<Row[]>
 
@@ -18,7 +17,8 @@ export class PostgresTokens implements TokenStore {
   }
 
   async add(digest: Uint8Array, { note, rights, createdAt, expiresAt }: NewToken): Promise<Token> {
-    const text = `INSERT INTO ${tokens} (digest, note, rights, created_at, expires_at) VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING`
+    const text = `INSERT INTO ${tokens} (digest, note, rights, created_at, expires_at) VALUES ($1, $2, $3, $4, $5)
+      ON CONFLICT DO NOTHING RETURNING ${durable}`
     await this.#query({ text, values: [Buffer.from(digest), note, rights.join(), createdAt.getTime(), expiresAt?.getTime()] })
     const added = await this.find(digest)
     if (!added) throw new Error('The added token is missing')
@@ -33,7 +33,7 @@ export class PostgresTokens implements TokenStore {
   }
 
   async revoke(id: bigint, at: Date): Promise<Token | undefined> {
-    const text = `UPDATE ${tokens} SET revoked_at = coalesce(revoked_at, $2) WHERE id OPERATOR(pg_catalog.=) $1 RETURNING ${columns}`
+    const text = `UPDATE ${tokens} SET revoked_at = coalesce(revoked_at, $2) WHERE id OPERATOR(pg_catalog.=) $1 RETURNING ${columns}, ${durable}`
     return toToken((await this.#query({ text, values: [id, at.getTime()] }))[0])
   }
 

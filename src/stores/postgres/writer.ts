@@ -6,13 +6,11 @@ import type { CreateOptions } from '../common/store.js'
 import type { Client } from './client.js'
 import { isTransient, LeftOutError, maxIneffective } from './errors.js'
 import type { ConnectionPool } from './pool.js'
-import { checkServer } from './server-state.js'
 import { barrier, type Entry, findStatement, insertStatement, newWriteId, pinned, type Row, toPlant } from './sql.js'
 
 /** The result of a create: `created`, or why the plant cannot be created. */
 type CreateResult = 'created' | PlantsError
 
-/** A plant that waits for a batch. */
 interface CreateJob extends Entry {
   deadline: number
   /** @param result undefined if it was not stored, although nothing conflicts with it now */
@@ -24,7 +22,7 @@ interface CreateJob extends Entry {
 }
 
 /** the maximum number of creates in one statement, and of the characters of their texts */
-const usualBatch = 1000
+const batchSize = 1000
 const batchCharacters = 4_000_000
 
 /**
@@ -33,7 +31,6 @@ const batchCharacters = 4_000_000
  */
 export class PostgresWriter {
   readonly #connections: ConnectionPool
-  /** those that wait for a batch, in order */
   readonly #queue = new Set<CreateJob>()
   /** the last create with an id or a key, for which the next one waits */
   readonly #last = new Map<bigint | string, Promise<Plant>>()
@@ -79,7 +76,6 @@ export class PostgresWriter {
     throw result
   }
 
-  /** Sends a plant with the next batch. */
   #send(entry: Entry, deadline: number): Promise<CreateResult | undefined> {
     const left = deadline - this.#connections.options.clock.now()
     if (left <= 0) return Promise.reject(this.#connections.late())
@@ -128,11 +124,10 @@ export class PostgresWriter {
 
   /** Removes jobs from the queue in order. Each of them has its own id and key. */
   #take(): CreateJob[] {
-    const limit = this.#connections.options.batchLimit ?? usualBatch
     const taken: CreateJob[] = []
     let characters = 0
     for (const job of this.#queue) {
-      if (taken.length >= limit || characters > batchCharacters) break
+      if (taken.length >= batchSize || characters > batchCharacters) break
       this.#queue.delete(job)
       clearTimeout(job.timer)
       taken.push(job)
@@ -144,14 +139,13 @@ export class PostgresWriter {
   /** Creates plants with one statement, then determines why the others were not created. */
   async #sendBatch(jobs: CreateJob[], client: Client): Promise<void> {
     if (jobs.length === 0) return
-    const { account, options } = this.#connections
     this.#connections.setDeadline(
       client,
       jobs.reduce((first, { deadline }) => Math.min(first, deadline), Infinity),
     )
     jobs.sort((a, b) => (a.plant.id < b.plant.id ? -1 : 1))
-    const created = new Set((await client.commit(insertStatement(jobs, options.allowAsyncCommit))).map(([id]) => id))
-    if (created.size > 0) options.onCommit?.(created.size)
+    const created = new Set((await client.commit(insertStatement(jobs))).map(([id]) => id))
+    if (created.size > 0) this.#connections.options.onCommit?.(created.size)
     const others = jobs.filter(({ plant }) => !created.has(String(plant.id)))
     for (const job of jobs) if (created.has(String(job.plant.id))) job.resolve('created')
     if (others.length === 0) return
@@ -159,7 +153,6 @@ export class PostgresWriter {
     // The plant is visible, but possibly not on the standbys yet. A later commit waits until it is.
     if ([...results.values()].includes('created')) await client.ask(pinned(barrier))
     for (const [job, result] of results) job.resolve(result)
-    if (results.size < others.length) await checkServer(client, account.address, options)
     for (const { resolve } of others) resolve(undefined)
   }
 }

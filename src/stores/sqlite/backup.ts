@@ -67,7 +67,6 @@ async function checkTarget(target: string, options: OpenOptions): Promise<void> 
   if (bytesAt(target, 18, 1)[0] === 2) throw notReplaced(target, 'is a store in use, not a backup', hint)
 }
 
-/** The error for an unusable file that was named on the command line. */
 export function asMalformed(error: unknown, path: string, what: string, hint: string): unknown {
   const explained = explainFailure(error, path)
   if (!(explained instanceof PlantsError) || explained.retryable || explained.kind !== 'unavailable') return explained

@@ -14,7 +14,6 @@ type Policy = Pick<CreateManyOptions, 'ifExists' | 'stopsAtReject'>
 export class ChangesetWriter {
   readonly #connection: Connection
   readonly #clock: Pick<Clock, 'now'>
-  /** reused for each changeset */
   #buffer = Buffer.alloc(0)
 
   constructor(connection: Connection, clock: Pick<Clock, 'now'>) {

@@ -18,7 +18,6 @@ import {
 } from './file.js'
 import { prepareStore, prepareToRead } from './schema.js'
 
-/** How long to wait for others, and whose files are trusted. */
 type Opening = Waiting & Pick<OpenOptions, 'trusts'>
 
 /** A connection to the file of a store, with its prepared statements. */
@@ -47,7 +46,6 @@ export class Connection {
     this.db = connect(this.uri, { readOnly: mode !== 'rw' })
   }
 
-  /** Prepares a statement; returns the same one for the same text. */
   prepare(sql: string): Statement {
     const known = this.#statements.get(sql)
     if (known) return known
@@ -56,7 +54,6 @@ export class Connection {
     return statement
   }
 
-  /** Runs an idempotent call, and retries it while SQLite is busy. */
   retry<T>(call: () => T): Promise<T> {
     return retryWhileBusy(call, this.#opening, () => lockedError(this.path, this.#opening.timeout))
   }
@@ -89,7 +86,6 @@ export class Connection {
     return this.#logVersion !== undefined && this.#logVersion !== logVersion(this.path, this.#opening)
   }
 
-  /** Runs an action, then closes the connection. */
   async use<T>(action: (connection: this) => Promise<T>): Promise<T> {
     try {
       return await action(this)
@@ -176,7 +172,6 @@ export async function openToRead(path: string, opening: Opening, isSnapshot = fa
   return undefined
 }
 
-/** Opens a consistent snapshot of a store; undefined when the file does not exist, or contains no store. */
 export async function openSnapshot(path: string, opening: Opening): Promise<Connection | undefined> {
   return fileHasContent(path) ? openToRead(path, opening, true) : undefined
 }

@@ -8,10 +8,7 @@ import { primaryCode } from '../../platform/sqlite.js'
 export function explainFailure(error: unknown, path: string): unknown {
   const code = primaryCode(error) ?? systemCode(error) ?? ''
   const text = error instanceof Error ? error.message : ''
-  // A crafted file can cause these errors, the last two when a table is migrated; any other error in our SQL is a defect.
-  const isOfFile =
-    code === 1 &&
-    /^(no such (table|column)|unsupported file format|JSON cannot hold BLOB|NOT NULL constraint failed|type mismatch on DEFAULT)/.test(text)
+  const isOfFile = (code === 1 && craftedError.test(text)) || (code === 19 && text.startsWith('cannot store '))
   const [explain] = explanations.find(([, codes]) => codes.includes(code)) ?? []
   try {
     if (isOfFile || error instanceof DamageError) return unavailable(damaged(path, text), error)
@@ -31,10 +28,13 @@ export async function explained<T>(path: string, action: () => Promise<T>): Prom
   }
 }
 
+/** The errors that a crafted file can cause, the last two when a table is migrated; any other error in our SQL is a defect. */
+const craftedError =
+  /^(no such (table|column)|unsupported file format|JSON cannot hold BLOB|NOT NULL constraint failed|type mismatch on DEFAULT)/
+
 /** The file holds what only a failed disk, or another program, can have written. */
 export class DamageError extends Error {}
 
-/** Why a store cannot be used, and what to do about it. */
 interface Diagnosis {
   message: string
   hint: string
@@ -68,7 +68,6 @@ export function commitOutcomeUnknown(path: string, done: 'stored' | 'restored', 
   return new PlantsError('unknownOutcome', `${reason} during a commit: whether it is ${done} is unknown`, { hint, cause })
 }
 
-/** Adds "nothing was changed" to the reason of a signal. */
 export function unchanged(error: unknown, signal: AbortSignal): unknown {
   if (!signal.aborted || error !== signal.reason || !(error instanceof PlantsError)) return error
   return new PlantsError(error.kind, `${error.message}, nothing was changed`, { cause: error })
@@ -77,7 +76,6 @@ export function unchanged(error: unknown, signal: AbortSignal): unknown {
 const lookAtDisk = 'Look at the disk and its logs, then try again'
 const elsewhere = 'Choose another file with --store PATH'
 
-/** The explanation for each error, by SQLite's primary result codes and system error codes. */
 const explanations: [explain: (path: string, text: string) => Diagnosis, codes: (number | string)[]][] = [
   [forbidden, [3, 8, 'EACCES', 'EPERM', 'EROFS']],
   [full, [13, 'ENOSPC', 'EDQUOT']],
@@ -157,18 +155,15 @@ function unopened(path: string): Diagnosis {
   return allows(folder, constants.W_OK) && allows(path, constants.R_OK) && !isClosed(path) ? unready(path) : forbidden(path)
 }
 
-/** The first folder on the way to a file that is closed to this user. */
 function closedFolder(path: string): string {
   const folder = dirname(path)
   return folder !== path && accessCode(folder, constants.F_OK) === 'EACCES' ? closedFolder(folder) : folder
 }
 
-/** Whether this user may not read a file, or its -wal or -shm file. */
 function isClosed(path: string): boolean {
   return ['', '-wal', '-shm'].some((suffix) => accessCode(path + suffix, constants.R_OK) === 'EACCES')
 }
 
-/** Whether this user can write to a file and to its folder. */
 export function isWritable(path: string): boolean {
   return allows(path, constants.W_OK) && allows(dirname(path), constants.W_OK)
 }
@@ -190,7 +185,6 @@ function accessCode(path: string, mode: number): string | undefined {
   }
 }
 
-/** The error for a call that did not get the lock before its timeout. */
 export function lockedError(path: string, timeout: number): PlantsError {
   const message = `The store ${path} was in use by ${findHolder(path) ?? 'another process'} for ${timeout / 1000} s`
   return unavailable({ message, hint: 'Try again, or wait longer with --timeout 2m', retryable: true })

@@ -78,7 +78,6 @@ function readText(connection: Connection, query: SnapshotQuery, { first, last }:
 
 const sizeOfTexts = textFields.map(({ name }) => `ifnull(octet_length(${name}), 0)`).join(' + ')
 
-/** The SQL expression for the text of a row. */
 const records: Record<RecordKind, string> = {
   json: `'{"id":' || id || ${textFields.map(jsonMember).join(' || ')} || '}'`,
   csv: cells("','"),

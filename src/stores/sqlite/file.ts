@@ -119,7 +119,6 @@ export function isPartOf(store: string, path: string): boolean {
   return ['', ...sidecars].some((suffix) => isSame(store + suffix) || isOne(store + suffix, path))
 }
 
-/** A text that changes whenever the file or its write-ahead log changes. */
 export function fileVersion(path: string): string {
   const versions = [path, `${path}-wal`].map((file) => statSync(file, { throwIfNoEntry: false, bigint: true }))
   return versions.map((stats) => stats && `${stats.dev}:${stats.ino}:${stats.size}:${stats.mtimeNs}`).join(' ')
@@ -184,7 +183,6 @@ export function checkKind(path: string, trust: Trust): void {
   checkJournal(path)
 }
 
-/** The files that SQLite keeps beside a store. */
 const sidecars = [...logSuffixes, '-journal']
 
 /** Rejects a file that another user has put beside a store: for SQLite, what is in it belongs to the store. */

@@ -14,7 +14,6 @@ import { countPlants, identifyBackup, tablesOf } from './schema.js'
 export interface RestoreOptions extends OpenOptions {
   /** whether to replace existing plants; a copy of the store is kept beside it */
   force: boolean
-  /** the current time, for the name of that copy */
   at: Date
 }
 
@@ -35,7 +34,6 @@ export async function restoreStore(address: FileAddress, file: string, options: 
   }
 }
 
-/** A backup that was checked for damage. */
 interface CheckedBackup {
   path: string
   /** the `file:` URI that opens it as immutable: no file beside it is read */

@@ -19,22 +19,22 @@ export function identify(db: Database, path: string): bigint | undefined {
     return undefined
   }
   const { user_version: version, encoding } = first
-  if (version > schemaVersion)
-    throw notOurs(path, `was written by a newer version of plants (schema ${version}, this one supports ${schemaVersion})`, 'Update plants')
+  const latest = latestVersion()
+  if (version > latest)
+    throw notOurs(path, `was written by a newer version of plants (schema ${version}, this one supports ${latest})`, 'Update plants')
   if (encoding !== 'UTF-8') throw notOurs(path, `is not a store of plants: its encoding is ${encoding}, not UTF-8`)
-  if (!versions.includes(version) || !hasSchema(found, version)) throw changedSchema(path)
+  if (!versions().includes(version) || !hasSchema(found, version)) throw changedSchema(path)
   return version
 }
 
 /** The schema version of the attached database `backup`. Throws unless it has the schema of a store. */
 export function identifyBackup(db: Database, path: string): bigint {
   const found = readObjects(db, 'backup')
-  const version = versions.find((each) => hasSchema(found, each))
+  const version = versions().find((each) => hasSchema(found, each))
   if (version === undefined) throw changedSchema(path)
   return version
 }
 
-/** Whether these are exactly the objects of a store. */
 function hasSchema(found: SchemaObject[], version: bigint): boolean {
   const has = (wanted: SchemaObject) => found.some((object) => objectFields.every((field) => object[field] === wanted[field]))
   const wanted = objectsOf(version)
@@ -54,7 +54,7 @@ type SchemaRow = SchemaObject & { application_id: bigint; user_version: bigint; 
 
 /** Uses one statement, for a consistent view: another process may be creating the store. Reads at most one object more than a store has. */
 function readObjects(db: Database, database: 'main' | 'backup'): SchemaRow[] {
-  const expected = [...objectsOf(schemaVersion), ...statistics]
+  const expected = [...objectsOf(latestVersion()), ...statistics]
   const length = Math.max(...expected.map(({ sql }) => sql?.length ?? 0)) + 1
   const select = db.prepare(`SELECT application_id, user_version, encoding, type, name, tbl_name, substr(sql, 1, ${length}) AS sql
     FROM pragma_application_id, pragma_user_version, pragma_encoding LEFT JOIN ${database}.sqlite_schema LIMIT ${expected.length + 1}`)
@@ -68,7 +68,8 @@ function readObjects(db: Database, database: 'main' | 'backup'): SchemaRow[] {
  */
 export function prepareStore(db: Database, path: string): void {
   if (db.isTransaction) db.exec('ROLLBACK') // of a try that failed
-  if (identify(db, path) === schemaVersion && isWal(db)) return
+  const latest = latestVersion()
+  if (identify(db, path) === latest && isWal(db)) return
   db.exec('PRAGMA journal_mode=WAL')
   if (!isWal(db))
     throw notOurs(path, `cannot be a store: its file system does not support SQLite's WAL mode`, 'Put it on a local disk: --store PATH')
@@ -76,8 +77,8 @@ export function prepareStore(db: Database, path: string): void {
   const version = identify(db, path)
   if (version === undefined) {
     syncFolders(path)
-    const statements = objectsOf(schemaVersion).flatMap(({ sql }) => sql ?? [])
-    db.exec(`${statements.join(';')}; PRAGMA application_id=${applicationId}; PRAGMA user_version=${schemaVersion}`)
+    const statements = objectsOf(latest).flatMap(({ sql }) => sql ?? [])
+    db.exec(`${statements.join(';')}; PRAGMA application_id=${applicationId}; PRAGMA user_version=${latest}`)
   } else migrate(db, version)
   db.exec('COMMIT')
 }
@@ -86,7 +87,8 @@ export function prepareStore(db: Database, path: string): void {
 export function migrate(db: Database, version: bigint): void {
   db.exec('DROP VIEW IF EXISTS temp.plants; DROP VIEW IF EXISTS temp.tokens') // of `prepareToRead`
   for (const column of addedSince(version)) db.exec(`ALTER TABLE ${column.table} ADD COLUMN ${definitionOf(column)}`)
-  if (version < schemaVersion) db.exec(`PRAGMA user_version=${schemaVersion}`)
+  const latest = latestVersion()
+  if (version < latest) db.exec(`PRAGMA user_version=${latest}`)
 }
 
 /**
@@ -113,8 +115,8 @@ function isWal(db: Database): boolean {
 /** "plnt": the application id in the header of every store. */
 const applicationId = 0x706c6e74n
 
-/** The oldest supported version: read without changes, and migrated when opened for writing. Earlier versions were never released. */
-const oldestVersion = 3n
+/** The oldest version: a store of it is read without changes, and migrated when it is opened for writing. */
+const oldestVersion = 5n
 
 interface AddedColumn {
   table: 'plants' | 'tokens'
@@ -124,18 +126,17 @@ interface AddedColumn {
   value: string
 }
 
-/** The column that each later version has added. Rights are comma-separated; a token of schema 3 can only create. */
-const addedColumns: readonly AddedColumn[] = [
-  { table: 'tokens', name: 'rights', type: 'TEXT NOT NULL', value: "'create'" },
-  { table: 'tokens', name: 'last_used_at', type: 'INTEGER', value: 'NULL' },
-]
+/** The column that each later version adds. A test adds some, as a later version would. */
+export const addedColumns: AddedColumn[] = []
 
-const schemaVersion = oldestVersion + BigInt(addedColumns.length)
+const latestVersion = () => oldestVersion + BigInt(addedColumns.length)
 
-/** The supported versions, the latest first. */
-const versions = addedColumns.map((_, index) => schemaVersion - BigInt(index)).concat(oldestVersion)
+const versions = () => addedColumns.map((_, index) => latestVersion() - BigInt(index)).concat(oldestVersion)
 
-/** The columns of the oldest version. The row of a revoked token stays, so that no id is reused. Times are milliseconds since 1970. */
+/**
+ * The columns of the oldest version. Rights are comma-separated. The row of a revoked token stays, so that no id is reused. Times are
+ * milliseconds since 1970.
+ */
 const oldestColumns = {
   plants: ['id INTEGER PRIMARY KEY', 'name TEXT NOT NULL', 'tag TEXT', 'idempotency_key TEXT'],
   tokens: [
@@ -145,6 +146,8 @@ const oldestColumns = {
     'created_at INTEGER NOT NULL',
     'expires_at INTEGER',
     'revoked_at INTEGER',
+    'rights TEXT NOT NULL',
+    'last_used_at INTEGER',
   ],
 }
 
@@ -166,13 +169,11 @@ const keys = 'CREATE UNIQUE INDEX plants_idempotency_key ON plants (idempotency_
 /** The checkpoints of unfinished imports. Each is written together with its plants. */
 const imports = 'CREATE TABLE imports (id TEXT PRIMARY KEY, state TEXT NOT NULL) STRICT'
 
-/** The names of the columns of a table, in the order of the table. */
-export function columnsOf(table: AddedColumn['table'], version = schemaVersion): string[] {
+export function columnsOf(table: AddedColumn['table'], version = latestVersion()): string[] {
   return [...oldestColumns[table], ...addedTo(table, version).map(definitionOf)].map((definition) => definition.replace(/ .*/, ''))
 }
 
-/** The tables of a store, with their columns. */
-export function tablesOf(version = schemaVersion) {
+export function tablesOf(version = latestVersion()) {
   return { plants: columnsOf('plants', version).join(), tokens: columnsOf('tokens', version).join(), imports: 'id, state' }
 }
 

@@ -58,7 +58,6 @@ function readPlants(rows: Iterable<unknown>, first: bigint): NewPlant[] {
   return page
 }
 
-/** the approximate maximum size of a page */
 const pageCharacters = 1_000_000
 
 /** The first id to read; greater than `largestId` when there is none. */

@@ -188,7 +188,6 @@ export class SqliteStore implements ServedStore, CheckpointStore {
     })
   }
 
-  /** See `createAll` of bulk.ts. */
   async createAll(pages: () => Iterable<PlantPatch[]>, onConflict: OnConflict): Promise<void> {
     const { createAll } = await import('./bulk.js')
     await this.#writer.transact(() => createAll(this.#connection, this.#options.clock, pages(), onConflict))

@@ -6,7 +6,6 @@ import { DamageError } from './errors.js'
 import { checkOrder, idFrom } from './select.js'
 import type { SqliteWriter } from './writer.js'
 
-/** The tokens of a store, in the same file. */
 export function sqliteTokens(connection: Connection, writer: SqliteWriter): TokenStore {
   return {
     find: (digest) => connection.run(() => toToken(connection.prepare(findSql).get(digest, digest))),

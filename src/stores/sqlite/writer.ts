@@ -10,7 +10,6 @@ import { identify, migrate } from './schema.js'
 /** A unit of work that waits for its transaction, and then for the commit to be on disk. */
 interface Job {
   deadline: number
-  /** the number of creates in it */
   creates: number
   /** whether it may yield to the event loop, so that no other job may share its transaction */
   isAlone: boolean
@@ -20,7 +19,7 @@ interface Job {
 }
 
 /** the maximum number of jobs in a transaction, about 10 ms; other processes can write between transactions */
-const defaultBatch = 1000
+const batchSize = 1000
 
 /**
  * Group commit: jobs that wait at the same time share one transaction and one fsync. Each caller gets its own result once the commit is on
@@ -103,11 +102,9 @@ export class SqliteWriter {
     this.#isRunning = false
   }
 
-  /** The jobs of the next transaction. */
   #next(): Job[] {
-    const limit = this.#options.batchLimit ?? defaultBatch
     const alone = this.#jobs.findIndex(({ isAlone }) => isAlone)
-    return this.#jobs.splice(0, alone === -1 ? limit : Math.max(1, Math.min(limit, alone)))
+    return this.#jobs.splice(0, alone === -1 ? batchSize : Math.max(1, Math.min(batchSize, alone)))
   }
 
   #begin(): boolean {

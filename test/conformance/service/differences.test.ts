@@ -3,7 +3,7 @@ import { differences } from '../../helpers/differences.js'
 import { connectTo, requestBytes } from '../../helpers/raw-http.js'
 import { serveForAll, testToken } from '../../helpers/service.js'
 
-const service = serveForAll(['--header-timeout', '300ms', '--request-timeout', '300ms'])
+const service = serveForAll(['--request-timeout', '300ms'])
 
 const headers = 'Host: plants.example\r\nContent-Length: 0\r\n'
 const requests: Record<string, string | Buffer> = {

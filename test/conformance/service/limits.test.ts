@@ -1,15 +1,15 @@
-import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { once } from 'node:events'
-import { connect, Socket } from 'node:net'
+import { connect, type Socket } from 'node:net'
 import { Readable } from 'node:stream'
 import { connect as connectSecurely } from 'node:tls'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { type Caller, tokensOfStore } from '../../../src/server/authenticator.js'
-import { ClientConnection } from '../../../src/server/connection.js'
+import { plantRoutes } from '../../../src/server/plants.js'
+import type { Call } from '../../../src/server/router.js'
 import { type Handler, HttpServer, respond, type Tls } from '../../../src/server/server.js'
-import type { PlantStore, Token } from '../../../src/stores/common/store.js'
+import { type PlantStore, rights, type ServedStore, type Token } from '../../../src/stores/common/store.js'
 import { certificate, hasOpenssl } from '../../helpers/certificates.js'
 import { connectTo, exchange, type RawConnection, type RawRequest, requestBytes } from '../../helpers/raw-http.js'
 import { limits, placeOf, serveStore, testCaller, testToken } from '../../helpers/service.js'
@@ -38,33 +38,34 @@ function slowStore() {
 }
 
 describe('requests that wait on one connection', () => {
-  test('are processed up to the 32nd, whose answer closes it', async () => {
+  test('are processed one after the other', async () => {
     const { store, letGo, count } = slowStore()
     const { address } = await serveStore(store)
     const connection = await connectTo(placeOf(address))
-    connection.send(Buffer.concat(Array.from({ length: 1500 }, () => requestBytes(testToken, { body: fern }))))
-    await expect.poll(count, patience).toBe(32)
+    connection.send(Buffer.concat(Array.from({ length: 32 }, () => requestBytes(testToken, { body: fern }))))
+    await expect.poll(count, patience).toBe(1)
+    expect((await exchange({ place: placeOf(address), token: '' }, { method: 'GET', target: '/openapi.json' })).status).toBe(200)
+    expect(count()).toBe(1)
     letGo()
-    const answers = await connection.answers()
-    expect(answers.map(({ status, headers }) => [status, headers['connection']])).toEqual([
-      ...Array.from({ length: 31 }, () => [200, 'keep-alive']),
-      [200, 'close'],
-    ])
+    for (let at = 0; at < 32; at += 1) expect((await connection.answer())?.status).toBe(200)
     expect(count()).toBe(32)
   })
 
-  test('are not even parsed after that', async () => {
-    let parsed = 0
-    const note = () => {
-      parsed += 1
-    }
-    subscribe('http.server.request.start', note)
-    onTestFinished(() => void unsubscribe('http.server.request.start', note))
-    const { address } = await serveStore(quick)
+  test.each([
+    ['of which one more than 32 is unanswered', {}],
+    ['behind one whose answer closes it', { headers: { Connection: 'Upgrade', Upgrade: 'h2c' } }],
+  ])('%s, close it, and nothing more is processed', async (_, first) => {
+    const { store, letGo, count } = slowStore()
+    const { address, log } = await serveStore(store)
     const connection = await connectTo(placeOf(address))
-    connection.send('GET /nowhere HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(1700))
-    expect(await connection.end().answers()).toHaveLength(32)
-    expect(parsed).toBe(32)
+    connection.send(requestBytes(testToken, { body: fern, ...first }))
+    await expect.poll(count, patience).toBe(1)
+    connection.send(Buffer.concat(Array.from({ length: 1500 }, () => requestBytes(testToken, { body: fern }))))
+    expect(await connection.answers()).toEqual([])
+    letGo()
+    expect((await exchange({ place: placeOf(address), token: testToken }, { body: fern })).status).toBe(200)
+    expect(count()).toBe(2)
+    expect(log().split('"outcome":"aborted"').length - 1).toBe(Object.keys(first).length === 0 ? 32 : 1)
   })
 
   test('may be many more in all, when they come after the answers', async () => {
@@ -119,17 +120,6 @@ describe('an answer that its reader does not take', () => {
     socket.on('error', () => undefined).write(request)
     await once(server, 'request')
     await expect.poll(() => connectionsOf(server), patience).toBe(0)
-  })
-
-  test('is not what a connection waits for that reads no more requests and has answered all: it ends after the time-out', () => {
-    const socket = new Socket()
-    const connection = new ClientConnection(socket, true)
-    connection.isFull = true
-    connection.endIfStalled(1000, 300)
-    connection.endIfStalled(1299, 300)
-    expect(socket.destroyed).toBe(false)
-    connection.endIfStalled(1300, 300)
-    expect(socket.destroyed).toBe(true)
   })
 
   test('at once, but goes on to take, is waited for', async () => {
@@ -336,9 +326,27 @@ test.each([
   expect(JSON.parse(line)).toMatchObject({ method, from: '127.0.0.1' })
 })
 
+test('a connection that is kept alive and brings nothing more is closed', async () => {
+  const { server, port } = await serverOf(async (_, response) => respond(response, { status: 200, body: '{}' }), 10_000)
+  server.keepAliveTimeout = 300
+  const connection = await connectTo({ host: '127.0.0.1', port })
+  expect(await connection.send('GET / HTTP/1.1\r\nHost: x\r\n\r\n').answers()).toMatchObject([{ status: 200 }])
+})
+
+test('a create that 10,000 requests precede in the queue for the store gets 503, and is not stored', async () => {
+  const { store, letGo, count } = slowStore()
+  const inFlight = { waiting: 9999, bytes: 0, unread: 0 }
+  const [route] = plantRoutes({ store: store as ServedStore, rights, basePath: '', inFlight }) // creates need no more of a store
+  const create = async () => route?.handler({ request: { headers: {} }, body: Buffer.from(fern) } as Call)
+  const last = create()
+  await expect(create()).rejects.toMatchObject({ status: 503, message: 'The service is busy, and nothing was stored' })
+  letGo()
+  expect([await last, count()]).toMatchObject([{ status: 200 }, 1])
+})
+
 /** A server of ours, with a handler. */
 async function serverOf(handler: Handler, requestTimeout: number, tls?: Tls) {
-  const limits = { headerLimit: 16_384, headerTimeout: 10_000, requestTimeout, keepAlive: 10_000, connectionLimit: 10 }
+  const limits = { requestTimeout, connectionLimit: 10 }
   const log = { record: () => undefined, error: () => undefined }
   const http = new HttpServer(handler, { limits, tls, log, now: () => performance.now() })
   onTestFinished(() => http.abort())

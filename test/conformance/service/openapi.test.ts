@@ -135,7 +135,7 @@ describe('an answer of the service is as the description says for its status:', 
   const provocations: Record<string, () => Promise<Answer>> = {
     200: async () => post((await runningService()).address, { id: 1, name: 'Fern' }),
     400: async () => post((await runningService()).address, { id: 1 }, { authorization: '' }),
-    408: async () => send((await runningService(['--header-timeout', '100ms'])).address, 'POST /plants HTTP/1.1\r\n'),
+    408: async () => send((await runningService(['--request-timeout', '100ms'])).address, 'POST /plants HTTP/1.1\r\n'),
     431: async () => send((await runningService()).address, `POST /plants HTTP/1.1\r\nHost: a\r\nA: ${'a'.repeat(20_000)}\r\n\r\n`),
     503: async () => {
       const { address, folder } = await runningService(['--timeout', '100ms'])

@@ -8,7 +8,6 @@ import {
   isServed,
   late,
   length,
-  nowhere,
   type Outcome,
   outcomeOf,
   patience,
@@ -130,7 +129,7 @@ const unfinished: [title: string, bytes: string][] = [
 ]
 
 describe('what is no request is refused, and the next one is served:', () => {
-  const service = serveForAll(['--header-timeout', '300ms', '--request-timeout', '300ms', '--keep-alive', '300ms'])
+  const service = serveForAll(['--request-timeout', '300ms'])
 
   test.each([framing, headers, others].flat().filter(([title]) => !differs(requestIn(title))))(
     '%s',
@@ -166,12 +165,6 @@ describe('what is no request is refused, and the next one is served:', () => {
     await expect.poll(() => connection.socket.readableEnded || !connection.socket.write(' '), patience).toBe(true)
     expect([[], [late]]).toContainEqual((await answers).map(outcomeOf))
     await isServed(service())
-  })
-
-  test('a connection that is kept alive and brings nothing more is closed', async () => {
-    const connection = await connectTo(service().place)
-    connection.send(requestBytes(testToken, { target: '/nope' }))
-    expect((await connection.answers()).map(outcomeOf)).toEqual([nowhere])
   })
 
   test('who leaves early harms nobody', async () => {

@@ -221,14 +221,17 @@ test('clients that leave before their answers keep no place among streams, and n
   const service = await serveStore(store, { openTokenSource: namesTokens })
   const { port, hostname } = new URL(service.address)
   const ask = (accept: string) => `GET /plants HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${testToken}\r\nAccept: ${accept}\r\n\r\n`
-  // Several requests on each connection, which goes away while they are answered: a stream, another one, and a list.
+  // Connections that go away while they are answered: with a stream and another one that waits for it, and with a list.
   for (let round = 0; round < 12; round += 1) {
-    const socket = connect(Number(port), hostname)
-    socket.on('error', () => undefined).write(ask('application/x-ndjson').repeat(2) + ask('application/json'))
-    await once(socket, 'data')
+    const [streams, list] = [connect(Number(port), hostname), connect(Number(port), hostname)]
+    streams.on('error', () => undefined).write(ask('application/x-ndjson').repeat(2))
+    list.on('error', () => undefined).write(ask('application/json'))
+    await once(streams, 'data')
     await expect.poll(() => waits.length, { interval: 5 }).toBe(1)
-    socket.resetAndDestroy()
-    await once(socket, 'close')
+    for (const socket of [streams, list]) {
+      socket.resetAndDestroy()
+      await once(socket, 'close')
+    }
     for (const resume of waits) resume()
     waits = []
     await expect.poll(() => service.log(), { interval: 5 }).toContain('aborted')

@@ -1,19 +1,23 @@
 import { readFileSync } from 'node:fs'
 import { connect } from 'node:net'
+import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { isSingleFile } from '../../helpers/differences.js'
 import { isLinux } from '../../helpers/linux.js'
 import { exchange, requestBytes } from '../../helpers/raw-http.js'
 import { serve, testToken } from '../../helpers/service.js'
+import { temporaryFolder } from '../../helpers/temporary.js'
 
 test.runIf(isLinux)('clients that read nothing of what they ask for do not take the memory of a service (needs /proc)', async () => {
   const env = { PLANTS_SERVE_TOKEN: testToken, NODE_OPTIONS: '--max-old-space-size=512' }
-  const service = await serve(['--allow', 'create,read'], { env })
+  // A Unix socket, whose buffers are smaller than those of TCP, so that the first response fills them.
+  const folder = temporaryFolder()
+  const service = await serve(['--allow', 'create,read', '--socket', join(folder, 's')], { env, folder })
   const large = { method: 'GET', target: '/plants/100' }
   const name = 'x'.repeat(1_048_000)
   expect((await exchange(service, { body: `{"id":100,"name":"${name}"}` })).status).toBe(200)
   expect((await exchange(service, { body: '{"id":1,"name":"Fern"}' })).status).toBe(200)
-  const readers = Array.from({ length: 24 }, () => {
+  const readers = Array.from({ length: 72 }, () => {
     const socket = connect(service.place).pause()
     onTestFinished(() => void socket.destroy())
     socket.on('error', () => undefined)

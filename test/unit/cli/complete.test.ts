@@ -16,7 +16,7 @@ async function complete(line: string, world: World = {}) {
 const words = async (line: string, world?: World) => (await complete(line, world)).words
 const nothing = { code: 0, err: '', files: 'none', prefix: '', words: [], meanings: [] }
 
-const settingFlags = ['--store', '--output', '--timeout', '--ca-cert', '--allow-http', '--allow-async-commit']
+const settingFlags = ['--store', '--output', '--timeout', '--ca-cert', '--allow-http']
 const globalFlags = [...settingFlags, '--version', '--verbose', '--quiet', '--no-input', '--no-color']
 
 /** Every command with the words that lead to it. */

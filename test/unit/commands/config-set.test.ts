@@ -189,7 +189,7 @@ describe('a value that a setting cannot have is refused:', () => {
 describe('a name that is no setting is refused:', () => {
   const all = 'The settings are: store, output, timeout, ca-cert, and for a store: stores.NAME.SETTING'
   const ofTeam =
-    'The settings are: stores.team.address, stores.team.timeout, stores.team.ca-cert, stores.team.allow-http, stores.team.token-command, stores.team.allow-async-commit'
+    'The settings are: stores.team.address, stores.team.timeout, stores.team.ca-cert, stores.team.allow-http, stores.team.token-command'
 
   test.each([
     ['timout', 'Did you mean timeout?'],

@@ -84,7 +84,6 @@ describe('config list', () => {
     'ca-cert': 'a file of trusted PEM certificates',
     'allow-http': 'send the token without TLS, also to other machines',
     'token-command': 'a command that prints the token',
-    'allow-async-commit': 'accept a database with asynchronous commit: a crash may lose acknowledged plants',
   }
   const line = (name: keyof typeof meanings, value: string | undefined, source: string) => ({
     name,
@@ -104,7 +103,6 @@ describe('config list', () => {
         line('ca-cert', '/b.pem', 'variable'),
         line('allow-http', 'true', 'store'),
         line('token-command', undefined, 'default'),
-        line('allow-async-commit', 'false', 'default'),
         { name: 'stores.team.address', value: team, source: 'saved', meaning: 'address of team' },
         { name: 'stores.team.timeout', value: '2m', source: 'saved', meaning: `for team: ${meanings.timeout}` },
         { name: 'stores.team.allow-http', value: 'true', source: 'saved', meaning: `for team: ${meanings['allow-http']}` },
@@ -126,8 +124,6 @@ describe('config list', () => {
         'ca-cert                -               default  a file of trusted PEM certificates',
         'allow-http             false           default  send the token without TLS, also to other machines',
         'token-command          -               default  a command that prints the token',
-        'allow-async-commit     false           default  accept a database with asynchronous commit: a crash may lose',
-        '                                                acknowledged plants',
         'stores.garden.address  /srv/garden.db  saved    address of garden',
         '',
       ].join('\n'),

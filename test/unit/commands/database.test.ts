@@ -58,8 +58,8 @@ describe('the address of a database with a password', () => {
 describe('a database with a name', () => {
   test('is saved with its whole address', async () => {
     const user = new User()
-    const fields = { name: 'db', address: 'postgres://gardener@h1:5432,h2:5433/plants?sslmode=verify-full', 'allow-async-commit': true }
-    const line = 'stores add db postgres://h1,h2:5433/plants?sslmode=verify-full&connect_timeout=5 --allow-async-commit'
+    const fields = { name: 'db', address: 'postgres://gardener@h1:5432,h2:5433/plants?sslmode=verify-full' }
+    const line = 'stores add db postgres://h1,h2:5433/plants?sslmode=verify-full&connect_timeout=5'
     expect(await user.run(line)).toEqual(answer(fields))
   })
 
@@ -97,11 +97,7 @@ describe('a database with a name', () => {
       'stores add x postgres://h1/x --token-command pass',
       '--token-command is for stores behind HTTP, and postgres://gardener@h1:5432/x is a database',
     ],
-    [
-      'stores add x https://x.example --allow-async-commit',
-      '--allow-async-commit is for stores in PostgreSQL, and https://x.example is a service',
-    ],
-    ['stores add x ./x.db --allow-async-commit', '--allow-async-commit is for stores in PostgreSQL, and HOME/x.db is a file'],
+    ['stores add x ./x.db --allow-http', '--allow-http is for stores behind HTTP, and HOME/x.db is a file'],
   ])('has only the settings of its kind: %s', async (line, message) => {
     const user = gardener()
     const text = message.replace('HOME', user.home)
@@ -115,24 +111,21 @@ describe('a database with a name', () => {
   })
 
   test('has only the settings of its kind, also later', async () => {
-    const user = gardener({ stores: { db: { address: garden, 'allow-async-commit': true }, file: { address: '/srv/x.db' } } })
+    const user = gardener({ stores: { db: { address: garden }, web: { address: 'https://x.example', 'allow-http': true } } })
     const other = 'Set it for another store'
     expect(await user.run('config set stores.db.ca-cert ca.pem')).toEqual(
       refusal('ca-cert is for stores behind HTTP, and db is a database', other),
     )
-    expect(await user.run('config set stores.file.allow-async-commit true')).toEqual(
-      refusal('allow-async-commit is for stores in PostgreSQL, and file is a file', other),
-    )
-    const held = 'db has the setting allow-async-commit, which is for stores in PostgreSQL, and /x.db is a file'
-    expect(await user.run('config set stores.db.address /x.db')).toEqual(
-      refusal(held, 'Unset it first: plants config unset stores.db.allow-async-commit'),
+    const held = 'web has the setting allow-http, which is for stores behind HTTP, and /x.db is a file'
+    expect(await user.run('config set stores.web.address /x.db')).toEqual(
+      refusal(held, 'Unset it first: plants config unset stores.web.allow-http'),
     )
   })
 
   test('completes the settings of its kind', async () => {
     const { out } = await gardener().run('__complete -- config set stores.db.')
     const names = out.split('\n').map((line) => line.split('\t')[0])
-    expect(names).toEqual(['none', 'stores.db.address', 'stores.db.timeout', 'stores.db.allow-async-commit', ''])
+    expect(names).toEqual(['none', 'stores.db.address', 'stores.db.timeout', ''])
   })
 
   test('is forgotten with its password, which other parameters do not change', async () => {

@@ -12,7 +12,7 @@ describe('stores add', () => {
   test('lists in its help every option that it saves', async () => {
     const { out } = await new User().run('stores add --help')
     expect(out.match(/(?<=^ {2,}(-\w, )?)--[a-z-]+/gm)).toEqual([
-      ...['--token-command', '--timeout', '--ca-cert', '--allow-http', '--allow-async-commit', '--help'],
+      ...['--token-command', '--timeout', '--ca-cert', '--allow-http', '--help'],
     ])
   })
 

@@ -1,14 +1,12 @@
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { resolveSettings, type Settings } from '../../../src/cli/context.js'
-import type { GlobalFlags } from '../../../src/cli/define-command.js'
 import type { SettingSource } from '../../../src/config/resolve.js'
 import { defaultOf, flagOf, type SettingName, settingNames, settingOf } from '../../../src/config/table.js'
 import { PlantsError } from '../../../src/platform/errors.js'
 import { certificate, hasOpenssl } from '../../helpers/certificates.js'
 import { Hostile, json } from '../../helpers/hostile.js'
-import { ioOf, type Result, runPlants, type World, withUsual } from '../../helpers/run.js'
+import { type Result, runPlants, type World, withUsual } from '../../helpers/run.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
 
 const fern = ['create', '--id', '1', '--name', 'Fern']
@@ -49,12 +47,6 @@ class Desk {
     this.#write()
     const called = this.isTeamCalled ? { '--store': 'team' } : {}
     return runPlants(withUsual(called, [...argv, ...this.flags]), { ...world, env: this.#wholeEnv })
-  }
-
-  /** What a run of `team` goes by, with a flag that is a switch. */
-  async resolve(flags: GlobalFlags & { allowAsyncCommit: boolean | undefined }): Promise<Settings> {
-    this.#write()
-    return resolveSettings({ ...flags, store: 'team' }, ioOf({ env: this.#wholeEnv }))
   }
 
   get #wholeEnv(): Record<string, string> {
@@ -153,15 +145,6 @@ const probes: Record<SettingName, Probe> = {
         ['3 ', 'none'],
       ])
       return [outcomes.get(`${result.code} ${sent}`) ?? `exit code ${result.code}`, result]
-    },
-  },
-  'allow-async-commit': {
-    values: () => ['true', 'false'],
-    observe: async (desk) => {
-      desk.team['address'] = 'postgres://ann@127.0.0.1:9/garden'
-      const result = await desk.run([...fern, '--timeout', '10ms'])
-      const { storeOptions } = await desk.resolve({ allowAsyncCommit: desk.flags.includes('--allow-async-commit') || undefined })
-      return [result.code === 4 ? String(storeOptions.allowAsyncCommit) : `exit code ${result.code}`, result]
     },
   },
 }
@@ -263,7 +246,6 @@ const invalid: Record<SettingName, [value: string, rule: string]> = {
   'ca-cert': ['/nonexistent/ca.pem', ''],
   'allow-http': ['maybe', 'PLACE must be true or false, but was "maybe"'],
   'token-command': ['', 'PLACE is empty'],
-  'allow-async-commit': ['maybe', 'PLACE must be true or false, but was "maybe"'],
 }
 
 describe('a value that a setting cannot have', () => {
@@ -295,8 +277,7 @@ describe('a value that a setting cannot have', () => {
     'does no harm below a flag: $name as $source',
     async ({ name, source }) => {
       const desk = new Desk()
-      const switches = { 'allow-http': 'true', 'allow-async-commit': 'true' }
-      const flags = { store: 'team', output: 'json', timeout: '5s', 'ca-cert': desk.file, 'token-command': '', ...switches }
+      const flags = { store: 'team', output: 'json', timeout: '5s', 'ca-cert': desk.file, 'token-command': '', 'allow-http': 'true' }
       desk.isTeamCalled = name !== 'store'
       desk.give(name, source, invalid[name][0])
       desk.give(name, 'flag', flags[name])

@@ -122,7 +122,7 @@ test('what holds no password is shown as it is', async () => {
     'unix:data@1.sock:/v1',
     'https://plants.example.com/v1',
     'postgres://me@db.example.com:5432/plants?sslmode=verify-full',
-    'postgres://me@key:5432/plants?sslmode=verify-full&sslkey=/k.pem&require_auth=scram-sha-256&requirepeer=postgres&channel_binding=prefer',
+    'postgres://me@key:5432/plants?sslmode=verify-full&sslkey=/k.pem&target_session_attrs=primary&channel_binding=prefer',
   ]) {
     const { out } = await user.run('config get store', { env: { PLANTS_STORE: address } })
     expect(out).toBe(`${address}\n`)

@@ -18,7 +18,7 @@ describe('a request and its answer are shown', () => {
     const remote = await Hostile.listen({ posts })
     const { code, out, err } = await create(`${remote.url}/v1`)
     expect({ code, out }).toEqual({ code: 0, out: '{"name":"Fern"}\n' })
-    expect(err.split('\n').slice(0, 9)).toEqual([
+    expect(err.split('\n').slice(0, 8)).toEqual([
       '* settings /nonexistent/config/settings.json',
       `* store ${remote.url}/v1 (--store)`,
       expect.stringMatching(/^\* output (json|text on a terminal, else json) \(default\)$/),
@@ -26,7 +26,6 @@ describe('a request and its answer are shown', () => {
       '* ca-cert those of the system (default)',
       '* allow-http false (default)',
       '* token-command none (default)',
-      '* allow-async-commit false (default)',
       '* token from PLANTS_TOKEN',
     ])
     expect(wire(err, `${remote.url}/v1`)).toEqual(['* connected: connect N ms', ...request, ...answer])
@@ -38,11 +37,11 @@ describe('a request and its answer are shown', () => {
     expect({ code, out }).toEqual({ code: 0, out: '{"name":"Fern"}\n' })
     const objects = objectsOf(err)
     expect(objects.slice(0, 1)).toEqual([{ verbose: 'settings', path: '/nonexistent/config/settings.json' }])
-    expect(objects.slice(1, 8).map(({ verbose, name }) => `${verbose} ${name}`)).toEqual(
-      ['store', 'output', 'timeout', 'ca-cert', 'allow-http', 'token-command', 'allow-async-commit'].map((name) => `setting ${name}`),
+    expect(objects.slice(1, 7).map(({ verbose, name }) => `${verbose} ${name}`)).toEqual(
+      ['store', 'output', 'timeout', 'ca-cert', 'allow-http', 'token-command'].map((name) => `setting ${name}`),
     )
     const said = Object.fromEntries(headers.slice(0, -1).map((line) => line.slice(2).split(': ') as [string, string]))
-    expect(objects.slice(8)).toEqual([
+    expect(objects.slice(7)).toEqual([
       { verbose: 'token', place: 'PLANTS_TOKEN' },
       { verbose: 'connection', connect: expect.any(Number) },
       {

@@ -26,17 +26,8 @@ test('creates 5000 at once over one connection, each with its own answer', async
   ])
 })
 
-test('sends as many at once as it is asked to', async () => {
-  const commits: number[] = []
-  const place = await database()
-  const store = await openShared(place, { batchLimit: 1_000_000, timeout: 60_000, onCommit: (count) => commits.push(count) })
-  const calls = ids(130_000).map((id) => store.create({ id, name: 'F' }))
-  expect(new Set((await Promise.all(calls)).map(({ name }) => name))).toEqual(new Set(['F']))
-  expect(commits).toEqual([130_000])
-})
-
 test('settles what has an id or a key in common in the order in which it came', async () => {
-  const store = await openShared(await database(), { batchLimit: 3 })
+  const store = await openShared(await database())
   const [fern, moss] = [
     { id: 1n, name: 'Fern' },
     { id: 1n, name: 'Moss' },
@@ -79,18 +70,18 @@ test('lets nobody overtake who waits for an id and a key, of which the key is on
 
 test('lets two stores create the same ids in opposite order, each one once', async () => {
   const place = await database()
-  const stores = [await openShared(place, { batchLimit: 20 }), await openShared(place, { batchLimit: 20 })]
-  const orders = [ids(500), ids(500).toReversed()]
+  const stores = [await openShared(place), await openShared(place)]
+  const orders = [ids(5000), ids(5000).toReversed()]
   const calls = stores.map((store, which) => settled((orders[which] ?? []).map((id) => store.create({ id, name: `Fern ${which}` }))))
   const [one = [], other = []] = await Promise.all(calls)
   other.reverse()
-  const expected = ids(500).map((id) => ['created', `conflict: A plant with id ${id} already exists`])
-  const kinds = ids(500).map((_, index) =>
+  const expected = ids(5000).map((id) => ['created', `conflict: A plant with id ${id} already exists`])
+  const kinds = ids(5000).map((_, index) =>
     [one[index], other[index]].map((each) => (typeof each === 'string' ? each : 'created')).toSorted(),
   )
   expect(kinds).toEqual(expected.map((pair) => pair.toSorted()))
   const stored = await place.sql('SELECT name FROM plant_store.plants ORDER BY id')
-  expect(stored).toEqual(ids(500).map((_, index) => (typeof one[index] === 'string' ? other[index] : one[index])))
+  expect(stored).toEqual(ids(5000).map((_, index) => (typeof one[index] === 'string' ? other[index] : one[index])))
 })
 
 test('answers as ever when the database ends a statement because two wait for each other', async () => {

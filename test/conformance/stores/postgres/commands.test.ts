@@ -87,13 +87,3 @@ test('a store that an administrator has made is used by a role that may create a
     await admin(`DROP OWNED BY ${role}; DROP ROLE ${role}`)
   }
 })
-
-test('a database that answers before a plant is on disk is refused, unless that is allowed', async () => {
-  const { url, env, admin, user, doctor } = await gardener()
-  await admin(`ALTER DATABASE ${url.split('/').at(-1)} SET synchronous_commit = off`)
-  expect(await user.run([...fern, url], { env })).toMatchObject({ code: 4, err: expect.stringContaining('synchronous_commit is off') })
-  const early = expect.stringContaining('answers before a plant is on disk')
-  expect(await doctor()).toMatchObject({ code: 1, state: 'failed', message: early })
-  expect(await doctor(url, ['--allow-async-commit'])).toMatchObject({ code: 0, state: 'warning', message: early })
-  expect(await user.run([...fern, url, '--allow-async-commit'], { env })).toEqual(answer({ name: 'Fern' }))
-})

@@ -13,18 +13,18 @@ test.each([
   ['ends every connection', 'terminate'],
 ])('loses and doubles nothing when the server %s under load', async (_, how) => {
   const place = await server()
-  const store = await openShared(place, { batchLimit: 5 })
+  const store = await openShared(place)
   const keyOf = (id: bigint) => (id % 2n === 0n ? `key-${id}` : undefined)
-  const calls = ids(200).map((id) => store.create({ id, name: `Fern ${id}` }, { idempotencyKey: keyOf(id) }))
+  const calls = ids(10_000).map((id) => store.create({ id, name: `Fern ${id}` }, { idempotencyKey: keyOf(id) }))
   const answers = settled(calls)
-  await calls[40]
+  await calls[2000]
   if (how === 'terminate') await place.admin("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'plants'")
   else {
     await place.stop('immediate')
     await place.start()
   }
-  expect(await answers).toStrictEqual(ids(200).map((id) => ({ name: `Fern ${id}` })))
-  expect(await place.sql(stored)).toEqual(ids(200).map((id) => ({ id, key: keyOf(id) ?? null })))
+  expect(await answers).toStrictEqual(ids(10_000).map((id) => ({ name: `Fern ${id}` })))
+  expect(await place.sql(stored)).toEqual(ids(10_000).map((id) => ({ id, key: keyOf(id) ?? null })))
 })
 
 test('says in time that nothing was stored when the server does not come back, and goes on when it does', async () => {

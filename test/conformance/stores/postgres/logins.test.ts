@@ -34,8 +34,6 @@ describe('a password', () => {
   test.each([
     ['in clear goes to this machine', [says.clear], {}, [clear]],
     ['as MD5 goes to this machine', [says.md5], { host: 'localhost' }, [md5]],
-    ['in clear goes elsewhere when that is asked for', [says.clear], { host: '0.0.0.0', parameters: 'require_auth=md5,password' }, [clear]],
-    ['as MD5 goes elsewhere when that is asked for', [says.md5], { host: '0.0.0.0', parameters: 'require_auth=md5' }, [md5]],
   ] as [string, Answer[], Come, unknown[]][])('%s', async (_, answers, options, expected) => {
     const { passwords, logins } = await come(answers, options)
     expect(passwords).toEqual(Array.from({ length: logins }, () => expected[0]))
@@ -45,26 +43,6 @@ describe('a password', () => {
   test.each([
     ['in clear to another machine', [says.clear], {}, exposed('in clear text')],
     ['as MD5 to another machine', [says.md5], {}, exposed('as MD5')],
-    ['in clear, where MD5 was forbidden', [says.clear], { parameters: 'require_auth=!md5' }, exposed('in clear text')],
-    [
-      'in clear, where it was forbidden',
-      [says.clear],
-      { host: 'localhost', parameters: 'require_auth=!password' },
-      '"password", and require_auth',
-    ],
-    [
-      'as MD5, where SCRAM is required',
-      [says.md5],
-      { host: 'localhost', parameters: 'require_auth=scram-sha-256' },
-      '"md5", and require_auth',
-    ],
-    [
-      'where one login is required, and none is asked for',
-      [says.accepted + says.ready],
-      { parameters: 'require_auth=!none' },
-      '"none", and require_auth',
-    ],
-    ['where none is required', [says.scram], { parameters: 'require_auth=none' }, '"scram-sha-256", and require_auth'],
   ] as [string, Answer[], Come, string][])('does not go %s, nor again', async (_, answers, options, why) => {
     const { told, passwords, logins } = await come(answers, { host: '0.0.0.0', ...options })
     expect({ told, passwords, logins }).toEqual({ told: expect.stringContaining(why), passwords: [], logins: 1 })

@@ -16,12 +16,11 @@ interface Place {
   mode: number
   folderOwner?: number
   owner: number
-  parameters?: string
   isLink?: boolean
 }
 
 /** Opens a store at a socket of somebody; gives what is said of it, and whether the password was given away. */
-async function come({ mode, folderOwner = 0, owner, parameters, isLink }: Place) {
+async function come({ mode, folderOwner = 0, owner, isLink }: Place) {
   const folder = temporaryFolder()
   const path = join(folder, '.s.PGSQL.5432')
   const listener = await Listener.start([says.clear, says.refused], undefined, path)
@@ -32,7 +31,7 @@ async function come({ mode, folderOwner = 0, owner, parameters, isLink }: Place)
   } else chownSync(path, owner, 0)
   chownSync(folder, folderOwner, 0)
   chmodSync(folder, mode)
-  const address = addressOf({ url: 'postgres://plants@/plants' }, `host=${folder}${parameters ? `&${parameters}` : ''}`)
+  const address = addressOf({ url: 'postgres://plants@/plants' }, `host=${folder}`)
   const { login } = databaseOptions({ env })
   const trusted = async () => ({ ...(await login(address)), trusts: (uid: number) => uid === 0 })
   const [told = ''] = await settled([PostgresStore.open(address, databaseOptions({ env }, { login: trusted }))])
@@ -55,9 +54,6 @@ describe.runIf(isRoot)('a Unix socket (needs root, who can give files away)', ()
     ['of this user in a folder like /tmp', { mode: 0o1777, owner: 0 }],
     ['of another user in a folder of this one', { mode: 0o755, owner: 12_345 }],
     ['of another user in a folder of a group', { mode: 0o2775, owner: 12_345 }],
-    ['of a user in a folder of theirs', { mode: 0o755, folderOwner: nobody, owner: nobody, parameters: 'requirepeer=nobody' }],
-    ['of another user by number', { mode: 0o1777, owner: 12_345, parameters: 'requirepeer=12345' }],
-    ['of another user by name', { mode: 0o1777, owner: nobody, parameters: 'requirepeer=nobody' }],
     ...(uidOf('postgres') === undefined ? [] : [['of postgres in a folder like /tmp', { mode: 0o1777, owner: uidOf('postgres') }]]),
   ] as [string, Place][])('%s is used', async (_, place) => {
     expect(await come(place)).toEqual({ told: expect.stringMatching(/^unauthorized:.* wrong password$/), isGiven: true })
@@ -72,11 +68,6 @@ describe.runIf(isRoot)('a Unix socket (needs root, who can give files away)', ()
     ['in a folder of another user below one like /tmp', { mode: 0o755, folderOwner: nobody, owner: nobody }, folder],
     ['of this user in such a folder', { mode: 0o755, folderOwner: nobody, owner: 0 }, folder],
     ['in a private folder of another user', { mode: 0o700, folderOwner: nobody, owner: nobody }, folder],
-    [
-      'of another than is required',
-      { mode: 0o755, owner: 0, parameters: 'requirepeer=nobody' },
-      /its socket belongs to root, and requirepeer is nobody$/,
-    ],
   ] as [string, Place, RegExp][])('%s is refused', async (_, place, told) => {
     expect(await come(place)).toEqual({ told: expect.stringMatching(told), isGiven: false })
   })

@@ -72,10 +72,12 @@ describe('a commit is not answered when the server stops waiting for its standby
   ]
 
   test.each([
-    ['and says so', false],
-    ['and the connection is lost, so that a retry finds what was committed', true],
-  ])('%s', async (_, isCut) => {
+    ['and says so', false, 'on'],
+    ['and says so, whatever the default of the role', false, 'off'],
+    ['and the connection is lost, so that a retry finds what was committed', true, 'on'],
+  ])('%s', async (_, isCut, commit) => {
     const database = await ownServer()
+    await database.admin(`ALTER ROLE plants SET synchronous_commit = ${commit}`)
     const users = await Promise.all(
       changes.map(async ({ text, change }) => {
         const line = await Line.to(database)

@@ -25,9 +25,10 @@ const tokens = `CREATE TABLE tokens (
   note TEXT,
   created_at INTEGER NOT NULL,
   expires_at INTEGER,
-  revoked_at INTEGER
+  revoked_at INTEGER,
+  rights TEXT NOT NULL,
+  last_used_at INTEGER
 ) STRICT`
-const newTokens = tokens.replace(') STRICT', ", rights TEXT NOT NULL DEFAULT 'create') STRICT")
 const imports = 'CREATE TABLE imports (id TEXT PRIMARY KEY, state TEXT NOT NULL) STRICT'
 const fern = "INSERT INTO plants (id, name) VALUES (1, 'Fern')"
 const exact = [plants, keys, tokens, imports, fern]
@@ -49,8 +50,8 @@ let folder: string
 
 beforeEach(async () => {
   folder = temporaryFolder()
-  craft('mine.db', 3, exact)
-  craft('victim.db', 3, exact)
+  craft('mine.db', 5, exact)
+  craft('victim.db', 5, exact)
 })
 
 /** Makes a file with the mark of a store, of some version. */
@@ -132,7 +133,7 @@ const kinds: [what: string, statements: () => string[]][] = [
   ['an endless view besides', () => [...exact, endless('others')]],
 ]
 
-describe.each([0, 2, 3, 4])('a file that says version %i is refused, and nothing in it is run:', (version) => {
+describe.each([0, 4, 5])('a file that says version %i is refused, and nothing in it is run:', (version) => {
   test.each(kinds)('%s', async (_, statements) => {
     craft('evil.db', version, statements())
     for (const command of commands) await expectRefused(command, changed)
@@ -140,15 +141,15 @@ describe.each([0, 2, 3, 4])('a file that says version %i is refused, and nothing
 })
 
 test.each([
-  [3, [plants, keys, newTokens, imports, fern]],
+  [5, [plants, keys, tokens.replace(',\n  last_used_at INTEGER', ''), imports, fern]],
   [4, exact],
-])('a file that says version %i and has the tables of the other is refused', async (version, statements) => {
+])('a file that says version %i and has the tables of another is refused', async (version, statements) => {
   craft('evil.db', version, statements)
   for (const command of commands.slice(0, 3)) await expectRefused(command, changed)
 })
 
 test('each command refuses it', async () => {
-  craft('evil.db', 3, [endless('plants'), tokens, imports])
+  craft('evil.db', 5, [endless('plants'), tokens, imports])
   for (const command of otherCommands) await expectRefused(command, /evil\.db is not a store of plants: /)
 })
 
@@ -201,7 +202,7 @@ const variants: [what: string, why: RegExp, statements: string[]][] = [
 ]
 
 test.each(variants)('refused as well: %s', async (_, why, statements) => {
-  craft('evil.db', 3, statements)
+  craft('evil.db', 5, statements)
   for (const command of commands.slice(0, 3)) await expectRefused(command, why)
 })
 
@@ -212,7 +213,7 @@ describe('a journal that names a file for SQLite to delete is not played back', 
       .concat(commands)
       .filter(([argv]) => argv[0] !== 'backup'),
   )('by "%s"', async (argv, code) => {
-    craft('evil.db', 3, exact)
+    craft('evil.db', 5, exact)
     writeFileSync(join(folder, 'precious.txt'), 'water the fern')
     writeFileSync(join(folder, 'evil.db-journal'), journalOf(readFileSync(join(folder, 'evil.db')), join(folder, 'precious.txt')))
     const why = /evil\.db is not a store of plants: .*evil\.db-journal names another file, which SQLite would delete/
@@ -230,7 +231,7 @@ describe('what rows hold that SQLite would not have let in is not taken for plan
     ['NULL', ['list', 'get', 'create', 'delete']],
     ['7', ['list', 'get', 'create', 'delete']],
   ])('a name that is %s', async (name, names) => {
-    craft('evil.db', 3, [...loose, `INSERT INTO plants (id, name, idempotency_key) VALUES (1, ${name}, 'k')`, strict])
+    craft('evil.db', 5, [...loose, `INSERT INTO plants (id, name, idempotency_key) VALUES (1, ${name}, 'k')`, strict])
     for (const command of names) {
       const flags = { create: ['--id', '1', '--name', 'Fern', '--idempotency-key', 'k'], delete: ['1', '--yes'], get: ['1'] }[command] ?? []
       const { code, out, err } = await runPlants([command, ...flags, '--store', './evil.db'], { cwd: folder })
@@ -239,22 +240,20 @@ describe('what rows hold that SQLite would not have let in is not taken for plan
     expect((await runPlants(['restore', 'evil.db', '--yes', '--store', './mine.db'], { cwd: folder })).code).toBe(2)
   })
 
-  test.each(['7', "x'00'"])('a note of a token that is %s, which a migration meets', async (note) => {
+  test.each(['7', "x'00'"])('a note of a token that is %s', async (note) => {
     const looseTokens = tokens.replace(' STRICT', '').replace('note TEXT', 'note')
     const strictTokens = rewrite(`UPDATE sqlite_schema SET sql = '${tokens}' WHERE name = 'tokens'`)
-    const token = `INSERT INTO tokens (digest, note, created_at) VALUES (x'00', ${note}, 1)`
-    craft('evil.db', 3, [plants, keys, looseTokens, imports, fern, token, strictTokens])
-    for (const command of [
-      ['create', '--id', '2', '--name', 'Moss'],
-      ['update', '1', '--name', 'Moss'],
-    ]) {
+    const token = `INSERT INTO tokens (digest, note, created_at, rights) VALUES (x'00', ${note}, 1, 'create')`
+    craft('evil.db', 5, [plants, keys, looseTokens, imports, fern, token, strictTokens])
+    const writing = note === '7' ? [] : [['tokens', 'revoke', '1']] // SQLite stores a number as text there
+    for (const command of [['tokens', 'list'], ['serve', '--port', '0'], ...writing]) {
       const { code, err } = await runPlants([...command, '--store', './evil.db'], { cwd: folder })
       expect({ code, err }).toEqual({ code: 4, err: expect.stringMatching(/evil\.db is damaged: /) })
     }
   })
 
   test('a page that comes twice, as in a tree that never ends', async () => {
-    craft('evil.db', 3, [
+    craft('evil.db', 5, [
       ...exact,
       "INSERT INTO plants (id, name) WITH RECURSIVE n (id) AS (SELECT 2 UNION ALL SELECT id + 1 FROM n WHERE id < 400) SELECT id, printf('%500d', id) FROM n",
     ])
@@ -274,10 +273,11 @@ describe('what rows hold that SQLite would not have let in is not taken for plan
   test('a token that only the index on its digest has', async () => {
     const [shown, hidden, honest] = [digestOf('shown'), digestOf('hidden'), digestOf('honest')]
     const path = join(folder, 'evil.db')
-    craft('evil.db', 3, [
+    craft('evil.db', 5, [
       ...exact,
       ...[shown, honest].map(
-        (digest) => `INSERT INTO tokens (digest, note, created_at) VALUES (x'${Buffer.from(digest).toString('hex')}', 'for the shop', 1)`,
+        (digest) =>
+          `INSERT INTO tokens (digest, note, created_at, rights) VALUES (x'${Buffer.from(digest).toString('hex')}', 'for the shop', 1, 'read')`,
       ),
     ])
     const db = new DatabaseSync(path)
@@ -297,25 +297,25 @@ describe('what rows hold that SQLite would not have let in is not taken for plan
   })
 
   test('a token that expires at no time that a date has', async () => {
-    const token = "INSERT INTO tokens (digest, created_at, expires_at) VALUES (x'00', -9e18, 9e18)".replaceAll(
+    const token = "INSERT INTO tokens (digest, created_at, expires_at, rights) VALUES (x'00', -9e18, 9e18, 'read')".replaceAll(
       '9e18',
       '9000000000000000000',
     )
-    craft('evil.db', 3, [...exact, token])
+    craft('evil.db', 5, [...exact, token])
     const { code, out, err } = await runPlants(['tokens', 'list', '--store', './evil.db'], { cwd: folder })
     expect({ code, err, out }).toEqual({ code: 0, err: '', out: expect.stringContaining('+275760-09-13T00:00:00') })
   })
 })
 
 test('statistics of SQLite are no change', async () => {
-  craft('evil.db', 3, [...exact, 'ANALYZE', 'CREATE TABLE t (x INTEGER PRIMARY KEY AUTOINCREMENT)', 'DROP TABLE t'])
+  craft('evil.db', 5, [...exact, 'ANALYZE', 'CREATE TABLE t (x INTEGER PRIMARY KEY AUTOINCREMENT)', 'DROP TABLE t'])
   expect(await runPlants(['list', '--store', './evil.db'], { cwd: folder })).toEqual({ code: 0, out: '{"id":1,"name":"Fern"}\n', err: '' })
 })
 
 test('a plant that cannot be read does not affect those that are read at the same time', async () => {
   const blob = "INSERT INTO plants (id, name) VALUES (2, x'00')"
   const strict = rewrite("UPDATE sqlite_schema SET sql = sql || ' STRICT' WHERE name = 'plants'")
-  craft('odd.db', 3, [plants.replace(' STRICT', ''), keys, tokens, imports, fern, blob, strict])
+  craft('odd.db', 5, [plants.replace(' STRICT', ''), keys, tokens, imports, fern, blob, strict])
   const path = join(folder, 'odd.db')
   const store = closedAfterTest(await SqliteStore.open(fileAddress(path), openOptions()))
   expect(await Promise.allSettled([1n, 2n, 3n].map((id) => store.get(id)))).toEqual([
