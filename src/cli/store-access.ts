@@ -1,6 +1,6 @@
 import { version } from '../../package.json'
 import { type Credential, type CredentialContext, findToken, noToken } from '../auth/credentials.js'
-import { exposureOf, assertNotExposed } from '../auth/exposure.js'
+import { assertNotExposed, exposureOf } from '../auth/exposure.js'
 import { findPassword, redactPassword } from '../auth/password.js'
 import { type OutputStyle, waitingLine, warnMeanwhile } from '../output/output.js'
 import type { Io } from '../platform/io.js'
