@@ -14,11 +14,13 @@ const doors: Record<string, RegExp> = {
   conf: /^src\/config\//,
   'env-paths': /^src\/platform\/io\.ts$/,
   execa: /^src\/auth\/token-command\.ts$/,
+  'https-proxy-agent': /^src\/stores\/http\/proxy\.ts$/,
   leven: /^src\/platform\/nearest\.ts$/,
   pg: /^src\/stores\/postgres\//,
   'pg-copy-streams': /^src\/stores\/postgres\//,
   pino: /^src\/server\/log\.ts$/,
   'prom-client': /^src\/server\/admin\.ts$/,
+  'proxy-from-env': /^src\/platform\/io\.ts$/,
   'string-width': /^src\/output\/width\.ts$/,
   zod: /^src\/(plant|transfer)\//,
 }

@@ -34,8 +34,8 @@ export async function accessTo(address: RemoteAddress, settings: AccessSettings,
   const trace = isVerbose ? await import('../output/trace.js') : undefined
   trace?.traceCredential('token', found.place, settings, io)
   assertNotExposed(address, settings, io)
-  const isProxySet = Object.keys(io.env).some((name) => /^https?_proxy$/i.test(name))
-  const proxy = isProxySet ? (await import('../platform/proxy.js')).proxyFor(address, io) : undefined
+  const isProxySet = Object.keys(io.env).some((name) => /^(https?|all)_proxy$/i.test(name))
+  const proxy = isProxySet ? await (await import('../platform/proxy.js')).proxyFor(address, io) : undefined
   if (proxy !== undefined) trace?.traceProxy(proxy, settings, io)
   const tokenHints = {
     variable: 'The token is from PLANTS_TOKEN: set another one',
