@@ -13,7 +13,7 @@ const doors: Record<string, RegExp> = {
   commander: /^src\/cli\//,
   conf: /^src\/config\//,
   'env-paths': /^src\/platform\/io\.ts$/,
-  execa: /^src\/auth\/token-command\.ts$/,
+  execa: /^src\/(auth\/token-command|platform\/pager)\.ts$/,
   'https-proxy-agent': /^src\/stores\/http\/proxy\.ts$/,
   leven: /^src\/platform\/nearest\.ts$/,
   pg: /^src\/stores\/postgres\//,
