@@ -41,13 +41,16 @@ function importsOf(file) {
 
 // What packages load and we never use: commander would start executables for subcommands that are programs of their own
 // (2 ms), conf asks for a place for settings that it is given anyway (and fails where a user has no home), and pg would use another
-// driver, or look for a password, where the environment says so.
+// driver, or look for a password, where the environment says so; https-proxy-agent would print passwords if DEBUG is set.
 const unused = [
   { id: 'node:child_process', importer: '/commander/' },
   { id: 'env-paths', importer: '/conf/' },
+  { id: 'debug', importer: '/https-proxy-agent/' },
+  { id: 'proxy-agent-negotiate', importer: '/https-proxy-agent/' },
   { id: './native', importer: '/pg/lib/index' },
   { id: 'pgpass', importer: '/pg/lib/client' },
 ]
+const empty = 'export default () => () => {}; export const createNegotiateAuth = () => {}'
 const withoutUnused = {
   name: 'without-unused',
   // One for each package, so that none of them loads the chunk of another.
@@ -55,7 +58,7 @@ const withoutUnused = {
     const entry = unused.find((candidate) => candidate.id === id && importer?.includes(candidate.importer))
     return entry && `\0empty${entry.importer}${id}`
   },
-  load: (id) => (id.startsWith('\0empty') ? 'export default {}' : undefined),
+  load: (id) => (id.startsWith('\0empty') ? empty : undefined),
 }
 
 export default {

@@ -34,12 +34,16 @@ export interface Credential {
   expires?: string | undefined
 }
 
-/** Finds the token of a store: PLANTS_TOKEN, if it is the store of this run; else its token command; else the one saved for its address. */
+/**
+ * Finds the token of a store: PLANTS_TOKEN, if it is the store of this run; else its token command; else the one saved
+ * for its address.
+ */
 export async function findToken(store: RemoteAddress, context: CredentialContext, io: Io): Promise<Credential | undefined> {
   const found = locateToken(store, context, io)
   if (found?.command === undefined) return found
   const { runTokenCommand } = await import('./token-command.js')
-  const printed = await runTokenCommand(found.command, store, context, io)
+  const { storeName = store.name, timeout } = context
+  const printed = await runTokenCommand({ command: found.command, address: store.name, storeName, timeout }, io)
   io.secrets.add(printed.token)
   return { ...printed, source: 'command', place: found.place }
 }

@@ -7,7 +7,7 @@ import type { PostgresAddress, PostgresHost, RemoteAddress } from '../stores/com
 type ExposureSettings = { storeName: string | undefined; allowHttp: boolean }
 
 /** Throws `malformed` when the token could be read in transit, or would be sent to another user of this machine. */
-export function refuseExposed(address: RemoteAddress, { storeName, allowHttp }: ExposureSettings, { trusts }: Io): void {
+export function assertNotExposed(address: RemoteAddress, { storeName, allowHttp }: ExposureSettings, { trusts }: Io): void {
   if (allowHttp) return
   let why = isOpenToAll(address) ? 'without TLS others could read it' : undefined
   let instead = 'Use https://, or on a network that only you use,'

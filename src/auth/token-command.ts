@@ -3,21 +3,28 @@ import { maxTimer } from '../platform/clock.js'
 import { PlantsError, systemCode } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
 import { withoutSecrets } from './child-environment.js'
-import type { CredentialContext } from './credentials.js'
 import { failureOf } from './token.js'
 
+interface TokenCommand {
+  command: string
+  /** the store that the token is for: its address, and its name for messages */
+  address: string
+  storeName: string
+  /** milliseconds */
+  timeout: number
+}
+
 /**
- * Runs the command that prints the token of a store. execa splits the command into words, without a shell. Its stdin is empty, since ours
- * may contain a plant. PLANTS_TOKEN_FOR contains the address of the store and, on the lines below, of the stores whose commands are waiting
- * for this one. The command prints the token, or `{"token":"…","expires":"…"}` (RFC 3339). Its stderr is passed through.
+ * Runs the command that prints the token of a store. execa splits the command into words, without a shell. Its stdin is
+ * empty, since ours may contain a plant. PLANTS_TOKEN_FOR contains the address of the store and, on the lines below, of
+ * the stores whose commands are waiting for this one. The command prints the token, or
+ * `{"token":"…","expires":"…"}` (RFC 3339). Its stderr is passed through.
  *
  * @returns the token, and when it expires (ISO 8601), if the command prints that
  * @throws {PlantsError} `unauthorized` when it prints no valid token, and the reason of a signal; never with the output of the command
  */
 export async function runTokenCommand(
-  command: string,
-  { name: address }: { name: string },
-  { storeName = address, timeout }: CredentialContext,
+  { command, address, storeName, timeout }: TokenCommand,
   io: Io,
 ): Promise<{ token: string; expires: string | undefined }> {
   const words = parseCommandString(command)

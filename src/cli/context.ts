@@ -19,6 +19,7 @@ import type { Access } from '../stores/common/access.js'
 import type { Address } from '../stores/common/address.js'
 import type { Login, OpenOptions } from '../stores/common/store.js'
 import type { GlobalFlags } from './define-command.js'
+import type { AccessSettings } from './store-access.js'
 
 export interface Preferences extends OutputStyle {
   /** milliseconds to wait for a store */
@@ -26,7 +27,6 @@ export interface Preferences extends OutputStyle {
   /** milliseconds to wait for another process that changes the settings; a timeout that is saved with a store does not apply */
   lockTimeout: number
   isVerbose: boolean
-  /** whether to show a progress line on the terminal */
   showsProgress: boolean
   mayAsk(): boolean
   warn(text: string, label?: 'warning'): Promise<void>
@@ -37,19 +37,11 @@ export interface Preferences extends OutputStyle {
 }
 
 /** The settings of a command that uses a store. */
-export interface Settings extends Preferences {
+export interface Settings extends Preferences, AccessSettings {
   store: Address
-  /** the name of the store, if it was selected by its name */
-  storeName: string | undefined
-  /** selects this store in the command of a hint, such as " --store ./garden.db"; empty if the command needs no option for that */
-  storeFlag: string
-  /** whether it is the store of this run, to which PLANTS_TOKEN applies, and not another saved store */
-  isOfRun: boolean
-  allowHttp: boolean
-  /** absolute path of a file of PEM certificates, and the source of the setting */
-  caCert: { path: string; source: string } | undefined
-  tokenCommand: string | undefined
   storeOptions: OpenOptions
+  warn: Preferences['warn']
+  file: SettingsFile
 }
 
 interface ResolveOptions {

@@ -58,7 +58,8 @@ async function previewAtService(store: RemoteAddress, create: CreateRequest, set
   if (create.isCurl) {
     const isProxySecure = access.proxy?.startsWith('https:') ?? false
     const { caCert, timeout } = settings
-    const command = curlCommand(request, { address: store, caCert: caCert?.path, timeout, proxy: proxyForCurl(store, io), isProxySecure })
+    const proxy = await proxyForCurl(store, io)
+    const command = curlCommand(request, { address: store, caCert: caCert?.path, timeout, proxy, isProxySecure })
     return showCommand(command, source, settings, io)
   }
   const proxy = access.proxy && new URL(access.proxy).host

@@ -1,14 +1,25 @@
 import { version } from '../../package.json'
-import { type Credential, findToken, noToken } from '../auth/credentials.js'
-import { exposureOf, refuseExposed } from '../auth/exposure.js'
+import { type Credential, type CredentialContext, findToken, noToken } from '../auth/credentials.js'
+import { assertNotExposed, exposureOf } from '../auth/exposure.js'
 import { findPassword, redactPassword } from '../auth/password.js'
-import { waitingLine, warnMeanwhile } from '../output/output.js'
+import { type OutputStyle, waitingLine, warnMeanwhile } from '../output/output.js'
 import type { Io } from '../platform/io.js'
 import type { Access } from '../stores/common/access.js'
 import type { Address, PostgresAddress, RemoteAddress } from '../stores/common/address.js'
 import type { Login } from '../stores/common/store.js'
 import { takesPassword } from '../stores/registry.js'
-import type { Preferences, Settings } from './context.js'
+
+/** The settings that decide how a store is accessed. */
+export interface AccessSettings extends CredentialContext, OutputStyle {
+  isVerbose: boolean
+  /** whether to show a progress line on the terminal */
+  showsProgress: boolean
+  /** selects the store in the command of a hint, such as " --store ./garden.db"; empty if it needs no option for that */
+  storeFlag: string
+  allowHttp: boolean
+  /** absolute path of a file of PEM certificates, and the source of the setting */
+  caCert: { path: string; source: string } | undefined
+}
 
 /**
  * The credential and the connection options for a service.
@@ -16,15 +27,15 @@ import type { Preferences, Settings } from './context.js'
  * @param given a token that is not saved yet, or `***` for a preview
  * @throws {PlantsError} `unauthorized` without a token, `malformed` if others could read the token in transit
  */
-export async function accessTo(address: RemoteAddress, settings: Settings, io: Io, given?: Credential): Promise<Access> {
+export async function accessTo(address: RemoteAddress, settings: AccessSettings, io: Io, given?: Credential): Promise<Access> {
   const { isVerbose, caCert, storeName, storeFlag } = settings
   const found = given ?? (await findToken(address, settings, io))
   if (!found) throw noToken(address, storeFlag)
   const trace = isVerbose ? await import('../output/trace.js') : undefined
   trace?.traceCredential('token', found.place, settings, io)
-  refuseExposed(address, settings, io)
-  const isProxySet = Object.keys(io.env).some((name) => /^https?_proxy$/i.test(name))
-  const proxy = isProxySet ? (await import('../platform/proxy.js')).proxyFor(address, io) : undefined
+  assertNotExposed(address, settings, io)
+  const isProxySet = Object.keys(io.env).some((name) => /^(https?|all)_proxy$/i.test(name))
+  const proxy = isProxySet ? await (await import('../platform/proxy.js')).proxyFor(address, io) : undefined
   if (proxy !== undefined) trace?.traceProxy(proxy, settings, io)
   const tokenHints = {
     variable: 'The token is from PLANTS_TOKEN: set another one',
@@ -39,7 +50,7 @@ export async function accessTo(address: RemoteAddress, settings: Settings, io: I
     userAgent: `plants/${version}`,
     ca: caCert && (await import('../platform/certificates.js')).readCertificates(caCert.path, caCert.source),
     proxy,
-    beforeConnect: () => refuseExposed(address, settings, io),
+    beforeConnect: () => assertNotExposed(address, settings, io),
     notify: (text) => {
       void onWait?.(undefined)
       return warnMeanwhile(io, text, settings)
@@ -50,7 +61,7 @@ export async function accessTo(address: RemoteAddress, settings: Settings, io: I
 }
 
 /** Runs the token command again, at most once a minute. */
-function tokenRefresher(address: RemoteAddress, settings: Settings, io: Io): () => Promise<string | undefined> {
+function tokenRefresher(address: RemoteAddress, settings: AccessSettings, io: Io): () => Promise<string | undefined> {
   let last = -Infinity
   return async () => {
     if (io.now() - last < 60_000) return undefined
@@ -65,7 +76,7 @@ function tokenRefresher(address: RemoteAddress, settings: Settings, io: Io): () 
  * @param given a password that is not saved yet
  * @throws {PlantsError} `malformed` for certificates that cannot be used
  */
-export async function loginTo(address: PostgresAddress, settings: Settings, io: Io, given?: string): Promise<Login> {
+export async function loginTo(address: PostgresAddress, settings: AccessSettings, io: Io, given?: string): Promise<Login> {
   redactPassword(given, address, io)
   const found = given === undefined ? await findPassword(address, settings, io) : undefined
   if (settings.isVerbose) {
@@ -84,7 +95,7 @@ export async function loginTo(address: PostgresAddress, settings: Settings, io: 
 }
 
 /** Warns if the connection to a store that was just saved or selected is not secure. */
-export async function warnOfExposure(address: Address, settings: Preferences): Promise<void> {
+export async function warnOfExposure(address: Address, { warn }: Pick<AccessSettings, 'warn'>): Promise<void> {
   const exposure = takesPassword(address) ? exposureOf(address) : undefined
-  if (exposure !== undefined) await settings.warn(exposure)
+  if (exposure !== undefined) await warn(exposure)
 }

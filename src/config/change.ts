@@ -1,9 +1,8 @@
-import { chmodSync, existsSync, mkdtempSync, renameSync, statSync } from 'node:fs'
-import { dirname, join } from 'node:path'
-import { moveIntoPlace, unwritableReasons } from '../platform/atomic-file.js'
-import { malformed, PlantsError, shellWord, systemCode } from '../platform/errors.js'
-import type { Lock } from '../platform/file-lock.js'
-import { asOwnerOf, makeFolder, prefixFor, removeFolder, targetOf, tempFoldersBeside } from '../platform/files.js'
+import { chmodSync, readdirSync, rmSync, statSync } from 'node:fs'
+import { basename, dirname, join } from 'node:path'
+import { unwritableReasons } from '../platform/atomic-file.js'
+import { malformed, PlantsError, shellWord, systemCode, unlessSystemError } from '../platform/errors.js'
+import { asOwnerOf, makeFolder, syncFolder, targetOf } from '../platform/files.js'
 import type { Io } from '../platform/io.js'
 import { maxFileBytes, readSettings, type SavedSettings, settingsPath } from './file.js'
 
@@ -11,9 +10,9 @@ import { maxFileBytes, readSettings, type SavedSettings, settingsPath } from './
 type Change = Record<'before' | 'after', SavedSettings>
 
 /**
- * Changes the settings file atomically, under a lock: a concurrent reader, or a crash, sees either the old file or the new one. A change
- * that has no effect writes nothing, and needs no write permission. Throws `unwritable`, `malformed` for an invalid file, `unavailable`
- * when the lock is not free before the timeout, and the errors of `change`.
+ * Changes the settings file atomically, under a lock: a concurrent reader, or a crash, sees either the old file or the
+ * new one. A change that has no effect writes nothing, and needs no write permission. Throws `unwritable`, `malformed`
+ * for an invalid file, `unavailable` when the lock is not free before the timeout, and the errors of `change`.
  */
 export async function changeSettings(
   io: Io,
@@ -37,7 +36,11 @@ export async function changeSettings(
       const target = targetOf(path, io)
       return holdLock(`${target}.lock`, { timeout: lockTimeout, clock: io, trusts: io.trusts }, async (lock) => {
         const made = await plan()
-        if (made.after !== made.before) replace(target, made.after, Conf, lock)
+        if (made.after !== made.before) {
+          assertWritable(target)
+          lock.assertHeld()
+          write(target, made, Conf)
+        }
         return made
       })
     })
@@ -51,7 +54,8 @@ export async function changeSettings(
       throw new PlantsError(cause.kind, `${cause.message}, nothing was changed`, { cause })
     const code = systemCode(cause)
     if (code === undefined) throw cause
-    const reason = code === 'ENOENT' ? 'their directory, or the directory that a link points to, does not exist' : unwritableReasons[code]
+    const noFolder = 'their directory, or the directory that a link points to, does not exist'
+    const reason = code === 'ENOENT' ? noFolder : unwritableReasons[code]
     const hint = 'Choose another directory with PLANTS_CONFIG_DIR, or use flags and variables instead'
     throw unwritable(path, reason ?? `system error ${code}`, hint, cause)
   }
@@ -61,37 +65,34 @@ function unwritable(path: string, reason: string, hint: string, cause?: unknown)
   return new PlantsError('unwritable', `The settings in ${path} could not be changed: ${reason}`, { hint, cause })
 }
 
-/**
- * conf writes to a new directory that nobody else can access. Then its file replaces the old one, unless the lock is
- * lost.
- */
-function replace(target: string, settings: SavedSettings, Conf: typeof import('conf').default, lock: Lock): void {
-  const old = statSync(target, { throwIfNoEntry: false })
-  if (old && (old.mode & 0o200) === 0)
-    throw unwritable(
-      target,
-      'the file is read-only',
-      `Make the file writable: ${process.platform === 'win32' ? 'attrib -r' : 'chmod u+w'} ${shellWord(target)}`,
-    )
-  // Left by killed processes: nobody else writes while this process holds the lock.
-  for (const left of tempFoldersBeside(target)) removeFolder(left)
-  const folder = mkdtempSync(join(dirname(target), prefixFor(target)))
-  try {
-    chmodSync(folder, 0o700) // independent of the umask
-    const conf = new Conf({ cwd: folder, configName: 'settings', configFileMode: 0o600, accessPropertiesByDotNotation: false })
-    conf.store = { ...settings }
-    if (statSync(conf.path).size > maxFileBytes)
-      throw malformed(`The settings in ${target} would be larger than 1 MiB`, 'Remove something from them first')
-    const ready = join(lock.directory, 'settings.json')
-    try {
-      renameSync(conf.path, ready)
-      moveIntoPlace(ready, target)
-    } catch (error) {
-      lock.assertHeld()
-      // Otherwise it is renamed, but not synced: only a crash could undo that.
-      if (existsSync(conf.path) || existsSync(ready)) throw error
-    }
-  } finally {
-    removeFolder(folder)
+function assertWritable(target: string): void {
+  const { mode = 0o200 } = statSync(target, { throwIfNoEntry: false }) ?? {}
+  if ((mode & 0o200) !== 0) return
+  const command = process.platform === 'win32' ? 'attrib -r' : 'chmod u+w'
+  throw unwritable(target, 'the file is read-only', `Make the file writable: ${command} ${shellWord(target)}`)
+}
+
+function write(target: string, { before, after }: Change, Conf: typeof import('conf').default): void {
+  const [folder, name] = [dirname(target), basename(target)]
+  // What conf has left in processes that were killed may contain tokens. Nobody else writes under the lock.
+  for (const entry of readdirSync(folder, { withFileTypes: true })) {
+    const isLeft = entry.name.startsWith(`${name}.tmp-`) && /\.tmp-\d{10}[\da-f]{6}$/.test(entry.name)
+    if (isLeft && entry.isFile()) unlessSystemError(() => rmSync(join(folder, entry.name)))
   }
+  const conf = new Conf({
+    cwd: folder,
+    configName: name,
+    fileExtension: '',
+    configFileMode: 0o600,
+    accessPropertiesByDotNotation: false,
+    deserialize: () => ({ ...before }), // which `readSettings` has read and checked
+    serialize: (settings) => {
+      const text = JSON.stringify(settings, undefined, '\t')
+      if (Buffer.byteLength(text) <= maxFileBytes) return text
+      throw malformed(`The settings in ${target} would be larger than 1 MiB`, 'Remove something from them first')
+    },
+  })
+  conf.store = { ...after }
+  // conf has synced the file, but not its name. If that fails, the file is replaced all the same.
+  unlessSystemError(() => syncFolder(folder))
 }

@@ -6,39 +6,36 @@ import { backoff, type Clock, wait } from './clock.js'
 import { PlantsError, systemCode, systemReasons, unlessSystemError } from './errors.js'
 import { prefixFor, removeFolder, tempFoldersBeside } from './files.js'
 
-// A lock is a directory with one entry, which is named after its holder.
-// Not proper-lockfile: it removes a stale lock by its path, which may be another's by then, and the holder learns of a
-// loss from a timer, after it may have written.
+// A lock is a directory with one entry, which is named after its holder, so that nobody removes the lock of another by
+// its path. Both are prepared beside it, and appear together by a rename. The entry contains the heartbeat.
 
 export interface Lock {
-  /**
-   * A directory for files of the holder. It vanishes when another process takes over the lock, so a file that is
-   * renamed from here replaces its target only while the lock is held.
-   */
+  /** A directory for files of the holder: a rename from here fails after another process has taken over the lock. */
   directory: string
   /** Throws `unavailable` if another process has taken over the lock. */
   assertHeld(): void
 }
 
 interface LockOptions {
-  /** milliseconds to wait for the holder */
+  /** milliseconds to wait for one holder: as long as the lock changes hands, it is waited for */
   timeout: number
   clock: Clock
   /** whether an existing lock may belong to this user, who is not the owner of its directory */
   trusts(uid: number): boolean
 }
 
-/** milliseconds between two heartbeats, and until a holder without any is gone, if its process cannot be looked up */
+/** milliseconds between two heartbeats, and until a holder without any is gone */
 const heartbeatInterval = 2000
 const staleAfter = 8000
 
 /**
- * Runs an action under an exclusive lock. The lock of a killed process is taken over: at once on the same machine,
- * after 8 s without a heartbeat from another machine or container. Throws `unavailable` when the lock is not free
- * before the timeout, `unwritable` for a path that cannot be a lock, and system errors.
+ * Runs an action under an exclusive lock. The lock of a killed process is taken over: at once if its process does not
+ * exist on this machine, otherwise after 8 s without a heartbeat. Throws `unavailable` when one process holds the lock
+ * until the timeout, `unwritable` for a path that cannot be a lock, and system errors.
  */
 export async function holdLock<T>(path: string, options: LockOptions, action: (lock: Lock) => Promise<T>): Promise<T> {
-  const directory = await acquire(path, options)
+  const directory = join(path, `${machine()}-${process.pid}-${randomUUID().slice(0, 8)}`)
+  await acquire(directory, options)
   const heartbeat = setInterval(() => unlessSystemError(() => beat(directory, 'r+')), heartbeatInterval)
   heartbeat.unref()
   try {
@@ -55,68 +52,73 @@ export async function holdLock<T>(path: string, options: LockOptions, action: (l
   }
 }
 
-/** Shows other machines that the holder is alive. Fails when the lock is lost. */
-function beat(directory: string, flag: 'wx' | 'r+'): void {
+function beat(directory: string, flag: 'w' | 'r+'): void {
   fs.writeFileSync(join(directory, 'heartbeat'), '.', { mode: 0o600, flag })
 }
 
-async function acquire(path: string, { timeout, clock, trusts }: LockOptions): Promise<string> {
-  const start = clock.now()
-  const here = machine()
-  for (let tries = 0; ; tries += 1) {
-    const directory = acquireNow(path, here, trusts)
-    if (directory !== undefined) return directory
-    if (clock.now() - start >= timeout) {
-      const hint = 'Try again. If it stays locked, look for a suspended plants process, and end it'
-      throw new PlantsError('unavailable', `Another process held ${path} for ${timeout / 1000} s`, { hint, retryable: true })
+async function acquire(directory: string, { timeout, clock, trusts }: LockOptions): Promise<void> {
+  const [path, name] = [dirname(directory), basename(directory)]
+  const { uid: owner } = fs.statSync(dirname(path))
+  const prepared = join(dirname(path), prefixFor(path) + randomUUID().slice(0, 6))
+  let last: string | undefined
+  let start = clock.now()
+  try {
+    for (let tries = 0; ; tries += 1) {
+      const holder = holderOf(path, (uid) => trusts(uid) || uid === owner)
+      if (acquireNow(path, holder, prepared, name)) return
+      if (holder !== last) [last, start] = [holder, clock.now()]
+      if (clock.now() - start >= timeout) {
+        const hint = 'Try again. If it stays locked, look for a suspended plants process, and end it'
+        const message = `Another process held ${path} for ${timeout / 1000} s`
+        throw new PlantsError('unavailable', message, { hint, retryable: true })
+      }
+      await wait(backoff(tries, { base: 2, max: 200, random: clock.random }), [clock.signal])
     }
-    await wait(backoff(tries, { base: 2, max: 100, random: clock.random }), [clock.signal])
+  } finally {
+    removeFolder(prepared)
   }
 }
 
-/** Acquires the lock, or returns undefined when it is held. The lock appears together with its holder. */
-function acquireNow(path: string, here: string, trusts: LockOptions['trusts']): string | undefined {
-  const owner = fs.statSync(dirname(path))
-  const old = holderOf(path, (uid) => trusts(uid) || uid === owner.uid)
-  if (old !== undefined && isAlive(join(path, old), here)) return undefined
-  const made = fs.mkdtempSync(join(dirname(path), prefixFor(path)))
+/** Acquires the lock if it is free, or its holder has ended. */
+function acquireNow(path: string, holder: string | undefined, prepared: string, name: string): boolean {
+  const own = join(prepared, name)
   try {
-    fs.chmodSync(made, 0o700) // independent of the umask
-    if (old !== undefined) takeOver(join(path, old), made)
+    for (const folder of [prepared, own]) {
+      if (fs.existsSync(folder)) continue
+      fs.mkdirSync(folder, 0o700)
+      fs.chmodSync(folder, 0o700) // independent of the umask
+    }
+    beat(own, 'w')
+    if (holder !== undefined) {
+      if (!hasEnded(join(path, holder), own)) return false
+      const gone = join(prepared, 'gone')
+      fs.renameSync(join(path, holder), gone)
+      fs.rmSync(gone, { recursive: true })
+    }
     unlessSystemError(() => fs.rmdirSync(path)) // fails if another process has acquired it
-    const name = [here, process.pid, startOf(process.pid), randomUUID().slice(0, 8)].join('-')
-    const directory = join(made, name)
-    fs.mkdirSync(directory, 0o700)
-    fs.chmodSync(directory, 0o700)
-    beat(directory, 'wx')
-    fs.renameSync(made, path)
-    removeLeftovers(path)
-    return join(path, name)
+    fs.renameSync(prepared, path)
   } catch (error) {
-    removeFolder(made)
-    // Another process has acquired the lock, has taken it over, or has removed what looked like a leftover.
-    const late = ['EEXIST', 'ENOTEMPTY', 'ENOENT', ...(process.platform === 'win32' ? ['EPERM', 'EACCES', 'EBUSY'] : [])]
-    if (late.includes(systemCode(error) ?? '')) return undefined
+    // Another process has acquired the lock, or has removed what looked like a leftover.
+    const isWindows = process.platform === 'win32'
+    const late = ['EEXIST', 'ENOTEMPTY', 'ENOENT', ...(isWindows ? ['EPERM', 'EACCES', 'EBUSY'] : [])]
+    if (late.includes(systemCode(error) ?? '')) return false
     throw error
   }
+  removeLeftovers(path, join(path, name))
+  return true
 }
 
-/** Takes the lock from a holder. Its name is its own, so that this never takes the lock from another one. */
-function takeOver(directory: string, made: string): void {
-  const away = join(made, 'gone')
-  fs.renameSync(directory, away)
-  fs.rmSync(away, { recursive: true })
-}
-
-/** Removes what processes have left that were killed while they acquired the lock. A live one tries again. */
-function removeLeftovers(path: string): void {
+/** Removes what processes have left that were killed while they waited for the lock. */
+function removeLeftovers(path: string, own: string): void {
+  const { uid } = fs.statSync(own)
   for (const left of tempFoldersBeside(path)) {
-    const isOurs = unlessSystemError(() => fs.lstatSync(left).uid === (process.getuid?.() ?? 0)) // Windows has no user ids
-    if (isOurs) removeFolder(left)
+    const isOurs = unlessSystemError(() => fs.lstatSync(left).uid === uid)
+    const name = unlessSystemError(() => fs.readdirSync(left).find((entry) => holderName.test(entry)))
+    if (isOurs && (name === undefined || hasEnded(join(left, name), own))) removeFolder(left)
   }
 }
 
-const holderName = /^(?<machine>[\da-f]{16})-(?<pid>\d{1,9})-(?<start>\d{0,20})-[\da-f]{8}$/
+const holderName = /^(?<machine>[\da-f]{16})-(?<pid>\d{1,9})-[\da-f]{8}$/
 
 /** The name of the holder's directory; undefined if the lock is free. */
 function holderOf(path: string, trusts: LockOptions['trusts']): string | undefined {
@@ -144,15 +146,15 @@ function noLock(path: string, why: string, cause?: unknown): PlantsError {
   return new PlantsError('unwritable', `Could not acquire the lock ${path}: ${why}`, { hint, cause })
 }
 
-/** Whether the process of a holder runs; where that cannot be looked up, whether there was a heartbeat. */
-function isAlive(directory: string, here: string): boolean {
-  const { machine: where, pid = '', start } = holderName.exec(basename(directory))?.groups ?? {}
-  if (where === here) {
-    if (!exists(parseInt(pid, 10))) return false
-    const found = startOf(parseInt(pid, 10))
-    if (found !== '') return found === start // otherwise the system has given the number to another process
-  }
-  return (unlessSystemError(() => silenceOf(directory)) ?? staleAfter) < staleAfter
+/**
+ * Whether the process of a holder does not exist, or has no heartbeat. The file system has one clock for all machines:
+ * that of `own`, which has just had a heartbeat.
+ */
+function hasEnded(directory: string, own: string): boolean {
+  const [holder, here] = [directory, own].map((place) => holderName.exec(basename(place))?.groups)
+  if (holder?.['machine'] === here?.['machine'] && !exists(parseInt(holder?.['pid'] ?? '', 10))) return true
+  const silence = unlessSystemError(() => Math.abs(lastBeat(own) - lastBeat(directory)))
+  return silence === undefined || silence >= staleAfter
 }
 
 function exists(pid: number): boolean {
@@ -164,34 +166,20 @@ function exists(pid: number): boolean {
   }
 }
 
-/** When a process started, in clock ticks since the boot; empty without /proc, and no number for a zombie. */
-function startOf(pid: number): string {
-  const stat = unlessSystemError(() => fs.readFileSync(`/proc/${pid}/stat`, 'latin1')) ?? ''
-  const { state = '', start = '' } = /\) (?<state>\w) (?:\S+ ){18}(?<start>\d+) [^)]*$/.exec(stat)?.groups ?? {}
-  return /[ZX]/.test(state) ? 'ended' : start
+function lastBeat(directory: string): number {
+  const { O_RDONLY, O_NOFOLLOW = 0, O_NONBLOCK = 0 } = fs.constants
+  const fd = fs.openSync(join(directory, 'heartbeat'), O_RDONLY | O_NOFOLLOW | O_NONBLOCK) // over a network, opening ends caching
+  try {
+    return fs.fstatSync(fd).mtimeMs
+  } finally {
+    fs.closeSync(fd)
+  }
 }
 
 /** Where a process can be looked up: on Linux, a boot and a namespace of process ids, as containers have one each. */
 function machine(): string {
   const boot = unlessSystemError(() => fs.readFileSync('/proc/sys/kernel/random/boot_id', 'latin1'))
   const namespace = unlessSystemError(() => fs.readlinkSync('/proc/self/ns/pid'))
-  return createHash('sha256')
-    .update(JSON.stringify([hostname(), boot, namespace]))
-    .digest('hex')
-    .slice(0, 16)
-}
-
-/** The milliseconds since the last heartbeat, by the clock of the file system, which is the same for all machines. */
-function silenceOf(directory: string): number {
-  const path = dirname(directory)
-  const { O_RDONLY, O_NOFOLLOW = 0, O_NONBLOCK = 0 } = fs.constants
-  // Over a network, opening ends caching.
-  const fd = fs.openSync(join(directory, 'heartbeat'), O_RDONLY | O_NOFOLLOW | O_NONBLOCK)
-  const made = fs.mkdtempSync(join(dirname(path), prefixFor(path)))
-  try {
-    return Math.abs(fs.statSync(made).mtimeMs - fs.fstatSync(fd).mtimeMs)
-  } finally {
-    fs.closeSync(fd)
-    removeFolder(made)
-  }
+  const all = JSON.stringify([hostname(), boot, namespace])
+  return createHash('sha256').update(all).digest('hex').slice(0, 16)
 }

@@ -24,6 +24,8 @@ export interface Io extends Clock {
   trusts(uid: number): boolean
   /** Whether a command in a user's file may be run: true for this user and root, but not for the user who ran `sudo`. */
   mayRunFor(uid: number): boolean
+  /** Whether the environment has a proxy for a URL, and NO_PROXY does not except it. */
+  isProxied(url: URL): Promise<boolean>
   /** The name of this user; undefined for a user id without an account. */
   userName(): string | undefined
   /** Texts, such as tokens, that are redacted on stderr. */
@@ -53,6 +55,7 @@ export function processIo(): { argv: string[]; io: Io; end(exitCode: number): vo
     stateFolder: () => folderOf(process.platform === 'linux' ? 'log' : 'data'), // XDG_STATE_HOME on Linux; elsewhere for logs only
     trusts: (uid) => mayRunFor(uid) || (process.getuid?.() === 0 && String(uid) === process.env['SUDO_UID']),
     mayRunFor,
+    isProxied: async ({ href }) => (await import('proxy-from-env')).getProxyForUrl(href) !== '',
     userName: () => unlessSystemError(() => userInfo().username),
     secrets: new Set(),
     argumentsAreExact,

@@ -1,4 +1,3 @@
-import { BlockList, isIP, isIPv6 } from 'node:net'
 import { malformed } from './errors.js'
 import type { Io } from './io.js'
 import { isLoopback, urlOf } from './network.js'
@@ -7,29 +6,28 @@ import { isLoopback, urlOf } from './network.js'
 type ProxyTarget = { url: URL; socketPath?: string }
 
 /** The URL of the proxy for a service; undefined for this machine: the loopback of a proxy is a different one. Throws `malformed`. */
-export function proxyFor({ url, socketPath }: ProxyTarget, io: Io): string | undefined {
-  const name = url.protocol === 'https:' ? 'HTTPS_PROXY' : 'HTTP_PROXY'
-  const text = variable(name, io)
+export async function proxyFor({ url, socketPath }: ProxyTarget, io: Io): Promise<string | undefined> {
   // The names that are reserved for loopback (RFC 6761, 6.3) are trusted less with plain HTTP.
   const isThisMachine = socketPath !== undefined || isLoopback(url.hostname) || /(^|\.)localhost\.?$/i.test(url.hostname)
-  if (text === '' || isThisMachine || isExcepted(url, variable('NO_PROXY', io))) return undefined
-  return parseProxy(name, text)
+  if (isThisMachine || !(await io.isProxied(url))) return undefined
+  const name = [url.protocol === 'https:' ? 'HTTPS_PROXY' : 'HTTP_PROXY', 'ALL_PROXY'].find((each) => variable(each, io))
+  return name && parseProxy(name, variable(name, io))
 }
 
 /**
- * The proxy option with which curl uses the same proxy. curl reads the same variables, but it also reads ALL_PROXY, reads HTTP_PROXY only
- * in lower case, and uses a proxy for this machine, too.
+ * The proxy option with which curl uses the same proxy. curl reads the same variables, but it reads HTTP_PROXY only in
+ * lower case, and uses a proxy for this machine, too.
  */
-export function proxyForCurl(address: ProxyTarget, io: Io): 'none' | 'HTTP_PROXY' | 'its own' {
+export async function proxyForCurl(address: ProxyTarget, io: Io): Promise<'none' | 'HTTP_PROXY' | 'its own'> {
   if (!Object.entries(io.env).some(([name, value]) => /^(all|https?)_proxy$/i.test(name) && value)) return 'its own'
-  if (proxyFor(address, io) === undefined) return 'none'
-  const { http_proxy: known } = io.env
-  return address.url.protocol === 'http:' && !known ? 'HTTP_PROXY' : 'its own'
+  if ((await proxyFor(address, io)) === undefined) return 'none'
+  const { http_proxy: known, HTTP_PROXY: other } = io.env
+  return address.url.protocol === 'http:' && !known && other ? 'HTTP_PROXY' : 'its own'
 }
 
 /** The proxies in the environment, without credentials. Throws `malformed` for one that is not a URL. */
 export function proxyVariables(io: Io): string[] {
-  const proxies = ['HTTPS_PROXY', 'HTTP_PROXY'].flatMap((name) => {
+  const proxies = ['HTTPS_PROXY', 'HTTP_PROXY', 'ALL_PROXY'].flatMap((name) => {
     const text = variable(name, io)
     return text === '' ? [] : [`${name} ${new URL(parseProxy(name, text)).host}`]
   })
@@ -52,39 +50,6 @@ function isDecodable({ username, password }: URL): boolean {
     if (error instanceof URIError) return false
     throw error
   }
-}
-
-/** Matches NO_PROXY as curl does: hosts with their subdomains, optionally a port; addresses; networks such as 10.0.0.0/8; "*" for all. */
-function isExcepted({ hostname, port, protocol }: URL, noProxy: string): boolean {
-  const ownPort = port || (protocol === 'https:' ? '443' : '80')
-  const own = plainHost(hostname)
-  return noProxy.split(/[,\s]+/).some((entry) => {
-    if (entry === '*') return true
-    const [, host = '', onlyPort] = isIPv6(entry) ? [entry, entry] : (/^(?:\*?\.)?(.*?)(?::(\d+))?$/.exec(entry) ?? [])
-    const name = plainHost(host)
-    if (name === '' || (onlyPort !== undefined && onlyPort !== ownPort)) return false
-    return own === name || own.endsWith(`.${name}`) || isWithin(own, name)
-  })
-}
-
-/** A host in lower case, without the brackets of an IPv6 address or a trailing dot. */
-function plainHost(host: string): string {
-  return host
-    .toLowerCase()
-    .replace(/^\[(.*)\]$/, '$1')
-    .replace(/\.$/, '')
-}
-
-/** Whether an address is in a network, or is the same address in another notation. */
-function isWithin(address: string, network: string): boolean {
-  const [base = '', bits] = network.split('/')
-  const family = isIP(address)
-  const size = bits === undefined ? (family === 6 ? 128 : 32) : /^\d{1,3}$/.test(bits) ? parseInt(bits, 10) : 999
-  if (family === 0 || isIP(base) !== family || size > (family === 6 ? 128 : 32)) return false
-  const type = family === 6 ? 'ipv6' : 'ipv4'
-  const list = new BlockList()
-  list.addSubnet(base, size, type)
-  return list.check(address, type)
 }
 
 function variable(name: string, { env }: Io): string {

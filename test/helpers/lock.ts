@@ -23,7 +23,7 @@ export async function heldLock(path: string): Promise<Lock & { release(): Promis
 }
 
 /** A lock that a process on another machine holds, or has left: `age` is in seconds, since its last heartbeat. */
-export function leaveLock(path: string, { holder = `${'0'.repeat(16)}-1-1-00000000`, age = 0 } = {}): string {
+export function leaveLock(path: string, { holder = `${'0'.repeat(16)}-1-00000000`, age = 0 } = {}): string {
   const directory = join(path, holder)
   mkdirSync(directory, { recursive: true, mode: 0o700 })
   writeFileSync(join(directory, 'heartbeat'), '.')

@@ -1,5 +1,6 @@
 import { resolve } from 'node:path'
 import { PassThrough } from 'node:stream'
+import { getProxyForUrl } from 'proxy-from-env'
 import { run } from '../../src/cli/program/run.js'
 import type { Input, Io, Output } from '../../src/platform/io.js'
 import { checkSecrets } from './secrets.js'
@@ -70,12 +71,24 @@ export function ioOf(
     signal,
     trusts: (uid) => uid === process.getuid?.() || uid === 0,
     mayRunFor: (uid) => uid === process.getuid?.() || uid === 0,
+    isProxied: async ({ href }) => inEnvironment(env, () => getProxyForUrl(href)) !== '',
     userName: () => 'gardener',
     secrets: new Set(),
     argumentsAreExact: () => true,
     now: () => performance.now(),
     time: Date.now,
     random: Math.random,
+  }
+}
+
+/** Calls what reads the environment of the process. */
+function inEnvironment<T>(env: Record<string, string>, call: () => T): T {
+  const before = process.env
+  process.env = env
+  try {
+    return call()
+  } finally {
+    process.env = before
   }
 }
 

@@ -1,5 +1,5 @@
 import { type Credential, findToken, noToken, savedToken, tokenVariable } from '../../auth/credentials.js'
-import { refuseExposed } from '../../auth/exposure.js'
+import { assertNotExposed } from '../../auth/exposure.js'
 import { findPassword, noPassword, type Password, redactPassword } from '../../auth/password.js'
 import { failureOf } from '../../auth/token.js'
 import { changeSettings } from '../../config/change.js'
@@ -168,7 +168,7 @@ function tokenOf(store: RemoteAddress, settings: Settings, io: Io) {
     refuseUnusable: () => {
       const hint = `Renew the token where the command reads it, or remove the command: plants config unset stores.${storeName}.token-command`
       if (tokenCommand !== undefined) throw malformed(`${storeName} gets its token from a command`, hint)
-      refuseExposed(store, settings, io)
+      assertNotExposed(store, settings, io)
     },
     redact: (token: string) => void io.secrets.add(token),
     check: async (token: string): Promise<CredentialCheck> => {

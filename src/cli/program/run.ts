@@ -92,7 +92,7 @@ async function writeHelp(parsed: CommandLine, io: Io): Promise<void> {
   const isLong = isTerminal && text.split('\n').length > io.stdout.rows
   if (isLong && isInteractive(flags, io) && io.env['TERM'] !== 'dumb') {
     io.signal.throwIfAborted() // from here on the pager receives Ctrl-C
-    const { showInPager } = await import('../../platform/programs.js')
+    const { showInPager } = await import('../../platform/pager.js')
     const { withoutSecrets } = await import('../../auth/child-environment.js')
     if (showInPager(text, { env: withoutSecrets(io.env) })) return
   }

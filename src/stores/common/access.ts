@@ -41,7 +41,7 @@ export interface Steps {
   name?: number
   connect?: number
   tls?: number
-  /** CONNECT to a proxy, and TLS through it */
+  /** the connection to a proxy, CONNECT, and TLS through it */
   tunnel?: number
 }
 

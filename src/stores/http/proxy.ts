@@ -1,11 +1,9 @@
-import { type ClientRequest, request as httpRequest } from 'node:http'
-import { request as httpsRequest } from 'node:https'
-import { isIP, Socket } from 'node:net'
-import { connect } from 'node:tls'
+import { checkServerIdentity, type PeerCertificate } from 'node:tls'
+import { HttpsProxyAgent } from 'https-proxy-agent'
 import type { Access } from '../common/access.js'
-import { hostOf, type Transport, tlsOptions, traceSteps } from './transport.js'
+import { hostOf, poolOf, type Transport, tlsOptions } from './transport.js'
 
-/** Sends requests through a proxy: an http proxy forwards plain HTTP requests (RFC 9112, 3.2.2); everything else uses a tunnel. */
+/** Sends requests through a proxy: an http proxy forwards plain HTTP (RFC 9112, 3.2.2); all else uses a tunnel. */
 export function throughProxy(transport: Transport, url: URL, proxy: URL, access: Access): Transport {
   if (url.protocol === 'https:' || proxy.protocol === 'https:') return tunnelled(transport, url, proxy, access)
   return {
@@ -17,50 +15,52 @@ export function throughProxy(transport: Transport, url: URL, proxy: URL, access:
   }
 }
 
-/** Opens each connection as a tunnel (CONNECT; RFC 9110, 9.3.6). Only the proxy receives the proxy credentials. */
+type Connect = HttpsProxyAgent<string>['connect']
+
+/** Opens each connection as a tunnel (RFC 9110, 9.3.6). Only the proxy receives the proxy credentials. */
 function tunnelled(transport: Transport, url: URL, proxy: URL, access: Access): Transport {
-  const { observer } = access
-  const { agent } = transport
-  const tls = tlsOptions(access)
-  const isProxySecure = proxy.protocol === 'https:'
   const isSecure = url.protocol === 'https:'
-  const host = `${url.hostname}:${url.port || (isSecure ? 443 : 80)}`
-  const name = hostOf(url)
-  const requests = new Set<ClientRequest>()
-  agent.createConnection = (_, callback) => {
-    const start = performance.now()
-    const headers = { host, ...authorizationFor(proxy) }
-    const options = { host: hostOf(proxy), port: proxy.port, method: 'CONNECT', path: host, headers, agent: false as const }
-    const request = isProxySecure ? httpsRequest({ ...tls, ...options }) : httpRequest(options)
-    const fail = (error: Error) => callback?.(error, new Socket())
-    requests.add(request)
-    if (observer) request.once('socket', (socket) => traceSteps(socket, isProxySecure ? 'secureConnect' : 'connect', observer))
-    request.once('close', () => requests.delete(request))
-    request.on('error', fail)
-    request.once('connect', ({ statusCode = 0 }, tunnel: Socket) => {
-      if (statusCode < 200 || statusCode > 299) {
-        tunnel.destroy()
-        return fail(new Error(`the proxy answered ${statusCode}`))
+  const tls = tlsOptions(access)
+  const tlsToService = {
+    ...tls,
+    ALPNProtocols: ['http/1.1'],
+    // Without a host, which is not passed on, Node would expect the certificate of an IP address to be for localhost.
+    checkServerIdentity: (_: string, certificate: PeerCertificate) => checkServerIdentity(hostOf(url), certificate),
+  }
+  class TunnelAgent extends HttpsProxyAgent<string> {
+    override isSecureEndpoint(): boolean {
+      return isSecure
+    }
+
+    override async connect(...[request, options]: Parameters<Connect>): ReturnType<Connect> {
+      const start = performance.now()
+      let status = 0
+      request.once('proxyConnect', (answer: { statusCode: number }) => {
+        status = answer.statusCode
+      })
+      const socket = await super.connect(request, { ...options, ...tlsToService })
+      if (status !== 200) {
+        socket.destroy() // it would read the answer of the proxy as that of the service
+        throw new Error(`the proxy answered ${status}`)
       }
-      const socket = isSecure
-        ? connect({ ...tls, socket: tunnel, host: name, servername: isIP(name) ? '' : name, ALPNProtocols: ['http/1.1'] })
-        : tunnel
       const ready = () => {
         transport.ready.add(socket)
-        observer?.connected({ tunnel: performance.now() - start })
+        access.observer?.connected({ tunnel: performance.now() - start })
       }
       if (isSecure) socket.prependOnceListener('secureConnect', ready)
       else ready()
-      callback?.(null, socket)
-    })
-    request.end()
-    return undefined
+      return socket
+    }
   }
+  const closing = new AbortController()
+  const pool = poolOf(transport.agent.maxSockets)
+  const agent = new TunnelAgent(proxy, { ...pool, ...tls, signal: closing.signal })
+  Object.assign(agent.options, pool) // which the constructor leaves out
   const close = () => {
-    for (const request of requests) request.destroy()
-    transport.close()
+    closing.abort()
+    agent.destroy()
   }
-  return { ...transport, close }
+  return { ...transport, agent, close }
 }
 
 function authorizationFor({ username, password }: URL): Record<string, string> {

@@ -1,4 +1,4 @@
-import { Agent, type ClientRequest, request as httpRequest, type RequestOptions } from 'node:http'
+import { Agent, type AgentOptions, type ClientRequest, request as httpRequest, type RequestOptions } from 'node:http'
 import { Socket } from 'node:net'
 import { PlantsError } from '../../platform/errors.js'
 import type { Access, Observer, Steps } from '../common/access.js'
@@ -25,7 +25,7 @@ export interface Transport {
 export async function openTransport({ url, socketPath }: RemoteAddress, access: Access, maxSockets: number): Promise<Transport> {
   const { observer, beforeConnect } = access
   const https = url.protocol === 'https:' ? await import('node:https') : undefined
-  const pool = { keepAlive: true, maxSockets, maxFreeSockets: maxSockets, timeout: idleTimeout }
+  const pool = poolOf(maxSockets)
   const agent: Agent = https ? new https.Agent({ ...pool, ...tlsOptions(access) }) : new Agent(pool)
   const transport: Transport = {
     request: https?.request ?? httpRequest,
@@ -57,6 +57,10 @@ export async function openTransport({ url, socketPath }: RemoteAddress, access: 
   return transport
 }
 
+export function poolOf(maxSockets: number): AgentOptions {
+  return { keepAlive: true, maxSockets, maxFreeSockets: maxSockets, timeout: idleTimeout }
+}
+
 /** Certificates are always verified, regardless of NODE_TLS_REJECT_UNAUTHORIZED. */
 export function tlsOptions({ ca }: Access): { rejectUnauthorized: true; ca?: string } {
   return { rejectUnauthorized: true, ...(ca !== undefined && { ca }) }
@@ -70,7 +74,7 @@ export function hostOf({ hostname }: URL): string {
   return hostname.replace(/^\[(.*)\]$/, '$1')
 }
 
-export function traceSteps(socket: Socket, readyEvent: Transport['readyEvent'], observer: Observer): void {
+function traceSteps(socket: Socket, readyEvent: Transport['readyEvent'], observer: Observer): void {
   const steps: Steps = {}
   let last = performance.now()
   for (const [event, name] of [

@@ -268,7 +268,7 @@ test.each([
   ['an IPv6 address', ['http://[::1]:4010'], {}, '--globoff '],
   ['a proxy', [service], { https_proxy: 'http://proxy:1' }, ' --max-time 30 -H @- '],
   ['a proxy for others', [service], { HTTPS_PROXY: 'http://proxy:1', NO_PROXY: '.example.com' }, `--noproxy '*' `],
-  ['a proxy that we do not read', [service], { ALL_PROXY: 'http://proxy:1' }, `--noproxy '*' `],
+  ['a proxy for all', [service], { ALL_PROXY: 'http://proxy:1' }, ' --max-time 30 -H @- '],
   ['a proxy for this machine', ['http://127.0.0.1:4010'], { http_proxy: 'http://proxy:1' }, `--noproxy '*' `],
   [
     'a proxy that curl does not read',

@@ -8,13 +8,11 @@ const team = 'https://plants.example.com/v1'
 
 describe('what a killed process has left', () => {
   let user: User
-  const left = ['.settings.json.plants-a1B2c3', '.settings.json.plants-ZZZZZZ']
+  const left = ['settings.json.tmp-51838694635207d8', 'settings.json.tmp-0000000000ffffff']
   beforeEach(() => {
     user = new User()
     user.write({ timeout: '7s' })
-    for (const name of left) mkdirSync(join(user.folder, name), { mode: 0o700 })
-    writeFileSync(join(user.folder, '.settings.json.plants-a1B2c3/settings.json.tmp-51838694635207d8'), '{"vers')
-    writeFileSync(join(user.folder, '.settings.json.plants-ZZZZZZ/settings.json'), '{"version":1,"timeout":"9s"}')
+    for (const name of left) writeFileSync(join(user.folder, name), '{"version":1,"tokens":{"https:', { mode: 0o600 })
   })
 
   test('is not taken for settings, and is gone after the next change', async () => {
@@ -39,6 +37,8 @@ describe('what a killed process has left', () => {
       'settings.json.old',
       'settings.json~',
       'settings.json.260102',
+      'settings.json.tmp',
+      'settings.json.tmp-mine',
       'a.backup',
     ]
     for (const name of names) writeFileSync(join(user.folder, name), `my ${name}`)

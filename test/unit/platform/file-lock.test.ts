@@ -5,7 +5,6 @@ import { beforeEach, describe, expect, test } from 'vitest'
 import { backoff } from '../../../src/platform/clock.js'
 import { holdLock } from '../../../src/platform/file-lock.js'
 import { withLockedTempDir } from '../../../src/platform/locked-temp-dir.js'
-import { isLinux } from '../../helpers/linux.js'
 import { heldLock, leaveLock } from '../../helpers/lock.js'
 import { modeOf } from '../../helpers/settings-file.js'
 import { openOptions } from '../../helpers/store.js'
@@ -52,9 +51,8 @@ describe('a lock is not acquired', () => {
     expect(readdirSync(dirname(path), { recursive: true })).toEqual(before)
   }
 
-  test('while a process of this machine holds it, however long it is suspended', async () => {
-    const { directory, release } = await heldLock(path)
-    leaveLock(path, { holder: basename(directory), age: 3600 })
+  test('while another process holds it, and is acquired after that', async () => {
+    const { release } = await heldLock(path)
     await expect(tryLock()).rejects.toMatchObject(isHeld)
     await release()
     await tryLock()
@@ -85,15 +83,14 @@ describe('a lock is taken over at once', () => {
     expect(readdirSync(dirname(path))).toEqual([])
   })
 
-  test.runIf(isLinux)('of a process whose number another one has now', async () => {
-    leaveLock(path, { holder: await holderOf(process.pid) })
+  test('of a process whose number another one has now', async () => {
+    leaveLock(path, { holder: await holderOf(process.pid), age: 8.5 })
     await tryLock()
   })
 
-  /** What a process of this machine is called that has started with the system. */
+  /** The name of a process of this machine as a holder. */
   async function holderOf(pid: number): Promise<string> {
-    const own = basename(await tryLock())
-    return own.replace(/-\d+-\d*-/, `-${pid}-1-`)
+    return basename(await tryLock()).replace(/-\d+-/, `-${pid}-`)
   }
 
   function ended(): number {
@@ -135,6 +132,32 @@ test.each([
   await Promise.all(Array.from({ length: 20 }, hold))
   expect(readFileSync(log, 'utf8')).toBe('az'.repeat(20))
   expect(readdirSync(dirname(path))).toEqual([basename(log)])
+})
+
+test('what processes have left that were killed while they waited is removed, but not what waits', async () => {
+  const names = { empty: '.lock.plants-aaaaaa', ended: '.lock.plants-bbbbbb', waiting: '.lock.plants-cccccc' }
+  const beside = (name: string) => join(dirname(path), name)
+  mkdirSync(beside(names.empty))
+  leaveLock(beside(names.ended), { age: 8.5 })
+  leaveLock(beside(names.waiting))
+  await tryLock()
+  expect(readdirSync(dirname(path))).toEqual([names.waiting])
+})
+
+test('a lock that changes hands is waited for longer than the timeout', async () => {
+  const clock = { ...openOptions().clock, now: () => time }
+  let time = 0
+  const holders = Array.from({ length: 5 }, (_, n) => `${'0'.repeat(16)}-1-0000000${n}`)
+  const random = () => {
+    const [next] = holders.splice(0, 1)
+    rmSync(path, { recursive: true, force: true })
+    if (next !== undefined) leaveLock(path, { holder: next })
+    time += 600
+    return 0
+  }
+  leaveLock(path)
+  const options = { clock: { ...clock, random }, timeout: 1000, trusts: () => true }
+  await holdLock(path, options, async () => expect(time).toBe(3600))
 })
 
 test('the lock of a temporary directory is for its owner alone', async () => {

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { PlantsError } from '../../../../src/platform/errors.js'
 import { certificate, hasOpenssl } from '../../../helpers/certificates.js'
@@ -5,6 +6,7 @@ import { closedPort, Hostile, json } from '../../../helpers/hostile.js'
 import { hasIpv6, ipv4, ipv6 } from '../../../helpers/own-addresses.js'
 import { forwardProxy } from '../../../helpers/proxy.js'
 import { createAt, socketPath, token } from '../../../helpers/remote.js'
+import { open } from '../../../helpers/remote-bulk.js'
 import { runPlants } from '../../../helpers/run.js'
 
 const posts = [json(200, { name: 'Fern' })]
@@ -46,6 +48,28 @@ describe.runIf(hasOpenssl)('TLS (needs openssl)', () => {
         error: { error: 503, message: expect.stringContaining(untrusted), hint: expect.stringContaining('--ca-cert'), retryable: true },
       })
       expect(proxy.passed[0]).toBe(`CONNECT ${ipv4}:${remote.port}`)
+    })
+
+    test('whose certificate must be for its IP address', async () => {
+      const own = certificate({ names: ['DNS:localhost', 'IP:127.0.0.1'] })
+      const proxy = await forwardProxy()
+      const remote = await Hostile.listen({ posts, tls: own, place: { host: `${ipv4}`, port: 0 } })
+      const flags = ['--store', `https://${ipv4}:${remote.port}`, '--ca-cert', own.path, '--timeout', '1s']
+      const { code, said, requests } = await createAt(remote, flags, { HTTPS_PROXY: proxy.url })
+      const message = expect.stringContaining('TLS failed: its certificate is for another name')
+      expect({ code, requests, error: said.at(-1) }).toMatchObject({ code: 4, requests: [], error: { message } })
+    })
+
+    test('which opens one tunnel for requests that follow each other', async () => {
+      const own = certificate({ names })
+      const proxy = await forwardProxy()
+      const remote = await Hostile.listen({ posts, tls: own })
+      const access = { ca: readFileSync(own.path, 'utf8'), proxy: proxy.url }
+      const store = await open(remote.url, { access })
+      const creates = []
+      for (let count = 0; count < 3; count += 1) creates.push(await store.create({ id: 1n, name: 'Fern' }, {}))
+      expect(creates).toHaveLength(3)
+      expect([remote.posts.length, proxy.passed]).toEqual([3, [`CONNECT 127.0.0.1:${remote.port}`]])
     })
 
     test.each([403, 407, 502])('that answers %s: nothing was sent, and the message names the proxy', async (status) => {
@@ -93,16 +117,15 @@ describe.runIf(ipv4)('an address that is not loopback (needs one)', () => {
     ['HTTP_PROXY', {}, true],
     ['http_proxy', {}, true],
     ['HTTPS_PROXY', {}, false],
-    ['ALL_PROXY', {}, false],
+    ['ALL_PROXY', {}, true],
+    ['all_proxy', { NO_PROXY: `${ipv4}` }, false],
     ['HTTP_PROXY', { NO_PROXY: 'example.com' }, true],
     ['HTTP_PROXY', { NO_PROXY: `example.com, ${ipv4}` }, false],
     ['HTTP_PROXY', { no_proxy: `${ipv4}` }, false],
     ['HTTP_PROXY', { NO_PROXY: `${ipv4}:PORT` }, false],
     ['HTTP_PROXY', { NO_PROXY: `${ipv4}:1` }, true],
     ['HTTP_PROXY', { NO_PROXY: '*' }, false],
-    ['HTTP_PROXY', { NO_PROXY: `10.255.0.0/16,${ipv4}/32` }, false],
-    ['HTTP_PROXY', { NO_PROXY: `${ipv4}/8` }, false],
-    ['HTTP_PROXY', { NO_PROXY: `${ipv4}/33, ${ipv4}/, ${ipv4}/x, ${ipv4}/-1` }, true],
+    ['HTTP_PROXY', { NO_PROXY: `${ipv4}/8` }, true],
     ['HTTP_PROXY', { NO_PROXY: `${ipv4}`.slice(1) }, true],
   ])('is reached through the proxy of %s with %j: %s', async (name, others, isProxied) => {
     const proxy = await forwardProxy()
@@ -221,37 +244,23 @@ test('a proxy is not asked about a socket either', async () => {
 
 describe('NO_PROXY', () => {
   test.each<[string, string, boolean]>([
-    ['10.0.0.0/8', 'http://10.1.2.3', true],
-    ['10.0.0.0/8', 'http://11.1.2.3', false],
-    ['10.0.0.0/8', 'http://10.example.com', false],
-    ['192.0.2.128/25', 'http://192.0.2.129', true],
-    ['192.0.2.128/25', 'http://192.0.2.127', false],
-    ['0.0.0.0/0', 'http://192.0.2.1', true],
-    ['0.0.0.0/0', 'http://plants.example.com', false],
-    ['0.0.0.0/0', 'http://[fd00::1]', false],
-    ['fd00::/8', 'http://[fd12:3456::1]', true],
-    ['fd00::/8', 'http://[fe12:3456::1]', false],
-    ['::/0', 'http://10.1.2.3', false],
-    ['fd00::/129', 'http://[fd00::]', false],
-    ['fd00::1', 'http://[fd00::1]', true],
-    ['fd00::1', 'http://[fd00::1]:8080', true],
-    ['fd00::1', 'http://[fd00::2]', false],
-    ['FD00:0:0::1', 'http://[fd00::1]', true],
+    ['10.0.0.0/8', 'http://10.1.2.3', false],
+    ['10.1.2.3', 'http://10.1.2.3', true],
     ['[fd00::1]', 'http://[fd00::1]', true],
+    ['[fd00::1]', 'http://[fd00::2]', false],
     ['[fd00::1]:80', 'http://[fd00::1]', true],
-    ['[fd00::1]:8080', 'http://[fd00::1]:8080', true],
     ['[fd00::1]:8080', 'http://[fd00::1]', false],
-    ['plants.example.com', 'http://plants.example.com.', true],
-    ['plants.example.com.', 'http://plants.example.com', true],
-    ['example.com.', 'http://plants.example.com', true],
-    ['.example.com.', 'https://plants.example.com.:8443', true],
-    ['example.com.:80', 'http://plants.example.com', true],
-    ['example.com.:81', 'http://plants.example.com', false],
-    ['.', 'http://plants.example.com', false],
+    ['plants.example.com', 'http://plants.example.com', true],
+    ['plants.example.com', 'https://plants.example.com:8443', true],
+    ['example.com', 'http://plants.example.com', false],
+    ['.example.com', 'http://plants.example.com', true],
+    ['*.example.com', 'https://plants.example.com', true],
+    ['.example.com:80', 'http://plants.example.com', true],
+    ['.example.com:81', 'http://plants.example.com', false],
     [', ,', 'http://plants.example.com', false],
     ['PLANTS.example.com', 'http://plants.EXAMPLE.com', true],
     ['ants.example.com', 'http://plants.example.com', false],
-    ['fd00::2 10.0.0.0/8\tplants.example.com', 'http://10.0.0.1', true],
+    ['fd00::2 plants.example.com\t10.0.0.1', 'http://10.0.0.1', true],
   ])('%j keeps from a proxy what is at %s: %s', async (noProxy, url, isExcepted) => {
     const signal = AbortSignal.abort(new PlantsError('interrupted', 'Interrupted before anything was sent')) // no network is asked
     for (const name of ['NO_PROXY', 'no_proxy']) {

@@ -1,4 +1,4 @@
-import { spawnSync } from 'node:child_process'
+import { execaSync } from 'execa'
 import type { Io } from './io.js'
 
 /**
@@ -7,12 +7,15 @@ import type { Io } from './io.js'
  * @param env without secrets: a pager runs other programs, and shows what they are given
  */
 export function showInPager(text: string, { env }: Pick<Io, 'env'>): boolean {
-  const { status, error } = spawnSync(env['PAGER'] || 'less', {
+  const { exitCode, code } = execaSync(env['PAGER'] || 'less', {
     shell: Boolean(env['PAGER']),
     input: text,
-    stdio: ['pipe', 'inherit', 'inherit'],
+    stdout: 'inherit',
+    stderr: 'inherit',
     env: { LESS: 'FRX', ...env }, // as git has it
+    extendEnv: false,
+    reject: false,
   })
-  const isLeftEarly = error !== undefined && 'code' in error && error.code === 'EPIPE'
-  return (error === undefined || isLeftEarly) && status !== 126 && status !== 127
+  const isStarted = code === undefined || code === 'EPIPE' // when it is left early
+  return isStarted && exitCode !== 126 && exitCode !== 127
 }
