@@ -16,17 +16,6 @@ export function proxyFor({ url, socketPath }: ProxyTarget, io: Io): string | und
   return parseProxy(name, text)
 }
 
-/**
- * The proxy option with which curl uses the same proxy. curl reads the same variables, but it also reads ALL_PROXY, reads HTTP_PROXY only
- * in lower case, and uses a proxy for this machine, too.
- */
-export function proxyForCurl(address: ProxyTarget, io: Io): 'none' | 'HTTP_PROXY' | 'its own' {
-  if (!Object.entries(io.env).some(([name, value]) => /^(all|https?)_proxy$/i.test(name) && value)) return 'its own'
-  if (proxyFor(address, io) === undefined) return 'none'
-  const { http_proxy: known } = io.env
-  return address.url.protocol === 'http:' && !known ? 'HTTP_PROXY' : 'its own'
-}
-
 /** The proxies in the environment, without credentials. Throws `malformed` for one that is not a URL. */
 export function proxyVariables(io: Io): string[] {
   const proxies = ['HTTPS_PROXY', 'HTTP_PROXY'].flatMap((name) => {

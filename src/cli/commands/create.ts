@@ -32,7 +32,6 @@ const options = [
   },
   { flags: '--dry-run', description: 'show what would be created and where, but create nothing' },
   retryOption,
-  { flags: '--curl', description: 'print the curl command that creates the plant at a service, but create nothing' },
 ] as const satisfies readonly OptionDefinition[]
 
 type CreateFlags = GlobalFlags & OptionValues<typeof options>
@@ -54,10 +53,9 @@ export const create = defineCommand({
         '--id next cannot be used with --idempotency-key: a repeat would create another plant',
         'Use a specific id, or leave out the key',
       )
-    if (flags.dryRun || flags.curl) {
+    if (flags.dryRun) {
       const { showPreview } = await import('../preview.js')
-      const isCurl = flags.curl === true
-      return showPreview({ idempotencyKey, isCurl, readPlant: (preview) => previewPlant(flags, preview, io) }, settings, io)
+      return showPreview({ idempotencyKey, readPlant: (preview) => previewPlant(flags, preview, io) }, settings, io)
     }
     const { plant, isNext } = await readPlant(flags, settings, io)
     if (flags.retry !== undefined && isOwn(settings.store)) {

@@ -234,11 +234,6 @@ describe('plants auth, for a database', () => {
 
 test.each([
   [
-    'create --id 1 --name Fern --curl',
-    `${garden} is a database, but --curl needs a service`,
-    'Serve it over HTTP with: plants serve --store db. Then use the address that it prints with --store',
-  ],
-  [
     'backup x.bak',
     `${garden} is a database, which has backups of its own`,
     'Use pg_dump, or write its plants to a file: plants export --out FILE',
