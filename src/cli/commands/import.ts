@@ -47,12 +47,6 @@ const options = [
     choices: existsPolicies,
     default: 'error',
   },
-  {
-    flags: '--on-error <what>',
-    description: 'when a plant is rejected: continue, or stop before it',
-    choices: ['continue', 'stop'],
-    default: 'continue',
-  },
   { flags: '--max-errors <count>', description: 'stop after this many rejected plants', parse: parseCount },
   pathOption('--rejects <path>', 'write the rejected records to this file, unchanged, and the reasons to PATH.reasons'),
   { flags: '--check', description: 'dry run: create nothing, and report what would be rejected', conflicts: ['atomic', 'restart'] },
@@ -65,7 +59,6 @@ const options = [
     description: `maximum number of requests in flight to a service; by default ${defaultConcurrency}`,
     parse: parseConcurrency,
   },
-  { flags: '--rate <count>', description: 'maximum number of requests per second to a service', parse: parseRate },
   retryOption,
 ] as const satisfies readonly OptionDefinition[]
 
@@ -89,7 +82,7 @@ export const importPlants = defineCommand({
         hint: 'Leave it out: an interrupted import can be resumed',
       })
     const options = optionsOf(args, flags, settings.storeFlag, io)
-    const unused = [options.concurrency && '--concurrency', options.rate && '--rate', flags.retry !== undefined && '--retry'].find(Boolean)
+    const unused = [options.concurrency && '--concurrency', flags.retry !== undefined && '--retry'].find(Boolean)
     if (unused && isOwn(store)) await settings.warn(`${unused} applies only to services, and has no effect on ${kinds[store.kind].noun}`)
     const { runImport } = await import('../import-run.js')
     await runImport(options, settings, io)
@@ -105,19 +98,17 @@ function optionsOf(files: string[], flags: ImportFlags, storeFlag: string, io: I
   const inputs = names.map((name) =>
     name === '-' ? { path: '-', name: 'stdin' } : { path: io.resolvePath(parseText('file', name)), name },
   )
-  const { format, encoding, columns, delimiter, map = {}, idFrom, ifExists, onError, maxErrors = Infinity, rejects, journal } = flags
-  const { concurrency, rate } = flags
+  const { format, encoding, columns, delimiter, map = {}, idFrom, ifExists, maxErrors = Infinity, rejects, journal } = flags
   checkFields(flags)
   const rules = { map, idFrom, columns, delimiter, isPartial: ifExists === 'update' }
   const given = givenFlags(storeFlag, { format, encoding, rules, ifExists })
   return {
-    plan: { inputs, format, encoding, rules, given, storeFlag, ifExists, stopsAtReject: onError === 'stop', maxErrors },
+    plan: { inputs, format, encoding, rules, given, storeFlag, ifExists, maxErrors },
     rejects: rejects === undefined ? undefined : io.resolvePath(rejects),
     journal: journal && io.resolvePath(journal),
     isRestart: flags.restart === true,
     staging: flags.check ? 'check' : flags.atomic ? 'atomic' : undefined,
-    concurrency,
-    rate,
+    concurrency: flags.concurrency,
     retry: flags.retry,
   }
 }
@@ -166,9 +157,4 @@ function parseMap(flag: string, text: string): ImportOptions['plan']['rules']['m
     throw new PlantsError('malformed', `${flag} ${rule}, but was ${JSON.stringify(shorten(text))}`, { hint })
   }
   return Object.fromEntries(entries.map(([, field = '', source = '']) => [field, source]))
-}
-
-/** `100` or `100/s` */
-function parseRate(flag: string, text: string): number {
-  return parseCount(flag, text.replace(/\/s$/, ''))
 }

@@ -20,7 +20,6 @@ import { addressHint, expectStored } from './classify.js'
 import { HttpClient, type HttpRequest } from './client.js'
 import { type Description, operationOf, requestToDescribe } from './description.js'
 import type { Failure } from './failure.js'
-import { RateLimiter } from './rate-limiter.js'
 import { requestTo, requestToCreate } from './request.js'
 import { ask, exchange, Retries } from './retry.js'
 
@@ -34,12 +33,9 @@ export class RemoteStore implements ReadableStore, BulkStore {
   /** the strong entity tags of plants that were read */
   readonly #etags = new WeakMap<NewPlant, string>()
   readonly #keepEtag = (plant: NewPlant, etag: string) => void this.#etags.set(plant, etag)
-  /** of `createMany`, from one batch to the next */
-  readonly #limiter: RateLimiter
 
   private constructor(client: HttpClient) {
     this.#client = client
-    this.#limiter = new RateLimiter(client.options.rate)
   }
 
   /** Opens a store. It connects with the first request. Throws the errors of `options.access`. */
@@ -121,7 +117,7 @@ export class RemoteStore implements ReadableStore, BulkStore {
     if (comparesPlants(ifExists)) await this.#require('read')
     if (ifExists === 'update') await this.#require('update')
     const { Upload } = await import('./upload.js')
-    await new Upload(this.#client, this.#limiter, { batch, options, isKeyed: description.supportsKeys }).run()
+    await new Upload(this.#client, { batch, options, isKeyed: description.supportsKeys }).run()
   }
 
   async close(): Promise<void> {

@@ -22,9 +22,8 @@ export interface ImportOptions {
   isRestart: boolean
   /** `check`: a dry run; `atomic`: all plants or none */
   staging: 'check' | 'atomic' | undefined
-  /** maximum numbers of requests in flight and per second */
+  /** maximum number of requests in flight */
   concurrency: number | undefined
-  rate: number | undefined
   /** how long refused connections are retried, in milliseconds */
   retry: number | undefined
 }
@@ -32,8 +31,6 @@ export interface ImportOptions {
 export interface ImportPlan extends InputOptions {
   inputs: ImportInput[]
   ifExists: CreateManyOptions['ifExists']
-  /** whether the import stops before the first rejected record, and resumes there */
-  stopsAtReject: boolean
   /** the number of rejected records after which the import stops */
   maxErrors: number
 }
@@ -65,7 +62,7 @@ export class Import {
   rejected = 0
   readonly conflicts: Record<Conflict, number> = { repeated: 0, assigned: 0, existing: 0 }
   isDone = false
-  /** whether the import stopped before a rejected record, and resumes with it */
+  /** whether the import stopped before a syntax error, and resumes there */
   isBeforeRecord = false
   format: FormatName = 'ndjson'
   /** the size of the input, if it is the only one and not compressed, and the offset of the chunk, in bytes */
@@ -87,7 +84,7 @@ export class Import {
     this.#start = start
     this.#checkpoints = context.checkpoints
     this.mapper = new RecordMapper(plan.rules)
-    this.#canStop = plan.stopsAtReject || plan.maxErrors < Infinity
+    this.#canStop = plan.maxErrors < Infinity
     const first = this.#checkpoints.areInStore ? chunkBytes.first : chunkBytes.firstForService
     this.#chunkBytes = this.#canStop ? chunkBytes.smallest : first
     this.#startedAt = context.io.now()
@@ -168,12 +165,11 @@ export class Import {
 
   /** Creates the plants of a chunk, and reports their outcomes. Returns false if the import ends there. */
   async #process(read: Chunk, reader: Reader, resumed?: Position): Promise<boolean> {
-    const { stopsAtReject, maxErrors, inputs } = this.#plan
-    const chunk = await this.#create(read, reader, stopsAtReject ? 1 : maxErrors - this.rejected, resumed)
+    const { maxErrors, inputs } = this.#plan
+    const chunk = await this.#create(read, reader, maxErrors - this.rejected, resumed)
     if (chunk.outcomes.includes(Outcome.pending)) return this.#interrupt(chunk, reader)
-    const rejected = stopsAtReject ? this.#rejectedIn(chunk)[0] : undefined
-    const last = rejected ?? (chunk.syntaxError && { ...chunk.syntaxError, index: chunk.length })
-    if (last) return this.#stopBefore(last, chunk, reader)
+    const { syntaxError } = chunk
+    if (syntaxError) return this.#stopBefore({ ...syntaxError, index: chunk.length }, chunk, reader)
     await this.#report(chunk, reader)
     if (!this.#canStop) this.#adaptChunkBytes(chunk.order !== undefined)
     if (this.rejected < maxErrors) return true
@@ -198,7 +194,7 @@ export class Import {
     else if (now - startedAt < 1000) this.#chunkBytes = Math.min(chunkBytes.largestForService, this.#chunkBytes * 2)
   }
 
-  /** Stops before a rejected record, so that it can be fixed and the import resumes with it. */
+  /** Stops before a syntax error, so that it can be fixed and the import resumes there. */
   async #stopBefore(rejected: RejectedRecord, chunk: Chunk, reader: Reader): Promise<false> {
     this.isBeforeRecord = true
     await this.#report(firstOf(rejected.index, chunk, reader), reader)

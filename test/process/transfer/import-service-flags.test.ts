@@ -10,12 +10,10 @@ import { temporaryFolder } from '../../helpers/temporary.js'
 const lines = plantLines(600)
 
 describe('the flags of an import into a service', () => {
-  test('--rate and --concurrency are limits', async () => {
+  test('--concurrency is a limit', async () => {
     const service = await PlantService.listen()
-    const result = await new RemoteImport(lines.slice(0, 300), service.url, '--rate', '200', '--concurrency', '3').run()
+    const result = await new RemoteImport(lines.slice(0, 300), service.url, '--concurrency', '3').run()
     expect(result).toMatchObject({ code: 0, counts: allCreated(300) })
-    const times = service.posts.map(({ time }) => time)
-    expect((times.at(-1) ?? 0) - (times[0] ?? 0)).toBeGreaterThan(1300)
     expect(service.mostUnderWay).toBeLessThanOrEqual(3)
     expect(service.mostConnections).toBeLessThanOrEqual(4) // one asks for keys
   })
@@ -50,45 +48,10 @@ describe('the flags of an import into a service', () => {
     expect(service.posts).toEqual([])
   })
 
-  test('--on-error stop stops before a bad line, and goes on there when it was mended', async () => {
-    const service = await PlantService.listen()
-    const bad = lines.with(300, 'bad')
-    const run = new RemoteImport(bad, service.url, '--on-error', 'stop')
-    expect(await run.run()).toMatchObject({ code: 6, counts: { ...allCreated(300), rejected: 1, reasons: { 400: 1 } }, journals: 1 })
-    expect(service.made.size).toBe(300)
-    writeLines(run.folder, lines)
-    expect(await run.run()).toMatchObject({ code: 0, counts: allCreated(600), journals: 0 })
-    expect({ made: service.made, posts: service.posts.length }).toEqual({ made: eachOnce(lines), posts: 600 })
-  })
-
-  const mended = '{"id":1,"name":"Another id"}'
-
-  test.each([
-    ['as long', true, mended.padEnd(lines[300]?.length ?? 0)],
-    ['shorter', true, mended],
-    ['as long, without keys', false, mended.padEnd(lines[300]?.length ?? 0)],
-  ])(
-    '--on-error stop stops before a plant that the service refuses, and goes on there when it was mended: %s',
-    async (_, isKeyed, line) => {
-      const service = await PlantService.listen({ isKeyed })
-      await new RemoteImport([lines[300] ?? ''], service.url).run()
-      const run = new RemoteImport(lines, service.url, '--on-error', 'stop')
-      expect(await run.run()).toEqual({
-        ...{ code: 6, counts: { ...allCreated(300), rejected: 1, reasons: { 409: 1 } }, journals: 1 },
-        err: expect.stringMatching(
-          /^plants: plants\.ndjson:301: .*\nplants: 1 plant was rejected, and the import stopped there\n {2}Fix it/,
-        ),
-      })
-      writeLines(run.folder, lines.with(300, line))
-      expect(await run.run()).toMatchObject({ code: 0, counts: allCreated(600), journals: 0 })
-      expect(service.made).toEqual(new Map([...eachOnce(lines), ['1', 1]]))
-    },
-  )
-
-  test('--on-error stop creates nothing behind a plant that the service refuses', async () => {
+  test('--max-errors creates nothing after the record that the service rejects', async () => {
     const service = await PlantService.listen()
     await new RemoteImport([lines[300] ?? ''], service.url).run()
-    await new RemoteImport(lines, service.url, '--on-error', 'stop').run()
+    await new RemoteImport(lines, service.url, '--max-errors', '1').run()
     expect(service.made).toEqual(eachOnce(lines.slice(0, 301)))
   })
 

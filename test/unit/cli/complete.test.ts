@@ -104,7 +104,6 @@ describe('values', () => {
     ['import --format ', ['ndjson', 'json', 'csv', 'tsv']],
     ['export --format ', ['ndjson', 'json', 'csv', 'tsv']],
     ['import --if-exists ', ['error', 'skip', 'same', 'update']],
-    ['import --on-error ', ['continue', 'stop']],
     ['serve --log-level ', ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']],
     ['--output ', ['text', 'json']],
     ['list --output te', ['text', 'json']],

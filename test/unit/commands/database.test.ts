@@ -248,10 +248,10 @@ test.each([
 })
 
 test('an import into a database says which flags are for services', async () => {
-  const { err } = await gardener().run(['import', '--rate', '5', '--store', nobody, '--timeout', '10ms'], {
+  const { err } = await gardener().run(['import', '--concurrency', '5', '--store', nobody, '--timeout', '10ms'], {
     stdin: '{"id":1,"name":"Fern"}',
   })
-  expect(err).toContain('plants: --rate applies only to services, and has no effect on a database\n')
+  expect(err).toContain('plants: --concurrency applies only to services, and has no effect on a database\n')
 })
 
 test('only a database needs to be initialised', async () => {

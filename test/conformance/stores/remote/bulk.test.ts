@@ -1,4 +1,5 @@
 import { join } from 'node:path'
+import { setTimeout } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import type { NewPlant } from '../../../../src/plant/plant.js'
 import { Outcome } from '../../../../src/stores/common/conflict.js'
@@ -101,9 +102,10 @@ describe('a service in trouble', () => {
   })
 
   test('that fails for one plant alone leaves that one unknown, and does not stop the others', async () => {
-    const service = await PlantService.listen({ deed: ({ id }) => (id === '5' ? { status: 500 } : undefined) })
+    const slow = async () => void (await setTimeout(400))
+    const service = await PlantService.listen({ deed: ({ id }) => (id === '5' ? { status: 500 } : slow()) })
     const batch = batchOf(plantsOf(20))
-    const store = await open(service.url, { opening: { timeout: 3000, rate: 5 } })
+    const store = await open(service.url, { opening: { timeout: 3000, concurrency: 2 } })
     await store.createMany(batch, importOptions())
     expect({ tally: tally(batch), refusals: refusalsOf(batch) }).toEqual({
       tally: { created: 19, unknown: 1 },

@@ -42,13 +42,12 @@ describe.each(encodings)('a table in %s', (_, flags, encode) => {
     const user = new Importing()
     const many = Array.from({ length: 20_000 }, (__, id) => `${id + 10};Bärlauch ${id}`)
     user.write('plants', encode(table([...many, ...rows])))
-    const argv = ['plants', ...flags, '--on-error', 'stop']
+    const argv = ['plants', ...flags, '--max-errors', '1']
     expect(await user.import(argv)).toMatchObject({ code: 6, summary: { created: 20_001, rejected: 1 } })
-    user.write('plants', encode(table([...many, rows[0] ?? '', '2;Fern', '3;é'])))
-    expect(await user.import(argv)).toMatchObject({ code: 0, summary: { created: 20_003, rejected: 0 } })
-    expect(lines(await user.list()).slice(0, 4)).toEqual([
+    user.write('plants', encode(table([...many, ...rows.slice(0, 2), '3;é'])))
+    expect(await user.import(argv)).toMatchObject({ code: 6, summary: { created: 20_002, rejected: 1 } })
+    expect(lines(await user.list()).slice(0, 3)).toEqual([
       '{"id":1,"name":"Bärlauch","tag":"Blüte"}',
-      '{"id":2,"name":"Fern"}',
       '{"id":3,"name":"é"}',
       '{"id":10,"name":"Bärlauch 0"}',
     ])
