@@ -58,7 +58,7 @@ async function importWith(run: Run): Promise<void> {
   const { concurrency, retry, staging, plan } = options
   if (plan.inputs.length === 1 && !journal?.isOld) await kindsOf(plan, io) // before a store is made
   const needs: readonly Right[] = plan.ifExists === 'update' ? ['update'] : []
-  const writing = staging === 'check' ? {} : { needs } // a dry run writes nothing
+  const writing = staging === 'dryRun' ? {} : { needs } // a dry run writes nothing
   const many = await openManyStore(settings.store, { ...settings.storeOptions, ...writing, concurrency, retry }, staging)
   const checkpoints = checkpointsIn(many.checkpoints, journal, io)
   try {

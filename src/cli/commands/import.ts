@@ -49,7 +49,7 @@ const options = [
   },
   { flags: '--max-errors <count>', description: 'stop after this many rejected plants', parse: parseCount },
   pathOption('--rejects <path>', 'write the rejected records to this file, unchanged, and the reasons to PATH.reasons'),
-  { flags: '--check', description: 'dry run: create nothing, and report what would be rejected', conflicts: ['atomic', 'restart'] },
+  { flags: '--dry-run', description: 'create nothing, and report what would be rejected', conflicts: ['atomic', 'restart'] },
   { flags: '--atomic', description: 'create all plants or none', conflicts: ['restart'] },
   pathOption('--journal <path>', 'keep the checkpoint in this file; by default in your state directory, except for stdin'),
   { flags: '--no-journal', description: 'keep no checkpoint: an interrupted import cannot be resumed' },
@@ -107,7 +107,7 @@ function optionsOf(files: string[], flags: ImportFlags, storeFlag: string, io: I
     rejects: rejects === undefined ? undefined : io.resolvePath(rejects),
     journal: journal && io.resolvePath(journal),
     isRestart: flags.restart === true,
-    staging: flags.check ? 'check' : flags.atomic ? 'atomic' : undefined,
+    staging: flags.dryRun ? 'dryRun' : flags.atomic ? 'atomic' : undefined,
     concurrency: flags.concurrency,
     retry: flags.retry,
   }

@@ -51,7 +51,6 @@ export const habits: Readonly<Record<string, readonly string[]>> = {
   '--store': ['--db', '--url'],
   '--yes': ['--force', '-f'],
   '--if-exists update': ['--upsert'],
-  '--check': ['--dry-run'],
   '--dry-run': ['--check'],
   '--out': ['--file'],
   '--limit': ['-n NUMBER', '--max', '-l'],

@@ -20,8 +20,8 @@ export interface ImportOptions {
   /** absolute; false for none, undefined for the default path */
   journal: string | false | undefined
   isRestart: boolean
-  /** `check`: a dry run; `atomic`: all plants or none */
-  staging: 'check' | 'atomic' | undefined
+  /** `atomic`: all plants or none */
+  staging: 'dryRun' | 'atomic' | undefined
   /** maximum number of requests in flight */
   concurrency: number | undefined
   /** how long refused connections are retried, in milliseconds */

@@ -18,9 +18,9 @@ describe('the flags of an import into a service', () => {
     expect(service.mostConnections).toBeLessThanOrEqual(4) // one asks for keys
   })
 
-  test('--check sends nothing, and says what it cannot know', async () => {
+  test('--dry-run sends nothing, and says what it cannot know', async () => {
     const service = await PlantService.listen()
-    const run = new RemoteImport([...lines, lines[0] ?? '', 'bad'], service.url, '--check')
+    const run = new RemoteImport([...lines, lines[0] ?? '', 'bad'], service.url, '--dry-run')
     expect(await run.run()).toEqual({
       ...{ code: 6, counts: { created: lines.length, skipped: 0, rejected: 2, reasons: { 400: 1, 409: 1 }, unknown: 0 }, journals: 0 },
       err: expect.stringContaining(`plants: Only the input was checked, not which ids exist at ${service.url}\n`),

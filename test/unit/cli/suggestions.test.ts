@@ -118,7 +118,7 @@ test.each([
   ['import plants.csv --upsert', 'Did you mean --if-exists update?'],
   ['export --force', 'See: plants export --help'],
   ['import --sep ,', 'See: plants import --help'],
-  ['import --dry-run', 'Did you mean --check?'],
+  ['import --check', 'Did you mean --dry-run?'],
   ['create --check', 'Did you mean --dry-run?'],
   ['ls --db x', 'Did you mean --store?'],
   ['stores current', 'Did you mean: plants stores list'],

@@ -96,7 +96,7 @@ test.each(['"$user", public', 'public, pg_catalog'])('nothing of another role is
     ['import', more],
     ['import --if-exists same', `${more}{"id":8,"name":"Oak"}\n`],
     ['import --if-exists skip --max-errors 1', `${more}{"id":9,"name":"Oak"}\n`],
-    ['import --check', more.replaceAll('"id":', '"id":1')],
+    ['import --dry-run', more.replaceAll('"id":', '"id":1')],
     ['import --atomic --if-exists skip', `${more}{"id":10,"name":"Oak"}\n`],
     ['list'],
     ['list --tag green --after 0 --limit 5'],

@@ -88,7 +88,7 @@ const otherCommands: typeof commands = [
   [['export', '--store', './evil.db'], 4],
   [['export', '--format', 'csv', '--store', './evil.db'], 4],
   [['import', '--store', './evil.db'], 4],
-  [['import', '--check', '--store', './evil.db'], 4],
+  [['import', '--dry-run', '--store', './evil.db'], 4],
   [['import', '--atomic', '--store', './evil.db'], 4],
   [['create', '--dry-run', '--id', '2', '--name', 'Moss', '--store', './evil.db'], 4],
   [['tokens', 'list', '--store', './evil.db'], 4],

@@ -95,8 +95,8 @@ describe('a command line that is wrong is refused, and nothing is made:', () => 
     empty('plants', '--rejects', ''),
     empty('plants', '--journal', ''),
     empty('plants', ''),
-    together('--check', '--atomic'),
-    together('--check', '--restart'),
+    together('--dry-run', '--atomic'),
+    together('--dry-run', '--restart'),
     together('--atomic', '--restart'),
     [['-', 'plants', '-'], 'Stdin can be read only once', 'Use "-" only once'],
     [[], 'import needs a file, or plants on stdin', 'For example: plants import plants.ndjson'],
@@ -260,7 +260,7 @@ describe('the summary', () => {
     [3, ['--if-exists', 'skip'], `${good}${good}{"id":2}\n`, 'Read 3 plants in TIME: 1 created, 1 skipped, 1 rejected \\(1 invalid\\)'],
     [4, [], `${good}${good}x\n{"id":2}\n`, 'Read 4 plants in TIME: 1 created, 3 rejected \\(1 not JSON, 1 id exists, 1 invalid\\)'],
     [4, [], 'id,name\n1,A\n1,B\n1,"C"\n1,"D"x\n', 'Read 4 plants in TIME: 1 created, 3 rejected \\(1 not CSV, 2 ids exist\\)'],
-    [1, ['--check'], good, 'Checked 1 plant in TIME: 1 can be created'],
+    [1, ['--dry-run'], good, 'Checked 1 plant in TIME: 1 can be created'],
   ])('counts %i for people', async (_, flags, stdin, expected) => {
     expect(await told([...flags], { stdin })).toMatch(new RegExp(`^${expected.replace('TIME', time)}\n$`))
   })

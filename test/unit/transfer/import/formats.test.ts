@@ -247,7 +247,7 @@ describe.each([
     expect(user.journals()).toEqual([])
   })
 
-  test.each([['--check'], ['--atomic']])('creates nothing with %s', async (flag) => {
+  test.each([['--dry-run'], ['--atomic']])('creates nothing with %s', async (flag) => {
     const { code, err } = await user.import([flag, '--format', 'json'], { stdin: broken })
     expect({ code, told: err.includes(`stdin:${line}: ${reason}`) }).toEqual({ code: 6, told: true })
     expect(await user.list()).toBe('')

@@ -36,9 +36,9 @@ describe('--if-exists', () => {
     ['skip', { dryRun: true, created: 1, skipped: 5 }],
     ['same', { dryRun: true, created: 1, skipped: 2, rejected: 3, reasons: { 409: 3 } }],
     ['update', { dryRun: true, created: 1, updated: 2, skipped: 3 }],
-  ])('%s, and --check says the same', async (policy, counts) => {
+  ])('%s, and --dry-run says the same', async (policy, counts) => {
     await user.import([], { stdin: stored })
-    const { summary: told } = await user.import(['--if-exists', policy, '--check'], { stdin: again })
+    const { summary: told } = await user.import(['--if-exists', policy, '--dry-run'], { stdin: again })
     expect(told).toEqual({ updated: 0, skipped: 0, rejected: 0, reasons: {}, unknown: 0, ...counts })
     expect(await user.list()).toBe(stored)
   })
@@ -53,7 +53,7 @@ describe('--if-exists', () => {
     expect(await user.list()).toBe(policy === 'update' ? changed : code ? stored : stored + plant(4, 'D'))
   })
 
-  test.each(['', '--check', '--atomic', '--id-from=2'])('same says that a plant differs, and how to replace it: %s', async (flag) => {
+  test.each(['', '--dry-run', '--atomic', '--id-from=2'])('same says that a plant differs, and how to replace it: %s', async (flag) => {
     await user.import([], { stdin: stored })
     const { err } = await user.import(['--if-exists', 'same', '--output', 'json', ...(flag ? [flag] : [])], { stdin: plant(2, 'X') })
     const [reason, end] = lines(err).map((line) => JSON.parse(line))
@@ -67,7 +67,7 @@ describe('--if-exists', () => {
     expect(out).toMatch(/^Read 6 plants in \d+\.\d s: 1 created, 2 updated, 3 skipped\n$/)
   })
 
-  test.each(['--atomic', '--check'])('update %s goes by what the input says last, not by the store', async (flag) => {
+  test.each(['--atomic', '--dry-run'])('update %s goes by what the input says last, not by the store', async (flag) => {
     await user.import([], { stdin: stored })
     const { summary: told } = await user.import(['--if-exists', 'update', flag], { stdin: plant(2, 'X') + plant(2, 'X') + plant(2, 'B') })
     expect(told).toMatchObject({ updated: 2, skipped: 1 })
@@ -83,7 +83,7 @@ describe('--if-exists', () => {
   ])('update changes what a record has, and nothing else: %s', async (_, stdin, line) => {
     await user.import([], { stdin: stored })
     const counts = { created: 1, updated: 3, skipped: 0, rejected: 1, reasons: { 422: 1 }, unknown: 0 }
-    const check = await user.import(['--if-exists', 'update', '--check'], { stdin })
+    const check = await user.import(['--if-exists', 'update', '--dry-run'], { stdin })
     expect({ code: check.code, summary: check.summary }).toEqual({ code: 6, summary: { dryRun: true, ...counts } })
     const { code, summary: told, err } = await user.import(['--if-exists', 'update', '--rejects', 'bad'], { stdin })
     expect({ code, told }).toEqual({ code: 6, told: summary({ ...counts, rejects: `${user.folder}/bad` }) })
@@ -121,7 +121,7 @@ describe('--if-exists', () => {
   test.each(['error', 'skip', 'same', 'update'])('%s takes null for no tag', async (policy) => {
     const stdin = '{"id":1,"name":"A","tag":null}\n'
     expect(await user.import(['--if-exists', policy], { stdin })).toEqual(imported({ created: 1 }))
-    const { summary: told } = await user.import(['--if-exists', policy, '--check'], { stdin })
+    const { summary: told } = await user.import(['--if-exists', policy, '--dry-run'], { stdin })
     expect(told).toMatchObject(policy === 'error' ? { rejected: 1 } : { skipped: 1 })
     expect(await user.list()).toBe(plant(1, 'A'))
   })
@@ -143,10 +143,10 @@ describe('--if-exists', () => {
   })
 })
 
-describe('--check', () => {
+describe('--dry-run', () => {
   test('finds ids that are twice in the input, and makes no file', async () => {
     user.write('plants', plant(1) + plant(2) + plant(1))
-    expect(await user.import(['plants', '--check', '--rejects', 'bad'])).toMatchObject({
+    expect(await user.import(['plants', '--dry-run', '--rejects', 'bad'])).toMatchObject({
       code: 6,
       summary: { dryRun: true, created: 2, rejected: 1, reasons: { 409: 1 } },
     })
@@ -158,19 +158,19 @@ describe('--check', () => {
   test('finds ids that are twice over several inputs', async () => {
     user.write('one', plant(1) + plant(2))
     user.write('other', plant(3) + plant(2))
-    const { err } = await user.import(['one', 'other', '--check'])
+    const { err } = await user.import(['one', 'other', '--dry-run'])
     expect(err).toMatch(/^plants: other:2: [^\n]*\bid 2\b/)
   })
 
   test('finds nothing wrong, and says so', async () => {
     user.write('plants', plant(1) + plant(2))
-    expect(await user.import(['plants', '--check'])).toEqual({
+    expect(await user.import(['plants', '--dry-run'])).toEqual({
       code: 0,
       summary: { dryRun: true, created: 2, updated: 0, skipped: 0, rejected: 0, reasons: {}, unknown: 0 },
       err: '',
     })
     expect(readdirSync(user.folder)).toEqual(['plants'])
-    expect((await user.run(['import', 'plants', '--check', '--output', 'text'])).out).toMatch(
+    expect((await user.run(['import', 'plants', '--dry-run', '--output', 'text'])).out).toMatch(
       /^Checked 2 plants in \d+\.\d s(?: \([\d,]+\/s\))?: 2 can be created\n$/,
     )
   })
@@ -301,7 +301,7 @@ describe('--max-errors', () => {
     expect(await user.list()).toBe(plant(1, 'A') + plant(3, 'C'))
   })
 
-  test.each([['--check'], ['--atomic']])('stops with %s too, and creates nothing', async (flag) => {
+  test.each([['--dry-run'], ['--atomic']])('stops with %s too, and creates nothing', async (flag) => {
     user.write('plants', `${plant(1)}{"id":2}\n{"id":3}\n`)
     expect(await user.import(['plants', flag, '--max-errors', '1'])).toMatchObject({ code: 6, summary: { rejected: 1 } })
     expect(user.has('plants.db')).toBe(false)

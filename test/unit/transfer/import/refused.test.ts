@@ -114,10 +114,10 @@ describe.each([
     expect(lines(await user.list())).toEqual([...lines(allGood.join('')), '{"id":99,"name":"Here first"}'])
   })
 
-  test('what --check refuses is the same, and it creates nothing', async () => {
+  test('what --dry-run refuses is the same, and it creates nothing', async () => {
     const { content, rejected } = mixed(breakAs)
     user.write('mixed', Buffer.concat([Buffer.from(mark), content]))
-    const { code, summary: told, err } = await user.import(['mixed', '--check', '--output', 'json'])
+    const { code, summary: told, err } = await user.import(['mixed', '--dry-run', '--output', 'json'])
     expect({ code, told }).toEqual({ code: 6, told: checked({ created: allGood.length, ...counted(rejected) }) })
     const places = lines(err)
       .slice(0, -1)

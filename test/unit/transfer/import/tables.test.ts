@@ -266,7 +266,7 @@ describe('--max-errors', () => {
     expect(lines(user.read('bad')).length).toBe(1 + records.length + 1 - (await ids(user)).length)
   })
 
-  test.each([['--check'], ['--atomic']])('stops at a record with %s, too', async (flag) => {
+  test.each([['--dry-run'], ['--atomic']])('stops at a record with %s, too', async (flag) => {
     const user = new Importing()
     const stdin = `id,name\n${row(1)}${row(1)}${bad}${row(2)}${bad}${row(3)}`
     const { summary: told } = await user.import([flag, '--max-errors', '2'], { stdin })
