@@ -7,12 +7,21 @@ import { malformed, PlantsError } from '../../platform/errors.js'
 import { shorten } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
 import { readText } from '../../platform/text-files.js'
+import { outputFormats } from '../../platform/values.js'
 import { createNext, idAfter, idExists } from '../../stores/common/conflict.js'
 import type { ReadableStore } from '../../stores/common/store.js'
 import { isOwn, kindOf, takesToken } from '../../stores/registry.js'
 import type { Settings } from '../context.js'
 import { resolveSettings } from '../context.js'
-import { defineCommand, fieldFlags, type GlobalFlags, type OptionDefinition, type OptionValues, retryOption } from '../define-command.js'
+import {
+  defineCommand,
+  dryRunOption,
+  fieldFlags,
+  type GlobalFlags,
+  type OptionDefinition,
+  type OptionValues,
+  retryOption,
+} from '../define-command.js'
 
 /** Hints for an invalid document. */
 const onePlant = 'plants create takes one plant. For many, use plants import'
@@ -30,7 +39,7 @@ const options = [
     description: 'make the command safe to repeat: the same key and plant return the same result',
     parse: parseIdempotencyKey,
   },
-  { flags: '--dry-run', description: 'show what would be created and where, but create nothing' },
+  dryRunOption('show what would be created and where, but create nothing'),
   retryOption,
 ] as const satisfies readonly OptionDefinition[]
 
@@ -46,7 +55,7 @@ export const create = defineCommand({
     `echo '{"id":2,"name":"Moss"}' | plants create`,
   ],
   async run({ flags }, io) {
-    const settings = await resolveSettings(flags, io)
+    const settings = await resolveSettings(flags, io, { formats: outputFormats })
     const { idempotencyKey } = flags
     if (flags.id === 'next' && idempotencyKey !== undefined)
       throw malformed(
@@ -76,8 +85,7 @@ export const create = defineCommand({
       }
       const planted = describePlant(answer, await styleFor(settings.colors(io.stdout)))
       const see = isOwn(settings.store) ? `. Show it with: plants get ${answer.id}${settings.storeFlag}` : ''
-      await writeResult(io, settings, { ...plantOf(answer) }, `Planted ${planted}`, `The plant is stored${see}`)
-      if (isNext && settings.output === 'json') await settings.warn(`Its id is ${answer.id}`)
+      await writeResult(io, settings, isNext ? answer : plantOf(answer), `Planted ${planted}`, `The plant is stored${see}`)
     } finally {
       await store.close()
     }

@@ -1,4 +1,5 @@
 import { fieldsInWords, plantFields } from '../../plant/fields.js'
+import { formatNames } from '../../plant/records.js'
 import { PlantsError } from '../../platform/errors.js'
 import { shorten } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
@@ -6,11 +7,12 @@ import { invalidValue, parseConcurrency, parseCount, parseText } from '../../pla
 import { existsPolicies } from '../../stores/common/conflict.js'
 import { defaultConcurrency } from '../../stores/common/store.js'
 import { isOwn, kinds } from '../../stores/registry.js'
-import { commonEncodings, encodingOf, formatNames } from '../../transfer/formats/format.js'
+import { commonEncodings, encodingOf } from '../../transfer/formats/format.js'
 import type { ImportOptions } from '../../transfer/import/import.js'
 import { resolveSettings } from '../context.js'
 import {
   defineCommand,
+  dryRunOption,
   type GlobalFlags,
   type OptionDefinition,
   type OptionValues,
@@ -49,7 +51,7 @@ const options = [
   },
   { flags: '--max-errors <count>', description: 'stop after this many rejected plants', parse: parseCount },
   pathOption('--rejects <path>', 'write the rejected records to this file, unchanged, and the reasons to PATH.reasons'),
-  { flags: '--dry-run', description: 'create nothing, and report what would be rejected', conflicts: ['atomic', 'restart'] },
+  { ...dryRunOption('create nothing, and report what would be rejected'), conflicts: ['atomic', 'restart'] },
   { flags: '--atomic', description: 'create all plants or none', conflicts: ['restart'] },
   pathOption('--journal <path>', 'keep the checkpoint in this file; by default in your state directory, except for stdin'),
   { flags: '--no-journal', description: 'keep no checkpoint: an interrupted import cannot be resumed' },

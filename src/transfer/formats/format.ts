@@ -1,9 +1,5 @@
-import type { RecordKind } from '../../plant/records.js'
 import type { Chunk } from './chunk.js'
 import type { RecordMapper } from './record-mapper.js'
-
-export const formatNames = ['ndjson', 'json', 'csv', 'tsv'] as const
-export type FormatName = (typeof formatNames)[number]
 
 /** a name of the Encoding Standard (https://encoding.spec.whatwg.org), such as `windows-1252`, for which `latin1` is a label */
 export type EncodingName = string
@@ -25,7 +21,6 @@ export interface Format {
   /** Whether an input with this head has the format. The table of the formats sets the order of detection. */
   detect(head: Head): boolean
   read(mapper: RecordMapper): FormatReader
-  write: FormatWriter
 }
 
 export interface Head {
@@ -52,8 +47,6 @@ export interface FormatReader {
 
 /** The state of a reader, which JSON can represent. */
 export type ReaderState = Readonly<Record<string, string | number | boolean>>
-
-export type FormatWriter = Record<'head' | 'between' | 'foot', string> & { record: RecordKind }
 
 export function isSpace(byte: number | undefined): boolean {
   return byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09

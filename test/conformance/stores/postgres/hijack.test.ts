@@ -100,7 +100,7 @@ test.each(['"$user", public', 'public, pg_catalog'])('nothing of another role is
     ['import --atomic --if-exists skip', `${more}{"id":10,"name":"Oak"}\n`],
     ['list'],
     ['list --tag green --after 0 --limit 5'],
-    ...['ndjson', 'csv', 'tsv', 'json'].map((format): [string] => [`export --format ${format}`]),
+    ...['ndjson', 'csv', 'tsv', 'json'].map((format): [string] => [`export --output ${format}`]),
     ['export --after 1 --tag a,b'],
     ['get 1'],
     ['delete 1 --yes'],

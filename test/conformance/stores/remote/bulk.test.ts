@@ -1,5 +1,4 @@
 import { join } from 'node:path'
-import { setTimeout } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import type { NewPlant } from '../../../../src/plant/plant.js'
 import { Outcome } from '../../../../src/stores/common/conflict.js'
@@ -102,10 +101,11 @@ describe('a service in trouble', () => {
   })
 
   test('that fails for one plant alone leaves that one unknown, and does not stop the others', async () => {
-    const slow = async () => void (await setTimeout(400))
-    const service = await PlantService.listen({ deed: ({ id }) => (id === '5' ? { status: 500 } : slow()) })
+    const service = await PlantService.listen({ deed: ({ id }) => (id === '5' ? { status: 500 } : undefined) })
     const batch = batchOf(plantsOf(20))
-    const store = await open(service.url, { opening: { timeout: 3000, concurrency: 2 } })
+    const { clock } = openOptions()
+    const now = () => clock.now() + service.posts.length * 200 // as if the service were slow
+    const store = await open(service.url, { opening: { timeout: 3000, concurrency: 1, clock: { ...clock, now } } })
     await store.createMany(batch, importOptions())
     expect({ tally: tally(batch), refusals: refusalsOf(batch) }).toEqual({
       tally: { created: 19, unknown: 1 },

@@ -86,7 +86,7 @@ const otherCommands: typeof commands = [
   [['get', '1', '--store', './evil.db'], 4],
   [['delete', '1', '--yes', '--store', './evil.db'], 4],
   [['export', '--store', './evil.db'], 4],
-  [['export', '--format', 'csv', '--store', './evil.db'], 4],
+  [['export', '--output', 'csv', '--store', './evil.db'], 4],
   [['import', '--store', './evil.db'], 4],
   [['import', '--dry-run', '--store', './evil.db'], 4],
   [['import', '--atomic', '--store', './evil.db'], 4],

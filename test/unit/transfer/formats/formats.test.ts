@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
+import type { FormatName } from '../../../../src/plant/records.js'
 import type { PlantsError } from '../../../../src/platform/errors.js'
-import type { FormatName } from '../../../../src/transfer/formats/format.js'
 import { formatOf, headSize, type InputOptions } from '../../../../src/transfer/formats/formats.js'
 import { fc } from '../../../helpers/fast-check.js'
 import { rounds } from '../../../helpers/rounds.js'
