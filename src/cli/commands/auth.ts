@@ -41,7 +41,7 @@ const login = defineCommand({
     const checked = verdict.state === 'accepted'
     if (!checked) {
       const { message, kind: failure, hint } = verdict.error
-      const advice = failure === 'refused' && hint !== undefined ? `. ${hint}` : ''
+      const advice = failure === 'rejected' && hint !== undefined ? `. ${hint}` : ''
       await settings.warn(`The ${noun} is saved, but could not be checked: ${message}${advice}`)
     }
     for (const other of kind.others()) await settings.warn(`${other}, and takes precedence`)

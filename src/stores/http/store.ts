@@ -46,7 +46,7 @@ export class RemoteStore implements ReadableStore, BulkStore {
   }
 
   /**
-   * Also throws `unauthorized`, `refused`, `unanswered`, and `unusable` for a response that is not in the specification. Retries with
+   * Also throws `unauthorized`, `rejected`, `unanswered`, and `unusable` for a response that is not in the specification. Retries with
    * backoff what is safe to retry, until the timeout.
    */
   async create(plant: NewPlant, { idempotencyKey }: CreateOptions = {}): Promise<Plant> {

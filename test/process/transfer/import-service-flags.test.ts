@@ -36,7 +36,7 @@ describe('the flags of an import into a service', () => {
     expect(service.made).toEqual(eachOnce(lines))
   })
 
-  test('--if-exists same and --atomic are refused before anything is sent', async () => {
+  test('--if-exists same and --atomic are rejected before anything is sent', async () => {
     const service = await PlantService.listen()
     for (const [flags, err] of [
       [['--if-exists', 'same'], 'plants: This service can only create plants: its openapi.json lists no GET /plants/{id}'],
@@ -55,7 +55,7 @@ describe('the flags of an import into a service', () => {
     expect(service.made).toEqual(eachOnce(lines.slice(0, 301)))
   })
 
-  test('--max-errors stops soon after so many were refused, by the service too, and goes on behind them', async () => {
+  test('--max-errors stops soon after so many were rejected, by the service too, and goes on behind them', async () => {
     const service = await PlantService.listen()
     const many = plantLines(6000)
     await new RemoteImport(many.slice(100, 200), service.url).run()
@@ -68,7 +68,7 @@ describe('the flags of an import into a service', () => {
     expect(service.made).toEqual(eachOnce(many))
   })
 
-  test('what is refused is told soon', async () => {
+  test('what is rejected is told soon', async () => {
     const service = await PlantService.listen()
     const child = new RemoteImport(['bad', ...plantLines(6000)], service.url).start()
     let before = NaN

@@ -197,7 +197,7 @@ describe('export --out', () => {
     expect([read('out.csv'), read('out.jsonl')]).toEqual([exports['json'], exports['ndjson']])
   })
 
-  test.each(['.cvs', '.xlsx', '.txt', '.db'])('refuses a file whose name ends in %s, unless its format is given', async (end) => {
+  test.each(['.cvs', '.xlsx', '.txt', '.db'])('rejects a file whose name ends in %s, unless its format is given', async (end) => {
     await plant(fern)
     const hint = 'Choose one of ndjson, json, csv, tsv, for example: --output csv'
     const err = `plants: ${end} is not an export format\n  ${hint}\n`
@@ -287,7 +287,7 @@ describe('export --out', () => {
   })
 
   test.each(['plants.db', 'plants.db-wal', 'plants.db-journal', './x/../plants.db', 'link', 'here/plants.db-shm'])(
-    'refuses the store itself: %s',
+    'rejects the store itself: %s',
     async (out) => {
       await plant(fern)
       symlinkSync(store, join(folder, 'link'))
@@ -315,8 +315,8 @@ describe('export --out', () => {
     expect(await run('export', '--out', 'new.json')).toEqual({ code: 0, out, err })
     expect(read('new.json')).toBe('[\n]\n')
     const message = `There is no store at ${data}/plants.db yet, and an empty export would replace new.json`
-    const refused = { code: 4, out: '', err: `plants: ${message}\n  List the stores with: plants stores list\n` }
-    expect(await run('export', '--out', 'new.json')).toEqual(refused)
+    const rejected = { code: 4, out: '', err: `plants: ${message}\n  List the stores with: plants stores list\n` }
+    expect(await run('export', '--out', 'new.json')).toEqual(rejected)
     expect((await run('export', '--out', '/dev/null', '--output', 'csv')).code).toBe(0)
   })
 })
@@ -325,7 +325,7 @@ test.each([
   [['--output', 'xml'], '--output must be one of ndjson, json, csv, tsv, but was "xml"\n  See: plants help formats\n'],
   [['--out', ''], '--out is empty\n  Give it a value, or leave it out\n'],
   [['--limit', '0'], '--limit must be a whole number from 1 to 9007199254740991, but was "0"\n  For example: --limit 10\n'],
-])('export refuses %j', async (flags, err) => {
+])('export rejects %j', async (flags, err) => {
   await plant(fern)
   expect(await plants(['export', ...flags])).toEqual({ code: 2, out: '', err: `plants: ${err}` })
 })

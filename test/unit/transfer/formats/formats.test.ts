@@ -104,7 +104,7 @@ test.each<[string, string | Buffer, string, string]>([
     'plants.csv is an object with the plants at .data."my plants"',
     'Run: jq -c \'.data."my plants"[]\' plants.csv | plants import --store a.db --map id=no',
   ],
-])('%s is refused', (_, head, message, hint) => {
+])('%s is rejected', (_, head, message, hint) => {
   const error = { kind: 'malformed', message, hint } satisfies Partial<PlantsError>
   const read = () =>
     formatOf(Buffer.from(head), head.length < headSize, 'plants.csv', {

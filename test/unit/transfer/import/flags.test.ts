@@ -11,7 +11,7 @@ beforeEach(() => {
 
 const good = '{"id":1,"name":"Fern"}\n'
 
-describe('a command line that is wrong is refused, and nothing is made:', () => {
+describe('a command line that is wrong is rejected, and nothing is made:', () => {
   const count = 'a whole number from 1 to 9007199254740991'
   const mapHint = 'For example: --map name=CommonName,tag=Family'
   const map = (text: string): Row => [
@@ -156,7 +156,7 @@ describe('flags that go together', () => {
     expect(await user.list()).toBe(`${good}{"id":2,"name":"Moss"}\n`)
   })
 
-  test('other flags than those it was begun with are refused, until it is begun again', async () => {
+  test('other flags than those it was begun with are rejected, until it is begun again', async () => {
     user.write('plants', `${good}{"id":2}\n{"id":3,"name":"Rose"}\n`)
     const flags = ['plants', '--max-errors', '1']
     await user.import(flags)
@@ -186,7 +186,7 @@ describe('flags that go together', () => {
     expect(user.journals()).toEqual([])
   })
 
-  test('what was done is not done again, and an input that was changed there is refused', async () => {
+  test('what was done is not done again, and an input that was changed there is rejected', async () => {
     user.write('plants', `${good}{"id":-1}\n{"id":2,"name":"B"}\n`)
     const flags = ['plants', '--max-errors', '1']
     await user.import(flags)
@@ -286,17 +286,17 @@ describe('the summary', () => {
     expect(JSON.parse((await user.run(['import', 'plants', '--if-exists', 'skip'])).out)).toMatchObject({ skipped: 1 })
   })
 
-  test('has one refused plant in the singular', async () => {
+  test('has one rejected plant in the singular', async () => {
     const { err } = await user.run(['import'], { stdin: `${good}x\n` })
     expect(lines(err)).toContain('plants: 1 plant was rejected')
   })
 
-  test('has one more refused plant in the singular', async () => {
+  test('has one more rejected plant in the singular', async () => {
     const { err } = await user.run(['import'], { stdin: good + '{"id":2}\n'.repeat(21) })
     expect(err).toContain('plants: 1 more rejected record is not shown\n')
   })
 
-  test('has an error only where all were refused for the same reason', async () => {
+  test('has an error only where all were rejected for the same reason', async () => {
     const errorOf = async (stdin: string) => {
       const { err } = await user.run(['import', '--output', 'json'], { stdin })
       return JSON.parse(lines(err).at(-1) ?? '').error

@@ -74,7 +74,7 @@ describe('the same plants are imported from', () => {
   })
 })
 
-describe('what is refused of', () => {
+describe('what is rejected of', () => {
   test.each([
     [
       'CSV',
@@ -123,7 +123,7 @@ describe('what is refused of', () => {
     ['CSV files with other headers', 'id,name,tag\nx,A,B\n', 'name,id\nC,y\n'],
     ['CSV and NDJSON', 'id,name,tag\nx,A,B\n', '{"id":"y","name":"C"}\n'],
     ['NDJSON and CSV', '{"id":"x","name":"A","tag":"B"}\n', 'name,id\nC,y\n'],
-  ])('%s is kept so that it is right when mended, or is refused', async (_, one, other) => {
+  ])('%s is kept so that it is right when mended, or is rejected', async (_, one, other) => {
     user.write('one', one)
     user.write('other', other)
     const { code } = await user.import(['one', 'other', '--rejects', 'bad'])
@@ -185,7 +185,7 @@ describe('a table', () => {
     ['without ids', 'name\nFern\n', ['id', '--id-from N']],
     ['without names', 'id,CommonName\n1,Fern\n', ['name', '"CommonName"', '--map name=COLUMN']],
     ['with a column twice', 'id,name,id\n1,Fern,2\n', ['"id"', 'twice']],
-  ])('%s is refused with words, and nothing is kept of it', async (_, content, words) => {
+  ])('%s is rejected with words, and nothing is kept of it', async (_, content, words) => {
     user.write('plants.csv', content)
     const { code, summary: told, err } = await user.import(['plants.csv', '--format', 'csv'])
     expect({ code, told, missing: words.filter((word) => !err.includes(word)) }).toEqual({ code: 2, told: undefined, missing: [] })

@@ -250,7 +250,7 @@ describe('--max-errors', () => {
     expect(err).toContain('5 plants were rejected, and the import stopped there')
   })
 
-  test('lets the same command go on, until as many more are refused', async () => {
+  test('lets the same command go on, until as many more are rejected', async () => {
     user.write('plants', bad.repeat(2) + many(0, 150_000) + bad)
     expect(await user.import(['plants', '--max-errors', '2'])).toMatchObject({ code: 6, summary: { rejected: 2 } })
     const again = await user.import(['plants', '--max-errors', '2'])

@@ -11,7 +11,7 @@ interface Listed {
   hasEnd: boolean
 }
 
-test('an import puts into a store what create accepts one by one, and refuses the rest for the same reasons', {
+test('an import puts into a store what create accepts one by one, and rejects the rest for the same reasons', {
   timeout: rounds(120_000),
 }, async () => {
   const compare = async (list: Listed) => {
@@ -38,7 +38,7 @@ test('an import puts into a store what create accepts one by one, and refuses th
   await fc.assert(fc.asyncProperty(list(), compare), { numRuns: rounds(20) })
 })
 
-test('what was refused, imported again, is refused again for the same reasons', { timeout: rounds(60_000) }, async () => {
+test('what was rejected, imported again, is rejected again for the same reasons', { timeout: rounds(60_000) }, async () => {
   const compare = async (list: Listed) => {
     const user = new Importing()
     const { input } = inputOf(list)

@@ -126,7 +126,7 @@ describe('an input that another program converts is named, with the command:', (
 test.each([
   ['half of a surrogate pair', Buffer.from('\ufeffid,name\n1,\ud800x\n', 'utf16le')],
   ['half of a character', Buffer.from('\ufeffid,name\n1,x\n', 'utf16le').subarray(0, -1)],
-])('UTF-16 with %s is refused, and nothing is created', async (_, stdin) => {
+])('UTF-16 with %s is rejected, and nothing is created', async (_, stdin) => {
   const user = new Importing()
   expect(await user.import([], { stdin })).toEqual({
     code: 2,
@@ -195,7 +195,7 @@ test('rejected rows of a table with CR are kept as they came', async () => {
   expect(user.reasons('bad').map(({ line }) => line)).toEqual([2, 4, 5])
 })
 
-test('--columns without a column that is needed is refused', async () => {
+test('--columns without a column that is needed is rejected', async () => {
   const user = new Importing()
   const { code, err } = await user.import(['--columns', 'name,tag'], { stdin: 'Fern,shade\n' })
   const hint = 'Name the columns in place of COLUMN: --map id=COLUMN. To number the rows, starting at N: --id-from N'
