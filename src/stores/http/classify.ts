@@ -74,7 +74,9 @@ export function classify<T>(client: HttpClient, request: HttpRequest<T>, respons
 function hintFor(meaning: Meaning, { headers }: HttpResponse, { address, access, options }: HttpClient): string | undefined {
   const { kind, error, hint } = meaning
   if (kind !== 'unauthorized')
-    return typeof hint === 'function' ? hint(address) : (hint ?? (error === 'rejected' ? `This message is from ${address.name}` : undefined))
+    return typeof hint === 'function'
+      ? hint(address)
+      : (hint ?? (error === 'rejected' ? `This message is from ${address.name}` : undefined))
   const challenge = headers['www-authenticate'] ?? '' // RFC 6750, 3.1
   const [lacksScope, scope] = /\binsufficient_scope\b(?:.*\bscope="(\w+)")?/.exec(challenge) ?? []
   if (lacksScope !== undefined && scope === undefined) return `This message is from ${address.name}`
