@@ -14,7 +14,7 @@ import { defaultOf, settingNames, settingsTable } from '../config/table.js'
 import { type OutputStyle, warn, warnMeanwhile } from '../output/output.js'
 import { PlantsError, shellOption } from '../platform/errors.js'
 import type { Io, Output } from '../platform/io.js'
-import { parseText } from '../platform/values.js'
+import { commonFormats, isJson, type OutputFormat, outputFormats, parseOutput, parseText } from '../platform/values.js'
 import type { Access } from '../stores/common/access.js'
 import type { Address } from '../stores/common/address.js'
 import type { Login, OpenOptions } from '../stores/common/store.js'
@@ -45,6 +45,8 @@ export interface Settings extends Preferences, AccessSettings {
 }
 
 interface ResolveOptions {
+  /** what the command prints; by default everything but csv and tsv */
+  formats?: readonly OutputFormat[]
   /** the name or the address of a store other than the one of this run */
   other?: string
   /** the settings file, if it was read before */
@@ -89,11 +91,11 @@ export async function resolvePreferences(flags: GlobalFlags, io: Io, options: Re
   })
   const ofRun = usable.filter(({ source }) => source === 'flag' || source === 'variable')
   const output = parsed('output', usable, settingsTable.output.parse)
-  const errors = output ?? 'text'
+  const errors = isJson(output) ? 'json' : 'text'
   const [isVerbose, isQuiet] = [flags.verbose === true, flags.quiet === true]
   const colors = (stream: Output) => mayColor(stream, flags, io)
   const preferences: Preferences = {
-    output: output ?? (io.stdout.isTerminal ? 'text' : 'json'),
+    output: printedFormat(output, flags, io, options.formats),
     errors,
     timeout: parsed('timeout', usable, settingsTable.timeout.parse) ?? 0,
     lockTimeout: parsed('timeout', ofRun, settingsTable.timeout.parse) ?? defaultLockTimeout,
@@ -167,15 +169,35 @@ async function report(preferences: Preferences, io: Io): Promise<void> {
   await new Promise(setImmediate) // writes the log before the output of the command
 }
 
+/**
+ * The format that a command prints. A saved one that it does not print is ignored, so that `csv` can be saved for
+ * plants. Throws `malformed` for one of `--output`.
+ */
+export function printedFormat(
+  chosen: OutputFormat | undefined,
+  { output }: GlobalFlags,
+  { stdout }: Io,
+  formats = commonFormats,
+): OutputFormat {
+  if (chosen !== undefined && formats.includes(chosen)) return chosen
+  if (output !== undefined) parseOutput('--output', output, formats)
+  return stdout.isTerminal ? 'text' : 'ndjson'
+}
+
 /** The format of errors before the settings are resolved, or about the settings. `given` is the value of `--output`. */
 export async function errorFormat(given: string | undefined, io: Io): Promise<'text' | 'json'> {
+  return isJson(await chosenFormat(given, io)) ? 'json' : 'text'
+}
+
+/** The setting `output`, also if other settings are invalid; undefined if it is invalid itself. */
+export async function chosenFormat(given: string | undefined, io: Io): Promise<OutputFormat | undefined> {
   try {
     const file = await readSettings(io)
     const setting = findSource('output', { flags: { output: given }, io, file })
-    return parsed('output', [setting], settingsTable.output.parse) ?? 'text'
+    return parsed('output', [setting], settingsTable.output.parse)
   } catch (error) {
     if (!(error instanceof PlantsError)) throw error
-    return given === 'json' ? 'json' : 'text'
+    return outputFormats.find((format) => format === given)
   }
 }
 

@@ -199,6 +199,10 @@ export function parseWords<const Word extends string>(words: readonly Word[], ex
   }
 }
 
+export function dryRunOption(description: string) {
+  return { flags: '--dry-run', description } as const satisfies OptionDefinition
+}
+
 /** The option of commands that create plants at a service. */
 export const retryOption = {
   flags: '--retry <duration>',

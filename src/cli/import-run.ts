@@ -55,11 +55,11 @@ async function journalPathOf({ journal, staging, plan }: ImportOptions, binding:
 
 async function importWith(run: Run): Promise<void> {
   const { options, settings, io, journal, restarted } = run
-  const { concurrency, rate, retry, staging, plan } = options
+  const { concurrency, retry, staging, plan } = options
   if (plan.inputs.length === 1 && !journal?.isOld) await kindsOf(plan, io) // before a store is made
   const needs: readonly Right[] = plan.ifExists === 'update' ? ['update'] : []
-  const writing = staging === 'check' ? {} : { needs } // a dry run writes nothing
-  const many = await openManyStore(settings.store, { ...settings.storeOptions, ...writing, concurrency, rate, retry }, staging)
+  const writing = staging === 'dryRun' ? {} : { needs } // a dry run writes nothing
+  const many = await openManyStore(settings.store, { ...settings.storeOptions, ...writing, concurrency, retry }, staging)
   const checkpoints = checkpointsIn(many.checkpoints, journal, io)
   try {
     if (restarted) await many.checkpoints?.removeCheckpoint(restarted.id)

@@ -1,13 +1,13 @@
 import { unknownField, writeResult } from '../output/output.js'
 import { clockOf } from '../output/progress.js'
 import { plantCount } from '../plant/plant.js'
+import type { FormatName } from '../plant/records.js'
 import { PlantsError, shellWord } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
 import { grouped } from '../platform/values.js'
 import { idAfter } from '../stores/common/conflict.js'
 import { isOwn, kindOf } from '../stores/registry.js'
 import { canEncode } from '../transfer/formats/encoding.js'
-import type { FormatName } from '../transfer/formats/format.js'
 import type { Import, ImportOptions } from '../transfer/import/import.js'
 import { type Counters, rejectedIn, settledIn } from '../transfer/import/position.js'
 import type { Settings } from './context.js'
@@ -27,19 +27,19 @@ export async function writeSummary(
   await warnOfOmissions(importing, options, settings)
   const { counters } = importing
   const rejected = rejectedIn(counters)
-  const isCheck = options.staging === 'check'
+  const isDryRun = options.staging === 'dryRun'
   const seconds = Math.round(io.now() - start.time) / 1000
   const rate = Math.round((settledIn(counters) - start.settled) / Math.max(seconds, 0.001))
   const isAtomic = options.staging === 'atomic'
   const isUndone = isAtomic && rejected > 0
   const [created, updated] = isUndone ? [0, 0] : [counters.created, counters.updated]
   const { skipped, unknown, rejected: reasons } = counters
-  const fields = { ...(isCheck && { dryRun: true }), created, updated, skipped, rejected, reasons, unknown, seconds, rate }
+  const fields = { ...(isDryRun && { dryRun: true }), created, updated, skipped, rejected, reasons, unknown, seconds, rate }
   const time = seconds < 90 ? `${seconds.toFixed(seconds < 10 ? 1 : 0)} s` : clockOf(seconds)
   const since = start.settled > 0 ? ' since it was resumed' : ''
   const sentence = `${plantCount(settledIn(counters))} in ${time}${since}${seconds < 1 ? '' : ` (${grouped(rate)}/s)`}`
   const rejects = rejected > 0 ? options.rejects : undefined
-  const what = isCheck ? ['Checked', 'can be created'] : ['Read', 'created']
+  const what = isDryRun ? ['Checked', 'can be created'] : ['Read', 'created']
   const text = `${what[0]} ${sentence}: ${grouped(created)} ${what[1]}${listOf({ ...counters, updated }, importing.format)}`
   const hint = isAtomic && rejected === 0 ? 'All plants are in the store, only the summary was not written' : undefined
   await writeResult(io, settings, { ...fields, rejects }, text, hint)
@@ -81,7 +81,7 @@ async function warnOfOmissions({ counters, rejected }: Import, options: ImportOp
     await warn(await unknownField(name, ` of ${plantCount(count)}`, '--map'), 'warning')
   const more = fields.length - maxShown
   if (more > 0) await warn(`ignored ${grouped(more)} more unknown ${more === 1 ? 'field' : 'fields'}`, 'warning')
-  if (options.staging === 'check' && !isOwn(store)) await warn(`Only the input was checked, not which ids exist at ${store.name}`)
+  if (options.staging === 'dryRun' && !isOwn(store)) await warn(`Only the input was checked, not which ids exist at ${store.name}`)
 }
 
 function unknownOutcome({ unknown }: Counters, { rejects }: ImportOptions): PlantsError {

@@ -1,32 +1,24 @@
 import { type Credential, locateToken } from '../auth/credentials.js'
-import { addLookupHint, describePlant, quoteIfNeeded, styleFor, writeAnswer, writeResult } from '../output/output.js'
-import { curlCommand, requestText } from '../output/request.js'
-import { toJson } from '../plant/json.js'
+import { addLookupHint, describePlant, quoteIfNeeded, styleFor, writeResult } from '../output/output.js'
+import { requestText } from '../output/request.js'
 import type { NewPlant } from '../plant/plant.js'
-import { malformed } from '../platform/errors.js'
-import { escapeControlCharsInLines } from '../platform/escape.js'
 import type { Io } from '../platform/io.js'
-import { proxyForCurl } from '../platform/proxy.js'
 import type { Access } from '../stores/common/access.js'
 import type { Address, RemoteAddress } from '../stores/common/address.js'
-import { kinds, ownKindOf, takesToken } from '../stores/registry.js'
+import { ownKindOf, takesToken } from '../stores/registry.js'
 import type { Settings } from './context.js'
 import { accessTo } from './store-access.js'
 
 interface CreateRequest {
   idempotencyKey: string | undefined
-  isCurl: boolean
   /** reads and validates the plant as a create does, with settings that run no token command */
   readPlant(settings: Settings): Promise<NewPlant>
 }
 
 /** Shows what a create would do, and throws the same errors. Writes and sends nothing, shows no token, and runs no token command. */
 export async function showPreview(create: CreateRequest, settings: Settings, io: Io): Promise<void> {
-  const { store, storeFlag } = settings
-  if (takesToken(store)) return previewAtService(store, create, settings, io)
-  if (!create.isCurl) return previewInOwnStore(store, create, settings, io)
-  const hint = `Serve it over HTTP with: plants serve${storeFlag}. Then use the address that it prints with --store`
-  throw malformed(`${store.name} is ${kinds[store.kind].noun}, but --curl needs a service`, hint)
+  const { store } = settings
+  return takesToken(store) ? previewAtService(store, create, settings, io) : previewInOwnStore(store, create, settings, io)
 }
 
 async function previewInOwnStore(store: Address, create: CreateRequest, settings: Settings, io: Io): Promise<void> {
@@ -55,13 +47,6 @@ async function previewAtService(store: RemoteAddress, create: CreateRequest, set
   const source = found?.source ?? 'none'
   const { describeCreate } = await import('../stores/http/request.js')
   const request = describeCreate(store, access, plant, create.idempotencyKey)
-  if (create.isCurl) {
-    const isProxySecure = access.proxy?.startsWith('https:') ?? false
-    const { caCert, timeout } = settings
-    const proxy = await proxyForCurl(store, io)
-    const command = curlCommand(request, { address: store, caCert: caCert?.path, timeout, proxy, isProxySecure })
-    return showCommand(command, source, settings, io)
-  }
   const proxy = access.proxy && new URL(access.proxy).host
   const socket = store.socketPath
   const what = describePlant(plant, await styleFor(settings.colors(io.stdout)))
@@ -79,15 +64,4 @@ const tokenWords: Record<TokenOrigin, string> = {
   command: 'from the token command',
   file: 'which was saved',
   none: 'there is no token yet: set PLANTS_TOKEN, or save one with plants auth login',
-}
-
-async function showCommand(command: string, source: TokenOrigin, { errors, storeFlag, warn }: Settings, io: Io): Promise<void> {
-  // The command must stay exact, so its control characters cannot be escaped.
-  const hint = 'Write it to a file instead: plants create --curl … > create.sh'
-  if (io.stdout.isTerminal && errors !== 'json' && escapeControlCharsInLines(command) !== command)
-    throw malformed('The command contains a path with control characters, which a terminal would interpret', hint)
-  const get = source === 'none' ? '' : `. Set it with: export PLANTS_TOKEN="$(plants auth token${storeFlag})"`
-  if (source !== 'variable') await warn(`The command reads the token from PLANTS_TOKEN, which is not set${get}`)
-  // Printed as text for other programs too, unless JSON is requested.
-  await writeAnswer(io, `${errors === 'json' ? toJson({ command }) : command}\n`, 'Nothing was created')
 }

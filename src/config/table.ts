@@ -1,5 +1,5 @@
 import { malformed } from '../platform/errors.js'
-import { parseDuration, parseOutput, parseSwitch, parseText, type Values } from '../platform/values.js'
+import { outputFormats, parseDuration, parseOutput, parseSwitch, parseText, type Values } from '../platform/values.js'
 import type { Address } from '../stores/common/address.js'
 import { kinds } from '../stores/registry.js'
 
@@ -21,9 +21,9 @@ export const settingsTable = {
     variable: 'PLANTS_OUTPUT',
     scopes: ['user'],
     parse: parseOutput,
-    default: { words: 'text on a terminal, else json' },
-    meaning: 'the output format: text or json',
-    values: ['text', 'json'],
+    default: { words: 'text on a terminal, else JSON' },
+    meaning: 'the output format: text, json, ndjson and, for plants, csv or tsv',
+    values: outputFormats,
   },
   timeout: {
     flag: '--timeout <duration>',

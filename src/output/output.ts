@@ -1,9 +1,11 @@
-import { type NewPlant, plantFields, textFields } from '../plant/fields.js'
+import { type FieldName, type NewPlant, plantFields, textFields } from '../plant/fields.js'
 import { toJson } from '../plant/json.js'
+import { documentIn, fieldNames } from '../plant/records.js'
 import { PlantsError, shellWord, systemCode, systemReasons } from '../platform/errors.js'
-import { escapeControlChars } from '../platform/escape.js'
+import { escapeControlChars, escapeControlCharsInLines } from '../platform/escape.js'
 import type { Io, Output } from '../platform/io.js'
 import { printable, withoutSecrets } from '../platform/redact.js'
+import { isJson, type OutputFormat } from '../platform/values.js'
 import { idExists } from '../stores/common/conflict.js'
 
 /** The text styles of a stream. Without colours, every style returns the text unchanged. */
@@ -27,22 +29,49 @@ export async function writeAnswer(io: Io, text: string, hint = 'Run it again'): 
   }
 }
 
-type OutputFormat = Pick<OutputStyle, 'output'> & Partial<Pick<OutputStyle, 'isQuiet'>>
-
-/** Confirms what a command did: a sentence, or the fields as JSON. Throws like `writeAnswer`. */
+/** Prints one result: its fields or, as text, a sentence, unless `isQuiet`. Throws like `writeAnswer`. */
 export async function writeResult(
   io: Io,
-  { output, isQuiet }: OutputFormat,
+  { output, isQuiet }: Pick<OutputStyle, 'output'> & Partial<Pick<OutputStyle, 'isQuiet'>>,
   fields: object,
   sentence: string,
   hint = 'The command succeeded, only its output was not written',
 ): Promise<void> {
-  if (!isQuiet) await writeAnswer(io, output === 'json' ? `${toJson(fields)}\n` : `${sentence}\n`, hint)
+  if (output === 'text') return isQuiet ? undefined : writeAnswer(io, `${sentence}\n`, hint)
+  if (isJson(output)) return writeAnswer(io, `${toJson(fields)}\n`, hint)
+  const names = fieldNames.filter((name) => name !== 'id' || name in fields) // the specification's Plant has none
+  const { print } = await recordPrinter(io, { output }, { fields: names, hint })
+  await print([fields])
+}
+
+interface Layout<Row> {
+  /** the fields of plants, in their order; by default all */
+  fields?: readonly FieldName[] | undefined
+  /** loads the layout as text */
+  text?(): Promise<(rows: Row[]) => string>
+  hint?: string
+}
+
+/** Prints records page by page, in any format. `end` completes the document. Both throw like `writeAnswer`. */
+export async function recordPrinter<Row extends object>(
+  io: Io,
+  { output }: Pick<OutputStyle, 'output'>,
+  { fields, text, hint }: Layout<Row>,
+) {
+  const layout = output === 'text' ? await text?.() : undefined
+  const document = documentIn(output === 'text' ? 'ndjson' : output, fields)
+  const print = async (part: string, why = hint) => {
+    if (part !== '') await writeAnswer(io, layout || !io.stdout.isTerminal ? part : escapeControlCharsInLines(part), why)
+  }
+  return {
+    print: (rows: Row[], why?: string) => print(layout ? layout(rows) : document.add(rows), why),
+    end: () => print(layout ? '' : document.end()),
+  }
 }
 
 export interface OutputStyle {
   /** the format of results */
-  output: 'text' | 'json'
+  output: OutputFormat
   /** the format of errors and warnings: JSON only if it was requested */
   errors: 'text' | 'json'
   /** whether confirmations and warnings are omitted */
@@ -190,10 +219,14 @@ async function writeToStderr(io: Io, text: string): Promise<void> {
   }
 }
 
-/** Returns one line of JSON. Secrets are redacted in the values, and in the keys of nested objects, which come from outside. */
 export function jsonLine(fields: object, io: Pick<Io, 'secrets'>): string {
+  return `${toJson(redacted(fields, io))}\n`
+}
+
+/** Redacts secrets in the values, and in the keys of nested objects, which come from outside. */
+export function redacted<Fields extends object>(fields: Fields, io: Pick<Io, 'secrets'>): Fields {
   const entries = Object.entries(fields).map(([key, value]: [string, unknown]) => [key, withoutSecrets(value, io)])
-  return `${toJson(Object.fromEntries(entries))}\n`
+  return Object.fromEntries(entries) as Fields // each value keeps its type
 }
 
 /**

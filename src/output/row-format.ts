@@ -1,15 +1,12 @@
-import { toJson } from '../plant/json.js'
 import type { Io } from '../platform/io.js'
-import type { OutputStyle } from './output.js'
+import { type OutputStyle, recordPrinter } from './output.js'
 
-/** Formats rows, one page at a time: as lines of JSON, or as a table, which is slow to load. */
-export async function rowFormatter<Row extends object>(
+/** Prints rows page by page: as JSON, or as a table, which is slow to load. */
+export function rowPrinter<Row extends object>(
   titles: string[],
   cellsOf: (row: Row) => string[],
   style: Pick<OutputStyle, 'output' | 'colors'>,
   io: Io,
-): Promise<(rows: Row[]) => string> {
-  if (style.output === 'json') return (rows) => rows.map((row) => `${toJson(row)}\n`).join('')
-  const { rowTable } = await import('./table.js')
-  return rowTable(titles, cellsOf, style, io)
+) {
+  return recordPrinter<Row>(io, style, { text: async () => (await import('./table.js')).rowTable(titles, cellsOf, style, io) })
 }

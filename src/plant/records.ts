@@ -13,7 +13,7 @@ export const separators = { json: '', csv: ',', tsv: '\t' } as const satisfies R
 export const fieldNames: readonly FieldName[] = plantFields.map(({ name }) => name)
 
 /** JSON omits a field that the plant does not have. */
-export function recordWriter(kind: RecordKind, fields = fieldNames): (plant: NewPlant) => string {
+export function recordWriter(kind: RecordKind, fields = fieldNames): (plant: Partial<NewPlant>) => string {
   if (kind === 'json')
     return fields === fieldNames ? toJson : (plant) => toJson(Object.fromEntries(fields.map((name) => [name, plant[name]])))
   const separator = separators[kind]
@@ -22,6 +22,37 @@ export function recordWriter(kind: RecordKind, fields = fieldNames): (plant: New
   return (plant) => fields.map((name) => (plant[name] === undefined ? '' : cell(String(plant[name])))).join(separator)
 }
 
+/** The formats of many plants, in a file or on stdout. */
+export const formatNames = ['ndjson', 'json', 'csv', 'tsv'] as const
+export type FormatName = (typeof formatNames)[number]
+
+/** The format of each plant in a document. */
+export function recordKindOf(format: FormatName): RecordKind {
+  return format === 'ndjson' ? 'json' : format
+}
+
+/**
+ * A document in a format, part by part. The records of a part are separated by line feeds, which in JSON are always
+ * separators.
+ */
+export function documentIn(format: FormatName, fields = fieldNames) {
+  const kind = recordKindOf(format)
+  const write = recordWriter(kind, fields)
+  const isArray = format === 'json'
+  let head = isArray ? '[\n' : kind === 'json' ? '' : `${fields.join(separators[kind])}\n`
+  const join = (records: string) => {
+    const text = isArray ? head + records.replaceAll('\n', ',\n') : `${head}${records}\n`
+    head = isArray ? ',\n' : ''
+    return text
+  }
+  return {
+    join,
+    add: (records: Partial<NewPlant>[]) => (records.length === 0 ? '' : join(records.map(write).join('\n'))),
+    end: () => (!isArray ? head : head === ',\n' ? '\n]\n' : '[\n]\n'),
+  }
+}
+
+/** Reads a plant that was written as JSON; returns undefined for any other text. */
 export function readRecord(text: string): NewPlant | undefined {
   const parsed = parseJson(text)
   return 'value' in parsed ? acceptNewPlant(parsed.value) : undefined

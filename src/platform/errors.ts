@@ -4,7 +4,7 @@ const kinds = {
   tooLarge: { error: 413, exitCode: 2 }, // more bytes than the limit
   invalid: { error: 422, exitCode: 2 }, // JSON or flags, but not a NewPlant
   unauthorized: { error: 401, exitCode: 3 }, // no token, or one that is not accepted
-  refused: { error: 400, exitCode: 1 }, // a remote store rejected the request
+  rejected: { error: 400, exitCode: 1 }, // a remote store rejected the request
   notFound: { error: 404, exitCode: 1 }, // no plant has this id
   conflict: { error: 409, exitCode: 1 }, // the id or the idempotency key exists
   unwell: { error: 500, exitCode: 1 }, // `doctor` found a problem

@@ -14,17 +14,6 @@ export async function proxyFor({ url, socketPath }: ProxyTarget, io: Io): Promis
   return name && parseProxy(name, variable(name, io))
 }
 
-/**
- * The proxy option with which curl uses the same proxy. curl reads the same variables, but it reads HTTP_PROXY only in
- * lower case, and uses a proxy for this machine, too.
- */
-export async function proxyForCurl(address: ProxyTarget, io: Io): Promise<'none' | 'HTTP_PROXY' | 'its own'> {
-  if (!Object.entries(io.env).some(([name, value]) => /^(all|https?)_proxy$/i.test(name) && value)) return 'its own'
-  if ((await proxyFor(address, io)) === undefined) return 'none'
-  const { http_proxy: known, HTTP_PROXY: other } = io.env
-  return address.url.protocol === 'http:' && !known && other ? 'HTTP_PROXY' : 'its own'
-}
-
 /** The proxies in the environment, without credentials. Throws `malformed` for one that is not a URL. */
 export function proxyVariables(io: Io): string[] {
   const proxies = ['HTTPS_PROXY', 'HTTP_PROXY', 'ALL_PROXY'].flatMap((name) => {

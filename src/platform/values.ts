@@ -1,4 +1,4 @@
-import { malformed, type PlantsError, shellWord } from './errors.js'
+import { malformed, type PlantsError } from './errors.js'
 import { shorten } from './escape.js'
 
 /** What shells can complete for a value: one of these words, or the names of one kind of thing. */
@@ -44,10 +44,19 @@ export function parseSize(flag: string, text: string): number {
   return bytes
 }
 
-export function parseOutput(flag: string, text: string): 'text' | 'json' {
-  if (text === 'text' || text === 'json') return text
-  const failure = invalidValue(flag, 'text or json', text)
-  throw /[./]/.test(text) ? malformed(failure.message, `To write plants to a file: plants export --out ${shellWord(text)}`) : failure
+export const outputFormats = ['text', 'json', 'ndjson', 'csv', 'tsv'] as const
+export type OutputFormat = (typeof outputFormats)[number]
+
+/** The output formats of commands that print no plants. */
+export const commonFormats: readonly OutputFormat[] = ['text', 'json', 'ndjson']
+
+export function parseOutput(flag: string, text: string, formats: readonly OutputFormat[] = outputFormats): OutputFormat {
+  return parseChoice(flag, text, formats, `See: plants help ${/[./]/.test(text) ? 'export' : 'formats'}`)
+}
+
+/** Whether errors and warnings are JSON with this value of `--output`. */
+export function isJson(format: string | undefined): boolean {
+  return format === 'json' || format === 'ndjson'
 }
 
 /** Parses a boolean in the spellings that are common in environment variables. */

@@ -161,13 +161,13 @@ export function noStoreYet({ name }: Address): string {
 }
 
 /** Opens a store to create many plants. With `staging`, they are created by `commit`, or never. */
-export async function openManyStore(address: Address, options: OpenOptions, staging: 'check' | 'atomic' | undefined): Promise<ManyStore> {
+export async function openManyStore(address: Address, options: OpenOptions, staging: 'dryRun' | 'atomic' | undefined): Promise<ManyStore> {
   const own = isOwn(address) ? ownKindOf(address) : undefined
   if (staging) {
     const { Staging } = await import('./common/staging.js')
     const existing = await own?.openExisting(address, options)
     const store = new Staging(existing, own !== undefined)
-    if (!own || staging === 'check') return { store, checkpoints: undefined }
+    if (!own || staging === 'dryRun') return { store, checkpoints: undefined }
     try {
       await existing?.check() // early, not after the whole input was read
     } catch (error) {

@@ -20,7 +20,7 @@ export class AuthUser {
   readonly file = join(this.folder, 'settings.json')
 
   async auth(args: string, world: World = {}): Promise<Result> {
-    return this.run(withUsual({ '--output': 'json', '--store': store }, ['auth', ...args.split(' ')]), world)
+    return this.run(withUsual({ '--output': 'ndjson', '--store': store }, ['auth', ...args.split(' ')]), world)
   }
 
   async run(argv: string[], world: World = {}): Promise<Result> {

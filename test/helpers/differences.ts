@@ -5,7 +5,7 @@ import { bin } from './process.js'
 
 /** Whether the program under test is the single file, or another that runs on Bun. */
 export const isSingleFile = / on Bun /.test(
-  spawnSync(bin, ['doctor', '--output', 'json'], { env: { PATH: process.env['PATH'] } }).stdout.toString(),
+  spawnSync(bin, ['doctor', '--output', 'ndjson'], { env: { PATH: process.env['PATH'] } }).stdout.toString(),
 )
 
 const page = readFileSync(join(import.meta.dirname, '../../docs/platforms.md'), 'utf8')

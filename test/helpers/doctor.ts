@@ -40,7 +40,7 @@ export class Disk {
   /** Runs the doctor for JSON and for text, which must say the same; nothing on the disk may change. */
   async examine(flags: string[] = [], run: (argv: string[]) => Promise<ProcessResult> = (argv) => this.run(argv)): Promise<Diagnosis> {
     const before = treeOf(this.root)
-    const { code, out, err } = await run(['doctor', '--output', 'json', ...flags])
+    const { code, out, err } = await run(['doctor', '--output', 'ndjson', ...flags])
     const text = await run(['doctor', '--output', 'text', ...flags])
     expect(treeOf(this.root)).toEqual(before)
     const findings = findingsOf(out)

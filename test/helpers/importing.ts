@@ -67,7 +67,7 @@ export class Importing {
   }
 }
 
-/** The result of an import that refused nothing. */
+/** The result of an import that rejected nothing. */
 export function imported(counts: object, err = ''): Imported {
   return { code: 0, summary: summary(counts), err }
 }
@@ -77,7 +77,7 @@ export function summary(counts: object): object {
   return { created: 0, updated: 0, skipped: 0, rejected: 0, reasons: {}, unknown: 0, ...counts }
 }
 
-/** What stderr says in text of refused plants, and at the end. */
+/** What stderr says in text of rejected plants, and at the end. */
 export function complaints(told: string[], message: string, hint?: string): string {
   const says = (text: string) => told.some((line) => line.includes(text))
   const others = `${says('in the input twice') ? repeatedHint : ''}${says('already exists') ? existsHint : ''}`

@@ -44,7 +44,7 @@ export function tally({ outcomes }: Batch): Record<string, number> {
   return Object.fromEntries(counts.filter(([, count]) => count > 0))
 }
 
-export function refusalsOf({ rejections }: Batch): [number, number, string][] {
+export function rejectionsOf({ rejections }: Batch): [number, number, string][] {
   return [...rejections].map(([row, { error, message }]) => [row, error, message])
 }
 

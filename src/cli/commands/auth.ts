@@ -5,7 +5,7 @@ import { failureOf } from '../../auth/token.js'
 import { changeSettings } from '../../config/change.js'
 import { withField } from '../../config/edit.js'
 import { namedStores } from '../../config/resolve.js'
-import { quoteIfNeeded, writeAnswer, writeResult } from '../../output/output.js'
+import { quoteIfNeeded, recordPrinter, writeAnswer, writeResult } from '../../output/output.js'
 import { toJson } from '../../plant/json.js'
 import { malformed, PlantsError, shellWord } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
@@ -41,7 +41,7 @@ const login = defineCommand({
     const checked = verdict.state === 'accepted'
     if (!checked) {
       const { message, kind: failure, hint } = verdict.error
-      const advice = failure === 'refused' && hint !== undefined ? `. ${hint}` : ''
+      const advice = failure === 'rejected' && hint !== undefined ? `. ${hint}` : ''
       await settings.warn(`The ${noun} is saved, but could not be checked: ${message}${advice}`)
     }
     for (const other of kind.others()) await settings.warn(`${other}, and takes precedence`)
@@ -79,8 +79,10 @@ const status = defineCommand({
     const own = kind && (await ownStatus(kind, settings))
     const others = flags.store === undefined ? await otherStatuses(settings, flags, io) : []
     const all = [...(own && !(own instanceof PlantsError) ? [own] : []), ...others]
-    const lines = all.map((line) => (settings.output === 'json' ? `${toJson(line)}\n` : statusLine(line, settings)))
-    if (lines.length > 0) await writeAnswer(io, lines.join(''))
+    const text = async () => (lines: typeof all) => lines.map((line) => statusLine(line, settings)).join('')
+    const { print, end } = await recordPrinter(io, settings, { text })
+    await print(all)
+    await end()
     if (own instanceof PlantsError) throw own
     if (own?.source !== 'none' && all.some(({ source }) => source !== 'none')) return
     if (kind) throw kind.missing()

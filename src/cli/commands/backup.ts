@@ -15,7 +15,7 @@ import { parseText } from '../../platform/values.js'
 import type { ProgressReport } from '../../stores/common/store.js'
 import { fileOf, noStore } from '../../stores/registry.js'
 import { resolveSettings, type Settings } from '../context.js'
-import { defineCommand } from '../define-command.js'
+import { defineCommand, dryRunOption } from '../define-command.js'
 
 export const backup = defineCommand({
   name: 'backup',
@@ -65,7 +65,10 @@ export const restore = defineCommand({
   description:
     'Replace the contents of the store with a backup. The previous contents are kept in a file beside the store. Others can use the store in the meantime, and see the change at once.',
   arguments: [{ name: '<file>', description: 'file that plants backup created, "-" for stdin', values: 'file', parse: parseText }],
-  options: [{ flags: '-y, --yes', description: 'replace the plants in the store' }],
+  options: [
+    dryRunOption('check the backup and count its plants, but restore nothing'),
+    { flags: '-y, --yes', description: 'replace the plants in the store' },
+  ],
   examples: [
     'plants restore plants.bak --store ./new.db',
     'plants restore plants.bak --yes',
@@ -75,7 +78,7 @@ export const restore = defineCommand({
     const settings = await resolveSettings(flags, io)
     const { name } = settings.store
     const { onProgress, clear } = copyProgress(settings, io)
-    const options = { ...settings.storeOptions, onProgress, at: new Date(io.time()) }
+    const options = { ...settings.storeOptions, onProgress, at: new Date(io.time()), isDryRun: flags.dryRun === true }
     const isPiped = path === '-'
     if (isPiped && io.stdin.isTerminal) throw malformed('A backup is not read from a terminal', 'Use a file, or pipe a backup to stdin')
     const file = isPiped ? '-' : io.resolvePath(path)
@@ -106,6 +109,10 @@ export const restore = defineCommand({
           return restoreFrom(copy)
         })
       : await restoreFrom(file)
+    if (flags.dryRun) {
+      const sentence = `Would restore ${plantCount(plants)} from ${escapeControlChars(source)} to ${escapeControlChars(name)}`
+      return writeResult(io, { output: settings.output }, { dryRun: true, file, store: name, plants }, sentence, 'Nothing was restored')
+    }
     const rest = kept === undefined ? '' : `; the previous contents are kept in ${escapeControlChars(kept)}`
     const sentence = `Restored ${plantCount(plants)} from ${escapeControlChars(source)} to ${escapeControlChars(name)}${rest}`
     await writeResult(io, settings, { file, store: name, plants, kept }, sentence)

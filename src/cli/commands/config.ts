@@ -5,7 +5,7 @@ import { savedStore, settingsPath } from '../../config/file.js'
 import { isStoreName, namedStores, shownValue, unknownStore } from '../../config/resolve.js'
 import { defaultOf, settingNames, settingOf, settingsIn } from '../../config/table.js'
 import { quoteIfNeeded, writeAnswer, writeResult } from '../../output/output.js'
-import { rowFormatter } from '../../output/row-format.js'
+import { rowPrinter } from '../../output/row-format.js'
 import { toJson } from '../../plant/json.js'
 import { malformed, PlantsError, shellWord } from '../../platform/errors.js'
 import { kindOfText, kinds } from '../../stores/registry.js'
@@ -86,8 +86,9 @@ const list = defineCommand({
       source,
       meaning,
     ]
-    const format = await rowFormatter(['NAME', 'VALUE', 'SOURCE', 'DESCRIPTION'], cellsOf, settings, io)
-    await writeAnswer(io, format(entriesOf(settings)))
+    const rows = await rowPrinter(['NAME', 'VALUE', 'SOURCE', 'DESCRIPTION'], cellsOf, settings, io)
+    await rows.print(entriesOf(settings))
+    await rows.end()
   },
 })
 

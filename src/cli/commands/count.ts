@@ -6,7 +6,7 @@ import { defineCommand, filterOptions } from '../define-command.js'
 
 export const count = defineCommand({
   name: 'count',
-  description: 'Print the number of plants; with --output json as a JSON number.',
+  description: 'Print the number of plants; with --output json or ndjson as a JSON number.',
   options: filterOptions,
   examples: ['plants count', 'plants count --tag shade'],
   async run({ flags }, io) {
@@ -15,7 +15,7 @@ export const count = defineCommand({
     const store = await openExistingStore(settings.store, settings.storeOptions)
     try {
       const plants = (await store?.count({ tag, search })) ?? 0n
-      await writeAnswer(io, settings.output === 'json' ? `${plants}\n` : `${plantCount(plants)}\n`)
+      await writeAnswer(io, settings.output === 'text' ? `${plantCount(plants)}\n` : `${plants}\n`)
     } finally {
       await store?.close()
     }

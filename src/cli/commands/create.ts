@@ -16,12 +16,21 @@ import { malformed, PlantsError } from '../../platform/errors.js'
 import { shorten } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
 import { readText } from '../../platform/text-files.js'
+import { outputFormats } from '../../platform/values.js'
 import { createNext, idAfter, idExists } from '../../stores/common/conflict.js'
 import type { ReadableStore } from '../../stores/common/store.js'
 import { isOwn, kindOf, takesToken } from '../../stores/registry.js'
 import type { Settings } from '../context.js'
 import { resolveSettings } from '../context.js'
-import { defineCommand, fieldFlags, type GlobalFlags, type OptionDefinition, type OptionValues, retryOption } from '../define-command.js'
+import {
+  defineCommand,
+  dryRunOption,
+  fieldFlags,
+  type GlobalFlags,
+  type OptionDefinition,
+  type OptionValues,
+  retryOption,
+} from '../define-command.js'
 
 /** Hints for an invalid document. */
 const onePlant = 'plants create takes one plant. For many, use plants import'
@@ -39,9 +48,8 @@ const options = [
     description: 'make the command safe to repeat: the same key and plant return the same result',
     parse: parseIdempotencyKey,
   },
-  { flags: '--dry-run', description: 'show what would be created and where, but create nothing' },
+  dryRunOption('show what would be created and where, but create nothing'),
   retryOption,
-  { flags: '--curl', description: 'print the curl command that creates the plant at a service, but create nothing' },
 ] as const satisfies readonly OptionDefinition[]
 
 type CreateFlags = GlobalFlags & OptionValues<typeof options>
@@ -56,17 +64,16 @@ export const create = defineCommand({
     `echo '{"id":2,"name":"Moss"}' | plants create`,
   ],
   async run({ flags }, io) {
-    const settings = await resolveSettings(flags, io)
+    const settings = await resolveSettings(flags, io, { formats: outputFormats })
     const { idempotencyKey } = flags
     if (flags.id === 'next' && idempotencyKey !== undefined)
       throw malformed(
         '--id next cannot be used with --idempotency-key: a repeat would create another plant',
         'Use a specific id, or leave out the key',
       )
-    if (flags.dryRun || flags.curl) {
+    if (flags.dryRun) {
       const { showPreview } = await import('../preview.js')
-      const isCurl = flags.curl === true
-      return showPreview({ idempotencyKey, isCurl, readPlant: (preview) => previewPlant(flags, preview, io) }, settings, io)
+      return showPreview({ idempotencyKey, readPlant: (preview) => previewPlant(flags, preview, io) }, settings, io)
     }
     const { plant, isNext } = await readPlant(flags, settings, io)
     if (flags.retry !== undefined && isOwn(settings.store)) {
@@ -87,8 +94,7 @@ export const create = defineCommand({
       }
       const planted = describePlant(answer, await styleFor(settings.colors(io.stdout)))
       const see = isOwn(settings.store) ? `. Show it with: plants get ${answer.id}${settings.storeFlag}` : ''
-      await writeResult(io, settings, { ...plantOf(answer) }, `Planted ${planted}`, `The plant is stored${see}`)
-      if (isNext && settings.output === 'json') await settings.warn(`Its id is ${answer.id}`)
+      await writeResult(io, settings, isNext ? answer : plantOf(answer), `Planted ${planted}`, `The plant is stored${see}`)
     } finally {
       await store.close()
     }

@@ -1,12 +1,13 @@
-import { describePlant, notFound, quoteIfNeeded, styleFor, writeAnswer, writeError } from '../../output/output.js'
+import { describePlant, notFound, quoteIfNeeded, recordPrinter, styleFor, writeError } from '../../output/output.js'
 import { parseInt64, toJson } from '../../plant/json.js'
 import { type NewPlant, plantCount } from '../../plant/plant.js'
 import { malformed, PlantsError } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
+import { outputFormats } from '../../platform/values.js'
 import type { ReadableStore } from '../../stores/common/store.js'
 import { isDefaultStore, openExistingStore } from '../../stores/registry.js'
 import { resolveSettings, type Settings } from '../context.js'
-import { defineCommand, parseId } from '../define-command.js'
+import { defineCommand, dryRunOption, parseId } from '../define-command.js'
 
 export const deletePlant = defineCommand({
   name: 'delete',
@@ -14,7 +15,7 @@ export const deletePlant = defineCommand({
   arguments: [{ name: '[ids...]', description: 'ids of the plants' }],
   options: [
     { flags: '-t, --tag <text>', description: 'delete all plants with this tag' },
-    { flags: '--dry-run', description: 'print what would be deleted, but delete nothing' },
+    dryRunOption('print what would be deleted, but delete nothing'),
     { flags: '-y, --yes', description: 'do not ask for confirmation' },
   ],
   examples: ['plants delete 1', 'plants delete 1 2 3 --yes > deleted.ndjson', 'plants delete --tag shade --dry-run'],
@@ -27,15 +28,17 @@ export const deletePlant = defineCommand({
         tag === undefined ? 'delete needs an id or --tag' : 'delete takes ids or --tag, but not both',
         'Name plants by their ids, or by a tag: plants help delete',
       )
-    const settings = await resolveSettings(flags, io)
+    const settings = await resolveSettings(flags, io, { formats: outputFormats })
     const what =
       tag === undefined ? `${ids.length === 1 ? 'plant' : 'plants'} ${ids.join(', ')}` : `plants with the tag ${JSON.stringify(tag)}`
     if (mode === 'ask' && !settings.mayAsk())
       throw malformed(`Deleting ${what} requires confirmation`, 'To delete without confirmation, add --yes')
     const store = await openExistingStore(settings.store, { ...settings.storeOptions, needs: ['delete'] })
     try {
-      const deletion = { store, mode, settings, io } as const
+      const { print, end } = await printerOf(mode, settings, io)
+      const deletion = { store, mode, settings, io, print } as const
       const failures = await (tag === undefined ? deleteByIds(ids, deletion) : deleteByTag(tag, deletion))
+      await end()
       const bySeverity = counted(failures).toSorted((one, other) => one.exitCode - other.exitCode)
       const worst = bySeverity.pop()
       for (const failure of bySeverity) await writeError(io, failure, settings)
@@ -58,6 +61,7 @@ interface Deletion {
   mode: 'ask' | 'confirmed' | 'dryRun'
   settings: Settings
   io: Io
+  print(deleted: NewPlant[]): Promise<void>
 }
 
 /**
@@ -149,7 +153,7 @@ async function deleteAll<T>(
     else if (result.value instanceof PlantsError) failures.push(result.value)
     else deleted.push(result.value)
   }
-  if (deleted.length > 0 && !deletion.settings.isQuiet) await print(deleted, deletion)
+  await deletion.print(deleted)
   if (defects.length > 0) throw defects[0]
   return { count: deleted.length, failures }
 }
@@ -171,12 +175,21 @@ function counted(failures: PlantsError[]): PlantsError[] {
   })
 }
 
-async function print(plants: NewPlant[], { mode, settings, io }: Deletion): Promise<void> {
+async function printerOf(mode: Deletion['mode'], settings: Settings, io: Io) {
+  const isDryRun = mode === 'dryRun'
   const style = await styleFor(settings.colors(io.stdout))
-  const json = plants.map((plant) => `${toJson({ ...plant })}\n`).join('')
-  const text = plants.map((plant) => `${verbOf(mode)} ${describePlant(plant, style)}\n`).join('')
-  const done = plants.length === 1 ? `The plant was deleted: ${json.trimEnd()}` : 'The plants were deleted'
-  await writeAnswer(io, settings.output === 'json' ? json : text, mode === 'dryRun' ? 'Nothing was deleted' : done)
+  const isHidden = settings.isQuiet && !isDryRun
+  const text = async () => (plants: NewPlant[]) =>
+    isHidden ? '' : plants.map((plant) => `${verbOf(mode)} ${describePlant(plant, style)}\n`).join('')
+  const { print, end } = await recordPrinter<NewPlant>(io, settings, { text, hint: 'Nothing was deleted' })
+  return {
+    end,
+    print: (plants: NewPlant[]) => {
+      if (isDryRun) return print(plants.map((plant) => ({ dryRun: true, ...plant })))
+      const [plant] = plants
+      return print(plants, plant && plants.length === 1 ? `The plant was deleted: ${toJson({ ...plant })}` : 'The plants were deleted')
+    },
+  }
 }
 
 function verbOf(mode: Deletion['mode']): string {

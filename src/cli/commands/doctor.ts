@@ -2,8 +2,8 @@ import { version } from '../../../package.json'
 import { exposureHint, exposureOf, isLocal } from '../../auth/exposure.js'
 import { readSettings, type SettingsFile } from '../../config/file.js'
 import { failureOf, namedStores } from '../../config/resolve.js'
-import { settingOf, settingsTable } from '../../config/table.js'
-import { jsonLine, type Style, styleFor, writeAnswer } from '../../output/output.js'
+import { settingOf } from '../../config/table.js'
+import { recordPrinter, redacted, type Style, styleFor } from '../../output/output.js'
 import { PlantsError, shellWord } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import { printable } from '../../platform/redact.js'
@@ -11,7 +11,7 @@ import { grouped } from '../../platform/values.js'
 import type { FileAddress, PostgresAddress, RemoteAddress } from '../../stores/common/address.js'
 import { isDefaultStore, kindOfText, kinds, takesPassword, takesToken } from '../../stores/registry.js'
 import type { Settings } from '../context.js'
-import { errorFormat, mayColor, resolvePreferences, resolveSettings } from '../context.js'
+import { chosenFormat, mayColor, printedFormat, resolvePreferences, resolveSettings } from '../context.js'
 import { defineCommand, type GlobalFlags } from '../define-command.js'
 import { accessTo } from '../store-access.js'
 
@@ -20,14 +20,16 @@ export const doctor = defineCommand({
   description: 'Check the runtime, SQLite, the settings, each store, proxies and the terminal. The exit code is 1 if a check fails.',
   examples: ['plants doctor', 'plants doctor --output json'],
   async run({ flags }, io) {
-    if (flags.output !== undefined) settingsTable.output.parse('--output', flags.output)
-    const isJson = (await errorFormat(flags.output, io)) === 'json' || (flags.output === undefined && !io.stdout.isTerminal)
+    const output = printedFormat(await chosenFormat(flags.output, io), flags, io)
     const style = await styleFor(mayColor(io.stdout, flags, io))
+    const text = async () => (findings: Finding[]) => findings.map((finding) => lineOf(finding, style, io)).join('')
+    const { print, end } = await recordPrinter(io, { output }, { text })
     let failures = 0
     for await (const finding of examine(flags, io)) {
       if (finding.state === 'failed') failures += 1
-      await writeAnswer(io, isJson ? jsonLine(finding, io) : lineOf(finding, style, io))
+      await print([redacted(finding, io)])
     }
+    await end()
     if (failures > 0)
       throw new PlantsError('unwell', failures === 1 ? 'One check failed' : `${failures} checks failed`, { hint: 'See the hints above' })
   },

@@ -1,7 +1,7 @@
-import { notFound, quoteIfNeeded, styleFor, writeAnswer } from '../../output/output.js'
+import { notFound, quoteIfNeeded, styleFor, writeResult } from '../../output/output.js'
 import { plantFields } from '../../plant/fields.js'
-import { toJson } from '../../plant/json.js'
 import { shellWord } from '../../platform/errors.js'
+import { outputFormats } from '../../platform/values.js'
 import { openExistingStore } from '../../stores/registry.js'
 import { resolveSettings, type Settings } from '../context.js'
 import { defineCommand, parseId } from '../define-command.js'
@@ -12,21 +12,20 @@ export const get = defineCommand({
   arguments: [{ name: '<id>', description: 'id of the plant' }],
   examples: ['plants get 1'],
   async run({ args: [text], flags }, io) {
-    const settings = await resolveSettings(flags, io)
+    const settings = await resolveSettings(flags, io, { formats: outputFormats })
     const id = parseId('id', text, hintForWord(text, settings))
     const store = await openExistingStore(settings.store, settings.storeOptions)
     try {
       const plant = await store?.get(id)
       if (!plant) throw notFound(id, settings, store !== undefined)
-      if (settings.output === 'json') return await writeAnswer(io, `${toJson({ ...plant })}\n`)
       const { faint, strong } = await styleFor(settings.colors(io.stdout))
       const width = Math.max(...plantFields.map(({ name }) => name.length))
       const lines = plantFields.flatMap(({ name }) => {
         if (plant[name] === undefined) return []
         const text = quoteIfNeeded(String(plant[name]))
-        return `${faint(name)}${' '.repeat(width - name.length)}  ${name === 'name' ? strong(text) : text}\n`
+        return `${faint(name)}${' '.repeat(width - name.length)}  ${name === 'name' ? strong(text) : text}`
       })
-      await writeAnswer(io, lines.join(''))
+      await writeResult(io, { output: settings.output }, plant, lines.join('\n'), 'Run it again')
     } finally {
       await store?.close()
     }

@@ -1,4 +1,5 @@
 import { fieldsInWords, plantFields } from '../../plant/fields.js'
+import { formatNames } from '../../plant/records.js'
 import { PlantsError } from '../../platform/errors.js'
 import { shorten } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
@@ -6,11 +7,12 @@ import { invalidValue, parseConcurrency, parseCount, parseText } from '../../pla
 import { existsPolicies } from '../../stores/common/conflict.js'
 import { defaultConcurrency } from '../../stores/common/store.js'
 import { isOwn, kinds } from '../../stores/registry.js'
-import { commonEncodings, encodingOf, formatNames } from '../../transfer/formats/format.js'
+import { commonEncodings, encodingOf } from '../../transfer/formats/format.js'
 import type { ImportOptions } from '../../transfer/import/import.js'
 import { resolveSettings } from '../context.js'
 import {
   defineCommand,
+  dryRunOption,
   type GlobalFlags,
   type OptionDefinition,
   type OptionValues,
@@ -47,15 +49,9 @@ const options = [
     choices: existsPolicies,
     default: 'error',
   },
-  {
-    flags: '--on-error <what>',
-    description: 'when a plant is rejected: continue, or stop before it',
-    choices: ['continue', 'stop'],
-    default: 'continue',
-  },
   { flags: '--max-errors <count>', description: 'stop after this many rejected plants', parse: parseCount },
   pathOption('--rejects <path>', 'write the rejected records to this file, unchanged, and the reasons to PATH.reasons'),
-  { flags: '--check', description: 'dry run: create nothing, and report what would be rejected', conflicts: ['atomic', 'restart'] },
+  { ...dryRunOption('create nothing, and report what would be rejected'), conflicts: ['atomic', 'restart'] },
   { flags: '--atomic', description: 'create all plants or none', conflicts: ['restart'] },
   pathOption('--journal <path>', 'keep the checkpoint in this file; by default in your state directory, except for stdin'),
   { flags: '--no-journal', description: 'keep no checkpoint: an interrupted import cannot be resumed' },
@@ -65,7 +61,6 @@ const options = [
     description: `maximum number of requests in flight to a service; by default ${defaultConcurrency}`,
     parse: parseConcurrency,
   },
-  { flags: '--rate <count>', description: 'maximum number of requests per second to a service', parse: parseRate },
   retryOption,
 ] as const satisfies readonly OptionDefinition[]
 
@@ -89,7 +84,7 @@ export const importPlants = defineCommand({
         hint: 'Leave it out: an interrupted import can be resumed',
       })
     const options = optionsOf(args, flags, settings.storeFlag, io)
-    const unused = [options.concurrency && '--concurrency', options.rate && '--rate', flags.retry !== undefined && '--retry'].find(Boolean)
+    const unused = [options.concurrency && '--concurrency', flags.retry !== undefined && '--retry'].find(Boolean)
     if (unused && isOwn(store)) await settings.warn(`${unused} applies only to services, and has no effect on ${kinds[store.kind].noun}`)
     const { runImport } = await import('../import-run.js')
     await runImport(options, settings, io)
@@ -105,19 +100,17 @@ function optionsOf(files: string[], flags: ImportFlags, storeFlag: string, io: I
   const inputs = names.map((name) =>
     name === '-' ? { path: '-', name: 'stdin' } : { path: io.resolvePath(parseText('file', name)), name },
   )
-  const { format, encoding, columns, delimiter, map = {}, idFrom, ifExists, onError, maxErrors = Infinity, rejects, journal } = flags
-  const { concurrency, rate } = flags
+  const { format, encoding, columns, delimiter, map = {}, idFrom, ifExists, maxErrors = Infinity, rejects, journal } = flags
   checkFields(flags)
   const rules = { map, idFrom, columns, delimiter, isPartial: ifExists === 'update' }
   const given = givenFlags(storeFlag, { format, encoding, rules, ifExists })
   return {
-    plan: { inputs, format, encoding, rules, given, storeFlag, ifExists, stopsAtReject: onError === 'stop', maxErrors },
+    plan: { inputs, format, encoding, rules, given, storeFlag, ifExists, maxErrors },
     rejects: rejects === undefined ? undefined : io.resolvePath(rejects),
     journal: journal && io.resolvePath(journal),
     isRestart: flags.restart === true,
-    staging: flags.check ? 'check' : flags.atomic ? 'atomic' : undefined,
-    concurrency,
-    rate,
+    staging: flags.dryRun ? 'dryRun' : flags.atomic ? 'atomic' : undefined,
+    concurrency: flags.concurrency,
     retry: flags.retry,
   }
 }
@@ -166,9 +159,4 @@ function parseMap(flag: string, text: string): ImportOptions['plan']['rules']['m
     throw new PlantsError('malformed', `${flag} ${rule}, but was ${JSON.stringify(shorten(text))}`, { hint })
   }
   return Object.fromEntries(entries.map(([, field = '', source = '']) => [field, source]))
-}
-
-/** `100` or `100/s` */
-function parseRate(flag: string, text: string): number {
-  return parseCount(flag, text.replace(/\/s$/, ''))
 }

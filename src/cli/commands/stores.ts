@@ -5,8 +5,8 @@ import { checkStoreName, savedValue, withField } from '../../config/edit.js'
 import { type SavedSettings, type SavedStore, savedStore } from '../../config/file.js'
 import { isStoreName, namedStores, resolveAddress, shownValue, unknownStore } from '../../config/resolve.js'
 import { flagValue, isFor, settingsIn, unsupportedReason } from '../../config/table.js'
-import { quoteIfNeeded, writeAnswer, writeResult } from '../../output/output.js'
-import { rowFormatter } from '../../output/row-format.js'
+import { quoteIfNeeded, writeResult } from '../../output/output.js'
+import { rowPrinter } from '../../output/row-format.js'
 import { malformed, PlantsError, shellWord } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import { parseText } from '../../platform/values.js'
@@ -98,7 +98,9 @@ const list = defineCommand({
         .flatMap(([setting, value]) => (value === undefined ? [] : `${setting}=${quoteIfNeeded(String(value))}`))
         .join(', '),
     ]
-    await writeAnswer(io, (await rowFormatter(['', 'NAME', 'ADDRESS', 'SETTINGS'], cellsOf, settings, io))(rows))
+    const { print, end } = await rowPrinter(['', 'NAME', 'ADDRESS', 'SETTINGS'], cellsOf, settings, io)
+    await print(rows)
+    await end()
   },
 })
 

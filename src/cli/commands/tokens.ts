@@ -1,5 +1,5 @@
 import { writeAnswer, writeResult } from '../../output/output.js'
-import { rowFormatter } from '../../output/row-format.js'
+import { rowPrinter } from '../../output/row-format.js'
 import { parseInt64, toJson } from '../../plant/json.js'
 import { malformed, PlantsError } from '../../platform/errors.js'
 import { escapeControlChars } from '../../platform/escape.js'
@@ -54,11 +54,12 @@ const list = defineCommand({
         token.revokedAt ? 'revoked' : (token.expiresAt?.getTime() ?? Infinity) > io.time() ? 'valid' : 'expired',
         token.rights.join(', '), // last, because only the last column is wrapped
       ]
-      const format = await rowFormatter(['ID', 'NOTE', 'CREATED', 'EXPIRES', 'LAST USED', 'STATE', 'RIGHTS'], cellsOf, settings, io)
+      const rows = await rowPrinter(['ID', 'NOTE', 'CREATED', 'EXPIRES', 'LAST USED', 'STATE', 'RIGHTS'], cellsOf, settings, io)
       for await (const page of tokens?.list() ?? []) {
         isEmpty = false
-        await writeAnswer(io, format(page.map(fieldsOf)))
+        await rows.print(page.map(fieldsOf))
       }
+      await rows.end()
       if (isEmpty) await settings.warn(`No tokens. Create one with: plants tokens create${settings.storeFlag}`)
     })
   },

@@ -2,16 +2,18 @@ import { describePlant, notFound, styleFor, writeResult } from '../../output/out
 import { textFields, textsInWords } from '../../plant/fields.js'
 import { acceptNewPlant, invalidPlant, type NewPlant, plantFrom } from '../../plant/plant.js'
 import { malformed, PlantsError, shellOption } from '../../platform/errors.js'
+import { outputFormats } from '../../platform/values.js'
 import type { ReadableStore } from '../../stores/common/store.js'
 import { openExistingStore } from '../../stores/registry.js'
 import { resolveSettings, type Settings } from '../context.js'
-import { defineCommand, fieldFlags, type OptionValues, parseId } from '../define-command.js'
+import { defineCommand, dryRunOption, fieldFlags, type OptionValues, parseId } from '../define-command.js'
 
 const options = [
   ...textFields.map((field) => ({ flags: fieldFlags(field), description: `the new ${field.name}` })),
   ...textFields
     .filter(({ isRequired }) => !isRequired)
     .map(({ name }) => ({ flags: `--no-${name}` as const, description: `remove the ${name}` })),
+  dryRunOption('print what the plant would be, but change nothing'),
 ]
 
 type Changes = OptionValues<typeof options>
@@ -24,10 +26,10 @@ export const update = defineCommand({
   examples: ['plants update 1 --name "Sword fern"', 'plants update 1 --no-tag'],
   async run({ args: [id], flags }, io) {
     if (textFields.every(({ name }) => flags[name] === undefined)) {
-      const names = options.map((option) => option.flags.replace(/^-., | <.*/g, ''))
+      const names = options.slice(0, -1).map((option) => option.flags.replace(/^-., | <.*/g, ''))
       throw malformed('update needs something to change', `Add one of ${names.join(', ')}`)
     }
-    const settings = await resolveSettings(flags, io)
+    const settings = await resolveSettings(flags, io, { formats: outputFormats })
     assertNotEmpty(id, flags, settings)
     const store = await openExistingStore(settings.store, { ...settings.storeOptions, needs: ['update'] })
     try {
@@ -36,7 +38,10 @@ export const update = defineCommand({
       const updated = await replace(store, plant, flags)
       if (!updated) throw notFound(id, settings, true)
       const what = describePlant(updated, await styleFor(settings.colors(io.stdout)))
-      await writeResult(io, settings, { ...updated }, `Updated ${what}`, 'The plant was updated')
+      const { output } = settings
+      if (flags.dryRun)
+        return await writeResult(io, { output }, { dryRun: true, ...updated }, `Would update ${what}`, 'Nothing was updated')
+      await writeResult(io, settings, updated, `Updated ${what}`, 'The plant was updated')
     } finally {
       await store?.close()
     }
@@ -67,7 +72,7 @@ async function replace(store: ReadableStore, plant: NewPlant, changes: Changes):
       const { problemsOf } = await import('../../plant/schema.js')
       throw new PlantsError('invalid', invalidPlant(problemsOf(value)), { hint: 'Correct the flags' })
     }
-    const updated = await store.replace(accepted, old)
+    const updated = changes.dryRun ? accepted : await store.replace(accepted, old)
     if (updated) return updated
     before = await store.get(plant.id)
     if (!before) return undefined

@@ -3,7 +3,7 @@ import { writeAnswer } from '../../output/output.js'
 import { toJson } from '../../plant/json.js'
 import { PlantsError } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
-import { parseOutput } from '../../platform/values.js'
+import { commonFormats, parseOutput } from '../../platform/values.js'
 import { defineCommand } from '../define-command.js'
 
 export const version = defineCommand({
@@ -14,7 +14,7 @@ export const version = defineCommand({
 })
 
 export async function writeVersion(output: string | undefined, io: Io): Promise<void> {
-  if (output === undefined || parseOutput('--output', output) === 'text') return writeAnswer(io, `${ownVersion}\n`)
+  if (output === undefined || parseOutput('--output', output, commonFormats) === 'text') return writeAnswer(io, `${ownVersion}\n`)
   const { bun, node } = process.versions
   const driver = import('../../platform/sqlite.js').then(({ describeDriver }) => describeDriver())
   const sqlite = await driver.catch((error: unknown) => {

@@ -101,8 +101,10 @@ const values = {
 }
 
 const streams = {
-  stdout: 'results only: text on a terminal, otherwise JSON; --output selects text or json. Several results are one JSON object per line',
-  stderr: 'errors, warnings, prompts, progress and logs. If JSON is requested, each error and warning is one line of JSON',
+  stdout: 'results only: text on a terminal, with a table for a list; otherwise one line of JSON, and NDJSON for a list',
+  '--output':
+    'text, json or ndjson; for plants also csv and tsv. json is one JSON value, an array for a list; ndjson is one value per line',
+  stderr: 'errors, warnings, prompts, progress and logs. With --output json or ndjson, each error and warning is one line of JSON',
 }
 
 const quantities = {

@@ -2,7 +2,7 @@ import type { Command } from 'commander'
 import { writeAnswer, writeError } from '../../output/output.js'
 import { malformed, PlantsError, systemCode } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
-import { invalidValue, parseChoice } from '../../platform/values.js'
+import { parseChoice } from '../../platform/values.js'
 import { shownAddress } from '../../stores/common/address.js'
 import { type CommandLine, findOption, longName, parseCommandLine, takesValue } from '../command-line.js'
 import { loadCommands, plants } from '../commands/index.js'
@@ -104,7 +104,6 @@ async function runCommand(argv: string[], parsed: CommandLine, io: Io): Promise<
   if (parsed.repeated !== undefined) throw malformed(`${parsed.repeated} was given twice`, 'Leave out one of them')
   const name = [...parsed.given.keys()].find((each) => parsed.given.has(each.replace(/^--/, '--no-')))
   if (name !== undefined) throw malformed(`${name} cannot be used with ${name.replace(/^--/, '--no-')}`, 'Leave out one of them')
-  checkOutput(parsed)
   const { Command, CommanderError } = await import('commander')
   const program = new Command(plants.name)
     .helpOption(false)
@@ -119,15 +118,6 @@ async function runCommand(argv: string[], parsed: CommandLine, io: Io): Promise<
     if (!(error instanceof CommanderError)) throw error
     throw (await import('./usage.js')).usageError(argv, parsed, error)
   }
-}
-
-/** Throws `malformed` for a value of `--output` that is one of `--format`, such as csv. That of `import` is of its input. */
-function checkOutput({ names, command: { options = [] }, given }: CommandLine): void {
-  const output = given.get('--output') ?? 'text'
-  const formats = options.find((option) => longName(option) === '--format')?.choices
-  if (output === 'json' || names.includes('import') || !formats?.includes(output)) return
-  const { message } = invalidValue('--output', 'text or json', output)
-  throw malformed(message, `Use --format ${output} instead of --output ${output}`)
 }
 
 function addCommands(parent: Command, { commands = [] }: CommandDefinition, io: Io): void {

@@ -24,7 +24,7 @@ export interface StagedStore {
 /**
  * Collects the records of an import in a temporary table on the local disk, and compares them with the plants of a
  * store, if there is one.
- * `commit` creates and changes the plants in one transaction; `--check` never calls it.
+ * `commit` creates and changes the plants in one transaction; `--dry-run` never calls it.
  */
 export class Staging implements BulkStore {
   #store: StagedStore | undefined

@@ -156,8 +156,6 @@ export interface OpenOptions {
   onCommit?(count: number): void
   /** the maximum number of concurrent requests to a service; `defaultConcurrency` if undefined */
   concurrency?: number | undefined
-  /** the maximum number of requests per second that `createMany` sends to a service; unlimited if undefined */
-  rate?: number | undefined
   /** how long refused connections to a service are retried, in milliseconds; `defaultRetry` if undefined, or the timeout if that is less */
   retry?: number | undefined
   /**

@@ -40,13 +40,13 @@ const rules: (Meaning & { fits(status: number, error: number): boolean })[] = [
   { fits: (status) => status < 400, kind: 'incompatible', error: 'unusable', names: 'failure' },
   { fits: (status, error) => [status, error].some(oneOf(401, 403)), kind: 'unauthorized', error: 'unauthorized' },
   { fits: (_, error) => error === 409, kind: 'conflict', error: 'conflict', hint: conflictHint },
-  { fits: (_, error) => error === 404 || error === 405, kind: 'incompatible', error: 'refused', hint: addressHint },
-  { fits: (_, error) => error === 415, kind: 'incompatible', error: 'refused' },
-  { fits: (status, error) => rejects(status) && error === 413, kind: 'rejected', error: 'refused', hint: `Shorten the ${textsInWords}` },
-  { fits: rejects, kind: 'rejected', error: 'refused' },
+  { fits: (_, error) => error === 404 || error === 405, kind: 'incompatible', error: 'rejected', hint: addressHint },
+  { fits: (_, error) => error === 415, kind: 'incompatible', error: 'rejected' },
+  { fits: (status, error) => rejects(status) && error === 413, kind: 'rejected', error: 'rejected', hint: `Shorten the ${textsInWords}` },
+  { fits: rejects, kind: 'rejected', error: 'rejected' },
 ]
 
-const otherwise: Meaning = { kind: 'incompatible', error: 'refused' }
+const otherwise: Meaning = { kind: 'incompatible', error: 'rejected' }
 
 export function classify<T>(client: HttpClient, request: HttpRequest<T>, response: HttpResponse | NoResponse): RequestResult<T> {
   if (!('status' in response)) return classifyFailure(client, request, response)
@@ -71,7 +71,9 @@ export function classify<T>(client: HttpClient, request: HttpRequest<T>, respons
 function hintFor(meaning: Meaning, { headers }: HttpResponse, { address, access, options }: HttpClient): string | undefined {
   const { kind, error, hint } = meaning
   if (kind !== 'unauthorized')
-    return typeof hint === 'function' ? hint(address) : (hint ?? (error === 'refused' ? `This message is from ${address.name}` : undefined))
+    return typeof hint === 'function'
+      ? hint(address)
+      : (hint ?? (error === 'rejected' ? `This message is from ${address.name}` : undefined))
   const challenge = headers['www-authenticate'] ?? '' // RFC 6750, 3.1
   const [lacksScope, scope] = /\binsufficient_scope\b(?:.*\bscope="(\w+)")?/.exec(challenge) ?? []
   if (lacksScope !== undefined && scope === undefined) return `This message is from ${address.name}`

@@ -20,7 +20,6 @@ import { addressHint, expectStored } from './classify.js'
 import { HttpClient, type HttpRequest } from './client.js'
 import { type Description, operationOf, requestToDescribe } from './description.js'
 import type { Failure } from './failure.js'
-import { RateLimiter } from './rate-limiter.js'
 import { requestTo, requestToCreate } from './request.js'
 import { ask, exchange, Retries } from './retry.js'
 
@@ -31,12 +30,9 @@ export class RemoteStore implements ReadableStore, BulkStore {
   #describing: Promise<Description> | undefined
   readonly #etags = new WeakMap<NewPlant, string>()
   readonly #keepEtag = (plant: NewPlant, etag: string) => void this.#etags.set(plant, etag)
-  /** of `createMany`, from one batch to the next */
-  readonly #limiter: RateLimiter
 
   private constructor(client: HttpClient) {
     this.#client = client
-    this.#limiter = new RateLimiter(client.options.rate)
   }
 
   static async open(address: RemoteAddress, options: OpenOptions): Promise<RemoteStore> {
@@ -46,7 +42,7 @@ export class RemoteStore implements ReadableStore, BulkStore {
   }
 
   /**
-   * Also throws `unauthorized`, `refused`, `unanswered`, and `unusable` for a response that is not in the specification. Retries with
+   * Also throws `unauthorized`, `rejected`, `unanswered`, and `unusable` for a response that is not in the specification. Retries with
    * backoff what is safe to retry, until the timeout.
    */
   async create(plant: NewPlant, { idempotencyKey }: CreateOptions = {}): Promise<Plant> {
@@ -117,7 +113,7 @@ export class RemoteStore implements ReadableStore, BulkStore {
     if (comparesPlants(ifExists)) await this.#require('read')
     if (ifExists === 'update') await this.#require('update')
     const { Upload } = await import('./upload.js')
-    await new Upload(this.#client, this.#limiter, { batch, options, isKeyed: description.supportsKeys }).run()
+    await new Upload(this.#client, { batch, options, isKeyed: description.supportsKeys }).run()
   }
 
   async close(): Promise<void> {

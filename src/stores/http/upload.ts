@@ -8,7 +8,6 @@ import { type Batch, type CreateManyOptions, defaultConcurrency } from '../commo
 import { classify, expectStored } from './classify.js'
 import type { HttpClient, HttpRequest } from './client.js'
 import type { Failure, RequestResult } from './failure.js'
-import type { RateLimiter } from './rate-limiter.js'
 import { requestTo, requestToCreate } from './request.js'
 import { Retries, reportWait } from './retry.js'
 
@@ -41,12 +40,13 @@ interface Task {
 
 export class Upload {
   readonly #client: HttpClient
-  readonly #limiter: RateLimiter
   readonly #task: Task
   readonly #retries: Retries
   /** the maximum number of requests in flight: halved at each overload */
   #concurrency: number
   #inFlight = 0
+  /** the time until which nothing is sent, because the service is overloaded or away */
+  #pauseEnd = -Infinity
   readonly #open = new Map<bigint, Promise<void>>()
   #lastTurn: Promise<boolean> = Promise.resolve(true)
   #lastSettled: number
@@ -57,9 +57,8 @@ export class Upload {
   readonly #end = new AbortController()
   #wake = () => {}
 
-  constructor(client: HttpClient, limiter: RateLimiter, task: Task) {
+  constructor(client: HttpClient, task: Task) {
     this.#client = client
-    this.#limiter = limiter
     this.#task = task
     this.#retries = new Retries(client)
     this.#concurrency = client.options.concurrency ?? defaultConcurrency
@@ -115,7 +114,6 @@ export class Upload {
         await this.#event(pause)
       }
       this.#inFlight += 1
-      this.#limiter.spend(this.#now())
       return true
     })
     return this.#lastTurn
@@ -126,7 +124,7 @@ export class Upload {
     // A single request shows whether the service has recovered.
     const limit = this.#failures > 0 ? 1 : this.#concurrency
     const mustWait = this.#end.signal.aborted || this.#inFlight >= limit
-    return mustWait ? Infinity : this.#limiter.delay(this.#now())
+    return mustWait ? Infinity : this.#pauseEnd - this.#now()
   }
 
   /** Ends after so many milliseconds, or when something has happened that `#pause` depends on. */
@@ -280,7 +278,8 @@ export class Upload {
     if (isOver && !this.#end.signal.aborted) this.#fail(error)
     const isUnknown = kind === 'unknown'
     const isLone = isUnknown && this.#failures < 2 // connections break now and then
-    if (!isLone) this.#limiter.pauseUntil(Math.min(now + retryAfter + this.#retries.backoff(this.#failures - 1), limit))
+    const pauseEnd = Math.min(now + retryAfter + this.#retries.backoff(this.#failures - 1), limit)
+    if (!isLone) this.#pauseEnd = Math.max(this.#pauseEnd, pauseEnd)
     if (!isUnknown) return 0
     if (step === 'replace') pending.lost = pending.plant
     // The plant itself causes the failure if others were settled while this one was retried.

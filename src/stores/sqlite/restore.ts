@@ -14,6 +14,8 @@ import { countPlants, identifyBackup, tablesOf } from './schema.js'
 export interface RestoreOptions extends OpenOptions {
   /** whether to replace existing plants; a copy of the store is kept beside it */
   force: boolean
+  /** whether to check the backup only */
+  isDryRun: boolean
   at: Date
 }
 
@@ -23,6 +25,7 @@ export async function restoreStore(address: FileAddress, file: string, options: 
   const backup = realPathOf(file)
   if (isPartOf(path, backup)) throw malformed(`${backup} is the store itself, or belongs to it`, another)
   const checked = await checkWhole(backup, options)
+  if (options.isDryRun) return { plants: checked.plants, kept: undefined }
   try {
     makeFile(path, address.isDefault)
     await options.onOwner?.(backup, statSync(backup).uid, 'backup')
@@ -40,6 +43,7 @@ interface CheckedBackup {
   uri: string
   /** its `fileVersion` when it was checked */
   version: string
+  plants: bigint
 }
 
 async function checkWhole(backup: string, options: OpenOptions): Promise<CheckedBackup> {
@@ -53,8 +57,8 @@ async function checkWhole(backup: string, options: OpenOptions): Promise<Checked
     }
     const version = fileVersion(backup)
     return await new Connection(backup, 'immutable', options).use(async (connection) => {
-      await connection.run(() => integrityCheck(connection.db, backup))
-      return { path: backup, uri: connection.uri, version }
+      const plants = await connection.run(() => integrityCheck(connection.db, backup))
+      return { path: backup, uri: connection.uri, version, plants }
     })
   } catch (error) {
     throw asMalformed(error, backup, 'Not restored', another)

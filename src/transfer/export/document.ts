@@ -1,27 +1,14 @@
 import type { Transform } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import * as zlib from 'node:zlib'
+import { type FormatName, formatNames } from '../../plant/records.js'
 import { malformed, shellWord } from '../../platform/errors.js'
-import type { Block } from '../../stores/common/store.js'
-import { type FormatName, type FormatWriter, formatNames } from '../formats/format.js'
 
 export function formatOfName(path: string): FormatName {
   const extension = /[^/\\]\.(\w+)(?:\.(?:gz|zst))?$/i.exec(path)?.[1]?.toLowerCase()
   const format = formatNames.find((name) => name === extension)
   if (format || extension === undefined || /^(jsonl|gz|zst)$/.test(extension)) return format ?? 'ndjson'
-  throw malformed(`.${extension} is not an export format`, `Choose one of ${formatNames.join(', ')}, for example: --format csv`)
-}
-
-/** Joins blocks to one document. A line feed in a block of JSON is always a separator; other formats have no other separator. */
-export async function* toDocument(blocks: AsyncIterable<Block>, { head, between, foot }: FormatWriter): AsyncGenerator<Block> {
-  let isEmpty = true
-  if (head !== '') yield { text: head, plants: 0 }
-  for await (const { text, plants } of blocks) {
-    const joined = between === '\n' ? text : text.replaceAll('\n', between)
-    yield { text: isEmpty ? joined : between + joined, plants }
-    isEmpty = false
-  }
-  yield { text: isEmpty ? foot : `\n${foot}`, plants: 0 }
+  throw malformed(`.${extension} is not an export format`, `Choose one of ${formatNames.join(', ')}, for example: --output csv`)
 }
 
 /**

@@ -1,4 +1,3 @@
-import { plantFields } from '../../plant/fields.js'
 import { parseInt64 } from '../../plant/json.js'
 import { missingText, noText, type PlantRows } from '../../plant/rows.js'
 import { shorten } from '../../platform/escape.js'
@@ -8,8 +7,6 @@ import { LineReader } from './line-reader.js'
 import { digitsEnd, readId, unread } from './plant-object.js'
 import type { RecordMapper } from './record-mapper.js'
 import { type Columns, findHeader, maxTitles, parseCells } from './table-header.js'
-
-const columnNames = plantFields.map(({ name }) => name)
 
 /**
  * A table (RFC 4180) with a delimiter and a header that are detected from its first lines. Lines end with LF, CRLF or
@@ -22,14 +19,12 @@ export const csv: Format = {
     return !first.startsWith('<') && (!/[{}[\]:]/.test(first) || [first, ...others].some((line) => /[,;\t|]/.test(line)))
   },
   read: (mapper) => new CsvReader(mapper, mapper.rules.delimiter),
-  write: { record: 'csv', head: `${columnNames.join(',')}\n`, between: '\n', foot: '' },
 }
 
 /** CSV with tabs as delimiters. It is never detected, because CSV detects the tab. */
 export const tsv: Format = {
   detect: () => false,
   read: (mapper) => new CsvReader(mapper, mapper.rules.delimiter ?? '\t'),
-  write: { record: 'tsv', head: `${columnNames.join('\t')}\n`, between: '\n', foot: '' },
 }
 
 class CsvReader extends LineReader {

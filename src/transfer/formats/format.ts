@@ -1,9 +1,5 @@
-import type { RecordKind } from '../../plant/records.js'
 import type { Chunk } from './chunk.js'
 import type { RecordMapper } from './record-mapper.js'
-
-export const formatNames = ['ndjson', 'json', 'csv', 'tsv'] as const
-export type FormatName = (typeof formatNames)[number]
 
 /** a name of the Encoding Standard (https://encoding.spec.whatwg.org), such as `windows-1252`, for which `latin1` is a label */
 export type EncodingName = string
@@ -24,7 +20,6 @@ export interface Format {
   /** Formats are tried in the order of `formats`. */
   detect(head: Head): boolean
   read(mapper: RecordMapper): FormatReader
-  write: FormatWriter
 }
 
 export interface Head {
@@ -48,8 +43,6 @@ export interface FormatReader {
 }
 
 export type ReaderState = Readonly<Record<string, string | number | boolean>>
-
-export type FormatWriter = Record<'head' | 'between' | 'foot', string> & { record: RecordKind }
 
 export function isSpace(byte: number | undefined): boolean {
   return byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09

@@ -10,7 +10,6 @@ import type { RecordMapper } from './record-mapper.js'
 export const json: Format = {
   detect: (head) => head.bytes[head.start] === bracket || (head.bytes[head.start] === brace && spansLines(head)),
   read: (mapper) => new JsonReader(mapper),
-  write: { record: 'json', head: '[\n', between: ',\n', foot: ']\n' },
 }
 
 class JsonReader implements FormatReader {

@@ -16,7 +16,6 @@ export const ndjson: Format = {
     return /^\{\s*"/.test(second)
   },
   read: (mapper) => new NdjsonReader(mapper),
-  write: { record: 'json', head: '', between: '\n', foot: '' },
 }
 
 class NdjsonReader extends LineReader {

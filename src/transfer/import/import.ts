@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto'
+import type { FormatName } from '../../plant/records.js'
 import { orderById } from '../../plant/sort.js'
 import { malformed, type PlantsError } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import { Outcome } from '../../stores/common/conflict.js'
 import type { BulkStore, CreateManyOptions } from '../../stores/common/store.js'
 import { Chunk } from '../formats/chunk.js'
-import type { FormatName } from '../formats/format.js'
 import { formatOf, formats, type InputOptions } from '../formats/formats.js'
 import { RecordMapper } from '../formats/record-mapper.js'
 import { type Checkpoints, type Counters, countFields, type Position, packBatch, settledIn, unpackBatch } from './position.js'
@@ -20,11 +20,10 @@ export interface ImportOptions {
   /** absolute; false for none, undefined for the default path */
   journal: string | false | undefined
   isRestart: boolean
-  /** `check`: a dry run; `atomic`: all plants or none */
-  staging: 'check' | 'atomic' | undefined
-  /** maximum numbers of requests in flight and per second */
+  /** `atomic`: all plants or none */
+  staging: 'dryRun' | 'atomic' | undefined
+  /** maximum number of requests in flight */
   concurrency: number | undefined
-  rate: number | undefined
   /** how long refused connections are retried, in milliseconds */
   retry: number | undefined
 }
@@ -32,8 +31,6 @@ export interface ImportOptions {
 export interface ImportPlan extends InputOptions {
   inputs: ImportInput[]
   ifExists: CreateManyOptions['ifExists']
-  /** whether the import stops before the first rejected record, and resumes there */
-  stopsAtReject: boolean
   /** the number of rejected records after which the import stops */
   maxErrors: number
 }
@@ -81,7 +78,7 @@ export class Import {
     this.#start = start
     this.#checkpoints = context.checkpoints
     this.mapper = new RecordMapper(plan.rules)
-    this.#canStop = plan.stopsAtReject || plan.maxErrors < Infinity
+    this.#canStop = plan.maxErrors < Infinity
     const first = this.#checkpoints.areInStore ? chunkBytes.first : chunkBytes.firstForService
     this.#chunkBytes = this.#canStop ? chunkBytes.smallest : first
     this.#startedAt = context.io.now()
@@ -157,12 +154,11 @@ export class Import {
   }
 
   async #process(read: Chunk, reader: Reader, resumed?: Position): Promise<boolean> {
-    const { stopsAtReject, maxErrors, inputs } = this.#plan
-    const chunk = await this.#create(read, reader, stopsAtReject ? 1 : maxErrors - this.rejected, resumed)
+    const { maxErrors, inputs } = this.#plan
+    const chunk = await this.#create(read, reader, maxErrors - this.rejected, resumed)
     if (chunk.outcomes.includes(Outcome.pending)) return this.#interrupt(chunk, reader)
-    const rejected = stopsAtReject ? this.#rejectedIn(chunk)[0] : undefined
-    const last = rejected ?? (chunk.syntaxError && { ...chunk.syntaxError, index: chunk.length })
-    if (last) return this.#stopBefore(last, chunk, reader)
+    const { syntaxError } = chunk
+    if (syntaxError) return this.#stopBefore({ ...syntaxError, index: chunk.length }, chunk, reader)
     await this.#report(chunk, reader)
     if (!this.#canStop) this.#adaptChunkBytes(chunk.order !== undefined)
     if (this.rejected < maxErrors) return true

@@ -1,9 +1,9 @@
 import * as z from 'zod/mini'
 import { parseJson } from '../../plant/json.js'
+import { formatNames } from '../../plant/records.js'
 import type { Clock } from '../../platform/clock.js'
 import { shorten } from '../../platform/escape.js'
 import type { Batch, CheckpointStore, CreateManyOptions } from '../../stores/common/store.js'
-import { formatNames } from '../formats/format.js'
 import type { Journal } from './journal.js'
 
 const count = z.number().check(z.int(), z.nonnegative())

@@ -167,7 +167,7 @@ function describeOutcomes(open: () => Promise<Store>): void {
     expect(await all(store)).toStrictEqual([moss])
   })
 
-  test('begins nothing after one that was refused, when that ends it', async () => {
+  test('begins nothing after one that was rejected, when that ends it', async () => {
     const store = await open()
     await store.create(moss)
     expect(await createMany(store, [ivy, moss, fern], { stopsAtReject: true })).toEqual([created, exists, pending])

@@ -19,7 +19,7 @@ const fern: NewPlant = { id: 1n, name: 'Fern', tag: 'shade' }
 export function describePlantStore(name: string, open: Open<PlantStore>): void {
   describe(`${name} is a plant store: it`, () => {
     describeAnswers(open)
-    describeRefusals(open)
+    describeRejections(open)
     describeKeys(open)
     describeCrowds(open)
   })
@@ -58,11 +58,11 @@ function describeAnswers(open: Open<PlantStore>): void {
   })
 }
 
-function describeRefusals(open: Open<PlantStore>): void {
+function describeRejections(open: Open<PlantStore>): void {
   test.each([
     ['equal', fern],
     ['different', { ...fern, name: 'Moss' }],
-  ])('refuses an id that is taken, by a plant that is %s', async (_, second) => {
+  ])('rejects an id that is taken, by a plant that is %s', async (_, second) => {
     const { store, look } = await open()
     await store.create(fern)
     expect(await refusal(store.create(second))).toEqual({ kind: 'conflict', error: 409, message: 'A plant with id 1 already exists' })
@@ -85,7 +85,7 @@ function describeKeys(open: Open<PlantStore>): void {
     ['another name', { ...fern, name: 'Moss' }],
     ['another tag', { ...fern, tag: 'sun' }],
     ['no tag', { id: 1n, name: 'Fern' }],
-  ])('refuses a repeated key with %s', async (_, second) => {
+  ])('rejects a repeated key with %s', async (_, second) => {
     const { store, look } = await open()
     await store.create(fern, { idempotencyKey })
     expect(await refusal(store.create(second, { idempotencyKey }))).toEqual(keyTaken)
@@ -93,7 +93,7 @@ function describeKeys(open: Open<PlantStore>): void {
     expect(await look(2n)).toBeUndefined()
   })
 
-  test.each([undefined, 'another-key'])('refuses a taken id under the key %s, though the plants are equal', async (key) => {
+  test.each([undefined, 'another-key'])('rejects a taken id under the key %s, though the plants are equal', async (key) => {
     const { store } = await open()
     await store.create(fern, { idempotencyKey })
     expect(await refusal(store.create(fern, { idempotencyKey: key }))).toMatchObject({
@@ -102,7 +102,7 @@ function describeKeys(open: Open<PlantStore>): void {
     })
   })
 
-  test('leaves a key free when its plant was refused', async () => {
+  test('leaves a key free when its plant was rejected', async () => {
     const { store } = await open()
     await store.create(fern)
     await refusal(store.create({ ...fern, name: 'Moss' }, { idempotencyKey }))
@@ -120,7 +120,7 @@ function describeCrowds(open: Open<PlantStore>): void {
     expect(await Promise.all(ids.map(look))).toStrictEqual(ids.map((id) => ({ id, name: `Fern ${id}` })))
   })
 
-  test('gives an id to one of those who want it at the same moment, and refuses the others', async () => {
+  test('gives an id to one of those who want it at the same moment, and rejects the others', async () => {
     const { store, look } = await open()
     const results = await Promise.allSettled(ids.map((id) => store.create({ id: id % 2n, name: `Fern ${id}` })))
     expect(results.flatMap((result, index) => (result.status === 'fulfilled' ? [index] : []))).toEqual([0, 1])

@@ -54,7 +54,7 @@ describe('without a home', () => {
     const folder = temporaryFolder()
     const { url } = await accepting()
     const run = async (...args: string[]) => {
-      const { code, out, err } = await plants(['auth', ...args, '--store', url, '--output', 'json'], folder, {
+      const { code, out, err } = await plants(['auth', ...args, '--store', url, '--output', 'ndjson'], folder, {
         env,
         cwd: folder,
         input: token,

@@ -29,7 +29,7 @@ describe('a store behind a service', () => {
     expect(await run('list --after 1 --limit 5')).toMatchObject({ out: '{"id":2,"name":"Moss"}\n{"id":9007199254740993,"name":"Sage"}' })
     expect(await run('list --search FERN --tag shade')).toMatchObject({ code: 0, out: '{"id":1,"name":"Fern","tag":"shade"}' })
     expect(await run('update 1 --name Ivy --no-tag')).toEqual({ code: 0, out: '{"id":1,"name":"Ivy"}', err: '' })
-    expect(await run('export --format csv --tag shade')).toEqual({ code: 0, out: 'id,name,tag', err: '' })
+    expect(await run('export --output csv --tag shade')).toEqual({ code: 0, out: 'id,name,tag', err: '' })
     const folder = temporaryFolder()
     expect(await run('export --out plants.csv', { folder })).toMatchObject({ code: 0, err: '' })
     expect(readFileSync(join(folder, 'plants.csv'), 'utf8')).toBe('id,name,tag\n1,Ivy,\n2,Moss,\n9007199254740993,Sage,\n')
@@ -50,7 +50,7 @@ describe('a store behind a service', () => {
     const { code, out, err } = await run(`import plants.csv --if-exists ${policy}`, { folder })
     expect({ hasCounts: out.startsWith('{'), err }).toEqual({ hasCounts: true, err: expect.stringMatching(said) })
     expect({ code, counts: JSON.parse(out) }).toMatchObject({ code: counts.rejected === 0 ? 0 : 6, counts })
-    expect((await run('export --format csv --after 100 --limit 3')).out).toBe(`id,name,tag\n101,There,\n${second}\n103,New,`)
+    expect((await run('export --output csv --after 100 --limit 3')).out).toBe(`id,name,tag\n101,There,\n${second}\n103,New,`)
   })
 
   test('is not staged, backed up or served through its service', async () => {

@@ -48,7 +48,7 @@ async function roundTrip({ url, env }: Database, format: string): Promise<boolea
     return result.out
   }
   const take = (store: string, input: string, as: string) => run(['import', '--store', store, '--format', as], input)
-  const give = (store: string) => run(['export', '--store', store, '--format', format])
+  const give = (store: string) => run(['export', '--store', store, '--output', format])
   const [source, target] = [join(folder, 'source.db'), join(folder, 'target.db')]
   await take(source, oddPlants(), 'ndjson')
   const first = await give(source)

@@ -34,7 +34,7 @@ test.runIf(isLinux)('an export needs the same memory for any number of plants', 
     const db = new DatabaseSync(join(folder, 'data/plants.db'))
     db.exec(`UPDATE plants SET tag = '${'long tag '.repeat(30)}'`)
     db.close()
-    const { reader, stdout } = startReading(['export', '--format', 'json'], folder)
+    const { reader, stdout } = startReading(['export', '--output', 'json'], folder)
     let [length, peak] = [0, 0]
     for await (const chunk of stdout) {
       length += chunk.length

@@ -44,7 +44,7 @@ describe('an import that was stopped, and whose file', () => {
     expect(journalsIn(folder)).toEqual([])
   })
 
-  test('was changed in the part that is done, is refused, until it is as it was', async () => {
+  test('was changed in the part that is done, is rejected, until it is as it was', async () => {
     const { folder, done } = await stopped()
     const path = join(folder, 'plants.ndjson')
     const line = inputLines[3] ?? ''
@@ -95,7 +95,7 @@ describe('the journal', () => {
     await judgeDone(folder, again, { ...allCreated(inputLines.length - done), skipped: done })
   })
 
-  test('belongs to one import: other flags, inputs and stores are refused', async () => {
+  test('belongs to one import: other flags, inputs and stores are rejected', async () => {
     const { folder, stop } = await caughtImport(inputLines, '--journal', 'j.json')
     await stop('SIGINT')
     writeLines(folder, ['{"id":1,"name":"Other"}'], 'other.ndjson')

@@ -33,12 +33,12 @@ describe('an import that is killed at random goes on, and at the end its store h
     await killAndGoOn({ lines, flags: ['--if-exists', 'skip'], counts: { ...allCreated(count), skipped } })
   })
 
-  test('ids in order, with refused lines', async () => {
-    await killAndGoOn(withRefused(sorted, []))
+  test('ids in order, with rejected lines', async () => {
+    await killAndGoOn(withRejected(sorted, []))
   })
 
-  test('ids in no order, with refused lines, and equal plants to be skipped', async () => {
-    await killAndGoOn(withRefused(shuffled(sorted), ['--if-exists', 'same']))
+  test('ids in no order, with rejected lines, and equal plants to be skipped', async () => {
+    await killAndGoOn(withRejected(shuffled(sorted), ['--if-exists', 'same']))
   })
 })
 
@@ -55,8 +55,8 @@ function withRepeats(lines: readonly string[]): string[] {
   return lines.flatMap((line, index) => (index % 300 === 299 ? [line, lines[index - 200] ?? ''] : [line]))
 }
 
-/** Lines of every kind that is refused, among others. */
-function withRefused(good: readonly string[], flags: string[]): Scenario {
+/** Lines of every kind that is rejected, among others. */
+function withRejected(good: readonly string[], flags: string[]): Scenario {
   const equal = { error: flags.length === 0 ? 409 : undefined, textOf: (before: string) => before }
   const kinds: Record<number, { error: number | undefined; textOf(before: string): string }> = {
     100: { error: 422, textOf: () => '{"id":1.5,"name":"Half"}' },

@@ -261,7 +261,7 @@ describe.runIf(isLinux)('needs the same memory', () => {
   test.each([
     ['that are not JSON', 'x\n'],
     ['without a name', '{"id":1}\n'],
-  ])('for many refused lines %s, on one screen and in one file', { timeout: rounds(120_000) }, async (_, line) => {
+  ])('for many rejected lines %s, on one screen and in one file', { timeout: rounds(120_000) }, async (_, line) => {
     const folder = temporaryFolder()
     const run = start(['import', '-', '--rejects', 'rejects.ndjson'], folder, { stdin: 'pipe', cwd: folder })
     // In no order, they are read in larger portions.

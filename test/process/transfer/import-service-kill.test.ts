@@ -32,8 +32,8 @@ describe('an import and its service, both killed at random, go on, and at the en
     await killAndGoOn(() => ({ place: ['--port', '0'], lines: good }))
   })
 
-  test('ids in no order, with refused lines, at a socket', async () => {
-    const input = withRefused(shuffled(good))
+  test('ids in no order, with rejected lines, at a socket', async () => {
+    const input = withRejected(shuffled(good))
     await killAndGoOn(() => ({ place: ['--socket', socketPath()], ...input }))
   })
 
@@ -46,8 +46,8 @@ describe('an import and its service, both killed at random, go on, and at the en
   })
 })
 
-/** Lines of every kind that is refused, among others; those whose id is taken stand far behind the one that has it. */
-function withRefused(input: readonly string[]): Required<Pick<Scenario, 'lines' | 'rejected'>> {
+/** Lines of every kind that is rejected, among others; those whose id is taken stand far behind the one that has it. */
+function withRejected(input: readonly string[]): Required<Pick<Scenario, 'lines' | 'rejected'>> {
   const kinds = [
     { error: 422, from: 0, textOf: () => '{"id":1.5,"name":"Half"}' },
     { error: 400, from: 0, textOf: () => 'not JSON' },

@@ -54,7 +54,7 @@ describe('a service that keeps no keys', () => {
     expect(service.made).toEqual(once)
   })
 
-  test('refuses what was there before, which is not unknown', async () => {
+  test('rejects what was there before, which is not unknown', async () => {
     const service = await PlantService.listen({ isKeyed: false })
     await new RemoteImport(lines.slice(0, 3), service.url).run()
     expect(await new RemoteImport(lines, service.url).run()).toMatchObject({
@@ -65,7 +65,7 @@ describe('a service that keeps no keys', () => {
     })
   })
 
-  test('refuses what was there before an import that was interrupted, and goes on: it is not unknown', async () => {
+  test('rejects what was there before an import that was interrupted, and goes on: it is not unknown', async () => {
     const { run } = await interruptedImport([lines[10] ?? '', lines[990] ?? ''])
     const counts = { ...allCreated(998), rejected: 2, reasons: { 409: 2 } }
     expect(await run.run()).toMatchObject({ code: 6, counts, journals: 0 })

@@ -13,7 +13,7 @@ const once = eachOnce(lines)
 
 describe('a service that is not what it should be', () => {
   const cases: [string, Deed, number, RegExp][] = [
-    ['refuses the token', { status: 401, body: { error: 401, message: 'Who?' } }, 3, /Who\?.*\n {2}The token is from PLANTS_TOKEN/],
+    ['rejects the token', { status: 401, body: { error: 401, message: 'Who?' } }, 3, /Who\?.*\n {2}The token is from PLANTS_TOKEN/],
     [
       'redirects',
       { status: 307, headers: { Location: 'https://example.com/plants' } },
@@ -46,7 +46,7 @@ describe('a service that is not what it should be', () => {
 
   test.each([
     ['whatever its service keeps', true],
-    ['and nothing is unknown that was answered, or refused, by one without keys', false],
+    ['and nothing is unknown that was answered, or rejected, by one without keys', false],
   ])('says how to go on when it has ended in the middle, %s', async (_, isKeyed) => {
     let isMended = false
     const deed = ({ index }: Post): Deed => (index < 700 || isMended ? undefined : { status: 404 })

@@ -132,7 +132,7 @@ describe('on a terminal', () => {
     expect(shown(screen)).toEqual([expect.stringMatching(/^Read 100,000 plants in [\d.]+ s( \([\d,]+\/s\))?: 100,000 created$/), ''])
   })
 
-  test('nothing is drawn into what was refused', async () => {
+  test('nothing is drawn into what was rejected', async () => {
     const folder = temporaryFolder()
     const path = writeLines(
       folder,
@@ -207,7 +207,7 @@ test('what comes now and then on a pipe is imported as it comes', async () => {
   expect({ exitCode, counts: countsOf(String(stdout)) }).toEqual({ exitCode: 0, counts: allCreated(11) })
 })
 
-test('what stdin ends in the middle of is refused, and all before it is in', async () => {
+test('what stdin ends in the middle of is rejected, and all before it is in', async () => {
   const folder = temporaryFolder()
   const { code, out, err } = await plants(['import'], folder, { input: '{"id":1,"name":"Fern"}\n{"id":2,"name":"Mo' })
   expect({ code, counts: countsOf(out) }).toEqual({ code: 6, counts: { ...allCreated(1), rejected: 1, reasons: { 400: 1 } } })

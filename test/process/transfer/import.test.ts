@@ -49,7 +49,7 @@ describe('an import as a process of its own', () => {
     await plants(['import'], folder, { input: odd })
     for (const format of ['ndjson', 'json', 'csv', 'tsv']) {
       const other = join(temporaryFolder(), 'copy.db')
-      const script = `set -o pipefail; "$0" export --format ${format} | "$0" import --store "$1"`
+      const script = `set -o pipefail; "$0" export --output ${format} | "$0" import --store "$1"`
       const { exitCode, stdout, stderr } = await execa('bash', ['-c', script, bin, other], inFolder(folder))
       expect({ format, exitCode, created: JSON.parse(stdout).created, stderr }).toEqual({
         format,

@@ -2,6 +2,7 @@ import { existsSync, mkdirSync, readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { loadCommands, plants } from '../../../src/cli/commands/index.js'
 import type { CommandDefinition } from '../../../src/cli/define-command.js'
+import { outputFormats } from '../../../src/platform/values.js'
 import { runPlants, type World } from '../../helpers/run.js'
 import { User } from '../../helpers/user.js'
 
@@ -81,7 +82,7 @@ describe('flags', () => {
   })
 
   test('in their short form have the values of the long one', async () => {
-    expect(await words('list -o ')).toEqual(['text', 'json'])
+    expect(await words('list -o ')).toEqual(outputFormats)
     expect(await complete('create -f ')).toMatchObject({ files: 'any', words: [] })
     expect(await words('create -n Fern --na')).not.toContain('--name')
   })
@@ -102,13 +103,11 @@ describe('flags', () => {
 describe('values', () => {
   test.each([
     ['import --format ', ['ndjson', 'json', 'csv', 'tsv']],
-    ['export --format ', ['ndjson', 'json', 'csv', 'tsv']],
     ['import --if-exists ', ['error', 'skip', 'same', 'update']],
-    ['import --on-error ', ['continue', 'stop']],
     ['serve --log-level ', ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']],
-    ['--output ', ['text', 'json']],
-    ['list --output te', ['text', 'json']],
-    ['config set output ', ['text', 'json']],
+    ['--output ', outputFormats],
+    ['list --output te', outputFormats],
+    ['config set output ', outputFormats],
     ['config set stores.team.allow-http ', ['true', 'false']],
     ['config get ', ['store', 'output', 'timeout', 'ca-cert']],
     ['completion ', ['bash', 'zsh', 'fish', 'powershell']],
@@ -117,7 +116,7 @@ describe('values', () => {
   })
 
   test('stand behind "=", too', async () => {
-    expect(await complete('list --output=te')).toMatchObject({ files: 'none', prefix: '--output=', words: ['text', 'json'] })
+    expect(await complete('list --output=te')).toMatchObject({ files: 'none', prefix: '--output=', words: outputFormats })
     expect(await complete('create --file=fe')).toMatchObject({ files: 'any', prefix: '--file=', words: [] })
     expect(await complete('--store=unix:/ru')).toMatchObject({ files: 'any', prefix: '--store=unix:', words: [] })
     expect(await complete('create --yes=')).toEqual(nothing)
@@ -234,7 +233,7 @@ describe('whatever is wrong, less is offered and nothing is said', () => {
 
   test('with variables that are wrong', async () => {
     const env = { PLANTS_OUTPUT: 'xml', PLANTS_STORE: 'http://', PLANTS_TIMEOUT: 'soon', PLANTS_TOKEN: '\n' }
-    expect(await complete('--output ', { env })).toMatchObject({ code: 0, err: '', words: ['text', 'json'] })
+    expect(await complete('--output ', { env })).toMatchObject({ code: 0, err: '', words: outputFormats })
   })
 
   test('and nothing is written', async () => {

@@ -35,7 +35,7 @@ test.each(['ndjson', 'json', 'csv', 'tsv'])('%s is read and written as the page 
   const env = { PLANTS_DATA_DIR: temporaryFolder() }
   expect(await runPlants(['import', '--format', format], { env, stdin: text })).toMatchObject({ code: 0 })
   expect(await runPlants(['export'], { env })).toEqual({ code: 0, out: plantsOfThePage, err: '' })
-  expect((await runPlants(['export', '--format', format], { env })).out).toBe(text)
+  expect((await runPlants(['export', '--output', format], { env })).out).toBe(text)
 })
 
 test('an error is what the page shows', async () => {

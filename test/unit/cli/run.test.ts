@@ -137,7 +137,7 @@ describe('short names', () => {
     const created = await plants(['create', '-i', '1', '-n', 'Fern', '-t', 'shade', '-s', store, '-o', 'text'], { env })
     expect(created).toEqual({ code: 0, out: 'Planted Fern (id 1, tag shade)\n', err: `plants: Created store ${store}\n` })
     expect((await plants(['list', '-tshade', `-s${store}`], { env })).out).toBe('{"id":1,"name":"Fern","tag":"shade"}\n')
-    expect((await plants(['delete', '1', '-y', '-qs', store], { env })).out).toBe('')
+    expect((await plants(['delete', '1', '-y', '-o', 'text', '-qs', store], { env })).out).toBe('')
     expect((await plants(['get', '1', '-s', store, '-o', 'json'], { env })).err).toMatch(/^\{"error":404,/)
   })
 
@@ -162,13 +162,16 @@ test('--quiet leaves what was asked for, and errors', async () => {
   const nothing = { code: 0, out: '', err: '' }
   const quiet = (argv: string[], stdin?: string) => plants([...argv, '--quiet'], { env, ...(stdin !== undefined && { stdin }) })
   expect(await quiet(['list'])).toEqual(nothing)
-  expect(await quiet(['create'], '{"id":1,"name":"Fern","colour":"green"}')).toEqual(nothing)
+  const plant = '{"id":1,"name":"Fern","colour":"green"}'
+  expect(await quiet(['create'], plant)).toEqual({ ...nothing, out: '{"name":"Fern"}\n' })
+  expect(await quiet(['update', '1', '--tag', 'a', '-o', 'text'])).toEqual(nothing)
+  expect(await quiet(['update', '1', '--no-tag'])).toEqual({ ...nothing, out: '{"id":1,"name":"Fern"}\n' })
   expect(await quiet(['list'])).toEqual({ code: 0, out: '{"id":1,"name":"Fern"}\n', err: '' })
   expect(await quiet(['create', '--id', '2', '--name', 'Moss', '--dry-run'])).toMatchObject({
     code: 0,
     out: expect.stringContaining('"dryRun":true'),
   })
-  expect(await quiet(['import'], '{"id":1,"name":"Fern"}\n{"id":3,"name":"Ivy","age":1}\n')).toEqual({
+  expect(await quiet(['import', '-o', 'text'], '{"id":1,"name":"Fern"}\n{"id":3,"name":"Ivy","age":1}\n')).toEqual({
     code: 6,
     out: '',
     err: 'plants: 1 plant was rejected\n  For ids that exist, use --if-exists skip, same or update. To keep the rejected plants in a file, run it again with: --if-exists same --rejects rejected.txt\n',

@@ -78,7 +78,7 @@ describe('status of all stores', () => {
   ]
   const byName = (a: { store: string }, b: { store: string }) => (a.store < b.store ? -1 : 1)
   const run = async (user: AuthUser, env: Record<string, string> = {}, ...args: string[]) => {
-    const { code, out, err } = read(await user.run(['auth', 'status', '--output', 'json', ...args], { env }))
+    const { code, out, err } = read(await user.run(['auth', 'status', '--output', 'ndjson', ...args], { env }))
     return { code, out: (out as { store: string }[]).toSorted(byName), err }
   }
 
@@ -174,7 +174,11 @@ describe('status of all stores', () => {
     user.save({ tokens: misplaced })
     for (const output of ['text', 'json']) {
       const { code, out, err } = await user.run(['auth', 'status', '--output', output])
-      expect({ code, out, err }).toEqual({ code: 3, out: '', err: expect.stringContaining('No store has a token') })
+      expect({ code, out, err }).toEqual({
+        code: 3,
+        out: output === 'text' ? '' : '[\n]\n',
+        err: expect.stringContaining('No store has a token'),
+      })
     }
     user.save({ tokens: { ...misplaced, ...tokens } })
     expect((await user.run(['auth', 'status'], { terminals: ['stdout', 'stderr'] })).out.trimEnd().split('\n')).toHaveLength(2)

@@ -19,7 +19,7 @@ describe('config get', () => {
   })
 
   test.each([
-    ['output', 'The default applies: text on a terminal, else json'],
+    ['output', 'The default applies: text on a terminal, else JSON'],
     ['ca-cert', 'The default applies: those of the system'],
     ['token-command', 'The default applies: none'],
   ])('%s ends with 1 without a value', async (name, hint) => {
@@ -79,7 +79,7 @@ describe('config get', () => {
 describe('config list', () => {
   const meanings = {
     store: 'the store: a saved name, a path, sqlite:PATH, http(s)://…, unix:PATH or postgres://…',
-    output: 'the output format: text or json',
+    output: 'the output format: text, json, ndjson and, for plants, csv or tsv',
     timeout: 'how long to wait for a store: 500ms, 30s, 2m',
     'ca-cert': 'a file of trusted PEM certificates',
     'allow-http': 'send the token without TLS, also to other machines',
@@ -95,10 +95,10 @@ describe('config list', () => {
   test('tells every setting, where it came from and what it means', async () => {
     const user = gardener({ timeout: '4s', stores: { team: { ...stores.team, 'allow-http': true } } })
     const world = { env: { PLANTS_STORE: 'team', PLANTS_CA_CERT: '/b.pem' } }
-    expect(await user.run('config list --output json', world)).toEqual(
+    expect(await user.run('config list --output ndjson', world)).toEqual(
       answer(
         line('store', 'team', 'variable'),
-        line('output', 'json', 'flag'),
+        line('output', 'ndjson', 'flag'),
         line('timeout', '2m', 'store'),
         line('ca-cert', '/b.pem', 'variable'),
         line('allow-http', 'true', 'store'),
@@ -119,7 +119,7 @@ describe('config list', () => {
         'NAME                   VALUE           SOURCE   DESCRIPTION',
         'store                  local           default  the store: a saved name, a path, sqlite:PATH, http(s)://…, unix:PATH or',
         '                                                postgres://…',
-        'output                 -               default  the output format: text or json',
+        'output                 -               default  the output format: text, json, ndjson and, for plants, csv or tsv',
         'timeout                4s              saved    how long to wait for a store: 500ms, 30s, 2m',
         'ca-cert                -               default  a file of trusted PEM certificates',
         'allow-http             false           default  send the token without TLS, also to other machines',

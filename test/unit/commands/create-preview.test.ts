@@ -1,12 +1,11 @@
 import { existsSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { certificate, hasOpenssl } from '../../helpers/certificates.js'
 import { PlantService } from '../../helpers/plant-service.js'
 import { forwardProxy } from '../../helpers/proxy.js'
 import { token } from '../../helpers/remote.js'
 import { withUsual } from '../../helpers/run.js'
-import { refusal, User } from '../../helpers/user.js'
+import { User } from '../../helpers/user.js'
 
 const isRoot = process.getuid?.() === 0
 const fern = ['create', '--id', '1', '--name', 'Fern', '--tag', 'shade']
@@ -96,7 +95,6 @@ test.each([
   const real = await user.run(argv, { env })
   expect(real.code).toBe(code)
   expect(await user.run([...argv, '--dry-run'], { env })).toEqual(real)
-  if (argv.includes('--store')) expect(await user.run([...argv, '--curl'], { env })).toEqual(real)
 })
 
 test.each([
@@ -108,7 +106,6 @@ test.each([
   const real = await user.run(argv, { env })
   expect(real.code).toBe(2)
   expect(await user.run([...argv, '--dry-run'], { env })).toEqual(real)
-  expect(await user.run([...argv, '--curl'], { env })).toEqual(real)
 })
 
 test('a dry run shows the request to a service, and sends nothing', async () => {
@@ -174,14 +171,13 @@ test('a dry run tells of the socket and of the proxy', async () => {
   expect(JSON.parse((await user.run([...fern, '--dry-run', '--store', service], { env })).out).proxy).toBe('proxy.example.com:3128')
 })
 
-test('no token command is started for either', async () => {
+test('a dry run starts no token command', async () => {
   const user = new User()
   const witness = join(user.home, 'started')
   user.write({ stores: { team: { address: service, 'token-command': `touch ${witness}` } } })
   const argv = [...fern, '--store', 'team']
   expect(JSON.parse((await user.run([...argv, '--dry-run'])).out)).toMatchObject({ token: 'command' })
   expect((await user.run([...argv, '--dry-run', '--output', 'text'])).out).toContain('Bearer *** (from the token command)')
-  expect((await user.run([...argv, '--curl'])).code).toBe(0)
   expect(existsSync(witness)).toBe(false)
   await user.run(argv)
   expect(existsSync(witness)).toBe(true)
@@ -221,7 +217,7 @@ test('what people see of a plant cannot drive their terminal', async () => {
   const user = new User()
   const name = '\u001b]0;x\u0007\u009b2J\u202e\n'
   const env = { PLANTS_TOKEN: token }
-  for (const more of [['--dry-run'], ['--dry-run', '--output', 'json'], ['--curl'], ['--dry-run', '--store', join(user.home, 'a.db')]]) {
+  for (const more of [['--dry-run'], ['--dry-run', '--output', 'json'], ['--dry-run', '--store', join(user.home, 'a.db')]]) {
     const usual = { '--output': 'text', '--store': service }
     const argv = withUsual(usual, ['create', '--id', '1', `--name=${name}`, ...more])
     const { code, out } = await user.run(argv, { env })
@@ -229,72 +225,11 @@ test('what people see of a plant cannot drive their terminal', async () => {
   }
 })
 
-test('--curl prints one command, which takes the token from PLANTS_TOKEN', async () => {
-  const argv = [...fern, ...key, '--curl', '--store', service]
-  const command = `printf 'Authorization: Bearer %s' "$PLANTS_TOKEN" | curl -sS --fail-with-body --location --max-redirs 0 --max-time 30 -H @- \\
-  -H 'accept: application/json' -H 'content-type: application/json' -H 'idempotency-key: order-66' \\
-  --data-binary '{"id":1,"name":"Fern","tag":"shade"}' \\
-  ${service}/plants`
-  const user = new User()
-  const env = { PLANTS_TOKEN: token }
-  expect(await user.run(argv, { env })).toEqual({ code: 0, out: `${command}\n`, err: '' })
-  expect(await user.run([...argv, '--dry-run'], { env })).toEqual({ code: 0, out: `${command}\n`, err: '' })
-  expect(await user.run([...argv, '--output', 'json'], { env })).toEqual({ code: 0, out: `${JSON.stringify({ command })}\n`, err: '' })
-})
-
-test('--curl says how to set PLANTS_TOKEN where it is not', async () => {
-  const user = new User()
-  const argv = [...fern, '--curl', '--store', service]
-  const unset = 'plants: The command reads the token from PLANTS_TOKEN, which is not set'
-  expect((await user.run(argv)).err).toBe(`${unset}\n`)
-  user.write({ tokens: { [service]: { token, savedAt: '2026-01-01T00:00:00.000Z' } } })
-  expect((await user.run(argv)).err).toBe(`${unset}. Set it with: export PLANTS_TOKEN="$(plants auth token --store ${service})"\n`)
-})
-
-test('--curl is refused for a store in a file, before anything is read', async () => {
-  const store = '/srv/garden.db'
-  expect(await new User().run(['create', '--curl', '--store', store])).toEqual(
-    refusal(
-      `${store} is a file, but --curl needs a service`,
-      `Serve it over HTTP with: plants serve --store ${store}. Then use the address that it prints with --store`,
-    ),
-  )
-})
-
-test.each([
-  ['--timeout', [service, '--timeout', '1500ms'], {}, '--max-time 1.5 '],
-  ['no time', [service, '--timeout', '0s'], {}, '--max-time 0.001 '],
-  ['a socket', ['unix:/run/my plants.sock:/v1'], {}, `--unix-socket '/run/my plants.sock' `],
-  ['an IPv6 address', ['http://[::1]:4010'], {}, '--globoff '],
-  ['a proxy', [service], { https_proxy: 'http://proxy:1' }, ' --max-time 30 -H @- '],
-  ['a proxy for others', [service], { HTTPS_PROXY: 'http://proxy:1', NO_PROXY: '.example.com' }, `--noproxy '*' `],
-  ['a proxy for all', [service], { ALL_PROXY: 'http://proxy:1' }, ' --max-time 30 -H @- '],
-  ['a proxy for this machine', ['http://127.0.0.1:4010'], { http_proxy: 'http://proxy:1' }, `--noproxy '*' `],
-  [
-    'a proxy that curl does not read',
-    ['http://plants.example.com', '--allow-http'],
-    { HTTP_PROXY: 'http://proxy:1' },
-    ' | http_proxy="$HTTP_PROXY" curl ',
-  ],
-])('--curl heeds %s', async (_, [address = '', ...more], env, part) => {
-  const { code, out } = await new User().run([...fern, '--curl', '--store', address, ...more], { env: { PLANTS_TOKEN: token, ...env } })
-  expect({ code, out }).toEqual({ code: 0, out: expect.stringContaining(part) })
-})
-
-test.skipIf(!hasOpenssl)('--curl trusts the certificates of --ca-cert, also on the way to a proxy (needs openssl)', async () => {
-  const { path } = certificate({ names: ['DNS:localhost'] })
-  const argv = [...fern, '--curl', '--store', service, '--ca-cert', path]
-  const user = new User()
-  expect((await user.run(argv, { env: { PLANTS_TOKEN: token } })).out).toContain(` --cacert ${path} -H @-`)
-  const through = await user.run(argv, { env: { PLANTS_TOKEN: token, HTTPS_PROXY: 'https://proxy:1' } })
-  expect(through.out).toContain(` --cacert ${path} --proxy-cacert ${path} -H @-`)
-})
-
-test('nothing of either goes through a proxy', async () => {
+test('a dry run sends nothing to a proxy', async () => {
   const proxy = await forwardProxy()
   const env = { PLANTS_TOKEN: token, HTTPS_PROXY: proxy.url }
   const user = new User()
-  for (const flag of ['--dry-run', '--curl']) expect((await user.run([...fern, flag, '--store', service], { env })).code).toBe(0)
+  expect((await user.run([...fern, '--dry-run', '--store', service], { env })).code).toBe(0)
   expect(proxy.passed).toEqual([])
 })
 
@@ -305,6 +240,6 @@ test('the plant is read from a file, from stdin, or from both and flags', async 
   const { out, err } = await user.run('create --file fern.json --tag wet --dry-run'.replace('fern.json', join(user.home, 'fern.json')))
   expect({ plant: JSON.parse(out), err }).toEqual({ plant: expect.objectContaining({ id: 1, name: 'Fern', tag: 'wet' }), err: warning })
   const env = { PLANTS_TOKEN: token }
-  const curl = await user.run(['create', '--curl', '--store', service], { stdin: '{"id":2,"name":"Moss"}', env })
-  expect(curl.out).toContain(`--data-binary '{"id":2,"name":"Moss"}' `)
+  const piped = await user.run(['create', '--dry-run', '--store', service], { stdin: '{"id":2,"name":"Moss"}', env })
+  expect(JSON.parse(piped.out).request.body).toBe('{"id":2,"name":"Moss"}')
 })

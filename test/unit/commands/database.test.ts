@@ -227,11 +227,6 @@ describe('plants auth, for a database', () => {
 
 test.each([
   [
-    'create --id 1 --name Fern --curl',
-    `${garden} is a database, but --curl needs a service`,
-    'Serve it over HTTP with: plants serve --store db. Then use the address that it prints with --store',
-  ],
-  [
     'backup x.bak',
     `${garden} is a database, which has backups of its own`,
     'Use pg_dump, or write its plants to a file: plants export --out FILE',
@@ -246,10 +241,10 @@ test.each([
 })
 
 test('an import into a database says which flags are for services', async () => {
-  const { err } = await gardener().run(['import', '--rate', '5', '--store', nobody, '--timeout', '10ms'], {
+  const { err } = await gardener().run(['import', '--concurrency', '5', '--store', nobody, '--timeout', '10ms'], {
     stdin: '{"id":1,"name":"Fern"}',
   })
-  expect(err).toContain('plants: --rate applies only to services, and has no effect on a database\n')
+  expect(err).toContain('plants: --concurrency applies only to services, and has no effect on a database\n')
 })
 
 test('only a database needs to be initialised', async () => {

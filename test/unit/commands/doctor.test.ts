@@ -25,7 +25,7 @@ describe('a setting that decides about trust', () => {
     const tokens = { [remote.url]: { token, savedAt: '2026-01-02T03:04:05.678Z' } }
     writeFileSync(join(root, 'settings.json'), JSON.stringify({ version: 1, ...saved, stores, tokens }), { mode: 0o600 })
     for (const more of [flags, ['--store', 'team']]) {
-      const { out } = await runPlants(['doctor', '--output', 'json', ...more], { env: world })
+      const { out } = await runPlants(['doctor', '--output', 'ndjson', ...more], { env: world })
       expect(objectsOf(out)).toContainEqual(
         expect.objectContaining({ check: 'store team', state: expect.stringMatching(/failed|warning/) }),
       )
@@ -42,7 +42,7 @@ describe('a terminal', () => {
     [{ LANG: 'C.UTF-8', LC_ALL: 'POSIX' }, 'warning'],
     [{ LANG: 'C.UTF-8', LC_CTYPE: 'C' }, 'warning'],
   ])('is judged by its locale: %j', async (env, state) => {
-    const { code, out } = await runPlants(['doctor', '--output', 'json'], { env, terminals: ['stdout', 'stderr'], columns: 100 })
+    const { code, out } = await runPlants(['doctor', '--output', 'ndjson'], { env, terminals: ['stdout', 'stderr'], columns: 100 })
     expect({ code, ...objectsOf(out).at(-1) }).toMatchObject({
       ...{ code: 0, check: 'terminal', state },
       message: expect.stringContaining('stdout, stderr, 100 columns'),

@@ -44,7 +44,9 @@ test.each([
 test.each(['-yq', '-qy', '-yqo json', '-qyojson', '-qvy --no-color'])('takes short options together: %s', async (short) => {
   const { plants } = world()
   await plants(['create', '--id', '1', '--name', 'Fern'])
-  expect(await plants(['delete', '1', ...short.split(' ')])).toMatchObject({ code: 0, out: '' })
+  const { code, out } = await plants(['delete', '1', ...short.split(' ')])
+  const json = '{"id":1,"name":"Fern"}\n'
+  expect({ code, out }).toEqual({ code: 0, out: short.includes('json') ? `[\n${json}]\n` : json })
   expect(await plants(['list'])).toEqual(done(''))
 })
 

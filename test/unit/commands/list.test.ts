@@ -16,12 +16,12 @@ test.each([
   ['list --sort name', '{"id":2,"name":"a,\\"b\\"","tag":""}\n{"id":3,"name":"fern","tag":"b"}\n{"id":1,"name":"Moss"}\n'],
   ['list --sort tag --fields id --limit 2', '{"id":2}\n{"id":3}\n'],
   ['list --fields tag,id --after 1 --limit 1', '{"tag":"","id":2}\n'],
-  ['list --format csv', 'id,name,tag\n1,Moss,\n2,"a,""b""",""\n3,fern,b\n'],
-  ['list --format tsv --fields name,id,name --after 2', 'name\tid\nfern\t3\n'],
-  ['list --format json --fields id', '[\n{"id":1},\n{"id":2},\n{"id":3}\n]\n'],
-  ['list --format json --tag none', '[\n]\n'],
-  ['list --format table --fields tag,id --search fern', 'TAG  ID\nb     3\n'],
-  ['list --format ndjson --limit 1 --output text', '{"id":1,"name":"Moss"}\n'],
+  ['list --output csv', 'id,name,tag\n1,Moss,\n2,"a,""b""",""\n3,fern,b\n'],
+  ['list --output tsv --fields name,id,name --after 2', 'name\tid\nfern\t3\n'],
+  ['list --output json --fields id', '[\n{"id":1},\n{"id":2},\n{"id":3}\n]\n'],
+  ['list --output json --tag none', '[\n]\n'],
+  ['list --output text --fields tag,id --search fern', 'TAG  ID\nb     3\n'],
+  ['list --output ndjson --limit 1', '{"id":1,"name":"Moss"}\n'],
   ['count', '3\n'],
   ['count --tag b --output text', '1 plant\n'],
   ['count --search M', '1\n'],
@@ -39,7 +39,7 @@ describe('a table that --limit cuts', () => {
       'list --limit 1 --store ./data/plants.db',
       'plants: Only 1 plant shown. For more: plants list --limit 1 --after 1 --store ./data/plants.db\n',
     ],
-    ['list --limit 1 --format ndjson', ''],
+    ['list --limit 1 --output ndjson', ''],
   ])('says how to see more: %s', async (line, err) => {
     expect(await user.run([...line.split(' '), '--no-color'], onTerminal)).toMatchObject({ code: 0, err })
   })
@@ -60,8 +60,8 @@ test('aligns a table whose first page holds a single plant', async () => {
 
 test('escapes what could drive a terminal in every format', async () => {
   await user.run(['create', '--id', '9', '--name', '\u001b[31m'])
-  for (const format of ['table', 'csv', 'json', 'ndjson'])
-    expect((await user.run(['list', '--format', format], onTerminal)).out).not.toContain('\u001b[31m')
+  for (const format of ['text', 'csv', 'tsv', 'json', 'ndjson'])
+    expect((await user.run(['list', '--output', format], onTerminal)).out).not.toContain('\u001b[31m')
 })
 
 test.each([
@@ -149,7 +149,7 @@ describe('delete', () => {
   })
 
   test('with --dry-run prints what it would delete, asks nothing, and deletes nothing', async () => {
-    const fern = '{"id":3,"name":"fern","tag":"b"}\n'
+    const fern = '{"dryRun":true,"id":3,"name":"fern","tag":"b"}\n'
     expect(await user.run('delete --tag b --dry-run')).toEqual({ code: 0, out: fern, err: 'plants: Would delete 1 plant\n' })
     expect(await user.run('delete 3 --dry-run --yes')).toEqual(printed(fern))
     expect(await user.run('delete 3 --dry-run --output text')).toEqual(printed('Would delete fern (id 3, tag b)\n'))
@@ -174,10 +174,10 @@ describe('delete', () => {
 
 describe('create --id next', () => {
   test('takes the greatest id plus one, and says which that is', async () => {
-    expect(await user.run('create --id next --name Ivy')).toEqual({ code: 0, out: '{"name":"Ivy"}\n', err: 'plants: Its id is 4\n' })
+    expect(await user.run('create --id next --name Ivy')).toEqual(printed('{"id":4,"name":"Ivy"}\n'))
     expect(await user.run('create --id next --output text', { stdin: '' })).toMatchObject({ code: 2 })
     expect(await user.run('create --id next --name Ivy --output text')).toEqual(printed('Planted Ivy (id 5)\n'))
-    expect(await user.run('create --id next --file -', { stdin: '{"id":1,"name":"Oak"}' })).toMatchObject({ err: 'plants: Its id is 6\n' })
+    expect(await user.run('create --id next --file -', { stdin: '{"id":1,"name":"Oak"}' })).toEqual(printed('{"id":6,"name":"Oak"}\n'))
     expect((await user.run('create --id next --name Elm --dry-run')).out).toContain('"id":7,')
     expect((await user.run('get 7')).code).toBe(1)
   })
@@ -185,7 +185,7 @@ describe('create --id next', () => {
   test('begins with 1, and gives each of many an id of its own', async () => {
     const other = new User()
     const results = await Promise.all(Array.from({ length: 20 }, () => other.run('create --id next --name Fern')))
-    const ids = results.map(({ err }) => Number(/^plants: Its id is (\d+)\n$/.exec(err)?.[1]))
+    const ids = results.map(({ out }) => JSON.parse(out).id)
     expect(ids.toSorted((a, b) => a - b)).toEqual(ids.map((_, index) => index + 1))
   })
 

@@ -33,6 +33,17 @@ describe('restore', () => {
     await plants(['backup', file])
   })
 
+  test('with --dry-run checks the backup, and restores nothing', async () => {
+    await plant({ id: 3, name: 'Ivy' })
+    const shown = await plants(['restore', file, '--dry-run'])
+    expect(shown).toEqual({ code: 0, out: `{"dryRun":true,"file":"${file}","store":"${store}","plants":2}\n`, err: '' })
+    const absent = await plants(['restore', file, '--dry-run', '--store', './new.db', '--output', 'text'])
+    expect(absent).toEqual({ code: 0, out: `Would restore 2 plants from ${file} to ${folder}/new.db\n`, err: '' })
+    expect([await listOf(store), existsSync(join(folder, 'new.db'))]).toEqual([`${moss}${fern}{"id":3,"name":"Ivy"}\n`, false])
+    truncateSync(file, 5000)
+    expect((await plants(['restore', file, '--dry-run'])).code).toBe(2)
+  })
+
   test('makes a store that is the same', async () => {
     const made = await plants(['restore', file, '--store', './new.db'])
     expect(made).toEqual({ code: 0, out: `{"file":"${file}","store":"${folder}/new.db","plants":2}\n`, err: '' })

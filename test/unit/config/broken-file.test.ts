@@ -177,7 +177,7 @@ test('a settings file with lists in one another, 200,000 deep, is read, and refu
 describe('a saved value that its setting cannot have', () => {
   test.each<[string, object, string, string]>([
     ['timeout', { timeout: 'soon' }, 'timeout', 'must be a duration such as 30s, 500ms or 2m, but was "soon"'],
-    ['output', { output: 'xml' }, 'output', 'must be text or json, but was "xml"'],
+    ['output', { output: 'xml' }, 'output', 'must be one of text, json, ndjson, csv, tsv, but was "xml"'],
     [
       'stores.team.timeout',
       { store: 'team', stores: { team: { address: '/team.db', timeout: '' } } },

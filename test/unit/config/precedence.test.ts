@@ -241,7 +241,7 @@ describe('an empty variable', () => {
 /** A value that a setting cannot have, and what is said of it, where PLACE is its source. */
 const invalid: Record<SettingName, [value: string, rule: string]> = {
   store: ['nope', 'There is no store named "nope" (from PLACE)'],
-  output: ['xml', 'PLACE must be text or json, but was "xml"'],
+  output: ['xml', 'PLACE must be one of text, json, ndjson, csv, tsv, but was "xml"'],
   timeout: ['soon', 'PLACE must be a duration such as 30s, 500ms or 2m, but was "soon"'],
   'ca-cert': ['/nonexistent/ca.pem', ''],
   'allow-http': ['maybe', 'PLACE must be true or false, but was "maybe"'],
@@ -268,7 +268,7 @@ describe('a value that a setting cannot have', () => {
       expect(hint).toBe(`  Give a file of PEM certificates${source === 'flag' ? ` with ${place}` : `. This one came from ${place}`}`)
     } else {
       expect(message).toBe(`plants: ${rule.replace('PLACE', place)}`)
-      const listsValues = / (?:text or json|true or false),/.test(rule)
+      const listsValues = / true or false,/.test(rule)
       expect(hint).toMatch(listsValues && (source === 'flag' || source === 'variable') ? /^$/ : /^ {2}\S/)
     }
   })

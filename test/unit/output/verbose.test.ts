@@ -21,7 +21,7 @@ describe('a request and its answer are shown', () => {
     expect(err.split('\n').slice(0, 8)).toEqual([
       '* settings /nonexistent/config/settings.json',
       `* store ${remote.url}/v1 (--store)`,
-      expect.stringMatching(/^\* output (json|text on a terminal, else json) \(default\)$/),
+      expect.stringMatching(/^\* output (json|text on a terminal, else JSON) \(default\)$/),
       '* timeout 30s (default)',
       '* ca-cert those of the system (default)',
       '* allow-http false (default)',

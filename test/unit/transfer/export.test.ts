@@ -54,7 +54,7 @@ const exports: Record<string, string> = {
 describe('export prints', () => {
   test.each(Object.entries(exports))('all plants in the order of their ids, as %s', async (format, out) => {
     await plant(...awkward.toReversed())
-    expect(await plants(['export', '--format', format])).toEqual({ code: 0, out, err: '' })
+    expect(await plants(['export', '--output', format])).toEqual({ code: 0, out, err: '' })
   })
 
   test.each([
@@ -64,7 +64,7 @@ describe('export prints', () => {
     ['tsv', 'id\tname\ttag\n'],
   ])('a whole text also when there are no plants, as %s', async (format, out) => {
     await plant()
-    expect(await plants(['export', '--format', format])).toEqual({ code: 0, out, err: '' })
+    expect(await plants(['export', '--output', format])).toEqual({ code: 0, out, err: '' })
   })
 
   test('the same as list, NDJSON, when nothing else is said', async () => {
@@ -79,13 +79,13 @@ describe('export prints', () => {
     expect((await plants(['export', '--limit', '2', '--after=1', '--tag', 'even'])).out).toBe(
       '{"id":2,"name":"F2","tag":"even"}\n{"id":4,"name":"F4","tag":"even"}\n',
     )
-    expect((await plants(['export', '--tag', 'none', '--format', 'json'])).out).toBe('[\n]\n')
+    expect((await plants(['export', '--tag', 'none', '--output', 'json'])).out).toBe('[\n]\n')
   })
 
   test('the smallest and the largest id, and nothing behind that', async () => {
     const [smallest, largest] = [-(2n ** 63n), 2n ** 63n - 1n]
     await plant({ ...fern, id: largest }, { ...fern, id: smallest })
-    expect((await plants(['export', '--format', 'csv'])).out).toBe(`id,name,tag\n${smallest},Fern,shade\n${largest},Fern,shade\n`)
+    expect((await plants(['export', '--output', 'csv'])).out).toBe(`id,name,tag\n${smallest},Fern,shade\n${largest},Fern,shade\n`)
     expect((await plants(['export', `--after=${smallest}`])).out).toBe(`{"id":${largest},"name":"Fern","tag":"shade"}\n`)
     expect((await plants(['export', `--after=${largest}`])).out).toBe('')
   })
@@ -108,7 +108,7 @@ describe('export prints', () => {
   test('nothing to a terminal that could drive it', async () => {
     await plant({ id: 1n, name: 'a\u001b[31m\u009b\u202e,\tb\nc' })
     expect((await plants(['export'], { terminals: ['stdout'] })).out).toBe('{"id":1,"name":"a\\u001b[31m\\u009b\\u202e,\\tb\\nc"}\n')
-    expect((await plants(['export', '--format', 'csv'], { terminals: ['stdout'] })).out).toBe(
+    expect((await plants(['export', '--output', 'csv'], { terminals: ['stdout'] })).out).toBe(
       'id,name,tag\n1,"a\\u{1b}[31m\\u{9b}\\u{202e},\tb\nc",\n',
     )
   })
@@ -133,7 +133,7 @@ test.each(Object.entries(readers))('any plants come out of %s as they were', { t
   const trip = async (all: NewPlant[]) => {
     store = join(temporaryFolder(), 'plants.db')
     await plant(...all)
-    const { code, out, err } = await plants(['export', '--format', format])
+    const { code, out, err } = await plants(['export', '--output', format])
     const expected = all.toSorted((one, other) => (one.id < other.id ? -1 : 1))
     expect({ code, plants: readBack(out), err }).toEqual({ code: 0, plants: expected, err: '' })
   }
@@ -149,7 +149,7 @@ test.each(['csv', 'tsv'])('an import of %s makes the store that was exported', {
     const copy = join(temporaryFolder(), 'copy.db')
     store = join(temporaryFolder(), 'plants.db')
     await plant(...all)
-    const { out } = await plants(['export', '--format', format])
+    const { out } = await plants(['export', '--output', format])
     const { out: before } = await plants(['export'])
     store = copy
     expect(await plants(['import', '--format', format], { stdin: out })).toMatchObject({ code: 0 })
@@ -168,7 +168,7 @@ test('what another program has stored against the contract spoils nothing else',
   db.close()
   const rest = readers['ndjson']?.((await plants(['export'])).out)
   expect(rest).toEqual([{ id: -1n, name: 'A\0B"', tag: '\0,' }, { id: 0n, name: 'A\ufffdB', tag: '\ufffd\ufffd\ufffd' }, fern, moss])
-  expect((await plants(['export', '--format', 'csv'])).out).toBe(
+  expect((await plants(['export', '--output', 'csv'])).out).toBe(
     'id,name,tag\n-1,"A\0B""","\0,"\n0,A\ufffdB,\ufffd\ufffd\ufffd\n1,Fern,shade\n2,Moss,\n',
   )
 })
@@ -183,7 +183,7 @@ describe('export --out', () => {
       err: '',
     })
     expect(read(`out.${format}`)).toBe(text)
-    expect(await plants(['export', '--limit', '1', '--out', `./out.${format}`, '--output', 'text'])).toEqual({
+    expect(await plants(['export', '--limit', '1', '--out', `./out.${format}`], { env: { PLANTS_OUTPUT: 'text' } })).toEqual({
       code: 0,
       out: `Exported 1 plant to ./out.${format}\n`,
       err: '',
@@ -192,18 +192,18 @@ describe('export --out', () => {
 
   test('writes the format that was asked for, whatever the name', async () => {
     await plant(...awkward)
-    await plants(['export', '--out', 'out.csv', '--format', 'json'])
+    await plants(['export', '--out', 'out.csv', '--output', 'json'])
     await plants(['export', '--out', 'out.jsonl'])
     expect([read('out.csv'), read('out.jsonl')]).toEqual([exports['json'], exports['ndjson']])
   })
 
-  test.each(['.cvs', '.xlsx', '.txt', '.db'])('refuses a file whose name ends in %s, unless its format is given', async (end) => {
+  test.each(['.cvs', '.xlsx', '.txt', '.db'])('rejects a file whose name ends in %s, unless its format is given', async (end) => {
     await plant(fern)
-    const hint = 'Choose one of ndjson, json, csv, tsv, for example: --format csv'
+    const hint = 'Choose one of ndjson, json, csv, tsv, for example: --output csv'
     const err = `plants: ${end} is not an export format\n  ${hint}\n`
     expect(await plants(['export', '--out', `out.csv${end}`])).toEqual({ code: 2, out: '', err })
     expect(existsSync(join(folder, `out.csv${end}`))).toBe(false)
-    expect((await plants(['export', '--out', `out.csv${end}`, '--format', 'csv'])).err).toBe('')
+    expect((await plants(['export', '--out', `out.csv${end}`, '--output', 'csv'])).err).toBe('')
   })
 
   test.each(Object.entries(exports))('compresses %s with gzip by name', async (format, text) => {
@@ -220,7 +220,7 @@ describe('export --out', () => {
     const { zstdDecompressSync } = zlib as { zstdDecompressSync?: (bytes: Uint8Array) => Buffer } // since Node 22.15
     if (zstdDecompressSync) expect(zstdDecompressSync(readFileSync(join(folder, 'out.csv.zst'))).toString()).toBe(exports['csv'])
     else {
-      const hint = `Node 22.15 and newer can. Or: plants export --store ${store} --format csv --limit 3 | zstd > ${folder}/out.csv.zst`
+      const hint = `Node 22.15 and newer can. Or: plants export --store ${store} --output csv --limit 3 | zstd > ${folder}/out.csv.zst`
       expect(result).toEqual({ code: 2, out: '', err: `plants: This version of Node cannot compress with zstd\n  ${hint}\n` })
       expect(existsSync(join(folder, 'out.csv.zst'))).toBe(false)
     }
@@ -287,7 +287,7 @@ describe('export --out', () => {
   })
 
   test.each(['plants.db', 'plants.db-wal', 'plants.db-journal', './x/../plants.db', 'link', 'here/plants.db-shm'])(
-    'refuses the store itself: %s',
+    'rejects the store itself: %s',
     async (out) => {
       await plant(fern)
       symlinkSync(store, join(folder, 'link'))
@@ -309,23 +309,23 @@ describe('export --out', () => {
     const data = join(folder, 'data')
     const run = (...argv: string[]) => runPlants(argv, { cwd: folder, env: { PLANTS_DATA_DIR: data } })
     const err = `plants: There is no store at ${data}/plants.db yet: plants create creates it\n`
-    expect(await run('export', '--format', 'csv')).toEqual({ code: 0, out: 'id,name,tag\n', err })
+    expect(await run('export', '--output', 'csv')).toEqual({ code: 0, out: 'id,name,tag\n', err })
     expect(await run('export')).toEqual(await run('list'))
     const out = `{"file":"${folder}/new.json","plants":0,"bytes":4}\n`
     expect(await run('export', '--out', 'new.json')).toEqual({ code: 0, out, err })
     expect(read('new.json')).toBe('[\n]\n')
     const message = `There is no store at ${data}/plants.db yet, and an empty export would replace new.json`
-    const refused = { code: 4, out: '', err: `plants: ${message}\n  List the stores with: plants stores list\n` }
-    expect(await run('export', '--out', 'new.json')).toEqual(refused)
-    expect((await run('export', '--out', '/dev/null', '--format', 'csv')).code).toBe(0)
+    const rejected = { code: 4, out: '', err: `plants: ${message}\n  List the stores with: plants stores list\n` }
+    expect(await run('export', '--out', 'new.json')).toEqual(rejected)
+    expect((await run('export', '--out', '/dev/null', '--output', 'csv')).code).toBe(0)
   })
 })
 
 test.each([
-  [['--format', 'xml'], '--format must be one of ndjson, json, csv, tsv, but was "xml"\n'],
+  [['--output', 'xml'], '--output must be one of ndjson, json, csv, tsv, but was "xml"\n  See: plants help formats\n'],
   [['--out', ''], '--out is empty\n  Give it a value, or leave it out\n'],
   [['--limit', '0'], '--limit must be a whole number from 1 to 9007199254740991, but was "0"\n  For example: --limit 10\n'],
-])('export refuses %j', async (flags, err) => {
+])('export rejects %j', async (flags, err) => {
   await plant(fern)
   expect(await plants(['export', ...flags])).toEqual({ code: 2, out: '', err: `plants: ${err}` })
 })

@@ -130,7 +130,7 @@ test('takes each id once of those that two imports and single creates want', asy
   for (const { who, count } of names) expect(count).toBe(sums[who as keyof typeof sums].filter((each) => each === 'created').length)
 })
 
-test('begins nothing behind a row that was refused, even when another store comes in between', async () => {
+test('begins nothing behind a row that was rejected, even when another store comes in between', async () => {
   const place = await database()
   const store = await openShared(place)
   await createAll(store, batchOf([...plants(1, 7), { id: 1n, name: 'Moss' }]))

@@ -30,7 +30,7 @@ const lines = [
   'export',
   'tokens list',
 ]
-const more = ['stores init ADDRESS', 'import', 'import --check', 'import --atomic', 'serve --port 0']
+const more = ['stores init ADDRESS', 'import', 'import --dry-run', 'import --atomic', 'serve --port 0']
 
 test.each(['a role that may create schemas', 'the owner of the database'])(
   'what %s made in the place of a store is asked for nothing',

@@ -41,13 +41,13 @@ describe('a service that keeps no keys', () => {
     expect({ tally: tally(batch), made: service.made }).toEqual({ tally: { created: 30 }, made: all(30) })
   })
 
-  test('is sent nothing that waited for beforeSend when another row was refused meanwhile', async () => {
+  test('is sent nothing that waited for beforeSend when another row was rejected meanwhile', async () => {
     const service = await unkeyed(({ index }) => (index === 0 ? { status: 422 } : undefined))
     let settled = () => {}
-    const refusal = new Promise<void>((resolve) => {
+    const rejection = new Promise<void>((resolve) => {
       settled = resolve
     })
-    const beforeSend = async (row: number) => (row === 1 ? refusal : undefined)
+    const beforeSend = async (row: number) => (row === 1 ? rejection : undefined)
     const batch = batchOf(plantsOf(10))
     await (await open(service.url)).createMany(batch, importOptions({ beforeSend, stopsAtReject: true, onProgress: () => settled() }))
     expect({ tally: tally(batch), posts: service.posts.length }).toEqual({ tally: { rejected: 1, pending: 9 }, posts: 1 })

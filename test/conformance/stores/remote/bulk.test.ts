@@ -6,7 +6,7 @@ import type { CreateManyOptions } from '../../../../src/stores/common/store.js'
 import { SqliteStore } from '../../../../src/stores/sqlite/store.js'
 import { type Deed, PlantService } from '../../../helpers/plant-service.js'
 import { ownService } from '../../../helpers/remote.js'
-import { all, batchOf, busy, errorOf, fail, importOptions, open, plantsOf, refusalsOf, tally } from '../../../helpers/remote-bulk.js'
+import { all, batchOf, busy, errorOf, fail, importOptions, open, plantsOf, rejectionsOf, tally } from '../../../helpers/remote-bulk.js'
 import { serveStore, testToken } from '../../../helpers/service.js'
 import { closedAfterTest, fileAddress, openOptions } from '../../../helpers/store.js'
 import { temporaryFolder } from '../../../helpers/temporary.js'
@@ -31,13 +31,13 @@ test('3,000 plants are all in, exactly as they were, in a few connections', asyn
   expect(tally(again)).toEqual({ created: 100 }) // their keys say that they are the same
   const others = batchOf(plants.slice(0, 100))
   await store.createMany(others, importOptions({ keyOf: (row) => `other-${row}` }))
-  expect({ tally: tally(others), refusals: refusalsOf(others)[5] }).toEqual({
+  expect({ tally: tally(others), rejections: rejectionsOf(others)[5] }).toEqual({
     tally: { exists: 100 },
-    refusals: [expect.any(Number), 409, expect.stringMatching(/^A plant with id .* already exists$/)],
+    rejections: [expect.any(Number), 409, expect.stringMatching(/^A plant with id .* already exists$/)],
   })
   const skipped = batchOf(plants.slice(0, 100))
   await store.createMany(skipped, importOptions({ keyOf: (row) => `third-${row}`, ifExists: 'skip' }))
-  expect({ tally: tally(skipped), refusals: skipped.rejections.size }).toEqual({ tally: { skipped: 100 }, refusals: 0 })
+  expect({ tally: tally(skipped), rejections: skipped.rejections.size }).toEqual({ tally: { skipped: 100 }, rejections: 0 })
 })
 
 test('only what is pending is sent, in its order', async () => {
@@ -103,11 +103,13 @@ describe('a service in trouble', () => {
   test('that fails for one plant alone leaves that one unknown, and does not stop the others', async () => {
     const service = await PlantService.listen({ deed: ({ id }) => (id === '5' ? { status: 500 } : undefined) })
     const batch = batchOf(plantsOf(20))
-    const store = await open(service.url, { opening: { timeout: 3000, rate: 5 } })
+    const { clock } = openOptions()
+    const now = () => clock.now() + service.posts.length * 200 // as if the service were slow
+    const store = await open(service.url, { opening: { timeout: 3000, concurrency: 1, clock: { ...clock, now } } })
     await store.createMany(batch, importOptions())
-    expect({ tally: tally(batch), refusals: refusalsOf(batch) }).toEqual({
+    expect({ tally: tally(batch), rejections: rejectionsOf(batch) }).toEqual({
       tally: { created: 19, unknown: 1 },
-      refusals: [[5, 502, expect.stringContaining('answered 500')]],
+      rejections: [[5, 502, expect.stringContaining('answered 500')]],
     })
   })
 
@@ -207,7 +209,7 @@ describe('a plant that others change between its read and its replace', () => {
       { id: 2n, tag: 'x' },
     ])
     await store.createMany(batch, importOptions({ ifExists: 'update' }))
-    expect(refusalsOf(batch)).toEqual([[1, 422, 'Invalid plant: name must be a string, but is missing, and no plant has id 2']])
+    expect(rejectionsOf(batch)).toEqual([[1, 422, 'Invalid plant: name must be a string, but is missing, and no plant has id 2']])
     expect({ tally: tally(batch), plant: await file.get(1n) }).toEqual({
       tally: { updated: 1, rejected: 1 },
       plant: { id: 1n, name: 'Bracken', tag: 'theirs' },
@@ -229,7 +231,7 @@ describe('a plant that others change between its read and its replace', () => {
       { id: 2n, name: 'Moss' },
     ])
     await store.createMany(batch, importOptions({ ifExists: 'update' }))
-    expect(refusalsOf(batch)).toEqual([
+    expect(rejectionsOf(batch)).toEqual([
       [0, 409, expect.stringMatching(/^Plant 1 was not updated: others changed it during each of \d+ tries$/)],
     ])
     expect({ tally: tally(batch), plant: await file.get(1n) }).toEqual({

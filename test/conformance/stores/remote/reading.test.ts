@@ -54,7 +54,7 @@ describe('a service that can be read', () => {
   })
 
   test('is exported as a stream, however it is cut', async () => {
-    const { code, out, remote } = await runAt(['export', '--format', 'csv'], {
+    const { code, out, remote } = await runAt(['export', '--output', 'csv'], {
       'GET /plants': [chunked('{"id":1,"na', 'me":"F,\u00e9"}\n{"id":2,"name":"","tag":"x"}', '\n', '')],
     })
     expect({ code, out }).toEqual({ code: 0, out: 'id,name,tag\n1,"F,\u00e9",\n2,"",x\n' })

@@ -13,7 +13,7 @@ describe.runIf(process.getuid?.() === 0)('a store that another user owns', () =>
     ['create', '--id', '2', '--name', 'Moss'],
     ['create', '--id', '2', '--name', 'Moss', '--dry-run'],
     ['import'],
-    ['import', '--check'],
+    ['import', '--dry-run'],
     ['get', '1'],
     ['list'],
     ['export'],

@@ -271,7 +271,7 @@ test.each<[string, string, Partial<FieldRules>, string, string]>([
     'The header in line 1 cannot be read: The record is larger than 1 MiB (1048576 bytes)',
     'It must name the columns, for example: id,name,tag',
   ],
-])('a header with %s is refused', (_, input, given, message, hint) => {
+])('a header with %s is rejected', (_, input, given, message, hint) => {
   const rules = { ...plain, ...given }
   const read = () => readRecords(Buffer.from(input, 'latin1'), { make: () => csv.read(new RecordMapper(rules)) })
   expect(read).toThrow(expect.objectContaining({ kind: 'malformed', message, hint } satisfies Partial<PlantsError>))

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
+import type { FormatName } from '../../../../src/plant/records.js'
 import type { PlantsError } from '../../../../src/platform/errors.js'
-import type { FormatName } from '../../../../src/transfer/formats/format.js'
 import { formatOf, headSize, type InputOptions } from '../../../../src/transfer/formats/formats.js'
 import { fc } from '../../../helpers/fast-check.js'
 import { rounds } from '../../../helpers/rounds.js'
@@ -104,7 +104,7 @@ test.each<[string, string | Buffer, string, string]>([
     'plants.csv is an object with the plants at .data."my plants"',
     'Run: jq -c \'.data."my plants"[]\' plants.csv | plants import --store a.db --map id=no',
   ],
-])('%s is refused', (_, head, message, hint) => {
+])('%s is rejected', (_, head, message, hint) => {
   const error = { kind: 'malformed', message, hint } satisfies Partial<PlantsError>
   const read = () =>
     formatOf(Buffer.from(head), head.length < headSize, 'plants.csv', {

@@ -166,7 +166,7 @@ describe('--map', () => {
     expect(await user.list()).toBe('{"id":1,"name":"B"}\n')
   })
 
-  test('of a field that a record lacks refuses the record', async () => {
+  test('of a field that a record lacks rejects the record', async () => {
     expect(await user.import(['--map', 'name=x'], { stdin: '{"id":1,"name":"A"}' })).toMatchObject({
       code: 6,
       summary: { created: 0, reasons: { 422: 1 } },
@@ -192,7 +192,7 @@ describe('--id-from', () => {
     expect(await user.list()).toBe('{"id":1,"name":"A"}\n{"id":2,"name":"C"}\n{"id":10,"name":"B"}\n')
   })
 
-  test('refuses what comes behind the largest id', async () => {
+  test('rejects what comes behind the largest id', async () => {
     expect(await user.import(['--id-from', '9223372036854775807'], { stdin: '{"name":"A"}\n{"name":"B"}\n' })).toMatchObject({
       code: 6,
       summary: { created: 1, rejected: 1, reasons: { 422: 1 } },

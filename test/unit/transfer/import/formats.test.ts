@@ -74,7 +74,7 @@ describe('the same plants are imported from', () => {
   })
 })
 
-describe('what is refused of', () => {
+describe('what is rejected of', () => {
   test.each([
     [
       'CSV',
@@ -123,7 +123,7 @@ describe('what is refused of', () => {
     ['CSV files with other headers', 'id,name,tag\nx,A,B\n', 'name,id\nC,y\n'],
     ['CSV and NDJSON', 'id,name,tag\nx,A,B\n', '{"id":"y","name":"C"}\n'],
     ['NDJSON and CSV', '{"id":"x","name":"A","tag":"B"}\n', 'name,id\nC,y\n'],
-  ])('%s is kept so that it is right when mended, or is refused', async (_, one, other) => {
+  ])('%s is kept so that it is right when mended, or is rejected', async (_, one, other) => {
     user.write('one', one)
     user.write('other', other)
     const { code } = await user.import(['one', 'other', '--rejects', 'bad'])
@@ -143,33 +143,29 @@ describe('what is refused of', () => {
 describe.each([
   ['a JSON array', (name: string) => `[{"id":1,"name":"A"},\n{"id":2,"${name}":"B"},\n{"id":3,"name":"C"}]`],
   ['values over many lines', (name: string) => `{\n"id":1,"name":"A"}\n{"id":2,\n"${name}":"B"}\n{"id":3,"name":"C"}`],
-])('--on-error stop in %s', (_, text) => {
-  test('stops before what is wrong, and goes on there', async () => {
+])('--max-errors in %s', (_, text) => {
+  test('stops after what is wrong, and resumes there', async () => {
     user.write('plants', text('nmae'))
-    expect(await user.import(['plants', '--on-error', 'stop'])).toMatchObject({
-      code: 6,
-      summary: summary({ created: 1, rejected: 1, reasons: { 422: 1 } }),
-    })
-    user.write('plants', text('name'))
-    expect(await user.import(['plants', '--on-error', 'stop'])).toMatchObject({ code: 0 })
-    expect(lines(await user.list())).toEqual(['{"id":1,"name":"A"}', '{"id":2,"name":"B"}', '{"id":3,"name":"C"}'])
+    const stopped = await user.import(['plants', '--max-errors', '1'])
+    expect(stopped).toMatchObject({ code: 6, summary: summary({ created: 1, rejected: 1, reasons: { 422: 1 } }) })
+    expect(await user.import(['plants', '--max-errors', '1'])).toMatchObject({ code: 6, summary: { created: 2, rejected: 1 } })
+    expect(lines(await user.list())).toEqual(['{"id":1,"name":"A"}', '{"id":3,"name":"C"}'])
   })
 })
 
-describe('--on-error stop in CSV', () => {
-  test('stops before what is wrong, and goes on there', async () => {
-    const flags = ['plants', '--on-error', 'stop', '--rejects', 'bad']
+describe('--max-errors in CSV', () => {
+  test('stops after what is wrong, and resumes there', async () => {
+    const flags = ['plants', '--max-errors', '1', '--rejects', 'bad']
     user.write('plants', 'id,name\n1,A\nx,B\n3,C\n')
     expect(await user.import(flags)).toMatchObject({ code: 6, summary: { created: 1, rejected: 1, reasons: { 422: 1 } } })
     expect(user.read('bad')).toBe('id,name\nx,B\n')
-    user.write('plants', 'id,name\n1,A\n2,B\n3,C\n')
-    expect(await user.import(flags)).toMatchObject({ code: 0 })
-    expect(lines(await user.list())).toEqual(['{"id":1,"name":"A"}', '{"id":2,"name":"B"}', '{"id":3,"name":"C"}'])
+    expect(await user.import(flags)).toMatchObject({ code: 6, summary: { created: 2, rejected: 1 } })
+    expect(lines(await user.list())).toEqual(['{"id":1,"name":"A"}', '{"id":3,"name":"C"}'])
   })
 
   test('makes no plant of the header', async () => {
     user.write('plants', 'Common,Family\nFern,x\n,z\nRose,y\n')
-    await user.import(['plants', '--on-error', 'stop', '--id-from', '1', '--map', 'name=Common,tag=Family'])
+    await user.import(['plants', '--max-errors', '1', '--id-from', '1', '--map', 'name=Common,tag=Family'])
     expect(await user.list()).toBe('{"id":1,"name":"Fern","tag":"x"}\n')
   })
 })
@@ -189,7 +185,7 @@ describe('a table', () => {
     ['without ids', 'name\nFern\n', ['id', '--id-from N']],
     ['without names', 'id,CommonName\n1,Fern\n', ['name', '"CommonName"', '--map name=COLUMN']],
     ['with a column twice', 'id,name,id\n1,Fern,2\n', ['"id"', 'twice']],
-  ])('%s is refused with words, and nothing is kept of it', async (_, content, words) => {
+  ])('%s is rejected with words, and nothing is kept of it', async (_, content, words) => {
     user.write('plants.csv', content)
     const { code, summary: told, err } = await user.import(['plants.csv', '--format', 'csv'])
     expect({ code, told, missing: words.filter((word) => !err.includes(word)) }).toEqual({ code: 2, told: undefined, missing: [] })
@@ -251,7 +247,7 @@ describe.each([
     expect(user.journals()).toEqual([])
   })
 
-  test.each([['--check'], ['--atomic']])('creates nothing with %s', async (flag) => {
+  test.each([['--dry-run'], ['--atomic']])('creates nothing with %s', async (flag) => {
     const { code, err } = await user.import([flag, '--format', 'json'], { stdin: broken })
     expect({ code, told: err.includes(`stdin:${line}: ${reason}`) }).toEqual({ code: 6, told: true })
     expect(await user.list()).toBe('')

@@ -36,9 +36,9 @@ describe('--if-exists', () => {
     ['skip', { dryRun: true, created: 1, skipped: 5 }],
     ['same', { dryRun: true, created: 1, skipped: 2, rejected: 3, reasons: { 409: 3 } }],
     ['update', { dryRun: true, created: 1, updated: 2, skipped: 3 }],
-  ])('%s, and --check says the same', async (policy, counts) => {
+  ])('%s, and --dry-run says the same', async (policy, counts) => {
     await user.import([], { stdin: stored })
-    const { summary: told } = await user.import(['--if-exists', policy, '--check'], { stdin: again })
+    const { summary: told } = await user.import(['--if-exists', policy, '--dry-run'], { stdin: again })
     expect(told).toEqual({ updated: 0, skipped: 0, rejected: 0, reasons: {}, unknown: 0, ...counts })
     expect(await user.list()).toBe(stored)
   })
@@ -53,7 +53,7 @@ describe('--if-exists', () => {
     expect(await user.list()).toBe(policy === 'update' ? changed : code ? stored : stored + plant(4, 'D'))
   })
 
-  test.each(['', '--check', '--atomic', '--id-from=2'])('same says that a plant differs, and how to replace it: %s', async (flag) => {
+  test.each(['', '--dry-run', '--atomic', '--id-from=2'])('same says that a plant differs, and how to replace it: %s', async (flag) => {
     await user.import([], { stdin: stored })
     const { err } = await user.import(['--if-exists', 'same', '--output', 'json', ...(flag ? [flag] : [])], { stdin: plant(2, 'X') })
     const [reason, end] = lines(err).map((line) => JSON.parse(line))
@@ -67,7 +67,7 @@ describe('--if-exists', () => {
     expect(out).toMatch(/^Read 6 plants in \d+\.\d s: 1 created, 2 updated, 3 skipped\n$/)
   })
 
-  test.each(['--atomic', '--check'])('update %s goes by what the input says last, not by the store', async (flag) => {
+  test.each(['--atomic', '--dry-run'])('update %s goes by what the input says last, not by the store', async (flag) => {
     await user.import([], { stdin: stored })
     const { summary: told } = await user.import(['--if-exists', 'update', flag], { stdin: plant(2, 'X') + plant(2, 'X') + plant(2, 'B') })
     expect(told).toMatchObject({ updated: 2, skipped: 1 })
@@ -83,7 +83,7 @@ describe('--if-exists', () => {
   ])('update changes what a record has, and nothing else: %s', async (_, stdin, line) => {
     await user.import([], { stdin: stored })
     const counts = { created: 1, updated: 3, skipped: 0, rejected: 1, reasons: { 422: 1 }, unknown: 0 }
-    const check = await user.import(['--if-exists', 'update', '--check'], { stdin })
+    const check = await user.import(['--if-exists', 'update', '--dry-run'], { stdin })
     expect({ code: check.code, summary: check.summary }).toEqual({ code: 6, summary: { dryRun: true, ...counts } })
     const { code, summary: told, err } = await user.import(['--if-exists', 'update', '--rejects', 'bad'], { stdin })
     expect({ code, told }).toEqual({ code: 6, told: summary({ ...counts, rejects: `${user.folder}/bad` }) })
@@ -121,7 +121,7 @@ describe('--if-exists', () => {
   test.each(['error', 'skip', 'same', 'update'])('%s takes null for no tag', async (policy) => {
     const stdin = '{"id":1,"name":"A","tag":null}\n'
     expect(await user.import(['--if-exists', policy], { stdin })).toEqual(imported({ created: 1 }))
-    const { summary: told } = await user.import(['--if-exists', policy, '--check'], { stdin })
+    const { summary: told } = await user.import(['--if-exists', policy, '--dry-run'], { stdin })
     expect(told).toMatchObject(policy === 'error' ? { rejected: 1 } : { skipped: 1 })
     expect(await user.list()).toBe(plant(1, 'A'))
   })
@@ -143,10 +143,10 @@ describe('--if-exists', () => {
   })
 })
 
-describe('--check', () => {
+describe('--dry-run', () => {
   test('finds ids that are twice in the input, and makes no file', async () => {
     user.write('plants', plant(1) + plant(2) + plant(1))
-    expect(await user.import(['plants', '--check', '--rejects', 'bad'])).toMatchObject({
+    expect(await user.import(['plants', '--dry-run', '--rejects', 'bad'])).toMatchObject({
       code: 6,
       summary: { dryRun: true, created: 2, rejected: 1, reasons: { 409: 1 } },
     })
@@ -158,19 +158,19 @@ describe('--check', () => {
   test('finds ids that are twice over several inputs', async () => {
     user.write('one', plant(1) + plant(2))
     user.write('other', plant(3) + plant(2))
-    const { err } = await user.import(['one', 'other', '--check'])
+    const { err } = await user.import(['one', 'other', '--dry-run'])
     expect(err).toMatch(/^plants: other:2: [^\n]*\bid 2\b/)
   })
 
   test('finds nothing wrong, and says so', async () => {
     user.write('plants', plant(1) + plant(2))
-    expect(await user.import(['plants', '--check'])).toEqual({
+    expect(await user.import(['plants', '--dry-run'])).toEqual({
       code: 0,
       summary: { dryRun: true, created: 2, updated: 0, skipped: 0, rejected: 0, reasons: {}, unknown: 0 },
       err: '',
     })
     expect(readdirSync(user.folder)).toEqual(['plants'])
-    expect((await user.run(['import', 'plants', '--check', '--output', 'text'])).out).toMatch(
+    expect((await user.run(['import', 'plants', '--dry-run', '--output', 'text'])).out).toMatch(
       /^Checked 2 plants in \d+\.\d s(?: \([\d,]+\/s\))?: 2 can be created\n$/,
     )
   })
@@ -227,107 +227,6 @@ describe('--atomic', () => {
   })
 })
 
-describe('--on-error stop', () => {
-  test.each([
-    ['a record that is no plant', '{"id":2}\n', 422],
-    ['a record that is no JSON', '{"id":2\n', 400],
-    ['an id that is taken', plant(9), 409],
-    ['a record that is too large', `{"id":2,"name":"${'x'.repeat(1_100_000)}"}\n`, 413],
-    ['a record that is very large', `{"id":2,"name":"${'x'.repeat(5_000_000)}"}\n`, 413],
-  ])('stops before %s, and goes on there when it is mended', async (_, bad, error) => {
-    await user.import([], { stdin: plant(9) })
-    user.write('plants', `${plant(1)}\n${bad}${plant(3)}{"id":4}\n${plant(5)}`)
-    const stopped = await user.import(['plants', '--on-error', 'stop'])
-    expect(stopped).toEqual({
-      code: 6,
-      summary: summary({ created: 1, rejected: 1, reasons: { [error]: 1 } }),
-      err: expect.stringMatching(
-        new RegExp(`^plants: plants:3: .*\nplants: 1 plant was rejected, and the import stopped there\n  ${goOn}\n$`),
-      ),
-    })
-    expect(await user.list()).toBe(plant(1) + plant(9))
-    user.write('plants', `${plant(1)}\n${plant(2)}${plant(3)}{"id":4}\n${plant(5)}`)
-    expect(await user.import(['plants', '--on-error', 'stop'])).toMatchObject({ code: 6, summary: { rejected: 1 } })
-    expect(await user.list()).toBe(plant(1) + plant(2) + plant(3) + plant(9))
-    user.write('plants', `${plant(1)}\n${plant(2)}${plant(3)}${plant(4)}${plant(5)}`)
-    expect(await user.import(['plants', '--on-error', 'stop'])).toMatchObject({ code: 0 })
-    expect(await user.list()).toBe([1, 2, 3, 4, 5, 9].map((id) => plant(id)).join(''))
-  })
-
-  test('counts each plant once over its runs', async () => {
-    user.write('plants', `${plant(1)}{"id":2}\n${plant(3)}`)
-    await user.import(['plants', '--on-error', 'stop'])
-    user.write('plants', plant(1) + plant(2) + plant(3))
-    expect(await user.import(['plants', '--on-error', 'stop'])).toEqual({
-      code: 0,
-      summary: summary({ created: 3 }),
-      err: 'plants: Resuming an interrupted import: 1 plant is done\n',
-    })
-  })
-
-  test('keeps the refused record only as long as it is refused', async () => {
-    user.write('plants', `${plant(1)}{"id":2}\n${plant(3)}{"id":4}\n`)
-    const flags = ['plants', '--on-error', 'stop', '--rejects', 'bad']
-    await user.import(flags)
-    expect(user.read('bad')).toBe('{"id":2}\n')
-    user.write('plants', `${plant(1)}${plant(2)}${plant(3)}{"id":4}\n`)
-    await user.import(flags)
-    expect(user.read('bad')).toBe('{"id":4}\n')
-    expect(user.reasons('bad').map(({ line }) => line)).toEqual([4])
-    user.write('plants', plant(1) + plant(2) + plant(3) + plant(4))
-    expect(await user.import(flags)).toMatchObject({ code: 0 })
-    expect([user.has('bad'), user.has('bad.reasons')]).toEqual([false, false])
-  })
-
-  test('goes on with the numbers where it stopped', async () => {
-    user.write('plants', '{"name":"A"}\n{"nmae":"B"}\n{"name":"C"}\n')
-    const flags = ['plants', '--on-error', 'stop', '--id-from', '1']
-    expect(await user.import(flags)).toMatchObject({ code: 6 })
-    user.write('plants', '{"name":"A"}\n{"name":"B"}\n{"name":"C"}\n')
-    expect(await user.import(flags)).toMatchObject({ code: 0 })
-    expect(await user.list()).toBe(plant(1, 'A') + plant(2, 'B') + plant(3, 'C'))
-  })
-
-  test('stops in the second input, and goes on there', async () => {
-    user.write('one', plant(1) + plant(2))
-    user.write('other', `${plant(3)}{"id":4}`)
-    const flags = ['one', 'other', '--on-error', 'stop']
-    expect((await user.import(flags)).err).toContain('plants: other:2: ')
-    user.write('other', plant(3) + plant(4))
-    expect(await user.import(flags)).toMatchObject({ code: 0 })
-    expect(await user.list()).toBe([1, 2, 3, 4].map((id) => plant(id)).join(''))
-  })
-
-  test('stops after many portions exactly before the record', async () => {
-    const many = Array.from({ length: 120_000 }, (_, id) => plant(id))
-    user.write('plants', [...many.slice(0, 100_000), plant(5), ...many.slice(100_000)].join(''))
-    const { code, summary: told } = await user.import(['plants', '--on-error', 'stop'])
-    expect({ code, told }).toEqual({ code: 6, told: summary({ created: 100_000, rejected: 1, reasons: { 409: 1 } }) })
-    expect((await user.list()) === many.slice(0, 100_000).join('')).toBe(true)
-  })
-
-  test.each([
-    ['stdin', ['--on-error', 'stop'], `${plant(1)}{"id":2}\n`],
-    ['no journal', ['plants', '--no-journal', '--on-error', 'stop'], undefined],
-    ['--check', ['plants', '--check', '--on-error', 'stop'], undefined],
-    ['--atomic', ['plants', '--atomic', '--on-error', 'stop'], undefined],
-  ])('does not promise to go on where nothing is kept for that: %s', async (_, flags, stdin) => {
-    user.write('plants', `${plant(1)}{"id":2}\n`)
-    const { code, err } = await user.import(flags, stdin === undefined ? {} : { stdin })
-    expect({ code, promises: err.includes(goOn) }).toEqual({ code: 6, promises: false })
-    expect((await user.import(['plants', '--on-error', 'stop'])).err).toContain(goOn)
-  })
-
-  test.each([[[]], [['--if-exists', 'error']]])('with --check stops too, and creates nothing', async (flags) => {
-    user.write('plants', `${plant(1)}{"id":2}\n{"id":3}\n`)
-    expect(await user.import(['plants', '--check', '--on-error', 'stop', ...flags])).toMatchObject({
-      code: 6,
-      summary: { dryRun: true, created: 1, rejected: 1 },
-    })
-    expect(user.has('plants.db')).toBe(false)
-  })
-})
-
 describe('--max-errors', () => {
   const many = (from: number, to: number) => Array.from({ length: to - from }, (_, index) => plant(from + index)).join('')
   const bad = '{"id":-1}\n'
@@ -351,7 +250,7 @@ describe('--max-errors', () => {
     expect(err).toContain('5 plants were rejected, and the import stopped there')
   })
 
-  test('lets the same command go on, until as many more are refused', async () => {
+  test('lets the same command go on, until as many more are rejected', async () => {
     user.write('plants', bad.repeat(2) + many(0, 150_000) + bad)
     expect(await user.import(['plants', '--max-errors', '2'])).toMatchObject({ code: 6, summary: { rejected: 2 } })
     const again = await user.import(['plants', '--max-errors', '2'])
@@ -370,5 +269,41 @@ describe('--max-errors', () => {
   test('does not call for mending what is behind the place where it goes on', async () => {
     user.write('plants', bad.repeat(5) + many(0, 150_000))
     expect((await user.import(['plants', '--max-errors', '5'])).err).not.toContain(goOn)
+  })
+
+  test('stops exactly after the record, and counts each record once over its runs', async () => {
+    const plants = Array.from({ length: 120_000 }, (_, id) => plant(id))
+    user.write('plants', [...plants.slice(0, 100_000), plant(5), ...plants.slice(100_000)].join(''))
+    const stopped = await user.import(['plants', '--max-errors', '1'])
+    expect(stopped).toMatchObject({ code: 6, summary: summary({ created: 100_000, rejected: 1, reasons: { 409: 1 } }) })
+    expect((await user.list()) === plants.slice(0, 100_000).join('')).toBe(true)
+    const done = await user.import(['plants', '--max-errors', '1'])
+    expect(done).toMatchObject({ code: 6, summary: summary({ created: 120_000, rejected: 1, reasons: { 409: 1 } }) })
+    expect((await user.list()) === plants.join('')).toBe(true)
+  })
+
+  test('keeps the rejected records of all its runs', async () => {
+    user.write('plants', `${plant(1)}{"id":2}\n${plant(3)}{"id":4}\n`)
+    const flags = ['plants', '--max-errors', '1', '--rejects', 'bad']
+    await user.import(flags)
+    expect(user.read('bad')).toBe('{"id":2}\n')
+    await user.import(flags)
+    expect(user.read('bad')).toBe('{"id":2}\n{"id":4}\n')
+    expect(user.reasons('bad').map(({ line }) => line)).toEqual([2, 4])
+  })
+
+  test('goes on with the assigned ids, in the second input', async () => {
+    user.write('one', '{"name":"A"}\n')
+    user.write('other', '{"nmae":"B"}\n{"name":"C"}\n')
+    const flags = ['one', 'other', '--max-errors', '1', '--id-from', '1']
+    expect((await user.import(flags)).err).toContain('plants: other:1: ')
+    expect(await user.import(flags)).toMatchObject({ code: 6, summary: { created: 2, rejected: 1 } })
+    expect(await user.list()).toBe(plant(1, 'A') + plant(3, 'C'))
+  })
+
+  test.each([['--dry-run'], ['--atomic']])('stops with %s too, and creates nothing', async (flag) => {
+    user.write('plants', `${plant(1)}{"id":2}\n{"id":3}\n`)
+    expect(await user.import(['plants', flag, '--max-errors', '1'])).toMatchObject({ code: 6, summary: { rejected: 1 } })
+    expect(user.has('plants.db')).toBe(false)
   })
 })

@@ -11,7 +11,7 @@ interface Listed {
   hasEnd: boolean
 }
 
-test('an import puts into a store what create accepts one by one, and refuses the rest for the same reasons', {
+test('an import puts into a store what create accepts one by one, and rejects the rest for the same reasons', {
   timeout: rounds(120_000),
 }, async () => {
   const compare = async (list: Listed) => {
@@ -31,14 +31,14 @@ test('an import puts into a store what create accepts one by one, and refuses th
       const kept = rejected.map(({ index }) => input.subarray(places[index]?.start, places[index]?.end))
       expect(many.bytes('bad').equals(Buffer.concat([Buffer.from(list.hasMark ? '\ufeff' : ''), ...kept]))).toBe(true)
     } else expect(many.has('bad') || many.has('bad.reasons')).toBe(false)
-    const check = await looking.import(['--format', 'ndjson', '--check'], { stdin: input })
+    const check = await looking.import(['--format', 'ndjson', '--dry-run'], { stdin: input })
     expect(check.summary).toMatchObject({ dryRun: true, created: created, rejected: rejected.length, reasons: countOf(rejected) })
     expect(many.journals()).toEqual([])
   }
   await fc.assert(fc.asyncProperty(list(), compare), { numRuns: rounds(20) })
 })
 
-test('what was refused, imported again, is refused again for the same reasons', { timeout: rounds(60_000) }, async () => {
+test('what was rejected, imported again, is rejected again for the same reasons', { timeout: rounds(60_000) }, async () => {
   const compare = async (list: Listed) => {
     const user = new Importing()
     const { input } = inputOf(list)
@@ -96,7 +96,7 @@ test('an import that updates changes what its records have, as a model does', { 
       if (!isUndone) model = next
       const stdin = textOf(patches, columns)
       const flags = ['--if-exists', 'update', '--format', columns ? 'csv' : 'ndjson']
-      expect((await user.import([...flags, '--check'], { stdin })).summary).toMatchObject({ dryRun: true, created, ...counts })
+      expect((await user.import([...flags, '--dry-run'], { stdin })).summary).toMatchObject({ dryRun: true, created, ...counts })
       const { summary } = await user.import(isAtomic ? [...flags, '--atomic'] : flags, { stdin })
       expect(summary).toMatchObject(isUndone ? { ...counts, created: 0, updated: 0 } : { created, ...counts })
       expect(await user.list()).toBe(listOf(model))

@@ -3,7 +3,7 @@ import { PlantsError } from '../../../../src/platform/errors.js'
 import { Outcome } from '../../../../src/stores/common/conflict.js'
 import { type Deed, PlantService } from '../../../helpers/plant-service.js'
 import { token } from '../../../helpers/remote.js'
-import { all, batchOf, errorOf, importOptions, open, plantsOf, refusalsOf, tally } from '../../../helpers/remote-bulk.js'
+import { all, batchOf, errorOf, importOptions, open, plantsOf, rejectionsOf, tally } from '../../../helpers/remote-bulk.js'
 
 describe('what a service says of a plant', () => {
   test.each<[string, Deed, [number, string]]>([
@@ -16,13 +16,13 @@ describe('what a service says of a plant', () => {
     const service = await PlantService.listen({ deed: ({ id }) => (id === '5' ? deed : undefined) })
     const batch = batchOf(plantsOf(20))
     await (await open(service.url)).createMany(batch, importOptions())
-    expect({ tally: tally(batch), refusals: refusalsOf(batch) }).toEqual({
+    expect({ tally: tally(batch), rejections: rejectionsOf(batch) }).toEqual({
       tally: { created: 19, [error === 409 ? 'exists' : 'rejected']: 1 },
-      refusals: [[5, error, expect.stringContaining(message)]],
+      rejections: [[5, error, expect.stringContaining(message)]],
     })
   })
 
-  test('ends an import that stops at a refusal, when what is on its way is settled', async () => {
+  test('ends an import that stops at a rejected record, when what is on its way is settled', async () => {
     const service = await PlantService.listen({ deed: ({ id }) => (id === '5' ? { status: 422 } : undefined) })
     const batch = batchOf(plantsOf(1000))
     const store = await open(service.url, { opening: { concurrency: 4 } })
@@ -52,9 +52,9 @@ describe('what a service says of a plant', () => {
 describe('a service that is not what it should be ends an import, when what is on its way is settled:', () => {
   test.each<[string, Deed, object]>([
     ['a redirect', { status: 307, headers: { Location: 'https://example.com/plants' } }, { kind: 'unavailable', status: 307 }],
-    ['404', { status: 404 }, { kind: 'refused', status: 404 }],
-    ['405', { status: 405 }, { kind: 'refused', status: 405 }],
-    ['400 for the media type', { status: 400, body: { error: 415, message: 'JSON?' } }, { kind: 'refused', message: 'JSON?' }],
+    ['404', { status: 404 }, { kind: 'rejected', status: 404 }],
+    ['405', { status: 405 }, { kind: 'rejected', status: 405 }],
+    ['400 for the media type', { status: 400, body: { error: 415, message: 'JSON?' } }, { kind: 'rejected', message: 'JSON?' }],
     ['200 without a plant', { status: 200, body: { ok: true } }, { kind: 'unusable', status: 200 }],
     ['401', { status: 401, body: { error: 401, message: 'Who?' } }, { kind: 'unauthorized', message: 'Who?' }],
     ['403', { status: 403 }, { kind: 'unauthorized', status: 403 }],
@@ -64,10 +64,10 @@ describe('a service that is not what it should be ends an import, when what is o
     const store = await open(service.url, { opening: { concurrency: 8 } })
     expect(await errorOf(store.createMany(batch, importOptions()))).toMatchObject(error)
     const { created = 0, pending = 0 } = tally(batch)
-    expect({ created, all: created + pending, refusals: batch.rejections.size }).toEqual({
+    expect({ created, all: created + pending, rejections: batch.rejections.size }).toEqual({
       created: service.made.size,
       all: 1000,
-      refusals: 0,
+      rejections: 0,
     })
     expect(service.posts.length).toBeLessThanOrEqual(50 + 8)
     await store.createMany(batch, importOptions())
@@ -83,11 +83,11 @@ describe('a service that is not what it should be ends an import, when what is o
   })
 })
 
-describe('a token that is refused on the way', () => {
+describe('a token that is rejected on the way', () => {
   const accepts = (word: (index: number) => string) => (post: { index: number; authorization: string | undefined }) =>
     post.authorization === `Bearer ${word(post.index)}` ? undefined : { status: 401, body: { error: 401, message: 'Who?' } }
 
-  test('is renewed once, and what it was refused with is sent again', async () => {
+  test('is renewed once, and what it was rejected with is sent again', async () => {
     let runs = 0
     const renew = async () => {
       runs += 1
@@ -104,7 +104,7 @@ describe('a token that is refused on the way', () => {
   })
 
   test.each<[string, () => Promise<string | undefined>, object]>([
-    ['when the new one is refused as well', async () => `other-${Math.random()}`, { kind: 'unauthorized', message: 'Who?' }],
+    ['when the new one is rejected as well', async () => `other-${Math.random()}`, { kind: 'unauthorized', message: 'Who?' }],
     ['when the new one is the old one', async () => token, { kind: 'unauthorized', message: 'Who?' }],
     ['when there is no new one', async () => undefined, { kind: 'unauthorized', message: 'Who?' }],
     [

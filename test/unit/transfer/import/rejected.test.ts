@@ -114,10 +114,10 @@ describe.each([
     expect(lines(await user.list())).toEqual([...lines(allGood.join('')), '{"id":99,"name":"Here first"}'])
   })
 
-  test('what --check refuses is the same, and it creates nothing', async () => {
+  test('what --dry-run rejects is the same, and it creates nothing', async () => {
     const { content, rejected } = mixed(breakAs)
     user.write('mixed', Buffer.concat([Buffer.from(mark), content]))
-    const { code, summary: told, err } = await user.import(['mixed', '--check', '--output', 'json'])
+    const { code, summary: told, err } = await user.import(['mixed', '--dry-run', '--output', 'json'])
     expect({ code, told }).toEqual({ code: 6, told: checked({ created: allGood.length, ...counted(rejected) }) })
     const places = lines(err)
       .slice(0, -1)
@@ -260,13 +260,13 @@ describe('a rejects file', () => {
     expect(await user.import(['plants', '--rejects', 'bad'])).toMatchObject({ code: 6, summary: { created: 1, rejected: 1 } })
   })
 
-  test('that is the input is refused', async () => {
+  test('that is the input is rejected', async () => {
     user.write('plants', '')
     expect(await user.import(['plants', '--rejects', 'plants'])).toMatchObject({ code: 2 })
     expect(user.has('plants')).toBe(true)
   })
 
-  test('that is a device is written to, or refused with words', async () => {
+  test('that is a device is written to, or rejected with words', async () => {
     symlinkSync('/dev/null', join(user.folder, 'null'))
     const { code } = await user.import(['--rejects', 'null'], { stdin: '{"id":1,"name":"A"}\n{"id":2}\n' })
     expect([2, 6, 74]).toContain(code)

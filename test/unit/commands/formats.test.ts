@@ -1,0 +1,75 @@
+import { describe, expect, test } from 'vitest'
+import { printed, User } from '../../helpers/user.js'
+
+const csv = ['--output', 'csv']
+
+describe.each([0, 1, 1000])('with %i plants', (count) => {
+  const stored = Array.from({ length: count }, (_, index) => ({ id: index + 1, name: 'a,"b"', tag: 'x' }))
+  const header = 'id,name,tag\n'
+
+  test.each([
+    ['list', ['list']],
+    ['export', ['export']],
+    ['delete', ['delete', '--tag', 'x', '--yes']],
+  ])('%s prints one JSON value, NDJSON or a table', async (_, argv) => {
+    const user = new User()
+    if (count > 0) await user.run('import', { stdin: JSON.stringify(stored) })
+    const rows = stored.map(({ id }) => `${id},"a,""b""",x\n`)
+    expect((await user.run([...argv.filter((word) => word !== '--yes'), ...csv, ...dryRun(argv)])).out).toBe(header + rows.join(''))
+    const ndjson = await user.run([...argv.filter((word) => word !== '--yes'), '--output', 'ndjson', ...dryRun(argv)])
+    const isDryRun = dryRun(argv).length > 0 && { dryRun: true }
+    expect(ndjson.out).toBe(stored.map((plant) => `${JSON.stringify({ ...isDryRun, ...plant })}\n`).join(''))
+    expect(JSON.parse((await user.run([...argv, '--output', 'json'])).out)).toEqual(stored)
+  })
+})
+
+/** A command that deletes is repeated as a dry run. */
+function dryRun(argv: string[]): string[] {
+  return argv[0] === 'delete' ? ['--dry-run'] : []
+}
+
+test('one plant is a header and a row', async () => {
+  const user = new User()
+  expect(await user.run(['create', '--id', '1', '--name', 'Fern', ...csv])).toEqual(printed('name,tag\nFern,\n'))
+  expect(await user.run(['create', '--id', 'next', '--name', 'Moss', ...csv])).toEqual(printed('id,name,tag\n2,Moss,\n'))
+  expect(await user.run(['create', '--id', '3', '--name', 'Ivy', '--dry-run', ...csv])).toEqual(printed('id,name,tag\n3,Ivy,\n'))
+  expect(await user.run(['get', '1', '--output', 'tsv'])).toEqual(printed('id\tname\ttag\n1\tFern\t\n'))
+  expect(await user.run(['update', '1', '--tag', 'a', ...csv])).toEqual(printed('id,name,tag\n1,Fern,a\n'))
+})
+
+test('update --dry-run prints the plant as it would be, and changes nothing', async () => {
+  const user = new User()
+  await user.run('create --id 1 --name Fern')
+  const change = ['update', '1', '--tag', 'shade', '--dry-run']
+  expect(await user.run(change)).toEqual(printed('{"dryRun":true,"id":1,"name":"Fern","tag":"shade"}\n'))
+  expect(await user.run([...change, '--output', 'text'])).toEqual(printed('Would update Fern (id 1, tag shade)\n'))
+  expect((await user.run('get 1')).out).toBe('{"id":1,"name":"Fern"}\n')
+  expect((await user.run('update 2 --tag shade --dry-run')).code).toBe(1)
+})
+
+test('a list is an array as json, and lines as ndjson', async () => {
+  const user = new User()
+  for (const line of ['stores list', 'tokens list', 'config list', 'doctor', 'list']) {
+    const { out } = await user.run(`${line} --output json`)
+    expect({ line, isArray: Array.isArray(JSON.parse(out)) }).toEqual({ line, isArray: true })
+    const { out: lines } = await user.run(`${line} --output ndjson`)
+    for (const each of lines.split('\n').filter(Boolean)) expect(JSON.parse(each)).toBeTypeOf('object')
+  }
+})
+
+test('a saved format applies to the commands that print it', async () => {
+  const user = new User()
+  const env = { PLANTS_OUTPUT: 'csv' }
+  await user.run('create --id 1 --name Fern')
+  expect(await user.run('list', { env })).toEqual(printed('id,name,tag\n1,Fern,\n'))
+  expect(await user.run('count', { env })).toEqual(printed('1\n'))
+  expect(await user.run('export', { env: { PLANTS_OUTPUT: 'text' } })).toEqual(printed('{"id":1,"name":"Fern"}\n'))
+})
+
+test('errors are JSON with json and ndjson', async () => {
+  for (const output of ['json', 'ndjson']) {
+    const { err } = await new User().run(['get', '1', '--output', output])
+    expect(JSON.parse(err)).toMatchObject({ error: 404 })
+  }
+  expect((await new User().run(['get', '1', ...csv])).err).toMatch(/^plants: No plant has id 1 /)
+})
