@@ -16,6 +16,7 @@ export class Reader {
   readonly #source: Source
   #encoding: EncodingName | undefined
   #mark = Buffer.alloc(0)
+  /** of the input before the current chunk, and including it */
   #hashBefore: Hash
   #hash: Hash
   #mapper: RecordMapper | undefined
@@ -27,11 +28,14 @@ export class Reader {
   #isAtEnd = false
   /** an estimate of the bytes per plant, a little too small */
   #bytesOfPlant = 64
+  /** whether the current chunk is the last one */
   #isEnded = false
+  /** of the current chunk, in decompressed bytes of UTF-8 */
   offset = 0
   extent: Extent = { length: 0, isLast: false }
   /** that the current chunk was read from */
   #wanted: Extent = { length: 0, isLast: false }
+  /** before the current chunk */
   state: ReadingState | undefined
 
   /** @param encoding by default that of the byte order mark, or UTF-8 */

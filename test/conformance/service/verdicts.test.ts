@@ -1,7 +1,10 @@
+import { isUtf8 } from 'node:buffer'
 import { readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
+import { parseJson } from '../../../src/plant/json.js'
 import { plantOf } from '../../../src/plant/plant.js'
+import { problemsOf } from '../../../src/plant/schema.js'
 import type { PlantStore } from '../../../src/stores/common/store.js'
 import { int64, text } from '../../helpers/any-plant.js'
 import { Caller } from '../../helpers/caller.js'
@@ -22,6 +25,7 @@ test('create, POST and an import say the same of any document', { timeout: round
   const compare = async (documents: Buffer[]) => {
     const plain = documents.map((bytes) => (isMarked(bytes) ? bytes.subarray(3) : bytes))
     const posted = await post(documents)
+    expect(posted.map((verdict) => (verdict?.error === 400 ? 'malformed' : verdict))).toEqual(documents.map(bySchema))
     const skipped = await post(plain.filter((_, index) => isMarked(documents[index])))
     // Stdin may begin with a byte order mark, a body and a line may not.
     const expected = posted.map((verdict, index) => (isMarked(documents[index]) ? skipped.shift() : verdict))
@@ -78,6 +82,14 @@ function importIn(folder: string, env: Record<string, string>) {
       return reason === undefined || reason.error === 409 ? undefined : verdictOf(reason)
     })
   }
+}
+
+/** What the schema itself says of a document. */
+function bySchema(bytes: Buffer): Verdict | 'malformed' {
+  const parsed = isUtf8(bytes) ? parseJson(bytes.toString()) : undefined
+  if (!parsed || 'reason' in parsed) return 'malformed'
+  const problems = problemsOf(parsed.value)
+  return problems.length > 0 ? { error: 422, message: problems.join('; ') } : undefined
 }
 
 function verdictOf({ error, message }: { error: number; message: string }): Verdict {
