@@ -36,7 +36,6 @@ export interface Preferences extends OutputStyle {
   file: SettingsFile
 }
 
-/** The settings of a command that uses a store. */
 export interface Settings extends Preferences, AccessSettings {
   store: Address
   storeOptions: OpenOptions
@@ -47,7 +46,6 @@ export interface Settings extends Preferences, AccessSettings {
 interface ResolveOptions {
   /** the name or the address of a store other than the one of this run */
   other?: string
-  /** the settings file, if it was read before */
   file?: SettingsFile
   /** ignores invalid saved values, for the commands that can correct them */
   ignoresSaved?: boolean
@@ -154,7 +152,6 @@ function connectionOptions(settings: () => Settings, io: Io): ConnectionOptions 
   }
 }
 
-/** Prints the warnings about the settings file, and logs the settings with `--verbose`. */
 async function report(preferences: Preferences, io: Io): Promise<void> {
   for (const { what, command } of preferences.file.warnings) await preferences.warn(`${what}. Fix it with: ${command}`)
   if (!preferences.isVerbose) return

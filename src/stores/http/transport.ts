@@ -4,17 +4,14 @@ import { PlantsError } from '../../platform/errors.js'
 import type { Access, Observer, Steps } from '../common/access.js'
 import type { RemoteAddress } from '../common/address.js'
 
-/** The connections to a service, direct or through a proxy, with keep-alive. */
 export interface Transport {
   request(options: RequestOptions): ClientRequest
   agent: Agent
   host?: string
   port?: string
-  /** of a Unix socket, instead of a host and a port */
   socketPath?: string
   /** the prefix of request paths: the path of the base URL, or the whole base URL for a proxy that forwards requests */
   base: string
-  /** the additional headers for a proxy that forwards requests */
   proxyHeaders: Record<string, string> | undefined
   /** the event after which a socket can send a request */
   readyEvent: 'connect' | 'secureConnect'
@@ -81,7 +78,6 @@ export function hostOf({ hostname }: URL): string {
   return hostname.replace(/^\[(.*)\]$/, '$1')
 }
 
-/** Reports the duration of each step of a connection, when it is established. */
 function traceSteps(socket: Socket, readyEvent: Transport['readyEvent'], observer: Observer): void {
   const steps: Steps = {}
   let last = performance.now()
