@@ -12,7 +12,6 @@ export interface CredentialContext {
   /** the time limit of a token command, in milliseconds */
   timeout: number
   warn(text: string): Promise<void>
-  /** the settings file and its content */
   file: { path: string | undefined; distrust?: { why: string; hint: string } | undefined; saved: SavedTokens }
 }
 
@@ -26,7 +25,6 @@ export function savedToken({ tokens = {} }: SavedTokens, address: string): { tok
 export interface Credential {
   token: string
   source: 'variable' | 'command' | 'file'
-  /** the source, for messages */
   place: string
   /** for a token from the settings file; ISO 8601 */
   savedAt?: string | undefined
@@ -78,7 +76,6 @@ export function assertTrusted({ path, distrust }: CredentialContext['file'], wha
   if (distrust) throw new PlantsError('unauthorized', `${what}: the settings in ${path} ${distrust.why}`, { hint: distrust.hint })
 }
 
-/** PLANTS_TOKEN, trimmed; undefined if it is blank. */
 export function tokenVariable({ env }: Io): string | undefined {
   return env['PLANTS_TOKEN']?.trim() || undefined
 }

@@ -25,7 +25,6 @@ export function isOpenToAll({ url, socketPath }: RemoteAddress): boolean {
   return url.protocol === 'http:' && socketPath === undefined && !isLoopback(url.hostname)
 }
 
-/** How to make the connection to a database safe from an attacker on the network. */
 export const exposureHint = 'Set sslmode=verify-full in its address'
 
 /** Why the connection to a database is not safe from an attacker on the network; undefined if it is. */
@@ -34,7 +33,6 @@ export function exposureOf({ name, hosts, sslmode }: PostgresAddress): string | 
   return `The connection to ${name} is not safe from an attacker on the network, who could read it or impersonate the server. ${exposureHint}`
 }
 
-/** Whether a database is on this machine, so that no network is involved. */
 export function isLocal({ host }: PostgresHost): boolean {
   return host.startsWith('/') || isLoopback(host)
 }

@@ -7,7 +7,6 @@ import { assertTrusted, type CredentialContext, savedToken } from './credentials
 
 export interface Password {
   source: 'address' | 'variable' | 'file' | 'password-file'
-  /** the source, for messages */
   place: string
   /** for a password saved with `plants auth login`; ISO 8601 */
   savedAt?: string | undefined
@@ -83,7 +82,6 @@ export async function readPasswordFile(io: Io, warn: (message: string) => Promis
 
 type UserAndDatabase = Pick<PostgresAddress, 'user' | 'database'>
 
-/** Lines are `host:port:database:user:password`, or a comment that begins with `#`. */
 function findIn(lines: string[], { user, database }: UserAndDatabase, { host, port }: PostgresHost): string | undefined {
   const wanted = [host === '/var/run/postgresql' ? 'localhost' : host, String(port), database, user]
   for (const line of lines) {

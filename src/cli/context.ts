@@ -36,7 +36,6 @@ export interface Preferences extends OutputStyle {
   file: SettingsFile
 }
 
-/** The settings of a command that uses a store. */
 export interface Settings extends Preferences, AccessSettings {
   store: Address
   storeOptions: OpenOptions
@@ -49,7 +48,6 @@ interface ResolveOptions {
   formats?: readonly OutputFormat[]
   /** the name or the address of a store other than the one of this run */
   other?: string
-  /** the settings file, if it was read before */
   file?: SettingsFile
   /** ignores invalid saved values, for the commands that can correct them */
   ignoresSaved?: boolean
@@ -155,7 +153,6 @@ function connectionOptions(settings: () => Settings, io: Io): ConnectionOptions 
   }
 }
 
-/** Prints the warnings about the settings file, and logs the settings with `--verbose`. */
 async function report(preferences: Preferences, io: Io): Promise<void> {
   for (const { what, command } of preferences.file.warnings) await preferences.warn(`${what}. Fix it with: ${command}`)
   if (!preferences.isVerbose) return

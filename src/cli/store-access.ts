@@ -9,10 +9,8 @@ import type { Address, PostgresAddress, RemoteAddress } from '../stores/common/a
 import type { Login } from '../stores/common/store.js'
 import { takesPassword } from '../stores/registry.js'
 
-/** The settings that decide how a store is accessed. */
 export interface AccessSettings extends CredentialContext, OutputStyle {
   isVerbose: boolean
-  /** whether to show a progress line on the terminal */
   showsProgress: boolean
   /** selects the store in the command of a hint, such as " --store ./garden.db"; empty if it needs no option for that */
   storeFlag: string
@@ -94,7 +92,6 @@ export async function loginTo(address: PostgresAddress, settings: AccessSettings
   }
 }
 
-/** Warns if the connection to a store that was just saved or selected is not secure. */
 export async function warnOfExposure(address: Address, { warn }: Pick<AccessSettings, 'warn'>): Promise<void> {
   const exposure = takesPassword(address) ? exposureOf(address) : undefined
   if (exposure !== undefined) await warn(exposure)

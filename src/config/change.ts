@@ -79,20 +79,30 @@ function write(target: string, { before, after }: Change, Conf: typeof import('c
     const isLeft = entry.name.startsWith(`${name}.tmp-`) && /\.tmp-\d{10}[\da-f]{6}$/.test(entry.name)
     if (isLeft && entry.isFile()) unlessSystemError(() => rmSync(join(folder, entry.name)))
   }
+  let text = JSON.stringify(after, undefined, '\t')
+  const length = Buffer.byteLength(text)
+  if (length > maxFileBytes) throw malformed(`The settings in ${target} would be larger than 1 MiB`, 'Remove something from them first')
+  let old: string | undefined
   const conf = new Conf({
     cwd: folder,
     configName: name,
     fileExtension: '',
     configFileMode: 0o600,
     accessPropertiesByDotNotation: false,
-    deserialize: () => ({ ...before }), // which `readSettings` has read and checked
-    serialize: (settings) => {
-      const text = JSON.stringify(settings, undefined, '\t')
-      if (Buffer.byteLength(text) <= maxFileBytes) return text
-      throw malformed(`The settings in ${target} would be larger than 1 MiB`, 'Remove something from them first')
+    serialize: () => text,
+    deserialize: (found) => {
+      old ??= found
+      return { ...before } // which `readSettings` has read and checked
     },
   })
   conf.store = { ...after }
+  if (statSync(target).size < length) {
+    // conf replaces the file also by one that did not fit on a full disk. The old one does: its space is free again.
+    text = old ?? ''
+    if (old === undefined) rmSync(target)
+    else conf.store = { ...before }
+    throw Object.assign(new Error('The file is incomplete'), { code: 'ENOSPC' })
+  }
   // conf has synced the file, but not its name. If that fails, the file is replaced all the same.
   unlessSystemError(() => syncFolder(folder))
 }

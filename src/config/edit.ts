@@ -8,7 +8,6 @@ import { isFor, type SettingName, settingNames, settingOf, settingsIn, unsupport
 
 type Key = { store: string | undefined; setting: SettingName | 'address' }
 
-/** @throws {PlantsError} `malformed` for an unknown setting, or one that cannot be saved there */
 export async function parseKey(name: string, saved: SavedSettings): Promise<Key> {
   const [, store, ofStore] = /^stores\.([^.]*)\.?(.*)$/s.exec(name) ?? []
   if (store === 'local') throw malformed('The store local has no settings of its own', 'See the settings in effect: plants config list')
@@ -62,13 +61,11 @@ export async function checkedValue(
   return { value: text === 'local' ? text : address.name, address }
 }
 
-/** The settings of a store that only its kind has. */
 export function heldForKind(store: SavedStore | undefined): SettingName[] {
   return settingsIn('store').filter((name) => settingOf(name).onlyFor !== undefined && store?.[name] !== undefined)
 }
 
-/** @throws {PlantsError} `malformed` for a text that cannot name a store */
-export function checkStoreName(name: string): void {
+export function assertStoreName(name: string): void {
   if (isStoreName(name)) return
   if (name === 'local') throw malformed('The store local is built in, and cannot be changed', 'Choose another name')
   const hint = 'A name has letters, digits, "-" and "_", begins with a letter or digit, and is up to 64 long'

@@ -77,7 +77,6 @@ function readOwn(path: string, io: Io): { bytes: Buffer; stats: Stats } {
   }
 }
 
-/** Parses the settings file. Throws `malformed`. */
 function parseSettings(bytes: Buffer, path: string): SavedSettings {
   if (bytes.length === 0) throw broken(path, 'are empty', `Move the file away, or write {"version":1} into it`)
   if (!isUtf8(bytes)) throw broken(path, 'are not UTF-8')
@@ -146,7 +145,6 @@ function distrustOf(path: string, { uid, mode }: Stats, [replaceable]: ReturnTyp
   return { why: `${why} (mode ${(bits & 0o777).toString(8)})`, hint: `Check what they contain, then run: ${command}` }
 }
 
-/** Warns when other users can read the tokens, or replace the file by one with their own command. */
 function warningsAbout(path: string, { mode }: Stats, replaceable: ReturnType<typeof foldersOf>): SettingsFile['warnings'] {
   if (process.platform === 'win32') return []
   const warnings: SettingsFile['warnings'] = []

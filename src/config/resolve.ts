@@ -52,7 +52,6 @@ export function defaultSource(name: SettingName): SettingSource {
   return { name, value: typeof value === 'string' ? value : undefined, source: 'default', place: 'default', key: undefined }
 }
 
-/** Why a value is invalid for its setting; undefined if it is valid. */
 export function failureOf({ name, value, place }: SettingSource): PlantsError | undefined {
   try {
     if (value !== undefined) settingOf(name).parse(place, value)
@@ -68,7 +67,6 @@ export function shownValue<Text extends string | undefined>(value: Text): Text |
   return value === undefined ? value : shownAddress(value)
 }
 
-/** The parsed value of a setting; undefined if it has none. Throws `malformed` for an invalid value. */
 export function parsed<Value>(
   name: SettingName,
   sources: SettingSource[],
@@ -85,7 +83,6 @@ export function parsed<Value>(
   }
 }
 
-/** The store that a setting names, and its saved name, if any. Throws `malformed`. */
 export async function resolveStore(
   setting: SettingSource,
   { saved, path }: SettingsFile,
@@ -105,7 +102,6 @@ export function namedStore(value: string): SettingSource {
   return { name: 'store', value, source: 'flag', place: argumentPlace, key: undefined }
 }
 
-/** Parses an address, see `parseAddress`. `isArgument`: it is on the command line, where other users can see it. */
 export function resolveAddress(text: string, place: string, io: Io, { isArgument = false } = {}): Promise<Address> {
   const { env, resolvePath, userName, secrets } = io
   const dataFolder = async () => (env['PLANTS_DATA_DIR'] ? resolvePath(env['PLANTS_DATA_DIR']) : io.dataFolder())
@@ -122,7 +118,6 @@ export function namedStores({ stores = {} }: SavedSettings): [name: string, stor
   return Object.entries(stores).filter(([name]) => isStoreName(name))
 }
 
-/** The error for a name without a saved store. Its message names the setting, unless the name is an argument. */
 export async function unknownStore(name: string, saved: SavedSettings, setting?: SettingSource): Promise<PlantsError> {
   const place = setting === undefined || setting.place === argumentPlace ? '' : ` (from ${setting.place})`
   const message = `There is no store named ${JSON.stringify(shorten(shownValue(name)))}${place}`

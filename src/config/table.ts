@@ -67,14 +67,12 @@ interface Setting {
   flag?: string
   short?: string
   variable?: string
-  /** where it can be saved */
   scopes: Scope[]
   /** Parses a value. Throws `malformed`, with `source` in the message. */
   parse(source: string, text: string): unknown
   /** a value, or a description of the behaviour without one */
   default: string | { words: string }
   meaning: string
-  /** what a shell completes */
   values?: Values
   /** whether it is saved as true or false, not as a string */
   isSwitch?: boolean
@@ -82,7 +80,6 @@ interface Setting {
   onlyFor?: Address['kind']
 }
 
-/** Where a value is saved: for the user, or for one store. */
 export type Scope = 'user' | 'store'
 
 export type SettingName = keyof typeof settingsTable
@@ -100,7 +97,6 @@ export function isFor(name: SettingName, kind: Address['kind']): boolean {
   return (settingOf(name).onlyFor ?? kind) === kind
 }
 
-/** Why a setting does not apply to a store, for a message. */
 export function unsupportedReason(name: SettingName, kind: Address['kind'], store: string): string {
   return `is for ${kinds[settingOf(name).onlyFor ?? kind].plural}, and ${store} is ${kinds[kind].noun}`
 }
@@ -110,7 +106,6 @@ export function defaultOf(name: SettingName): string {
   return typeof setting.default === 'string' ? setting.default : setting.default.words
 }
 
-/** `--timeout` for `timeout`. */
 export function flagOf(name: SettingName): string | undefined {
   return settingOf(name).flag?.split(' ')[0]
 }
@@ -120,7 +115,6 @@ export function flagValue(name: SettingName, flags: Flags): string | undefined {
   return textOf(flags[name.replace(/-(.)/g, (_, letter: string) => letter.toUpperCase())])
 }
 
-/** The values of options, as commander returns them. */
 export type Flags = Readonly<Record<string, unknown>>
 
 export function textOf(value: unknown): string | undefined {

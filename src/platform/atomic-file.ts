@@ -71,7 +71,6 @@ export class AtomicFile {
   }
 }
 
-/** `systemReasons` for a file to write: ENOENT means that its folder does not exist. */
 export const unwritableReasons: Readonly<Record<string, string>> = { ...systemReasons, ENOENT: 'there is no such directory' }
 
 /** Turns a system error into `unwritable`; returns any other error unchanged. */

@@ -1,4 +1,3 @@
-/** The time and the signal of functions that wait; `Io` implements it. */
 export interface Clock {
   /** aborts when the program must stop; in `Io`, on SIGINT and SIGTERM with a `PlantsError` as the reason */
   readonly signal: AbortSignal

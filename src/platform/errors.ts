@@ -103,7 +103,6 @@ export function unlessSystemError<T>(call: () => T): T | undefined {
   }
 }
 
-/** Why a file cannot be read or written, by the code of the failed system call. */
 export const systemReasons: Readonly<Record<string, string>> = {
   ENOENT: 'there is no such file',
   ENOTDIR: 'a part of its path is not a directory',
@@ -123,7 +122,6 @@ export const systemReasons: Readonly<Record<string, string>> = {
   EBUSY: 'it is a mount point',
 }
 
-/** An option with its value in a command, with a space before it; nothing without a value. */
 export function shellOption(name: string, value: string | undefined): string {
   return value === undefined ? '' : ` --${name}${value.startsWith('-') ? '=' : ' '}${shellWord(value)}`
 }
@@ -133,7 +131,6 @@ export function shellWord(text: string): string {
   return process.platform === 'win32' ? windowsWord(text) : posixWord(text)
 }
 
-/** Quotes a word for sh, bash and zsh, also on Windows. */
 export function posixWord(text: string): string {
   return /^(?!=)[\w./:@%+,=-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`
 }

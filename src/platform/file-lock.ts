@@ -12,7 +12,6 @@ import { prefixFor, removeFolder, tempFoldersBeside } from './files.js'
 export interface Lock {
   /** A directory for files of the holder: a rename from here fails after another process has taken over the lock. */
   directory: string
-  /** Throws `unavailable` if another process has taken over the lock. */
   assertHeld(): void
 }
 
@@ -79,7 +78,6 @@ async function acquire(directory: string, { timeout, clock, trusts }: LockOption
   }
 }
 
-/** Acquires the lock if it is free, or its holder has ended. */
 function acquireNow(path: string, holder: string | undefined, prepared: string, name: string): boolean {
   const own = join(prepared, name)
   try {
@@ -104,18 +102,16 @@ function acquireNow(path: string, holder: string | undefined, prepared: string, 
     if (late.includes(systemCode(error) ?? '')) return false
     throw error
   }
-  removeLeftovers(path, join(path, name))
+  for (const left of tempFoldersBeside(path)) unlessSystemError(() => removeLeft(left, join(path, name)))
   return true
 }
 
-/** Removes what processes have left that were killed while they waited for the lock. */
-function removeLeftovers(path: string, own: string): void {
-  const { uid } = fs.statSync(own)
-  for (const left of tempFoldersBeside(path)) {
-    const isOurs = unlessSystemError(() => fs.lstatSync(left).uid === uid)
-    const name = unlessSystemError(() => fs.readdirSync(left).find((entry) => holderName.test(entry)))
-    if (isOurs && (name === undefined || hasEnded(join(left, name), own))) removeFolder(left)
-  }
+/** Removes what a process has left that was killed while it waited for the lock. */
+function removeLeft(folder: string, own: string): void {
+  const { uid } = fs.lstatSync(folder)
+  const name = fs.readdirSync(folder).find((entry) => holderName.test(entry))
+  const isOurs = uid === (process.geteuid?.() ?? uid) // Windows has no user ids
+  if (isOurs && (name === undefined || hasEnded(join(folder, name), own))) removeFolder(folder)
 }
 
 const holderName = /^(?<machine>[\da-f]{16})-(?<pid>\d{1,9})-[\da-f]{8}$/

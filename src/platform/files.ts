@@ -41,12 +41,10 @@ export function removeFolder(folder: string): void {
   unlessSystemError(() => fs.rmSync(folder, { recursive: true, force: true }))
 }
 
-/** The prefix of this program's temporary folders beside a file. */
 export function prefixFor(file: string): string {
   return `.${basename(file)}.plants-`
 }
 
-/** The temporary folders that `mkdtemp` created with this prefix. */
 export function tempFoldersBeside(file: string): string[] {
   const prefix = prefixFor(file)
   const entries = fs.readdirSync(dirname(file), { withFileTypes: true })
@@ -114,7 +112,6 @@ export function assertNotRedirected(directory: string, trusts: (uid: number) => 
   throw new PlantsError('unwritable', message, { hint: 'Run plants as that user, or choose another directory' })
 }
 
-/** How many symbolic links Linux follows. */
 const maxLinks = 40
 
 /** The symbolic links from a path to the file that it resolves to, which need not exist. */
@@ -206,7 +203,6 @@ export function sharedReason(folder: string, trusts: (uid: number) => boolean): 
   return undefined
 }
 
-/** A folder after the folders that it is in, from the root on. */
 function withParents(folder: string): string[] {
   return dirname(folder) === folder ? [folder] : [...withParents(dirname(folder)), folder]
 }

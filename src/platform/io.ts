@@ -26,7 +26,6 @@ export interface Io extends Clock {
   mayRunFor(uid: number): boolean
   /** Whether the environment has a proxy for a URL, and NO_PROXY does not except it. */
   isProxied(url: URL): Promise<boolean>
-  /** The name of this user; undefined for a user id without an account. */
   userName(): string | undefined
   /** Texts, such as tokens, that are redacted on stderr. */
   readonly secrets: Set<string>

@@ -2,7 +2,6 @@ import { malformed } from './errors.js'
 import type { Io } from './io.js'
 import { isLoopback, urlOf } from './network.js'
 
-/** A service, and the Unix socket that is used to reach it instead of the network. */
 type ProxyTarget = { url: URL; socketPath?: string }
 
 /** The URL of the proxy for a service; undefined for this machine: the loopback of a proxy is a different one. Throws `malformed`. */

@@ -29,7 +29,6 @@ function formsOf(secret: string): string[] {
   return [secret, json, json.replaceAll('/', '\\/'), encodeURI(wellFormed), encodeURIComponent(wellFormed)]
 }
 
-/** Redacts every text in a value, including the keys of objects. */
 export function withoutSecrets(value: unknown, io: Secrets): unknown {
   if (typeof value === 'string') return redact(value, io)
   if (Array.isArray(value)) return value.map((item) => withoutSecrets(item, io))

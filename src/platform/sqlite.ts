@@ -29,7 +29,6 @@ export async function copyDatabase(db: Database, path: string, onStep: (pages: P
 
 type Pages = Record<'totalPages' | 'remainingPages', number>
 
-/** The version of SQLite, and the driver. Throws `unavailable` when no driver can be loaded. */
 export function describeDriver(): { version: string; driver: string } {
   const { DatabaseSync } = loadDriver()
   const db = new DatabaseSync(':memory:')
@@ -76,7 +75,6 @@ function loadPackage(): Driver {
   }
 }
 
-/** The `file:` URI of a path, with query parameters (https://sqlite.org/uri.html). */
 export function uriOf(path: string, query: string): string {
   const uri = pathToFileURL(path)
   uri.search = query

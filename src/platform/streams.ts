@@ -178,7 +178,6 @@ export class ProcessOutput implements Output {
     clearTimeout(timer)
   }
 
-  /** Whether there are bytes to write: takes the text when all bytes are written. */
   #hasMore(): boolean {
     if (this.#bytes.length === 0) {
       this.#bytes = Buffer.from(this.#text)
@@ -187,13 +186,11 @@ export class ProcessOutput implements Output {
     return this.#bytes.length > 0
   }
 
-  /** Drops the queue, except what a thread is writing. */
   #drop(): void {
     if (!this.#isInThread) this.#bytes = new Uint8Array()
     this.#text = ''
   }
 
-  /** Writes the queue; rejects with the system's error. */
   #flush(): Promise<void> {
     this.#writing ??= this.#writeQueue()
     return this.#writing
@@ -259,7 +256,6 @@ function isConsole(fd: number): boolean {
   return process.platform === 'win32' && isTerminal(fd)
 }
 
-/** What a standard stream is; undefined for one of Windows that has no status. */
 function statsOf(fd: number): Stats | undefined {
   return process.platform === 'win32' ? unlessSystemError(() => fstatSync(fd)) : fstatSync(fd)
 }

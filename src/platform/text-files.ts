@@ -3,7 +3,6 @@ import { malformed, PlantsError, systemCode, systemReasons } from './errors.js'
 import type { Io } from './io.js'
 import { readFrom } from './streams.js'
 
-/** The maximum size of a request body, a file and stdin, in bytes. */
 export const maxDocumentBytes = 1_048_576
 
 /** Reads a file, or stdin when the path is `-`: UTF-8, at most 1 MiB, without a byte order mark. Throws `malformed` or `tooLarge`. */
@@ -37,13 +36,11 @@ export function readTextFile(path: string, hint: string): string {
   }
 }
 
-/** The error for input that cannot be read. */
 export function unreadable(source: string, cause: unknown, hint: string): PlantsError {
   const code = systemCode(cause) ?? ''
   return malformed(`Could not read ${source}: ${systemReasons[code] ?? `system error ${code}`}`, hint, cause)
 }
 
-/** Ends after more than `limit` bytes. */
 function* chunksOf(path: string, limit: number): Iterable<Uint8Array> {
   const fd = openSync(path, 'r')
   try {

@@ -36,7 +36,6 @@ export const parseTimer = duration('a duration from 1ms to 24d', 1, 24 * 86_400_
 /** Up to a hundred years. A unit is required: 90 would mean seconds, but people mean days. */
 export const parseLife = duration('a duration with its unit, such as 90d or 12h, up to 36525d', 1, 36_525 * 86_400_000, '90d', '')
 
-/** Parses a size such as `1MiB`, `16KiB` or `65536`. Returns bytes. */
 export function parseSize(flag: string, text: string): number {
   const [, amount = '', unit = ''] = /^([1-9]\d{0,11})(B|KiB|MiB|GiB)?$/i.exec(text) ?? []
   const bytes = parseInt(amount, 10) * ({ kib: 1024, mib: 1_048_576, gib: 1_073_741_824 }[unit.toLowerCase()] ?? 1)
@@ -59,14 +58,12 @@ export function isJson(format: string | undefined): boolean {
   return format === 'json' || format === 'ndjson'
 }
 
-/** Parses a boolean in the spellings that are common in environment variables. */
 export function parseSwitch(name: string, text: string): boolean {
   if (['1', 'true', 'yes', 'on'].includes(text.toLowerCase())) return true
   if (['0', 'false', 'no', 'off'].includes(text.toLowerCase())) return false
   throw invalidValue(name, 'true or false', text)
 }
 
-/** Requires a text that is not empty. */
 export function parseText(flag: string, text: string): string {
   if (text === '') throw malformed(`${flag} is empty`, `Give it a value, or leave it out`)
   if (text.includes('\0')) throw malformed(`${flag} contains U+0000`, 'Remove that character')

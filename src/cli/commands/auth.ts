@@ -25,7 +25,7 @@ const login = defineCommand({
   async run({ flags }, io) {
     const { settings, kind } = await credentialFor(flags, io)
     const { noun } = kind
-    kind.refuseUnusable()
+    kind.assertUsable()
     const secret = await readSecret(flags.fromStdin === true, kind, settings, io)
     kind.redact(secret)
     const verdict = await kind.check(secret)
@@ -163,11 +163,10 @@ function tokenOf(store: RemoteAddress, settings: Settings, io: Io) {
   const { storeName, tokenCommand, storeFlag, storeOptions } = settings
   return {
     noun: 'token' as const,
-    /** extracts the credential from text that was typed or piped */
     clean: (text: string) => text.trim(),
     failureOf,
     /** Throws `malformed` if a saved credential would not be used. */
-    refuseUnusable: () => {
+    assertUsable: () => {
       const hint = `Renew the token where the command reads it, or remove the command: plants config unset stores.${storeName}.token-command`
       if (tokenCommand !== undefined) throw malformed(`${storeName} gets its token from a command`, hint)
       assertNotExposed(store, settings, io)
@@ -213,7 +212,7 @@ function passwordOf(store: PostgresAddress, settings: Settings, io: Io) {
       if (Buffer.byteLength(text) > 1000) return 'is longer than 1000 bytes'
       return /[\0\r\n]/.test(text) ? 'contains a line break or U+0000' : undefined
     },
-    refuseUnusable: () => {},
+    assertUsable: () => {},
     redact: (password: string) => redactPassword(password, store, io),
     check: async (password: string): Promise<CredentialCheck> => {
       const { checkPassword } = await import('../../stores/postgres/inspect.js')
@@ -249,9 +248,7 @@ interface Status {
   /** the address under which its credential is saved */
   address: string
   source: Credential['source'] | Password['source'] | 'none'
-  /** when the credential was saved, in ISO 8601 */
   savedAt?: string | undefined
-  /** how long it is valid, if a token command prints it; in ISO 8601 */
   expires?: string | undefined
 }
 

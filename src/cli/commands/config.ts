@@ -111,7 +111,6 @@ export const config: CommandDefinition = {
   examples: ['plants config set timeout 1m', 'plants config get timeout', 'plants config list'],
 }
 
-/** Warns about settings and a credential that were saved for the old address. */
 async function warnOfMove(name: string, address: string, settings: Preferences): Promise<void> {
   const { saved } = settings.file
   const store = savedStore(saved, name)
@@ -123,7 +122,6 @@ async function warnOfMove(name: string, address: string, settings: Preferences):
     await settings.warn(`The saved ${noun} is for the old address. Save a new one: plants auth login --store ${shellWord(name)}`)
 }
 
-/** The settings in effect for the store of this run, and those that are saved with each store. */
 function entriesOf({ sources, file }: Preferences) {
   const own = sources.map(({ name, value, source }) => ({ name, value: shownValue(value), source, meaning: settingOf(name).meaning }))
   const saved = namedStores(file.saved).flatMap(([store, fields]) =>

@@ -1,7 +1,7 @@
 import { savedToken } from '../../auth/credentials.js'
 import { isOpenToAll } from '../../auth/exposure.js'
 import { changeSettings } from '../../config/change.js'
-import { checkStoreName, savedValue, withField } from '../../config/edit.js'
+import { assertStoreName, savedValue, withField } from '../../config/edit.js'
 import { type SavedSettings, type SavedStore, savedStore } from '../../config/file.js'
 import { isStoreName, namedStores, resolveAddress, shownValue, unknownStore } from '../../config/resolve.js'
 import { flagValue, isFor, settingsIn, unsupportedReason } from '../../config/table.js'
@@ -28,12 +28,12 @@ const add = defineCommand({
   settings: settingsIn('store'),
   async run({ args: [name, text], flags }, io) {
     const settings = await resolvePreferences(flags, io)
-    checkStoreName(name)
+    assertStoreName(name)
     const address = await resolveAddress(text, 'The address', io, { isArgument: true })
     const store = await storeFrom(address, flags, io)
     // --timeout is saved with the store here, and is not the timeout of the lock.
     await changeSettings(io, { lockTimeout: defaultLockTimeout }, (saved) => {
-      checkFree(name, store, saved)
+      assertFree(name, store, saved)
       return { ...saved, stores: { ...saved.stores, [name]: store } }
     })
     if (takesToken(address) && isOpenToAll(address) && !store['allow-http']) {
@@ -136,11 +136,11 @@ const rename = defineCommand({
   ],
   async run({ args: [name, newName], flags }, io) {
     const settings = await resolvePreferences(flags, io)
-    checkStoreName(newName)
+    assertStoreName(newName)
     const { after } = await changeSettings(io, settings, async (saved) => {
       const store = savedStore(saved, name)
       if (!store) throw await unknownStore(name, saved)
-      checkFree(newName, store, saved)
+      assertFree(newName, store, saved)
       const stores = { ...withField(saved.stores ?? {}, name, undefined), [newName]: store }
       return saved.store === name ? { ...saved, stores, store: newName } : { ...saved, stores }
     })
@@ -186,14 +186,13 @@ export const stores: CommandDefinition = {
   ],
 }
 
-function checkFree(name: string, { address }: SavedStore, saved: SavedSettings): void {
+function assertFree(name: string, { address }: SavedStore, saved: SavedSettings): void {
   const other = savedStore(saved, name)
   if (!other) return
   const hint = `Change it: plants config set stores.${name}.address ${shellWord(address)}. Or remove it: plants stores remove ${name}`
   throw malformed(`The store ${name} already exists: ${shownValue(other.address)}`, hint)
 }
 
-/** The saved store: its address, and the given settings that apply to it. */
 async function storeFrom(address: Address, flags: GlobalFlags, io: Io): Promise<SavedStore> {
   const values: Record<string, string | boolean> = {}
   for (const name of settingsIn('store')) {

@@ -9,7 +9,6 @@ export interface Transport {
   agent: Agent
   host?: string
   port?: string
-  /** of a Unix socket, instead of a host and a port */
   socketPath?: string
   /** the prefix of request paths: the path of the base URL, or the whole base URL for a proxy that forwards requests */
   base: string

@@ -43,6 +43,24 @@ describe('where nothing may be written', () => {
       err: unwritable(user, 'no space left on the disk'),
     })
   })
+
+  test.runIf(canMount)('a disk with room for a part of the file leaves its content as it is (needs unshare)', async () => {
+    const user = new User()
+    const stores = Object.fromEntries(Array.from({ length: 300 }, (_, n) => [`s${n}`, { address: `/${'x'.repeat(30)}/number-${n}.db` }]))
+    const saved = JSON.stringify({ version: 1, timeout: '7s', stores })
+    mkdirSync(user.folder)
+    const script = `
+      mount -t tmpfs -o size=128k,mode=700 tmpfs "$PLANTS_CONFIG_DIR" && cd "$PLANTS_CONFIG_DIR" || exit 99
+      umask 077; cat > settings.json; head -c 92000 /dev/zero > filler
+      "$0" config set timeout 8s; echo "$?"; ls; cat settings.json`
+    const started = startUnder('unshare', ['-rm', 'sh', '-c', script], [], user.home, { env: user.env, input: saved })
+    const { code, out, err } = await resultOf(started)
+    expect({ code, out, err }).toEqual({
+      code: 0,
+      out: `74\nfiller\nsettings.json\n${saved}`,
+      err: unwritable(user, 'no space left on the disk'),
+    })
+  })
 })
 
 describe('where the file is not to be replaced', () => {
