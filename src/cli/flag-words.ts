@@ -2,10 +2,8 @@ import { shellOption } from '../platform/errors.js'
 import type { InputOptions } from '../transfer/formats/formats.js'
 import type { ImportPlan } from '../transfer/import/import.js'
 
-type RecordOptions = Omit<InputOptions, 'given' | 'storeFlag'>
-
 /** The flags that determine how records are read, as they were given. */
-export function recordFlags({ format, encoding, rules }: RecordOptions): Record<string, string> {
+export function recordFlags({ format, encoding, rules }: InputOptions): Record<string, string> {
   const { columns, delimiter, map, idFrom } = rules
   const fields = Object.entries(map).map((entry) => entry.join('='))
   const flags = {
@@ -20,7 +18,7 @@ export function recordFlags({ format, encoding, rules }: RecordOptions): Record<
 }
 
 /** The flags of a command that imports in the same way into the same store: ` --store ./garden.db --map 'id=No,name=Common name'`. */
-export function givenFlags(storeFlag: string, plan: RecordOptions & Pick<ImportPlan, 'ifExists'>): string {
+export function givenFlags(storeFlag: string, plan: InputOptions & Pick<ImportPlan, 'ifExists'>): string {
   const flags = recordFlags(plan)
   if (plan.ifExists !== 'error') flags['--if-exists'] = plan.ifExists
   return storeFlag + flagWords(flags)

@@ -5,13 +5,12 @@ import type { FormatName } from '../plant/records.js'
 import { PlantsError, shellWord } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
 import { grouped } from '../platform/values.js'
-import { idAfter } from '../stores/common/conflict.js'
-import { isOwn, kindOf } from '../stores/registry.js'
+import { isOwn } from '../stores/registry.js'
 import { canEncode } from '../transfer/formats/encoding.js'
 import type { Import, ImportOptions } from '../transfer/import/import.js'
 import { type Counters, rejectedIn, settledIn } from '../transfer/import/position.js'
 import type { Settings } from './context.js'
-import { flagWords, givenFlags, recordFlags } from './flag-words.js'
+import { givenFlags } from './flag-words.js'
 
 /** maximum number of rejected records that are printed as text */
 export const maxShown = 20
@@ -44,7 +43,7 @@ export async function writeSummary(
   const hint = isAtomic && rejected === 0 ? 'All plants are in the store, only the summary was not written' : undefined
   await writeResult(io, settings, { ...fields, rejects }, text, hint)
   if (counters.unknown > 0) throw unknownOutcome(counters, options)
-  if (rejected > 0) throw await incomplete(importing, options, settings, hasJournal)
+  if (rejected > 0) throw incomplete(importing, options, settings, hasJournal)
 }
 
 /** The counts other than of created plants, such as `, 2 skipped, 3 rejected (1 id exists, 2 not CSV)`. */
@@ -93,7 +92,7 @@ function unknownOutcome({ unknown }: Counters, { rejects }: ImportOptions): Plan
   })
 }
 
-async function incomplete(importing: Import, options: ImportOptions, settings: Settings, hasJournal: boolean): Promise<PlantsError> {
+function incomplete(importing: Import, options: ImportOptions, settings: Settings, hasJournal: boolean): PlantsError {
   const { counters, isDone, isBeforeRecord } = importing
   const { staging } = options
   const count = rejectedIn(counters)
@@ -103,7 +102,7 @@ async function incomplete(importing: Import, options: ImportOptions, settings: S
   const hints = {
     stoppedBefore: hasJournal ? 'Fix it, then run the same command again to resume from it' : 'Fix it. The records before it were imported',
     stoppedAfter: hasJournal ? 'Run the same command again to resume after them' : 'The records after them were not read',
-    done: await hintOfRejected(importing, options, settings),
+    done: hintOfRejected(importing, options, settings),
   }
   const stop = isBeforeRecord ? hints.stoppedBefore : hints.stoppedAfter
   return new PlantsError('incomplete', `${plantCount(count)} ${count === 1 ? 'was' : 'were'} rejected${stopped}${nothing}`, {
@@ -112,16 +111,13 @@ async function incomplete(importing: Import, options: ImportOptions, settings: S
   })
 }
 
-async function hintOfRejected(importing: Import, options: ImportOptions, settings: Settings): Promise<string> {
+function hintOfRejected(importing: Import, options: ImportOptions, settings: Settings): string {
   const { counters, format, mapper } = importing
   const { plan, rejects, staging } = options
   const { store, storeFlag } = settings
-  if (plan.ifExists !== 'update' && plan.rules.idFrom === undefined && rejects === undefined && mapper.textIds === settledIn(counters)) {
-    const idFrom = await freeId(settings)
-    if (idFrom === undefined) return 'To ignore these ids and number the plants, see --map and --id-from in: plants help import'
-    const flags = recordFlags({ format: undefined, encoding: undefined, rules: { map: { ...plan.rules.map, id: '' }, idFrom } })
-    return `To ignore these ids and number the plants, run it again with:${flagWords(flags)}`
-  }
+  const hasNoIds = plan.rules.idFrom === undefined && mapper.textIds === settledIn(counters)
+  if (plan.ifExists !== 'update' && rejects === undefined && hasNoIds)
+    return 'To ignore these ids and number the plants, see --map and --id-from in: plants help import'
   const isError = plan.ifExists === 'error'
   const exist = isError || plan.ifExists === 'same' ? hintOfConflicts(importing, isError) : ''
   if (staging === 'atomic') return `${exist}Fix the rejected records, then run the same command again`
@@ -142,19 +138,4 @@ function hintOfConflicts({ conflicts }: Import, isError: boolean): string {
   return [conflicts.repeated > 0 && repeated, conflicts.assigned > 0 && assigned, conflicts.existing > 0 && existing]
     .filter(Boolean)
     .join('')
-}
-
-/** The id after the greatest one; undefined if the store cannot be read. */
-async function freeId({ store, storeOptions }: Settings): Promise<bigint | undefined> {
-  try {
-    const existing = await kindOf(store).openExisting(store, { ...storeOptions, onOwner: async () => undefined }) // it was reported before
-    try {
-      return idAfter(await existing?.greatestId())
-    } finally {
-      await existing?.close()
-    }
-  } catch (error) {
-    if (error instanceof PlantsError) return undefined
-    throw error
-  }
 }

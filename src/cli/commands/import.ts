@@ -20,7 +20,6 @@ import {
   pathOption,
   retryOption,
 } from '../define-command.js'
-import { givenFlags } from '../flag-words.js'
 
 const options = [
   { flags: '--format <name>', description: 'ndjson, json, csv or tsv; by default detected from the content', choices: formatNames },
@@ -83,7 +82,7 @@ export const importPlants = defineCommand({
       throw new PlantsError('malformed', `--atomic is not supported at ${store.name}: a service cannot roll back what was created`, {
         hint: 'Leave it out: an interrupted import can be resumed',
       })
-    const options = optionsOf(args, flags, settings.storeFlag, io)
+    const options = optionsOf(args, flags, io)
     const unused = [options.concurrency && '--concurrency', flags.retry !== undefined && '--retry'].find(Boolean)
     if (unused && isOwn(store)) await settings.warn(`${unused} applies only to services, and has no effect on ${kinds[store.kind].noun}`)
     const { runImport } = await import('../import-run.js')
@@ -91,7 +90,7 @@ export const importPlants = defineCommand({
   },
 })
 
-function optionsOf(files: string[], flags: ImportFlags, storeFlag: string, io: Io): ImportOptions {
+function optionsOf(files: string[], flags: ImportFlags, io: Io): ImportOptions {
   if (files.length === 0 && !io.stdin.isPiped)
     throw new PlantsError('malformed', 'import needs a file, or plants on stdin', { hint: 'For example: plants import plants.ndjson' })
   const names = files.length === 0 ? ['-'] : files
@@ -103,9 +102,8 @@ function optionsOf(files: string[], flags: ImportFlags, storeFlag: string, io: I
   const { format, encoding, columns, delimiter, map = {}, idFrom, ifExists, maxErrors = Infinity, rejects, journal } = flags
   checkFields(flags)
   const rules = { map, idFrom, columns, delimiter, isPartial: ifExists === 'update' }
-  const given = givenFlags(storeFlag, { format, encoding, rules, ifExists })
   return {
-    plan: { inputs, format, encoding, rules, given, storeFlag, ifExists, maxErrors },
+    plan: { inputs, format, encoding, rules, ifExists, maxErrors },
     rejects: rejects === undefined ? undefined : io.resolvePath(rejects),
     journal: journal && io.resolvePath(journal),
     isRestart: flags.restart === true,

@@ -19,16 +19,12 @@ export interface InputOptions {
   format: FormatName | undefined
   encoding: EncodingName | undefined
   rules: FieldRules
-  /** the options of the import, for the command in a hint: ` --store ./garden.db --map id=No` */
-  given: string
-  /** the one for the store: ` --store ./garden.db` */
-  storeFlag: string
 }
 
 export function formatOf(bytes: Buffer, isLast: boolean, source: string, options: InputOptions): FormatName {
-  const { format, encoding, rules, given } = options
-  if (bytes.toString('latin1', 0, 16) === 'SQLite format 3\0') throw databaseError(source, options)
-  checkConvertible(bytes, source, given)
+  const { format, encoding, rules } = options
+  if (bytes.toString('latin1', 0, 16) === 'SQLite format 3\0') throw databaseError(source)
+  checkConvertible(bytes, source)
   const known = format ?? (rules.columns || rules.delimiter ? 'csv' : undefined)
   let start = 0
   while (start < bytes.length && isSpace(bytes[start])) start += 1
@@ -42,23 +38,21 @@ export function formatOf(bytes: Buffer, isLast: boolean, source: string, options
   if (path !== undefined)
     throw malformed(
       `${source} is an object with the plants at ${path}`,
-      `Run: jq -c ${shellWord(`${path}[]`)}${fileArgument(source)} | plants import${given}`,
+      `Instead, ${importOutputOf(`jq -c ${shellWord(`${path}[]`)}`, source)}`,
     )
   return found
 }
 
-export function fileArgument(source: string): string {
-  return source === 'stdin' ? '' : ` ${shellWord(source.startsWith('-') ? `./${source}` : source)}`
+/** Part of a hint: to import what a command makes of an input. It reads stdin as the import did. */
+export function importOutputOf(command: string, source: string): string {
+  const argument = source === 'stdin' ? '' : ` ${shellWord(source.startsWith('-') ? `./${source}` : source)}`
+  return `import the output of: ${command}${argument}`
 }
 
-function checkConvertible(bytes: Buffer, source: string, given: string): void {
+function checkConvertible(bytes: Buffer, source: string): void {
   const head = bytes.toString('hex', 0, 16)
   const found = convertible.find((one) => one.head.test(head))
-  if (!found) return
-  const { what, command } = found
-  const hint =
-    source === 'stdin' ? `Pipe it through this first: ${command}` : `Run: ${command}${fileArgument(source)} | plants import${given}`
-  throw malformed(`${source} ${what}, which plants does not read`, hint)
+  if (found) throw malformed(`${source} ${found.what}, which plants does not read`, `Instead, ${importOutputOf(found.command, source)}`)
 }
 
 /** by their first bytes in hexadecimal; UTF-32 with a byte order mark, or with a first character of ASCII */
@@ -69,11 +63,11 @@ const convertible = [
   { head: /^(0000feff|000000(?!00)..)/, what: 'is UTF-32', command: 'iconv -f UTF-32BE -t UTF-8' },
 ]
 
-function databaseError(source: string, { storeFlag }: InputOptions): PlantsError {
+function databaseError(source: string): PlantsError {
   const isFile = source !== 'stdin' && !/\.(gz|zst)$/i.test(source)
   const path = isFile ? shellWord(/[/\\]/.test(source) ? source : `./${source}`) : 'FILE' // a word would be the name of a store
-  const save = isFile ? '' : ', save it to a file without compression. Then'
-  const hint = `If it is a store${save}: plants export --store ${path} | plants import${storeFlag}`
+  const save = isFile ? '' : ' save it to a file without compression, then'
+  const hint = `If it is a store,${save} import the output of: plants export --store ${path}`
   return malformed(`${source} contains an SQLite database, not records`, hint)
 }
 

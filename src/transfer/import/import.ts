@@ -87,10 +87,10 @@ export class Import {
 
   async run(): Promise<void> {
     let hash = createHash('sha256')
-    const { inputs, given, encoding } = this.#plan
+    const { inputs, encoding } = this.#plan
     for (const [index, input] of inputs.entries()) {
       this.#input = index
-      const source = await openSource(input, given, this.#context.io)
+      const source = await openSource(input, this.#context.io)
       try {
         const reader = new Reader(source, hash, encoding)
         if (!(await this.#readInput(reader))) return

@@ -57,7 +57,7 @@ function identityOf(path: string): string {
 /** The format, encoding and header of an input, as a text to compare; `unknown` for a stream, which can be read only once. */
 async function kindOf(input: ImportInput, plan: ImportPlan, io: Io): Promise<string> {
   if (input.path === '-' || !statSync(input.path).isFile()) return 'unknown'
-  const source = await openSource(input, plan.given, io)
+  const source = await openSource(input, io)
   try {
     const reader = new Reader(source, createHash('sha256'), plan.encoding)
     const { bytes, isLast } = await reader.head()

@@ -6,7 +6,7 @@ import { malformed, type PlantsError, shellWord, systemCode } from '../../platfo
 import { detectCompression, detectFileCompression } from '../../platform/files.js'
 import type { Io } from '../../platform/io.js'
 import { unreadable } from '../../platform/text-files.js'
-import { fileArgument } from '../formats/formats.js'
+import { importOutputOf } from '../formats/formats.js'
 
 export interface ImportInput {
   path: string
@@ -24,18 +24,10 @@ export interface Source {
   close(): void
 }
 
-/**
- * Opens an input. Throws `malformed` for an unreadable one.
- *
- * @param given the options of the import, for the command in a hint
- */
-export async function openSource(
-  { path, name }: ImportInput,
-  given: string,
-  { stdin, signal }: Pick<Io, 'stdin' | 'signal'>,
-): Promise<Source> {
+/** Opens an input. Throws `malformed` for an unreadable one. */
+export async function openSource({ path, name }: ImportInput, { stdin, signal }: Pick<Io, 'stdin' | 'signal'>): Promise<Source> {
   const streamOf = (bytes: AsyncIterable<Uint8Array>, stream: () => NodeJS.ReadableStream) =>
-    streamSource(name, decompressed(bytes, name, given), signal, stream)
+    streamSource(name, decompressed(bytes, name), signal, stream)
   if (path === '-') return streamOf(stdin.chunks(), () => stdin.stream())
   try {
     // Without O_NONBLOCK, the call would wait for a writer of a FIFO, and could not be interrupted.
@@ -118,7 +110,7 @@ function streamSource(name: string, pieces: AsyncGenerator<Uint8Array>, stop: Ab
   }
 }
 
-async function* decompressed(pieces: AsyncIterable<Uint8Array>, name: string, given: string): AsyncGenerator<Uint8Array> {
+async function* decompressed(pieces: AsyncIterable<Uint8Array>, name: string): AsyncGenerator<Uint8Array> {
   const iterator = pieces[Symbol.asyncIterator]()
   let head = Buffer.alloc(0)
   while (head.length < 4) {
@@ -138,7 +130,7 @@ async function* decompressed(pieces: AsyncIterable<Uint8Array>, name: string, gi
   const stream = compression === 'gzip' ? zlib.createGunzip({ chunkSize }) : zlib.createZstdDecompress?.({ chunkSize })
   if (!stream) {
     const what = `${name} is compressed with ${compression}, which this version of Node cannot decompress`
-    throw malformed(what, `Use Node 22.15 or newer, or: ${compression} -dc${fileArgument(name)} | plants import${given}`)
+    throw malformed(what, `Use Node 22.15 or newer, or ${importOutputOf(`${compression} -dc`, name)}`)
   }
   pipeline(all(), stream, () => undefined) // the stream emits the same errors
   try {

@@ -83,16 +83,6 @@ test.each([
   })
 })
 
-test.each([
-  ['create', 'see --map and --id-from in: plants help import'],
-  ['create,read', 'run it again with: --map id= --id-from 43'],
-])('with a token that may %s, the hint for ids that are none is to %s', async (allowed, hint) => {
-  const { address } = await serve(['--allow', allowed])
-  expect(await at(address, ['create', '--id', '42', '--name', 'Fern'])).toMatchObject({ code: 0 })
-  const { code, err } = await at(address, ['import'], { stdin: 'id,name\n2024-01-05,Moss\n' })
-  expect({ code, err }).toEqual({ code: 6, err: expect.stringContaining(`\n  To ignore these ids and number the plants, ${hint}`) })
-})
-
 test('a token deletes a plant by its id without the right to read', async () => {
   const { address } = await serve(['--allow', 'create,delete'])
   expect(await at(address, ['create', '--id', '1', '--name', 'Fern'])).toMatchObject({ code: 0 })

@@ -41,7 +41,7 @@ const cases: Case[] = [
       writeFileSync(join(user.home, `${text}.zst`), Buffer.from([0x28, 0xb5, 0x2f, 0xfd, 0]))
       return { argv: ['import', '--', `${text}.zst`], word: `${text.startsWith('-') ? './' : ''}${text}.zst` }
     },
-    before: ' or: ',
+    before: ' of: ',
     isSkipped: hasZstd,
   },
   {

@@ -6,7 +6,7 @@ import { fc } from '../../../helpers/fast-check.js'
 import { rounds } from '../../../helpers/rounds.js'
 
 const plant = '{"id":1,"name":"a"}'
-const nothing: InputOptions = { format: undefined, encoding: undefined, rules: { map: {}, idFrom: undefined }, given: '', storeFlag: '' }
+const nothing: InputOptions = { format: undefined, encoding: undefined, rules: { map: {}, idFrom: undefined } }
 
 test.each<[string, FormatName]>([
   ['', 'ndjson'],
@@ -81,7 +81,7 @@ test.each<[string, string | Buffer, string, string]>([
     'a store',
     'SQLite format 3\0\x10\0\x01\x01',
     'plants.csv contains an SQLite database, not records',
-    'If it is a store: plants export --store ./plants.csv | plants import --store a.db',
+    'If it is a store, import the output of: plants export --store ./plants.csv',
   ],
   ['a spreadsheet', 'PK\x03\x04', 'plants.csv is a ZIP archive, or a spreadsheet', 'Save the sheet as CSV (UTF-8) first'],
   ['HTML', '<!DOCTYPE html>\n<p>a, b</p>\n', 'plants.csv is not CSV, TSV, NDJSON or JSON', 'See the formats: plants help formats'],
@@ -90,34 +90,32 @@ test.each<[string, string | Buffer, string, string]>([
     'an object with plants',
     '{"plants":[{"id":1,"name":"a"}]}',
     'plants.csv is an object with the plants at .plants',
-    "Run: jq -c '.plants[]' plants.csv | plants import --store a.db --map id=no",
+    "Instead, import the output of: jq -c '.plants[]' plants.csv",
   ],
   [
     'an object with plants that are cut',
     `{\n "plants": [\n${'  {"id":1,"name":"a"},\n'.repeat(5000)}`.slice(0, headSize),
     'plants.csv is an object with the plants at .plants',
-    "Run: jq -c '.plants[]' plants.csv | plants import --store a.db --map id=no",
+    "Instead, import the output of: jq -c '.plants[]' plants.csv",
   ],
   [
     'an object with an object with plants',
     '{"total": 2, "next": null, "data": {"page": "1", "my plants": [ {"id":1}]}}',
     'plants.csv is an object with the plants at .data."my plants"',
-    'Run: jq -c \'.data."my plants"[]\' plants.csv | plants import --store a.db --map id=no',
+    'Instead, import the output of: jq -c \'.data."my plants"[]\' plants.csv',
   ],
 ])('%s is rejected', (_, head, message, hint) => {
   const error = { kind: 'malformed', message, hint } satisfies Partial<PlantsError>
   const read = () =>
     formatOf(Buffer.from(head), head.length < headSize, 'plants.csv', {
       ...nothing,
-      given: ' --store a.db --map id=no',
-      storeFlag: ' --store a.db',
     })
   expect(read).toThrow(expect.objectContaining(error))
 })
 
 test.each(['stdin', 'plants.db.gz'])('a store that cannot be opened where it is, from %s, is to be saved first', (source) => {
   const message = `${source} contains an SQLite database, not records`
-  const hint = 'If it is a store, save it to a file without compression. Then: plants export --store FILE | plants import'
+  const hint = 'If it is a store, save it to a file without compression, then import the output of: plants export --store FILE'
   expect(() => formatOf(Buffer.from('SQLite format 3\0'), true, source, nothing)).toThrow(expect.objectContaining({ message, hint }))
 })
 

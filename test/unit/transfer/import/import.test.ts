@@ -115,7 +115,7 @@ describe('an import reads', () => {
         code: 2,
         told: undefined,
         err: expect.stringContaining(
-          'plants: plants.zst is compressed with zstd, which this version of Node cannot decompress\n  Use Node 22.15 or newer, or: zstd -dc plants.zst | plants import',
+          'plants: plants.zst is compressed with zstd, which this version of Node cannot decompress\n  Use Node 22.15 or newer, or import the output of: zstd -dc plants.zst',
         ),
       })
     },

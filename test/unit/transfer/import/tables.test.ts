@@ -117,9 +117,9 @@ describe('an input that another program converts is named, with the command:', (
     const user = new Importing()
     user.write('plants', bytes)
     const { code, err } = await user.import(['plants', '--if-exists', 'same'])
-    const hint = `Run: ${command} plants | plants import --if-exists same`
+    const hint = `Instead, import the output of: ${command} plants`
     expect({ code, err }).toEqual({ code: 2, err: `plants: plants ${what}, which plants does not read\n  ${hint}\n` })
-    expect((await user.import([], { stdin: bytes })).err).toContain(`\n  Pipe it through this first: ${command}\n`)
+    expect((await user.import([], { stdin: bytes })).err).toContain(`\n  Instead, import the output of: ${command}\n`)
   })
 })
 
