@@ -52,7 +52,7 @@ const maxHeaderSize = 16_384
 /** the maximum time to receive the headers, in milliseconds */
 const headersTimeout = 10_000
 
-/** milliseconds: more than the 60 s after which proxies close idle connections, so that no request meets a closing one */
+/** milliseconds: more than the 60 s after which proxies close idle connections */
 const keepAliveTimeout = 65_000
 
 /** the maximum number of unanswered requests on one connection, which is closed at the next */
@@ -203,7 +203,7 @@ export class HttpServer {
     const previous = open.at(-1)
     connection.last = response
     open.push(response)
-    // After an Upgrade, node:http drops the bytes that it read together with it: the rest of the next request could pass for a request.
+    // After an Upgrade, node:http drops bytes: the rest of the next request could pass for a request.
     if (this.isDraining || headers.upgrade !== undefined) response.shouldKeepAlive = false
     response.once('close', () => {
       open.splice(open.indexOf(response), 1)

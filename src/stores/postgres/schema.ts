@@ -10,8 +10,8 @@ import { begin, imports, pinned, plants, privilegeFor, rightsStatement, schemaNa
 const firstVersion = 3
 
 /**
- * The migrations from an empty database to the latest schema, each to the next version. A released migration is never changed, and removes
- * nothing, because nodes with the previous version continue to run.
+ * From an empty database to the latest schema, each to the next version. A released migration is never changed, and
+ * removes nothing, because nodes with the previous version continue to run.
  */
 export const migrations: readonly string[] = [
   `CREATE TABLE ${plants} (

@@ -23,8 +23,8 @@ export const imports = `${schemaName}.imports`
 export const versions = `${schemaName}.schema_version`
 
 /**
- * Statements without parameters, in one transaction with a search_path of only built-in functions and operators, whose commit returns when
- * it is on disk. Returns the rows of the last statement.
+ * Statements without parameters, in one transaction with a search_path of only built-in functions and operators, whose
+ * commit returns when it is on disk.
  */
 export function pinned(text: string): QueryConfig {
   return { text: `${pin}; ${text}` }
@@ -47,7 +47,7 @@ const text = 'pg_catalog.text'
 /** Fails with a division by zero (SQLSTATE 22012) if fsync is off, which can change during a connection. */
 const fsyncs = `1 OPERATOR(pg_catalog./) CASE WHEN pg_catalog.current_setting('fsync') ${eq} 'off' THEN 0 ELSE 1 END`
 
-/** A last column to return, with which the commit of a statement returns when it is on disk, whatever the default of the database is. */
+/** A last column to return, with which the commit of a statement returns when it is on disk. */
 export const durable = `(SELECT pg_catalog.set_config('synchronous_commit', 'on', true) WHERE ${fsyncs} ${eq} 1)`
 
 export const commitStatement: QueryConfig = { text: `SELECT ${fsyncs}; COMMIT` }

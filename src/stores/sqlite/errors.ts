@@ -28,7 +28,7 @@ export async function explained<T>(path: string, action: () => Promise<T>): Prom
   }
 }
 
-/** The errors that a crafted file can cause, the last two when a table is migrated; any other error in our SQL is a defect. */
+/** What a crafted file can cause, the last two when a table is migrated; any other error in our SQL is a defect. */
 const craftedError =
   /^(no such (table|column)|unsupported file format|JSON cannot hold BLOB|NOT NULL constraint failed|type mismatch on DEFAULT)/
 

@@ -115,7 +115,7 @@ function isWal(db: Database): boolean {
 /** "plnt": the application id in the header of every store. */
 const applicationId = 0x706c6e74n
 
-/** The oldest version: a store of it is read without changes, and migrated when it is opened for writing. */
+/** A store of this version is read without changes, and migrated when it is opened for writing. */
 const oldestVersion = 5n
 
 interface AddedColumn {
@@ -126,17 +126,14 @@ interface AddedColumn {
   value: string
 }
 
-/** The column that each later version adds. A test adds some, as a later version would. */
+/** The column that each later version adds; a test adds some. */
 export const addedColumns: AddedColumn[] = []
 
 const latestVersion = () => oldestVersion + BigInt(addedColumns.length)
 
 const versions = () => addedColumns.map((_, index) => latestVersion() - BigInt(index)).concat(oldestVersion)
 
-/**
- * The columns of the oldest version. Rights are comma-separated. The row of a revoked token stays, so that no id is reused. Times are
- * milliseconds since 1970.
- */
+/** Rights are comma-separated. The row of a revoked token stays, so that no id is reused. Times are in milliseconds. */
 const oldestColumns = {
   plants: ['id INTEGER PRIMARY KEY', 'name TEXT NOT NULL', 'tag TEXT', 'idempotency_key TEXT'],
   tokens: [
