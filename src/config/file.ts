@@ -47,9 +47,7 @@ export async function readSettings(io: Io): Promise<SettingsFile> {
   try {
     path = await settingsPath(io)
     const { bytes, stats } = readOwn(path, io)
-    const folders = foldersOf(path)
-    const saved = parseSettings(bytes, path)
-    return { path, saved, warnings: warningsAbout(path, stats, folders), distrust: distrustOf(path, stats, folders, io) }
+    return { path, saved: parseSettings(bytes, path), ...accessByOthers(path, stats, io) }
   } catch (error) {
     const nothing: SettingsFile = { path, saved: { version: 1 }, warnings: [] }
     if (path === undefined && error instanceof PlantsError && !io.env['PLANTS_CONFIG_DIR']) return nothing
@@ -127,30 +125,33 @@ function broken(path: string, why: string, hint = 'Fix the file, or move it away
   return malformed(`The settings in ${path} ${why}`, hint, cause)
 }
 
-/** The directories in which others can replace the file, or a link to it, with their modes. */
-function foldersOf(path: string): { folder: string; mode: number }[] {
-  if (process.platform === 'win32') return []
-  const folders = [...new Set([path, realpathSync(path)].map((place) => dirname(place)))]
-  const modes = folders.map((folder) => ({ folder, mode: statSync(folder).mode }))
-  return modes.filter(({ mode }) => (mode & 0o022) !== 0 && (mode & 0o1000) === 0)
-}
+/** Whether other users can read the tokens, or replace the file, or a link to it, by one with their own command. */
+function accessByOthers(path: string, { uid, mode }: Stats, io: Io): Pick<SettingsFile, 'distrust' | 'warnings'> {
+  const isWindows = process.platform === 'win32'
+  const octal = (bits: number) => `(mode ${(bits & 0o777).toString(8)})`
+  const folders = isWindows ? [] : [...new Set([path, realpathSync(path)].map((place) => dirname(place)))]
+  const replaceable = folders.flatMap((folder) => {
+    const { mode } = statSync(folder)
+    if ((mode & 0o022) === 0 || (mode & 0o1000) !== 0) return []
+    return { folder: `${folder} ${octal(mode)}`, command: `chmod 700 ${shellWord(folder)}` }
+  })
+  const command = `chmod 600 ${shellWord(path)}`
+  const warnings = replaceable.map((each) => ({ ...each, what: `Others can replace the settings in ${each.folder}` }))
+  const what = `The settings in ${path} are open to others ${octal(mode)}`
+  const isOpen = !isWindows && (mode & 0o077) !== 0
+  return {
+    warnings: isOpen ? [{ what, command }, ...warnings] : warnings,
+    distrust: distrust(),
+  }
 
-function distrustOf(path: string, { uid, mode }: Stats, [replaceable]: ReturnType<typeof foldersOf>, io: Io): SettingsFile['distrust'] {
-  const hint = 'Run plants as that user, without sudo, or set PLANTS_TOKEN or PGPASSWORD'
-  if (!io.mayRunFor(uid)) return { why: `belong to another user (uid ${uid})`, hint }
-  const [place, bits] = replaceable ? [replaceable.folder, replaceable.mode] : [path, mode]
-  if (process.platform === 'win32' || (bits & 0o022) === 0) return undefined
-  const why = replaceable ? `can be replaced by others, who can write to ${place}` : 'can be changed by others'
-  const command = `chmod ${replaceable ? '700' : '600'} ${shellWord(place)}`
-  return { why: `${why} (mode ${(bits & 0o777).toString(8)})`, hint: `Check what they contain, then run: ${command}` }
-}
-
-function warningsAbout(path: string, { mode }: Stats, replaceable: ReturnType<typeof foldersOf>): SettingsFile['warnings'] {
-  if (process.platform === 'win32') return []
-  const warnings: SettingsFile['warnings'] = []
-  const warn = (what: string, bits: number, command: string) =>
-    warnings.push({ what: `${what} (mode ${(bits & 0o777).toString(8)})`, command })
-  if ((mode & 0o077) !== 0) warn(`The settings in ${path} are open to others`, mode, `chmod 600 ${shellWord(path)}`)
-  for (const { folder, mode } of replaceable) warn(`Others can replace the settings in ${folder}`, mode, `chmod 700 ${shellWord(folder)}`)
-  return warnings
+  function distrust(): SettingsFile['distrust'] {
+    if (!io.mayRunFor(uid)) {
+      const hint = 'Run plants as that user, without sudo, or set PLANTS_TOKEN or PGPASSWORD'
+      return { why: `belong to another user (uid ${uid})`, hint }
+    }
+    const [first] = replaceable
+    const hint = `Check what they contain, then run: ${first?.command ?? command}`
+    if (first) return { why: `can be replaced by others, who can write to ${first.folder}`, hint }
+    return isWindows || (mode & 0o022) === 0 ? undefined : { why: `can be changed by others ${octal(mode)}`, hint }
+  }
 }
