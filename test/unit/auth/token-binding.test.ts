@@ -280,7 +280,7 @@ describe('PLANTS_TOKEN', () => {
 
   test('is told by status for the store of this run alone', async () => {
     const { user, here } = await world()
-    const { out } = await user.run(['auth', 'status', '--output', 'json'], { env: { ...env, PLANTS_STORE: 'here' } })
+    const { out } = await user.run(['auth', 'status', '--output', 'ndjson'], { env: { ...env, PLANTS_STORE: 'here' } })
     const sources = out.split('\n').flatMap((line) => (line === '' ? [] : [JSON.parse(line)]))
     expect(sources.filter(({ source }) => source === 'variable')).toEqual([{ store: 'here', address: here.url, source: 'variable' }])
   })
