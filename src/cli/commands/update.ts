@@ -1,11 +1,11 @@
 import { describePlant, notFound, styleFor, writeResult } from '../../output/output.js'
 import { textFields, textsInWords } from '../../plant/fields.js'
 import { acceptNewPlant, invalidPlant, type NewPlant, plantFrom } from '../../plant/plant.js'
-import { malformed, PlantsError, shellOption } from '../../platform/errors.js'
+import { malformed, PlantsError } from '../../platform/errors.js'
 import { outputFormats } from '../../platform/values.js'
 import type { ReadableStore } from '../../stores/common/store.js'
 import { openExistingStore } from '../../stores/registry.js'
-import { resolveSettings, type Settings } from '../context.js'
+import { resolveSettings } from '../context.js'
 import { defineCommand, dryRunOption, fieldFlags, type OptionValues, parseId } from '../define-command.js'
 
 const options = [
@@ -29,8 +29,8 @@ export const update = defineCommand({
       const names = options.slice(0, -1).map((option) => option.flags.replace(/^-., | <.*/g, ''))
       throw malformed('update needs something to change', `Add one of ${names.join(', ')}`)
     }
+    assertNotEmpty(flags)
     const settings = await resolveSettings(flags, io, { formats: outputFormats })
-    assertNotEmpty(id, flags, settings)
     const store = await openExistingStore(settings.store, { ...settings.storeOptions, needs: ['update'] })
     try {
       const plant = await store?.get(id)
@@ -49,14 +49,9 @@ export const update = defineCommand({
 })
 
 /** An unset variable of a shell must not make a plant lose its tag, nor give it an empty one. */
-function assertNotEmpty(id: bigint, changes: Changes, { storeFlag }: Settings): void {
+function assertNotEmpty(changes: Changes): void {
   const empty = textFields.find(({ name, isRequired }) => !isRequired && changes[name] === '')
-  if (!empty) return
-  const others = textFields.map(({ name }) => {
-    const text = changes[name]
-    return name === empty.name ? ` --no-${name}` : shellOption(name, text === false ? undefined : text)
-  })
-  throw malformed(`--${empty.name} is empty`, `To remove the ${empty.name}: plants update ${id}${others.join('')}${storeFlag}`)
+  if (empty) throw malformed(`--${empty.name} is empty`, `To remove the ${empty.name}, use --no-${empty.name}`)
 }
 
 const maxAttempts = 10

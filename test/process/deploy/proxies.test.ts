@@ -43,7 +43,7 @@ async function useThrough(proxy: (setup: Setup) => Promise<void>) {
   const store = ['--store', `https://localhost:${setup.port}`, '--ca-cert', setup.certificate.path]
   const env = { PLANTS_TOKEN: token }
   const created = await plants(['create', '--id', '1', '--name', 'Fern', '--retry', '30s', ...store], folder, { env })
-  const { code, out } = await plants(['list', '--output', 'json', ...store], folder, { env })
+  const { code, out } = await plants(['list', '--output', 'ndjson', ...store], folder, { env })
   return { codes: [created.code, code], out }
 }
 

@@ -223,9 +223,9 @@ test('an empty --tag is no tag, as an unset variable of a shell gives it; JSON c
   expect(await plants(['list', '--tag', ''])).toEqual(done('{"id":1,"name":"","tag":""}\n'))
   const store = `${file}.db`
   const refused = await plants(['update', '2', '--name', 'Sword fern', '--tag', '', '--store', store])
-  const hint = `To remove the tag: plants update 2 --name 'Sword fern' --no-tag --store ${store}`
+  const hint = 'To remove the tag, use --no-tag'
   expect(refused).toEqual({ code: 2, out: '', err: `plants: --tag is empty\n  ${hint}\n` })
-  expect(await plants(['update', '1', '--tag='])).toMatchObject({ code: 2, err: expect.stringContaining('plants update 1 --no-tag\n') })
+  expect(await plants(['update', '1', '--tag='])).toMatchObject({ code: 2, err: expect.stringContaining(hint) })
   expect(await plants(['get', '1'])).toEqual(done('{"id":1,"name":"","tag":""}\n'))
 })
 

@@ -26,7 +26,7 @@ const wrongAddress = 'Is the address right? It is the base URL: the part before 
 /** Runs a command at a service that answers so, and gives what came of it. */
 async function runAt(argv: string[], others: Record<string, Answer[]>, description: Answer = openapi, base = '') {
   const remote = await Hostile.listen({ openapi: description, others })
-  const args = withUsual({ '--timeout': '2s', '--store': `${remote.url}${base}`, '--output': 'json' }, argv)
+  const args = withUsual({ '--timeout': '2s', '--store': `${remote.url}${base}`, '--output': 'ndjson' }, argv)
   const { code, out, err } = await runPlants(args, { env: { PLANTS_TOKEN: token } })
   const lines = linesOf(err, remote) as Record<string, unknown>[]
   return { code, out, said: lines.flatMap((line) => line['message'] ?? line), lines, remote }
