@@ -101,7 +101,7 @@ function explainUnknownCommand(command: Command): Explanation {
 }
 
 /** The hint for too many arguments: names an option, but never repeats an argument, which may be a secret. */
-function hintForExcess({ command, given }: Program, argv: string[]): string | undefined {
+function hintForExcess({ command }: Program, argv: string[]): string | undefined {
   const name = nameOf(command)
   const { args, options } = command
   const habit = args.every((word) => isNumber(word)) ? habitOf([`${name} NUMBER`]) : undefined
@@ -111,9 +111,7 @@ function hintForExcess({ command, given }: Program, argv: string[]): string | un
   const swallowed = options.find((option) => flagsOf(options).includes(command.getOptionValue(option.attributeName())))
   if (swallowed) return `The value of ${swallowed.long} is ${command.getOptionValue(swallowed.attributeName())}. ${seeHelp(name)}`
   const assigned = longsOf(options).find((long) => args.some((word) => word.startsWith(`${long.slice(2)}=`)))
-  if (assigned !== undefined) return `Write options with dashes, such as ${assigned}. ${seeHelp(name)}`
-  const hasText = options.some((option) => option.flags.endsWith('<text>') && given.has(option.attributeName()))
-  return hasText ? `Put a value with spaces in quotes. ${seeHelp(name)}` : undefined
+  return assigned && `Write options with dashes, such as ${assigned}. ${seeHelp(name)}`
 }
 
 function explainUnknownOption({ command }: Program, argv: string[]): Explanation {
@@ -151,7 +149,7 @@ function longsOf(options: readonly Option[]): string[] {
 }
 
 function flagsOf(options: readonly Option[]): string[] {
-  return options.flatMap(({ short, long }) => [short ?? [], long ?? []].flat())
+  return [...longsOf(options), ...options.flatMap(({ short }) => short ?? [])]
 }
 
 /** The names of a command and of its parent, without the program. */

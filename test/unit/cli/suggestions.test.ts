@@ -121,7 +121,7 @@ test.each([
   ['delet 1', 'Did you mean delete?'],
   ['create help', 'See: plants create --help'],
   ['create 5 Rose', 'See: plants create --help'],
-  ['create 5 --name Rose', 'Put a value with spaces in quotes. See: plants create --help'],
+  ['create 5 --name Rose', 'See: plants create --help'],
   ['create {"id":1} -q', 'See: plants create --help'],
 ])('plants %s: %s', async (argv, hint) => {
   expect((await refused({ argv })).err).toMatch(new RegExp(`\\n  ${hint.replace(/[?.{}|]/g, '\\$&')}\\n$`))

@@ -178,7 +178,7 @@ const flags: Refusal[] = [
 ]
 
 const afterIt = (command: string) => `The options of a command follow it. See: plants ${command} --help`
-const quotes = 'Put a value with spaces in quotes. See: plants create --help'
+const quotes = 'See: plants create --help'
 
 const usage: Refusal[] = [
   [{ argv: 'create --nmae Fern' }, 2, 400, 'Unknown option --nmae', 'Did you mean --name?'],
