@@ -1,4 +1,4 @@
-// Writes the manual pages, man/plants.1, man/plants-create.1 and so on, from the definitions that the help is made of.
+// Writes the manual pages, man/plants.1, man/plants-create.1 and so on, from the commands that the help is made of.
 import { spawnSync } from 'node:child_process'
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -11,66 +11,74 @@ const cache = join(root, 'node_modules/.cache/plants-man')
 const folder = join(root, 'man')
 
 const bundle = await rolldown({
-  input: { commands: join(root, 'src/cli/commands/index.ts'), definitions: join(root, 'src/cli/define-command.ts') },
+  input: {
+    program: join(root, 'src/cli/program/program.ts'),
+    commands: join(root, 'src/cli/commands/index.ts'),
+    topics: join(root, 'src/cli/help/topic-pages.ts'),
+  },
   platform: 'node',
-  external: /^(node:|@?[a-z][\w./-]*$)/, // packages, which no definition needs
+  external: /^(node:|@?[a-z][\w./-]*$)/, // packages
   logLevel: 'warn',
 })
 await bundle.write({ dir: cache, cleanDir: true, entryFileNames: '[name].mjs', chunkFileNames: '[name]-[hash].mjs' })
 const load = (name) => import(pathToFileURL(join(cache, `${name}.mjs`)).href)
-const [{ loadCommands, plants }, { aliasesOf, globalOptions, listedOptions }] = await Promise.all([load('commands'), load('definitions')])
-await loadCommands(plants.commands.map(({ name }) => name))
+const [{ Program }, { examples }, { topicPages }] = await Promise.all(['program', 'commands', 'topics'].map(load))
+const program = new Program({ stdout: { isTerminal: true, columns: 72 }, env: { NO_COLOR: '1' } })
+const commands = program.root.commands.filter((command) => command.name() !== 'help')
+for (const command of commands) await program.load(command)
+const help = program.root.createHelp()
+help.prepareContext({ helpWidth: 72 })
 
 rmSync(folder, { recursive: true, force: true })
 mkdirSync(folder)
 const date = releaseDate() ?? commitDate()
-const names = plants.commands.map(({ name }) => `plants-${name}`)
-for (const command of plants.commands) write(`plants-${command.name}`, commandPage(command))
-write('plants', await programPage())
+const names = commands.map((command) => `plants-${command.name()}`)
+for (const command of commands) write(`plants-${command.name()}`, commandPage(command))
+write('plants', programPage())
 
 function write(name, page) {
   writeFileSync(join(folder, `${name}.1`), `${page.flat(Infinity).join('\n')}\n`)
 }
 
-async function programPage() {
-  const topics = await Promise.all(plants.topics.map(async ({ name, page }) => ({ name, text: await page({ width: 72, strong: String }) })))
+function programPage() {
   const titles = { environment: 'ENVIRONMENT', 'exit-codes': 'EXIT STATUS', formats: 'FORMATS' }
   return [
     head('plants', 'create, import, list, export and serve plants'),
     section('SYNOPSIS', '.B plants', roff('<command> [options]')),
-    section('DESCRIPTION', roff(plants.description)),
-    section('COMMANDS', terms(plants.commands.map(({ name, summary }) => [`plants-${name}(1)`, summary]))),
-    section('OPTIONS', options(globalOptions)),
-    topics.filter(({ name }) => titles[name]).map(({ name, text }) => section(titles[name], verbatim(text.trimEnd().split('\n')))),
-    examplesOf(plants),
+    section('DESCRIPTION', roff('Create, import, list, export and serve plants.')),
+    section('COMMANDS', terms(commands.map((command) => [`plants-${command.name()}(1)`, command.summary()]))),
+    optionSections(program.root),
+    Object.entries(titles).map(([name, title]) => section(title, verbatim(topicPages[name](help, program.root).trimEnd().split('\n')))),
+    section('EXAMPLES', verbatim(examples)),
     section('SEE ALSO', roff(names.map((name) => `${name}(1)`).join(', '))),
   ]
 }
 
 function commandPage(command) {
-  const { name, summary, description, commands = [], notes = [] } = command
+  const { notes = [], examples = [] } = program.definitions.get(command)
+  const below = command.commands
   return [
-    head(`plants-${name}`, summary),
-    section(
-      'SYNOPSIS',
-      commands.length === 0
-        ? synopsis(['plants', command])
-        : commands.map((below, at) => [at > 0 ? '.br' : [], synopsis(['plants', command, below])]),
-    ),
+    head(`plants-${command.name()}`, command.summary()),
+    section('SYNOPSIS', below.length === 0 ? synopsis(command) : below.map((each, at) => [at > 0 ? '.br' : [], synopsis(each)])),
     section(
       'DESCRIPTION',
-      roff(description),
-      aliasesOf(command).map((alias) => ['.PP', roff(`Also: plants ${alias}`)]),
+      roff(command.description()),
+      command.aliases().map((alias) => ['.PP', roff(`Also: plants ${alias}`)]),
     ),
-    parts(command).map(([title, list]) => section(title.toUpperCase(), list)),
-    commands.length === 0
-      ? []
+    argumentsOf(command).length === 0 ? [] : section('ARGUMENTS', argumentsOf(command)),
+    below.length === 0
+      ? optionSections(command)
       : section(
           'COMMANDS',
-          commands.map((below) => [`.SS ${roff(below.name)}`, roff(below.description), parts(below).map(([, list]) => list)]),
+          below.map((each) => [
+            `.SS ${roff(each.name())}`,
+            roff(each.description()),
+            argumentsOf(each),
+            [...optionGroups(each).values()].map(optionTerms),
+          ]),
         ),
     notes.map(({ title, lines }) => section(title.toUpperCase(), verbatim(lines))),
-    examplesOf(command),
+    examples.length === 0 ? [] : section('EXAMPLES', verbatim(examples)),
     section('SEE ALSO', roff('plants(1), for the options of every command, the environment and the exit codes')),
   ]
 }
@@ -96,34 +104,34 @@ function section(title, ...lines) {
   return [`.SH ${title}`, lines]
 }
 
-function synopsis(path) {
-  const { arguments: taken = [] } = path.at(-1)
-  const words = path.map((part) => part.name ?? part).join(' ')
-  return [`.B ${roff(words)}`, roff(['[options]', ...taken.map(({ name }) => name)].join(' '))]
+function synopsis(command) {
+  const words = help
+    .commandUsage(command)
+    .replace(/\|[\w-]+/g, '')
+    .split(' [options]')
+  return [`.B ${roff(words[0])}`, roff(`[options]${words[1]}`)]
 }
 
-/** The arguments and options of a command. */
-function parts(command) {
-  const { arguments: taken = [] } = command
-  const lists = [
-    ['Arguments', terms(taken.map(({ name, description }) => [name.replace(/[<>[\].]/g, ''), description]))],
-    ['Options', options(listedOptions(command))],
-  ]
-  return lists.filter(([, list]) => list.length > 0)
+function argumentsOf(command) {
+  return terms(help.visibleArguments(command).map((argument) => [help.argumentTerm(argument), help.argumentDescription(argument)]))
 }
 
-function options(list) {
-  return terms(
-    list.map(({ flags, description, default: text }) => [flags, text === undefined ? description : `${description} (default: "${text}")`]),
-  )
+/** The options of a command in the groups of its help, without --help, which each has. */
+function optionGroups(command) {
+  const listed = help.visibleOptions(command).filter((option) => option !== program.helpOption)
+  return help.groupItems([], listed, (option) => option.helpGroupHeading ?? 'Options:')
+}
+
+function optionSections(command) {
+  return Array.from(optionGroups(command), ([group, list]) => section(group.replace(':', '').toUpperCase(), optionTerms(list)))
+}
+
+function optionTerms(list) {
+  return terms(list.map((option) => [option.flags, help.optionDescription(option)]))
 }
 
 function terms(rows) {
   return rows.map(([term, meaning]) => ['.TP', `.B ${roff(term)}`, roff(meaning)])
-}
-
-function examplesOf({ examples = [] }) {
-  return examples.length === 0 ? [] : section('EXAMPLES', verbatim(examples))
 }
 
 function verbatim(lines) {

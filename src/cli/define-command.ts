@@ -1,4 +1,4 @@
-import { defaultOf, flagOf, type SettingName, settingNames, settingOf } from '../config/table.js'
+import { defaultOf, type SettingName, settingNames, settingOf } from '../config/table.js'
 import { type PlantField, textsInWords } from '../plant/fields.js'
 import { parseInt64 } from '../plant/json.js'
 import { idRuleFor } from '../plant/plant.js'
@@ -7,35 +7,21 @@ import type { Io } from '../platform/io.js'
 import { invalidValue, parseCount, parseRetry, parseText, type Values } from '../platform/values.js'
 import { type Right, rights } from '../stores/common/store.js'
 
-/** The definition of a command: parsing, help and shell completion are built from it. `run` imports what is slow to load. */
+/** The definition of a command, from which commander's is made. `run` imports what is slow to load. */
 export interface CommandDefinition {
   name: string
-  /** for the list of commands; by default the description */
-  summary?: string
   description: string
-  /** the title above it in the list of commands */
-  group?: string
   arguments?: readonly ArgumentDefinition[]
   options?: readonly OptionDefinition[]
   /** the settings whose global options mean more here, so that help lists them with its own */
   settings?: readonly SettingName[]
   /** subcommands, of a command without `run` */
   commands?: readonly CommandDefinition[]
-  /** further pages of help, of the program */
-  topics?: readonly Topic[]
   /** The lines are not wrapped, because some are shell commands. */
   notes?: readonly { title: string; lines: readonly string[] }[]
   /** three at most */
   examples?: readonly string[]
   run?(given: Given, io: Io): Promise<void>
-}
-
-export type Topic = Record<'name' | 'meaning', string> & { page(layout: HelpLayout): Promise<string> }
-
-/** The width of help, and the style of its titles. */
-export interface HelpLayout {
-  width: number
-  strong(text: string): string
 }
 
 export interface ArgumentDefinition {
@@ -51,6 +37,8 @@ export interface OptionDefinition {
   /** `--limit <count>`, `-y, --yes`, `-n, --name <text>` or `--no-color` */
   flags: string
   description: string
+  /** the title in the help above this option and those after it */
+  group?: string
   /** the valid values */
   choices?: readonly string[]
   /** the values for shell completion, if there are no choices */
@@ -69,39 +57,19 @@ interface Given<Args = string[], Flags = object> {
   flags: GlobalFlags & Flags
 }
 
-/** Aliases from other programs, which help lists. A command that has one of these names takes precedence. */
-const aliases: Readonly<Record<string, readonly string[]>> = {
+/** Other names of commands: those of other programs, and synonyms, so that nobody has to remember which noun has which verb. */
+export const aliases: Readonly<Record<string, readonly string[]>> = {
   create: ['new', 'add'],
   get: ['show'],
   list: ['ls'],
-  delete: ['rm'],
-  remove: ['rm'],
-}
-
-/** What is accepted besides, so that nobody has to remember which noun has which verb. */
-const synonyms: Readonly<Record<string, readonly string[]>> = {
-  delete: ['remove'],
-  remove: ['delete'],
+  delete: ['rm', 'remove'],
+  remove: ['rm', 'delete'],
   revoke: ['rm', 'delete', 'remove'],
   unset: ['rm', 'delete', 'remove'],
   logout: ['rm', 'delete', 'remove'],
   stores: ['store'],
   tokens: ['token'],
   config: ['setting', 'settings'],
-}
-
-export function aliasesOf({ name }: Pick<CommandDefinition, 'name'>): readonly string[] {
-  return aliases[name] ?? []
-}
-
-/** All names that are accepted instead of the name of a command. */
-export function otherNamesOf(command: Pick<CommandDefinition, 'name'>): readonly string[] {
-  return [...aliasesOf(command), ...(synonyms[command.name] ?? [])]
-}
-
-/** The command with this name or alias. */
-export function commandFor(word: string, commands: readonly CommandDefinition[] = []): CommandDefinition | undefined {
-  return commands.find(({ name }) => name === word) ?? commands.find((command) => otherNamesOf(command).includes(word))
 }
 
 /** Defines a command. The types of its arguments and options determine the types that `run` receives. */
@@ -119,14 +87,11 @@ export function defineCommand<
 }
 
 const ownOptions = [
-  { flags: '-V, --version', description: 'show the version' },
   { flags: '-v, --verbose', description: 'log settings and their sources, requests and responses on stderr' },
   { flags: '-q, --quiet', description: 'print only results and errors: no confirmations, warnings or progress' },
   { flags: '--no-input', description: 'never prompt; also PLANTS_NO_INPUT and CI' },
   { flags: '--no-color', description: 'no colours; also NO_COLOR' },
 ] as const satisfies readonly OptionDefinition[]
-
-export const helpOption: OptionDefinition = { flags: '-h, --help', description: 'show this help' }
 
 /** The options of every command: those of the settings, and a few others. */
 export const globalOptions: readonly OptionDefinition[] = [
@@ -138,12 +103,6 @@ export const globalOptions: readonly OptionDefinition[] = [
   }),
   ...ownOptions,
 ]
-
-/** The options that the help of a command lists. */
-export function listedOptions({ options = [], settings = [] }: Pick<CommandDefinition, 'options' | 'settings'>): OptionDefinition[] {
-  const listed = settings.map(flagOf)
-  return [...options, ...globalOptions.filter(({ flags }) => listed.includes(flags.split(' ')[0]))]
-}
 
 export type GlobalFlags = OptionValues<typeof ownOptions> & { store?: string | undefined; output?: string | undefined }
 

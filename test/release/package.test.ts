@@ -4,14 +4,13 @@ import { execa } from 'execa'
 import { expect, test } from 'vitest'
 import { parse } from 'yaml'
 import { man } from '../../package.json'
-import { loadCommands, plants } from '../../src/cli/commands/index.js'
 import { blocksOf, pages, placeholders } from '../helpers/documents.js'
+import { commandNames, program } from '../helpers/helps.js'
 import { isHere } from '../helpers/programs.js'
 import { ownService, token } from '../helpers/remote.js'
 import { temporaryFolder } from '../helpers/temporary.js'
 
 const root = join(import.meta.dirname, '../..')
-await loadCommands(plants.commands.map(({ name }) => name))
 
 test('the package holds what runs, its licences and its documentation, in 450 KB', async () => {
   const archive = await pack(temporaryFolder())
@@ -42,7 +41,7 @@ test('the package has no address that leads nowhere', async () => {
 })
 
 test('the package has a manual page for each command', () => {
-  const pages = ['plants', ...plants.commands.map(({ name }) => `plants-${name}`).toSorted()].map((name) => `man/${name}.1`)
+  const pages = ['plants', ...commandNames.map((name) => `plants-${name}`).toSorted()].map((name) => `man/${name}.1`)
   expect({
     written: readdirSync(join(root, 'man'))
       .map((name) => `man/${name}`)
@@ -64,7 +63,7 @@ test.skipIf(!isHere('groff'))('groff finds no fault in a manual page, and shows 
     ),
   )
   expect(texts.map(({ stderr }) => stderr).join('')).toBe('')
-  for (const { examples = [] } of plants.commands)
+  for (const { examples = [] } of program.definitions.values())
     for (const example of examples) expect(texts.map(({ stdout }) => stdout).join()).toContain(example)
 })
 

@@ -1,16 +1,21 @@
 import { writeAnswer } from '../../output/output.js'
-import { malformed } from '../../platform/errors.js'
 import { parseChoice } from '../../platform/values.js'
 import { defineCommand } from '../define-command.js'
 
 const shells = ['bash', 'zsh', 'fish', 'powershell'] as const
-const list = shells.join(', ').replace(/, (\w+)$/, ' or $1')
 
 export const completion = defineCommand({
   name: 'completion',
   description:
     'Print a script with which a shell completes commands, flags, their values, saved stores and settings. The script calls plants for the candidates, so it never becomes outdated.',
-  arguments: [{ name: '[shell]', description: list, values: shells, parse: parseShell }],
+  arguments: [
+    {
+      name: '<shell>',
+      description: 'bash, zsh, fish or powershell',
+      values: shells,
+      parse: (name: string, text: string) => parseChoice(name, text, shells),
+    },
+  ],
   notes: [
     {
       title: 'Installation',
@@ -30,12 +35,7 @@ export const completion = defineCommand({
   ],
   examples: ['source <(plants completion bash)', 'plants completion zsh > _plants', 'plants completion fish > plants.fish'],
   async run({ args: [shell] }, io) {
-    if (shell === undefined) throw malformed(`completion needs a shell: ${list}`, 'See: plants completion --help')
     const { scripts } = await import('../completion/scripts.js')
     await writeAnswer(io, scripts[shell])
   },
 })
-
-function parseShell(name: string, text: string): (typeof shells)[number] {
-  return parseChoice(name, text, shells)
-}

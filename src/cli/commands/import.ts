@@ -22,7 +22,12 @@ import {
 } from '../define-command.js'
 
 const options = [
-  { flags: '--format <name>', description: 'ndjson, json, csv or tsv; by default detected from the content', choices: formatNames },
+  {
+    group: 'Reading the file',
+    flags: '--format <name>',
+    description: 'ndjson, json, csv or tsv; by default detected from the content',
+    choices: formatNames,
+  },
   {
     flags: '--encoding <name>',
     description: 'such as utf-16le, windows-1252 or shift_jis; by default UTF-8, or the encoding of a byte order mark',
@@ -43,19 +48,24 @@ const options = [
   },
   { flags: '--id-from <int64>', description: 'assign ids, starting at this one, to plants that have none', parse: parseId },
   {
+    group: 'Existing ids',
     flags: '--if-exists <what>',
     description: 'when the id exists: error, skip, same (skip equal plants) or update (change what the record has)',
     choices: existsPolicies,
     default: 'error',
   },
-  { flags: '--max-errors <count>', description: 'stop after this many rejected plants', parse: parseCount },
+  { group: 'Errors', flags: '--max-errors <count>', description: 'stop after this many rejected plants', parse: parseCount },
   pathOption('--rejects <path>', 'write the rejected records to this file, unchanged, and the reasons to PATH.reasons'),
   { ...dryRunOption('create nothing, and report what would be rejected'), conflicts: ['atomic', 'restart'] },
   { flags: '--atomic', description: 'create all plants or none', conflicts: ['restart'] },
-  pathOption('--journal <path>', 'keep the checkpoint in this file; by default in your state directory, except for stdin'),
+  {
+    group: 'Resuming',
+    ...pathOption('--journal <path>', 'keep the checkpoint in this file; by default in your state directory, except for stdin'),
+  },
   { flags: '--no-journal', description: 'keep no checkpoint: an interrupted import cannot be resumed' },
   { flags: '--restart', description: 'begin again instead of resuming an interrupted import' },
   {
+    group: 'Services',
     flags: '--concurrency <count>',
     description: `maximum number of requests in flight to a service; by default ${defaultConcurrency}`,
     parse: parseConcurrency,

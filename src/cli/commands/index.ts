@@ -1,6 +1,4 @@
-import { type CommandDefinition, otherNamesOf, type Topic } from '../define-command.js'
-import type { topicPages } from '../help/topic-pages.js'
-import { version } from './version.js'
+import type { CommandDefinition } from '../define-command.js'
 
 interface ListedCommand {
   name: string
@@ -8,8 +6,8 @@ interface ListedCommand {
   load(): Promise<CommandDefinition>
 }
 
-/** The commands in the groups and the order of the help. A definition is loaded only if the command line contains its name. */
-const groups: Readonly<Record<string, readonly ListedCommand[]>> = {
+/** The commands in the groups and the order of the help. A definition is loaded when commander gets to its command. */
+export const groups: Readonly<Record<string, readonly ListedCommand[]>> = {
   Plants: [
     { name: 'create', summary: 'create a plant', load: async () => (await import('./create.js')).create },
     { name: 'get', summary: 'show a plant', load: async () => (await import('./get.js')).get },
@@ -35,34 +33,16 @@ const groups: Readonly<Record<string, readonly ListedCommand[]>> = {
     { name: 'config', summary: 'read and change settings', load: async () => (await import('./config.js')).config },
     { name: 'doctor', summary: 'check for problems', load: async () => (await import('./doctor.js')).doctor },
     { name: 'completion', summary: 'set up shell completion', load: async () => (await import('./completion.js')).completion },
-    { name: 'version', summary: 'show the version', load: async () => version },
+    { name: 'version', summary: 'show the version', load: async () => (await import('./version.js')).version },
   ],
 }
 
-const listed = Object.entries(groups).flatMap(([group, commands]) => commands.map((command) => ({ group, ...command })))
+export const examples = ['plants create --id 1 --name Fern --tag shade', 'plants list --search fern']
 
-function topic(name: keyof typeof topicPages, meaning: string): Topic {
-  return { name, meaning, page: async (layout) => (await import('../help/topic-pages.js')).topicPages[name](layout) }
-}
-
-/** The program. Its commands have only a name and a summary until `loadCommands` loads their definitions. */
-export const plants: CommandDefinition & { commands: CommandDefinition[] } = {
-  name: 'plants',
-  description: 'Create, import, list, export and serve plants.',
-  commands: listed.map(({ name, group, summary }) => ({ name, group, summary, description: summary })),
-  topics: [
-    topic('options', 'the options of every command'),
-    topic('environment', 'settings and environment variables, and their precedence'),
-    topic('exit-codes', 'exit codes and what they mean'),
-    topic('formats', 'formats of plants, output and errors'),
-  ],
-  examples: ['plants create --id 1 --name Fern --tag shade', 'plants list --search fern'],
-}
-
-/** Loads the definitions of the commands whose names or aliases are among the words. */
-export async function loadCommands(words: readonly string[]): Promise<void> {
-  for (const [index, { name, group, summary, load }] of listed.entries()) {
-    if ([name, ...otherNamesOf({ name })].some((word) => words.includes(word)))
-      plants.commands[index] = { ...(await load()), group, summary }
-  }
+/** Pages of help about more than one command. */
+export const topics = {
+  options: 'the options of every command',
+  environment: 'settings and environment variables, and their precedence',
+  'exit-codes': 'exit codes and what they mean',
+  formats: 'formats of plants, output and errors',
 }

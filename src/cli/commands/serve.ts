@@ -22,7 +22,13 @@ const defaultPort = 4010
 const loopback = '127.0.0.1'
 
 const options = [
-  { flags: '--host <host>', description: 'address to listen on; 0.0.0.0 for all addresses', default: loopback, parse: parseText },
+  {
+    group: 'Address',
+    flags: '--host <host>',
+    description: 'address to listen on; 0.0.0.0 for all addresses',
+    default: loopback,
+    parse: parseText,
+  },
   {
     flags: '--port <port>',
     description: `port to listen on: ${defaultPort} (default); 0 for any free port`,
@@ -31,18 +37,21 @@ const options = [
   },
   pathOption('--socket <path>', 'listen on a Unix socket instead'),
   { flags: '--base-path <path>', description: 'path prefix of /plants, such as /v1', parse: parseBasePath },
-  pathOption('--tls-cert <path>', 'PEM certificate, with its chain'),
+  { flags: '--admin-port <port>', description: 'serve /live, /ready and /metrics on this port, without a token', parse: parsePort },
+  { flags: '--admin-host <host>', description: `address for --admin-port: ${loopback} (default)`, parse: parseText },
+  { group: 'TLS', ...pathOption('--tls-cert <path>', 'PEM certificate, with its chain') },
   pathOption('--tls-key <path>', 'PEM key of the certificate'),
-  pathOption('--token-file <path>', 'accept only the tokens in this file, one per line; also PLANTS_SERVE_TOKEN'),
+  {
+    group: 'Tokens',
+    ...pathOption('--token-file <path>', 'accept only the tokens in this file, one per line; also PLANTS_SERVE_TOKEN'),
+  },
   {
     flags: '--allow <rights>',
     description: `what to offer, whatever a token may: some of ${rights.join(', ')}, separated by commas; by default all`,
     values: rights,
     parse: parseRights,
   },
-  { flags: '--admin-port <port>', description: 'serve /live, /ready and /metrics on this port, without a token', parse: parsePort },
-  { flags: '--admin-host <host>', description: `address for --admin-port: ${loopback} (default)`, parse: parseText },
-  { flags: '--body-limit <size>', description: 'maximum size of a request body', default: '1MiB', parse: parseSize },
+  { group: 'Limits', flags: '--body-limit <size>', description: 'maximum size of a request body', default: '1MiB', parse: parseSize },
   {
     flags: '--request-timeout <duration>',
     description: 'maximum time to receive a request, and for the client to read more of a response',
@@ -50,7 +59,7 @@ const options = [
     parse: parseTimer,
   },
   { flags: '--connection-limit <count>', description: 'maximum number of open connections', default: '10000', parse: parseCount },
-  { flags: '--drain-timeout <duration>', description: 'maximum time for a drain', default: '10s', parse: parseTimer },
+  { group: 'Running', flags: '--drain-timeout <duration>', description: 'maximum time for a drain', default: '10s', parse: parseTimer },
   {
     flags: '--log-level <level>',
     description: 'trace, debug, info, warn, error, fatal or silent',

@@ -1,13 +1,37 @@
+import type { Command, Help } from 'commander'
 import { defaultOf, flagOf, settingNames, settingOf } from '../../config/table.js'
 import { textFields } from '../../plant/fields.js'
 import { type ExitCode, exitCodes } from '../../platform/errors.js'
-import { globalOptions, type HelpLayout, helpOption } from '../define-command.js'
-import { optionRows, paragraph, rowsOf, section } from './page.js'
+import type { topics } from '../commands/index.js'
 
-function optionsPage(layout: HelpLayout): string {
+/** The page of a topic, formatted by the help of commander, with the command that is the program. */
+type Page = (help: Help, program: Command) => string
+
+function optionsPage(help: Help, program: Command): string {
   const about =
     'Every command takes these options, before or after its name. Each setting is also an environment variable: plants help environment'
-  return `${paragraph(about, layout.width)}\n${rowsOf(optionRows([...globalOptions, helpOption]), layout, 'Global options')}`
+  const options = help.visibleOptions(program).map((option): Row => [help.optionTerm(option), help.optionDescription(option)])
+  return `${paragraph(about, help)}\n${list('Global options', options, help)}`
+}
+
+type Row = [term: string, meaning: string]
+
+/** Rows under a title. The meaning of a long term begins on the next line. */
+function list(title: string, rows: readonly Row[], help: Help): string {
+  const width = Math.max(...rows.map(([term]) => term.length).filter((length) => length <= 26))
+  const items = rows.map(([term, meaning]) => {
+    if (term.length <= width) return help.formatItem(term, width, meaning, help)
+    return `  ${term}\n${help.formatItem('', width, meaning, help)}`
+  })
+  return title === '' ? `${items.join('\n')}\n` : section(title, items, help)
+}
+
+function section(title: string, lines: readonly string[], help: Help): string {
+  return help.formatItemList(`${title}:`, [...lines], help).join('\n')
+}
+
+function paragraph(text: string, help: Help): string {
+  return `${help.boxWrap(text, help.helpWidth ?? 80)}\n`
 }
 
 const otherVariables = {
@@ -30,7 +54,7 @@ const otherVariables = {
   'NO_COLOR, FORCE_COLOR': 'disable colours; force colours without a terminal (0 disables them). FORCE_COLOR takes precedence',
 }
 
-function environmentPage(layout: HelpLayout): string {
+function environmentPage(help: Help): string {
   const settings = settingNames.map((name): [string, string] => {
     const { meaning, variable, scopes } = settingOf(name)
     const flag = flagOf(name)
@@ -45,10 +69,10 @@ function environmentPage(layout: HelpLayout): string {
   })
   const precedence = 'Precedence, highest first: flag, variable, the value saved for the store, the value saved for all stores, default.'
   return [
-    paragraph(precedence, layout.width),
-    rowsOf(settings, layout, 'Settings'),
-    rowsOf(Object.entries(otherVariables), layout, 'Other variables'),
-    paragraph('An empty variable counts as unset. See also: plants config list', layout.width),
+    paragraph(precedence, help),
+    list('Settings', settings, help),
+    list('Other variables', Object.entries(otherVariables), help),
+    paragraph('An empty variable counts as unset. See also: plants config list', help),
   ].join('\n')
 }
 
@@ -66,29 +90,34 @@ const exitCodeMeanings: Record<ExitCode, string> = {
   143: 'terminated (SIGTERM)',
 }
 
-function exitCodesPage(layout: HelpLayout): string {
+function exitCodesPage(help: Help): string {
   const rows = exitCodes().map(([code, errors]): [string, string] => {
     const values = `${errors.join(', ')}${code === 6 ? ', or the error of all rejected records, if it is the same' : ''}`
     return [String(code), `${exitCodeMeanings[code]}${errors.length > 0 ? ` (error ${values})` : ''}`]
   })
   const about = 'The exit codes of plants, and the values of error in JSON. Errors are printed on stderr, with a hint.'
-  return `${paragraph(about, layout.width)}\n${rowsOf(rows, layout)}\nSee also: plants help formats\n`
+  return `${paragraph(about, help)}\n${list('', rows, help)}\nSee also: plants help formats\n`
 }
 
-function formatsPage(layout: HelpLayout): string {
-  const sample = (title: string, lines: string[]) => section(title, lines, layout)
+function formatsPage(help: Help): string {
+  const sample = (title: string, lines: string[]) =>
+    section(
+      title,
+      lines.map((line) => `  ${line}`),
+      help,
+    )
   return [
-    paragraph('The examples show two plants. The second has no tag.', layout.width),
+    paragraph('The examples show two plants. The second has no tag.', help),
     sample('As flags of plants create', ['--id 1 --name Fern --tag shade', '--id 9007199254740993 --name Moss']),
     sample('As JSON, with plants create --file', ['{"id":1,"name":"Fern","tag":"shade"}', '{"id":9007199254740993,"name":"Moss"}']),
     sample('As ndjson', ['{"id":1,"name":"Fern","tag":"shade"}', '{"id":9007199254740993,"name":"Moss"}']),
     sample('As json', ['[', '{"id":1,"name":"Fern","tag":"shade"},', '{"id":9007199254740993,"name":"Moss"}', ']']),
     sample('As csv', ['id,name,tag', '1,Fern,shade', '9007199254740993,Moss,']),
     sample('As tsv', ['id\tname\ttag', '1\tFern\tshade', '9007199254740993\tMoss\t']),
-    rowsOf(Object.entries(values), layout, 'Values'),
-    rowsOf(Object.entries(streams), layout, 'Output'),
+    list('Values', Object.entries(values), help),
+    list('Output', Object.entries(streams), help),
     sample('An error as JSON', ['{"error":409,"message":"A plant with id 1 already exists","hint":"Look at it with: plants get 1"}']),
-    rowsOf(Object.entries(quantities), layout, 'Durations and sizes'),
+    list('Durations and sizes', Object.entries(quantities), help),
     'See also: plants help exit-codes\n',
   ].join('\n')
 }
@@ -112,4 +141,9 @@ const quantities = {
   'a size': '16KiB, 1MiB or 1GiB; a number without a unit means bytes',
 }
 
-export const topicPages = { options: optionsPage, environment: environmentPage, 'exit-codes': exitCodesPage, formats: formatsPage }
+export const topicPages: Record<keyof typeof topics, Page> = {
+  options: optionsPage,
+  environment: environmentPage,
+  'exit-codes': exitCodesPage,
+  formats: formatsPage,
+}

@@ -1,10 +1,9 @@
-import type { CommanderError } from 'commander'
+import type { Command, CommanderError, Option } from 'commander'
 import { malformed, type PlantsError } from '../../platform/errors.js'
 import { shorten } from '../../platform/escape.js'
 import { editsBetween, similar } from '../../platform/nearest.js'
-import { type CommandLine, findOption, longName, optionsAt, parseCommandLine, takesValue } from '../command-line.js'
-import { plants } from '../commands/index.js'
-import { commandFor } from '../define-command.js'
+import { topics } from '../commands/index.js'
+import { type Program, subcommandOf } from './program.js'
 
 /**
  * The words of other programs, by what they mean here: a command, an option, or a sentence. A word stands alone or
@@ -59,87 +58,102 @@ export const habits: Readonly<Record<string, readonly string[]>> = {
   '--quiet': ['--silent'],
 }
 
-/**
- * The error for an invalid command line. The value of an unknown option is left out, because it may be a secret.
- *
- * @param cause the error of commander, if the line names a command
- */
-export function usageError(argv: string[], parsed: CommandLine, cause?: CommanderError): PlantsError {
-  const { names, command, operands, unknown, pending } = parsed
-  const { arguments: args = [] } = command
-  const name = names.join(' ')
-  const invalid = (message: string, hint = seeHelp(name)) => malformed(message, hint, cause)
-  if (pending) return invalid(`${nameOf(argv.at(-1))} needs a value`)
-  const conflict = conflictIn(parsed)
-  if (conflict) return invalid(conflict.join(' cannot be used with '), 'Leave out one of them')
-  if (command.commands && operands.length > 0) return unknownCommand(parsed)
-  const [option] = unknown
-  if (option !== undefined) return invalid(...explainUnknownOption(option, argv))
-  if (command === plants && argv.join() === '-v') return invalid('No command was given', 'For the version: plants -V')
-  if (command === plants) return invalid('No command was given')
-  const missing = args[operands.length]?.name.slice(1, -1)
+/** The error for a command line at which commander stopped. The value of an unknown option is left out, because it may be a secret. */
+export function usageError(argv: string[], program: Program, error: CommanderError): PlantsError {
+  const { command } = program
+  const name = nameOf(command)
+  const invalid = (message: string, hint = seeHelp(name)) => malformed(message, hint, error)
+  if (error.code === 'commander.unknownCommand' || error.code === 'commander.helpDisplayed')
+    return invalid(...explainUnknownCommand(command))
+  if (error.code === 'commander.unknownOption') return invalid(...explainUnknownOption(program, argv))
+  if (error.code === 'commander.optionMissingArgument') return invalid(`${argv.at(-1)?.replace(/^-\w*(?=\w$)/, '-')} needs a value`) // -f for -yf
+  if (error.code === 'commander.conflictingOption') return invalid(conflictIn(program), 'Leave out one of them')
+  if (error.code === 'commander.help')
+    return invalid('No command was given', argv.join() === '-v' ? 'For the version: plants -V' : undefined)
+  const { args, registeredArguments: expected } = command
+  const missing = expected[args.length]?.name()
   if (missing !== undefined) return invalid(`${name} needs ${/^[aeiou]/.test(missing) ? 'an' : 'a'} ${missing}`)
-  const takes = ['no arguments', `one ${args[0]?.name.slice(1, -1)}`][args.length] ?? `${args.length} arguments`
-  return invalid(`${name} takes ${takes}, but got ${operands.length}`, hintForExcess(parsed))
+  const takes = ['no arguments', `one ${expected[0]?.name()}`][expected.length] ?? `${expected.length} arguments`
+  return invalid(`${name} takes ${takes}, but got ${args.length}`, hintForExcess(program, argv))
 }
 
-function conflictIn({ command, given }: CommandLine): [option: string, other: string] | undefined {
-  for (const option of command.options ?? []) {
-    const other = option.conflicts?.find((name) => given.has(`--${name}`))
-    if (given.has(longName(option)) && other !== undefined) return [longName(option), `--${other}`]
+type Explanation = [message: string, hint?: string | undefined]
+
+function conflictIn({ command, definitions, given }: Program): string {
+  const longs = [...given.values()]
+  for (const { flags, conflicts = [] } of definitions.get(command)?.options ?? []) {
+    const flag = longs.find((long) => flags.split(/[ ,]/).includes(long))
+    const other = conflicts.find((name) => given.has(name))
+    if (flag !== undefined && other !== undefined) return `${flag} cannot be used with ${given.get(other)}`
   }
-  return undefined
+  return 'Some options cannot be used together'
 }
 
-export function unknownCommand({ names, command, operands: [word = ''] }: CommandLine): PlantsError {
-  const { commands = [], topics = [] } = command
-  const others = [...commands, ...(commands.length > 0 ? [{ name: 'help' }] : [])].filter(({ name }) => name !== word) // after `--`
-  const known = [...others, ...topics].map(({ name }) => name)
-  const guess = habitOf([[...names, word.toLowerCase()].join(' ')]) ?? nearest(word, known)
-  const hint = topics.reduce((text, { name }) => text?.replace(`mean ${name}?`, `mean: plants help ${name}`), guess)
-  return malformed(`Unknown command ${nameOf(word)}`, hint ?? seeHelp(names.join(' ')))
+function explainUnknownCommand(command: Command): Explanation {
+  const [word = ''] = command.args
+  const names = command.commands.map((below) => below.name())
+  const known = command.parent ? [...names, 'help'] : [...names, ...Object.keys(topics)]
+  const nearby = nearest(word, known)
+  const topic = Object.keys(topics).find((name) => nearby === didYouMean(name))
+  const guess = habitOf([`${nameOf(command)} ${word.toLowerCase()}`.trim()]) ?? (topic ? `Did you mean: plants help ${topic}` : nearby)
+  return [`Unknown command ${word.trim() === '' ? JSON.stringify(word) : shorten(word)}`, guess]
 }
 
 /** The hint for too many arguments: names an option, but never repeats an argument, which may be a secret. */
-function hintForExcess(parsed: CommandLine): string | undefined {
-  const { names, operands, given } = parsed
-  const name = names.join(' ')
-  const options = optionsAt(parsed)
-  const habit = operands.every((word) => isNumber(word)) ? habitOf([`${name} NUMBER`]) : undefined
+function hintForExcess({ command }: Program, argv: string[]): string | undefined {
+  const name = nameOf(command)
+  const { args, options } = command
+  const habit = args.every((word) => isNumber(word)) ? habitOf([`${name} NUMBER`]) : undefined
   if (habit !== undefined) return habit
-  const isAssigned = (option: string) => operands.some((word) => word.startsWith(`${option.slice(2)}=`))
-  const assigned = options.map(longName).find(isAssigned)
-  if (assigned !== undefined) return `Write options with dashes, such as ${assigned}. ${seeHelp(name)}`
-  const hasText = options.some((option) => option.flags.endsWith('<text>') && given.has(longName(option)))
-  return hasText ? `Put a value with spaces in quotes. ${seeHelp(name)}` : undefined
+  const dashed = oneDash(argv, command)
+  if (dashed !== undefined) return didYouMean(dashed)
+  const swallowed = options.find((option) => flagsOf(options).includes(command.getOptionValue(option.attributeName())))
+  if (swallowed) return `The value of ${swallowed.long} is ${command.getOptionValue(swallowed.attributeName())}. ${seeHelp(name)}`
+  const assigned = longsOf(options).find((long) => args.some((word) => word.startsWith(`${long.slice(2)}=`)))
+  return assigned && `Write options with dashes, such as ${assigned}. ${seeHelp(name)}`
 }
 
-function explainUnknownOption(text: string, argv: string[]): [message: string, hint?: string] {
-  const flag = nameOf(text)
-  const meant = meantCommand(argv)
-  const name = meant.names.join(' ')
-  const option = findOption(flag, meant)
-  if (option && text.includes('=') && !takesValue(option)) return [`${flag} takes no value`, seeHelp(name)]
+function explainUnknownOption({ command }: Program, argv: string[]): Explanation {
+  const at = command.args.findIndex((word) => /^-./.test(word) && !/^-(\d+|\d*\.\d+)(e[+-]?\d+)?$/.test(word)) // a negative id
+  const [text = '', next] = command.args.slice(at)
+  const flag = flagIn(text)
+  if (command.options.some(({ long }) => long === flag)) return [`${flag} takes no value`]
   if (flag === '--token' || flag === '--password') {
     const [noun, variable] = flag === '--token' ? ['token', 'PLANTS_TOKEN'] : ['password', 'PGPASSWORD']
     const message = `A ${noun} is not accepted on the command line, where other users can see it`
     return [message, `Set ${variable}. To save it, see: plants auth login --help`]
   }
   const what = `Unknown option ${flag}`
-  if (option) return [`${what} before the command`, `The options of a command follow it. ${seeHelp(name)}`]
-  const value = text === flag ? argv[argv.indexOf(text) + 1] : text.slice(flag.length)
+  const dashed = oneDash(argv, command)
+  if (dashed !== undefined) return [what, didYouMean(dashed)]
+  const name = nameOf(command)
+  const value = text === flag ? next : text.slice(flag.length)
   const word = flag.toLowerCase()
-  const typed = [[...meant.names, word].join(' '), word, ...(isNumber(value) ? [`${word} NUMBER`] : [])]
-  const known = optionsAt(meant).map(longName)
+  const typed = [`${name} ${word}`.trim(), word, ...(isNumber(value) ? [`${word} NUMBER`] : [])]
+  const known = [...longsOf(command.options), '--help']
   const guess = flag.startsWith('--') ? nearest(flag, known) : undefined
-  return [what, habitOf(typed, known) ?? guess ?? seeHelp(name)]
+  const meant = command.args.find((operand) => subcommandOf(command, operand))
+  if (meant !== undefined && guess === undefined)
+    return [`${what} before the command`, `The options of a command follow it. ${seeHelp(`${name} ${meant}`.trim())}`]
+  return [what, habitOf(typed, known) ?? guess]
 }
 
-/** The command that was meant, even if it follows the unknown option. */
-function meantCommand(argv: string[]): CommandLine {
-  let meant = parseCommandLine([], plants)
-  for (const word of argv) if (commandFor(word, meant.command.commands)) meant = parseCommandLine([...meant.names, word], plants)
-  return meant
+/** The long option that was written with one dash, as in `-name Fern`, which means the name "ame". */
+function oneDash(argv: string[], { options }: Command): string | undefined {
+  return longsOf(options).find((long) => argv.some((word) => word.replace(/=.*/s, '') === long.slice(1)))
+}
+
+function longsOf(options: readonly Option[]): string[] {
+  return options.flatMap(({ long }) => long ?? [])
+}
+
+function flagsOf(options: readonly Option[]): string[] {
+  return [...longsOf(options), ...options.flatMap(({ short }) => short ?? [])]
+}
+
+/** The names of a command and of its parent, without the program. */
+function nameOf(command: Command): string {
+  return command.parent ? `${nameOf(command.parent)} ${command.name()}`.trim() : ''
 }
 
 /** The hint for what other programs write, in one of these forms. */
@@ -159,7 +173,11 @@ function nearest(word: string, known: readonly string[]): string | undefined {
   const isFar = (guess: string) => /^(delete|restore|update)$/.test(guess) && editsBetween(name, guess) > 1
   const beginning = (text: string) => text.slice(0, text.startsWith('--') ? 4 : 3)
   const guesses = similar(word, known).filter((guess) => !isFar(guess) && (!isRisky(guess) || beginning(guess) === beginning(word)))
-  return guesses.length === 0 ? undefined : `Did you mean ${guesses.length > 1 ? 'one of ' : ''}${guesses.join(', ')}?`
+  return guesses.length === 0 ? undefined : didYouMean(...guesses)
+}
+
+function didYouMean(...guesses: string[]): string {
+  return `Did you mean ${guesses.length > 1 ? 'one of ' : ''}${guesses.join(', ')}?`
 }
 
 function isNumber(word = ''): boolean {
@@ -170,9 +188,7 @@ function seeHelp(name: string): string {
   return `See: plants ${name && `${name} `}--help`
 }
 
-/** An option without its value, or a word; a blank word is in quotes. */
-function nameOf(text = ''): string {
-  if (text.startsWith('--')) return text.replace(/[= ].*/s, '')
-  if (text.startsWith('-')) return text.slice(0, 2)
-  return text.trim() === '' ? JSON.stringify(text) : shorten(text)
+/** An option without its value. */
+function flagIn(text = ''): string {
+  return text.startsWith('--') ? text.replace(/[= ].*/s, '') : text.slice(0, 2)
 }

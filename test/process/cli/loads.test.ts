@@ -18,13 +18,14 @@ beforeAll(async () => {
 test.each([
   ['--version', ['--version']],
   ['--help', ['--help']],
-])('%s loads what every run loads, and no package', async (_, args) => {
-  expect(await loadsOf([args])).toEqual({ chunks: every, packages: [], drivers: [], modules: ['module', 'os'] })
+])('%s loads what every run loads, and commander alone', async (_, args) => {
+  const modules = ['module', 'os', 'process']
+  expect(await loadsOf([args])).toEqual({ chunks: every, packages: ['commander'], drivers: [], modules })
 })
 
-test('a Tab loads what every run loads', async () => {
+test('a Tab loads besides what finds completions and the settings', async () => {
   const { chunks, packages } = await loadsOf([['__complete', '--', '--store', '']])
-  expect({ chunks, packages }).toEqual({ chunks: every, packages: ['env-paths'] }) // finds the settings
+  expect({ chunks, packages }).toEqual({ chunks: [...every, 'complete'].toSorted(), packages: ['commander', 'env-paths'] })
 })
 
 test('the saved stores are listed without what changes them', async () => {
@@ -33,9 +34,9 @@ test('the saved stores are listed without what changes them', async () => {
   expect(modules).not.toContain('crypto')
 })
 
-test('the help of a command loads its definition besides, and no package', async () => {
+test('the help of a command loads its definition besides', async () => {
   const { chunks, packages } = await loadsOf([['create', '--help']])
-  expect({ chunks, packages }).toEqual({ chunks: [...every, 'create'].toSorted(), packages: [] })
+  expect({ chunks, packages }).toEqual({ chunks: [...every, 'create'].toSorted(), packages: ['commander'] })
 })
 
 test.each([
@@ -46,7 +47,7 @@ test.each([
 ])('%s loads besides what reads a command line, and the store', async (_, runs) => {
   const { drivers, ...loads } = await loadsOf(runs)
   expect(loads).toEqual({
-    chunks: [...every, 'commander', 'create', 'sqlite'].toSorted(),
+    chunks: [...every, 'create', 'sqlite'].toSorted(),
     packages: ['commander', 'env-paths'],
     modules: ['module', 'os', 'process'],
   })
@@ -57,14 +58,14 @@ test('a create with a service loads what speaks HTTP, and nothing of the embedde
   const folder = temporaryFolder()
   const address = await ownService({ host: '127.0.0.1', port: 0 }, join(folder, 'served.db'))
   const { modules, ...loads } = await loadsOf([[...fern, '--store', address]], { PLANTS_TOKEN: token })
-  const chunks = [...every, 'commander', 'create', 'credentials', 'http'].toSorted()
+  const chunks = [...every, 'create', 'credentials', 'http'].toSorted()
   expect(loads).toEqual({ chunks, packages: ['commander', 'env-paths'], drivers: [] })
 })
 
 test('a create with a database loads what speaks to it, and nothing of the others', async () => {
   const { chunks, drivers } = await loadsOf([[...fern, '--store', 'postgres://ann@127.0.0.1:9/garden', '--timeout', '10ms']])
   expect({ chunks, drivers }).toEqual({
-    chunks: [...every, 'commander', 'create', 'credentials', 'postgres'].toSorted(),
+    chunks: [...every, 'create', 'credentials', 'postgres'].toSorted(),
     drivers: [],
   })
 })

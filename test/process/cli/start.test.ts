@@ -65,7 +65,7 @@ describe.skipIf(!hasCache)('what Node has compiled (needs Node 22.1)', () => {
 })
 
 test('the version, for programs, names what it runs on', async () => {
-  const { code, out } = await plants(['--version', '--output', 'json'], temporaryFolder())
+  const { code, out } = await plants(['version', '--output', 'json'], temporaryFolder())
   const { version, ...rest } = JSON.parse(out) as Record<string, string>
   expect({ code, version }).toEqual({ code: 0, version: expect.stringMatching(/^\d+\.\d+\.\d+$/) })
   expect(rest).toEqual({

@@ -1,8 +1,9 @@
 import { existsSync, mkdirSync, readFileSync } from 'node:fs'
+import type { Command } from 'commander'
 import { describe, expect, test } from 'vitest'
-import { loadCommands, plants } from '../../../src/cli/commands/index.js'
-import type { CommandDefinition } from '../../../src/cli/define-command.js'
+import { topics } from '../../../src/cli/commands/index.js'
 import { outputFormats } from '../../../src/platform/values.js'
+import { commandNames, program, treeOf } from '../../helpers/helps.js'
 import { runPlants, type World } from '../../helpers/run.js'
 import { User } from '../../helpers/user.js'
 
@@ -18,30 +19,22 @@ const words = async (line: string, world?: World) => (await complete(line, world
 const nothing = { code: 0, err: '', files: 'none', prefix: '', words: [], meanings: [] }
 
 const settingFlags = ['--store', '--output', '--timeout', '--ca-cert', '--allow-http']
-const globalFlags = [...settingFlags, '--version', '--verbose', '--quiet', '--no-input', '--no-color']
-
-/** Every command with the words that lead to it. */
-await loadCommands(plants.commands.map(({ name }) => name))
-
-function tree(command: CommandDefinition = plants, path: string[] = []): [path: string[], command: CommandDefinition][] {
-  const below = (command.commands ?? []).flatMap((child) => tree(child, [...path, child.name]))
-  return [[path, command], ...below]
-}
+const globalFlags = [...settingFlags, '--verbose', '--quiet', '--no-input', '--no-color']
 
 describe('every command', () => {
-  test.each(tree().map(([path, command]) => [path.join(' '), command] as const))(
-    '"%s" is completed with all that it has',
-    async (path, command) => {
-      const start = path === '' ? '' : `${path} `
-      const own = path === '' ? [] : (command.options ?? []).flatMap(({ flags }) => flags.match(/--[\w-]+/g) ?? [])
-      expect(await words(`${start}-`)).toEqual([...own, ...globalFlags, '--help'])
-      if (command.commands) expect(await words(start)).toEqual([...command.commands.map(({ name }) => name), 'help'])
-    },
-  )
+  test('is completed with all that it has', async () => {
+    for (const command of treeOf(program.root).filter((each) => each.name() !== 'help')) {
+      const start = `${namesOf(command).join(' ')} `.trimStart()
+      const own = command.options.map(({ long = '' }) => long)
+      expect(own).toEqual(expect.arrayContaining(globalFlags))
+      expect(await words(`${start}-`)).toEqual([...own, '--help'])
+      const below = command.commands.map((each) => each.name())
+      if (below.length > 0) expect(await words(start)).toEqual(command.parent ? [...below, 'help'] : below)
+    }
+  })
 
   test('is named for help, and so is every topic', async () => {
-    const names = (plants.commands ?? []).map(({ name }) => name)
-    expect(await words('help ')).toEqual([...names, ...(plants.topics ?? []).map(({ name }) => name)])
+    expect(await words('help ')).toEqual([...commandNames, ...Object.keys(topics)])
     expect(await words('help stores ')).toEqual(['add', 'init', 'list', 'use', 'rename', 'remove'])
     expect(await words('stores help ')).toEqual(['add', 'init', 'list', 'use', 'rename', 'remove'])
     for (const line of ['help formats ', 'help create ', 'help stores add ', 'stores help add ']) expect(await words(line)).toEqual([])
@@ -64,7 +57,7 @@ describe('every command', () => {
 
 describe('flags', () => {
   test('are found before the command, too', async () => {
-    expect(await words('--')).toEqual([...globalFlags, '--help'])
+    expect(await words('--')).toEqual(['--version', ...globalFlags, '--help'])
     expect(await words('--store x.db create --n')).toContain('--name')
     expect(await words('--verbose stores ')).toEqual(['add', 'init', 'list', 'use', 'rename', 'remove', 'help'])
   })
@@ -73,11 +66,11 @@ describe('flags', () => {
     for (const given of ['--id 1', '--id=1', '--id=-1']) expect(await words(`create ${given} --`)).not.toContain('--id')
     expect(await words('-v create --')).not.toContain('--verbose')
     expect(await words('--verbose -')).not.toContain('--verbose')
-    expect(await words('create --verbose -v')).toEqual(['-i', '-n', '-t', '-f', '-s', '-o', '-V', '-q', '-h'])
+    expect(await words('create --verbose -v')).toEqual(['-i', '-n', '-t', '-f', '-s', '-o', '-q', '-h'])
   })
 
   test('in their short form are offered to who writes one', async () => {
-    expect(await words('-v')).toEqual(['-s', '-o', '-V', '-v', '-q', '-h'])
+    expect(await words('-v')).toEqual(['-V', '-s', '-o', '-v', '-q', '-h'])
     expect(await words('delete 1 -y')).toContain('-y')
   })
 
@@ -96,7 +89,7 @@ describe('flags', () => {
   test('of one command are not those of another', async () => {
     expect(await words('tokens create --')).toContain('--note')
     expect(await words('tokens create --')).not.toContain('--name')
-    expect(await words('crate --')).toEqual([...globalFlags, '--help'])
+    expect(await words('crate --')).toEqual(['--version', ...globalFlags, '--help'])
   })
 })
 
@@ -250,5 +243,9 @@ test('a script that cannot give an empty word asks for the next one', async () =
 })
 
 test('the question of the scripts is in no help', async () => {
-  for (const [path] of tree()) expect((await runPlants([...path, '--help'])).out).not.toContain('__complete')
+  for (const command of treeOf(program.root)) expect((await runPlants([...namesOf(command), '--help'])).out).not.toContain('__complete')
 })
+
+function namesOf(command: Command): string[] {
+  return command.parent ? [...namesOf(command.parent), command.name()] : []
+}

@@ -1,8 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { version } from '../../../package.json'
-import { plants as commands } from '../../../src/cli/commands/index.js'
 import { PlantsError } from '../../../src/platform/errors.js'
-import { helpsOf } from '../../helpers/helps.js'
+import { commandNames, helpsOf } from '../../helpers/helps.js'
 import { type Result, runPlants, type World } from '../../helpers/run.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
 
@@ -13,11 +12,11 @@ function plants(argv: string[], world: World = {}): Promise<Result> {
 }
 
 describe('help', () => {
-  test.each([['--help'], ['-h'], ['help'], ['help', 'help'], []])('is an answer: plants %s', async (...argv) => {
+  test.each([['--help'], ['-h'], ['help'], []])('is an answer: plants %s', async (...argv) => {
     const { code, out, err } = await plants(argv)
     expect({ code, err }).toEqual({ code: 0, err: '' })
     expect(out).toMatch(/^Usage: plants <command> \[options\]\n/)
-    for (const { name } of commands.commands) expect(out).toMatch(new RegExp(`^(.{40})?  ${name} `, 'm'))
+    for (const name of commandNames) expect(out).toMatch(new RegExp(`^(.{40})?  ${name} `, 'm'))
   })
 
   test.each([
@@ -25,7 +24,7 @@ describe('help', () => {
     ['help', 'create'],
     ['create', '-h'],
   ])('of a command: plants %s %s', async (...argv) => {
-    expect((await plants(argv)).out).toMatch(/^Usage: plants create \[options\]\n/)
+    expect((await plants(argv)).out).toMatch(/^Usage: plants create\|new \[options\]\n/)
   })
 
   test('of the program fits a terminal of 80 columns and 24 rows, and says where to read more', async () => {
@@ -46,16 +45,11 @@ describe('help', () => {
     expect(out).toContain('Setup:\n  stores      name and select stores\n')
   })
 
-  test('of a command begins with its usage and examples, and has its own options alone', async () => {
+  test('of a command begins with its usage, ends with examples, and has its own options alone', async () => {
     const { out } = await plants(['help', 'rm'])
-    expect(out).toBe(`Usage: plants delete [options] [ids...]
+    expect(out).toBe(`Usage: plants delete|rm [options] [ids...]
 
 Delete the plants with these ids or with a tag, and print them, so that they can be created again.
-
-Examples:
-  plants delete 1
-  plants delete 1 2 3 --yes > deleted.ndjson
-  plants delete --tag shade --dry-run
 
 Arguments:
   ids               ids of the plants
@@ -66,7 +60,11 @@ Options:
   -y, --yes         do not ask for confirmation
   -h, --help        show this help
 
-Aliases: rm
+Examples:
+  plants delete 1
+  plants delete 1 2 3 --yes > deleted.ndjson
+  plants delete --tag shade --dry-run
+
 Global options: plants help options
 `)
   })

@@ -1,16 +1,13 @@
+import type { Command } from 'commander'
 import { expect, test } from 'vitest'
-import { longName, takesValue } from '../../../src/cli/command-line.js'
-import { plants as commands, loadCommands } from '../../../src/cli/commands/index.js'
-import { type CommandDefinition, globalOptions } from '../../../src/cli/define-command.js'
 import { digits, range, seedling } from '../../helpers/bad-plants.js'
+import { program, treeOf } from '../../helpers/helps.js'
 import { expectRefusal, type Refusal, refused, titleOf } from '../../helpers/refusals.js'
 import { refusal } from '../../helpers/user.js'
 
 const fern = ['create', '--id', '1', '--name', 'Fern']
 const orFile = ', or read JSON from a file with --file PATH'
 const orStdin = ', or read JSON from stdin with --file -'
-
-const dashed = (option: string) => `For a value that begins with a dash: ${option}`
 
 const words = ['NaN', 'Infinity', 'null', 'true']
 
@@ -107,11 +104,22 @@ const flags: Refusal[] = [
   [{ argv: 'create --id 1 --name' }, 2, 400, '--name needs a value', 'See: plants create --help'],
   [{ argv: 'create --file' }, 2, 400, '--file needs a value', 'See: plants create --help'],
   [{ argv: 'list --store' }, 2, 400, '--store needs a value', 'See: plants list --help'],
-  [{ argv: 'create --id --name Fern' }, 2, 400, '--id needs a value, but --name follows', 'See: plants create --help'],
-  [{ argv: 'create --name --tag x' }, 2, 400, '--name needs a value, but --tag follows', dashed('--name=TEXT')],
-  [{ argv: 'create --id -x' }, 2, 400, '--id needs a value, but -x follows', 'See: plants create --help'],
-  [{ argv: 'create --id -Infinity --name Fern' }, 2, 400, '--id needs a value, but -Infinity follows', 'See: plants create --help'],
-  [{ argv: 'create --file -- x' }, 2, 400, '--file needs a value, but -- follows', dashed('--file=PATH')],
+  [
+    { argv: 'create --id --name Fern' },
+    2,
+    400,
+    'create takes no arguments, but got 1',
+    'The value of --id is --name. See: plants create --help',
+  ],
+  [
+    { argv: 'create --name --tag x' },
+    2,
+    400,
+    'create takes no arguments, but got 1',
+    'The value of --name is --tag. See: plants create --help',
+  ],
+  [{ argv: 'create --id -x --name Fern' }, 2, 422, 'id must be an integer, in digits only, but was "-x"', `Correct the flags${orFile}`],
+  [{ argv: 'create --file -- x' }, 2, 400, 'create takes no arguments, but got 1', 'See: plants create --help'],
   ...['x', '', '-1', '1e3', '1 s', '5w', '1.2345', '.5', '+1', '\u221e', '9999999999'].map(
     (text): Refusal => [
       { argv: ['list', '--timeout', text] },
@@ -170,7 +178,7 @@ const flags: Refusal[] = [
 ]
 
 const afterIt = (command: string) => `The options of a command follow it. See: plants ${command} --help`
-const quotes = 'Put a value with spaces in quotes. See: plants create --help'
+const quotes = 'See: plants create --help'
 
 const usage: Refusal[] = [
   [{ argv: 'create --nmae Fern' }, 2, 400, 'Unknown option --nmae', 'Did you mean --name?'],
@@ -182,7 +190,7 @@ const usage: Refusal[] = [
   [{ argv: 'create --tokn SECRET' }, 2, 400, 'Unknown option --tokn', 'See: plants create --help'],
   [{ argv: 'create --nmae=SECRET' }, 2, 400, 'Unknown option --nmae', 'Did you mean --name?'],
   [{ argv: 'create -xSECRET' }, 2, 400, 'Unknown option -x', 'See: plants create --help'],
-  [{ argv: 'create -n -t x' }, 2, 400, '-n needs a value, but -t follows', dashed('--name=TEXT')],
+  [{ argv: 'create -n -t x' }, 2, 400, 'create takes no arguments, but got 1', 'The value of --name is -t. See: plants create --help'],
   [{ argv: 'get -x' }, 2, 400, 'Unknown option -x', 'See: plants get --help'],
   [{ argv: 'delete 1 --yse' }, 2, 400, 'Unknown option --yse', 'Did you mean --yes?'],
   [{ argv: 'get 1 --yes' }, 2, 400, 'Unknown option --yes', 'See: plants get --help'],
@@ -206,7 +214,7 @@ const usage: Refusal[] = [
   [{ argv: 'help creat' }, 2, 400, 'Unknown command creat', 'Did you mean create?'],
   [{ argv: 'help list xyzzy' }, 2, 400, 'Unknown command xyzzy', 'See: plants list --help'],
   [{ argv: 'xyzzy --help' }, 2, 400, 'Unknown command xyzzy', 'See: plants --help'],
-  [{ argv: '--output json' }, 2, 400, 'No command was given', 'See: plants --help'],
+  [{ argv: '--timeout 5s' }, 2, 400, 'No command was given', 'See: plants --help'],
   [{ argv: '--timeout list' }, 2, 400, 'No command was given', 'See: plants --help'],
   [{ argv: '--no-input --' }, 2, 400, 'No command was given', 'See: plants --help'],
   [{ argv: 'create Fern' }, 2, 400, 'create takes no arguments, but got 1', 'See: plants create --help'],
@@ -283,22 +291,25 @@ test.each(ofArguments.map((row) => [titleOf(row[0]), row] as const))('refuses %s
 })
 
 test('refuses each option with a value that is given twice, and no switch', async () => {
-  await loadCommands(commands.commands.map(({ name }) => name))
-  const told = async (names: string[], command: CommandDefinition): Promise<string[]> => {
-    const below = await Promise.all((command.commands ?? []).map((each) => told([...names, each.name], each)))
-    if (!command.run) return below.flat()
-    const options = [...(command.options ?? []), ...globalOptions]
-    const wrong = options.map(async (option) => {
-      const [flag, words] = [longName(option), takesValue(option) ? ['x'] : []]
-      const { code, err } = await refused({ argv: [...names, flag, ...words, flag, ...words, '--nope'] })
-      const first = `plants: ${takesValue(option) ? `${flag} was given twice` : 'Unknown option --nope'}\n`
-      const isTold = flag === '--version' || (code === 2 && err.startsWith(first))
-      return isTold ? [] : [`${names.join(' ')} ${flag}: ${err}`]
-    })
-    return [...below, ...(await Promise.all(wrong))].flat()
-  }
-  expect(await told([], commands)).toEqual([])
+  const leaves = treeOf(program.root).filter((command) => command.commands.length === 0 && command.name() !== 'help')
+  const wrong = leaves.flatMap((command) =>
+    command.options.map(async ({ long: flag = '', required }) => {
+      const names = namesOf(command)
+      const values = required ? ['x', '1', '1d', 'json', 'skip', 'info', 'continue', 'id', 'id=x', 'utf-8', ';', '/x', 'read'] : ['']
+      const tried = values.map(async (value) => {
+        const given = required ? [flag, value] : [flag]
+        return (await refused({ argv: [...names, ...given, ...given, '--nope'] })).err
+      })
+      const first = `plants: ${required ? `${flag} was given twice` : 'Unknown option --nope'}\n`
+      return (await Promise.all(tried)).some((err) => err.startsWith(first)) ? [] : [`${names.join(' ')} ${flag}`]
+    }),
+  )
+  expect((await Promise.all(wrong)).flat()).toEqual([])
 })
+
+function namesOf(command: Command): string[] {
+  return command.parent ? [...namesOf(command.parent), command.name()] : []
+}
 
 test.each([
   ['--output text create --nmae Fern', 'Unknown option --nmae', 'Did you mean --name?'],

@@ -3,7 +3,7 @@ import { runPlants } from '../../helpers/run.js'
 import { refusal } from '../../helpers/user.js'
 
 test.each([
-  [['completion'], 'completion needs a shell: bash, zsh, fish or powershell', 'See: plants completion --help'],
+  [['completion'], 'completion needs a shell', 'See: plants completion --help'],
   [['completion', 'cmd'], 'shell must be one of bash, zsh, fish, powershell, but was "cmd"', undefined],
 ])('a shell that is none is refused: %j', async (argv, message, hint) => {
   expect(await runPlants(argv)).toEqual(refusal(message, hint))

@@ -68,7 +68,7 @@ test.each([
   ['list --sort size', '--sort must be one of id, name, tag, but was "size"', undefined],
   ['list --sort -name', '--sort must be one of id, name, tag, but was "-name"', 'There is no descending order'],
   ['list --sort=-name', '--sort must be one of id, name, tag, but was "-name"', 'There is no descending order'],
-  ['list --sort --tag x', '--sort needs a value, but --tag follows', 'See: plants list --help'],
+  ['list --sort --tag x', '--sort must be one of id, name, tag, but was "--tag"', 'There is no descending order'],
   [
     'list --fields id,size',
     '--fields must be one or more of id, name, tag, separated by commas, but was "id,size"',

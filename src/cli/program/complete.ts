@@ -1,3 +1,4 @@
+import { type Command, CommanderError, type Option } from 'commander'
 import { readSettings, type SavedSettings } from '../../config/file.js'
 import { namedStores, shownValue } from '../../config/resolve.js'
 import { isFor, type Scope, settingNames, settingOf, settingsIn } from '../../config/table.js'
@@ -8,9 +9,8 @@ import type { Io } from '../../platform/io.js'
 import { printable } from '../../platform/redact.js'
 import type { Values } from '../../platform/values.js'
 import { kindOfText } from '../../stores/registry.js'
-import { type CommandLine, findOption, longName, namesOf, optionsAt, parseCommandLine, takesValue } from '../command-line.js'
-import { aliasesOf, type CommandDefinition } from '../define-command.js'
-import { helpCommand } from '../help/page.js'
+import { topics } from '../commands/index.js'
+import { type Program, subcommandOf } from './program.js'
 
 /** The completions of a word. Each shell filters them in its own way by the text that was typed. */
 interface Completions {
@@ -34,58 +34,106 @@ interface ValueContext {
   io: Io
 }
 
+/** Where a command line ends. */
+interface Line {
+  command: Command
+  /** the arguments of the command */
+  operands: string[]
+  /** the option whose value is missing */
+  pending?: Option | undefined
+  /** after `help`, where words name commands */
+  isHelp: boolean
+}
+
 /**
  * Prints the completions of the last word for the script of a shell. The first line has the files that the shell offers in addition (`none`,
  * `any`, or extensions) and, after a tab, the prefix of each candidate. Each other line has a candidate and, after a tab, its meaning.
  */
-export async function printCompletions(words: string[], program: CommandDefinition, io: Io): Promise<void> {
-  const text = words.at(-1) ?? ''
-  const { files, prefix, candidates } = await complete(text, parseCommandLine(words.slice(0, -1), program), io)
+export async function printCompletions(words: string[], program: Program, io: Io): Promise<void> {
+  const { files, prefix, candidates } = await complete(words, program, io)
   const lines = [[files, prefix], ...candidates].map((fields) => `${fields.map((field) => printable(field, io)).join('\t')}\n`)
   await writeAnswer(io, lines.join(''))
 }
 
-async function complete(text: string, parsed: CommandLine, io: Io): Promise<Completions> {
-  const { operands, pending, optionsEnded } = parsed
-  if (pending) return completeValues(pending.choices ?? pending.values, { text, operands, io })
-  if (optionsEnded) return nothing
-  const [, name, value = ''] = /^(--[^=]+)=(.*)$/s.exec(text) ?? []
-  if (name !== undefined) {
-    const option = findOption(name, parsed)
-    if (!option || !takesValue(option)) return nothing
-    const values = await completeValues(option.choices ?? option.values, { text: value, operands, io })
-    return { ...values, prefix: `${name}=${values.prefix}` }
+async function complete(words: string[], program: Program, io: Io): Promise<Completions> {
+  const [before, text = ''] = [words.slice(0, -1), words.at(-1)]
+  if (before.includes('--')) return nothing
+  try {
+    return await completeAt(await parseLine(before, program), text, program, io)
+  } catch (error) {
+    if (error instanceof PlantsError) return nothing // for a line that is invalid already
+    throw error
   }
-  if (text.startsWith('-')) return { ...nothing, candidates: optionCandidates(parsed, /^-[^-]/.test(text)) }
-  return completeOperand(parsed, { text, operands, io })
 }
 
-async function completeOperand(parsed: CommandLine, context: ValueContext): Promise<Completions> {
-  const { command, isHelp } = parsed
-  const { text, operands } = context
-  const { commands, arguments: args = [], topics = [] } = command
-  if (commands || isHelp) {
-    if (operands.length > 0) return nothing
-    const others = isHelp ? topics : [helpCommand]
-    const named = [
-      ...(commands ?? []).map(({ name, summary, description }): Candidate => [name, summary ?? description]),
-      ...others.map(({ name, meaning }): Candidate => [name, meaning]),
-    ]
-    if (named.some(([word]) => word.startsWith(text))) return { ...nothing, candidates: named }
-    const aliases = (commands ?? []).flatMap((below) => aliasesOf(below).map((word): Candidate => [word, `alias of ${below.name}`]))
-    return { ...nothing, candidates: [...named, ...aliases] }
+/** Commander parses the options of one command after the other, as if the line was complete. */
+async function parseLine(words: string[], program: Program): Promise<Line> {
+  let command = program.root
+  let rest = words
+  try {
+    for (;;) {
+      const { operands, unknown } = command.parseOptions(rest)
+      const [word = '', ...others] = operands
+      if (word === 'help' && command.commands.length > 0) return await helpLine(command, [...others, ...unknown], program)
+      const below = subcommandOf(command, word)
+      if (!below) return { command, operands, isHelp: false }
+      await program.load(below)
+      command = below
+      rest = [...others, ...unknown]
+    }
+  } catch (error) {
+    if (!(error instanceof CommanderError)) throw error
+    const flag = words.at(-1)?.replace(/^-\w*(?=\w$)/, '-') // -f of -yf
+    const pending = command.options.find(({ short, long }) => short === flag || long === flag)
+    return { command, operands: [], isHelp: false, pending }
   }
-  const argument = args[operands.length] ?? args.findLast(({ name }) => name.includes('...'))
-  if (argument) return completeValues(argument.values, context)
-  return text === '' ? { ...nothing, candidates: optionCandidates(parsed, false) } : nothing
+}
+
+async function helpLine(parent: Command, words: string[], program: Program): Promise<Line> {
+  const [word = '', ...operands] = words
+  const command = subcommandOf(parent, word)
+  if (!command) return { command: parent, operands: words, isHelp: true }
+  await program.load(command)
+  return helpLine(command, operands, program)
+}
+
+async function completeAt(line: Line, text: string, program: Program, io: Io): Promise<Completions> {
+  const { command, operands, pending } = line
+  const context = { text, operands, io }
+  if (pending) return completeValues(program.values.get(pending), context)
+  const [, name, value = ''] = /^(--[^=]+)=(.*)$/s.exec(text) ?? []
+  if (name !== undefined) {
+    const option = command.options.find(({ long, required }) => required && long === name)
+    if (!option) return nothing
+    const values = await completeValues(program.values.get(option), { ...context, text: value })
+    return { ...values, prefix: `${name}=${values.prefix}` }
+  }
+  if (text.startsWith('-')) return { ...nothing, candidates: optionCandidates(line, program, /^-[^-]/.test(text)) }
+  if (command.commands.length > 0 || line.isHelp) return completeCommand(line, text)
+  const argument = command.registeredArguments[operands.length] ?? command.registeredArguments.findLast(({ variadic }) => variadic)
+  if (argument) return completeValues(program.values.get(argument), context)
+  return text === '' ? { ...nothing, candidates: optionCandidates(line, program, false) } : nothing
+}
+
+function completeCommand({ command, operands, isHelp }: Line, text: string): Completions {
+  if (operands.length > 0) return nothing
+  const below = command.createHelp().visibleCommands(command)
+  const named = below.map((each): Candidate => [each.name(), each.summary() || each.description()])
+  const shown = isHelp ? named.filter(([name]) => name !== 'help') : named
+  if (isHelp && !command.parent) shown.push(...Object.entries(topics))
+  if (shown.some(([word]) => word.startsWith(text))) return { ...nothing, candidates: shown }
+  const others = below.flatMap((each) => each.aliases().map((word): Candidate => [word, `alias of ${each.name()}`]))
+  return { ...nothing, candidates: [...shown, ...others] }
 }
 
 /** The options that are not given yet, by their long names or by their short ones. */
-function optionCandidates(parsed: CommandLine, isShort: boolean): Candidate[] {
-  return optionsAt(parsed)
-    .filter((option) => !parsed.given.has(longName(option)))
-    .flatMap((option) => namesOf(option).map((word): Candidate => [word, option.description]))
-    .filter(([word]) => word.startsWith('--') !== isShort)
+function optionCandidates({ command, isHelp }: Line, { root, given, helpOption }: Program, isShort: boolean): Candidate[] {
+  return [...(isHelp ? root : command).options, helpOption]
+    .filter((option) => !given.has(option.attributeName()))
+    .flatMap(({ short, long, description }) => {
+      const word = isShort ? short : long
+      return word === undefined ? [] : [[word, description] satisfies Candidate]
+    })
 }
 
 async function completeValues(values: Values | undefined, context: ValueContext): Promise<Completions> {
