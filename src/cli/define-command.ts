@@ -2,7 +2,6 @@ import { defaultOf, type SettingName, settingNames, settingOf } from '../config/
 import { type PlantField, textsInWords } from '../plant/fields.js'
 import { parseInt64 } from '../plant/json.js'
 import { idRuleFor } from '../plant/plant.js'
-import { malformed } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
 import { invalidValue, parseCount, parseRetry, parseText, type Values } from '../platform/values.js'
 import { type Right, rights } from '../stores/common/store.js'
@@ -169,16 +168,11 @@ export const retryOption = {
   parse: parseRetry,
 } as const satisfies OptionDefinition
 
-/**
- * Parses an id in JSON's number grammar, for the option or argument with this name.
- *
- * @param hint by default an example
- */
-export function parseId(name: string, text: string, hint?: string): bigint {
+/** Parses an id in JSON's number grammar, for the option or argument with this name. */
+export function parseId(name: string, text: string): bigint {
   const id = parseInt64(text)
   if (id !== undefined) return id
-  const error = invalidValue(name, idRuleFor(text), text, '1')
-  throw hint === undefined ? error : malformed(error.message, hint)
+  throw invalidValue(name, idRuleFor(text), text, '1')
 }
 
 type ArgumentValues<Arguments extends readonly ArgumentDefinition[]> = Arguments extends readonly [{ name: `[${string}...]` }]

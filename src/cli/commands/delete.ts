@@ -1,5 +1,5 @@
 import { describePlant, notFound, quoteIfNeeded, recordPrinter, styleFor, writeError } from '../../output/output.js'
-import { parseInt64, toJson } from '../../plant/json.js'
+import { toJson } from '../../plant/json.js'
 import { type NewPlant, plantCount } from '../../plant/plant.js'
 import { malformed, PlantsError } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
@@ -12,7 +12,7 @@ import { defineCommand, dryRunOption, parseId } from '../define-command.js'
 export const deletePlant = defineCommand({
   name: 'delete',
   description: 'Delete the plants with these ids or with a tag, and print them, so that they can be created again.',
-  arguments: [{ name: '[ids...]', description: 'ids of the plants' }],
+  arguments: [{ name: '[ids...]', description: 'ids of the plants, separated by spaces' }],
   options: [
     { flags: '-t, --tag <text>', description: 'delete all plants with this tag' },
     dryRunOption('print what would be deleted, but delete nothing'),
@@ -22,7 +22,7 @@ export const deletePlant = defineCommand({
   async run({ args, flags }, io) {
     const { tag } = flags
     const mode = flags.dryRun ? 'dryRun' : flags.yes ? 'confirmed' : 'ask'
-    const ids = [...new Set(args.map((text) => parseId('id', text, hintForList(text))))]
+    const ids = [...new Set(args.map((text) => parseId('id', text)))]
     if (ids.length > 0 === (tag !== undefined))
       throw malformed(
         tag === undefined ? 'delete needs an id or --tag' : 'delete takes ids or --tag, but not both',
@@ -48,12 +48,6 @@ export const deletePlant = defineCommand({
     }
   },
 })
-
-/** The hint for ids that are separated by commas. It names no command, which would need the other options. */
-function hintForList(text: string): string | undefined {
-  const ids = text.split(',')
-  return ids.length > 1 && ids.every((id) => parseInt64(id) !== undefined) ? `Separate ids with spaces: ${ids.join(' ')}` : undefined
-}
 
 interface Deletion {
   store: ReadableStore | undefined

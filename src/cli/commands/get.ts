@@ -1,19 +1,17 @@
 import { notFound, quoteIfNeeded, styleFor, writeResult } from '../../output/output.js'
 import { plantFields } from '../../plant/fields.js'
-import { shellWord } from '../../platform/errors.js'
 import { outputFormats } from '../../platform/values.js'
 import { openExistingStore } from '../../stores/registry.js'
-import { resolveSettings, type Settings } from '../context.js'
+import { resolveSettings } from '../context.js'
 import { defineCommand, parseId } from '../define-command.js'
 
 export const get = defineCommand({
   name: 'get',
   description: 'Show the plant with this id.',
-  arguments: [{ name: '<id>', description: 'id of the plant' }],
+  arguments: [{ name: '<id>', description: 'id of the plant', parse: parseId }],
   examples: ['plants get 1'],
-  async run({ args: [text], flags }, io) {
+  async run({ args: [id], flags }, io) {
     const settings = await resolveSettings(flags, io, { formats: outputFormats })
-    const id = parseId('id', text, hintForWord(text, settings))
     const store = await openExistingStore(settings.store, settings.storeOptions)
     try {
       const plant = await store?.get(id)
@@ -31,8 +29,3 @@ export const get = defineCommand({
     }
   },
 })
-
-/** The hint for a word in place of an id: the command that finds it. */
-function hintForWord(text: string, { storeFlag }: Settings): string | undefined {
-  return /^\p{L}[\p{L} '-]*$/u.test(text) ? `To search for it: plants list --search ${shellWord(text)}${storeFlag}` : undefined
-}

@@ -52,7 +52,7 @@ describe('help', () => {
 Delete the plants with these ids or with a tag, and print them, so that they can be created again.
 
 Arguments:
-  ids               ids of the plants
+  ids               ids of the plants, separated by spaces
 
 Options:
   -t, --tag <text>  delete all plants with this tag

@@ -29,13 +29,7 @@ const wrongIds = Object.entries({
     const message = `id must be ${rule}, but was ${JSON.stringify(text)}`
     return [
       [{ argv: ['create', '--id', text, '--name', 'Fern'] }, 2, 422, message, `Correct the flags${orFile}`],
-      [
-        { argv: ['get', text] },
-        2,
-        400,
-        message,
-        words.includes(text) ? `To search for it: plants list --search ${text}` : 'For example: 1',
-      ],
+      [{ argv: ['get', text] }, 2, 400, message, 'For example: 1'],
     ]
   }),
 )
@@ -171,8 +165,8 @@ const flags: Refusal[] = [
     ],
   ),
   [{ argv: 'delete 1' }, 2, 400, 'Deleting plant 1 requires confirmation', 'To delete without confirmation, add --yes'],
-  [{ argv: 'get sword-fern' }, 2, 400, `id must be ${digits}, but was "sword-fern"`, 'To search for it: plants list --search sword-fern'],
-  [{ argv: 'delete 1,-2,3 --yes' }, 2, 400, `id must be ${digits}, but was "1,-2,3"`, 'Separate ids with spaces: 1 -2 3'],
+  [{ argv: 'get sword-fern' }, 2, 400, `id must be ${digits}, but was "sword-fern"`, 'For example: 1'],
+  [{ argv: 'delete 1,-2,3 --yes' }, 2, 400, `id must be ${digits}, but was "1,-2,3"`, 'For example: 1'],
   [{ argv: 'delete 1,x --yes' }, 2, 400, `id must be ${digits}, but was "1,x"`, 'For example: 1'],
   [{ argv: 'delete x --yes' }, 2, 400, `id must be ${digits}, but was "x"`, 'For example: 1'],
 ]
