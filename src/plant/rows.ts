@@ -1,9 +1,9 @@
-import { type PlantPatch, type TextField, textFields } from './fields.js'
+import { type PlantPatch, textFields } from './fields.js'
 
 /**
  * A column of texts, as byte ranges; `noText` for a plant that has none, `missingText` for a record that does not say.
  */
-type TextColumn = TextField & Record<'start' | 'end', Uint32Array>
+type TextColumn = Record<'start' | 'end', Uint32Array>
 
 /**
  * Many plants in columns, without an object per plant. Ids are int64 in two halves. Texts are ranges of UTF-8: of
@@ -25,15 +25,15 @@ export class PlantRows {
     this.#text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)
     this.idHigh = new Int32Array(capacity)
     this.idLow = new Uint32Array(capacity)
-    this.texts = textFields.map((field) => ({ ...field, start: new Uint32Array(capacity), end: new Uint32Array(capacity) }))
+    this.texts = textFields.map(() => ({ start: new Uint32Array(capacity), end: new Uint32Array(capacity) }))
   }
 
   add(patch: PlantPatch): void {
     const row = this.next()
     this.idHigh[row] = Number(patch.id >> 32n)
     this.idLow[row] = Number(patch.id & 0xffffffffn)
-    for (const column of this.texts) {
-      const text = patch[column.name]
+    for (const [index, column] of this.texts.entries()) {
+      const text = patch[textFields[index]?.name ?? 'name']
       const none = text === null ? noText : missingText
       column.start[row] = text == null ? none : this.#keep(text, Buffer.byteLength(text))
       column.end[row] = text == null ? none : this.bytes.length + this.#decodedLength
@@ -49,20 +49,22 @@ export class PlantRows {
 
   at(row: number): PlantPatch {
     const patch: PlantPatch = { id: this.idAt(row) }
-    for (const column of this.texts) {
-      const { start, end } = rangeAt(column, row)
-      if (start !== missingText) patch[column.name] = start === noText ? null : this.textAt(start, end)
+    for (const [index, { name }] of textFields.entries()) {
+      const column = this.texts[index]
+      const start = column?.start[row] ?? missingText
+      if (start !== missingText) patch[name] = start === noText ? null : this.textAt(start, column?.end[row] ?? 0)
     }
     return patch
   }
 
   isComplete(row: number): boolean {
-    return this.texts.every((column) => !column.isRequired || isText(rangeAt(column, row).start))
+    return textFields.every(({ isRequired }, index) => !isRequired || isText(this.texts[index]?.start[row] ?? missingText))
   }
 
   sizeAt(row: number): number {
-    const ranges = this.texts.map((column) => rangeAt(column, row))
-    return ranges.reduce((size, { start, end }) => size + end - start, 0)
+    let size = 0
+    for (const { start, end } of this.texts) size += (end[row] ?? 0) - (start[row] ?? 0)
+    return size
   }
 
   idAt(row: number): bigint {
@@ -119,10 +121,6 @@ export const missingText = 0xfffffffe
 
 export function isText(start: number): boolean {
   return start < missingText
-}
-
-function rangeAt({ start, end }: TextColumn, row: number): { start: number; end: number } {
-  return { start: start[row] ?? missingText, end: end[row] ?? missingText }
 }
 
 function parseString(json: string): string | undefined {
