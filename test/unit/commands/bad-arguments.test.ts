@@ -9,8 +9,6 @@ const fern = ['create', '--id', '1', '--name', 'Fern']
 const orFile = ', or read JSON from a file with --file PATH'
 const orStdin = ', or read JSON from stdin with --file -'
 
-const words = ['NaN', 'Infinity', 'null', 'true']
-
 /** Each is given as the id in a flag and as an argument, and refused for the reason that it stands under. */
 const wrongIds = Object.entries({
   [range]: ['9223372036854775808', '-9223372036854775809', '1e400', '1e19', '1e999999999', '-1e999999999'],
