@@ -80,12 +80,9 @@ async function acquire(directory: string, { timeout, clock, trusts }: LockOption
 
 function acquireNow(path: string, holder: string | undefined, prepared: string, name: string): boolean {
   const own = join(prepared, name)
+  makePrivate(prepared)
   try {
-    for (const folder of [prepared, own]) {
-      if (fs.existsSync(folder)) continue
-      fs.mkdirSync(folder, 0o700)
-      fs.chmodSync(folder, 0o700) // independent of the umask
-    }
+    makePrivate(own)
     beat(own, 'w')
     if (holder !== undefined) {
       if (!hasEnded(join(path, holder), own)) return false
@@ -104,6 +101,12 @@ function acquireNow(path: string, holder: string | undefined, prepared: string, 
   }
   for (const left of tempFoldersBeside(path)) unlessSystemError(() => removeLeft(left, join(path, name)))
   return true
+}
+
+function makePrivate(folder: string): void {
+  if (fs.existsSync(folder)) return
+  fs.mkdirSync(folder, 0o700)
+  fs.chmodSync(folder, 0o700) // independent of the umask
 }
 
 /** Removes what a process has left that was killed while it waited for the lock. */
