@@ -23,7 +23,7 @@ test.runIf(isLinux)('idle connections leave a service the files that it needs, h
   expect(String(head)).toMatch(/^HTTP\/1\.1 200 /)
   expect((await writer.send(requestBytes(testToken, { body: fern })).answer())?.status).toBe(200)
   const hint = 'Raise it with: ulimit -n 10128'
-  const message = `At most 30 connections are accepted, not 10000: the limit of open files is 60. ${hint}`
+  const message = `At most 20 connections are accepted, not 10000: the limit of open files is 60. ${hint}`
   expect(service.log.filter(({ level }) => level !== 'info').map(({ msg }) => msg)).toEqual([message])
 })
 
