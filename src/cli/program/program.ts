@@ -75,11 +75,26 @@ export class Program {
       await this.root.parseAsync(argv, { from: 'user' })
     } catch (error) {
       if (!(error instanceof CommanderError)) throw error
+      const isHelp = error.code === 'commander.helpDisplayed'
+      const words = isHelp ? this.#wordsAfterHelp() : []
+      if (words.length > 0) {
+        this.page = ''
+        return await this.parse(['help', ...words])
+      }
       const { commands, args, parent } = this.command
-      const isUnknown = error.code === 'commander.helpDisplayed' && commands.length > 0 && /^[^-]/.test(args[0] ?? '')
+      const isUnknown = isHelp && commands.length > 0 && /^[^-]/.test(args[0] ?? '')
       const isGroup = error.code === 'commander.help' && (parent !== null || argv.length === 0)
       if (isUnknown || (error.exitCode !== 0 && !isGroup)) throw error
     }
+  }
+
+  /** The command in `plants --help stores add` or `plants stores --help add`. */
+  #wordsAfterHelp(): string[] {
+    const { commands, args, parent } = this.command
+    const [help, ...words] = args
+    const end = [...words, '-'].findIndex((word) => word.startsWith('-'))
+    if (commands.length === 0 || !help?.startsWith('-') || end === 0) return []
+    return [...(parent ? [this.command.name()] : []), ...words.slice(0, end)]
   }
 
   /** Adds to a command of the program what its definition has. */
