@@ -2,7 +2,7 @@ import { chmodSync, copyFileSync, existsSync, readdirSync, renameSync, rmSync, s
 import { basename, dirname, join } from 'node:path'
 import { unwritableReasons } from '../platform/atomic-file.js'
 import { malformed, PlantsError, shellWord, systemCode, unlessSystemError } from '../platform/errors.js'
-import { asOwnerOf, makeFolder, syncFolder, targetOf } from '../platform/files.js'
+import { asOwnerOf, makeFolder, syncFolder, targetOf, unsetSnap } from '../platform/files.js'
 import type { Io } from '../platform/io.js'
 import { maxFileBytes, readSettings, type SavedSettings, settingsPath } from './file.js'
 
@@ -39,7 +39,11 @@ export async function changeSettings(
         if (made.after !== made.before) {
           assertWritable(target)
           lock.assertHeld()
-          write(target, made.after, Conf, join(lock.directory, 'settings.json'))
+          try {
+            write(target, made.after, Conf, join(lock.directory, 'settings.json'))
+          } finally {
+            lock.assertHeld()
+          }
         }
         return made
       })
@@ -82,7 +86,7 @@ function write(target: string, settings: SavedSettings, Conf: typeof import('con
   const text = JSON.stringify(settings, undefined, '\t')
   const length = Buffer.byteLength(text)
   if (length > maxFileBytes) throw malformed(`The settings in ${target} would be larger than 1 MiB`, 'Remove something from them first')
-  delete process.env['SNAP'] // with it, conf overwrites the file instead of replacing it
+  unsetSnap()
   const conf = new Conf({
     cwd: folder,
     configName: name,
