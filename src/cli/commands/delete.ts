@@ -175,13 +175,16 @@ async function printerOf(mode: Deletion['mode'], settings: Settings, io: Io) {
   const isHidden = settings.isQuiet && !isDryRun
   const text = async () => (plants: NewPlant[]) =>
     isHidden ? '' : plants.map((plant) => `${verbOf(mode)} ${describePlant(plant, style)}\n`).join('')
-  const { print, end } = await recordPrinter<NewPlant>(io, settings, { text, hint: 'Nothing was deleted' })
+  let outcome = 'Nothing was deleted'
+  const { print, end } = await recordPrinter<NewPlant>(io, settings, { text, hint: outcome })
   return {
-    end,
+    end: () => end(outcome),
     print: (plants: NewPlant[]) => {
       if (isDryRun) return print(plants.map((plant) => ({ dryRun: true, ...plant })))
-      const [plant] = plants
-      return print(plants, plant && plants.length === 1 ? `The plant was deleted: ${toJson({ ...plant })}` : 'The plants were deleted')
+      const [plant, ...others] = plants
+      const which = plant && others.length === 0 ? toJson({ ...plant }) : plantCount(plants.length)
+      if (plant) outcome = `Deleted, but not printed completely: ${which}`
+      return print(plants, outcome)
     },
   }
 }
