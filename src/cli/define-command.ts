@@ -3,7 +3,7 @@ import { type PlantField, textsInWords } from '../plant/fields.js'
 import { parseInt64 } from '../plant/json.js'
 import { idRuleFor } from '../plant/plant.js'
 import type { Io } from '../platform/io.js'
-import { invalidValue, parseCount, parseRetry, parseText, type Values } from '../platform/values.js'
+import { invalidValue, type OutputFormat, parseCount, parseRetry, parseText, type Values } from '../platform/values.js'
 import { type Right, rights } from '../stores/common/store.js'
 
 /** The definition of a command, from which commander's is made. `run` imports what is slow to load. */
@@ -14,6 +14,8 @@ export interface CommandDefinition {
   options?: readonly OptionDefinition[]
   /** the settings whose global options mean more here, so that help lists them with its own */
   settings?: readonly SettingName[]
+  /** what it prints; by default everything but csv and tsv */
+  formats?: readonly OutputFormat[]
   /** subcommands, of a command without `run` */
   commands?: readonly CommandDefinition[]
   /** The lines are not wrapped, because some are shell commands. */
@@ -54,6 +56,7 @@ interface Given<Args = string[], Flags = object> {
   args: Args
   /** its options and the global ones, in camel case */
   flags: GlobalFlags & Flags
+  formats: readonly OutputFormat[]
 }
 
 /** Other names of commands: those of other programs, and synonyms, so that nobody has to remember which noun has which verb. */

@@ -1,8 +1,8 @@
-import { chmodSync, readdirSync, rmSync, statSync } from 'node:fs'
+import { chmodSync, copyFileSync, existsSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { unwritableReasons } from '../platform/atomic-file.js'
 import { malformed, PlantsError, shellWord, systemCode, unlessSystemError } from '../platform/errors.js'
-import { asOwnerOf, makeFolder, syncFolder, targetOf } from '../platform/files.js'
+import { asOwnerOf, makeFolder, syncFolder, targetOf, unsetSnap } from '../platform/files.js'
 import type { Io } from '../platform/io.js'
 import { maxFileBytes, readSettings, type SavedSettings, settingsPath } from './file.js'
 
@@ -39,7 +39,11 @@ export async function changeSettings(
         if (made.after !== made.before) {
           assertWritable(target)
           lock.assertHeld()
-          write(target, made, Conf)
+          try {
+            write(target, made.after, Conf, join(lock.directory, 'settings.json'))
+          } finally {
+            lock.assertHeld()
+          }
         }
         return made
       })
@@ -72,17 +76,17 @@ function assertWritable(target: string): void {
   throw unwritable(target, 'the file is read-only', `Make the file writable: ${command} ${shellWord(target)}`)
 }
 
-function write(target: string, { before, after }: Change, Conf: typeof import('conf').default): void {
+function write(target: string, settings: SavedSettings, Conf: typeof import('conf').default, copy: string): void {
   const [folder, name] = [dirname(target), basename(target)]
   // What conf has left in processes that were killed may contain tokens. Nobody else writes under the lock.
   for (const entry of readdirSync(folder, { withFileTypes: true })) {
     const isLeft = entry.name.startsWith(`${name}.tmp-`) && /\.tmp-\d{10}[\da-f]{6}$/.test(entry.name)
     if (isLeft && entry.isFile()) unlessSystemError(() => rmSync(join(folder, entry.name)))
   }
-  let text = JSON.stringify(after, undefined, '\t')
+  const text = JSON.stringify(settings, undefined, '\t')
   const length = Buffer.byteLength(text)
   if (length > maxFileBytes) throw malformed(`The settings in ${target} would be larger than 1 MiB`, 'Remove something from them first')
-  let old: string | undefined
+  unsetSnap()
   const conf = new Conf({
     cwd: folder,
     configName: name,
@@ -90,17 +94,14 @@ function write(target: string, { before, after }: Change, Conf: typeof import('c
     configFileMode: 0o600,
     accessPropertiesByDotNotation: false,
     serialize: () => text,
-    deserialize: (found) => {
-      old ??= found
-      return { ...before } // which `readSettings` has read and checked
-    },
+    deserialize: () => ({ ...settings }), // the old ones are read and checked already
   })
-  conf.store = { ...after }
+  // conf replaces the file also by one that did not fit on a full disk.
+  if (existsSync(target)) copyFileSync(target, copy)
+  conf.store = { ...settings }
   if (statSync(target).size < length) {
-    // conf replaces the file also by one that did not fit on a full disk. The old one does: its space is free again.
-    text = old ?? ''
-    if (old === undefined) rmSync(target)
-    else conf.store = { ...before }
+    if (existsSync(copy)) renameSync(copy, target)
+    else rmSync(target)
     throw Object.assign(new Error('The file is incomplete'), { code: 'ENOSPC' })
   }
   // conf has synced the file, but not its name. If that fails, the file is replaced all the same.

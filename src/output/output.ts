@@ -65,7 +65,7 @@ export async function recordPrinter<Row extends object>(
   }
   return {
     print: (rows: Row[], why?: string) => print(layout ? layout(rows) : document.add(rows), why),
-    end: () => print(layout ? '' : document.end()),
+    end: (why?: string) => print(layout ? '' : document.end(), why),
   }
 }
 

@@ -206,3 +206,8 @@ export function sharedReason(folder: string, trusts: (uid: number) => boolean): 
 function withParents(folder: string): string[] {
   return dirname(folder) === folder ? [folder] : [...withParents(dirname(folder)), folder]
 }
+
+/** In a snap, conf would overwrite a file instead of replacing it. */
+export function unsetSnap(): void {
+  delete process.env['SNAP']
+}

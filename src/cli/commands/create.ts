@@ -58,13 +58,14 @@ export const create = defineCommand({
   name: 'create',
   description: 'Create a plant from flags, from JSON in a file or on stdin, or from prompts.',
   options,
+  formats: outputFormats,
   examples: [
     'plants create --id 1 --name Fern --tag shade',
     'plants create --id next --name Moss',
     `echo '{"id":2,"name":"Moss"}' | plants create`,
   ],
-  async run({ flags }, io) {
-    const settings = await resolveSettings(flags, io, { formats: outputFormats })
+  async run({ flags, formats }, io) {
+    const settings = await resolveSettings(flags, io, { formats })
     const { idempotencyKey } = flags
     if (flags.id === 'next' && idempotencyKey !== undefined)
       throw malformed(

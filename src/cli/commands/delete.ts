@@ -18,8 +18,9 @@ export const deletePlant = defineCommand({
     dryRunOption('print what would be deleted, but delete nothing'),
     { flags: '-y, --yes', description: 'do not ask for confirmation' },
   ],
+  formats: outputFormats,
   examples: ['plants delete 1', 'plants delete 1 2 3 --yes > deleted.ndjson', 'plants delete --tag shade --dry-run'],
-  async run({ args, flags }, io) {
+  async run({ args, flags, formats }, io) {
     const { tag } = flags
     const mode = flags.dryRun ? 'dryRun' : flags.yes ? 'confirmed' : 'ask'
     const ids = [...new Set(args.map((text) => parseId('id', text)))]
@@ -28,7 +29,7 @@ export const deletePlant = defineCommand({
         tag === undefined ? 'delete needs an id or --tag' : 'delete takes ids or --tag, but not both',
         'Name plants by their ids, or by a tag: plants help delete',
       )
-    const settings = await resolveSettings(flags, io, { formats: outputFormats })
+    const settings = await resolveSettings(flags, io, { formats })
     const what =
       tag === undefined ? `${ids.length === 1 ? 'plant' : 'plants'} ${ids.join(', ')}` : `plants with the tag ${JSON.stringify(tag)}`
     if (mode === 'ask' && !settings.mayAsk())
@@ -175,13 +176,16 @@ async function printerOf(mode: Deletion['mode'], settings: Settings, io: Io) {
   const isHidden = settings.isQuiet && !isDryRun
   const text = async () => (plants: NewPlant[]) =>
     isHidden ? '' : plants.map((plant) => `${verbOf(mode)} ${describePlant(plant, style)}\n`).join('')
-  const { print, end } = await recordPrinter<NewPlant>(io, settings, { text, hint: 'Nothing was deleted' })
+  let outcome = 'Nothing was deleted'
+  const { print, end } = await recordPrinter<NewPlant>(io, settings, { text, hint: outcome })
   return {
-    end,
+    end: () => end(outcome),
     print: (plants: NewPlant[]) => {
       if (isDryRun) return print(plants.map((plant) => ({ dryRun: true, ...plant })))
-      const [plant] = plants
-      return print(plants, plant && plants.length === 1 ? `The plant was deleted: ${toJson({ ...plant })}` : 'The plants were deleted')
+      const [plant, ...others] = plants
+      const which = plant && others.length === 0 ? toJson({ ...plant }) : plantCount(plants.length)
+      if (plant) outcome = `Deleted, but not printed completely: ${which}`
+      return print(plants, outcome)
     },
   }
 }

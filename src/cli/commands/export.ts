@@ -23,9 +23,10 @@ export const exportPlants = defineCommand({
     pathOption('--out <file>', 'write to this file, replacing it atomically; .gz and .zst are compressed. By default stdout'),
     ...queryOptions,
   ],
+  formats: formatNames,
   examples: ['plants export > plants.ndjson', 'plants export --output csv --tag shade', 'plants export --out plants.csv.gz'],
-  async run({ flags }, io) {
-    if (flags.output !== undefined) parseOutput('--output', flags.output, formatNames)
+  async run({ flags, formats }, io) {
+    if (flags.output !== undefined) parseOutput('--output', flags.output, formats)
     const settings = await resolveSettings(flags, io, { formats: outputFormats })
     const { out, limit, after, tag, search } = flags
     const path = out === undefined || /^(-|\/dev\/stdout)$/.test(out) ? undefined : io.resolvePath(out)

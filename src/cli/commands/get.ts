@@ -9,9 +9,10 @@ export const get = defineCommand({
   name: 'get',
   description: 'Show the plant with this id.',
   arguments: [{ name: '<id>', description: 'id of the plant', parse: parseId }],
+  formats: outputFormats,
   examples: ['plants get 1'],
-  async run({ args: [id], flags }, io) {
-    const settings = await resolveSettings(flags, io, { formats: outputFormats })
+  async run({ args: [id], flags, formats }, io) {
+    const settings = await resolveSettings(flags, io, { formats })
     const store = await openExistingStore(settings.store, settings.storeOptions)
     try {
       const plant = await store?.get(id)

@@ -33,9 +33,10 @@ export const list = defineCommand({
   name: 'list',
   description: 'List plants in ascending order of id: as a table on a terminal, otherwise as NDJSON.',
   options,
+  formats: outputFormats,
   examples: ['plants list --tag shade', 'plants list --limit 100 --after 1000', 'plants list --search fern --sort name --output csv'],
-  async run({ flags }, io) {
-    const settings = await resolveSettings(flags, io, { formats: outputFormats })
+  async run({ flags, formats }, io) {
+    const settings = await resolveSettings(flags, io, { formats })
     const { limit, after, tag, search, sort } = flags
     if (sort !== 'id' && !isOwn(settings.store)) {
       throw malformed(`--sort ${sort} is not supported at ${settings.store.name}: a service sorts only by id`, 'Leave it out')

@@ -23,14 +23,15 @@ export const update = defineCommand({
   description: `Change the ${textsInWords} of a plant, and print the plant. Its idempotency key is removed.`,
   arguments: [{ name: '<id>', description: 'id of the plant', parse: parseId }],
   options,
+  formats: outputFormats,
   examples: ['plants update 1 --name "Sword fern"', 'plants update 1 --no-tag'],
-  async run({ args: [id], flags }, io) {
+  async run({ args: [id], flags, formats }, io) {
     if (textFields.every(({ name }) => flags[name] === undefined)) {
       const names = options.slice(0, -1).map((option) => option.flags.replace(/^-., | <.*/g, ''))
       throw malformed('update needs something to change', `Add one of ${names.join(', ')}`)
     }
     assertNotEmpty(flags)
-    const settings = await resolveSettings(flags, io, { formats: outputFormats })
+    const settings = await resolveSettings(flags, io, { formats })
     const store = await openExistingStore(settings.store, { ...settings.storeOptions, needs: ['update'] })
     try {
       const plant = await store?.get(id)

@@ -4,7 +4,7 @@ import { version } from '../../../package.json'
 import { flagOf } from '../../config/table.js'
 import { malformed } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
-import { parseChoice, type Values } from '../../platform/values.js'
+import { commonFormats, parseChoice, type Values } from '../../platform/values.js'
 import { examples, groups, topics } from '../commands/index.js'
 import { mayColor } from '../context.js'
 import { aliases, type CommandDefinition, type GlobalFlags, globalOptions, type OptionDefinition } from '../define-command.js'
@@ -26,6 +26,7 @@ export class Program {
   /** what a shell completes */
   readonly values = new Map<Option | Argument, Values>()
   readonly #io: Io
+  #argv: string[] = []
 
   constructor(io: Io) {
     this.#io = io
@@ -71,15 +72,31 @@ export class Program {
 
   /** Runs a command line, or sets the page that it asks for. Throws `CommanderError` for an invalid one. */
   async parse(argv: string[]): Promise<void> {
+    this.#argv = argv
     try {
       await this.root.parseAsync(argv, { from: 'user' })
     } catch (error) {
       if (!(error instanceof CommanderError)) throw error
+      const isHelp = error.code === 'commander.helpDisplayed'
+      const words = isHelp ? this.#wordsAfterHelp() : []
+      if (words.length > 0) {
+        this.page = ''
+        return await this.parse(['help', ...words])
+      }
       const { commands, args, parent } = this.command
-      const isUnknown = error.code === 'commander.helpDisplayed' && commands.length > 0 && /^[^-]/.test(args[0] ?? '')
+      const isUnknown = isHelp && commands.length > 0 && /^[^-]/.test(args[0] ?? '')
       const isGroup = error.code === 'commander.help' && (parent !== null || argv.length === 0)
       if (isUnknown || (error.exitCode !== 0 && !isGroup)) throw error
     }
+  }
+
+  /** The command in `plants --help stores add` or `plants stores --help add`. */
+  #wordsAfterHelp(): string[] {
+    const { commands, args, parent } = this.command
+    const [help, ...words] = args
+    const end = [...words, '-'].findIndex((word) => word.startsWith('-'))
+    if (commands.length === 0 || !help?.startsWith('-') || end === 0) return []
+    return [...(parent ? [this.command.name()] : []), ...words.slice(0, end)]
   }
 
   /** Adds to a command of the program what its definition has. */
@@ -129,7 +146,7 @@ export class Program {
   }
 
   #define(command: Command, definition: CommandDefinition): void {
-    const { description, arguments: args = [], options = [], settings = [], commands, run } = definition
+    const { description, arguments: args = [], options = [], settings = [], formats = commonFormats, commands, run } = definition
     this.definitions.set(command, definition)
     command.description(description)
     for (const { name, description, parse, values } of args) {
@@ -141,11 +158,14 @@ export class Program {
     for (const option of options) this.#addOption(command, option)
     command.optionsGroup('')
     const listed = settings.map(flagOf)
-    for (const option of globalOptions) this.#addOption(command, option).hideHelp(!listed.includes(longFlag(option)))
+    for (const definition of globalOptions) {
+      const option = this.#addOption(command, definition).hideHelp(!listed.includes(longFlag(definition)))
+      if (run && option.long === flagOf('output')) this.values.set(option, formats)
+    }
     if (commands) command.usage('<command> [options]').helpCommand('help [command]', 'show help for a command')
     for (const below of commands ?? []) this.#define(this.#addCommand(command, below.name), below)
     command.addHelpText('after', () => this.#helpAfter(definition))
-    if (run) command.action(() => run({ args: command.processedArgs.flat(), flags: flagsOf(command) }, this.#io))
+    if (run) command.action(() => run({ args: command.processedArgs.flat(), flags: flagsOf(command), formats }, this.#io))
   }
 
   /** Does not use `.choices()`, whose error has no fields for the option and the value. */
@@ -159,12 +179,14 @@ export class Program {
     if (text !== undefined) option.default(read ? read(flag, text) : text, text)
     if (conflicts) option.conflicts(conflicts)
     if (values) this.values.set(option, values)
-    command.addOption(option).on(`option:${option.name()}`, () => this.#note(option, flag))
+    command.addOption(option).on(`option:${option.name()}`, (value) => this.#note(option, flag, value))
     return option
   }
 
-  /** @throws {PlantsError} `malformed` if the line has two values for an option */
-  #note(option: Option, flag: string): void {
+  /** @throws {PlantsError} `malformed` if the line has two values for an option, or `--dry-run` as one */
+  #note(option: Option, flag: string, value: unknown): void {
+    if (value === '--dry-run' && this.#argv.includes(value))
+      throw malformed(`${flag} needs a value, but --dry-run follows`, `For this value: ${flag}=--dry-run`)
     const before = this.given.get(option.attributeName())
     if (before === flag && option.required) throw malformed(`${flag} was given twice`, 'Leave out one of them')
     if (before !== undefined && before !== flag) throw malformed(`${before} cannot be used with ${flag}`, 'Leave out one of them')

@@ -68,6 +68,9 @@ type ParameterName = keyof typeof parameters
 
 const parameterNames = Object.keys(parameters) as ParameterName[] // as its type says
 
+/** Variables of libpq that ask for a protection which is not supported. */
+const unsupported = ['PGREQUIREAUTH', 'PGREQUIREPEER', 'PGCHANNELBINDING']
+
 function isCount(text: string, most: number): boolean {
   return /^[1-9]\d{0,3}$/.test(text) && parseInt(text, 10) <= most
 }
@@ -86,6 +89,11 @@ type Refuse = (why: string, hint?: string) => PlantsError
 export function parsePostgres(address: string, source: string, place: AddressContext): PostgresAddress {
   const refuse: Refuse = (why, hint = example) => new PlantsError('malformed', `${source} ${why}`, { hint })
   const given = parseUri(address, refuse, place)
+  const asked = unsupported.find((name) => !['', 'disable', 'prefer'].includes(place.env[name] ?? ''))
+  if (asked !== undefined) {
+    const hint = 'Unset it. To verify the server, add to the address: sslmode=verify-full'
+    throw new PlantsError('malformed', `${asked} is set, but it is not supported`, { hint })
+  }
   // The values fit their types, since they are accepted.
   const values = Object.fromEntries(parameterNames.map((name) => [name, valueIn(given, name, source, place)])) as ParameterValues
   if (values.sslrootcert === 'system') {

@@ -1,9 +1,9 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, watch, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, watch, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { execa } from 'execa'
 import { describe, expect, test } from 'vitest'
 import { canTrace } from '../../helpers/linux.js'
-import { bin, plants, start } from '../../helpers/process.js'
+import { bin, plants, resultOf, start, startUnder } from '../../helpers/process.js'
 import { nextPlace, rounds } from '../../helpers/rounds.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
 import { answer, User } from '../../helpers/user.js'
@@ -119,3 +119,22 @@ async function addAndKill(names: string[], user: User): Promise<string[]> {
 function savedStores(user: User): Record<string, unknown> {
   return existsSync(user.file) ? (JSON.parse(readFileSync(user.file, 'utf8')).stores ?? {}) : {}
 }
+
+test.runIf(canTrace)('a process that continues without the lock says so, and does not change the file (needs strace)', async () => {
+  const user = new User()
+  user.write({ timeout: '7s' })
+  const log = join(user.home, 'log')
+  const inject = ['-D', '-o', log, '-e', 'trace=fsync', '-e', 'inject=fsync:signal=STOP:when=1']
+  const stopped = startUnder('strace', inject, ['config', 'set', 'timeout', '8s'], user.home, { env: user.env })
+  const said = () => (existsSync(log) ? readFileSync(log, 'utf8') : '')
+  await expect.poll(said, { timeout: 20_000 }).toContain('stopped by SIGSTOP')
+  for (const name of readdirSync(user.folder)) {
+    if (name !== 'settings.json') rmSync(join(user.folder, name), { recursive: true }) // as the next holder does
+  }
+  stopped.kill('SIGCONT')
+  const { code, out, err } = await resultOf(stopped)
+  expect({ code, out, err, saved: user.saved }).toEqual({
+    ...{ code: 4, out: '', saved: { version: 1, timeout: '7s' } },
+    err: expect.stringContaining('settings.json.lock, because this one did not run for 8 s\n  Run the same command again\n'),
+  })
+})

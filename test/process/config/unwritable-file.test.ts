@@ -1,4 +1,4 @@
-import { mkdirSync, readdirSync, readFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { canMount, canTrace } from '../../helpers/linux.js'
@@ -61,6 +61,25 @@ describe('where nothing may be written', () => {
       err: unwritable(user, 'no space left on the disk'),
     })
   })
+})
+
+test.runIf(canTrace)('settings that are written only in part, each time, leave the file as it is (needs strace)', async () => {
+  const user = new User()
+  user.write({ timeout: '7s' })
+  const before = readFileSync(user.file, 'utf8')
+  const inject = ['-D', '-o', join(user.home, 'log'), '-e', 'trace=pwrite64', '-e', 'inject=pwrite64:retval=10:when=1+']
+  const started = startUnder('strace', inject, ['config', 'set', 'timeout', '8s'], user.home, { env: user.env })
+  expect(await resultOf(started)).toEqual({ code: 74, out: '', err: unwritable(user, 'no space left on the disk') })
+  expect([readFileSync(user.file, 'utf8'), readdirSync(user.folder)]).toEqual([before, ['settings.json']])
+})
+
+test('in a snap, the file is replaced as elsewhere, so that a kill leaves the old one or the new one', async () => {
+  const user = new User()
+  user.write({ timeout: '7s' })
+  const { ino } = statSync(user.file)
+  await plants(['config', 'set', 'timeout', '8s'], user.home, { env: { ...user.env, SNAP: '/snap/code/1' } })
+  expect(user.saved).toEqual({ version: 1, timeout: '8s' })
+  expect(statSync(user.file).ino).not.toBe(ino)
 })
 
 describe('where the file is not to be replaced', () => {

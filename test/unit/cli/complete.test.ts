@@ -2,7 +2,8 @@ import { existsSync, mkdirSync, readFileSync } from 'node:fs'
 import type { Command } from 'commander'
 import { describe, expect, test } from 'vitest'
 import { topics } from '../../../src/cli/commands/index.js'
-import { outputFormats } from '../../../src/platform/values.js'
+import { formatNames } from '../../../src/plant/records.js'
+import { commonFormats, outputFormats } from '../../../src/platform/values.js'
 import { commandNames, program, treeOf } from '../../helpers/helps.js'
 import { runPlants, type World } from '../../helpers/run.js'
 import { User } from '../../helpers/user.js'
@@ -100,6 +101,8 @@ describe('values', () => {
     ['serve --log-level ', ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']],
     ['--output ', outputFormats],
     ['list --output te', outputFormats],
+    ['count -o ', commonFormats],
+    ['export -o ', formatNames],
     ['config set output ', outputFormats],
     ['config set stores.team.allow-http ', ['true', 'false']],
     ['config get ', ['store', 'output', 'timeout', 'ca-cert']],

@@ -110,6 +110,13 @@ const flags: Refusal[] = [
     'create takes no arguments, but got 1',
     'The value of --name is --tag. See: plants create --help',
   ],
+  [
+    { argv: 'create --id 1 --name Fern --tag --dry-run' },
+    2,
+    400,
+    '--tag needs a value, but --dry-run follows',
+    'For this value: --tag=--dry-run',
+  ],
   [{ argv: 'create --id -x --name Fern' }, 2, 422, 'id must be an integer, in digits only, but was "-x"', `Correct the flags${orFile}`],
   [{ argv: 'create --file -- x' }, 2, 400, 'create takes no arguments, but got 1', 'See: plants create --help'],
   ...['x', '', '-1', '1e3', '1 s', '5w', '1.2345', '.5', '+1', '\u221e', '9999999999'].map(

@@ -1,4 +1,7 @@
+import { PassThrough } from 'node:stream'
 import { describe, expect, test } from 'vitest'
+import { run } from '../../../src/cli/program/run.js'
+import { ioOf } from '../../helpers/run.js'
 import { printed, User } from '../../helpers/user.js'
 
 const csv = ['--output', 'csv']
@@ -72,4 +75,31 @@ test('errors are JSON with json and ndjson', async () => {
     expect(JSON.parse(err)).toMatchObject({ error: 404 })
   }
   expect((await new User().run(['get', '1', ...csv])).err).toMatch(/^plants: No plant has id 1 /)
+})
+
+test.each([
+  ['the first plants', 1, 2, '2 plants'],
+  ['the end of the document', 2, 1, '{"id":1,"name":"Fern"}'],
+])('delete says what was deleted when %s cannot be written', async (_, failing, count, which) => {
+  const user = new User()
+  const plants = [
+    { id: 1, name: 'Fern' },
+    { id: 2, name: 'Moss' },
+  ].slice(0, count)
+  await user.run('import', { stdin: JSON.stringify(plants) })
+  let writes = 0
+  const write = async () => {
+    writes += 1
+    if (writes === failing) throw Object.assign(new Error('full'), { code: 'ENOSPC' })
+  }
+  let err = ''
+  const log = async (text: string) => {
+    err += text
+  }
+  const output = { isTerminal: false, columns: 80, rows: 24, log, stream: () => new PassThrough() }
+  const io = ioOf({ env: user.env, cwd: user.home }, { ...output, write }, { ...output, write: log })
+  const ids = plants.map(({ id }) => String(id))
+  expect(await run(['delete', ...ids, '--yes', '--output', 'json'], io)).toBe(74)
+  expect(JSON.parse(err)).toMatchObject({ error: 500, hint: `Deleted, but not printed completely: ${which}` })
+  expect((await user.run('list')).out).toBe('')
 })

@@ -134,7 +134,7 @@ describe('the documentation', () => {
 
   test('lists every environment variable that is read', () => {
     const used = new Set([...sources().matchAll(/env\['(\w+)'\]|'(PLANTS_\w+)'/g)].map((match) => match[1] ?? match[2] ?? ''))
-    const ofTheSystem = ['APPDATA', 'HOME', 'TERM', 'LANG', 'LC_ALL', 'LC_CTYPE', 'LOCALAPPDATA', 'SHELL', 'SUDO_UID']
+    const ofTheSystem = ['APPDATA', 'HOME', 'TERM', 'LANG', 'LC_ALL', 'LC_CTYPE', 'LOCALAPPDATA', 'SHELL', 'SNAP', 'SUDO_UID']
     expect([...used].filter((name) => !ofTheSystem.includes(name) && !documentation.includes(`\`${name}\``))).toEqual([])
   })
 

@@ -149,6 +149,18 @@ describe('the address of a database', () => {
     ])
   })
 
+  test('is not used without a protection that a variable asks for', async () => {
+    const hint = 'Unset it. To verify the server, add to the address: sslmode=verify-full'
+    const asked = { PGREQUIREAUTH: 'scram-sha-256', PGREQUIREPEER: 'postgres', PGCHANNELBINDING: 'require' }
+    for (const [name, value] of Object.entries(asked)) {
+      expect(await refusal(garden, { env: { [name]: value } })).toEqual([`${name} is set, but it is not supported`, hint])
+      expect((await parse(garden, { env: { [name]: '' } })).name).toBe(garden)
+    }
+    expect((await parse(garden, { env: { PGCHANNELBINDING: 'prefer' } })).name).toBe(garden)
+    const rule = 'one of disable, prefer, require, verify-ca, verify-full'
+    expect(await refusal(garden, { env: { PGSSLMODE: 'allow' } })).toEqual([`PGSSLMODE must be ${rule}, but was "allow"`, example])
+  })
+
   test('keeps a password out of its name, and hands it over to be hidden', async () => {
     for (const address of ['postgres://ann:s3%40cret@h1/garden', 'postgres://ann@h1/garden?password=s3%40cret']) {
       const secrets = new Set<string>()
