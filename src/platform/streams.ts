@@ -278,7 +278,7 @@ function isTerminal(fd: number): boolean {
 export class Signals {
   received: NodeJS.Signals | undefined
   isListening = false
-  readonly #controller = new AbortController()
+  #controller: AbortController | undefined
   /** seconds since the start of the process, at the first signal */
   #receivedAt = 0
 
@@ -287,6 +287,7 @@ export class Signals {
       this.isListening = true
       process.on('SIGINT', this.#receive).on('SIGTERM', this.#receive)
     }
+    this.#controller ??= new AbortController()
     return this.#controller.signal
   }
 
@@ -295,7 +296,7 @@ export class Signals {
       this.received = name
       this.#receivedAt = process.uptime()
       const error = name === 'SIGINT' ? new PlantsError('interrupted', 'Interrupted') : new PlantsError('terminated', 'Terminated')
-      this.#controller.abort(error)
+      this.#controller?.abort(error)
     } else if (process.uptime() - this.#receivedAt >= 0.1) {
       // `timeout` and shells send one signal to the process and one to its group: both together count as one.
       this.isListening = false

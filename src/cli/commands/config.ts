@@ -1,6 +1,3 @@
-import { savedToken } from '../../auth/credentials.js'
-import { changeSettings } from '../../config/change.js'
-import { checkedValue, heldForKind, parseKey, withValue } from '../../config/edit.js'
 import { savedStore, settingsPath } from '../../config/file.js'
 import { isStoreName, namedStores, shownValue, unknownStore } from '../../config/resolve.js'
 import { defaultOf, settingNames, settingOf, settingsIn } from '../../config/table.js'
@@ -12,7 +9,6 @@ import { kindOfText, kinds } from '../../stores/registry.js'
 import type { Preferences } from '../context.js'
 import { errorFormat, resolvePreferences } from '../context.js'
 import { type ArgumentDefinition, type CommandDefinition, defineCommand } from '../define-command.js'
-import { warnOfExposure } from '../store-access.js'
 
 const setting = {
   name: '<setting>',
@@ -28,6 +24,7 @@ const get = defineCommand({
     const settings = await resolvePreferences(flags, io, { ignoresSaved: true })
     const entry = entriesOf(settings).find((candidate) => candidate.name === name)
     if (entry?.value === undefined) {
+      const { parseKey } = await import('../../config/edit.js')
       const known = settingNames.find((candidate) => candidate === name)
       const { setting } = known === undefined ? await parseKey(name, settings.file.saved) : { setting: known }
       const all = `For the value of all stores: plants config get ${setting}`
@@ -44,6 +41,8 @@ const set = defineCommand({
   description: 'Save a setting.',
   arguments: [setting, { name: '<value>', description: 'the new value', values: 'setting-value' }],
   async run({ args: [name, text], flags }, io) {
+    const { checkedValue, parseKey, withValue } = await import('../../config/edit.js')
+    const { changeSettings } = await import('../../config/change.js')
     const settings = await resolvePreferences(flags, io, { ignoresSaved: true })
     const key = await parseKey(name, settings.file.saved)
     const { value, address } = await checkedValue(key, name, text, settings.file.saved, io)
@@ -55,7 +54,7 @@ const set = defineCommand({
     const winner = settings.sources.find((setting) => setting.name === name && setting.source === 'variable')
     if (winner) await settings.warn(`${winner.place} is still set, and takes precedence`)
     if (key.setting === 'address') await warnOfMove(key.store ?? '', String(value), settings)
-    if (address) await warnOfExposure(address, settings)
+    if (address) await (await import('../store-access.js')).warnOfExposure(address, settings)
     await writeResult(io, settings, { name, value }, `Set ${name} to ${quoteIfNeeded(String(value))}`)
   },
 })
@@ -65,6 +64,8 @@ const unset = defineCommand({
   description: 'Remove a saved setting, so that its default applies.',
   arguments: [setting],
   async run({ args: [name], flags }, io) {
+    const { parseKey, withValue } = await import('../../config/edit.js')
+    const { changeSettings } = await import('../../config/change.js')
     const settings = await resolvePreferences(flags, io, { ignoresSaved: true })
     const key = await parseKey(name, settings.file.saved)
     if (key.setting === 'address')
@@ -112,6 +113,8 @@ export const config: CommandDefinition = {
 }
 
 async function warnOfMove(name: string, address: string, settings: Preferences): Promise<void> {
+  const { heldForKind } = await import('../../config/edit.js')
+  const { savedToken } = await import('../../auth/credentials.js')
   const { saved } = settings.file
   const store = savedStore(saved, name)
   const kept = heldForKind(store)

@@ -34,7 +34,8 @@ export class Program {
       this.page += text
     }
     const width = () => (io.stdout.isTerminal ? io.stdout.columns : 100)
-    const hasColors = () => mayColor(io.stdout, this.flags, io)
+    let colors: boolean | undefined
+    const hasColors = () => (colors ??= mayColor(io.stdout, this.flags, io)) // asked for each title
     this.root
       .enablePositionalOptions() // otherwise the value in `create --name -s` would be an option
       .exitOverride(this.#stopAt(this.root))

@@ -1,10 +1,9 @@
-import { CommanderError } from 'commander'
+import { version } from '../../../package.json'
 import { writeAnswer, writeError } from '../../output/output.js'
 import { malformed, PlantsError, systemCode } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import { shownAddress } from '../../stores/common/address.js'
-import { errorFormat, isInteractive, mayColor } from '../context.js'
-import { globalFlagsIn, Program } from './program.js'
+import type { Program } from './program.js'
 
 /** Runs a command line, and returns its exit code. Never throws. */
 export async function run(argv: string[], io: Io): Promise<number> {
@@ -24,6 +23,7 @@ export async function run(argv: string[], io: Io): Promise<number> {
 /** Prints the error, and returns its exit code, or that of a signal that arrives while stderr is blocked. */
 async function report(failure: PlantsError, argv: string[], io: Io): Promise<number> {
   try {
+    const [{ globalFlagsIn }, { errorFormat, mayColor }] = await Promise.all([import('./program.js'), import('../context.js')])
     const flags = globalFlagsIn(argv)
     const errors = await errorFormat(flags.output, io)
     await writeError(io, failure, { errors, colors: (stream) => mayColor(stream, flags, io) })
@@ -45,7 +45,8 @@ function addSecrets(argv: string[], { env, secrets }: Io): void {
   const addresses = argv
     .map((argument) => argument.replace(/^(?:--[\w-]+=|-[a-z])/, ''))
     .filter((argument) => /[@/]|%40|password/i.test(argument))
-  for (const text of [...addresses, env['PLANTS_STORE'] ?? '']) {
+  for (const text of [...addresses, env['PLANTS_STORE']]) {
+    if (!text) continue
     const found: string[] = []
     const shown = shownAddress(text, (secret) => found.push(secret))
     for (const secret of found) if (!shown.includes(secret)) secrets.add(secret) // otherwise the *** would show which word is the secret
@@ -54,6 +55,8 @@ function addSecrets(argv: string[], { env, secrets }: Io): void {
 
 async function runProgram(argv: string[], io: Io): Promise<void> {
   if (!io.argumentsAreExact()) throw malformed('An argument is not UTF-8', 'Use a UTF-8 terminal, or read the plant from JSON with --file')
+  if (argv.length === 1 && (argv[0] === '--version' || argv[0] === '-V')) return writeAnswer(io, `${version}\n`)
+  const [{ CommanderError }, { Program }] = await Promise.all([import('commander'), import('./program.js')])
   const program = new Program(io)
   const [first, second, ...rest] = argv
   if (first === '__complete' && (second === '--' || second === '--next')) {
@@ -71,6 +74,7 @@ async function runProgram(argv: string[], io: Io): Promise<void> {
 
 /** Prints help, in a pager if it is longer than an interactive terminal. */
 async function writePage({ page, flags }: Program, io: Io): Promise<void> {
+  const { isInteractive } = await import('../context.js')
   const isLong = io.stdout.isTerminal && page.split('\n').length > io.stdout.rows
   if (isLong && isInteractive(flags, io) && io.env['TERM'] !== 'dumb') {
     io.signal.throwIfAborted() // from here on the pager receives Ctrl-C

@@ -7,7 +7,9 @@ import { ownService, token } from '../../helpers/remote.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
 
 const plants = join(import.meta.dirname, '../../../bin/plants.js')
-const every = ['common', 'main', 'rolldown-runtime']
+const always = ['common', 'main', 'rolldown-runtime']
+const parsing = [...always, 'program'].toSorted()
+const every = [...parsing, 'env-paths']
 const fern = ['create', '--id', '1', '--name', 'Fern']
 let read: (record: string) => Loads
 
@@ -15,12 +17,19 @@ beforeAll(async () => {
   read = await loadsReader()
 })
 
-test.each([
-  ['--version', ['--version']],
-  ['--help', ['--help']],
-])('%s loads what every run loads, and commander alone', async (_, args) => {
+test('--version loads no package', async () => {
+  const { chunks, packages } = await loadsOf([['--version']])
+  expect({ chunks, packages }).toEqual({ chunks: always, packages: [] })
+})
+
+test('--help loads what parses a command line, and commander alone', async () => {
   const modules = ['module', 'os', 'process']
-  expect(await loadsOf([args])).toEqual({ chunks: every, packages: ['commander'], drivers: [], modules })
+  expect(await loadsOf([['--help']])).toEqual({ chunks: parsing, packages: ['commander'], drivers: [], modules })
+})
+
+test('the settings are listed without what changes them, and without a store', async () => {
+  const { chunks } = await loadsOf([['config', 'list']])
+  expect(chunks).toEqual([...every, 'config'].toSorted())
 })
 
 test('a Tab loads besides what finds completions and the settings', async () => {
@@ -36,7 +45,7 @@ test('the saved stores are listed without what changes them', async () => {
 
 test('the help of a command loads its definition besides', async () => {
   const { chunks, packages } = await loadsOf([['create', '--help']])
-  expect({ chunks, packages }).toEqual({ chunks: [...every, 'create'].toSorted(), packages: ['commander'] })
+  expect({ chunks, packages }).toEqual({ chunks: [...parsing, 'create'].toSorted(), packages: ['commander'] })
 })
 
 test.each([
