@@ -1,6 +1,6 @@
 import { type Credential, findToken, noToken, savedToken, tokenVariable } from '../../auth/credentials.js'
 import { assertNotExposed } from '../../auth/exposure.js'
-import { findPassword, noPassword, type Password, redactPassword } from '../../auth/password.js'
+import { findPassword, noPassword, type Password } from '../../auth/password.js'
 import { failureOf } from '../../auth/token.js'
 import { changeSettings } from '../../config/change.js'
 import { withField } from '../../config/edit.js'
@@ -33,8 +33,6 @@ const login = defineCommand({
     }
     const noun = nounOf(store)
     const secret = await readSecret(flags.fromStdin === true, noun, settings, io)
-    if (takesToken(store)) io.secrets.add(secret)
-    else redactPassword(secret, store, io)
     const verdict = await checkSecret(secret, store, settings, io)
     if (verdict.state === 'refused') {
       const { message, status, requestId, error } = verdict.error
@@ -182,6 +180,7 @@ function passwordFailureOf(text: string): string | undefined {
 async function checkSecret(secret: string, store: CredentialAddress, settings: Settings, io: Io): Promise<CredentialCheck> {
   const { storeOptions } = settings
   if (takesToken(store)) {
+    io.secrets.add(secret) // `loginTo` adds a password
     const { checkToken } = await import('../../stores/http/check-token.js')
     return checkToken(store, await accessTo(store, settings, io, { token: secret, source: 'file', place: 'this login' }), storeOptions)
   }
