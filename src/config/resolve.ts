@@ -84,10 +84,10 @@ export function parsed<Value>(
 }
 
 export async function resolveStore(
-  setting: SettingSource,
-  { saved, path }: SettingsFile,
+  { sources, file: { saved, path } }: { sources: SettingSource[]; file: SettingsFile },
   io: Io,
 ): Promise<{ store: Address; storeName: string | undefined }> {
+  const setting = sources.find(({ name }) => name === 'store') ?? defaultSource('store')
   const { value = 'local', place, source } = setting
   if (!isStoreName(value)) return { store: await resolveAddress(value, place, io, { isArgument: source === 'flag' }), storeName: undefined }
   const known = savedStore(saved, value)

@@ -8,9 +8,10 @@ import { quoteIfNeeded, writeAnswer, writeResult } from '../../output/output.js'
 import { rowPrinter } from '../../output/row-format.js'
 import { toJson } from '../../plant/json.js'
 import { malformed, PlantsError, shellWord } from '../../platform/errors.js'
+import { isJson } from '../../platform/values.js'
 import { kindOfText, kinds } from '../../stores/registry.js'
 import type { Preferences } from '../context.js'
-import { errorFormat, resolvePreferences } from '../context.js'
+import { chosenFormat, resolvePreferences } from '../context.js'
 import { type ArgumentDefinition, type CommandDefinition, defineCommand } from '../define-command.js'
 import { warnOfExposure } from '../store-access.js'
 
@@ -98,8 +99,7 @@ const path = defineCommand({
   description: 'Print the path of the settings file, even if the file does not exist.',
   async run({ flags }, io) {
     const file = await settingsPath(io)
-    const isJson = (await errorFormat(flags.output, io)) === 'json'
-    const text = isJson ? toJson({ path: file }) : io.stdout.isTerminal ? quoteIfNeeded(file) : file
+    const text = isJson(await chosenFormat(flags.output, io)) ? toJson({ path: file }) : io.stdout.isTerminal ? quoteIfNeeded(file) : file
     await writeAnswer(io, `${text}\n`)
   },
 })

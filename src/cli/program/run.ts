@@ -2,8 +2,9 @@ import { CommanderError } from 'commander'
 import { writeAnswer, writeError } from '../../output/output.js'
 import { malformed, PlantsError, systemCode } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
+import { isJson } from '../../platform/values.js'
 import { shownAddress } from '../../stores/common/address.js'
-import { errorFormat, isInteractive, mayColor } from '../context.js'
+import { chosenFormat, isInteractive, mayColor } from '../context.js'
 import { globalFlagsIn, Program } from './program.js'
 
 /** Runs a command line, and returns its exit code. Never throws. */
@@ -25,7 +26,7 @@ export async function run(argv: string[], io: Io): Promise<number> {
 async function report(failure: PlantsError, argv: string[], io: Io): Promise<number> {
   try {
     const flags = globalFlagsIn(argv)
-    const errors = await errorFormat(flags.output, io)
+    const errors = isJson(await chosenFormat(flags.output, io)) ? 'json' : 'text'
     await writeError(io, failure, { errors, colors: (stream) => mayColor(stream, flags, io) })
     return failure.exitCode
   } catch (interruption) {
