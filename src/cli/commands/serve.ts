@@ -152,17 +152,8 @@ async function tlsFor({ tlsCert, tlsKey }: ServeFlags, io: Io): Promise<ServiceO
   if (tlsCert === undefined && tlsKey === undefined) return undefined
   if (tlsCert === undefined || tlsKey === undefined)
     throw malformed('TLS needs a certificate and its key', 'Add both --tls-cert PATH and --tls-key PATH')
-  const [certPath, keyPath] = [io.resolvePath(tlsCert), io.resolvePath(tlsKey)]
-  const hint = 'Use PEM files for --tls-cert and --tls-key'
-  const tls = { cert: readTextFile(certPath, hint), key: readTextFile(keyPath, hint) }
-  const { createSecureContext } = await import('node:tls')
-  try {
-    createSecureContext(tls)
-    return tls
-  } catch (error) {
-    const hint = 'Use a certificate and its key in PEM files, the key without a passphrase'
-    throw malformed(`${certPath} and ${keyPath} are not a certificate and its key`, hint, error)
-  }
+  const { readKeyPair } = await import('../../platform/certificates.js')
+  return readKeyPair(io.resolvePath(tlsCert), io.resolvePath(tlsKey), '--tls-cert and --tls-key')
 }
 
 type Warn = (message: string) => void
