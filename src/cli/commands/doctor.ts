@@ -1,7 +1,7 @@
 import { version } from '../../../package.json'
 import { exposureHint, exposureOf, isLocal } from '../../auth/exposure.js'
 import { readSettings, type SettingsFile } from '../../config/file.js'
-import { failureOf, namedStores } from '../../config/resolve.js'
+import { failureOf, namedStores, resolveAddress } from '../../config/resolve.js'
 import { settingOf } from '../../config/table.js'
 import { recordPrinter, redacted, type Style, styleFor } from '../../output/output.js'
 import { PlantsError, shellWord } from '../../platform/errors.js'
@@ -97,7 +97,10 @@ async function* examineStores(file: SettingsFile, flags: GlobalFlags, io: Io): A
   const own = await attempt(() => resolveSettings(flags, io, { ignoresInvalid: true, file }))
   const used = own instanceof PlantsError ? undefined : own
   const ownName = used && (used.storeName ?? (isDefaultStore(used.store) ? 'local' : used.store.name))
-  const names = ['local', ...namedStores(file.saved).map(([name]) => name)].filter((name) => name !== ownName)
+  const local = await attempt(() => resolveAddress('local', 'local', io))
+  const isLocal = used && !(local instanceof PlantsError) && used.store.name === local.name
+  const saved = namedStores(file.saved).map(([name]) => name)
+  const names = [...(isLocal ? [] : ['local']), ...saved].filter((name) => name !== ownName)
   const findings = [
     runCheck(ownName === undefined ? 'store' : `store ${ownName}`, () =>
       own instanceof PlantsError ? failed(own) : examineStore(own, io),

@@ -120,18 +120,18 @@ const use = defineCommand({
   async run({ args: [store], flags }, io) {
     const settings = await resolvePreferences(flags, io)
     const chosen = await resolveSettings(flags, io, { other: store })
+    const { name: address } = chosen.store
     await changeSettings(io, settings, ({ store: _, ...saved }) => {
       if (store === 'local') return saved
-      if (!isStoreName(store)) return { ...saved, store: chosen.store.name }
+      if (!isStoreName(store)) return { ...saved, store: address }
       if (savedStore(saved, store)) return { ...saved, store }
       throw malformed(`The store ${store} no longer exists`, 'List the stores with: plants stores list')
     })
     const winner = settings.sources.find(({ name, source }) => name === 'store' && (source === 'variable' || source === 'flag'))
     if (winner) await settings.warn(`${winner.place} is still set, and takes precedence`)
     await warnOfExposure(chosen.store, settings)
-    const saved = chosen.storeName === undefined ? undefined : savedStore(chosen.file.saved, chosen.storeName)
-    const fields = saved ? fieldsOf(store, saved) : { name: store, address: chosen.store.name }
-    const text = `The default store is now ${quoteIfNeeded(store)}${chosen.store.name === store ? '' : `, ${quoteIfNeeded(chosen.store.name)}`}`
+    const fields = fieldsOf(store, (isStoreName(store) && savedStore(chosen.file.saved, store)) || { address })
+    const text = `The default store is now ${quoteIfNeeded(store)}${address === store ? '' : `, ${quoteIfNeeded(address)}`}`
     await writeResult(io, settings, { ...fields, inUse: !winner }, text)
   },
 })
@@ -177,9 +177,10 @@ const remove = defineCommand({
       return saved.store === name ? withField(kept, 'store', undefined) : kept
     })
     const tokenRemoved = savedToken(before, address) !== undefined && savedToken(after, address) === undefined
+    const secret = tokenRemoved ? ` and its ${kinds[kindOfText(address)].credential ?? 'token'}` : ''
     const rest = before.store === name ? '. The default store is now local' : ''
     const shown = shownValue(address)
-    const text = `Removed the store ${quoteIfNeeded(name)}${tokenRemoved ? ` and its ${kinds[kindOfText(address)].credential ?? 'token'}` : ''}. Its plants are still in ${quoteIfNeeded(shown)}${rest}`
+    const text = `Removed the store ${quoteIfNeeded(name)}${secret}. Its plants are still in ${quoteIfNeeded(shown)}${rest}`
     await writeResult(io, settings, { name, address: shown, removed: true, tokenRemoved }, text)
   },
 })
