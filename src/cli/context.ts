@@ -70,11 +70,6 @@ export async function resolveSettings(flags: GlobalFlags, io: Io, options: Resol
   let access: Promise<Access> | undefined // a token command runs once
   let login: Promise<Login> | undefined // a warning is printed once
   const warned = new Set<string>()
-  const warnOnce = async (text: string) => {
-    if (warned.has(text)) return
-    warned.add(text)
-    await warn(text)
-  }
   const storeOptions: OpenOptions = {
     timeout,
     clock: io,
@@ -85,16 +80,10 @@ export async function resolveSettings(flags: GlobalFlags, io: Io, options: Resol
       if (failure) void warnMeanwhile(io, `${failure.message}. Trying again until --timeout expires`, settings)
     },
     onCreated: (path) => warn(`Created store ${path}`),
-    onExposed: (path, reason) =>
-      warnOnce(`The store ${path} is exposed to other users: ${reason}. Move it to a directory that only you can write to`),
-    onOwner: async (path, uid, what) => {
-      const user = `another user (uid ${uid}), who`
-      const warnings = {
-        store: `The store ${path} belongs to ${user} can read and change everything in it`,
-        link: `The store ${path} is a link of ${user} can point it to another file`,
-        backup: `The backup ${path} belongs to ${user} may have added tokens to it`,
-      }
-      if (!io.trusts(uid)) await warnOnce(warnings[what])
+    onExposed: async (warning) => {
+      if (warned.has(warning)) return
+      warned.add(warning)
+      await warn(warning)
     },
   }
   return { ...settings, store, storeOptions }
