@@ -32,10 +32,7 @@ export interface Credential {
   expires?: string | undefined
 }
 
-/**
- * Finds the token of a store: PLANTS_TOKEN, if it is the store of this run; else its token command; else the one saved
- * for its address.
- */
+/** PLANTS_TOKEN, if it is the store of this run; else the token of its token command; else the one saved for its address. */
 export async function findToken(store: RemoteAddress, context: CredentialContext, io: Io): Promise<Credential | undefined> {
   const found = locateToken(store, context, io)
   if (found?.command === undefined) return found
@@ -52,26 +49,24 @@ export function locateToken(
   { isOfRun, tokenCommand, storeName, file }: CredentialContext,
   io: Io,
 ): (Credential & { command?: undefined }) | { source: 'command'; place: string; command: string } | undefined {
-  const checked = (text: string, place: string) => {
-    const token = checkToken(text, place)
-    io.secrets.add(token)
-    return token
-  }
   const given = isOfRun ? tokenVariable(io) : undefined
-  if (given !== undefined) return { token: checked(given, 'PLANTS_TOKEN'), source: 'variable', place: 'PLANTS_TOKEN' }
-  if (tokenCommand === undefined) {
-    const saved = savedToken(file.saved, name)
-    if (saved) assertTrusted(file, `The saved token for ${name} is not sent`)
-    return saved && { token: checked(saved.token, 'The saved token'), source: 'file', place: file.path ?? '', savedAt: saved.savedAt }
+  if (given !== undefined) {
+    io.secrets.add(given)
+    return { token: checkToken(given, 'PLANTS_TOKEN'), source: 'variable', place: 'PLANTS_TOKEN' }
   }
-  assertTrusted(file, `The token command of ${storeName} is not run`)
-  return { command: tokenCommand, source: 'command', place: `the token command of ${storeName}` }
+  if (tokenCommand !== undefined) {
+    assertTrusted(file, `The token command of ${storeName} is not run`)
+    return { command: tokenCommand, source: 'command', place: `the token command of ${storeName}` }
+  }
+  const saved = savedToken(file.saved, name)
+  if (!saved) return undefined
+  assertTrusted(file, `The saved token for ${name} is not sent`)
+  const token = checkToken(saved.token, 'The saved token')
+  io.secrets.add(token)
+  return { token, source: 'file', place: file.path ?? '', savedAt: saved.savedAt }
 }
 
-/**
- * Throws `unauthorized` for settings that somebody else may have written: anybody, or another user, whose settings
- * root reads with `sudo`.
- */
+/** Throws `unauthorized` for settings that others may have written, such as those of another user, which root reads with `sudo`. */
 export function assertTrusted({ path, distrust }: CredentialContext['file'], what: string): void {
   if (distrust) throw new PlantsError('unauthorized', `${what}: the settings in ${path} ${distrust.why}`, { hint: distrust.hint })
 }

@@ -1,13 +1,9 @@
-import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { existsSync, statSync } from 'node:fs'
-import { malformed, PlantsError, shellWord, unlessSystemError } from '../platform/errors.js'
+import { malformed, PlantsError, shellWord } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
-import { readTextFile } from '../platform/text-files.js'
 import type { PostgresAddress } from '../stores/common/address.js'
 import type { Login } from '../stores/common/store.js'
 import { libpqFile } from './password.js'
-
-type Certificates = Pick<Login, 'ca' | 'cert' | 'key'>
 
 /**
  * Reads the certificates for a database: those of its address, else of `--ca-cert`, else of libpq's default files, if they exist
@@ -18,7 +14,7 @@ export async function readLoginCertificates(
   address: PostgresAddress,
   { caCert }: { caCert: { path: string; source: string } | undefined },
   io: Io,
-): Promise<Certificates> {
+): Promise<Pick<Login, 'ca' | 'cert' | 'key'>> {
   const { hosts, name, sslmode, sslrootcert } = address
   if (sslmode === 'disable' || hosts.every(({ host }) => host.startsWith('/'))) return { ca: undefined, cert: undefined, key: undefined }
   const given = sslmode.startsWith('verify') || sslmode === 'require' ? caCert : undefined
@@ -28,8 +24,8 @@ export async function readLoginCertificates(
     throw malformed(message, 'Set sslrootcert or --ca-cert, or use sslmode=verify-full, which trusts the certificates of the system')
   }
   const source = sslrootcert ? `sslrootcert of ${name}` : given?.source
-  const ca =
-    root === undefined || root === 'system' ? undefined : (await import('../platform/certificates.js')).readCertificates(root, source)
+  const { readCertificates } = await import('../platform/certificates.js')
+  const ca = root === undefined || root === 'system' ? undefined : readCertificates(root, source)
   return { ca, ...(await ownCertificate(address, io)) }
 }
 
@@ -41,17 +37,14 @@ async function ownCertificate({ sslcert, sslkey, name }: PostgresAddress, io: Io
     const [is, lacks] = certPath === undefined ? ['key', 'sslcert'] : ['certificate', 'sslkey']
     throw malformed(`${name} has a client ${is}, but no ${lacks}`, 'Give both sslcert and sslkey')
   }
-  const { readCertificates } = await import('../platform/certificates.js')
-  const cert = readCertificates(certPath)
-  const key = readTextFile(keyPath, 'Give PEM files with sslcert and sslkey')
+  const { readKeyPair } = await import('../platform/certificates.js')
+  const pair = await readKeyPair(certPath, keyPath, 'sslcert and sslkey')
   // The rule of libpq: 0600 or stricter; 0640 for a key that root owns, which a group may read.
   const { uid, mode } = statSync(keyPath)
   const open = `The key ${keyPath} is open to others (mode ${(mode & 0o777).toString(8)})`
   if (process.platform !== 'win32' && (mode & (uid === 0 ? 0o037 : 0o077)) !== 0)
     throw malformed(open, `Fix it with: chmod 600 ${shellWord(keyPath)}`)
-  if (unlessSystemError(() => new X509Certificate(cert).checkPrivateKey(createPrivateKey(key)))) return { cert, key }
-  const hint = 'Use a certificate and its key in PEM files, the key without a passphrase'
-  throw malformed(`${certPath} and ${keyPath} are not a certificate and its key`, hint)
+  return pair
 }
 
 function defaultFile(file: string, io: Io): string | undefined {

@@ -15,13 +15,10 @@ interface TokenCommand {
 }
 
 /**
- * Runs the command that prints the token of a store. execa splits the command into words, without a shell. Its stdin is
- * empty, since ours may contain a plant. PLANTS_TOKEN_FOR contains the address of the store and, on the lines below, of
- * the stores whose commands are waiting for this one. The command prints the token, or
- * `{"token":"…","expires":"…"}` (RFC 3339). Its stderr is passed through.
- *
- * @returns the token, and when it expires (ISO 8601), if the command prints that
- * @throws {PlantsError} `unauthorized` when it prints no valid token, and the reason of a signal; never with the output of the command
+ * Runs the command that prints the token of a store, or `{"token":"…","expires":"…"}` (RFC 3339), without a shell. Its
+ * stdin is empty, since ours may contain a plant. PLANTS_TOKEN_FOR contains the address of the store and, on the lines
+ * below, of the stores whose commands are waiting for this one. Throws `unauthorized` without a valid token, and the
+ * reason of a signal, but never the output of the command.
  */
 export async function runTokenCommand(
   { command, address, storeName, timeout }: TokenCommand,

@@ -31,8 +31,6 @@ export interface Preferences extends OutputStyle {
   mayAsk(): boolean
   warn(text: string, label?: 'warning'): Promise<void>
   sources: SettingSource[]
-  /** `sources`, with defaults instead of ignored values */
-  usable: SettingSource[]
   file: SettingsFile
 }
 
@@ -57,31 +55,54 @@ interface ResolveOptions {
 
 /** Resolves the settings of a run, and its store. Throws `malformed` for an invalid value, an unknown store, and an invalid settings file. */
 export async function resolveSettings(flags: GlobalFlags, io: Io, options: ResolveOptions = {}): Promise<Settings> {
-  const preferences = await resolvePreferences(flags, io, options)
-  const { usable, file, timeout } = preferences
-  const { store, storeName } = await resolveStore(chosenStore(flags, io, file, options), file, io)
-  const settings: Settings = {
+  const { usable, ...preferences } = await resolvePreferences(flags, io, options)
+  const { timeout, warn } = preferences
+  const { store, storeName } = await resolveStore(preferences, io)
+  const settings: Omit<Settings, 'store' | 'storeOptions'> = {
     ...preferences,
-    store,
     storeName,
     storeFlag: shellOption('store', options.other ?? flags.store),
     isOfRun: options.other === undefined,
     allowHttp: parsed('allow-http', usable, settingsTable['allow-http'].parse) ?? false,
     caCert: parsed('ca-cert', usable, (source, text) => ({ path: io.resolvePath(parseText(source, text)), source })),
     tokenCommand: parsed('token-command', usable, settingsTable['token-command'].parse),
-    storeOptions: { ...connectionOptions(() => settings, io), timeout, clock: io },
   }
-  return settings
+  let access: Promise<Access> | undefined // a token command runs once
+  let login: Promise<Login> | undefined // a warning is printed once
+  const warned = new Set<string>()
+  const storeOptions: OpenOptions = {
+    timeout,
+    clock: io,
+    trusts: io.trusts,
+    access: async (address) => (access ??= import('./store-access.js').then(({ accessTo }) => accessTo(address, settings, io))),
+    login: async (address) => (login ??= import('./store-access.js').then(({ loginTo }) => loginTo(address, settings, io))),
+    onAway: (failure) => {
+      if (failure) void warnMeanwhile(io, `${failure.message}. Trying again until --timeout expires`, settings)
+    },
+    onCreated: (path) => warn(`Created store ${path}`),
+    onExposed: async (warning) => {
+      if (warned.has(warning)) return
+      warned.add(warning)
+      await warn(warning)
+    },
+  }
+  return { ...settings, store, storeOptions }
 }
 
-/** Resolves the settings of a run that uses no store. Throws as `resolveSettings` does, but not for an unknown store. */
-export async function resolvePreferences(flags: GlobalFlags, io: Io, options: ResolveOptions = {}): Promise<Preferences> {
-  const { ignoresSaved, ignoresInvalid } = options
-  const file = options.file ?? (await readSettings(io))
-  const chosen = chosenStore(flags, io, file, options)
+/**
+ * Resolves the settings of a run that uses no store. Throws as `resolveSettings` does, but not for an unknown store.
+ * `usable` are the `sources`, with defaults instead of ignored values.
+ */
+export async function resolvePreferences(
+  flags: GlobalFlags,
+  io: Io,
+  { file: known, other, formats, ignoresSaved, ignoresInvalid }: ResolveOptions = {},
+): Promise<Preferences & { usable: SettingSource[] }> {
+  const file = known ?? (await readSettings(io))
+  const isOther = other !== undefined
+  const chosen = isOther ? namedStore(other) : findSource('store', { flags, io, file })
   const { value = '' } = chosen
   const storeName = isStoreName(value) && savedStore(file.saved, value) ? value : undefined
-  const isOther = options.other !== undefined
   const sources = settingNames.map((name) => (name === 'store' ? chosen : findSource(name, { flags, io, file, storeName, isOther })))
   const usable = sources.map((setting) => {
     const mayBeInvalid = (ignoresSaved && setting.key !== undefined) || (ignoresInvalid && setting.source !== 'flag')
@@ -92,8 +113,8 @@ export async function resolvePreferences(flags: GlobalFlags, io: Io, options: Re
   const errors = isJson(output) ? 'json' : 'text'
   const [isVerbose, isQuiet] = [flags.verbose === true, flags.quiet === true]
   const colors = (stream: Output) => mayColor(stream, flags, io)
-  const preferences: Preferences = {
-    output: printedFormat(output, flags, io, options.formats),
+  const preferences = {
+    output: printedFormat(output, flags, io, formats),
     errors,
     timeout: parsed('timeout', usable, settingsTable.timeout.parse) ?? 0,
     lockTimeout: parsed('timeout', ofRun, settingsTable.timeout.parse) ?? defaultLockTimeout,
@@ -102,67 +123,24 @@ export async function resolvePreferences(flags: GlobalFlags, io: Io, options: Re
     showsProgress: io.stderr.isTerminal && errors === 'text' && !isVerbose && !isQuiet,
     mayAsk: () => isInteractive(flags, io) && io.stdin.isTerminal && io.stderr.isTerminal,
     colors,
-    warn: (text, label) => warn(io, text, { errors, colors, isQuiet }, label),
+    warn: (text: string, label?: 'warning') => warn(io, text, { errors, colors, isQuiet }, label),
     sources,
     usable,
     file,
-  }
+  } as const
   if (!isOther && !ignoresInvalid) await report(preferences, io)
   return preferences
-}
-
-function chosenStore(flags: GlobalFlags, io: Io, file: SettingsFile, { other }: ResolveOptions): SettingSource {
-  return other === undefined ? findSource('store', { flags, io, file }) : namedStore(other)
 }
 
 /** milliseconds */
 export const defaultLockTimeout = 30_000
 
-type ConnectionOptions = Pick<OpenOptions, 'access' | 'login' | 'onAway' | 'onCreated' | 'onExposed' | 'onOwner' | 'trusts'>
-
-function connectionOptions(settings: () => Settings, io: Io): ConnectionOptions {
-  let access: Promise<Access> | undefined // a token command runs once
-  let login: Promise<Login> | undefined // a warning is printed once
-  const reportedPaths = new Set<string>()
-  const exposedPaths = new Set<string>()
-  return {
-    access: async (address) => (access ??= import('./store-access.js').then(({ accessTo }) => accessTo(address, settings(), io))),
-    login: async (address) => (login ??= import('./store-access.js').then(({ loginTo }) => loginTo(address, settings(), io))),
-    onAway: (failure) => {
-      if (failure) void warnMeanwhile(io, `${failure.message}. Trying again until --timeout expires`, settings())
-    },
-    trusts: io.trusts,
-    onExposed: async (path, reason) => {
-      if (exposedPaths.has(path)) return
-      exposedPaths.add(path)
-      const advice = 'Move it to a directory that only you can write to'
-      await settings().warn(`The store ${path} is exposed to other users: ${reason}. ${advice}`)
-    },
-    onCreated: (path) => settings().warn(`Created store ${path}`),
-    onOwner: async (path, uid, what) => {
-      if (reportedPaths.has(path) || io.trusts(uid)) return
-      reportedPaths.add(path)
-      const user = `another user (uid ${uid}), who`
-      const warnings = {
-        store: `The store ${path} belongs to ${user} can read and change everything in it`,
-        link: `The store ${path} is a link of ${user} can point it to another file`,
-        backup: `The backup ${path} belongs to ${user} may have added tokens to it`,
-      }
-      await settings().warn(warnings[what])
-    },
-  }
-}
-
-async function report(preferences: Preferences, io: Io): Promise<void> {
-  for (const { what, command } of preferences.file.warnings) await preferences.warn(`${what}. Fix it with: ${command}`)
-  if (!preferences.isVerbose) return
+async function report({ file, sources, errors, isVerbose, warn }: Preferences, io: Io): Promise<void> {
+  for (const { what, command } of file.warnings) await warn(`${what}. Fix it with: ${command}`)
+  if (!isVerbose) return
   const { traceSettings } = await import('../output/trace.js')
-  const settings = preferences.sources.map((setting) => ({
-    ...setting,
-    value: shownValue(setting.value),
-    fallback: defaultOf(setting.name),
-  }))
-  traceSettings(preferences.file.path, settings, preferences, io)
+  const settings = sources.map((setting) => ({ ...setting, value: shownValue(setting.value), fallback: defaultOf(setting.name) }))
+  traceSettings(file.path, settings, { errors }, io)
   await new Promise(setImmediate) // writes the log before the output of the command
 }
 
@@ -181,12 +159,7 @@ export function printedFormat(
   return stdout.isTerminal ? 'text' : 'ndjson'
 }
 
-/** The format of errors before the settings are resolved, or about the settings. `given` is the value of `--output`. */
-export async function errorFormat(given: string | undefined, io: Io): Promise<'text' | 'json'> {
-  return isJson(await chosenFormat(given, io)) ? 'json' : 'text'
-}
-
-/** The setting `output`, also if other settings are invalid; undefined if it is invalid itself. */
+/** The setting `output`, also if other settings are invalid; undefined if it is invalid itself. `given` is the value of `--output`. */
 export async function chosenFormat(given: string | undefined, io: Io): Promise<OutputFormat | undefined> {
   try {
     const file = await readSettings(io)

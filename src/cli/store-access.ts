@@ -26,7 +26,7 @@ export interface AccessSettings extends CredentialContext, OutputStyle {
  * @throws {PlantsError} `unauthorized` without a token, `malformed` if others could read the token in transit
  */
 export async function accessTo(address: RemoteAddress, settings: AccessSettings, io: Io, given?: Credential): Promise<Access> {
-  const { isVerbose, caCert, storeName, storeFlag } = settings
+  const { isVerbose, showsProgress, caCert, storeName, storeFlag } = settings
   const found = given ?? (await findToken(address, settings, io))
   if (!found) throw noToken(address, storeFlag)
   const trace = isVerbose ? await import('../output/trace.js') : undefined
@@ -40,11 +40,17 @@ export async function accessTo(address: RemoteAddress, settings: AccessSettings,
     command: `The token is from the token command of ${storeName}: renew it there`,
     file: `The token was saved. Save another with: plants auth login${storeFlag}`,
   }
-  const onWait = settings.showsProgress ? waitingLine(io, address.socketPath ?? address.url.host) : undefined
+  let renewedAt = -Infinity
+  const renew = async () => {
+    if (io.now() - renewedAt < 60_000) return undefined
+    renewedAt = io.now()
+    return (await findToken(address, settings, io))?.token
+  }
+  const onWait = showsProgress ? waitingLine(io, address.socketPath ?? address.url.host) : undefined
   return {
     token: found.token,
     tokenHint: tokenHints[found.source],
-    renew: found.source === 'command' ? tokenRefresher(address, settings, io) : undefined,
+    renew: found.source === 'command' ? renew : undefined,
     userAgent: `plants/${version}`,
     ca: caCert && (await import('../platform/certificates.js')).readCertificates(caCert.path, caCert.source),
     proxy,
@@ -58,16 +64,6 @@ export async function accessTo(address: RemoteAddress, settings: AccessSettings,
   }
 }
 
-/** Runs the token command again, at most once a minute. */
-function tokenRefresher(address: RemoteAddress, settings: AccessSettings, io: Io): () => Promise<string | undefined> {
-  let last = -Infinity
-  return async () => {
-    if (io.now() - last < 60_000) return undefined
-    last = io.now()
-    return (await findToken(address, settings, io))?.token
-  }
-}
-
 /**
  * The password and the certificates for a database.
  *
@@ -75,19 +71,21 @@ function tokenRefresher(address: RemoteAddress, settings: AccessSettings, io: Io
  * @throws {PlantsError} `malformed` for certificates that cannot be used
  */
 export async function loginTo(address: PostgresAddress, settings: AccessSettings, io: Io, given?: string): Promise<Login> {
+  const { isVerbose, storeFlag } = settings
   redactPassword(given, address, io)
   const found = given === undefined ? await findPassword(address, settings, io) : undefined
-  if (settings.isVerbose) {
+  if (isVerbose) {
     const { traceCredential } = await import('../output/trace.js')
     traceCredential('password', given === undefined ? (found?.place ?? 'no source') : 'this login', settings, io)
   }
   const { readLoginCertificates } = await import('../auth/login-certificates.js')
-  const saved = `The password was saved. Save another with: plants auth login${settings.storeFlag}`
-  const passwordHint = found && (found.source === 'file' ? saved : `The password is from ${found.place}: set another one there`)
+  let passwordHint = `Set PGPASSWORD, or save the password with: plants auth login${storeFlag}`
+  if (found) passwordHint = `The password is from ${found.place}: set another one there`
+  if (found?.source === 'file') passwordHint = `The password was saved. Save another with: plants auth login${storeFlag}`
   return {
     password: (host) => given ?? found?.of(host),
     trusts: io.trusts,
-    passwordHint: passwordHint ?? `Set PGPASSWORD, or save the password with: plants auth login${settings.storeFlag}`,
+    passwordHint,
     ...(await readLoginCertificates(address, settings, io)),
   }
 }

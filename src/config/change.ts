@@ -10,9 +10,9 @@ import { maxFileBytes, readSettings, type SavedSettings, settingsPath } from './
 type Change = Record<'before' | 'after', SavedSettings>
 
 /**
- * Changes the settings file atomically, under a lock: a concurrent reader, or a crash, sees either the old file or the
- * new one. A change that has no effect writes nothing, and needs no write permission. Throws `unwritable`, `malformed`
- * for an invalid file, `unavailable` when the lock is not free before the timeout, and the errors of `change`.
+ * Changes the settings file atomically, under a lock. A change that has no effect writes nothing, and needs no write
+ * permission. Throws `unwritable`, `malformed` for an invalid file, `unavailable` when the lock is not free before the
+ * timeout, and the errors of `change`.
  */
 export async function changeSettings(
   io: Io,
@@ -49,11 +49,9 @@ export async function changeSettings(
       })
     })
   } catch (cause) {
-    if (cause instanceof RangeError) {
-      // The depth at which the stack overflows depends on the version of Node and on the layout of the JSON.
-      const message = 'The settings are nested too deeply to be written'
-      throw malformed(message, 'Fix the settings file, or move it away', cause)
-    }
+    if (cause instanceof RangeError)
+      // the depth at which the stack overflows depends on the version of Node
+      throw malformed('The settings are nested too deeply to be written', 'Fix the settings file, or move it away', cause)
     if (cause instanceof PlantsError && (cause.kind === 'interrupted' || cause.kind === 'terminated'))
       throw new PlantsError(cause.kind, `${cause.message}, nothing was changed`, { cause })
     const code = systemCode(cause)

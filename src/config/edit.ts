@@ -1,6 +1,5 @@
-import { malformed, type PlantsError, shellWord } from '../platform/errors.js'
+import { malformed, shellWord } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
-import { similar } from '../platform/nearest.js'
 import type { Address } from '../stores/common/address.js'
 import { type SavedSettings, type SavedStore, savedStore } from './file.js'
 import { isStoreName, resolveAddress, unknownStore } from './resolve.js'
@@ -14,21 +13,20 @@ export async function parseKey(name: string, saved: SavedSettings): Promise<Key>
   const setting = ofStore ?? name
   const names = store === undefined ? settingsIn('user') : ['address' as const, ...settingsIn('store')]
   const found = names.find((candidate) => candidate === setting)
-  if (found === undefined) throw unknownSetting(name, setting, store, names)
-  if (store !== undefined && !savedStore(saved, store)) throw await unknownStore(store, saved)
-  return { store, setting: found }
-}
-
-function unknownSetting(name: string, setting: string, store: string | undefined, names: string[]): PlantsError {
+  if (found !== undefined) {
+    if (store !== undefined && !savedStore(saved, store)) throw await unknownStore(store, saved)
+    return { store, setting: found }
+  }
   if (store === undefined && settingNames.some((candidate) => candidate === setting)) {
     const hint = `For example: plants config set stores.NAME.${setting} VALUE`
-    return malformed(`${setting} is a setting of a store, not of all stores`, hint)
+    throw malformed(`${setting} is a setting of a store, not of all stores`, hint)
   }
+  const { similar } = await import('../platform/nearest.js')
   const [guess] = similar(setting, names)
   const place = store === undefined ? '' : `stores.${store}.`
   const others = store === undefined ? ', and for a store: stores.NAME.SETTING' : ''
   const hint = guess ? `Did you mean ${place}${guess}?` : `The settings are: ${names.map((known) => place + known).join(', ')}${others}`
-  return malformed(`There is no setting ${JSON.stringify(name)}`, hint)
+  throw malformed(`There is no setting ${JSON.stringify(name)}`, hint)
 }
 
 /** The value in the form in which it is saved, and the address of the store that it names, if any. Throws `malformed`. */
@@ -40,7 +38,7 @@ export async function checkedValue(
   io: Io,
 ): Promise<{ value: string | boolean; address?: Address | undefined }> {
   const store = savedStore(saved, storeName)
-  if (setting === 'address') {
+  if (setting === 'address' || (setting === 'store' && !isStoreName(text))) {
     const address = await resolveAddress(text, name, io, { isArgument: true })
     const left = heldForKind(store).find((held) => !isFor(held, address.kind))
     if (left === undefined) return { value: text === 'local' ? text : address.name, address }
@@ -48,17 +46,16 @@ export async function checkedValue(
     const hint = `Unset it first: plants config unset ${shellWord(`stores.${storeName}.${left}`)}`
     throw malformed(`${storeName} has the setting ${left}, which ${unsupportedReason(left, address.kind, text)}`, hint)
   }
+  if (setting === 'store') {
+    const named = savedStore(saved, text)
+    if (!named) throw await unknownStore(text, saved)
+    return { value: text, address: await resolveAddress(named.address, `stores.${text}.address`, io) }
+  }
   if (store && settingOf(setting).onlyFor !== undefined) {
     const { kind } = await resolveAddress(store.address, `stores.${storeName}.address`, io)
     if (!isFor(setting, kind)) throw malformed(`${setting} ${unsupportedReason(setting, kind, storeName)}`, 'Set it for another store')
   }
-  const value = await savedValue(setting, name, text, io)
-  if (setting !== 'store') return { value }
-  const named = isStoreName(text) ? savedStore(saved, text) : undefined
-  if (named) return { value, address: await resolveAddress(named.address, `stores.${text}.address`, io) }
-  if (isStoreName(text)) throw await unknownStore(text, saved)
-  const address = await resolveAddress(text, name, io, { isArgument: true })
-  return { value: text === 'local' ? text : address.name, address }
+  return { value: await savedValue(setting, name, text, io) }
 }
 
 export function heldForKind(store: SavedStore | undefined): SettingName[] {

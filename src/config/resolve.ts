@@ -30,17 +30,17 @@ const trust: SettingName[] = ['ca-cert', 'allow-http']
 
 /** The value of a setting from the first source that has one: flag > environment > store > user > default. */
 export function findSource(name: SettingName, { flags, io, file: { saved, path }, storeName, isOther = false }: Sources): SettingSource {
-  const { variable, scopes } = settingOf(name)
-  const flag = flagOf(name)
-  const text = variable === undefined ? undefined : io.env[variable]
-  const ofRun: SettingSource[] = [
-    { name, value: flag && flagValue(name, flags), source: 'flag', place: flag ?? '', key: undefined },
-    { name, value: (name === 'store' ? text?.trim() : text) || undefined, source: 'variable', place: variable ?? '', key: undefined },
-  ]
+  const { variable = '', scopes } = settingOf(name)
+  const flag = flagOf(name) ?? ''
+  const text = io.env[variable]
   const key = `stores.${storeName}.${name}`
-  const ofStore = storeName === undefined ? undefined : textOf(savedStore(saved, storeName)?.[name])
+  const store = storeName === undefined ? undefined : savedStore(saved, storeName)
+  const ofRun: SettingSource[] = [
+    { name, value: flag === '' ? undefined : flagValue(name, flags), source: 'flag', place: flag, key: undefined },
+    { name, value: (name === 'store' ? text?.trim() : text) || undefined, source: 'variable', place: variable, key: undefined },
+  ]
   const kept: SettingSource[] = [
-    { name, value: scopes.includes('store') ? ofStore : undefined, source: 'store', place: `${key} in ${path}`, key },
+    { name, value: scopes.includes('store') ? textOf(store?.[name]) : undefined, source: 'store', place: `${key} in ${path}`, key },
     { name, value: scopes.includes('user') ? textOf(saved[name]) : undefined, source: 'saved', place: `${name} in ${path}`, key: name },
   ]
   const sources = isOther && trust.includes(name) ? kept : [...ofRun, ...kept]
@@ -84,10 +84,10 @@ export function parsed<Value>(
 }
 
 export async function resolveStore(
-  setting: SettingSource,
-  { saved, path }: SettingsFile,
+  { sources, file: { saved, path } }: { sources: SettingSource[]; file: SettingsFile },
   io: Io,
 ): Promise<{ store: Address; storeName: string | undefined }> {
+  const setting = sources.find(({ name }) => name === 'store') ?? defaultSource('store')
   const { value = 'local', place, source } = setting
   if (!isStoreName(value)) return { store: await resolveAddress(value, place, io, { isArgument: source === 'flag' }), storeName: undefined }
   const known = savedStore(saved, value)

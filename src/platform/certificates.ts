@@ -16,3 +16,16 @@ export function readCertificates(path: string, source?: string): string {
     throw malformed(`${path} contains an invalid certificate`, hint, error)
   }
 }
+
+/** Reads a certificate, with its chain, and its key. Throws `malformed` if they do not belong together; `names` are their options. */
+export async function readKeyPair(certPath: string, keyPath: string, names: string): Promise<{ cert: string; key: string }> {
+  const { createSecureContext } = await import('node:tls')
+  const pair = { cert: readTextFile(certPath, `Use PEM files for ${names}`), key: readTextFile(keyPath, `Use PEM files for ${names}`) }
+  try {
+    createSecureContext(pair)
+    return pair
+  } catch (error) {
+    const hint = 'Use a certificate and its key in PEM files, the key without a passphrase'
+    throw malformed(`${certPath} and ${keyPath} are not a certificate and its key`, hint, error)
+  }
+}

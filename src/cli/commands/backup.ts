@@ -14,7 +14,7 @@ import { withLockedTempDir } from '../../platform/locked-temp-dir.js'
 import { parseText } from '../../platform/values.js'
 import type { ProgressReport } from '../../stores/common/store.js'
 import { fileOf, noStore } from '../../stores/registry.js'
-import { resolveSettings, type Settings } from '../context.js'
+import { resolveSettings } from '../context.js'
 import { defineCommand, dryRunOption } from '../define-command.js'
 
 export const backup = defineCommand({
@@ -32,7 +32,7 @@ export const backup = defineCommand({
   async run({ args: [path], flags }, io) {
     const settings = await resolveSettings(flags, io)
     const { name } = settings.store
-    const { onProgress, clear } = copyProgress(settings, io)
+    const { onProgress, clear } = copyProgress(settings.showsProgress, io)
     const options = { ...settings.storeOptions, onProgress }
     const copyTo = async (file: string) => {
       const address = fileOf(settings.store, 'Use pg_dump, or write its plants to a file: plants export --out FILE')
@@ -77,7 +77,7 @@ export const restore = defineCommand({
   async run({ args: [path], flags }, io) {
     const settings = await resolveSettings(flags, io)
     const { name } = settings.store
-    const { onProgress, clear } = copyProgress(settings, io)
+    const { onProgress, clear } = copyProgress(settings.showsProgress, io)
     const options = { ...settings.storeOptions, onProgress, at: new Date(io.time()), isDryRun: flags.dryRun === true }
     const isPiped = path === '-'
     if (isPiped && io.stdin.isTerminal) throw malformed('A backup is not read from a terminal', 'Use a file, or pipe a backup to stdin')
@@ -95,10 +95,11 @@ export const restore = defineCommand({
         return await attempt(from, flags.yes === true)
       } catch (error) {
         if (!(error instanceof PlantsError)) throw error
-        if (error.kind !== 'conflict') throw explained(error, from, source, decompressed)
-        if (!settings.mayAsk()) throw malformed(error.message, error.hint, error)
+        const { kind, message, hint } = error
+        if (kind !== 'conflict') throw explained(error, from, source, decompressed)
+        if (!settings.mayAsk()) throw malformed(message, hint, error)
         const { askToConfirm } = await import('../prompts.js')
-        const question = `${escapeControlChars(error.message)}. Replace it, and keep a copy beside it?`
+        const question = `${escapeControlChars(message)}. Replace it, and keep a copy beside it?`
         await askToConfirm(question, 'Nothing was restored', settings.colors(io.stderr), io)
         return attempt(from, true)
       }
@@ -124,11 +125,10 @@ function explained(error: PlantsError, from: string, source: string, decompresse
   const { kind, message, hint, retryable } = error
   const compression = kind === 'malformed' ? detectFileCompression(from) : undefined
   if (compression) return malformed(`${source} is compressed with ${compression}`, `Run: ${compression} -dc${decompressed}`, error)
-  if (from === source) return error
   return new PlantsError(kind, message.replaceAll(from, source), { hint, retryable, cause: error })
 }
 
-function copyProgress({ showsProgress }: Settings, io: Io) {
+function copyProgress(showsProgress: boolean, io: Io) {
   const { show, clear } = progressLine(io, showsProgress)
   return { onProgress: (report: ProgressReport) => show(() => report), clear }
 }

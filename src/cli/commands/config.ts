@@ -5,9 +5,9 @@ import { quoteIfNeeded, writeAnswer, writeResult } from '../../output/output.js'
 import { rowPrinter } from '../../output/row-format.js'
 import { toJson } from '../../plant/json.js'
 import { malformed, PlantsError, shellWord } from '../../platform/errors.js'
+import { isJson } from '../../platform/values.js'
 import { kindOfText, kinds } from '../../stores/registry.js'
-import type { Preferences } from '../context.js'
-import { errorFormat, resolvePreferences } from '../context.js'
+import { chosenFormat, type Preferences, resolvePreferences } from '../context.js'
 import { type ArgumentDefinition, type CommandDefinition, defineCommand } from '../define-command.js'
 
 const setting = {
@@ -26,9 +26,10 @@ const get = defineCommand({
     if (entry?.value === undefined) {
       const { parseKey } = await import('../../config/edit.js')
       const known = settingNames.find((candidate) => candidate === name)
-      const { setting } = known === undefined ? await parseKey(name, settings.file.saved) : { setting: known }
-      const all = `For the value of all stores: plants config get ${setting}`
-      throw new PlantsError('notFound', `${name} is not set`, { hint: known ? `The default applies: ${defaultOf(known)}` : all })
+      const hint = known
+        ? `The default applies: ${defaultOf(known)}`
+        : `For the value of all stores: plants config get ${(await parseKey(name, settings.file.saved)).setting}`
+      throw new PlantsError('notFound', `${name} is not set`, { hint })
     }
     const isSeen = io.stdout.isTerminal && settings.errors === 'text'
     const text = settings.errors === 'json' ? toJson(entry) : isSeen ? quoteIfNeeded(entry.value) : entry.value
@@ -47,8 +48,7 @@ const set = defineCommand({
     const key = await parseKey(name, settings.file.saved)
     const { value, address } = await checkedValue(key, name, text, settings.file.saved, io)
     await changeSettings(io, settings, async (saved) => {
-      const isRemoved = name === 'store' && isStoreName(text) && !savedStore(saved, text)
-      if (isRemoved) throw await unknownStore(text, saved)
+      if (name === 'store' && isStoreName(text) && !savedStore(saved, text)) throw await unknownStore(text, saved)
       return withValue(key, value, saved)
     })
     const winner = settings.sources.find((setting) => setting.name === name && setting.source === 'variable')
@@ -81,13 +81,12 @@ const list = defineCommand({
   description: 'List the settings with their values, sources and descriptions.',
   async run({ flags }, io) {
     const settings = await resolvePreferences(flags, io, { ignoresSaved: true })
-    const cellsOf = ({ name, value, source, meaning }: ReturnType<typeof entriesOf>[number]) => [
-      name,
-      value === undefined ? '-' : quoteIfNeeded(value),
-      source,
-      meaning,
-    ]
-    const rows = await rowPrinter(['NAME', 'VALUE', 'SOURCE', 'DESCRIPTION'], cellsOf, settings, io)
+    const rows = await rowPrinter<ReturnType<typeof entriesOf>[number]>(
+      ['NAME', 'VALUE', 'SOURCE', 'DESCRIPTION'],
+      ({ name, value, source, meaning }) => [name, value === undefined ? '-' : quoteIfNeeded(value), source, meaning],
+      settings,
+      io,
+    )
     await rows.print(entriesOf(settings))
     await rows.end()
   },
@@ -99,8 +98,7 @@ const path = defineCommand({
   description: 'Print the path of the settings file, even if the file does not exist.',
   async run({ flags }, io) {
     const file = await settingsPath(io)
-    const isJson = (await errorFormat(flags.output, io)) === 'json'
-    const text = isJson ? toJson({ path: file }) : io.stdout.isTerminal ? quoteIfNeeded(file) : file
+    const text = isJson(await chosenFormat(flags.output, io)) ? toJson({ path: file }) : io.stdout.isTerminal ? quoteIfNeeded(file) : file
     await writeAnswer(io, `${text}\n`)
   },
 })
@@ -112,20 +110,19 @@ export const config: CommandDefinition = {
   examples: ['plants config set timeout 1m', 'plants config get timeout', 'plants config list'],
 }
 
-async function warnOfMove(name: string, address: string, settings: Preferences): Promise<void> {
+async function warnOfMove(name: string, address: string, { file: { saved }, warn }: Pick<Preferences, 'file' | 'warn'>): Promise<void> {
   const { heldForKind } = await import('../../config/edit.js')
   const { savedToken } = await import('../../auth/credentials.js')
-  const { saved } = settings.file
   const store = savedStore(saved, name)
   const kept = heldForKind(store)
-  if (kept.length > 0) await settings.warn(`${name} keeps its ${kept.join(', ')}`)
+  if (kept.length > 0) await warn(`${name} keeps its ${kept.join(', ')}`)
   const login = (text: string) => text.replace(/^(postgres:.*?)\?.*/s, '$1') // without the parameters of a database
-  const noun = kinds[kindOfText(store?.address ?? '')].credential ?? 'token'
-  if (store && login(store.address) !== login(address) && savedToken(saved, login(store.address)))
-    await settings.warn(`The saved ${noun} is for the old address. Save a new one: plants auth login --store ${shellWord(name)}`)
+  if (!store || login(store.address) === login(address) || !savedToken(saved, login(store.address))) return
+  const noun = kinds[kindOfText(store.address)].credential ?? 'token'
+  await warn(`The saved ${noun} is for the old address. Save a new one: plants auth login --store ${shellWord(name)}`)
 }
 
-function entriesOf({ sources, file }: Preferences) {
+function entriesOf({ sources, file }: Pick<Preferences, 'sources' | 'file'>) {
   const own = sources.map(({ name, value, source }) => ({ name, value: shownValue(value), source, meaning: settingOf(name).meaning }))
   const saved = namedStores(file.saved).flatMap(([store, fields]) =>
     (['address', ...settingsIn('store')] as const).flatMap((name) => {

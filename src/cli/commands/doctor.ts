@@ -1,7 +1,7 @@
 import { version } from '../../../package.json'
 import { exposureHint, exposureOf, isLocal } from '../../auth/exposure.js'
 import { readSettings, type SettingsFile } from '../../config/file.js'
-import { failureOf, namedStores } from '../../config/resolve.js'
+import { failureOf, namedStores, resolveAddress } from '../../config/resolve.js'
 import { settingOf } from '../../config/table.js'
 import { recordPrinter, redacted, type Style, styleFor } from '../../output/output.js'
 import { PlantsError, shellWord } from '../../platform/errors.js'
@@ -10,8 +10,7 @@ import { printable } from '../../platform/redact.js'
 import { grouped } from '../../platform/values.js'
 import type { FileAddress, PostgresAddress, RemoteAddress } from '../../stores/common/address.js'
 import { isDefaultStore, kindOfText, kinds, takesPassword, takesToken } from '../../stores/registry.js'
-import type { Settings } from '../context.js'
-import { chosenFormat, mayColor, printedFormat, resolvePreferences, resolveSettings } from '../context.js'
+import { chosenFormat, mayColor, printedFormat, resolvePreferences, resolveSettings, type Settings } from '../context.js'
 import { defineCommand, type GlobalFlags } from '../define-command.js'
 import { accessTo } from '../store-access.js'
 
@@ -35,15 +34,13 @@ export const doctor = defineCommand({
   },
 })
 
-interface Finding extends Result {
-  check: string
-}
-
 interface Result {
   state: 'ok' | 'warning' | 'failed' | 'skipped'
   message: string
   hint?: string | undefined
 }
+
+type Finding = Result & { check: string }
 
 function lineOf({ check, state, message, hint }: Finding, style: Style, io: Io): string {
   const states = {
@@ -58,19 +55,21 @@ function lineOf({ check, state, message, hint }: Finding, style: Style, io: Io):
 
 /** Checks everything that a command may depend on, and changes nothing. Yields each finding as soon as it is available. */
 async function* examine(flags: GlobalFlags, io: Io): AsyncIterable<Finding> {
-  yield runCheck('runtime', () => {
-    const { bun, node } = process.versions
-    return ok(`plants ${version} on ${bun === undefined ? `Node ${node}` : `Bun ${bun}`}, ${process.platform} ${process.arch}`)
-  })
+  const { bun, node } = process.versions
+  const runtime = `plants ${version} on ${bun === undefined ? `Node ${node}` : `Bun ${bun}`}, ${process.platform} ${process.arch}`
+  yield { check: 'runtime', ...ok(runtime) }
   yield runCheck('sqlite', async () => {
     const sqlite = (await import('../../platform/sqlite.js')).describeDriver()
     return ok(`SQLite ${sqlite.version} through ${sqlite.driver}`)
   })
   const file = await attempt(() => readSettings(io))
-  yield { check: 'settings', ...(file instanceof PlantsError ? failed(file) : await examineSettings(file, flags, io)) }
-  if (file instanceof PlantsError)
+  if (file instanceof PlantsError) {
+    yield { check: 'settings', ...failed(file) }
     yield { check: 'stores', state: 'skipped', message: 'the settings cannot be read', hint: 'Fix the settings first' }
-  else yield* examineStores(file, flags, io)
+  } else {
+    yield { check: 'settings', ...(await examineSettings(file, flags, io)) }
+    yield* examineStores(file, flags, io)
+  }
   yield runCheck('proxy', async () => {
     const { proxyVariables } = await import('../../platform/proxy.js')
     return ok(proxyVariables(io).join(', ') || 'none')
@@ -79,58 +78,59 @@ async function* examine(flags: GlobalFlags, io: Io): AsyncIterable<Finding> {
 }
 
 async function examineSettings(file: SettingsFile, flags: GlobalFlags, io: Io): Promise<Result> {
-  const { path, saved, warnings } = file
+  const { path = 'no settings file, because there is no home directory', saved, warnings } = file
   const { sources } = await resolvePreferences(flags, io, { ignoresInvalid: true, file })
   const invalid = sources.map(failureOf).find(Boolean)
   if (invalid) return failed(invalid)
+  if (warnings.length > 0)
+    return warning(warnings.map(({ what }) => what).join('; '), warnings.map(({ command }) => `Fix it with: ${command}`).join('; '))
   const counted = (count: number, what: string) => `${count} ${what}${count === 1 ? '' : 's'}`
   const logins = Object.keys(saved.tokens ?? {})
   const passwords = logins.filter((address) => kinds[kindOfText(address)].credential === 'password').length
-  const tokens = counted(logins.length - passwords, 'token')
-  const counts = [counted(namedStores(saved).length, 'store'), tokens, ...(passwords > 0 ? [counted(passwords, 'password')] : [])].join(
-    ', ',
-  )
-  if (warnings.length === 0) return ok(`${path ?? 'no settings file, because there is no home directory'}: ${counts}`)
-  return warning(warnings.map(({ what }) => what).join('; '), warnings.map(({ command }) => `Fix it with: ${command}`).join('; '))
+  const counts = [counted(namedStores(saved).length, 'store'), counted(logins.length - passwords, 'token')]
+  if (passwords > 0) counts.push(counted(passwords, 'password'))
+  return ok(`${path}: ${counts.join(', ')}`)
 }
 
 /** The store of this run, then the other saved stores. They are checked concurrently, because some may be slow to answer. */
 async function* examineStores(file: SettingsFile, flags: GlobalFlags, io: Io): AsyncIterable<Finding> {
   const own = await attempt(() => resolveSettings(flags, io, { ignoresInvalid: true, file }))
   const used = own instanceof PlantsError ? undefined : own
-  const names = ['local', ...namedStores(file.saved).map(([name]) => name)]
-  const others = names.filter((name) => name !== used?.storeName)
-  const findings = others.map(async (name) => {
-    const other = await attempt(() => resolveSettings(flags, io, { other: name, ignoresInvalid: true, file }))
-    if (other instanceof PlantsError) return { check: `store ${name}`, ...failed(other) }
-    return name === 'local' && other.store.name === used?.store.name ? undefined : examineStore(other, io)
-  })
-  findings.unshift(own instanceof PlantsError ? runCheck('store', () => failed(own)) : examineStore(own, io))
+  const ownName = used && (used.storeName ?? (isDefaultStore(used.store) ? 'local' : used.store.name))
+  const local = await attempt(() => resolveAddress('local', 'local', io))
+  const isLocal = used && !(local instanceof PlantsError) && used.store.name === local.name
+  const saved = namedStores(file.saved).map(([name]) => name)
+  const names = [...(isLocal ? [] : ['local']), ...saved].filter((name) => name !== ownName)
+  const findings = [
+    runCheck(ownName === undefined ? 'store' : `store ${ownName}`, () =>
+      own instanceof PlantsError ? failed(own) : examineStore(own, io),
+    ),
+    ...names.map((name) =>
+      runCheck(`store ${name}`, async () =>
+        examineStore(await resolveSettings(flags, io, { other: name, ignoresInvalid: true, file }), io),
+      ),
+    ),
+  ]
   for (const finding of findings) finding.catch(() => undefined) // it is reported below, in order
-  for (const finding of findings) {
-    const found = await finding
-    if (found) yield found
-  }
+  for (const finding of findings) yield finding
 }
 
-function examineStore(settings: Settings, io: Io): Promise<Finding> {
-  const { store, storeName, sources } = settings
-  return runCheck(`store ${storeName ?? (isDefaultStore(store) ? 'local' : store.name)}`, () => {
-    const own = sources.filter(({ name, source }) => source === 'store' || settingOf(name).onlyFor !== undefined)
-    const invalid = own.map(failureOf).find(Boolean)
-    const hint = 'Change it with plants config set, or remove it with plants config unset'
-    if (invalid) return failed({ message: invalid.message, hint })
-    if (takesToken(store)) return examineService(store, settings, io)
-    return takesPassword(store) ? examineDatabase(store, settings) : examineFile(store, settings, io)
-  })
+async function examineStore(settings: Settings, io: Io): Promise<Result> {
+  const { store, sources } = settings
+  const own = sources.filter(({ name, source }) => source === 'store' || settingOf(name).onlyFor !== undefined)
+  const invalid = own.map(failureOf).find(Boolean)
+  const hint = 'Change it with plants config set, or remove it with plants config unset'
+  if (invalid) return failed({ message: invalid.message, hint })
+  if (takesToken(store)) return examineService(store, settings, io)
+  return takesPassword(store) ? examineDatabase(store, settings) : examineFile(store, settings, io)
 }
 
 /** free bytes below which a warning is printed, and below which SQLite cannot work */
 const [lowSpace, noSpace] = [100n * 1_048_576n, 1_048_576n]
 
-async function examineFile(address: FileAddress, settings: Settings, io: Io): Promise<Result> {
+async function examineFile(address: FileAddress, { storeOptions }: Pick<Settings, 'storeOptions'>, io: Io): Promise<Result> {
   const { inspect } = await import('../../stores/sqlite/inspect.js')
-  const { exists, owner, exposure, isWritable, free, network } = await inspect(address, settings.storeOptions)
+  const { exists, owner, exposure, isWritable, free, network } = await inspect(address, storeOptions)
   const where = exists ? address.name : `${address.name} (not created yet)`
   const space = `${grouped(free / 1_048_576n)} MiB free`
   const denied = { message: `${where} cannot be written`, hint: 'Change the permissions of the file and of its directory' }
@@ -148,30 +148,28 @@ async function examineFile(address: FileAddress, settings: Settings, io: Io): Pr
   return warning(stranger, 'Unless you trust this user, choose another file with --store PATH')
 }
 
-async function examineDatabase(address: PostgresAddress, settings: Settings): Promise<Result> {
+async function examineDatabase(
+  address: PostgresAddress,
+  { storeOptions, isOfRun }: Pick<Settings, 'storeOptions' | 'isOfRun'>,
+): Promise<Result> {
   const { inspectPostgres } = await import('../../stores/postgres/inspect.js')
-  const report = await attempt(() => inspectPostgres(address, settings.storeOptions))
+  const report = await attempt(() => inspectPostgres(address, storeOptions))
   // PGPASSWORD applies only to the store of this run, so another store may have no password here.
   if (report instanceof PlantsError)
-    return report.kind === 'unauthorized' && !settings.isOfRun ? warning(report.message, report.hint) : failed(report)
+    return report.kind === 'unauthorized' && !isOfRun ? warning(report.message, report.hint) : failed(report)
   const { version, isSecure, isPublicOpen, exists, isWritable, refusal } = report
   if (refusal) return failed(refusal)
-  const { name, user } = address
+  const { name, user, hosts } = address
   const init = `An administrator can grant ${user} the required rights with: plants stores init ADDRESS --role ${shellWord(user)}`
   if (!exists && !isWritable) return failed({ message: `${name}: there is no store, and ${user} has no right to create one`, hint: init })
   if (!isWritable) return warning(`${name}: ${user} has no right to create plants there`, init)
-  const details = `${exists ? name : `${name} (no store yet)`}, PostgreSQL ${version.split(' ')[0]}${isSecure ? ' with TLS' : ''}`
-  return exposureWarning(address, isSecure, isPublicOpen) ?? ok(details)
-}
-
-function exposureWarning(address: PostgresAddress, isSecure: boolean, isPublicOpen: boolean): Result | undefined {
-  const { name, hosts } = address
   if (!isSecure && !hosts.every(isLocal))
     return warning(`The connection to ${name} has no TLS: others can read plants in transit`, exposureHint)
   const unverified = `The connection to ${name} uses TLS, but the certificate is not verified: others could impersonate the server`
   if (exposureOf(address) !== undefined) return warning(unverified, exposureHint)
   const revoke = 'The owner of the database can prevent this with: REVOKE CREATE ON SCHEMA public FROM PUBLIC'
-  return isPublicOpen ? warning(`${name}: every role may create functions in the schema public`, revoke) : undefined
+  if (isPublicOpen) return warning(`${name}: every role may create functions in the schema public`, revoke)
+  return ok(`${name}${exists ? '' : ' (no store yet)'}, PostgreSQL ${version.split(' ')[0]}${isSecure ? ' with TLS' : ''}`)
 }
 
 async function examineService(address: RemoteAddress, settings: Settings, io: Io): Promise<Result> {

@@ -8,12 +8,11 @@ import { escapeControlChars } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
 import { readTextFile } from '../../platform/text-files.js'
 import { parseBasePath, parseCount, parsePort, parseSize, parseText, parseTimer } from '../../platform/values.js'
-import { digestOf, endOf, fixedTokens, newToken, type TokenSource, tokensOfStore } from '../../server/authenticator.js'
+import { digestOf, endOf, fixedTokens, newToken, tokensOfStore } from '../../server/authenticator.js'
 import type { ServiceOptions } from '../../server/service.js'
 import { defaultRights, rights, type TokenStore } from '../../stores/common/store.js'
 import { isDefaultStore, noStore, ownKindOf } from '../../stores/registry.js'
-import type { Settings } from '../context.js'
-import { isInteractive, resolveSettings } from '../context.js'
+import { isInteractive, resolveSettings, type Settings } from '../context.js'
 import { defineCommand, type GlobalFlags, type OptionDefinition, type OptionValues, parseRights, pathOption } from '../define-command.js'
 
 /** The default of --port, which the option itself does not have, because it conflicts with --socket. */
@@ -75,6 +74,8 @@ const options = [
 
 type ServeFlags = GlobalFlags & OptionValues<typeof options>
 
+type StoreSettings = Pick<Settings, 'store' | 'storeFlag' | 'storeOptions'>
+
 export const serve = defineCommand({
   name: 'serve',
   description: 'Serve a store over HTTP. The first line on stdout is the address of the service. The log goes to stderr.',
@@ -98,23 +99,32 @@ export const serve = defineCommand({
   },
 })
 
-async function optionsFor(flags: ServeFlags, settings: Settings, io: Io): Promise<ServiceOptions> {
+async function optionsFor(flags: ServeFlags, { store, storeFlag, storeOptions }: StoreSettings, io: Io): Promise<ServiceOptions> {
   const { socket, host, port = defaultPort, adminHost = loopback, adminPort } = flags
   if (socket !== undefined && process.platform === 'win32') throw malformed('--socket does not work on Windows', 'Use --port instead')
   if (flags.adminHost !== undefined && adminPort === undefined) throw malformed('--admin-host needs --admin-port', 'Add --admin-port 9090')
   // A drain still answers requests in flight, so the signal must not abort the operations of the store.
   const clock = { signal: new AbortController().signal, now: io.now, random: io.random }
-  const storeOptions = { ...settings.storeOptions, clock }
   const given = readGivenTokens(flags, io)
+  const mayShowToken = isInteractive(flags, io) && io.stderr.isTerminal
   return {
     openStore: async (watch) => {
-      if (!given) await assertStoreExists(flags, settings, io)
-      return ownKindOf(settings.store).open(settings.store, { ...storeOptions, ...watch })
+      // A missing store has no tokens either. Only the default store is created for its first token, which a terminal shows.
+      if (!given && !(isDefaultStore(store) && mayShowToken)) {
+        const existing = await ownKindOf(store).openExisting(store, storeOptions)
+        const hint = `Check the address. To create a store, and a token for clients: plants tokens create${storeFlag}`
+        if (!existing) throw noStore(store, hint)
+        await existing.close()
+      }
+      return ownKindOf(store).open(store, { ...storeOptions, clock, ...watch })
     },
     openTokenSource: async (tokens, warn) => {
       warnOfPermissions('--tls-key', flags.tlsKey, io, warn)
       warnOfPermissions('--token-file', flags.tokenFile, io, warn)
-      if (!given) return storeTokens(tokens, mayShowToken(flags, io), settings, io, warn)
+      if (!given) {
+        await assertUsable(tokens, mayShowToken, { store, storeFlag }, io)
+        return tokensOfStore(tokens, { now: io.now, time: io.time, warn })
+      }
       for (const [token, name] of given) if (token.length < minTokenLength) warn(`The token of ${name} is so short that it can be guessed`)
       return fixedTokens(given, flags.allow ?? ['create'])
     },
@@ -127,19 +137,6 @@ async function optionsFor(flags: ServeFlags, settings: Settings, io: Io): Promis
     log: { output: io.stderr, level: flags.logLevel, format: flags.logFormat },
     now: () => performance.now(), // half the cost per call of io.now, which is faster to start
   }
-}
-
-/** Throws for a missing store, which has no tokens either. Only the default store is created for its first token, which a terminal shows. */
-async function assertStoreExists(flags: ServeFlags, { store, storeFlag, storeOptions }: Settings, io: Io): Promise<void> {
-  if (isDefaultStore(store) && mayShowToken(flags, io)) return
-  const existing = await ownKindOf(store).openExisting(store, storeOptions)
-  if (existing) return existing.close()
-  const hint = `Check the address. To create a store, and a token for clients: plants tokens create${storeFlag}`
-  throw isDefaultStore(store) ? new PlantsError('unavailable', `There is no store at ${store.name} yet`, { hint }) : noStore(store, hint)
-}
-
-function mayShowToken(flags: ServeFlags, io: Io): boolean {
-  return isInteractive(flags, io) && io.stderr.isTerminal
 }
 
 function warnOfPermissions(flag: string, given: string | undefined, io: Io, warn: Warn): void {
@@ -155,17 +152,8 @@ async function tlsFor({ tlsCert, tlsKey }: ServeFlags, io: Io): Promise<ServiceO
   if (tlsCert === undefined && tlsKey === undefined) return undefined
   if (tlsCert === undefined || tlsKey === undefined)
     throw malformed('TLS needs a certificate and its key', 'Add both --tls-cert PATH and --tls-key PATH')
-  const [certPath, keyPath] = [io.resolvePath(tlsCert), io.resolvePath(tlsKey)]
-  const hint = 'Use PEM files for --tls-cert and --tls-key'
-  const tls = { cert: readTextFile(certPath, hint), key: readTextFile(keyPath, hint) }
-  const { createSecureContext } = await import('node:tls')
-  try {
-    createSecureContext(tls)
-    return tls
-  } catch (error) {
-    const hint = 'Use a certificate and its key in PEM files, the key without a passphrase'
-    throw malformed(`${certPath} and ${keyPath} are not a certificate and its key`, hint, error)
-  }
+  const { readKeyPair } = await import('../../platform/certificates.js')
+  return readKeyPair(io.resolvePath(tlsCert), io.resolvePath(tlsKey), '--tls-cert and --tls-key')
 }
 
 type Warn = (message: string) => void
@@ -186,7 +174,7 @@ function readGivenTokens({ tokenFile }: ServeFlags, io: Io): Map<string, string>
   const tokens = new Map<string, string>()
   if (tokenFile !== undefined) {
     const path = io.resolvePath(tokenFile)
-    const lines = readTextFile(path, 'Use a file with one token per line for --token-file').split(/\r?\n/)
+    const lines = readTextFile(path, 'Use a file with one token per line for --token-file').split('\n')
     for (const [index, line] of lines.entries()) {
       const name = `line ${index + 1}`
       const text = line.trim()
@@ -198,24 +186,25 @@ function readGivenTokens({ tokenFile }: ServeFlags, io: Io): Map<string, string>
   return tokens
 }
 
-/** The tokens of the store. If it never had one, and `mayShow`, it gets a first one, which is printed. */
-async function storeTokens(tokens: TokenStore, mayShow: boolean, settings: Settings, io: Io, warn: Warn): Promise<TokenSource> {
-  let [isEmpty, isAnyUsable] = [true, false]
+/** Throws `unauthorized` if no token of the store is valid. If it never had one, and `mayShow`, it gets a first one, which is printed. */
+async function assertUsable(
+  tokens: TokenStore,
+  mayShow: boolean,
+  { store, storeFlag }: Omit<StoreSettings, 'storeOptions'>,
+  io: Io,
+): Promise<void> {
+  let isEmpty = true
   for await (const page of tokens.list()) {
     isEmpty = false
-    isAnyUsable = page.some((token) => !endOf(token, io.time()))
-    if (isAnyUsable) break
+    if (page.some((token) => !endOf(token, io.time()))) return
   }
-  if (isEmpty && mayShow) {
-    const token = newToken()
-    const note = 'created by plants serve'
-    await tokens.add(digestOf(token), { note, rights: defaultRights, createdAt: new Date(io.time()), expiresAt: undefined })
-    const use = 'Clients set it as PLANTS_TOKEN, or save it with: plants auth login --store ADDRESS'
-    await io.stderr.write(`The store had no tokens. This new token is not shown again:\n\n  ${token}\n\n${use}\n`)
-  } else if (!isAnyUsable) {
-    const message = `${settings.store.name} has no valid token, so no client could use the service`
-    const hint = `Create one with: plants tokens create${settings.storeFlag}. Or set PLANTS_SERVE_TOKEN, or add --token-file PATH`
-    throw new PlantsError('unauthorized', message, { hint })
+  if (!isEmpty || !mayShow) {
+    const hint = `Create one with: plants tokens create${storeFlag}. Or set PLANTS_SERVE_TOKEN, or add --token-file PATH`
+    throw new PlantsError('unauthorized', `${store.name} has no valid token, so no client could use the service`, { hint })
   }
-  return tokensOfStore(tokens, { now: io.now, time: io.time, warn })
+  const token = newToken()
+  const note = 'created by plants serve'
+  await tokens.add(digestOf(token), { note, rights: defaultRights, createdAt: new Date(io.time()), expiresAt: undefined })
+  const use = 'Clients set it as PLANTS_TOKEN, or save it with: plants auth login --store ADDRESS'
+  await io.stderr.write(`The store had no tokens. This new token is not shown again:\n\n  ${token}\n\n${use}\n`)
 }

@@ -10,11 +10,10 @@ import { rowPrinter } from '../../output/row-format.js'
 import { malformed, PlantsError, shellWord } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import { parseText } from '../../platform/values.js'
-import type { Address } from '../../stores/common/address.js'
 import { defaultRights } from '../../stores/common/store.js'
 import { isDefaultStore, kindOfText, kinds, loginAddress, takesPassword, takesToken } from '../../stores/registry.js'
 import { defaultLockTimeout, resolvePreferences, resolveSettings } from '../context.js'
-import { allowOption, type CommandDefinition, defineCommand, type GlobalFlags } from '../define-command.js'
+import { allowOption, type CommandDefinition, defineCommand } from '../define-command.js'
 import { warnOfExposure } from '../store-access.js'
 
 const add = defineCommand({
@@ -30,7 +29,17 @@ const add = defineCommand({
     const settings = await resolvePreferences(flags, io)
     assertStoreName(name)
     const address = await resolveAddress(text, 'The address', io, { isArgument: true })
-    const store = await storeFrom(address, flags, io)
+    const store: SavedStore = { address: isDefaultStore(address) ? 'local' : address.name }
+    for (const setting of settingsIn('store')) {
+      const value = flagValue(setting, flags)
+      if (value === undefined) continue
+      if (!isFor(setting, address.kind)) {
+        const isCa = setting === 'ca-cert' && takesPassword(address)
+        const hint = isCa ? `Leave it out, and add to the address: sslrootcert=${value}` : 'Leave it out'
+        throw malformed(`--${setting} ${unsupportedReason(setting, address.kind, address.name)}`, hint)
+      }
+      store[setting] = await savedValue(setting, `--${setting}`, value, io)
+    }
     // --timeout is saved with the store here, and is not the timeout of the lock.
     await changeSettings(io, { lockTimeout: defaultLockTimeout }, (saved) => {
       assertFree(name, store, saved)
@@ -71,8 +80,8 @@ const init = defineCommand({
     }
     const { initialise } = await import('../../stores/postgres/schema.js')
     await initialise(store, settings.storeOptions, role === undefined ? undefined : { role, rights: allow })
-    const granted =
-      role === undefined ? '' : `, and ${quoteIfNeeded(role)} may ${allow.join(', ').replace(/, (\w+)$/, ' and $1')} plants there`
+    const may = allow.join(', ').replace(/, (\w+)$/, ' and $1')
+    const granted = role === undefined ? '' : `, and ${quoteIfNeeded(role)} may ${may} plants there`
     await writeResult(io, settings, { address: store.name, role }, `The store in ${quoteIfNeeded(store.name)} is ready${granted}`)
   },
 })
@@ -111,18 +120,18 @@ const use = defineCommand({
   async run({ args: [store], flags }, io) {
     const settings = await resolvePreferences(flags, io)
     const chosen = await resolveSettings(flags, io, { other: store })
+    const { name: address } = chosen.store
     await changeSettings(io, settings, ({ store: _, ...saved }) => {
       if (store === 'local') return saved
-      if (!isStoreName(store)) return { ...saved, store: chosen.store.name }
+      if (!isStoreName(store)) return { ...saved, store: address }
       if (savedStore(saved, store)) return { ...saved, store }
       throw malformed(`The store ${store} no longer exists`, 'List the stores with: plants stores list')
     })
     const winner = settings.sources.find(({ name, source }) => name === 'store' && (source === 'variable' || source === 'flag'))
     if (winner) await settings.warn(`${winner.place} is still set, and takes precedence`)
     await warnOfExposure(chosen.store, settings)
-    const saved = chosen.storeName === undefined ? undefined : savedStore(chosen.file.saved, chosen.storeName)
-    const fields = saved ? fieldsOf(store, saved) : { name: store, address: chosen.store.name }
-    const text = `The default store is now ${quoteIfNeeded(store)}${chosen.store.name === store ? '' : `, ${quoteIfNeeded(chosen.store.name)}`}`
+    const fields = fieldsOf(store, (isStoreName(store) && savedStore(chosen.file.saved, store)) || { address })
+    const text = `The default store is now ${quoteIfNeeded(store)}${address === store ? '' : `, ${quoteIfNeeded(address)}`}`
     await writeResult(io, settings, { ...fields, inUse: !winner }, text)
   },
 })
@@ -168,9 +177,10 @@ const remove = defineCommand({
       return saved.store === name ? withField(kept, 'store', undefined) : kept
     })
     const tokenRemoved = savedToken(before, address) !== undefined && savedToken(after, address) === undefined
+    const secret = tokenRemoved ? ` and its ${kinds[kindOfText(address)].credential ?? 'token'}` : ''
     const rest = before.store === name ? '. The default store is now local' : ''
     const shown = shownValue(address)
-    const text = `Removed the store ${quoteIfNeeded(name)}${tokenRemoved ? ` and its ${kinds[kindOfText(address)].credential ?? 'token'}` : ''}. Its plants are still in ${quoteIfNeeded(shown)}${rest}`
+    const text = `Removed the store ${quoteIfNeeded(name)}${secret}. Its plants are still in ${quoteIfNeeded(shown)}${rest}`
     await writeResult(io, settings, { name, address: shown, removed: true, tokenRemoved }, text)
   },
 })
@@ -193,24 +203,9 @@ function assertFree(name: string, { address }: SavedStore, saved: SavedSettings)
   throw malformed(`The store ${name} already exists: ${shownValue(other.address)}`, hint)
 }
 
-async function storeFrom(address: Address, flags: GlobalFlags, io: Io): Promise<SavedStore> {
-  const values: Record<string, string | boolean> = {}
-  for (const name of settingsIn('store')) {
-    const text = flagValue(name, flags)
-    if (text === undefined) continue
-    if (!isFor(name, address.kind)) {
-      const isCa = name === 'ca-cert' && takesPassword(address)
-      const hint = isCa ? `Leave it out, and add to the address: sslrootcert=${text}` : 'Leave it out'
-      throw malformed(`--${name} ${unsupportedReason(name, address.kind, address.name)}`, hint)
-    }
-    values[name] = await savedValue(name, `--${name}`, text, io)
-  }
-  return { address: isDefaultStore(address) ? 'local' : address.name, ...values }
-}
-
 function fieldsOf(name: string, store: SavedStore) {
-  const values = settingsIn('store').map((setting) => [setting, store[setting]])
-  return { name, address: shownValue(store.address), ...Object.fromEntries(values) }
+  const values = Object.fromEntries(settingsIn('store').map((setting) => [setting, store[setting]]))
+  return { name, address: shownValue(store.address), ...values }
 }
 
 /** The address under which a credential is saved; an invalid address is returned unchanged. */

@@ -5,9 +5,8 @@ import { malformed, PlantsError } from '../../platform/errors.js'
 import { escapeControlChars } from '../../platform/escape.js'
 import { parseLife, parseText } from '../../platform/values.js'
 import { defaultRights, type Token, type TokenStore } from '../../stores/common/store.js'
-import { checkOwn, openExistingStore, ownKindOf } from '../../stores/registry.js'
-import type { Settings } from '../context.js'
-import { resolveSettings } from '../context.js'
+import { openExistingStore, ownKindOf } from '../../stores/registry.js'
+import { resolveSettings, type Settings } from '../context.js'
 import { allowOption, type CommandDefinition, defineCommand } from '../define-command.js'
 
 const create = defineCommand({
@@ -72,13 +71,9 @@ const revoke = defineCommand({
   async run({ args: [name], flags }, io) {
     const settings = await resolveSettings(flags, io)
     await withTokens(settings, async (tokens) => {
-      const at = new Date(io.time())
-      const id = parseInt64(name)
-      const ofId = id === undefined ? undefined : await tokens?.revoke(id, at)
-      const other = ofId ? undefined : await idOfNote(name, tokens, settings)
-      const token = ofId ?? (other === undefined ? undefined : await tokens?.revoke(other, at))
+      const token = tokens && (await revokeNamed(name, tokens, new Date(io.time()), settings.storeFlag))
       if (!token) {
-        const message = `No token has the ${id === undefined ? 'note' : 'id or the note'} ${JSON.stringify(name)} in ${settings.store.name}`
+        const message = `No token has the ${parseInt64(name) === undefined ? 'note' : 'id or the note'} ${JSON.stringify(name)} in ${settings.store.name}`
         throw new PlantsError('notFound', message, { hint: `List the tokens with: plants tokens list${settings.storeFlag}` })
       }
       const note = token.note === undefined ? '' : ` (${escapeControlChars(token.note)})`
@@ -99,12 +94,15 @@ export const tokens: CommandDefinition = {
 }
 
 /** Opens the store for its tokens. A store that does not exist is not created, and the action gets undefined. */
-async function withTokens(settings: Settings, action: (tokens: TokenStore | undefined) => Promise<void>): Promise<void> {
-  checkOwn(settings.store)
-  const existing = await openExistingStore(settings.store, settings.storeOptions)
+async function withTokens(
+  { store: address, storeOptions }: Pick<Settings, 'store' | 'storeOptions'>,
+  action: (tokens: TokenStore | undefined) => Promise<void>,
+): Promise<void> {
+  const kind = ownKindOf(address)
+  const existing = await openExistingStore(address, storeOptions)
   if (!existing) return action(undefined)
   await existing.close()
-  const store = await ownKindOf(settings.store).open(settings.store, settings.storeOptions)
+  const store = await kind.open(address, storeOptions)
   try {
     await action(store.tokens)
   } finally {
@@ -112,14 +110,17 @@ async function withTokens(settings: Settings, action: (tokens: TokenStore | unde
   }
 }
 
-/** The id of the token with this note that is not revoked. Throws `malformed` if there are several. */
-async function idOfNote(note: string, tokens: TokenStore | undefined, settings: Settings): Promise<bigint | undefined> {
+/** Revokes the token with this id, or with this note. Throws `malformed` if several that are not revoked have the note. */
+async function revokeNamed(name: string, tokens: TokenStore, at: Date, storeFlag: string): Promise<Token | undefined> {
+  const id = parseInt64(name)
+  const ofId = id === undefined ? undefined : await tokens.revoke(id, at)
+  if (ofId) return ofId
   const ids: bigint[] = []
-  for await (const page of tokens?.list() ?? []) for (const token of page) if (token.note === note && !token.revokedAt) ids.push(token.id)
-  const [id] = ids
-  if (ids.length < 2) return id
-  const hint = `Use an id: plants tokens revoke ID${settings.storeFlag}`
-  throw malformed(`${ids.length} tokens have the note ${JSON.stringify(note)}: ${ids.slice(0, 10).join(', ')}`, hint)
+  for await (const page of tokens.list()) for (const token of page) if (token.note === name && !token.revokedAt) ids.push(token.id)
+  const [other] = ids
+  if (ids.length < 2) return other === undefined ? undefined : tokens.revoke(other, at)
+  const hint = `Use an id: plants tokens revoke ID${storeFlag}`
+  throw malformed(`${ids.length} tokens have the note ${JSON.stringify(name)}: ${ids.slice(0, 10).join(', ')}`, hint)
 }
 
 function fieldsOf({ id, note, rights, createdAt, expiresAt, revokedAt, lastUsedAt }: Token): Token {
@@ -130,7 +131,6 @@ function dateOf(date: Date | undefined): string {
   return date === undefined ? '' : date.toISOString().replace(/:\d\d\.\d+Z$/, 'Z')
 }
 
-/** In UTC; in a table, less precise than in JSON. */
 function dayOf(date: Date | undefined): string {
   return date?.toISOString().slice(0, 10) ?? ''
 }

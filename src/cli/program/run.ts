@@ -2,6 +2,7 @@ import { version } from '../../../package.json'
 import { writeAnswer, writeError } from '../../output/output.js'
 import { malformed, PlantsError, systemCode } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
+import { isJson } from '../../platform/values.js'
 import { shownAddress } from '../../stores/common/address.js'
 import type { Program } from './program.js'
 
@@ -23,9 +24,9 @@ export async function run(argv: string[], io: Io): Promise<number> {
 /** Prints the error, and returns its exit code, or that of a signal that arrives while stderr is blocked. */
 async function report(failure: PlantsError, argv: string[], io: Io): Promise<number> {
   try {
-    const [{ globalFlagsIn }, { errorFormat, mayColor }] = await Promise.all([import('./program.js'), import('../context.js')])
+    const [{ globalFlagsIn }, { chosenFormat, mayColor }] = await Promise.all([import('./program.js'), import('../context.js')])
     const flags = globalFlagsIn(argv)
-    const errors = await errorFormat(flags.output, io)
+    const errors = isJson(await chosenFormat(flags.output, io)) ? 'json' : 'text'
     await writeError(io, failure, { errors, colors: (stream) => mayColor(stream, flags, io) })
     return failure.exitCode
   } catch (interruption) {

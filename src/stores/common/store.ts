@@ -166,14 +166,10 @@ export interface OpenOptions {
   login(address: PostgresAddress): Promise<Login>
   /** is called with the reason when a database has been unavailable for a second, and with undefined when it is available again */
   onAway?(failure: PlantsError | undefined): void
-  /** is called with the owner of the file of a store and of each link to it, before it is opened, and of a backup, before it is restored */
-  onOwner?(path: string, uid: number, what: 'store' | 'link' | 'backup'): Promise<void>
   /** whether a user's files are trusted like this user's own */
   trusts(uid: number): boolean
-  /**
-   * is called with the path of a store before it is opened, when other users can put files beside it, and why they can
-   */
-  onExposed?(path: string, reason: string): Promise<void>
+  /** is called with what other users can do to a file or a backup of a store, before it is opened */
+  onExposed?(warning: string): Promise<void>
   /** is called with the path of a store that was created, except the default store */
   onCreated?: ((path: string) => Promise<void>) | undefined
   onProgress?(report: ProgressReport): void

@@ -45,15 +45,22 @@ export function fileHasContent(path: string): boolean {
 type Trust = Pick<OpenOptions, 'trusts'>
 
 /** Reports the owners of the file of a store, and of the links to it, and other users who can put files beside it. */
-export async function reportOwner(address: FileAddress, { onOwner, onExposed, trusts }: OpenOptions): Promise<void> {
+export async function reportOwner(address: FileAddress, { onExposed, trusts }: OpenOptions): Promise<void> {
   const path = realPathOf(address.name)
   const stats = statIfThere(path)
   if (!stats) return
   const owner = stats.uid
-  await onOwner?.(path, owner, 'store')
-  for (const link of linksOf(address.name)) await onOwner?.(link.path, link.uid, 'link')
+  if (!trusts(owner)) await onExposed?.(`The store ${path} belongs to ${stranger(owner)} can read and change everything in it`)
+  for (const link of linksOf(address.name)) {
+    if (!trusts(link.uid)) await onExposed?.(`The store ${link.path} is a link of ${stranger(link.uid)} can point it to another file`)
+  }
   const reason = stats.isFile() ? sharedReason(dirname(path), (uid) => trusts(uid) || uid === owner) : undefined
-  if (reason !== undefined) await onExposed?.(path, reason)
+  const advice = 'Move it to a directory that only you can write to'
+  if (reason !== undefined) await onExposed?.(`The store ${path} is exposed to other users: ${reason}. ${advice}`)
+}
+
+export function stranger(uid: number): string {
+  return `another user (uid ${uid}), who`
 }
 
 /** Whether another user can change a store, or put files beside it at any moment. */

@@ -8,7 +8,7 @@ import type { OpenOptions } from '../common/store.js'
 import { asMalformed, copyStore, integrityCheck } from './backup.js'
 import { Connection, openSnapshot, openToWrite } from './connection.js'
 import { changedWhileRead, commitOutcomeUnknown, explainFailure, isCommitOutcomeUnknown, replacedStore, unchanged } from './errors.js'
-import { fileHasContent, fileVersion, identityOf, isPartOf, makeFile, realPathOf, reportOwner } from './file.js'
+import { fileHasContent, fileVersion, identityOf, isPartOf, makeFile, realPathOf, reportOwner, stranger } from './file.js'
 import { countPlants, identifyBackup, tablesOf } from './schema.js'
 
 export interface RestoreOptions extends OpenOptions {
@@ -28,7 +28,8 @@ export async function restoreStore(address: FileAddress, file: string, options: 
   if (options.isDryRun) return { plants: checked.plants, kept: undefined }
   try {
     makeFile(path, address.isDefault)
-    await options.onOwner?.(backup, statSync(backup).uid, 'backup')
+    const { uid } = statSync(backup)
+    if (!options.trusts(uid)) await options.onExposed?.(`The backup ${backup} belongs to ${stranger(uid)} may have added tokens to it`)
     await reportOwner(address, options)
     const connection = await openToWrite(path, options)
     return await connection.use(() => replaceRows(connection, checked, options))

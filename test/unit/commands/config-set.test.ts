@@ -136,7 +136,7 @@ describe('a value that a setting cannot have is refused:', () => {
     ['output', 'xml', 'output must be one of text, json, ndjson, csv, tsv, but was "xml"', 'See: plants help formats'],
     ['output', 'JSON', 'output must be one of text, json, ndjson, csv, tsv, but was "JSON"', 'See: plants help formats'],
     ['output', '', 'output must be one of text, json, ndjson, csv, tsv, but was ""', 'See: plants help formats'],
-    ['store', '', 'store is empty', 'Give it a value, or leave it out'],
+    ['store', '', 'store is empty', addresses],
     ['store', 'tean', 'There is no store named "tean"', 'Did you mean team?'],
     ['store', 'constructor', 'There is no store named "constructor"', /^The saved stores are: team, garden\. /],
     ['store', '__proto__', 'store does not name a store: "__proto__"', addresses],

@@ -77,7 +77,7 @@ describe('a store that does not exist', () => {
   test('is not created in the data directory for tokens that nobody would see', async () => {
     const folder = temporaryFolder()
     const hint = 'Check the address. To create a store, and a token for clients: plants tokens create'
-    const err = `plants: There is no store at ${folder}/plants.db yet\n  ${hint}\n`
+    const err = `plants: There is no store at ${folder}/plants.db\n  ${hint}\n`
     expect(await runPlants(['serve', '--port', '0'], { env: { PLANTS_DATA_DIR: folder } })).toEqual({ code: 4, out: '', err })
     expect(readdirSync(folder)).toEqual([])
   })
