@@ -63,33 +63,11 @@ const withoutUnused = {
   load: (id) => (id.startsWith('\0empty') ? empty : undefined),
 }
 
-// commander is written in CommonJS, which a bundle wraps in functions that V8 parses twice (2 ms). Here it becomes modules.
-const commanderModules = {
-  name: 'commander-modules',
-  transform: {
-    filter: { id: /[\\/]node_modules[\\/]commander[\\/]/ },
-    handler(code, id) {
-      if (id.endsWith('esm.mjs')) return ['argument', 'command', 'error'].map((name) => `export * from './lib/${name}.js'`).join('\n')
-      return code
-        .replace(/^const (\w+) = require\((.+)\)\.\1;$/gm, 'import { $1 } from $2;')
-        .replace(/^const (.+) = require\((.+)\);$/gm, 'import $1 from $2;')
-        .replace(/^exports\.(\w+) = \1;/gm, 'export { $1 };')
-    },
-  },
-}
-
-// The exports of these files never change: a value each instead of a getter, which 200 of them take 1 ms for.
-const getter = /Object\.defineProperty\(exports, "(\w+)", \{[^{}]+\{\s+return ([\w$]+);\s+\}\s+\}\);/g
-const plainExports = {
-  name: 'plain-exports',
-  renderChunk: (code, { name }) => (Object.hasOwn(chunks, name) ? code.replace(getter, 'exports.$1 = $2;') : null),
-}
-
 export default {
   input: 'src/main.ts',
   platform: 'node',
   external: ['@photostructure/sqlite'],
-  plugins: [withoutUnused, commanderModules, plainExports, thirdPartyNotices],
+  plugins: [withoutUnused, thirdPartyNotices],
   // pg would create a Response to find out whether it runs at Cloudflare: in Node 20, that loads all of fetch (20 ms).
   transform: { define: { 'process.env.NODE_PG_FORCE_NATIVE': 'undefined', navigator: '({ userAgent: "Node.js" })' } },
   logLevel: 'warn',
