@@ -126,7 +126,7 @@ async function findPosition(checkpoints: Checkpoints, { options, journal }: Run)
 function rejectsFor(position: Position | undefined, { options: { rejects }, journal, restarted, io }: Run): Rejects | undefined {
   if (rejects === undefined) return undefined
   const isSameImport = journal?.isOld || restarted?.flags['--rejects'] === rejects
-  return openRejects(rejects, position?.rejects ?? (isSameImport ? { records: 0, reasons: 0 } : undefined), io)
+  return openRejects(rejects, position?.rejects ?? (isSameImport ? { records: 0, reasons: 0 } : undefined), io.trusts)
 }
 
 /** Prints rejected records: all as JSON, at most `maxShown` as text. */

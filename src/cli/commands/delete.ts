@@ -64,24 +64,21 @@ interface Deletion {
  */
 async function deleteByIds(ids: bigint[], deletion: Deletion): Promise<PlantsError[]> {
   const { store, mode, settings, io } = deletion
-  if (mode === 'confirmed') {
-    const explain = (id: bigint) => notFound(id, settings, store !== undefined)
-    return (await deleteAll(ids, async (id) => store?.delete(id), explain, deletion)).failures
-  }
+  const missing = (id: bigint) => notFound(id, settings, store !== undefined)
+  if (mode === 'confirmed') return (await deleteAll(ids, async (id) => store?.delete(id), missing, deletion)).failures
   const failures: PlantsError[] = []
   const found: NewPlant[] = []
   for (const id of ids) {
     const plant = await store?.get(id)
     if (plant) found.push(plant)
-    else failures.push(notFound(id, settings, store !== undefined))
+    else failures.push(missing(id))
   }
   if (found.length === 0) return failures
   if (mode === 'ask') {
     const style = await styleFor(settings.colors(io.stderr))
     await confirm(found.map((plant) => describePlant(plant, style)).join(', '), deletion)
   }
-  const deleted = await deleteUnchanged(found, deletion)
-  return [...failures, ...deleted.failures]
+  return [...failures, ...(await deleteUnchanged(found, deletion)).failures]
 }
 
 async function deleteByTag(tag: string, deletion: Deletion): Promise<PlantsError[]> {
@@ -105,15 +102,11 @@ async function deleteByTag(tag: string, deletion: Deletion): Promise<PlantsError
 }
 
 async function confirm(what: string, { settings, io }: Deletion): Promise<void> {
-  const { askToConfirm } = await import('../prompts.js')
-  await askToConfirm(`Delete ${what}${fromStore(settings)}?`, 'Nothing was deleted', settings.colors(io.stderr), io)
-}
-
-/** The store in a question, unless it is the user's own. */
-function fromStore({ store, storeName }: Settings): string {
-  if (isDefaultStore(store)) return ''
+  const { store, storeName } = settings
   const address = quoteIfNeeded(store.name)
-  return ` from ${storeName === undefined ? address : `${storeName} (${address})`}`
+  const place = isDefaultStore(store) ? '' : ` from ${storeName === undefined ? address : `${storeName} (${address})`}`
+  const { askToConfirm } = await import('../prompts.js')
+  await askToConfirm(`Delete ${what}${place}?`, 'Nothing was deleted', settings.colors(io.stderr), io)
 }
 
 /** Deletes plants that were shown or selected, except those that have changed. */
@@ -154,18 +147,14 @@ async function deleteAll<T>(
 
 /** Failures without repetitions: a message that several plants share says how many. */
 function counted(failures: PlantsError[]): PlantsError[] {
-  const groups = new Map<string, PlantsError[]>()
+  const groups = new Map<string, { failure: PlantsError; count: number }>()
   for (const failure of failures) {
     const key = JSON.stringify([failure.exitCode, failure.message, failure.hint])
-    const group = groups.get(key)
-    if (group) group.push(failure)
-    else groups.set(key, [failure])
+    groups.set(key, { failure, count: (groups.get(key)?.count ?? 0) + 1 })
   }
-  return [...groups.values()].flatMap((group) => {
-    const [first] = group
-    if (!first || group.length === 1) return group
-    const { kind, message, cause, ...details } = first
-    return new PlantsError(kind, `${message} (${plantCount(group.length)})`, { ...details, cause })
+  return [...groups.values()].map(({ failure, count }) => {
+    const { kind, message, cause, ...details } = failure
+    return count === 1 ? failure : new PlantsError(kind, `${message} (${plantCount(count)})`, { ...details, cause })
   })
 }
 
