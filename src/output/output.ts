@@ -15,7 +15,7 @@ export interface Style {
   faint(text: string): string
 }
 
-/** Writes a result to stdout. Throws `unwritable` with the hint, the reason of a signal, or EPIPE if the reader has closed the pipe. */
+/** Throws `unwritable` with the hint, the reason of a signal, or EPIPE if the reader has closed the pipe. */
 export async function writeAnswer(io: Io, text: string, hint = 'Run it again'): Promise<void> {
   try {
     await io.stdout.write(text)

@@ -128,24 +128,26 @@ async function readPlant(flags: CreateFlags, settings: Settings, io: Io): Promis
   if (path !== undefined) {
     const document = await readDocument(path, io)
     const hint = Array.isArray(document) ? onePlant : example
-    const checked = await check(hasFlags && isObject(document) ? { ...document, ...given } : document)
-    return { plant: await accept(checked, 'Invalid plant: ', hint, settings), isNext }
+    const value = hasFlags && isObject(document) ? { ...document, ...given } : document
+    return { plant: await accept(value, 'Invalid plant: ', hint, settings), isNext }
   }
   if (settings.mayAsk()) {
     const { plant, isProposed } = await ask(given, flags, settings, io)
-    return { plant: await accept(await check(plant), '', 'Correct the flags', settings), isNext: isNext || isProposed }
+    return { plant: await accept(plant, '', 'Correct the flags', settings), isNext: isNext || isProposed }
   }
   const missing = plantFields.filter(({ name, isRequired }) => isRequired && given[name] === undefined)
   const [unread, other] = io.stdin.isPiped
     ? ['Stdin was not read, because flags were given. ', 'read JSON from stdin with --file -']
     : ['', 'read JSON from a file with --file PATH']
-  const checked = await check(given)
-  if (checked.problems?.length === missing.length) {
+  if (missing.length > 0 && acceptNewPlant({ ...anyPlant, ...given })) {
     const hint = `${unread}Add ${missing.map(({ name, type }) => `--${name} ${type === 'text' ? 'TEXT' : 'NUMBER'}`).join(' and ')}, or ${other}`
     throw new PlantsError('invalid', `create needs ${missing.map(({ name }) => `--${name}`).join(' and ')}`, { hint })
   }
-  return { plant: await accept(checked, '', `${unread}Correct the flags, or ${other}`, settings), isNext }
+  return { plant: await accept(given, '', `${unread}Correct the flags, or ${other}`, settings), isNext }
 }
+
+/** in place of what is missing, to check what is given */
+const anyPlant = { id: 0n, name: '' }
 
 /**
  * The fields that are set by flags. An empty text means none where a field may be missing, as an unset variable of a
@@ -166,13 +168,13 @@ function fieldsOf(flags: CreateFlags): Record<string, unknown> {
 /** Prompts for the missing fields, unless a given field is invalid or the given id exists. */
 async function ask(given: Record<string, unknown>, flags: CreateFlags, settings: Settings, io: Io) {
   if ('id' in given && 'name' in given) return { plant: given, isProposed: false }
-  const checked = await check({ id: 0n, name: '', ...given })
-  if (checked.problems) return { plant: given, isProposed: false }
+  const partial = acceptNewPlant({ ...anyPlant, ...given })
+  if (!partial) return { plant: given, isProposed: false }
   if (takesToken(settings.store)) await settings.storeOptions.access(settings.store) // fails without a token, before the prompts
   const store = isOwn(settings.store) ? await kindOf(settings.store).openExisting(settings.store, settings.storeOptions) : undefined
   const exists = async (id: bigint) => !flags.idempotencyKey && (await store?.get(id)) !== undefined
   try {
-    const { id } = checked.plant
+    const { id } = partial
     if ('id' in given && flags.id !== 'next' && (await exists(id))) throw addLookupHint(idExists(id), id, settings)
     // The greatest id of a service would take many requests to find, and an idempotency key belongs to one id.
     const canPropose = isOwn(settings.store) && !('id' in given) && flags.idempotencyKey === undefined
@@ -187,36 +189,24 @@ async function ask(given: Record<string, unknown>, flags: CreateFlags, settings:
   }
 }
 
-/** Loads the schema only for an invalid plant, to report its problems. */
-async function check(value: unknown) {
-  const otherFields = isObject(value) ? otherFieldsOf(value) : []
-  const plant = acceptNewPlant(value)
-  if (plant) return { plant, otherFields }
-  const { problemsOf } = await import('../../plant/schema.js')
-  return { problems: problemsOf(value), otherFields }
-}
-
-type Checked = Awaited<ReturnType<typeof check>>
-
 /** @param prefix of the message about problems */
-async function accept(checked: Checked, prefix: string, hint: string, settings: Settings): Promise<NewPlant> {
-  const names = checked.otherFields.slice(0, 5).map((name) => shorten(name))
-  const more = checked.otherFields.length - names.length
-  if (checked.problems) {
+async function accept(value: unknown, prefix: string, hint: string, { warn }: Settings): Promise<NewPlant> {
+  const plant = acceptNewPlant(value)
+  const otherFields = isObject(value) ? otherFieldsOf(value) : []
+  const names = otherFields.slice(0, 5).map((name) => shorten(name))
+  const more = otherFields.length - names.length
+  if (!plant) {
+    const { problemsOf } = await import('../../plant/schema.js') // slow to load
     const others = `${names.map((name) => JSON.stringify(name)).join(', ')}${more > 0 ? ` and ${more} more` : ''}`
-    const message = `${prefix}${checked.problems.join('; ')}`
+    const message = `${prefix}${problemsOf(value).join('; ')}`
     throw new PlantsError('invalid', message, { hint: others === '' ? hint : `${hint}. Unknown fields: ${others}` })
   }
-  for (const name of names) await settings.warn(await unknownField(name), 'warning')
-  if (more > 0) await settings.warn(`ignored ${more} more unknown ${more === 1 ? 'field' : 'fields'}`, 'warning')
-  return checked.plant
+  for (const name of names) await warn(await unknownField(name), 'warning')
+  if (more > 0) await warn(`ignored ${more} more unknown ${more === 1 ? 'field' : 'fields'}`, 'warning')
+  return plant
 }
 
-/**
- * Reads one JSON document from a file, or from stdin when the path is `-`: UTF-8, at most 1 MiB, a byte order mark is skipped.
- *
- * @throws {PlantsError} `malformed` or `tooLarge`, whose messages name the source
- */
+/** Reads one JSON document from a file, or from stdin when the path is `-`. Throws `malformed` or `tooLarge`. */
 async function readDocument(path: string, io: Io): Promise<unknown> {
   if (path === '') throw malformed('--file needs a path', 'To read stdin: --file -')
   const text = await readText(path, io, { wanted: 'Use a file that contains one plant as JSON', tooLarge: onePlant })
