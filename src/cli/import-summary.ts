@@ -15,7 +15,7 @@ import { givenFlags } from './flag-words.js'
 /** maximum number of rejected records that are printed as text */
 export const maxShown = 20
 
-/** Prints the result of an import. Throws `incomplete` for rejected records, and `unknownOutcome` if it is unknown whether some plants are stored. */
+/** Throws `incomplete` for rejected records, and `unknownOutcome` if it is unknown whether some plants are stored. */
 export async function writeSummary(
   importing: Import,
   options: ImportOptions,

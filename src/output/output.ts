@@ -8,7 +8,7 @@ import { printable, withoutSecrets } from '../platform/redact.js'
 import { isJson, type OutputFormat } from '../platform/values.js'
 import { idExists } from '../stores/common/conflict.js'
 
-/** The text styles of a stream. Without colours, every style returns the text unchanged. */
+/** Without colours, every style returns the text unchanged. */
 export interface Style {
   strong(text: string): string
   bad(text: string): string
@@ -76,16 +76,18 @@ export function rowPrinter<Row extends object>(
   style: Pick<OutputStyle, 'output' | 'colors'>,
   io: Io,
 ) {
-  const layout = { titles, cellsOf, isWrapped: true }
-  return recordPrinter<Row>(io, style, { text: async () => (await import('./table.js')).tableOf(layout, style, io.stdout) })
+  const text = async () => {
+    const { tableOf } = await import('./table.js')
+    return tableOf({ titles, cellsOf, isWrapped: true, style: await styleFor(style.colors(io.stdout)) }, io.stdout)
+  }
+  return recordPrinter<Row>(io, style, { text })
 }
 
 export interface OutputStyle {
-  /** the format of results */
+  /** of results */
   output: OutputFormat
-  /** the format of errors and warnings: JSON only if it was requested */
+  /** JSON only if it was requested */
   errors: 'text' | 'json'
-  /** whether confirmations and warnings are omitted */
   isQuiet: boolean
   colors(stream: Output): boolean
 }
@@ -98,8 +100,6 @@ export async function warn(io: Io, text: string, style: ErrorStyle, label?: 'war
 }
 
 /**
- * The warning about an unknown field.
- *
  * @param of ` of 2 plants`, or nothing
  * @param flag the option that maps a field of the input to a field of a plant: `--map`
  */

@@ -1,5 +1,4 @@
 import type { Output } from '../platform/io.js'
-import { type OutputStyle, styleFor } from './output.js'
 import { widthOf, wrap } from './width.js'
 
 interface Layout<Row> {
@@ -7,11 +6,12 @@ interface Layout<Row> {
   cellsOf(row: Row): string[]
   /** whether the last column is wrapped to the terminal; otherwise cells are truncated to fit it, and end with "…" */
   isWrapped: boolean
+  /** the style of the titles */
+  style: { faint(text: string): string }
 }
 
 /** Formats rows as a table, page by page. The first page sets the widths of the columns, and later pages can only widen them. */
-export async function tableOf<Row>({ titles, cellsOf, isWrapped }: Layout<Row>, { colors }: Pick<OutputStyle, 'colors'>, stdout: Output) {
-  const { faint } = await styleFor(colors(stdout))
+export function tableOf<Row>({ titles, cellsOf, isWrapped, style }: Layout<Row>, stdout: Output) {
   const columns = stdout.isTerminal ? stdout.columns : undefined
   let widths: number[] | undefined
   return (page: Row[]): string => {
@@ -29,7 +29,7 @@ export async function tableOf<Row>({ titles, cellsOf, isWrapped }: Layout<Row>, 
       })
       return `${cells.join(gap).trimEnd()}\n`
     }
-    const header = widths === undefined ? faint(lineOf(titles).trimEnd()).concat('\n') : ''
+    const header = widths === undefined ? `${style.faint(lineOf(titles).trimEnd())}\n` : ''
     widths = fitted
     return header + rows.map(lineOf).join('')
   }

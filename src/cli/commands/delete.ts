@@ -113,10 +113,8 @@ async function confirm(what: string, { settings, io }: Deletion): Promise<void> 
 function deleteUnchanged(plants: NewPlant[], deletion: Deletion) {
   const { store, mode } = deletion
   const remove = async (plant: NewPlant) => (mode === 'dryRun' ? plant : store?.delete(plant.id, plant))
-  const explain = ({ id }: NewPlant) => {
-    const hint = 'This command did not delete it. Run it again'
-    return new PlantsError('conflict', `The plant ${id} was changed or deleted by another process`, { hint })
-  }
+  const hint = 'This command did not delete it. Run it again'
+  const explain = ({ id }: NewPlant) => new PlantsError('conflict', `The plant ${id} was changed or deleted by another process`, { hint })
   return deleteAll(plants, remove, explain, deletion)
 }
 
@@ -162,8 +160,8 @@ async function printerOf(mode: Deletion['mode'], settings: Settings, io: Io) {
   const isDryRun = mode === 'dryRun'
   const style = await styleFor(settings.colors(io.stdout))
   const isHidden = settings.isQuiet && !isDryRun
-  const text = async () => (plants: NewPlant[]) =>
-    isHidden ? '' : plants.map((plant) => `${verbOf(mode)} ${describePlant(plant, style)}\n`).join('')
+  const line = (plant: NewPlant) => `${verbOf(mode)} ${describePlant(plant, style)}\n`
+  const text = async () => (plants: NewPlant[]) => (isHidden ? '' : plants.map(line).join(''))
   const { print, end } = await recordPrinter<NewPlant>(io, settings, { text, hint: 'Nothing was deleted' })
   return {
     end,

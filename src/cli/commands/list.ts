@@ -1,4 +1,4 @@
-import { quoteIfNeeded, recordPrinter } from '../../output/output.js'
+import { quoteIfNeeded, recordPrinter, styleFor } from '../../output/output.js'
 import { parseJson } from '../../plant/json.js'
 import { type FieldName, type NewPlant, plantCount } from '../../plant/plant.js'
 import { fieldNames } from '../../plant/records.js'
@@ -80,11 +80,11 @@ async function* sortedPages(store: ReadableStore, query: SnapshotQuery): AsyncGe
   for await (const { text } of store.snapshot(query)) yield text.split('\n').map((line) => (parseJson(line) as { value: NewPlant }).value) // as the store wrote it
 }
 
-async function plantTable(fields: readonly FieldName[], settings: Settings, stdout: Output) {
+async function plantTable(fields: readonly FieldName[], { colors }: Settings, stdout: Output) {
   const { tableOf } = await import('../../output/table.js')
   const titles = fields.map((name) => name.toUpperCase())
   const cellsOf = (plant: NewPlant) => fields.map((name) => (plant[name] === undefined ? '' : quoteIfNeeded(String(plant[name]))))
-  return tableOf({ titles, cellsOf, isWrapped: false }, settings, stdout)
+  return tableOf({ titles, cellsOf, isWrapped: false, style: await styleFor(colors(stdout)) }, stdout)
 }
 
 /** Joins the first pages of a table. Shows the number of plants read, unless they are printed on the terminal. */
