@@ -21,11 +21,6 @@ export function recordFlags({ format, encoding, rules }: InputOptions): Record<s
 export function givenFlags(storeFlag: string, plan: InputOptions & Pick<ImportPlan, 'ifExists'>): string {
   const flags = recordFlags(plan)
   if (plan.ifExists !== 'error') flags['--if-exists'] = plan.ifExists
-  return storeFlag + flagWords(flags)
-}
-
-export function flagWords(flags: Readonly<Record<string, string | undefined>>): string {
-  return Object.entries(flags)
-    .map(([name, value]) => shellOption(name.slice(2), value))
-    .join('')
+  const words = Object.entries(flags).map(([name, value]) => shellOption(name.slice(2), value))
+  return storeFlag + words.join('')
 }

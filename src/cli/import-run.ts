@@ -8,7 +8,7 @@ import type { ManyStore, Right } from '../stores/common/store.js'
 import { isOwn, openManyStore } from '../stores/registry.js'
 import { Import, type ImportContext, type ImportOptions } from '../transfer/import/import.js'
 import { checkInputs, kindsOf } from '../transfer/import/inputs.js'
-import { type Binding, discardJournal, type Journal, journalPath, openJournal, whileAlone } from '../transfer/import/journal.js'
+import { type Binding, discardJournal, type Journal, journalPath, openJournal, type Saved, whileAlone } from '../transfer/import/journal.js'
 import {
   type Checkpoints,
   checkpointsIn,
@@ -33,8 +33,8 @@ export async function runImport(options: ImportOptions, settings: Settings, io: 
   await checkInputs(plan, { '--rejects': rejects, 'PATH.reasons': rejects && `${rejects}.reasons`, '--journal': path }, io)
   if (path === undefined) return importWith({ options, settings, io, journal: undefined, restarted: undefined })
   await whileAlone(path, io, async (lock) => {
-    const restarted = options.isRestart ? discardJournal(path, io, typeof options.journal !== 'string') : undefined
-    await importWith({ options, settings, io, journal: openJournal(path, io, binding, lock), restarted })
+    const restarted = options.isRestart ? discardJournal(path, io.trusts, typeof options.journal !== 'string') : undefined
+    await importWith({ options, settings, io, journal: openJournal(path, io.trusts, binding, lock), restarted })
   })
 }
 
@@ -43,7 +43,7 @@ interface Run {
   settings: Settings
   io: Io
   journal: Journal | undefined
-  restarted: (Binding & { id: string }) | undefined
+  restarted: Saved | undefined
 }
 
 /** The path of the journal, if there is one. Stdin cannot be read again, so it has a journal only with `--journal`. */
@@ -126,7 +126,7 @@ async function findPosition(checkpoints: Checkpoints, { options, journal }: Run)
 function rejectsFor(position: Position | undefined, { options: { rejects }, journal, restarted, io }: Run): Rejects | undefined {
   if (rejects === undefined) return undefined
   const isSameImport = journal?.isOld || restarted?.flags['--rejects'] === rejects
-  return openRejects(rejects, position?.rejects ?? (isSameImport ? { records: 0, reasons: 0 } : undefined), io)
+  return openRejects(rejects, position?.rejects ?? (isSameImport ? { records: 0, reasons: 0 } : undefined), io.trusts)
 }
 
 /** Prints rejected records: all as JSON, at most `maxShown` as text. */
@@ -165,12 +165,7 @@ async function mayResume(error: unknown, importing: Import, checkpoints: Checkpo
 }
 
 /** Adds to the hint of an error how to resume. Removes the journal of an import that changed nothing. */
-async function withResumeHint(
-  error: unknown,
-  importing: Import,
-  checkpoints: Checkpoints,
-  { options, journal, settings }: Run,
-): Promise<unknown> {
+async function withResumeHint(error: unknown, importing: Import, checkpoints: Checkpoints, { options, journal, settings }: Run) {
   const isKept = await mayResume(error, importing, checkpoints)
   if (journal && !isKept) journal.remove()
   if (!(journal ? isKept : importing.isBegun)) return error
@@ -179,7 +174,6 @@ async function withResumeHint(
   const policy = options.plan.ifExists === 'update' ? 'update' : isOwn(settings.store) ? 'same' : 'skip'
   const again = `The plants created so far are kept. To continue, run it again with --if-exists ${policy}`
   const resume = journal ? 'To resume, run the same command again' : again
-  const { message, hint, retryable, status, requestId } = error
-  const hints = hint === undefined ? resume : `${hint}. ${resume}`
-  return new PlantsError(error.kind, message, { hint: hints, retryable, error: error.error, status, requestId, cause: error })
+  const hint = error.hint === undefined ? resume : `${error.hint}. ${resume}`
+  return new PlantsError(error.kind, error.message, { ...error, hint, cause: error })
 }

@@ -15,7 +15,7 @@ import { givenFlags } from './flag-words.js'
 /** maximum number of rejected records that are printed as text */
 export const maxShown = 20
 
-/** Prints the result of an import. Throws `incomplete` for rejected records, and `unknownOutcome` if it is unknown whether some plants are stored. */
+/** Throws `incomplete` for rejected records, and `unknownOutcome` if it is unknown whether some plants are stored. */
 export async function writeSummary(
   importing: Import,
   options: ImportOptions,
@@ -26,20 +26,18 @@ export async function writeSummary(
   await warnOfOmissions(importing, options, settings)
   const { counters } = importing
   const rejected = rejectedIn(counters)
-  const isDryRun = options.staging === 'dryRun'
+  const [isDryRun, isAtomic] = [options.staging === 'dryRun', options.staging === 'atomic']
   const seconds = Math.round(io.now() - start.time) / 1000
   const rate = Math.round((settledIn(counters) - start.settled) / Math.max(seconds, 0.001))
-  const isAtomic = options.staging === 'atomic'
-  const isUndone = isAtomic && rejected > 0
-  const [created, updated] = isUndone ? [0, 0] : [counters.created, counters.updated]
+  const [created, updated] = isAtomic && rejected > 0 ? [0, 0] : [counters.created, counters.updated]
   const { skipped, unknown, rejected: reasons } = counters
   const fields = { ...(isDryRun && { dryRun: true }), created, updated, skipped, rejected, reasons, unknown, seconds, rate }
   const time = seconds < 90 ? `${seconds.toFixed(seconds < 10 ? 1 : 0)} s` : clockOf(seconds)
   const since = start.settled > 0 ? ' since it was resumed' : ''
   const sentence = `${plantCount(settledIn(counters))} in ${time}${since}${seconds < 1 ? '' : ` (${grouped(rate)}/s)`}`
   const rejects = rejected > 0 ? options.rejects : undefined
-  const what = isDryRun ? ['Checked', 'can be created'] : ['Read', 'created']
-  const text = `${what[0]} ${sentence}: ${grouped(created)} ${what[1]}${listOf({ ...counters, updated }, importing.format)}`
+  const [done, planted] = isDryRun ? ['Checked', 'can be created'] : ['Read', 'created']
+  const text = `${done} ${sentence}: ${grouped(created)} ${planted}${listOf({ ...counters, updated }, importing.format)}`
   const hint = isAtomic && rejected === 0 ? 'All plants are in the store, only the summary was not written' : undefined
   await writeResult(io, settings, { ...fields, rejects }, text, hint)
   if (counters.unknown > 0) throw unknownOutcome(counters, options)
@@ -49,7 +47,15 @@ export async function writeSummary(
 /** The counts other than of created plants, such as `, 2 skipped, 3 rejected (1 id exists, 2 not CSV)`. */
 function listOf(counters: Counters, format: FormatName): string {
   const { updated, skipped, unknown } = counters
-  const reasons = Object.entries(counters.rejected).map(([error, count]) => reasonInWords(error, count, format))
+  const reasons = Object.entries(counters.rejected).map(([error, count]) => {
+    const words: Readonly<Record<string, string>> = {
+      400: `not ${format === 'ndjson' ? 'JSON' : format.toUpperCase()}`,
+      409: count === 1 ? 'id exists' : 'ids exist',
+      413: 'too large',
+      422: 'invalid',
+    }
+    return `${grouped(count)} ${words[error] ?? `with error ${error}`}`
+  })
   return [
     updated > 0 ? `, ${grouped(updated)} updated` : '',
     skipped > 0 ? `, ${grouped(skipped)} skipped` : '',
@@ -58,23 +64,12 @@ function listOf(counters: Counters, format: FormatName): string {
   ].join('')
 }
 
-function reasonInWords(error: string, count: number, format: FormatName): string {
-  const words: Readonly<Record<string, string>> = {
-    400: `not ${format === 'ndjson' ? 'JSON' : format.toUpperCase()}`,
-    409: count === 1 ? 'id exists' : 'ids exist',
-    413: 'too large',
-    422: 'invalid',
-  }
-  return `${grouped(count)} ${words[error] ?? `with error ${error}`}`
-}
-
 async function warnOfOmissions({ counters, rejected }: Import, options: ImportOptions, { store, errors, warn }: Settings): Promise<void> {
   const { inputs } = options.plan
   if (settledIn(counters) === 0)
     await warn(inputs.length === 1 ? `${inputs[0]?.name} contains no records` : 'the inputs contain no records', 'warning')
   const hidden = rejected - maxShown
-  if (hidden > 0 && errors === 'text')
-    await warn(hidden === 1 ? '1 more rejected record is not shown' : `${grouped(hidden)} more rejected records are not shown`)
+  if (hidden > 0 && errors === 'text') await warn(`Rejected records that are not shown: ${grouped(hidden)}`)
   const fields = Object.entries(counters.otherFields)
   for (const [name, count] of fields.slice(0, maxShown))
     await warn(await unknownField(name, ` of ${plantCount(count)}`, '--map'), 'warning')
@@ -84,11 +79,9 @@ async function warnOfOmissions({ counters, rejected }: Import, options: ImportOp
 }
 
 function unknownOutcome({ unknown }: Counters, { rejects }: ImportOptions): PlantsError {
+  const which = rejects === undefined ? 'the plants that were named' : `those in ${rejects}`
   return new PlantsError('unknownOutcome', `Whether ${plantCount(unknown)} ${unknown === 1 ? 'is' : 'are'} stored is unknown`, {
-    hint:
-      rejects === undefined
-        ? 'Check whether the plants that were named are in the store'
-        : `They are in ${rejects}. Check whether they are in the store`,
+    hint: `Check whether ${which} are in the store`,
   })
 }
 
@@ -99,14 +92,12 @@ function incomplete(importing: Import, options: ImportOptions, settings: Setting
   const [only, ...others] = Object.keys(counters.rejected)
   const stopped = isDone ? '' : ', and the import stopped there'
   const nothing = staging === 'atomic' ? ', so nothing was created' : ''
-  const hints = {
-    stoppedBefore: hasJournal ? 'Fix it, then run the same command again to resume from it' : 'Fix it. The records before it were imported',
-    stoppedAfter: hasJournal ? 'Run the same command again to resume after them' : 'The records after them were not read',
-    done: hintOfRejected(importing, options, settings),
-  }
-  const stop = isBeforeRecord ? hints.stoppedBefore : hints.stoppedAfter
+  const [before, after] = hasJournal
+    ? ['Fix it, then run the same command again to resume from it', 'Run the same command again to resume after them']
+    : ['Fix it. The records before it were imported', 'The records after them were not read']
+  const stop = isBeforeRecord ? before : after
   return new PlantsError('incomplete', `${plantCount(count)} ${count === 1 ? 'was' : 'were'} rejected${stopped}${nothing}`, {
-    hint: isDone || staging ? hints.done : stop,
+    hint: isDone || staging ? hintOfRejected(importing, options, settings) : stop,
     ...(others.length === 0 && only !== undefined ? { error: parseInt(only, 10) } : {}),
   })
 }
@@ -132,10 +123,9 @@ function hintOfRejected(importing: Import, options: ImportOptions, settings: Set
 
 /** What to do about ids that exist, with a space after it; nothing if there are none. */
 function hintOfConflicts({ conflicts }: Import, isError: boolean): string {
-  const repeated = 'For ids that are in the input twice, keep one of the records. '
-  const assigned = 'For assigned ids that exist, use another --id-from, unless the input was imported before. '
-  const existing = `For ids that exist, use --if-exists ${isError ? 'skip, same or update' : 'update'}. `
-  return [conflicts.repeated > 0 && repeated, conflicts.assigned > 0 && assigned, conflicts.existing > 0 && existing]
-    .filter(Boolean)
-    .join('')
+  return [
+    conflicts.repeated > 0 ? 'For ids that are in the input twice, keep one of the records. ' : '',
+    conflicts.assigned > 0 ? 'For assigned ids that exist, use another --id-from, unless the input was imported before. ' : '',
+    conflicts.existing > 0 ? `For ids that exist, use --if-exists ${isError ? 'skip, same or update' : 'update'}. ` : '',
+  ].join('')
 }

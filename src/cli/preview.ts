@@ -1,7 +1,8 @@
 import { type Credential, locateToken } from '../auth/credentials.js'
 import { addLookupHint, describePlant, quoteIfNeeded, styleFor, writeResult } from '../output/output.js'
-import { requestText } from '../output/request.js'
+import { escapeUnsafe } from '../plant/json.js'
 import type { NewPlant } from '../plant/plant.js'
+import { escapeControlChars } from '../platform/escape.js'
 import type { Io } from '../platform/io.js'
 import type { Access } from '../stores/common/access.js'
 import type { Address, RemoteAddress } from '../stores/common/address.js'
@@ -11,7 +12,7 @@ import { accessTo } from './store-access.js'
 
 interface CreateRequest {
   idempotencyKey: string | undefined
-  /** reads and validates the plant as a create does, with settings that run no token command */
+  /** with settings that run no token command */
   readPlant(settings: Settings): Promise<NewPlant>
 }
 
@@ -50,16 +51,23 @@ async function previewAtService(store: RemoteAddress, create: CreateRequest, set
   const proxy = access.proxy && new URL(access.proxy).host
   const socket = store.socketPath
   const what = describePlant(plant, await styleFor(settings.colors(io.stdout)))
-  const text = `Would plant ${what} at ${quoteIfNeeded(store.name)}\n\n${requestText(request, tokenWords[source], socket, proxy)}`
+  const place = socket === undefined ? '' : ` over the socket ${escapeControlChars(socket)}`
+  const through = proxy === undefined ? '' : ` through the proxy ${proxy}`
+  const text = [
+    `Would plant ${what} at ${quoteIfNeeded(store.name)}\n`,
+    `${request.method} ${escapeControlChars(request.url)}${place}${through}`,
+    ...Object.entries(request.headers).map(
+      ([name, value]) => `${name}: ${value}${name === 'authorization' ? ` (${tokenWords[source]})` : ''}`,
+    ),
+    `\n${escapeUnsafe(request.body)}`,
+  ].join('\n')
   const { authorization, ...headers } = request.headers
   const shown = source === 'none' ? { ...request, headers } : request
   const fields = { dryRun: true, ...plant, store: store.name, token: source, socket, proxy, request: shown }
   await writeResult(io, { output: settings.output }, fields, text, 'Nothing was created')
 }
 
-type TokenOrigin = Credential['source'] | 'none'
-
-const tokenWords: Record<TokenOrigin, string> = {
+const tokenWords: Record<Credential['source'] | 'none', string> = {
   variable: 'from PLANTS_TOKEN',
   command: 'from the token command',
   file: 'which was saved',

@@ -6,16 +6,14 @@ import { PlantsError } from '../platform/errors.js'
 import { escapeControlChars } from '../platform/escape.js'
 import type { Io } from '../platform/io.js'
 
-interface IdQuestion {
-  check(id: bigint): Promise<string | undefined>
-  /** the answer if Enter is pressed at once */
-  proposal: bigint | undefined
-}
-
-/** Prompts on stderr for the missing fields. Throws `interrupted` on Ctrl-C and Ctrl-D, `terminated` on SIGTERM. */
+/**
+ * Prompts on stderr for the missing fields. Throws `interrupted` on Ctrl-C and Ctrl-D, `terminated` on SIGTERM.
+ *
+ * @param id its `proposal` is the answer if Enter is pressed at once
+ */
 export async function askForPlant(
   given: Record<string, unknown>,
-  id: IdQuestion,
+  id: { check(id: bigint): Promise<string | undefined>; proposal: bigint | undefined },
   isColored: boolean,
   io: Io,
 ): Promise<Record<string, unknown>> {

@@ -1,4 +1,4 @@
-import { type FieldName, type NewPlant, plantFields, textFields } from '../plant/fields.js'
+import { type FieldName, type NewPlant, textFields } from '../plant/fields.js'
 import { toJson } from '../plant/json.js'
 import { documentIn, fieldNames } from '../plant/records.js'
 import { PlantsError, shellWord, systemCode, systemReasons } from '../platform/errors.js'
@@ -8,14 +8,14 @@ import { printable, withoutSecrets } from '../platform/redact.js'
 import { isJson, type OutputFormat } from '../platform/values.js'
 import { idExists } from '../stores/common/conflict.js'
 
-/** The text styles of a stream. Without colours, every style returns the text unchanged. */
+/** Without colours, every style returns the text unchanged. */
 export interface Style {
   strong(text: string): string
   bad(text: string): string
   faint(text: string): string
 }
 
-/** Writes a result to stdout. Throws `unwritable` with the hint, the reason of a signal, or EPIPE if the reader has closed the pipe. */
+/** Throws `unwritable` with the hint, the reason of a signal, or EPIPE if the reader has closed the pipe. */
 export async function writeAnswer(io: Io, text: string, hint = 'Run it again'): Promise<void> {
   try {
     await io.stdout.write(text)
@@ -69,12 +69,25 @@ export async function recordPrinter<Row extends object>(
   }
 }
 
+/** Prints rows page by page: as JSON, or as a table whose last column is wrapped. */
+export function rowPrinter<Row extends object>(
+  titles: string[],
+  cellsOf: (row: Row) => string[],
+  style: Pick<OutputStyle, 'output' | 'colors'>,
+  io: Io,
+) {
+  const text = async () => {
+    const { tableOf } = await import('./table.js')
+    return tableOf({ titles, cellsOf, isWrapped: true, style: await styleFor(style.colors(io.stdout)) }, io.stdout)
+  }
+  return recordPrinter<Row>(io, style, { text })
+}
+
 export interface OutputStyle {
-  /** the format of results */
+  /** of results */
   output: OutputFormat
-  /** the format of errors and warnings: JSON only if it was requested */
+  /** JSON only if it was requested */
   errors: 'text' | 'json'
-  /** whether confirmations and warnings are omitted */
   isQuiet: boolean
   colors(stream: Output): boolean
 }
@@ -87,17 +100,12 @@ export async function warn(io: Io, text: string, style: ErrorStyle, label?: 'war
 }
 
 /**
- * The warning about an unknown field.
- *
  * @param of ` of 2 plants`, or nothing
  * @param flag the option that maps a field of the input to a field of a plant: `--map`
  */
 export async function unknownField(name: string, of = '', flag?: string): Promise<string> {
   const { similar } = await import('../platform/nearest.js')
-  const [alike] = similar(
-    name,
-    plantFields.map((field) => field.name),
-  )
+  const [alike] = similar(name, fieldNames)
   const advice = flag === undefined ? '' : ` If so: ${flag} ${shellWord(`${alike}=${name}`)}`
   return `ignored unknown field ${JSON.stringify(name)}${of}${alike === undefined ? '' : `. Did you mean "${alike}"?${advice}`}`
 }
@@ -107,10 +115,7 @@ export async function warnMeanwhile(io: Io, text: string, style: ErrorStyle): Pr
   if (!style.isQuiet) void io.stderr.log(await warningOf(io, text, style))
 }
 
-/**
- * Returns a function that shows on a terminal how long a response has been awaited, in milliseconds, or clears that line. Resolves when
- * that is written: what follows may go to stdout, which is the same terminal.
- */
+/** Returns a function that shows on a terminal how long a response has been awaited, in milliseconds, or clears that line. */
 export function waitingLine(io: Io, host: string): (milliseconds: number | undefined) => Promise<void> {
   let isShown = false
   return async (milliseconds) => {
@@ -124,17 +129,15 @@ export function waitingLine(io: Io, host: string): (milliseconds: number | undef
 async function warningOf(io: Io, text: string, { errors, colors }: ErrorStyle, label?: 'warning'): Promise<string> {
   if (errors === 'json') return jsonLine({ warning: text }, io)
   const { strong } = await styleFor(colors(io.stderr))
-  const name = label === undefined ? '' : `${label}:`
-  const lines = await linesOf(['plants:', name || [], printable(text, io)].flat().join(' '), io)
+  const name = label === undefined ? '' : ` ${label}:`
+  const lines = await linesOf(`plants:${name} ${printable(text, io)}`, io)
   return `${lines.join('\n  ').replace(name, strong(name))}\n`
 }
 
 /** The lines of a text on a terminal, wrapped at spaces; a text with a command stays one line, so that the command can be copied. */
 async function linesOf(text: string, { stderr }: Io): Promise<string[]> {
   if (!stderr.isTerminal || /\bplants [a-z]|: [\w.]+ -/.test(text)) return [text]
-  const width = stderr.columns - 2 // with the indentation of all lines but the first
-  const isAscii = /^[ -~]*$/.test(text) // a column for each character; what measures others is slow to load
-  return isAscii ? wrap(text, width) : wrap(text, width, (await import('./width.js')).widthOf)
+  return (await import('./width.js')).wrap(text, stderr.columns - 2) // the indentation of all lines but the first
 }
 
 /** A rejected record; `element` is its index in a JSON array. */
@@ -161,8 +164,8 @@ export async function writeError(io: Io, failure: PlantsError, { errors, colors 
   const { bad, faint } = await styleFor(colors(io.stderr))
   const stack = kind === 'defect' && cause instanceof Error ? (cause.stack ?? '').split('\n') : []
   // Omits a status that the message has as a word, and 400, the specification's status for every error.
-  const isShown = status === undefined || status === 400 || message.split(/[ ,]/).includes(`${status}`)
-  const shownStatus = isShown ? '' : ` (status ${status})`
+  const isOmitted = status === undefined || status === 400 || message.split(/[ ,]/).includes(`${status}`)
+  const shownStatus = isOmitted ? '' : ` (status ${status})`
   const [first = '', ...others] = await linesOf(`plants: ${printable(message, io)}${shownStatus}`, io)
   const hintLines = hint === undefined ? [] : await linesOf(printable(hint, io), io)
   const details = [...stack.map((line) => printable(line, io)), ...hintLines]
@@ -177,15 +180,10 @@ export function notFound(id: bigint, { store, storeFlag }: { store: { name: stri
   return new PlantsError('notFound', `No plant has id ${id} ${place}`, { hint })
 }
 
-/**
- * Adds a hint with `plants get` to the error for an id that exists. Any other error is unchanged, also that for an idempotency key.
- *
- * @param isReadable whether a service, whose error has another hint, lets the plant be read
- */
-export function addLookupHint(error: unknown, id: bigint, { storeFlag }: { storeFlag: string }, isReadable = false): unknown {
-  if (!(error instanceof PlantsError && error.kind === 'conflict' && (isReadable || error.hint === undefined))) return error
-  const message = isReadable ? error.message : idExists(id).message
-  return new PlantsError('conflict', message, { ...error, hint: `Look at it with: plants get ${id}${storeFlag}` })
+/** Adds a hint with `plants get` to the error for an id that exists. Any other error is unchanged, also that for an idempotency key. */
+export function addLookupHint(error: unknown, id: bigint, { storeFlag }: { storeFlag: string }): unknown {
+  if (!(error instanceof PlantsError && error.kind === 'conflict' && error.hint === undefined)) return error
+  return new PlantsError('conflict', idExists(id).message, { ...error, hint: `Look at it with: plants get ${id}${storeFlag}` })
 }
 
 /** A plant in a sentence: `Fern (id 1, tag shade)`. */
@@ -227,23 +225,4 @@ export function jsonLine(fields: object, io: Pick<Io, 'secrets'>): string {
 export function redacted<Fields extends object>(fields: Fields, io: Pick<Io, 'secrets'>): Fields {
   const entries = Object.entries(fields).map(([key, value]: [string, unknown]) => [key, withoutSecrets(value, io)])
   return Object.fromEntries(entries) as Fields // each value keeps its type
-}
-
-/**
- * Wraps a text into lines of at most `width` columns. With a width below 20, it stays one line, which the terminal wraps.
- *
- * @param widthOf the columns of a text; by default one for each character
- */
-export function wrap(text: string, width: number, widthOf = ({ length }: string) => length): string[] {
-  if (width < 20 || width === Infinity) return [text]
-  const lines: string[] = []
-  let line = ''
-  for (const word of text.split(' ')) {
-    const longer = line === '' ? word : `${line} ${word}`
-    if (line !== '' && widthOf(longer) > width) {
-      lines.push(line)
-      line = word
-    } else line = longer
-  }
-  return [...lines, line]
 }

@@ -30,7 +30,6 @@ export function progressLine({ now, stderr }: Pick<Io, 'now' | 'stderr'>, isShow
       const text = describe(current, first.snapshot, (time - first.time) / 1000).slice(0, stderr.columns - 1)
       void stderr.log(`\r${text}\u001b[K`)
     },
-    /** Clears the line before other output. */
     clear: async (): Promise<void> => {
       if (!isDrawn) return
       isDrawn = false
@@ -43,7 +42,6 @@ export function progressLine({ now, stderr }: Pick<Io, 'now' | 'stderr'>, isShow
 /** milliseconds between two updates */
 const interval = 100
 
-/** Yields the parts unchanged, and shows how many plants they contained. */
 export async function* withProgress<T>(parts: AsyncIterable<T>, countOf: (part: T) => number, progress: Progress): AsyncGenerator<T> {
   let done = 0
   try {
@@ -70,7 +68,7 @@ function describe({ done, rejected = 0, part }: ProgressSnapshot, first: Progres
     .join(', ')
 }
 
-/** A duration in words, in whole seconds or minutes: 40 s, 1 min 30 s, 2 h 5 min. */
+/** 40 s, 1 min 30 s, 2 h 5 min */
 export function clockOf(seconds: number): string {
   const whole = Math.max(1, Math.round(seconds))
   const minutes = Math.floor(whole / 60)

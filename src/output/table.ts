@@ -1,27 +1,37 @@
-import type { FieldName, NewPlant } from '../plant/fields.js'
-import type { Io } from '../platform/io.js'
-import { type OutputStyle, quoteIfNeeded, type Style, styleFor, wrap } from './output.js'
-import { widthOf } from './width.js'
+import type { Output } from '../platform/io.js'
+import { widthOf, wrap } from './width.js'
 
-/**
- * Formats plants as an aligned table, one page at a time. The first page sets the column widths, and later pages can only widen them.
- * Texts that do not fit the terminal, or `maxCellWidth` without one, are truncated and end with "…".
- */
-export function plantTable(columns: number | undefined, style: Style, fields: readonly FieldName[]): (page: NewPlant[]) => string {
-  const titles = fields.map((name) => name.toUpperCase())
+interface Layout<Row> {
+  titles: string[]
+  cellsOf(row: Row): string[]
+  /** whether the last column is wrapped to the terminal; otherwise cells are truncated to fit it, and end with "…" */
+  isWrapped: boolean
+  /** the style of the titles */
+  style: { faint(text: string): string }
+}
+
+/** Formats rows as a table, page by page. The first page sets the widths of the columns, and later pages can only widen them. */
+export function tableOf<Row>({ titles, cellsOf, isWrapped, style }: Layout<Row>, stdout: Output) {
+  const columns = stdout.isTerminal ? stdout.columns : undefined
   let widths: number[] | undefined
-  return (page) => {
-    const cellOf = (text: string | undefined) => (text === undefined ? '' : quoteIfNeeded(prefixOf(text, columns)))
-    const rows = page.map((plant) => fields.map((name) => (name === 'id' ? String(plant.id) : cellOf(plant[name]))))
-    const fitted = fitWidths(fields, widen(widths ?? titles.map((title) => title.length), rows), columns)
-    const align = (text: string, column: number) => {
-      const width = fitted[column] ?? 0
-      return fields[column] === 'id' ? text.padStart(width) : pad(truncate(width, text), width)
+  return (page: Row[]): string => {
+    const rows = page.map((row) => cellsOf(row).map(prefixOf))
+    const widest = (widths ?? titles.map(widthOf)).map((width, column) => Math.max(width, ...rows.map((row) => widthOf(row[column] ?? ''))))
+    const fitted = fitWidths(titles, widest, isWrapped ? undefined : columns)
+    const start = fitted.slice(0, -1).reduce((sum, width) => sum + width + gap.length, 0)
+    const lineOf = (row: string[]) => {
+      const cells = row.map((text, column) => {
+        const width = fitted[column] ?? 0
+        if (titles[column] === idTitle) return text.padStart(width)
+        if (isWrapped && column === row.length - 1) return wrap(text, (columns ?? 0) - start).join(`\n${' '.repeat(start)}`)
+        const shown = truncate(width, text)
+        return shown + ' '.repeat(width - widthOf(shown))
+      })
+      return `${cells.join(gap).trimEnd()}\n`
     }
-    const lineOf = (row: string[]) => row.map(align).join(gap).trimEnd()
-    const header = widths === undefined ? [style.faint(lineOf(titles))] : []
+    const header = widths === undefined ? `${style.faint(lineOf(titles).trimEnd())}\n` : ''
     widths = fitted
-    return [...header, ...rows.map(lineOf)].map((text) => `${text}\n`).join('')
+    return header + rows.map(lineOf).join('')
   }
 }
 
@@ -56,66 +66,32 @@ export async function* withFirstRows<Row>(pages: AsyncGenerator<Row[]>): AsyncGe
   }
 }
 
-/**
- * Formats rows as a table, one page at a time. Columns are as wide as their content, up to `maxCellWidth`, and later
- * pages can only widen them. The last column is wrapped to the terminal.
- */
-export async function rowTable<Row extends object>(
-  titles: string[],
-  cellsOf: (row: Row) => string[],
-  { colors }: Pick<OutputStyle, 'colors'>,
-  { stdout }: Io,
-): Promise<(rows: Row[]) => string> {
-  const { faint } = await styleFor(colors(stdout))
-  let widths: number[] | undefined
-  return (rows) => {
-    const shown = rows
-      .map(cellsOf)
-      .map((row) => [...row.slice(0, -1).map((cell) => truncate(maxCellWidth, prefixOf(cell))), row.at(-1) ?? ''])
-    const fitted = widen(widths ?? titles.map((title) => title.length), shown)
-    const start = fitted.slice(0, -1).reduce((sum, width) => sum + width + gap.length, 0)
-    const lineOf = (row: string[]) => {
-      const cells = row.slice(0, -1).map((cell, column) => pad(cell, fitted[column] ?? 0) + gap)
-      const last = wrap(row.at(-1) ?? '', stdout.isTerminal ? stdout.columns - start : Infinity, widthOf)
-      return `${cells.join('')}${last.join(`\n${' '.repeat(start)}`)}`.trimEnd()
-    }
-    const header = widths === undefined ? [faint(lineOf(titles))] : []
-    widths = fitted
-    return [...header, ...shown.map(lineOf)].map((text) => `${text}\n`).join('')
-  }
-}
-
 const gap = '  '
+
+/** the title of a column that is aligned to the right, and never truncated */
+const idTitle = 'ID'
 
 /** The maximum width of a cell without a terminal: each row of a page is padded to the widest. */
 const maxCellWidth = 1000
 
-/** The part of a text that its column can show, so that measuring a long text is cheap. */
-function prefixOf(text: string, columns = maxCellWidth): string {
-  const end = 8 * columns
+/** The part of a text that a column can show, so that measuring a long text is cheap. */
+function prefixOf(text: string): string {
+  const end = 8 * maxCellWidth
   return text.length <= end ? text : `${text.slice(0, end).toWellFormed()}…`
 }
 
-function widen(widths: number[], rows: string[][]): number[] {
-  return widths.map((width, column) => rows.reduce((widest, row) => Math.max(widest, widthOf(row[column] ?? '')), width))
-}
-
-/** Divides the line, less the id, among the text columns: narrow ones keep their width, the others get equal widths. */
-function fitWidths(fields: readonly FieldName[], widths: number[], columns: number | undefined): number[] {
-  const texts = [...widths.entries()].filter(([column]) => fields[column] !== 'id')
-  const ids = widths.reduce((sum, width, column) => (fields[column] === 'id' ? sum + width : sum), 0)
-  let room = columns === undefined ? Infinity : Math.max(columns - ids - (fields.length - 1) * gap.length, 4 * texts.length)
+/** Divides the line, less the id, among the other columns: narrow ones keep their width, the others get equal widths. */
+function fitWidths(titles: string[], widths: number[], columns: number | undefined): number[] {
+  const texts = [...widths.entries()].filter(([column]) => titles[column] !== idTitle)
+  const id = widths[titles.indexOf(idTitle)] ?? 0
+  let room = columns === undefined ? Infinity : Math.max(columns - id - (titles.length - 1) * gap.length, 4 * texts.length)
   const fitted = [...widths]
   for (const [index, [column, width]] of texts.toSorted(([, a], [, b]) => a - b).entries()) {
-    const maximum = Math.min(width, Math.floor(room / (texts.length - index)), columns === undefined ? maxCellWidth : Infinity)
+    const maximum = Math.min(width, Math.floor(room / (texts.length - index)), maxCellWidth)
     fitted[column] = maximum
     room -= maximum
   }
   return fitted
-}
-
-function pad(text: string, width: number): string {
-  return text + ' '.repeat(Math.max(width - widthOf(text), 0))
 }
 
 /** Truncates between grapheme clusters, so that no letter loses its accent. */

@@ -18,7 +18,7 @@ export function traceCredential(noun: 'token' | 'password', place: string, style
   trace(io, style, { verbose: noun, place }, [`* ${noun} from ${place}`])
 }
 
-/** Logs which proxy is used, without its password. */
+/** Omits the password. */
 export function traceProxy(proxy: string, style: TraceStyle, io: Io): void {
   const { host } = new URL(proxy)
   trace(io, style, { verbose: 'proxy', host }, [`* proxy ${host}`])
@@ -26,31 +26,31 @@ export function traceProxy(proxy: string, style: TraceStyle, io: Io): void {
 
 /** Logs requests and responses in curl's notation: `>` was sent, `<` was received. Tokens are redacted. */
 export function observerOf(style: TraceStyle, io: Io): Observer {
+  const log = (verbose: string, fields: object, ...lines: string[]) => trace(io, style, { verbose, ...fields }, lines)
   return {
     connected: (steps) => {
       const times = Object.entries(steps).map(([step, time]) => `${step === 'tls' ? 'TLS' : step} ${ms(time)}`)
-      trace(io, style, { verbose: 'connection', ...rounded(steps) }, [`* connected: ${times.join(', ')}`])
+      log('connection', rounded(steps), `* connected: ${times.join(', ')}`)
     },
     sent: ({ method, url, headers, length }) => {
-      const shown = Object.fromEntries(
-        Object.entries(headers).map(([name, value]) => [name, name === 'authorization' ? 'Bearer ***' : value]),
+      const shown = { ...headers, ...(headers['authorization'] !== undefined && { authorization: 'Bearer ***' }) }
+      log(
+        'request',
+        { method, address: url, headers: shown, bytes: length },
+        ...[`> ${method} ${url}`, ...headerLines('>', shown), `> ${length} bytes`],
       )
-      const lines = [`> ${method} ${url}`, ...headerLines('>', shown), `> ${length} bytes`]
-      trace(io, style, { verbose: 'request', method, address: url, headers: shown, bytes: length }, lines)
     },
     answered: ({ status, headers: distinct }, firstByte) => {
       const headers = Object.fromEntries(
         Object.entries(distinct).map(([name, values]) => [name, values?.length === 1 ? values[0] : values]),
       )
-      const lines = [`< ${status}`, ...headerLines('<', headers), `* first byte ${ms(firstByte)}`]
-      trace(io, style, { verbose: 'answer', status, headers, ...rounded({ firstByte }) }, lines)
+      const times = rounded({ firstByte })
+      log('answer', { status, headers, ...times }, `< ${status}`, ...headerLines('<', headers), `* first byte ${ms(firstByte)}`)
     },
-    ended: (length, whole) => {
-      trace(io, style, { verbose: 'end', bytes: length, ...rounded({ whole }) }, [`< ${length} bytes`, `* whole response ${ms(whole)}`])
-    },
+    ended: (length, whole) => log('end', { bytes: length, ...rounded({ whole }) }, `< ${length} bytes`, `* whole response ${ms(whole)}`),
     failed: (cause) => {
       const reason = cause instanceof Error ? cause.message : String(cause)
-      trace(io, style, { verbose: 'failure', reason }, [`* failed: ${reason}`])
+      log('failure', { reason }, `* failed: ${reason}`)
     },
   }
 }

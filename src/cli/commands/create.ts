@@ -18,10 +18,8 @@ import type { Io } from '../../platform/io.js'
 import { readText } from '../../platform/text-files.js'
 import { outputFormats } from '../../platform/values.js'
 import { createNext, idAfter, idExists } from '../../stores/common/conflict.js'
-import type { ReadableStore } from '../../stores/common/store.js'
 import { isOwn, kindOf, takesToken } from '../../stores/registry.js'
-import type { Settings } from '../context.js'
-import { resolveSettings } from '../context.js'
+import { resolveSettings, type Settings } from '../context.js'
 import {
   defineCommand,
   dryRunOption,
@@ -83,15 +81,12 @@ export const create = defineCommand({
     const store = await kindOf(settings.store).open(settings.store, { ...settings.storeOptions, retry: flags.retry })
     try {
       const create = async () => ({ ...(await store.create(plant, { idempotencyKey })), id: plant.id })
-      const answer = await (isNext ? createNext(store, plant) : create()).catch(async (error: unknown) => {
-        const mayBeReadable = !isOwn(settings.store) && !isNext && idempotencyKey === undefined
-        throw addLookupHint(error, plant.id, settings, mayBeReadable && (await isReadable(error, plant.id, store)))
+      const answer = await (isNext ? createNext(store, plant) : create()).catch((error: unknown) => {
+        throw addLookupHint(error, plant.id, settings)
       })
       if (!equalFields(answer, plant)) {
-        const given = toJson({ ...plantOf(plant) })
-        await settings.warn(
-          `The store returned a plant that differs from the one that was sent: ${toJson({ ...plantOf(answer) })} instead of ${given}`,
-        )
+        const [returned, given] = [answer, plant].map((one) => toJson({ ...plantOf(one) }))
+        await settings.warn(`The store returned a plant that differs from the one that was sent: ${returned} instead of ${given}`)
       }
       const planted = describePlant(answer, await styleFor(settings.colors(io.stdout)))
       const see = isOwn(settings.store) ? `. Show it with: plants get ${answer.id}${settings.storeFlag}` : ''
@@ -102,27 +97,10 @@ export const create = defineCommand({
   },
 })
 
-/** Whether the plant that has the id can be read: a service or a token may be for creating alone. */
-async function isReadable(conflict: unknown, id: bigint, store: ReadableStore): Promise<boolean> {
-  if (!(conflict instanceof PlantsError && conflict.kind === 'conflict')) return false
-  try {
-    return (await store.get(id)) !== undefined
-  } catch (error) {
-    if (error instanceof PlantsError) return false
-    throw error
-  }
-}
-
 function parseIdempotencyKey(flag: string, key: string): string {
   if (isIdempotencyKey(key)) return key
   const failure = /^[\x21-\x7e]+$/.test(key) ? `has ${key.length}` : `was ${JSON.stringify(shorten(key))}`
   throw malformed(`${flag} must be 1 to 255 visible ASCII characters, but ${failure}`, `For example: ${flag} "$(uuidgen)"`)
-}
-
-interface PlantInput {
-  plant: NewPlant
-  /** whether the store chooses the id, which replaces that of `plant` */
-  isNext: boolean
 }
 
 async function previewPlant(flags: CreateFlags, settings: Settings, io: Io): Promise<NewPlant> {
@@ -139,8 +117,11 @@ async function previewPlant(flags: CreateFlags, settings: Settings, io: Io): Pro
   }
 }
 
-/** Reads the plant from a document and the flags that override its fields, or from flags and prompts. */
-async function readPlant(flags: CreateFlags, settings: Settings, io: Io): Promise<PlantInput> {
+/**
+ * Reads the plant from a document and the flags that override its fields, or from flags and prompts. With `isNext`, the store chooses the
+ * id, which replaces that of `plant`.
+ */
+async function readPlant(flags: CreateFlags, settings: Settings, io: Io): Promise<{ plant: NewPlant; isNext: boolean }> {
   const isNext = flags.id === 'next'
   const given = fieldsOf(flags)
   const hasFlags = Object.keys(given).length > 0
@@ -148,25 +129,26 @@ async function readPlant(flags: CreateFlags, settings: Settings, io: Io): Promis
   if (path !== undefined) {
     const document = await readDocument(path, io)
     const hint = Array.isArray(document) ? onePlant : example
-    const checked = await check(hasFlags && isObject(document) ? { ...document, ...given } : document)
-    return { plant: await accept(checked, 'Invalid plant: ', hint, settings), isNext }
+    const value = hasFlags && isObject(document) ? { ...document, ...given } : document
+    return { plant: await accept(value, 'Invalid plant: ', hint, settings), isNext }
   }
   if (settings.mayAsk()) {
     const { plant, isProposed } = await ask(given, flags, settings, io)
-    return { plant: await accept(await check(plant), '', 'Correct the flags', settings), isNext: isNext || isProposed }
+    return { plant: await accept(plant, '', 'Correct the flags', settings), isNext: isNext || isProposed }
   }
   const missing = plantFields.filter(({ name, isRequired }) => isRequired && given[name] === undefined)
-  const unread = io.stdin.isPiped ? 'Stdin was not read, because flags were given. ' : ''
-  const other = io.stdin.isPiped ? 'read JSON from stdin with --file -' : 'read JSON from a file with --file PATH'
-  const checked = await check(given)
-  if (checked.problems?.length === missing.length) {
-    const flags = missing.map(({ name, type }) => `--${name} ${type === 'text' ? 'TEXT' : 'NUMBER'}`).join(' and ')
-    throw new PlantsError('invalid', `create needs ${missing.map(({ name }) => `--${name}`).join(' and ')}`, {
-      hint: `${unread}Add ${flags}, or ${other}`,
-    })
+  const [unread, other] = io.stdin.isPiped
+    ? ['Stdin was not read, because flags were given. ', 'read JSON from stdin with --file -']
+    : ['', 'read JSON from a file with --file PATH']
+  if (missing.length > 0 && acceptNewPlant({ ...anyPlant, ...given })) {
+    const hint = `${unread}Add ${missing.map(({ name, type }) => `--${name} ${type === 'text' ? 'TEXT' : 'NUMBER'}`).join(' and ')}, or ${other}`
+    throw new PlantsError('invalid', `create needs ${missing.map(({ name }) => `--${name}`).join(' and ')}`, { hint })
   }
-  return { plant: await accept(checked, '', `${unread}Correct the flags, or ${other}`, settings), isNext }
+  return { plant: await accept(given, '', `${unread}Correct the flags, or ${other}`, settings), isNext }
 }
+
+/** in place of what is missing, to check what is given */
+const anyPlant = { id: 0n, name: '' }
 
 /**
  * The fields that are set by flags. An empty text means none where a field may be missing, as an unset variable of a
@@ -174,25 +156,26 @@ async function readPlant(flags: CreateFlags, settings: Settings, io: Io): Promis
  * it is a placeholder, which the store replaces.
  */
 function fieldsOf(flags: CreateFlags): Record<string, unknown> {
-  const given = plantFields.flatMap(({ name, type, isRequired }): [string, unknown][] => {
+  const given: Record<string, unknown> = {}
+  for (const { name, type, isRequired } of plantFields) {
     const text = flags[name]
-    if (text === undefined) return []
-    if (text === '' && !isRequired) return [[name, undefined]]
-    return [[name, type === 'int64' ? (text === 'next' ? 0n : (parseInt64(text) ?? text)) : text]]
-  })
-  return Object.fromEntries(given)
+    if (text === undefined) continue
+    const id = text === 'next' ? 0n : parseInt64(text)
+    given[name] = type === 'int64' ? (id ?? text) : text === '' && !isRequired ? undefined : text
+  }
+  return given
 }
 
 /** Prompts for the missing fields, unless a given field is invalid or the given id exists. */
 async function ask(given: Record<string, unknown>, flags: CreateFlags, settings: Settings, io: Io) {
   if ('id' in given && 'name' in given) return { plant: given, isProposed: false }
-  const checked = await check({ id: 0n, name: '', ...given })
-  if (checked.problems) return { plant: given, isProposed: false }
+  const partial = acceptNewPlant({ ...anyPlant, ...given })
+  if (!partial) return { plant: given, isProposed: false }
   if (takesToken(settings.store)) await settings.storeOptions.access(settings.store) // fails without a token, before the prompts
   const store = isOwn(settings.store) ? await kindOf(settings.store).openExisting(settings.store, settings.storeOptions) : undefined
   const exists = async (id: bigint) => !flags.idempotencyKey && (await store?.get(id)) !== undefined
   try {
-    const { id } = checked.plant
+    const { id } = partial
     if ('id' in given && flags.id !== 'next' && (await exists(id))) throw addLookupHint(idExists(id), id, settings)
     // The greatest id of a service would take many requests to find, and an idempotency key belongs to one id.
     const canPropose = isOwn(settings.store) && !('id' in given) && flags.idempotencyKey === undefined
@@ -207,44 +190,32 @@ async function ask(given: Record<string, unknown>, flags: CreateFlags, settings:
   }
 }
 
-/** Loads the schema only for an invalid plant, to report its problems. */
-async function check(value: unknown) {
-  const otherFields = isObject(value) ? otherFieldsOf(value) : []
-  const plant = acceptNewPlant(value)
-  if (plant) return { plant, otherFields }
-  const { problemsOf } = await import('../../plant/schema.js')
-  return { problems: problemsOf(value), otherFields }
-}
-
-type Checked = Awaited<ReturnType<typeof check>>
-
 /** @param prefix of the message about problems */
-async function accept(checked: Checked, prefix: string, hint: string, settings: Settings): Promise<NewPlant> {
-  const names = checked.otherFields.slice(0, 5).map((name) => JSON.stringify(shorten(name)))
-  const more = checked.otherFields.length - names.length
-  const others = `${names.join(', ')}${more > 0 ? ` and ${more} more` : ''}`
-  if (checked.problems) {
-    const message = `${prefix}${checked.problems.join('; ')}`
+async function accept(value: unknown, prefix: string, hint: string, { warn }: Settings): Promise<NewPlant> {
+  const plant = acceptNewPlant(value)
+  const otherFields = isObject(value) ? otherFieldsOf(value) : []
+  const names = otherFields.slice(0, 5).map((name) => shorten(name))
+  const more = otherFields.length - names.length
+  if (!plant) {
+    const { problemsOf } = await import('../../plant/schema.js') // slow to load
+    const others = `${names.map((name) => JSON.stringify(name)).join(', ')}${more > 0 ? ` and ${more} more` : ''}`
+    const message = `${prefix}${problemsOf(value).join('; ')}`
     throw new PlantsError('invalid', message, { hint: others === '' ? hint : `${hint}. Unknown fields: ${others}` })
   }
-  for (const name of checked.otherFields.slice(0, 5)) await settings.warn(await unknownField(shorten(name)), 'warning')
-  if (more > 0) await settings.warn(`ignored ${more} more unknown ${more === 1 ? 'field' : 'fields'}`, 'warning')
-  return checked.plant
+  for (const name of names) await warn(await unknownField(name), 'warning')
+  if (more > 0) await warn(`ignored ${more} more unknown ${more === 1 ? 'field' : 'fields'}`, 'warning')
+  return plant
 }
 
-/**
- * Reads one JSON document from a file, or from stdin when the path is `-`: UTF-8, at most 1 MiB, a byte order mark is skipped.
- *
- * @throws {PlantsError} `malformed` or `tooLarge`, whose messages name the source
- */
+/** Reads one JSON document from a file, or from stdin when the path is `-`. Throws `malformed` or `tooLarge`. */
 async function readDocument(path: string, io: Io): Promise<unknown> {
   if (path === '') throw malformed('--file needs a path', 'To read stdin: --file -')
   const text = await readText(path, io, { wanted: 'Use a file that contains one plant as JSON', tooLarge: onePlant })
-  if (text.trim() === '' && path !== '-') throw malformed(`${path} is empty`, example)
-  if (text.trim() === '') throw malformed('Stdin is empty', 'For a plant in flags: plants create --id ID --name NAME')
+  const source = path === '-' ? 'Stdin' : path
+  if (text.trim() === '')
+    throw malformed(`${source} is empty`, path === '-' ? 'For a plant in flags: plants create --id ID --name NAME' : example)
   const parsed = parseJson(text)
   if ('value' in parsed) return parsed.value
-  const source = path === '-' ? 'Stdin' : path
   if (parsed.isSeveral) throw malformed(`${source} contains ${parsed.message}`, onePlant)
   throw malformed(`${source} is not JSON: ${parsed.message}`, example)
 }

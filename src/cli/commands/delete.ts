@@ -39,7 +39,7 @@ export const deletePlant = defineCommand({
       const { print, end } = await printerOf(mode, settings, io)
       const deletion = { store, mode, settings, io, print } as const
       const failures = await (tag === undefined ? deleteByIds(ids, deletion) : deleteByTag(tag, deletion))
-      await end()
+      await end(failures.length > 0)
       const bySeverity = counted(failures).toSorted((one, other) => one.exitCode - other.exitCode)
       const worst = bySeverity.pop()
       for (const failure of bySeverity) await writeError(io, failure, settings)
@@ -65,24 +65,21 @@ interface Deletion {
  */
 async function deleteByIds(ids: bigint[], deletion: Deletion): Promise<PlantsError[]> {
   const { store, mode, settings, io } = deletion
-  if (mode === 'confirmed') {
-    const explain = (id: bigint) => notFound(id, settings, store !== undefined)
-    return (await deleteAll(ids, async (id) => store?.delete(id), explain, deletion)).failures
-  }
+  const missing = (id: bigint) => notFound(id, settings, store !== undefined)
+  if (mode === 'confirmed') return (await deleteAll(ids, async (id) => store?.delete(id), missing, deletion)).failures
   const failures: PlantsError[] = []
   const found: NewPlant[] = []
   for (const id of ids) {
     const plant = await store?.get(id)
     if (plant) found.push(plant)
-    else failures.push(notFound(id, settings, store !== undefined))
+    else failures.push(missing(id))
   }
   if (found.length === 0) return failures
   if (mode === 'ask') {
     const style = await styleFor(settings.colors(io.stderr))
     await confirm(found.map((plant) => describePlant(plant, style)).join(', '), deletion)
   }
-  const deleted = await deleteUnchanged(found, deletion)
-  return [...failures, ...deleted.failures]
+  return [...failures, ...(await deleteUnchanged(found, deletion)).failures]
 }
 
 async function deleteByTag(tag: string, deletion: Deletion): Promise<PlantsError[]> {
@@ -106,25 +103,19 @@ async function deleteByTag(tag: string, deletion: Deletion): Promise<PlantsError
 }
 
 async function confirm(what: string, { settings, io }: Deletion): Promise<void> {
-  const { askToConfirm } = await import('../prompts.js')
-  await askToConfirm(`Delete ${what}${fromStore(settings)}?`, 'Nothing was deleted', settings.colors(io.stderr), io)
-}
-
-/** The store in a question, unless it is the user's own. */
-function fromStore({ store, storeName }: Settings): string {
-  if (isDefaultStore(store)) return ''
+  const { store, storeName } = settings
   const address = quoteIfNeeded(store.name)
-  return ` from ${storeName === undefined ? address : `${storeName} (${address})`}`
+  const place = isDefaultStore(store) ? '' : ` from ${storeName === undefined ? address : `${storeName} (${address})`}`
+  const { askToConfirm } = await import('../prompts.js')
+  await askToConfirm(`Delete ${what}${place}?`, 'Nothing was deleted', settings.colors(io.stderr), io)
 }
 
 /** Deletes plants that were shown or selected, except those that have changed. */
 function deleteUnchanged(plants: NewPlant[], deletion: Deletion) {
   const { store, mode } = deletion
   const remove = async (plant: NewPlant) => (mode === 'dryRun' ? plant : store?.delete(plant.id, plant))
-  const explain = ({ id }: NewPlant) => {
-    const hint = 'This command did not delete it. Run it again'
-    return new PlantsError('conflict', `The plant ${id} was changed or deleted by another process`, { hint })
-  }
+  const hint = 'This command did not delete it. Run it again'
+  const explain = ({ id }: NewPlant) => new PlantsError('conflict', `The plant ${id} was changed or deleted by another process`, { hint })
   return deleteAll(plants, remove, explain, deletion)
 }
 
@@ -155,18 +146,14 @@ async function deleteAll<T>(
 
 /** Failures without repetitions: a message that several plants share says how many. */
 function counted(failures: PlantsError[]): PlantsError[] {
-  const groups = new Map<string, PlantsError[]>()
+  const groups = new Map<string, { failure: PlantsError; count: number }>()
   for (const failure of failures) {
     const key = JSON.stringify([failure.exitCode, failure.message, failure.hint])
-    const group = groups.get(key)
-    if (group) group.push(failure)
-    else groups.set(key, [failure])
+    groups.set(key, { failure, count: (groups.get(key)?.count ?? 0) + 1 })
   }
-  return [...groups.values()].flatMap((group) => {
-    const [first] = group
-    if (!first || group.length === 1) return group
-    const { kind, message, cause, ...details } = first
-    return new PlantsError(kind, `${message} (${plantCount(group.length)})`, { ...details, cause })
+  return [...groups.values()].map(({ failure, count }) => {
+    const { kind, message, cause, ...details } = failure
+    return count === 1 ? failure : new PlantsError(kind, `${message} (${plantCount(count)})`, { ...details, cause })
   })
 }
 
@@ -174,13 +161,16 @@ async function printerOf(mode: Deletion['mode'], settings: Settings, io: Io) {
   const isDryRun = mode === 'dryRun'
   const style = await styleFor(settings.colors(io.stdout))
   const isHidden = settings.isQuiet && !isDryRun
-  const text = async () => (plants: NewPlant[]) =>
-    isHidden ? '' : plants.map((plant) => `${verbOf(mode)} ${describePlant(plant, style)}\n`).join('')
+  const line = (plant: NewPlant) => `${verbOf(mode)} ${describePlant(plant, style)}\n`
+  const text = async () => (plants: NewPlant[]) => (isHidden ? '' : plants.map(line).join(''))
+  let hasPrinted = false
   let outcome = 'Nothing was deleted'
   const { print, end } = await recordPrinter<NewPlant>(io, settings, { text, hint: outcome })
   return {
-    end: () => end(outcome),
+    /** An error alone has no output: no empty list. */
+    end: async (hasFailed: boolean) => (hasFailed && !hasPrinted ? undefined : end(outcome)),
     print: (plants: NewPlant[]) => {
+      hasPrinted ||= plants.length > 0
       if (isDryRun) return print(plants.map((plant) => ({ dryRun: true, ...plant })))
       const [plant, ...others] = plants
       const which = plant && others.length === 0 ? toJson({ ...plant }) : plantCount(plants.length)

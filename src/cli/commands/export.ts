@@ -10,10 +10,8 @@ import type { Io } from '../../platform/io.js'
 import { outputFormats, parseOutput } from '../../platform/values.js'
 import type { Block, ReadableStore, SnapshotQuery } from '../../stores/common/store.js'
 import { isPartOf, noStoreYet, openExistingStore } from '../../stores/registry.js'
-import type { Settings } from '../context.js'
-import { resolveSettings } from '../context.js'
-import { defineCommand, type GlobalFlags, pathOption, queryOptions } from '../define-command.js'
-import { flagWords } from '../flag-words.js'
+import { resolveSettings, type Settings } from '../context.js'
+import { defineCommand, pathOption, queryOptions } from '../define-command.js'
 
 export const exportPlants = defineCommand({
   name: 'export',
@@ -32,13 +30,12 @@ export const exportPlants = defineCommand({
     const path = out === undefined || /^(-|\/dev\/stdout)$/.test(out) ? undefined : io.resolvePath(out)
     if (path !== undefined && (await isPartOf(settings.store, path)))
       throw new PlantsError('malformed', `${path} is the store itself`, { hint: 'Choose another file with --out FILE' })
-    const format = await formatFor(path, flags, settings)
-    const { compressionOf } = await import('../../transfer/export/document.js')
-    const given = { '--output': format, '--limit': limit?.toString(), '--after': after?.toString(), '--tag': tag, '--search': search }
-    const compression = path === undefined ? undefined : compressionOf(path, `plants export${settings.storeFlag}${flagWords(given)}`)
+    const { compressionOf, formatOfName } = await import('../../transfer/export/document.js')
+    const format = path !== undefined && flags.output === undefined ? formatOfName(path) : formatOf(settings)
+    const compression = compressionOf(path)
     const store = await openExistingStore(settings.store, settings.storeOptions)
     try {
-      if (!store) await warnOfMissing({ path, out }, settings)
+      if (!store) await warnOfMissing(settings, path, out)
       const { isTerminal } = io.stdout
       const progress = progressLine(io, settings.showsProgress && (path !== undefined || !isTerminal))
       const query = { limit, after, tag, search, record: recordKindOf(format) }
@@ -51,14 +48,12 @@ export const exportPlants = defineCommand({
   },
 })
 
-async function formatFor(path: string | undefined, flags: GlobalFlags, { output }: Settings): Promise<FormatName> {
-  const { formatOfName } = await import('../../transfer/export/document.js')
-  if (path !== undefined && flags.output === undefined) return formatOfName(path)
+function formatOf({ output }: Settings): FormatName {
   return output === 'text' ? 'ndjson' : output
 }
 
 /** Warns that the default store is missing, so that the export is empty. Throws `unavailable` if that would replace a file. */
-async function warnOfMissing({ path, out = '' }: { path: string | undefined; out: string | undefined }, { store, warn }: Settings) {
+async function warnOfMissing({ store, warn }: Settings, path: string | undefined, out = '') {
   if (path === undefined || !statSync(path, { throwIfNoEntry: false })?.isFile()) return warn(noStoreYet(store))
   const message = `There is no store at ${store.name} yet, and an empty export would replace ${quoteIfNeeded(out)}`
   throw new PlantsError('unavailable', message, { hint: 'List the stores with: plants stores list' })

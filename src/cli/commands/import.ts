@@ -1,6 +1,6 @@
 import { fieldsInWords, plantFields } from '../../plant/fields.js'
 import { formatNames } from '../../plant/records.js'
-import { PlantsError } from '../../platform/errors.js'
+import { malformed } from '../../platform/errors.js'
 import { shorten } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
 import { invalidValue, parseConcurrency, parseCount, parseText } from '../../platform/values.js'
@@ -89,9 +89,11 @@ export const importPlants = defineCommand({
     const settings = await resolveSettings(flags, io)
     const { store } = settings
     if (flags.atomic && !isOwn(store))
-      throw new PlantsError('malformed', `--atomic is not supported at ${store.name}: a service cannot roll back what was created`, {
-        hint: 'Leave it out: an interrupted import can be resumed',
-      })
+      throw malformed(
+        `--atomic is not supported at ${store.name}: a service cannot roll back what was created`,
+        'Leave it out: an interrupted import can be resumed',
+      )
+    assertCompatible(flags)
     const options = optionsOf(args, flags, io)
     const unused = [options.concurrency && '--concurrency', flags.retry !== undefined && '--retry'].find(Boolean)
     if (unused && isOwn(store)) await settings.warn(`${unused} applies only to services, and has no effect on ${kinds[store.kind].noun}`)
@@ -102,15 +104,13 @@ export const importPlants = defineCommand({
 
 function optionsOf(files: string[], flags: ImportFlags, io: Io): ImportOptions {
   if (files.length === 0 && !io.stdin.isPiped)
-    throw new PlantsError('malformed', 'import needs a file, or plants on stdin', { hint: 'For example: plants import plants.ndjson' })
+    throw malformed('import needs a file, or plants on stdin', 'For example: plants import plants.ndjson')
   const names = files.length === 0 ? ['-'] : files
-  if (names.filter((name) => name === '-').length > 1)
-    throw new PlantsError('malformed', 'Stdin can be read only once', { hint: 'Use "-" only once' })
+  if (names.filter((name) => name === '-').length > 1) throw malformed('Stdin can be read only once', 'Use "-" only once')
   const inputs = names.map((name) =>
     name === '-' ? { path: '-', name: 'stdin' } : { path: io.resolvePath(parseText('file', name)), name },
   )
   const { format, encoding, columns, delimiter, map = {}, idFrom, ifExists, maxErrors = Infinity, rejects, journal } = flags
-  checkFields(flags)
   const rules = { map, idFrom, columns, delimiter, isPartial: ifExists === 'update' }
   return {
     plan: { inputs, format, encoding, rules, ifExists, maxErrors },
@@ -124,16 +124,17 @@ function optionsOf(files: string[], flags: ImportFlags, io: Io): ImportOptions {
 }
 
 /** Throws `malformed` for flags about the fields of a record that contradict each other. */
-function checkFields({ format, columns, delimiter, map, idFrom, ifExists }: ImportFlags): void {
+function assertCompatible({ format, columns, delimiter, map, idFrom, ifExists }: ImportFlags): void {
   const tableOption = columns ? '--columns' : delimiter ? '--delimiter' : undefined
   if (tableOption && (format === 'json' || format === 'ndjson'))
-    throw new PlantsError('malformed', `${tableOption} applies to csv and tsv, but not to ${format}`, { hint: 'Leave out one of them' })
+    throw malformed(`${tableOption} applies to csv and tsv, but not to ${format}`, 'Leave out one of them')
   if (idFrom !== undefined && ifExists === 'update')
-    throw new PlantsError('malformed', '--id-from cannot be used with --if-exists update', {
-      hint: 'It numbers new plants, and says nothing of those that exist. Leave out one of them',
-    })
+    throw malformed(
+      '--id-from cannot be used with --if-exists update',
+      'It numbers new plants, and says nothing of those that exist. Leave out one of them',
+    )
   if (map?.id === '' && idFrom === undefined)
-    throw new PlantsError('malformed', '--map id= leaves the plants without ids', { hint: 'Assign ids, starting at N: --id-from N' })
+    throw malformed('--map id= leaves the plants without ids', 'Assign ids, starting at N: --id-from N')
 }
 
 /** A label of the Encoding Standard, in any case: `cp1252` and `iso-8859-1` are windows-1252. */
@@ -141,7 +142,7 @@ function parseEncoding(flag: string, text: string): string {
   const encoding = encodingOf(text)
   if (encoding !== undefined) return encoding
   const message = `${flag} must be an encoding such as ${commonEncodings.join(', ')}, but was ${JSON.stringify(shorten(text))}`
-  throw new PlantsError('malformed', message, { hint: 'Its names are at https://encoding.spec.whatwg.org/#names-and-labels' })
+  throw malformed(message, 'Its names are at https://encoding.spec.whatwg.org/#names-and-labels')
 }
 
 /** One ASCII character other than a letter, a digit, `_` or `"`, or `tab`. */
@@ -163,8 +164,7 @@ function parseMap(flag: string, text: string): ImportOptions['plan']['rules']['m
   const isNameless = entries.some(([, field, source]) => field === 'name' && source === '')
   if (isNameless || fields.includes(undefined) || new Set(fields).size < fields.length) {
     const rule = `must map a field of the input to ${fieldsInWords.replace(' and ', ' or ')}`
-    const hint = 'For example: --map name=CommonName,tag=Family'
-    throw new PlantsError('malformed', `${flag} ${rule}, but was ${JSON.stringify(shorten(text))}`, { hint })
+    throw malformed(`${flag} ${rule}, but was ${JSON.stringify(shorten(text))}`, `For example: ${flag} name=CommonName,tag=Family`)
   }
   return Object.fromEntries(entries.map(([, field = '', source = '']) => [field, source]))
 }

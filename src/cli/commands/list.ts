@@ -1,9 +1,9 @@
-import { recordPrinter, styleFor } from '../../output/output.js'
+import { quoteIfNeeded, recordPrinter, styleFor } from '../../output/output.js'
 import { parseJson } from '../../plant/json.js'
 import { type FieldName, type NewPlant, plantCount } from '../../plant/plant.js'
 import { fieldNames } from '../../plant/records.js'
 import { malformed, shellOption } from '../../platform/errors.js'
-import type { Io } from '../../platform/io.js'
+import type { Io, Output } from '../../platform/io.js'
 import { outputFormats, parseChoice } from '../../platform/values.js'
 import type { ReadableStore, SnapshotQuery } from '../../stores/common/store.js'
 import { isOwn, noStoreYet, openExistingStore } from '../../stores/registry.js'
@@ -61,12 +61,11 @@ export const list = defineCommand({
       }
     }
     try {
-      const { print, end } = await recordPrinter(io, settings, { fields, text: () => tableOf(fields, settings, io) })
+      const { print, end } = await recordPrinter(io, settings, { fields, text: async () => plantTable(fields, settings, io.stdout) })
       for await (const page of await shownPages(pages(), settings, io)) await print(page)
       await end()
       if (!store) await settings.warn(noStoreYet(settings.store))
-      else if (shown === 0 && isTable)
-        await settings.warn(search !== undefined ? noMatch(search) : tag === undefined ? 'No plants' : 'No plants with this tag')
+      else if (shown === 0 && isTable) await settings.warn(noPlants(flags))
       else if (isTruncated) await settings.warn(`Only ${plantCount(shown)} shown. ${commandForMore(flags, last, settings.storeFlag)}`)
     } finally {
       await store?.close()
@@ -82,9 +81,11 @@ async function* sortedPages(store: ReadableStore, query: SnapshotQuery): AsyncGe
   for await (const { text } of store.snapshot(query)) yield text.split('\n').map((line) => (parseJson(line) as { value: NewPlant }).value) // as the store wrote it
 }
 
-async function tableOf(fields: readonly FieldName[], { colors }: Settings, { stdout }: Io) {
-  const { plantTable } = await import('../../output/table.js')
-  return plantTable(stdout.isTerminal ? stdout.columns : undefined, await styleFor(colors(stdout)), fields)
+async function plantTable(fields: readonly FieldName[], { colors }: Settings, stdout: Output) {
+  const { tableOf } = await import('../../output/table.js')
+  const titles = fields.map((name) => name.toUpperCase())
+  const cellsOf = (plant: NewPlant) => fields.map((name) => (plant[name] === undefined ? '' : quoteIfNeeded(String(plant[name]))))
+  return tableOf({ titles, cellsOf, isWrapped: false, style: await styleFor(colors(stdout)) }, stdout)
 }
 
 /** Joins the first pages of a table. Shows the number of plants read, unless they are printed on the terminal. */
@@ -95,7 +96,8 @@ async function shownPages(pages: AsyncGenerator<NewPlant[]>, { output, showsProg
   return withProgress(shown, ({ length }) => length, progressLine(io, true))
 }
 
-function noMatch(search: string): string {
+function noPlants({ tag, search }: ListFlags): string {
+  if (search === undefined) return tag === undefined ? 'No plants' : 'No plants with this tag'
   const hasOtherCase = /(?=\P{ASCII})\p{Cased}/u.test(search)
   return hasOtherCase ? 'No plants match. Only A to Z are matched without regard to case' : 'No plants match'
 }

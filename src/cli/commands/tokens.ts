@@ -1,5 +1,4 @@
-import { writeAnswer, writeResult } from '../../output/output.js'
-import { rowPrinter } from '../../output/row-format.js'
+import { rowPrinter, writeAnswer, writeResult } from '../../output/output.js'
 import { parseInt64, toJson } from '../../plant/json.js'
 import { malformed, PlantsError } from '../../platform/errors.js'
 import { escapeControlChars } from '../../platform/escape.js'

@@ -30,7 +30,9 @@ export const update = defineCommand({
       const names = options.slice(0, -1).map((option) => option.flags.replace(/^-., | <.*/g, ''))
       throw malformed('update needs something to change', `Add one of ${names.join(', ')}`)
     }
-    assertNotEmpty(flags)
+    // An unset variable of a shell must not make a plant lose its tag, nor give it an empty one.
+    const empty = textFields.find(({ name, isRequired }) => !isRequired && flags[name] === '')
+    if (empty) throw malformed(`--${empty.name} is empty`, `To remove the ${empty.name}, use --no-${empty.name}`)
     const settings = await resolveSettings(flags, io, { formats })
     const store = await openExistingStore(settings.store, { ...settings.storeOptions, needs: ['update'] })
     try {
@@ -39,29 +41,21 @@ export const update = defineCommand({
       const updated = await replace(store, plant, flags)
       if (!updated) throw notFound(id, settings, true)
       const what = describePlant(updated, await styleFor(settings.colors(io.stdout)))
-      const { output } = settings
-      if (flags.dryRun)
-        return await writeResult(io, { output }, { dryRun: true, ...updated }, `Would update ${what}`, 'Nothing was updated')
-      await writeResult(io, settings, updated, `Updated ${what}`, 'The plant was updated')
+      if (!flags.dryRun) return await writeResult(io, settings, updated, `Updated ${what}`, 'The plant was updated')
+      const style = { output: settings.output }
+      await writeResult(io, style, { dryRun: true, ...updated }, `Would update ${what}`, 'Nothing was updated')
     } finally {
       await store?.close()
     }
   },
 })
 
-/** An unset variable of a shell must not make a plant lose its tag, nor give it an empty one. */
-function assertNotEmpty(changes: Changes): void {
-  const empty = textFields.find(({ name, isRequired }) => !isRequired && changes[name] === '')
-  if (empty) throw malformed(`--${empty.name} is empty`, `To remove the ${empty.name}, use --no-${empty.name}`)
-}
-
 const maxAttempts = 10
 
 /** Replaces a plant, and retries if another process has changed it first. Returns undefined if the plant was deleted. */
 async function replace(store: ReadableStore, plant: NewPlant, changes: Changes): Promise<NewPlant | undefined> {
-  let before: NewPlant | undefined = plant
+  let old = plant
   for (let attempt = 0; attempt < maxAttempts; attempt += 1) {
-    const old: NewPlant = before
     const value = plantFrom(plant.id, ({ name }) => (changes[name] === false ? undefined : (changes[name] ?? old[name])))
     const accepted = acceptNewPlant(value)
     if (!accepted) {
@@ -70,8 +64,9 @@ async function replace(store: ReadableStore, plant: NewPlant, changes: Changes):
     }
     const updated = changes.dryRun ? accepted : await store.replace(accepted, old)
     if (updated) return updated
-    before = await store.get(plant.id)
-    if (!before) return undefined
+    const current = await store.get(plant.id)
+    if (!current) return undefined
+    old = current
   }
   throw new PlantsError('conflict', `Other processes changed plant ${plant.id} during each of ${maxAttempts} attempts`, {
     hint: 'This command changed nothing. Try again',

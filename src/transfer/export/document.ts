@@ -2,7 +2,7 @@ import type { Transform } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import * as zlib from 'node:zlib'
 import { type FormatName, formatNames } from '../../plant/records.js'
-import { malformed, shellWord } from '../../platform/errors.js'
+import { malformed } from '../../platform/errors.js'
 
 export function formatOfName(path: string): FormatName {
   const extension = /[^/\\]\.(\w+)(?:\.(?:gz|zst))?$/i.exec(path)?.[1]?.toLowerCase()
@@ -11,18 +11,13 @@ export function formatOfName(path: string): FormatName {
   throw malformed(`.${extension} is not an export format`, `Choose one of ${formatNames.join(', ')}, for example: --output csv`)
 }
 
-/**
- * The compression for the extension of a file. Throws `malformed` for one that this runtime does not support.
- *
- * @param command the command that writes the same to stdout, for the hint
- */
-export function compressionOf(path: string, command: string): Transform | undefined {
+/** The compression for the extension of a file. Throws `malformed` for one that this runtime does not support. */
+export function compressionOf(path = ''): Transform | undefined {
   if (/\.gz$/i.test(path)) return zlib.createGzip()
   if (!/\.zst$/i.test(path)) return undefined
   const { createZstdCompress } = zlib as { createZstdCompress?: () => Transform } // since Node 22.15
   if (createZstdCompress !== undefined) return createZstdCompress()
-  const hint = `Node 22.15 and newer can. Or: ${command} | zstd > ${shellWord(path)}`
-  throw malformed('This version of Node cannot compress with zstd', hint)
+  throw malformed('This version of Node cannot compress with zstd', 'Use Node 22.15 or newer, or a name that ends with .gz')
 }
 
 export async function* compressed(bytes: AsyncIterable<Uint8Array>, stream: Transform | undefined): AsyncGenerator<Uint8Array> {

@@ -11,7 +11,7 @@ import { type ImportInput, openSource, unreadableInput } from './source.js'
 /** Throws `malformed` for an unreadable input or a repeated path. */
 export async function checkInputs(plan: ImportPlan, places: Record<string, string | undefined>, io: Io): Promise<void> {
   const files = plan.inputs.filter(({ path }) => path !== '-')
-  for (const { path, name } of files) checkReadable(path, name)
+  for (const input of files) assertReadable(input)
   const known = new Map(files.map(({ path, name }) => [identityOf(path), `the input ${name}`]))
   for (const [flag, path] of Object.entries(places)) {
     const identity = path === undefined ? undefined : identityOf(path)
@@ -21,9 +21,8 @@ export async function checkInputs(plan: ImportPlan, places: Record<string, strin
   }
   if (plan.inputs.length < 2) return // with a journal, the import itself reports more
   const kinds = await kindsOf(plan, io)
-  // A rejects file must be importable, so all its records must be of one kind.
-  const other = places['--rejects'] === undefined ? -1 : kinds.findIndex((kind) => kind !== kinds[0] && kind !== 'unknown')
-  if (other < 0) return
+  const other = kinds.findIndex((kind) => kind !== kinds[0] && kind !== 'unknown')
+  if (places['--rejects'] === undefined || other < 0) return // a rejects file must be importable, so its records are of one kind
   const names = `${plan.inputs[0]?.name} and ${plan.inputs[other]?.name}`
   const message = `The rejected records of ${names} cannot be in one file: their formats, headers or encodings differ`
   throw malformed(message, 'Import them one by one')
@@ -35,7 +34,7 @@ export async function kindsOf(plan: ImportPlan, io: Io): Promise<string[]> {
   return kinds
 }
 
-function checkReadable(path: string, name: string): void {
+function assertReadable({ path, name }: ImportInput): void {
   try {
     const stats = statSync(path)
     if (stats.isDirectory()) throw Object.assign(new Error('a directory'), { code: 'EISDIR' })

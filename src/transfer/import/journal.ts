@@ -12,8 +12,8 @@ import type { Io } from '../../platform/io.js'
 export type Journal = ReturnType<typeof openJournal>
 
 /** Opens the journal of an import, and reads it if it exists. Throws `malformed` for a journal of another import and for another file. */
-export function openJournal(path: string, io: Pick<Io, 'trusts'>, binding: Binding, lock: Lock) {
-  const found = read(path, io)
+export function openJournal(path: string, trusts: Io['trusts'], binding: Binding, lock: Lock) {
+  const found = read(path, trusts)
   const all = ({ store, inputs, flags }: Binding): Record<string, string> => ({ store, inputs: inputs.join(' '), ...flags })
   const [was, is] = [all(found ?? binding), all(binding)]
   const changed = [...Object.keys(is), ...Object.keys(was)].find((name) => was[name] !== is[name])
@@ -56,10 +56,10 @@ export function openJournal(path: string, io: Pick<Io, 'trusts'>, binding: Bindi
 }
 
 /** Removes a journal and returns its content. Unless `isDefaultPath`, a file that is not a journal is an error and is not removed. */
-export function discardJournal(path: string, io: Pick<Io, 'trusts'>, isDefaultPath: boolean): (Binding & { id: string }) | undefined {
+export function discardJournal(path: string, trusts: Io['trusts'], isDefaultPath: boolean): Saved | undefined {
   let saved: Saved | undefined
   try {
-    saved = read(path, io, true)
+    saved = read(path, trusts, true)
   } catch (error) {
     if (!(error instanceof PlantsError) || !isDefaultPath) throw error
   }
@@ -87,7 +87,7 @@ const schema = z.object({
   position: z.optional(z.string()),
 })
 
-type Saved = z.infer<typeof schema>
+export type Saved = z.infer<typeof schema>
 
 /** The properties that identify an import: a resumed one must have the same. */
 export type Binding = Pick<Saved, 'store' | 'inputs' | 'flags'>
@@ -118,7 +118,7 @@ export async function whileAlone<T>(path: string, io: Io, action: (lock: Lock) =
 }
 
 /** @param isDiscarded whether a journal of another version is ignored */
-function read(path: string, { trusts }: Pick<Io, 'trusts'>, isDiscarded = false): Saved | undefined {
+function read(path: string, trusts: Io['trusts'], isDiscarded = false): Saved | undefined {
   let fd: number | undefined
   try {
     fd = openSync(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0)) // without O_NONBLOCK, a pipe would wait for a writer

@@ -62,7 +62,7 @@ export function settledIn(counters: Counters): number {
   return counters.created + counters.updated + counters.skipped + counters.unknown + rejectedIn(counters)
 }
 
-/** Parses a position; returns undefined for an invalid one, or one of an input beyond `inputs`. */
+/** Returns undefined for an invalid position, and for one of an input beyond `inputs`. */
 export function readPosition(text: string, inputs: number): Position | undefined {
   const parsed = parseJson(text)
   const { data } = schema.safeParse('value' in parsed ? parsed.value : undefined, { jitless: true })

@@ -28,7 +28,6 @@ export class Reader {
   #isAtEnd = false
   /** an estimate of the bytes per plant, a little too small */
   #bytesOfPlant = 64
-  /** whether the current chunk is the last one */
   #isEnded = false
   /** of the current chunk, in decompressed bytes of UTF-8 */
   offset = 0

@@ -19,12 +19,12 @@ type Lengths = Record<'records' | 'reasons', number>
  */
 export type Rejects = ReturnType<typeof openRejects>
 
-/** Opens both files, at the lengths of the position of a resumed run. Throws `malformed` for other content. The methods throw `unwritable`. */
-export function openRejects(path: string, lengths: Lengths | undefined, io: Pick<Io, 'trusts'>) {
-  const records = openAppended(path, io)
+/** Opens both files, at the lengths of a resumed run. Throws `malformed` for other content. The methods throw `unwritable`. */
+export function openRejects(path: string, lengths: Lengths | undefined, trusts: Io['trusts']) {
+  const records = openAppended(path, trusts)
   let reasons: AppendedFile | undefined
   try {
-    reasons = openAppended(`${path}.reasons`, io)
+    reasons = openAppended(`${path}.reasons`, trusts)
     const start = lengths ?? (isFinished(records, reasons) ? { records: 0, reasons: 0 } : undefined)
     records.start(start?.records)
     reasons.start(start?.reasons)
@@ -46,10 +46,10 @@ function rejectsIn(records: AppendedFile, reasons: AppendedFile) {
       const { lineBreaks } = reader
       const isEnded = (text: Buffer) => lineBreaks.some((one) => text.subarray(-one.length).equals(one))
       const parts = records.length === 0 ? [reader.encode(reader.header)] : []
-      let before = records.end
+      let before = records.read(Math.max(0, records.length - 2), 2)
       let lines = ''
       for (const { start, end, line, element, why } of rejected) {
-        if (why && before && !isEnded(before)) parts.push(...lineBreaks.slice(0, 1))
+        if (why && before.length > 0 && !isEnded(before)) parts.push(...lineBreaks.slice(0, 1))
         const record = reader.encode(bytes.subarray(start, end))
         if (record.length > 0) before = Buffer.from(record.subarray(-2))
         parts.push(record)
@@ -107,7 +107,7 @@ const readSize = 1_048_576
 
 type AppendedFile = ReturnType<typeof openAppended>
 
-function openAppended(path: string, io: Pick<Io, 'trusts'>) {
+function openAppended(path: string, trusts: Io['trusts']) {
   const attempt = <T>(action: () => T): T => {
     try {
       return action()
@@ -116,9 +116,8 @@ function openAppended(path: string, io: Pick<Io, 'trusts'>) {
     }
   }
   let isOurs = !fs.existsSync(path)
-  const { target, fd } = attempt(() => openTarget(path, io))
+  const { target, fd } = attempt(() => openTarget(path, trusts))
   let length = 0
-  let end: Buffer | undefined
   const size = () => fs.fstatSync(fd).size
   const read = (start: number, count: number) => {
     const bytes = Buffer.alloc(count)
@@ -140,18 +139,13 @@ function openAppended(path: string, io: Pick<Io, 'trusts'>) {
       isOurs ||= known !== undefined
       length = known ?? 0
       attempt(() => fs.ftruncateSync(fd, length))
-      if (length > 0) end = read(Math.max(0, length - 2), Math.min(length, 2))
     },
     get length() {
       return length
     },
-    get end() {
-      return end
-    },
     append: (bytes: Buffer) => {
       attempt(() => fs.writeFileSync(fd, bytes))
       length += bytes.length
-      if (bytes.length > 0) end = Buffer.from(bytes.subarray(-2))
     },
     flush: () => attempt(() => fs.fdatasyncSync(fd)),
     close: () => {
@@ -166,14 +160,14 @@ function openAppended(path: string, io: Pick<Io, 'trusts'>) {
  * Opens only regular files: a device or a pipe cannot be truncated, and opening a pipe could wait for a reader. The owner of a file could
  * read and change what is written to it.
  */
-function openTarget(path: string, io: Pick<Io, 'trusts'>): { target: string; fd: number } {
-  const target = targetOf(path, io)
+function openTarget(path: string, trusts: Io['trusts']): { target: string; fd: number } {
+  const target = targetOf(path, { trusts })
   const stats = fs.statSync(target, { throwIfNoEntry: false })
   if (stats && !stats.isFile() && !stats.isDirectory()) throw malformed(`${path} is not a regular file`, 'Choose a file with --rejects')
   const flags = fs.constants.O_RDWR | fs.constants.O_APPEND | fs.constants.O_CREAT
   const fd = fs.openSync(target, flags | (fs.constants.O_NOFOLLOW ?? 0), 0o600) // a link created since the check may be another user's
   const { uid } = fs.fstatSync(fd)
-  if (!io.trusts(uid)) {
+  if (!trusts(uid)) {
     fs.closeSync(fd)
     throw malformed(`${path} belongs to another user (uid ${uid})`, 'Choose another file with --rejects')
   }

@@ -26,16 +26,14 @@ export interface Source {
 
 /** Opens an input. Throws `malformed` for an unreadable one. */
 export async function openSource({ path, name }: ImportInput, { stdin, signal }: Pick<Io, 'stdin' | 'signal'>): Promise<Source> {
-  const streamOf = (bytes: AsyncIterable<Uint8Array>, stream: () => NodeJS.ReadableStream) =>
-    streamSource(name, decompressed(bytes, name), signal, stream)
-  if (path === '-') return streamOf(stdin.chunks(), () => stdin.stream())
+  if (path === '-') return streamSource(name, decompressed(stdin.chunks(), name), signal, () => stdin.stream())
   try {
     // Without O_NONBLOCK, the call would wait for a writer of a FIFO, and could not be interrupted.
     const fd = openSync(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0))
     const stats = fstatSync(fd)
     if (stats.isFIFO() || stats.isCharacterDevice() || detectFileCompression(path)) {
       const stream = stats.isFIFO() ? await readPipe(fd) : createReadStream(path, { fd, highWaterMark: chunkSize })
-      return streamOf(stream, () => stream)
+      return streamSource(name, decompressed(stream, name), signal, () => stream)
     }
     const read = async (into: Buffer) => {
       try {

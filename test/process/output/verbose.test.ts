@@ -29,9 +29,7 @@ describe('a process', () => {
     const second = await plants([...fern, '--store', url, '--output', 'json'], temporaryFolder(), { env })
     expect(second.code).toBe(1)
     const kinds = objectsOf(second.err).map((line) => line['verbose'] ?? line['error'])
-    const lookUp = ['request', 'answer', 'end', 'request', 'answer', 'end'] // the description, and the plant with this id
-    const create = ['token', 'connection', 'request', 'answer', 'end']
-    expect(kinds.slice(1 + settingNames.length)).toEqual([...create, ...lookUp, 409])
+    expect(kinds.slice(1 + settingNames.length)).toEqual(['token', 'connection', 'request', 'answer', 'end', 409])
   })
 
   test.each([

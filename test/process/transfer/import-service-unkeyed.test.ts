@@ -22,7 +22,9 @@ describe('a service that keeps no keys', () => {
     expect({ all: kept.every((id) => ids.has(id)), others: [...ids].filter((id) => !before.has(id)) }).toEqual({ all: true, others: [] })
     for (const { error, message } of reasons)
       expect({ error, message }).toEqual({ error: 409, message: expect.stringContaining('possibly this very plant') })
-    expect(result.err).toContain(`plants: Whether ${unknown} plants are stored is unknown\n  They are in ${join(run.folder, 'rejects')}`)
+    expect(result.err).toContain(
+      `plants: Whether ${unknown} plants are stored is unknown\n  Check whether those in ${join(run.folder, 'rejects')} are`,
+    )
   })
 
   test('and loses answers, makes the fate of those plants unknown, and they are named', async () => {
@@ -33,7 +35,7 @@ describe('a service that keeps no keys', () => {
     const indices = lost.toSorted((one, other) => one - other)
     const text = 'received the plant, but did not answer: the connection was reset'
     const told = indices.map((index) => `plants: plants.ndjson:${index + 1}: ${service.url} ${text}\n`).join('')
-    const end = `plants: Whether 10 plants are stored is unknown\n  They are in ${run.folder}/rejects. Check whether they are in the store\n`
+    const end = `plants: Whether 10 plants are stored is unknown\n  Check whether those in ${run.folder}/rejects are in the store\n`
     expect(result).toEqual({ code: 5, counts: { ...allCreated(990), unknown: 10 }, err: told + end, journals: 0 })
     expect(run.read('rejects')).toBe(indices.map((index) => `${lines[index]}\n`).join(''))
     expect({ made: service.made, posts: service.posts.length }).toEqual({ made: once, posts: lines.length })

@@ -69,6 +69,13 @@ test('a saved format applies to the commands that print it', async () => {
   expect(await user.run('export', { env: { PLANTS_OUTPUT: 'text' } })).toEqual(printed('{"id":1,"name":"Fern"}\n'))
 })
 
+test.each(['json', 'ndjson', 'csv', 'tsv'])('an error alone prints no empty list as %s', async (output) => {
+  const user = new User()
+  await user.run('create --id 1 --name Fern')
+  expect(await user.run(['delete', '2', '--yes', '--output', output])).toMatchObject({ code: 1, out: '' })
+  expect((await user.run(['delete', '1', '2', '--yes', '--output', output])).out).toContain('Fern')
+})
+
 test('errors are JSON with json and ndjson', async () => {
   for (const output of ['json', 'ndjson']) {
     const { err } = await new User().run(['get', '1', '--output', output])

@@ -110,9 +110,9 @@ describe('tokens list and revoke', () => {
     expect(out.replaceAll(/\d\d/g, '20').replaceAll('2020-20-20', 'YYYY-MM-DD')).toBe(
       [
         'ID  NOTE    CREATED     EXPIRES           LAST USED  STATE  RIGHTS',
-        '1   laptop  YYYY-MM-DD  YYYY-MM-DD 20:20             valid  create, read,',
+        ' 1  laptop  YYYY-MM-DD  YYYY-MM-DD 20:20             valid  create, read,',
         `${' '.repeat(60)}update, delete`,
-        '2   ci      YYYY-MM-DD                               valid  create, read',
+        ' 2  ci      YYYY-MM-DD                               valid  create, read',
         '',
       ].join('\n'),
     )

@@ -45,12 +45,6 @@ const cases: Case[] = [
     isSkipped: hasZstd,
   },
   {
-    name: 'what packs an export',
-    make: (user, text) => ({ argv: ['export', `--out=${text}.zst`], word: join(user.home, `${text}.zst`) }),
-    before: ' Or: ',
-    isSkipped: hasZstd,
-  },
-  {
     name: 'a store',
     make: async (user, text) => {
       await user.run(['create', '--id', '1', '--name', 'x', `--store=./${text}.db`])

@@ -293,7 +293,7 @@ describe('the summary', () => {
 
   test('has one more rejected plant in the singular', async () => {
     const { err } = await user.run(['import'], { stdin: good + '{"id":2}\n'.repeat(21) })
-    expect(err).toContain('plants: 1 more rejected record is not shown\n')
+    expect(err).toContain('plants: Rejected records that are not shown: 1\n')
   })
 
   test('has an error only where all were rejected for the same reason', async () => {

@@ -133,7 +133,7 @@ describe.each([
     const told = rejected.slice(0, 20).map(({ line, message }) => `mixed:${line}: ${message}`)
     expect(err).toBe(
       complaints(
-        [...told, `${rejected.length - 20} more rejected records are not shown`],
+        [...told, `Rejected records that are not shown: ${rejected.length - 20}`],
         `${rejected.length} plants were rejected`,
         `${existsHint}${keepHint}`,
       ),
