@@ -7,7 +7,7 @@ import type { Io } from '../platform/io.js'
 import type { ManyStore, Right } from '../stores/common/store.js'
 import { isOwn, openManyStore } from '../stores/registry.js'
 import { Import, type ImportContext, type ImportOptions } from '../transfer/import/import.js'
-import { checkInputs, kindsOf } from '../transfer/import/inputs.js'
+import { checkInputs, formatsOf } from '../transfer/import/inputs.js'
 import { type Binding, discardJournal, type Journal, journalPath, openJournal, type Saved, whileAlone } from '../transfer/import/journal.js'
 import {
   type Checkpoints,
@@ -56,7 +56,7 @@ async function journalPathOf({ journal, staging, plan }: ImportOptions, binding:
 async function importWith(run: Run): Promise<void> {
   const { options, settings, io, journal, restarted } = run
   const { concurrency, retry, staging, plan } = options
-  if (plan.inputs.length === 1 && !journal?.isOld) await kindsOf(plan, io) // before a store is made
+  if (plan.inputs.length === 1 && !journal?.isOld) await formatsOf(plan, io) // before a store is made
   const needs: readonly Right[] = plan.ifExists === 'update' ? ['update'] : []
   const writing = staging === 'dryRun' ? {} : { needs } // a dry run writes nothing
   const many = await openManyStore(settings.store, { ...settings.storeOptions, ...writing, concurrency, retry }, staging)
@@ -144,20 +144,20 @@ function rejectedWriter(progress: Progress, settings: Settings, io: Io): ImportC
 }
 
 function isInterruption(error: unknown, { signal }: Io): boolean {
-  return signal.aborted && error instanceof PlantsError && error.kind === (signal.reason as PlantsError).kind
+  return signal.aborted && error instanceof PlantsError && error.type === (signal.reason as PlantsError).type
 }
 
 function interrupted(importing: Import, { options, io: { signal } }: Run): PlantsError {
-  const { kind, message } = signal.reason as PlantsError // the signal is only aborted with a PlantsError
+  const { type, message } = signal.reason as PlantsError // the signal is only aborted with a PlantsError
   const nothing = `, nothing was ${options.staging === 'atomic' ? 'created' : 'changed'}`
   const after = importing.isBegun && !options.staging ? ` after ${plantCount(importing.done)}` : nothing
-  return new PlantsError(kind, `${message}${after}`, { cause: signal.reason })
+  return new PlantsError(type, `${message}${after}`, { cause: signal.reason })
 }
 
 /** Whether there may be a position to resume from. An unavailable store is not queried again, because that would time out again. */
 async function mayResume(error: unknown, importing: Import, checkpoints: Checkpoints): Promise<boolean> {
-  const kind = error instanceof PlantsError ? error.kind : undefined
-  if (kind === 'unavailable' || kind === 'unknownOutcome') return importing.isBegun || kind === 'unknownOutcome'
+  const type = error instanceof PlantsError ? error.type : undefined
+  if (type === 'unavailable' || type === 'unknownOutcome') return importing.isBegun || type === 'unknownOutcome'
   return checkpoints.find().then(
     (text) => text !== undefined,
     () => true,
@@ -169,11 +169,11 @@ async function withResumeHint(error: unknown, importing: Import, checkpoints: Ch
   const isKept = await mayResume(error, importing, checkpoints)
   if (journal && !isKept) journal.remove()
   if (!(journal ? isKept : importing.isBegun)) return error
-  if (!(error instanceof PlantsError) || error.kind === 'defect') return error
+  if (!(error instanceof PlantsError) || error.type === 'defect') return error
   if (error.hint?.includes('--restart')) return error // the hint already explains how to continue
   const policy = options.plan.ifExists === 'update' ? 'update' : isOwn(settings.store) ? 'same' : 'skip'
   const again = `The plants created so far are kept. To continue, run it again with --if-exists ${policy}`
   const resume = journal ? 'To resume, run the same command again' : again
   const hint = error.hint === undefined ? resume : `${error.hint}. ${resume}`
-  return new PlantsError(error.kind, error.message, { ...error, hint, cause: error })
+  return new PlantsError(error.type, error.message, { ...error, hint, cause: error })
 }

@@ -6,7 +6,7 @@ import { escapeControlChars } from '../platform/escape.js'
 import type { Io } from '../platform/io.js'
 import type { Access } from '../stores/common/access.js'
 import type { Address, RemoteAddress } from '../stores/common/address.js'
-import { ownKindOf, takesToken } from '../stores/registry.js'
+import { ownSchemeOf, takesToken } from '../stores/registry.js'
 import type { Settings } from './context.js'
 import { accessTo } from './store-access.js'
 
@@ -25,7 +25,7 @@ export async function showPreview(create: CreateRequest, settings: Settings, io:
 async function previewInOwnStore(store: Address, create: CreateRequest, settings: Settings, io: Io): Promise<void> {
   const { idempotencyKey } = create
   const plant = await create.readPlant(settings)
-  const { exists, creates } = await ownKindOf(store)
+  const { exists, creates } = await ownSchemeOf(store)
     .previewCreate(store, plant, { idempotencyKey }, settings.storeOptions)
     .catch((error: unknown) => {
       throw addLookupHint(error, plant.id, settings)

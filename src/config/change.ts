@@ -52,8 +52,8 @@ export async function changeSettings(
     if (cause instanceof RangeError)
       // the depth at which the stack overflows depends on the version of Node
       throw malformed('The settings are nested too deeply to be written', 'Fix the settings file, or move it away', cause)
-    if (cause instanceof PlantsError && (cause.kind === 'interrupted' || cause.kind === 'terminated'))
-      throw new PlantsError(cause.kind, `${cause.message}, nothing was changed`, { cause })
+    if (cause instanceof PlantsError && (cause.type === 'interrupted' || cause.type === 'terminated'))
+      throw new PlantsError(cause.type, `${cause.message}, nothing was changed`, { cause })
     const code = systemCode(cause)
     if (code === undefined) throw cause
     const noFolder = 'their directory, or the directory that a link points to, does not exist'

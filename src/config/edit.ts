@@ -40,11 +40,11 @@ export async function checkedValue(
   const store = savedStore(saved, storeName)
   if (setting === 'address' || (setting === 'store' && !isStoreName(text))) {
     const address = await resolveAddress(text, name, io, { isArgument: true })
-    const left = heldForKind(store).find((held) => !isFor(held, address.kind))
+    const left = settingsForOthers(store).find((held) => !isFor(held, address.scheme))
     if (left === undefined) return { value: text === 'local' ? text : address.name, address }
     // A store that changes its kind must not keep the settings that only the old kind has.
     const hint = `Unset it first: plants config unset ${shellWord(`stores.${storeName}.${left}`)}`
-    throw malformed(`${storeName} has the setting ${left}, which ${unsupportedReason(left, address.kind, text)}`, hint)
+    throw malformed(`${storeName} has the setting ${left}, which ${unsupportedReason(left, address.scheme, text)}`, hint)
   }
   if (setting === 'store') {
     const named = savedStore(saved, text)
@@ -52,13 +52,13 @@ export async function checkedValue(
     return { value: text, address: await resolveAddress(named.address, `stores.${text}.address`, io) }
   }
   if (store && settingOf(setting).onlyFor !== undefined) {
-    const { kind } = await resolveAddress(store.address, `stores.${storeName}.address`, io)
-    if (!isFor(setting, kind)) throw malformed(`${setting} ${unsupportedReason(setting, kind, storeName)}`, 'Set it for another store')
+    const { scheme } = await resolveAddress(store.address, `stores.${storeName}.address`, io)
+    if (!isFor(setting, scheme)) throw malformed(`${setting} ${unsupportedReason(setting, scheme, storeName)}`, 'Set it for another store')
   }
   return { value: await savedValue(setting, name, text, io) }
 }
 
-export function heldForKind(store: SavedStore | undefined): SettingName[] {
+export function settingsForOthers(store: SavedStore | undefined): SettingName[] {
   return settingsIn('store').filter((name) => settingOf(name).onlyFor !== undefined && store?.[name] !== undefined)
 }
 

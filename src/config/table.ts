@@ -1,7 +1,7 @@
 import { malformed } from '../platform/errors.js'
 import { outputFormats, parseDuration, parseOutput, parseSwitch, parseText, type Values } from '../platform/values.js'
 import type { Address } from '../stores/common/address.js'
-import { kinds } from '../stores/registry.js'
+import { schemes } from '../stores/registry.js'
 
 /** One entry per setting. Flags, help, the validation of the file, `plants config` and the README are derived from it. */
 export const settingsTable = {
@@ -76,8 +76,8 @@ interface Setting {
   values?: Values
   /** whether it is saved as true or false, not as a string */
   isSwitch?: boolean
-  /** the only kind of store that it applies to; undefined for all */
-  onlyFor?: Address['kind']
+  /** the only scheme of stores that it applies to; undefined for all */
+  onlyFor?: Address['scheme']
 }
 
 export type Scope = 'user' | 'store'
@@ -93,12 +93,12 @@ export function settingsIn(scope: Scope): SettingName[] {
   return settingNames.filter((name) => settingOf(name).scopes.includes(scope))
 }
 
-export function isFor(name: SettingName, kind: Address['kind']): boolean {
-  return (settingOf(name).onlyFor ?? kind) === kind
+export function isFor(name: SettingName, scheme: Address['scheme']): boolean {
+  return (settingOf(name).onlyFor ?? scheme) === scheme
 }
 
-export function unsupportedReason(name: SettingName, kind: Address['kind'], store: string): string {
-  return `is for ${kinds[settingOf(name).onlyFor ?? kind].plural}, and ${store} is ${kinds[kind].noun}`
+export function unsupportedReason(name: SettingName, scheme: Address['scheme'], store: string): string {
+  return `is for ${schemes[settingOf(name).onlyFor ?? scheme].plural}, and ${store} is ${schemes[scheme].noun}`
 }
 
 export function defaultOf(name: SettingName): string {

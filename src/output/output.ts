@@ -21,7 +21,7 @@ export async function writeAnswer(io: Io, text: string, hint = 'Run it again'): 
     await io.stdout.write(text)
   } catch (error) {
     if (error instanceof PlantsError)
-      throw new PlantsError(error.kind, `${error.message} before the output was written`, { hint, cause: error })
+      throw new PlantsError(error.type, `${error.message} before the output was written`, { hint, cause: error })
     const code = systemCode(error)
     if (code === undefined || code === 'EPIPE') throw error
     const reason = systemReasons[code] ?? `system error ${code}`
@@ -156,13 +156,13 @@ export async function writeRejected(io: Io, records: readonly Rejection[], { err
 
 /** Prints the message and the hint of an error, or one line of JSON. Throws the reason of a signal that arrives meanwhile. */
 export async function writeError(io: Io, failure: PlantsError, { errors, colors }: ErrorStyle): Promise<void> {
-  const { error, kind, cause, message, hint, retryable, status, requestId } = failure
+  const { error, type, cause, message, hint, retryable, status, requestId } = failure
   if (errors === 'json') {
     const fields = { error, message, hint, retryable: retryable || undefined, status, requestId }
     return writeToStderr(io, jsonLine(fields, io))
   }
   const { bad, faint } = await styleFor(colors(io.stderr))
-  const stack = kind === 'defect' && cause instanceof Error ? (cause.stack ?? '').split('\n') : []
+  const stack = type === 'defect' && cause instanceof Error ? (cause.stack ?? '').split('\n') : []
   // Omits a status that the message has as a word, and 400, the specification's status for every error.
   const isOmitted = status === undefined || status === 400 || message.split(/[ ,]/).includes(`${status}`)
   const shownStatus = isOmitted ? '' : ` (status ${status})`
@@ -182,7 +182,7 @@ export function notFound(id: bigint, { store, storeFlag }: { store: { name: stri
 
 /** Adds a hint with `plants get` to the error for an id that exists. Any other error is unchanged, also that for an idempotency key. */
 export function addLookupHint(error: unknown, id: bigint, { storeFlag }: { storeFlag: string }): unknown {
-  if (!(error instanceof PlantsError && error.kind === 'conflict' && error.hint === undefined)) return error
+  if (!(error instanceof PlantsError && error.type === 'conflict' && error.hint === undefined)) return error
   return new PlantsError('conflict', idExists(id).message, { ...error, hint: `Look at it with: plants get ${id}${storeFlag}` })
 }
 

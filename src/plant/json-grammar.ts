@@ -1,5 +1,5 @@
-/** The kinds of JSON tokens (RFC 8259), by their first character. A scalar is a number, `true`, `false` or `null`. */
-export const Kind = {
+/** The types of JSON tokens (RFC 8259), by their first character. A scalar is a number, `true`, `false` or `null`. */
+export const TokenType = {
   other: 0,
   space: 1,
   brace: 2,
@@ -15,9 +15,9 @@ export const Kind = {
 const digits = '0123456789'
 const letters = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz'
 
-export const kinds = new Uint8Array(256)
-for (const [kind, characters] of ['', '\t\n\r ', '{', '}', '[', ']', ',', ':', '"', `+-.${digits}${letters}`].entries())
-  for (const character of characters) kinds[character.charCodeAt(0)] = kind
+export const tokenTypes = new Uint8Array(256)
+for (const [type, characters] of ['', '\t\n\r ', '{', '}', '[', ']', ',', ':', '"', `+-.${digits}${letters}`].entries())
+  for (const character of characters) tokenTypes[character.charCodeAt(0)] = type
 
 export const State = { value: 0, firstItem: 1, firstKey: 2, key: 3, colon: 4, memberEnd: 5, itemEnd: 6, done: 7 } as const
 
@@ -30,26 +30,31 @@ export class JsonGrammar {
   open: number[] = []
 
   /** Consumes the next token. Returns false, and changes nothing, if that token is not allowed here. */
-  accept(kind: number): boolean {
-    const next = grammar[this.state]?.[kind]
+  accept(type: number): boolean {
+    const next = grammar[this.state]?.[type]
     if (next === undefined) return false
-    if (kind === Kind.brace) this.open.push(State.memberEnd)
-    else if (kind === Kind.bracket) this.open.push(State.itemEnd)
-    else if (kind === Kind.braceEnd || kind === Kind.bracketEnd) this.open.pop()
+    if (type === TokenType.brace) this.open.push(State.memberEnd)
+    else if (type === TokenType.bracket) this.open.push(State.itemEnd)
+    else if (type === TokenType.braceEnd || type === TokenType.bracketEnd) this.open.pop()
     this.state = next === State.done ? (this.open.at(-1) ?? State.done) : next
     return true
   }
 }
 
-const anyValue = { [Kind.brace]: State.firstKey, [Kind.bracket]: State.firstItem, [Kind.quote]: State.done, [Kind.scalar]: State.done }
+const anyValue = {
+  [TokenType.brace]: State.firstKey,
+  [TokenType.bracket]: State.firstItem,
+  [TokenType.quote]: State.done,
+  [TokenType.scalar]: State.done,
+}
 
-/** For each state except `done`, which follows a value: the next state after each kind of token. */
+/** For each state except `done`, which follows a value: the next state after each type of token. */
 const grammar: readonly Readonly<Record<number, number>>[] = [
   anyValue,
-  { ...anyValue, [Kind.bracketEnd]: State.done },
-  { [Kind.quote]: State.colon, [Kind.braceEnd]: State.done },
-  { [Kind.quote]: State.colon },
-  { [Kind.colon]: State.value },
-  { [Kind.comma]: State.key, [Kind.braceEnd]: State.done },
-  { [Kind.comma]: State.value, [Kind.bracketEnd]: State.done },
+  { ...anyValue, [TokenType.bracketEnd]: State.done },
+  { [TokenType.quote]: State.colon, [TokenType.braceEnd]: State.done },
+  { [TokenType.quote]: State.colon },
+  { [TokenType.colon]: State.value },
+  { [TokenType.comma]: State.key, [TokenType.braceEnd]: State.done },
+  { [TokenType.comma]: State.value, [TokenType.bracketEnd]: State.done },
 ]

@@ -1,4 +1,4 @@
-import { JsonGrammar, Kind, kinds, State } from './json-grammar.js'
+import { JsonGrammar, State, TokenType, tokenTypes } from './json-grammar.js'
 
 interface NotJson {
   reason: string
@@ -57,8 +57,8 @@ function plainId(text: string): string | undefined {
 function exactIn(text: string) {
   let [quoted, done] = ['', 0]
   for (let at = skipSpace(text, 0); at < text.length; ) {
-    const { kind, end } = tokenAt(text, at)
-    if (kind === Kind.scalar && /[-\d]/.test(text.charAt(at))) {
+    const { type, end } = tokenAt(text, at)
+    if (type === TokenType.scalar && /[-\d]/.test(text.charAt(at))) {
       quoted += `${text.slice(done, at)}"${text.slice(at, end)}"`
       done = end
     }
@@ -131,7 +131,7 @@ function syntaxErrorIn(text: string): NotJson | undefined {
   if (isComplete && end === text.length) return undefined
   const lines = text.slice(0, end).split('\n')
   const [line, column] = [lines.length, (lines.at(-1) ?? '').length + 1]
-  const isSeveral = isComplete && /[\s\]}"]/.test(text[end - 1] ?? '') && new JsonGrammar().accept(tokenAt(text, end).kind)
+  const isSeveral = isComplete && /[\s\]}"]/.test(text[end - 1] ?? '') && new JsonGrammar().accept(tokenAt(text, end).type)
   const reason = isSeveral ? 'more than one JSON value, the second' : describeUnexpected(text, end, isInString)
   return { reason, line, column, message: `${reason} at line ${line}, column ${column}`, isSeveral }
 }
@@ -141,9 +141,9 @@ function scan(text: string): { end: number; isComplete: boolean; isInString: boo
   const grammar = new JsonGrammar()
   let at = skipSpace(text, 0)
   while (grammar.state !== State.done) {
-    const { kind, end } = tokenAt(text, at)
-    if (!grammar.accept(kind)) {
-      const invalidAt = kind === Kind.other ? end : at
+    const { type, end } = tokenAt(text, at)
+    if (!grammar.accept(type)) {
+      const invalidAt = type === TokenType.other ? end : at
       return { end: invalidAt, isComplete: false, isInString: invalidAt > at }
     }
     at = skipSpace(text, end)
@@ -165,20 +165,20 @@ export function describeUnexpected(text: string, at: number, isInString: boolean
 
 function skipSpace(text: string, from: number): number {
   let at = from
-  while (kinds[text.charCodeAt(at)] === Kind.space) at += 1
+  while (tokenTypes[text.charCodeAt(at)] === TokenType.space) at += 1
   return at
 }
 
-/** The kind of an invalid token is `other`, and its end is the position of the error. */
-type JsonToken = Record<'kind' | 'end', number>
+/** The type of an invalid token is `other`, and its end is the position of the error. */
+type JsonToken = Record<'type' | 'end', number>
 
 function tokenAt(text: string, at: number): JsonToken {
-  const kind = kinds[text.charCodeAt(at)] ?? Kind.other
-  if (kind === Kind.quote) return stringAt(text, at)
-  if (kind === Kind.other) return { kind, end: at }
-  if (kind !== Kind.scalar) return { kind, end: at + 1 }
+  const type = tokenTypes[text.charCodeAt(at)] ?? TokenType.other
+  if (type === TokenType.quote) return stringAt(text, at)
+  if (type === TokenType.other) return { type, end: at }
+  if (type !== TokenType.scalar) return { type, end: at + 1 }
   scalar.lastIndex = at
-  return scalar.test(text) ? { kind, end: scalar.lastIndex } : { kind: Kind.other, end: at }
+  return scalar.test(text) ? { type, end: scalar.lastIndex } : { type: TokenType.other, end: at }
 }
 
 function stringAt(text: string, from: number): JsonToken {
@@ -189,10 +189,10 @@ function stringAt(text: string, from: number): JsonToken {
     stringPart.test(text)
     end = stringPart.lastIndex
   }
-  if (text[end] === '"') return { kind: Kind.quote, end: end + 1 }
+  if (text[end] === '"') return { type: TokenType.quote, end: end + 1 }
   // The error in an escape is at its backslash, or at the end of a text that was truncated inside it.
   const isTruncated = /^\\(?:u[\da-fA-F]{0,3})?$/.test(text.slice(end, end + 6))
-  return { kind: Kind.other, end: isTruncated ? text.length : end }
+  return { type: TokenType.other, end: isTruncated ? text.length : end }
 }
 
 /** Characters and escapes of a string. V8 keeps a state for each repetition, of which its stack holds some millions. */

@@ -6,17 +6,17 @@ import { acceptNewPlant, type NewPlant } from './plant.js'
  * The format of one plant: a JSON object, as `toJson` writes it, or a row of CSV (RFC 4180) or TSV. In a row, an empty text is `""`, the
  * cell of a missing tag is empty, and a text with a space or tab at its ends is in quotes, because an import trims other cells.
  */
-export type RecordKind = 'json' | 'csv' | 'tsv'
+export type RecordFormat = 'json' | 'csv' | 'tsv'
 
-export const separators = { json: '', csv: ',', tsv: '\t' } as const satisfies Record<RecordKind, string>
+export const separators = { json: '', csv: ',', tsv: '\t' } as const satisfies Record<RecordFormat, string>
 
 export const fieldNames: readonly FieldName[] = plantFields.map(({ name }) => name)
 
 /** JSON omits a field that the plant does not have. */
-export function recordWriter(kind: RecordKind, fields = fieldNames): (plant: Partial<NewPlant>) => string {
-  if (kind === 'json')
+export function recordWriter(format: RecordFormat, fields = fieldNames): (plant: Partial<NewPlant>) => string {
+  if (format === 'json')
     return fields === fieldNames ? toJson : (plant) => toJson(Object.fromEntries(fields.map((name) => [name, plant[name]])))
-  const separator = separators[kind]
+  const separator = separators[format]
   const isSpecial = (text: string) => text === '' || /^[ \t]|[ \t]$|["\r\n]/.test(text) || text.includes(separator)
   const cell = (text: string) => (isSpecial(text) ? `"${text.replaceAll('"', '""')}"` : text)
   return (plant) => fields.map((name) => (plant[name] === undefined ? '' : cell(String(plant[name])))).join(separator)
@@ -27,7 +27,7 @@ export const formatNames = ['ndjson', 'json', 'csv', 'tsv'] as const
 export type FormatName = (typeof formatNames)[number]
 
 /** The format of each plant in a document. */
-export function recordKindOf(format: FormatName): RecordKind {
+export function recordFormatOf(format: FormatName): RecordFormat {
   return format === 'ndjson' ? 'json' : format
 }
 
@@ -36,10 +36,10 @@ export function recordKindOf(format: FormatName): RecordKind {
  * separators.
  */
 export function documentIn(format: FormatName, fields = fieldNames) {
-  const kind = recordKindOf(format)
-  const write = recordWriter(kind, fields)
+  const record = recordFormatOf(format)
+  const write = recordWriter(record, fields)
   const isArray = format === 'json'
-  let head = isArray ? '[\n' : kind === 'json' ? '' : `${fields.join(separators[kind])}\n`
+  let head = isArray ? '[\n' : record === 'json' ? '' : `${fields.join(separators[record])}\n`
   const join = (records: string) => {
     const text = isArray ? head + records.replaceAll('\n', ',\n') : `${head}${records}\n`
     head = isArray ? ',\n' : ''

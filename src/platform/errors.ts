@@ -1,5 +1,5 @@
-/** The kinds of errors, each with the `error` value and the exit code of the contract. */
-const kinds = {
+/** The types of errors, each with the `error` value and the exit code of the contract. */
+const errorTypes = {
   malformed: { error: 400, exitCode: 2 }, // wrong flags, an unreadable file, a text that is not JSON
   tooLarge: { error: 413, exitCode: 2 }, // more bytes than the limit
   invalid: { error: 422, exitCode: 2 }, // JSON or flags, but not a NewPlant
@@ -19,17 +19,17 @@ const kinds = {
   terminated: { error: 500, exitCode: 143 }, // SIGTERM
 } as const
 
-export type Kind = keyof typeof kinds
+export type ErrorType = keyof typeof errorTypes
 
-export function errorValue(kind: Kind): number {
-  return kinds[kind].error
+export function errorValue(type: ErrorType): number {
+  return errorTypes[type].error
 }
 
-export type ExitCode = 0 | (typeof kinds)[Kind]['exitCode']
+export type ExitCode = 0 | (typeof errorTypes)[ErrorType]['exitCode']
 
 /** The exit codes in ascending order, each with the `error` values that cause it. */
 export function exitCodes(): [code: ExitCode, errors: number[]][] {
-  const all = Object.values(kinds)
+  const all = Object.values(errorTypes)
   const codes = [0 as const, ...new Set(all.map(({ exitCode }) => exitCode))].toSorted((a, b) => a - b)
   return codes.map((code) => {
     const errors = new Set(all.filter(({ exitCode }) => exitCode === code).map(({ error }) => error))
@@ -42,7 +42,7 @@ interface Details {
   /** whether the same call can succeed later, unchanged */
   retryable?: boolean
   cause?: unknown
-  /** the `error` of a remote store, where it differs from that of the kind */
+  /** the `error` of a remote store, where it differs from that of the type */
   error?: number
   status?: number | undefined
   /** the id of the request in the log of a remote store */
@@ -54,7 +54,7 @@ interface Details {
  * the hint says what to do next. Neither ends with a full stop, and neither contains a token.
  */
 export class PlantsError extends Error {
-  readonly kind: Kind
+  readonly type: ErrorType
   readonly hint: string | undefined
   readonly retryable: boolean
   /** the specification's `error`, an int32; the contract says what each value means */
@@ -62,19 +62,19 @@ export class PlantsError extends Error {
   readonly status: number | undefined
   readonly requestId: string | undefined
 
-  constructor(kind: Kind, message: string, { hint, retryable = false, cause, error, status, requestId }: Details = {}) {
+  constructor(type: ErrorType, message: string, { hint, retryable = false, cause, error, status, requestId }: Details = {}) {
     super(message, cause === undefined ? undefined : { cause })
     this.name = 'PlantsError'
-    this.kind = kind
+    this.type = type
     this.hint = hint
     this.retryable = retryable
-    this.error = error ?? kinds[kind].error
+    this.error = error ?? errorTypes[type].error
     this.status = status
     this.requestId = requestId
   }
 
   get exitCode(): number {
-    return kinds[this.kind].exitCode
+    return errorTypes[this.type].exitCode
   }
 
   /** whether it is unknown if anything was stored */

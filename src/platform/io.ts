@@ -95,18 +95,18 @@ function resolvePath(path: string): string {
   }
 }
 
-async function folderOf(kind: 'data' | 'config' | 'log'): Promise<string> {
+async function folderOf(name: 'data' | 'config' | 'log'): Promise<string> {
   const { default: envPaths } = await import('env-paths').catch(withoutHome)
   // With an empty HOME, Node returns it as the home folder; Bun returns that of the account.
   const home = process.env['HOME'] === '' ? homeFolder() : ''
-  const path = envPaths('plants', { suffix: '' })[kind]
+  const path = envPaths('plants', { suffix: '' })[name]
   const folder = home !== '' && path.startsWith(home) ? relative(home, path) : path
   if (isAbsolute(folder)) return folder
   const [what, hint] = {
     data: ['the store', 'Set HOME and XDG_DATA_HOME to absolute paths, or choose a file with --store PATH'],
     log: ['the journal of an import', 'Set HOME and XDG_STATE_HOME to absolute paths, or set PLANTS_STATE_DIR'],
     config: ['the settings', 'Set HOME and XDG_CONFIG_HOME to absolute paths, or set PLANTS_CONFIG_DIR'],
-  }[kind]
+  }[name]
   throw malformed(`There is no absolute path for ${what}, only ${folder}`, hint)
 }
 

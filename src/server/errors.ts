@@ -45,9 +45,9 @@ export function busy(message = 'The service is busy, and nothing was stored'): H
  */
 export function toHttpError(error: unknown, requestId: string): HttpError {
   if (error instanceof HttpError) return error
-  const kind = error instanceof PlantsError ? error.kind : undefined
-  if (error instanceof PlantsError && kind === 'conflict') return new HttpError(409, error.message)
+  const type = error instanceof PlantsError ? error.type : undefined
+  if (error instanceof PlantsError && type === 'conflict') return new HttpError(409, error.message)
   const hint = `Ask the operator of the service about request ${requestId}`
-  if (kind === 'unavailable') return new HttpError(503, `The store is not available, and nothing was stored. ${hint}`, retrySoon)
-  return new HttpError(500, `${kind === 'unknownOutcome' ? 'Whether the plant is stored is unknown' : 'Internal error'}. ${hint}`)
+  if (type === 'unavailable') return new HttpError(503, `The store is not available, and nothing was stored. ${hint}`, retrySoon)
+  return new HttpError(500, `${type === 'unknownOutcome' ? 'Whether the plant is stored is unknown' : 'Internal error'}. ${hint}`)
 }

@@ -26,13 +26,13 @@ import type {
   ServedStore,
 } from './common/store.js'
 
-/** A kind of store. The rest of the program does not ask for the kind of an address. */
-interface StoreKind<A extends Address> {
+/** The stores of a scheme. The rest of the program does not ask for the scheme of an address. */
+interface StoreScheme<A extends Address> {
   /** such as "a file" */
   noun: string
   /** such as "stores in files" */
   plural: string
-  /** the beginning of an address of this kind; undefined for the kind of all other addresses */
+  /** the beginning of an address of this scheme; undefined for the scheme of all other addresses */
   scheme: RegExp | undefined
   /** what gives access to the store */
   credential: 'token' | 'password' | undefined
@@ -43,8 +43,8 @@ interface StoreKind<A extends Address> {
   openExisting(address: A, options: OpenOptions): Promise<ReadableStore | undefined>
 }
 
-/** A kind of store that this program accesses directly, not through a service: it can be served, staged and previewed. */
-interface OwnStoreKind<A extends Address> extends StoreKind<A> {
+/** A scheme of stores that this program accesses directly, not through a service: it can be served, staged and previewed. */
+interface OwnStoreScheme<A extends Address> extends StoreScheme<A> {
   open(address: A, options: OpenOptions): Promise<OwnStore>
   openExisting(address: A, options: OpenOptions): Promise<OwnStore | undefined>
   /** Determines what a create would do, without writing. Throws the errors of the create, as far as they can be predicted. */
@@ -56,7 +56,7 @@ type OwnStore = ServedStore & CheckpointStore & StagedStore
 const openRemote = async (address: RemoteAddress, options: OpenOptions) =>
   (await import('./http/store.js')).RemoteStore.open(address, options)
 
-const remote: StoreKind<RemoteAddress> = {
+const remote: StoreScheme<RemoteAddress> = {
   noun: 'a service',
   plural: 'stores behind HTTP',
   scheme: /^(https?|unix):/i,
@@ -66,7 +66,7 @@ const remote: StoreKind<RemoteAddress> = {
   openExisting: openRemote,
 }
 
-const postgres: OwnStoreKind<PostgresAddress> = {
+const postgres: OwnStoreScheme<PostgresAddress> = {
   noun: 'a database',
   plural: 'stores in PostgreSQL',
   scheme: /^postgres(ql)?:/i,
@@ -77,7 +77,7 @@ const postgres: OwnStoreKind<PostgresAddress> = {
   previewCreate: async (...create) => (await import('./postgres/inspect.js')).previewCreate(...create),
 }
 
-const file: OwnStoreKind<FileAddress> = {
+const file: OwnStoreScheme<FileAddress> = {
   noun: 'a file',
   plural: 'stores in files',
   scheme: undefined,
@@ -88,26 +88,26 @@ const file: OwnStoreKind<FileAddress> = {
   previewCreate: async (...create) => (await import('./sqlite/inspect.js')).dryRun(...create),
 }
 
-export const kinds = { remote, postgres, file }
+export const schemes = { remote, postgres, file }
 
-export function kindOf(address: Address): StoreKind<Address> {
-  return kinds[address.kind] as StoreKind<Address> // an entry gets only addresses of its kind
+export function schemeOf(address: Address): StoreScheme<Address> {
+  return schemes[address.scheme] as StoreScheme<Address> // an entry gets only addresses of its scheme
 }
 
-/** The kind of store of an address. */
-export function kindOfText(text: string): Address['kind'] {
-  const names = Object.keys(kinds) as Address['kind'][] // as its type says
-  return names.find((name) => kinds[name].scheme?.test(text)) ?? 'file'
+/** The scheme of an address. */
+export function schemeOfText(text: string): Address['scheme'] {
+  const names = Object.keys(schemes) as Address['scheme'][] // as its type says
+  return names.find((name) => schemes[name].scheme?.test(text)) ?? 'file'
 }
 
 /** The address under which a credential is saved: that of the service, or the login part of that of the database. */
 export function loginAddress(address: Address): string {
-  return address.kind === 'postgres' ? address.login : address.name
+  return address.scheme === 'postgres' ? address.login : address.name
 }
 
 /** Whether this program accesses the store directly, not through a service. */
 export function isOwn(address: Address): address is OwnAddress {
-  return 'previewCreate' in kinds[address.kind]
+  return 'previewCreate' in schemes[address.scheme]
 }
 
 /** Whether it is the store `local`. */
@@ -120,11 +120,11 @@ export function takesCredential(address: Address): address is RemoteAddress | Po
 }
 
 export function takesToken(address: Address): address is RemoteAddress {
-  return kindOf(address).credential === 'token'
+  return schemeOf(address).credential === 'token'
 }
 
 export function takesPassword(address: Address): address is PostgresAddress {
-  return kindOf(address).credential === 'password'
+  return schemeOf(address).credential === 'password'
 }
 
 /**
@@ -135,21 +135,21 @@ export function takesPassword(address: Address): address is PostgresAddress {
  */
 export async function parseAddress(text: string, source: string, place: AddressContext): Promise<Address> {
   if (text.includes('\0')) throw refuse(source, 'contains U+0000, which is not allowed in an address')
-  if (text === 'local') return { kind: 'file', name: join(await place.dataFolder(), 'plants.db'), isDefault: true }
+  if (text === 'local') return { scheme: 'file', name: join(await place.dataFolder(), 'plants.db'), isDefault: true }
   if (text.includes('\uFFFD')) throw refuse(source, `is a path that is not UTF-8, or holds U+FFFD: ${shownAddress(text)}`)
-  return kinds[kindOfText(text)].parse(text, source, place)
+  return schemes[schemeOfText(text)].parse(text, source, place)
 }
 
 /** Opens a store to read or change it. If there is no store, returns undefined for the default store, and throws `unavailable` for any other. */
 export async function openExistingStore(address: Address, options: OpenOptions): Promise<ReadableStore | undefined> {
-  const store = await kindOf(address).openExisting(address, options)
+  const store = await schemeOf(address).openExisting(address, options)
   if (!store && !isDefaultStore(address)) throw noStore(address)
   return store
 }
 
 /** @param hint by default how to make one with `create` */
-export function noStore({ kind, name }: Address, hint?: string): PlantsError {
-  if (kind === 'file' && existsSync(name))
+export function noStore({ scheme, name }: Address, hint?: string): PlantsError {
+  if (scheme === 'file' && existsSync(name))
     return new PlantsError('unavailable', `${name} is empty, and not a store yet`, { hint: hint ?? 'plants create makes it one' })
   const made = 'Check the address. plants create creates a missing store'
   return new PlantsError('unavailable', `There is no store at ${name}`, { hint: hint ?? made })
@@ -162,7 +162,7 @@ export function noStoreYet({ name }: Address): string {
 
 /** Opens a store to create many plants. With `staging`, they are created by `commit`, or never. */
 export async function openManyStore(address: Address, options: OpenOptions, staging: 'dryRun' | 'atomic' | undefined): Promise<ManyStore> {
-  const own = isOwn(address) ? ownKindOf(address) : undefined
+  const own = isOwn(address) ? ownSchemeOf(address) : undefined
   if (staging) {
     const { Staging } = await import('./common/staging.js')
     const existing = await own?.openExisting(address, options)
@@ -177,11 +177,11 @@ export async function openManyStore(address: Address, options: OpenOptions, stag
     return { store, checkpoints: undefined, commit: () => commitStaged(store, own, address, options) }
   }
   const store = await own?.open(address, options)
-  return { store: store ?? (await kindOf(address).open(address, options)), checkpoints: store }
+  return { store: store ?? (await schemeOf(address).open(address, options)), checkpoints: store }
 }
 
 /** Creates the staged plants. A store is created only for that, and reported once they are in it. */
-async function commitStaged(staging: Staging, own: OwnStoreKind<Address>, address: Address, options: OpenOptions): Promise<void> {
+async function commitStaged(staging: Staging, own: OwnStoreScheme<Address>, address: Address, options: OpenOptions): Promise<void> {
   let created: string | undefined
   const onCreated = async (path: string) => {
     created = path
@@ -192,15 +192,15 @@ async function commitStaged(staging: Staging, own: OwnStoreKind<Address>, addres
 
 /** Whether a path is the file of a store, or a file that SQLite keeps beside it. */
 export async function isPartOf(address: Address, path: string): Promise<boolean> {
-  if (address.kind !== 'file') return false
+  if (address.scheme !== 'file') return false
   const { isPartOf, realPathOf } = await import('./sqlite/file.js')
   return isPartOf(realPathOf(address.name), path)
 }
 
 /** @throws {PlantsError} `malformed` for a service */
-export function ownKindOf(address: Address): OwnStoreKind<Address> {
+export function ownSchemeOf(address: Address): OwnStoreScheme<Address> {
   checkOwn(address)
-  return kinds[address.kind] as OwnStoreKind<Address> // as in `kindOf`
+  return schemes[address.scheme] as OwnStoreScheme<Address> // as in `schemeOf`
 }
 
 /** @throws {PlantsError} `malformed` for a service */
@@ -213,6 +213,6 @@ export function checkOwn(address: Address): asserts address is OwnAddress {
 /** The address of a store that can be backed up. Throws `malformed` for any other than a file; `instead` is the hint for a database. */
 export function fileOf(address: Address, instead: string): FileAddress {
   checkOwn(address)
-  if (address.kind === 'file') return address
+  if (address.scheme === 'file') return address
   throw malformed(`${address.name} is a database, which has backups of its own`, instead)
 }

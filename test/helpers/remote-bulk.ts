@@ -18,7 +18,7 @@ interface Ways {
 
 export async function open(url: string, { access = {}, opening = {} }: Ways = {}): Promise<RemoteStore> {
   const address = await parseAddress(url, 'test', place())
-  if (address.kind !== 'remote') throw new Error('Only services are expected here')
+  if (address.scheme !== 'remote') throw new Error('Only services are expected here')
   const usual = { token, userAgent: 'test', ca: undefined, proxy: undefined, observer: undefined, tokenHint: '', notify: async () => {} }
   const options = openOptions({ timeout: 20_000, access: async () => ({ ...usual, ...access }), ...opening })
   return closedAfterTest(await RemoteStore.open(address, options))

@@ -3,7 +3,7 @@ import { fixedTokens } from '../../src/server/authenticator.js'
 import type { ListenAddress } from '../../src/server/listen.js'
 import { startService } from '../../src/server/service.js'
 import { rights } from '../../src/stores/common/store.js'
-import { ownKindOf } from '../../src/stores/registry.js'
+import { ownSchemeOf } from '../../src/stores/registry.js'
 import type { Hostile } from './hostile.js'
 import { runPlants, withUsual } from './run.js'
 import { fileAddress, openOptions } from './store.js'
@@ -57,7 +57,7 @@ export async function ownService(listen: ListenAddress, path: string, basePath =
     stream: () => process.stderr,
   }
   const service = await startService({
-    openStore: (watch) => ownKindOf(fileAddress(path)).open(fileAddress(path), openOptions(watch)),
+    openStore: (watch) => ownSchemeOf(fileAddress(path)).open(fileAddress(path), openOptions(watch)),
     openTokenSource: async () => fixedTokens(new Map([[token, 'test']]), rights),
     listen,
     allow: rights,

@@ -7,5 +7,5 @@ export async function settled(calls: Promise<unknown>[]): Promise<unknown[]> {
 }
 
 function told(error: unknown): unknown {
-  return error instanceof PlantsError ? `${error.kind}: ${error.message}` : error
+  return error instanceof PlantsError ? `${error.type}: ${error.message}` : error
 }

@@ -21,7 +21,7 @@ export function place(options: Partial<AddressContext> = {}): AddressContext {
 
 /** The address of a file that is not the program's own. */
 export function fileAddress(path: string): FileAddress {
-  return { kind: 'file', name: path, isDefault: false }
+  return { scheme: 'file', name: path, isDefault: false }
 }
 
 /** Closes a store when the test is over. */

@@ -12,7 +12,7 @@ import type { Io } from '../../platform/io.js'
 import { readText } from '../../platform/text-files.js'
 import type { CredentialCheck } from '../../stores/common/access.js'
 import { isLoginAddress, type PostgresAddress, type RemoteAddress } from '../../stores/common/address.js'
-import { kindOfText, kinds, loginAddress, takesCredential, takesPassword, takesToken } from '../../stores/registry.js'
+import { loginAddress, schemeOfText, schemes, takesCredential, takesPassword, takesToken } from '../../stores/registry.js'
 import { resolveSettings, type Settings } from '../context.js'
 import { type CommandDefinition, defineCommand, type GlobalFlags } from '../define-command.js'
 import { accessTo, loginTo, warnOfExposure } from '../store-access.js'
@@ -48,8 +48,8 @@ const login = defineCommand({
     await changeSettings(io, settings, (file) => ({ ...file, tokens: { ...file.tokens, ...saved } }))
     const checked = verdict.state === 'accepted'
     if (!checked) {
-      const { message, kind, hint } = verdict.error
-      const advice = kind === 'rejected' && hint !== undefined ? `. ${hint}` : ''
+      const { message, type, hint } = verdict.error
+      const advice = type === 'rejected' && hint !== undefined ? `. ${hint}` : ''
       await settings.warn(`The ${noun} is saved, but could not be checked: ${message}${advice}`)
     }
     for (const other of otherSources(settings, io)) if (other) await settings.warn(`${other}, and takes precedence`)
@@ -89,7 +89,7 @@ const status = defineCommand({
     try {
       if (own) all.push(statusOf(settings, await findCredential(own, settings, io)))
     } catch (error) {
-      if (!(error instanceof PlantsError && error.kind === 'unauthorized')) throw error
+      if (!(error instanceof PlantsError && error.type === 'unauthorized')) throw error
       failure = error // of its token command: the other stores are listed even then
     }
     const ownSource = all[0]?.source
@@ -137,7 +137,7 @@ type CredentialAddress = RemoteAddress | PostgresAddress
 /** The store of the run. Throws `malformed` if it uses no token or password. */
 function credentialStore({ store, file: { saved } }: Pick<Settings, 'store' | 'file'>): CredentialAddress {
   if (takesCredential(store)) return store
-  const names = namedStores(saved).flatMap(([name, { address }]) => (kinds[kindOfText(address)].credential ? name : []))
+  const names = namedStores(saved).flatMap(([name, { address }]) => (schemes[schemeOfText(address)].credential ? name : []))
   const others = names.length > 1 ? ` (or ${names.slice(1, 5).join(', ')})` : ''
   const hint = names.length === 0 ? 'Select a service: --store https://plants.example.com' : `Select a store: --store ${names[0]}${others}`
   throw malformed(`${store.name} is a file, and uses no token`, hint)
@@ -191,7 +191,7 @@ async function checkSecret(secret: string, store: CredentialAddress, settings: S
 /** The sources that take precedence over a saved credential, in sentences. */
 function otherSources({ store, storeName, tokenCommand }: Settings, io: Io) {
   if (takesToken(store)) return [tokenVariable(io) && 'PLANTS_TOKEN is still set', tokenCommand && `${storeName} still has a token command`]
-  const isInAddress = store.kind === 'postgres' && store.password !== undefined
+  const isInAddress = store.scheme === 'postgres' && store.password !== undefined
   return [isInAddress && 'The address still contains a password', io.env['PGPASSWORD'] && 'PGPASSWORD is still set']
 }
 
@@ -236,7 +236,7 @@ function statusOf(settings: Settings, found: Found | undefined): Status {
 }
 
 function statusLine({ source, savedAt, expires, ...names }: Status, path = ''): string {
-  const isDatabase = kinds[kindOfText(names.address)].credential === 'password'
+  const isDatabase = schemes[schemeOfText(names.address)].credential === 'password'
   const words = {
     address: 'from its address',
     variable: `from ${isDatabase ? 'PGPASSWORD' : 'PLANTS_TOKEN'}`,

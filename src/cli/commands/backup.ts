@@ -95,8 +95,8 @@ export const restore = defineCommand({
         return await attempt(from, flags.yes === true)
       } catch (error) {
         if (!(error instanceof PlantsError)) throw error
-        const { kind, message, hint } = error
-        if (kind !== 'conflict') throw explained(error, from, source, decompressed)
+        const { type, message, hint } = error
+        if (type !== 'conflict') throw explained(error, from, source, decompressed)
         if (!settings.mayAsk()) throw malformed(message, hint, error)
         const { askToConfirm } = await import('../prompts.js')
         const question = `${escapeControlChars(message)}. Replace it, and keep a copy beside it?`
@@ -122,10 +122,10 @@ export const restore = defineCommand({
 
 /** Names stdin instead of its temporary file, and the command that decompresses a compressed backup. */
 function explained(error: PlantsError, from: string, source: string, decompressed: string): PlantsError {
-  const { kind, message, hint, retryable } = error
-  const compression = kind === 'malformed' ? detectFileCompression(from) : undefined
+  const { type, message, hint, retryable } = error
+  const compression = type === 'malformed' ? detectFileCompression(from) : undefined
   if (compression) return malformed(`${source} is compressed with ${compression}`, `Run: ${compression} -dc${decompressed}`, error)
-  return new PlantsError(kind, message.replaceAll(from, source), { hint, retryable, cause: error })
+  return new PlantsError(type, message.replaceAll(from, source), { hint, retryable, cause: error })
 }
 
 function copyProgress(showsProgress: boolean, io: Io) {

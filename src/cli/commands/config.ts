@@ -5,7 +5,7 @@ import { quoteIfNeeded, rowPrinter, writeAnswer, writeResult } from '../../outpu
 import { toJson } from '../../plant/json.js'
 import { malformed, PlantsError, shellWord } from '../../platform/errors.js'
 import { isJson } from '../../platform/values.js'
-import { kindOfText, kinds } from '../../stores/registry.js'
+import { schemeOfText, schemes } from '../../stores/registry.js'
 import { chosenFormat, type Preferences, resolvePreferences } from '../context.js'
 import { type ArgumentDefinition, type CommandDefinition, defineCommand } from '../define-command.js'
 
@@ -110,14 +110,14 @@ export const config: CommandDefinition = {
 }
 
 async function warnOfMove(name: string, address: string, { file: { saved }, warn }: Pick<Preferences, 'file' | 'warn'>): Promise<void> {
-  const { heldForKind } = await import('../../config/edit.js')
+  const { settingsForOthers } = await import('../../config/edit.js')
   const { savedToken } = await import('../../auth/credentials.js')
   const store = savedStore(saved, name)
-  const kept = heldForKind(store)
+  const kept = settingsForOthers(store)
   if (kept.length > 0) await warn(`${name} keeps its ${kept.join(', ')}`)
   const login = (text: string) => text.replace(/^(postgres:.*?)\?.*/s, '$1') // without the parameters of a database
   if (!store || login(store.address) === login(address) || !savedToken(saved, login(store.address))) return
-  const noun = kinds[kindOfText(store.address)].credential ?? 'token'
+  const noun = schemes[schemeOfText(store.address)].credential ?? 'token'
   await warn(`The saved ${noun} is for the old address. Save a new one: plants auth login --store ${shellWord(name)}`)
 }
 

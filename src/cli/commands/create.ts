@@ -18,7 +18,7 @@ import type { Io } from '../../platform/io.js'
 import { readText } from '../../platform/text-files.js'
 import { outputFormats } from '../../platform/values.js'
 import { createNext, idAfter, idExists } from '../../stores/common/conflict.js'
-import { isOwn, kindOf, takesToken } from '../../stores/registry.js'
+import { isOwn, schemeOf, takesToken } from '../../stores/registry.js'
 import { resolveSettings, type Settings } from '../context.js'
 import {
   defineCommand,
@@ -76,9 +76,9 @@ export const create = defineCommand({
     }
     const { plant, isNext } = await readPlant(flags, settings, io)
     if (flags.retry !== undefined && isOwn(settings.store)) {
-      await settings.warn(`--retry applies only to services, and has no effect on ${kindOf(settings.store).noun}`)
+      await settings.warn(`--retry applies only to services, and has no effect on ${schemeOf(settings.store).noun}`)
     }
-    const store = await kindOf(settings.store).open(settings.store, { ...settings.storeOptions, retry: flags.retry })
+    const store = await schemeOf(settings.store).open(settings.store, { ...settings.storeOptions, retry: flags.retry })
     try {
       const create = async () => ({ ...(await store.create(plant, { idempotencyKey })), id: plant.id })
       const answer = await (isNext ? createNext(store, plant) : create()).catch((error: unknown) => {
@@ -109,7 +109,7 @@ async function previewPlant(flags: CreateFlags, settings: Settings, io: Io): Pro
     throw malformed('--id next cannot be previewed: the service chooses the id', 'Use a specific id')
   const { plant, isNext } = await readPlant(flags, settings, io)
   if (!isNext) return plant
-  const existing = await kindOf(store).openExisting(store, storeOptions)
+  const existing = await schemeOf(store).openExisting(store, storeOptions)
   try {
     return plantFrom(idAfter(await existing?.greatestId()), ({ name }) => plant[name])
   } finally {
@@ -172,7 +172,7 @@ async function ask(given: Record<string, unknown>, flags: CreateFlags, settings:
   const partial = acceptNewPlant({ ...anyPlant, ...given })
   if (!partial) return { plant: given, isProposed: false }
   if (takesToken(settings.store)) await settings.storeOptions.access(settings.store) // fails without a token, before the prompts
-  const store = isOwn(settings.store) ? await kindOf(settings.store).openExisting(settings.store, settings.storeOptions) : undefined
+  const store = isOwn(settings.store) ? await schemeOf(settings.store).openExisting(settings.store, settings.storeOptions) : undefined
   const exists = async (id: bigint) => !flags.idempotencyKey && (await store?.get(id)) !== undefined
   try {
     const { id } = partial

@@ -96,7 +96,7 @@ async function deleteByTag(tag: string, deletion: Deletion): Promise<PlantsError
     const deleted = await deleteUnchanged(page, deletion)
     total += deleted.count
     failures.push(...deleted.failures)
-    if (failures.some(({ kind }) => kind !== 'conflict')) break
+    if (failures.some(({ type }) => type !== 'conflict')) break
   }
   await settings.warn(`${verbOf(mode)} ${plantCount(total)}`)
   return failures
@@ -152,8 +152,8 @@ function counted(failures: PlantsError[]): PlantsError[] {
     groups.set(key, { failure, count: (groups.get(key)?.count ?? 0) + 1 })
   }
   return [...groups.values()].map(({ failure, count }) => {
-    const { kind, message, cause, ...details } = failure
-    return count === 1 ? failure : new PlantsError(kind, `${message} (${plantCount(count)})`, { ...details, cause })
+    const { type, message, cause, ...details } = failure
+    return count === 1 ? failure : new PlantsError(type, `${message} (${plantCount(count)})`, { ...details, cause })
   })
 }
 

@@ -9,7 +9,7 @@ import type { Io } from '../../platform/io.js'
 import { printable } from '../../platform/redact.js'
 import { grouped } from '../../platform/values.js'
 import type { FileAddress, PostgresAddress, RemoteAddress } from '../../stores/common/address.js'
-import { isDefaultStore, kindOfText, kinds, takesPassword, takesToken } from '../../stores/registry.js'
+import { isDefaultStore, schemeOfText, schemes, takesPassword, takesToken } from '../../stores/registry.js'
 import { chosenFormat, mayColor, printedFormat, resolvePreferences, resolveSettings, type Settings } from '../context.js'
 import { defineCommand, type GlobalFlags } from '../define-command.js'
 import { accessTo } from '../store-access.js'
@@ -86,7 +86,7 @@ async function examineSettings(file: SettingsFile, flags: GlobalFlags, io: Io): 
     return warning(warnings.map(({ what }) => what).join('; '), warnings.map(({ command }) => `Fix it with: ${command}`).join('; '))
   const counted = (count: number, what: string) => `${count} ${what}${count === 1 ? '' : 's'}`
   const logins = Object.keys(saved.tokens ?? {})
-  const passwords = logins.filter((address) => kinds[kindOfText(address)].credential === 'password').length
+  const passwords = logins.filter((address) => schemes[schemeOfText(address)].credential === 'password').length
   const counts = [counted(namedStores(saved).length, 'store'), counted(logins.length - passwords, 'token')]
   if (passwords > 0) counts.push(counted(passwords, 'password'))
   return ok(`${path}: ${counts.join(', ')}`)
@@ -156,7 +156,7 @@ async function examineDatabase(
   const report = await attempt(() => inspectPostgres(address, storeOptions))
   // PGPASSWORD applies only to the store of this run, so another store may have no password here.
   if (report instanceof PlantsError)
-    return report.kind === 'unauthorized' && !isOfRun ? warning(report.message, report.hint) : failed(report)
+    return report.type === 'unauthorized' && !isOfRun ? warning(report.message, report.hint) : failed(report)
   const { version, isSecure, isPublicOpen, exists, isWritable, refusal } = report
   if (refusal) return failed(refusal)
   const { name, user, hosts } = address
@@ -203,7 +203,7 @@ async function attempt<T>(action: () => T | Promise<T>): Promise<T | PlantsError
   try {
     return await action()
   } catch (error) {
-    if (error instanceof PlantsError && error.kind !== 'interrupted' && error.kind !== 'terminated') return error
+    if (error instanceof PlantsError && error.type !== 'interrupted' && error.type !== 'terminated') return error
     throw error
   }
 }

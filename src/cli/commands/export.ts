@@ -3,7 +3,7 @@ import type { Transform } from 'node:stream'
 import { quoteIfNeeded, writeAnswer, writeResult } from '../../output/output.js'
 import { progressLine, withProgress } from '../../output/progress.js'
 import { plantCount } from '../../plant/plant.js'
-import { documentIn, type FormatName, formatNames, recordKindOf } from '../../plant/records.js'
+import { documentIn, type FormatName, formatNames, recordFormatOf } from '../../plant/records.js'
 import { PlantsError } from '../../platform/errors.js'
 import { escapeControlCharsInLines } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
@@ -38,7 +38,7 @@ export const exportPlants = defineCommand({
       if (!store) await warnOfMissing(settings, path, out)
       const { isTerminal } = io.stdout
       const progress = progressLine(io, settings.showsProgress && (path !== undefined || !isTerminal))
-      const query = { limit, after, tag, search, record: recordKindOf(format) }
+      const query = { limit, after, tag, search, record: recordFormatOf(format) }
       const blocks = withProgress(documentOf(store, query, format), ({ plants }) => plants, progress)
       if (path !== undefined) return await save(blocks, { path, out }, compression, settings, io)
       for await (const { text } of blocks) await writeAnswer(io, isTerminal ? escapeControlCharsInLines(text) : text)

@@ -6,7 +6,7 @@ import type { Io } from '../../platform/io.js'
 import { invalidValue, parseConcurrency, parseCount, parseText } from '../../platform/values.js'
 import { existsPolicies } from '../../stores/common/conflict.js'
 import { defaultConcurrency } from '../../stores/common/store.js'
-import { isOwn, kinds } from '../../stores/registry.js'
+import { isOwn, schemes } from '../../stores/registry.js'
 import { commonEncodings, encodingOf } from '../../transfer/formats/format.js'
 import type { ImportOptions } from '../../transfer/import/import.js'
 import { resolveSettings } from '../context.js'
@@ -96,7 +96,8 @@ export const importPlants = defineCommand({
     assertCompatible(flags)
     const options = optionsOf(args, flags, io)
     const unused = [options.concurrency && '--concurrency', flags.retry !== undefined && '--retry'].find(Boolean)
-    if (unused && isOwn(store)) await settings.warn(`${unused} applies only to services, and has no effect on ${kinds[store.kind].noun}`)
+    if (unused && isOwn(store))
+      await settings.warn(`${unused} applies only to services, and has no effect on ${schemes[store.scheme].noun}`)
     const { runImport } = await import('../import-run.js')
     await runImport(options, settings, io)
   },

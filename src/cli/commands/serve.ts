@@ -11,7 +11,7 @@ import { parseBasePath, parseCount, parsePort, parseSize, parseText, parseTimer 
 import { digestOf, endOf, fixedTokens, newToken, tokensOfStore } from '../../server/authenticator.js'
 import type { ServiceOptions } from '../../server/service.js'
 import { defaultRights, rights, type TokenStore } from '../../stores/common/store.js'
-import { isDefaultStore, noStore, ownKindOf } from '../../stores/registry.js'
+import { isDefaultStore, noStore, ownSchemeOf } from '../../stores/registry.js'
 import { isInteractive, resolveSettings, type Settings } from '../context.js'
 import { defineCommand, type GlobalFlags, type OptionDefinition, type OptionValues, parseRights, pathOption } from '../define-command.js'
 
@@ -111,12 +111,12 @@ async function optionsFor(flags: ServeFlags, { store, storeFlag, storeOptions }:
     openStore: async (watch) => {
       // A missing store has no tokens either. Only the default store is created for its first token, which a terminal shows.
       if (!given && !(isDefaultStore(store) && mayShowToken)) {
-        const existing = await ownKindOf(store).openExisting(store, storeOptions)
+        const existing = await ownSchemeOf(store).openExisting(store, storeOptions)
         const hint = `Check the address. To create a store, and a token for clients: plants tokens create${storeFlag}`
         if (!existing) throw noStore(store, hint)
         await existing.close()
       }
-      return ownKindOf(store).open(store, { ...storeOptions, clock, ...watch })
+      return ownSchemeOf(store).open(store, { ...storeOptions, clock, ...watch })
     },
     openTokenSource: async (tokens, warn) => {
       warnOfPermissions('--tls-key', flags.tlsKey, io, warn)

@@ -10,7 +10,7 @@ import { malformed, PlantsError, shellWord } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import { parseText } from '../../platform/values.js'
 import { defaultRights } from '../../stores/common/store.js'
-import { isDefaultStore, kindOfText, kinds, loginAddress, takesPassword, takesToken } from '../../stores/registry.js'
+import { isDefaultStore, loginAddress, schemeOfText, schemes, takesPassword, takesToken } from '../../stores/registry.js'
 import { defaultLockTimeout, resolvePreferences, resolveSettings } from '../context.js'
 import { allowOption, type CommandDefinition, defineCommand } from '../define-command.js'
 import { warnOfExposure } from '../store-access.js'
@@ -32,10 +32,10 @@ const add = defineCommand({
     for (const setting of settingsIn('store')) {
       const value = flagValue(setting, flags)
       if (value === undefined) continue
-      if (!isFor(setting, address.kind)) {
+      if (!isFor(setting, address.scheme)) {
         const isCa = setting === 'ca-cert' && takesPassword(address)
         const hint = isCa ? `Leave it out, and add to the address: sslrootcert=${value}` : 'Leave it out'
-        throw malformed(`--${setting} ${unsupportedReason(setting, address.kind, address.name)}`, hint)
+        throw malformed(`--${setting} ${unsupportedReason(setting, address.scheme, address.name)}`, hint)
       }
       store[setting] = await savedValue(setting, `--${setting}`, value, io)
     }
@@ -69,7 +69,7 @@ const init = defineCommand({
     const { store } = settings
     if (!takesPassword(store)) {
       const hint = 'For example: plants stores init postgres://postgres@db.example.com/plants --role plants'
-      throw malformed(`${store.name} is ${kinds[store.kind].noun}: only a database needs to be initialised`, hint)
+      throw malformed(`${store.name} is ${schemes[store.scheme].noun}: only a database needs to be initialised`, hint)
     }
     const { role, allow } = flags
     // PUBLIC means every role in SQL. A mistake must not open the store to all of them.
@@ -176,7 +176,7 @@ const remove = defineCommand({
       return saved.store === name ? withField(kept, 'store', undefined) : kept
     })
     const tokenRemoved = savedToken(before, address) !== undefined && savedToken(after, address) === undefined
-    const secret = tokenRemoved ? ` and its ${kinds[kindOfText(address)].credential ?? 'token'}` : ''
+    const secret = tokenRemoved ? ` and its ${schemes[schemeOfText(address)].credential ?? 'token'}` : ''
     const rest = before.store === name ? '. The default store is now local' : ''
     const shown = shownValue(address)
     const text = `Removed the store ${quoteIfNeeded(name)}${secret}. Its plants are still in ${quoteIfNeeded(shown)}${rest}`

@@ -4,7 +4,7 @@ import { malformed, PlantsError } from '../../platform/errors.js'
 import { escapeControlChars } from '../../platform/escape.js'
 import { parseLife, parseText } from '../../platform/values.js'
 import { defaultRights, type Token, type TokenStore } from '../../stores/common/store.js'
-import { openExistingStore, ownKindOf } from '../../stores/registry.js'
+import { openExistingStore, ownSchemeOf } from '../../stores/registry.js'
 import { resolveSettings, type Settings } from '../context.js'
 import { allowOption, type CommandDefinition, defineCommand } from '../define-command.js'
 
@@ -23,7 +23,7 @@ const create = defineCommand({
     const expiresAt = expires === undefined ? undefined : new Date(io.time() + expires)
     const { digestOf, newToken } = await import('../../server/authenticator.js')
     const token = newToken()
-    const store = await ownKindOf(settings.store).open(settings.store, settings.storeOptions)
+    const store = await ownSchemeOf(settings.store).open(settings.store, settings.storeOptions)
     try {
       const added = await store.tokens.add(digestOf(token), { note, rights: allow, createdAt, expiresAt })
       const hint = `Revoke it with: plants tokens revoke ${added.id}${settings.storeFlag}`
@@ -97,7 +97,7 @@ async function withTokens(
   { store: address, storeOptions }: Pick<Settings, 'store' | 'storeOptions'>,
   action: (tokens: TokenStore | undefined) => Promise<void>,
 ): Promise<void> {
-  const kind = ownKindOf(address)
+  const kind = ownSchemeOf(address)
   const existing = await openExistingStore(address, storeOptions)
   if (!existing) return action(undefined)
   await existing.close()

@@ -8,7 +8,7 @@ import { shorten } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
 import { printable } from '../../platform/redact.js'
 import type { Values } from '../../platform/values.js'
-import { kindOfText } from '../../stores/registry.js'
+import { schemeOfText } from '../../stores/registry.js'
 import { topics } from '../commands/index.js'
 import { type Program, subcommandOf } from './program.js'
 
@@ -176,7 +176,7 @@ function settingsFor(text: string, saved: SavedSettings): Candidate[] {
   const meanings = (scope: Scope) => settingsIn(scope).map((name) => [name, settingOf(name).meaning] as const)
   const [store, found] = namedStores(saved).find(([name]) => text.startsWith(`stores.${name}.`)) ?? []
   if (found) {
-    const own = meanings('store').filter(([name]) => isFor(name, kindOfText(found.address)))
+    const own = meanings('store').filter(([name]) => isFor(name, schemeOfText(found.address)))
     return [['address', 'address of the store'] as const, ...own].map(([name, meaning]) => [`stores.${store}.${name}`, meaning])
   }
   const stores = storesIn(saved).map(([name, meaning]): Candidate => [`stores.${name}.`, `the settings of ${meaning}`])

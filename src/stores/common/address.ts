@@ -21,14 +21,14 @@ export type Address = FileAddress | PostgresAddress | RemoteAddress
 export type OwnAddress = FileAddress | PostgresAddress
 
 export interface FileAddress {
-  kind: 'file'
+  scheme: 'file'
   name: string
   /** whether it is the store `local`, whose folder is created if it is missing */
   isDefault: boolean
 }
 
 export interface RemoteAddress {
-  kind: 'remote'
+  scheme: 'remote'
   /** the address as written, without a trailing slash; tokens are saved under it */
   name: string
   /** the specification's base_url, without a trailing slash */
@@ -39,7 +39,7 @@ export interface RemoteAddress {
 
 /** A PostgreSQL database on one server, or on several of which one accepts writes. */
 export interface PostgresAddress {
-  kind: 'postgres'
+  scheme: 'postgres'
   /** the complete address, without the password */
   name: string
   /** the part of the name under which a password is saved: the user, the hosts and the database */
@@ -86,7 +86,7 @@ export function parseFile(text: string, source: string, { resolvePath }: Address
   refusePassword(text, source)
   if (path === '') throw refuse(source, 'is empty')
   if (/^\/\/|^:memory:$/.test(path)) throw refuse(source, `is not a file: ${JSON.stringify(text)}`)
-  if (!isBare || /[/\\]|^[.~]|\.(db|sqlite)$/.test(path)) return { kind: 'file', name: resolvePath(path), isDefault: false }
+  if (!isBare || /[/\\]|^[.~]|\.(db|sqlite)$/.test(path)) return { scheme: 'file', name: resolvePath(path), isDefault: false }
   // A text that is more than a word is not shown: a part of it may be a password.
   if (!/^[\w-]+(\.[\w-]+)*(:\d+)?$/.test(path)) throw refuse(source, 'does not name a store')
   const scheme = isLoopback(path.replace(/:\d+$/, '')) ? 'http' : 'https'
@@ -112,7 +112,7 @@ export function parseService(text: string, source: string, { resolvePath }: Addr
   if (socketPath.includes(':/'))
     throw refuse(source, 'has a socket path that contains ":/", where a base path would begin', 'Give it another path')
   const basePath = url.pathname.replace(/\/$/, '')
-  return { kind: 'remote', name: `unix:${socketPath}${basePath && `:${basePath}`}`, url, socketPath }
+  return { scheme: 'remote', name: `unix:${socketPath}${basePath && `:${basePath}`}`, url, socketPath }
 }
 
 function parseUrl(address: string, source: string): RemoteAddress {
@@ -122,7 +122,7 @@ function parseUrl(address: string, source: string): RemoteAddress {
   if (url.username || url.password) throw refuse(source, 'contains a user name or a password, but a service takes a token', tokenHint)
   if (url.search || url.hash || /[?#]/.test(address)) throw refuse(source, 'must be a base URL, without "?" and "#"')
   url.pathname = url.pathname.replace(/\/+$/, '')
-  return { kind: 'remote', name: url.href.replace(/\/$/, ''), url }
+  return { scheme: 'remote', name: url.href.replace(/\/$/, ''), url }
 }
 
 const tokenHint = 'Put the token into PLANTS_TOKEN, or save it with: plants auth login'

@@ -72,7 +72,7 @@ export function comparesPlants(policy: ExistsPolicy): boolean {
 export type OnConflict = (patch: PlantPatch, existing: NewPlant | undefined) => boolean
 
 /** Throws `conflict` for a plant whose id exists, unless its idempotency key has `created` the same plant. */
-export function refuseUnlessRepeated(plant: NewPlant, created: NewPlant | undefined): void {
+export function assertRepeated(plant: NewPlant, created: NewPlant | undefined): void {
   if (created === undefined) throw idExists(plant.id)
   if (!equalPlants(created, plant)) throw keyConflict(created.id)
 }
@@ -104,7 +104,7 @@ export async function createNext(store: NextStore, plant: Plant): Promise<NewPla
       const answer = await store.create(next)
       return plantFrom(next.id, ({ name }) => answer[name])
     } catch (error) {
-      if (!(error instanceof PlantsError && error.kind === 'conflict') || next.id === tried || tries === maxTries) throw error
+      if (!(error instanceof PlantsError && error.type === 'conflict') || next.id === tried || tries === maxTries) throw error
       tried = next.id
     }
   }

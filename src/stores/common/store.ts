@@ -1,5 +1,5 @@
 import type { FieldName, NewPlant, Plant } from '../../plant/plant.js'
-import type { RecordKind } from '../../plant/records.js'
+import type { RecordFormat } from '../../plant/records.js'
 import type { PlantRows } from '../../plant/rows.js'
 import type { Clock } from '../../platform/clock.js'
 import type { PlantsError } from '../../platform/errors.js'
@@ -59,7 +59,7 @@ export interface ListQuery {
 export type CountQuery = Pick<ListQuery, 'tag' | 'search'>
 
 export interface SnapshotQuery extends ListQuery {
-  record: RecordKind
+  record: RecordFormat
   /** the field to sort by, ignoring the case of A to Z, then by id; plants without it come last. A service sorts only by id */
   sort?: FieldName | undefined
 }

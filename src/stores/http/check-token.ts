@@ -15,11 +15,11 @@ export async function checkToken(address: RemoteAddress, access: Access, options
     const response = await client.send(request, timeout, clock.signal)
     if ('cause' in response) clock.signal.throwIfAborted()
     const result = classify(client, request, response)
-    if (result.kind === 'done')
+    if (result.outcome === 'done')
       return { state: 'unknown', error: new PlantsError('unusable', `${address.name} answered 200 to an empty object`, { status: 200 }) }
     const hasOtherRights = 'headers' in response && /\binsufficient_scope\b/.test(response.headers['www-authenticate'] ?? '') // RFC 6750, 3.1
     if (result.error.error === 422 || hasOtherRights) return { state: 'accepted' }
-    return { state: result.kind === 'unauthorized' ? 'refused' : 'unknown', error: result.error }
+    return { state: result.outcome === 'unauthorized' ? 'refused' : 'unknown', error: result.error }
   } finally {
     client.close()
   }

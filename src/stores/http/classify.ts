@@ -2,15 +2,15 @@ import { isUtf8 } from 'node:buffer'
 import { textFields, textsInWords } from '../../plant/fields.js'
 import { isJsonType, parseJson } from '../../plant/json.js'
 import { acceptNewPlant, isObject, type NewPlant, type Plant, plantOf } from '../../plant/plant.js'
-import { type Kind, PlantsError, shellWord } from '../../platform/errors.js'
+import { type ErrorType, PlantsError, shellWord } from '../../platform/errors.js'
 import type { RemoteAddress } from '../common/address.js'
 import { defaultRights, rights } from '../common/store.js'
 import type { Expected, HttpClient, HttpRequest, HttpResponse, NoResponse } from './client.js'
 import { classifyFailure, type Failure, type RequestResult } from './failure.js'
 
 interface Meaning {
-  kind: Failure['kind']
-  error: Kind
+  outcome: Failure['outcome']
+  error: ErrorType
   /** whether the message reports a failure of the service, or the target of a redirect, instead of the message of the response */
   names?: 'failure' | 'location'
   hint?: string | ((address: RemoteAddress) => string)
@@ -32,45 +32,50 @@ const rejects = oneOf(400, 413, 422)
 
 /** The first rule that fits applies; `error` is the one of the response, or its status. */
 const rules: (Meaning & { fits(status: number, error: number): boolean })[] = [
-  { fits: oneOf(200), kind: 'incompatible', error: 'unusable' },
-  { fits: oneOf(429, 503), kind: 'retry', error: 'unavailable', hint: 'Nothing was stored. Try again later' },
-  { fits: oneOf(301, 302, 307, 308), kind: 'incompatible', error: 'unavailable', names: 'location', hint: redirectHint },
-  { fits: (status) => status >= 300 && status < 400, kind: 'incompatible', error: 'unusable', names: 'location' },
-  { fits: (status) => status >= 500, kind: 'unknown', error: 'unusable', names: 'failure' },
-  { fits: (status) => status < 400, kind: 'incompatible', error: 'unusable', names: 'failure' },
-  { fits: (status, error) => [status, error].some(oneOf(401, 403)), kind: 'unauthorized', error: 'unauthorized' },
-  { fits: (_, error) => error === 409, kind: 'conflict', error: 'conflict', hint: conflictHint },
-  { fits: (_, error) => error === 404 || error === 405, kind: 'incompatible', error: 'rejected', hint: addressHint },
-  { fits: (_, error) => error === 415, kind: 'incompatible', error: 'rejected' },
-  { fits: (status, error) => rejects(status) && error === 413, kind: 'rejected', error: 'rejected', hint: `Shorten the ${textsInWords}` },
-  { fits: rejects, kind: 'rejected', error: 'rejected' },
+  { fits: oneOf(200), outcome: 'incompatible', error: 'unusable' },
+  { fits: oneOf(429, 503), outcome: 'retry', error: 'unavailable', hint: 'Nothing was stored. Try again later' },
+  { fits: oneOf(301, 302, 307, 308), outcome: 'incompatible', error: 'unavailable', names: 'location', hint: redirectHint },
+  { fits: (status) => status >= 300 && status < 400, outcome: 'incompatible', error: 'unusable', names: 'location' },
+  { fits: (status) => status >= 500, outcome: 'unknown', error: 'unusable', names: 'failure' },
+  { fits: (status) => status < 400, outcome: 'incompatible', error: 'unusable', names: 'failure' },
+  { fits: (status, error) => [status, error].some(oneOf(401, 403)), outcome: 'unauthorized', error: 'unauthorized' },
+  { fits: (_, error) => error === 409, outcome: 'conflict', error: 'conflict', hint: conflictHint },
+  { fits: (_, error) => error === 404 || error === 405, outcome: 'incompatible', error: 'rejected', hint: addressHint },
+  { fits: (_, error) => error === 415, outcome: 'incompatible', error: 'rejected' },
+  {
+    fits: (status, error) => rejects(status) && error === 413,
+    outcome: 'rejected',
+    error: 'rejected',
+    hint: `Shorten the ${textsInWords}`,
+  },
+  { fits: rejects, outcome: 'rejected', error: 'rejected' },
 ]
 
-const otherwise: Meaning = { kind: 'incompatible', error: 'rejected' }
+const otherwise: Meaning = { outcome: 'incompatible', error: 'rejected' }
 
 export function classify<T>(client: HttpClient, request: HttpRequest<T>, response: HttpResponse | NoResponse): RequestResult<T> {
   if (!('status' in response)) return classifyFailure(client, request, response)
   const { status } = response
   const error = errorIn(response)?.error ?? status
   const meaning = rules.find(({ fits }) => fits(status, error)) ?? otherwise
-  const isFinal = meaning.kind !== 'retry' && meaning.kind !== 'unknown'
+  const isFinal = meaning.outcome !== 'retry' && meaning.outcome !== 'unknown'
   const value = isFinal ? request.expected.read(response) : undefined
-  if (value !== undefined) return { kind: 'done', value }
+  if (value !== undefined) return { outcome: 'done', value }
   const what = status === 200 ? request.expected.what : 'Error'
   const failure = new PlantsError(meaning.error, messageOf(meaning, response, client.address.name, what), {
     status,
     requestId: requestIdOf(response),
     ...(status >= 400 && isFinal && { error }),
     hint: hintFor(meaning, response, client),
-    retryable: meaning.kind === 'retry',
+    retryable: meaning.outcome === 'retry',
   })
-  if (meaning.kind !== 'retry') return { kind: meaning.kind, error: failure }
-  return { kind: 'retry', error: failure, reason: 'overload', retryAfter: retryAfterOf(response) }
+  if (meaning.outcome !== 'retry') return { outcome: meaning.outcome, error: failure }
+  return { outcome: 'retry', error: failure, reason: 'overload', retryAfter: retryAfterOf(response) }
 }
 
 function hintFor(meaning: Meaning, { headers }: HttpResponse, { address, access, options }: HttpClient): string | undefined {
-  const { kind, error, hint } = meaning
-  if (kind !== 'unauthorized')
+  const { outcome, error, hint } = meaning
+  if (outcome !== 'unauthorized')
     return typeof hint === 'function'
       ? hint(address)
       : (hint ?? (error === 'rejected' ? `This message is from ${address.name}` : undefined))

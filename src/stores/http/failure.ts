@@ -8,22 +8,22 @@ export interface Failure {
    * a repetition can settle that. The others are final: "conflict": another plant has the id. "rejected": the service rejects this plant.
    * "unauthorized": it rejects the token. "incompatible": it does not follow the specification.
    */
-  kind: 'retry' | 'unknown' | 'conflict' | 'rejected' | 'unauthorized' | 'incompatible'
+  outcome: 'retry' | 'unknown' | 'conflict' | 'rejected' | 'unauthorized' | 'incompatible'
   error: PlantsError
   reason?: 'overload' | 'refused'
   /** `Retry-After`, in milliseconds */
   retryAfter?: number
 }
 
-export type RequestResult<T> = Failure | { kind: 'done'; value: T }
+export type RequestResult<T> = Failure | { outcome: 'done'; value: T }
 
 export function classifyFailure(client: HttpClient, { sends }: HttpRequest<unknown>, { cause, isSent }: NoResponse): Failure {
-  if (isSent) return { kind: 'unknown', error: unanswered(client, cause, sends) }
+  if (isSent) return { outcome: 'unknown', error: unanswered(client, cause, sends) }
   const error = unreached(client, cause)
   const code = codeOf(cause)
-  if (code === 'ENOTFOUND' || isTls(code)) return { kind: 'incompatible', error } // a retry would fail in the same way
+  if (code === 'ENOTFOUND' || isTls(code)) return { outcome: 'incompatible', error } // a retry would fail in the same way
   const isRefused = code === 'ECONNREFUSED' || code === 'ENOENT' // nothing listens at the address
-  return { kind: 'retry', error, ...(isRefused && { reason: 'refused' }) }
+  return { outcome: 'retry', error, ...(isRefused && { reason: 'refused' }) }
 }
 
 function unreached({ address: { name, url, socketPath }, access }: HttpClient, cause: unknown): PlantsError {

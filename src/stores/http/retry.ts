@@ -52,7 +52,7 @@ export class Retries {
 
   /** Until the next try; undefined if there is none. Throws the reason of a signal. */
   pauseAfter(failure: Failure, tries: number): number | undefined {
-    if (failure.kind !== 'retry' && failure.kind !== 'unknown') return undefined
+    if (failure.outcome !== 'retry' && failure.outcome !== 'unknown') return undefined
     this.signal.throwIfAborted()
     const room = this.limit(failure) - this.#now
     const { retryAfter = 0 } = failure
@@ -100,11 +100,11 @@ export async function exchange<T>(client: HttpClient, request: HttpRequest<T>, o
   for (let tries = 0; ; tries += 1) {
     retries.signal.throwIfAborted()
     const result = await send(client, request, retries)
-    if (result.kind === 'done') return result.value
+    if (result.outcome === 'done') return result.value
     // The last try may have had too little time, so that the error of the one before says more.
-    const isLess = isTimeout(result.error.cause) && (result.kind === 'retry' || result.kind === last?.kind)
+    const isLess = isTimeout(result.error.cause) && (result.outcome === 'retry' || result.outcome === last?.outcome)
     if (!last || !isLess) last = result
-    if (last.kind === 'unknown' && request.method !== 'GET') retries.unknown = last.error
+    if (last.outcome === 'unknown' && request.method !== 'GET') retries.unknown = last.error
     retries.note(last)
     const pause = retries.pauseAfter(last, tries)
     if (pause === undefined || (await onRetry(last, tries)) === false) throw errorOf(last, request)
@@ -115,13 +115,13 @@ export async function exchange<T>(client: HttpClient, request: HttpRequest<T>, o
 /** Sends a request, and after a 401, which changes nothing, once more with a newer token. */
 async function send<T>(client: HttpClient, request: HttpRequest<T>, retries: Retries): Promise<RequestResult<T>> {
   const result = classify(client, request, await client.send(request, retries.left, retries.signal))
-  const renewed = result.kind === 'done' ? undefined : await client.withNewerToken(request, result.error)
+  const renewed = result.outcome === 'done' ? undefined : await client.withNewerToken(request, result.error)
   return renewed ? classify(client, renewed, await client.send(renewed, retries.left, retries.signal)) : result
 }
 
 /** The outcome of a GET, which changes nothing, is known even without a response. */
-function errorOf({ kind, error }: Failure, { method }: HttpRequest<unknown>): PlantsError {
-  if (kind !== 'unknown' || method !== 'GET') return error
+function errorOf({ outcome, error }: Failure, { method }: HttpRequest<unknown>): PlantsError {
+  if (outcome !== 'unknown' || method !== 'GET') return error
   const { message, status, requestId, cause } = error
   return new PlantsError('unavailable', message, { hint: 'Nothing was stored. Try again later', retryable: true, status, requestId, cause })
 }

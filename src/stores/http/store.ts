@@ -196,7 +196,7 @@ export class RemoteStore implements ReadableStore, BulkStore {
       if (!(error instanceof PlantsError)) throw error
       if (error !== retries.signal.reason) throw this.#explain(error, retries, hints)
       const message = retries.unknown ? `${error.message} before ${address.name} answered` : `${error.message}, nothing was stored`
-      throw new PlantsError(error.kind, message, { hint: retries.unknown && hints.unknown(), cause: error })
+      throw new PlantsError(error.type, message, { hint: retries.unknown && hints.unknown(), cause: error })
     }
   }
 
@@ -213,11 +213,11 @@ export class RemoteStore implements ReadableStore, BulkStore {
 
   #explain(error: PlantsError, { unknown }: Retries, hints: Hints): PlantsError {
     // If the plant may have been stored, only a response to its own key settles that.
-    const settles = error.kind === 'conflict' && this.#description?.supportsKeys === true
+    const settles = error.type === 'conflict' && this.#description?.supportsKeys === true
     const last = unknown && !settles ? unknown : error
-    const { kind, message, cause } = last
-    const hint = kind === 'conflict' ? (hints.conflict ?? last.hint) : last.hint
-    return new PlantsError(kind, message, { ...last, cause, hint: last.isOutcomeUnknown ? hints.unknown() : hint })
+    const { type, message, cause } = last
+    const hint = type === 'conflict' ? (hints.conflict ?? last.hint) : last.hint
+    return new PlantsError(type, message, { ...last, cause, hint: last.isOutcomeUnknown ? hints.unknown() : hint })
   }
 
   #howToRepeat(id: bigint, key: string, { hasWarned }: Retries): string {

@@ -155,7 +155,7 @@ export class Upload {
       const request = this.#requestFor(pending)
       const response = await this.#client.send(request, options.timeout)
       const result = classify(this.#client, request, response)
-      const isUnauthorized = result.kind === 'unauthorized'
+      const isUnauthorized = result.outcome === 'unauthorized'
       const isRenewable = isUnauthorized && !pending.isUnauthorized
       pending.isUnauthorized = isUnauthorized
       pause = isRenewable ? await this.#renewToken(request, result.error) : this.#receive(pending, result)
@@ -189,7 +189,7 @@ export class Upload {
   /** Returns the milliseconds until the next request of the row; undefined if there is none. */
   #receive(pending: Pending, result: RequestResult<Stored>): number | undefined {
     const { isKeyed } = this.#task
-    switch (result.kind) {
+    switch (result.outcome) {
       case 'retry':
       case 'unknown':
         return this.#retry(pending, result)
@@ -200,10 +200,10 @@ export class Upload {
       default: {
         this.#noteSuccess()
         const next = this.#outcomeOf(pending, result)
-        if (typeof next !== 'string') return this.#note(pending, next, result.kind === 'done' ? undefined : result.error)
+        if (typeof next !== 'string') return this.#note(pending, next, result.outcome === 'done' ? undefined : result.error)
         pending.step = next
         pending.tries = 0
-        const isChanged = result.kind === 'done' && (result.value === 412 || result.value === 404)
+        const isChanged = result.outcome === 'done' && (result.value === 412 || result.value === 404)
         return isChanged ? this.#pauseAfterConflict(pending) : 0
       }
     }
@@ -212,9 +212,9 @@ export class Upload {
   #outcomeOf(pending: Pending, result: RequestResult<Stored>): Outcome | Pending['step'] {
     const { patch, plant, step } = pending
     const { ifExists } = this.#task.options
-    if (result.kind === 'rejected') return Outcome.rejected
+    if (result.outcome === 'rejected') return Outcome.rejected
     // A service with idempotency keys would have recognized this row, so the conflict is with another plant.
-    if (result.kind !== 'done') return comparesPlants(ifExists) ? 'read' : resolveRecord(ifExists, patch, true).outcome
+    if (result.outcome !== 'done') return comparesPlants(ifExists) ? 'read' : resolveRecord(ifExists, patch, true).outcome
     const { value } = result
     if (value === 412) return 'read' // somebody else has changed it since it was read
     if (value === 404 || (step === 'read' && 'id' in value)) return this.#resolve(pending, value === 404 ? undefined : value)
@@ -268,7 +268,7 @@ export class Upload {
   /** Pauses all requests if the service needs that. Returns the additional pause of the row; undefined if it is not sent again. */
   #retry(pending: Pending, failure: Failure): number | undefined {
     const { timeout } = this.#client.options
-    const { kind, error, reason, retryAfter = 0 } = failure
+    const { outcome, error, reason, retryAfter = 0 } = failure
     const { step, tries, firstSent } = pending
     const now = this.#now()
     this.#retries.note(failure)
@@ -276,7 +276,7 @@ export class Upload {
     if (pending.lastSent >= this.#lastRound) this.#countRound(failure, now)
     const isOver = now >= limit && (reason === 'refused' || this.#failures > 1) // a single failure may be an accident
     if (isOver && !this.#end.signal.aborted) this.#fail(error)
-    const isUnknown = kind === 'unknown'
+    const isUnknown = outcome === 'unknown'
     const isLone = isUnknown && this.#failures < 2 // connections break now and then
     const pauseEnd = Math.min(now + retryAfter + this.#retries.backoff(this.#failures - 1), limit)
     if (!isLone) this.#pauseEnd = Math.max(this.#pauseEnd, pauseEnd)

@@ -87,8 +87,8 @@ type Refuse = (why: string, hint?: string) => PlantsError
  * @throws {PlantsError} `malformed`; the message never contains what may be a password
  */
 export function parsePostgres(address: string, source: string, place: AddressContext): PostgresAddress {
-  const refuse: Refuse = (why, hint = example) => new PlantsError('malformed', `${source} ${why}`, { hint })
-  const given = parseUri(address, refuse, place)
+  const invalidAddress: Refuse = (why, hint = example) => new PlantsError('malformed', `${source} ${why}`, { hint })
+  const given = parseUri(address, invalidAddress, place)
   const asked = unsupported.find((name) => !['', 'disable', 'prefer'].includes(place.env[name] ?? ''))
   if (asked !== undefined) {
     const hint = 'Unset it. To verify the server, add to the address: sslmode=verify-full'
@@ -99,18 +99,18 @@ export function parsePostgres(address: string, source: string, place: AddressCon
   if (values.sslrootcert === 'system') {
     // Anybody can get a certificate for some host, so that its name must be verified.
     const sslmode = given.get('sslmode') ?? (place.env['PGSSLMODE'] || 'verify-full')
-    if (sslmode !== 'verify-full') throw refuse(`combines sslrootcert=system with sslmode=${sslmode}`, 'Use sslmode=verify-full')
+    if (sslmode !== 'verify-full') throw invalidAddress(`combines sslrootcert=system with sslmode=${sslmode}`, 'Use sslmode=verify-full')
     values.sslmode = sslmode
   }
   const user = values.user ?? place.userName()
   if (user === undefined)
-    throw refuse('has no user, and this process has no user name', 'Write postgres://USER@HOST/DATABASE, or set PGUSER')
-  const hosts = hostsFrom((values.host ?? defaultHost()).split(','), values.port.split(','), refuse)
+    throw invalidAddress('has no user, and this process has no user name', 'Write postgres://USER@HOST/DATABASE, or set PGUSER')
+  const hosts = hostsFrom((values.host ?? defaultHost()).split(','), values.port.split(','), invalidAddress)
   const database = values.dbname ?? user
   const login = `postgres://${encodeURIComponent(user)}@${hosts.map(hostText).join()}/${encodeURIComponent(database)}`
   const query = queryText(values, place.env)
   return {
-    kind: 'postgres',
+    scheme: 'postgres',
     name: `${login}${query && `?${query}`}`,
     login,
     hosts,

@@ -1,6 +1,6 @@
 import pg from 'pg'
 import { isTimeout } from '../../platform/clock.js'
-import { type Kind, PlantsError, shellWord, systemCode } from '../../platform/errors.js'
+import { type ErrorType, PlantsError, shellWord, systemCode } from '../../platform/errors.js'
 import type { PostgresAddress } from '../common/address.js'
 import type { Login } from '../common/store.js'
 import { type Account, LoginError, MissingPassword } from './login.js'
@@ -120,8 +120,8 @@ export function lostCommit({ name }: PostgresAddress, cause: unknown): PlantsErr
 /** Turns an error of the server, the system or TLS into a `PlantsError` with a hint; returns any other error unchanged. */
 export function explainDatabase(error: unknown, { address, login }: Account): unknown {
   if (!(error instanceof pg.DatabaseError || error instanceof ConnectionError || error instanceof LoginError)) return error
-  const { message, hint, kind = 'unavailable' } = explanationOf(error)(address, textOf(error), login)
-  return new PlantsError(kind, message, { hint, retryable: isTransient(error), cause: error })
+  const { message, hint, type = 'unavailable' } = explanationOf(error)(address, textOf(error), login)
+  return new PlantsError(type, message, { hint, retryable: isTransient(error), cause: error })
 }
 
 function explanationOf(error: Error): Explain {
@@ -137,7 +137,7 @@ type Explain = (address: PostgresAddress, text: string, login: Login) => Explana
 interface Explanation {
   message: string
   hint: string
-  kind?: Kind
+  type?: ErrorType
 }
 
 /** For a database with fsync off. */
@@ -174,7 +174,7 @@ const explanations: Record<string, Explain> = {
 }
 
 function loginRejected({ name, user }: PostgresAddress, text: string, { passwordHint }: Login): Explanation {
-  return { message: `${name} rejected the login of ${user}: ${text}`, hint: passwordHint, kind: 'unauthorized' }
+  return { message: `${name} rejected the login of ${user}: ${text}`, hint: passwordHint, type: 'unauthorized' }
 }
 
 function untrusted({ name }: PostgresAddress, text: string): Explanation {

@@ -2,7 +2,7 @@ import type { QueryConfig } from 'pg'
 import { to as copyTo } from 'pg-copy-streams'
 import { type FieldName, plantColumns, type TextField, textFields } from '../../plant/fields.js'
 import { escapeUnsafe } from '../../plant/json.js'
-import type { RecordKind } from '../../plant/records.js'
+import type { RecordFormat } from '../../plant/records.js'
 import type { Block, SnapshotQuery } from '../common/store.js'
 import { type Client, maxAnswer, tooLarge } from './client.js'
 import { driverError, explainDatabase } from './errors.js'
@@ -51,7 +51,7 @@ function orderOf(sort: FieldName = 'id'): string {
 }
 
 /** The text of records from the output of COPY, which doubles backslashes in text, and does not quote cells with a space at their ends. */
-const fromCopy: Record<RecordKind, (text: string) => string> = {
+const fromCopy: Record<RecordFormat, (text: string) => string> = {
   json: (text) => escapeUnsafe(text.replaceAll('\\\\', '\\')),
   csv: (text) => (/[ \t](?:[,\n]|$)|(?:^|[,\n])[ \t]/.test(text) ? text.replace(/"[^"]*"|[^",\n]+/g, quoteSpaced) : text),
   tsv: (text) => (/ (?:[\t\n]|$)|(?:^|[\t\n]) /.test(text) ? text.replace(/"[^"]*"|[^"\t\n]+/g, quoteSpaced) : text),
@@ -61,7 +61,7 @@ function quoteSpaced(cell: string): string {
   return /^[ \t]|[ \t]$/.test(cell) ? `"${cell}"` : cell
 }
 
-const copyOptions: Record<RecordKind, string> = {
+const copyOptions: Record<RecordFormat, string> = {
   json: 'FORMAT text',
   csv: 'FORMAT csv',
   tsv: `FORMAT csv, DELIMITER E'\\t'`,

@@ -30,7 +30,7 @@ export async function checkPassword(address: PostgresAddress, options: OpenOptio
   } catch (error) {
     options.clock.signal.throwIfAborted()
     if (!(error instanceof PlantsError)) throw error
-    return { state: error.kind === 'unauthorized' ? 'refused' : 'unknown', error }
+    return { state: error.type === 'unauthorized' ? 'refused' : 'unknown', error }
   }
 }
 

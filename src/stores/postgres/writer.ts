@@ -69,7 +69,7 @@ export class PostgresWriter {
         throw new LeftOutError(account.address)
       })
       .catch((error: unknown) => {
-        if (!(error instanceof PlantsError) || error.kind !== 'unauthorized') throw error // the login was valid before: nothing was stored
+        if (!(error instanceof PlantsError) || error.type !== 'unauthorized') throw error // the login was valid before: nothing was stored
         throw new PlantsError('unavailable', error.message, { hint: error.hint, cause: error })
       })
     if (result === 'created') return plantOf(entry.plant)

@@ -69,7 +69,7 @@ async function checkTarget(target: string, options: OpenOptions): Promise<void> 
 
 export function asMalformed(error: unknown, path: string, what: string, hint: string): unknown {
   const explained = explainFailure(error, path)
-  if (!(explained instanceof PlantsError) || explained.retryable || explained.kind !== 'unavailable') return explained
+  if (!(explained instanceof PlantsError) || explained.retryable || explained.type !== 'unavailable') return explained
   return malformed(`${what}: ${explained.message}`, hint, error)
 }
 

@@ -5,8 +5,8 @@ import type { OpenOptions } from '../common/store.js'
 import { changedWhileRead, explainFailure, lockedError, notOurs, replacedStore } from './errors.js'
 import {
   assertNoJournal,
+  assertSafeToOpen,
   bytesAt,
-  checkKind,
   claimLog,
   fileHasContent,
   fileVersion,
@@ -35,7 +35,7 @@ export class Connection {
   readonly #statements = new Map<string, Statement>()
 
   constructor(path: string, mode: OpenMode, opening: Opening) {
-    checkKind(path, opening)
+    assertSafeToOpen(path, opening)
     const hasLog = mode !== 'immutable'
     this.path = path
     this.uri = uriOf(path, mode === 'immutable' ? 'mode=ro&immutable=1' : `mode=${mode}`)

@@ -70,7 +70,7 @@ export function commitOutcomeUnknown(path: string, done: 'stored' | 'restored', 
 
 export function unchanged(error: unknown, signal: AbortSignal): unknown {
   if (!signal.aborted || error !== signal.reason || !(error instanceof PlantsError)) return error
-  return new PlantsError(error.kind, `${error.message}, nothing was changed`, { cause: error })
+  return new PlantsError(error.type, `${error.message}, nothing was changed`, { cause: error })
 }
 
 const lookAtDisk = 'Look at the disk and its logs, then try again'

@@ -1,6 +1,6 @@
 import { type TextField, textFields } from '../../plant/fields.js'
 import { escapeUnsafe } from '../../plant/json.js'
-import type { RecordKind } from '../../plant/records.js'
+import type { RecordFormat } from '../../plant/records.js'
 import type { Block, SnapshotQuery } from '../common/store.js'
 import type { Connection } from './connection.js'
 import { checkOrder, filterOf, findRange, type IdRange } from './select.js'
@@ -78,7 +78,7 @@ function readText(connection: Connection, query: SnapshotQuery, { first, last }:
 
 const sizeOfTexts = textFields.map(({ name }) => `ifnull(octet_length(${name}), 0)`).join(' + ')
 
-const records: Record<RecordKind, string> = {
+const records: Record<RecordFormat, string> = {
   json: `'{"id":' || id || ${textFields.map(jsonMember).join(' || ')} || '}'`,
   csv: cells("','"),
   tsv: cells('char(9)'),

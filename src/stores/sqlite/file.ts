@@ -100,7 +100,7 @@ export function readMode(path: string, trust: Trust): OpenMode {
 
 /** Throws when an exposed store has a journal: anybody can have made it, and SQLite would roll it back. */
 export function assertNoJournal(path: string, trust: Trust): void {
-  checkKind(path, trust) // reports first whether it belongs to another user
+  assertSafeToOpen(path, trust) // reports first whether it belongs to another user
   const journal = `${path}-journal`
   if (!fileHasContent(journal)) return
   const why = `cannot be used with ${journal}, where other users can create files`
@@ -141,7 +141,7 @@ export function fileVersion(path: string): string {
 export function claimLog(path: string, trust: Trust): string {
   for (let attempt = 0; attempt < 50; attempt += 1) {
     for (const suffix of logSuffixes) makeFile(path + suffix)
-    checkKind(path, trust)
+    assertSafeToOpen(path, trust)
     const version = logVersion(path, trust)
     if (version !== undefined) return version
   }
@@ -179,7 +179,7 @@ export function bytesAt(path: string, position: number, length: number): Buffer 
 }
 
 /** Throws unless a path is a regular file that is safe to open with SQLite. */
-export function checkKind(path: string, trust: Trust): void {
+export function assertSafeToOpen(path: string, trust: Trust): void {
   const stats = statSync(path)
   if (stats.isDirectory()) throw Object.assign(new Error('is a directory'), { code: 'EISDIR' })
   if (!stats.isFile()) throw notOurs(path, 'is a device or a pipe, not a store')

@@ -3,7 +3,7 @@ import { dirname } from 'node:path'
 import type { NewPlant } from '../../plant/plant.js'
 import { sharedReason } from '../../platform/files.js'
 import type { FileAddress } from '../common/address.js'
-import { refuseUnlessRepeated } from '../common/conflict.js'
+import { assertRepeated } from '../common/conflict.js'
 import type { CreateOptions, CreatePreview, OpenOptions } from '../common/store.js'
 import { type Connection, look } from './connection.js'
 import { allows, explained, forbidden, isWritable, unavailable } from './errors.js'
@@ -71,6 +71,6 @@ export async function dryRun(address: FileAddress, plant: NewPlant, create: Crea
 function wouldCreate(connection: Connection, plant: NewPlant, { idempotencyKey }: CreateOptions): boolean {
   const first = idempotencyKey === undefined ? undefined : findPlant(connection, 'idempotency_key', idempotencyKey)
   if (!first && !findPlant(connection, 'id', plant.id)) return true
-  refuseUnlessRepeated(plant, first)
+  assertRepeated(plant, first)
   return false
 }

@@ -88,7 +88,7 @@ async function replaceRows(connection: Connection, backup: CheckedBackup, option
     commit(connection)
     return { plants, kept }
   } catch (error) {
-    const isUnknown = error instanceof PlantsError && error.kind === 'unknownOutcome'
+    const isUnknown = error instanceof PlantsError && error.type === 'unknownOutcome'
     if (kept !== undefined && !isUnknown) rmSync(kept, { force: true })
     throw error
   }

@@ -2,7 +2,7 @@ import { plantColumns, plantParameters } from '../../plant/fields.js'
 import { equalPlants, type NewPlant, type Plant, type PlantPatch, plantOf, valuesOf } from '../../plant/plant.js'
 import { PlantsError } from '../../platform/errors.js'
 import type { FileAddress } from '../common/address.js'
-import { type OnConflict, Outcome, refuseUnlessRepeated } from '../common/conflict.js'
+import { assertRepeated, type OnConflict, Outcome } from '../common/conflict.js'
 import { pagesOf } from '../common/pages.js'
 import {
   type Batch,
@@ -77,8 +77,7 @@ export class SqliteStore implements ServedStore, CheckpointStore {
   create(plant: NewPlant, { idempotencyKey: key }: CreateOptions = {}): Promise<Plant> {
     const work = () => {
       const { changes } = this.#connection.prepare(insertPlant).run(...valuesOf(plant), key ?? null)
-      if (Number(changes) === 0)
-        refuseUnlessRepeated(plant, key === undefined ? undefined : findPlant(this.#connection, 'idempotency_key', key))
+      if (Number(changes) === 0) assertRepeated(plant, key === undefined ? undefined : findPlant(this.#connection, 'idempotency_key', key))
       return plantOf(plant)
     }
     return this.#writer.write(work, 1)

@@ -22,7 +22,7 @@ export async function writeOut(path: string, io: Pick<Io, 'signal' | 'trusts'>, 
     return await (isInPlace && old ? writeInPlace(path, old, io.signal, bytes) : replace(target, old, io.signal, bytes))
   } catch (error) {
     if (!isInPlace && error === io.signal.reason && error instanceof PlantsError)
-      throw new PlantsError(error.kind, `${error.message}, ${path} was not changed`, { cause: error })
+      throw new PlantsError(error.type, `${error.message}, ${path} was not changed`, { cause: error })
     const code = systemCode(error)
     if (code === 'EPIPE') throw error
     const isFull = code === 'ENOSPC' || code === 'EDQUOT'

@@ -1,6 +1,6 @@
 import type { PlantPatch } from '../../plant/plant.js'
 import { enlarge, PlantRows } from '../../plant/rows.js'
-import { errorValue, type Kind } from '../../platform/errors.js'
+import { type ErrorType, errorValue } from '../../platform/errors.js'
 import { maxDocumentBytes } from '../../platform/text-files.js'
 import type { Batch } from '../../stores/common/store.js'
 
@@ -100,8 +100,8 @@ export const maxRecordBytes = maxDocumentBytes
 export const recordTooLarge = reason('tooLarge', `The record is larger than 1 MiB (${maxRecordBytes} bytes)`)
 export const notUtf8 = reason('malformed', 'Not UTF-8')
 
-export function reason(kind: Kind, message: string): Reason {
-  return { error: errorValue(kind), message }
+export function reason(type: ErrorType, message: string): Reason {
+  return { error: errorValue(type), message }
 }
 
 const maxInvalid = 1000

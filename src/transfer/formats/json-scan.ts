@@ -1,4 +1,4 @@
-import { JsonGrammar, Kind, kinds, State } from '../../plant/json-grammar.js'
+import { JsonGrammar, State, TokenType, tokenTypes } from '../../plant/json-grammar.js'
 
 type ScanResult = 'complete' | 'broken' | 'cut'
 
@@ -46,20 +46,20 @@ export class JsonScan {
   }
 
   #step(bytes: Buffer, at: number): number {
-    const kind = kinds[bytes[at] ?? 0] ?? Kind.other
-    if (kind === Kind.space) return at + 1
-    if (this.isTooDeep || !this.#grammar.accept(kind)) {
+    const type = tokenTypes[bytes[at] ?? 0] ?? TokenType.other
+    if (type === TokenType.space) return at + 1
+    if (this.isTooDeep || !this.#grammar.accept(type)) {
       this.#isBroken = true
       return at
     }
-    if (kind === Kind.quote) this.#token = Token.string
-    else if (kind === Kind.scalar) this.#token = Token.scalar
+    if (type === TokenType.quote) this.#token = Token.string
+    else if (type === TokenType.scalar) this.#token = Token.scalar
     return at + 1
   }
 
   #endOfScalar(bytes: Buffer, from: number, end: number): number {
     let at = from
-    while (at < end && kinds[bytes[at] ?? 0] === Kind.scalar) at += 1
+    while (at < end && tokenTypes[bytes[at] ?? 0] === TokenType.scalar) at += 1
     if (at < end) this.#token = Token.none
     return at
   }

@@ -20,18 +20,18 @@ export async function checkInputs(plan: ImportPlan, places: Record<string, strin
     if (identity !== undefined) known.set(identity, `the same file as ${flag}`)
   }
   if (plan.inputs.length < 2) return // with a journal, the import itself reports more
-  const kinds = await kindsOf(plan, io)
-  const other = kinds.findIndex((kind) => kind !== kinds[0] && kind !== 'unknown')
-  if (places['--rejects'] === undefined || other < 0) return // a rejects file must be importable, so its records are of one kind
+  const formats = await formatsOf(plan, io)
+  const other = formats.findIndex((format) => format !== formats[0] && format !== 'unknown')
+  if (places['--rejects'] === undefined || other < 0) return // a rejects file must be importable, so its records are of one format
   const names = `${plan.inputs[0]?.name} and ${plan.inputs[other]?.name}`
   const message = `The rejected records of ${names} cannot be in one file: their formats, headers or encodings differ`
   throw malformed(message, 'Import them one by one')
 }
 
-export async function kindsOf(plan: ImportPlan, io: Io): Promise<string[]> {
-  const kinds: string[] = []
-  for (const input of plan.inputs) kinds.push(await kindOf(input, plan, io))
-  return kinds
+export async function formatsOf(plan: ImportPlan, io: Io): Promise<string[]> {
+  const formats: string[] = []
+  for (const input of plan.inputs) formats.push(await formatIn(input, plan, io))
+  return formats
 }
 
 function assertReadable({ path, name }: ImportInput): void {
@@ -54,7 +54,7 @@ function identityOf(path: string): string {
 }
 
 /** The format, encoding and header of an input, as a text to compare; `unknown` for a stream, which can be read only once. */
-async function kindOf(input: ImportInput, plan: ImportPlan, io: Io): Promise<string> {
+async function formatIn(input: ImportInput, plan: ImportPlan, io: Io): Promise<string> {
   if (input.path === '-' || !statSync(input.path).isFile()) return 'unknown'
   const source = await openSource(input, io)
   try {

@@ -21,7 +21,7 @@ export function openJournal(path: string, trusts: Io['trusts'], binding: Binding
     const before = was[changed] === undefined ? `no ${changed}` : `${changed} ${was[changed]}`
     throw malformed(`This import was started with ${before} (${path})`, 'Use the same flags, or start again with --restart')
   }
-  const saved: Saved = found ?? { kind, version, ...binding, id: randomUUID() }
+  const saved: Saved = found ?? { type, version, ...binding, id: randomUUID() }
   const save = (position?: object) => {
     if (position) saved.position = JSON.stringify(position)
     let file: AtomicFile | undefined
@@ -69,15 +69,15 @@ export function discardJournal(path: string, trusts: Io['trusts'], isDefaultPath
 
 const hint = 'Choose another file with --journal FILE, or import without a journal: --no-journal'
 
-const kind = 'the journal of plants import'
+const type = 'the journal of plants import'
 
 /** of the fields below, and of those of a position in position.ts: increase it when either changes */
 const version = 5
 
-const anyVersion = z.object({ kind: z.literal(kind), version: z.number() })
+const anyVersion = z.object({ type: z.literal(type), version: z.number() })
 
 const schema = z.object({
-  kind: z.literal(kind),
+  type: z.literal(type),
   version: z.literal(version),
   id: z.string().check(z.regex(/^[\da-f-]{36}$/)),
   store: z.string(),
@@ -110,7 +110,7 @@ export async function whileAlone<T>(path: string, io: Io, action: (lock: Lock) =
       return action(lock)
     })
   } catch (error) {
-    if (hasBegun || (error instanceof PlantsError && error.kind === 'unwritable')) throw error
+    if (hasBegun || (error instanceof PlantsError && error.type === 'unwritable')) throw error
     if (!(error instanceof PlantsError && error.retryable)) throw unwritable(`The journal ${path}`, error, hint)
     const message = 'Another plants process is importing the same inputs into this store'
     throw new PlantsError('unavailable', message, { hint: 'Wait for it, or choose another --journal', retryable: true, cause: error })

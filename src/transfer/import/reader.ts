@@ -166,7 +166,7 @@ export class Reader {
       length = this.#records?.read(chunk, isLast) ?? 0
     } catch (error) {
       if (!(error instanceof PlantsError)) throw error
-      throw new PlantsError(error.kind, `${this.name}: ${error.message}`, { hint: error.hint, cause: error })
+      throw new PlantsError(error.type, `${this.name}: ${error.message}`, { hint: error.hint, cause: error })
     }
     this.extent = { length, isLast: isLast && length === end }
     this.#bytesOfPlant = Math.max(16, (0.9 * end) / Math.max(1, chunk.rows.length))

@@ -65,14 +65,14 @@ function describeRejections(open: Open<PlantStore>): void {
   ])('rejects an id that is taken, by a plant that is %s', async (_, second) => {
     const { store, look } = await open()
     await store.create(fern)
-    expect(await refusal(store.create(second))).toEqual({ kind: 'conflict', error: 409, message: 'A plant with id 1 already exists' })
+    expect(await refusal(store.create(second))).toEqual({ type: 'conflict', error: 409, message: 'A plant with id 1 already exists' })
     expect(await look(1n)).toStrictEqual(fern)
   })
 }
 
 function describeKeys(open: Open<PlantStore>): void {
   const idempotencyKey = 'order-66'
-  const keyTaken = { kind: 'conflict', error: 409, message: 'This idempotency key was used for a different plant' }
+  const keyTaken = { type: 'conflict', error: 409, message: 'This idempotency key was used for a different plant' }
 
   test('answers a repeated key as it did the first time', async () => {
     const { store } = await open()
@@ -302,7 +302,7 @@ export function describeReadableStore(name: string, open: Open<ReadableStore>): 
       const { store } = await open()
       await store.create({ ...fern, id: 9223372036854775807n })
       expect(await refusal(createNext(store, fern))).toMatchObject({
-        kind: 'conflict',
+        type: 'conflict',
         message: 'There is no id after 9223372036854775807, which a plant has',
       })
     })
@@ -331,11 +331,11 @@ async function listed(store: ReadableStore, query?: ListQuery): Promise<NewPlant
   return plants
 }
 
-async function refusal(create: Promise<unknown>): Promise<Pick<PlantsError, 'kind' | 'error' | 'message'>> {
+async function refusal(create: Promise<unknown>): Promise<Pick<PlantsError, 'type' | 'error' | 'message'>> {
   const failure: unknown = await create.then(
     () => undefined,
     (reason: unknown) => reason,
   )
-  const { kind, error, message } = failure as PlantsError
-  return { kind, error, message }
+  const { type, error, message } = failure as PlantsError
+  return { type, error, message }
 }

@@ -37,7 +37,7 @@ class Desk {
   async login(address: string, { flags = {}, other, given }: { flags?: GlobalFlags; other?: string; given?: string } = {}) {
     const io = { ...ioOf({ env: { PLANTS_STORE: address, ...this.env } }), resolvePath: (path: string) => path.replace(/^~/, this.home) }
     const settings = await resolveSettings(flags, io, other === undefined ? {} : { other })
-    if (settings.store.kind !== 'postgres') throw new Error('Only databases are expected here')
+    if (settings.store.scheme !== 'postgres') throw new Error('Only databases are expected here')
     const { password, ...login }: Login = await loginTo(settings.store, settings, io, given)
     return { passwords: settings.store.hosts.map(password), ...login, secrets: [...io.secrets] }
   }
@@ -129,7 +129,7 @@ describe.runIf(hasOpenssl)('the certificates for a database (need openssl)', () 
 
   test('are needed by verify-ca, since those of the system are given to anybody', async () => {
     await expect(new Desk().login(`${garden}?sslmode=verify-ca`)).rejects.toMatchObject({
-      kind: 'malformed',
+      type: 'malformed',
       message: `${garden}?sslmode=verify-ca has no root certificate to verify the server with, and ~/.postgresql/root.crt does not exist`,
       hint: 'Set sslrootcert or --ca-cert, or use sslmode=verify-full, which trusts the certificates of the system',
     })

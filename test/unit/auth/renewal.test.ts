@@ -27,7 +27,7 @@ async function openTeam(folder: string, env: Record<string, string> = {}) {
   const world = ioOf({ env: { PATH: process.env['PATH'] ?? '', PLANTS_CONFIG_DIR: folder, ...env } })
   const io = { ...world, now: () => performance.now() + past * 60_000 }
   const { store, storeOptions } = await resolveSettings({ store: 'team' }, io)
-  if (store.kind !== 'remote') throw new Error('Only services are expected here')
+  if (store.scheme !== 'remote') throw new Error('Only services are expected here')
   const remote = closedAfterTest(await RemoteStore.open(store, storeOptions))
   const letPass = (minutes: number) => {
     past += minutes
@@ -63,7 +63,7 @@ test('a token that expires during an import is renewed by its command, at most o
   })
   expect(secrets).toEqual(new Set(['s3cret-1', 's3cret-2']))
   valid = 's3cret-3'
-  await expect(create(remote, 100, 50)).rejects.toMatchObject({ kind: 'unauthorized', message })
+  await expect(create(remote, 100, 50)).rejects.toMatchObject({ type: 'unauthorized', message })
   letPass(2)
   await create(remote, 100, 50)
   expect(service.made.size).toBe(150)
@@ -104,14 +104,14 @@ describe('a token that expires is renewed once, and the request that it was reje
   test('nothing that rejects the newer token, too', async () => {
     const service = await Hostile.listen({ openapi, others: { 'GET /plants/1': [expired] } })
     const { remote } = await openTeam(teamAt(service.url))
-    await expect(remote.get(1n)).rejects.toMatchObject({ kind: 'unauthorized', message })
+    await expect(remote.get(1n)).rejects.toMatchObject({ type: 'unauthorized', message })
     expect(service.lines).toEqual(['GET /openapi.json', 'GET /plants/1', 'GET /plants/1'])
   })
 
   test('nothing that lacks a right', async () => {
     const service = await Hostile.listen({ openapi, others: { 'GET /plants/1': [json(403, { error: 403, message: 'No right' })] } })
     const { remote, secrets } = await openTeam(teamAt(service.url))
-    await expect(remote.get(1n)).rejects.toMatchObject({ kind: 'unauthorized', message: 'No right' })
+    await expect(remote.get(1n)).rejects.toMatchObject({ type: 'unauthorized', message: 'No right' })
     expect(secrets.size).toBe(1)
   })
 })
@@ -119,7 +119,7 @@ describe('a token that expires is renewed once, and the request that it was reje
 test('a token from PLANTS_TOKEN is not renewed', async () => {
   const service = await PlantService.listen({ deed: () => refused })
   const { remote, secrets } = await openTeam(teamAt(service.url), { PLANTS_TOKEN: 's3cret-of-env' })
-  await expect(create(remote, 0, 5)).rejects.toMatchObject({ kind: 'unauthorized', message, hint: expect.stringContaining('PLANTS_TOKEN') })
+  await expect(create(remote, 0, 5)).rejects.toMatchObject({ type: 'unauthorized', message, hint: expect.stringContaining('PLANTS_TOKEN') })
   expect(secrets).toEqual(new Set(['s3cret-of-env']))
 })
 
@@ -127,7 +127,7 @@ test('a command that fails later ends the import with what it says', async () =>
   const service = await PlantService.listen({ deed: () => refused })
   const { remote } = await openTeam(teamAt(service.url, 'test -e ran && exit 3; touch ran; echo s3cret-1'))
   await expect(create(remote, 0, 5)).rejects.toMatchObject({
-    kind: 'unauthorized',
+    type: 'unauthorized',
     message: expect.stringMatching('ended with exit code 3'),
   })
   expect(service.made.size).toBe(0)

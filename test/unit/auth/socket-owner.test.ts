@@ -173,12 +173,12 @@ describe.skipIf(!isRoot)(`a token goes to no Unix socket that another user may h
     const service = await socketOf(join(folder, 'later'), stranger)
     const io = ioOf({ env: { ...new User().env, PLANTS_TOKEN: token, PLANTS_TIMEOUT: '200ms' } })
     const settings = await resolveSettings({ store: `unix:${path}` }, io)
-    if (settings.store.kind !== 'remote') throw new Error('It is no service')
+    if (settings.store.scheme !== 'remote') throw new Error('It is no service')
     const access = await accessTo(settings.store, settings, io)
     const store = await RemoteStore.open(settings.store, { ...settings.storeOptions, access: async () => access })
     renameSync(join(folder, 'later'), path)
     await expect(store.create({ id: 1n, name: 'Fern' })).rejects.toMatchObject({
-      kind: 'unavailable',
+      type: 'unavailable',
       message: `The token is not sent to unix:${path}: ${path} belongs to another user (uid ${stranger})`,
     })
     await store.close()

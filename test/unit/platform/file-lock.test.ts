@@ -22,7 +22,7 @@ function tryLock(): Promise<string> {
   return holdLock(path, options, async ({ directory }) => directory)
 }
 
-const isHeld = { kind: 'unavailable', message: expect.stringMatching(/^Another process held .*lock for 0 s$/), retryable: true }
+const isHeld = { type: 'unavailable', message: expect.stringMatching(/^Another process held .*lock for 0 s$/), retryable: true }
 
 describe('a lock is not acquired', () => {
   test.each<[string, string, () => void]>([
@@ -44,7 +44,7 @@ describe('a lock is not acquired', () => {
   async function expectRejected(why: string): Promise<void> {
     const before = readdirSync(dirname(path), { recursive: true })
     await expect(tryLock()).rejects.toMatchObject({
-      kind: 'unwritable',
+      type: 'unwritable',
       message: `Could not acquire the lock ${path}: ${why}`,
       hint: 'Remove it when no plants process is running',
     })

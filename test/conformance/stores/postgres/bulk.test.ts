@@ -94,7 +94,7 @@ test('says that the outcome is unknown when the answer of a commit is lost, and 
   line.cut('COMMIT', 'answered')
   line.cut('', 'before', Infinity)
   const failure = createAll(store, batchOf(plants(10)), { checkpoint: 'a' })
-  await expect(failure).rejects.toMatchObject({ kind: 'unknownOutcome' })
+  await expect(failure).rejects.toMatchObject({ type: 'unknownOutcome' })
 })
 
 test('leaves all rows pending when nothing of them was stored', async () => {
@@ -102,7 +102,7 @@ test('leaves all rows pending when nothing of them was stored', async () => {
   const store = await openShared(place, { timeout: 1000 })
   const release = await place.hold('LOCK TABLE plant_store.plants IN EXCLUSIVE MODE')
   const batch = batchOf(plants(10))
-  await expect(createAll(store, batch, { checkpoint: 'a' })).rejects.toMatchObject({ kind: 'unavailable' })
+  await expect(createAll(store, batch, { checkpoint: 'a' })).rejects.toMatchObject({ type: 'unavailable' })
   expect(outcomesOf(batch)).toEqual(batch.rows.length > 0 ? Array.from({ length: 10 }, () => 'pending') : [])
   await release()
   expect(await place.sql(count)).toEqual([{ count: 0, ids: 0 }])
@@ -160,7 +160,7 @@ test('does not count as created what a trigger of somebody else leaves out', asy
   await createAll(store, batchOf(plants(1, 100)))
   await place.sql(`CREATE FUNCTION leave_out() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN CASE WHEN NEW.id = 2 THEN NULL ELSE NEW END; END';
     CREATE TRIGGER leave_out BEFORE INSERT ON plant_store.plants FOR EACH ROW EXECUTE FUNCTION leave_out()`)
-  const failure = { kind: 'unavailable', message: expect.stringMatching(/^postgres:\S+ did not insert all plants$/) }
+  const failure = { type: 'unavailable', message: expect.stringMatching(/^postgres:\S+ did not insert all plants$/) }
   for (const batch of [plants(3), [...plants(1, 100), ...plants(3)]]) {
     await expect(createAll(store, batchOf(batch))).rejects.toMatchObject(failure)
     expect((await listed(store)).map(({ id }) => id)).not.toContain(2n)

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import type { NewPlant } from '../../../../src/plant/plant.js'
-import type { RecordKind } from '../../../../src/plant/records.js'
+import type { RecordFormat } from '../../../../src/plant/records.js'
 import type { ReadableStore, SnapshotQuery } from '../../../../src/stores/common/store.js'
 import { SqliteStore } from '../../../../src/stores/sqlite/store.js'
 import { newPlant } from '../../../helpers/any-plant.js'
@@ -14,7 +14,7 @@ import { closedAfterTest, fileAddress, openOptions } from '../../../helpers/stor
 import { temporaryFolder } from '../../../helpers/temporary.js'
 
 const database = reusedDatabase()
-const kinds: RecordKind[] = ['json', 'csv', 'tsv']
+const kinds: RecordFormat[] = ['json', 'csv', 'tsv']
 
 test('writes every plant as an embedded store does, byte for byte', async () => {
   const place = await database()

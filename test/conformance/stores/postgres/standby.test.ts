@@ -8,7 +8,7 @@ import { addressOf, databaseOptions, openShared } from '../../../helpers/shared-
 import { closedAfterTest } from '../../../helpers/store.js'
 
 const fern = { id: 1n, name: 'Fern' }
-const unknown = expect.objectContaining({ kind: 'unknownOutcome' })
+const unknown = expect.objectContaining({ type: 'unknownOutcome' })
 
 /** Makes commits wait for a standby that is not there. */
 async function waitForStandby(database: Database): Promise<void> {

@@ -51,13 +51,13 @@ describe('what a service says of a plant', () => {
 
 describe('a service that is not what it should be ends an import, when what is on its way is settled:', () => {
   test.each<[string, Deed, object]>([
-    ['a redirect', { status: 307, headers: { Location: 'https://example.com/plants' } }, { kind: 'unavailable', status: 307 }],
-    ['404', { status: 404 }, { kind: 'rejected', status: 404 }],
-    ['405', { status: 405 }, { kind: 'rejected', status: 405 }],
-    ['400 for the media type', { status: 400, body: { error: 415, message: 'JSON?' } }, { kind: 'rejected', message: 'JSON?' }],
-    ['200 without a plant', { status: 200, body: { ok: true } }, { kind: 'unusable', status: 200 }],
-    ['401', { status: 401, body: { error: 401, message: 'Who?' } }, { kind: 'unauthorized', message: 'Who?' }],
-    ['403', { status: 403 }, { kind: 'unauthorized', status: 403 }],
+    ['a redirect', { status: 307, headers: { Location: 'https://example.com/plants' } }, { type: 'unavailable', status: 307 }],
+    ['404', { status: 404 }, { type: 'rejected', status: 404 }],
+    ['405', { status: 405 }, { type: 'rejected', status: 405 }],
+    ['400 for the media type', { status: 400, body: { error: 415, message: 'JSON?' } }, { type: 'rejected', message: 'JSON?' }],
+    ['200 without a plant', { status: 200, body: { ok: true } }, { type: 'unusable', status: 200 }],
+    ['401', { status: 401, body: { error: 401, message: 'Who?' } }, { type: 'unauthorized', message: 'Who?' }],
+    ['403', { status: 403 }, { type: 'unauthorized', status: 403 }],
   ])('%s', async (_, deed, error) => {
     const service = await PlantService.listen({ deed: ({ index }) => (index === 50 ? deed : undefined) })
     const batch = batchOf(plantsOf(1000))
@@ -104,13 +104,13 @@ describe('a token that is rejected on the way', () => {
   })
 
   test.each<[string, () => Promise<string | undefined>, object]>([
-    ['when the new one is rejected as well', async () => `other-${Math.random()}`, { kind: 'unauthorized', message: 'Who?' }],
-    ['when the new one is the old one', async () => token, { kind: 'unauthorized', message: 'Who?' }],
-    ['when there is no new one', async () => undefined, { kind: 'unauthorized', message: 'Who?' }],
+    ['when the new one is rejected as well', async () => `other-${Math.random()}`, { type: 'unauthorized', message: 'Who?' }],
+    ['when the new one is the old one', async () => token, { type: 'unauthorized', message: 'Who?' }],
+    ['when there is no new one', async () => undefined, { type: 'unauthorized', message: 'Who?' }],
     [
       'when there is no new one, for a reason',
       () => Promise.reject(new PlantsError('unauthorized', 'The safe is locked')),
-      { kind: 'unauthorized', message: 'The safe is locked' },
+      { type: 'unauthorized', message: 'The safe is locked' },
     ],
   ])('ends the import %s', async (_, renew, error) => {
     const service = await PlantService.listen({ deed: accepts((index) => (index < 100 ? token : 'never')) })

@@ -57,7 +57,7 @@ describe('a service that keeps no keys', () => {
     const service = await unkeyed(({ index }) => (index < 10 ? undefined : 'lose'))
     const batch = batchOf(plantsOf(10_000))
     const store = await open(service.url, { opening: { timeout: 1000 } })
-    expect(await errorOf(store.createMany(batch, importOptions()))).toMatchObject({ kind: 'unanswered' })
+    expect(await errorOf(store.createMany(batch, importOptions()))).toMatchObject({ type: 'unanswered' })
     expect(tally(batch)['unknown']).toBe(service.posts.length - 10)
     expect(service.posts.length).toBeLessThan(100)
   })
@@ -93,7 +93,7 @@ describe('whether a service keeps keys', () => {
     const store = await open(service.url, { opening: { timeout: 1000 } })
     const batch = batchOf(plantsOf(3))
     expect(await errorOf(store.createMany(batch, importOptions()))).toMatchObject({
-      kind: 'unavailable',
+      type: 'unavailable',
       message: expect.stringContaining('Could not reach'),
     })
     expect(tally(batch)).toEqual({ pending: 3 })
@@ -107,7 +107,7 @@ describe('whether a service keeps keys', () => {
     const store = await open(remote.url, { opening: { timeout: 1000 } })
     const batch = batchOf(plantsOf(3))
     const error = await errorOf(store.createMany(batch, importOptions()))
-    expect(error).toMatchObject({ kind: 'unavailable', retryable: true, message: expect.stringContaining(message) })
+    expect(error).toMatchObject({ type: 'unavailable', retryable: true, message: expect.stringContaining(message) })
     expect({ tally: tally(batch), posts: remote.posts }).toEqual({ tally: { pending: 3 }, posts: [] })
   })
 

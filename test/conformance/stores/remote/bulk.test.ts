@@ -114,11 +114,11 @@ describe('a service in trouble', () => {
   })
 
   test.each<[string, Deed, object]>([
-    ['503', busy, { kind: 'unavailable', message: 'Not now' }],
-    ['503 with a long Retry-After', { status: 503, headers: { 'Retry-After': '9999' } }, { kind: 'unavailable' }],
-    ['a reset', 'reset', { kind: 'unanswered' }],
-    ['500', { status: 500 }, { kind: 'unusable', status: 500 }],
-    ['no answer', 'hang', { kind: 'unanswered' }],
+    ['503', busy, { type: 'unavailable', message: 'Not now' }],
+    ['503 with a long Retry-After', { status: 503, headers: { 'Retry-After': '9999' } }, { type: 'unavailable' }],
+    ['a reset', 'reset', { type: 'unanswered' }],
+    ['500', { status: 500 }, { type: 'unusable', status: 500 }],
+    ['no answer', 'hang', { type: 'unanswered' }],
   ])('for longer than the time-out is given up, with what is not settled pending: %s', async (_, deed, error) => {
     const service = await PlantService.listen({ deed: ({ index }) => (index < 10 ? undefined : deed) })
     const batch = batchOf(plantsOf(100))
@@ -149,7 +149,7 @@ describe('a service in trouble', () => {
     await store.createMany(batchOf(plantsOf(1)), importOptions())
     await service.close()
     const batch = batchOf(plantsOf(10))
-    expect(await errorOf(store.createMany(batch, importOptions()))).toMatchObject({ kind: 'unavailable', retryable: true })
+    expect(await errorOf(store.createMany(batch, importOptions()))).toMatchObject({ type: 'unavailable', retryable: true })
     expect(tally(batch)).toEqual({ pending: 10 })
   })
 

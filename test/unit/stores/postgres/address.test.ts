@@ -10,7 +10,7 @@ import { place } from '../../../helpers/store.js'
 
 const garden = 'postgres://ann@db.example.com:5432/garden'
 const usual = {
-  ...{ kind: 'postgres', sslmode: 'prefer', sslrootcert: undefined, sslcert: undefined, sslkey: undefined, password: undefined },
+  ...{ scheme: 'postgres', sslmode: 'prefer', sslrootcert: undefined, sslcert: undefined, sslkey: undefined, password: undefined },
   ...{ targetSessionAttrs: 'read-write', applicationName: 'plants', connectTimeout: 5000, max: 4 },
 }
 const example = 'For example: postgres://user@db.example.com:5432/plants?sslmode=verify-full'
@@ -18,7 +18,7 @@ const usualHost = existsSync('/var/run/postgresql') ? '/var/run/postgresql' : 'l
 
 async function parse(address: string, options: Partial<AddressContext> = {}): Promise<PostgresAddress> {
   const found = await parseAddress(address, '--store', place({ resolvePath: (path) => resolve('/home/ann', path), ...options }))
-  if (found.kind !== 'postgres') throw new Error('Only databases are expected here')
+  if (found.scheme !== 'postgres') throw new Error('Only databases are expected here')
   return found
 }
 
@@ -27,7 +27,7 @@ async function refusal(address: string, options: Partial<AddressContext> = {}): 
     ({ name }) => new Error(`${name} is not refused`),
     (reason: unknown) => reason,
   )
-  if (!(error instanceof PlantsError) || error.kind !== 'malformed') throw error
+  if (!(error instanceof PlantsError) || error.type !== 'malformed') throw error
   return [error.message, error.hint]
 }
 
@@ -77,7 +77,7 @@ describe('the address of a database', () => {
       'application_name=app&connect_timeout=7&sslcert=/home/ann/own.pem&sslkey=/home/ann/own.key&sslmode=verify-full&sslrootcert=/home/ann/ca.pem&target_session_attrs=any'
     const login = 'postgres://bob@h1:6432,%2Frun%2Fpg:6432/beds'
     expect(await parse('postgres://', { env })).toEqual({
-      ...{ kind: 'postgres', name: `${login}?${parameters}`, login, user: 'bob', database: 'beds', password: undefined, max: 4 },
+      ...{ scheme: 'postgres', name: `${login}?${parameters}`, login, user: 'bob', database: 'beds', password: undefined, max: 4 },
       ...{
         hosts: [
           { host: 'h1', port: 6432 },

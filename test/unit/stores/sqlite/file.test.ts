@@ -78,7 +78,7 @@ describe('the file of a store', () => {
     const create = store.create({ id: 2n, name: 'Moss' })
     change(path)
     other.exec('ROLLBACK')
-    await expect(create).rejects.toMatchObject({ kind: 'unavailable', retryable: true, message: `${path} was deleted or replaced` })
+    await expect(create).rejects.toMatchObject({ type: 'unavailable', retryable: true, message: `${path} was deleted or replaced` })
   })
 
   test('keeps no plants of a transaction that another process never finished', async () => {
@@ -128,11 +128,11 @@ test('a store that was changed since it was opened is written to no more, until 
   const other = open(path)
   other.exec('CREATE TRIGGER t AFTER INSERT ON plants BEGIN DELETE FROM plants; END')
   const changed = `${path} is not a store of plants: its tables, indexes or triggers were changed`
-  await expect(store.create({ id: 1n, name: 'Fern' })).rejects.toMatchObject({ kind: 'unavailable', message: changed })
+  await expect(store.create({ id: 1n, name: 'Fern' })).rejects.toMatchObject({ type: 'unavailable', message: changed })
   other.exec('DROP TRIGGER t')
   await store.create({ id: 1n, name: 'Fern' })
   other.exec('CREATE VIEW v AS SELECT 1')
-  await expect(store.create({ id: 2n, name: 'Moss' })).rejects.toMatchObject({ kind: 'unavailable', message: changed })
+  await expect(store.create({ id: 2n, name: 'Moss' })).rejects.toMatchObject({ type: 'unavailable', message: changed })
   expect(await store.get(1n)).toEqual({ id: 1n, name: 'Fern' })
 })
 

@@ -274,7 +274,7 @@ test.each<[string, string, Partial<FieldRules>, string, string]>([
 ])('a header with %s is rejected', (_, input, given, message, hint) => {
   const rules = { ...plain, ...given }
   const read = () => readRecords(Buffer.from(input, 'latin1'), { make: () => csv.read(new RecordMapper(rules)) })
-  expect(read).toThrow(expect.objectContaining({ kind: 'malformed', message, hint } satisfies Partial<PlantsError>))
+  expect(read).toThrow(expect.objectContaining({ type: 'malformed', message, hint } satisfies Partial<PlantsError>))
 })
 
 test.each(['id,name\r\n', '\n\n"i""d",name,id\n', 'id,name'])('keeps the header %j as it came', (header) => {

@@ -105,7 +105,7 @@ test.each<[string, string | Buffer, string, string]>([
     'Instead, import the output of: jq -c \'.data."my plants"[]\' plants.csv',
   ],
 ])('%s is rejected', (_, head, message, hint) => {
-  const error = { kind: 'malformed', message, hint } satisfies Partial<PlantsError>
+  const error = { type: 'malformed', message, hint } satisfies Partial<PlantsError>
   const read = () =>
     formatOf(Buffer.from(head), head.length < headSize, 'plants.csv', {
       ...nothing,

@@ -211,7 +211,7 @@ describe('--restart', () => {
   })
 
   test('begins again where another version of plants has begun', async () => {
-    const saved = { kind: 'the journal of plants import', version: 3, id: 'x', store: user.store, inputs: [] }
+    const saved = { type: 'the journal of plants import', version: 3, id: 'x', store: user.store, inputs: [] }
     user.write('j.json', JSON.stringify(saved))
     const argv = ['plants', '--journal', 'j.json']
     const message = `This import was started by another version of plants, whose journal this version cannot read (${user.folder}/j.json)`
