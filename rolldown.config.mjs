@@ -10,7 +10,7 @@ const chunks = {
   // every run
   common: ['platform/io.ts', 'cli/program/run.ts'],
   // every run with a command, and a Tab in a shell
-  program: ['cli/program/program.ts', 'cli/context.ts', 'platform/clock.ts', 'output/row-format.ts'],
+  program: ['cli/program/program.ts', 'cli/context.ts', 'platform/clock.ts'],
   // what reads and writes single plants, and what services and databases share
   create: [
     'platform/files.ts',

@@ -24,9 +24,10 @@ export async function readLoginCertificates(
     throw malformed(message, 'Set sslrootcert or --ca-cert, or use sslmode=verify-full, which trusts the certificates of the system')
   }
   const source = sslrootcert ? `sslrootcert of ${name}` : given?.source
+  const own = await ownCertificate(address, io)
+  if (root === undefined || root === 'system') return { ca: undefined, ...own }
   const { readCertificates } = await import('../platform/certificates.js')
-  const ca = root === undefined || root === 'system' ? undefined : readCertificates(root, source)
-  return { ca, ...(await ownCertificate(address, io)) }
+  return { ca: readCertificates(root, source), ...own }
 }
 
 async function ownCertificate({ sslcert, sslkey, name }: PostgresAddress, io: Io): Promise<Pick<Login, 'cert' | 'key'>> {
