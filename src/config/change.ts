@@ -1,4 +1,4 @@
-import { chmodSync, copyFileSync, existsSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs'
+import { chmodSync, constants, copyFileSync, existsSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { unwritableReasons } from '../platform/atomic-file.js'
 import { malformed, PlantsError, shellWord, systemCode, unlessSystemError } from '../platform/errors.js'
@@ -95,7 +95,7 @@ function write(target: string, settings: SavedSettings, Conf: typeof import('con
     deserialize: () => ({ ...settings }), // the old ones are read and checked already
   })
   // conf replaces the file also by one that did not fit on a full disk.
-  if (existsSync(target)) copyFileSync(target, copy)
+  if (existsSync(target)) copyFileSync(target, copy, constants.COPYFILE_EXCL)
   conf.store = { ...settings }
   if (statSync(target).size < length) {
     if (existsSync(copy)) renameSync(copy, target)

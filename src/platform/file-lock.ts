@@ -80,9 +80,10 @@ async function acquire(directory: string, { timeout, clock, trusts }: LockOption
 
 function acquireNow(path: string, holder: string | undefined, prepared: string, name: string): boolean {
   const own = join(prepared, name)
-  makePrivate(prepared)
+  if (!fs.existsSync(prepared)) fs.mkdirSync(prepared, 0o700)
   try {
-    makePrivate(own)
+    if (!fs.existsSync(own)) fs.mkdirSync(own, 0o700)
+    for (const folder of [prepared, own]) fs.chmodSync(folder, 0o700) // independent of the umask
     beat(own, 'w')
     if (holder !== undefined) {
       if (!hasEnded(join(path, holder), own)) return false
@@ -101,12 +102,6 @@ function acquireNow(path: string, holder: string | undefined, prepared: string, 
   }
   for (const left of tempFoldersBeside(path)) unlessSystemError(() => removeLeft(left, join(path, name)))
   return true
-}
-
-function makePrivate(folder: string): void {
-  if (fs.existsSync(folder)) return
-  fs.mkdirSync(folder, 0o700)
-  fs.chmodSync(folder, 0o700) // independent of the umask
 }
 
 /** Removes what a process has left that was killed while it waited for the lock. */
