@@ -87,7 +87,7 @@ function onForeign(name, { packages, areHere, make }) {
 
 /** Only the tests that start the program say anything about it. */
 function onProgram(file) {
-  const { version, runtime, platform } = JSON.parse(execFileSync(file, ['--version', '--output', 'json'], { encoding: 'utf8' }))
+  const { version, runtime, platform } = JSON.parse(execFileSync(file, ['version', '--output', 'json'], { encoding: 'utf8' }))
   return { node: process.execPath, project: 'black-box', version: `${version}, ${runtime}, ${platform}`, env: { PLANTS_BIN: file } }
 }
 
