@@ -20,7 +20,7 @@ test.runIf(isLinux)('idle connections leave a service the files that it needs, h
   for (let count = 0; count < 120; count += 1) await connectTo(service.place)
   reader.send(requestBytes(testToken, { method: 'GET', headers: { Accept: 'application/x-ndjson' } }))
   const [head] = await once(reader.socket, 'data')
-  expect(String(head)).toMatch(/^HTTP\/1\.1 200 /)
+  expect({ head: String(head), log: service.log }).toMatchObject({ head: expect.stringMatching(/^HTTP\/1\.1 200 /) })
   expect((await writer.send(requestBytes(testToken, { body: fern })).answer())?.status).toBe(200)
   const hint = 'Raise it with: ulimit -n 10128'
   const message = `At most 20 connections are accepted, not 10000: the limit of open files is 60. ${hint}`

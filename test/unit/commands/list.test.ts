@@ -9,7 +9,7 @@ let user: User
 beforeEach(async () => {
   user = new User()
   const lines = ['{"id":3,"name":"fern","tag":"b"}', '{"id":1,"name":"Moss"}', '{"id":2,"name":"a,\\"b\\"","tag":""}']
-  await user.run('import', { stdin: lines.join('\n') })
+  expect(await user.run('import', { stdin: lines.join('\n') })).toMatchObject({ code: 0 })
 })
 
 test.each([
