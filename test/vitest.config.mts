@@ -5,6 +5,7 @@ import { defineConfig } from 'vitest/config'
 const testTimeout = 60_000 * Number(process.env['PLANTS_SOAK'] || 1)
 // Starts nothing before a test asks for it.
 const globalSetup = './helpers/postgres/setup.ts'
+const setupFiles = './helpers/setup.ts'
 // Where .ci/run collects what passed, failed and was skipped, of each project and runtime.
 const reports = process.env['PLANTS_TEST_REPORTS']
 
@@ -31,10 +32,11 @@ export default defineConfig({
           include: ['unit/**/*.test.ts', 'conformance/**/*.test.ts', 'process/**/*.test.ts'],
           testTimeout,
           globalSetup,
+          setupFiles,
         },
       },
       // A part of the suite: the program in this process.
-      { extends: true, test: { name: 'unit', include: ['unit/**/*.test.ts'], testTimeout } },
+      { extends: true, test: { name: 'unit', include: ['unit/**/*.test.ts'], testTimeout, setupFiles } },
       // Of what is run against another program, with PLANTS_BIN, only the tests that start it say anything.
       {
         extends: true,

@@ -16,7 +16,7 @@ describe.each([0, 1, 1000])('with %i plants', (count) => {
     ['delete', ['delete', '--tag', 'x', '--yes']],
   ])('%s prints one JSON value, NDJSON or a table', async (_, argv) => {
     const user = new User()
-    if (count > 0) expect(await user.run('import', { stdin: JSON.stringify(stored) })).toMatchObject({ code: 0 })
+    if (count > 0) expect(await user.run('import', { stdin: JSON.stringify(stored) })).toMatchObject({ code: 0, err: '' })
     const rows = stored.map(({ id }) => `${id},"a,""b""",x\n`)
     expect((await user.run([...argv.filter((word) => word !== '--yes'), ...csv, ...dryRun(argv)])).out).toBe(header + rows.join(''))
     const ndjson = await user.run([...argv.filter((word) => word !== '--yes'), '--output', 'ndjson', ...dryRun(argv)])
@@ -93,7 +93,7 @@ test.each([
     { id: 1, name: 'Fern' },
     { id: 2, name: 'Moss' },
   ].slice(0, count)
-  expect(await user.run('import', { stdin: JSON.stringify(plants) })).toMatchObject({ code: 0 })
+  expect(await user.run('import', { stdin: JSON.stringify(plants) })).toMatchObject({ code: 0, err: '' })
   let writes = 0
   const write = async () => {
     writes += 1
