@@ -21,13 +21,11 @@ export function connect(uri: string, { readOnly }: { readOnly: boolean }): Datab
 
 /**
  * Copies a database into an empty file with SQLite's online backup, in a thread. In a transaction, the backup does not restart when
- * another connection writes. An error that `onStep` throws ends the copy; with the packaged driver, only after all pages are copied.
+ * another connection writes. The packaged driver throws the reason of the signal only after all pages are copied.
  */
-export async function copyDatabase(db: Database, path: string, onStep: (pages: Pages) => void): Promise<void> {
-  await loadDriver().backup(db, path, { rate: 1024, progress: onStep }) // pages, 4 MiB
+export async function copyDatabase(db: Database, path: string, signal: AbortSignal): Promise<void> {
+  await loadDriver().backup(db, path, { rate: 1024, progress: () => signal.throwIfAborted() }) // pages, 4 MiB
 }
-
-type Pages = Record<'totalPages' | 'remainingPages', number>
 
 export function describeDriver(): { version: string; driver: string } {
   const { DatabaseSync } = loadDriver()

@@ -143,12 +143,6 @@ export interface Login {
   trusts(uid: number): boolean
 }
 
-/** Progress: the number of plants, and the fraction from 0 to 1, each if known. */
-export interface ProgressReport {
-  done?: number
-  part?: number | undefined
-}
-
 export interface OpenOptions {
   /** the timeout of a call, in milliseconds */
   timeout: number
@@ -172,7 +166,6 @@ export interface OpenOptions {
   onExposed?(warning: string): Promise<void>
   /** is called with the path of a store that was created, except the default store */
   onCreated?: ((path: string) => Promise<void>) | undefined
-  onProgress?(report: ProgressReport): void
 }
 
 export const defaultConcurrency = 64

@@ -81,23 +81,14 @@ function notReplaced(target: string, why: string, hint: string): PlantsError {
  * Copies a store to a new file with mode 0600, which replaces `target` once it is complete, checked and on disk.
  *
  * @param beside the file in the same folder after which the temporary folder is named
- * @throws {PlantsError} `unwritable` when the copy cannot be written, `unavailable` when the store cannot be read or is damaged, or
- * the reason of the signal. `target` is unchanged then.
  */
-export async function copyStore(snapshot: Connection, target: string, options: OpenOptions, beside = target) {
-  const {
-    clock: { signal },
-    onProgress,
-    trusts,
-  } = options
+export async function copyStore(snapshot: Connection, target: string, { clock, trusts }: OpenOptions, beside = target) {
+  const { signal } = clock
   try {
     assertNotRedirected(dirname(beside), trusts)
     return await withLockedTempDir(beside, 'copy.db', async (copy) => {
       makeFile(copy)
-      await copyDatabase(snapshot.db, copy, ({ totalPages, remainingPages }) => {
-        onProgress?.({ part: 1 - remainingPages / totalPages })
-        signal.throwIfAborted()
-      })
+      await copyDatabase(snapshot.db, copy, signal)
       await checkSignal(signal)
       const plants = finishCopy(copy, snapshot.path)
       await checkSignal(signal)

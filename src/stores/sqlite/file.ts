@@ -196,13 +196,13 @@ const sidecars = [...logSuffixes, '-journal']
 function checkSidecar(path: string, file: string, trusts: (uid: number) => boolean): void {
   const stats = lstatSync(file, { throwIfNoEntry: false })
   if (!stats) return
-  const remove = `emove it: rm ${shellWord(file)}`
-  if (!stats.isFile()) throw notOurs(path, `cannot be used with ${file}, which is not a regular file`, `R${remove}`)
-  if (stats.nlink > 1) throw notOurs(path, `cannot be used with ${file}, which has more than one hard link`, `R${remove}`)
+  const reject = (what: string, hint = 'Remove it: ') =>
+    notOurs(path, `cannot be used with ${file}, which ${what}`, `${hint}rm ${shellWord(file)}`)
+  if (!stats.isFile()) throw reject('is not a regular file')
+  if (stats.nlink > 1) throw reject('has more than one hard link')
   if (trusts(stats.uid)) return
   const give = `chown ${statSync(path).uid} ${shellWord(file)}`
-  const hint = `If you trust this user, give it to the owner of the store, as root: ${give}. Otherwise r${remove}`
-  throw notOurs(path, `cannot be used with ${file}, which belongs to another user (uid ${stats.uid})`, hint)
+  throw reject(`belongs to another user (uid ${stats.uid})`, `If you trust this user, change its owner: ${give}. Otherwise remove it: `)
 }
 
 /**
@@ -211,8 +211,7 @@ function checkSidecar(path: string, file: string, trusts: (uid: number) => boole
  */
 function checkJournal(path: string): void {
   const journal = `${path}-journal`
-  const size = statIfThere(journal)?.size ?? 0
-  const start = size - superJournalMark.length
+  const start = (statIfThere(journal)?.size ?? 0) - superJournalMark.length
   try {
     if (start < 0 || !bytesAt(journal, start, superJournalMark.length).equals(superJournalMark)) return
   } catch (error) {

@@ -82,7 +82,7 @@ async function replaceRows(connection: Connection, backup: CheckedBackup, option
   const kept = isEmpty ? undefined : await backUpBeside(path, options)
   try {
     const version = identifyBackup(db, backup.path) // the file may have been replaced since the check
-    await copyRows(db, tablesOf(version), options)
+    await copyRows(db, tablesOf(version), options.clock.signal)
     const plants = countPlants(db)
     if (fileVersion(backup.path) !== backup.version) throw changedWhileRead(backup.path)
     commit(connection)
@@ -105,27 +105,14 @@ async function backUpBeside(path: string, options: RestoreOptions): Promise<stri
 }
 
 /** Replaces the rows of a store by those of the attached database `backup`, in steps of a few milliseconds. */
-async function copyRows(
-  db: Database,
-  { plants: columns, ...tables }: ReturnType<typeof tablesOf>,
-  { clock: { signal }, onProgress }: OpenOptions,
-): Promise<void> {
-  for (const name of ['plants', ...Object.keys(tables)]) db.prepare(`DELETE FROM main.${name}`).run()
-  const copyAfter = (where: string) =>
-    db.prepare(`INSERT INTO main.plants (${columns}) SELECT ${columns} FROM backup.plants ${where} ORDER BY id LIMIT ${rowsInStep}`)
-  const total = countPlants(db, 'backup')
-  let copied = copyAfter('').run().changes
-  let done = Number(copied)
-  const copyNext = copyAfter('WHERE id > (SELECT max(id) FROM main.plants)')
-  while (Number(copied) === rowsInStep) {
-    await checkSignal(signal)
-    copied = copyNext.run().changes
-    done += Number(copied)
-    onProgress?.({ done, part: done / Number(total) })
-  }
-  await checkSignal(signal)
-  for (const [name, others] of Object.entries(tables))
-    db.prepare(`INSERT INTO main.${name} (${others}) SELECT ${others} FROM backup.${name}`).run()
+async function copyRows(db: Database, { plants, ...tables }: ReturnType<typeof tablesOf>, signal: AbortSignal): Promise<void> {
+  for (const name of ['plants', ...Object.keys(tables)]) db.exec(`DELETE FROM main.${name}`)
+  // -1e19 is less than any id
+  const next = db.prepare(`INSERT INTO main.plants (${plants}) SELECT ${plants} FROM backup.plants
+    WHERE id > ifnull((SELECT max(id) FROM main.plants), -1e19) ORDER BY id LIMIT ${rowsInStep}`)
+  while (Number(next.run().changes) > 0) await checkSignal(signal)
+  for (const [name, columns] of Object.entries(tables))
+    db.exec(`INSERT INTO main.${name} (${columns}) SELECT ${columns} FROM backup.${name}`)
 }
 
 const rowsInStep = 5000

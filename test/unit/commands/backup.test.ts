@@ -17,7 +17,6 @@ import { PlantsError } from '../../../src/platform/errors.js'
 import { SqliteStore } from '../../../src/stores/sqlite/store.js'
 import { commandsIn, damagedCopy, look, namesIn } from '../../helpers/backups.js'
 import { DatabaseSync } from '../../helpers/database.js'
-import { fill } from '../../helpers/fill.js'
 import { open } from '../../helpers/sqlite-file.js'
 import { closedAfterTest, fileAddress, openOptions } from '../../helpers/store.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
@@ -57,12 +56,7 @@ describe('backup', () => {
   test('says in text what it did', async () => {
     await plant({ id: 1, name: 'Fern' })
     const result = await plants(['backup', file, '--output', 'text'])
-    const out = `Backed up 1 plant from ${store} to ${file} (${statSync(file).size / 1024} KiB)\n`
-    expect(result).toEqual({ code: 0, out, err: '' })
-    fill(store, 30_000)
-    expect((await plants(['backup', file, '--output', 'text'])).out).toMatch(/^Backed up 30,000 plants from .* \(\d\d\d KiB\)\n$/)
-    fill(store, 200_000)
-    expect((await plants(['backup', file, '--output', 'text'])).out).toMatch(/^Backed up 200,000 plants from .* \(\d\.\d MiB\)\n$/)
+    expect(result).toEqual({ code: 0, out: `Backed up 1 plant from ${store} to ${file}\n`, err: '' })
   })
 
   test('has what is in the log, and not what somebody is just writing', async () => {
