@@ -5,7 +5,7 @@ import type { OpenOptions } from '../common/store.js'
 import type { Connection } from './connection.js'
 import { commitOutcomeUnknown, explainFailure, isCommitOutcomeUnknown, lockedError, notOurs, replacedStore, unchanged } from './errors.js'
 import { identityOf } from './file.js'
-import { identify, migrate } from './schema.js'
+import { identify, isLatest, migrate, versionsOf } from './schema.js'
 
 /** A unit of work that waits for its transaction, and then for the commit to be on disk. */
 interface Job {
@@ -33,8 +33,6 @@ export class SqliteWriter {
   #isRunning = false
   /** whether each transaction takes long, so that other processes must get a chance in between */
   isBulk = false
-  /** `schema_version` and `user_version` of the schema that was last identified as that of a store */
-  #identified: { schema?: unknown; user?: unknown } = {}
   /** the identity of the -wal file, which is constant as long as a connection is open */
   #log: string | undefined
 
@@ -122,22 +120,18 @@ export class SqliteWriter {
   }
 
   /**
-   * Throws when the file has been replaced, or is no longer a store. Checks and migrates the schema in the first transaction, and whenever it has
-   * changed: SQLite caches a schema until `schema_version` changes (https://sqlite.org/fileformat2.html, 1.3.9).
+   * Throws when the file has been replaced, or is no longer a store. Identifies and migrates the schema again when it has changed: SQLite
+   * caches a schema until `schema_version` changes (https://sqlite.org/fileformat2.html, 1.3.9).
    */
   #check(): void {
-    const { db, path } = this.#connection
+    const { db, path, versions } = this.#connection
     if (!this.#isInPlace()) throw replacedStore(path)
-    const schema = this.#version('schema_version')
-    if (this.#identified.schema === schema && this.#identified.user === this.#version('user_version')) return
-    const user = identify(db, path)
-    if (user === undefined) throw notOurs(path, 'contains no store')
-    migrate(db, user) // a store that was opened for reading
-    this.#identified = { schema: this.#version('schema_version'), user: this.#version('user_version') } // a rollback undoes a migration
-  }
-
-  #version(pragma: 'schema_version' | 'user_version'): unknown {
-    return this.#connection.prepare(`PRAGMA ${pragma}`).get()?.[pragma]
+    const current = versionsOf(this.#connection)
+    if (versions && isLatest(versions) && versions.schema === current.schema && versions.user === current.user) return
+    const found = identify(db, path)
+    if (!found) throw notOurs(path, 'contains no store')
+    migrate(db, found) // a store that was opened for reading
+    this.#connection.versions = versionsOf(this.#connection) // a rollback undoes a migration
   }
 
   async #wait(tries: number): Promise<void> {
@@ -174,11 +168,11 @@ export class SqliteWriter {
     else rejectAll(jobs, commitOutcomeUnknown(path, 'stored', checkDisk))
   }
 
-  /** Overwrites a failed commit in the WAL file: recovery after a crash could find it there. Returns whether that succeeded. */
+  /** Overwrites a failed commit in the WAL file, where recovery after a crash could find it. Returns whether that succeeded. */
   #overwrite(): boolean {
     try {
       this.#connection.db.exec('BEGIN IMMEDIATE')
-      this.#connection.db.exec(`PRAGMA user_version=${this.#version('user_version')}; COMMIT`)
+      this.#connection.db.exec(`PRAGMA user_version=${versionsOf(this.#connection).user}; COMMIT`)
       return true
     } catch (error) {
       if (!isSqliteError(error)) throw error
