@@ -3,7 +3,7 @@ import * as fs from 'node:fs'
 import { hostname } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import { backoff, type Clock, wait } from './clock.js'
-import { PlantsError, systemCode, systemReasons, unlessSystemError } from './errors.js'
+import { PlantsError, systemCode, unlessSystemError } from './errors.js'
 import { prefixFor, removeFolder, tempFoldersBeside } from './files.js'
 
 // A lock is a directory with one entry, which is named after its holder, so that nobody removes the lock of another by
@@ -114,30 +114,25 @@ function removeLeft(folder: string, own: string): void {
 
 const holderName = /^(?<machine>[\da-f]{16})-(?<pid>\d{1,9})-[\da-f]{8}$/
 
-/** The name of the holder's directory; undefined if the lock is free. */
+/** Returns undefined if the lock is free. */
 function holderOf(path: string, trusts: LockOptions['trusts']): string | undefined {
   const stats = fs.lstatSync(path, { throwIfNoEntry: false })
   if (!stats) return undefined
   if (!stats.isDirectory()) throw noLock(path, 'it is not a directory')
   if (!trusts(stats.uid)) throw noLock(path, 'it belongs to another user')
-  const names = namesIn(path)
-  if (!names.every((name) => holderName.test(name))) throw noLock(path, 'it contains other files')
-  return names[0]
-}
-
-function namesIn(path: string): string[] {
   try {
-    return fs.readdirSync(path)
+    const names = fs.readdirSync(path)
+    if (!names.every((name) => holderName.test(name))) throw noLock(path, 'it contains other files')
+    return names[0]
   } catch (error) {
-    const code = systemCode(error)
-    if (code === 'ENOENT') return []
-    throw code === undefined ? error : noLock(path, systemReasons[code] ?? code, error)
+    if (systemCode(error) === 'ENOENT') return undefined
+    throw error
   }
 }
 
-function noLock(path: string, why: string, cause?: unknown): PlantsError {
-  const hint = cause === undefined ? 'Remove it when no plants process is running' : 'Remove it, or change its permissions'
-  return new PlantsError('unwritable', `Could not acquire the lock ${path}: ${why}`, { hint, cause })
+function noLock(path: string, why: string): PlantsError {
+  const hint = 'Remove it when no plants process is running'
+  return new PlantsError('unwritable', `Could not acquire the lock ${path}: ${why}`, { hint })
 }
 
 /**

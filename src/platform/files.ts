@@ -21,7 +21,6 @@ export function detectCompression(head: Uint8Array): 'gzip' | 'zstd' | undefined
   return Buffer.from([0x28, 0xb5, 0x2f, 0xfd]).equals(head.subarray(0, 4)) ? 'zstd' : undefined
 }
 
-/** How a file is compressed; undefined for any other, and for what cannot be read. */
 export function detectFileCompression(path: string): ReturnType<typeof detectCompression> {
   return unlessSystemError(() => {
     if (!fs.statSync(path).isFile()) return undefined
@@ -36,7 +35,6 @@ export function detectFileCompression(path: string): ReturnType<typeof detectCom
   })
 }
 
-/** Removes a folder and its content. Ignores system errors. */
 export function removeFolder(folder: string): void {
   unlessSystemError(() => fs.rmSync(folder, { recursive: true, force: true }))
 }
@@ -114,7 +112,7 @@ export function assertNotRedirected(directory: string, trusts: (uid: number) => 
 
 const maxLinks = 40
 
-/** The symbolic links from a path to the file that it resolves to, which need not exist. */
+/** The links from a path to the file that it resolves to, which need not exist. */
 export function* linksOf(path: string): Generator<{ path: string; uid: number; target: string }> {
   let place = path
   for (let count = 0; ; count += 1) {
@@ -140,14 +138,14 @@ export function targetOf(path: string, { trusts }: { trusts(uid: number): boolea
   return target
 }
 
-/** `writers` are the mode bits that count as write access for others: a group may consist of trusted users. */
+/** `writers` are the mode bits of others: a group may consist of trusted users. */
 type Trust = { trusts(uid: number): boolean; writers: number }
 
 /**
  * Why another user can have created a file, such as a Unix socket; undefined when none can. Whoever can write to a folder decides what
  * is in it, so the path is checked from the root. The owner of a folder is trusted with everything below it. In a folder that others can
  * write to, an entry must belong to a trusted user, and the sticky bit must be set: without it, anybody can replace the entry. Below a
- * folder that only its owner can enter, nothing is checked. Throws the system's error when the file does not exist or cannot be accessed.
+ * folder that only its owner can enter, nothing is checked.
  *
  * @param owners the owners of the folders above, who are also trusted
  */
@@ -175,7 +173,7 @@ export function untrustedReason(path: string, trust: Trust, owners = new Set<num
   return undefined
 }
 
-/** The number of files and connections that this process may have open; undefined where the system does not say, or sets no limit. */
+/** Undefined where the system does not say, or sets no limit. */
 export function openFileLimit(): number | undefined {
   const limits = unlessSystemError(() => fs.readFileSync('/proc/self/limits', 'utf8')) ?? ''
   const [, soft] = /^Max open files +(\d+) /m.exec(limits) ?? []

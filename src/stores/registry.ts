@@ -30,7 +30,6 @@ import type {
 interface StoreScheme<A extends Address> {
   /** such as "a file" */
   noun: string
-  /** such as "stores in files" */
   plural: string
   /** the beginning of an address of this scheme; undefined for the scheme of all other addresses */
   scheme: RegExp | undefined
@@ -43,7 +42,7 @@ interface StoreScheme<A extends Address> {
   openExisting(address: A, options: OpenOptions): Promise<ReadableStore | undefined>
 }
 
-/** A scheme of stores that this program accesses directly, not through a service: it can be served, staged and previewed. */
+/** Its stores can be served, staged and previewed: this program accesses them directly, not through a service. */
 interface OwnStoreScheme<A extends Address> extends StoreScheme<A> {
   open(address: A, options: OpenOptions): Promise<OwnStore>
   openExisting(address: A, options: OpenOptions): Promise<OwnStore | undefined>
@@ -94,23 +93,20 @@ export function schemeOf(address: Address): StoreScheme<Address> {
   return schemes[address.scheme] as StoreScheme<Address> // an entry gets only addresses of its scheme
 }
 
-/** The scheme of an address. */
 export function schemeOfText(text: string): Address['scheme'] {
   const names = Object.keys(schemes) as Address['scheme'][] // as its type says
   return names.find((name) => schemes[name].scheme?.test(text)) ?? 'file'
 }
 
-/** The address under which a credential is saved: that of the service, or the login part of that of the database. */
+/** The address under which a credential is saved. */
 export function loginAddress(address: Address): string {
   return address.scheme === 'postgres' ? address.login : address.name
 }
 
-/** Whether this program accesses the store directly, not through a service. */
 export function isOwn(address: Address): address is OwnAddress {
   return 'previewCreate' in schemes[address.scheme]
 }
 
-/** Whether it is the store `local`. */
 export function isDefaultStore(address: Address): boolean {
   return 'isDefault' in address && address.isDefault
 }
@@ -127,12 +123,7 @@ export function takesPassword(address: Address): address is PostgresAddress {
   return schemeOf(address).credential === 'password'
 }
 
-/**
- * Parses the address of a store.
- *
- * @param source the option or setting with the address, such as `--store`
- * @throws {PlantsError} `malformed` for an invalid address
- */
+/** @param source the option or setting with the address, such as `--store` */
 export async function parseAddress(text: string, source: string, place: AddressContext): Promise<Address> {
   if (text.includes('\0')) throw refuse(source, 'contains U+0000, which is not allowed in an address')
   if (text === 'local') return { scheme: 'file', name: join(await place.dataFolder(), 'plants.db'), isDefault: true }
@@ -140,14 +131,13 @@ export async function parseAddress(text: string, source: string, place: AddressC
   return schemes[schemeOfText(text)].parse(text, source, place)
 }
 
-/** Opens a store to read or change it. If there is no store, returns undefined for the default store, and throws `unavailable` for any other. */
+/** If there is no store, returns undefined for the default store, and throws `unavailable` for any other. */
 export async function openExistingStore(address: Address, options: OpenOptions): Promise<ReadableStore | undefined> {
   const store = await schemeOf(address).openExisting(address, options)
   if (!store && !isDefaultStore(address)) throw noStore(address)
   return store
 }
 
-/** @param hint by default how to make one with `create` */
 export function noStore({ scheme, name }: Address, hint?: string): PlantsError {
   if (scheme === 'file' && existsSync(name))
     return new PlantsError('unavailable', `${name} is empty, and not a store yet`, { hint: hint ?? 'plants create makes it one' })
@@ -155,7 +145,6 @@ export function noStore({ scheme, name }: Address, hint?: string): PlantsError {
   return new PlantsError('unavailable', `There is no store at ${name}`, { hint: hint ?? made })
 }
 
-/** The note that the default store is missing, and therefore empty. */
 export function noStoreYet({ name }: Address): string {
   return `There is no store at ${name} yet: plants create creates it`
 }
@@ -190,27 +179,25 @@ async function commitStaged(staging: Staging, own: OwnStoreScheme<Address>, addr
   if (created !== undefined) await options.onCreated?.(created)
 }
 
-/** Whether a path is the file of a store, or a file that SQLite keeps beside it. */
+/** Also for the files that SQLite keeps beside a store. */
 export async function isPartOf(address: Address, path: string): Promise<boolean> {
   if (address.scheme !== 'file') return false
   const { isPartOf, realPathOf } = await import('./sqlite/file.js')
   return isPartOf(realPathOf(address.name), path)
 }
 
-/** @throws {PlantsError} `malformed` for a service */
 export function ownSchemeOf(address: Address): OwnStoreScheme<Address> {
   checkOwn(address)
   return schemes[address.scheme] as OwnStoreScheme<Address> // as in `schemeOf`
 }
 
-/** @throws {PlantsError} `malformed` for a service */
-export function checkOwn(address: Address): asserts address is OwnAddress {
+function checkOwn(address: Address): asserts address is OwnAddress {
   if (isOwn(address)) return
   const hint = 'Run the command on the host of the service, or select another store with --store'
   throw malformed(`${address.name} is a service, but this command needs direct access to the store`, hint)
 }
 
-/** The address of a store that can be backed up. Throws `malformed` for any other than a file; `instead` is the hint for a database. */
+/** Throws for a store that is not a file; `instead` is the hint for a database. */
 export function fileOf(address: Address, instead: string): FileAddress {
   checkOwn(address)
   if (address.scheme === 'file') return address

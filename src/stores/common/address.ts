@@ -7,7 +7,7 @@ export interface AddressContext {
   dataFolder(): Promise<string>
   /** libpq's variables complete the address of a database */
   env: Readonly<Record<string, string | undefined>>
-  /** the name of this user; undefined for a user id without an account */
+  /** undefined for a user id without an account */
   userName(): string | undefined
   /** collects the passwords of addresses, which are redacted */
   secrets: Set<string>
@@ -17,7 +17,7 @@ export interface AddressContext {
 
 export type Address = FileAddress | PostgresAddress | RemoteAddress
 
-/** The address of a store that this program accesses directly, not through a service. */
+/** This program accesses the store directly, not through a service. */
 export type OwnAddress = FileAddress | PostgresAddress
 
 export interface FileAddress {
@@ -37,7 +37,6 @@ export interface RemoteAddress {
   socketPath?: string
 }
 
-/** A PostgreSQL database on one server, or on several of which one accepts writes. */
 export interface PostgresAddress {
   scheme: 'postgres'
   /** the complete address, without the password */
@@ -57,7 +56,7 @@ export interface PostgresAddress {
   sslkey: string | undefined
   targetSessionAttrs: (typeof sessionAttributes)[number]
   applicationName: string
-  /** the timeout of a connection attempt, in milliseconds */
+  /** milliseconds */
   connectTimeout: number
   max: number
 }
@@ -77,7 +76,7 @@ export const sessionAttributes = ['any', 'read-write', 'primary'] as const
 /** the maximum length of the path of a Unix socket, in bytes; the system truncates a longer one */
 export const maxSocketPathBytes = 107
 
-/** Parses the path of an SQLite file, with or without `sqlite:`. Throws `malformed` for anything else. */
+/** Parses a path, with or without `sqlite:`. */
 export function parseFile(text: string, source: string, { resolvePath }: AddressContext): FileAddress {
   const path = text.replace(/^sqlite:/i, '')
   const isBare = path === text
@@ -98,7 +97,7 @@ function refusePassword(text: string, source: string): void {
   if (shownAddress(text) !== text) throw refuse(source, 'is not the address of a store, and may contain a password', uriHint)
 }
 
-/** Parses `http://…`, `https://…`, `unix:/path.sock` or `unix:/path.sock:/base`. Throws `malformed`, also if it contains a password. */
+/** Parses `http://…`, `https://…`, `unix:/path.sock` or `unix:/path.sock:/base`. */
 export function parseService(text: string, source: string, { resolvePath }: AddressContext): RemoteAddress {
   const [isSocket, path = '', base = ''] = /^unix:(.*?)(?::(\/.*))?$/is.exec(text) ?? []
   if (isSocket === undefined) return parseUrl(text, source)

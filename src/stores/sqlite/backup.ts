@@ -10,7 +10,7 @@ import type { FileAddress } from '../common/address.js'
 import type { OpenOptions } from '../common/store.js'
 import { type Connection, openSnapshot } from './connection.js'
 import { DamageError, explainFailure, isFull, notOurs, unchanged } from './errors.js'
-import { bytesAt, fileHasContent, identityOf, isPartOf, makeFile, realPathOf, reportOwner } from './file.js'
+import { fileHasContent, identityOf, isInWalMode, isPartOf, makeFile, realPathOf, reportOwner } from './file.js'
 import { holdsStore } from './inspect.js'
 import { countPlants, identify } from './schema.js'
 
@@ -24,7 +24,7 @@ import { countPlants, identify } from './schema.js'
 export async function backUp(address: FileAddress, file: string, options: OpenOptions) {
   const path = realPathOf(address.name)
   const target = realTargetOf(file, path, options)
-  if (isPartOf(path, target)) throw notReplaced(target, 'is the store itself, or belongs to it', 'Choose another file for the backup')
+  if (isPartOf(path, target)) throw notReplaced(target, 'is the store itself, or belongs to it')
   try {
     await reportOwner(address, options)
     const opened = await openSnapshot(path, options)
@@ -47,24 +47,21 @@ function realTargetOf(file: string, store: string, options: OpenOptions): string
   }
 }
 
-/** Throws unless the target does not exist, is empty, or is a backup: a store that nobody uses. */
+/** A target may not exist, be empty, or be a backup: a store that nobody uses. */
 async function checkTarget(target: string, options: OpenOptions): Promise<void> {
   const identity = identityOf(target)
   if (!identity.includes(':') && identity !== 'none') return // the system error will recur when the copy is written
   const stats = statSync(target, { throwIfNoEntry: false })
-  if (stats?.isDirectory()) throw notReplaced(target, 'is a directory', 'Name a file in it')
-  if (stats && !stats.isFile()) throw notReplaced(target, 'is a device or a pipe', 'Choose another file for the backup')
+  if (stats && !stats.isFile()) throw notReplaced(target, 'is not a regular file')
   // SQLite would apply an existing write-ahead log or journal to the backup.
   if (['-wal', '-journal'].some((suffix) => fileHasContent(target + suffix)))
-    throw notReplaced(target, 'is in use, or was not closed: it has a write-ahead log or a journal', 'Choose another file for the backup')
+    throw notReplaced(target, 'is in use, or was not closed: it has a write-ahead log or a journal')
   if (!stats?.size) return
-  const hint = 'Choose another file for the backup, or delete this one first'
   const isStore = await holdsStore(target, options).catch((error: unknown) => {
-    throw asMalformed(error, target, 'A backup would replace a file that is not a backup', hint)
+    throw asMalformed(error, target, 'A backup would replace a file that is not a backup', anotherFile)
   })
-  if (!isStore) throw notReplaced(target, 'contains no store', hint)
-  // In WAL mode (https://sqlite.org/fileformat2.html, 1.3), as a store that has been written to; a backup is not.
-  if (bytesAt(target, 18, 1)[0] === 2) throw notReplaced(target, 'is a store in use, not a backup', hint)
+  if (!isStore) throw notReplaced(target, 'contains no store')
+  if (isInWalMode(target)) throw notReplaced(target, 'is a store in use, not a backup') // a backup is not in WAL mode
 }
 
 export function asMalformed(error: unknown, path: string, what: string, hint: string): unknown {
@@ -73,9 +70,11 @@ export function asMalformed(error: unknown, path: string, what: string, hint: st
   return malformed(`${what}: ${explained.message}`, hint, error)
 }
 
-function notReplaced(target: string, why: string, hint: string): PlantsError {
-  return malformed(`${target} cannot be replaced by a backup: it ${why}`, hint)
+function notReplaced(target: string, why: string): PlantsError {
+  return malformed(`${target} cannot be replaced by a backup: it ${why}`, anotherFile)
 }
+
+const anotherFile = 'Choose another file for the backup'
 
 /**
  * Copies a store to a new file with mode 0600, which replaces `target` once it is complete, checked and on disk.
@@ -118,11 +117,7 @@ function finishCopy(path: string, source: string): bigint {
   }
 }
 
-/**
- * Checks a whole store for damage. Returns the number of plants.
- *
- * @param path the name of the store in an error
- */
+/** Checks a whole store for damage. Returns the number of plants. */
 export function integrityCheck(db: Database, path: string): bigint {
   if (identify(db, path) === undefined) throw notOurs(path, 'contains no store')
   const found = db.prepare('PRAGMA integrity_check(1)').get()?.['integrity_check']

@@ -6,12 +6,12 @@ import { changedWhileRead, explainFailure, lockedError, notOurs, replacedStore }
 import {
   assertNoJournal,
   assertSafeToOpen,
-  bytesAt,
   claimLog,
   fileHasContent,
   fileVersion,
   identityOf,
   isExposed,
+  isInWalMode,
   logVersion,
   type OpenMode,
   readMode,
@@ -141,12 +141,9 @@ function turnOnWal(path: string, opening: Opening): void {
   }
 }
 
-/**
- * Throws unless a file is in WAL mode (https://sqlite.org/fileformat2.html, 1.3): in any other, SQLite looks for a
- * journal again and again.
- */
+/** In any other mode, SQLite looks for a journal again and again. */
 function assertWal(path: string): void {
-  if (bytesAt(path, 18, 1)[0] === 2) return
+  if (isInWalMode(path)) return
   const why = 'is not in WAL mode, like a backup, and is not written where other users can create files'
   throw notOurs(path, why, `Make a store of it elsewhere: plants restore ${shellWord(path)} --store PATH`)
 }

@@ -5,11 +5,7 @@ import type { Block, SnapshotQuery } from '../common/store.js'
 import type { Connection } from './connection.js'
 import { checkOrder, filterOf, findRange, type IdRange } from './select.js'
 
-/**
- * Implements `ReadableStore.snapshot`. SQLite writes the text, which is three times as fast as JavaScript.
- *
- * @param connection a snapshot of the store
- */
+/** SQLite writes the text, which is three times as fast as JavaScript. */
 export async function* readBlocks(connection: Connection, query: SnapshotQuery): AsyncGenerator<Block> {
   let after = query.after
   for (let left = query.limit ?? Infinity; left > 0; ) {

@@ -11,7 +11,7 @@ import { realPathOf, reportOwner, statIfThere } from './file.js'
 import { identify, prepareToRead } from './schema.js'
 import { findPlant } from './select.js'
 
-/** Inspects a store and its folder without changes. Throws the errors of opening it for reading. */
+/** Changes nothing. Throws the errors of opening the store for reading. */
 export function inspect(address: FileAddress, options: OpenOptions) {
   const path = realPathOf(address.name)
   return explained(path, async () => {
@@ -33,7 +33,6 @@ export function inspect(address: FileAddress, options: OpenOptions) {
   })
 }
 
-/** Whether an existing file contains a store. It may be replaced meanwhile. Throws the errors of SQLite and `identify`. */
 export function holdsStore(path: string, options: OpenOptions): Promise<boolean> {
   return look(path, options, (connection) => connection.retry(() => identify(connection.db, path) !== undefined))
 }
@@ -48,11 +47,6 @@ const networks = new Map([
   [0x5346414fn, 'AFS'],
 ])
 
-/**
- * Determines what a create would do, without doing it.
- *
- * @throws {PlantsError} the errors of a create, as far as they can be predicted
- */
 export async function dryRun(address: FileAddress, plant: NewPlant, create: CreateOptions, options: OpenOptions): Promise<CreatePreview> {
   const path = realPathOf(address.name)
   const { exists, isWritable: isOpen } = await inspect(address, options)

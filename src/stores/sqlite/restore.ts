@@ -40,9 +40,9 @@ export async function restoreStore(address: FileAddress, file: string, options: 
 
 interface CheckedBackup {
   path: string
-  /** the `file:` URI that opens it as immutable: no file beside it is read */
+  /** opens it as immutable: no file beside it is read */
   uri: string
-  /** its `fileVersion` when it was checked */
+  /** its `fileVersion` */
   version: string
   plants: bigint
 }

@@ -62,7 +62,8 @@ type SchemaRow = SchemaObject & Record<'application_id' | 'schema_version' | 'us
 function readObjects(db: Database, database: 'main' | 'backup'): SchemaRow[] {
   const expected = [...objectsOf(latestVersion()), ...statistics]
   const length = Math.max(...expected.map(({ sql }) => sql?.length ?? 0)) + 1
-  const select = db.prepare(`SELECT application_id, schema_version, user_version, encoding, type, name, tbl_name, substr(sql, 1, ${length}) AS sql
+  const select =
+    db.prepare(`SELECT application_id, schema_version, user_version, encoding, type, name, tbl_name, substr(sql, 1, ${length}) AS sql
     FROM pragma_application_id, pragma_schema_version, pragma_user_version, pragma_encoding LEFT JOIN ${database}.sqlite_schema LIMIT ${expected.length + 1}`)
   return select.all() as SchemaRow[] // the columns of the statement
 }

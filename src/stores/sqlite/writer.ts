@@ -21,10 +21,7 @@ interface Job {
 /** the maximum number of jobs in a transaction, about 10 ms; other processes can write between transactions */
 const batchSize = 1000
 
-/**
- * Group commit: jobs that wait at the same time share one transaction and one fsync. Each caller gets its own result once the commit is on
- * disk.
- */
+/** Group commit: jobs that wait at the same time share one transaction and one fsync. */
 export class SqliteWriter {
   readonly #connection: Connection
   readonly #options: OpenOptions
@@ -45,7 +42,7 @@ export class SqliteWriter {
    * Runs `work` in a transaction. A `PlantsError` rejects only this call, so `work` must throw it before it changes anything. Any other
    * error rolls back the transaction and rejects all calls that share it.
    *
-   * @param creates the number of creates in `work`, for `onCommit`
+   * @param creates for `onCommit`
    */
   write<T>(work: () => T, creates = 0): Promise<T> {
     return new Promise<T>((resolve, reject) => {

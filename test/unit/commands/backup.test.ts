@@ -106,14 +106,14 @@ describe('backup', () => {
     }
     for (const [name, why] of Object.entries(reasons)) {
       const before = readFileSync(join(folder, name))
-      const hint = 'Choose another file for the backup, or delete this one first'
+      const hint = 'Choose another file for the backup'
       const err = `plants: A backup would replace a file that is not a backup: ${join(folder, name)} ${why}\n  ${hint}\n`
       expect(await plants(['backup', name])).toEqual({ code: 2, out: '', err })
       expect(readFileSync(join(folder, name))).toEqual(before)
     }
-    const err = `plants: ${folder}/folder cannot be replaced by a backup: it is a directory\n  Name a file in it\n`
+    const err = `plants: ${folder}/folder cannot be replaced by a backup: it is not a regular file\n  Choose another file for the backup\n`
     expect(await plants(['backup', 'folder'])).toEqual({ code: 2, out: '', err })
-    expect((await plants(['backup', '/dev/full'])).err).toContain('it is a device or a pipe\n')
+    expect((await plants(['backup', '/dev/full'])).err).toContain('it is not a regular file\n')
   })
 
   test('refuses to replace another store that is in use', async () => {
