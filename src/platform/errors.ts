@@ -50,8 +50,8 @@ interface Details {
 }
 
 /**
- * A failure that a person can fix or a script can act on. The message says what failed, and on what;
- * the hint says what to do next. Neither ends with a full stop, and neither contains a token.
+ * A failure that a person can fix or a script can act on. The message says what failed, and on what; the hint, what to do
+ * next. Neither ends with a full stop, or contains a token.
  */
 export class PlantsError extends Error {
   readonly type: ErrorType
@@ -77,13 +77,11 @@ export class PlantsError extends Error {
     return errorTypes[this.type].exitCode
   }
 
-  /** whether it is unknown if anything was stored */
   get isOutcomeUnknown(): boolean {
     return this.exitCode === 5
   }
 }
 
-/** Wrong usage, or input that cannot be read. */
 export function malformed(message: string, hint: string | undefined, cause?: unknown): PlantsError {
   return new PlantsError('malformed', message, { hint, cause })
 }

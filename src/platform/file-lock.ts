@@ -28,9 +28,8 @@ const heartbeatInterval = 2000
 const staleAfter = 8000
 
 /**
- * Runs an action under an exclusive lock. The lock of a killed process is taken over: at once if its process does not
- * exist on this machine, otherwise after 8 s without a heartbeat. Throws `unavailable` when one process holds the lock
- * until the timeout, `unwritable` for a path that cannot be a lock, and system errors.
+ * The lock of a killed process is taken over: at once if its process does not exist on this machine, otherwise after 8 s
+ * without a heartbeat.
  */
 export async function holdLock<T>(path: string, options: LockOptions, action: (lock: Lock) => Promise<T>): Promise<T> {
   const directory = join(path, `${machine()}-${process.pid}-${randomUUID().slice(0, 8)}`)
@@ -104,7 +103,7 @@ function acquireNow(path: string, holder: string | undefined, prepared: string, 
   return true
 }
 
-/** Removes what a process has left that was killed while it waited for the lock. */
+/** Of a process that was killed while it waited for the lock. */
 function removeLeft(folder: string, own: string): void {
   const { uid } = fs.lstatSync(folder)
   const name = fs.readdirSync(folder).find((entry) => holderName.test(entry))

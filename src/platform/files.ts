@@ -67,11 +67,9 @@ export function syncFolder(folder: string): void {
 }
 
 /**
- * Runs an action with the rights of the owner of a directory, if root works among the files of another user, as with
- * `sudo`: that user could put links to files of root in the place of what root makes there. Everything that this process
- * does meanwhile has these rights.
- *
- * @param directory where it works; if it does not exist, the next one above counts
+ * Runs an action with the rights of the owner of a directory, or of the next one above that exists, if root works among
+ * the files of another user, as with `sudo`: that user could put links to files of root in the place of what root makes
+ * there. Everything that this process does meanwhile has these rights.
  */
 export async function asOwnerOf<T>(directory: string, action: () => Promise<T>): Promise<T> {
   const { getuid, getegid, getgroups, setegid, seteuid, setgroups } = process
@@ -125,7 +123,7 @@ export function* linksOf(path: string): Generator<{ path: string; uid: number; t
   }
 }
 
-/** The file that a path resolves to, which need not exist. Throws `malformed` for another user's link: that user would choose the file. */
+/** The file that a path resolves to, which need not exist. Another user's link is not followed: that user would choose the file. */
 export function targetOf(path: string, { trusts }: { trusts(uid: number): boolean }): string {
   let target = path
   for (const link of linksOf(path)) {
@@ -184,8 +182,6 @@ export function openFileLimit(): number | undefined {
  * Why other users can put files into a folder, or replace it; undefined when none can. The group of a folder counts as
  * other users, unless it has the number of the owner: many systems give each user such a group. Below a private folder
  * of a trusted user nothing is checked, and the owners of the folders above are trusted, as in `untrustedReason`.
- *
- * @param folder a real path
  */
 export function sharedReason(folder: string, trusts: (uid: number) => boolean): string | undefined {
   if (process.platform === 'win32') return undefined

@@ -14,7 +14,7 @@ import {
   refuse,
   shownAddress,
 } from './common/address.js'
-import type { StagedStore, Staging } from './common/staging.js'
+import type { StagedStore } from './common/staging.js'
 import type {
   BulkStore,
   CheckpointStore,
@@ -30,7 +30,6 @@ import type {
 interface StoreScheme<A extends Address> {
   /** such as "a file" */
   noun: string
-  plural: string
   /** the beginning of an address of this scheme; undefined for the scheme of all other addresses */
   scheme: RegExp | undefined
   /** what gives access to the store */
@@ -57,7 +56,6 @@ const openRemote = async (address: RemoteAddress, options: OpenOptions) =>
 
 const remote: StoreScheme<RemoteAddress> = {
   noun: 'a service',
-  plural: 'stores behind HTTP',
   scheme: /^(https?|unix):/i,
   credential: 'token',
   parse: parseService,
@@ -67,7 +65,6 @@ const remote: StoreScheme<RemoteAddress> = {
 
 const postgres: OwnStoreScheme<PostgresAddress> = {
   noun: 'a database',
-  plural: 'stores in PostgreSQL',
   scheme: /^postgres(ql)?:/i,
   credential: 'password',
   parse: async (...text) => (await import('./postgres/address.js')).parsePostgres(...text),
@@ -78,7 +75,6 @@ const postgres: OwnStoreScheme<PostgresAddress> = {
 
 const file: OwnStoreScheme<FileAddress> = {
   noun: 'a file',
-  plural: 'stores in files',
   scheme: undefined,
   credential: undefined,
   parse: parseFile,
@@ -163,20 +159,10 @@ export async function openManyStore(address: Address, options: OpenOptions, stag
       await store.close()
       throw error
     }
-    return { store, checkpoints: undefined, commit: () => commitStaged(store, own, address, options) }
+    return { store, checkpoints: undefined, commit: () => store.commit(() => own.open(address, options)) }
   }
   const store = await own?.open(address, options)
   return { store: store ?? (await schemeOf(address).open(address, options)), checkpoints: store }
-}
-
-/** Creates the staged plants. A store is created only for that, and reported once they are in it. */
-async function commitStaged(staging: Staging, own: OwnStoreScheme<Address>, address: Address, options: OpenOptions): Promise<void> {
-  let created: string | undefined
-  const onCreated = async (path: string) => {
-    created = path
-  }
-  await staging.commit(() => own.open(address, { ...options, onCreated }))
-  if (created !== undefined) await options.onCreated?.(created)
 }
 
 /** Also for the files that SQLite keeps beside a store. */

@@ -70,7 +70,6 @@ export interface PostgresHost {
 /** https://www.postgresql.org/docs/current/libpq-ssl.html#LIBPQ-SSL-PROTECTION */
 export const sslModes = ['disable', 'prefer', 'require', 'verify-ca', 'verify-full'] as const
 
-/** https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-CONNECT-TARGET-SESSION-ATTRS */
 export const sessionAttributes = ['any', 'read-write', 'primary'] as const
 
 /** the maximum length of the path of a Unix socket, in bytes; the system truncates a longer one */

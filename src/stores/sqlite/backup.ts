@@ -16,10 +16,7 @@ import { countPlants, identify } from './schema.js'
 
 /**
  * Copies a store, as it is at this moment, into a file that can be used as a store itself; others may use the store meanwhile.
- *
- * @param file absolute; a store that is there already, and that nobody uses, is replaced, as a whole or not at all. A link of a user who is
- * not trusted is not followed
- * @returns undefined when there is no store yet
+ * A store that is there already, and that nobody uses, is replaced, as a whole or not at all.
  */
 export async function backUp(address: FileAddress, file: string, options: OpenOptions) {
   const path = realPathOf(address.name)
@@ -100,7 +97,7 @@ export async function copyStore(snapshot: Connection, target: string, { clock, t
   }
 }
 
-/** Turns a copy into a single file without a write-ahead log, checks it, and flushes it to disk. Returns the number of plants. */
+/** Makes a copy a single file without a write-ahead log, on the disk. Returns the number of plants. */
 function finishCopy(path: string, source: string): bigint {
   const db = connect(uriOf(path, 'mode=rw'), { readOnly: false })
   try {

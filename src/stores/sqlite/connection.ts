@@ -20,7 +20,6 @@ import { prepareStore, prepareToRead, type SchemaVersions } from './schema.js'
 
 type Opening = Waiting & Pick<OpenOptions, 'trusts'>
 
-/** A connection to the file of a store, with its prepared statements. */
 export class Connection {
   readonly db: Database
   readonly path: string
@@ -71,8 +70,8 @@ export class Connection {
   }
 
   /**
-   * Throws `unavailable` when an `immutable` file has changed since it was opened: what was read may be inconsistent.
-   * Also when a file beside an exposed store has been replaced: what was read may be another user's.
+   * What was read may be inconsistent if an `immutable` file has changed since it was opened, and another user's if a file beside an exposed
+   * store has been replaced.
    */
   checkUnchanged(): void {
     if (this.isLogReplaced()) throw replacedStore(this.path)
@@ -165,7 +164,7 @@ export async function openSnapshot(path: string, opening: Opening): Promise<Conn
   return fileHasContent(path) ? openToRead(path, opening, true) : undefined
 }
 
-/** Reads an existing file without creating files: in any other mode, SQLite would create a missing -wal file. */
+/** Creates no files: in any other mode, SQLite would create a missing -wal file. */
 export async function look<T>(path: string, opening: Opening, read: (connection: Connection) => Promise<T>): Promise<T> {
   return new Connection(path, existsSync(`${path}-wal`) ? 'ro' : 'immutable', opening).use(read)
 }

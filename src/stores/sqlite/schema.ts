@@ -33,7 +33,7 @@ export function identify(db: Database, path: string): SchemaVersions | undefined
   return { schema, user: version }
 }
 
-/** The schema version of the attached database `backup`. Throws unless it has the schema of a store. */
+/** The schema version of the attached database `backup`. */
 export function identifyBackup(db: Database, path: string): bigint {
   const found = readObjects(db, 'backup')
   const version = versions().find((each) => hasSchema(found, each))
@@ -58,7 +58,7 @@ type SchemaObject = Record<(typeof objectFields)[number], string | null>
 
 type SchemaRow = SchemaObject & Record<'application_id' | 'schema_version' | 'user_version', bigint> & { encoding: string }
 
-/** Uses one statement, for a consistent view: another process may be creating the store. Reads at most one object more than a store has. */
+/** One statement, for a consistent view: another process may be creating the store. Reads at most one object more than a store has. */
 function readObjects(db: Database, database: 'main' | 'backup'): SchemaRow[] {
   const expected = [...objectsOf(latestVersion()), ...statistics]
   const length = Math.max(...expected.map(({ sql }) => sql?.length ?? 0)) + 1
@@ -68,7 +68,6 @@ function readObjects(db: Database, database: 'main' | 'backup'): SchemaRow[] {
   return select.all() as SchemaRow[] // the columns of the statement
 }
 
-/** Creates the schema in an empty file, or migrates an older store, in one transaction. Turns on WAL mode. */
 export function prepareStore(db: Database, path: string): SchemaVersions {
   if (db.isTransaction) db.exec('ROLLBACK') // of a try that failed
   const found = identify(db, path)
@@ -93,7 +92,7 @@ export function isLatest({ user }: SchemaVersions): boolean {
   return user === latestVersion()
 }
 
-/** Migrates a store of any version to the latest schema, in a transaction that the caller begins and commits. */
+/** In a transaction that the caller begins and commits. */
 export function migrate(db: Database, versions: SchemaVersions): void {
   db.exec('DROP VIEW IF EXISTS temp.plants; DROP VIEW IF EXISTS temp.tokens') // of `prepareToRead`
   for (const column of addedSince(versions.user)) db.exec(`ALTER TABLE ${column.table} ADD COLUMN ${definitionOf(column)}`)
@@ -202,7 +201,7 @@ export const updatePlant = `UPDATE plants SET idempotency_key = NULL${plantField
   .map(({ name }, index) => (name === 'id' ? '' : `, ${name} = ?${index + 1}`))
   .join('')} WHERE id = ?1`
 
-/** The plant in a row of `plants`. Throws `DamageError` for a row that only another program can have written. */
+/** Throws `DamageError` for a row that only another program can have written. */
 export function toPlant(row: unknown): NewPlant {
   const values = row as { id: bigint } & Record<string, unknown> // `id` is the rowid
   return plantFrom(values.id, ({ name, isRequired }) => {

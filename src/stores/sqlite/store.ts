@@ -94,7 +94,7 @@ export class SqliteStore implements ServedStore, CheckpointStore {
     return pagesOf(query, (after, rows) => readPage(this.#connection, query, after, rows))
   }
 
-  /** Uses a separate connection: a transaction on the main one would affect all other operations of this store. */
+  /** Uses another connection: a transaction on this one would affect all other operations. */
   async *snapshot(query: SnapshotQuery): AsyncIterable<Block> {
     const { readBlocks, readSorted } = await import('./export.js')
     const { path, identity } = this.#connection
@@ -199,7 +199,6 @@ export class SqliteStore implements ServedStore, CheckpointStore {
     return isWritable(this.#connection.path) ? rights : ['read']
   }
 
-  /** Runs an empty write transaction. Throws the errors of `create`, as far as they can be predicted. */
   check(): Promise<void> {
     return this.#writer.write(() => undefined)
   }

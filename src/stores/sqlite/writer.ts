@@ -7,7 +7,6 @@ import { commitOutcomeUnknown, explainFailure, isCommitOutcomeUnknown, lockedErr
 import { identityOf } from './file.js'
 import { identify, isLatest, migrate, versionsOf } from './schema.js'
 
-/** A unit of work that waits for its transaction, and then for the commit to be on disk. */
 interface Job {
   deadline: number
   creates: number
@@ -28,9 +27,9 @@ export class SqliteWriter {
   /** In order of arrival. An array, because a set that changes with every write delays the garbage collection of removed jobs. */
   #jobs: Job[] = []
   #isRunning = false
-  /** whether each transaction takes long, so that other processes must get a chance in between */
+  /** whether transactions take long, so that other processes must get a chance in between */
   isBulk = false
-  /** the identity of the -wal file, which is constant as long as a connection is open */
+  /** the identity of the -wal file, which does not change while a connection is open */
   #log: string | undefined
 
   constructor(connection: Connection, options: OpenOptions) {
@@ -60,10 +59,7 @@ export class SqliteWriter {
     })
   }
 
-  /**
-   * Runs `work`, which may yield to the event loop, in a transaction of its own. Any error rolls it back. Other writes
-   * wait until it is done, and nothing else may use the connection meanwhile.
-   */
+  /** Runs `work`, which may yield to the event loop, in a transaction of its own. Nothing else may use the connection meanwhile. */
   transact(work: () => Promise<void>): Promise<void> {
     return new Promise((resolve, reject) => {
       this.#add({ deadline: this.#deadline(), creates: 0, isAlone: true, perform: work, settle: resolve, reject })
@@ -178,14 +174,14 @@ export class SqliteWriter {
     }
   }
 
-  /** Whether the file and its -wal file are still at their paths: writes to a moved or deleted file would be lost. */
+  /** Writes to a moved or deleted file, or -wal file, would be lost. */
   #isInPlace(): boolean {
     const log = identityOf(`${this.#connection.path}-wal`)
     if (log.includes(':') || log === 'none') this.#log ??= log
     return log === this.#log && identityOf(this.#connection.path) === this.#connection.identity
   }
 
-  /** Ignores errors: closing the connection rolls back as well, and the first error is reported. */
+  /** Ignores errors: closing the connection rolls back as well. */
   #rollBack(): void {
     try {
       if (this.#connection.db.isTransaction) this.#connection.db.exec('ROLLBACK')

@@ -254,7 +254,7 @@ describe('stores add', () => {
     const user = gardener()
     for (const address of ['/mine.db', 'sqlite:/mine.db']) {
       expect(await user.run(['stores', 'add', 'mine', address, flag])).toEqual(
-        refusal(`${flag.split('=')[0]} is for stores behind HTTP, and /mine.db is a file`, 'Leave it out'),
+        refusal(`${flag.split('=')[0]} is for a service, and /mine.db is a file`, 'Leave it out'),
       )
     }
     expect(user.saved).toEqual(gardener().saved)
