@@ -89,10 +89,7 @@ describe('a database with a name', () => {
   })
 
   test.each([
-    [
-      'stores add x postgres://h1/x --allow-http',
-      '--allow-http is for a service, and postgres://gardener@h1:5432/x is a database',
-    ],
+    ['stores add x postgres://h1/x --allow-http', '--allow-http is for a service, and postgres://gardener@h1:5432/x is a database'],
     [
       'stores add x postgres://h1/x --token-command pass',
       '--token-command is for a service, and postgres://gardener@h1:5432/x is a database',
@@ -113,9 +110,7 @@ describe('a database with a name', () => {
   test('has only the settings of its kind, also later', async () => {
     const user = gardener({ stores: { db: { address: garden }, web: { address: 'https://x.example', 'allow-http': true } } })
     const other = 'Set it for another store'
-    expect(await user.run('config set stores.db.ca-cert ca.pem')).toEqual(
-      refusal('ca-cert is for a service, and db is a database', other),
-    )
+    expect(await user.run('config set stores.db.ca-cert ca.pem')).toEqual(refusal('ca-cert is for a service, and db is a database', other))
     const held = 'web has the setting allow-http, which is for a service, and /x.db is a file'
     expect(await user.run('config set stores.web.address /x.db')).toEqual(
       refusal(held, 'Unset it first: plants config unset stores.web.allow-http'),
