@@ -1,5 +1,5 @@
 import { PlantsError } from '../../platform/errors.js'
-import { isLoopback, urlOf } from '../../platform/network.js'
+import { urlOf } from '../../platform/network.js'
 
 export interface AddressContext {
   resolvePath(path: string): string
@@ -87,9 +87,7 @@ export function parseFile(text: string, source: string, { resolvePath }: Address
   if (!isBare || /[/\\]|^[.~]|\.(db|sqlite)$/.test(path)) return { scheme: 'file', name: resolvePath(path), isDefault: false }
   // A text that is more than a word is not shown: a part of it may be a password.
   if (!/^[\w-]+(\.[\w-]+)*(:\d+)?$/.test(path)) throw refuse(source, 'does not name a store')
-  const scheme = isLoopback(path.replace(/:\d+$/, '')) ? 'http' : 'https'
-  const hint = /[.:]/.test(path) ? `If it is a service: ${scheme}://${path}. ${addresses}` : addresses
-  throw refuse(source, `does not name a store: ${JSON.stringify(path)}`, hint)
+  throw refuse(source, `does not name a store: ${JSON.stringify(path)}`)
 }
 
 function refusePassword(text: string, source: string): void {
@@ -143,46 +141,42 @@ export function shownAddress(text: string, hide: (secret: string) => void = () =
   const [, prefix = '', rest = ''] = /^(\s*(?:(?:sqlite|unix):)*)(.*)$/is.exec(text) ?? []
   const isOfWindows = process.platform === 'win32' && /^[a-z]:[\\/]/i.test(rest)
   if (isOfWindows || (/^(?:\.{0,2}[\\/](?![\\/])|~)/.test(rest) && !/:[\\/]{2}/.test(rest))) return text
-  const shown = /^\s*postgres(ql)?:/i.test(text) ? shownDatabase(text, hide) : prefix + shownOther(rest, hide)
-  return shown.replace(
-    /((?<![a-z])(?:pg)?(?:password|passwd|pass|pwd)\s*(?:=|:|%3d)\s*)(?!\*\*\*)(.+)$/is,
-    (_, name: string, value: string) => {
-      hide(value)
-      hide(/^'((?:\\.|[^'])*)|^\S*/s.exec(value)?.[0] ?? '')
-      return `${name}***`
-    },
-  )
-}
-
-/** Keeps only what cannot be a part of a password: the user, the hosts with their ports, the path, and known parameters. */
-function shownDatabase(address: string, hide: (secret: string) => void): string {
-  const secret = (text: string) => {
-    hide(text)
+  const mask = (secret: string) => {
+    hide(secret)
     return '***'
   }
-  const [, scheme = '', info, rest = ''] = /^(\s*postgres(?:ql)?:\/*)(?:(.*)@)?(.*)$/is.exec(address) ?? []
-  const [, hosts = '', path = '', query] = /^([^/?]*)([^?]*)(?:\?(.*))?$/s.exec(rest) ?? []
-  const shownHosts = hosts
-    .split(',')
-    .map((host) => (/^(\[[^\]]*\]|[^:]*)(:\d*)?$/.test(host) ? host : host.replace(/:(.*)$/s, (_, text: string) => `:${secret(text)}`)))
-  const user = info === undefined ? '' : `${info.replace(/(?:[:/?;]|%3a)(.*)$/is, (_, text: string) => `:${secret(text)}`)}@`
-  const parameters = query?.split('&').map((part) => (harmless.test(part) ? part : secret(part.replace(/^password=/, ''))))
-  return `${scheme}${user}${shownHosts.join()}${path}${parameters ? `?${parameters.join('&')}` : ''}`
+  const shown = /^\s*postgres(ql)?:/i.test(text) ? shownDatabase(text, mask) : prefix + shownOther(rest, mask)
+  const password = /((?<![a-z])(?:pg)?(?:password|passwd|pass|pwd)\s*(?:=|:|%3d)\s*)(?!\*\*\*)(.+)$/is
+  return shown.replace(password, (_, name: string, value: string) => {
+    hide(/^'((?:\\.|[^'])*)|^\S*/s.exec(value)?.[0] ?? '')
+    return name + mask(value)
+  })
+}
+
+type Mask = (secret: string) => string
+
+/** Keeps only what cannot be a part of a password: the user, the hosts with their ports, the path, and known parameters. */
+function shownDatabase(address: string, mask: Mask): string {
+  const afterFirst = (text: string, separator: RegExp) => text.replace(separator, (_, secret: string) => `:${mask(secret)}`)
+  const [, scheme = '', user = '', hosts = '', path = ''] = /^(\s*postgres(?:ql)?:\/*)(.*@)?([^/?]*)(.*)$/is.exec(address) ?? []
+  const shownHosts = hosts.split(',').map((host) => (/^(\[[^\]]*\]|[^:]*)(:\d*)?$/.test(host) ? host : afterFirst(host, /:(.*)$/s)))
+  const shownPart = (part: string) => (harmless.test(part) ? part : mask(part.replace(/^password=/, '')))
+  const shownPath = path.replace(/(?<=\?).*$/s, (query) => query.split('&').map(shownPart).join('&'))
+  return scheme + afterFirst(user, /(?:[:/?;]|%3a)(.*)(?=@$)/is) + shownHosts.join() + shownPath
 }
 
 const harmless =
   /^(application_name|channel_binding|connect_timeout|dbname|host|max|port|ssl|sslcert|sslkey|sslmode|sslrootcert|target_session_attrs|user)=/
 
 /** Redacts the text between a scheme, or a first word, and the last "@", and the query of a URL. */
-function shownOther(text: string, hide: (secret: string) => void): string {
+function shownOther(text: string, mask: Mask): string {
   const [, head = '', info = '', at = '', rest = ''] = /^([^@:\\/%?]*(?::|%3a)?(?:[\\/]|%2f|%5c)*)(?:(.*)(@|%40))?(.*)$/is.exec(text) ?? []
   const isUrl = /[:%]/.test(head) || /(?:[\\/]|%2f|%5c){2}$/i.test(head)
   if (!isUrl && !/:|%3a/i.test(info)) return text
-  const [, , password = info] = /^(.*?)(?::|%3a)(.*)$/is.exec(info) ?? []
-  for (const secret of /[\\/]$/.test(head) ? [password] : [info, password]) hide(secret)
-  const query = at === '' ? /\?(.+)$/s : /[?&](.+)$/s
-  const shownRest = rest.replace(query, (_, parameters: string) => {
-    for (const part of parameters.split('&')) hide(part.replace(/^[^=]*=/, ''))
+  const [, password = info] = /(?::|%3a)(.*)$/is.exec(info) ?? []
+  for (const secret of /[\\/]$/.test(head) ? [password] : [info, password]) mask(secret)
+  const shownRest = rest.replace(at === '' ? /\?(.+)$/s : /[?&](.+)$/s, (_, parameters: string) => {
+    for (const part of parameters.split('&')) mask(part.replace(/^[^=]*=/, ''))
     return '?***'
   })
   return `${head}${info === '' ? '' : '***'}${at}${shownRest}`

@@ -143,30 +143,44 @@ export interface Login {
   trusts(uid: number): boolean
 }
 
-export interface OpenOptions {
+interface AnyStoreOptions {
   /** of a call, in milliseconds */
   timeout: number
   clock: Clock
-  onCommit?(count: number): void
-  /** of requests to a service */
-  concurrency?: number | undefined
-  /** how long refused connections to a service are retried, in milliseconds; at most the timeout */
-  retry?: number | undefined
   /**
    * the rights that a command needs besides the default ones: it writes. Also for the hint about a token that lacks one
    */
   needs?: readonly Right[]
-  access(address: RemoteAddress): Promise<Access>
-  login(address: PostgresAddress): Promise<Login>
-  /** a database has been unavailable for a second, or, with undefined, is available again */
-  onAway?(failure: PlantsError | undefined): void
+}
+
+interface OwnStoreOptions extends AnyStoreOptions {
+  onCommit?(count: number): void
+  /** is called with the path of a store that was created, except the default store */
+  onCreated?: ((path: string) => Promise<void>) | undefined
+}
+
+export interface FileOptions extends OwnStoreOptions {
   /** whether a user's files are trusted like this user's own */
   trusts(uid: number): boolean
   /** is called before the store is opened, with what other users can do to its file, or a backup of it */
   onExposed?(warning: string): Promise<void>
-  /** is called with the path of a store that was created, except the default store */
-  onCreated?: ((path: string) => Promise<void>) | undefined
 }
+
+export interface DatabaseOptions extends OwnStoreOptions {
+  login(address: PostgresAddress): Promise<Login>
+  /** a database has been unavailable for a second, or, with undefined, is available again */
+  onAway?(failure: PlantsError | undefined): void
+}
+
+export interface ServiceOptions extends AnyStoreOptions {
+  access(address: RemoteAddress): Promise<Access>
+  /** of requests to a service */
+  concurrency?: number | undefined
+  /** how long refused connections to a service are retried, in milliseconds; at most the timeout */
+  retry?: number | undefined
+}
+
+export type OpenOptions = FileOptions & DatabaseOptions & ServiceOptions
 
 export const defaultConcurrency = 64
 

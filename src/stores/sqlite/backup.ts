@@ -7,7 +7,7 @@ import { assertNotRedirected, targetOf } from '../../platform/files.js'
 import { withLockedTempDir } from '../../platform/locked-temp-dir.js'
 import { connect, copyDatabase, type Database, primaryCode, uriOf } from '../../platform/sqlite.js'
 import type { FileAddress } from '../common/address.js'
-import type { OpenOptions } from '../common/store.js'
+import type { FileOptions } from '../common/store.js'
 import { type Connection, openSnapshot } from './connection.js'
 import { DamageError, explainFailure, isFull, notOurs, unchanged } from './errors.js'
 import { fileHasContent, identityOf, isInWalMode, isPartOf, makeFile, realPathOf, reportOwner } from './file.js'
@@ -18,7 +18,7 @@ import { countPlants, identify } from './schema.js'
  * Copies a store, as it is at this moment, into a file that can be used as a store itself; others may use the store meanwhile.
  * A store that is there already, and that nobody uses, is replaced, as a whole or not at all.
  */
-export async function backUp(address: FileAddress, file: string, options: OpenOptions) {
+export async function backUp(address: FileAddress, file: string, options: FileOptions) {
   const path = realPathOf(address.name)
   const target = realTargetOf(file, path, options)
   if (isPartOf(path, target)) throw notReplaced(target, 'is the store itself, or belongs to it')
@@ -35,7 +35,7 @@ export async function backUp(address: FileAddress, file: string, options: OpenOp
 }
 
 /** The real path of the file to replace: a link that is created there later is not followed. */
-function realTargetOf(file: string, store: string, options: OpenOptions): string {
+function realTargetOf(file: string, store: string, options: FileOptions): string {
   try {
     const target = targetOf(file, options)
     return join(realPathOf(dirname(target)), basename(target))
@@ -45,7 +45,7 @@ function realTargetOf(file: string, store: string, options: OpenOptions): string
 }
 
 /** A target may not exist, be empty, or be a backup: a store that nobody uses. */
-async function checkTarget(target: string, options: OpenOptions): Promise<void> {
+async function checkTarget(target: string, options: FileOptions): Promise<void> {
   const identity = identityOf(target)
   if (!identity.includes(':') && identity !== 'none') return // the system error will recur when the copy is written
   const stats = statSync(target, { throwIfNoEntry: false })
@@ -78,7 +78,7 @@ const anotherFile = 'Choose another file for the backup'
  *
  * @param beside the file in the same folder after which the temporary folder is named
  */
-export async function copyStore(snapshot: Connection, target: string, { clock, trusts }: OpenOptions, beside = target) {
+export async function copyStore(snapshot: Connection, target: string, { clock, trusts }: FileOptions, beside = target) {
   const { signal } = clock
   try {
     assertNotRedirected(dirname(beside), trusts)

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { shellWord } from '../../platform/errors.js'
 import { connect, type Database, retryWhileBusy, type Statement, uriOf, type Waiting } from '../../platform/sqlite.js'
-import type { OpenOptions } from '../common/store.js'
+import type { FileOptions } from '../common/store.js'
 import { changedWhileRead, explainFailure, lockedError, notOurs, replacedStore } from './errors.js'
 import {
   assertNoJournal,
@@ -18,7 +18,7 @@ import {
 } from './file.js'
 import { prepareStore, prepareToRead, type SchemaVersions } from './schema.js'
 
-type Opening = Waiting & Pick<OpenOptions, 'trusts'>
+type Opening = Waiting & Pick<FileOptions, 'trusts'>
 
 export class Connection {
   readonly db: Database

@@ -3,7 +3,7 @@ import { basename, dirname, join, relative } from 'node:path'
 import { shellWord, systemCode } from '../../platform/errors.js'
 import { linksOf, makeFolder, sharedReason, syncFolder } from '../../platform/files.js'
 import type { FileAddress } from '../common/address.js'
-import type { OpenOptions } from '../common/store.js'
+import type { FileOptions } from '../common/store.js'
 import { explainFailure, isFull, isWritable, notOurs, replacedStore } from './errors.js'
 
 /** How to open a file. For an `immutable` file, SQLite takes no locks and creates no -wal or -shm file, so another process can change it during a read. */
@@ -41,10 +41,10 @@ export function fileHasContent(path: string): boolean {
   return (statIfThere(path)?.size ?? 0) > 0
 }
 
-type Trust = Pick<OpenOptions, 'trusts'>
+type Trust = Pick<FileOptions, 'trusts'>
 
 /** Reports other users who own the file of a store, or a link to it, or can put files beside it. */
-export async function reportOwner(address: FileAddress, { onExposed, trusts }: OpenOptions): Promise<void> {
+export async function reportOwner(address: FileAddress, { onExposed, trusts }: FileOptions): Promise<void> {
   const path = realPathOf(address.name)
   const stats = statIfThere(path)
   if (!stats) return

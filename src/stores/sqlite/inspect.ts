@@ -4,7 +4,7 @@ import type { NewPlant } from '../../plant/plant.js'
 import { sharedReason } from '../../platform/files.js'
 import type { FileAddress } from '../common/address.js'
 import { assertRepeated } from '../common/conflict.js'
-import type { CreateOptions, CreatePreview, OpenOptions } from '../common/store.js'
+import type { CreateOptions, CreatePreview, FileOptions } from '../common/store.js'
 import { type Connection, look } from './connection.js'
 import { allows, explained, forbidden, isWritable, unavailable } from './errors.js'
 import { realPathOf, reportOwner, statIfThere } from './file.js'
@@ -12,7 +12,7 @@ import { identify, prepareToRead } from './schema.js'
 import { findPlant } from './select.js'
 
 /** Changes nothing. Throws the errors of opening the store for reading. */
-export function inspect(address: FileAddress, options: OpenOptions) {
+export function inspect(address: FileAddress, options: FileOptions) {
   const path = realPathOf(address.name)
   return explained(path, async () => {
     if (!address.isDefault) statSync(dirname(path)) // only the default folder is created if missing
@@ -33,7 +33,7 @@ export function inspect(address: FileAddress, options: OpenOptions) {
   })
 }
 
-export function holdsStore(path: string, options: OpenOptions): Promise<boolean> {
+export function holdsStore(path: string, options: FileOptions): Promise<boolean> {
   return look(path, options, (connection) => connection.retry(() => identify(connection.db, path) !== undefined))
 }
 
@@ -47,7 +47,7 @@ const networks = new Map([
   [0x5346414fn, 'AFS'],
 ])
 
-export async function dryRun(address: FileAddress, plant: NewPlant, create: CreateOptions, options: OpenOptions): Promise<CreatePreview> {
+export async function dryRun(address: FileAddress, plant: NewPlant, create: CreateOptions, options: FileOptions): Promise<CreatePreview> {
   const path = realPathOf(address.name)
   const { exists, isWritable: isOpen } = await inspect(address, options)
   await reportOwner(address, options)

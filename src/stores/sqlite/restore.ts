@@ -4,14 +4,14 @@ import { checkSignal } from '../../platform/clock.js'
 import { malformed, PlantsError, shellWord } from '../../platform/errors.js'
 import type { Database } from '../../platform/sqlite.js'
 import type { FileAddress } from '../common/address.js'
-import type { OpenOptions } from '../common/store.js'
+import type { FileOptions } from '../common/store.js'
 import { asMalformed, copyStore, integrityCheck } from './backup.js'
 import { Connection, openSnapshot, openToWrite } from './connection.js'
 import { changedWhileRead, commitOutcomeUnknown, explainFailure, isCommitOutcomeUnknown, replacedStore, unchanged } from './errors.js'
 import { fileHasContent, fileVersion, identityOf, isPartOf, makeFile, realPathOf, reportOwner, stranger } from './file.js'
 import { countPlants, identifyBackup, tablesOf } from './schema.js'
 
-export interface RestoreOptions extends OpenOptions {
+export interface RestoreOptions extends FileOptions {
   /** whether to replace existing plants; a copy of the store is kept beside it */
   force: boolean
   /** whether to check the backup only */
@@ -47,7 +47,7 @@ interface CheckedBackup {
   plants: bigint
 }
 
-async function checkWhole(backup: string, options: OpenOptions): Promise<CheckedBackup> {
+async function checkWhole(backup: string, options: FileOptions): Promise<CheckedBackup> {
   try {
     if (!existsSync(backup)) throw malformed(`There is no file ${backup}`, another)
     if (!fileHasContent(backup)) throw malformed(`${backup} is empty, not a backup`, another)

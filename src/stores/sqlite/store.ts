@@ -11,8 +11,8 @@ import {
   type CountQuery,
   type CreateManyOptions,
   type CreateOptions,
+  type FileOptions,
   type ListQuery,
-  type OpenOptions,
   type Right,
   rights,
   type ServedStore,
@@ -34,17 +34,17 @@ export class SqliteStore implements ServedStore, CheckpointStore {
   readonly tokens: TokenStore
   readonly maxSnapshots = Infinity
   readonly #connection: Connection
-  readonly #options: OpenOptions
+  readonly #options: FileOptions
   readonly #writer: SqliteWriter
 
-  private constructor(connection: Connection, options: OpenOptions) {
+  private constructor(connection: Connection, options: FileOptions) {
     this.#connection = connection
     this.#options = options
     this.#writer = new SqliteWriter(connection, options)
     this.tokens = sqliteTokens(connection, this.#writer)
   }
 
-  static open(address: FileAddress, options: OpenOptions): Promise<SqliteStore> {
+  static open(address: FileAddress, options: FileOptions): Promise<SqliteStore> {
     const path = realPathOf(address.name)
     return explained(path, async () => {
       const isNew = makeFile(path, address.isDefault)
@@ -56,7 +56,7 @@ export class SqliteStore implements ServedStore, CheckpointStore {
   }
 
   /** One that is exposed is opened for writing only if `needs` says so. */
-  static openExisting(address: FileAddress, options: OpenOptions): Promise<SqliteStore | undefined> {
+  static openExisting(address: FileAddress, options: FileOptions): Promise<SqliteStore | undefined> {
     const path = realPathOf(address.name)
     return explained(path, async () => {
       if (!fileHasContent(path)) return undefined

@@ -1,7 +1,7 @@
 import { backoff, wait } from '../../platform/clock.js'
 import { PlantsError } from '../../platform/errors.js'
 import { isBusy, isSqliteError } from '../../platform/sqlite.js'
-import type { OpenOptions } from '../common/store.js'
+import type { FileOptions } from '../common/store.js'
 import type { Connection } from './connection.js'
 import { commitOutcomeUnknown, explainFailure, isCommitOutcomeUnknown, lockedError, notOurs, replacedStore, unchanged } from './errors.js'
 import { identityOf } from './file.js'
@@ -12,7 +12,7 @@ interface Job {
   creates: number
   /** whether it may yield to the event loop, so that no other job may share its transaction */
   isAlone: boolean
-  perform(): void | Promise<void>
+  perform(): unknown
   settle(): void
   reject(error: unknown): void
 }
@@ -23,7 +23,7 @@ const batchSize = 1000
 /** Group commit: jobs that wait at the same time share one transaction and one fsync. */
 export class SqliteWriter {
   readonly #connection: Connection
-  readonly #options: OpenOptions
+  readonly #options: FileOptions
   /** In order of arrival. An array, because a set that changes with every write delays the garbage collection of removed jobs. */
   #jobs: Job[] = []
   #isRunning = false
@@ -32,7 +32,7 @@ export class SqliteWriter {
   /** the identity of the -wal file, which does not change while a connection is open */
   #log: string | undefined
 
-  constructor(connection: Connection, options: OpenOptions) {
+  constructor(connection: Connection, options: FileOptions) {
     this.#connection = connection
     this.#options = options
   }
@@ -44,37 +44,34 @@ export class SqliteWriter {
    * @param creates for `onCommit`
    */
   write<T>(work: () => T, creates = 0): Promise<T> {
-    return new Promise<T>((resolve, reject) => {
-      const perform = () => {
-        try {
-          const value = work()
-          job.settle = () => resolve(value)
-        } catch (error) {
-          if (!(error instanceof PlantsError)) throw error
-          job.settle = () => reject(error)
-        }
-      }
-      const job: Job = { deadline: this.#deadline(), creates, isAlone: false, perform, settle: () => undefined, reject }
-      this.#add(job)
-    })
+    return this.#add(work, creates, false)
   }
 
   /** Runs `work`, which may yield to the event loop, in a transaction of its own. Nothing else may use the connection meanwhile. */
   transact(work: () => Promise<void>): Promise<void> {
+    return this.#add(work, 0, true)
+  }
+
+  #add<T>(work: () => T | Promise<T>, creates: number, isAlone: boolean): Promise<T> {
     return new Promise((resolve, reject) => {
-      this.#add({ deadline: this.#deadline(), creates: 0, isAlone: true, perform: work, settle: resolve, reject })
+      const perform = () => {
+        try {
+          const value = work()
+          job.settle = () => resolve(value)
+          return value
+        } catch (error) {
+          if (!(error instanceof PlantsError)) throw error
+          job.settle = () => reject(error)
+          return undefined
+        }
+      }
+      const deadline = this.#options.clock.now() + this.#options.timeout
+      const job: Job = { deadline, creates, isAlone, perform, settle: () => undefined, reject }
+      this.#jobs.push(job)
+      // In the next turn of the event loop, so that simultaneous calls share a transaction.
+      if (!this.#isRunning) setImmediate(() => this.#run())
+      this.#isRunning = true
     })
-  }
-
-  #deadline(): number {
-    return this.#options.clock.now() + this.#options.timeout
-  }
-
-  #add(job: Job): void {
-    this.#jobs.push(job)
-    // In the next turn of the event loop, so that simultaneous calls share a transaction.
-    if (!this.#isRunning) setImmediate(() => this.#run())
-    this.#isRunning = true
   }
 
   async #run(): Promise<void> {
