@@ -55,17 +55,6 @@ export function lockedError(path: string, timeout: number): PlantsError {
   return unavailable({ message, hint: 'Try again, or wait longer with --timeout 2m', retryable: true })
 }
 
-/** Whether a failed COMMIT may still be on disk: SQLite has written it, but could not confirm that it is durable. */
-export function isCommitOutcomeUnknown(error: unknown): boolean {
-  return primaryCode(error) === 10
-}
-
-/** The error for a commit that a crash may undo: it has failed because of `cause`, or its file is no longer at its path. */
-export function commitOutcomeUnknown(path: string, done: 'stored' | 'restored', hint: string, cause?: unknown): PlantsError {
-  const reason = cause === undefined ? `${path} was deleted or replaced` : `The disk failed under ${path}`
-  return new PlantsError('unknownOutcome', `${reason} during a commit: whether it is ${done} is unknown`, { hint, cause })
-}
-
 export function unchanged(error: unknown, signal: AbortSignal): unknown {
   if (!signal.aborted || error !== signal.reason || !(error instanceof PlantsError)) return error
   return new PlantsError(error.type, `${error.message}, nothing was changed`, { cause: error })

@@ -7,9 +7,10 @@ import type { FileAddress } from '../common/address.js'
 import type { FileOptions } from '../common/store.js'
 import { asMalformed, copyStore, integrityCheck } from './backup.js'
 import { Connection, openSnapshot, openToWrite } from './connection.js'
-import { changedWhileRead, commitOutcomeUnknown, explainFailure, isCommitOutcomeUnknown, replacedStore, unchanged } from './errors.js'
+import { changedWhileRead, explainFailure, replacedStore, unchanged } from './errors.js'
 import { fileHasContent, fileVersion, identityOf, isPartOf, makeFile, realPathOf, reportOwner, stranger } from './file.js'
 import { countPlants, identifyBackup, tablesOf } from './schema.js'
+import { SqliteWriter } from './writer.js'
 
 export interface RestoreOptions extends FileOptions {
   /** whether to replace existing plants; a copy of the store is kept beside it */
@@ -72,26 +73,30 @@ const another = 'Choose a file that plants backup has created'
 async function replaceRows(connection: Connection, backup: CheckedBackup, options: RestoreOptions) {
   const { db, path } = connection
   db.prepare('ATTACH ? AS backup').run(backup.uri)
-  await connection.run(() => db.exec('BEGIN IMMEDIATE'))
-  const present = countPlants(db)
-  if (present > 0n && !options.force) {
-    const hint = 'To replace it, and keep a copy beside it, add --yes'
-    throw new PlantsError('conflict', `The store ${path} has ${plantCount(present)}`, { hint })
-  }
-  const isEmpty = Object.keys(tablesOf()).every((table) => db.prepare(`SELECT 1 FROM main.${table} LIMIT 1`).get() === undefined)
-  const kept = isEmpty ? undefined : await backUpBeside(path, options)
-  try {
+  let plants = 0n
+  let kept: string | undefined
+  const work = async () => {
+    const present = countPlants(db)
+    if (present > 0n && !options.force) {
+      const hint = 'To replace it, and keep a copy beside it, add --yes'
+      throw new PlantsError('conflict', `The store ${path} has ${plantCount(present)}`, { hint })
+    }
+    const isEmpty = Object.keys(tablesOf()).every((table) => db.prepare(`SELECT 1 FROM main.${table} LIMIT 1`).get() === undefined)
+    if (!isEmpty) kept = await backUpBeside(path, options)
     const version = identifyBackup(db, backup.path) // the file may have been replaced since the check
     await copyRows(db, tablesOf(version), options.clock.signal)
-    const plants = countPlants(db)
+    plants = countPlants(db)
     if (fileVersion(backup.path) !== backup.version) throw changedWhileRead(backup.path)
-    commit(connection)
-    return { plants, kept }
+    if (identityOf(path) !== connection.identity) throw replacedStore(path)
+  }
+  try {
+    await new SqliteWriter(connection, options).transact(work)
   } catch (error) {
     const isUnknown = error instanceof PlantsError && error.type === 'unknownOutcome'
     if (kept !== undefined && !isUnknown) rmSync(kept, { force: true })
     throw error
   }
+  return { plants, kept }
 }
 
 /** Copies a store beside itself. Nobody else can write meanwhile, because this process holds the write lock. */
@@ -116,14 +121,3 @@ async function copyRows(db: Database, { plants, ...tables }: ReturnType<typeof t
 }
 
 const rowsInStep = 5000
-
-function commit({ db, path, identity }: Connection): void {
-  if (identityOf(path) !== identity) throw replacedStore(path)
-  const outcomeUnknown = (cause?: unknown) => commitOutcomeUnknown(path, 'restored', 'Look at the disk first, then restore again', cause)
-  try {
-    db.exec('COMMIT')
-  } catch (error) {
-    throw isCommitOutcomeUnknown(error) ? outcomeUnknown(error) : error
-  }
-  if (identityOf(path) !== identity) throw outcomeUnknown()
-}

@@ -1,9 +1,9 @@
 import { backoff, wait } from '../../platform/clock.js'
 import { PlantsError } from '../../platform/errors.js'
-import { isBusy, isSqliteError } from '../../platform/sqlite.js'
+import { isBusy, isSqliteError, primaryCode } from '../../platform/sqlite.js'
 import type { FileOptions } from '../common/store.js'
 import type { Connection } from './connection.js'
-import { commitOutcomeUnknown, explainFailure, isCommitOutcomeUnknown, lockedError, notOurs, replacedStore, unchanged } from './errors.js'
+import { explainFailure, lockedError, notOurs, replacedStore, unchanged } from './errors.js'
 import { identityOf } from './file.js'
 import { identify, isLatest, migrate, versionsOf } from './schema.js'
 
@@ -148,14 +148,15 @@ export class SqliteWriter {
       db.exec('COMMIT')
     } catch (error) {
       this.#rollBack()
-      const isUndone = !isDone || !isCommitOutcomeUnknown(error) || this.#overwrite()
-      rejectAll(jobs, isUndone ? explainFailure(error, path) : commitOutcomeUnknown(path, 'stored', checkDisk, error))
+      // On an I/O error, SQLite has written the commit, but could not confirm that it is durable.
+      const isUndone = !isDone || primaryCode(error) !== 10 || this.#overwrite()
+      rejectAll(jobs, isUndone ? explainFailure(error, path) : outcomeUnknown(`The disk failed under ${path}`, error))
       return
     }
     const creates = jobs.reduce((sum, job) => sum + job.creates, 0)
     if (creates > 0) this.#options.onCommit?.(creates)
     if (this.#isInPlace()) for (const job of jobs) job.settle()
-    else rejectAll(jobs, commitOutcomeUnknown(path, 'stored', checkDisk))
+    else rejectAll(jobs, outcomeUnknown(`${path} was deleted or replaced`))
   }
 
   /** Overwrites a failed commit in the WAL file, where recovery after a crash could find it. Returns whether that succeeded. */
@@ -192,4 +193,8 @@ function rejectAll(jobs: Job[], error: unknown): void {
   for (const job of jobs) job.reject(error)
 }
 
-const checkDisk = 'Check the disk first. Then plants get shows whether the plant is stored'
+/** A crash may undo the commit. */
+function outcomeUnknown(why: string, cause?: unknown): PlantsError {
+  const hint = 'Check the disk first, then what is in the store: plants list'
+  return new PlantsError('unknownOutcome', `${why} during a commit: whether it is stored is unknown`, { hint, cause })
+}
