@@ -98,7 +98,7 @@ export function isFor(name: SettingName, scheme: Address['scheme']): boolean {
 }
 
 export function unsupportedReason(name: SettingName, scheme: Address['scheme'], store: string): string {
-  return `is for ${schemes[settingOf(name).onlyFor ?? scheme].plural}, and ${store} is ${schemes[scheme].noun}`
+  return `is for ${schemes[settingOf(name).onlyFor ?? scheme].noun}, and ${store} is ${schemes[scheme].noun}`
 }
 
 export function defaultOf(name: SettingName): string {

@@ -1,8 +1,10 @@
 import type { Io } from '../platform/io.js'
 import { grouped } from '../platform/values.js'
-import type { ProgressReport } from '../stores/common/store.js'
 
-interface ProgressSnapshot extends ProgressReport {
+/** Progress: the number of plants, and the fraction from 0 to 1, each if known. */
+interface ProgressSnapshot {
+  done?: number
+  part?: number | undefined
   rejected?: number
 }
 

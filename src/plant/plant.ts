@@ -55,7 +55,7 @@ export function acceptNewPlant(value: unknown, form: Form = 'newPlant'): PlantPa
   return patch
 }
 
-/** The plant that a record makes of the stored one, or creates; undefined if a required text is missing in both. */
+/** Returns undefined if a required text is missing in both. */
 export function patchedPlant(patch: PlantPatch, stored?: Plant): NewPlant | undefined {
   const textOf = ({ name }: TextField) => (patch[name] === undefined ? stored?.[name] : patch[name])
   const isComplete = textFields.every((field) => !field.isRequired || textOf(field) != null)
@@ -74,7 +74,7 @@ export function invalidPlant(problems: readonly string[]): string {
   return `Invalid plant: ${problems.join('; ')}`
 }
 
-/** The specification's Plant of a NewPlant: its fields in order, without the id. */
+/** The fields of a Plant in order, without the id. */
 export function plantOf(plant: Plant): Plant {
   const copy: Plant = { name: plant.name }
   for (const { name } of textFields) {
@@ -84,7 +84,6 @@ export function plantOf(plant: Plant): Plant {
   return copy
 }
 
-/** Builds a plant from its id and its texts; `textOf` returns null or undefined for a text that the plant does not have. */
 export function plantFrom(id: bigint, textOf: (field: TextField, index: number) => string | null | undefined): NewPlant {
   const plant: NewPlant = { id, name: '' }
   for (const [index, field] of textFields.entries()) {

@@ -26,7 +26,6 @@ export function recordWriter(format: RecordFormat, fields = fieldNames): (plant:
 export const formatNames = ['ndjson', 'json', 'csv', 'tsv'] as const
 export type FormatName = (typeof formatNames)[number]
 
-/** The format of each plant in a document. */
 export function recordFormatOf(format: FormatName): RecordFormat {
   return format === 'ndjson' ? 'json' : format
 }
@@ -52,7 +51,6 @@ export function documentIn(format: FormatName, fields = fieldNames) {
   }
 }
 
-/** Reads a plant that was written as JSON; returns undefined for any other text. */
 export function readRecord(text: string): NewPlant | undefined {
   const parsed = parseJson(text)
   return 'value' in parsed ? acceptNewPlant(parsed.value) : undefined

@@ -29,12 +29,12 @@ export async function checkSignal(signal: AbortSignal): Promise<void> {
   signal.throwIfAborted()
 }
 
-/** Exponential backoff with jitter, in milliseconds: doubles with each failed attempt, up to `max`, times a random factor from 0.5 to 1. */
+/** Exponential backoff with jitter, in milliseconds: up to `max`, times a random factor from 0.5 to 1. */
 export function backoff(attempt: number, { base, max, random }: { base: number; max: number; random(): number }): number {
   return Math.min(base * 2 ** attempt, max) * (0.5 + random() / 2)
 }
 
-/** Runs an action with a signal that aborts with the reason of the first of `signals` that aborts, or on timeout with a `TimeoutError`. */
+/** The signal of the action aborts with the reason of the first of `signals` that does, or on timeout with a `TimeoutError`. */
 export async function within<T>(milliseconds: number, signals: AbortSignal[], action: (signal: AbortSignal) => Promise<T>): Promise<T> {
   const controller = new AbortController()
   const stop = () => controller.abort(signals.find((signal) => signal.aborted)?.reason)

@@ -27,7 +27,7 @@ export function errorValue(type: ErrorType): number {
 
 export type ExitCode = 0 | (typeof errorTypes)[ErrorType]['exitCode']
 
-/** The exit codes in ascending order, each with the `error` values that cause it. */
+/** In ascending order, each with the `error` values that cause it. */
 export function exitCodes(): [code: ExitCode, errors: number[]][] {
   const all = Object.values(errorTypes)
   const codes = [0 as const, ...new Set(all.map(({ exitCode }) => exitCode))].toSorted((a, b) => a - b)
@@ -50,14 +50,14 @@ interface Details {
 }
 
 /**
- * A failure that a person can fix or a script can act on. The message says what failed, and on what;
- * the hint says what to do next. Neither ends with a full stop, and neither contains a token.
+ * A failure that a person can fix or a script can act on. The message says what failed, and on what; the hint, what to do
+ * next. Neither ends with a full stop, or contains a token.
  */
 export class PlantsError extends Error {
   readonly type: ErrorType
   readonly hint: string | undefined
   readonly retryable: boolean
-  /** the specification's `error`, an int32; the contract says what each value means */
+  /** the specification's `error`; the contract says what each value means */
   readonly error: number
   readonly status: number | undefined
   readonly requestId: string | undefined
@@ -77,23 +77,20 @@ export class PlantsError extends Error {
     return errorTypes[this.type].exitCode
   }
 
-  /** whether it is unknown if anything was stored */
   get isOutcomeUnknown(): boolean {
     return this.exitCode === 5
   }
 }
 
-/** Wrong usage, or input that cannot be read. */
 export function malformed(message: string, hint: string | undefined, cause?: unknown): PlantsError {
   return new PlantsError('malformed', message, { hint, cause })
 }
 
-/** The code of a failed system call, such as `ENOENT`, or undefined for any other value. */
+/** Such as `ENOENT`; undefined for what is not a failed system call. */
 export function systemCode(error: unknown): string | undefined {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined
 }
 
-/** Calls a function; undefined if that fails with a code, like a failed system call. */
 export function unlessSystemError<T>(call: () => T): T | undefined {
   try {
     return call()

@@ -6,7 +6,6 @@ import type { DatabaseSyncInstance } from '@photostructure/sqlite'
 import { backoff, type Clock, wait } from './clock.js'
 import { PlantsError, systemCode } from './errors.js'
 
-/** A connection. Reads integers as bigint. SQLite's busy timeout is 0. */
 export type Database = DatabaseSyncInstance
 export type Statement = ReturnType<Database['prepare']>
 
@@ -21,13 +20,11 @@ export function connect(uri: string, { readOnly }: { readOnly: boolean }): Datab
 
 /**
  * Copies a database into an empty file with SQLite's online backup, in a thread. In a transaction, the backup does not restart when
- * another connection writes. An error that `onStep` throws ends the copy; with the packaged driver, only after all pages are copied.
+ * another connection writes. The packaged driver throws the reason of the signal only after all pages are copied.
  */
-export async function copyDatabase(db: Database, path: string, onStep: (pages: Pages) => void): Promise<void> {
-  await loadDriver().backup(db, path, { rate: 1024, progress: onStep }) // pages, 4 MiB
+export async function copyDatabase(db: Database, path: string, signal: AbortSignal): Promise<void> {
+  await loadDriver().backup(db, path, { rate: 1024, progress: () => signal.throwIfAborted() }) // pages, 4 MiB
 }
-
-type Pages = Record<'totalPages' | 'remainingPages', number>
 
 export function describeDriver(): { version: string; driver: string } {
   const { DatabaseSync } = loadDriver()
@@ -85,7 +82,7 @@ export function isSqliteError(error: unknown): error is Error {
   return error instanceof Error && systemCode(error) === 'ERR_SQLITE_ERROR'
 }
 
-/** Whether another connection holds a lock, so that the same call can be retried. */
+/** Whether the same call can be retried. */
 export function isBusy(error: unknown): boolean {
   return [5, 6, 15].includes(primaryCode(error) ?? 0) // BUSY, LOCKED, PROTOCOL
 }
@@ -109,12 +106,11 @@ const codesByText: Record<string, number> = {
 }
 
 export interface Waiting {
-  /** milliseconds to wait for others */
+  /** milliseconds */
   timeout: number
   clock: Clock
 }
 
-/** Retries a call while SQLite is busy. After the timeout, throws the error of `tooLate`. */
 export async function retryWhileBusy<T>(call: () => T, { timeout, clock }: Waiting, tooLate: () => PlantsError): Promise<T> {
   const start = clock.now()
   for (let tries = 0; ; tries += 1) {

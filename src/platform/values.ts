@@ -16,7 +16,7 @@ export const parseCount = wholeNumber('a whole number', 1, Number.MAX_SAFE_INTEG
 export const parseConcurrency = wholeNumber('a whole number', 1, 1024, '64')
 export const parsePort = wholeNumber('a port', 0, 65_535, '4010')
 
-/** Parses a duration such as `30s`, `500ms`, `2m`, `90d` or `1.5` (seconds). Returns milliseconds. */
+/** Parses a duration in milliseconds, such as `30s`, `500ms`, `2m`, `90d` or `1.5` (seconds). */
 function duration(rule: string, min: number, max: number, example: string, defaultUnit = 's') {
   return (flag: string, text: string): number => {
     const [, amount = '', unit = defaultUnit] = /^(\d{1,9}(?:\.\d{1,3})?)(ms|s|m|h|d)?$/.exec(text) ?? []
@@ -89,7 +89,7 @@ export function grouped(number: number | bigint): string {
   return String(number).replace(/\B(?=(\d{3})+$)/g, ',')
 }
 
-/** @param example a valid value, unless the rule lists all of them */
+/** @param example needed unless the rule lists all values */
 export function invalidValue(name: string, rule: string, text: string, example?: string): PlantsError {
   const message = `${name} must be ${rule}, but was ${JSON.stringify(shorten(text))}`
   if (example === undefined) return malformed(message, undefined)

@@ -14,7 +14,7 @@ import {
   refuse,
   shownAddress,
 } from './common/address.js'
-import type { StagedStore, Staging } from './common/staging.js'
+import type { StagedStore } from './common/staging.js'
 import type {
   BulkStore,
   CheckpointStore,
@@ -30,8 +30,6 @@ import type {
 interface StoreScheme<A extends Address> {
   /** such as "a file" */
   noun: string
-  /** such as "stores in files" */
-  plural: string
   /** the beginning of an address of this scheme; undefined for the scheme of all other addresses */
   scheme: RegExp | undefined
   /** what gives access to the store */
@@ -43,7 +41,7 @@ interface StoreScheme<A extends Address> {
   openExisting(address: A, options: OpenOptions): Promise<ReadableStore | undefined>
 }
 
-/** A scheme of stores that this program accesses directly, not through a service: it can be served, staged and previewed. */
+/** Its stores can be served, staged and previewed: this program accesses them directly, not through a service. */
 interface OwnStoreScheme<A extends Address> extends StoreScheme<A> {
   open(address: A, options: OpenOptions): Promise<OwnStore>
   openExisting(address: A, options: OpenOptions): Promise<OwnStore | undefined>
@@ -58,7 +56,6 @@ const openRemote = async (address: RemoteAddress, options: OpenOptions) =>
 
 const remote: StoreScheme<RemoteAddress> = {
   noun: 'a service',
-  plural: 'stores behind HTTP',
   scheme: /^(https?|unix):/i,
   credential: 'token',
   parse: parseService,
@@ -68,7 +65,6 @@ const remote: StoreScheme<RemoteAddress> = {
 
 const postgres: OwnStoreScheme<PostgresAddress> = {
   noun: 'a database',
-  plural: 'stores in PostgreSQL',
   scheme: /^postgres(ql)?:/i,
   credential: 'password',
   parse: async (...text) => (await import('./postgres/address.js')).parsePostgres(...text),
@@ -79,7 +75,6 @@ const postgres: OwnStoreScheme<PostgresAddress> = {
 
 const file: OwnStoreScheme<FileAddress> = {
   noun: 'a file',
-  plural: 'stores in files',
   scheme: undefined,
   credential: undefined,
   parse: parseFile,
@@ -94,23 +89,20 @@ export function schemeOf(address: Address): StoreScheme<Address> {
   return schemes[address.scheme] as StoreScheme<Address> // an entry gets only addresses of its scheme
 }
 
-/** The scheme of an address. */
 export function schemeOfText(text: string): Address['scheme'] {
   const names = Object.keys(schemes) as Address['scheme'][] // as its type says
   return names.find((name) => schemes[name].scheme?.test(text)) ?? 'file'
 }
 
-/** The address under which a credential is saved: that of the service, or the login part of that of the database. */
+/** The address under which a credential is saved. */
 export function loginAddress(address: Address): string {
   return address.scheme === 'postgres' ? address.login : address.name
 }
 
-/** Whether this program accesses the store directly, not through a service. */
 export function isOwn(address: Address): address is OwnAddress {
   return 'previewCreate' in schemes[address.scheme]
 }
 
-/** Whether it is the store `local`. */
 export function isDefaultStore(address: Address): boolean {
   return 'isDefault' in address && address.isDefault
 }
@@ -127,12 +119,7 @@ export function takesPassword(address: Address): address is PostgresAddress {
   return schemeOf(address).credential === 'password'
 }
 
-/**
- * Parses the address of a store.
- *
- * @param source the option or setting with the address, such as `--store`
- * @throws {PlantsError} `malformed` for an invalid address
- */
+/** @param source the option or setting with the address, such as `--store` */
 export async function parseAddress(text: string, source: string, place: AddressContext): Promise<Address> {
   if (text.includes('\0')) throw refuse(source, 'contains U+0000, which is not allowed in an address')
   if (text === 'local') return { scheme: 'file', name: join(await place.dataFolder(), 'plants.db'), isDefault: true }
@@ -140,14 +127,13 @@ export async function parseAddress(text: string, source: string, place: AddressC
   return schemes[schemeOfText(text)].parse(text, source, place)
 }
 
-/** Opens a store to read or change it. If there is no store, returns undefined for the default store, and throws `unavailable` for any other. */
+/** If there is no store, returns undefined for the default store, and throws `unavailable` for any other. */
 export async function openExistingStore(address: Address, options: OpenOptions): Promise<ReadableStore | undefined> {
   const store = await schemeOf(address).openExisting(address, options)
   if (!store && !isDefaultStore(address)) throw noStore(address)
   return store
 }
 
-/** @param hint by default how to make one with `create` */
 export function noStore({ scheme, name }: Address, hint?: string): PlantsError {
   if (scheme === 'file' && existsSync(name))
     return new PlantsError('unavailable', `${name} is empty, and not a store yet`, { hint: hint ?? 'plants create makes it one' })
@@ -155,7 +141,6 @@ export function noStore({ scheme, name }: Address, hint?: string): PlantsError {
   return new PlantsError('unavailable', `There is no store at ${name}`, { hint: hint ?? made })
 }
 
-/** The note that the default store is missing, and therefore empty. */
 export function noStoreYet({ name }: Address): string {
   return `There is no store at ${name} yet: plants create creates it`
 }
@@ -174,43 +159,31 @@ export async function openManyStore(address: Address, options: OpenOptions, stag
       await store.close()
       throw error
     }
-    return { store, checkpoints: undefined, commit: () => commitStaged(store, own, address, options) }
+    return { store, checkpoints: undefined, commit: () => store.commit(() => own.open(address, options)) }
   }
   const store = await own?.open(address, options)
   return { store: store ?? (await schemeOf(address).open(address, options)), checkpoints: store }
 }
 
-/** Creates the staged plants. A store is created only for that, and reported once they are in it. */
-async function commitStaged(staging: Staging, own: OwnStoreScheme<Address>, address: Address, options: OpenOptions): Promise<void> {
-  let created: string | undefined
-  const onCreated = async (path: string) => {
-    created = path
-  }
-  await staging.commit(() => own.open(address, { ...options, onCreated }))
-  if (created !== undefined) await options.onCreated?.(created)
-}
-
-/** Whether a path is the file of a store, or a file that SQLite keeps beside it. */
+/** Also for the files that SQLite keeps beside a store. */
 export async function isPartOf(address: Address, path: string): Promise<boolean> {
   if (address.scheme !== 'file') return false
   const { isPartOf, realPathOf } = await import('./sqlite/file.js')
   return isPartOf(realPathOf(address.name), path)
 }
 
-/** @throws {PlantsError} `malformed` for a service */
 export function ownSchemeOf(address: Address): OwnStoreScheme<Address> {
   checkOwn(address)
   return schemes[address.scheme] as OwnStoreScheme<Address> // as in `schemeOf`
 }
 
-/** @throws {PlantsError} `malformed` for a service */
-export function checkOwn(address: Address): asserts address is OwnAddress {
+function checkOwn(address: Address): asserts address is OwnAddress {
   if (isOwn(address)) return
   const hint = 'Run the command on the host of the service, or select another store with --store'
   throw malformed(`${address.name} is a service, but this command needs direct access to the store`, hint)
 }
 
-/** The address of a store that can be backed up. Throws `malformed` for any other than a file; `instead` is the hint for a database. */
+/** Throws for a store that is not a file; `instead` is the hint for a database. */
 export function fileOf(address: Address, instead: string): FileAddress {
   checkOwn(address)
   if (address.scheme === 'file') return address

@@ -1,5 +1,5 @@
 import { PlantsError } from '../../platform/errors.js'
-import { isLoopback, urlOf } from '../../platform/network.js'
+import { urlOf } from '../../platform/network.js'
 
 export interface AddressContext {
   resolvePath(path: string): string
@@ -7,7 +7,7 @@ export interface AddressContext {
   dataFolder(): Promise<string>
   /** libpq's variables complete the address of a database */
   env: Readonly<Record<string, string | undefined>>
-  /** the name of this user; undefined for a user id without an account */
+  /** undefined for a user id without an account */
   userName(): string | undefined
   /** collects the passwords of addresses, which are redacted */
   secrets: Set<string>
@@ -17,7 +17,7 @@ export interface AddressContext {
 
 export type Address = FileAddress | PostgresAddress | RemoteAddress
 
-/** The address of a store that this program accesses directly, not through a service. */
+/** This program accesses the store directly, not through a service. */
 export type OwnAddress = FileAddress | PostgresAddress
 
 export interface FileAddress {
@@ -37,7 +37,6 @@ export interface RemoteAddress {
   socketPath?: string
 }
 
-/** A PostgreSQL database on one server, or on several of which one accepts writes. */
 export interface PostgresAddress {
   scheme: 'postgres'
   /** the complete address, without the password */
@@ -57,7 +56,7 @@ export interface PostgresAddress {
   sslkey: string | undefined
   targetSessionAttrs: (typeof sessionAttributes)[number]
   applicationName: string
-  /** the timeout of a connection attempt, in milliseconds */
+  /** milliseconds */
   connectTimeout: number
   max: number
 }
@@ -71,13 +70,12 @@ export interface PostgresHost {
 /** https://www.postgresql.org/docs/current/libpq-ssl.html#LIBPQ-SSL-PROTECTION */
 export const sslModes = ['disable', 'prefer', 'require', 'verify-ca', 'verify-full'] as const
 
-/** https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-CONNECT-TARGET-SESSION-ATTRS */
 export const sessionAttributes = ['any', 'read-write', 'primary'] as const
 
 /** the maximum length of the path of a Unix socket, in bytes; the system truncates a longer one */
 export const maxSocketPathBytes = 107
 
-/** Parses the path of an SQLite file, with or without `sqlite:`. Throws `malformed` for anything else. */
+/** Parses a path, with or without `sqlite:`. */
 export function parseFile(text: string, source: string, { resolvePath }: AddressContext): FileAddress {
   const path = text.replace(/^sqlite:/i, '')
   const isBare = path === text
@@ -89,16 +87,14 @@ export function parseFile(text: string, source: string, { resolvePath }: Address
   if (!isBare || /[/\\]|^[.~]|\.(db|sqlite)$/.test(path)) return { scheme: 'file', name: resolvePath(path), isDefault: false }
   // A text that is more than a word is not shown: a part of it may be a password.
   if (!/^[\w-]+(\.[\w-]+)*(:\d+)?$/.test(path)) throw refuse(source, 'does not name a store')
-  const scheme = isLoopback(path.replace(/:\d+$/, '')) ? 'http' : 'https'
-  const hint = /[.:]/.test(path) ? `If it is a service: ${scheme}://${path}. ${addresses}` : addresses
-  throw refuse(source, `does not name a store: ${JSON.stringify(path)}`, hint)
+  throw refuse(source, `does not name a store: ${JSON.stringify(path)}`)
 }
 
 function refusePassword(text: string, source: string): void {
   if (shownAddress(text) !== text) throw refuse(source, 'is not the address of a store, and may contain a password', uriHint)
 }
 
-/** Parses `http://…`, `https://…`, `unix:/path.sock` or `unix:/path.sock:/base`. Throws `malformed`, also if it contains a password. */
+/** Parses `http://…`, `https://…`, `unix:/path.sock` or `unix:/path.sock:/base`. */
 export function parseService(text: string, source: string, { resolvePath }: AddressContext): RemoteAddress {
   const [isSocket, path = '', base = ''] = /^unix:(.*?)(?::(\/.*))?$/is.exec(text) ?? []
   if (isSocket === undefined) return parseUrl(text, source)
@@ -145,46 +141,42 @@ export function shownAddress(text: string, hide: (secret: string) => void = () =
   const [, prefix = '', rest = ''] = /^(\s*(?:(?:sqlite|unix):)*)(.*)$/is.exec(text) ?? []
   const isOfWindows = process.platform === 'win32' && /^[a-z]:[\\/]/i.test(rest)
   if (isOfWindows || (/^(?:\.{0,2}[\\/](?![\\/])|~)/.test(rest) && !/:[\\/]{2}/.test(rest))) return text
-  const shown = /^\s*postgres(ql)?:/i.test(text) ? shownDatabase(text, hide) : prefix + shownOther(rest, hide)
-  return shown.replace(
-    /((?<![a-z])(?:pg)?(?:password|passwd|pass|pwd)\s*(?:=|:|%3d)\s*)(?!\*\*\*)(.+)$/is,
-    (_, name: string, value: string) => {
-      hide(value)
-      hide(/^'((?:\\.|[^'])*)|^\S*/s.exec(value)?.[0] ?? '')
-      return `${name}***`
-    },
-  )
-}
-
-/** Keeps only what cannot be a part of a password: the user, the hosts with their ports, the path, and known parameters. */
-function shownDatabase(address: string, hide: (secret: string) => void): string {
-  const secret = (text: string) => {
-    hide(text)
+  const mask = (secret: string) => {
+    hide(secret)
     return '***'
   }
-  const [, scheme = '', info, rest = ''] = /^(\s*postgres(?:ql)?:\/*)(?:(.*)@)?(.*)$/is.exec(address) ?? []
-  const [, hosts = '', path = '', query] = /^([^/?]*)([^?]*)(?:\?(.*))?$/s.exec(rest) ?? []
-  const shownHosts = hosts
-    .split(',')
-    .map((host) => (/^(\[[^\]]*\]|[^:]*)(:\d*)?$/.test(host) ? host : host.replace(/:(.*)$/s, (_, text: string) => `:${secret(text)}`)))
-  const user = info === undefined ? '' : `${info.replace(/(?:[:/?;]|%3a)(.*)$/is, (_, text: string) => `:${secret(text)}`)}@`
-  const parameters = query?.split('&').map((part) => (harmless.test(part) ? part : secret(part.replace(/^password=/, ''))))
-  return `${scheme}${user}${shownHosts.join()}${path}${parameters ? `?${parameters.join('&')}` : ''}`
+  const shown = /^\s*postgres(ql)?:/i.test(text) ? shownDatabase(text, mask) : prefix + shownOther(rest, mask)
+  const password = /((?<![a-z])(?:pg)?(?:password|passwd|pass|pwd)\s*(?:=|:|%3d)\s*)(?!\*\*\*)(.+)$/is
+  return shown.replace(password, (_, name: string, value: string) => {
+    hide(/^'((?:\\.|[^'])*)|^\S*/s.exec(value)?.[0] ?? '')
+    return name + mask(value)
+  })
+}
+
+type Mask = (secret: string) => string
+
+/** Keeps only what cannot be a part of a password: the user, the hosts with their ports, the path, and known parameters. */
+function shownDatabase(address: string, mask: Mask): string {
+  const afterFirst = (text: string, separator: RegExp) => text.replace(separator, (_, secret: string) => `:${mask(secret)}`)
+  const [, scheme = '', user = '', hosts = '', path = ''] = /^(\s*postgres(?:ql)?:\/*)(.*@)?([^/?]*)(.*)$/is.exec(address) ?? []
+  const shownHosts = hosts.split(',').map((host) => (/^(\[[^\]]*\]|[^:]*)(:\d*)?$/.test(host) ? host : afterFirst(host, /:(.*)$/s)))
+  const shownPart = (part: string) => (harmless.test(part) ? part : mask(part.replace(/^password=/, '')))
+  const shownPath = path.replace(/(?<=\?).*$/s, (query) => query.split('&').map(shownPart).join('&'))
+  return scheme + afterFirst(user, /(?:[:/?;]|%3a)(.*)(?=@$)/is) + shownHosts.join() + shownPath
 }
 
 const harmless =
   /^(application_name|channel_binding|connect_timeout|dbname|host|max|port|ssl|sslcert|sslkey|sslmode|sslrootcert|target_session_attrs|user)=/
 
 /** Redacts the text between a scheme, or a first word, and the last "@", and the query of a URL. */
-function shownOther(text: string, hide: (secret: string) => void): string {
+function shownOther(text: string, mask: Mask): string {
   const [, head = '', info = '', at = '', rest = ''] = /^([^@:\\/%?]*(?::|%3a)?(?:[\\/]|%2f|%5c)*)(?:(.*)(@|%40))?(.*)$/is.exec(text) ?? []
   const isUrl = /[:%]/.test(head) || /(?:[\\/]|%2f|%5c){2}$/i.test(head)
   if (!isUrl && !/:|%3a/i.test(info)) return text
-  const [, , password = info] = /^(.*?)(?::|%3a)(.*)$/is.exec(info) ?? []
-  for (const secret of /[\\/]$/.test(head) ? [password] : [info, password]) hide(secret)
-  const query = at === '' ? /\?(.+)$/s : /[?&](.+)$/s
-  const shownRest = rest.replace(query, (_, parameters: string) => {
-    for (const part of parameters.split('&')) hide(part.replace(/^[^=]*=/, ''))
+  const [, password = info] = /(?::|%3a)(.*)$/is.exec(info) ?? []
+  for (const secret of /[\\/]$/.test(head) ? [password] : [info, password]) mask(secret)
+  const shownRest = rest.replace(at === '' ? /\?(.+)$/s : /[?&](.+)$/s, (_, parameters: string) => {
+    for (const part of parameters.split('&')) mask(part.replace(/^[^=]*=/, ''))
     return '?***'
   })
   return `${head}${info === '' ? '' : '***'}${at}${shownRest}`

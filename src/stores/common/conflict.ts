@@ -34,17 +34,13 @@ export type Outcome = (typeof Outcome)[keyof typeof Outcome]
 export const existsPolicies = ['error', 'skip', 'same', 'update'] as const
 export type ExistsPolicy = (typeof existsPolicies)[number]
 
-/** What becomes of a record: its outcome, and the plant that has its id then; undefined if that was not read. */
 export interface Resolution {
   outcome: Outcome
+  /** the plant that has the id then; undefined if that was not read */
   plant: NewPlant | undefined
 }
 
-/**
- * Resolves a record of an import, by the plant that has its id.
- *
- * @param existing undefined if there is none; `true` if it was not read, because the policy does not compare plants
- */
+/** @param existing the plant that has its id; `true` if it was not read, because the policy does not compare plants */
 export function resolveRecord(policy: ExistsPolicy, patch: PlantPatch, existing: NewPlant | true | undefined): Resolution {
   const stored = existing === true ? undefined : existing
   const plant = patchedPlant(patch, policy === 'update' ? stored : undefined)
@@ -65,10 +61,7 @@ export function comparesPlants(policy: ExistsPolicy): boolean {
   return policy === 'same' || policy === 'update'
 }
 
-/**
- * Returns whether a record changes the existing plant. Throws when it is rejected, as an incomplete one without a plant
- * is.
- */
+/** Returns whether a record changes the existing plant. Throws when it is rejected, such as an incomplete one without a plant. */
 export type OnConflict = (patch: PlantPatch, existing: NewPlant | undefined) => boolean
 
 /** Throws `conflict` for a plant whose id exists, unless its idempotency key has `created` the same plant. */
@@ -92,11 +85,7 @@ export function idAfter(greatest: bigint | undefined): bigint {
   throw new PlantsError('conflict', `There is no id after ${largestId}, which a plant has`, { hint: 'Choose one with --id NUMBER' })
 }
 
-/**
- * Creates a plant with the greatest id plus 1, or 1 in an empty store. If another process creates that id first, tries the next one.
- *
- * @throws {PlantsError} like `create`; `conflict` when no id is left
- */
+/** Creates a plant with the greatest id plus 1. If another process creates that id first, tries the next one. */
 export async function createNext(store: NextStore, plant: Plant): Promise<NewPlant> {
   for (let tries = 0, tried: bigint | undefined; ; tries += 1) {
     const next = plantFrom(idAfter(await store.greatestId()), ({ name }) => plant[name])

@@ -19,7 +19,7 @@ export async function* pagesOf<Row extends { id: bigint }>(
   }
 }
 
-/** The query string of a list: `limit=100&after=1`, percent-encoded; empty without parameters. */
+/** Such as `limit=100&after=1`, percent-encoded; empty without parameters. */
 export function queryText({ limit, after, tag, search }: ListQuery): string {
   const given = Object.entries({ limit, after, tag, search }).filter(([, value]) => value !== undefined)
   return given.map(([name, value]) => `${name}=${encodeURIComponent(String(value))}`).join('&')

@@ -28,7 +28,7 @@ export interface ReadableStore extends PlantStore {
   get(id: bigint): Promise<NewPlant | undefined>
   /** undefined in an empty store */
   greatestId(): Promise<bigint | undefined>
-  /** The number of plants that a query selects, in a consistent snapshot. */
+  /** in a consistent snapshot */
   count(query?: CountQuery): Promise<bigint>
   /** The plants in ascending order of id, in pages of at most a few MiB. */
   list(query?: ListQuery): AsyncIterable<NewPlant[]>
@@ -38,11 +38,11 @@ export interface ReadableStore extends PlantStore {
    * Replaces the texts of the plant with this id; with `only`, only if it still equals that plant. Removes its idempotency key, so that a
    * late retry of its create is a conflict.
    *
-   * @returns the new plant; undefined if there is none with this id, or if it has changed
+   * @returns undefined if there is none with this id, or if it has changed
    * @throws {PlantsError} `unavailable` when nothing was changed; `unknownOutcome` when that is unknown
    */
   replace(plant: NewPlant, only?: NewPlant): Promise<NewPlant | undefined>
-  /** Deletes a plant and its idempotency key, and returns it; with `only`, only if it still equals that plant. Throws like `replace`. */
+  /** Also deletes its idempotency key. Returns the plant; for the rest see `replace`. */
   delete(id: bigint, only?: NewPlant): Promise<NewPlant | undefined>
 }
 
@@ -82,7 +82,7 @@ export interface BulkStore {
 
 export interface Batch {
   rows: PlantRows
-  /** the order of the rows by their indexes; undefined for the order in `rows` */
+  /** of the rows, by their indexes; undefined for the order in `rows` */
   order: Uint32Array | undefined
   outcomes: Uint8Array
   /** the reasons of rejected rows, and of those with an unknown outcome, where the outcome is not enough */
@@ -105,19 +105,19 @@ export interface CreateManyOptions {
 
 export interface ManyStore {
   store: BulkStore
-  /** stores the checkpoint of the import; undefined if the store cannot */
+  /** undefined if the store has none */
   checkpoints: CheckpointStore | undefined
   /** creates all staged plants in one transaction */
   commit?: (() => Promise<void>) | undefined
 }
 
-/** The progress of an import, by the id of the import. */
+/** The progress of an import, by its id. */
 export interface Checkpoint {
   id: string
   state: string
 }
 
-/** A store that writes the checkpoint of an import in the same transaction as its plants. */
+/** Writes the checkpoint of an import in the same transaction as its plants. */
 export interface CheckpointStore extends BulkStore {
   findCheckpoint(id: string): Promise<string | undefined>
   keepCheckpoint(checkpoint: Checkpoint): Promise<void>
@@ -143,37 +143,44 @@ export interface Login {
   trusts(uid: number): boolean
 }
 
-/** Progress: the number of plants, and the fraction from 0 to 1, each if known. */
-export interface ProgressReport {
-  done?: number
-  part?: number | undefined
-}
-
-export interface OpenOptions {
-  /** the timeout of a call, in milliseconds */
+interface AnyStoreOptions {
+  /** of a call, in milliseconds */
   timeout: number
   clock: Clock
-  onCommit?(count: number): void
-  /** the maximum number of concurrent requests to a service; `defaultConcurrency` if undefined */
-  concurrency?: number | undefined
-  /** how long refused connections to a service are retried, in milliseconds; `defaultRetry` if undefined, or the timeout if that is less */
-  retry?: number | undefined
   /**
    * the rights that a command needs besides the default ones: it writes. Also for the hint about a token that lacks one
    */
   needs?: readonly Right[]
-  access(address: RemoteAddress): Promise<Access>
-  login(address: PostgresAddress): Promise<Login>
-  /** is called with the reason when a database has been unavailable for a second, and with undefined when it is available again */
-  onAway?(failure: PlantsError | undefined): void
-  /** whether a user's files are trusted like this user's own */
-  trusts(uid: number): boolean
-  /** is called with what other users can do to a file or a backup of a store, before it is opened */
-  onExposed?(warning: string): Promise<void>
+}
+
+interface OwnStoreOptions extends AnyStoreOptions {
+  onCommit?(count: number): void
   /** is called with the path of a store that was created, except the default store */
   onCreated?: ((path: string) => Promise<void>) | undefined
-  onProgress?(report: ProgressReport): void
 }
+
+export interface FileOptions extends OwnStoreOptions {
+  /** whether a user's files are trusted like this user's own */
+  trusts(uid: number): boolean
+  /** is called before the store is opened, with what other users can do to its file, or a backup of it */
+  onExposed?(warning: string): Promise<void>
+}
+
+export interface DatabaseOptions extends OwnStoreOptions {
+  login(address: PostgresAddress): Promise<Login>
+  /** a database has been unavailable for a second, or, with undefined, is available again */
+  onAway?(failure: PlantsError | undefined): void
+}
+
+export interface ServiceOptions extends AnyStoreOptions {
+  access(address: RemoteAddress): Promise<Access>
+  /** of requests to a service */
+  concurrency?: number | undefined
+  /** how long refused connections to a service are retried, in milliseconds; at most the timeout */
+  retry?: number | undefined
+}
+
+export type OpenOptions = FileOptions & DatabaseOptions & ServiceOptions
 
 export const defaultConcurrency = 64
 
@@ -184,9 +191,9 @@ export interface TokenStore {
   /** @param digest SHA-256 of the token */
   find(digest: Uint8Array): Promise<Token | undefined>
   add(digest: Uint8Array, token: NewToken): Promise<Token>
-  /** All tokens, including revoked ones, in the order of their creation, in pages of 1 to `pageRows`. */
+  /** Includes revoked ones, in the order of their creation, in pages of 1 to `pageRows`. */
   list(): AsyncIterable<Token[]>
-  /** @returns the revoked token; undefined if there is none with this id */
+  /** Returns undefined if there is none with this id. */
   revoke(id: bigint, at: Date): Promise<Token | undefined>
   /** Saves when a token was last used. A service does so once a day. */
   markUsed(id: bigint, at: Date): Promise<void>
@@ -197,7 +204,7 @@ export type Right = (typeof rights)[number]
 
 export const defaultRights: readonly Right[] = ['create', 'read']
 
-/** Parses rights that are separated by commas. Ignores unknown words, such as rights of a newer version. */
+/** Ignores unknown words, such as rights of a newer version. */
 export function rightsIn(text: string): Right[] {
   const words = text.split(',')
   return rights.filter((right) => words.includes(right))
@@ -211,7 +218,7 @@ export interface ServedStore extends ReadableStore {
   preload(): Promise<void>
   /** the number of concurrent snapshots that do not delay other calls */
   readonly maxSnapshots: number
-  /** Checks whether a plant could be created now. Rejects with the reason if not. */
+  /** Rejects with the reason if no plant could be created now. */
   check(): Promise<void>
 }
 

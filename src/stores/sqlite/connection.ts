@@ -1,36 +1,37 @@
 import { existsSync } from 'node:fs'
 import { shellWord } from '../../platform/errors.js'
 import { connect, type Database, retryWhileBusy, type Statement, uriOf, type Waiting } from '../../platform/sqlite.js'
-import type { OpenOptions } from '../common/store.js'
+import type { FileOptions } from '../common/store.js'
 import { changedWhileRead, explainFailure, lockedError, notOurs, replacedStore } from './errors.js'
 import {
   assertNoJournal,
   assertSafeToOpen,
-  bytesAt,
   claimLog,
   fileHasContent,
   fileVersion,
   identityOf,
   isExposed,
+  isInWalMode,
   logVersion,
   type OpenMode,
   readMode,
 } from './file.js'
-import { prepareStore, prepareToRead } from './schema.js'
+import { prepareStore, prepareToRead, type SchemaVersions } from './schema.js'
 
-type Opening = Waiting & Pick<OpenOptions, 'trusts'>
+type Opening = Waiting & Pick<FileOptions, 'trusts'>
 
-/** A connection to the file of a store, with its prepared statements. */
 export class Connection {
   readonly db: Database
   readonly path: string
   readonly uri: string
-  /** `identityOf` the file before it was opened */
+  /** before it was opened */
   readonly identity: string
   readonly #opening: Opening
+  /** of the schema that was identified when the file was opened; undefined for an empty file */
+  versions: SchemaVersions | undefined
   /** for an `immutable` file */
   readonly #fileVersion: string | undefined
-  /** for an exposed store: that another user's log takes the place of the one that was checked must be noticed */
+  /** for an exposed store, where another user's log can take the place of the one that was checked */
   readonly #logVersion: string | undefined
   readonly #statements = new Map<string, Statement>()
 
@@ -58,7 +59,6 @@ export class Connection {
     return retryWhileBusy(call, this.#opening, () => lockedError(this.path, this.#opening.timeout))
   }
 
-  /** The same as `retry`, but throws a `PlantsError` with a hint, also when `checkUnchanged` does. */
   async run<T>(call: () => T): Promise<T> {
     try {
       return await this.retry(call)
@@ -70,8 +70,8 @@ export class Connection {
   }
 
   /**
-   * Throws `unavailable` when an `immutable` file has changed since it was opened: what was read may be inconsistent.
-   * Also when a file beside an exposed store has been replaced: what was read may be another user's.
+   * What was read may be inconsistent if an `immutable` file has changed since it was opened, and another user's if a file beside an exposed
+   * store has been replaced.
    */
   checkUnchanged(): void {
     if (this.isLogReplaced()) throw replacedStore(this.path)
@@ -79,9 +79,7 @@ export class Connection {
     throw changedWhileRead(this.path)
   }
 
-  /**
-   * Whether the log of an exposed store is not the file that was checked: the last process to close a store removes it.
-   */
+  /** The last process to close a store removes the log of an exposed store that was checked. */
   isLogReplaced(): boolean {
     return this.#logVersion !== undefined && this.#logVersion !== logVersion(this.path, this.#opening)
   }
@@ -106,7 +104,7 @@ export class Connection {
 
 /** Opens an existing file for writing. An empty file becomes a store. */
 export async function openToWrite(path: string, opening: Opening): Promise<Connection> {
-  const openNow = async () => (await open(path, 'rw', opening, (db) => prepareStore(db, path))).connection
+  const openNow = () => open(path, 'rw', opening, (db) => prepareStore(db, path))
   if (!isExposed(path, opening)) return openNow()
   const tooLate = () => lockedError(path, opening.timeout)
   await retryWhileBusy(() => turnOnWal(path, opening), opening, tooLate)
@@ -115,8 +113,7 @@ export async function openToWrite(path: string, opening: Opening): Promise<Conne
   // Another user can still put a journal beside the store, which SQLite rolls back before its first read, and with
   // which it deletes the file that the journal names. It needs an exclusive lock for that, which nobody gets while this
   // connection reads, and never does it in WAL mode.
-  const begin = (db: Database) => db.exec(db.isTransaction ? firstRead : `BEGIN; ${firstRead}`)
-  const { connection: guard } = await open(path, 'ro', opening, begin)
+  const guard = await open(path, 'ro', opening, (db) => void db.exec(db.isTransaction ? firstRead : `BEGIN; ${firstRead}`))
   return guard.use(openNow)
 }
 
@@ -143,31 +140,22 @@ function turnOnWal(path: string, opening: Opening): void {
   }
 }
 
-/**
- * Throws unless a file is in WAL mode (https://sqlite.org/fileformat2.html, 1.3): in any other, SQLite looks for a
- * journal again and again.
- */
+/** In any other mode, SQLite looks for a journal again and again. */
 function assertWal(path: string): void {
-  if (bytesAt(path, 18, 1)[0] === 2) return
+  if (isInWalMode(path)) return
   const why = 'is not in WAL mode, like a backup, and is not written where other users can create files'
   throw notOurs(path, why, `Make a store of it elsewhere: plants restore ${shellWord(path)} --store PATH`)
 }
 
-/**
- * Opens an existing file for reading, even without write permission.
- *
- * @param isSnapshot whether it shows the store as it is now until it is closed
- * @returns undefined when it is not a store yet
- */
+/** Opens an existing file for reading, even without write permission. Returns undefined when it is not a store yet. */
 export async function openToRead(path: string, opening: Opening, isSnapshot = false): Promise<Connection | undefined> {
-  const mode = readMode(path, opening)
-  const { connection, result } = await open(path, mode, opening, (db) => {
+  const connection = await open(path, readMode(path, opening), opening, (db) => {
     if (isSnapshot && !db.isTransaction) db.exec('BEGIN')
-    const version = prepareToRead(db, path) // the first read of a transaction determines its snapshot
+    const versions = prepareToRead(db, path) // the first read of a transaction determines its snapshot
     if (isSnapshot) db.exec('PRAGMA query_only=1')
-    return version
+    return versions
   })
-  if (result !== undefined) return connection
+  if (connection.versions) return connection
   connection.close()
   return undefined
 }
@@ -176,33 +164,29 @@ export async function openSnapshot(path: string, opening: Opening): Promise<Conn
   return fileHasContent(path) ? openToRead(path, opening, true) : undefined
 }
 
-/** Reads an existing file without creating files: in any other mode, SQLite would create a missing -wal file. */
+/** Creates no files: in any other mode, SQLite would create a missing -wal file. */
 export async function look<T>(path: string, opening: Opening, read: (connection: Connection) => Promise<T>): Promise<T> {
   return new Connection(path, existsSync(`${path}-wal`) ? 'ro' : 'immutable', opening).use(read)
 }
 
 /**
- * Opens a file, makes its commits durable, and runs a first action. In WAL mode, synchronous=EXTRA is the same as FULL. In rollback-journal
- * mode, it also syncs the folder after the journal is deleted.
+ * Opens a file, makes its commits durable, and prepares its schema. In WAL mode, synchronous=EXTRA is the same as FULL. In
+ * rollback-journal mode, it also syncs the folder after the journal is deleted.
  */
-async function open<T>(
-  path: string,
-  mode: OpenMode,
-  opening: Opening,
-  first: (db: Database) => T,
-  attempt = 1,
-): Promise<{ connection: Connection; result: T }> {
+async function open(path: string, mode: OpenMode, opening: Opening, prepare: Prepare, attempt = 1): Promise<Connection> {
   const connection = new Connection(path, mode, opening)
   try {
-    const { db } = connection
-    await connection.run(() => db.exec(durable))
-    return { connection, result: await connection.run(() => first(db)) }
+    await connection.run(() => connection.db.exec(durable))
+    connection.versions = await connection.run(() => prepare(connection.db))
+    return connection
   } catch (error) {
     connection.close()
     if (!connection.isLogReplaced() || attempt === maxAttempts) throw error
-    return open(path, mode, opening, first, attempt + 1)
+    return open(path, mode, opening, prepare, attempt + 1)
   }
 }
+
+type Prepare = (db: Database) => SchemaVersions | undefined
 
 /** how often the log of an exposed store may be replaced while it is opened */
 const maxAttempts = 50

@@ -5,11 +5,7 @@ import type { Block, SnapshotQuery } from '../common/store.js'
 import type { Connection } from './connection.js'
 import { checkOrder, filterOf, findRange, type IdRange } from './select.js'
 
-/**
- * Implements `ReadableStore.snapshot`. SQLite writes the text, which is three times as fast as JavaScript.
- *
- * @param connection a snapshot of the store
- */
+/** SQLite writes the text, which is three times as fast as JavaScript. */
 export async function* readBlocks(connection: Connection, query: SnapshotQuery): AsyncGenerator<Block> {
   let after = query.after
   for (let left = query.limit ?? Infinity; left > 0; ) {
@@ -24,7 +20,7 @@ export async function* readBlocks(connection: Connection, query: SnapshotQuery):
 
 type BlockRange = IdRange & { plants: number }
 
-/** Reads plants in the order of a text. One statement sorts them; SQLite spills to a temporary file what does not fit into its cache. */
+/** One statement sorts the plants; SQLite spills to a temporary file what does not fit into its cache. */
 export async function* readSorted(connection: Connection, query: SnapshotQuery, sort: TextField['name']): AsyncGenerator<Block> {
   const { sql, values } = filterOf(query)
   const { after, limit = -1 } = query // which is no limit
@@ -52,7 +48,7 @@ function takeLines(rows: Iterator<unknown>): string[] {
   return lines
 }
 
-/** Finds the plants of a range that fit in one block, without reading their texts. A plant that is too large gets its own block. */
+/** Does not read the texts. A plant that is too large gets its own block. */
 function findBlock(connection: Connection, query: SnapshotQuery, range: IdRange & { rows: number }): BlockRange | undefined {
   const { sql, values } = filterOf(query)
   const sizes = `SELECT id, ${sizeOfTexts} AS size FROM plants WHERE id BETWEEN ? AND ? ${sql} ORDER BY id LIMIT ?`
@@ -93,16 +89,13 @@ function cells(separator: string): string {
   return ['id', ...textFields.map(({ name }) => `ifnull(${cell(name, separator)}, '')`)].join(` || ${separator} || `)
 }
 
-/**
- * Quotes a text where RFC 4180 requires it, an empty text, and one with a space or tab at its ends. Uses `instr` and `trim`, since other
- * functions stop at U+0000.
- */
+/** Quotes as `recordWriter` does. Uses `instr` and `trim`, since other functions stop at U+0000. */
 function cell(column: string, separator: string): string {
   const special = [separator, `'"'`, 'char(10)', 'char(13)'].map((character) => `instr(${column}, ${character})`)
   const isSpaced = `trim(${column}, ' ' || char(9)) <> ${column}`
   return `CASE WHEN ${column} = '' OR ${special.join(' OR ')} OR ${isSpaced} THEN '"' || replace(${column}, '"', '""') || '"' ELSE ${column} END`
 }
 
-/** The maximum size of a block, so that the memory of an export does not depend on the plants. */
+// At most this much in a block, so that the memory of an export does not depend on the plants.
 const blockRows = 1000
 const blockBytes = 131_072n

@@ -3,7 +3,7 @@ import { basename, dirname, join, relative } from 'node:path'
 import { shellWord, systemCode } from '../../platform/errors.js'
 import { linksOf, makeFolder, sharedReason, syncFolder } from '../../platform/files.js'
 import type { FileAddress } from '../common/address.js'
-import type { OpenOptions } from '../common/store.js'
+import type { FileOptions } from '../common/store.js'
 import { explainFailure, isFull, isWritable, notOurs, replacedStore } from './errors.js'
 
 /** How to open a file. For an `immutable` file, SQLite takes no locks and creates no -wal or -shm file, so another process can change it during a read. */
@@ -21,9 +21,8 @@ export function realPathOf(path: string): string {
 }
 
 /**
- * Creates an empty file for a store with mode 0600, unless it exists: SQLite would create it readable for others. Does not open an existing
- * file: closing it would drop the locks that SQLite holds on it in this process (https://sqlite.org/howtocorrupt.html, 2.2).
- * Returns whether it was created.
+ * Creates an empty file with mode 0600, unless it exists: SQLite would create it readable for others. Does not open an existing file:
+ * closing it would drop the locks that SQLite holds on it in this process (https://sqlite.org/howtocorrupt.html, 2.2).
  */
 export function makeFile(path: string, isInDefaultFolder = false): boolean {
   if (isInDefaultFolder) makeFolder(dirname(path))
@@ -42,10 +41,10 @@ export function fileHasContent(path: string): boolean {
   return (statIfThere(path)?.size ?? 0) > 0
 }
 
-type Trust = Pick<OpenOptions, 'trusts'>
+type Trust = Pick<FileOptions, 'trusts'>
 
-/** Reports the owners of the file of a store, and of the links to it, and other users who can put files beside it. */
-export async function reportOwner(address: FileAddress, { onExposed, trusts }: OpenOptions): Promise<void> {
+/** Reports other users who own the file of a store, or a link to it, or can put files beside it. */
+export async function reportOwner(address: FileAddress, { onExposed, trusts }: FileOptions): Promise<void> {
   const path = realPathOf(address.name)
   const stats = statIfThere(path)
   if (!stats) return
@@ -80,10 +79,7 @@ export function statIfThere(path: string): Stats | undefined {
 
 /**
  * How to open a file for reading: as immutable if it has no write-ahead log, and SQLite cannot create one, for lack of
- * permission or space, or if somebody else could create it. The only mode in which SQLite can roll back a journal is
- * `rw`.
- *
- * @throws {PlantsError} when a crash has left a write-ahead log or a journal that only a writer can recover
+ * permission or space, or if somebody else could create it. Only `rw` can roll back a journal.
  */
 export function readMode(path: string, trust: Trust): OpenMode {
   const left = ['-wal', '-journal'].map((suffix) => path + suffix).find(fileHasContent)
@@ -98,7 +94,7 @@ export function readMode(path: string, trust: Trust): OpenMode {
   throw notOurs(path, why, 'Copy both files to such a directory')
 }
 
-/** Throws when an exposed store has a journal: anybody can have made it, and SQLite would roll it back. */
+/** Anybody can have made the journal of an exposed store, and SQLite would roll it back. */
 export function assertNoJournal(path: string, trust: Trust): void {
   assertSafeToOpen(path, trust) // reports first whether it belongs to another user
   const journal = `${path}-journal`
@@ -108,7 +104,7 @@ export function assertNoJournal(path: string, trust: Trust): void {
   throw notOurs(path, why, `${hint}rm ${shellWord(journal)}`)
 }
 
-/** The current identity of the file at a path, as device:inode; `none` if it does not exist, else the system error code. */
+/** As device:inode; `none` if there is no file, else the system error code. */
 export function identityOf(path: string): string {
   try {
     const { dev, ino } = statSync(path, { bigint: true })
@@ -119,7 +115,7 @@ export function identityOf(path: string): string {
   }
 }
 
-/** Whether a path is the file of a store (`store` is its real path), or a file that SQLite keeps beside it. */
+/** @param store a real path */
 export function isPartOf(store: string, path: string): boolean {
   const isOne = (one: string, other: string) => identityOf(one).includes(':') && identityOf(one) === identityOf(other)
   const isSame = (file: string) => file === path || (basename(file) === basename(path) && isOne(dirname(file), dirname(path)))
@@ -133,10 +129,7 @@ export function fileVersion(path: string): string {
 
 /**
  * Creates the write-ahead log of an exposed store, and its index, before another user can. Only then may SQLite open them:
- * as root, it makes the owner of the store the owner of any log that it finds.
- *
- * @returns their `logVersion`
- * @throws {PlantsError} when they belong to another user, or come and go
+ * as root, it makes the owner of the store the owner of any log that it finds. Returns their `logVersion`.
  */
 export function claimLog(path: string, trust: Trust): string {
   for (let attempt = 0; attempt < 50; attempt += 1) {
@@ -148,10 +141,7 @@ export function claimLog(path: string, trust: Trust): string {
   throw replacedStore(path)
 }
 
-/**
- * A text that changes when the write-ahead log of a store, or its index, is replaced by another file. It is undefined when
- * one is missing, or belongs to another user.
- */
+/** Changes when the log or its index is replaced by another file. Undefined when one is missing, or belongs to another user. */
 export function logVersion(path: string, trust: Trust): string | undefined {
   const trusts = trustOf(path, trust)
   const files = logSuffixes.map((suffix) => lstatSync(path + suffix, { throwIfNoEntry: false }))
@@ -166,8 +156,13 @@ function trustOf(path: string, { trusts }: Trust): (uid: number) => boolean {
   return (uid) => uid === owner || trusts(uid)
 }
 
-/** The bytes of a file at a position; zeros after its end. */
-export function bytesAt(path: string, position: number, length: number): Buffer {
+/** https://sqlite.org/fileformat2.html, 1.3 */
+export function isInWalMode(path: string): boolean {
+  return bytesAt(path, 18, 1)[0] === 2
+}
+
+/** Zeros after the end of the file. */
+function bytesAt(path: string, position: number, length: number): Buffer {
   const fd = openSync(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0)) // a pipe in its place must not block
   try {
     const bytes = Buffer.alloc(length)
@@ -178,7 +173,6 @@ export function bytesAt(path: string, position: number, length: number): Buffer 
   }
 }
 
-/** Throws unless a path is a regular file that is safe to open with SQLite. */
 export function assertSafeToOpen(path: string, trust: Trust): void {
   const stats = statSync(path)
   if (stats.isDirectory()) throw Object.assign(new Error('is a directory'), { code: 'EISDIR' })
@@ -196,13 +190,13 @@ const sidecars = [...logSuffixes, '-journal']
 function checkSidecar(path: string, file: string, trusts: (uid: number) => boolean): void {
   const stats = lstatSync(file, { throwIfNoEntry: false })
   if (!stats) return
-  const remove = `emove it: rm ${shellWord(file)}`
-  if (!stats.isFile()) throw notOurs(path, `cannot be used with ${file}, which is not a regular file`, `R${remove}`)
-  if (stats.nlink > 1) throw notOurs(path, `cannot be used with ${file}, which has more than one hard link`, `R${remove}`)
+  const reject = (what: string, hint = 'Remove it: ') =>
+    notOurs(path, `cannot be used with ${file}, which ${what}`, `${hint}rm ${shellWord(file)}`)
+  if (!stats.isFile()) throw reject('is not a regular file')
+  if (stats.nlink > 1) throw reject('has more than one hard link')
   if (trusts(stats.uid)) return
   const give = `chown ${statSync(path).uid} ${shellWord(file)}`
-  const hint = `If you trust this user, give it to the owner of the store, as root: ${give}. Otherwise r${remove}`
-  throw notOurs(path, `cannot be used with ${file}, which belongs to another user (uid ${stats.uid})`, hint)
+  throw reject(`belongs to another user (uid ${stats.uid})`, `If you trust this user, change its owner: ${give}. Otherwise remove it: `)
 }
 
 /**
@@ -211,8 +205,7 @@ function checkSidecar(path: string, file: string, trusts: (uid: number) => boole
  */
 function checkJournal(path: string): void {
   const journal = `${path}-journal`
-  const size = statIfThere(journal)?.size ?? 0
-  const start = size - superJournalMark.length
+  const start = (statIfThere(journal)?.size ?? 0) - superJournalMark.length
   try {
     if (start < 0 || !bytesAt(journal, start, superJournalMark.length).equals(superJournalMark)) return
   } catch (error) {

@@ -4,15 +4,15 @@ import type { NewPlant } from '../../plant/plant.js'
 import { sharedReason } from '../../platform/files.js'
 import type { FileAddress } from '../common/address.js'
 import { assertRepeated } from '../common/conflict.js'
-import type { CreateOptions, CreatePreview, OpenOptions } from '../common/store.js'
+import type { CreateOptions, CreatePreview, FileOptions } from '../common/store.js'
 import { type Connection, look } from './connection.js'
 import { allows, explained, forbidden, isWritable, unavailable } from './errors.js'
 import { realPathOf, reportOwner, statIfThere } from './file.js'
 import { identify, prepareToRead } from './schema.js'
 import { findPlant } from './select.js'
 
-/** Inspects a store and its folder without changes. Throws the errors of opening it for reading. */
-export function inspect(address: FileAddress, options: OpenOptions) {
+/** Changes nothing. Throws the errors of opening the store for reading. */
+export function inspect(address: FileAddress, options: FileOptions) {
   const path = realPathOf(address.name)
   return explained(path, async () => {
     if (!address.isDefault) statSync(dirname(path)) // only the default folder is created if missing
@@ -33,8 +33,7 @@ export function inspect(address: FileAddress, options: OpenOptions) {
   })
 }
 
-/** Whether an existing file contains a store. It may be replaced meanwhile. Throws the errors of SQLite and `identify`. */
-export function holdsStore(path: string, options: OpenOptions): Promise<boolean> {
+export function holdsStore(path: string, options: FileOptions): Promise<boolean> {
   return look(path, options, (connection) => connection.retry(() => identify(connection.db, path) !== undefined))
 }
 
@@ -48,12 +47,7 @@ const networks = new Map([
   [0x5346414fn, 'AFS'],
 ])
 
-/**
- * Determines what a create would do, without doing it.
- *
- * @throws {PlantsError} the errors of a create, as far as they can be predicted
- */
-export async function dryRun(address: FileAddress, plant: NewPlant, create: CreateOptions, options: OpenOptions): Promise<CreatePreview> {
+export async function dryRun(address: FileAddress, plant: NewPlant, create: CreateOptions, options: FileOptions): Promise<CreatePreview> {
   const path = realPathOf(address.name)
   const { exists, isWritable: isOpen } = await inspect(address, options)
   await reportOwner(address, options)

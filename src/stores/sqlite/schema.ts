@@ -4,13 +4,19 @@ import type { Database } from '../../platform/sqlite.js'
 import { DamageError, notOurs } from './errors.js'
 import { syncFolders } from './file.js'
 
+/** What tells whether a schema was changed: SQLite changes `schema`, and this program `user`. */
+export type SchemaVersions = Record<'schema' | 'user', bigint>
+
+export function versionsOf(db: Pick<Database, 'prepare'>): SchemaVersions {
+  const sql = 'SELECT schema_version AS schema, user_version AS user FROM pragma_schema_version, pragma_user_version'
+  return db.prepare(sql).get() as SchemaVersions // always one row
+}
+
 /**
- * Identifies the content of a file before anything else is read: the file is not trusted.
- *
- * @returns the version of its schema; undefined for an empty file
- * @throws {PlantsError} when the file belongs to another program or to a newer version of this one, or has a different schema
+ * Identifies the content of a file before anything else is read: the file is not trusted. Returns undefined for an empty file, and throws
+ * when it belongs to another program or to a newer version of this one, or has a different schema.
  */
-export function identify(db: Database, path: string): bigint | undefined {
+export function identify(db: Database, path: string): SchemaVersions | undefined {
   const found = readObjects(db, 'main')
   const [first] = found
   if (first?.application_id !== applicationId) {
@@ -18,16 +24,16 @@ export function identify(db: Database, path: string): bigint | undefined {
     if (!isEmpty) throw notOurs(path, 'is an SQLite file of another program, not a store')
     return undefined
   }
-  const { user_version: version, encoding } = first
+  const { user_version: version, schema_version: schema, encoding } = first
   const latest = latestVersion()
   if (version > latest)
     throw notOurs(path, `was written by a newer version of plants (schema ${version}, this one supports ${latest})`, 'Update plants')
   if (encoding !== 'UTF-8') throw notOurs(path, `is not a store of plants: its encoding is ${encoding}, not UTF-8`)
   if (!versions().includes(version) || !hasSchema(found, version)) throw changedSchema(path)
-  return version
+  return { schema, user: version }
 }
 
-/** The schema version of the attached database `backup`. Throws unless it has the schema of a store. */
+/** The schema version of the attached database `backup`. */
 export function identifyBackup(db: Database, path: string): bigint {
   const found = readObjects(db, 'backup')
   const version = versions().find((each) => hasSchema(found, each))
@@ -50,62 +56,61 @@ const objectFields = ['type', 'name', 'tbl_name', 'sql'] as const
 
 type SchemaObject = Record<(typeof objectFields)[number], string | null>
 
-type SchemaRow = SchemaObject & { application_id: bigint; user_version: bigint; encoding: string }
+type SchemaRow = SchemaObject & Record<'application_id' | 'schema_version' | 'user_version', bigint> & { encoding: string }
 
-/** Uses one statement, for a consistent view: another process may be creating the store. Reads at most one object more than a store has. */
+/** One statement, for a consistent view: another process may be creating the store. Reads at most one object more than a store has. */
 function readObjects(db: Database, database: 'main' | 'backup'): SchemaRow[] {
   const expected = [...objectsOf(latestVersion()), ...statistics]
   const length = Math.max(...expected.map(({ sql }) => sql?.length ?? 0)) + 1
-  const select = db.prepare(`SELECT application_id, user_version, encoding, type, name, tbl_name, substr(sql, 1, ${length}) AS sql
-    FROM pragma_application_id, pragma_user_version, pragma_encoding LEFT JOIN ${database}.sqlite_schema LIMIT ${expected.length + 1}`)
+  const select =
+    db.prepare(`SELECT application_id, schema_version, user_version, encoding, type, name, tbl_name, substr(sql, 1, ${length}) AS sql
+    FROM pragma_application_id, pragma_schema_version, pragma_user_version, pragma_encoding LEFT JOIN ${database}.sqlite_schema LIMIT ${expected.length + 1}`)
   return select.all() as SchemaRow[] // the columns of the statement
 }
 
-/**
- * Creates the schema in an empty file, or migrates an older store, in one transaction. Turns on WAL mode.
- *
- * @throws {PlantsError} like `identify`, and when the file system does not support WAL mode
- */
-export function prepareStore(db: Database, path: string): void {
+export function prepareStore(db: Database, path: string): SchemaVersions {
   if (db.isTransaction) db.exec('ROLLBACK') // of a try that failed
-  const latest = latestVersion()
-  if (identify(db, path) === latest && isWal(db)) return
+  const found = identify(db, path)
+  if (found && isLatest(found) && isWal(db)) return found
   db.exec('PRAGMA journal_mode=WAL')
   if (!isWal(db))
     throw notOurs(path, `cannot be a store: its file system does not support SQLite's WAL mode`, 'Put it on a local disk: --store PATH')
   db.exec('BEGIN IMMEDIATE')
-  const version = identify(db, path)
-  if (version === undefined) {
+  const versions = identify(db, path)
+  if (versions) migrate(db, versions)
+  else {
     syncFolders(path)
-    const statements = objectsOf(latest).flatMap(({ sql }) => sql ?? [])
-    db.exec(`${statements.join(';')}; PRAGMA application_id=${applicationId}; PRAGMA user_version=${latest}`)
-  } else migrate(db, version)
+    const statements = objectsOf(latestVersion()).flatMap(({ sql }) => sql ?? [])
+    db.exec(`${statements.join(';')}; PRAGMA application_id=${applicationId}; PRAGMA user_version=${latestVersion()}`)
+  }
+  const prepared = versionsOf(db)
   db.exec('COMMIT')
+  return prepared
 }
 
-/** Migrates a store of any version to the latest schema, in a transaction that the caller begins and commits. */
-export function migrate(db: Database, version: bigint): void {
+export function isLatest({ user }: SchemaVersions): boolean {
+  return user === latestVersion()
+}
+
+/** In a transaction that the caller begins and commits. */
+export function migrate(db: Database, versions: SchemaVersions): void {
   db.exec('DROP VIEW IF EXISTS temp.plants; DROP VIEW IF EXISTS temp.tokens') // of `prepareToRead`
-  for (const column of addedSince(version)) db.exec(`ALTER TABLE ${column.table} ADD COLUMN ${definitionOf(column)}`)
-  const latest = latestVersion()
-  if (version < latest) db.exec(`PRAGMA user_version=${latest}`)
+  for (const column of addedSince(versions.user)) db.exec(`ALTER TABLE ${column.table} ADD COLUMN ${definitionOf(column)}`)
+  if (!isLatest(versions)) db.exec(`PRAGMA user_version=${latestVersion()}`)
 }
 
 /**
  * Identifies a store of any version to read it. The statements are those of the latest version: in an older store, a temporary view in
  * front of each table that lacks columns adds their values, until `migrate` adds the columns.
- *
- * @returns undefined for an empty file
- * @throws {PlantsError} like `identify`
  */
-export function prepareToRead(db: Database, path: string): bigint | undefined {
-  const version = identify(db, path)
-  const missing = version === undefined ? [] : addedSince(version)
+export function prepareToRead(db: Database, path: string): SchemaVersions | undefined {
+  const versions = identify(db, path)
+  const missing = versions ? addedSince(versions.user) : []
   for (const table of new Set(missing.map((column) => column.table))) {
     const values = missing.filter((column) => column.table === table).map(({ name, value }) => `${value} AS ${name}`)
     db.exec(`CREATE TEMP VIEW IF NOT EXISTS ${table} AS SELECT *, ${values.join()} FROM main.${table}`)
   }
-  return version
+  return versions
 }
 
 function isWal(db: Database): boolean {
@@ -196,7 +201,7 @@ export const updatePlant = `UPDATE plants SET idempotency_key = NULL${plantField
   .map(({ name }, index) => (name === 'id' ? '' : `, ${name} = ?${index + 1}`))
   .join('')} WHERE id = ?1`
 
-/** The plant in a row of `plants`. Throws `DamageError` for a row that only another program can have written. */
+/** Throws `DamageError` for a row that only another program can have written. */
 export function toPlant(row: unknown): NewPlant {
   const values = row as { id: bigint } & Record<string, unknown> // `id` is the rowid
   return plantFrom(values.id, ({ name, isRequired }) => {

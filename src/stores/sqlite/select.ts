@@ -5,7 +5,7 @@ import type { Connection } from './connection.js'
 import { DamageError } from './errors.js'
 import { toPlant } from './schema.js'
 
-/** The filter of a query, apart from ids: SQL to append to another condition, and the values of its parameters. */
+/** SQL to append to another condition, and the values of its parameters. */
 export function filterOf({ tag, search }: CountQuery) {
   const contains = textFields.map(({ name }) => `instr(lower(${name}), lower(?))`) // ASCII letters only
   return {
@@ -19,7 +19,6 @@ const selectBy = {
   idempotency_key: `SELECT ${plantColumns} FROM plants WHERE idempotency_key = ?`,
 }
 
-/** The only plant with this value; both columns are unique. */
 export function findPlant(connection: Connection, column: keyof typeof selectBy, value: bigint | string): NewPlant | undefined {
   const row: unknown = connection.prepare(selectBy[column]).get(value)
   return row === undefined ? undefined : toPlant(row)
@@ -31,7 +30,6 @@ export function countSelected(connection: Connection, query: CountQuery): bigint
   return (connection.prepare(statement).get(...values) as { count: bigint }).count // a count gives one row
 }
 
-/** Reads the first plants that a query selects after an id, at most `rows`; none at the end. */
 export async function readPage(connection: Connection, query: ListQuery, after: bigint | undefined, rows: number): Promise<NewPlant[]> {
   const { sql, values } = filterOf(query)
   const statement = `SELECT ${plantColumns} FROM plants WHERE id BETWEEN ? AND ? ${sql} ORDER BY id LIMIT ?`
@@ -73,8 +71,6 @@ export function checkOrder(id: bigint, first: bigint): void {
 /**
  * Finds a range of ids after one that contains a plant which the query selects: all ids without a filter, else those of a few hundred rows.
  * Yields to the event loop after each step, even if the query selects few plants.
- *
- * @returns undefined when there is none
  */
 export async function findRange(connection: Connection, query: ListQuery, after: bigint | undefined): Promise<IdRange | undefined> {
   const { sql, values } = filterOf(query)

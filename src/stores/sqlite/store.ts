@@ -1,6 +1,5 @@
 import { plantColumns, plantParameters } from '../../plant/fields.js'
 import { equalPlants, type NewPlant, type Plant, type PlantPatch, plantOf, valuesOf } from '../../plant/plant.js'
-import { PlantsError } from '../../platform/errors.js'
 import type { FileAddress } from '../common/address.js'
 import { assertRepeated, type OnConflict, Outcome } from '../common/conflict.js'
 import { pagesOf } from '../common/pages.js'
@@ -12,8 +11,8 @@ import {
   type CountQuery,
   type CreateManyOptions,
   type CreateOptions,
+  type FileOptions,
   type ListQuery,
-  type OpenOptions,
   type Right,
   rights,
   type ServedStore,
@@ -21,7 +20,7 @@ import {
   type TokenStore,
 } from '../common/store.js'
 import { type Connection, openSnapshot, openToRead, openToWrite } from './connection.js'
-import { DamageError, explained, isWritable, replacedStore } from './errors.js'
+import { explained, isWritable, replacedStore } from './errors.js'
 import { fileHasContent, isExposed, makeFile, realPathOf, reportOwner } from './file.js'
 import { updatePlant } from './schema.js'
 import { countSelected, findPlant, readPage } from './select.js'
@@ -35,21 +34,17 @@ export class SqliteStore implements ServedStore, CheckpointStore {
   readonly tokens: TokenStore
   readonly maxSnapshots = Infinity
   readonly #connection: Connection
-  readonly #options: OpenOptions
+  readonly #options: FileOptions
   readonly #writer: SqliteWriter
-  /** the ids that `get` reads at the end of this turn of the event loop, and their plants */
-  readonly #wanted = new Set<bigint>()
-  #found: Promise<Map<bigint, NewPlant> | undefined> | undefined
 
-  private constructor(connection: Connection, options: OpenOptions) {
+  private constructor(connection: Connection, options: FileOptions) {
     this.#connection = connection
     this.#options = options
     this.#writer = new SqliteWriter(connection, options)
     this.tokens = sqliteTokens(connection, this.#writer)
   }
 
-  /** Opens the file. Creates it if needed. */
-  static open(address: FileAddress, options: OpenOptions): Promise<SqliteStore> {
+  static open(address: FileAddress, options: FileOptions): Promise<SqliteStore> {
     const path = realPathOf(address.name)
     return explained(path, async () => {
       const isNew = makeFile(path, address.isDefault)
@@ -60,11 +55,8 @@ export class SqliteStore implements ServedStore, CheckpointStore {
     })
   }
 
-  /**
-   * Opens the file if it exists and contains a store. One that is exposed is opened for writing only if `needs` says
-   * so.
-   */
-  static openExisting(address: FileAddress, options: OpenOptions): Promise<SqliteStore | undefined> {
+  /** One that is exposed is opened for writing only if `needs` says so. */
+  static openExisting(address: FileAddress, options: FileOptions): Promise<SqliteStore | undefined> {
     const path = realPathOf(address.name)
     return explained(path, async () => {
       if (!fileHasContent(path)) return undefined
@@ -90,24 +82,8 @@ export class SqliteStore implements ServedStore, CheckpointStore {
     })
   }
 
-  /** Calls in one turn of the event loop share a transaction, which takes longer than reading a plant. */
-  async get(id: bigint): Promise<NewPlant | undefined> {
-    this.#wanted.add(id)
-    this.#found ??= this.#readWanted()
-    const found = await this.#found
-    return found ? found.get(id) : this.#connection.run(() => findPlant(this.#connection, 'id', id))
-  }
-
-  /** The plants with the wanted ids; undefined if one of them is damaged. */
-  async #readWanted(): Promise<Map<bigint, NewPlant> | undefined> {
-    await undefined // the other calls of this turn
-    const ids = [...this.#wanted]
-    this.#wanted.clear()
-    this.#found = undefined
-    return this.getMany(ids).catch((error: unknown) => {
-      if (error instanceof PlantsError && error.cause instanceof DamageError) return undefined // each call then reads its own plant
-      throw error
-    })
+  get(id: bigint): Promise<NewPlant | undefined> {
+    return this.#connection.run(() => findPlant(this.#connection, 'id', id))
   }
 
   count(query: CountQuery = {}): Promise<bigint> {
@@ -118,7 +94,7 @@ export class SqliteStore implements ServedStore, CheckpointStore {
     return pagesOf(query, (after, rows) => readPage(this.#connection, query, after, rows))
   }
 
-  /** Uses a separate connection: a transaction on the main one would affect all other operations of this store. */
+  /** Uses another connection: a transaction on this one would affect all other operations. */
   async *snapshot(query: SnapshotQuery): AsyncIterable<Block> {
     const { readBlocks, readSorted } = await import('./export.js')
     const { path, identity } = this.#connection
@@ -223,13 +199,11 @@ export class SqliteStore implements ServedStore, CheckpointStore {
     return isWritable(this.#connection.path) ? rights : ['read']
   }
 
-  /** Runs an empty write transaction. Throws the errors of `create`, as far as they can be predicted. */
   check(): Promise<void> {
     return this.#writer.write(() => undefined)
   }
 
   async close(): Promise<void> {
-    await this.#found?.catch(() => undefined)
     this.#connection.close()
   }
 }

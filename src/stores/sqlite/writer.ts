@@ -1,19 +1,18 @@
 import { backoff, wait } from '../../platform/clock.js'
 import { PlantsError } from '../../platform/errors.js'
-import { isBusy, isSqliteError } from '../../platform/sqlite.js'
-import type { OpenOptions } from '../common/store.js'
+import { isBusy, isSqliteError, primaryCode } from '../../platform/sqlite.js'
+import type { FileOptions } from '../common/store.js'
 import type { Connection } from './connection.js'
-import { commitOutcomeUnknown, explainFailure, isCommitOutcomeUnknown, lockedError, notOurs, replacedStore, unchanged } from './errors.js'
+import { explainFailure, lockedError, notOurs, replacedStore, unchanged } from './errors.js'
 import { identityOf } from './file.js'
-import { identify, migrate } from './schema.js'
+import { identify, isLatest, migrate, versionsOf } from './schema.js'
 
-/** A unit of work that waits for its transaction, and then for the commit to be on disk. */
 interface Job {
   deadline: number
   creates: number
   /** whether it may yield to the event loop, so that no other job may share its transaction */
   isAlone: boolean
-  perform(): void | Promise<void>
+  perform(): unknown
   settle(): void
   reject(error: unknown): void
 }
@@ -21,24 +20,19 @@ interface Job {
 /** the maximum number of jobs in a transaction, about 10 ms; other processes can write between transactions */
 const batchSize = 1000
 
-/**
- * Group commit: jobs that wait at the same time share one transaction and one fsync. Each caller gets its own result once the commit is on
- * disk.
- */
+/** Group commit: jobs that wait at the same time share one transaction and one fsync. */
 export class SqliteWriter {
   readonly #connection: Connection
-  readonly #options: OpenOptions
+  readonly #options: FileOptions
   /** In order of arrival. An array, because a set that changes with every write delays the garbage collection of removed jobs. */
   #jobs: Job[] = []
   #isRunning = false
-  /** whether each transaction takes long, so that other processes must get a chance in between */
+  /** whether transactions take long, so that other processes must get a chance in between */
   isBulk = false
-  /** `schema_version` and `user_version` of the schema that was last identified as that of a store */
-  #identified: { schema?: unknown; user?: unknown } = {}
-  /** the identity of the -wal file, which is constant as long as a connection is open */
+  /** the identity of the -wal file, which does not change while a connection is open */
   #log: string | undefined
 
-  constructor(connection: Connection, options: OpenOptions) {
+  constructor(connection: Connection, options: FileOptions) {
     this.#connection = connection
     this.#options = options
   }
@@ -47,43 +41,37 @@ export class SqliteWriter {
    * Runs `work` in a transaction. A `PlantsError` rejects only this call, so `work` must throw it before it changes anything. Any other
    * error rolls back the transaction and rejects all calls that share it.
    *
-   * @param creates the number of creates in `work`, for `onCommit`
+   * @param creates for `onCommit`
    */
   write<T>(work: () => T, creates = 0): Promise<T> {
-    return new Promise<T>((resolve, reject) => {
+    return this.#add(work, creates, false)
+  }
+
+  /** Runs `work`, which may yield to the event loop, in a transaction of its own. Nothing else may use the connection meanwhile. */
+  transact(work: () => Promise<void>): Promise<void> {
+    return this.#add(work, 0, true)
+  }
+
+  #add<T>(work: () => T | Promise<T>, creates: number, isAlone: boolean): Promise<T> {
+    return new Promise((resolve, reject) => {
       const perform = () => {
         try {
           const value = work()
           job.settle = () => resolve(value)
+          return value
         } catch (error) {
           if (!(error instanceof PlantsError)) throw error
           job.settle = () => reject(error)
+          return undefined
         }
       }
-      const job: Job = { deadline: this.#deadline(), creates, isAlone: false, perform, settle: () => undefined, reject }
-      this.#add(job)
+      const deadline = this.#options.clock.now() + this.#options.timeout
+      const job: Job = { deadline, creates, isAlone, perform, settle: () => undefined, reject }
+      this.#jobs.push(job)
+      // In the next turn of the event loop, so that simultaneous calls share a transaction.
+      if (!this.#isRunning) setImmediate(() => this.#run())
+      this.#isRunning = true
     })
-  }
-
-  /**
-   * Runs `work`, which may yield to the event loop, in a transaction of its own. Any error rolls it back. Other writes
-   * wait until it is done, and nothing else may use the connection meanwhile.
-   */
-  transact(work: () => Promise<void>): Promise<void> {
-    return new Promise((resolve, reject) => {
-      this.#add({ deadline: this.#deadline(), creates: 0, isAlone: true, perform: work, settle: resolve, reject })
-    })
-  }
-
-  #deadline(): number {
-    return this.#options.clock.now() + this.#options.timeout
-  }
-
-  #add(job: Job): void {
-    this.#jobs.push(job)
-    // In the next turn of the event loop, so that simultaneous calls share a transaction.
-    if (!this.#isRunning) setImmediate(() => this.#run())
-    this.#isRunning = true
   }
 
   async #run(): Promise<void> {
@@ -122,22 +110,18 @@ export class SqliteWriter {
   }
 
   /**
-   * Throws when the file has been replaced, or is no longer a store. Checks and migrates the schema in the first transaction, and whenever it has
-   * changed: SQLite caches a schema until `schema_version` changes (https://sqlite.org/fileformat2.html, 1.3.9).
+   * Throws when the file has been replaced, or is no longer a store. Identifies and migrates the schema again when it has changed: SQLite
+   * caches a schema until `schema_version` changes (https://sqlite.org/fileformat2.html, 1.3.9).
    */
   #check(): void {
-    const { db, path } = this.#connection
+    const { db, path, versions } = this.#connection
     if (!this.#isInPlace()) throw replacedStore(path)
-    const schema = this.#version('schema_version')
-    if (this.#identified.schema === schema && this.#identified.user === this.#version('user_version')) return
-    const user = identify(db, path)
-    if (user === undefined) throw notOurs(path, 'contains no store')
-    migrate(db, user) // a store that was opened for reading
-    this.#identified = { schema: this.#version('schema_version'), user: this.#version('user_version') } // a rollback undoes a migration
-  }
-
-  #version(pragma: 'schema_version' | 'user_version'): unknown {
-    return this.#connection.prepare(`PRAGMA ${pragma}`).get()?.[pragma]
+    const current = versionsOf(this.#connection)
+    if (versions && isLatest(versions) && versions.schema === current.schema && versions.user === current.user) return
+    const found = identify(db, path)
+    if (!found) throw notOurs(path, 'contains no store')
+    migrate(db, found) // a store that was opened for reading
+    this.#connection.versions = versionsOf(this.#connection) // a rollback undoes a migration
   }
 
   async #wait(tries: number): Promise<void> {
@@ -164,21 +148,22 @@ export class SqliteWriter {
       db.exec('COMMIT')
     } catch (error) {
       this.#rollBack()
-      const isUndone = !isDone || !isCommitOutcomeUnknown(error) || this.#overwrite()
-      rejectAll(jobs, isUndone ? explainFailure(error, path) : commitOutcomeUnknown(path, 'stored', checkDisk, error))
+      // On an I/O error, SQLite has written the commit, but could not confirm that it is durable.
+      const isUndone = !isDone || primaryCode(error) !== 10 || this.#overwrite()
+      rejectAll(jobs, isUndone ? explainFailure(error, path) : outcomeUnknown(`The disk failed under ${path}`, error))
       return
     }
     const creates = jobs.reduce((sum, job) => sum + job.creates, 0)
     if (creates > 0) this.#options.onCommit?.(creates)
     if (this.#isInPlace()) for (const job of jobs) job.settle()
-    else rejectAll(jobs, commitOutcomeUnknown(path, 'stored', checkDisk))
+    else rejectAll(jobs, outcomeUnknown(`${path} was deleted or replaced`))
   }
 
-  /** Overwrites a failed commit in the WAL file: recovery after a crash could find it there. Returns whether that succeeded. */
+  /** Overwrites a failed commit in the WAL file, where recovery after a crash could find it. Returns whether that succeeded. */
   #overwrite(): boolean {
     try {
       this.#connection.db.exec('BEGIN IMMEDIATE')
-      this.#connection.db.exec(`PRAGMA user_version=${this.#version('user_version')}; COMMIT`)
+      this.#connection.db.exec(`PRAGMA user_version=${versionsOf(this.#connection).user}; COMMIT`)
       return true
     } catch (error) {
       if (!isSqliteError(error)) throw error
@@ -187,14 +172,14 @@ export class SqliteWriter {
     }
   }
 
-  /** Whether the file and its -wal file are still at their paths: writes to a moved or deleted file would be lost. */
+  /** Writes to a moved or deleted file, or -wal file, would be lost. */
   #isInPlace(): boolean {
     const log = identityOf(`${this.#connection.path}-wal`)
     if (log.includes(':') || log === 'none') this.#log ??= log
     return log === this.#log && identityOf(this.#connection.path) === this.#connection.identity
   }
 
-  /** Ignores errors: closing the connection rolls back as well, and the first error is reported. */
+  /** Ignores errors: closing the connection rolls back as well. */
   #rollBack(): void {
     try {
       if (this.#connection.db.isTransaction) this.#connection.db.exec('ROLLBACK')
@@ -208,4 +193,8 @@ function rejectAll(jobs: Job[], error: unknown): void {
   for (const job of jobs) job.reject(error)
 }
 
-const checkDisk = 'Check the disk first. Then plants get shows whether the plant is stored'
+/** A crash may undo the commit. */
+function outcomeUnknown(why: string, cause?: unknown): PlantsError {
+  const hint = 'Check the disk first, then what is in the store: plants list'
+  return new PlantsError('unknownOutcome', `${why} during a commit: whether it is stored is unknown`, { hint, cause })
+}

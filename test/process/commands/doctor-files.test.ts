@@ -101,7 +101,7 @@ describe('a store in a file', () => {
     expect((await disk.examine([], unprivileged)).ill).toMatchObject([{ check: 'store local', state: 'warning' }])
     chmodSync(join(disk.data, 'plants.db'), 0o000)
     expect((await disk.examine([], unprivileged)).ill).toMatchObject([
-      { check: 'store local', state: 'failed', message: expect.stringContaining('may not be read by this user') },
+      { check: 'store local', state: 'failed', message: expect.stringContaining('cannot be read by this user') },
     ])
   })
 

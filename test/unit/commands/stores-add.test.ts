@@ -76,12 +76,8 @@ describe('stores add', () => {
     ['https://plants.example.com/#', 'The address must be a base URL, without "?" and "#"', addresses],
     ['unix:', 'The address does not name a socket', 'For example: unix:/run/plants.sock'],
     [`unix:/${'x'.repeat(200)}`, expect.stringMatching(/^The address has a socket path that is longer/), 'Sockets need shorter ones'],
-    ['localhost:4010', 'The address does not name a store: "localhost:4010"', `If it is a service: http://localhost:4010. ${addresses}`],
-    [
-      'plants.example.com',
-      'The address does not name a store: "plants.example.com"',
-      `If it is a service: https://plants.example.com. ${addresses}`,
-    ],
+    ['localhost:4010', 'The address does not name a store: "localhost:4010"', addresses],
+    ['plants.example.com', 'The address does not name a store: "plants.example.com"', addresses],
     [':memory:', 'The address is not a file: ":memory:"', addresses],
     ['//server/garden.db', 'The address is not a file: "//server/garden.db"', addresses],
   ])('refuses the address %j', async (address, message, hint) => {
@@ -254,7 +250,7 @@ describe('stores add', () => {
     const user = gardener()
     for (const address of ['/mine.db', 'sqlite:/mine.db']) {
       expect(await user.run(['stores', 'add', 'mine', address, flag])).toEqual(
-        refusal(`${flag.split('=')[0]} is for stores behind HTTP, and /mine.db is a file`, 'Leave it out'),
+        refusal(`${flag.split('=')[0]} is for a service, and /mine.db is a file`, 'Leave it out'),
       )
     }
     expect(user.saved).toEqual(gardener().saved)
