@@ -11,7 +11,7 @@ import {
   shownValue,
 } from '../config/resolve.js'
 import { defaultOf, settingNames, settingsTable } from '../config/table.js'
-import { type OutputStyle, warn, warnMeanwhile } from '../output/output.js'
+import { mayColor, type OutputStyle, warn, warnMeanwhile } from '../output/output.js'
 import { PlantsError, shellOption } from '../platform/errors.js'
 import type { Io, Output } from '../platform/io.js'
 import { commonFormats, isJson, type OutputFormat, outputFormats, parseOutput, parseText } from '../platform/values.js'
@@ -174,11 +174,4 @@ export async function chosenFormat(given: string | undefined, io: Io): Promise<O
 /** Whether prompts and a pager are allowed: not with `--no-input`, PLANTS_NO_INPUT or CI. */
 export function isInteractive({ input }: GlobalFlags, { env }: Io): boolean {
   return input !== false && ['PLANTS_NO_INPUT', 'CI'].every((name) => ['', '0', 'false'].includes(env[name]?.toLowerCase() ?? ''))
-}
-
-/** Precedence: the flag, FORCE_COLOR, NO_COLOR, the terminal. See https://no-color.org and https://force-color.org. */
-export function mayColor(stream: Output, flags: GlobalFlags, { env }: Io): boolean {
-  if (flags.color === false) return false
-  if (env['FORCE_COLOR']) return !['0', 'false'].includes(env['FORCE_COLOR'])
-  return !env['NO_COLOR'] && env['TERM'] !== 'dumb' && stream.isTerminal
 }
