@@ -16,7 +16,7 @@ type Change = Record<'before' | 'after', SavedSettings>
  */
 export async function changeSettings(
   io: Io,
-  { lockTimeout }: { lockTimeout: number },
+  { timeout }: { timeout: number },
   change: (saved: SavedSettings) => SavedSettings | Promise<SavedSettings>,
 ): Promise<Change> {
   const plan = async (): Promise<Change> => {
@@ -34,7 +34,7 @@ export async function changeSettings(
     return await asOwnerOf(dirname(path), () => {
       makeFolder(dirname(path), (directory) => chmodSync(directory, 0o700))
       const target = targetOf(path, io)
-      return holdLock(`${target}.lock`, { timeout: lockTimeout, clock: io, trusts: io.trusts }, async (lock) => {
+      return holdLock(`${target}.lock`, { timeout, clock: io, trusts: io.trusts }, async (lock) => {
         const made = await plan()
         if (made.after !== made.before) {
           assertWritable(target)

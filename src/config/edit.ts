@@ -38,27 +38,25 @@ export async function checkedValue(
   io: Io,
 ): Promise<{ value: string | boolean; address?: Address | undefined }> {
   const store = savedStore(saved, storeName)
-  if (setting === 'address' || (setting === 'store' && !isStoreName(text))) {
-    const address = await resolveAddress(text, name, io, { isArgument: true })
-    const left = settingsForOthers(store).find((held) => !isFor(held, address.scheme))
-    if (left === undefined) return { value: text === 'local' ? text : address.name, address }
-    // A store that changes its kind must not keep the settings that only the old kind has.
-    const hint = `Unset it first: plants config unset ${shellWord(`stores.${storeName}.${left}`)}`
-    throw malformed(`${storeName} has the setting ${left}, which ${unsupportedReason(left, address.scheme, text)}`, hint)
-  }
-  if (setting === 'store') {
+  if (setting === 'store' && isStoreName(text)) {
     const named = savedStore(saved, text)
     if (!named) throw await unknownStore(text, saved)
     return { value: text, address: await resolveAddress(named.address, `stores.${text}.address`, io) }
   }
-  if (store && settingOf(setting).onlyFor !== undefined) {
-    const { scheme } = await resolveAddress(store.address, `stores.${storeName}.address`, io)
-    if (!isFor(setting, scheme)) throw malformed(`${setting} ${unsupportedReason(setting, scheme, storeName)}`, 'Set it for another store')
+  if (setting === 'address' || setting === 'store') {
+    const address = await resolveAddress(text, name, io, { isArgument: true })
+    const left = settingsOfServices(store).find((held) => !isFor(held, address.scheme))
+    if (left === undefined) return { value: text === 'local' ? text : address.name, address }
+    const hint = `Unset it first: plants config unset ${shellWord(`stores.${storeName}.${left}`)}`
+    throw malformed(`${storeName} has the setting ${left}, which ${unsupportedReason(left, address.scheme, text)}`, hint)
   }
+  const { scheme } = store ? await resolveAddress(store.address, `stores.${storeName}.address`, io) : {}
+  if (scheme && !isFor(setting, scheme))
+    throw malformed(`${setting} ${unsupportedReason(setting, scheme, storeName)}`, 'Set it for another store')
   return { value: await savedValue(setting, name, text, io) }
 }
 
-export function settingsForOthers(store: SavedStore | undefined): SettingName[] {
+export function settingsOfServices(store: SavedStore | undefined): SettingName[] {
   return settingsIn('store').filter((name) => settingOf(name).onlyFor !== undefined && store?.[name] !== undefined)
 }
 
@@ -70,9 +68,8 @@ export function assertStoreName(name: string): void {
 }
 
 export function withValue({ store, setting }: Key, value: string | boolean | undefined, saved: SavedSettings): SavedSettings {
-  if (store === undefined) return withField(saved, setting, value)
-  const old = savedStore(saved, store)
-  if (!old) throw malformed(`The store ${store} no longer exists`, 'See: plants stores list')
+  const old = store === undefined ? undefined : savedStore(saved, store)
+  if (store === undefined || !old) return withField(saved, setting, value)
   return { ...saved, stores: { ...saved.stores, [store]: withField(old, setting, value) } }
 }
 

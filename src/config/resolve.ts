@@ -21,15 +21,15 @@ interface Sources {
   io: Io
   file: SettingsFile
   storeName?: string | undefined
-  /** whether the store is not the one of this run: the flags and variables of a run do not widen the trust in other stores */
-  isOther?: boolean
+  /** whether the store is the one of this run: its flags and variables do not widen the trust in other stores */
+  isOfRun?: boolean
 }
 
 /** The settings that widen trust: where a token may be sent, and which database is accepted. */
 const trust: SettingName[] = ['ca-cert', 'allow-http']
 
 /** The value of a setting from the first source that has one: flag > environment > store > user > default. */
-export function findSource(name: SettingName, { flags, io, file: { saved, path }, storeName, isOther = false }: Sources): SettingSource {
+export function findSource(name: SettingName, { flags, io, file: { saved, path }, storeName, isOfRun = true }: Sources): SettingSource {
   const { variable = '', scopes } = settingOf(name)
   const flag = flagOf(name) ?? ''
   const text = io.env[variable]
@@ -43,7 +43,7 @@ export function findSource(name: SettingName, { flags, io, file: { saved, path }
     { name, value: scopes.includes('store') ? textOf(store?.[name]) : undefined, source: 'store', place: `${key} in ${path}`, key },
     { name, value: scopes.includes('user') ? textOf(saved[name]) : undefined, source: 'saved', place: `${name} in ${path}`, key: name },
   ]
-  const sources = isOther && trust.includes(name) ? kept : [...ofRun, ...kept]
+  const sources = !isOfRun && trust.includes(name) ? kept : [...ofRun, ...kept]
   return sources.find(({ value }) => value !== undefined) ?? defaultSource(name)
 }
 
@@ -83,23 +83,13 @@ export function parsed<Value>(
   }
 }
 
-export async function resolveStore(
-  { sources, file: { saved, path } }: { sources: SettingSource[]; file: SettingsFile },
-  io: Io,
-): Promise<{ store: Address; storeName: string | undefined }> {
-  const setting = sources.find(({ name }) => name === 'store') ?? defaultSource('store')
+/** The address that the setting `store` names. Throws `malformed` for an unknown store. */
+export async function resolveStore(setting: SettingSource, { saved, path }: SettingsFile, io: Io): Promise<Address> {
   const { value = 'local', place, source } = setting
-  if (!isStoreName(value)) return { store: await resolveAddress(value, place, io, { isArgument: source === 'flag' }), storeName: undefined }
+  if (!isStoreName(value)) return resolveAddress(value, place, io, { isArgument: source === 'flag' })
   const known = savedStore(saved, value)
   if (!known) throw await unknownStore(value, saved, setting)
-  return { store: await resolveAddress(known.address, `stores.${value}.address in ${path}`, io), storeName: value }
-}
-
-/** The `place` of a store that is named by an argument, not by a setting. */
-const argumentPlace = 'The store'
-
-export function namedStore(value: string): SettingSource {
-  return { name: 'store', value, source: 'flag', place: argumentPlace, key: undefined }
+  return resolveAddress(known.address, `stores.${value}.address in ${path}`, io)
 }
 
 export function resolveAddress(text: string, place: string, io: Io, { isArgument = false } = {}): Promise<Address> {
@@ -118,16 +108,15 @@ export function namedStores({ stores = {} }: SavedSettings): [name: string, stor
   return Object.entries(stores).filter(([name]) => isStoreName(name))
 }
 
+/** @param setting where the name is from, unless it is an argument */
 export async function unknownStore(name: string, saved: SavedSettings, setting?: SettingSource): Promise<PlantsError> {
-  const place = setting === undefined || setting.place === argumentPlace ? '' : ` (from ${setting.place})`
+  const { similar } = await import('../platform/nearest.js')
+  const place = setting === undefined ? '' : ` (from ${setting.place})`
   const message = `There is no store named ${JSON.stringify(shorten(shownValue(name)))}${place}`
   const names = namedStores(saved).map(([known]) => known)
-  const known = names.length === 0 ? '' : `The saved stores are: ${names.slice(0, 10).join(', ')}${names.length > 10 ? ', …' : ''}. `
-  if (setting?.key !== undefined)
-    return malformed(message, `${known}Choose another: plants stores use ${names.length === 0 ? 'local' : 'NAME'}`)
-  const { similar } = await import('../platform/nearest.js')
   const [guess] = similar(name, setting === undefined ? names : [...names, 'local'])
   if (guess !== undefined) return malformed(message, `Did you mean ${guess}?`)
-  if (setting === undefined) return malformed(message, `${known}See: plants stores list`)
-  return malformed(message, `${known}Save it with: plants stores add ${name} ADDRESS. For a file with that name: ./${name}`)
+  const known = names.length === 0 ? 'No store is saved' : `The saved stores are: ${names.slice(0, 10).join(', ')}`
+  const advice = setting?.key === undefined ? `For a file with that name: ./${name}` : 'Choose another: plants stores use local'
+  return malformed(message, setting === undefined ? known : `${known}. ${advice}`)
 }

@@ -92,6 +92,13 @@ export interface OutputStyle {
   colors(stream: Output): boolean
 }
 
+/** Precedence: the flag, FORCE_COLOR, NO_COLOR, the terminal. See https://no-color.org and https://force-color.org. */
+export function mayColor(stream: Output, { color }: { color?: boolean }, { env }: Pick<Io, 'env'>): boolean {
+  if (color === false) return false
+  if (env['FORCE_COLOR']) return !['0', 'false'].includes(env['FORCE_COLOR'])
+  return !env['NO_COLOR'] && env['TERM'] !== 'dumb' && stream.isTerminal
+}
+
 type ErrorStyle = Pick<OutputStyle, 'errors' | 'colors'> & Partial<Pick<OutputStyle, 'isQuiet'>>
 
 /** Prints a notice or, with the label, a warning about something that the user may have to correct. */

@@ -3,10 +3,11 @@ import type { CommandDefinition } from '../define-command.js'
 interface ListedCommand {
   name: string
   summary: string
-  load(): Promise<CommandDefinition>
+  /** undefined for `help`, which the program itself defines */
+  load?(): Promise<CommandDefinition>
 }
 
-/** The commands in the groups and the order of the help. A definition is loaded when commander gets to its command. */
+/** The commands as the help lists them. A definition is loaded when commander gets to its command. */
 export const groups: Readonly<Record<string, readonly ListedCommand[]>> = {
   Plants: [
     { name: 'create', summary: 'create a plant', load: async () => (await import('./create.js')).create },
@@ -34,6 +35,7 @@ export const groups: Readonly<Record<string, readonly ListedCommand[]>> = {
     { name: 'doctor', summary: 'check for problems', load: async () => (await import('./doctor.js')).doctor },
     { name: 'completion', summary: 'set up shell completion', load: async () => (await import('./completion.js')).completion },
     { name: 'version', summary: 'show the version', load: async () => (await import('./version.js')).version },
+    { name: 'help', summary: 'show help' },
   ],
 }
 

@@ -11,9 +11,10 @@ import type { Io } from '../../platform/io.js'
 import { parseText } from '../../platform/values.js'
 import { defaultRights } from '../../stores/common/store.js'
 import { isDefaultStore, loginAddress, schemeOfText, schemes, takesPassword, takesToken } from '../../stores/registry.js'
-import { defaultLockTimeout, resolvePreferences, resolveSettings } from '../context.js'
+import { resolvePreferences, resolveSettings } from '../context.js'
 import { allowOption, type CommandDefinition, defineCommand } from '../define-command.js'
 import { warnOfExposure } from '../store-access.js'
+import { saveSetting } from './config.js'
 
 const add = defineCommand({
   name: 'add',
@@ -39,8 +40,8 @@ const add = defineCommand({
       }
       store[setting] = await savedValue(setting, `--${setting}`, value, io)
     }
-    // --timeout is saved with the store here, and is not the timeout of the lock.
-    await changeSettings(io, { lockTimeout: defaultLockTimeout }, (saved) => {
+    // --timeout is saved with the store, and does not limit the wait for the lock.
+    await changeSettings(io, { timeout: 30_000 }, (saved) => {
       assertFree(name, store, saved)
       return { ...saved, stores: { ...saved.stores, [name]: store } }
     })
@@ -114,25 +115,10 @@ const list = defineCommand({
 
 const use = defineCommand({
   name: 'use',
-  description: 'Set the default store, which commands use without --store. "local" is your own store, which is built in.',
+  description:
+    'Set the default store, which commands use without --store, like plants config set store. "local" is your own store, which is built in.',
   arguments: [{ name: '<store>', description: 'a saved name, or an address', values: 'store' }],
-  async run({ args: [store], flags }, io) {
-    const settings = await resolvePreferences(flags, io)
-    const chosen = await resolveSettings(flags, io, { other: store })
-    const { name: address } = chosen.store
-    await changeSettings(io, settings, ({ store: _, ...saved }) => {
-      if (store === 'local') return saved
-      if (!isStoreName(store)) return { ...saved, store: address }
-      if (savedStore(saved, store)) return { ...saved, store }
-      throw malformed(`The store ${store} no longer exists`, 'List the stores with: plants stores list')
-    })
-    const winner = settings.sources.find(({ name, source }) => name === 'store' && (source === 'variable' || source === 'flag'))
-    if (winner) await settings.warn(`${winner.place} is still set, and takes precedence`)
-    await warnOfExposure(chosen.store, settings)
-    const fields = fieldsOf(store, (isStoreName(store) && savedStore(chosen.file.saved, store)) || { address })
-    const text = `The default store is now ${quoteIfNeeded(store)}${address === store ? '' : `, ${quoteIfNeeded(address)}`}`
-    await writeResult(io, settings, { ...fields, inUse: !winner }, text)
-  },
+  run: ({ args: [store], flags }, io) => saveSetting('store', store, flags, io),
 })
 
 const rename = defineCommand({

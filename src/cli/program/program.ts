@@ -1,15 +1,16 @@
-import { styleText } from 'node:util'
 import { type Argument, Command, CommanderError, type Help, type Option } from 'commander'
 import { version } from '../../../package.json'
 import { flagOf } from '../../config/table.js'
 import { malformed } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import { commonFormats, parseChoice, type Values } from '../../platform/values.js'
-import { examples, groups, topics } from '../commands/index.js'
-import { mayColor } from '../context.js'
+import { groups, topics } from '../commands/index.js'
 import { aliases, type CommandDefinition, type GlobalFlags, globalOptions, type OptionDefinition } from '../define-command.js'
+import { pageStyle, programPage } from '../help/program-page.js'
 
 type Topic = keyof typeof topics
+
+const listed = Object.values(groups).flat()
 
 /** The program as commander's commands, and what one parsing of a command line has found. */
 export class Program {
@@ -33,9 +34,8 @@ export class Program {
     const write = (text: string) => {
       this.page += text
     }
-    const width = () => (io.stdout.isTerminal ? io.stdout.columns : 100)
-    let colors: boolean | undefined
-    const hasColors = () => (colors ??= mayColor(io.stdout, this.flags, io)) // asked for each title
+    const width = () => pageStyle(this.flags, io).width
+    const hasColors = () => pageStyle(this.flags, io).isColored
     this.root
       .enablePositionalOptions() // otherwise the value in `create --name -s` would be an option
       .exitOverride(this.#stopAt(this.root))
@@ -51,19 +51,16 @@ export class Program {
       })
       .configureHelp({
         minWidthToWrap: 20,
-        styleTitle: (text) => (hasColors() ? styleText('bold', text, { validateStream: false }) : text),
+        styleTitle: (text) => pageStyle(this.flags, io).styleTitle(text),
         optionTerm: ({ short, flags }) => (short === undefined ? `    ${flags}` : flags),
         subcommandTerm: (command) => `${command.name()} ${command.usage()}`.replace(/ ?\[options\]/, ''),
       })
       .version(version, '-V, --version', 'show the version')
       .hook('preSubcommand', (_, command) => this.load(command))
     for (const option of globalOptions) this.#addOption(this.root, option)
-    for (const [group, commands] of Object.entries(groups)) {
-      this.root.commandsGroup(`${group}:`)
-      for (const { name, summary } of commands) this.#addCommand(this.root, name).summary(summary)
-    }
-    this.#addCommand(this.root, 'help').summary('show help')
-    this.root.configureHelp({ ...this.root.configureHelp(), formatHelp: programHelp })
+    for (const { name, summary } of listed) this.#addCommand(this.root, name).summary(summary)
+    const formatHelp = (_: Command, { helpWidth = 80, styleTitle }: Help) => programPage(helpWidth, styleTitle)
+    this.root.configureHelp({ ...this.root.configureHelp(), formatHelp }) // which commands do not inherit any more
   }
 
   /** the given flags about what may be shown */
@@ -78,34 +75,16 @@ export class Program {
       await this.root.parseAsync(argv, { from: 'user' })
     } catch (error) {
       if (!(error instanceof CommanderError)) throw error
-      const isHelp = error.code === 'commander.helpDisplayed'
-      const words = isHelp ? this.#wordsAfterHelp() : []
-      if (words.length > 0) {
-        this.page = ''
-        return await this.parse(['help', ...words])
-      }
-      const { commands, args, parent } = this.command
-      const isUnknown = isHelp && commands.length > 0 && /^[^-]/.test(args[0] ?? '')
-      const isGroup = error.code === 'commander.help' && (parent !== null || argv.length === 0)
-      if (isUnknown || (error.exitCode !== 0 && !isGroup)) throw error
+      const isOfGroup = error.code === 'commander.help' && this.command !== this.root
+      if (error.exitCode !== 0 && !isOfGroup) throw error
     }
-  }
-
-  /** The command in `plants --help stores add` or `plants stores --help add`. */
-  #wordsAfterHelp(): string[] {
-    const { commands, args, parent } = this.command
-    const [help, ...words] = args
-    const end = [...words, '-'].findIndex((word) => word.startsWith('-'))
-    if (commands.length === 0 || !help?.startsWith('-') || end === 0) return []
-    return [...(parent ? [this.command.name()] : []), ...words.slice(0, end)]
   }
 
   /** Adds to a command of the program what its definition has. */
   async load(command: Command): Promise<void> {
     if (command.parent !== this.root || this.definitions.has(command)) return
-    const listed = Object.values(groups).flat()
     const found = listed.find(({ name }) => name === command.name())
-    this.#define(command, found ? await found.load() : this.#helpCommand())
+    this.#define(command, (await found?.load?.()) ?? this.#helpCommand())
   }
 
   /** Shows help as `--help` does, or a topic. */
@@ -114,7 +93,7 @@ export class Program {
     if (words.length === 1 && isTopic(topic)) {
       const { topicPages } = await import('../help/topic-pages.js')
       const help = this.root.createHelp()
-      help.prepareContext(this.#io.stdout.isTerminal ? { helpWidth: this.#io.stdout.columns } : { helpWidth: 100 })
+      help.prepareContext({ helpWidth: pageStyle({}, this.#io).width })
       this.page = topicPages[topic](help, this.root)
       return
     }
@@ -239,38 +218,4 @@ function flagsOf(command: Command): GlobalFlags {
 
 function longFlag({ flags }: OptionDefinition): string {
   return /--[\w-]+/.exec(flags)?.[0] ?? flags
-}
-
-/** The commands in two columns if they fit, so that a terminal of 24 rows shows all. */
-function programHelp(program: Command, help: Help): string {
-  const { helpWidth: width = 80 } = help
-  const groups = help.groupItems([], help.visibleCommands(program), (command) => command.helpGroup())
-  const lists = Array.from(groups, ([group, commands]) =>
-    help.formatItemList(
-      group,
-      commands.map((command) => help.formatItem(command.name(), 10, command.summary(), help)),
-      help,
-    ),
-  )
-  const [left, right] = width < 80 ? [lists.flat(), []] : [lists.slice(0, 2).flat(), lists.slice(2).flat()]
-  const rows = Array.from({ length: Math.max(left.length, right.length) }, (_, at) => {
-    const [cell = '', beside = ''] = [left[at], right[at]]
-    return `${cell}${' '.repeat(Math.max(0, 40 - help.displayWidth(cell)))}${beside}`.trimEnd()
-  })
-  const more = {
-    'Global options': '-s, -o, -q, -v and others: plants help options',
-    'More help': `plants help <command>, ${Object.keys(topics).join(', ')}`,
-    Manual: 'man plants, with the npm package',
-  }
-  return [
-    `${help.styleTitle('Usage:')} plants <command> [options]`,
-    ...help.formatItemList(
-      'Examples:',
-      examples.map((line) => `  ${line}`),
-      help,
-    ),
-    ...rows,
-    ...Object.entries(more).map(([title, text]) => help.boxWrap(`${title}: ${text}`, width).replace(`${title}:`, help.styleTitle)),
-    '',
-  ].join('\n')
 }

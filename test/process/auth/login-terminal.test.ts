@@ -78,7 +78,7 @@ describe('login on a terminal', () => {
       code: 3,
       last: [
         `plants: ${address} does not accept this token: This token is not accepted`, // wrapped
-        '  Nothing was saved. Copy the token again, or ask the operator of the service for a new one: plants tokens create',
+        '  Nothing was saved. Copy it again, or ask for a new one',
       ],
     })
     expect(existsSync(person.file)).toBe(false)

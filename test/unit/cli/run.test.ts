@@ -23,9 +23,6 @@ describe('help', () => {
     ['create', '--help'],
     ['help', 'create'],
     ['create', '-h'],
-    ['--help', 'create'],
-    ['-h', 'new'],
-    ['--help', 'create', '--id', '1'],
     ['create', '--help', '1'],
   ])('of a command: plants %s %s', async (...argv) => {
     expect((await plants(argv)).out).toMatch(/^Usage: plants create\|new \[options\]\n/)

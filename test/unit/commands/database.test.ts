@@ -117,12 +117,6 @@ describe('a database with a name', () => {
     )
   })
 
-  test('completes the settings of its kind', async () => {
-    const { out } = await gardener().run('__complete -- config set stores.db.')
-    const names = out.split('\n').map((line) => line.split('\t')[0])
-    expect(names).toEqual(['none', 'stores.db.address', 'stores.db.timeout', ''])
-  })
-
   test('is forgotten with its password, which other parameters do not change', async () => {
     const tokens = { [garden]: { token: 's3cret', savedAt } }
     const user = gardener({ stores: { db: { address: `${garden}?max=9` }, again: { address: garden } }, tokens })
@@ -161,8 +155,7 @@ describe('plants auth, for a database', () => {
     expect(await status('', { PLANTS_STORE: 'postgres://ann:s3cret@h2/garden' })).toEqual(
       answer(
         { store: 'postgres://ann@h2:5432/garden', address: 'postgres://ann@h2:5432/garden', source: 'address' },
-        { store: 'db', address: garden, source: 'file', savedAt },
-        { store: 'team', address: 'https://plants.example.com', source: 'none' },
+        { store: garden, address: garden, source: 'file', savedAt },
       ),
     )
     const none = { store: 'postgres://ann@h2:5432/garden', address: 'postgres://ann@h2:5432/garden', source: 'none' }

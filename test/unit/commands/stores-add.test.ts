@@ -119,7 +119,6 @@ describe('stores add', () => {
         })
       }
       await failed(['stores', 'add', 'mine', address], 'The address')
-      await failed(['stores', 'use', address], 'The store')
       await failed(['list', '--store', address], '--store')
       await failed(['config', 'set', 'store', address], 'store')
       await failed(['config', 'set', 'stores.team.address', address], 'stores.team.address')
@@ -158,7 +157,7 @@ describe('stores add', () => {
   ])('takes the name %s', async (name) => {
     const user = new User()
     expect(await user.run(['stores', 'add', name, '/mine.db'])).toEqual(answer({ name, address: '/mine.db' }))
-    expect(await user.run(['stores', 'use', name])).toEqual(answer({ name, address: '/mine.db', inUse: true }))
+    expect(await user.run(['stores', 'use', name])).toEqual(answer({ name: 'store', value: name }))
     expect(await user.run(['config', 'get', `stores.${name}.address`])).toEqual(printed('/mine.db\n'))
     expect(await user.run(['stores', 'remove', name])).toEqual(answer({ name, address: '/mine.db', removed: true, tokenRemoved: false }))
     expect(user.saved).toEqual({ version: 1, stores: {} })
