@@ -29,6 +29,16 @@ export class Semaphore {
     })
   }
 
+  /** Runs an action with a permit. Throws the reason of the signal, if any, when it aborts before there is one. */
+  async run<T>(action: () => Promise<T>, signal?: AbortSignal): Promise<T> {
+    await this.enter(signal)
+    try {
+      return await action()
+    } finally {
+      this.leave()
+    }
+  }
+
   leave(): void {
     const [next] = this.#waiters
     if (next === undefined) {

@@ -7,50 +7,45 @@ const lingerTime = 1000
 
 export class ClientConnection {
   readonly socket: Socket
-  readonly canSend: boolean
+  /** whether this is the socket below TLS, which brings no requests itself */
+  readonly isHandshake: boolean
   /** unfinished responses, in the order of their requests */
   readonly open: ServerResponse[] = []
   /** the response to the latest request */
   last: ServerResponse | undefined
-  /** how many requests came after one whose response closes the connection: they are not processed (RFC 9112, 9.6) */
-  ignored = 0
-  /** whether the last response is decided */
-  isEnding = false
+  /** whether input was no request, so that nothing after it is read */
+  isBroken = false
   /** bytes that the system has accepted, and when a check last saw that number change */
   #sent = -1
   #sentAt = 0
 
-  constructor(socket: Socket, canSend: boolean) {
+  constructor(socket: Socket, isHandshake: boolean) {
     this.socket = socket
-    this.canSend = canSend
+    this.isHandshake = isHandshake
   }
 
   /**
    * Sends an error for input that is no request, after the responses to earlier requests, and closes the connection.
    *
    * @param code the code of the parser's error
-   * @returns whether the error is sent: not if the client is gone, or if an earlier response is the last one
+   * @returns whether the input counts: not if the client is gone, or if an earlier response is the last one
    */
   reject(error: HttpError, code: string): boolean {
     const { socket, open, last } = this
-    if (this.isEnding) return false
-    this.isEnding = true
+    if (this.isBroken || socket.writableEnded) return false
+    this.isBroken = true
     if (!socket.writable || code === 'ECONNRESET' || code === 'EPIPE') {
       socket.destroy()
       return false
     }
-    const broken = open.at(-1)?.req.complete === false ? open.at(-1) : undefined
-    // Input after a response that closes the connection, or the rest of a body whose request was answered early.
-    const isAnswered = code === 'HPE_CLOSED_CONNECTION' || (last?.writableFinished && !last.req.complete)
-    const end = () => this.end(isAnswered || broken?.headersSent ? undefined : error)
-    const previous = open.at(broken ? -2 : -1)
+    // The request whose body is broken gets no second response if it was answered early.
+    const broken = last?.req.complete === false ? last : undefined
+    const isAnswered = () => last?.shouldKeepAlive === false || broken?.headersSent === true
+    const end = () => this.end(isAnswered() ? undefined : error)
+    const previous = open.filter((response) => response !== broken).at(-1)
     if (previous) previous.once('close', end)
     else end()
-    return !isAnswered
-  }
-
-  get isClosing(): boolean {
-    return this.last?.shouldKeepAlive === false
+    return !isAnswered()
   }
 
   /** Destroys a connection whose client has read nothing for `timeout` milliseconds although data is pending. */
@@ -68,7 +63,6 @@ export class ClientConnection {
   /** Sends a last response, if any, and closes this side. The client may still send for a while (RFC 9112, 9.6). */
   end(error?: HttpError): void {
     const { socket } = this
-    this.isEnding = true
     if (socket.writableEnded) return
     if (error && socket.writable) socket.write(bytesOf(error))
     socket.end()

@@ -107,12 +107,14 @@ const failures = {
   503: failure('Nothing was stored. Retry later', { 'Retry-After': { description: 'Seconds', schema: { type: 'integer' } } }),
 }
 
+export type OperationId = 'createPlant' | 'listPlants' | 'getPlant' | 'replacePlant' | 'deletePlant'
+
 /** An operation, by its names in OpenAPI. */
 interface Operation {
   right: Right
   path: string
   method: 'get' | 'post' | 'put' | 'delete'
-  operationId: 'createPlant' | 'listPlants' | 'getPlant' | 'replacePlant' | 'deletePlant'
+  operationId: OperationId
   requestBody?: object
   [field: string]: unknown
 }

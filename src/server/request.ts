@@ -5,25 +5,25 @@ import { isJsonType, parseInt64, parseJson } from '../plant/json.js'
 import { acceptNewPlant, idRule, invalidPlant, isIdempotencyKey, isObject, type NewPlant } from '../plant/plant.js'
 import { problemOf, problemsOf } from '../plant/schema.js'
 import { shorten } from '../platform/escape.js'
+import { GrowingBuffer } from '../platform/growing-buffer.js'
 import type { ListQuery } from '../stores/common/store.js'
 import { busy, HttpError, invalidHttp } from './errors.js'
 import { listLimits } from './openapi.js'
 
 /** Headers that must not be repeated (RFC 9110, 5.3). Node's parser rejects a second Content-Length; Bun's accepts an equal one. */
-const singleHeaders = new Set(['host', 'content-length', 'content-type', 'content-encoding', 'authorization', 'transfer-encoding'])
+const singleHeaders = ['Host', 'Content-Length', 'Content-Type', 'Content-Encoding', 'Authorization']
 
 /**
  * Checks what node:http does not: the version, a missing Host, repeated headers, and transfer codings.
  *
  * @returns the response to an invalid request, which must not be processed
  */
-export function validateHead({ rawHeaders, headers, httpVersion }: IncomingMessage): HttpError | undefined {
+export function validateHead(request: IncomingMessage): HttpError | undefined {
+  const { rawHeaders, headers, httpVersion } = request
   if (httpVersion !== '1.1' && httpVersion !== '1.0') return new HttpError(400, `HTTP/${httpVersion} is not supported, only HTTP/1.1`)
   if (Object.keys(headers).length < rawHeaders.length / 2) {
-    const names = rawHeaders.flatMap((text, at) => (at % 2 === 0 ? text.toLowerCase() : []))
-    const repeated = names.findIndex((name, at) => singleHeaders.has(name) && names.indexOf(name) < at)
-    if (names[repeated] === 'content-length') return invalidHttp
-    if (repeated >= 0) return new HttpError(400, `The header ${rawHeaders[2 * repeated]} must be given once`)
+    const repeated = singleHeaders.find((name) => (request.headersDistinct[name.toLowerCase()]?.length ?? 0) > 1)
+    if (repeated !== undefined) return new HttpError(400, `The header ${repeated} must be given once`)
   }
   // RFC 9112, 6.1: other codings are not decoded here, and HTTP/1.0 has none, so a proxy in front may have parsed the body differently.
   const coding = headers['transfer-encoding']
@@ -46,12 +46,6 @@ function tooLarge(bodyLimit: number): HttpError {
   return new HttpError(413, `The body is larger than ${bodyLimit} bytes`)
 }
 
-export interface BodyOptions {
-  /** bytes */
-  bodyLimit: number
-  inFlight: InFlight
-}
-
 export interface InFlight {
   /** requests that wait for the store */
   waiting: number
@@ -66,55 +60,42 @@ const maxLargestBodies = 64
 
 export const noBody = Buffer.alloc(0)
 
-/** Why a body of this length is too much, if `total` bytes are in flight. */
-function sizeError(length: number, total: number, bodyLimit: number): HttpError | undefined {
-  if (length > bodyLimit) return tooLarge(bodyLimit)
-  return total > maxLargestBodies * bodyLimit ? busy() : undefined
+/** Throws 413 for a body of this length, or 503 when the bodies in flight exceed their limit. */
+function requireSize(length: number, total: number, bodyLimit: number): void {
+  if (length > bodyLimit) throw tooLarge(bodyLimit)
+  if (total > maxLargestBodies * bodyLimit) throw busy()
 }
 
-/**
- * Reads the body of a request that is `complete`.
- *
- * @throws {HttpError} 413, or 503 when the bodies in flight exceed their limit
- */
-export function takeBody(request: IncomingMessage, { bodyLimit, inFlight }: BodyOptions): Buffer {
-  const error = sizeError(request.readableLength, inFlight.bytes + request.readableLength, bodyLimit)
-  if (error) throw error
+/** The body of a request that is `complete`. Throws 413 or 503. */
+export function takeBody(request: IncomingMessage, bodyLimit: number, inFlight: InFlight): Buffer {
+  requireSize(request.readableLength, inFlight.bytes + request.readableLength, bodyLimit)
   const bytes: Buffer | null = request.read()
   return bytes ?? noBody
 }
 
-/**
- * Reads a body as it arrives, until the response is closed. Copies the chunks into one buffer: node:http would keep each small one as an
- * object of hundreds of bytes.
- *
- * @returns rejects like `takeBody`; never settles if the response is closed first
- */
-export function receiveBody(response: ServerResponse, { bodyLimit, inFlight }: BodyOptions): Promise<Buffer> {
+/** Reads a body as it arrives. Rejects with 413 or 503; never settles if the response is closed first. */
+export function receiveBody(response: ServerResponse, bodyLimit: number, inFlight: InFlight): Promise<Buffer> {
   const { req: request } = response
+  const received = new GrowingBuffer() // node:http would keep each small chunk as an object of hundreds of bytes
   const body = new Promise<Buffer>((resolve, reject) => {
-    let buffer: Buffer = noBody
-    let length = 0
     const append = (chunk: Buffer) => {
-      const start = length
-      length += chunk.length
       inFlight.bytes += chunk.length
-      const error = sizeError(length, inFlight.bytes, bodyLimit)
-      if (error) {
+      received.append(chunk)
+      try {
+        requireSize(received.length, inFlight.bytes, bodyLimit)
+      } catch (error) {
         stop()
-        return reject(error)
+        reject(error)
       }
-      if (length > buffer.length) buffer = Buffer.concat([buffer], 2 * length)
-      chunk.copy(buffer, start)
     }
     const end = () => {
-      resolve(buffer.subarray(0, length))
       stop()
+      resolve(received.bytes)
     }
     const stop = () => {
       request.off('data', append).off('end', end)
       response.off('close', stop)
-      inFlight.bytes -= length
+      inFlight.bytes -= received.length
     }
     request.on('data', append).on('end', end)
     response.on('close', stop)
@@ -172,53 +153,36 @@ export function parseId(text: string, name = 'id'): bigint {
  * @throws {HttpError} 400 for a parameter that is unknown, repeated or malformed
  */
 export function parseListQuery(url: string, maxLimit = listLimits.max): ListQuery {
-  const query: ListQuery = {}
-  for (const [name, value] of parametersOf(url)) {
-    const read = Object.hasOwn(readers, name) ? readers[name] : undefined
-    if (!read) throw unknownParameter(name, `, only ${Object.keys(readers).join(', ')}`)
-    if (Object.hasOwn(query, name)) throw new HttpError(400, `The parameter ${name} must be given once`)
-    read(query, value, maxLimit)
+  const texts = parametersOf(url, ['limit', 'after', 'tag', 'search'])
+  const parsed = <T>(name: string, parse: (text: string, name: string) => T): T | undefined => {
+    const text = texts.get(name)
+    return text === undefined ? undefined : parse(text, name)
   }
-  return query
+  return {
+    limit: parsed('limit', (text) => parseLimit(text, maxLimit)),
+    after: parsed('after', parseId),
+    tag: parsed('tag', plantText),
+    search: parsed('search', plantText),
+  }
 }
 
 /** @throws {HttpError} 400 for any parameter in the query of a request target */
 export function requireNoQuery(url: string): void {
-  for (const [name] of parametersOf(url)) throw unknownParameter(name)
+  parametersOf(url, [])
 }
 
-function unknownParameter(name: string, others = ''): HttpError {
-  return new HttpError(400, `There is no parameter ${quote(name)}${others}`)
-}
-
-function parametersOf(url: string): [name: string, value: string][] {
-  const parts = url.replace(/^[^?]*\??|#.*$/gs, '').split('&')
-  return parts.flatMap((part): [string, string][] => {
-    const [name = '', value = ''] = (/^([^=]*)=?(.*)$/s.exec(part) ?? []).slice(1).map(decode)
-    return part === '' ? [] : [[name, value]]
-  })
-}
-
-const readers: Record<string, (query: ListQuery, text: string, maxLimit: number) => void> = {
-  limit(query, text, maxLimit) {
-    query.limit = /^\d{1,15}$/.test(text) ? parseInt(text, 10) : 0
-    if (query.limit < 1 || query.limit > maxLimit) throw invalid(`limit must be a whole number from 1 to ${maxLimit}`, text)
-  },
-  after(query, text) {
-    query.after = parseId(text, 'after')
-  },
-  tag(query, text) {
-    query.tag = plantText('tag', text)
-  },
-  search(query, text) {
-    query.search = plantText('search', text)
-  },
-}
-
-function plantText(name: string, text: string): string {
-  const problem = problemOf('tag', text)
-  if (problem !== undefined) throw new HttpError(400, problem.replace('tag', name))
-  return text
+function parametersOf(url: string, known: readonly string[]): Map<string, string> {
+  const parameters = new Map<string, string>()
+  for (const part of url.replace(/^[^?]*\??|#.*$/gs, '').split('&')) {
+    if (part === '') continue
+    const name = decode(part.replace(/=.*/s, ''))
+    const value = decode(part.replace(/^[^=]*=?/, ''))
+    const others = known.length > 0 ? `, only ${known.join(', ')}` : ''
+    if (!known.includes(name)) throw new HttpError(400, `There is no parameter ${quote(name)}${others}`)
+    if (parameters.has(name)) throw new HttpError(400, `The parameter ${name} must be given once`)
+    parameters.set(name, value)
+  }
+  return parameters
 }
 
 function decode(text: string): string {
@@ -229,30 +193,35 @@ function decode(text: string): string {
   }
 }
 
+function parseLimit(text: string, maxLimit: number): number {
+  const limit = /^\d{1,15}$/.test(text) ? parseInt(text, 10) : 0
+  if (limit < 1 || limit > maxLimit) throw invalid(`limit must be a whole number from 1 to ${maxLimit}`, text)
+  return limit
+}
+
+function plantText(text: string, name: string): string {
+  const problem = problemOf('tag', text)
+  if (problem !== undefined) throw new HttpError(400, problem.replace('tag', name))
+  return text
+}
+
 function invalid(rule: string, text: string): HttpError {
   return new HttpError(400, `${rule}, but was ${quote(text)}`)
 }
 
-const ndjsonRanges = ['*/*', 'application/*', 'application/x-ndjson']
-const jsonRanges = ['*/*', 'application/*', 'application/json']
-
-/** Whether a client prefers NDJSON to JSON: by the weights in its Accept, then by the more specific range. */
+/** Whether a client prefers NDJSON to JSON: by the weights in its Accept, then by the more specific range (RFC 9110, 12.5.1). */
 export function prefersNdjson(accept = ''): boolean {
-  const ranges = Array.from(accept.matchAll(/(?:[^,"]|"(?:\\.|[^"\\])*"?)+/g), ([range]) => {
-    const [type = '', ...parameters] = range.split(';').map((part) => part.trim().toLowerCase())
-    const weight = parameters.find((parameter) => /^q\s*=/.test(parameter))?.replace(/^q\s*=/, '')
-    return { type, weight: weight === undefined ? 1 : parseFloat(weight) }
-  })
-  const types = ranges.map(({ type }) => type)
-  /** that of the most specific range that matches (RFC 9110, 12.5.1); the names of ranges become more specific */
-  const matchOf = (names: readonly string[]) => {
-    const specificity = names.findLastIndex((name) => types.includes(name))
-    const range = ranges.find(({ type }) => type === names[specificity])
-    return { specificity, weight: range ? range.weight : 0 }
+  const weights = new Map<string, number>()
+  for (const range of accept.toLowerCase().split(',')) {
+    const [type = '', ...parameters] = range.split(';').map((part) => part.trim())
+    const weight = parameters.find((parameter) => parameter.startsWith('q='))
+    weights.set(type, weight === undefined ? 1 : parseFloat(weight.slice(2)))
   }
-  const [ndjson, json] = [matchOf(ndjsonRanges), matchOf(jsonRanges)]
-  if (ndjson.weight !== json.weight) return ndjson.weight > json.weight
-  return ndjson.weight > 0 && ndjson.specificity > json.specificity
+  const rangesOf = (type: string) => [type, 'application/*', '*/*'].filter((range) => weights.has(range))
+  const weightOf = ([mostSpecific = '']: string[]) => weights.get(mostSpecific) ?? 0
+  const [ndjson, json] = [rangesOf('application/x-ndjson'), rangesOf('application/json')]
+  if (weightOf(ndjson) !== weightOf(json)) return weightOf(ndjson) > weightOf(json)
+  return weightOf(ndjson) > 0 && ndjson.length > json.length
 }
 
 /** A strong entity tag (RFC 9110, 8.8.3), a hash of the JSON of a plant. */

@@ -66,8 +66,13 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       },
     }
     const authenticate = authenticator(await options.openTokenSource(store.tokens, (message) => log.warn(message)), now)
-    const routes = plantRoutes({ store, rights, basePath, inFlight })
-    const router = new Router(routes, { ...options, log: accessLog, authenticate, inFlight, bodyLimit: limits.bodyLimit })
+    const router = new Router(plantRoutes(store, rights, basePath), {
+      ...options,
+      log: accessLog,
+      authenticate,
+      inFlight,
+      bodyLimit: limits.bodyLimit,
+    })
     const http = new HttpServer(router.handle, { limits, tls, log: accessLog, now, pathOf: (url) => router.pathFor(url) })
     servers.push(http)
     const address = await listen(http.server, options.listen, { basePath, isSecure: tls !== undefined })
