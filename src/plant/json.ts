@@ -25,15 +25,17 @@ export function parseJson(text: string, { idKey = 'id', isList = false, isSuspec
     return found
   }
   const items: unknown[] = isList && Array.isArray(value) ? value : [value]
-  if (items.some((item) => hasNumber(item, idKey))) {
-    const id = idKey === 'id' && items !== value ? plainId(text) : undefined
-    const exact = id === undefined ? [exactIn(text)].flat() : [{ id }]
-    for (const [index, item] of items.entries()) {
-      const digits: string = exact[index]?.[idKey]
-      if (hasNumber(item, idKey)) Object.defineProperty(item, idKey, { value: parseInt64(digits) ?? new NumberText(digits) })
-    }
-  }
+  if (items.some((item) => hasNumber(item, idKey))) setExactIds(items, text, idKey)
   return { value }
+}
+
+function setExactIds(items: unknown[], text: string, key: string): void {
+  const id = key === 'id' && items.length === 1 ? plainId(text) : undefined
+  const exact = id === undefined ? [exactIn(text)].flat() : [{ id }]
+  for (const [index, item] of items.entries()) {
+    const digits: string = exact[index]?.[key]
+    if (hasNumber(item, key)) Object.defineProperty(item, key, { value: parseInt64(digits) ?? new NumberText(digits) })
+  }
 }
 
 function hasNumber(value: unknown, key: string): value is object {
