@@ -24,24 +24,23 @@ export function parseJson(text: string, { idKey = 'id', isList = false, isSuspec
     if (!found) throw cause
     return found
   }
-  if (isList && Array.isArray(value)) setExactIds(value, text, idKey)
-  else if (hasNumber(value, idKey)) setExactId(value, idKey, (idKey === 'id' && plainId(text)) || exactIn(text)[idKey])
+  const items: unknown[] = isList && Array.isArray(value) ? value : [value]
+  if (items.some((item) => hasNumber(item, idKey))) setExactIds(items, text, idKey)
   return { value }
+}
+
+function setExactIds(items: unknown[], text: string, key: string): void {
+  const id = key === 'id' && items.length === 1 ? plainId(text) : undefined
+  const exact = id === undefined ? [exactIn(text)].flat() : [{ id }]
+  for (const [index, item] of items.entries()) {
+    const digits: string = exact[index]?.[key]
+    if (hasNumber(item, key)) Object.defineProperty(item, key, { value: parseInt64(digits) ?? new NumberText(digits) })
+  }
 }
 
 function hasNumber(value: unknown, key: string): value is object {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return false
   return Object.hasOwn(value, key) && typeof Reflect.get(value, key) === 'number'
-}
-
-function setExactIds(items: unknown[], text: string, key: string): void {
-  if (!items.some((item) => hasNumber(item, key))) return
-  const exact = exactIn(text)
-  for (const [index, item] of items.entries()) if (hasNumber(item, key)) setExactId(item, key, exact[index][key])
-}
-
-function setExactId(object: object, key: string, digits: string): void {
-  Object.defineProperty(object, key, { value: parseInt64(digits) ?? new NumberText(digits) })
 }
 
 /** The id is the first member and the only `id`: the usual case, in a tenth of the time of another parse. */

@@ -79,15 +79,14 @@ export const maxSocketPathBytes = 107
 export function parseFile(text: string, source: string, { resolvePath }: AddressContext): FileAddress {
   const path = text.replace(/^sqlite:/i, '')
   const isBare = path === text
-  const [begin] = (isBare && /^([a-z][a-z\d+.-]*):\/\/|^(file|jdbc):/i.exec(path)) || []
-  if (begin !== undefined) throw refuse(source, `begins with ${begin}, which this version cannot open`)
-  refusePassword(text, source)
   if (path === '') throw refuse(source, 'is empty')
-  if (/^\/\/|^:memory:$/.test(path)) throw refuse(source, `is not a file: ${JSON.stringify(text)}`)
+  if (/^\/\/|^:memory:$/.test(path) || (isBare && /^(?:[a-z][a-z\d+.-]*:\/\/|file:|jdbc:)/i.test(path)))
+    throw refuse(source, 'does not name a store')
+  refusePassword(text, source)
   if (!isBare || /[/\\]|^[.~]|\.(db|sqlite)$/.test(path)) return { scheme: 'file', name: resolvePath(path), isDefault: false }
   // A text that is more than a word is not shown: a part of it may be a password.
-  if (!/^[\w-]+(\.[\w-]+)*(:\d+)?$/.test(path)) throw refuse(source, 'does not name a store')
-  throw refuse(source, `does not name a store: ${JSON.stringify(path)}`)
+  const shown = /^[\w-]+(\.[\w-]+)*(:\d+)?$/.test(path) ? `: ${JSON.stringify(path)}` : ''
+  throw refuse(source, `does not name a store${shown}`)
 }
 
 function refusePassword(text: string, source: string): void {

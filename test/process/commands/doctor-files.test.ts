@@ -44,7 +44,7 @@ describe('a store in a file', () => {
   test('that is a folder fails', async () => {
     const disk = await Disk.build({ stores: { garden: { address: `sqlite:${temporaryFolder()}` } } })
     expect((await disk.examine()).ill).toMatchObject([
-      { check: 'store garden', state: 'failed', message: expect.stringContaining('is a directory, not a store') },
+      { check: 'store garden', state: 'failed', message: expect.stringContaining('could not be opened: it is a directory') },
     ])
   })
 

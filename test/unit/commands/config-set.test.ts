@@ -140,7 +140,7 @@ describe('a value that a setting cannot have is refused:', () => {
     ['store', 'tean', 'There is no store named "tean"', 'Did you mean team?'],
     ['store', 'constructor', 'There is no store named "constructor"', 'The saved stores are: team, garden'],
     ['store', '__proto__', 'store does not name a store: "__proto__"', addresses],
-    ['store', 'ftp://plants.example.com', 'store begins with ftp://, which this version cannot open', addresses],
+    ['store', 'ftp://plants.example.com', 'store does not name a store', addresses],
     ['store', 'https://', 'store is not a valid URL', addresses],
     [
       'store',
