@@ -69,7 +69,7 @@ export async function recordPrinter<Row extends object>(
   }
 }
 
-/** Prints rows page by page: as JSON, or as a table whose last column is wrapped. */
+/** Prints rows page by page: as JSON, or as a table. */
 export function rowPrinter<Row extends object>(
   titles: string[],
   cellsOf: (row: Row) => string[],
@@ -78,7 +78,7 @@ export function rowPrinter<Row extends object>(
 ) {
   const text = async () => {
     const { tableOf } = await import('./table.js')
-    return tableOf({ titles, cellsOf, isWrapped: true, style: await styleFor(style.colors(io.stdout)) }, io.stdout)
+    return tableOf({ titles, cellsOf, isTruncated: false, style: await styleFor(style.colors(io.stdout)) }, io.stdout)
   }
   return recordPrinter<Row>(io, style, { text })
 }
@@ -137,14 +137,7 @@ async function warningOf(io: Io, text: string, { errors, colors }: ErrorStyle, l
   if (errors === 'json') return jsonLine({ warning: text }, io)
   const { strong } = await styleFor(colors(io.stderr))
   const name = label === undefined ? '' : ` ${label}:`
-  const lines = await linesOf(`plants:${name} ${printable(text, io)}`, io)
-  return `${lines.join('\n  ').replace(name, strong(name))}\n`
-}
-
-/** The lines of a text on a terminal, wrapped at spaces; a text with a command stays one line, so that the command can be copied. */
-async function linesOf(text: string, { stderr }: Io): Promise<string[]> {
-  if (!stderr.isTerminal || /\bplants [a-z]|: [\w.]+ -/.test(text)) return [text]
-  return (await import('./width.js')).wrap(text, stderr.columns - 2) // the indentation of all lines but the first
+  return `plants:${strong(name)} ${printable(text, io)}\n`
 }
 
 /** A rejected record; `element` is its index in a JSON array. */
@@ -173,11 +166,8 @@ export async function writeError(io: Io, failure: PlantsError, { errors, colors 
   // Omits a status that the message has as a word, and 400, the specification's status for every error.
   const isOmitted = status === undefined || status === 400 || message.split(/[ ,]/).includes(`${status}`)
   const shownStatus = isOmitted ? '' : ` (status ${status})`
-  const [first = '', ...others] = await linesOf(`plants: ${printable(message, io)}${shownStatus}`, io)
-  const hintLines = hint === undefined ? [] : await linesOf(printable(hint, io), io)
-  const details = [...stack.map((line) => printable(line, io)), ...hintLines]
-  const lines = [first.replace('plants:', bad('plants:')), ...others, ...details.map((line) => faint(line))]
-  await writeToStderr(io, `${lines.join('\n  ')}\n`)
+  const details = [...stack, ...(hint === undefined ? [] : [hint])].map((line) => `  ${faint(printable(line, io))}\n`)
+  await writeToStderr(io, `${bad('plants:')} ${printable(message, io)}${shownStatus}\n${details.join('')}`)
 }
 
 /** The error for an id that no plant has. `isStore` is false if the store does not exist. */

@@ -1,29 +1,27 @@
 import type { Output } from '../platform/io.js'
-import { widthOf, wrap } from './width.js'
+import { widthOf } from './width.js'
 
 interface Layout<Row> {
   titles: string[]
   cellsOf(row: Row): string[]
-  /** whether the last column is wrapped to the terminal; otherwise cells are truncated to fit it, and end with "…" */
-  isWrapped: boolean
+  /** whether cells are truncated to fit the terminal, and end with "…" */
+  isTruncated: boolean
   /** the style of the titles */
   style: { faint(text: string): string }
 }
 
 /** Formats rows as a table, page by page. The first page sets the widths of the columns, and later pages can only widen them. */
-export function tableOf<Row>({ titles, cellsOf, isWrapped, style }: Layout<Row>, stdout: Output) {
-  const columns = stdout.isTerminal ? stdout.columns : undefined
+export function tableOf<Row>({ titles, cellsOf, isTruncated, style }: Layout<Row>, stdout: Output) {
+  const columns = stdout.isTerminal && isTruncated ? stdout.columns : undefined
   let widths: number[] | undefined
   return (page: Row[]): string => {
     const rows = page.map((row) => cellsOf(row).map(prefixOf))
     const widest = (widths ?? titles.map(widthOf)).map((width, column) => Math.max(width, ...rows.map((row) => widthOf(row[column] ?? ''))))
-    const fitted = fitWidths(titles, widest, isWrapped ? undefined : columns)
-    const start = fitted.slice(0, -1).reduce((sum, width) => sum + width + gap.length, 0)
+    const fitted = fitWidths(titles, widest, columns)
     const lineOf = (row: string[]) => {
       const cells = row.map((text, column) => {
         const width = fitted[column] ?? 0
         if (titles[column] === idTitle) return text.padStart(width)
-        if (isWrapped && column === row.length - 1) return wrap(text, (columns ?? 0) - start).join(`\n${' '.repeat(start)}`)
         const shown = truncate(width, text)
         return shown + ' '.repeat(width - widthOf(shown))
       })
@@ -35,35 +33,17 @@ export function tableOf<Row>({ titles, cellsOf, isWrapped, style }: Layout<Row>,
   }
 }
 
-/**
- * Joins the first pages of a table, because they set its widths: up to 200 rows, or for half a second, so that a slow search shows
- * what it has found.
- */
-export async function* withFirstRows<Row>(pages: AsyncGenerator<Row[]>): AsyncGenerator<Row[]> {
-  const first: Row[] = []
-  let timer: NodeJS.Timeout | undefined
-  const isLate = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, 500)
-  })
-  const read = () => {
-    const page = pages.next()
-    page.catch(() => undefined) // it is awaited below, perhaps only after a slow write
-    return page
-  }
-  let next = read()
-  try {
-    while (first.length < 200) {
-      const page = await Promise.race([next, isLate])
-      if (!page || page.done) break
-      first.push(...page.value)
-      next = read()
+/** Joins the first pages of a table, up to 200 rows, because they set its widths. */
+export async function* withFirstRows<Row>(pages: AsyncIterable<Row[]>): AsyncGenerator<Row[]> {
+  let first: Row[] | undefined = []
+  for await (const page of pages) {
+    if (!first) yield page
+    else if (first.push(...page) >= 200) {
+      yield first
+      first = undefined
     }
-    if (first.length > 0) yield first
-    for (let page = await next; !page.done; page = await pages.next()) yield page.value
-  } finally {
-    clearTimeout(timer)
-    await pages.return(undefined)
   }
+  if (first && first.length > 0) yield first
 }
 
 const gap = '  '
@@ -99,12 +79,10 @@ function truncate(width: number, text: string): string {
   if (widthOf(text) <= width) return text
   let kept = ''
   let left = width - 1
-  for (const { segment } of segmenter.segment(text)) {
+  for (const { segment } of new Intl.Segmenter().segment(text)) {
     left -= widthOf(segment)
     if (left < 0) break
     kept += segment
   }
   return `${kept}…`
 }
-
-const segmenter = new Intl.Segmenter()

@@ -9,7 +9,6 @@ import {
   largestId,
   type NewPlant,
   otherFieldsOf,
-  plantFrom,
   plantOf,
 } from '../../plant/plant.js'
 import { malformed, PlantsError } from '../../platform/errors.js'
@@ -65,14 +64,12 @@ export const create = defineCommand({
   async run({ flags, formats }, io) {
     const settings = await resolveSettings(flags, io, { formats })
     const { idempotencyKey } = flags
-    if (flags.id === 'next' && idempotencyKey !== undefined)
-      throw malformed(
-        '--id next cannot be used with --idempotency-key: a repeat would create another plant',
-        'Use a specific id, or leave out the key',
-      )
+    const unsuited = (idempotencyKey !== undefined && '--idempotency-key') || (flags.dryRun && '--dry-run')
+    if (flags.id === 'next' && unsuited) throw malformed(`--id next cannot be used with ${unsuited}`, 'Use a specific id')
     if (flags.dryRun) {
       const { showPreview } = await import('../preview.js')
-      return showPreview({ idempotencyKey, readPlant: (preview) => previewPlant(flags, preview, io) }, settings, io)
+      const readPreviewed = async (preview: Settings) => (await readPlant(flags, preview, io)).plant
+      return showPreview({ idempotencyKey, readPlant: readPreviewed }, settings, io)
     }
     const { plant, isNext } = await readPlant(flags, settings, io)
     if (flags.retry !== undefined && isOwn(settings.store)) {
@@ -103,20 +100,6 @@ function parseIdempotencyKey(flag: string, key: string): string {
   throw malformed(`${flag} must be 1 to 255 visible ASCII characters, but ${failure}`, `For example: ${flag} "$(uuidgen)"`)
 }
 
-async function previewPlant(flags: CreateFlags, settings: Settings, io: Io): Promise<NewPlant> {
-  const { store, storeOptions } = settings
-  if (flags.id === 'next' && !isOwn(store))
-    throw malformed('--id next cannot be previewed: the service chooses the id', 'Use a specific id')
-  const { plant, isNext } = await readPlant(flags, settings, io)
-  if (!isNext) return plant
-  const existing = await schemeOf(store).openExisting(store, storeOptions)
-  try {
-    return plantFrom(idAfter(await existing?.greatestId()), ({ name }) => plant[name])
-  } finally {
-    await existing?.close()
-  }
-}
-
 /**
  * Reads the plant from a document and the flags that override its fields, or from flags and prompts. With `isNext`, the store chooses the
  * id, which replaces that of `plant`.
@@ -136,14 +119,9 @@ async function readPlant(flags: CreateFlags, settings: Settings, io: Io): Promis
     const { plant, isProposed } = await ask(given, flags, settings, io)
     return { plant: await accept(plant, '', 'Correct the flags', settings), isNext: isNext || isProposed }
   }
-  const missing = plantFields.filter(({ name, isRequired }) => isRequired && given[name] === undefined)
   const [unread, other] = io.stdin.isPiped
     ? ['Stdin was not read, because flags were given. ', 'read JSON from stdin with --file -']
     : ['', 'read JSON from a file with --file PATH']
-  if (missing.length > 0 && acceptNewPlant({ ...anyPlant, ...given })) {
-    const hint = `${unread}Add ${missing.map(({ name, type }) => `--${name} ${type === 'text' ? 'TEXT' : 'NUMBER'}`).join(' and ')}, or ${other}`
-    throw new PlantsError('invalid', `create needs ${missing.map(({ name }) => `--${name}`).join(' and ')}`, { hint })
-  }
   return { plant: await accept(given, '', `${unread}Correct the flags, or ${other}`, settings), isNext }
 }
 
@@ -191,20 +169,22 @@ async function ask(given: Record<string, unknown>, flags: CreateFlags, settings:
 }
 
 /** @param prefix of the message about problems */
-async function accept(value: unknown, prefix: string, hint: string, { warn }: Settings): Promise<NewPlant> {
+async function accept(value: unknown, prefix: string, hint: string, { warn }: Pick<Settings, 'warn'>): Promise<NewPlant> {
   const plant = acceptNewPlant(value)
-  const otherFields = isObject(value) ? otherFieldsOf(value) : []
-  const names = otherFields.slice(0, 5).map((name) => shorten(name))
-  const more = otherFields.length - names.length
-  if (!plant) {
-    const { problemsOf } = await import('../../plant/schema.js') // slow to load
-    const others = `${names.map((name) => JSON.stringify(name)).join(', ')}${more > 0 ? ` and ${more} more` : ''}`
-    const message = `${prefix}${problemsOf(value).join('; ')}`
-    throw new PlantsError('invalid', message, { hint: others === '' ? hint : `${hint}. Unknown fields: ${others}` })
+  const unknown = (isObject(value) ? otherFieldsOf(value) : []).map((name) => shorten(name))
+  if (plant) {
+    for (const name of unknown.slice(0, 5)) await warn(await unknownField(name), 'warning')
+    return plant
   }
-  for (const name of names) await warn(await unknownField(name), 'warning')
-  if (more > 0) await warn(`ignored ${more} more unknown ${more === 1 ? 'field' : 'fields'}`, 'warning')
-  return plant
+  const { problemsOf } = await import('../../plant/schema.js') // slow to load
+  const others =
+    unknown.length === 0
+      ? ''
+      : `. Unknown fields: ${unknown
+          .slice(0, 5)
+          .map((name) => JSON.stringify(name))
+          .join(', ')}`
+  throw new PlantsError('invalid', `${prefix}${problemsOf(value).join('; ')}`, { hint: hint + others })
 }
 
 /** Reads one JSON document from a file, or from stdin when the path is `-`. Throws `malformed` or `tooLarge`. */

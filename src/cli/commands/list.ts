@@ -2,13 +2,13 @@ import { quoteIfNeeded, recordPrinter, styleFor } from '../../output/output.js'
 import { parseJson } from '../../plant/json.js'
 import { type FieldName, type NewPlant, plantCount } from '../../plant/plant.js'
 import { fieldNames } from '../../plant/records.js'
-import { malformed, shellOption } from '../../platform/errors.js'
+import { malformed } from '../../platform/errors.js'
 import type { Io, Output } from '../../platform/io.js'
 import { outputFormats, parseChoice } from '../../platform/values.js'
 import type { ReadableStore, SnapshotQuery } from '../../stores/common/store.js'
 import { isOwn, noStoreYet, openExistingStore } from '../../stores/registry.js'
 import { resolveSettings, type Settings } from '../context.js'
-import { defineCommand, type GlobalFlags, type OptionDefinition, type OptionValues, parseWords, queryOptions } from '../define-command.js'
+import { defineCommand, type OptionDefinition, type OptionValues, parseWords, queryOptions } from '../define-command.js'
 
 const options = [
   {
@@ -66,7 +66,10 @@ export const list = defineCommand({
       await end()
       if (!store) await settings.warn(noStoreYet(settings.store))
       else if (shown === 0 && isTable) await settings.warn(noPlants(flags))
-      else if (isTruncated) await settings.warn(`Only ${plantCount(shown)} shown. ${commandForMore(flags, last, settings.storeFlag)}`)
+      else if (isTruncated)
+        await settings.warn(
+          `Only ${plantCount(shown)} shown. ${sort === 'id' ? `For more: --after ${last?.id}` : 'For all, leave out --limit'}`,
+        )
     } finally {
       await store?.close()
     }
@@ -85,7 +88,7 @@ async function plantTable(fields: readonly FieldName[], { colors }: Settings, st
   const { tableOf } = await import('../../output/table.js')
   const titles = fields.map((name) => name.toUpperCase())
   const cellsOf = (plant: NewPlant) => fields.map((name) => (plant[name] === undefined ? '' : quoteIfNeeded(String(plant[name]))))
-  return tableOf({ titles, cellsOf, isWrapped: false, style: await styleFor(colors(stdout)) }, stdout)
+  return tableOf({ titles, cellsOf, isTruncated: true, style: await styleFor(colors(stdout)) }, stdout)
 }
 
 /** Joins the first pages of a table. Shows the number of plants read, unless they are printed on the terminal. */
@@ -100,12 +103,4 @@ function noPlants({ tag, search }: ListFlags): string {
   if (search === undefined) return tag === undefined ? 'No plants' : 'No plants with this tag'
   const hasOtherCase = /(?=\P{ASCII})\p{Cased}/u.test(search)
   return hasOtherCase ? 'No plants match. Only A to Z are matched without regard to case' : 'No plants match'
-}
-
-/** The command that lists what a limit left out: the plants after the last id, or with another order all plants. */
-function commandForMore(flags: ListFlags & Pick<GlobalFlags, 'output'>, last: NewPlant | undefined, storeFlag: string): string {
-  const { limit, after, sort, output, fields, tag, search } = flags
-  const [label, position] = sort === 'id' ? ['For more', { limit, after: last?.id }] : ['For all', { sort, after }]
-  const given = Object.entries({ ...position, output, fields, tag, search })
-  return `${label}: plants list${given.map(([name, value]) => shellOption(name, value?.toString())).join('')}${storeFlag}`
 }

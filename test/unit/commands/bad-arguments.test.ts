@@ -33,9 +33,15 @@ const wrongIds = Object.entries({
 )
 
 const flags: Refusal[] = [
-  [{ argv: 'create --id 1' }, 2, 422, 'create needs --name', `Add --name TEXT${orFile}`],
-  [{ argv: 'create --name Fern' }, 2, 422, 'create needs --id', `Add --id NUMBER${orFile}`],
-  [{ argv: 'create --tag shade' }, 2, 422, 'create needs --id and --name', `Add --id NUMBER and --name TEXT${orFile}`],
+  [{ argv: 'create --id 1' }, 2, 422, 'name must be a string, but is missing', `Correct the flags${orFile}`],
+  [{ argv: 'create --name Fern' }, 2, 422, 'id must be an integer, but is missing', `Correct the flags${orFile}`],
+  [
+    { argv: 'create --tag shade' },
+    2,
+    422,
+    'id must be an integer, but is missing; name must be a string, but is missing',
+    `Correct the flags${orFile}`,
+  ],
   [
     { argv: 'create --id x' },
     2,
@@ -47,8 +53,8 @@ const flags: Refusal[] = [
     { argv: 'create --id 5', stdin: '{"id":1,"name":"Fern"}' },
     2,
     422,
-    'create needs --name',
-    `Stdin was not read, because flags were given. Add --name TEXT${orStdin}`,
+    'name must be a string, but is missing',
+    `Stdin was not read, because flags were given. Correct the flags${orStdin}`,
   ],
   [
     { argv: 'create --id x --name Fern', stdin: '{"id":1,"name":"Fern"}' },
@@ -169,7 +175,7 @@ const flags: Refusal[] = [
       'For example: --idempotency-key "$(uuidgen)"',
     ],
   ),
-  [{ argv: 'delete 1' }, 2, 400, 'Deleting plant 1 requires confirmation', 'To delete without confirmation, add --yes'],
+  [{ argv: 'delete 1' }, 2, 400, 'Deleting requires confirmation', 'To delete without confirmation, add --yes'],
   [{ argv: 'get sword-fern' }, 2, 400, `id must be ${digits}, but was "sword-fern"`, 'For example: 1'],
   [{ argv: 'delete 1,-2,3 --yes' }, 2, 400, `id must be ${digits}, but was "1,-2,3"`, 'For example: 1'],
   [{ argv: 'delete 1,x --yes' }, 2, 400, `id must be ${digits}, but was "1,x"`, 'For example: 1'],
@@ -208,7 +214,7 @@ const usage: Refusal[] = [
   [{ argv: 'help constructor' }, 2, 400, 'Unknown command constructor', 'See: plants --help'],
   [{ argv: [''] }, 2, 400, 'Unknown command ""', 'See: plants --help'],
   [{ argv: 'ls 1' }, 2, 400, 'list takes no arguments, but got 1', 'For plants by their ids: plants get ID'],
-  [{ argv: 'rm' }, 2, 400, 'delete needs an id or --tag', 'Name plants by their ids, or by a tag: plants help delete'],
+  [{ argv: 'rm' }, 2, 400, 'delete takes either ids or --tag', 'Name plants by their ids, or by a tag: plants help delete'],
   [{ argv: 'help xyzzy' }, 2, 400, 'Unknown command xyzzy', 'See: plants --help'],
   [{ argv: 'help creat' }, 2, 400, 'Unknown command creat', 'Did you mean create?'],
   [{ argv: 'help list xyzzy' }, 2, 400, 'Unknown command xyzzy', 'See: plants list --help'],
@@ -226,14 +232,8 @@ const usage: Refusal[] = [
   [{ argv: 'update 1 Moss' }, 2, 400, 'update takes one id, but got 2', 'See: plants update --help'],
   [{ argv: 'openapi v1' }, 2, 400, 'openapi takes no arguments, but got 1', 'See: plants openapi --help'],
   [{ argv: 'get' }, 2, 400, 'get needs an id', 'See: plants get --help'],
-  [{ argv: 'delete --yes' }, 2, 400, 'delete needs an id or --tag', 'Name plants by their ids, or by a tag: plants help delete'],
-  [
-    { argv: 'delete 1 --tag x' },
-    2,
-    400,
-    'delete takes ids or --tag, but not both',
-    'Name plants by their ids, or by a tag: plants help delete',
-  ],
+  [{ argv: 'delete --yes' }, 2, 400, 'delete takes either ids or --tag', 'Name plants by their ids, or by a tag: plants help delete'],
+  [{ argv: 'delete 1 --tag x' }, 2, 400, 'delete takes either ids or --tag', 'Name plants by their ids, or by a tag: plants help delete'],
 ]
 
 const addressHint = 'A store is a saved name, "local", a path such as ./plants.db, sqlite:PATH, http(s)://…, unix:PATH or postgres://…'
@@ -268,7 +268,7 @@ const otherStores: Refusal[] = [
     2,
     400,
     'There is no store named "prod" (from --store)',
-    'Save it with: plants stores add prod ADDRESS. For a file with that name: ./prod',
+    'No store is saved. For a file with that name: ./prod',
   ],
   [{ argv: 'list', env: { PLANTS_STORE: 'Local' } }, 2, 400, 'There is no store named "Local" (from PLANTS_STORE)', 'Did you mean local?'],
   [{ argv: fern, env: { PLANTS_STORE: 'sqlite:' } }, 2, 400, 'PLANTS_STORE is empty', addressHint],

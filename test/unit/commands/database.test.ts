@@ -24,7 +24,7 @@ describe('the address of a database with a password', () => {
     ['--store', 'get 1 --store ADDRESS'],
     ['The address', 'stores add mine ADDRESS'],
     ['The address', 'stores init ADDRESS'],
-    ['The store', 'stores use ADDRESS'],
+    ['store', 'stores use ADDRESS'],
     ['store', 'config set store ADDRESS'],
     ['stores.db.address', 'config set stores.db.address ADDRESS'],
   ])('is refused as an argument: %s of %s', async (place, line) => {

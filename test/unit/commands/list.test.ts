@@ -32,13 +32,10 @@ test.each([
 describe('a table that --limit cuts', () => {
   test.each([
     ['list --limit 3', ''],
-    ['list --limit 2', 'plants: Only 2 plants shown. For more: plants list --limit 2 --after 2\n'],
-    ['list --limit 1 --after 1 --fields id', 'plants: Only 1 plant shown. For more: plants list --limit 1 --after 2 --fields id\n'],
-    ['list --limit 1 --sort name --search=b', 'plants: Only 1 plant shown. For all: plants list --sort name --search b\n'],
-    [
-      'list --limit 1 --store ./data/plants.db',
-      'plants: Only 1 plant shown. For more: plants list --limit 1 --after 1 --store ./data/plants.db\n',
-    ],
+    ['list --limit 2', 'plants: Only 2 plants shown. For more: --after 2\n'],
+    ['list --limit 1 --after 1 --fields id', 'plants: Only 1 plant shown. For more: --after 2\n'],
+    ['list --limit 1 --sort name --search=b', 'plants: Only 1 plant shown. For all, leave out --limit\n'],
+    ['list --limit 1 --store ./data/plants.db', 'plants: Only 1 plant shown. For more: --after 1\n'],
     ['list --limit 1 --output ndjson', ''],
   ])('says how to see more: %s', async (line, err) => {
     expect(await user.run([...line.split(' '), '--no-color'], onTerminal)).toMatchObject({ code: 0, err })
@@ -165,8 +162,8 @@ describe('delete', () => {
   })
 
   test.each([
-    ['delete 1 2', 'Deleting plants 1, 2 requires confirmation'],
-    ['delete --tag b', 'Deleting plants with the tag "b" requires confirmation'],
+    ['delete 1 2', 'Deleting requires confirmation'],
+    ['delete --tag b', 'Deleting requires confirmation'],
   ])('wants --yes where nobody can be asked: %s', async (line, message) => {
     expect(await user.run(line)).toEqual(refusal(message, 'To delete without confirmation, add --yes'))
   })
@@ -178,8 +175,6 @@ describe('create --id next', () => {
     expect(await user.run('create --id next --output text', { stdin: '' })).toMatchObject({ code: 2 })
     expect(await user.run('create --id next --name Ivy --output text')).toEqual(printed('Planted Ivy (id 5)\n'))
     expect(await user.run('create --id next --file -', { stdin: '{"id":1,"name":"Oak"}' })).toEqual(printed('{"id":6,"name":"Oak"}\n'))
-    expect((await user.run('create --id next --name Elm --dry-run')).out).toContain('"id":7,')
-    expect((await user.run('get 7')).code).toBe(1)
   })
 
   test('begins with 1, and gives each of many an id of its own', async () => {
@@ -190,18 +185,10 @@ describe('create --id next', () => {
   })
 
   test.each([
-    [
-      'create --id next --name Ivy --idempotency-key a',
-      '--id next cannot be used with --idempotency-key: a repeat would create another plant',
-      'Use a specific id, or leave out the key',
-    ],
-    [
-      'create --id next --name Ivy --dry-run --store http://127.0.0.1:9',
-      '--id next cannot be previewed: the service chooses the id',
-      'Use a specific id',
-    ],
-  ])('refuses %s', async (line, message, hint) => {
-    expect(await user.run(line)).toEqual(refusal(message, hint))
+    ['create --id next --name Ivy --idempotency-key a', '--id next cannot be used with --idempotency-key'],
+    ['create --id next --name Ivy --dry-run', '--id next cannot be used with --dry-run'],
+  ])('refuses %s', async (line, message) => {
+    expect(await user.run(line)).toEqual(refusal(message, 'Use a specific id'))
   })
 
   test('says when there is none after the greatest', async () => {
