@@ -1,6 +1,5 @@
-import { closeSync, constants, fstatSync, openSync, readSync, type Stats, statSync, write, writeSync } from 'node:fs'
+import { closeSync, constants, fstatSync, openSync, readSync, type Stats, statSync, writeSync } from 'node:fs'
 import { devNull } from 'node:os'
-import { promisify } from 'node:util'
 import { PlantsError, systemCode, unlessSystemError } from './errors.js'
 
 export interface Input {
@@ -47,9 +46,9 @@ export const processInput: Input = {
   stream: () => process.stdin,
 }
 
-/** Reads the data that is in a pipe. Returns whether that was all of it. */
+/** Reads the data that is in a pipe, where Linux can reopen it as non-blocking. Returns whether that was all of it. */
 function* readPipe(): Generator<Uint8Array, boolean> {
-  const fd = reopen(0, constants.O_RDONLY)
+  const fd = unlessSystemError(() => openSync('/proc/self/fd/0', constants.O_RDONLY | constants.O_NONBLOCK))
   if (fd === undefined) return false
   try {
     yield* readFrom(fd)
@@ -74,23 +73,17 @@ export function* readFrom(fd: number, limit = Infinity): Generator<Uint8Array> {
 }
 
 /**
- * Stdout or stderr. `write` uses synchronous system calls: Node's stream takes 2 ms to create, and drops what a full disk rejects.
- * Such a call blocks while the reader stalls, and a signal then ends the process. When signals are handled here, or the pipe is
- * non-blocking, a queue is written instead. It never blocks, and writes what was added in one turn of the event loop with one system call.
+ * Stdout or stderr, written with synchronous system calls: Node's stream takes 2 ms to create, and loses what a full disk rejects. Such
+ * a call blocks while the reader of a pipe stalls, and a signal then ends the process. While signals are handled here, and for log
+ * lines, Node's stream writes to pipes and terminals instead.
  */
 export class ProcessOutput implements Output {
   readonly #fd: 1 | 2
   readonly #signals: Signals
   #stream: NodeJS.WriteStream | undefined
-  /** the queue: the bytes that are being written, and the text after them */
-  #bytes: Uint8Array = new Uint8Array()
-  #text = ''
-  #writing: Promise<void> | undefined
-  /** the same without errors of the system, shared by all lines of one turn: a promise for each would take as long as a line */
+  /** log lines of this turn of the event loop, which one system call writes */
+  #lines = ''
   #logging: Promise<void> | undefined
-  #channel: Channel | undefined
-  /** how often in a row the pipe was full, at most 10 */
-  #waits = 0
 
   constructor(fd: 1 | 2, signals: Signals) {
     this.#fd = fd
@@ -102,12 +95,12 @@ export class ProcessOutput implements Output {
   }
 
   get isWriting(): boolean {
-    return this.#writing !== undefined
+    return this.#logging !== undefined || this.#unwritten > 0
   }
 
-  /** Whether a thread is writing: nothing else may write until it is done. */
-  get #isInThread(): boolean {
-    return this.isWriting && this.#channel?.blocks === true
+  /** bytes that wait for a reader */
+  get #unwritten(): number {
+    return this.#stream?.writableLength ?? 0
   }
 
   get columns(): number {
@@ -124,46 +117,33 @@ export class ProcessOutput implements Output {
   }
 
   log(line: string): Promise<void> {
-    if (this.#text.length + line.length <= maxBacklog) this.#text += line
-    this.#logging ??= this.#flush().catch((error: unknown) => {
-      if (systemCode(error) === undefined) throw error
+    if (this.#lines.length + this.#unwritten + line.length <= maxBacklog) this.#lines += line
+    this.#logging ??= new Promise(setImmediate).then(async () => {
+      this.#logging = undefined
+      try {
+        await this.#send('', { mayBlock: false })
+      } catch (error) {
+        if (systemCode(error) === undefined) throw error
+      }
     })
     return this.#logging
   }
 
   async write(text: string): Promise<void> {
-    if (this.#signals.received !== undefined) return this.#writeBriefly(text)
-    if (this.#signals.isListening || this.#isInThread || isConsole(this.#fd)) return this.#writeUntilSignal(text)
-    this.#text += text
-    try {
-      while (this.#hasMore()) this.#bytes = this.#bytes.subarray(writeSync(this.#fd, this.#bytes))
-    } catch (error) {
-      if (systemCode(error) === 'EAGAIN') return this.#writeUntilSignal('')
-      this.#drop()
-      throw error
-    }
-  }
-
-  /** Throws the reason of a signal that arrives before everything is written. Keeps the listeners: a pending signal would be lost. */
-  async #writeUntilSignal(text: string): Promise<void> {
+    const { received, isListening } = this.#signals
+    if (received !== undefined) return this.#writeBriefly(text)
+    const written = this.#send(text, { mayBlock: !isListening })
+    if (!isListening) return written
+    // Throws the reason of a signal that arrives before everything is written.
     const signal = this.#signals.listen()
-    const keepAlive = setInterval(() => undefined, 1000)
     let abort = () => {}
-    const aborted = new Promise<boolean>((resolve) => {
-      abort = () => resolve(true)
+    const aborted = new Promise<never>((_, reject) => {
+      abort = () => reject(signal.reason)
       signal.addEventListener('abort', abort)
     })
     try {
-      this.#text += text
-      const writing = this.#flush()
-      if (!(await Promise.race([aborted, writing.then(() => false)]))) return
-      writing.catch(() => undefined) // the signal is reported instead
-      if (this.#isInThread) await this.#writeBriefly('')
-      const isWritten = !this.#isInThread && !this.#hasMore()
-      this.#drop()
-      if (!isWritten) throw signal.reason
+      await Promise.race([written, aborted])
     } finally {
-      clearInterval(keepAlive)
       signal.removeEventListener('abort', abort)
     }
   }
@@ -178,92 +158,40 @@ export class ProcessOutput implements Output {
     clearTimeout(timer)
   }
 
-  #hasMore(): boolean {
-    if (this.#bytes.length === 0) {
-      this.#bytes = Buffer.from(this.#text)
-      this.#text = ''
+  /** Writes what was logged, and then a text. */
+  async #send(text: string, { mayBlock }: { mayBlock: boolean }): Promise<void> {
+    let bytes: Uint8Array = Buffer.from(this.#lines + text)
+    this.#lines = ''
+    if (this.#unwritten === 0 && (mayBlock || isFile(this.#fd)) && !isConsole(this.#fd)) {
+      try {
+        while (bytes.length > 0) bytes = bytes.subarray(writeSync(this.#fd, bytes))
+        return
+      } catch (error) {
+        if (systemCode(error) !== 'EAGAIN') throw error // a pipe that another program has made non-blocking
+      }
     }
-    return this.#bytes.length > 0
-  }
-
-  #drop(): void {
-    if (!this.#isInThread) this.#bytes = new Uint8Array()
-    this.#text = ''
-  }
-
-  #flush(): Promise<void> {
-    this.#writing ??= this.#writeQueue()
-    return this.#writing
-  }
-
-  async #writeQueue(): Promise<void> {
-    await new Promise(setImmediate)
-    try {
-      this.#channel ??= this.#openChannel()
-      while (this.#hasMore()) await this.#writeOnce(this.#channel)
-    } finally {
-      this.#writing = undefined
-      this.#logging = undefined
-      this.#drop() // empty, unless a write has failed
-    }
-  }
-
-  async #writeOnce(channel: Channel): Promise<void> {
-    try {
-      const written = channel.write(this.#bytes)
-      this.#bytes = this.#bytes.subarray(typeof written === 'number' ? written : await written)
-      this.#waits = 0
-    } catch (error) {
-      if (systemCode(error) !== 'EAGAIN') throw error
-      this.#waits = Math.min(this.#waits + 1, 10)
-      await new Promise((resolve) => {
-        setTimeout(resolve, this.#waits).unref() // a fast reader empties a pipe in less than a millisecond
-      })
-    }
-  }
-
-  /** A file does not block. A pipe is reopened as non-blocking. A socket cannot be reopened; creating its stream makes it non-blocking. */
-  #openChannel(): Channel {
-    const fd = this.#fd
-    if (isConsole(fd)) return { blocks: true, write: writeTo(this.stream()) }
-    const stats = statsOf(fd)
-    if (stats?.isSocket()) this.stream()
-    if (stats?.isSocket() || stats?.isFile() || (stats?.isCharacterDevice() && !isTerminal(fd))) return directTo(fd)
-    const reopened = stats?.isFIFO() ? reopen(fd, constants.O_WRONLY) : undefined
-    if (reopened !== undefined) return directTo(reopened)
-    return { blocks: true, write: async (bytes) => (await promisify(write)(fd, bytes)).bytesWritten }
-  }
-}
-
-const maxBacklog = 1_048_576
-
-/** Writes some or all of the bytes, and returns how many. `blocks`: writing may block, and is therefore left to a thread, or to Node. */
-type Channel = { blocks: boolean; write(bytes: Uint8Array): number | Promise<number> }
-
-function directTo(fd: number): Channel {
-  return { blocks: false, write: (bytes) => writeSync(fd, bytes) }
-}
-
-function writeTo(stream: NodeJS.WriteStream): Channel['write'] {
-  return (bytes) =>
-    new Promise((resolve, reject) => {
-      stream.write(bytes, (error) => (error ? reject(error) : resolve(bytes.length)))
+    await new Promise<void>((resolve, reject) => {
+      this.stream().write(bytes, (error) => (error ? reject(error) : resolve()))
     })
+  }
 }
+
+/** bytes of log lines that may wait for a reader; further ones are dropped */
+const maxBacklog = 1_048_576
 
 /** Whether this is a console of Windows: `fs.write` would show UTF-8 in its code page (https://nodejs.org/api/fs.html, `fs.write`). */
 function isConsole(fd: number): boolean {
   return process.platform === 'win32' && isTerminal(fd)
 }
 
-function statsOf(fd: number): Stats | undefined {
-  return process.platform === 'win32' ? unlessSystemError(() => fstatSync(fd)) : fstatSync(fd)
+/** Whether writing never waits for a reader. */
+function isFile(fd: number): boolean {
+  const stats = statsOf(fd)
+  return stats?.isFile() === true || (stats?.isCharacterDevice() === true && !isTerminal(fd))
 }
 
-/** Reopens a pipe as non-blocking; undefined outside Linux, and for a pipe that belongs to another user or has no other end. */
-function reopen(fd: number, mode: number): number | undefined {
-  if (process.platform !== 'linux') return undefined
-  return unlessSystemError(() => openSync(`/proc/self/fd/${fd}`, mode | constants.O_NONBLOCK))
+function statsOf(fd: number): Stats | undefined {
+  return process.platform === 'win32' ? unlessSystemError(() => fstatSync(fd)) : fstatSync(fd)
 }
 
 function isTerminal(fd: number): boolean {
