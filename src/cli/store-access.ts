@@ -26,7 +26,7 @@ export interface AccessSettings extends CredentialContext, OutputStyle {
  * @throws {PlantsError} `unauthorized` without a token, `malformed` if others could read the token in transit
  */
 export async function accessTo(address: RemoteAddress, settings: AccessSettings, io: Io, given?: Credential): Promise<Access> {
-  const { isVerbose, showsProgress, caCert, storeName, storeFlag } = settings
+  const { isVerbose, showsProgress, caCert, storeFlag } = settings
   const found = given ?? (await findToken(address, settings, io))
   if (!found) throw noToken(address, storeFlag)
   const trace = isVerbose ? await import('../output/trace.js') : undefined
@@ -35,11 +35,10 @@ export async function accessTo(address: RemoteAddress, settings: AccessSettings,
   const isProxySet = Object.keys(io.env).some((name) => /^(https?|all)_proxy$/i.test(name))
   const proxy = isProxySet ? await (await import('../platform/proxy.js')).proxyFor(address, io) : undefined
   if (proxy !== undefined) trace?.traceProxy(proxy, settings, io)
-  const tokenHints = {
-    variable: 'The token is from PLANTS_TOKEN: set another one',
-    command: `The token is from the token command of ${storeName}: renew it there`,
-    file: `The token was saved. Save another with: plants auth login${storeFlag}`,
-  }
+  const isSaved = found.source === 'file'
+  const tokenHint = isSaved
+    ? `The token was saved. Save another with: plants auth login${storeFlag}`
+    : `The token is from ${found.place}: set another one there`
   let renewedAt = -Infinity
   const renew = async () => {
     if (io.now() - renewedAt < 60_000) return undefined
@@ -49,7 +48,7 @@ export async function accessTo(address: RemoteAddress, settings: AccessSettings,
   const onWait = showsProgress ? waitingLine(io, address.socketPath ?? address.url.host) : undefined
   return {
     token: found.token,
-    tokenHint: tokenHints[found.source],
+    tokenHint,
     renew: found.source === 'command' ? renew : undefined,
     userAgent: `plants/${version}`,
     ca: caCert && (await import('../platform/certificates.js')).readCertificates(caCert.path, caCert.source),

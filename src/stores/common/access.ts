@@ -27,22 +27,14 @@ export interface WireRequest {
 
 /** Traces the requests to a remote store. The headers include the token. */
 export interface Observer {
-  connected(steps: Steps): void
+  /** A connection is ready, so many milliseconds after its first request was created. */
+  connected(time: number): void
   sent(request: { method: string; url: string; headers: Readonly<Record<string, string>>; length: number }): void
   /** The headers of a response have arrived, `firstByte` milliseconds after the request was created. */
   answered(answer: { status: number; headers: Readonly<Record<string, string[] | undefined>> }, firstByte: number): void
   /** The response is complete, with `length` bytes, `whole` milliseconds after the request was created. */
   ended(length: number, whole: number): void
   failed(cause: unknown): void
-}
-
-/** the durations of the steps of a connection, in milliseconds; undefined for steps that did not occur */
-export interface Steps {
-  name?: number
-  connect?: number
-  tls?: number
-  /** the connection to a proxy, CONNECT, and TLS through it */
-  tunnel?: number
 }
 
 /** Whether a store accepts a token or a password: `refused` when it is wrong or revoked, `unknown` when no response settles it. */

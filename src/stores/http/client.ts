@@ -1,18 +1,18 @@
-import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
+import { Agent, request as httpRequest, type IncomingHttpHeaders, type IncomingMessage } from 'node:http'
+import { Socket } from 'node:net'
+import type { NewPlant } from '../../plant/plant.js'
 import { maxTimer, timeIsOver } from '../../platform/clock.js'
-import type { PlantsError } from '../../platform/errors.js'
+import { PlantsError } from '../../platform/errors.js'
 import { GrowingBuffer } from '../../platform/growing-buffer.js'
 import type { Access } from '../common/access.js'
 import type { RemoteAddress } from '../common/address.js'
 import { defaultConcurrency, type OpenOptions } from '../common/store.js'
-import { openTransport, type Transport } from './transport.js'
 
 export interface HttpRequest<T> {
   method: 'GET' | 'POST' | 'PUT' | 'DELETE'
   path: string
   headers: Record<string, string>
   body?: string | undefined
-  sends: string
   expected: Expected<T>
 }
 
@@ -43,27 +43,71 @@ export interface NoResponse {
   isSent: boolean
 }
 
-/** Sends requests to one service. Does not follow redirects or decompress bodies. */
+/** Sends requests to one service. Does not follow redirects or decompress bodies. Connects with the first request. */
 export class HttpClient {
   readonly address: RemoteAddress
   readonly options: OpenOptions
+  /** the strong entity tags of plants that were read from the service */
+  readonly etags = new WeakMap<NewPlant, string>()
   access: Access
-  readonly #transport: Transport
+  readonly #request: typeof httpRequest
+  readonly #agent: Agent
+  readonly #target: { host?: string; port?: string; socketPath?: string }
+  /** the sockets that can send a request: connected, and with TLS if the service needs it */
+  readonly #ready = new WeakSet<Socket>()
   readonly #warned = new Set<string>()
-  #renewal: Promise<boolean> | undefined
+  #renewal: Promise<void> | undefined
 
-  private constructor(address: RemoteAddress, access: Access, options: OpenOptions, transport: Transport) {
+  private constructor(address: RemoteAddress, access: Access, options: OpenOptions, request: typeof httpRequest, agent: Agent) {
     this.address = address
     this.access = access
     this.options = options
-    this.#transport = transport
+    this.#request = request
+    this.#agent = agent
+    const { url, socketPath } = address
+    this.#target = socketPath === undefined ? { host: hostOf(url), port: url.port } : { socketPath }
+    this.#watchConnections()
   }
 
   static async open(address: RemoteAddress, access: Access, options: OpenOptions): Promise<HttpClient> {
-    const direct = await openTransport(address, access, options.concurrency ?? defaultConcurrency)
-    if (access.proxy === undefined) return new HttpClient(address, access, options, direct)
-    const { throughProxy } = await import('./proxy.js')
-    return new HttpClient(address, access, options, throughProxy(direct, address.url, new URL(access.proxy), access))
+    const { concurrency: maxSockets = defaultConcurrency } = options
+    const https = address.url.protocol === 'https:' ? await import('node:https') : undefined
+    const settings = {
+      ...{ keepAlive: true, maxSockets, maxFreeSockets: maxSockets, timeout: idleTimeout },
+      rejectUnauthorized: true, // regardless of NODE_TLS_REJECT_UNAUTHORIZED
+      ...(access.ca !== undefined && { ca: access.ca }),
+    }
+    let agent = https ? new https.Agent(settings) : new Agent(settings)
+    if (access.proxy !== undefined) {
+      const { TunnelAgent } = await import('./tunnel.js')
+      agent = new TunnelAgent(access.proxy, { host: hostOf(address.url), isSecure: https !== undefined }, settings)
+    }
+    return new HttpClient(address, access, options, https?.request ?? httpRequest, agent)
+  }
+
+  /** Calls `beforeConnect` before each connection, and notes when it is ready. */
+  #watchConnections(): void {
+    const connect = this.#agent.createConnection.bind(this.#agent)
+    this.#agent.createConnection = (options, callback) => {
+      try {
+        this.access.beforeConnect?.()
+      } catch (error) {
+        if (!(error instanceof PlantsError)) throw error
+        callback?.(error, new Socket())
+        return undefined
+      }
+      const socket = connect(options, callback)
+      if (!(socket instanceof Socket)) throw new TypeError('An agent must return a socket')
+      socket.on('error', () => undefined) // its request reports it; Bun emits it even after the request has ended
+      const isTunnel = !socket.connecting && this.#readyEvent === 'connect'
+      if (isTunnel) this.#ready.add(socket)
+      else socket.prependOnceListener(this.#readyEvent, () => this.#ready.add(socket))
+      return socket
+    }
+  }
+
+  get #readyEvent(): 'connect' | 'secureConnect' {
+    return this.address.url.protocol === 'https:' ? 'secureConnect' : 'connect'
   }
 
   /** `timeout` is in milliseconds; `signal` aborts the request, with its reason. */
@@ -84,35 +128,36 @@ export class HttpClient {
   /** Returns a function that aborts the request with a cause. */
   #start({ method, path, headers, body, expected }: HttpRequest<unknown>, settle: (result: HttpResponse | NoResponse) => void) {
     const { maxBody = 1_048_576, streamedType } = expected
-    const { request, agent, host, port, socketPath, base, proxyHeaders, readyEvent, ready } = this.#transport
+    const { host, port, socketPath } = this.#target
     const { observer } = this.access
     const { clock } = this.options
     const start = clock.now()
-    const all = proxyHeaders ? { ...headers, ...proxyHeaders } : headers
-    const outgoing = request({ agent, host, port, socketPath, method, path: base + path, headers: all }) // a spread costs 4 µs more
+    const fullPath = this.address.url.pathname.replace(/\/$/, '') + path
+    const outgoing = this.#request({ agent: this.#agent, host, port, socketPath, method, path: fullPath, headers })
     let response: IncomingMessage | undefined
     let isSettled = false
-    const fail = (cause: unknown, isSent = outgoing.socket !== null && ready.has(outgoing.socket)) => {
-      if (isSettled) return
+    const end = (result: HttpResponse | NoResponse) => {
       isSettled = true
+      settle(result)
+    }
+    const fail = (cause: unknown) => {
+      if (isSettled) return
       observer?.failed(cause)
-      settle({ cause, isSent })
+      end({ cause, isSent: outgoing.socket !== null && this.#ready.has(outgoing.socket) })
     }
     outgoing.on('response', (incoming) => {
       response = incoming
       const { statusCode: status = 0, headers } = incoming
-      if (proxyHeaders && status === 407) return fail(new Error(`the proxy answered ${status}`), false)
       observer?.answered({ status, headers: incoming.headersDistinct }, clock.now() - start)
-      if (status === 200 && streamedType !== undefined && headers['content-type']?.split(';')[0]?.trim() === streamedType && !isSettled) {
-        isSettled = true
-        return settle({ status, headers, body: Buffer.alloc(0), maxBody, stream: incoming })
+      const type = headers['content-type']?.split(';')[0]?.trim()
+      if (status === 200 && streamedType !== undefined && type === streamedType && !isSettled) {
+        return end({ status, headers, body: Buffer.alloc(0), maxBody, stream: incoming })
       }
       const received = new GrowingBuffer()
       const finish = () => {
         if (isSettled) return
-        isSettled = true
         observer?.ended(received.length, clock.now() - start)
-        settle({ status, headers, body: received.bytes, maxBody })
+        end({ status, headers, body: received.bytes, maxBody })
         if (received.length > maxBody) outgoing.destroy()
       }
       incoming.on('data', (chunk: Buffer) => {
@@ -130,11 +175,13 @@ export class HttpClient {
       fail(Object.assign(new Error('The server switched protocols'), { code: 'HPE_PAUSED_UPGRADE' }))
     })
     if (observer) {
-      const url = `${this.address.name}${path}`
-      const sent = () => observer.sent({ method, url, headers, length: Buffer.byteLength(body ?? '') })
+      const sent = () => observer.sent({ method, url: this.address.name + path, headers, length: Buffer.byteLength(body ?? '') })
       outgoing.once('socket', (socket) => {
-        if (ready.has(socket)) sent()
-        else socket.once(readyEvent, sent)
+        if (this.#ready.has(socket)) return sent()
+        socket.once(this.#readyEvent, () => {
+          observer.connected(clock.now() - start)
+          sent()
+        })
       })
     }
     outgoing.end(body)
@@ -144,9 +191,7 @@ export class HttpClient {
     }
   }
 
-  /**
-   * The request with a newer token, if it was rejected with 401 and there is one. Concurrent calls share one renewal.
-   */
+  /** The request with a newer token, if it was rejected with 401 and there is one. Concurrent calls share one renewal. */
   async withNewerToken<T>(request: HttpRequest<T>, { error }: PlantsError): Promise<HttpRequest<T> | undefined> {
     const { authorization } = request.headers
     if (error !== 401 || authorization === undefined) return undefined
@@ -154,28 +199,35 @@ export class HttpClient {
       this.#renewal ??= this.#renew().finally(() => {
         this.#renewal = undefined
       })
-      if (!(await this.#renewal)) return undefined
+      await this.#renewal
     }
-    return { ...request, headers: { ...request.headers, authorization: bearer(this.access.token) } }
+    const headers = { ...request.headers, authorization: bearer(this.access.token) }
+    return headers.authorization === authorization ? undefined : { ...request, headers }
   }
 
-  async #renew(): Promise<boolean> {
+  async #renew(): Promise<void> {
     const token = await this.access.renew?.()
-    if (token === undefined || token === this.access.token) return false
-    this.access = { ...this.access, token }
-    return true
+    if (token !== undefined) this.access = { ...this.access, token }
   }
 
   /** Warns once per topic, which may concern thousands of plants. */
-  warnOnce(topic: string, text: string): void {
+  async warnOnce(topic: string, text: string): Promise<void> {
     if (this.#warned.has(topic)) return
     this.#warned.add(topic)
-    void this.access.notify(text)
+    await this.access.notify(text)
   }
 
   close(): void {
-    this.#transport.close()
+    this.#agent.destroy()
   }
+}
+
+/** milliseconds after which an idle connection is closed: sooner than most services would close it */
+const idleTimeout = 4000
+
+/** A host for `connect`: an IPv6 address without brackets. */
+function hostOf({ hostname }: URL): string {
+  return hostname.replace(/^\[(.*)\]$/, '$1')
 }
 
 export function bearer(token: string): string {

@@ -2,15 +2,14 @@ import { isUtf8 } from 'node:buffer'
 import type { IncomingMessage } from 'node:http'
 import { acceptNewPlant, largestId, type NewPlant } from '../../plant/plant.js'
 import { readRecord, recordWriter } from '../../plant/records.js'
-import { isTimeout, within } from '../../platform/clock.js'
+import { isTimeout, maxTimer, timeIsOver } from '../../platform/clock.js'
 import { PlantsError } from '../../platform/errors.js'
 import { GrowingBuffer } from '../../platform/growing-buffer.js'
 import { urlOf } from '../../platform/network.js'
 import { queryText } from '../common/pages.js'
 import type { Block, ListQuery, SnapshotQuery } from '../common/store.js'
-import { maxRead, readJson } from './classify.js'
 import type { Expected, HttpClient } from './client.js'
-import { requestTo } from './request.js'
+import { maxRead, readJson, requestTo } from './request.js'
 import { ask } from './retry.js'
 
 const ndjson = 'application/x-ndjson'
@@ -68,9 +67,7 @@ const expectedPage: Expected<Page> = {
 
 /** The target of a Link header with `rel="next"` (RFC 8288). */
 function nextOf(link: string): string | undefined {
-  for (const [, target = '', parameters = ''] of link.matchAll(/<([^>]*)>((?:[^,"]|"[^"]*")*)/g))
-    if (/;\s*rel\s*=\s*(?:next\b|"(?:[^"]*\s)?next(?:\s[^"]*)?")/i.test(parameters)) return target
-  return undefined
+  return /<(?<target>[^>]*)>[^,]*;\s*rel\s*=\s*"?next\b/i.exec(link)?.groups?.['target']
 }
 
 export async function* readSnapshot(client: HttpClient, query: SnapshotQuery): AsyncGenerator<Block> {
@@ -104,37 +101,35 @@ const expectedStream: Expected<IncomingMessage> = { what: 'stream of plants', st
 /** Throws when the stream ends early, and when no line arrives before the timeout. */
 async function* blocksOf(client: HttpClient, stream: IncomingMessage): AsyncGenerator<Buffer> {
   const { address, options } = client
-  const chunks: AsyncIterator<Buffer> = stream[Symbol.asyncIterator]()
+  const { signal } = options.clock
+  const abort = () => stream.destroy(signal.reason)
+  signal.addEventListener('abort', abort)
+  const startTimer = () => setTimeout(() => stream.destroy(timeIsOver()), Math.min(options.timeout, maxTimer))
+  let timer = startTimer()
   let rest = new GrowingBuffer()
-  const next = async (signal: AbortSignal) => {
-    signal.addEventListener('abort', () => stream.destroy(signal.reason), { once: true })
-    while (rest.length <= maxRead) {
-      const { value: chunk, done } = await chunks.next()
-      if (done && rest.length > 0) throw unusable(client, 'a stream that ends in the middle of a line')
-      if (done) return undefined
+  try {
+    for await (const chunk of stream as AsyncIterable<Buffer>) {
       const end = chunk.lastIndexOf('\n') + 1
       rest.append(end > 0 ? chunk.subarray(0, end) : chunk)
+      if (rest.length > maxRead) throw unusable(client, 'a line that is too long')
       if (end === 0) continue
       const { bytes } = rest
       rest = new GrowingBuffer()
       rest.append(chunk.subarray(end))
-      return bytes
+      clearTimeout(timer) // a slow reader of the output is not a slow service
+      yield bytes
+      timer = startTimer()
     }
-    throw unusable(client, 'a line that is too long')
-  }
-  try {
-    for (;;) {
-      const block = await within(options.timeout, [options.clock.signal], next)
-      if (!block) return
-      yield block
-    }
+    if (rest.length > 0) throw unusable(client, 'a stream that ends in the middle of a line')
   } catch (error) {
-    options.clock.signal.throwIfAborted()
+    signal.throwIfAborted()
     if (error instanceof PlantsError) throw error
     const ending = isTimeout(error) ? 'sent no complete plant before the timeout' : 'ended its response too early'
     const hint = 'The output is incomplete. Try again'
     throw new PlantsError('unavailable', `${address.name} ${ending}`, { hint, retryable: true, cause: error })
   } finally {
+    clearTimeout(timer)
+    signal.removeEventListener('abort', abort)
     stream.destroy()
   }
 }

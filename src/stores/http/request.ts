@@ -1,13 +1,12 @@
+import { isUtf8 } from 'node:buffer'
 import { randomUUID } from 'node:crypto'
-import { toWireJson } from '../../plant/json.js'
-import type { NewPlant, Plant } from '../../plant/plant.js'
+import { isJsonType, parseJson, toWireJson } from '../../plant/json.js'
+import { acceptNewPlant, isObject, type NewPlant, type Plant, plantOf } from '../../plant/plant.js'
 import type { Access, WireRequest } from '../common/access.js'
 import type { RemoteAddress } from '../common/address.js'
-import { expectedPlant } from './classify.js'
-import { bearer, type HttpRequest } from './client.js'
+import { bearer, type Expected, type HttpClient, type HttpRequest, type HttpResponse } from './client.js'
 
 interface RequestOptions<T> extends Pick<HttpRequest<T>, 'method' | 'path' | 'expected'> {
-  sends?: string
   accept?: string
   body?: Plant | Record<string, never> | undefined
   idempotencyKey?: string | undefined
@@ -16,13 +15,12 @@ interface RequestOptions<T> extends Pick<HttpRequest<T>, 'method' | 'path' | 'ex
 
 export function requestTo<T>({ token, userAgent }: Access, options: RequestOptions<T>): HttpRequest<T> {
   const { method, path, expected, accept = 'application/json', body, idempotencyKey, ifMatch } = options
-  const { sends = body ? 'the plant' : 'the request' } = options
   const headers: Record<string, string> = { accept, authorization: bearer(token) }
   if (body !== undefined) headers['content-type'] = 'application/json'
   if (idempotencyKey !== undefined) headers['idempotency-key'] = idempotencyKey
   if (ifMatch !== undefined) headers['if-match'] = ifMatch
   headers['user-agent'] = userAgent
-  return { method, path, headers, body: body && toWireJson(body), sends, expected }
+  return { method, path, headers, body: body && toWireJson(body), expected }
 }
 
 export function requestToCreate(access: Access, plant: NewPlant, idempotencyKey: string): HttpRequest<Plant> {
@@ -32,4 +30,61 @@ export function requestToCreate(access: Access, plant: NewPlant, idempotencyKey:
 export function describeCreate({ url }: RemoteAddress, access: Access, plant: NewPlant, key: string = randomUUID()): WireRequest {
   const { method, path, headers, body = '' } = requestToCreate(access, plant, key)
   return { method, url: url.origin + url.pathname.replace(/\/$/, '') + path, headers, body }
+}
+
+export function requestToRead({ access, etags }: HttpClient, id: bigint): HttpRequest<NewPlant | 404> {
+  return requestTo(access, { method: 'GET', path: `/plants/${id}`, expected: expectStored(id, [404], etags) })
+}
+
+export const expectedPlant: Expected<Plant> = {
+  what: 'Plant',
+  read(response) {
+    const value = response.status === 200 ? readJson(response) : undefined
+    const plant = isObject(value) ? acceptNewPlant({ ...value, id: 0n }) : undefined // a Plant has no id
+    return plant && plantOf(plant)
+  },
+}
+
+/** The maximum size of what is read, in bytes: by default a plant has at most 1 MiB, and JSON escapes grow it up to sixfold. */
+export const maxRead = 16_777_216
+
+/**
+ * Expects the StoredPlant with an id, and keeps its strong entity tag.
+ *
+ * @param settled other statuses that are a value, if the `error` of the body equals the status: 404 for a missing plant
+ */
+export function expectStored<S extends number>(id: bigint, settled: readonly S[], etags: HttpClient['etags']): Expected<NewPlant | S> {
+  return {
+    what: 'StoredPlant',
+    maxBody: maxRead,
+    read(response) {
+      const { status } = response
+      if (status !== 200) return settled.find((value) => value === status && value === errorIn(response)?.error)
+      const plant = acceptNewPlant(readJson(response))
+      if (plant?.id !== id) return undefined
+      const { etag } = response.headers
+      if (etag?.startsWith('"')) etags.set(plant, etag)
+      return plant
+    },
+  }
+}
+
+export function readJson(response: HttpResponse): unknown {
+  const { headers, body, maxBody } = response
+  if (body.length > maxBody || !isJson(response) || headers['content-encoding'] !== undefined || !isUtf8(body)) return undefined
+  const parsed = parseJson(body.toString(), { isList: true })
+  return 'value' in parsed ? parsed.value : undefined
+}
+
+export function isJson({ headers }: HttpResponse): boolean {
+  return isJsonType(headers['content-type'] ?? '')
+}
+
+/** The Error of a response; undefined if its body is none. */
+export function errorIn(response: HttpResponse): { error: number; message: string } | undefined {
+  const value = response.status === 200 ? undefined : readJson(response)
+  if (!isObject(value)) return undefined
+  const { error, message } = value
+  if (typeof error !== 'number' || (error | 0) !== error || typeof message !== 'string') return undefined
+  return { error, message: Array.from(message.slice(0, 2000)).slice(0, 1000).join('') }
 }

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { setMaxListeners } from 'node:events'
-import { equalPlants, type NewPlant, type Plant, plantOf } from '../../plant/plant.js'
+import type { NewPlant, Plant } from '../../plant/plant.js'
 import { PlantsError, shellWord } from '../../platform/errors.js'
 import type { RemoteAddress } from '../common/address.js'
 import { comparesPlants } from '../common/conflict.js'
@@ -16,20 +16,18 @@ import type {
   ReadableStore,
   SnapshotQuery,
 } from '../common/store.js'
-import { addressHint, expectStored } from './classify.js'
-import { HttpClient, type HttpRequest } from './client.js'
+import { addressHint } from './classify.js'
+import { HttpClient } from './client.js'
 import { type Description, operationOf, requestToDescribe } from './description.js'
-import type { Failure } from './failure.js'
-import { requestTo, requestToCreate } from './request.js'
-import { ask, exchange, Retries } from './retry.js'
+import { changePlant, replacePlant } from './plants.js'
+import { requestToCreate, requestToRead } from './request.js'
+import { ask, Requests, type Result } from './retry.js'
 
 export class RemoteStore implements ReadableStore, BulkStore {
   readonly #client: HttpClient
   /** read from the service once, when first needed */
   #description: Description | undefined
   #describing: Promise<Description> | undefined
-  readonly #etags = new WeakMap<NewPlant, string>()
-  readonly #keepEtag = (plant: NewPlant, etag: string) => void this.#etags.set(plant, etag)
 
   private constructor(client: HttpClient) {
     this.#client = client
@@ -42,16 +40,17 @@ export class RemoteStore implements ReadableStore, BulkStore {
   }
 
   /**
-   * Also throws `unauthorized`, `rejected`, `unanswered`, and `unusable` for a response that is not in the specification. Retries with
-   * backoff what is safe to retry, until the timeout.
+   * Also throws `unauthorized`, `rejected`, `unanswered`, and `unusable` for a response that is not in the specification.
+   * Retries with backoff what is safe to retry, until the timeout.
    */
   async create(plant: NewPlant, { idempotencyKey }: CreateOptions = {}): Promise<Plant> {
     const key = idempotencyKey ?? randomUUID()
-    const retries = new Retries(this.#client)
-    return this.#write(requestToCreate(this.#client.access, plant, key), retries, {
-      conflict: idempotencyKey === undefined ? undefined : 'Choose another id or another key: a key belongs to one plant only',
-      unknown: () => this.#howToRepeat(plant.id, key, retries),
-    })
+    const requests = new Requests(this.#client)
+    const mayRepeat = (lost: PlantsError) => this.#supportsKeys(requests, lost)
+    const request = requestToCreate(this.#client.access, plant, key)
+    const result = await requests.report(requests.send(request, { mayRepeat }))
+    const conflict = idempotencyKey === undefined ? undefined : 'Choose another id or another key: a key belongs to one plant only'
+    return this.#valueOf(result, { conflict, unknown: () => this.#howToRepeat(plant.id, key) })
   }
 
   async greatestId(): Promise<bigint | undefined> {
@@ -61,7 +60,8 @@ export class RemoteStore implements ReadableStore, BulkStore {
 
   async get(id: bigint): Promise<NewPlant | undefined> {
     await this.#require('read')
-    return this.#read(id)
+    const plant = await ask(this.#client, requestToRead(this.#client, id))
+    return plant === 404 ? undefined : plant
   }
 
   /** of one moment */
@@ -83,26 +83,29 @@ export class RemoteStore implements ReadableStore, BulkStore {
 
   async replace(plant: NewPlant, only?: NewPlant): Promise<NewPlant | undefined> {
     await this.#require('update')
-    const { value, lost } = await this.#change('PUT', plant.id, only, plantOf(plant))
-    if (typeof value === 'object') return value
-    // An earlier try whose response was lost may have replaced the plant, which changes its entity tag.
-    const now = value === 412 && lost ? await this.#read(plant.id) : undefined
-    return now && equalPlants(now, plant) ? now : undefined
+    const requests = new Requests(this.#client)
+    const result = await requests.report(replacePlant(requests, plant, only))
+    const value = this.#valueOf(result, this.#changeHints(plant.id))
+    return typeof value === 'object' ? value : undefined
   }
 
   async delete(id: bigint, only?: NewPlant): Promise<NewPlant | undefined> {
     await this.#require('delete')
-    const { value, lost } = await this.#change('DELETE', id, only)
+    const requests = new Requests(this.#client)
+    const result = await requests.report(changePlant(requests, { method: 'DELETE', id }, only))
+    const hints = this.#changeHints(id)
+    const value = this.#valueOf(result, hints)
     if (typeof value === 'object') return value
+    if (value === 412 || !result.lost) return undefined
     // An earlier try whose response was lost may have deleted the plant.
-    if (value === 404 && lost && !only) throw lost
-    return value === 404 && lost ? only : undefined
+    if (!only) throw this.#explain(result.lost, hints)
+    return only
   }
 
   /**
-   * Sends rows in order, many concurrently. Retries what is safe to retry, until nothing has been settled for the timeout. Throws the
-   * errors of `create` that do not concern a single plant, when nothing is in flight any more. Rows that are pending then were not stored,
-   * or can be sent again safely with the same keys.
+   * Sends rows in order, many concurrently. Retries what is safe to retry, until nothing has been settled for the
+   * timeout. Throws the errors of `create` that do not concern a single plant, when nothing is in flight any more. Rows
+   * that are pending then were not stored, or can be sent again safely with the same keys.
    */
   async createMany(batch: Batch, options: CreateManyOptions): Promise<void> {
     const { stop, ifExists } = options
@@ -122,7 +125,7 @@ export class RemoteStore implements ReadableStore, BulkStore {
 
   async #describe(signal?: AbortSignal): Promise<Description> {
     if (this.#description) return this.#description
-    this.#describing ??= this.#askToDescribe(signal)
+    this.#describing ??= ask(this.#client, requestToDescribe(this.#client), signal)
     try {
       this.#description = await this.#describing
       return this.#description
@@ -131,12 +134,13 @@ export class RemoteStore implements ReadableStore, BulkStore {
     }
   }
 
-  #askToDescribe(signal: AbortSignal | undefined): Promise<Description> {
-    const retries = new Retries(this.#client, signal)
-    const onRetry = async (failure: Failure, tries: number) => {
-      if (tries === 2) await retries.warn(failure)
+  /** Whether a create that may have been received can be repeated. */
+  async #supportsKeys(requests: Requests, lost: PlantsError): Promise<boolean> {
+    if (!this.#description) {
+      const result = await requests.send(requestToDescribe(this.#client), { because: lost })
+      if (result.outcome === 'done') this.#description = result.value
     }
-    return ask(this.#client, requestToDescribe(this.#client), { retries, onRetry })
+    return this.#description?.supportsKeys === true
   }
 
   async #reading(): Promise<typeof import('./read.js')> {
@@ -161,78 +165,38 @@ export class RemoteStore implements ReadableStore, BulkStore {
     })
   }
 
-  async #read(id: bigint): Promise<NewPlant | undefined> {
-    const expected = expectStored(id, [404], this.#keepEtag)
-    const plant = await ask(this.#client, requestTo(this.#client.access, { method: 'GET', path: `/plants/${id}`, expected }))
-    return plant === 404 ? undefined : plant
-  }
-
-  /**
-   * Replaces or deletes a plant; with `only`, only if it still equals that plant.
-   *
-   * @returns the value, and the error of an earlier try that may have been processed, too
-   */
-  async #change(method: 'PUT' | 'DELETE', id: bigint, only: NewPlant | undefined, body?: Plant) {
-    const current = only && !this.#etags.has(only) ? await this.#read(id) : only
-    if (only && (!current || !equalPlants(current, only))) return { value: 412 as const, lost: undefined }
-    const ifMatch = current && this.#etags.get(current)
-    const expected = expectStored(id, [404, 412], this.#keepEtag)
-    const request = requestTo(this.#client.access, { method, path: `/plants/${id}`, expected, body, ifMatch })
-    const retries = new Retries(this.#client)
-    const hints = { unknown: () => `Whether plant ${id} was changed is unknown. ${this.#howToLook(id)}` }
-    const value = await this.#write(request, retries, hints)
-    return { value, lost: retries.unknown && this.#explain(retries.unknown, retries, hints) }
-  }
-
-  async #write<T>(request: HttpRequest<T>, retries: Retries, hints: Hints): Promise<T> {
-    const { address } = this.#client
-    const onRetry = async (failure: Failure) => {
-      if (retries.unknown && request.method === 'POST' && !(await this.#supportsKeys(retries))) return false
-      return retries.warn(failure)
+  #valueOf<T>(result: Result<T>, hints: Hints): T {
+    if (result.outcome === 'done') return result.value
+    const { lost } = result
+    if (result.outcome === 'aborted') {
+      const { address, options } = this.#client
+      const { reason } = options.clock.signal
+      if (!(reason instanceof PlantsError)) throw reason
+      const message = lost ? `${reason.message} before ${address.name} answered` : `${reason.message}, nothing was stored`
+      throw new PlantsError(reason.type, message, { hint: lost && hints.unknown(), cause: reason })
     }
-    try {
-      return await ask(this.#client, request, { retries, onRetry })
-    } catch (error) {
-      if (!(error instanceof PlantsError)) throw error
-      if (error !== retries.signal.reason) throw this.#explain(error, retries, hints)
-      const message = retries.unknown ? `${error.message} before ${address.name} answered` : `${error.message}, nothing was stored`
-      throw new PlantsError(error.type, message, { hint: retries.unknown && hints.unknown(), cause: error })
-    }
-  }
-
-  /** Whether a create that may have been received can be repeated. */
-  async #supportsKeys(retries: Retries): Promise<boolean> {
-    try {
-      this.#description ??= await exchange(this.#client, requestToDescribe(this.#client), { retries })
-      return this.#description.supportsKeys
-    } catch (error) {
-      if (retries.signal.aborted || !(error instanceof PlantsError)) throw error
-      return false
-    }
-  }
-
-  #explain(error: PlantsError, { unknown }: Retries, hints: Hints): PlantsError {
     // If the plant may have been stored, only a response to its own key settles that.
-    const settles = error.type === 'conflict' && this.#description?.supportsKeys === true
-    const last = unknown && !settles ? unknown : error
-    const { type, message, cause } = last
-    const hint = type === 'conflict' ? (hints.conflict ?? last.hint) : last.hint
-    return new PlantsError(type, message, { ...last, cause, hint: last.isOutcomeUnknown ? hints.unknown() : hint })
+    throw this.#explain(lost && result.error.type !== 'conflict' ? lost : result.error, hints)
   }
 
-  #howToRepeat(id: bigint, key: string, { hasWarned }: Retries): string {
-    const { supportsKeys, operations } = this.#description ?? {}
+  #explain(error: PlantsError, hints: Hints): PlantsError {
+    const { type, message, cause } = error
+    const hint = type === 'conflict' ? (hints.conflict ?? error.hint) : error.hint
+    return new PlantsError(type, message, { ...error, cause, hint: error.isOutcomeUnknown ? hints.unknown() : hint })
+  }
+
+  #howToRepeat(id: bigint, key: string): string {
     const unknown = `Whether plant ${id} is stored is unknown`
-    const look = operations?.has(operationOf.read) ? `. ${this.#howToLook(id)}` : undefined
+    const supportsKeys = this.#description?.supportsKeys
     if (supportsKeys === false)
-      return `${unknown}, and this service does not support idempotency keys${look ?? ': check the service before you repeat it'}`
-    const repeat = `${unknown}${look ?? ''}. To avoid a second plant, repeat it with: --idempotency-key ${shellWord(key)}`
-    const guess = this.#client.address.url.protocol === 'http:' && hasWarned ? '. If it uses TLS, use https://' : ''
-    return supportsKeys ? repeat : `${repeat}, if the service supports such keys${guess}`
+      return `${unknown}, and this service does not support idempotency keys: check the service before you repeat it`
+    const condition = supportsKeys ? '' : ', if the service supports such keys'
+    return `${unknown}. To avoid a second plant, repeat it with: --idempotency-key ${shellWord(key)}${condition}`
   }
 
-  #howToLook(id: bigint): string {
-    return `Look at it with: plants get ${id} --store ${shellWord(this.#client.address.name)}`
+  #changeHints(id: bigint): Hints {
+    const look = `Look at it with: plants get ${id} --store ${shellWord(this.#client.address.name)}`
+    return { unknown: () => `Whether plant ${id} was changed is unknown. ${look}` }
   }
 }
 

@@ -93,7 +93,7 @@ test('the key that is given is the one that is sent', async () => {
   expect(remote.keys).toEqual(['order!~66'])
 })
 
-const wrongToken = 'The token is from PLANTS_TOKEN: set another one'
+const wrongToken = 'The token is from PLANTS_TOKEN: set another one there'
 
 test.each([301, 302, 303, 307, 308])('a redirect with %s is not followed, and nobody else is asked', async (status) => {
   const other = await Hostile.listen({ posts: [json(200, plant)] })

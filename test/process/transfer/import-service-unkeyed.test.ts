@@ -33,7 +33,7 @@ describe('a service that keeps no keys', () => {
     const result = await run.run()
     const lost = service.posts.filter(({ index }) => index % 100 === 99).map(({ id }) => lines.findIndex((line) => idOf(line) === id))
     const indices = lost.toSorted((one, other) => one - other)
-    const text = 'received the plant, but did not answer: the connection was reset'
+    const text = 'received the request, but did not answer: the connection was reset'
     const told = indices.map((index) => `plants: plants.ndjson:${index + 1}: ${service.url} ${text}\n`).join('')
     const end = `plants: Whether 10 plants are stored is unknown\n  Check whether those in ${run.folder}/rejects are in the store\n`
     expect(result).toEqual({ code: 5, counts: { ...allCreated(990), unknown: 10 }, err: told + end, journals: 0 })

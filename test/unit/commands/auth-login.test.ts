@@ -121,7 +121,7 @@ describe('login --with-token', () => {
     const user = new AuthUser()
     const remote = await Hostile.listen({ posts: [posts] })
     const result = read(await user.auth(`login --with-token --timeout 200ms --store ${remote.url}`, { stdin: token }), remote.url)
-    const warning = `${notChecked}: URL received the token, but did not answer: ${why}`
+    const warning = `${notChecked}: URL received the request, but did not answer: ${why}`
     expect(result).toMatchObject({ code: 0, out: [{ checked: false }], err: [{ warning }] })
   })
 

@@ -101,7 +101,7 @@ describe('whether a service keeps keys', () => {
 
   test.each<[string, Answer, string]>([
     ['answers 503', json(503, { error: 503, message: 'Not now' }), 'Not now'],
-    ['resets', (socket) => void socket.resetAndDestroy(), 'received the request for its openapi.json, but did not answer'],
+    ['resets', (socket) => void socket.resetAndDestroy(), 'received the request, but did not answer'],
   ])('cannot be found out from a service that %s, and then nothing is sent', async (_, openapi, message) => {
     const remote = await Hostile.listen({ openapi })
     const store = await open(remote.url, { opening: { timeout: 1000 } })

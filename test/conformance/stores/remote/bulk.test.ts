@@ -105,7 +105,7 @@ describe('a service in trouble', () => {
     const batch = batchOf(plantsOf(20))
     const { clock } = openOptions()
     const now = () => clock.now() + service.posts.length * 200 // as if the service were slow
-    const store = await open(service.url, { opening: { timeout: 3000, concurrency: 1, clock: { ...clock, now } } })
+    const store = await open(service.url, { opening: { timeout: 3000, concurrency: 2, clock: { ...clock, now } } })
     await store.createMany(batch, importOptions())
     expect({ tally: tally(batch), rejections: rejectionsOf(batch) }).toEqual({
       tally: { created: 19, unknown: 1 },
