@@ -1,49 +1,39 @@
 import { Socket } from 'node:net'
-import { type ConnectionOptions, TLSSocket } from 'node:tls'
+import { TLSSocket } from 'node:tls'
 import pg from 'pg'
 import { maxTimer, timeIsOver } from '../../platform/clock.js'
 import { isLoopback } from '../../platform/network.js'
-import type { PostgresAddress, PostgresHost } from '../common/address.js'
+import type { PostgresHost } from '../common/address.js'
 import { socketPath } from './address.js'
 import { ConnectionError, driverError, isReadOnly, isServerError, LostCommit } from './errors.js'
-import { type Account, checkMethod, checkSocketOwner, LoginError, type LoginMethod } from './login.js'
+import { type Account, checkSocketOwner, LoginError, MissingPassword } from './login.js'
 import type { Row, Statement } from './sql.js'
 
-export interface Endpoint {
-  host: PostgresHost
+/** A server, with or without TLS. An absolute path as its host is the folder of its Unix socket. */
+export interface Endpoint extends PostgresHost {
   usesTls: boolean
-}
-
-/**
- * The connection attempts for each server, in order, like libpq: the second one is made if the server rejects the first
- * (https://www.postgresql.org/docs/current/libpq-ssl.html#LIBPQ-SSL-PROTECTION).
- */
-export function endpointsOf({ hosts, sslmode }: PostgresAddress): Endpoint[][] {
-  const attempts = { disable: [false], prefer: [true, false] }[String(sslmode)] ?? [true]
-  return hosts.map((host) => (isSocketFolder(host) ? [false] : attempts).map((usesTls) => ({ host, usesTls })))
-}
-
-function isSocketFolder({ host }: PostgresHost): boolean {
-  return host.startsWith('/')
 }
 
 /** A connection of the driver, with checks that the driver lacks. */
 export class Client extends pg.Client {
-  readonly #endpoint: Endpoint
   readonly #account: Account
-  #method: LoginMethod = 'none'
+  readonly #endpoint: Endpoint
+  readonly #password: string | undefined
+  /** the method of the login that the server has requested */
+  #method: string | undefined
   /** with SCRAM, whether the server has proved that it knows the password */
   #isProven = false
   /** whether the server has stopped waiting for a standby, so that a commit may be lost with this server */
   #isDoubtful = false
-  readonly #reads = new BoundedReads()
+  /** the size of the current response in bytes, and its maximum; at first, of all responses up to the end of the login */
+  #received = 0
+  #maxResponse = 2 ** 20
   #timer: NodeJS.Timeout | undefined
 
   /** @param statementTimeout milliseconds after which the server cancels a statement; undefined for PgBouncer, which does not accept it */
   constructor(endpoint: Endpoint, account: Account, statementTimeout: number | undefined) {
+    const { host, port, usesTls } = endpoint
     const { address, login } = account
-    const { host, port } = endpoint.host
-    const password = login.password(endpoint.host)
     super({
       host,
       port,
@@ -52,20 +42,17 @@ export class Client extends pg.Client {
       application_name: address.applicationName,
       keepAlive: true,
       keepAliveInitialDelayMillis: 30_000,
-      ssl: endpoint.usesTls && tlsOptions(account),
+      ssl: usesTls && tlsOptions(account),
       sslnegotiation: 'postgres',
       types: { getTypeParser: () => (text: string) => text },
       ...(statementTimeout === undefined ? {} : { statement_timeout: statementTimeout }),
       ...scramLimit,
-      // A function, since without one the driver would search for a password itself.
-      password: () => {
-        this.#checkMethod(password !== undefined)
-        return password ?? ''
-      },
-      ...(isSocketFolder(endpoint.host) && { stream: () => checkedSocket(endpoint.host, account) }),
+      password: () => this.#passwordToSend(), // without a function, the driver would search for a password itself
+      ...(host.startsWith('/') && { stream: () => checkedSocket(socketPath(host, port), login.trusts) }),
     })
     this.#endpoint = endpoint
     this.#account = account
+    this.#password = login.password({ host, port })
     this.on('error', (error) => this.destroy(error)) // statements in progress fail with the same error
     // The server reports that it has stopped waiting for the standbys: the commit is only on this server.
     this.on('notice', ({ routine }) => {
@@ -73,14 +60,18 @@ export class Client extends pg.Client {
     })
     this.connection
       .on('error', () => this.destroy()) // the driver would keep the connection open after a login error
-      .on('authenticationCleartextPassword', () => this.#noteMethod('password'))
-      .on('authenticationMD5Password', () => this.#noteMethod('md5'))
-      .on('authenticationSASL', () => this.#noteMethod('scram-sha-256'))
+      .on('authenticationCleartextPassword', () => this.#noteMethod('in clear text'))
+      .on('authenticationMD5Password', () => this.#noteMethod('as MD5'))
+      .on('authenticationSASL', () => this.#noteMethod('SCRAM'))
       .on('authenticationSASLContinue', ({ data }: { data: string }) => this.#checkIterations(data))
       .on('authenticationSASLFinal', () => {
         this.#isProven = true
       })
-      .on(endpoint.usesTls ? 'sslconnect' : 'connect', () => this.#reads.watch(this.connection))
+      .on('readyForQuery', () => {
+        this.#received = 0
+        this.#maxResponse = maxAnswer
+      })
+      .on(usesTls ? 'sslconnect' : 'connect', () => this.#boundResponses())
   }
 
   /** whether the connection can be used again: it is not destroyed, nor in the middle of a transaction */
@@ -92,9 +83,10 @@ export class Client extends pg.Client {
     return this.connection.stream instanceof TLSSocket
   }
 
-  /** @throws {LoginError} when the server has accepted a SCRAM login without the proof that it knows the password */
-  checkLogin(): void {
-    if (this.#method === 'scram-sha-256' && !this.#isProven) throw new LoginError('the server has not proved that it knows the password')
+  /** Connects and logs in. Throws `LoginError` when the server has accepted a SCRAM login without the proof that it knows the password. */
+  async open(): Promise<void> {
+    await this.connect()
+    if (this.#method === 'SCRAM' && !this.#isProven) throw new LoginError('the server has not proved that it knows the password')
   }
 
   /**
@@ -104,7 +96,7 @@ export class Client extends pg.Client {
    */
   async ask({ text, values, plants = 0 }: Statement): Promise<Row[]> {
     this.#isDoubtful = false
-    this.#reads.limit = Math.min(maxAnswer + plants * maxPlant, maxText)
+    this.#maxResponse = Math.min(maxAnswer + plants * maxPlant, maxText)
     const asked: Promise<pg.QueryArrayResult<Row> | pg.QueryArrayResult<Row>[]> = this.query<Row>({
       text,
       ...(values && { values }),
@@ -141,65 +133,39 @@ export class Client extends pg.Client {
   }
 
   /** A second authentication request violates the protocol. */
-  #noteMethod(method: LoginMethod): void {
-    if (this.#method !== 'none') this.destroy(new LoginError('the server does not speak the PostgreSQL protocol'))
+  #noteMethod(method: string): void {
+    if (this.#method !== undefined) this.destroy(new LoginError('the server does not speak the PostgreSQL protocol'))
     this.#method = method
   }
 
-  #checkMethod(hasPassword: boolean): void {
+  /** Throws when anybody else could read the password, or its MD5 hash. */
+  #passwordToSend(): string {
     const { host, usesTls } = this.#endpoint
-    const isTrusted = isSocketFolder(host) || isLoopback(host.host) || (usesTls && isChecked(this.#account))
-    checkMethod(this.#method, { isTrusted, hasPassword })
+    if (this.#password === undefined) throw new MissingPassword('it requires a password, but none is set')
+    const isTrusted = host.startsWith('/') || isLoopback(host) || (usesTls && isVerified(this.#account))
+    if (this.#method === 'SCRAM' || isTrusted) return this.#password
+    throw new LoginError(
+      `the server requests the password ${this.#method} over a connection that others could read`,
+      'Add to the address: sslmode=verify-full. Or let the server use scram-sha-256',
+    )
   }
 
   /** Enforces the minimum of RFC 7677: with fewer iterations, the password would be easy to guess from the response. */
   #checkIterations(challenge: string): void {
-    const [, count] = /,i=(\d+)$/.exec(challenge) ?? []
+    const count = /,i=(?<count>\d+)$/.exec(challenge)?.groups?.['count']
     if (Number(count) >= 4096) return
     this.destroy(new LoginError(`it requests ${count} SCRAM iterations, but the minimum is 4096`))
   }
-}
 
-/** A Unix socket that sends nothing until its owner is checked. */
-function checkedSocket({ host, port }: PostgresHost, { login }: Account): Socket {
-  const socket = new Socket()
-  return socket.once('connect', () => {
-    try {
-      checkSocketOwner(socketPath(host, port), login.trusts)
-    } catch (error) {
-      socket.destroy(error as Error)
-    }
-  })
-}
-
-/** An option that the types of the driver lack. So many iterations take about a second. */
-const scramLimit: object = { scramMaxIterations: 1_000_000 }
-
-/** The maximum size of a response, in bytes: before the end of the login, and to a statement. A page has 1 MB. */
-const maxLoginAnswer = 2 ** 20
-export const maxAnswer = 2 ** 26
-/** what each plant that is requested by its id adds to that, up to the maximum size of a JavaScript string */
-const maxPlant = 2 ** 20
-const maxText = 2 ** 29
-
-/** Limits responses. Turns parse errors, which the driver throws in a socket event, into errors of the socket. */
-class BoundedReads {
-  /** of the response that is awaited */
-  limit = maxLoginAnswer
-  #bytes = 0
-
-  watch(connection: pg.Connection): void {
-    connection.on('readyForQuery', () => {
-      this.#bytes = 0
-      this.limit = maxAnswer
-    })
-    const { stream } = connection
+  /** Limits responses. Turns parse errors, which the driver throws in a socket event, into errors of the socket. */
+  #boundResponses(): void {
+    const { stream } = this.connection
     for (const read of stream.listeners('data')) {
       stream.removeListener('data', read as () => void)
       stream.on('data', (chunk: Buffer) => {
-        this.#bytes += chunk.length
+        this.#received += chunk.length
         try {
-          if (this.#bytes > this.limit) throw tooLarge()
+          if (this.#received > this.#maxResponse) throw tooLarge()
           read.call(stream, chunk)
         } catch (error) {
           stream.destroy(driverError(error))
@@ -209,24 +175,43 @@ class BoundedReads {
   }
 }
 
+/** A Unix socket that sends nothing until its owner is checked. */
+function checkedSocket(path: string, trusts: (uid: number) => boolean): Socket {
+  const socket = new Socket()
+  return socket.once('connect', () => {
+    try {
+      checkSocketOwner(path, trusts)
+    } catch (error) {
+      socket.destroy(error as Error)
+    }
+  })
+}
+
+/** An option that the types of the driver lack. So many iterations take about a second. */
+const scramLimit: object = { scramMaxIterations: 1_000_000 }
+
+/** The maximum size of the response to a statement, in bytes. A page has 1 MB. */
+export const maxAnswer = 2 ** 26
+/** what each plant that is requested by its id adds to that, up to the maximum size of a JavaScript string */
+const maxPlant = 2 ** 20
+const maxText = 2 ** 29
+
 /** No retry makes a response smaller. */
 export function tooLarge(): ConnectionError {
   return new ConnectionError(undefined, 'its response is too large', 'TOO_LARGE')
 }
 
-/** Whether to verify the certificate of the server: like libpq, in every mode if a root certificate is configured. */
-function isChecked({ address: { sslmode, sslrootcert }, login: { ca } }: Account): boolean {
-  return sslmode.startsWith('verify') || sslrootcert !== undefined || ca !== undefined
+/** Whether to verify the certificate of the server: like libpq, with `require` if a root certificate is configured. */
+function isVerified({ address: { sslmode }, login: { ca } }: Account): boolean {
+  return sslmode.startsWith('verify') || (sslmode === 'require' && ca !== undefined)
 }
 
-function tlsOptions(account: Account): ConnectionOptions {
-  const { sslmode, sslrootcert } = account.address
+function tlsOptions(account: Account) {
   const { ca, cert, key } = account.login
-  const isNamed = sslmode === 'verify-full' || sslrootcert === 'system'
   return {
-    rejectUnauthorized: isChecked(account),
+    rejectUnauthorized: isVerified(account),
     ...(ca !== undefined && { ca }),
     ...(cert !== undefined && key !== undefined && { cert, key }),
-    ...(!isNamed && { checkServerIdentity: () => undefined }),
+    ...(account.address.sslmode !== 'verify-full' && { checkServerIdentity: () => undefined }),
   }
 }

@@ -8,12 +8,8 @@ import { type Account, LoginError, MissingPassword } from './login.js'
 /** The SQLSTATE of a server error (https://www.postgresql.org/docs/current/errcodes-appendix.html); undefined for any other error. */
 export function sqlState(error: unknown): string | undefined {
   if (!(error instanceof pg.DatabaseError)) return undefined
-  const state = error.code ?? ''
-  return /^[0-9A-Z]{5}$/.test(state) ? state : internalError
+  return /^[0-9A-Z]{5}$/.test(error.code ?? '') ? error.code : 'XX000'
 }
-
-/** The replacement for an invalid SQLSTATE. */
-const internalError = 'XX000'
 
 /**
  * Whether the server has reported an error, so that the statement had no effect. Otherwise the connection was lost, and the outcome is
@@ -26,14 +22,12 @@ export function isServerError(error: unknown): boolean {
 
 /** A connection could not be established, or was lost: the outcome of a statement in progress is unknown. */
 export class ConnectionError extends Error {
-  /** the code of the system call or of TLS */
+  /** the code of the system call or of TLS, or one of ours in `failures` */
   readonly code: string | undefined
-  readonly isReached: boolean
 
   constructor(cause: unknown, message = textOf(cause), code = systemCode(cause)) {
     super(message, { cause })
     this.code = code
-    this.isReached = !isTimeout(cause) && !(cause instanceof Error && 'syscall' in cause)
   }
 }
 
@@ -48,25 +42,16 @@ export class LostCommit extends Error {
 export function driverError(error: unknown): Error {
   if (error instanceof LoginError || error instanceof ConnectionError || error instanceof PlantsError) return error
   if (error instanceof pg.DatabaseError && error.code) return error
-  const message = error instanceof Error ? error.message : ''
-  const [, method] = /^Unknown authenticationOk message type (\d+)$/.exec(message) ?? []
-  if (method !== undefined) return new LoginError(`it requests a login method that is not supported (${method})`)
-  if (message.startsWith('SASL: ')) return new LoginError(message.replace(/^SASL: (SCRAM-SERVER-\w+-MESSAGE: )?/, ''))
-  if (message === 'The server does not support SSL connections') return new ConnectionError(error, 'the server has no TLS', 'NO_TLS')
-  if (message === 'Connection terminated unexpectedly') return new ConnectionError(error, 'the server closed the connection')
-  const isForeign = error instanceof RangeError || error instanceof TypeError || error instanceof pg.DatabaseError || foreign.test(message)
-  return isForeign ? new ConnectionError(error, 'the server does not speak the PostgreSQL protocol') : new ConnectionError(error)
+  const text = error instanceof Error ? error.message : ''
+  if (/^(SASL: |Unknown authenticationOk message type )/.test(text)) return new LoginError(text)
+  if (text === 'The server does not support SSL connections') return new ConnectionError(error, 'the server has no TLS', 'NO_TLS')
+  const isParseError = error instanceof RangeError || error instanceof TypeError
+  return new ConnectionError(error, isParseError ? 'the server does not speak the PostgreSQL protocol' : undefined)
 }
 
-/** The driver's messages for input that it cannot parse or does not expect. */
-const foreign =
-  /^(There was an error establishing an SSL connection|received invalid response: |Received unexpected \w+ message from backend)/
-
-/** Whether the other attempt, with or without TLS, may succeed: a different entry of pg_hba.conf applies to it. */
-export function mayRetryOtherEndpoint(error: unknown): boolean {
-  const state = sqlState(error)
-  if (state !== undefined) return state.startsWith('28')
-  return error instanceof ConnectionError && error.isReached
+/** Whether the server may accept a connection without TLS: it has none, or another entry of pg_hba.conf applies. */
+export function mayRetryWithoutTls(error: unknown): boolean {
+  return systemCode(error) === 'NO_TLS' || sqlState(error)?.startsWith('28') === true
 }
 
 /** Whether not to try other servers: otherwise a wrong password would look like an unavailable server. */
@@ -82,16 +67,8 @@ export function isUnknownParameter(error: unknown): boolean {
 export function isTransient(error: unknown): boolean {
   if (error instanceof PlantsError) return error.retryable
   if (error instanceof LostCommit) return isTransient(error.cause)
-  const state = sqlState(error)
-  if (state !== undefined) return transientClasses.has(state.slice(0, 2)) || transientStates.has(state)
-  return error instanceof ConnectionError && !systemErrors[error.code ?? '']?.isPermanent
+  return isExplained(error) && failureOf(error).isTransient === true
 }
-
-/** the SQLSTATE classes connection, transaction rollback, resources, operator intervention, and system */
-const transientClasses = new Set(['08', '40', '53', '57', '58'])
-
-/** read-only, and lock not available */
-const transientStates = new Set(['25006', '55P03'])
 
 /** Whether the connection can no longer be used for writing. */
 export function isReadOnly(error: unknown): boolean {
@@ -106,9 +83,6 @@ export class LeftOutError extends PlantsError {
   }
 }
 
-/** inserts without effect after which rows count as suppressed: other writers may create and delete the ids between tries */
-export const maxIneffective = 3
-
 export function lostCommit({ name }: PostgresAddress, cause: unknown): PlantsError {
   const message = `The connection to ${name} was lost during a commit: whether it is stored is unknown`
   return new PlantsError('unknownOutcome', message, {
@@ -119,133 +93,143 @@ export function lostCommit({ name }: PostgresAddress, cause: unknown): PlantsErr
 
 /** Turns an error of the server, the system or TLS into a `PlantsError` with a hint; returns any other error unchanged. */
 export function explainDatabase(error: unknown, { address, login }: Account): unknown {
-  if (!(error instanceof pg.DatabaseError || error instanceof ConnectionError || error instanceof LoginError)) return error
-  const { message, hint, type = 'unavailable' } = explanationOf(error)(address, textOf(error), login)
-  return new PlantsError(type, message, { hint, retryable: isTransient(error), cause: error })
+  if (!isExplained(error)) return error
+  const { sentence, hint, type = 'unavailable', isTransient } = failureOf(error)
+  const advice = typeof hint === 'string' ? hint : hint(address, login)
+  return new PlantsError(type, sentence(address, textOf(error)), { hint: advice, retryable: isTransient === true, cause: error })
 }
 
-function explanationOf(error: Error): Explain {
-  if (error instanceof MissingPassword) return loginRejected
-  if (error instanceof LoginError) return ({ name }, text) => ({ message: `Could not log in to ${name}: ${text}`, hint: error.hint })
-  const state = sqlState(error)
-  if (state === undefined) return systemErrors[systemCode(error) ?? '']?.explain ?? unreached
-  return explanations[state] ?? explanations[state.slice(0, 2)] ?? (isServerError(error) ? refused : unreached)
+function isExplained(error: unknown): error is Error {
+  return error instanceof pg.DatabaseError || error instanceof ConnectionError || error instanceof LoginError
 }
 
-type Explain = (address: PostgresAddress, text: string, login: Login) => Explanation
-
-interface Explanation {
-  message: string
-  hint: string
+interface Failure {
+  /** @param text the message of the error */
+  sentence(address: PostgresAddress, text: string): string
+  hint: string | ((address: PostgresAddress, login: Login) => string)
   type?: ErrorType
+  isTransient?: boolean
 }
 
-/** For a database with fsync off. */
-export function notDurable({ name }: PostgresAddress): Explanation {
-  return { message: `${name} answers before a plant is on disk: fsync is off`, hint: 'Turn fsync on in postgresql.conf' }
+function failureOf(error: Error): Failure {
+  if (error instanceof LoginError) return error instanceof MissingPassword ? passwordMissing : loginFailed(error)
+  const state = sqlState(error)
+  if (state !== undefined) return failures[state] ?? failures[state.slice(0, 2)] ?? refused
+  return failures[systemCode(error) ?? ''] ?? unreached
 }
 
-const explanations: Record<string, Explain> = {
-  '22012': notDurable, // of a check in sql.ts
-  '25006': ({ name }) => ({ message: `${name} is read-only now`, hint: 'Try again, or use the address of the server that accepts writes' }),
-  '28': (address, text, login) => {
-    const rejected = loginRejected(address, text, login)
-    if (address.hosts.some((host) => login.password(host) !== undefined)) return rejected
-    return { ...rejected, hint: 'Check the user in the address, or ask the administrator of the database how to log in' }
+const unreached: Failure = {
+  sentence: ({ name }, text) => `Could not reach ${name}: ${text}`,
+  hint: 'Is PostgreSQL running there, and is the address right?',
+  isTransient: true,
+}
+
+const refused: Failure = {
+  sentence: ({ name }, text) => `${name} reported an error: ${text}`,
+  hint: 'Look at the log of the database',
+}
+
+const busy: Failure = { ...refused, isTransient: true }
+
+const loginFailed = ({ hint }: LoginError): Failure => ({
+  sentence: ({ name }, text) => `Could not log in to ${name}: ${text}`,
+  hint,
+})
+
+const loginRejected: Failure = {
+  sentence: ({ name, user }, text) => `${name} rejected the login of ${user}: ${text}`,
+  hint: ({ hosts }, { password, passwordHint }) =>
+    hosts.some((host) => password(host) !== undefined)
+      ? passwordHint
+      : 'Check the user in the address, or ask the administrator of the database how to log in',
+  type: 'unauthorized',
+}
+
+const passwordMissing: Failure = { ...loginRejected, hint: (_, { passwordHint }) => passwordHint }
+
+const untrusted: Failure = {
+  ...unreached,
+  hint: 'Set the root certificate of its issuer: sslrootcert=PATH, or --ca-cert PATH',
+  isTransient: false,
+}
+
+/** The failures by SQLSTATE or its class, or by the code of a system call, of TLS, or of a `ConnectionError`. */
+const failures: Record<string, Failure> = {
+  '08': unreached,
+  // of a check in sql.ts
+  '22012': {
+    sentence: ({ name }) => `${name} answers before a plant is on disk: fsync is off`,
+    hint: 'Turn fsync on in postgresql.conf',
   },
-  '3D': ({ name, database }) => ({
-    message: `${name} names a database that does not exist`,
-    hint: `Create it there: CREATE DATABASE ${pg.escapeIdentifier(database)} ENCODING UTF8 TEMPLATE template0`,
-  }),
-  '42703': ({ name }, text) => ({
-    message: `${name} has the tables of an older version of plants: ${text}`,
+  // another writer has just created the id
+  '23505': busy,
+  '25006': {
+    sentence: ({ name }) => `${name} is read-only now`,
+    hint: 'Try again, or use the address of the server that accepts writes',
+    isTransient: true,
+  },
+  '28': loginRejected,
+  '3D': {
+    sentence: ({ name }) => `${name} names a database that does not exist`,
+    hint: ({ database }) => `Create it there: CREATE DATABASE ${pg.escapeIdentifier(database)} ENCODING UTF8 TEMPLATE template0`,
+  },
+  // transaction rollback
+  '40': busy,
+  '40003': unreached,
+  '42703': {
+    sentence: ({ name }, text) => `${name} has the tables of an older version of plants: ${text}`,
     hint: 'Migrate them with: plants stores init ADDRESS',
-  }),
-  '42501': ({ name, user }, text) => ({
-    message: `Permission denied for ${user} in ${name}: ${text}`,
-    hint: `To create and to read, it needs: plants stores init OWNER-ADDRESS --role ${shellWord(user)}. To update and to delete, add --allow create,read,update,delete. For anything else use the address of the owner`,
-  }),
-  '53100': ({ name }) => ({ message: `No space left on the disk of ${name}`, hint: 'Free some space there, then try again' }),
-  '53300': ({ name }) => ({
-    message: `${name} has no free connection`,
+  },
+  '42501': {
+    sentence: ({ name, user }, text) => `Permission denied for ${user} in ${name}: ${text}`,
+    hint: ({ user }) =>
+      `To create and to read, it needs: plants stores init OWNER-ADDRESS --role ${shellWord(user)}. To update and to delete, add --allow create,read,update,delete. For anything else use the address of the owner`,
+  },
+  // resources
+  '53': busy,
+  '53100': {
+    sentence: ({ name }) => `No space left on the disk of ${name}`,
+    hint: 'Free some space there, then try again',
+    isTransient: true,
+  },
+  '53300': {
+    sentence: ({ name }) => `${name} has no free connection`,
     hint: 'Try again, raise max_connections there, or put PgBouncer in front of it',
-  }),
-  '57014': ({ name }) => ({ message: `${name} did not finish in time`, hint: 'Try again, or raise --timeout' }),
+    isTransient: true,
+  },
+  // lock not available
+  '55P03': busy,
+  // operator intervention
+  '57': busy,
+  '57014': {
+    sentence: ({ name }) => `${name} did not finish in time`,
+    hint: 'Try again, or raise --timeout',
+    isTransient: true,
+  },
+  // system
+  '58': busy,
+  CERT_HAS_EXPIRED: { ...unreached, isTransient: false },
+  DEPTH_ZERO_SELF_SIGNED_CERT: untrusted,
+  EACCES: { ...unreached, isTransient: false },
+  ENOTFOUND: { ...unreached, hint: 'Check the address', isTransient: false },
+  ERR_TLS_CERT_ALTNAME_INVALID: { ...unreached, isTransient: false },
+  NO_TLS: {
+    sentence: ({ name }) => `${name} has no TLS`,
+    hint: ({ sslmode }) =>
+      `Turn on ssl there. Or on a network that only you use, connect without TLS: sslmode=prefer instead of ${sslmode}`,
+  },
+  SELF_SIGNED_CERT_IN_CHAIN: untrusted,
+  TOO_LARGE: { ...unreached, isTransient: false },
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: untrusted,
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: untrusted,
 }
 
-function loginRejected({ name, user }: PostgresAddress, text: string, { passwordHint }: Login): Explanation {
-  return { message: `${name} rejected the login of ${user}: ${text}`, hint: passwordHint, type: 'unauthorized' }
-}
-
-function untrusted({ name }: PostgresAddress, text: string): Explanation {
-  return {
-    message: `Could not reach ${name}: ${text}`,
-    hint: 'Set the root certificate of its issuer: sslrootcert=PATH, or --ca-cert PATH',
-  }
-}
-
-function refused({ name }: PostgresAddress, text: string): Explanation {
-  return { message: `${name} reported an error: ${text}`, hint: 'Look at the log of the database' }
-}
-
-function unreached({ name }: PostgresAddress, text: string): Explanation {
-  return { message: `Could not reach ${name}: ${text}`, hint: 'Is PostgreSQL running there, and is the address right?' }
-}
-
-/** The text of an error. The addresses of one host fail together, in an `AggregateError` without a text. */
+/** The text of an error, truncated: a server may send any amount. The addresses of one host fail together, in an `AggregateError`. */
 function textOf(error: unknown): string {
-  if (error instanceof ConnectionError) return error.message
   if (error instanceof AggregateError) return [...new Set(error.errors.map(textOf))].join(', ')
   if (isTimeout(error)) return 'no answer in time'
-  const code = isServerError(error) ? '' : (systemCode(error) ?? '')
-  return systemErrors[code]?.text ?? cut(error instanceof Error ? error.message : String(error))
-}
-
-/** Truncates a text: a server may send any amount, for example in a name that it repeats. */
-function cut(text: string): string {
+  const text = error instanceof Error ? error.message : String(error)
   return text.length > maxText ? `${text.slice(0, maxText)}…` : text
 }
 
 const maxText = 1000
-
-const lost = 'the connection was lost'
-
-/** The errors of the system, of TLS and of a server without TLS, by code. */
-const systemErrors: Record<string, SystemError> = {
-  CERT_HAS_EXPIRED: { text: 'its certificate has expired', isPermanent: true },
-  DEPTH_ZERO_SELF_SIGNED_CERT: { text: 'self-signed certificate', isPermanent: true, explain: untrusted },
-  EACCES: { isPermanent: true },
-  ECONNREFUSED: { text: 'connection refused' },
-  ECONNRESET: { text: lost },
-  EHOSTUNREACH: { text: 'no route to host' },
-  ENETUNREACH: { text: 'network is unreachable' },
-  ENOENT: { text: 'no such socket' },
-  ENOTFOUND: {
-    isPermanent: true,
-    explain: ({ name, hosts }) => ({
-      message: `${name} has an unknown host: ${hosts.map(({ host }) => host).join(', ')}`,
-      hint: 'Check the address',
-    }),
-  },
-  EPIPE: { text: lost },
-  ERR_TLS_CERT_ALTNAME_INVALID: { isPermanent: true },
-  NO_TLS: {
-    isPermanent: true,
-    explain: ({ name, sslmode }) => ({
-      message: `${name} has no TLS`,
-      hint: `Turn on ssl there. Or on a network that only you use, connect without TLS: sslmode=prefer instead of ${sslmode}`,
-    }),
-  },
-  SELF_SIGNED_CERT_IN_CHAIN: { text: 'self-signed certificate in certificate chain', isPermanent: true, explain: untrusted },
-  TOO_LARGE: { isPermanent: true },
-  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: { text: 'unable to get local issuer certificate', isPermanent: true, explain: untrusted },
-  UNABLE_TO_VERIFY_LEAF_SIGNATURE: { text: 'unable to verify the first certificate', isPermanent: true, explain: untrusted },
-}
-
-interface SystemError {
-  /** the same in every version of Node; its own text if undefined */
-  text?: string
-  /** whether it persists until somebody fixes the cause */
-  isPermanent?: true
-  explain?: Explain
-}

@@ -13,7 +13,7 @@ import { resultsOf } from './writer.js'
 /** Inspects a database without changes. Throws `unavailable` when it cannot be reached, `unauthorized` when it rejects the login. */
 export function inspectPostgres(address: PostgresAddress, options: OpenOptions) {
   return usingOnce(address, options, async (client) => {
-    const { version } = await checkServer(client, address)
+    const version = await checkServer(client, address)
     const [[isPublicOpen] = []] = await client.ask(pinned(publicRights))
     const found = await inspectSchema(client, address)
     const refusal = found instanceof PlantsError ? found : undefined

@@ -9,9 +9,6 @@ export interface Account {
   login: Login
 }
 
-/** GSSAPI and SSPI are not supported. */
-export type LoginMethod = 'password' | 'md5' | 'scram-sha-256' | 'none'
-
 /** The server requests a login method that is not allowed, or has not proved its identity. */
 export class LoginError extends Error {
   readonly hint: string
@@ -23,22 +20,6 @@ export class LoginError extends Error {
 }
 
 export class MissingPassword extends LoginError {}
-
-interface LoginRules {
-  /** whether the peer is authenticated and nobody else can read the connection, so that the password itself may be sent */
-  isTrusted: boolean
-  hasPassword: boolean
-}
-
-export function checkMethod(method: LoginMethod, { isTrusted, hasPassword }: LoginRules): void {
-  if (method !== 'none' && !hasPassword) throw new MissingPassword('it requires a password, but none is set')
-  const how = { password: 'in clear text', md5: 'as MD5' }[String(method)]
-  if (how === undefined || isTrusted) return
-  throw new LoginError(
-    `the server requests the password ${how} over a connection that others could read`,
-    'Add to the address: sslmode=verify-full. Or let the server use scram-sha-256',
-  )
-}
 
 /**
  * Checks the owner of a connected Unix socket: a user who creates the socket while the server is down would receive the password and the

@@ -3,9 +3,9 @@ import type pg from 'pg'
 import { backoff, isTimeout, maxTimer, timeIsOver, wait, within } from '../../platform/clock.js'
 import { PlantsError, systemCode } from '../../platform/errors.js'
 import { Semaphore } from '../../platform/semaphore.js'
-import type { PostgresAddress } from '../common/address.js'
+import type { PostgresAddress, PostgresHost } from '../common/address.js'
 import type { OpenOptions } from '../common/store.js'
-import { Client, type Endpoint, endpointsOf } from './client.js'
+import { Client, type Endpoint } from './client.js'
 import {
   ConnectionError,
   driverError,
@@ -15,10 +15,10 @@ import {
   isUnknownParameter,
   LostCommit,
   lostCommit,
-  mayRetryOtherEndpoint,
+  mayRetryWithoutTls,
 } from './errors.js'
 import type { Account } from './login.js'
-import { checkServer, isWanted } from './server-state.js'
+import { checkServer } from './server-state.js'
 import type { Row } from './sql.js'
 
 export interface CallLimits {
@@ -52,8 +52,8 @@ export class ConnectionPool {
   readonly #permits: Semaphore
   readonly #clients = new Set<Client>()
   readonly #idle: Client[] = []
-  readonly #servers: Endpoint[][]
-  #current: Endpoint | undefined
+  readonly #hosts: PostgresHost[]
+  #current: PostgresHost | undefined
   /** whether the server cancels statements on timeout; PgBouncer does not accept that parameter */
   #hasTimeouts = true
   #outage: Outage | undefined
@@ -64,7 +64,7 @@ export class ConnectionPool {
     this.account = account
     this.options = options
     this.#permits = new Semaphore(this.size)
-    this.#servers = endpointsOf(account.address)
+    this.#hosts = account.address.hosts
   }
 
   get size(): number {
@@ -195,9 +195,10 @@ export class ConnectionPool {
   async #connect(): Promise<Client> {
     if (this.#outage) await this.#pause(this.#backoff(this.#outage.failures)) // waiting calls share the attempts
     let failure: unknown
-    for (const attempts of this.#current ? [[this.#current], ...this.#servers] : this.#servers) {
+    for (const host of this.#current ? [this.#current, ...this.#hosts] : this.#hosts) {
       try {
-        const client = await this.#connectTo(attempts)
+        const client = await this.#connectTo(host)
+        this.#current = host
         if (this.#outage?.isReported) this.options.onAway?.(undefined)
         this.#outage = undefined
         return client
@@ -211,37 +212,32 @@ export class ConnectionPool {
     throw failure
   }
 
-  /** Makes the connection attempts for a server. Throws the error of the first attempt that the server supports. */
-  async #connectTo(attempts: Endpoint[]): Promise<Client> {
-    let failure: unknown
-    for (const endpoint of attempts) {
-      try {
-        const client = await this.#open(endpoint)
-        this.#current = endpoint
-        return client
-      } catch (error) {
-        if (failure === undefined || systemCode(failure) === 'NO_TLS') failure = error
-        if (!mayRetryOtherEndpoint(error)) break
-      }
+  /** With sslmode=prefer, also tries to connect without TLS, like libpq. */
+  async #connectTo(host: PostgresHost): Promise<Client> {
+    const { sslmode } = this.account.address
+    const usesTls = sslmode !== 'disable' && !host.host.startsWith('/')
+    try {
+      return await this.#open({ ...host, usesTls })
+    } catch (error) {
+      if (!(usesTls && sslmode === 'prefer' && mayRetryWithoutTls(error))) throw error
+      return this.#open({ ...host, usesTls: false }).catch((other: unknown) => {
+        throw systemCode(error) === 'NO_TLS' ? other : error
+      })
     }
-    throw failure
   }
 
   /** Opens a connection. Throws when the server does not have the requested attributes, or the database cannot be used. */
   async #open(endpoint: Endpoint): Promise<Client> {
     this.#closing.signal.throwIfAborted()
     const { account, options } = this
-    const { address } = account
     const client = new Client(endpoint, account, this.#hasTimeouts ? Math.min(options.timeout, maxTimer) : undefined)
     this.#clients.add(client)
     client.once('end', () => this.#clients.delete(client))
-    client.destroyAfter(address.connectTimeout)
+    client.destroyAfter(account.address.connectTimeout)
     try {
-      await client.connect()
-      client.checkLogin()
-      if (isWanted(await checkServer(client, address), address.targetSessionAttrs)) return client
-      const hint = 'Try again, or use the address of another server'
-      throw new PlantsError('unavailable', `${address.name} is not ${address.targetSessionAttrs} now`, { hint, retryable: true })
+      await client.open()
+      await checkServer(client, account.address)
+      return client
     } catch (error) {
       client.destroy()
       const failure = driverError(error)

@@ -102,19 +102,17 @@ export const barrier = `INSERT INTO ${imports} SELECT 'barrier ' || pg_backend_p
     WHERE current_setting('synchronous_standby_names') <> '';
   DELETE FROM ${imports} WHERE id = 'barrier ' || pg_backend_pid()`
 
-export const copyStatement = `COPY ${plants} (id, attempt, ${textColumns}) FROM STDIN (FORMAT binary)`
+export const copyStatement = `COPY ${plants} (id, attempt, ${textColumns}) FROM STDIN (FORMAT csv)`
 
 export const greatestIdStatement: QueryConfig = { text: `SELECT pg_catalog.max(id) FROM ${plants}` }
 
-/**
- * Finds the plants with these ids, and the ids of the writes that stored them.
- *
- * @returns the columns of a plant, and attempt; without `withTexts`, the texts are NULL
- */
-export function getStatement(ids: bigint[], withTexts = true): Statement {
-  const columns = withTexts ? textColumns : noTexts
-  const text = `SELECT id, ${columns}, attempt FROM ${plants} WHERE id ${eq} ANY ($1::bigint[])`
-  return { text, values: [ids], plants: withTexts ? ids.length : 0 }
+/** Finds the plants with these ids. Returns the columns of each plant, and the id of the write that stored it. */
+export function getStatement(ids: bigint[]): Statement {
+  return {
+    text: `SELECT ${plantColumns}, attempt FROM ${plants} WHERE id ${eq} ANY ($1::bigint[])`,
+    values: [ids],
+    plants: ids.length,
+  }
 }
 
 /** A page of a list, in ascending order of id, limited by rows and by bytes of text, but with at least one row. */

@@ -158,7 +158,7 @@ export class PostgresStore implements ServedStore, CheckpointStore {
   }
 
   check(): Promise<void> {
-    return this.#connections.run((client) => checkWritable(client, this.#connections.account))
+    return this.#connections.run((client) => checkWritable(client, this.#connections.account.address))
   }
 
   async close(): Promise<void> {

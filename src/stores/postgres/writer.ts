@@ -4,7 +4,7 @@ import { PlantsError } from '../../platform/errors.js'
 import { idExists, keyConflict } from '../common/conflict.js'
 import type { CreateOptions } from '../common/store.js'
 import type { Client } from './client.js'
-import { isTransient, LeftOutError, maxIneffective } from './errors.js'
+import { isTransient, LeftOutError } from './errors.js'
 import type { ConnectionPool } from './pool.js'
 import { barrier, type Entry, findStatement, insertStatement, newWriteId, pinned, type Row, toPlant } from './sql.js'
 
@@ -20,6 +20,9 @@ interface CreateJob extends Entry {
   /** rejects it at its deadline, while it is in the queue */
   timer: NodeJS.Timeout
 }
+
+/** inserts without effect after which a row counts as suppressed: other writers may create and delete its id between tries */
+const maxTries = 3
 
 /** the maximum number of creates in one statement, and of the characters of their texts */
 const batchSize = 1000
@@ -62,7 +65,7 @@ export class PostgresWriter {
     if (earlier.length > 0) await Promise.allSettled(earlier)
     const result = await this.#connections
       .retry({ deadline }, async () => {
-        for (let tries = 0; tries < maxIneffective; tries += 1) {
+        for (let tries = 0; tries < maxTries; tries += 1) {
           const settled = await this.#send(entry, deadline)
           if (settled) return settled
         }
