@@ -6,7 +6,7 @@ export type { FieldName, NewPlant, Plant, PlantPatch } from './fields.js'
 
 export const idRule = 'an integer from -9223372036854775808 to 9223372036854775807'
 
-/** The rule for ids that a value violates, for messages: "an integer without leading zeros". Names the range only for an id outside it. */
+/** The rule that a value violates. Names the range only for an id outside it. */
 export function idRuleFor(value: unknown): string {
   if (typeof value === 'string' && parseInt64(value) !== undefined) return 'an integer, not a string'
   const text = value instanceof NumberText ? value.text : value
@@ -101,7 +101,7 @@ export function plantCount(count: number | bigint): string {
   return `${grouped(count)} ${Number(count) === 1 ? 'plant' : 'plants'}`
 }
 
-/** The length of all texts of a plant, in UTF-16 code units. */
+/** in UTF-16 code units */
 export function textLength(plant: Plant): number {
   return textFields.reduce((sum, { name }) => sum + (plant[name]?.length ?? 0), 0)
 }

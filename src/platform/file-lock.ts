@@ -16,7 +16,7 @@ export interface Lock {
 }
 
 interface LockOptions {
-  /** milliseconds to wait for one holder: as long as the lock changes hands, it is waited for */
+  /** milliseconds to wait for one holder */
   timeout: number
   clock: Clock
   /** whether an existing lock may belong to this user, who is not the owner of its directory */

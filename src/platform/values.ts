@@ -1,7 +1,7 @@
 import { malformed, type PlantsError } from './errors.js'
 import { shorten } from './escape.js'
 
-/** What shells can complete for a value: one of these words, or the names of one kind of thing. */
+/** What shells complete: one of these words, or names. */
 export type Values = readonly string[] | 'file' | 'store' | 'saved-store' | 'setting' | 'setting-value'
 
 function wholeNumber(what: string, min: number, max: number, example: string) {
@@ -30,7 +30,6 @@ const units: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 
 
 export const parseDuration = duration('a duration such as 30s, 500ms or 2m', 0, Infinity, '30s')
 export const parseRetry = duration('a duration from 0 to 1h', 0, 3_600_000, '10s')
-/** The range of a timer. */
 export const parseTimer = duration('a duration from 1ms to 24d', 1, 24 * 86_400_000, '30s')
 
 /** Up to a hundred years. A unit is required: 90 would mean seconds, but people mean days. */

@@ -1,4 +1,3 @@
-import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import type { NewPlant } from '../plant/plant.js'
 import { malformed, PlantsError } from '../platform/errors.js'
@@ -26,7 +25,7 @@ import type {
   ServedStore,
 } from './common/store.js'
 
-/** The stores of a scheme. The rest of the program does not ask for the scheme of an address. */
+/** The rest of the program does not ask for the scheme of an address. */
 interface StoreScheme<A extends Address> {
   /** such as "a file" */
   noun: string
@@ -35,9 +34,9 @@ interface StoreScheme<A extends Address> {
   /** what gives access to the store */
   credential: 'token' | 'password' | undefined
   parse(text: string, source: string, place: AddressContext): A | Promise<A>
-  /** Opens a store to create plants. Creates a missing store, except at a service. */
+  /** Creates a missing store, except at a service. */
   open(address: A, options: OpenOptions): Promise<ReadableStore & BulkStore>
-  /** Opens a store that exists; undefined if there is none. A service is not asked yet. */
+  /** Returns undefined if there is none. A service is not asked yet. */
   openExisting(address: A, options: OpenOptions): Promise<ReadableStore | undefined>
 }
 
@@ -45,7 +44,7 @@ interface StoreScheme<A extends Address> {
 interface OwnStoreScheme<A extends Address> extends StoreScheme<A> {
   open(address: A, options: OpenOptions): Promise<OwnStore>
   openExisting(address: A, options: OpenOptions): Promise<OwnStore | undefined>
-  /** Determines what a create would do, without writing. Throws the errors of the create, as far as they can be predicted. */
+  /** Writes nothing. Throws the errors of a create, as far as they can be predicted. */
   previewCreate(address: A, plant: NewPlant, create: CreateOptions, options: OpenOptions): Promise<CreatePreview>
 }
 
@@ -134,18 +133,15 @@ export async function openExistingStore(address: Address, options: OpenOptions):
   return store
 }
 
-export function noStore({ scheme, name }: Address, hint?: string): PlantsError {
-  if (scheme === 'file' && existsSync(name))
-    return new PlantsError('unavailable', `${name} is empty, and not a store yet`, { hint: hint ?? 'plants create makes it one' })
-  const made = 'Check the address. plants create creates a missing store'
-  return new PlantsError('unavailable', `There is no store at ${name}`, { hint: hint ?? made })
+export function noStore({ name }: Address, hint = 'Check the address. plants create creates a missing store'): PlantsError {
+  return new PlantsError('unavailable', `There is no store at ${name}`, { hint })
 }
 
 export function noStoreYet({ name }: Address): string {
   return `There is no store at ${name} yet: plants create creates it`
 }
 
-/** Opens a store to create many plants. With `staging`, they are created by `commit`, or never. */
+/** With `staging`, the plants are created by `commit`, or never. */
 export async function openManyStore(address: Address, options: OpenOptions, staging: 'dryRun' | 'atomic' | undefined): Promise<ManyStore> {
   const own = isOwn(address) ? ownSchemeOf(address) : undefined
   if (staging) {

@@ -107,7 +107,7 @@ export interface ManyStore {
   store: BulkStore
   /** undefined if the store has none */
   checkpoints: CheckpointStore | undefined
-  /** creates all staged plants in one transaction */
+  /** creates all staged plants */
   commit?: (() => Promise<void>) | undefined
 }
 
@@ -125,7 +125,7 @@ export interface CheckpointStore extends BulkStore {
 }
 
 export interface CreatePreview {
-  /** whether the store exists; otherwise, the create would create it */
+  /** whether the store exists; otherwise, a create would create it */
   exists: boolean
   /** false if the idempotency key has created this plant already */
   creates: boolean
@@ -147,15 +147,13 @@ interface AnyStoreOptions {
   /** of a call, in milliseconds */
   timeout: number
   clock: Clock
-  /**
-   * the rights that a command needs besides the default ones: it writes. Also for the hint about a token that lacks one
-   */
+  /** the rights of a command that writes, besides the default ones. Also for the hint about a token that lacks one */
   needs?: readonly Right[]
 }
 
 interface OwnStoreOptions extends AnyStoreOptions {
   onCommit?(count: number): void
-  /** is called with the path of a store that was created, except the default store */
+  /** is called with the path of a new store, except the default store */
   onCreated?: ((path: string) => Promise<void>) | undefined
 }
 
@@ -214,7 +212,7 @@ export interface ServedStore extends ReadableStore {
   readonly tokens: TokenStore
   /** The rights of the store's own credentials, in the order of `rights`. */
   rights(): Promise<readonly Right[]>
-  /** Loads the modules that calls need, which cannot be loaded once no more files can be opened. */
+  /** Modules cannot be loaded once no more files can be opened. */
   preload(): Promise<void>
   /** the number of concurrent snapshots that do not delay other calls */
   readonly maxSnapshots: number

@@ -6,7 +6,7 @@ import type { FileAddress } from '../common/address.js'
 import type { FileOptions } from '../common/store.js'
 import { explainFailure, isFull, isWritable, notOurs, replacedStore } from './errors.js'
 
-/** How to open a file. For an `immutable` file, SQLite takes no locks and creates no -wal or -shm file, so another process can change it during a read. */
+/** For an `immutable` file, SQLite takes no locks and creates no -wal or -shm file, so another process can change it during a read. */
 export type OpenMode = 'rw' | 'ro' | 'immutable'
 
 /** The real path of a file that need not exist: SQLite keeps the write-ahead log beside the target of a link. */

@@ -92,13 +92,13 @@ describe('a store that is not there', () => {
   )
 
   test.each(['list', 'count', 'get 1', 'delete 1 --yes', 'export', 'backup x.bak', 'tokens list', 'serve --port 0'])(
-    'is told from an empty file by %s, and create makes that one a store',
+    'is missing for %s where a file is empty, and create makes that one a store',
     async (line) => {
       const path = join(user.home, 'empty.db')
       writeFileSync(path, '')
       const forService = 'Check the address. To create a store, and a token for clients: plants tokens create --store ./empty.db'
-      const hint = line.startsWith('serve') ? forService : 'plants create makes it one'
-      const expected = refusal(`${path} is empty, and not a store yet`, hint, 4)
+      const hint = line.startsWith('serve') ? forService : 'Check the address. plants create creates a missing store'
+      const expected = refusal(`There is no store at ${path}`, hint, 4)
       expect(await user.run(`${line} --store ./empty.db`)).toEqual(expected)
       expect(statSync(path).size).toBe(0)
       expect((await user.run('create --id 1 --name Fern --store ./empty.db')).code).toBe(0)
