@@ -35,7 +35,6 @@ export interface SettingsFile {
   warnings: { what: string; command: string }[]
 }
 
-/** The absolute path of the settings file, which need not exist. */
 export async function settingsPath({ env, resolvePath, configFolder }: Io): Promise<string> {
   const folder = env['PLANTS_CONFIG_DIR'] ? resolvePath(env['PLANTS_CONFIG_DIR']) : await configFolder()
   return join(folder, 'settings.json')

@@ -4,7 +4,6 @@ import { textFields } from '../../plant/fields.js'
 import { type ExitCode, exitCodes } from '../../platform/errors.js'
 import type { topics } from '../commands/index.js'
 
-/** The page of a topic, formatted by the help of commander, with the command that is the program. */
 type Page = (help: Help, program: Command) => string
 
 function optionsPage(help: Help, program: Command): string {
