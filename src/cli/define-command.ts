@@ -40,7 +40,6 @@ export interface OptionDefinition {
   description: string
   /** the title in the help above this option and those after it */
   group?: string
-  /** the valid values */
   choices?: readonly string[]
   /** the values for shell completion, if there are no choices */
   values?: Values
@@ -54,7 +53,6 @@ export interface OptionDefinition {
 
 interface Given<Args = string[], Flags = object> {
   args: Args
-  /** its options and the global ones, in camel case */
   flags: GlobalFlags & Flags
   formats: readonly OutputFormat[]
 }
@@ -74,7 +72,6 @@ export const aliases: Readonly<Record<string, readonly string[]>> = {
   config: ['setting', 'settings'],
 }
 
-/** Defines a command. The types of its arguments and options determine the types that `run` receives. */
 export function defineCommand<
   const Arguments extends readonly ArgumentDefinition[] = [],
   const Options extends readonly OptionDefinition[] = [],
@@ -117,13 +114,11 @@ export function fieldFlags<Field extends PlantField>({ name, type }: Field): Fie
   return `-${name[0]}, --${name} <${type}>` as FieldFlags<Field> // which TypeScript cannot compute
 }
 
-/** The options that select plants by their texts. */
 export const filterOptions = [
   { flags: '-t, --tag <text>', description: 'only plants with this tag' },
   { flags: '--search <text>', description: `only plants whose ${textsInWords} contains this text, ignoring the case of A to Z` },
 ] as const satisfies readonly OptionDefinition[]
 
-/** The options that select some of the plants. */
 export const queryOptions = [
   { flags: '--limit <count>', description: 'at most this many plants', parse: parseCount },
   { flags: '--after <int64>', description: 'only ids greater than this one', parse: parseId },
@@ -144,7 +139,6 @@ export function allowOption<const Default extends string>(description: string, b
   } as const satisfies OptionDefinition
 }
 
-/** Parses some of the rights, separated by commas. */
 export function parseRights(flag: string, text: string): readonly Right[] {
   const given = parseWords(rights, 'create,read')(flag, text)
   return rights.filter((right) => given.includes(right))
@@ -164,7 +158,6 @@ export function dryRunOption(description: string) {
   return { flags: '--dry-run', description } as const satisfies OptionDefinition
 }
 
-/** The option of commands that create plants at a service. */
 export const retryOption = {
   flags: '--retry <duration>',
   description: 'how long to retry while a service refuses connections: 0 to 1h; by default 2s',

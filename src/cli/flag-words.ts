@@ -2,7 +2,6 @@ import { shellOption } from '../platform/errors.js'
 import type { InputOptions } from '../transfer/formats/formats.js'
 import type { ImportPlan } from '../transfer/import/import.js'
 
-/** The flags that determine how records are read, as they were given. */
 export function recordFlags({ format, encoding, rules }: InputOptions): Record<string, string> {
   const { columns, delimiter, map, idFrom } = rules
   const fields = Object.entries(map).map((entry) => entry.join('='))

@@ -35,7 +35,6 @@ export interface SettingsFile {
   warnings: { what: string; command: string }[]
 }
 
-/** The absolute path of the settings file, which need not exist. */
 export async function settingsPath({ env, resolvePath, configFolder }: Io): Promise<string> {
   const folder = env['PLANTS_CONFIG_DIR'] ? resolvePath(env['PLANTS_CONFIG_DIR']) : await configFolder()
   return join(folder, 'settings.json')
@@ -127,31 +126,22 @@ function broken(path: string, why: string, hint = 'Fix the file, or move it away
 
 /** Whether other users can read the tokens, or replace the file, or a link to it, by one with their own command. */
 function accessByOthers(path: string, { uid, mode }: Stats, io: Io): Pick<SettingsFile, 'distrust' | 'warnings'> {
-  const isWindows = process.platform === 'win32'
+  if (process.platform === 'win32') return { warnings: [] } // its files have no modes
   const octal = (bits: number) => `(mode ${(bits & 0o777).toString(8)})`
-  const folders = isWindows ? [] : [...new Set([path, realpathSync(path)].map((place) => dirname(place)))]
-  const replaceable = folders.flatMap((folder) => {
+  const warnings: SettingsFile['warnings'] = []
+  let command = `chmod 600 ${shellWord(path)}`
+  let why = (mode & 0o022) === 0 ? undefined : `can be changed by others ${octal(mode)}`
+  if ((mode & 0o077) !== 0) warnings.push({ what: `The settings in ${path} are open to others ${octal(mode)}`, command })
+  for (const folder of new Set([path, realpathSync(path)].map((place) => dirname(place)))) {
     const { mode } = statSync(folder)
-    if ((mode & 0o022) === 0 || (mode & 0o1000) !== 0) return []
-    return { folder: `${folder} ${octal(mode)}`, command: `chmod 700 ${shellWord(folder)}` }
-  })
-  const command = `chmod 600 ${shellWord(path)}`
-  const warnings = replaceable.map((each) => ({ ...each, what: `Others can replace the settings in ${each.folder}` }))
-  const what = `The settings in ${path} are open to others ${octal(mode)}`
-  const isOpen = !isWindows && (mode & 0o077) !== 0
-  return {
-    warnings: isOpen ? [{ what, command }, ...warnings] : warnings,
-    distrust: distrust(),
+    if ((mode & 0o022) === 0 || (mode & 0o1000) !== 0) continue
+    command = `chmod 700 ${shellWord(folder)}`
+    why = `can be replaced by others, who can write to ${folder} ${octal(mode)}`
+    warnings.push({ what: `Others can replace the settings in ${folder} ${octal(mode)}`, command })
   }
-
-  function distrust(): SettingsFile['distrust'] {
-    if (!io.mayRunFor(uid)) {
-      const hint = 'Run plants as that user, without sudo, or set PLANTS_TOKEN or PGPASSWORD'
-      return { why: `belong to another user (uid ${uid})`, hint }
-    }
-    const [first] = replaceable
-    const hint = `Check what they contain, then run: ${first?.command ?? command}`
-    if (first) return { why: `can be replaced by others, who can write to ${first.folder}`, hint }
-    return isWindows || (mode & 0o022) === 0 ? undefined : { why: `can be changed by others ${octal(mode)}`, hint }
+  if (!io.mayRunFor(uid)) {
+    const hint = 'Run plants as that user, without sudo, or set PLANTS_TOKEN or PGPASSWORD'
+    return { warnings, distrust: { why: `belong to another user (uid ${uid})`, hint } }
   }
+  return { warnings, distrust: why === undefined ? undefined : { why, hint: `Check what they contain, then run: ${command}` } }
 }

@@ -98,7 +98,6 @@ export function resolveAddress(text: string, place: string, io: Io, { isArgument
   return parseAddress(text, place, { resolvePath, dataFolder, env, userName, secrets, isArgument })
 }
 
-/** Whether a word can be the name of a store; otherwise it is an address. */
 export function isStoreName(word: string): boolean {
   return /^[a-z\d][\w-]{0,63}$/i.test(word) && word !== 'local'
 }

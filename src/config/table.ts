@@ -68,7 +68,6 @@ interface Setting {
   short?: string
   variable?: string
   scopes: Scope[]
-  /** Parses a value. Throws `malformed`, with `source` in the message. */
   parse(source: string, text: string): unknown
   /** a value, or a description of the behaviour without one */
   default: string | { words: string }

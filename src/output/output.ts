@@ -69,7 +69,6 @@ export async function recordPrinter<Row extends object>(
   }
 }
 
-/** Prints rows page by page: as JSON, or as a table. */
 export function rowPrinter<Row extends object>(
   titles: string[],
   cellsOf: (row: Row) => string[],

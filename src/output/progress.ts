@@ -21,7 +21,6 @@ export function progressLine({ now, stderr }: Pick<Io, 'now' | 'stderr'>, isShow
   let last = now() + delay - interval
   let isDrawn = false
   return {
-    /** Updates the line, at most ten times a second. */
     show: (snapshot: () => ProgressSnapshot): void => {
       const time = now()
       if (!isShown || time - last < interval) return
@@ -41,8 +40,7 @@ export function progressLine({ now, stderr }: Pick<Io, 'now' | 'stderr'>, isShow
   }
 }
 
-/** milliseconds between two updates */
-const interval = 100
+const interval = 100 // milliseconds
 
 export async function* withProgress<T>(parts: AsyncIterable<T>, countOf: (part: T) => number, progress: Progress): AsyncGenerator<T> {
   let done = 0

@@ -6,7 +6,6 @@ interface Layout<Row> {
   cellsOf(row: Row): string[]
   /** whether cells are truncated to fit the terminal, and end with "…" */
   isTruncated: boolean
-  /** the style of the titles */
   style: { faint(text: string): string }
 }
 

@@ -128,7 +128,6 @@ export const auth: CommandDefinition = {
 
 type CredentialAddress = RemoteAddress | PostgresAddress
 
-/** The store of the run. Throws `malformed` if it uses no token or password. */
 function credentialStore({ store, file: { saved } }: Pick<Settings, 'store' | 'file'>): CredentialAddress {
   if (takesCredential(store)) return store
   const [name] = namedStores(saved).find(([, { address }]) => schemes[schemeOfText(address)].credential) ?? []
@@ -181,7 +180,6 @@ async function checkSecret(secret: string, store: CredentialAddress, settings: S
   return checkPassword(store, { ...storeOptions, login: () => loginTo(store, settings, io, secret) })
 }
 
-/** What takes precedence over a saved credential. */
 function setVariable(store: CredentialAddress, io: Io): string | undefined {
   if (takesToken(store)) return tokenVariable(io) && 'PLANTS_TOKEN'
   if (store.scheme === 'postgres' && store.password !== undefined) return 'The password in the address'

@@ -127,7 +127,6 @@ async function deletedPrinter(dryRun: boolean, { output, isQuiet, colors }: Sett
   return { end, print: (plants: NewPlant[]) => print(dryRun ? plants.map((plant) => ({ dryRun: true, ...plant })) : plants) }
 }
 
-/** Prints all failures but the most severe one, which it throws. */
 async function throwWorst(failures: PlantsError[], settings: Settings, io: Io): Promise<void> {
   const bySeverity = failures.toSorted((one, other) => one.exitCode - other.exitCode)
   const worst = bySeverity.pop()

@@ -1,7 +1,7 @@
 import { version } from '../../../package.json'
 import { exposureHint, exposureOf, isLocal } from '../../auth/exposure.js'
 import { readSettings, type SettingsFile } from '../../config/file.js'
-import { failureOf, namedStores, resolveAddress } from '../../config/resolve.js'
+import { failureOf, namedStores } from '../../config/resolve.js'
 import { settingOf } from '../../config/table.js'
 import { mayColor, recordPrinter, redacted, type Style, styleFor } from '../../output/output.js'
 import { PlantsError, shellWord } from '../../platform/errors.js'
@@ -9,14 +9,14 @@ import type { Io } from '../../platform/io.js'
 import { printable } from '../../platform/redact.js'
 import { grouped } from '../../platform/values.js'
 import type { FileAddress, PostgresAddress, RemoteAddress } from '../../stores/common/address.js'
-import { isDefaultStore, schemeOfText, schemes, takesPassword, takesToken } from '../../stores/registry.js'
+import { isDefaultStore, takesPassword, takesToken } from '../../stores/registry.js'
 import { chosenFormat, printedFormat, resolvePreferences, resolveSettings, type Settings } from '../context.js'
 import { defineCommand, type GlobalFlags } from '../define-command.js'
 import { accessTo } from '../store-access.js'
 
 export const doctor = defineCommand({
   name: 'doctor',
-  description: 'Check the runtime, SQLite, the settings, each store, proxies and the terminal. The exit code is 1 if a check fails.',
+  description: 'Check the runtime, SQLite, the settings, each store and proxies. The exit code is 1 if a check fails.',
   examples: ['plants doctor', 'plants doctor --output json'],
   async run({ flags }, io) {
     const output = printedFormat(await chosenFormat(flags.output, io), flags, io)
@@ -74,33 +74,23 @@ async function* examine(flags: GlobalFlags, io: Io): AsyncIterable<Finding> {
     const { proxyVariables } = await import('../../platform/proxy.js')
     return ok(proxyVariables(io).join(', ') || 'none')
   })
-  yield { check: 'terminal', ...examineTerminal(io) }
 }
 
 async function examineSettings(file: SettingsFile, flags: GlobalFlags, io: Io): Promise<Result> {
-  const { path = 'no settings file, because there is no home directory', saved, warnings } = file
+  const { path = 'no settings file, because there is no home directory', warnings } = file
   const { sources } = await resolvePreferences(flags, io, { ignoresInvalid: true, file })
   const invalid = sources.map(failureOf).find(Boolean)
   if (invalid) return failed(invalid)
   if (warnings.length > 0)
     return warning(warnings.map(({ what }) => what).join('; '), warnings.map(({ command }) => `Fix it with: ${command}`).join('; '))
-  const counted = (count: number, what: string) => `${count} ${what}${count === 1 ? '' : 's'}`
-  const logins = Object.keys(saved.tokens ?? {})
-  const passwords = logins.filter((address) => schemes[schemeOfText(address)].credential === 'password').length
-  const counts = [counted(namedStores(saved).length, 'store'), counted(logins.length - passwords, 'token')]
-  if (passwords > 0) counts.push(counted(passwords, 'password'))
-  return ok(`${path}: ${counts.join(', ')}`)
+  return ok(path)
 }
 
-/** The store of this run, then the other saved stores. They are checked concurrently, because some may be slow to answer. */
+/** The store of this run, then `local` and the saved stores. They are checked concurrently, because some may be slow to answer. */
 async function* examineStores(file: SettingsFile, flags: GlobalFlags, io: Io): AsyncIterable<Finding> {
   const own = await attempt(() => resolveSettings(flags, io, { ignoresInvalid: true, file }))
-  const used = own instanceof PlantsError ? undefined : own
-  const ownName = used && (used.storeName ?? (isDefaultStore(used.store) ? 'local' : used.store.name))
-  const local = await attempt(() => resolveAddress('local', 'local', io))
-  const isLocal = used && !(local instanceof PlantsError) && used.store.name === local.name
-  const saved = namedStores(file.saved).map(([name]) => name)
-  const names = [...(isLocal ? [] : ['local']), ...saved].filter((name) => name !== ownName)
+  const ownName = own instanceof PlantsError ? undefined : (own.storeName ?? (isDefaultStore(own.store) ? 'local' : own.store.name))
+  const names = ['local', ...namedStores(file.saved).map(([name]) => name)].filter((name) => name !== ownName)
   const findings = [
     runCheck(ownName === undefined ? 'store' : `store ${ownName}`, () =>
       own instanceof PlantsError ? failed(own) : examineStore(own, io),
@@ -183,15 +173,6 @@ async function examineService(address: RemoteAddress, settings: Settings, io: Io
   if (result.state === 'accepted') return ok(`${address.name} answers, and accepts the token`)
   const { message, hint = 'Is it a Plant Store service? For details: plants create --verbose' } = result.error
   return failed({ message: result.state === 'refused' ? `${address.name} does not accept the token: ${message}` : message, hint })
-}
-
-function examineTerminal({ stdin, stdout, stderr, env }: Io): Result {
-  const names = [stdin.isTerminal && 'stdin', stdout.isTerminal && 'stdout', stderr.isTerminal && 'stderr'].filter(Boolean)
-  const locale = env['LC_ALL'] || env['LC_CTYPE'] || env['LANG']
-  const prompts = stdin.isTerminal && stderr.isTerminal ? '' : ', no prompts'
-  const what = names.length === 0 ? `none${prompts}` : `${names.join(', ')}, ${stdout.columns} columns${prompts}`
-  if (names.length === 0 || locale === undefined || /utf-?8/i.test(locale)) return ok(what)
-  return warning(`${what}, in ${locale}`, 'To display all plants correctly, use a UTF-8 locale: export LANG=C.UTF-8')
 }
 
 async function runCheck(check: string, action: () => Result | Promise<Result>): Promise<Finding> {

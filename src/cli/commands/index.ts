@@ -41,7 +41,6 @@ export const groups: Readonly<Record<string, readonly ListedCommand[]>> = {
 
 export const examples = ['plants create --id 1 --name Fern --tag shade', 'plants list --search fern']
 
-/** Pages of help about more than one command. */
 export const topics = {
   options: 'the options of every command',
   environment: 'settings and environment variables, and their precedence',

@@ -3,12 +3,12 @@ import { parseJson } from '../../plant/json.js'
 import { type FieldName, type NewPlant, plantCount } from '../../plant/plant.js'
 import { fieldNames } from '../../plant/records.js'
 import { malformed } from '../../platform/errors.js'
-import type { Io, Output } from '../../platform/io.js'
+import type { Output } from '../../platform/io.js'
 import { outputFormats, parseChoice } from '../../platform/values.js'
 import type { ReadableStore, SnapshotQuery } from '../../stores/common/store.js'
 import { isOwn, noStoreYet, openExistingStore } from '../../stores/registry.js'
 import { resolveSettings, type Settings } from '../context.js'
-import { defineCommand, type OptionDefinition, type OptionValues, parseWords, queryOptions } from '../define-command.js'
+import { defineCommand, type OptionDefinition, parseWords, queryOptions } from '../define-command.js'
 
 const options = [
   {
@@ -26,8 +26,6 @@ const options = [
   },
   ...queryOptions,
 ] as const satisfies readonly OptionDefinition[]
-
-type ListFlags = OptionValues<typeof options>
 
 export const list = defineCommand({
   name: 'list',
@@ -62,10 +60,11 @@ export const list = defineCommand({
     }
     try {
       const { print, end } = await recordPrinter(io, settings, { fields, text: async () => plantTable(fields, settings, io.stdout) })
-      for await (const page of await shownPages(pages(), settings, io)) await print(page)
+      const shownPages = isTable ? (await import('../../output/table.js')).withFirstRows(pages()) : pages()
+      for await (const page of shownPages) await print(page)
       await end()
       if (!store) await settings.warn(noStoreYet(settings.store))
-      else if (shown === 0 && isTable) await settings.warn(noPlants(flags))
+      else if (shown === 0 && isTable) await settings.warn(tag === undefined && search === undefined ? 'No plants' : 'No plants match')
       else if (isTruncated)
         await settings.warn(
           `Only ${plantCount(shown)} shown. ${sort === 'id' ? `For more: --after ${last?.id}` : 'For all, leave out --limit'}`,
@@ -89,18 +88,4 @@ async function plantTable(fields: readonly FieldName[], { colors }: Settings, st
   const titles = fields.map((name) => name.toUpperCase())
   const cellsOf = (plant: NewPlant) => fields.map((name) => (plant[name] === undefined ? '' : quoteIfNeeded(String(plant[name]))))
   return tableOf({ titles, cellsOf, isTruncated: true, style: await styleFor(colors(stdout)) }, stdout)
-}
-
-/** Joins the first pages of a table. Shows the number of plants read, unless they are printed on the terminal. */
-async function shownPages(pages: AsyncGenerator<NewPlant[]>, { output, showsProgress }: Settings, io: Io) {
-  const shown = output === 'text' ? (await import('../../output/table.js')).withFirstRows(pages) : pages
-  if (!showsProgress || io.stdout.isTerminal) return shown
-  const { progressLine, withProgress } = await import('../../output/progress.js')
-  return withProgress(shown, ({ length }) => length, progressLine(io, true))
-}
-
-function noPlants({ tag, search }: ListFlags): string {
-  if (search === undefined) return tag === undefined ? 'No plants' : 'No plants with this tag'
-  const hasOtherCase = /(?=\P{ASCII})\p{Cased}/u.test(search)
-  return hasOtherCase ? 'No plants match. Only A to Z are matched without regard to case' : 'No plants match'
 }

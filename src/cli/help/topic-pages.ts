@@ -4,7 +4,6 @@ import { textFields } from '../../plant/fields.js'
 import { type ExitCode, exitCodes } from '../../platform/errors.js'
 import type { topics } from '../commands/index.js'
 
-/** The page of a topic, formatted by the help of commander, with the command that is the program. */
 type Page = (help: Help, program: Command) => string
 
 function optionsPage(help: Help, program: Command): string {
@@ -107,13 +106,9 @@ function formatsPage(help: Help): string {
       help,
     )
   return [
-    paragraph('The examples show two plants. The second has no tag.', help),
     sample('As flags of plants create', ['--id 1 --name Fern --tag shade', '--id 9007199254740993 --name Moss']),
-    sample('As JSON, with plants create --file', ['{"id":1,"name":"Fern","tag":"shade"}', '{"id":9007199254740993,"name":"Moss"}']),
     sample('As ndjson', ['{"id":1,"name":"Fern","tag":"shade"}', '{"id":9007199254740993,"name":"Moss"}']),
-    sample('As json', ['[', '{"id":1,"name":"Fern","tag":"shade"},', '{"id":9007199254740993,"name":"Moss"}', ']']),
     sample('As csv', ['id,name,tag', '1,Fern,shade', '9007199254740993,Moss,']),
-    sample('As tsv', ['id\tname\ttag', '1\tFern\tshade', '9007199254740993\tMoss\t']),
     list('Values', Object.entries(values), help),
     list('Output', Object.entries(streams), help),
     sample('An error as JSON', ['{"error":409,"message":"A plant with id 1 already exists","hint":"Look at it with: plants get 1"}']),

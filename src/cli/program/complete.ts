@@ -46,10 +46,8 @@ async function complete(before: string[], text: string, program: Program, io: Io
   }
 }
 
-/** Where a command line ends. */
 interface Line {
   command: Command
-  /** the arguments of the command */
   operands: string[]
   /** after `help`, where words only name commands */
   isHelp: boolean
@@ -110,7 +108,6 @@ function commandCandidates({ command, isHelp }: Line): Candidate[] {
   return [...named.filter(([name]) => name !== 'help'), ...topicsHere]
 }
 
-/** The options that are not given yet, by their long names or by their short ones. */
 function optionCandidates({ options }: Command, { given, helpOption }: Program, isShort: boolean): Candidate[] {
   return [...options, helpOption]
     .filter((option) => !given.has(option.attributeName()))
@@ -154,7 +151,6 @@ function storesIn(saved: SavedSettings): Candidate[] {
   return namedStores(saved).map(([name, { address }]) => [name, shorten(shownValue(address))])
 }
 
-/** The settings of the user and the names of stores; after the name of a store, its settings. */
 function settingsFor(text: string, saved: SavedSettings): Candidate[] {
   const stores = storesIn(saved)
   const [store] = stores.find(([name]) => text.startsWith(`stores.${name}.`)) ?? []

@@ -8,8 +8,6 @@ import { groups, topics } from '../commands/index.js'
 import { aliases, type CommandDefinition, type GlobalFlags, globalOptions, type OptionDefinition } from '../define-command.js'
 import { pageStyle, programPage } from '../help/program-page.js'
 
-type Topic = keyof typeof topics
-
 const listed = Object.values(groups).flat()
 
 /** The program as commander's commands, and what one parsing of a command line has found. */
@@ -80,7 +78,6 @@ export class Program {
     }
   }
 
-  /** Adds to a command of the program what its definition has. */
   async load(command: Command): Promise<void> {
     if (command.parent !== this.root || this.definitions.has(command)) return
     const found = listed.find(({ name }) => name === command.name())
@@ -89,7 +86,7 @@ export class Program {
 
   /** Shows help as `--help` does, or a topic. */
   async #showHelp(words: string[]): Promise<void> {
-    const [topic = ''] = words
+    const [topic] = words
     if (words.length === 1 && isTopic(topic)) {
       const { topicPages } = await import('../help/topic-pages.js')
       const help = this.root.createHelp()
@@ -200,12 +197,11 @@ export function globalFlagsIn(argv: string[]): GlobalFlags {
   return command.opts()
 }
 
-/** The command that this name or alias has below another. */
 export function subcommandOf(command: Command, word: string): Command | undefined {
   return command.commands.find((below) => below.name() === word || below.aliases().includes(word))
 }
 
-export function isTopic(word: string): word is Topic {
+function isTopic(word = ''): word is keyof typeof topics {
   return Object.hasOwn(topics, word)
 }
 

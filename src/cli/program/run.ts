@@ -76,7 +76,6 @@ async function runProgram(argv: string[], io: Io): Promise<void> {
   if (program.page !== '') await writePage(program.page, program.flags, io)
 }
 
-/** Prints help, in a pager if it is longer than an interactive terminal. */
 async function writePage(page: string, flags: Partial<Program['flags']>, io: Io): Promise<void> {
   const isLong = io.stdout.isTerminal && page.split('\n').length > io.stdout.rows
   if (isLong && io.env['TERM'] !== 'dumb' && (await import('../context.js')).isInteractive(flags, io)) {

@@ -138,12 +138,10 @@ function swallowedFlag(command: Command): string | undefined {
   return option && `The value of ${option.long} is ${command.getOptionValue(option.attributeName())}. ${seeHelp(nameOf(command))}`
 }
 
-/** The names of a command and of its parent, without the program. */
 function nameOf(command: Command): string {
   return command.parent ? `${nameOf(command.parent)} ${command.name()}`.trim() : ''
 }
 
-/** The hint for what other programs write, in one of these forms. */
 function habitOf(typed: readonly string[], options: readonly string[] = []): string | undefined {
   const isKnown = (meant: string) => !meant.startsWith('-') || options.includes(meant.replace(/ .*/, ''))
   const [meant] = Object.entries(habits).find(([key, words]) => isKnown(key) && words.some((word) => typed.includes(word))) ?? []

@@ -23,7 +23,7 @@ describe('status of all stores', () => {
       const { code, out } = await plants(command.split(' '), temporaryFolder(), { env })
       counts.push([command, code, out.match(/^\{.*\}$/gm)?.length])
     }
-    const besides = ['runtime', 'sqlite', 'settings', 'local', 'proxy', 'terminal']
+    const besides = ['runtime', 'sqlite', 'settings', 'local', 'proxy']
     expect(counts).toEqual([
       ['auth status', 0, 2000],
       ['doctor', 0, 2000 + besides.length],

@@ -30,7 +30,7 @@ describe('settings that are broken', () => {
       ],
       said: [],
     })
-    expect(findings.map(({ check }) => check)).toEqual(expect.arrayContaining(['runtime', 'sqlite', 'proxy', 'terminal']))
+    expect(findings.map(({ check }) => check)).toEqual(expect.arrayContaining(['runtime', 'sqlite', 'proxy']))
   })
 
   test('because a folder is in their place are named', async () => {

@@ -118,7 +118,7 @@ Global options: plants help options
     [['list', 'help', 'exit-codes'], 2],
   ])('is not what a command is given: %j', async (argv, code) => {
     const result = await plants(argv, { cwd: temporaryFolder() })
-    const page = /Settings:|The exit codes of|The examples show/
+    const page = /Settings:|The exit codes of|As flags of plants create/
     expect({ code: result.code, isPage: page.test(result.out) }).toEqual({ code, isPage: false })
     const [topic = ''] = argv.filter((word) => ['environment', 'formats', 'exit-codes'].includes(word))
     expect((await plants(['help', topic])).out).toMatch(page)
