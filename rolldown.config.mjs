@@ -14,6 +14,7 @@ const chunks = {
   // what reads and writes single plants, and what services and databases share
   create: [
     'platform/files.ts',
+    'platform/growing-buffer.ts',
     'platform/semaphore.ts',
     'stores/common/store.ts',
     'stores/common/pages.ts',

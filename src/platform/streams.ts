@@ -1,6 +1,5 @@
-import { closeSync, constants, fstatSync, openSync, readSync, type Stats, statSync, write, writeSync } from 'node:fs'
+import { closeSync, constants, fstatSync, openSync, readSync, type Stats, statSync, writeSync } from 'node:fs'
 import { devNull } from 'node:os'
-import { promisify } from 'node:util'
 import { PlantsError, systemCode, unlessSystemError } from './errors.js'
 
 export interface Input {
@@ -88,9 +87,8 @@ export class ProcessOutput implements Output {
   #writing: Promise<void> | undefined
   /** the same without errors of the system, shared by all lines of one turn: a promise for each would take as long as a line */
   #logging: Promise<void> | undefined
-  #channel: Channel | undefined
-  /** how often in a row the pipe was full, at most 10 */
-  #waits = 0
+  /** the file descriptor for the queue, which does not block */
+  #channel: number | undefined
 
   constructor(fd: 1 | 2, signals: Signals) {
     this.#fd = fd
@@ -103,11 +101,6 @@ export class ProcessOutput implements Output {
 
   get isWriting(): boolean {
     return this.#writing !== undefined
-  }
-
-  /** Whether a thread is writing: nothing else may write until it is done. */
-  get #isInThread(): boolean {
-    return this.isWriting && this.#channel?.blocks === true
   }
 
   get columns(): number {
@@ -133,19 +126,19 @@ export class ProcessOutput implements Output {
 
   async write(text: string): Promise<void> {
     if (this.#signals.received !== undefined) return this.#writeBriefly(text)
-    if (this.#signals.isListening || this.#isInThread || isConsole(this.#fd)) return this.#writeUntilSignal(text)
     this.#text += text
+    if (this.#signals.isListening || isConsole(this.#fd)) return this.#writeUntilSignal()
     try {
       while (this.#hasMore()) this.#bytes = this.#bytes.subarray(writeSync(this.#fd, this.#bytes))
     } catch (error) {
-      if (systemCode(error) === 'EAGAIN') return this.#writeUntilSignal('')
+      if (systemCode(error) === 'EAGAIN') return this.#writeUntilSignal()
       this.#drop()
       throw error
     }
   }
 
   /** Throws the reason of a signal that arrives before everything is written. Keeps the listeners: a pending signal would be lost. */
-  async #writeUntilSignal(text: string): Promise<void> {
+  async #writeUntilSignal(): Promise<void> {
     const signal = this.#signals.listen()
     const keepAlive = setInterval(() => undefined, 1000)
     let abort = () => {}
@@ -154,12 +147,10 @@ export class ProcessOutput implements Output {
       signal.addEventListener('abort', abort)
     })
     try {
-      this.#text += text
       const writing = this.#flush()
       if (!(await Promise.race([aborted, writing.then(() => false)]))) return
       writing.catch(() => undefined) // the signal is reported instead
-      if (this.#isInThread) await this.#writeBriefly('')
-      const isWritten = !this.#isInThread && !this.#hasMore()
+      const isWritten = !this.#hasMore()
       this.#drop()
       if (!isWritten) throw signal.reason
     } finally {
@@ -187,7 +178,7 @@ export class ProcessOutput implements Output {
   }
 
   #drop(): void {
-    if (!this.#isInThread) this.#bytes = new Uint8Array()
+    this.#bytes = new Uint8Array()
     this.#text = ''
   }
 
@@ -199,8 +190,12 @@ export class ProcessOutput implements Output {
   async #writeQueue(): Promise<void> {
     await new Promise(setImmediate)
     try {
-      this.#channel ??= this.#openChannel()
-      while (this.#hasMore()) await this.#writeOnce(this.#channel)
+      for (let waits = 1; this.#hasMore(); ) {
+        const written = isConsole(this.#fd) ? await this.#writeToStream() : this.#writeSome()
+        waits = written > 0 ? 1 : Math.min(waits + 1, 10) // a fast reader empties a pipe in less than a millisecond
+        this.#bytes = this.#bytes.subarray(written)
+        if (written === 0) await new Promise((resolve) => void setTimeout(resolve, waits).unref())
+      }
     } finally {
       this.#writing = undefined
       this.#logging = undefined
@@ -208,48 +203,36 @@ export class ProcessOutput implements Output {
     }
   }
 
-  async #writeOnce(channel: Channel): Promise<void> {
+  /** Writes some or all of the bytes, and returns how many: 0 if the reader stalls. */
+  #writeSome(): number {
+    this.#channel ??= this.#openChannel()
     try {
-      const written = channel.write(this.#bytes)
-      this.#bytes = this.#bytes.subarray(typeof written === 'number' ? written : await written)
-      this.#waits = 0
+      return writeSync(this.#channel, this.#bytes)
     } catch (error) {
       if (systemCode(error) !== 'EAGAIN') throw error
-      this.#waits = Math.min(this.#waits + 1, 10)
-      await new Promise((resolve) => {
-        setTimeout(resolve, this.#waits).unref() // a fast reader empties a pipe in less than a millisecond
-      })
+      return 0
     }
   }
 
-  /** A file does not block. A pipe is reopened as non-blocking. A socket cannot be reopened; creating its stream makes it non-blocking. */
-  #openChannel(): Channel {
-    const fd = this.#fd
-    if (isConsole(fd)) return { blocks: true, write: writeTo(this.stream()) }
-    const stats = statsOf(fd)
-    if (stats?.isSocket()) this.stream()
-    if (stats?.isSocket() || stats?.isFile() || (stats?.isCharacterDevice() && !isTerminal(fd))) return directTo(fd)
-    const reopened = stats?.isFIFO() ? reopen(fd, constants.O_WRONLY) : undefined
-    if (reopened !== undefined) return directTo(reopened)
-    return { blocks: true, write: async (bytes) => (await promisify(write)(fd, bytes)).bytesWritten }
+  #writeToStream(): Promise<number> {
+    const bytes = this.#bytes
+    return new Promise((resolve, reject) => {
+      this.stream().write(bytes, (error) => (error ? reject(error) : resolve(bytes.length)))
+    })
+  }
+
+  /** A file does not block. Linux reopens a pipe as non-blocking; otherwise, creating its stream makes it so. */
+  #openChannel(): number {
+    const stats = statsOf(this.#fd)
+    if (stats?.isFile() || (stats?.isCharacterDevice() && !isTerminal(this.#fd))) return this.#fd
+    const reopened = stats?.isFIFO() ? reopen(this.#fd, constants.O_WRONLY) : undefined
+    if (reopened === undefined) this.stream()
+    return reopened ?? this.#fd
   }
 }
 
+/** characters of log lines that may wait for a reader; further ones are dropped */
 const maxBacklog = 1_048_576
-
-/** Writes some or all of the bytes, and returns how many. `blocks`: writing may block, and is therefore left to a thread, or to Node. */
-type Channel = { blocks: boolean; write(bytes: Uint8Array): number | Promise<number> }
-
-function directTo(fd: number): Channel {
-  return { blocks: false, write: (bytes) => writeSync(fd, bytes) }
-}
-
-function writeTo(stream: NodeJS.WriteStream): Channel['write'] {
-  return (bytes) =>
-    new Promise((resolve, reject) => {
-      stream.write(bytes, (error) => (error ? reject(error) : resolve(bytes.length)))
-    })
-}
 
 /** Whether this is a console of Windows: `fs.write` would show UTF-8 in its code page (https://nodejs.org/api/fs.html, `fs.write`). */
 function isConsole(fd: number): boolean {
@@ -262,7 +245,6 @@ function statsOf(fd: number): Stats | undefined {
 
 /** Reopens a pipe as non-blocking; undefined outside Linux, and for a pipe that belongs to another user or has no other end. */
 function reopen(fd: number, mode: number): number | undefined {
-  if (process.platform !== 'linux') return undefined
   return unlessSystemError(() => openSync(`/proc/self/fd/${fd}`, mode | constants.O_NONBLOCK))
 }
 

@@ -43,7 +43,7 @@ export function openLog({ output, level, format = output.isTerminal ? 'text' : '
   return pino({ level, base: null, timestamp: isoTime(), formatters }, { write })
 }
 
-/** The time of a line in ISO 8601. Formats each millisecond once, which halves the cost of a line under load. */
+/** Formats each millisecond once, which halves the cost of a line under load. */
 function isoTime(): () => string {
   let formatted = 0
   let text = ''
