@@ -61,14 +61,9 @@ const options = [
   { group: 'Running', flags: '--drain-timeout <duration>', description: 'maximum time for a drain', default: '10s', parse: parseTimer },
   {
     flags: '--log-level <level>',
-    description: 'trace, debug, info, warn, error, fatal or silent',
-    choices: ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'],
+    description: 'info, warn, error or silent',
+    choices: ['info', 'warn', 'error', 'silent'],
     default: 'info',
-  },
-  {
-    flags: '--log-format <format>',
-    description: 'text or json; by default text on a terminal, else json',
-    choices: ['text', 'json'],
   },
 ] as const satisfies readonly OptionDefinition[]
 
@@ -133,7 +128,7 @@ async function optionsFor(flags: ServeFlags, { store, storeFlag, storeOptions }:
     tls: await tlsFor(flags, io),
     admin: adminPort === undefined ? undefined : { host: adminHost, port: adminPort, isAdmin: true },
     limits: flags,
-    log: { output: io.stderr, level: flags.logLevel, format: flags.logFormat },
+    log: { output: io.stderr, level: flags.logLevel },
     now: () => performance.now(), // half the cost per call of io.now, which is faster to start
   }
 }
