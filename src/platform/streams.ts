@@ -46,9 +46,9 @@ export const processInput: Input = {
   stream: () => process.stdin,
 }
 
-/** Reads the data that is in a pipe, where Linux can reopen it as non-blocking. Returns whether that was all of it. */
+/** Reads the data that is in a pipe. Returns whether that was all of it. */
 function* readPipe(): Generator<Uint8Array, boolean> {
-  const fd = unlessSystemError(() => openSync('/proc/self/fd/0', constants.O_RDONLY | constants.O_NONBLOCK))
+  const fd = reopen(0, constants.O_RDONLY)
   if (fd === undefined) return false
   try {
     yield* readFrom(fd)
@@ -73,17 +73,22 @@ export function* readFrom(fd: number, limit = Infinity): Generator<Uint8Array> {
 }
 
 /**
- * Stdout or stderr, written with synchronous system calls: Node's stream takes 2 ms to create, and loses what a full disk rejects. Such
- * a call blocks while the reader of a pipe stalls, and a signal then ends the process. While signals are handled here, and for log
- * lines, Node's stream writes to pipes and terminals instead.
+ * Stdout or stderr. `write` uses synchronous system calls: Node's stream takes 2 ms to create, and drops what a full disk rejects.
+ * Such a call blocks while the reader stalls, and a signal then ends the process. When signals are handled here, or the pipe is
+ * non-blocking, a queue is written instead. It never blocks, and writes what was added in one turn of the event loop with one system call.
  */
 export class ProcessOutput implements Output {
   readonly #fd: 1 | 2
   readonly #signals: Signals
   #stream: NodeJS.WriteStream | undefined
-  /** log lines of this turn of the event loop, which one system call writes */
-  #lines = ''
+  /** the queue: the bytes that are being written, and the text after them */
+  #bytes: Uint8Array = new Uint8Array()
+  #text = ''
+  #writing: Promise<void> | undefined
+  /** the same without errors of the system, shared by all lines of one turn: a promise for each would take as long as a line */
   #logging: Promise<void> | undefined
+  /** the file descriptor for the queue, which does not block */
+  #channel: number | undefined
 
   constructor(fd: 1 | 2, signals: Signals) {
     this.#fd = fd
@@ -95,12 +100,7 @@ export class ProcessOutput implements Output {
   }
 
   get isWriting(): boolean {
-    return this.#logging !== undefined || this.#unwritten > 0
-  }
-
-  /** bytes that wait for a reader */
-  get #unwritten(): number {
-    return this.#stream?.writableLength ?? 0
+    return this.#writing !== undefined
   }
 
   get columns(): number {
@@ -117,33 +117,44 @@ export class ProcessOutput implements Output {
   }
 
   log(line: string): Promise<void> {
-    if (this.#lines.length + this.#unwritten + line.length <= maxBacklog) this.#lines += line
-    this.#logging ??= new Promise(setImmediate).then(async () => {
-      this.#logging = undefined
-      try {
-        await this.#send('', { mayBlock: false })
-      } catch (error) {
-        if (systemCode(error) === undefined) throw error
-      }
+    if (this.#text.length + line.length <= maxBacklog) this.#text += line
+    this.#logging ??= this.#flush().catch((error: unknown) => {
+      if (systemCode(error) === undefined) throw error
     })
     return this.#logging
   }
 
   async write(text: string): Promise<void> {
-    const { received, isListening } = this.#signals
-    if (received !== undefined) return this.#writeBriefly(text)
-    const written = this.#send(text, { mayBlock: !isListening })
-    if (!isListening) return written
-    // Throws the reason of a signal that arrives before everything is written.
+    if (this.#signals.received !== undefined) return this.#writeBriefly(text)
+    this.#text += text
+    if (this.#signals.isListening || isConsole(this.#fd)) return this.#writeUntilSignal()
+    try {
+      while (this.#hasMore()) this.#bytes = this.#bytes.subarray(writeSync(this.#fd, this.#bytes))
+    } catch (error) {
+      if (systemCode(error) === 'EAGAIN') return this.#writeUntilSignal()
+      this.#drop()
+      throw error
+    }
+  }
+
+  /** Throws the reason of a signal that arrives before everything is written. Keeps the listeners: a pending signal would be lost. */
+  async #writeUntilSignal(): Promise<void> {
     const signal = this.#signals.listen()
+    const keepAlive = setInterval(() => undefined, 1000)
     let abort = () => {}
-    const aborted = new Promise<never>((_, reject) => {
-      abort = () => reject(signal.reason)
+    const aborted = new Promise<boolean>((resolve) => {
+      abort = () => resolve(true)
       signal.addEventListener('abort', abort)
     })
     try {
-      await Promise.race([written, aborted])
+      const writing = this.#flush()
+      if (!(await Promise.race([aborted, writing.then(() => false)]))) return
+      writing.catch(() => undefined) // the signal is reported instead
+      const isWritten = !this.#hasMore()
+      this.#drop()
+      if (!isWritten) throw signal.reason
     } finally {
+      clearInterval(keepAlive)
       signal.removeEventListener('abort', abort)
     }
   }
@@ -158,25 +169,69 @@ export class ProcessOutput implements Output {
     clearTimeout(timer)
   }
 
-  /** Writes what was logged, and then a text. */
-  async #send(text: string, { mayBlock }: { mayBlock: boolean }): Promise<void> {
-    let bytes: Uint8Array = Buffer.from(this.#lines + text)
-    this.#lines = ''
-    if (this.#unwritten === 0 && (mayBlock || isFile(this.#fd)) && !isConsole(this.#fd)) {
-      try {
-        while (bytes.length > 0) bytes = bytes.subarray(writeSync(this.#fd, bytes))
-        return
-      } catch (error) {
-        if (systemCode(error) !== 'EAGAIN') throw error // a pipe that another program has made non-blocking
-      }
+  #hasMore(): boolean {
+    if (this.#bytes.length === 0) {
+      this.#bytes = Buffer.from(this.#text)
+      this.#text = ''
     }
-    await new Promise<void>((resolve, reject) => {
-      this.stream().write(bytes, (error) => (error ? reject(error) : resolve()))
+    return this.#bytes.length > 0
+  }
+
+  #drop(): void {
+    this.#bytes = new Uint8Array()
+    this.#text = ''
+  }
+
+  #flush(): Promise<void> {
+    this.#writing ??= this.#writeQueue()
+    return this.#writing
+  }
+
+  async #writeQueue(): Promise<void> {
+    await new Promise(setImmediate)
+    try {
+      for (let waits = 1; this.#hasMore(); ) {
+        const written = isConsole(this.#fd) ? await this.#writeToStream() : this.#writeSome()
+        waits = written > 0 ? 1 : Math.min(waits + 1, 10) // a fast reader empties a pipe in less than a millisecond
+        this.#bytes = this.#bytes.subarray(written)
+        if (written === 0) await new Promise((resolve) => void setTimeout(resolve, waits).unref())
+      }
+    } finally {
+      this.#writing = undefined
+      this.#logging = undefined
+      this.#drop() // empty, unless a write has failed
+    }
+  }
+
+  /** Writes some or all of the bytes, and returns how many: 0 if the reader stalls. */
+  #writeSome(): number {
+    this.#channel ??= this.#openChannel()
+    try {
+      return writeSync(this.#channel, this.#bytes)
+    } catch (error) {
+      if (systemCode(error) !== 'EAGAIN') throw error
+      return 0
+    }
+  }
+
+  #writeToStream(): Promise<number> {
+    const bytes = this.#bytes
+    return new Promise((resolve, reject) => {
+      this.stream().write(bytes, (error) => (error ? reject(error) : resolve(bytes.length)))
     })
+  }
+
+  /** A file does not block. Linux reopens a pipe as non-blocking; otherwise, creating its stream makes it so. */
+  #openChannel(): number {
+    const stats = statsOf(this.#fd)
+    if (stats?.isFile() || (stats?.isCharacterDevice() && !isTerminal(this.#fd))) return this.#fd
+    const reopened = stats?.isFIFO() ? reopen(this.#fd, constants.O_WRONLY) : undefined
+    if (reopened === undefined) this.stream()
+    return reopened ?? this.#fd
   }
 }
 
-/** bytes of log lines that may wait for a reader; further ones are dropped */
+/** characters of log lines that may wait for a reader; further ones are dropped */
 const maxBacklog = 1_048_576
 
 /** Whether this is a console of Windows: `fs.write` would show UTF-8 in its code page (https://nodejs.org/api/fs.html, `fs.write`). */
@@ -184,14 +239,13 @@ function isConsole(fd: number): boolean {
   return process.platform === 'win32' && isTerminal(fd)
 }
 
-/** Whether writing never waits for a reader. */
-function isFile(fd: number): boolean {
-  const stats = statsOf(fd)
-  return stats?.isFile() === true || (stats?.isCharacterDevice() === true && !isTerminal(fd))
-}
-
 function statsOf(fd: number): Stats | undefined {
   return process.platform === 'win32' ? unlessSystemError(() => fstatSync(fd)) : fstatSync(fd)
+}
+
+/** Reopens a pipe as non-blocking; undefined outside Linux, and for a pipe that belongs to another user or has no other end. */
+function reopen(fd: number, mode: number): number | undefined {
+  return unlessSystemError(() => openSync(`/proc/self/fd/${fd}`, mode | constants.O_NONBLOCK))
 }
 
 function isTerminal(fd: number): boolean {

@@ -88,11 +88,23 @@ interface StoreTokensOptions {
  * only its holder learns that it has ended. Saves once a day (UTC) that a token is used; a request does not wait for that.
  */
 export function tokensOfStore(store: TokenStore, { now, time, warn }: StoreTokensOptions): TokenSource {
-  const found = new Map<string, { token: Token; until: number }>()
-  /** lookups in progress: concurrent requests with the same token share one */
-  const lookups = new Map<string, Promise<Token | undefined>>()
+  /** lookups of the tokens that the store has, and lookups in progress: concurrent requests with the same token share one */
+  const lookups = new Map<string, { found: Promise<Token | undefined>; until: number }>()
+  let pending = 0
   /** the day on which the use of a token was last saved, or at least tried, by its id */
   const used = new Map<bigint, number>()
+
+  const lookUp = async (digest: Uint8Array, key: string) => {
+    pending += 1
+    const found = store.find(digest).finally(() => {
+      pending -= 1
+    })
+    lookups.set(key, { found, until: now() + freshness }) // from the start of the lookup: a remote store may be slow
+    const isFound = await found.catch(() => undefined)
+    if (!isFound) lookups.delete(key)
+    return found
+  }
+
   const markUsed = ({ id, lastUsedAt }: Token) => {
     const dayOf = (milliseconds: number) => Math.floor(milliseconds / 86_400_000)
     const today = dayOf(time())
@@ -101,34 +113,19 @@ export function tokensOfStore(store: TokenStore, { now, time, warn }: StoreToken
     const failed = ({ message }: Error) => warn(`The last use of token ${id} could not be saved: ${message}`)
     store.markUsed(id, new Date(time())).catch(failed)
   }
-  const callerOf = (token: Token | undefined): Lookup => {
+
+  return async (text) => {
+    const digest = digestOf(text)
+    const key = digest.toString('latin1')
+    const last = lookups.get(key)
+    if (!last && pending >= maxLookups) throw busy()
+    const token = await (last && last.until > now() ? last.found : lookUp(digest, key))
     const at = time()
     const ended = token && endOf(token, at)
     if (!token || ended) return ended
     markUsed(token)
     const { id, rights, expiresAt } = token
     return { name: String(id), rights, validFor: expiresAt && expiresAt.getTime() - at }
-  }
-  const lookUp = async (digest: Uint8Array, key: string) => {
-    const until = now() + freshness // from the start of the lookup: a remote store may be slow
-    try {
-      const token = await store.find(digest)
-      if (token) found.set(key, { token, until })
-      else found.delete(key)
-      return token
-    } finally {
-      lookups.delete(key)
-    }
-  }
-  return (text) => {
-    const digest = digestOf(text)
-    const key = digest.toString('latin1')
-    const known = found.get(key)
-    if (known && known.until > now()) return callerOf(known.token)
-    if (!known && lookups.size >= maxLookups && !lookups.has(key)) throw busy()
-    const lookup = lookups.get(key) ?? lookUp(digest, key)
-    lookups.set(key, lookup)
-    return lookup.then(callerOf)
   }
 }
 

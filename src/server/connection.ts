@@ -40,7 +40,8 @@ export class ClientConnection {
     }
     // The request whose body is broken gets no second response if it was answered early.
     const broken = last?.req.complete === false ? last : undefined
-    const isAnswered = () => last?.shouldKeepAlive === false || broken?.headersSent === true
+    const isLast = code === 'HPE_CLOSED_CONNECTION' || last?.shouldKeepAlive === false
+    const isAnswered = () => isLast || broken?.headersSent === true
     const end = () => this.end(isAnswered() ? undefined : error)
     const previous = open.filter((response) => response !== broken).at(-1)
     if (previous) previous.once('close', end)

@@ -68,17 +68,16 @@ function inUse(what: string, hint: string): PlantsError {
 }
 
 function explain(error: unknown, address: ListenAddress): unknown {
-  const isSocket = 'path' in address
-  const name = isSocket ? address.path : `Port ${address.port} of ${address.host}`
-  const prefix = !isSocket && address.isAdmin ? '--admin-' : '--'
-  const another = (ofPort: string) => (isSocket ? 'Give another path with --socket' : `Give another with ${prefix}port${ofPort}`)
   const code = systemCode(error) ?? ''
-  if (code === 'EADDRINUSE') return inUse(name, another(', or 0 for any free port'))
-  if (code === 'EACCES' || code === 'EPERM')
-    return malformed(`${name}: permission denied`, another('; those below 1024 are often reserved for root'), error)
-  if (code === 'EMFILE' || code === 'ENFILE')
-    return new PlantsError('unavailable', 'Too many open files to listen', { hint: 'Raise the limit: ulimit -n', cause: error })
-  if (!isSocket && ['EADDRNOTAVAIL', 'ENOTFOUND', 'EAI_AGAIN', 'EAFNOSUPPORT'].includes(code))
-    return malformed(`${address.host} is not an address of this machine`, `Give ${prefix}host 127.0.0.1, or 0.0.0.0 for all of them`, error)
+  const isDenied = code === 'EACCES' || code === 'EPERM'
+  if ('path' in address) return isDenied ? malformed(`${address.path}: permission denied`, 'Give another path with --socket', error) : error
+  const { host, port, isAdmin = false } = address
+  const prefix = isAdmin ? '--admin-' : '--'
+  const name = `Port ${port} of ${host}`
+  if (code === 'EADDRINUSE') return inUse(name, `Give another with ${prefix}port, or 0 for any free port`)
+  if (isDenied)
+    return malformed(`${name}: permission denied`, `Give another with ${prefix}port; those below 1024 are often reserved for root`, error)
+  if (['EADDRNOTAVAIL', 'ENOTFOUND', 'EAI_AGAIN', 'EAFNOSUPPORT'].includes(code))
+    return malformed(`${host} is not an address of this machine`, `Give ${prefix}host 127.0.0.1, or 0.0.0.0 for all of them`, error)
   return error
 }

@@ -22,16 +22,16 @@ export interface AccessLog {
 export interface LogOptions {
   output: Output
   level: string
-  format?: 'text' | 'json' | undefined
 }
 
-/** Opens the log of a service: JSON lines, or shorter text. Ignores write errors. */
-export function openLog({ output, level, format = output.isTerminal ? 'text' : 'json' }: LogOptions): Logger {
+/** Opens the log of a service: JSON lines, or shorter text on a terminal. Ignores write errors. */
+export function openLog({ output, level }: LogOptions): Logger {
+  const { isTerminal } = output
   const ignore = () => undefined
   let latest: Promise<void> | undefined
   const write = (line: string) => {
     try {
-      const written = output.log(format === 'text' ? formatAsText(line) : line)
+      const written = output.log(isTerminal ? formatAsText(line) : line)
       if (written !== latest) written.catch(ignore) // lines may share a promise
       latest = written
     } catch {
@@ -43,7 +43,7 @@ export function openLog({ output, level, format = output.isTerminal ? 'text' : '
   return pino({ level, base: null, timestamp: isoTime(), formatters }, { write })
 }
 
-/** The time of a line in ISO 8601. Formats each millisecond once, which halves the cost of a line under load. */
+/** Formats each millisecond once, which halves the cost of a line under load. */
 function isoTime(): () => string {
   let formatted = 0
   let text = ''
@@ -68,4 +68,4 @@ function formatAsText(line: string): string {
   return lines.map((text) => `${escapeControlChars(text)}\n`).join('')
 }
 
-const labels: Record<string, string> = { warn: 'warning:', error: 'error:', fatal: 'fatal:' }
+const labels: Record<string, string> = { warn: 'warning:', error: 'error:' }

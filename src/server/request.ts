@@ -60,15 +60,16 @@ const maxLargestBodies = 64
 
 export const noBody = Buffer.alloc(0)
 
-/** Throws 413 for a body of this length, or 503 when the bodies in flight exceed their limit. */
-function requireSize(length: number, total: number, bodyLimit: number): void {
-  if (length > bodyLimit) throw tooLarge(bodyLimit)
-  if (total > maxLargestBodies * bodyLimit) throw busy()
+/** Why a body of this length is too much, if `total` bytes are in flight. */
+function sizeError(length: number, total: number, bodyLimit: number): HttpError | undefined {
+  if (length > bodyLimit) return tooLarge(bodyLimit)
+  return total > maxLargestBodies * bodyLimit ? busy() : undefined
 }
 
 /** The body of a request that is `complete`. Throws 413 or 503. */
 export function takeBody(request: IncomingMessage, bodyLimit: number, inFlight: InFlight): Buffer {
-  requireSize(request.readableLength, inFlight.bytes + request.readableLength, bodyLimit)
+  const error = sizeError(request.readableLength, inFlight.bytes + request.readableLength, bodyLimit)
+  if (error) throw error
   const bytes: Buffer | null = request.read()
   return bytes ?? noBody
 }
@@ -81,12 +82,10 @@ export function receiveBody(response: ServerResponse, bodyLimit: number, inFligh
     const append = (chunk: Buffer) => {
       inFlight.bytes += chunk.length
       received.append(chunk)
-      try {
-        requireSize(received.length, inFlight.bytes, bodyLimit)
-      } catch (error) {
-        stop()
-        reject(error)
-      }
+      const error = sizeError(received.length, inFlight.bytes, bodyLimit)
+      if (!error) return
+      stop()
+      reject(error)
     }
     const end = () => {
       stop()

@@ -117,25 +117,13 @@ export class Router {
     }
   }
 
-  /** The path of the routes that a request target matches, for the log; undefined if there is none. */
-  pathFor(url: string): string | undefined {
-    const { path } = this.#match(url)
-    return this.#routes.has(path) ? path : undefined
-  }
-
-  /** Finds the routes of a request target, whose scheme and host (RFC 9112, 3.2.2) and query do not count. */
-  #match(url: string): { path: string; id: string } {
-    const target = url.replace(/^https?:\/\/[^/?#]*(?=\/)/i, '').replace(/[?#].*/s, '')
-    const start = target.lastIndexOf('/') + 1
-    const id = target.slice(start)
-    return { path: this.#routes.has(target) || id === '' ? target : `${target.slice(0, start)}{id}`, id }
-  }
-
-  /** @throws {HttpError} 404 or 405 */
+  /** Finds the route of a request target, whose scheme and host (RFC 9112, 3.2.2) and query do not count. Throws 404 or 405. */
   #routeOf(call: Call): Route {
     const { method = '', url = '' } = call.request
-    const { path, id } = this.#match(url)
-    call.id = id
+    const target = url.replace(/^https?:\/\/[^/?#]*(?=\/)/i, '').replace(/[?#].*/s, '')
+    const start = target.lastIndexOf('/') + 1
+    call.id = target.slice(start)
+    const path = this.#routes.has(target) || call.id === '' ? target : `${target.slice(0, start)}{id}`
     const routes = this.#routes.get(path) ?? []
     if (routes.length > 0) call.path = path
     const route = routes.find((each) => each.method === (method === 'HEAD' ? 'GET' : method))

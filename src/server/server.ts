@@ -30,8 +30,6 @@ export interface HttpServerOptions {
   log: AccessLog
   /** milliseconds, monotonic */
   now(): number
-  /** the path to log for a request target; undefined if it must not be logged */
-  pathOf?(url: string): string | undefined
 }
 
 /** Those of TLS 1.3, and of TLS 1.2 with forward secrecy and authenticated encryption (RFC 9325, 4.2). */
@@ -59,17 +57,15 @@ export class HttpServer {
   readonly #handler: Handler
   readonly #log: AccessLog
   readonly #now: () => number
-  readonly #pathOf: HttpServerOptions['pathOf']
   readonly #connections = new Map<Socket, ClientConnection>()
   #accepted = 0
   /** the requests of this turn of the event loop, at the end of which their bodies have arrived; undefined between turns */
   #arrived: ServerResponse[] | undefined
 
-  constructor(handler: Handler, { limits, tls, log, now, pathOf }: HttpServerOptions) {
+  constructor(handler: Handler, { limits, tls, log, now }: HttpServerOptions) {
     this.#handler = handler
     this.#log = log
     this.#now = now
-    this.#pathOf = pathOf
     const { requestTimeout, connectionLimit, replacesIdle = false } = limits
     const options = {
       maxHeaderSize,
@@ -223,8 +219,8 @@ export class HttpServer {
   }
 
   /** Records a request that the handler did not answer. */
-  #record({ method, url = '', socket }: IncomingMessage, entry: AccessLogEntry): void {
-    this.#log.record({ ...entry, method, path: this.#pathOf?.(url), from: socket.remoteAddress })
+  #record({ method, socket }: IncomingMessage, entry: AccessLogEntry): void {
+    this.#log.record({ ...entry, method, from: socket.remoteAddress })
   }
 }
 

@@ -73,7 +73,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       inFlight,
       bodyLimit: limits.bodyLimit,
     })
-    const http = new HttpServer(router.handle, { limits, tls, log: accessLog, now, pathOf: (url) => router.pathFor(url) })
+    const http = new HttpServer(router.handle, { limits, tls, log: accessLog, now })
     servers.push(http)
     const address = await listen(http.server, options.listen, { basePath, isSecure: tls !== undefined })
     const isReady = readinessOf(store, http)

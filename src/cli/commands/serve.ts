@@ -61,14 +61,9 @@ const options = [
   { group: 'Running', flags: '--drain-timeout <duration>', description: 'maximum time for a drain', default: '10s', parse: parseTimer },
   {
     flags: '--log-level <level>',
-    description: 'trace, debug, info, warn, error, fatal or silent',
-    choices: ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'],
+    description: 'info, warn, error or silent',
+    choices: ['info', 'warn', 'error', 'silent'],
     default: 'info',
-  },
-  {
-    flags: '--log-format <format>',
-    description: 'text or json; by default text on a terminal, else json',
-    choices: ['text', 'json'],
   },
 ] as const satisfies readonly OptionDefinition[]
 
@@ -86,11 +81,10 @@ export const serve = defineCommand({
     const { startService } = await import('../../server/service.js')
     const service = await startService(await optionsFor(flags, settings, io))
     try {
-      const stopped: Promise<unknown> = io.signal.aborted ? Promise.resolve() : once(io.signal, 'abort')
       const text = settings.errors === 'json' ? toJson({ address: service.address }) : service.address
       // Written like a log line: a reader that is slow or closed does not block the service.
-      const announced = io.stdout.log(`${io.stdout.isTerminal ? escapeControlChars(text) : text}\n`)
-      await Promise.race([stopped, announced.then(() => stopped)])
+      void io.stdout.log(`${io.stdout.isTerminal ? escapeControlChars(text) : text}\n`)
+      if (!io.signal.aborted) await once(io.signal, 'abort')
     } finally {
       await service.drain(flags.drainTimeout)
       // Waits at most a second for the end of the log, because its reader may have stalled.
@@ -134,15 +128,16 @@ async function optionsFor(flags: ServeFlags, { store, storeFlag, storeOptions }:
     tls: await tlsFor(flags, io),
     admin: adminPort === undefined ? undefined : { host: adminHost, port: adminPort, isAdmin: true },
     limits: flags,
-    log: { output: io.stderr, level: flags.logLevel, format: flags.logFormat },
+    log: { output: io.stderr, level: flags.logLevel },
     now: () => performance.now(), // half the cost per call of io.now, which is faster to start
   }
 }
 
-function warnOfPermissions(flag: string, given: string | undefined, io: Io, warn: Warn): void {
-  const path = given === undefined ? undefined : io.resolvePath(given)
-  const stats = path === undefined ? undefined : statSync(path, { throwIfNoEntry: false })
-  if (path === undefined || !stats || process.platform === 'win32') return
+function warnOfPermissions(flag: string, given: string | undefined, io: Io, warn: (message: string) => void): void {
+  if (given === undefined || process.platform === 'win32') return
+  const path = io.resolvePath(given)
+  const stats = statSync(path, { throwIfNoEntry: false })
+  if (!stats) return
   if (!io.trusts(stats.uid)) warn(`The file ${path} of ${flag} belongs to another user (uid ${stats.uid}), who can read and change it`)
   else if ((stats.mode & 0o077) !== 0)
     warn(`Other users can read or write the file ${path} of ${flag}. Fix it with: chmod 600 ${shellWord(path)}`)
@@ -155,8 +150,6 @@ async function tlsFor({ tlsCert, tlsKey }: ServeFlags, io: Io): Promise<ServiceO
   const { readKeyPair } = await import('../../platform/certificates.js')
   return readKeyPair(io.resolvePath(tlsCert), io.resolvePath(tlsKey), '--tls-cert and --tls-key')
 }
-
-type Warn = (message: string) => void
 
 const tokenVariable = 'PLANTS_SERVE_TOKEN'
 

@@ -96,7 +96,7 @@ describe('values', () => {
   test.each([
     ['import --format ', ['ndjson', 'json', 'csv', 'tsv']],
     ['import --if-exists ', ['error', 'skip', 'same', 'update']],
-    ['serve --log-level ', ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']],
+    ['serve --log-level ', ['info', 'warn', 'error', 'silent']],
     ['--output ', outputFormats],
     ['list --output te', outputFormats],
     ['count -o ', commonFormats],

@@ -123,7 +123,7 @@ describe('tokens list and revoke', () => {
     expect(await run('tokens revoke ci')).toMatchObject({ code: 0, out: expect.stringContaining('"id":2') })
     expect(await run('tokens revoke ci')).toMatchObject({
       code: 1,
-      err: expect.stringMatching(/^plants: No token has the note "ci" in STORE\n/),
+      err: expect.stringMatching(/^plants: No token has the id or the note "ci" in STORE\n/),
     })
   })
 
