@@ -147,8 +147,7 @@ async function examineDatabase(
   // PGPASSWORD applies only to the store of this run, so another store may have no password here.
   if (report instanceof PlantsError)
     return report.type === 'unauthorized' && !isOfRun ? warning(report.message, report.hint) : failed(report)
-  const { version, isSecure, isPublicOpen, exists, isWritable, refusal } = report
-  if (refusal) return failed(refusal)
+  const { version, isSecure, exists, isWritable } = report
   const { name, user, hosts } = address
   const init = `An administrator can grant ${user} the required rights with: plants stores init ADDRESS --role ${shellWord(user)}`
   if (!exists && !isWritable) return failed({ message: `${name}: there is no store, and ${user} has no right to create one`, hint: init })
@@ -157,8 +156,6 @@ async function examineDatabase(
     return warning(`The connection to ${name} has no TLS: others can read plants in transit`, exposureHint)
   const unverified = `The connection to ${name} uses TLS, but the certificate is not verified: others could impersonate the server`
   if (exposureOf(address) !== undefined) return warning(unverified, exposureHint)
-  const revoke = 'The owner of the database can prevent this with: REVOKE CREATE ON SCHEMA public FROM PUBLIC'
-  if (isPublicOpen) return warning(`${name}: every role may create functions in the schema public`, revoke)
   return ok(`${name}${exists ? '' : ' (no store yet)'}, PostgreSQL ${version.split(' ')[0]}${isSecure ? ' with TLS' : ''}`)
 }
 

@@ -189,18 +189,15 @@ function parseUri(address: string, refuse: Refuse, { secrets, isArgument }: Addr
 }
 
 function parseQuery(query: string, refuse: Refuse): [string, string][] {
-  const mayShow = !/password/i.test(query) // a password may contain "&"
-  // Database hosting services include channel_binding in their addresses. These two values do not require it.
-  const parts = query.split('&').filter((part) => part !== '' && !/^channel_binding=(disable|prefer)$/.test(part))
-  return parts.map((part) => {
-    if (part === 'ssl=true') return ['sslmode', 'require'] // from JDBC, which libpq accepts, too
+  return query.split('&').flatMap((part): [string, string][] => {
+    if (part === '') return []
     const { name = part, value = '' } = /^(?<name>[^=]*)=(?<value>.*)$/s.exec(part)?.groups ?? {}
     if (!Object.hasOwn(parameters, name)) {
-      const which = mayShow ? ` ${JSON.stringify(shorten(name))}` : ''
+      const which = /password/i.test(query) ? '' : ` ${JSON.stringify(shorten(name))}` // a password may contain "&"
       throw refuse(`contains a parameter${which} that is not supported`, `The parameters are: ${parameterNames.join(', ')}`)
     }
     if (value === '') throw refuse(`contains the parameter ${name} without a value`)
-    return [name, decoded(value, refuse)]
+    return [[name, decoded(value, refuse)]]
   })
 }
 

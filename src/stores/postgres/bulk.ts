@@ -109,7 +109,7 @@ async function transact(
   const limits = { ...connections.limits(), signal }
   await connections.run(async (client, { tries, isLost }) => {
     try {
-      await client.ask(begin())
+      await client.ask(begin)
       await action(new RecordWriter(client, connections, writeId), tries === 0)
       // Rows of a commit whose response was lost may not be on the standbys yet. This commit waits until they are.
       if (isLost) await client.ask({ text: barrier })
@@ -134,7 +134,7 @@ class RecordWriter {
 
   /** Finds the plants with these ids; `ours` was stored by this transaction, in a commit whose response was lost. */
   async find(ids: bigint[]): Promise<Map<bigint, NewPlant | 'ours'>> {
-    this.#connections.setDeadline(this.client, this.#connections.limits().deadline)
+    this.#connections.setDeadline(this.client)
     const found = await this.client.ask(getStatement(ids))
     return new Map(
       found.map((row) => {

@@ -147,27 +147,25 @@ const loginRejected: Failure = {
 
 const passwordMissing: Failure = { ...loginRejected, hint: (_, { passwordHint }) => passwordHint }
 
+const unreachable: Failure = { ...unreached, isTransient: false }
+
 const untrusted: Failure = {
-  ...unreached,
+  ...unreachable,
   hint: 'Set the root certificate of its issuer: sslrootcert=PATH, or --ca-cert PATH',
-  isTransient: false,
 }
 
 /** The failures by SQLSTATE or its class, or by the code of a system call, of TLS, or of a `ConnectionError`. */
 const failures: Record<string, Failure> = {
   '08': unreached,
-  // of a check in sql.ts
+  // of `fsyncs` in sql.ts
   '22012': {
     sentence: ({ name }) => `${name} answers before a plant is on disk: fsync is off`,
     hint: 'Turn fsync on in postgresql.conf',
   },
   // another writer has just created the id
   '23505': busy,
-  '25006': {
-    sentence: ({ name }) => `${name} is read-only now`,
-    hint: 'Try again, or use the address of the server that accepts writes',
-    isTransient: true,
-  },
+  // the server is read-only
+  '25006': busy,
   '28': loginRejected,
   '3D': {
     sentence: ({ name }) => `${name} names a database that does not exist`,
@@ -187,11 +185,6 @@ const failures: Record<string, Failure> = {
   },
   // resources
   '53': busy,
-  '53100': {
-    sentence: ({ name }) => `No space left on the disk of ${name}`,
-    hint: 'Free some space there, then try again',
-    isTransient: true,
-  },
   '53300': {
     sentence: ({ name }) => `${name} has no free connection`,
     hint: 'Try again, raise max_connections there, or put PgBouncer in front of it',
@@ -208,18 +201,18 @@ const failures: Record<string, Failure> = {
   },
   // system
   '58': busy,
-  CERT_HAS_EXPIRED: { ...unreached, isTransient: false },
+  CERT_HAS_EXPIRED: unreachable,
   DEPTH_ZERO_SELF_SIGNED_CERT: untrusted,
-  EACCES: { ...unreached, isTransient: false },
-  ENOTFOUND: { ...unreached, hint: 'Check the address', isTransient: false },
-  ERR_TLS_CERT_ALTNAME_INVALID: { ...unreached, isTransient: false },
+  EACCES: unreachable,
+  ENOTFOUND: unreachable,
+  ERR_TLS_CERT_ALTNAME_INVALID: unreachable,
   NO_TLS: {
     sentence: ({ name }) => `${name} has no TLS`,
     hint: ({ sslmode }) =>
       `Turn on ssl there. Or on a network that only you use, connect without TLS: sslmode=prefer instead of ${sslmode}`,
   },
   SELF_SIGNED_CERT_IN_CHAIN: untrusted,
-  TOO_LARGE: { ...unreached, isTransient: false },
+  TOO_LARGE: unreachable,
   UNABLE_TO_GET_ISSUER_CERT_LOCALLY: untrusted,
   UNABLE_TO_VERIFY_LEAF_SIGNATURE: untrusted,
 }

@@ -1,27 +1,28 @@
 import type { QueryConfig } from 'pg'
 import { to as copyTo } from 'pg-copy-streams'
-import { type FieldName, plantColumns, type TextField, textFields } from '../../plant/fields.js'
+import { type FieldName, type TextField, textFields } from '../../plant/fields.js'
 import { escapeUnsafe } from '../../plant/json.js'
-import type { RecordFormat } from '../../plant/records.js'
+import { type RecordFormat, separators } from '../../plant/records.js'
 import type { Block, SnapshotQuery } from '../common/store.js'
 import { type Client, maxAnswer, tooLarge } from './client.js'
 import { driverError, explainDatabase } from './errors.js'
 import type { ConnectionPool } from './pool.js'
-import { begin, plants, where } from './sql.js'
+import { pin, plants, where } from './sql.js'
 
 export async function* snapshot(connections: ConnectionPool, query: SnapshotQuery): AsyncGenerator<Block> {
   const limits = connections.limits()
   const client = await connections.retry(limits, () => connections.lease(limits))
   const ask = (statement: QueryConfig) => {
-    connections.setDeadline(client, connections.limits().deadline)
+    connections.setDeadline(client)
     return client.ask(statement)
   }
   try {
     const { parameters, copy } = copyStatements(query)
-    await ask({ text: `${begin('ISOLATION LEVEL REPEATABLE READ READ ONLY').text}; SET LOCAL statement_timeout = 0` })
+    await ask({ text: `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; ${pin}; SET LOCAL statement_timeout = 0` })
     await ask(parameters)
-    for await (const { bytes, plants } of wholeRecords(chunksOf(copy, client, connections), query.record !== 'json')) {
-      yield { text: fromCopy[query.record](bytes.toString()), plants }
+    for await (const lines of wholeLines(chunksOf(copy, client, connections))) {
+      const text = unescaped(lines)
+      yield { text: query.record === 'json' ? escapeUnsafe(text) : text, plants: lines.split('\n').length }
     }
     await ask({ text: 'COMMIT' })
   } catch (error) {
@@ -31,7 +32,10 @@ export async function* snapshot(connections: ConnectionPool, query: SnapshotQuer
   }
 }
 
-/** Sets the parameters of a query as settings of the transaction, since COPY has no parameters, and a COPY that reads them. */
+/**
+ * Sets the parameters of a query as settings of the transaction, since COPY has no parameters, and a COPY that reads them. It returns a
+ * line for each record, with escapes for the line feeds of its texts.
+ */
 function copyStatements({ limit, record, sort, ...query }: SnapshotQuery): { parameters: QueryConfig; copy: string } {
   const values: unknown[] = []
   const bind = (value: bigint | number | string, type: string) => {
@@ -39,10 +43,10 @@ function copyStatements({ limit, record, sort, ...query }: SnapshotQuery): { par
     return `current_setting('plants.parameter_${values.length}')::${type}`
   }
   const condition = where(query, bind)
-  const select = `SELECT ${record === 'json' ? jsonRecord : plantColumns} FROM ${plants} ${condition} ORDER BY ${orderOf(sort)}`
+  const select = `SELECT ${recordIn(record)} FROM ${plants} ${condition} ORDER BY ${orderOf(sort)}`
   const rows = limit === undefined ? select : `${select} LIMIT ${bind(limit, 'bigint')}`
   const settings = values.map((_, index) => `set_config('plants.parameter_${index + 1}', $${index + 1}, true)`)
-  return { parameters: { text: `SELECT ${settings.join() || '1'}`, values }, copy: `COPY (${rows}) TO STDOUT (${copyOptions[record]})` }
+  return { parameters: { text: `SELECT ${settings.join() || '1'}`, values }, copy: `COPY (${rows}) TO STDOUT` }
 }
 
 /** With the collation "C", only the letters A to Z have another case. */
@@ -50,24 +54,16 @@ function orderOf(sort: FieldName = 'id'): string {
   return sort === 'id' ? 'id' : `${sort} IS NULL, lower(${sort} COLLATE "C"), id`
 }
 
-/** The text of records from the output of COPY, which doubles backslashes in text, and does not quote cells with a space at their ends. */
-const fromCopy: Record<RecordFormat, (text: string) => string> = {
-  json: (text) => escapeUnsafe(text.replaceAll('\\\\', '\\')),
-  csv: (text) => (/[ \t](?:[,\n]|$)|(?:^|[,\n])[ \t]/.test(text) ? text.replace(/"[^"]*"|[^",\n]+/g, quoteSpaced) : text),
-  tsv: (text) => (/ (?:[\t\n]|$)|(?:^|[\t\n]) /.test(text) ? text.replace(/"[^"]*"|[^"\t\n]+/g, quoteSpaced) : text),
+/** The SQL of a record, as `recordWriter` writes it. */
+function recordIn(format: RecordFormat): string {
+  if (format === 'json') return `'{"id":' || id || ${textFields.map(jsonMember).join(' || ')} || '}'`
+  const separator = separators[format]
+  const cells = textFields.map(({ name }) => {
+    const isSpecial = `${name} ~ '^$|^[ \\t]|[ \\t]$|["\\r\\n${separator}]'`
+    return `CASE WHEN ${isSpecial} THEN '"' || replace(${name}, '"', '""') || '"' ELSE coalesce(${name}, '') END`
+  })
+  return ['id', ...cells].join(` || '${separator}' || `)
 }
-
-function quoteSpaced(cell: string): string {
-  return /^[ \t]|[ \t]$/.test(cell) ? `"${cell}"` : cell
-}
-
-const copyOptions: Record<RecordFormat, string> = {
-  json: 'FORMAT text',
-  csv: 'FORMAT csv',
-  tsv: `FORMAT csv, DELIMITER E'\\t'`,
-}
-
-const jsonRecord = `'{"id":' || id || ${textFields.map(jsonMember).join(' || ')} || '}'`
 
 function jsonMember({ name, isRequired }: TextField): string {
   const member = `',"${name}":' || to_json(${name})::text`
@@ -78,7 +74,7 @@ function jsonMember({ name, isRequired }: TextField): string {
 async function* chunksOf(copy: string, client: Client, connections: ConnectionPool): AsyncGenerator<Buffer> {
   const chunks = client.query(copyTo(copy)).iterator() as AsyncIterableIterator<Buffer>
   for (;;) {
-    connections.setDeadline(client, connections.limits().deadline)
+    connections.setDeadline(client)
     const { value, done } = await chunks.next().catch((error: unknown) => {
       throw driverError(error)
     })
@@ -88,38 +84,26 @@ async function* chunksOf(copy: string, client: Client, connections: ConnectionPo
   }
 }
 
-/** Splits chunks at the ends of records: at line feeds, except in quotes. Drops the line feed at the end of each block. */
-async function* wholeRecords(chunks: AsyncIterable<Buffer>, hasQuotes: boolean): AsyncGenerator<{ bytes: Buffer; plants: number }> {
-  const begun: Buffer[] = []
+/** Splits chunks at the ends of lines. Drops the line feed at the end of each block. */
+async function* wholeLines(chunks: AsyncIterable<Buffer>): AsyncGenerator<string> {
+  let begun: Buffer[] = []
   let length = 0
-  let isQuoted = false
   for await (const chunk of chunks) {
-    let plants = 0
-    let end = 0
-    let line = 0
-    const pass = (lineEnd: number) => {
-      if (hasQuotes && count(quote, chunk.subarray(line, lineEnd)) % 2 === 1) isQuoted = !isQuoted
-      line = lineEnd
+    const end = chunk.lastIndexOf('\n')
+    if (end >= 0) {
+      yield Buffer.concat([...begun, chunk.subarray(0, end)]).toString()
+      begun = []
+      length = 0
     }
-    for (let at = chunk.indexOf(lineFeed); at >= 0; at = chunk.indexOf(lineFeed, at + 1)) {
-      pass(at)
-      if (isQuoted) continue
-      plants += 1
-      end = at + 1
-    }
-    pass(chunk.length)
-    if (plants > 0) yield { bytes: Buffer.concat([...begun.splice(0), chunk.subarray(0, end - 1)]), plants }
-    begun.push(chunk.subarray(end))
-    length = chunk.length - end + (plants > 0 ? 0 : length)
+    begun.push(chunk.subarray(end + 1))
+    length += chunk.length - end - 1
     if (length > maxAnswer) throw tooLarge()
   }
 }
 
-function count(byte: number, bytes: Buffer): number {
-  let found = 0
-  for (let at = bytes.indexOf(byte); at >= 0; at = bytes.indexOf(byte, at + 1)) found += 1
-  return found
+/** Reads the escapes of COPY (https://www.postgresql.org/docs/current/sql-copy.html#id-1.9.3.55.9.2). */
+function unescaped(text: string): string {
+  return text.includes('\\') ? text.replace(/\\(.)/g, (_, letter: string) => escapes[letter] ?? letter) : text
 }
 
-const quote = 0x22
-const lineFeed = 0x0a
+const escapes: Record<string, string> = { b: '\b', f: '\f', n: '\n', r: '\r', t: '\t', v: '\v' }

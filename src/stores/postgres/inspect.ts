@@ -10,22 +10,19 @@ import { checkServer, mayNotCreate } from './server-state.js'
 import { findStatement, newWriteId, pinned, plants, schemaName } from './sql.js'
 import { resultsOf } from './writer.js'
 
-/** Inspects a database without changes. Throws `unavailable` when it cannot be reached, `unauthorized` when it rejects the login. */
+/** Inspects a database without changes. Throws `unavailable` when it cannot be used, `unauthorized` when it rejects the login. */
 export function inspectPostgres(address: PostgresAddress, options: OpenOptions) {
   return usingOnce(address, options, async (client) => {
     const version = await checkServer(client, address)
-    const [[isPublicOpen] = []] = await client.ask(pinned(publicRights))
-    const found = await inspectSchema(client, address)
-    const refusal = found instanceof PlantsError ? found : undefined
-    const { isSecure } = client
-    return { version, isSecure, isPublicOpen: isPublicOpen === 'true', refusal, ...(await rightsOver(client)) }
+    await inspectSchema(client, address)
+    return { version, isSecure: client.isSecure, ...(await rightsOver(client)) }
   })
 }
 
 /** Checks whether a database accepts a password, without changes. Throws the reason of the clock's signal. */
 export async function checkPassword(address: PostgresAddress, options: OpenOptions): Promise<CredentialCheck> {
   try {
-    await inspectPostgres(address, options)
+    await usingOnce(address, options, async () => undefined)
     return { state: 'accepted' }
   } catch (error) {
     options.clock.signal.throwIfAborted()
@@ -36,17 +33,17 @@ export async function checkPassword(address: PostgresAddress, options: OpenOptio
 
 /** Whether there is a store, and whether this role can create plants in it. */
 async function rightsOver(client: Client): Promise<{ exists: boolean; isWritable: boolean }> {
-  const [[exists, mayMake, mayCreate] = []] = await client.ask(pinned(rights))
-  return { exists: exists === 'true', isWritable: (mayCreate ?? mayMake) === 'true' }
+  const [[exists, isWritable] = []] = await client.ask(pinned(rights))
+  return { exists: exists === 't', isWritable: isWritable === 't' }
 }
 
-/** `to_regnamespace` allows for a missing schema. */
-const publicRights = `SELECT pg_catalog.has_schema_privilege('public', pg_catalog.to_regnamespace('public')::oid, 'CREATE')::text`
+const schema = `pg_catalog.to_regnamespace('${schemaName}')`
 
-/** NULL for the rights on a schema or a table that does not exist. */
-const rights = `SELECT (pg_catalog.to_regnamespace('${schemaName}') IS NOT NULL)::text, pg_catalog.has_database_privilege(pg_catalog.current_database(), 'CREATE')::text,
-  CASE WHEN pg_catalog.to_regnamespace('${schemaName}') IS NULL THEN NULL
-    WHEN pg_catalog.has_schema_privilege('${schemaName}', 'USAGE') THEN pg_catalog.has_table_privilege(pg_catalog.to_regclass('${plants}'), 'INSERT')::text ELSE 'false' END`
+/** The rights on a missing schema or table are NULL: then the database counts, in which they can be created. */
+const rights = `SELECT ${schema} IS NOT NULL, coalesce(
+  CASE WHEN pg_catalog.has_schema_privilege(${schema}::oid, 'USAGE') THEN pg_catalog.has_table_privilege(pg_catalog.to_regclass('${plants}'), 'INSERT')
+    WHEN ${schema} IS NOT NULL THEN false END,
+  pg_catalog.has_database_privilege(pg_catalog.current_database(), 'CREATE'))`
 
 /**
  * Determines what a create would do, without doing it.

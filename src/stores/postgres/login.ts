@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import { systemCode } from '../../platform/errors.js'
+import { unlessSystemError } from '../../platform/errors.js'
 import { untrustedReason } from '../../platform/files.js'
 import type { PostgresAddress } from '../common/address.js'
 import type { Login } from '../common/store.js'
@@ -30,18 +30,12 @@ export class MissingPassword extends LoginError {}
  */
 export function checkSocketOwner(path: string, trusts: (uid: number) => boolean): void {
   if (process.platform === 'win32') return
-  const isPostgres = (uid: number) => ['postgres', '_postgres'].includes(nameOf(uid) ?? '')
   const reason = untrustedReason(path, { trusts: (uid) => trusts(uid) || isPostgres(uid), writers: 0o002 })
   if (reason !== undefined) throw new LoginError(reason, 'If that user runs the database, connect over TCP: host=localhost')
 }
 
-/** The name of a user in /etc/passwd; undefined for any other, such as one from a directory service. */
-function nameOf(uid: number): string | undefined {
-  try {
-    const lines = readFileSync('/etc/passwd', 'utf8').split('\n')
-    return lines.map((line) => line.split(':')).find(([, , number]) => number === String(uid))?.[0]
-  } catch (error) {
-    if (systemCode(error) === undefined) throw error
-    return undefined
-  }
+/** Whether a user in /etc/passwd is PostgreSQL's own. */
+function isPostgres(uid: number): boolean {
+  const accounts = unlessSystemError(() => readFileSync('/etc/passwd', 'utf8')) ?? ''
+  return new RegExp(`^_?postgres:[^:]*:${uid}:`, 'm').test(accounts)
 }

@@ -42,8 +42,8 @@ interface Outage {
 }
 
 /**
- * Connections to a database: to the first of its servers with the requested `target_session_attrs`. They are kept until they are lost.
- * The pool of the driver has one server, and no signal or deadline for those that wait.
+ * Connections to the first server of a database with the requested `target_session_attrs`, kept until they are lost. The pool of the
+ * driver has one server, and no signal or deadline for those that wait.
  */
 export class ConnectionPool {
   readonly account: Account
@@ -52,7 +52,6 @@ export class ConnectionPool {
   readonly #permits: Semaphore
   readonly #clients = new Set<Client>()
   readonly #idle: Client[] = []
-  readonly #hosts: PostgresHost[]
   #current: PostgresHost | undefined
   /** whether the server cancels statements on timeout; PgBouncer does not accept that parameter */
   #hasTimeouts = true
@@ -64,7 +63,6 @@ export class ConnectionPool {
     this.account = account
     this.options = options
     this.#permits = new Semaphore(this.size)
-    this.#hosts = account.address.hosts
   }
 
   get size(): number {
@@ -107,7 +105,7 @@ export class ConnectionPool {
     }
   }
 
-  /** Milliseconds to wait after so many failures, with exponential growth and jitter, up to a second. */
+  /** Milliseconds to wait after so many failures. */
   #backoff(failures: number): number {
     return backoff(failures, { base: 10, max: 1000, random: this.options.clock.random })
   }
@@ -116,12 +114,6 @@ export class ConnectionPool {
     await wait(milliseconds, [this.#closing.signal, signal]).catch(() => undefined) // `lease` throws the reason
   }
 
-  /**
-   * Runs an action on a leased connection.
-   *
-   * @throws the errors of the action; those of `driverError` when no connection could be established; `PlantsError` when all connections
-   * were busy until the deadline
-   */
   async use<T>(limits: CallLimits, action: (client: Client) => Promise<T>): Promise<T> {
     const client = await this.lease(limits)
     this.setDeadline(client, limits.deadline)
@@ -132,8 +124,8 @@ export class ConnectionPool {
     }
   }
 
-  /** Sets when a leased connection is destroyed, if the server has not cancelled its statement by then. */
-  setDeadline(client: Client, deadline: number): void {
+  /** Sets when a leased connection is destroyed, if the server has not cancelled its statement by then; by default, after the timeout. */
+  setDeadline(client: Client, deadline = this.limits().deadline): void {
     client.destroyAfter(Math.max(0, deadline - this.options.clock.now()) + grace)
   }
 
@@ -195,7 +187,7 @@ export class ConnectionPool {
   async #connect(): Promise<Client> {
     if (this.#outage) await this.#pause(this.#backoff(this.#outage.failures)) // waiting calls share the attempts
     let failure: unknown
-    for (const host of this.#current ? [this.#current, ...this.#hosts] : this.#hosts) {
+    for (const host of this.#current ? [this.#current, ...this.account.address.hosts] : this.account.address.hosts) {
       try {
         const client = await this.#connectTo(host)
         this.#current = host

@@ -46,9 +46,8 @@ function versionAfter(steps: readonly string[]): number {
  * @throws {PlantsError} `unavailable` when a newer version of this program, or somebody else, has created it
  */
 export async function identify(client: Client, address: PostgresAddress, newest = versionAfter(migrations)): Promise<number> {
-  const found = await inspectSchema(client, address)
-  if (found instanceof PlantsError) throw found
-  if (!found.hasVersions) return 0
+  const { hasVersions } = await inspectSchema(client, address)
+  if (!hasVersions) return 0
   const [[text] = []] = await client.ask(pinned(`SELECT max(version) FROM ${versions}`))
   const version = Number(text ?? 0)
   if (version <= newest) return version
@@ -63,32 +62,22 @@ export async function identify(client: Client, address: PostgresAddress, newest 
 export async function migrate(client: Client, address: PostgresAddress, steps = migrations): Promise<void> {
   const latest = versionAfter(steps)
   if ((await identify(client, address, latest)) === latest) return
-  await client.ask(begin())
+  await client.ask(begin)
   await client.ask({ text: `SELECT pg_advisory_xact_lock(${lock})` })
-  const version = await lockedVersion(client, address, latest)
+  const { exists } = await inspectSchema(client, address) // somebody else may have created it meanwhile
+  if (!exists) await client.ask({ text: `CREATE SCHEMA ${schemaName}` })
+  await client.ask({ text: `CREATE TABLE IF NOT EXISTS ${versions} (version integer PRIMARY KEY)` })
+  const version = await identify(client, address, latest)
   const left = steps.slice(Math.max(0, version - firstVersion + 1))
   for (const step of left) await client.ask({ text: step })
   if (left.length > 0) await client.ask({ text: `INSERT INTO ${versions} VALUES (${latest})` })
   await client.ask({ text: 'COMMIT' })
 }
 
-/** The schema version, read under the lock. Creates the version table first. Does not use a schema that somebody else has created meanwhile. */
-async function lockedVersion(client: Client, address: PostgresAddress, latest: number): Promise<number> {
-  const found = await inspectSchema(client, address)
-  if (found instanceof PlantsError) throw found
-  if (!found.exists) await client.ask({ text: `CREATE SCHEMA ${schemaName}` })
-  await client.ask({ text: `CREATE TABLE IF NOT EXISTS ${versions} (version integer PRIMARY KEY)` })
-  return identify(client, address, latest)
-}
-
 /** "plnt": the key of the advisory lock, which no other program is likely to use. */
 const lock = 0x706c6e74
 
-/**
- * The grants for a service that offers these rights. It cannot change tokens, except for their last use, but it can
- * write the checkpoints of imports. Creates, updates
- * and deletes need SELECT, too: the result of an operation depends on the existing rows.
- */
+/** The grants for a service that offers these rights. Creates, updates and deletes need SELECT, too: their result depends on existing rows. */
 export function grants({ role, rights }: Grant): string {
   const name = pg.escapeIdentifier(role)
   const privileges = [...new Set(['SELECT', ...rights.map((right) => privilegeFor[right])])]
@@ -105,27 +94,21 @@ export function grants({ role, rights }: Grant): string {
  * Checks the owners of the schema of a store and of its tables, only in the system catalogs: the owner of a table, or of a view in its
  * place, can run code in the name of every role that reads it.
  *
- * @returns whether the schema and its version table exist, or why they are not used
+ * @returns whether the schema and its version table exist
+ * @throws {PlantsError} `unavailable` when they are not used
  */
-export async function inspectSchema(client: Client, address: PostgresAddress): Promise<SchemaState | PlantsError> {
+export async function inspectSchema(client: Client, { name }: PostgresAddress): Promise<{ exists: boolean; hasVersions: boolean }> {
   const [[exists, hasVersions, owner, flaw] = []] = await client.ask(pinned(inspection))
-  if (owner != null)
-    return notOurs(
-      address,
-      `it belongs to ${owner}`,
-      `If you trust ${owner}, log in as that role, not as a superuser. Otherwise have the schema removed, or use another database`,
-    )
-  if (flaw != null) return notOurs(address, flaw, 'Remove what plants did not create, or use another database')
-  return { exists: exists === 't', hasVersions: hasVersions === 't' }
-}
-
-interface SchemaState {
-  exists: boolean
-  hasVersions: boolean
-}
-
-function notOurs({ name }: PostgresAddress, why: string, hint: string): PlantsError {
-  return new PlantsError('unavailable', `${name} contains a schema ${schemaName} that plants did not create: ${why}`, { hint })
+  if (owner == null && flaw == null) return { exists: exists === 't', hasVersions: hasVersions === 't' }
+  const [why, hint] =
+    owner == null
+      ? [flaw, 'Remove what plants did not create, or use another database']
+      : [
+          `it belongs to ${owner}`,
+          `If you trust ${owner}, log in as that role, not as a superuser. Otherwise have the schema removed, or use another database`,
+        ]
+  const message = `${name} contains a schema ${schemaName} that plants did not create: ${why}`
+  throw new PlantsError('unavailable', message, { hint })
 }
 
 const names = [plants, tokens, imports, versions].map((table) => `'${table.slice(schemaName.length + 1)}'`).join()
@@ -185,7 +168,6 @@ export interface Grant {
   rights: readonly Right[]
 }
 
-/** Creates the store in a database, or migrates it to the latest schema. Grants to a role what a service needs. */
 export function initialise(address: PostgresAddress, options: OpenOptions, grant: Grant | undefined): Promise<void> {
   return usingOnce(address, options, async (client) => {
     await migrate(client, address)

@@ -1,24 +1,20 @@
 import { PlantsError } from '../../platform/errors.js'
 import type { PostgresAddress } from '../common/address.js'
 import type { Client } from './client.js'
-import { rightsStatement, toRights } from './sql.js'
+import { fsyncs, rightsStatement, toRights } from './sql.js'
 
 /**
  * Checks that a server has the requested `target_session_attrs`, fsync on, and a database that can store every character.
  *
  * @returns its version
- * @throws {PlantsError} `unavailable`
+ * @throws {PlantsError} `unavailable`; an error of the server for fsync
  */
 export async function checkServer(client: Client, address: PostgresAddress): Promise<string> {
   const { name, targetSessionAttrs } = address
-  const [[version, encoding, fsync, readOnly, standby] = []] = await client.ask({ text: state })
+  const [[version, encoding, readOnly, standby] = []] = await client.ask({ text: state })
   if (encoding !== 'UTF8') {
     const hint = `Create one that can: createdb --encoding UTF8 --template template0 NAME`
     throw new PlantsError('unavailable', `${name} has the encoding ${encoding}, which cannot store every character`, { hint })
-  }
-  if (fsync === 'off') {
-    const hint = 'Turn fsync on in postgresql.conf'
-    throw new PlantsError('unavailable', `${name} answers before a plant is on disk: fsync is off`, { hint })
   }
   // https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-CONNECT-TARGET-SESSION-ATTRS
   const isStandby = standby === 't'
@@ -40,5 +36,5 @@ export function mayNotCreate({ name, user }: PostgresAddress): PlantsError {
   return new PlantsError('unavailable', `${user} has no right to create plants in ${name}`, { hint: 'See: plants doctor' })
 }
 
-const settings = ['server_version', 'server_encoding', 'fsync', 'transaction_read_only']
-const state = `SELECT ${settings.map((name) => `pg_catalog.current_setting('${name}', true)`).join()}, pg_catalog.pg_is_in_recovery()`
+const settings = ['server_version', 'server_encoding', 'transaction_read_only']
+const state = `SELECT ${settings.map((name) => `pg_catalog.current_setting('${name}', true)`).join()}, pg_catalog.pg_is_in_recovery(), ${fsyncs}`

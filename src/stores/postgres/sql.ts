@@ -6,7 +6,7 @@ import { randomBytes } from 'node:crypto'
 import type { QueryConfig } from 'pg'
 import { type NewPlant, type PlantPatch, plantColumns, textFields } from '../../plant/fields.js'
 import { plantFrom } from '../../plant/plant.js'
-import { type Checkpoint, type CountQuery, type ListQuery, type Right, rights } from '../common/store.js'
+import { type Checkpoint, type ListQuery, type Right, rights } from '../common/store.js'
 
 export type Row = (string | null)[]
 
@@ -30,22 +30,19 @@ export function pinned(text: string): QueryConfig {
   return { text: `${pin}; ${text}` }
 }
 
-const pin = 'SET LOCAL search_path = pg_catalog, pg_temp; SET LOCAL synchronous_commit = on'
+export const pin = 'SET LOCAL search_path = pg_catalog, pg_temp; SET LOCAL synchronous_commit = on'
 
 /** Begins a transaction with the settings of `pinned`. */
-export function begin(mode = ''): QueryConfig {
-  return { text: `BEGIN ${mode}; ${pin}` }
-}
+export const begin: QueryConfig = { text: `BEGIN; ${pin}` }
 
 const textNames = textFields.map(({ name }) => name)
 const textColumns = textNames.join(', ')
-const noTexts = textNames.map(() => 'NULL').join(', ')
 
 const eq = 'OPERATOR(pg_catalog.=)'
 const text = 'pg_catalog.text'
 
 /** Fails with a division by zero (SQLSTATE 22012) if fsync is off, which can change during a connection. */
-const fsyncs = `1 OPERATOR(pg_catalog./) CASE WHEN pg_catalog.current_setting('fsync') ${eq} 'off' THEN 0 ELSE 1 END`
+export const fsyncs = `1 OPERATOR(pg_catalog./) CASE WHEN pg_catalog.current_setting('fsync') ${eq} 'off' THEN 0 ELSE 1 END`
 
 /** A last column to return, with which the commit of a statement returns when it is on disk. */
 export const durable = `(SELECT pg_catalog.set_config('synchronous_commit', 'on', true) WHERE ${fsyncs} ${eq} 1)`
@@ -84,13 +81,13 @@ export function newWriteId(): bigint {
   return randomBytes(8).readBigInt64BE()
 }
 
-/** Finds the rows that conflict with plants: as "key" with the key and its plant, and as "id" with the id and its write id. */
+/** Finds the rows that have the id or the key of a plant. Returns the columns of each plant, its write id and its key. */
 export function findStatement(entries: Entry[]): Statement {
   return {
-    text: `SELECT 'key', id, attempt, idempotency_key, ${textColumns} FROM ${plants} WHERE idempotency_key ${eq} ANY ($1::${text}[])
-      UNION ALL SELECT 'id', id, attempt, idempotency_key, ${noTexts} FROM ${plants} WHERE id ${eq} ANY ($2::bigint[])`,
+    text: `SELECT ${plantColumns}, attempt, idempotency_key FROM ${plants}
+      WHERE idempotency_key ${eq} ANY ($1::${text}[]) OR id ${eq} ANY ($2::bigint[])`,
     values: [entries.flatMap(({ key }) => key ?? []), entries.map(({ plant }) => plant.id)],
-    plants: entries.length,
+    plants: 2 * entries.length,
   }
 }
 
@@ -104,8 +101,6 @@ export const barrier = `INSERT INTO ${imports} SELECT 'barrier ' || pg_backend_p
 
 export const copyStatement = `COPY ${plants} (id, attempt, ${textColumns}) FROM STDIN (FORMAT csv)`
 
-export const greatestIdStatement: QueryConfig = { text: `SELECT pg_catalog.max(id) FROM ${plants}` }
-
 /** Finds the plants with these ids. Returns the columns of each plant, and the id of the write that stored it. */
 export function getStatement(ids: bigint[]): Statement {
   return {
@@ -118,7 +113,7 @@ export function getStatement(ids: bigint[]): Statement {
 /** A page of a list, in ascending order of id, limited by rows and by bytes of text, but with at least one row. */
 export function pageStatement(query: ListQuery, rows: number, bytes: number): QueryConfig {
   const values: unknown[] = []
-  const bind = (value: unknown, type: string) => `$${values.push(value)}::${type}`
+  const bind = binder(values)
   const size = textNames.map((name) => `coalesce(pg_catalog.octet_length(${name}), 0)`).join(' OPERATOR(pg_catalog.+) ')
   const page = `SELECT ${plantColumns}, ${size} AS size FROM ${plants} ${where(query, bind)} ORDER BY id LIMIT ${bind(rows, 'bigint')}`
   const sums = `SELECT *, pg_catalog.sum(size) OVER (ORDER BY id ROWS UNBOUNDED PRECEDING) AS bytes FROM (${page}) AS page`
@@ -126,9 +121,9 @@ export function pageStatement(query: ListQuery, rows: number, bytes: number): Qu
   return { text: `SELECT ${plantColumns} FROM (${sums}) AS sums WHERE ${fits} ORDER BY id`, values }
 }
 
-export function countStatement(query: CountQuery): QueryConfig {
-  const values: unknown[] = []
-  return { text: `SELECT pg_catalog.count(*) FROM ${plants} ${where(query, (value, type) => `$${values.push(value)}::${type}`)}`, values }
+/** Returns a function that adds a value to the parameters of a statement, and returns its SQL. */
+export function binder(values: unknown[]) {
+  return (value: unknown, type: string) => `$${values.push(value)}::${type}`
 }
 
 /** The WHERE clause of a query. `bind` returns the SQL of a value. */
@@ -179,7 +174,7 @@ export function deleteStatement(id: bigint, only: NewPlant | undefined): QueryCo
   return { text: `DELETE FROM ${plants} WHERE id ${eq} $1${unchanged(only, values)} RETURNING ${plantColumns}, ${durable}`, values }
 }
 
-/** The same as IS NOT DISTINCT FROM, whose operator cannot be schema-qualified. Appends its parameters to `values`. */
+/** IS NOT DISTINCT FROM has an operator that cannot be schema-qualified. */
 function unchanged(only: NewPlant | undefined, values: unknown[]): string {
   const equals = (column: string, value: string) => ` AND (${column} ${eq} ${value} OR (${column} IS NULL AND ${value} IS NULL))`
   return only ? textNames.map((name) => equals(name, `$${values.push(only[name] ?? null)}::${text}`)).join('') : ''
@@ -198,17 +193,9 @@ export function toRights(row: Row = []): Right[] {
 
 export const privilegeFor: Record<Right, string> = { create: 'INSERT', read: 'SELECT', update: 'UPDATE', delete: 'DELETE' }
 
-export function findCheckpointStatement(id: string): QueryConfig {
-  return { text: `SELECT state FROM ${imports} WHERE id ${eq} $1`, values: [id] }
-}
-
 export function keepCheckpointStatement({ id, state }: Checkpoint): QueryConfig {
   const onConflict = 'ON CONFLICT (id) DO UPDATE SET state = excluded.state'
   return { text: `INSERT INTO ${imports} (id, state) VALUES ($1, $2) ${onConflict}`, values: [id, state] }
-}
-
-export function removeCheckpointStatement(id: string): QueryConfig {
-  return { text: `DELETE FROM ${imports} WHERE id ${eq} $1`, values: [id] }
 }
 
 export function toPlant([id, ...texts]: Row): NewPlant {

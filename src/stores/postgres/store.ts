@@ -24,24 +24,23 @@ import { identify, migrate } from './schema.js'
 import { checkWritable } from './server-state.js'
 import {
   barrier,
-  countStatement,
+  binder,
   deleteStatement,
-  findCheckpointStatement,
   getStatement,
-  greatestIdStatement,
+  imports,
   keepCheckpointStatement,
   pageStatement,
   pinned,
-  removeCheckpointStatement,
+  plants,
   replaceStatement,
   rightsStatement,
   toPlant,
   toRights,
+  where,
 } from './sql.js'
 import { PostgresTokens } from './tokens.js'
 import { PostgresWriter } from './writer.js'
 
-/** The shared store: a PostgreSQL database, used by any number of processes on any number of machines. */
 export class PostgresStore implements ServedStore, CheckpointStore {
   readonly tokens: TokenStore
   readonly maxSnapshots: number
@@ -72,7 +71,7 @@ export class PostgresStore implements ServedStore, CheckpointStore {
   }
 
   async greatestId(): Promise<bigint | undefined> {
-    const [[id] = []] = await this.#connections.query(greatestIdStatement)
+    const [[id] = []] = await this.#connections.query({ text: `SELECT pg_catalog.max(id) FROM ${plants}` })
     return id == null ? undefined : BigInt(id)
   }
 
@@ -85,7 +84,9 @@ export class PostgresStore implements ServedStore, CheckpointStore {
   }
 
   async count(query: CountQuery = {}): Promise<bigint> {
-    const [[count] = []] = await this.#connections.query(countStatement(query))
+    const values: unknown[] = []
+    const text = `SELECT pg_catalog.count(*) FROM ${plants} ${where(query, binder(values))}`
+    const [[count] = []] = await this.#connections.query({ text, values })
     return BigInt(count ?? 0)
   }
 
@@ -137,7 +138,8 @@ export class PostgresStore implements ServedStore, CheckpointStore {
   }
 
   async findCheckpoint(id: string): Promise<string | undefined> {
-    return (await this.#connections.query(findCheckpointStatement(id)))[0]?.[0] ?? undefined
+    const text = `SELECT state FROM ${imports} WHERE id OPERATOR(pg_catalog.=) $1`
+    return (await this.#connections.query({ text, values: [id] }))[0]?.[0] ?? undefined
   }
 
   async keepCheckpoint(checkpoint: Checkpoint): Promise<void> {
@@ -145,7 +147,7 @@ export class PostgresStore implements ServedStore, CheckpointStore {
   }
 
   async removeCheckpoint(id: string): Promise<void> {
-    await this.#connections.query(removeCheckpointStatement(id))
+    await this.#connections.query({ text: `DELETE FROM ${imports} WHERE id OPERATOR(pg_catalog.=) $1`, values: [id] })
   }
 
   async preload(): Promise<void> {

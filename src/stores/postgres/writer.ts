@@ -162,20 +162,15 @@ export class PostgresWriter {
 
 /** The result of each plant that conflicts with a row: `created` if the row is the plant itself, else the error. */
 export function resultsOf<E extends Entry>(entries: E[], rows: Row[]): Map<E, CreateResult> {
-  const byKey = new Map(rows.filter(([which]) => which === 'key').map((row) => [row[3], row]))
-  const byId = new Map(rows.filter(([which]) => which === 'id').map((row) => [row[1], row]))
-  return new Map(
-    entries.flatMap((entry): [E, CreateResult][] => {
-      const { plant, key, writeId } = entry
-      const first = key === undefined ? undefined : byKey.get(key)
-      const other = byId.get(String(plant.id))
-      if (first) return [[entry, equalPlants(plantIn(first), plant) ? 'created' : keyConflict(plantIn(first).id)]]
-      if (!other) return []
-      return [[entry, key === undefined && other[2] === String(writeId) ? 'created' : idExists(plant.id)]]
-    }),
-  )
-}
-
-function plantIn([, id = null, , , ...texts]: Row): NewPlant {
-  return toPlant([id, ...texts])
+  const byKey = new Map(rows.map((row) => [row.at(-1), toPlant(row)]))
+  const writeIds = new Map(rows.map((row) => [row[0], row.at(-2)]))
+  const results = new Map<E, CreateResult>()
+  for (const entry of entries) {
+    const { plant, key, writeId } = entry
+    const repeated = key === undefined ? undefined : byKey.get(key)
+    const other = writeIds.get(String(plant.id))
+    if (repeated) results.set(entry, equalPlants(repeated, plant) ? 'created' : keyConflict(repeated.id))
+    else if (other !== undefined) results.set(entry, key === undefined && other === String(writeId) ? 'created' : idExists(plant.id))
+  }
+  return results
 }

@@ -54,13 +54,11 @@ describe('the address of a database', () => {
     ['postgres://ann@h1/ignored?dbname=garden', 'postgres://ann@h1:5432/garden'],
     ['postgres://a%40b%3Ac@h1/my%20garden%2F2#3', 'postgres://a%40b%3Ac@h1:5432/my%20garden%2F2%233'],
     ['postgres://ann@h1/b/c', 'postgres://ann@h1:5432/b%2Fc'],
-    ['postgres://ann@h1/garden?ssl=true', 'postgres://ann@h1:5432/garden?sslmode=require'],
     ['postgres://ann@h1/garden?max=4&connect_timeout=5&sslmode=prefer', 'postgres://ann@h1:5432/garden'],
     [
       'postgres://ann@h1/garden?target_session_attrs=any&sslrootcert=ca.pem&max=9&application_name=my%20app&connect_timeout=10&sslmode=verify-ca',
       'postgres://ann@h1:5432/garden?application_name=my%20app&connect_timeout=10&max=9&sslmode=verify-ca&sslrootcert=/home/ann/ca.pem&target_session_attrs=any',
     ],
-    ['postgres://ann@h1/garden?channel_binding=prefer', 'postgres://ann@h1:5432/garden'],
     ['postgres://ann@h1/garden?sslrootcert=system', 'postgres://ann@h1:5432/garden?sslmode=verify-full&sslrootcert=system'],
   ])('%s is %s', async (address, name) => {
     const found = await parse(address)
