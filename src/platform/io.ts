@@ -71,10 +71,15 @@ export function processIo(): { argv: string[]; io: Io; end(exitCode: number): vo
   })
   const end = (exitCode: number) => {
     code = exitCode
-    if (!stdout.isWriting && !stderr.isWriting) return
-    // A stalled reader would keep the process alive for ever.
-    const stop = () => (signals.received === undefined ? process.exit() : process.kill(process.pid, signals.received))
-    setTimeout(stop, 500).unref()
+    const { received } = signals
+    if (received === undefined) return
+    // A stalled reader would keep the process alive for ever: after half a second, the signal ends it.
+    const deadline = process.uptime() + 0.5
+    const timer = setInterval(() => {
+      const isWriting = stdout.isWriting || stderr.isWriting
+      if (!isWriting) clearInterval(timer)
+      else if (process.uptime() > deadline) process.kill(process.pid, received)
+    }, 10)
   }
   return { argv: process.argv.slice(2), io, end }
 }
