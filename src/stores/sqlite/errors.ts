@@ -1,5 +1,5 @@
-import { accessSync, constants, existsSync, statfsSync } from 'node:fs'
-import { dirname } from 'node:path'
+import { accessSync, constants, existsSync, readdirSync, readFileSync, readlinkSync, statfsSync, statSync } from 'node:fs'
+import { basename, dirname } from 'node:path'
 import { PlantsError, shellWord, systemCode, systemReasons } from '../../platform/errors.js'
 import { detectFileCompression } from '../../platform/files.js'
 import { primaryCode } from '../../platform/sqlite.js'
@@ -51,8 +51,27 @@ export function changedWhileRead(path: string): PlantsError {
 }
 
 export function lockedError(path: string, timeout: number): PlantsError {
-  const message = `The store ${path} was in use by another process for ${timeout / 1000} s`
+  const message = `The store ${path} was in use by ${findHolder(path) ?? 'another process'} for ${timeout / 1000} s`
   return unavailable({ message, hint: 'Try again, or wait longer with --timeout 2m', retryable: true })
+}
+
+/** The process that holds a lock on the file or its -shm file, such as "process 4242 (sqlite3)"; undefined outside Linux. */
+function findHolder(path: string): string | undefined {
+  try {
+    const files = [path, `${path}-shm`].flatMap((file) => statSync(file, { throwIfNoEntry: false }) ?? [])
+    const isOpenAs = (link: string) => {
+      const stats = statSync(link, { throwIfNoEntry: false })
+      return files.some(({ dev, ino }) => dev === stats?.dev && ino === stats.ino)
+    }
+    for (const [, pid, inode] of readFileSync('/proc/locks', 'utf8').matchAll(/POSIX +\w+ +WRITE (\d+) [\da-f]+:[\da-f]+:(\d+) /g)) {
+      const isLocked = files.some(({ ino }) => ino === Number(inode))
+      if (isLocked && readdirSync(`/proc/${pid}/fd`).some((fd) => isOpenAs(`/proc/${pid}/fd/${fd}`)))
+        return `process ${pid} (${basename(readlinkSync(`/proc/${pid}/exe`))})`
+    }
+  } catch (error) {
+    if (systemCode(error) === undefined) throw error
+  }
+  return undefined
 }
 
 export function unchanged(error: unknown, signal: AbortSignal): unknown {

@@ -69,10 +69,11 @@ describe('while another process holds the write lock', () => {
     expect(await plants(['list'], folder)).toEqual(onlyFern)
   })
 
-  test('a create ends when its time is over, and says so', async () => {
-    const { folder, path } = await lockedStore()
+  test('a create ends when its time is over, and names the holder', async () => {
+    const { folder, path, holder } = await lockedStore()
     const result = await plants(['create', '--id', '2', '--name', 'Moss', '--timeout', '300ms', '--output', 'json'], folder)
-    const message = `The store ${path} was in use by another process for 0.3 s`
+    const who = isLinux ? `process ${holder.pid} (node)` : 'another process'
+    const message = `The store ${path} was in use by ${who} for 0.3 s`
     const err = { error: 503, message, hint: 'Try again, or wait longer with --timeout 2m', retryable: true }
     expect(withParsedError(result)).toEqual({ code: 4, out: '', err })
     expect(await plants(['list'], folder)).toEqual(onlyFern)
