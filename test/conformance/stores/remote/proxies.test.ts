@@ -284,7 +284,7 @@ test.each(['http://me:s3cret%@127.0.0.1:1', 'http://s3cr%et:x@127.0.0.1:1', 'htt
       .trimEnd()
       .split('\n')
       .map((line) => JSON.parse(line))
-    expect({ code: doctor.code, last: findings.at(-1).check }).toEqual({ code: 1, last: 'terminal' })
+    expect({ code: doctor.code, last: findings.at(-1).check }).toEqual({ code: 1, last: 'proxy' })
     expect(findings.filter(({ state }) => state === 'failed').map((finding) => finding.message)).toEqual([message, message])
   },
 )
