@@ -51,15 +51,10 @@ async function prepareSocket(path: string): Promise<void> {
   if (!stats) return
   if (!stats.isSocket()) throw malformed(`${path} exists and is not a socket`, 'Give another path with --socket')
   // Only ECONNREFUSED proves that nobody listens: a busy service, or one without permission for this user, fails with another code.
-  const isUnused = await new Promise<boolean>((resolve) => {
-    const socket = connect(path)
-    socket.once('error', (error) => resolve(systemCode(error) === 'ECONNREFUSED'))
-    socket.once('connect', () => {
-      socket.destroy()
-      resolve(false)
-    })
-  })
-  if (!isUnused) throw inUse(path, 'Stop the other service, or give another path with --socket')
+  const socket = connect(path)
+  const failure = await once(socket, 'connect').then(() => undefined, systemCode)
+  socket.destroy()
+  if (failure !== 'ECONNREFUSED') throw inUse(path, 'Stop the other service, or give another path with --socket')
   unlinkSync(path)
 }
 
