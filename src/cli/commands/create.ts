@@ -9,6 +9,7 @@ import {
   largestId,
   type NewPlant,
   otherFieldsOf,
+  plantFrom,
   plantOf,
 } from '../../plant/plant.js'
 import { malformed, PlantsError } from '../../platform/errors.js'
@@ -63,12 +64,11 @@ export const create = defineCommand({
   async run({ flags, formats }, io) {
     const settings = await resolveSettings(flags, io, { formats })
     const { idempotencyKey } = flags
-    const unsuited = (idempotencyKey !== undefined && '--idempotency-key') || (flags.dryRun && '--dry-run')
-    if (flags.id === 'next' && unsuited) throw malformed(`--id next cannot be used with ${unsuited}`, 'Use a specific id')
+    if (flags.id === 'next' && idempotencyKey !== undefined)
+      throw malformed('--id next cannot be used with --idempotency-key: a repeat would create another plant', 'Use a specific id')
     if (flags.dryRun) {
       const { showPreview } = await import('../preview.js')
-      const readPreviewed = async (preview: Settings) => (await readPlant(flags, preview, io)).plant
-      return showPreview({ idempotencyKey, readPlant: readPreviewed }, settings, io)
+      return showPreview({ idempotencyKey, readPlant: (preview) => previewPlant(flags, preview, io) }, settings, io)
     }
     const { plant, isNext } = await readPlant(flags, settings, io)
     if (flags.retry !== undefined && isOwn(settings.store)) {
@@ -99,6 +99,19 @@ function parseIdempotencyKey(flag: string, key: string): string {
   throw malformed(`${flag} must be 1 to 255 visible ASCII characters, but ${failure}`, `For example: ${flag} "$(uuidgen)"`)
 }
 
+async function previewPlant(flags: CreateFlags, settings: Settings, io: Io): Promise<NewPlant> {
+  const { store, storeOptions } = settings
+  if (flags.id === 'next' && !isOwn(store)) throw malformed('The service chooses the id of --id next', 'Use a specific id')
+  const { plant, isNext } = await readPlant(flags, settings, io)
+  if (!isNext) return plant
+  const existing = await schemeOf(store).openExisting(store, storeOptions)
+  try {
+    return plantFrom(idAfter(await existing?.greatestId()), ({ name }) => plant[name])
+  } finally {
+    await existing?.close()
+  }
+}
+
 /**
  * Reads the plant from a document and the flags that override its fields, or from flags and prompts. With `isNext`, the store chooses the
  * id, which replaces that of `plant`.
@@ -121,7 +134,9 @@ async function readPlant(flags: CreateFlags, settings: Settings, io: Io): Promis
   const [unread, other] = io.stdin.isPiped
     ? ['Stdin was not read, because flags were given. ', 'read JSON from stdin with --file -']
     : ['', 'read JSON from a file with --file PATH']
-  return { plant: await accept(given, '', `${unread}Correct the flags, or ${other}`, settings), isNext }
+  const missing = plantFields.filter(({ name, isRequired }) => isRequired && given[name] === undefined)
+  const correction = missing.length > 0 ? `Add ${missing.map(({ name }) => `--${name}`).join(' and ')}` : 'Correct the flags'
+  return { plant: await accept(given, '', `${unread}${correction}, or ${other}`, settings), isNext }
 }
 
 /** in place of what is missing, to check what is given */

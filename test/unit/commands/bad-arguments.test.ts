@@ -33,28 +33,28 @@ const wrongIds = Object.entries({
 )
 
 const flags: Refusal[] = [
-  [{ argv: 'create --id 1' }, 2, 422, 'name must be a string, but is missing', `Correct the flags${orFile}`],
-  [{ argv: 'create --name Fern' }, 2, 422, 'id must be an integer, but is missing', `Correct the flags${orFile}`],
+  [{ argv: 'create --id 1' }, 2, 422, 'name must be a string, but is missing', `Add --name${orFile}`],
+  [{ argv: 'create --name Fern' }, 2, 422, 'id must be an integer, but is missing', `Add --id${orFile}`],
   [
     { argv: 'create --tag shade' },
     2,
     422,
     'id must be an integer, but is missing; name must be a string, but is missing',
-    `Correct the flags${orFile}`,
+    `Add --id and --name${orFile}`,
   ],
   [
     { argv: 'create --id x' },
     2,
     422,
     `id must be ${digits}, but was "x"; name must be a string, but is missing`,
-    `Correct the flags${orFile}`,
+    `Add --name${orFile}`,
   ],
   [
     { argv: 'create --id 5', stdin: '{"id":1,"name":"Fern"}' },
     2,
     422,
     'name must be a string, but is missing',
-    `Stdin was not read, because flags were given. Correct the flags${orStdin}`,
+    `Stdin was not read, because flags were given. Add --name${orStdin}`,
   ],
   [
     { argv: 'create --id x --name Fern', stdin: '{"id":1,"name":"Fern"}' },

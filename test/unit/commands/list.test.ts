@@ -175,6 +175,7 @@ describe('create --id next', () => {
     expect(await user.run('create --id next --output text', { stdin: '' })).toMatchObject({ code: 2 })
     expect(await user.run('create --id next --name Ivy --output text')).toEqual(printed('Planted Ivy (id 5)\n'))
     expect(await user.run('create --id next --file -', { stdin: '{"id":1,"name":"Oak"}' })).toEqual(printed('{"id":6,"name":"Oak"}\n'))
+    expect((await user.run('create --id next --name Elm --dry-run')).out).toContain('"id":7,')
   })
 
   test('begins with 1, and gives each of many an id of its own', async () => {
@@ -185,8 +186,11 @@ describe('create --id next', () => {
   })
 
   test.each([
-    ['create --id next --name Ivy --idempotency-key a', '--id next cannot be used with --idempotency-key'],
-    ['create --id next --name Ivy --dry-run', '--id next cannot be used with --dry-run'],
+    [
+      'create --id next --name Ivy --idempotency-key a',
+      '--id next cannot be used with --idempotency-key: a repeat would create another plant',
+    ],
+    ['create --id next --name Ivy --dry-run --store http://127.0.0.1:9', 'The service chooses the id of --id next'],
   ])('refuses %s', async (line, message) => {
     expect(await user.run(line)).toEqual(refusal(message, 'Use a specific id'))
   })
