@@ -99,7 +99,7 @@ export class HttpClient {
       const socket = connect(options, callback)
       if (!(socket instanceof Socket)) throw new TypeError('An agent must return a socket')
       socket.on('error', () => undefined) // its request reports it; Bun emits it even after the request has ended
-      const isTunnel = !socket.connecting && this.#readyEvent === 'connect'
+      const isTunnel = this.access.proxy !== undefined && this.#readyEvent === 'connect' // which is connected
       if (isTunnel) this.#ready.add(socket)
       else socket.prependOnceListener(this.#readyEvent, () => this.#ready.add(socket))
       return socket
