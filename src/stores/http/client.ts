@@ -53,6 +53,7 @@ export class HttpClient {
   readonly #request: typeof httpRequest
   readonly #agent: Agent
   readonly #target: { host?: string; port?: string; socketPath?: string }
+  readonly #basePath: string
   /** the sockets that can send a request: connected, and with TLS if the service needs it */
   readonly #ready = new WeakSet<Socket>()
   readonly #warned = new Set<string>()
@@ -66,18 +67,17 @@ export class HttpClient {
     this.#agent = agent
     const { url, socketPath } = address
     this.#target = socketPath === undefined ? { host: hostOf(url), port: url.port } : { socketPath }
+    this.#basePath = url.pathname.replace(/\/$/, '')
     this.#watchConnections()
   }
 
   static async open(address: RemoteAddress, access: Access, options: OpenOptions): Promise<HttpClient> {
     const { concurrency: maxSockets = defaultConcurrency } = options
     const https = address.url.protocol === 'https:' ? await import('node:https') : undefined
-    const settings = {
-      ...{ keepAlive: true, maxSockets, maxFreeSockets: maxSockets, timeout: idleTimeout },
-      rejectUnauthorized: true, // regardless of NODE_TLS_REJECT_UNAUTHORIZED
-      ...(access.ca !== undefined && { ca: access.ca }),
-    }
-    let agent = https ? new https.Agent(settings) : new Agent(settings)
+    const pool = { keepAlive: true, maxSockets, maxFreeSockets: maxSockets, timeout: idleTimeout }
+    // Certificates are always verified, regardless of NODE_TLS_REJECT_UNAUTHORIZED.
+    const settings = { ...pool, rejectUnauthorized: true, ...(access.ca !== undefined && { ca: access.ca }) }
+    let agent = https ? new https.Agent(settings) : new Agent(pool)
     if (access.proxy !== undefined) {
       const { TunnelAgent } = await import('./tunnel.js')
       agent = new TunnelAgent(access.proxy, { host: hostOf(address.url), isSecure: https !== undefined }, settings)
@@ -99,7 +99,7 @@ export class HttpClient {
       const socket = connect(options, callback)
       if (!(socket instanceof Socket)) throw new TypeError('An agent must return a socket')
       socket.on('error', () => undefined) // its request reports it; Bun emits it even after the request has ended
-      const isTunnel = !socket.connecting && this.#readyEvent === 'connect'
+      const isTunnel = this.access.proxy !== undefined && this.#readyEvent === 'connect' // which is connected
       if (isTunnel) this.#ready.add(socket)
       else socket.prependOnceListener(this.#readyEvent, () => this.#ready.add(socket))
       return socket
@@ -132,8 +132,7 @@ export class HttpClient {
     const { observer } = this.access
     const { clock } = this.options
     const start = clock.now()
-    const fullPath = this.address.url.pathname.replace(/\/$/, '') + path
-    const outgoing = this.#request({ agent: this.#agent, host, port, socketPath, method, path: fullPath, headers })
+    const outgoing = this.#request({ agent: this.#agent, host, port, socketPath, method, path: this.#basePath + path, headers })
     let response: IncomingMessage | undefined
     let isSettled = false
     const end = (result: HttpResponse | NoResponse) => {

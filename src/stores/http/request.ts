@@ -1,5 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import { randomUUID } from 'node:crypto'
+import { textFields } from '../../plant/fields.js'
 import { isJsonType, parseJson, toWireJson } from '../../plant/json.js'
 import { acceptNewPlant, isObject, type NewPlant, type Plant, plantOf } from '../../plant/plant.js'
 import type { Access, WireRequest } from '../common/access.js'
@@ -40,9 +41,13 @@ export const expectedPlant: Expected<Plant> = {
   what: 'Plant',
   read(response) {
     const value = response.status === 200 ? readJson(response) : undefined
-    const plant = isObject(value) ? acceptNewPlant({ ...value, id: 0n }) : undefined // a Plant has no id
-    return plant && plantOf(plant)
+    return isPlant(value) ? plantOf(value) : undefined
   },
+}
+
+function isPlant(value: unknown): value is Plant {
+  if (!isObject(value)) return false
+  return textFields.every(({ name, isRequired }) => typeof value[name] === 'string' || (!isRequired && value[name] === undefined))
 }
 
 /** The maximum size of what is read, in bytes: by default a plant has at most 1 MiB, and JSON escapes grow it up to sixfold. */

@@ -108,8 +108,8 @@ export class Requests {
     }
   }
 
-  async #sendInTurn<T>(request: HttpRequest<T>): Promise<RequestResult<T> | Aborted> {
-    while (this.#probe !== undefined) await this.#probe
+  #sendInTurn<T>(request: HttpRequest<T>): Promise<RequestResult<T> | Aborted> {
+    if (this.#probe !== undefined) return this.#probe.then(() => this.#sendInTurn(request))
     const sent = this.#sendAfterPause(request)
     if (this.#failures > 0) {
       const end = () => {
@@ -124,18 +124,15 @@ export class Requests {
     while (this.#pauseEnd > this.#now && !this.signal.aborted) await this.#wait(this.#pauseEnd - this.#now)
     if (this.signal.aborted) return { outcome: 'aborted' }
     const sentAt = this.#now
-    let result = await this.#sendOnce(request)
+    const { client } = this
+    const signal = this.#isUpload ? undefined : this.signal
+    let result = classify(client, request, await client.send(request, this.#left, signal))
     // A 401 changes nothing.
-    const renewed = result.outcome === 'fatal' ? await this.client.withNewerToken(request, result.error) : undefined
-    if (renewed) result = await this.#sendOnce(renewed)
+    const renewed = result.outcome === 'fatal' ? await client.withNewerToken(request, result.error) : undefined
+    if (renewed) result = classify(client, renewed, await client.send(renewed, this.#left, signal))
     if (isTransient(result)) this.#noteFailure(result, sentAt)
     else this.#noteSettled()
     return result
-  }
-
-  async #sendOnce<T>(request: HttpRequest<T>): Promise<RequestResult<T>> {
-    const response = await this.client.send(request, this.#left, this.#isUpload ? undefined : this.signal)
-    return classify(this.client, request, response)
   }
 
   #noteSettled(): void {

@@ -64,7 +64,7 @@ export class Upload {
   async #send(row: number, before: Promise<void> | undefined): Promise<void> {
     const { options, isKeyed } = this.#task
     try {
-      await before
+      if (before !== undefined) await before
       if (!isKeyed) await options.beforeSend(row)
       await this.#settle(row)
     } catch (error) {

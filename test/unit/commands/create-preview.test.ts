@@ -176,7 +176,7 @@ test('a dry run starts no token command', async () => {
   user.write({ stores: { team: { address: service, 'token-command': `touch ${witness}` } } })
   const argv = [...fern, '--store', 'team']
   expect(JSON.parse((await user.run([...argv, '--dry-run'])).out)).toMatchObject({ token: 'command' })
-  expect((await user.run([...argv, '--dry-run', '--output', 'text'])).out).toContain('Bearer *** (from the token command)')
+  expect((await user.run([...argv, '--dry-run', '--output', 'text'])).out).toContain('Bearer *** (the token command of team)')
   expect(existsSync(witness)).toBe(false)
   await user.run(argv)
   expect(existsSync(witness)).toBe(true)
