@@ -54,7 +54,7 @@ export async function createRows(connections: ConnectionPool, batch: Batch, opti
 }
 
 /** The timeout applies to each statement. */
-const rowsAtOnce = 16_384
+const rowsAtOnce = 65_536
 
 function* patchesOf({ rows }: Batch, pending: number[]): Iterable<PlantPatch> {
   for (const row of pending) yield rows.at(row)
