@@ -35,7 +35,9 @@ export async function createRows(connections: ConnectionPool, batch: Batch, opti
   try {
     await transact(connections, stop, async (writer, isFirst) => {
       if (isFirst && areComplete) {
-        await writer.copy(patchesOf(batch, pending))
+        for (let from = 0; from < pending.length; from += rowsAtOnce) {
+          await writer.copy(patchesOf(batch, pending.slice(from, from + rowsAtOnce)))
+        }
         setAll(Outcome.created)
       } else {
         setAll(Outcome.pending)
@@ -50,6 +52,9 @@ export async function createRows(connections: ConnectionPool, batch: Batch, opti
     if (!stop.aborted || error !== stop.reason) throw error
   }
 }
+
+/** The timeout applies to each statement. */
+const rowsAtOnce = 65_536
 
 function* patchesOf({ rows }: Batch, pending: number[]): Iterable<PlantPatch> {
   for (const row of pending) yield rows.at(row)
@@ -78,7 +83,7 @@ async function resolveRows(writer: RecordWriter, batch: Batch, pending: number[]
 }
 
 /**
- * Creates and changes plants in one transaction, all or none. The timeout applies to each page.
+ * Creates and changes plants in one transaction, all or none.
  *
  * @param pages returns the records in ascending order of id, from the beginning with each call
  * @throws {PlantsError} the errors of `onConflict`; `unavailable` when nothing was stored; `unknownOutcome` when that is unknown
@@ -152,6 +157,7 @@ class RecordWriter {
 
   /** Creates plants with COPY, by far the fastest way. It creates all of them or, if one of the ids exists, fails. */
   async copy(plants: Iterable<PlantPatch>): Promise<void> {
+    this.#connections.setDeadline(this.client)
     const stream = this.client.query(copyFrom(copyStatement))
     const writeId = this.#writeId
     let count = 0

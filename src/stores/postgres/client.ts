@@ -120,7 +120,7 @@ export class Client extends pg.Client {
     }
   }
 
-  /** Destroys the connection after some milliseconds; replaces an earlier call. */
+  /** Replaces an earlier call. */
   destroyAfter(milliseconds: number): void {
     clearTimeout(this.#timer)
     if (milliseconds <= maxTimer) this.#timer = setTimeout(() => this.destroy(timeIsOver() as Error), milliseconds)

@@ -77,9 +77,9 @@ export function isReadOnly(error: unknown): boolean {
 
 /** Rows were sent, but not inserted, although nothing conflicts with them: a trigger or a rule of the table suppresses them. */
 export class LeftOutError extends PlantsError {
-  constructor({ name }: PostgresAddress) {
+  constructor({ name }: PostgresAddress, { retryable } = { retryable: false }) {
     const hint = 'Look for triggers, rules and policies on plant_store.plants that plants did not create'
-    super('unavailable', `${name} did not insert all plants`, { hint })
+    super('unavailable', `${name} did not insert all plants`, { hint, retryable })
   }
 }
 
@@ -91,7 +91,7 @@ export function lostCommit({ name }: PostgresAddress, cause: unknown): PlantsErr
   })
 }
 
-/** Turns an error of the server, the system or TLS into a `PlantsError` with a hint; returns any other error unchanged. */
+/** Returns errors of other sources unchanged. */
 export function explainDatabase(error: unknown, { address, login }: Account): unknown {
   if (!isExplained(error)) return error
   const { sentence, hint, type = 'unavailable', isTransient } = failureOf(error)

@@ -78,7 +78,6 @@ export class ConnectionPool {
     return this.run((client) => client.ask(statement))
   }
 
-  /** Runs an action on a connection, with retries. */
   run<T>(action: (client: Client, earlier: EarlierTries) => Promise<T>, limits = this.limits()): Promise<T> {
     return this.retry(limits, (earlier) => this.use(limits, (client) => action(client, earlier)))
   }
@@ -105,7 +104,6 @@ export class ConnectionPool {
     }
   }
 
-  /** Milliseconds to wait after so many failures. */
   #backoff(failures: number): number {
     return backoff(failures, { base: 10, max: 1000, random: this.options.clock.random })
   }
@@ -218,7 +216,6 @@ export class ConnectionPool {
     }
   }
 
-  /** Opens a connection. Throws when the server does not have the requested attributes, or the database cannot be used. */
   async #open(endpoint: Endpoint): Promise<Client> {
     this.#closing.signal.throwIfAborted()
     const { account, options } = this

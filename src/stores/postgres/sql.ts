@@ -101,7 +101,7 @@ export const barrier = `INSERT INTO ${imports} SELECT 'barrier ' || pg_backend_p
 
 export const copyStatement = `COPY ${plants} (id, attempt, ${textColumns}) FROM STDIN (FORMAT csv)`
 
-/** Finds the plants with these ids. Returns the columns of each plant, and the id of the write that stored it. */
+/** Returns the columns of each plant, and the id of the write that stored it. */
 export function getStatement(ids: bigint[]): Statement {
   return {
     text: `SELECT ${plantColumns}, attempt FROM ${plants} WHERE id ${eq} ANY ($1::bigint[])`,
@@ -141,7 +141,6 @@ function contains(column: string, part: string): string {
   return `pg_catalog.strpos(${whole}, ${sought}) OPERATOR(pg_catalog.>) 0`
 }
 
-/** Replaces the texts of a plant and removes its idempotency key; with `only`, only if it still equals that plant. */
 export function replaceStatement(plant: NewPlant, only: NewPlant | undefined): QueryConfig {
   const values: unknown[] = [plant.id]
   const texts = textNames.map((name) => `${name} = $${values.push(plant[name] ?? null)}`).join(', ')
@@ -180,7 +179,7 @@ function unchanged(only: NewPlant | undefined, values: unknown[]): string {
   return only ? textNames.map((name) => equals(name, `$${values.push(only[name] ?? null)}::${text}`)).join('') : ''
 }
 
-/** The rights of the current role, or of another one, on plants: a column for each of `rights`. */
+/** @param role the current one by default */
 export function rightsStatement(role?: string): QueryConfig {
   const who = role === undefined ? '' : '$1, '
   const columns = rights.map((right) => `pg_catalog.has_table_privilege(${who}'${plants}', '${privilegeFor[right]}')`)

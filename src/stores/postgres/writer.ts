@@ -13,16 +13,12 @@ type CreateResult = 'created' | PlantsError
 
 interface CreateJob extends Entry {
   deadline: number
-  /** @param result undefined if it was not stored, although nothing conflicts with it now */
-  resolve(result: CreateResult | undefined): void
+  resolve(result: CreateResult): void
   /** it was not stored, unless the error is `LostCommit` */
   reject(error: unknown): void
   /** rejects it at its deadline, while it is in the queue */
   timer: NodeJS.Timeout
 }
-
-/** inserts without effect after which a row counts as suppressed: other writers may create and delete its id between tries */
-const maxTries = 3
 
 /** the maximum number of creates in one statement, and of the characters of their texts */
 const batchSize = 1000
@@ -60,17 +56,11 @@ export class PostgresWriter {
   }
 
   async #createAfter(earlier: Promise<Plant>[], entry: Entry): Promise<Plant> {
-    const { account, options } = this.#connections
+    const { options } = this.#connections
     const deadline = options.clock.now() + options.timeout
     if (earlier.length > 0) await Promise.allSettled(earlier)
     const result = await this.#connections
-      .retry({ deadline }, async () => {
-        for (let tries = 0; tries < maxTries; tries += 1) {
-          const settled = await this.#send(entry, deadline)
-          if (settled) return settled
-        }
-        throw new LeftOutError(account.address)
-      })
+      .retry({ deadline }, () => this.#send(entry, deadline))
       .catch((error: unknown) => {
         if (!(error instanceof PlantsError) || error.type !== 'unauthorized') throw error // the login was valid before: nothing was stored
         throw new PlantsError('unavailable', error.message, { hint: error.hint, cause: error })
@@ -79,7 +69,7 @@ export class PostgresWriter {
     throw result
   }
 
-  #send(entry: Entry, deadline: number): Promise<CreateResult | undefined> {
+  #send(entry: Entry, deadline: number): Promise<CreateResult> {
     const left = deadline - this.#connections.options.clock.now()
     if (left <= 0) return Promise.reject(this.#connections.late())
     return new Promise((resolve, reject) => {
@@ -142,10 +132,7 @@ export class PostgresWriter {
   /** Creates plants with one statement, then determines why the others were not created. */
   async #sendBatch(jobs: CreateJob[], client: Client): Promise<void> {
     if (jobs.length === 0) return
-    this.#connections.setDeadline(
-      client,
-      jobs.reduce((first, { deadline }) => Math.min(first, deadline), Infinity),
-    )
+    this.#connections.setDeadline(client, Math.min(...jobs.map(({ deadline }) => deadline)))
     jobs.sort((a, b) => (a.plant.id < b.plant.id ? -1 : 1))
     const created = new Set((await client.commit(insertStatement(jobs))).map(([id]) => id))
     if (created.size > 0) this.#connections.options.onCommit?.(created.size)
@@ -155,8 +142,12 @@ export class PostgresWriter {
     const results = resultsOf(others, await client.ask(findStatement(others)))
     // The plant is visible, but possibly not on the standbys yet. A later commit waits until it is.
     if ([...results.values()].includes('created')) await client.ask(pinned(barrier))
-    for (const [job, result] of results) job.resolve(result)
-    for (const { resolve } of others) resolve(undefined)
+    for (const job of others) {
+      const result = results.get(job)
+      if (result) job.resolve(result)
+      // Another writer may have created and deleted the id between the statements.
+      else job.reject(new LeftOutError(this.#connections.account.address, { retryable: true }))
+    }
   }
 }
 

@@ -61,7 +61,7 @@ describe('outlives a server that', () => {
   test.concurrent.each(liars)('%s', async (_, answer, told) => {
     const port = await listen((socket) => socket.once('data', () => socket.write(answer, 'latin1')))
     const address = addressOf({ url: `postgres://plants@127.0.0.1:${port}/plants` }, 'connect_timeout=1&sslmode=disable')
-    const [outcome] = await settled([PostgresStore.open(address, databaseOptions({ env: { PGPASSWORD: 's3cret' } }, { timeout: 300 }))])
+    const [outcome] = await settled([PostgresStore.open(address, databaseOptions({ env: { PGPASSWORD: 's3cret' } }, { timeout: 1500 }))])
     expect(outcome).toMatch(told)
   })
 })
