@@ -42,13 +42,7 @@ const flags: Refusal[] = [
     'id must be an integer, but is missing; name must be a string, but is missing',
     `Add --id and --name${orFile}`,
   ],
-  [
-    { argv: 'create --id x' },
-    2,
-    422,
-    `id must be ${digits}, but was "x"; name must be a string, but is missing`,
-    `Add --name${orFile}`,
-  ],
+  [{ argv: 'create --id x' }, 2, 422, `id must be ${digits}, but was "x"; name must be a string, but is missing`, `Add --name${orFile}`],
   [
     { argv: 'create --id 5', stdin: '{"id":1,"name":"Fern"}' },
     2,
