@@ -35,7 +35,7 @@ describe.runIf(canMount)('an import on a disk that fills up (a tmpfs, needs unsh
     ['ids in no order', shuffled(lines)],
   ])('goes on when there is space again: the store, %s', async (_, input) => {
     const disk = await diskFor(input)
-    disk.grow('5m')
+    disk.grow('2500k')
     const args = ['import', 'plants.ndjson', '--store', join(disk.folder, 'plants.db')]
     const full = await disk.plants(args)
     expect(full).toEqual({
