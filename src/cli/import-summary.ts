@@ -7,8 +7,8 @@ import type { Io } from '../platform/io.js'
 import { grouped } from '../platform/values.js'
 import { isOwn } from '../stores/registry.js'
 import { canEncode } from '../transfer/formats/encoding.js'
+import { type Counters, rejectedIn, settledIn } from '../transfer/import/checkpoint.js'
 import type { Import, ImportOptions } from '../transfer/import/import.js'
-import { type Counters, rejectedIn, settledIn } from '../transfer/import/position.js'
 import type { Settings } from './context.js'
 import { givenFlags } from './flag-words.js'
 
@@ -19,7 +19,7 @@ export const maxShown = 20
 export async function writeSummary(
   importing: Import,
   options: ImportOptions,
-  { start, hasJournal }: { start: { time: number; settled: number }; hasJournal: boolean },
+  { start, canResume }: { start: { time: number; settled: number }; canResume: boolean },
   settings: Settings,
   io: Io,
 ): Promise<void> {
@@ -41,7 +41,7 @@ export async function writeSummary(
   const hint = isAtomic && rejected === 0 ? 'All plants are in the store, only the summary was not written' : undefined
   await writeResult(io, settings, { ...fields, rejects }, text, hint)
   if (counters.unknown > 0) throw unknownOutcome(counters, options)
-  if (rejected > 0) throw incomplete(importing, options, settings, hasJournal)
+  if (rejected > 0) throw incomplete(importing, options, settings, canResume)
 }
 
 /** The counts other than of created plants, such as `, 2 skipped, 3 rejected (1 id exists, 2 not CSV)`. */
@@ -85,14 +85,14 @@ function unknownOutcome({ unknown }: Counters, { rejects }: ImportOptions): Plan
   })
 }
 
-function incomplete(importing: Import, options: ImportOptions, settings: Settings, hasJournal: boolean): PlantsError {
+function incomplete(importing: Import, options: ImportOptions, settings: Settings, canResume: boolean): PlantsError {
   const { counters, isDone, isBeforeRecord } = importing
   const { staging } = options
   const count = rejectedIn(counters)
   const [only, ...others] = Object.keys(counters.rejected)
   const stopped = isDone ? '' : ', and the import stopped there'
   const nothing = staging === 'atomic' ? ', so nothing was created' : ''
-  const [before, after] = hasJournal
+  const [before, after] = canResume
     ? ['Fix it, then run the same command again to resume from it', 'Run the same command again to resume after them']
     : ['Fix it. The records before it were imported', 'The records after them were not read']
   const stop = isBeforeRecord ? before : after
@@ -110,7 +110,9 @@ function hintOfRejected(importing: Import, options: ImportOptions, settings: Set
   if (plan.ifExists !== 'update' && rejects === undefined && hasNoIds)
     return 'To ignore these ids and number the plants, see --map and --id-from in: plants help import'
   const isError = plan.ifExists === 'error'
-  const exist = isError || plan.ifExists === 'same' ? hintOfConflicts(importing, isError) : ''
+  const others = isError ? 'skip, same or update' : 'update'
+  const hasConflicts = counters.rejected[409] !== undefined && plan.ifExists !== 'update'
+  const exist = hasConflicts ? `For ids that exist, use --if-exists ${others}. ` : ''
   if (staging === 'atomic') return `${exist}Fix the rejected records, then run the same command again`
   if (staging) return `${exist}Fix the input: nothing was created`
   const policy = isError ? ` --if-exists ${isOwn(store) ? 'same' : 'skip'}` : ''
@@ -119,13 +121,4 @@ function hintOfRejected(importing: Import, options: ImportOptions, settings: Set
   const encoding = plan.encoding !== undefined && canEncode(plan.encoding) ? plan.encoding : undefined // otherwise the file is UTF-8
   const given = givenFlags(storeFlag, { ...plan, encoding, format: format === 'json' ? format : plan.format, rules })
   return `${exist}Fix them in ${rejects}, then: plants import ${shellWord(rejects)}${given}`
-}
-
-/** What to do about ids that exist, with a space after it; nothing if there are none. */
-function hintOfConflicts({ conflicts }: Import, isError: boolean): string {
-  return [
-    conflicts.repeated > 0 ? 'For ids that are in the input twice, keep one of the records. ' : '',
-    conflicts.assigned > 0 ? 'For assigned ids that exist, use another --id-from, unless the input was imported before. ' : '',
-    conflicts.existing > 0 ? `For ids that exist, use --if-exists ${isError ? 'skip, same or update' : 'update'}. ` : '',
-  ].join('')
 }

@@ -32,7 +32,6 @@ export function importOptions(options: Partial<CreateManyOptions> = {}): CreateM
   return {
     ...{ ifExists: 'error', stopsAtReject: false, checkpoint: undefined, stop: new AbortController().signal },
     keyOf: (row) => `import-${row}`,
-    beforeSend: async () => {},
     onProgress: () => {},
     ...options,
   }

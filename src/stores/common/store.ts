@@ -71,8 +71,9 @@ export interface Block {
 
 export interface BulkStore {
   /**
-   * Creates the pending rows of a batch, and sets the outcome of each. Resolves when no row is pending, or when `stop` has aborted and all
-   * requests in flight are settled. Rows that are still pending were not stored.
+   * Creates the rows of a batch, which are pending, and sets the outcome of each. A store with checkpoints does so in one
+   * transaction. Resolves when no row is pending, or when a rejected row or `stop` ends the batch, and nothing is in
+   * flight any more.
    *
    * @throws {PlantsError} when the store cannot continue. Pending rows were not stored, unless the error is `unknownOutcome`.
    */
@@ -93,19 +94,17 @@ export interface CreateManyOptions {
   ifExists: ExistsPolicy
   /** whether a rejected row ends the batch; rows are then created in their order */
   stopsAtReject: boolean
-  /** returns the checkpoint to write in the same transaction as the plants, whose outcomes are set when it is called */
+  /** returns the checkpoint to write in the transaction of the plants; their outcomes are set whenever it is called */
   checkpoint: (() => Checkpoint) | undefined
   /** the Idempotency-Key of a row, for a service */
   keyOf(row: number): string
-  /** Is called before a row is first sent to a service without idempotency keys; the row is sent when it resolves. */
-  beforeSend(row: number): Promise<void>
   onProgress(): void
   stop: AbortSignal
 }
 
 export interface ManyStore {
   store: BulkStore
-  /** undefined if the store has none */
+  /** the store, if it creates a batch in one transaction, together with a checkpoint */
   checkpoints: CheckpointStore | undefined
   /** creates all staged plants */
   commit?: (() => Promise<void>) | undefined

@@ -62,10 +62,8 @@ export class Upload {
 
   /** @param before the rows with the same id that are in flight */
   async #send(row: number, before: Promise<void> | undefined): Promise<void> {
-    const { options, isKeyed } = this.#task
     try {
       if (before !== undefined) await before
-      if (!isKeyed) await options.beforeSend(row)
       await this.#settle(row)
     } catch (error) {
       this.#fail(error)

@@ -2,95 +2,68 @@ import { plantColumns, plantParameters, textFields } from '../../plant/fields.js
 import { type PlantPatch, patchedPlant, valuesOf } from '../../plant/plant.js'
 import { isText, missingText, type PlantRows } from '../../plant/rows.js'
 import { type Clock, checkSignal } from '../../platform/clock.js'
-import { comparesPlants, incompletePlant, type OnConflict, Outcome, type Resolution, resolveRecord } from '../common/conflict.js'
+import { comparesPlants, incompletePlant, type OnConflict, Outcome, resolveRecord } from '../common/conflict.js'
 import type { Batch, CreateManyOptions } from '../common/store.js'
 import type { Connection } from './connection.js'
 import { columnsOf, toPlant, updatePlant } from './schema.js'
 import { findPlant } from './select.js'
 
-type Policy = Pick<CreateManyOptions, 'ifExists' | 'stopsAtReject'>
-
-/** Creates rows inside a transaction that the caller begins and commits. */
-export class ChangesetWriter {
-  readonly #connection: Connection
-  readonly #clock: Pick<Clock, 'now'>
-  #buffer = Buffer.alloc(0)
-
-  constructor(connection: Connection, clock: Pick<Clock, 'now'>) {
-    this.#connection = connection
-    this.#clock = clock
+/**
+ * Creates the rows of a batch in its order, inside a transaction that the caller begins and commits, and sets their
+ * outcomes. Ends at a rejected row if the options say so.
+ */
+export function createRows(connection: Connection, batch: Batch, options: Pick<CreateManyOptions, 'ifExists' | 'stopsAtReject'>): void {
+  const order = batch.order ?? Uint32Array.from({ length: batch.rows.length }, (_, row) => row)
+  for (let from = 0; from < order.length; from += rowsAtOnce) {
+    const rows = order.subarray(from, from + rowsAtOnce)
+    if (!createTogether(connection, batch, rows) && createEach(connection, batch, rows, options)) return
   }
+}
 
-  /**
-   * Creates rows in the order of the batch, as many as fit in a transaction, and sets their outcomes.
-   *
-   * @returns the rank of the next row; the number of rows when there is none, or when a rejected row ends the batch
-   */
-  run(batch: Batch, from: number, policy: Policy): number {
-    const end = this.#clock.now() + maxTurn
-    let rank = from
-    while (rank < batch.rows.length && this.#clock.now() < end) {
-      const range = { from: rank, to: Math.min(rank + rowsAtOnce, batch.rows.length) }
-      if (!this.#createAll(batch, range) && this.#createEach(batch, range, policy)) return batch.rows.length
-      rank = range.to
-    }
-    return rank
-  }
+/** Creates all of the rows, or none: an id that exists is a conflict, and so is a text that is NULL but required. */
+function createTogether(connection: Connection, { rows, outcomes }: Batch, order: Uint32Array): boolean {
+  const countChanges = () => BigInt(connection.prepare('SELECT total_changes() AS changes').get()?.['changes'] as bigint) // a number in SQL
+  const before = countChanges()
+  if (!connection.db.applyChangeset(changesetOf(rows, order), { onConflict: () => SQLITE_CHANGESET_ABORT })) return false
+  if (countChanges() - before !== BigInt(order.length)) throw new Error('SQLite applied a changeset only in part')
+  for (const row of order) outcomes[row] = Outcome.created
+  return true
+}
 
-  /**
-   * Creates all rows of a range, or none: an id that exists is a conflict, and so is a text that is NULL but required.
-   */
-  #createAll({ rows, order, outcomes }: Batch, range: Range): boolean {
-    for (let rank = range.from; rank < range.to; rank += 1) if (outcomes[rowAt(order, rank)] !== Outcome.pending) return false
-    const before = this.#changes()
-    if (!this.#connection.db.applyChangeset(this.#changesetOf(rows, order, range), { onConflict: () => SQLITE_CHANGESET_ABORT }))
-      return false
-    if (this.#changes() - before !== BigInt(range.to - range.from)) throw new Error('SQLite applied a changeset only in part')
-    for (let rank = range.from; rank < range.to; rank += 1) outcomes[rowAt(order, rank)] = Outcome.created
-    return true
+/** Returns true when a rejected row ends the batch. */
+function createEach(
+  connection: Connection,
+  { rows, outcomes, rejections }: Batch,
+  order: Uint32Array,
+  { ifExists, stopsAtReject }: Pick<CreateManyOptions, 'ifExists' | 'stopsAtReject'>,
+): boolean {
+  const find = connection.prepare(`SELECT ${comparesPlants(ifExists) ? plantColumns : '1'} FROM plants WHERE id = ?`)
+  const read = comparesPlants(ifExists) ? toPlant : () => true as const
+  for (const row of order) {
+    const patch = rows.at(row)
+    const existing = find.get(patch.id)
+    const { outcome, plant } = resolveRecord(ifExists, patch, existing && read(existing))
+    outcomes[row] = outcome
+    if (outcome === Outcome.rejected) rejections.set(row, incompletePlant(patch))
+    if (plant && outcome === Outcome.created) connection.prepare(insertPlant).run(...valuesOf(plant))
+    if (plant && outcome === Outcome.updated) connection.prepare(updatePlant).run(...valuesOf(plant))
+    if (stopsAtReject && outcome >= Outcome.exists) return true
   }
+  return false
+}
 
-  /** Creates a range of rows one by one. Returns true when a rejected row ends the batch. */
-  #createEach({ rows, order, outcomes, rejections }: Batch, { from, to }: Range, { ifExists, stopsAtReject }: Policy): boolean {
-    const find = this.#connection.prepare(`SELECT ${comparesPlants(ifExists) ? plantColumns : '1'} FROM plants WHERE id = ?`)
-    const read = comparesPlants(ifExists) ? toPlant : () => true as const
-    for (let rank = from; rank < to; rank += 1) {
-      const row = rowAt(order, rank)
-      if (outcomes[row] !== Outcome.pending) continue
-      const patch = rows.at(row)
-      const existing = find.get(patch.id)
-      const resolution = resolveRecord(ifExists, patch, existing && read(existing))
-      outcomes[row] = resolution.outcome
-      if (resolution.outcome === Outcome.rejected) rejections.set(row, incompletePlant(patch))
-      this.#write(resolution)
-      if (stopsAtReject && resolution.outcome >= Outcome.exists) return true
-    }
-    return false
-  }
-
-  #write({ outcome, plant }: Resolution): void {
-    if (plant && outcome === Outcome.created) this.#connection.prepare(insertPlant).run(...valuesOf(plant))
-    if (plant && outcome === Outcome.updated) this.#connection.prepare(updatePlant).run(...valuesOf(plant))
-  }
-
-  /**
-   * Encodes rows as a changeset of inserts (https://sqlite.org/session/sqlite3changeset_apply.html; the format is described in SQLite's
-   * ext/session/sqlite3session.c). SQLite applies it in one call, which is faster than any statement with values.
-   *
-   * @returns bytes that are valid until the next call
-   */
-  #changesetOf(rows: PlantRows, order: Uint32Array | undefined, { from, to }: Range): Uint8Array {
-    let size = header.length
-    for (let rank = from; rank < to; rank += 1) size += maxRowOverhead + rows.sizeAt(rowAt(order, rank))
-    if (size > this.#buffer.length) this.#buffer = Buffer.allocUnsafeSlow(2 * size)
-    let at = header.copy(this.#buffer)
-    for (let rank = from; rank < to; rank += 1) at = writeRow(this.#buffer, at, rows, rowAt(order, rank))
-    return this.#buffer.subarray(0, at)
-  }
-
-  #changes(): bigint {
-    return BigInt(this.#connection.prepare('SELECT total_changes() AS changes').get()?.['changes'] as bigint) // a number in SQL
-  }
+/**
+ * Encodes rows as a changeset of inserts (https://sqlite.org/session/sqlite3changeset_apply.html; the format is
+ * described in SQLite's ext/session/sqlite3session.c). SQLite applies it in one call: an import takes a third less time
+ * than with the fastest statement.
+ */
+function changesetOf(rows: PlantRows, order: Uint32Array): Uint8Array {
+  let size = header.length
+  for (const row of order) size += maxRowOverhead + rows.sizeAt(row)
+  const bytes = Buffer.allocUnsafeSlow(size)
+  let at = header.copy(bytes)
+  for (const row of order) at = writeRow(bytes, at, rows, row)
+  return bytes.subarray(0, at)
 }
 
 /**
@@ -125,17 +98,8 @@ function writePatch(connection: Connection, patch: PlantPatch, onConflict: OnCon
 
 const insertPlant = `INSERT INTO plants (${plantColumns}) VALUES (${plantParameters})`
 
-type Range = Record<'from' | 'to', number>
-
-function rowAt(order: Uint32Array | undefined, rank: number): number {
-  return order ? (order[rank] ?? 0) : rank
-}
-
 /** milliseconds of `createAll` between two turns of the event loop */
 const maxStep = 10
-
-/** milliseconds for the inserts of a transaction; with its commit, it takes at most 50 */
-const maxTurn = 40
 
 /** rows per changeset; if one of them cannot be created, all of them are inserted one by one */
 const rowsAtOnce = 4096

@@ -126,28 +126,21 @@ export class SqliteStore implements ServedStore, CheckpointStore {
   }
 
   async createMany(batch: Batch, options: CreateManyOptions): Promise<void> {
-    const { rows, order, outcomes } = batch
+    if (options.stop.aborted) return
     this.#writer.isBulk = true
     // A larger cache and write-ahead log, so that pages with many new rows are written only once.
     await this.#connection.run(() => this.#connection.db.exec('PRAGMA cache_size=-8192; PRAGMA wal_autocheckpoint=4000'))
-    const { ChangesetWriter } = await import('./bulk.js')
-    const insert = new ChangesetWriter(this.#connection, this.#options.clock)
-    let from = 0 // resume an interrupted batch: rows are created in order
-    while (from < rows.length && outcomes[order?.[from] ?? from] !== Outcome.pending) from += 1
-    while (from < rows.length && !options.stop.aborted) {
-      const begun = from
-      try {
-        from = await this.#writer.write(() => {
-          const end = insert.run(batch, begun, options)
-          this.#keep(options.checkpoint?.())
-          return end
-        })
-      } catch (error) {
-        for (let rank = begun; rank < rows.length; rank += 1) outcomes[order?.[rank] ?? rank] = Outcome.pending // rolled back
-        throw error
-      }
-      options.onProgress()
+    const { createRows } = await import('./bulk.js')
+    try {
+      await this.#writer.transact(async () => {
+        createRows(this.#connection, batch, options)
+        this.#keep(options.checkpoint?.())
+      })
+    } catch (error) {
+      batch.outcomes.fill(Outcome.pending) // rolled back
+      throw error
     }
+    options.onProgress()
   }
 
   getMany(ids: bigint[]): Promise<Map<bigint, NewPlant>> {

@@ -16,7 +16,6 @@ export class Chunk implements Batch {
   syntaxError: InvalidRecord | undefined
   /** the index of the first record in a JSON array; undefined in any other input */
   firstElement: number | undefined
-  readonly assigned = new Set<number>()
   /** the number of records with each unknown field */
   readonly otherFields = new Map<string, number>()
   recordStart: Uint32Array
@@ -26,7 +25,7 @@ export class Chunk implements Batch {
   readonly #maxRecords: number
 
   /** @param capacity the expected number of plants; more are possible */
-  constructor(bytes: Buffer, capacity = 1024, maxRecords = Infinity) {
+  constructor(bytes: Buffer, capacity = 1024, maxRecords = maxChunkRecords) {
     this.bytes = bytes
     this.#maxRecords = maxRecords
     this.rows = new PlantRows(bytes, capacity)
@@ -65,8 +64,8 @@ export class Chunk implements Batch {
     return { start: this.recordStart[row] ?? 0, end: this.recordEnd[row] ?? 0, line: this.recordLine[row] ?? 0 }
   }
 
-  addInvalid(why: Reason | undefined, { start, end, line }: RecordRange): void {
-    this.invalid.push({ start, end, line, row: this.rows.length, why })
+  addInvalid({ error, message }: Reason, { start, end, line }: RecordRange): void {
+    this.invalid.push({ start, end, line, row: this.rows.length, error, message })
   }
 
   /** Counts up to a thousand names. */
@@ -86,10 +85,9 @@ export class Chunk implements Batch {
 /** A byte range of a chunk, with the line break of a line, and the line number of its first byte. */
 export type RecordRange = Record<'start' | 'end' | 'line', number>
 
-/** A record that is not a NewPlant. Without a reason, it is a further part of the record before it, which is too long for a chunk. */
-export interface InvalidRecord extends RecordRange {
+/** A record that is not a NewPlant, before a row of the chunk. */
+export interface InvalidRecord extends RecordRange, Reason {
   row: number
-  why: Reason | undefined
 }
 
 /** The specification's `error` and `message`. Not an Error, because an input can have millions of them, and a stack takes a kilobyte. */
@@ -105,3 +103,6 @@ export function reason(type: ErrorType, message: string): Reason {
 }
 
 const maxInvalid = 1000
+
+/** Together with `chunkBytes`, limits the time of its transaction to about a tenth of a second. */
+const maxChunkRecords = 65_536

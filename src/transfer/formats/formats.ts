@@ -5,8 +5,7 @@ import { malformed, type PlantsError, shellWord } from '../../platform/errors.js
 import { csv, tsv } from './csv.js'
 import { checkEncoding } from './encoding.js'
 import { type EncodingName, type Format, isSpace } from './format.js'
-import { json } from './json.js'
-import { JsonScan } from './json-scan.js'
+import { cut, endOfValue, json } from './json.js'
 import { ndjson } from './ndjson.js'
 import type { FieldRules } from './record-mapper.js'
 
@@ -74,10 +73,9 @@ function databaseError(source: string): PlantsError {
 /** The jq path of the array of objects in an object that is not a plant: `.data.plants`; undefined for any other text. */
 function pathToPlants(bytes: Buffer, start: number, { map }: FieldRules): string | undefined {
   const keys = [map.id || 'id', map.name || 'name']
-  const first = new JsonScan()
-  const isWhole = first.scan(bytes, start, bytes.length) === 'complete'
-  let rest = bytes.toString('utf8', start, isWhole ? first.end : bytes.length)
-  if (isWhole && mayBePlant(parseJson(rest), keys)) return undefined
+  const end = endOfValue(bytes, start, bytes.length)
+  let rest = bytes.toString('utf8', start, end === cut ? bytes.length : end)
+  if (end !== cut && mayBePlant(parseJson(rest), keys)) return undefined
   let path = ''
   for (;;) {
     const [whole, key, bracket] = wrapped.exec(rest) ?? []

@@ -1,155 +1,19 @@
 import { isUtf8 } from 'node:buffer'
 import { describeUnexpected, parseJson } from '../../plant/json.js'
-import { type Chunk, maxRecordBytes, notUtf8, type RecordRange, reason, recordTooLarge } from './chunk.js'
+import { TokenType, tokenTypes } from '../../plant/json-grammar.js'
+import { type Chunk, maxRecordBytes, notUtf8, type Reason, type RecordRange, reason, recordTooLarge } from './chunk.js'
 import { endOfLine, type Format, type FormatReader, type Head, isSpace, type ReaderState } from './format.js'
-import { JsonScan } from './json-scan.js'
 import { readPlantObject, unread } from './plant-object.js'
 import type { RecordMapper } from './record-mapper.js'
 
-/** A JSON array of plants, or concatenated plants with or without white space between them. A syntax error ends the input. */
+/**
+ * A JSON array of plants, or concatenated plants with or without white space between them. A syntax error ends the
+ * input, and so does a value that is too large.
+ */
 export const json: Format = {
   detect: (head) => head.bytes[head.start] === bracket || (head.bytes[head.start] === brace && spansLines(head)),
   read: (mapper) => new JsonReader(mapper),
 }
-
-class JsonReader implements FormatReader {
-  readonly #mapper: RecordMapper
-  readonly #lines = new LineCounter()
-  #state: State = 'start'
-  #skipped: JsonScan | undefined
-  #elements = 0
-
-  constructor(mapper: RecordMapper) {
-    this.#mapper = mapper
-  }
-
-  read(chunk: Chunk, isLast: boolean): number {
-    const { bytes } = chunk
-    const objectsEnd = bytes.lastIndexOf(closingBrace) + 1
-    const fastEnd = this.#mapper.isIdentity && isUtf8(bytes.subarray(0, objectsEnd)) ? objectsEnd : 0
-    const reading: ChunkContext = { chunk, isLast, fastEnd }
-    this.#lines.begin(bytes)
-    if (this.#state !== 'values') chunk.firstElement = this.#elements + (this.#skipped ? 1 : 0)
-    let at = 0
-    for (let next = -1; at < bytes.length && next !== at && !chunk.isFull; ) {
-      next = at
-      at = this.#step(reading, at)
-    }
-    const isWhole = !this.#skipped && (this.#state === 'start' || this.#state === 'values' || this.#state === 'after')
-    if (isLast && !isWhole && at === bytes.length && !chunk.isFull) this.#fail(reading, at)
-    this.#lines.pause(at)
-    return at
-  }
-
-  save(): ReaderState {
-    const { line, before } = this.#lines
-    const state = { line, before, state: this.#state, elements: this.#elements }
-    return this.#skipped ? { ...state, scan: this.#skipped.save() } : state
-  }
-
-  restore(saved: ReaderState): void {
-    const { line, before, state, elements, scan } = saved as { line: number; before: number; state: State; elements: number; scan?: string } // as `save` returns it
-    this.#lines.line = line
-    this.#lines.before = before
-    this.#state = state
-    this.#elements = elements
-    this.#skipped = undefined
-    if (scan !== undefined) this.#skip(JsonScan.restore(scan))
-  }
-
-  #skip(scan: JsonScan): void {
-    scan.maxDepth = 1000 // `save` returns each open bracket
-    this.#skipped = scan
-  }
-
-  /** Returns the end of the next token or value, or its start if it is incomplete. */
-  #step(reading: ChunkContext, from: number): number {
-    const { bytes } = reading.chunk
-    if (this.#skipped) return this.#rest(this.#skipped, reading, from)
-    let at = from
-    while (isSpace(bytes[at])) at += 1
-    if (at === bytes.length) return at
-    const byte = bytes[at]
-    if (this.#state === 'start' && byte !== bracket) this.#state = 'values'
-    const next = transitions[this.#state]?.[String.fromCharCode(byte ?? 0)]
-    if (next === undefined) return this.#state === 'between' || this.#state === 'after' ? this.#fail(reading, at) : this.#value(reading, at)
-    this.#state = next
-    return at + 1
-  }
-
-  #value(reading: ChunkContext, at: number): number {
-    const { chunk, isLast, fastEnd } = reading
-    const { bytes } = chunk
-    const end = at < fastEnd ? readPlantObject(chunk, at) : unread
-    if (end !== unread) {
-      chunk.setRange(at, end, this.#lines.at(at))
-      return this.#leave(end)
-    }
-    const until = Math.min(bytes.length, at + maxRecordBytes + 1)
-    const isEnd = isLast && until === bytes.length
-    const scan = new JsonScan()
-    const result = scan.scan(bytes, at, until)
-    const record = { start: at, end: scan.end, line: this.#lines.at(at) }
-    const isTooLong = scan.end - at > maxRecordBytes && result !== 'broken'
-    if (isTooLong) chunk.addInvalid(recordTooLarge, record)
-    if (result === 'complete' || (isEnd && scan.isCompleteAtEnd)) return isTooLong ? this.#leave(scan.end) : this.#add(chunk, record)
-    if (result === 'broken' || (isEnd && !isTooLong)) return this.#fail(reading, at, scan.end)
-    if (!isTooLong) return at
-    this.#skip(scan)
-    return until
-  }
-
-  #add(chunk: Chunk, record: RecordRange): number {
-    const { start, end, line } = record
-    const text = chunk.bytes.toString('utf8', start, end)
-    // U+FFFD replaces invalid UTF-8, but can also be part of a text.
-    if (text.includes('\ufffd') && !isUtf8(chunk.bytes.subarray(start, end))) chunk.addInvalid(notUtf8, record)
-    else {
-      const parsed = parseJson(text, { idKey: this.#mapper.idKey })
-      if ('reason' in parsed) {
-        const before = parsed.line === 1 ? this.#lines.columnAt(start) : 0
-        return endInput(chunk, record, `${parsed.reason} at line ${line + parsed.line - 1}, column ${before + parsed.column}`)
-      }
-      this.#mapper.add(parsed.value, record, chunk)
-    }
-    return this.#leave(end)
-  }
-
-  #rest(scan: JsonScan, reading: ChunkContext, at: number): number {
-    const { chunk, isLast } = reading
-    const result = scan.scan(chunk.bytes, at, chunk.bytes.length)
-    if (scan.end > at) chunk.addInvalid(undefined, { start: at, end: scan.end, line: this.#lines.at(at) })
-    if (result === 'complete' || (isLast && scan.isCompleteAtEnd)) return this.#leave(scan.end)
-    if (result === 'cut' && !isLast) return scan.end
-    return this.#fail(reading, scan.end, scan.end, scan.isTooDeep ? 'the value is nested deeper than 1000 levels' : undefined)
-  }
-
-  #leave(end: number): number {
-    this.#skipped = undefined
-    this.#elements += 1
-    if (this.#state !== 'values') this.#state = 'between'
-    return end
-  }
-
-  /** Ends the input with a syntax error, if all bytes of the invalid character are in the chunk. */
-  #fail({ chunk, isLast }: ChunkContext, start: number, errorAt = start, given?: string): number {
-    const { bytes } = chunk
-    if (!isLast && errorAt + maxCharacterBytes > bytes.length) return start
-    const record = { start, end: start, line: this.#lines.at(start) }
-    const [character = ''] = bytes.toString('utf8', errorAt, errorAt + maxCharacterBytes)
-    const isSecond = this.#state === 'after' && /["[{\d]/.test(character)
-    const what = given ?? (isSecond ? 'more than one JSON value, the second' : describeUnexpected(character, 0, false))
-    return endInput(chunk, record, `${what} at line ${this.#lines.at(errorAt)}, column ${this.#lines.columnAt(errorAt) + 1}`)
-  }
-}
-
-function endInput(chunk: Chunk, { start, line }: RecordRange, what: string): number {
-  chunk.syntaxError = { start, end: start, line, row: chunk.rows.length, why: reason('malformed', `Not JSON: ${what}`) }
-  return start
-}
-
-/** `fastEnd`: up to where `readPlantObject` may read the chunk. V8 discards compiled code that reads beyond the end of an array. */
-type ChunkContext = { chunk: Chunk; isLast: boolean; fastEnd: number }
 
 /** `start` is before the first token; `values` are concatenated; the others are in an array. */
 type State = 'start' | 'first' | 'between' | 'next' | 'after' | 'values'
@@ -160,68 +24,202 @@ const transitions: Readonly<Partial<Record<State, Readonly<Record<string, State>
   between: { ',': 'next', ']': 'after' },
 }
 
-/** Converts offsets, in ascending order, to lines and columns of the input. */
-class LineCounter {
-  line = 1
-  /** UTF-16 units of that line before `#lineStart` */
-  before = 0
+class JsonReader implements FormatReader {
+  readonly #mapper: RecordMapper
+  #state: State = 'start'
+  #elements = 0
   #bytes: Buffer = Buffer.alloc(0)
-  /** the start of that line in the bytes, or of the bytes in that line */
+  #line = 1
+  /** the UTF-16 units of that line before the chunk, its start in the chunk, and its end */
+  #before = 0
   #lineStart = 0
-  #nextBreak = 0
+  #lineEnd = 0
 
-  begin(bytes: Buffer): void {
+  constructor(mapper: RecordMapper) {
+    this.#mapper = mapper
+  }
+
+  read(chunk: Chunk, isLast: boolean): number {
+    const { bytes } = chunk
     this.#bytes = bytes
     this.#lineStart = 0
-    this.#nextBreak = endOfLine(bytes, 0)
-  }
-
-  at(offset: number): number {
-    while (this.#nextBreak < offset) {
-      this.line += 1
-      this.before = 0
-      this.#lineStart = this.#nextBreak + 1
-      this.#nextBreak = endOfLine(this.#bytes, this.#lineStart)
+    this.#lineEnd = endOfLine(bytes, 0)
+    const objectsEnd = bytes.lastIndexOf(closingBrace) + 1
+    // V8 discards compiled code that reads beyond the end of an array.
+    const fastEnd = this.#mapper.isIdentity && isUtf8(bytes.subarray(0, objectsEnd)) ? objectsEnd : 0
+    if (this.#state !== 'values') chunk.firstElement = this.#elements
+    let at = 0
+    for (let next = -1; next !== at && !chunk.isFull; ) {
+      next = at
+      while (isSpace(bytes[at])) at += 1
+      if (at < bytes.length) at = this.#step(chunk, at, isLast, fastEnd)
     }
-    return this.line
+    const isWhole = this.#state === 'start' || this.#state === 'values' || this.#state === 'after'
+    if (isLast && !isWhole && at === bytes.length && !chunk.isFull) this.#fail(chunk, at, 'unexpected end of input')
+    this.#before = this.#columnOf(at)
+    return at
   }
 
-  columnAt(offset: number): number {
-    this.at(offset)
-    let count = this.before
-    for (let at = this.#lineStart; at < offset; at += 1) {
-      const byte = this.#bytes[at] ?? 0
-      if ((byte & 0xc0) !== 0x80) count += byte < 0xf0 ? 1 : 2
+  /** Returns the end of the next token or value, or its start if it is incomplete or ends the input. */
+  #step(chunk: Chunk, at: number, isLast: boolean, fastEnd: number): number {
+    const { bytes } = chunk
+    const byte = bytes[at] ?? 0
+    if (this.#state === 'start' && byte !== bracket) this.#state = 'values'
+    const next = transitions[this.#state]?.[String.fromCharCode(byte)]
+    if (next !== undefined) {
+      this.#state = next
+      return at + 1
     }
-    return count
+    const mayBeValue = this.#state !== 'between' && this.#state !== 'after'
+    if (mayBeValue && startsValue.has(tokenTypes[byte])) return this.#value(chunk, at, isLast, fastEnd)
+    if (!isLast && at + maxCharacterBytes > bytes.length) return at
+    const character = bytes.toString('utf8', at, at + maxCharacterBytes)
+    const isSecond = this.#state === 'after' && /^["[{\d]/.test(character)
+    return this.#fail(chunk, at, isSecond ? 'more than one JSON value, the second' : describeUnexpected(character, 0, false))
   }
 
-  pause(offset: number): void {
-    this.before = this.columnAt(offset)
-    this.#lineStart = offset
+  #value(chunk: Chunk, at: number, isLast: boolean, fastEnd: number): number {
+    const { bytes } = chunk
+    const line = this.#lineOf(at)
+    let end = at < fastEnd ? readPlantObject(chunk, at) : unread
+    if (end !== unread) chunk.setRange(at, end, line)
+    else {
+      const until = Math.min(bytes.length, at + maxRecordBytes + 1)
+      end = endOfValue(bytes, at, until)
+      const mayContinue = end === cut || (end === until && tokenTypes[bytes[at] ?? 0] === TokenType.scalar)
+      if (mayContinue && !isLast && until - at <= maxRecordBytes) return at
+      if (end === cut) end = until
+      if (!this.#add(chunk, { start: at, end, line })) return at
+    }
+    this.#elements += 1
+    if (this.#state !== 'values') this.#state = 'between'
+    return end
+  }
+
+  /** Returns false for a value that ends the input. */
+  #add(chunk: Chunk, range: RecordRange): boolean {
+    const { start, end, line } = range
+    const text = chunk.bytes.toString('utf8', start, end)
+    const parsed = parseJson(text, { idKey: this.#mapper.idKey })
+    const isInvalid = 'reason' in parsed
+    // U+FFFD replaces invalid UTF-8, but can also be part of a text.
+    if (text.includes('\ufffd') && !isUtf8(chunk.bytes.subarray(start, end))) chunk.addInvalid(notUtf8, range)
+    else if (end - start > maxRecordBytes && (!isInvalid || parsed.reason === 'unexpected end of input')) {
+      chunk.syntaxError = { ...range, end: start, row: chunk.rows.length, ...recordTooLarge }
+      return false
+    } else if (isInvalid) {
+      const column = parsed.column + (parsed.line === 1 ? this.#columnOf(start) : 0)
+      chunk.syntaxError = { ...range, end: start, row: chunk.rows.length, ...notJson(parsed.reason, line + parsed.line - 1, column) }
+      return false
+    } else this.#mapper.add(parsed.value, range, chunk)
+    return true
+  }
+
+  #fail(chunk: Chunk, at: number, what: string): number {
+    const line = this.#lineOf(at)
+    chunk.syntaxError = { start: at, end: at, line, row: chunk.rows.length, ...notJson(what, line, this.#columnOf(at) + 1) }
+    return at
+  }
+
+  /** @param at not before that of the last call */
+  #lineOf(at: number): number {
+    while (this.#lineEnd < at) {
+      this.#line += 1
+      this.#before = 0
+      this.#lineStart = this.#lineEnd + 1
+      this.#lineEnd = endOfLine(this.#bytes, this.#lineStart)
+    }
+    return this.#line
+  }
+
+  /** in UTF-16 units, from 0 */
+  #columnOf(at: number): number {
+    this.#lineOf(at)
+    return this.#before + this.#bytes.toString('utf8', this.#lineStart, at).length
+  }
+
+  save(): ReaderState {
+    return { state: this.#state, elements: this.#elements, line: this.#line, before: this.#before }
+  }
+
+  restore(saved: ReaderState): void {
+    const { state, elements, line, before } = saved as { state: State; elements: number; line: number; before: number } // as `save` returns it
+    this.#state = state
+    this.#elements = elements
+    this.#line = line
+    this.#before = before
   }
 }
 
+function notJson(what: string, line: number, column: number): Reason {
+  return reason('malformed', `Not JSON: ${what} at line ${line}, column ${column}`)
+}
+
+/**
+ * The end of the JSON value at `start`, by its brackets and quotes: the parser checks the rest. A line break in a string
+ * ends the value, because most likely the closing quote is missing.
+ *
+ * @returns `cut` if `until` is before its end
+ */
+export function endOfValue(bytes: Buffer, start: number, until: number): number {
+  let depth = 0
+  for (let at = start; at < until; at += 1) {
+    switch (tokenTypes[bytes[at] ?? 0]) {
+      case TokenType.brace:
+      case TokenType.bracket:
+        depth += 1
+        break
+      case TokenType.braceEnd:
+      case TokenType.bracketEnd:
+        depth -= 1
+        break
+      case TokenType.scalar:
+        at = endOfScalar(bytes, at, until) - 1
+        break
+      case TokenType.quote:
+        at = endOfString(bytes, at + 1, until)
+        if (at >= until) return cut
+        if (bytes[at] === lineFeed) return at + 1
+    }
+    if (depth === 0) return at + 1
+  }
+  return cut
+}
+
+export const cut = -1
+
+function endOfScalar(bytes: Buffer, start: number, until: number): number {
+  let at = start
+  while (at < until && tokenTypes[bytes[at] ?? 0] === TokenType.scalar) at += 1
+  return at
+}
+
+/** The closing quote or a line break; `until` or more if both are missing. */
+function endOfString(bytes: Buffer, start: number, until: number): number {
+  for (let at = start; at < until; at += 1) {
+    const byte = bytes[at]
+    if (byte === quote || byte === lineFeed) return at
+    if (byte === backslash && bytes[at + 1] !== lineFeed) at += 1
+  }
+  return until
+}
+
 /** Whether the values span lines or share one. An input with a syntax error in its first line is NDJSON. */
-function spansLines({ bytes, start, isLast }: Head): boolean {
-  const end = endOfLine(bytes, start)
-  const line = new JsonScan()
-  const result = line.scan(bytes, start, end)
+function spansLines({ bytes, start }: Head): boolean {
+  const lineEnd = endOfLine(bytes, start)
+  const end = endOfValue(bytes, start, bytes.length)
   // Anything except another value makes only this line invalid.
-  if (result === 'complete') return /^[ \t\r]*[{[]/.test(bytes.toString('latin1', line.end, end)) || spansLinesLater(bytes, end)
-  if (result === 'broken' || end === bytes.length) return false
-  const value = new JsonScan()
-  const found = value.scan(bytes, start, bytes.length)
-  if (found === 'complete' || (found === 'cut' && !isLast)) return true
+  if (end !== cut && end <= lineEnd) return /^[ \t\r]*[{[]/.test(bytes.toString('latin1', end, lineEnd)) || spansLinesLater(bytes, lineEnd)
+  if (lineEnd === bytes.length) return false
   const nextRecord = bytes.indexOf('\n{', start)
-  return value.end > end && (nextRecord === -1 || nextRecord >= value.end)
+  return end === cut ? nextRecord === -1 : bytes[end - 1] !== lineFeed && (nextRecord === -1 || nextRecord >= end)
 }
 
 /** Whether a value spans two lines, after lines with one value each. The rejects file of an array can have both. */
 function spansLinesLater(bytes: Buffer, from: number): boolean {
   for (let start = from + 1; start < bytes.length; ) {
     const end = endOfLine(bytes, start)
-    const isOpen = bytes[start] === brace && end < bytes.length && new JsonScan().scan(bytes, start, end) === 'cut'
+    const isOpen = bytes[start] === brace && end < bytes.length && endOfValue(bytes, start, end) === cut
     if (isOpen && end + 1 < bytes.length && bytes[end + 1] !== brace) return true
     start = end + 1
   }
@@ -230,4 +228,6 @@ function spansLinesLater(bytes: Buffer, from: number): boolean {
 
 const maxCharacterBytes = 4
 
-const [bracket, brace, closingBrace] = [0x5b, 0x7b, 0x7d]
+const startsValue = new Set<number | undefined>([TokenType.brace, TokenType.bracket, TokenType.quote, TokenType.scalar])
+
+const [lineFeed, quote, bracket, backslash, brace, closingBrace] = [0x0a, 0x22, 0x5b, 0x5c, 0x7b, 0x7d]

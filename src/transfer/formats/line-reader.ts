@@ -45,8 +45,8 @@ export abstract class LineReader implements FormatReader {
     const row = this.#isSkipping ? rows.rest(start) : rows.find(start)
     if (!row) return undefined
     const { end, text, why } = row
-    const range = { start, end, line: this.#line }
-    if (this.#isSkipping || why) chunk.addInvalid(why, range)
+    const range = { start, end: row.isCut ? start : end, line: this.#line }
+    if (why) chunk.addInvalid(why, range)
     else if (text !== '') this.add(text, chunk, range)
     this.#isSkipping = row.isCut
     this.countLines(chunk.bytes, start, end)

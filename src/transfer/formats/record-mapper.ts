@@ -37,15 +37,12 @@ export class RecordMapper {
   }
 
   add(record: unknown, range: RecordRange, chunk: Chunk): void {
-    const before = this.nextId
     const mapped = this.isIdentity ? record : this.#map(record)
     for (const field of isObject(mapped) ? otherFieldsOf(mapped) : []) chunk.countField(field)
     const form: Form = this.rules.isPartial ? 'patch' : 'record'
     const patch = acceptNewPlant(mapped, form)
-    if (patch) {
-      if (this.nextId !== before) chunk.assigned.add(chunk.rows.length)
-      chunk.addPlant(patch, range)
-    } else {
+    if (patch) chunk.addPlant(patch, range)
+    else {
       const id = isObject(mapped) ? mapped['id'] : undefined
       if (typeof id === 'string' && parseInt64(id) === undefined) this.textIds += 1
       chunk.addInvalid(reason('invalid', invalidPlant(problemsOf(mapped, form))), range)

@@ -1,6 +1,6 @@
 import { type PlantField, plantFields, textFields } from '../../plant/fields.js'
 import { parseInt64 } from '../../plant/json.js'
-import { malformed, type PlantsError, shellWord } from '../../platform/errors.js'
+import { malformed, type PlantsError } from '../../platform/errors.js'
 import { shorten } from '../../platform/escape.js'
 import { maxRecordBytes, type Reason } from './chunk.js'
 import { Rows } from './line-reader.js'
@@ -104,9 +104,7 @@ function checkHeader({ names, line, why }: FirstLine): void {
   const example = 'It must name the columns, for example: id,name,tag'
   if (why) throw malformed(`The header in line ${line} cannot be read: ${why.message}`, example)
   if (!names.some(isNumber)) return
-  const hint =
-    'If it is the header, name its columns in place of COLUMN: --map id=COLUMN,name=COLUMN. If not, remove the lines before the header, or see --columns in: plants help import'
-  throw malformed(`There is no header: line ${line} is ${listOf(names)}`, hint)
+  throw malformed(`There is no header: line ${line} is ${listOf(names)}`, columnHint)
 }
 
 /**
@@ -182,32 +180,14 @@ function columnOf(field: PlantField['name'], names: readonly string[], { map }: 
   return exact === -1 ? names.findIndex((name) => plain(name) === plain(wanted)) : exact
 }
 
-function missingColumns(
-  missing: PlantField[],
-  { names, line }: Pick<HeaderLine, 'names' | 'line'>,
-  { map, idFrom, isPartial }: FieldRules,
-): PlantsError {
+function missingColumns(missing: PlantField[], { names, line }: Pick<HeaderLine, 'names' | 'line'>, { map }: FieldRules): PlantsError {
   const wanted = missing.map(({ name }) => (map[name] ? `${JSON.stringify(shorten(map[name]))} for ${name}` : name)).join(' and ')
   const what = line === undefined ? '--columns' : `The header in line ${line}`
-  const message = `${what} has no ${missing.length === 1 ? 'column' : 'columns'} ${wanted}, only ${listOf(names.filter(Boolean))}`
-  const kept = Object.entries(map).filter(([field]) => !missing.some(({ name }) => name === field))
-  const mapOf = (fields: PlantField[]) => {
-    const entries = [...kept, ...fields.map(({ name }) => [name, 'COLUMN'])].map((entry) => entry.join('='))
-    return fields.length === 0 ? '' : `--map ${shellWord(entries.join())} `
-  }
-  const others = missing.filter(({ name }) => name !== 'id')
-  const isIdMissing = idFrom === undefined && isPartial !== true && others.length < missing.length
-  const numbered = isIdMissing ? `. To number the rows, starting at N: ${mapOf(others)}--id-from N` : ''
-  const headless =
-    line !== undefined && isIdMissing && others.length > 0 ? '. If there is no header, see --columns in: plants help import' : ''
-  const isPatch =
-    isPartial !== true &&
-    missing.length === 1 &&
-    others.some(({ isRequired }) => isRequired) &&
-    names.some((name) => textFields.some((field) => field.name === name))
-  const patch = isPatch ? '. To correct plants that exist: --if-exists update' : ''
-  return malformed(message, `Name the columns in place of COLUMN: ${mapOf(missing).trimEnd()}${numbered}${headless}${patch}`)
+  const columns = missing.length === 1 ? 'column' : 'columns'
+  return malformed(`${what} has no ${columns} ${wanted}, only ${listOf(names.filter(Boolean))}`, columnHint)
 }
+
+const columnHint = 'To name the columns, or to number the rows, see --map, --columns and --id-from in: plants help import'
 
 function listOf(names: readonly string[]): string {
   if (names.length === 0) return 'empty cells'

@@ -41,7 +41,6 @@ async function create(remote: RemoteStore, first: number, count: number): Promis
   await remote.createMany(batch, {
     ...{ ifExists: 'error', stopsAtReject: false, checkpoint: undefined, stop: new AbortController().signal },
     keyOf: (row) => `import-${first + row}`,
-    beforeSend: async () => {},
     onProgress: () => {},
   })
   return batch

@@ -163,7 +163,6 @@ describe('a service in trouble', () => {
 })
 
 test.each<[string, Partial<CreateManyOptions>]>([
-  ['beforeSend', { beforeSend: () => Promise.reject(new Error('disk full')) }],
   ['keyOf', { keyOf: () => fail('disk full') }],
   ['onProgress', { onProgress: () => fail('disk full') }],
 ])('what %s throws ends the import', async (_, options) => {

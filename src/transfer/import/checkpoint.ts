@@ -1,0 +1,155 @@
+import { randomUUID } from 'node:crypto'
+import { rmSync } from 'node:fs'
+import * as z from 'zod/mini'
+import { parseJson } from '../../plant/json.js'
+import { formatNames } from '../../plant/records.js'
+import { malformed } from '../../platform/errors.js'
+import { shorten } from '../../platform/escape.js'
+import type { Io } from '../../platform/io.js'
+import { Outcome } from '../../stores/common/conflict.js'
+import type { Checkpoint, CheckpointStore } from '../../stores/common/store.js'
+import { type ImportLock, readJournal, writeJournal } from './journal.js'
+
+const count = z.number().check(z.int(), z.nonnegative())
+const counts = z.record(z.string(), count)
+
+const position = z.object({
+  /** the index of the input */
+  input: count,
+  format: z.enum(formatNames),
+  /** the state of its reader */
+  reader: z.object({
+    format: z.record(z.string(), z.union([z.string(), z.number(), z.boolean()])),
+    nextId: z.optional(z.string().check(z.regex(/^-?\d{1,20}$/))),
+  }),
+  /** in bytes of the decompressed input in UTF-8 */
+  offset: count,
+  /** the SHA-256 of the inputs up to there */
+  hash: z.string(),
+  /**
+   * The records up to there. `rejected` counts them by their `error`, `unknown` those whose outcome is unknown, and
+   * `otherFields` the records with an unknown field, for the first thousand names, shortened.
+   */
+  counters: z.object({
+    ...{ created: count, updated: count, skipped: count, rejected: counts, unknown: count, otherFields: counts },
+  }),
+  rejects: z.optional(z.object({ records: count, reasons: count })),
+})
+
+const schema = z.object({
+  /** increased with each change of the other fields */
+  version: z.literal(1),
+  /** the beginning of its idempotency keys */
+  id: z.string().check(z.regex(/^[\da-f-]{36}$/)),
+  /** the flags that determine how records are read */
+  flags: z.record(z.string(), z.string()),
+  /** the end of the last chunk that was created; undefined before the first one */
+  position: z.optional(position),
+})
+
+/** What is kept as JSON of an import that is not done. */
+export type SavedImport = z.infer<typeof schema>
+
+export type Position = z.infer<typeof position>
+
+export type Counters = Position['counters']
+
+/** Keeps the checkpoint of an import: in the store, in the transaction of its plants, or in a journal for a service. */
+export class Checkpoints {
+  readonly #lock: ImportLock
+  readonly #store: CheckpointStore | undefined
+  readonly #trusts: Io['trusts']
+
+  /** @param store undefined if the store cannot keep checkpoints */
+  constructor(lock: ImportLock, store: CheckpointStore | undefined, trusts: Io['trusts']) {
+    this.#lock = lock
+    this.#store = store
+    this.#trusts = trusts
+  }
+
+  /**
+   * Finds the import that an earlier run has begun, or begins another one. With `isRestart`, forgets the earlier one.
+   *
+   * @param inputs their number
+   * @param flags those that determine how records are read and rejected
+   * @returns also whether the earlier run had the same rejects file
+   * @throws {PlantsError} `malformed` for a damaged checkpoint, and for one of an import with other flags
+   */
+  async open(inputs: number, flags: SavedImport['flags'], isRestart: boolean) {
+    const begun: SavedImport = { version: 1, id: randomUUID(), flags, position: undefined }
+    const text = this.#store ? await this.#store.findCheckpoint(this.#lock.name) : readJournal(this.#lock, this.#trusts)
+    if (text === undefined) return { saved: begun, isOurs: false }
+    const parsed = parseJson(text)
+    const { data: saved } = schema.safeParse('value' in parsed ? parsed.value : undefined, { jitless: true })
+    const isOurs = saved !== undefined && saved.flags['--rejects'] === flags['--rejects']
+    if (isRestart) {
+      await this.remove()
+      return { saved: begun, isOurs }
+    }
+    if (!saved || (saved.position?.input ?? -1) >= inputs)
+      throw malformed('The checkpoint of this import is damaged', 'Start again with --restart')
+    const before = saved.flags
+    const changed = [...Object.keys(flags), ...Object.keys(before)].find((name) => before[name] !== flags[name])
+    if (changed === undefined) return { saved, isOurs }
+    const was = before[changed] === undefined ? `without ${changed}` : `with ${changed} ${before[changed]}`
+    throw malformed(`This import was started ${was}`, 'Use the same flags, or start again with --restart')
+  }
+
+  /** Throws when another process imports the same meanwhile. */
+  assertHeld(): void {
+    this.#lock.assertHeld()
+  }
+
+  /** for the transaction of the plants */
+  checkpointOf(saved: SavedImport): Checkpoint {
+    this.assertHeld()
+    return { id: this.#lock.name, state: JSON.stringify(saved) }
+  }
+
+  async keep(saved: SavedImport): Promise<void> {
+    const checkpoint = this.checkpointOf(saved)
+    if (this.#store) await this.#store.keepCheckpoint(checkpoint)
+    else writeJournal(this.#lock, checkpoint.state)
+  }
+
+  async remove(): Promise<void> {
+    this.assertHeld()
+    if (this.#store) await this.#store.removeCheckpoint(this.#lock.name)
+    else rmSync(this.#lock.journal, { force: true })
+  }
+}
+
+export const noCounters: Counters = { created: 0, updated: 0, skipped: 0, rejected: {}, unknown: 0, otherFields: {} }
+
+/** Adds the records of a chunk; `otherFields` are numbers of records by their unknown fields. */
+export function addCounts(
+  before: Counters,
+  outcomes: Uint8Array,
+  rejected: readonly { error: number; isUnknown?: boolean }[],
+  otherFields: ReadonlyMap<string, number>,
+): Counters {
+  const countOf = (outcome: Outcome) => outcomes.reduce((sum, one) => sum + Number(one === outcome), 0)
+  const errors = { ...before.rejected }
+  for (const { error, isUnknown } of rejected) if (!isUnknown) errors[error] = (errors[error] ?? 0) + 1
+  const fields = new Map(Object.entries(before.otherFields))
+  for (const [name, count] of otherFields) {
+    const short = shorten(name)
+    if (fields.has(short) || fields.size < 1000) fields.set(short, (fields.get(short) ?? 0) + count)
+  }
+  return {
+    created: before.created + countOf(Outcome.created),
+    updated: before.updated + countOf(Outcome.updated),
+    skipped: before.skipped + countOf(Outcome.skipped),
+    rejected: errors,
+    unknown: before.unknown + countOf(Outcome.unknown),
+    otherFields: Object.fromEntries(fields),
+  }
+}
+
+export function rejectedIn({ rejected }: Counters): number {
+  return Object.values(rejected).reduce((sum, count) => sum + count, 0)
+}
+
+export function settledIn(counters: Counters): number {
+  return counters.created + counters.updated + counters.skipped + counters.unknown + rejectedIn(counters)
+}
