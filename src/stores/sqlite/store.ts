@@ -126,7 +126,7 @@ export class SqliteStore implements ServedStore, CheckpointStore {
   }
 
   async createMany(batch: Batch, options: CreateManyOptions): Promise<void> {
-    if (options.stop.aborted) return
+    if (options.stop.aborted || batch.rows.length === 0) return
     this.#writer.isBulk = true
     // A larger cache and write-ahead log, so that pages with many new rows are written only once.
     await this.#connection.run(() => this.#connection.db.exec('PRAGMA cache_size=-8192; PRAGMA wal_autocheckpoint=4000'))
