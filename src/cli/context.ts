@@ -39,17 +39,17 @@ export interface Settings extends Preferences, AccessSettings {
 }
 
 interface ResolveOptions {
-  /** what the command prints; by default everything but csv and tsv */
+  /** by default everything but csv and tsv */
   formats?: readonly OutputFormat[]
   /** ignores invalid values, except those of flags, for the commands that report or correct them */
   ignoresInvalid?: boolean
-  /** the settings file, if it is read and its warnings are reported already */
+  /** if it is already read, and its warnings reported */
   file?: SettingsFile
-  /** the name of a store other than the one of this run */
+  /** a store other than that of this run */
   other?: string
 }
 
-/** Resolves the settings of a run, and its store. Throws `malformed` for an invalid value, an unknown store, and an invalid settings file. */
+/** Throws `malformed` for an invalid value, an unknown store, and an invalid settings file. */
 export async function resolveSettings(flags: GlobalFlags, io: Io, options: ResolveOptions = {}): Promise<Settings> {
   const { usable, ...preferences } = await resolvePreferences(flags, io, options)
   const { timeout, warn, file, storeSource } = preferences
@@ -86,8 +86,8 @@ export async function resolveSettings(flags: GlobalFlags, io: Io, options: Resol
 }
 
 /**
- * Resolves the settings of a run that uses no store. Throws as `resolveSettings` does, but not for an unknown store.
- * `usable` are the `sources`, with defaults instead of ignored values.
+ * For a run without a store. Throws as `resolveSettings` does, but not for an unknown store. `usable` are the
+ * `sources`, with defaults instead of ignored values.
  */
 export async function resolvePreferences(
   flags: GlobalFlags,
@@ -137,8 +137,8 @@ async function report({ file, sources, errors, isVerbose, warn }: Preferences, i
 }
 
 /**
- * The format that a command prints. A saved one that it does not print is ignored, so that `csv` can be saved for
- * plants. Throws `malformed` for one of `--output`.
+ * A saved format that the command does not print is ignored, so that `csv` can be saved for plants. Throws `malformed`
+ * for one of `--output`.
  */
 export function printedFormat(
   chosen: OutputFormat | undefined,
@@ -151,7 +151,7 @@ export function printedFormat(
   return stdout.isTerminal ? 'text' : 'ndjson'
 }
 
-/** The setting `output`, also if other settings are invalid; undefined if it is invalid itself. `given` is the value of `--output`. */
+/** The setting `output`, even if others are invalid; undefined if it is invalid itself. `given` is from `--output`. */
 export async function chosenFormat(given: string | undefined, io: Io): Promise<OutputFormat | undefined> {
   try {
     const file = await readSettings(io)
@@ -163,7 +163,7 @@ export async function chosenFormat(given: string | undefined, io: Io): Promise<O
   }
 }
 
-/** Whether prompts and a pager are allowed: not with `--no-input`, PLANTS_NO_INPUT or CI. */
+/** Whether prompts and a pager are allowed. */
 export function isInteractive({ input }: GlobalFlags, { env }: Io): boolean {
   return input !== false && ['PLANTS_NO_INPUT', 'CI'].every((name) => ['', '0', 'false'].includes(env[name]?.toLowerCase() ?? ''))
 }

@@ -6,19 +6,19 @@ import type { Io } from '../platform/io.js'
 import { invalidValue, type OutputFormat, parseCount, parseRetry, parseText, type Values } from '../platform/values.js'
 import { type Right, rights } from '../stores/common/store.js'
 
-/** The definition of a command, from which commander's is made. `run` imports what is slow to load. */
+/** `run` imports what is slow to load. */
 export interface CommandDefinition {
   name: string
   description: string
   arguments?: readonly ArgumentDefinition[]
   options?: readonly OptionDefinition[]
-  /** the settings whose global options mean more here, so that help lists them with its own */
+  /** whose global options mean more here: help lists them with its own */
   settings?: readonly SettingName[]
-  /** what it prints; by default everything but csv and tsv */
+  /** by default everything but csv and tsv */
   formats?: readonly OutputFormat[]
-  /** subcommands, of a command without `run` */
+  /** only without `run` */
   commands?: readonly CommandDefinition[]
-  /** The lines are not wrapped, because some are shell commands. */
+  /** not wrapped, because some lines are shell commands */
   notes?: readonly { title: string; lines: readonly string[] }[]
   /** three at most */
   examples?: readonly string[]
@@ -30,7 +30,7 @@ export interface ArgumentDefinition {
   name: string
   description: string
   values?: Values
-  /** Parses a value. Throws `malformed`. */
+  /** Throws `malformed`. */
   parse?(name: string, text: string): unknown
 }
 
@@ -38,16 +38,16 @@ export interface OptionDefinition {
   /** `--limit <count>`, `-y, --yes`, `-n, --name <text>` or `--no-color` */
   flags: string
   description: string
-  /** the title in the help above this option and those after it */
+  /** the title above this option and those after it */
   group?: string
   choices?: readonly string[]
-  /** the values for shell completion, if there are no choices */
+  /** for shell completion, if there are no choices */
   values?: Values
   /** as it would be typed */
   default?: string
-  /** Parses a value. Throws `malformed`. */
+  /** Throws `malformed`. */
   parse?(flag: string, text: string): unknown
-  /** the options that it cannot be used with, in camel case */
+  /** in camel case */
   conflicts?: string[]
 }
 
@@ -57,7 +57,7 @@ interface Given<Args = string[], Flags = object> {
   formats: readonly OutputFormat[]
 }
 
-/** Other names of commands: those of other programs, and synonyms, so that nobody has to remember which noun has which verb. */
+/** Words of other programs and synonyms, so that nobody has to remember which noun has which verb. */
 export const aliases: Readonly<Record<string, readonly string[]>> = {
   create: ['new', 'add'],
   get: ['show'],
@@ -92,7 +92,6 @@ const ownOptions = [
   { flags: '--no-color', description: 'no colours; also NO_COLOR' },
 ] as const satisfies readonly OptionDefinition[]
 
-/** The options of every command: those of the settings, and a few others. */
 export const globalOptions: readonly OptionDefinition[] = [
   ...settingNames.flatMap((name) => {
     const { flag, short, meaning, isSwitch, values } = settingOf(name)
@@ -109,7 +108,6 @@ type FieldFlags<Field> = Field extends { name: `${infer Letter}${infer Rest}`; t
   ? `-${Letter}, --${Letter}${Rest} <${Type}>`
   : never
 
-/** The flags of the option for a field of a NewPlant, which its first letter is short for. */
 export function fieldFlags<Field extends PlantField>({ name, type }: Field): FieldFlags<Field> {
   return `-${name[0]}, --${name} <${type}>` as FieldFlags<Field> // which TypeScript cannot compute
 }
@@ -144,7 +142,7 @@ export function parseRights(flag: string, text: string): readonly Right[] {
   return rights.filter((right) => given.includes(right))
 }
 
-/** Returns a parser for some of these words, separated by commas, without duplicates. */
+/** Returns a parser of words separated by commas, which drops duplicates. */
 export function parseWords<const Word extends string>(words: readonly Word[], example: string) {
   return (flag: string, text: string): readonly Word[] => {
     const given = [...new Set(text.split(',').map((word) => word.trim()))]
@@ -164,7 +162,7 @@ export const retryOption = {
   parse: parseRetry,
 } as const satisfies OptionDefinition
 
-/** Parses an id in JSON's number grammar, for the option or argument with this name. */
+/** In JSON's number grammar. */
 export function parseId(name: string, text: string): bigint {
   const id = parseInt64(text)
   if (id !== undefined) return id
@@ -178,8 +176,9 @@ type ArgumentValue<One> = One extends { parse(name: string, text: string): infer
 type OptionalOf<One> = One extends { name: `[${string}` } ? undefined : never
 
 /**
- * The values of options as commander gives them: `--id-from <int64>` gives `{ idFrom?: string }`, or the type of `parse` or `choices`,
- * `--yes` gives `{ yes?: boolean }`, and `--journal <path>` with `--no-journal` gives `{ journal?: string | false }`. An option with a default is required.
+ * As commander gives them: `--id-from <int64>` gives `{ idFrom?: string }`, or the type of `parse` or `choices`;
+ * `--yes` gives `{ yes?: boolean }`; `--journal <path>` with `--no-journal` gives `{ journal?: string | false }`. An
+ * option with a default is required.
  */
 export type OptionValues<Options extends readonly OptionDefinition[]> = {
   [One in Options[number] as One extends { default: string } ? never : NameOf<One['flags']>]?: ValueOf<One, Options[number]>

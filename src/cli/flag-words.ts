@@ -16,7 +16,7 @@ export function recordFlags({ format, encoding, rules }: InputOptions): Record<s
   return Object.fromEntries(Object.entries(flags).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])))
 }
 
-/** The flags of a command that imports in the same way into the same store: ` --store ./garden.db --map 'id=No,name=Common name'`. */
+/** To import in the same way into the same store, such as ` --store ./garden.db --map 'id=No'`. */
 export function givenFlags(storeFlag: string, plan: InputOptions & Pick<ImportPlan, 'ifExists'>): string {
   const flags = recordFlags(plan)
   if (plan.ifExists !== 'error') flags['--if-exists'] = plan.ifExists

@@ -25,7 +25,7 @@ interface Run {
   lock: ImportLock | undefined
 }
 
-/** Imports, resumes or checks, and prints the result. Throws `incomplete` when records were rejected. */
+/** Throws `incomplete` when records were rejected. */
 export async function runImport(options: ImportOptions, settings: Settings, io: Io): Promise<void> {
   const { plan, staging } = options
   assertDistinct(options)
@@ -35,7 +35,7 @@ export async function runImport(options: ImportOptions, settings: Settings, io: 
   await whileAlone(settings.store.name, paths, io, (lock) => importWith({ ...run, lock }))
 }
 
-/** Throws `malformed` for an input that does not exist, and for a rejects file that is an input. */
+/** Throws `malformed` for a missing input, and for a rejects file that is an input. */
 function assertDistinct({ plan, rejects }: ImportOptions): void {
   const inputs = plan.inputs.filter(({ path }) => path !== '-')
   const files = new Map(inputs.map(({ path, name }) => [realPath(path, name), `the input ${name}`]))
@@ -65,7 +65,7 @@ async function importWith(run: Run): Promise<void> {
   const first = await openInput(input, plan, mapper, io) // before a store is made
   try {
     const needs: readonly Right[] = plan.ifExists === 'update' ? ['update'] : []
-    const writing = staging === 'dryRun' ? {} : { needs } // a dry run writes nothing
+    const writing = staging === 'dryRun' ? {} : { needs }
     const many = await openManyStore(settings.store, { ...settings.storeOptions, ...writing, concurrency, retry }, staging)
     try {
       await importInto(many, first, mapper, run)
@@ -113,7 +113,6 @@ function plantsAre(count: number): string {
   return `${plantCount(count)} ${count === 1 ? 'is' : 'are'}`
 }
 
-/** Finds the checkpoint of an earlier run, and opens the rejects file. */
 async function begin(checkpoints: Checkpoints | undefined, { options: { plan, rejects, isRestart }, io }: Run) {
   const flags: Record<string, string> = { ...recordFlags(plan), ...(rejects !== undefined && { '--rejects': rejects }) }
   const begun = { saved: { version: 1, id: randomUUID(), flags, position: undefined } as const, isOurs: false }
@@ -122,7 +121,6 @@ async function begin(checkpoints: Checkpoints | undefined, { options: { plan, re
   return { saved, rejects: rejects === undefined ? undefined : new Rejects(rejects, start, io.trusts) }
 }
 
-/** Prints rejected records: all as JSON, at most `maxShown` as text. */
 function rejectedWriter(progress: Progress, settings: Settings, io: Io): ImportContext['onRejected'] {
   let remaining = settings.isQuiet ? 0 : settings.errors === 'json' ? Infinity : maxShown
   return async (rejected, file) => {
@@ -151,7 +149,7 @@ function failureOf(reason: unknown, importing: Import, run: Run): unknown {
   const error = isInterruption(reason, run.io) ? interrupted(importing, run) : reason
   if (!(error instanceof PlantsError) || error.type === 'defect' || options.staging) return error
   if (!importing.isBegun && !(lock && error.type === 'unknownOutcome')) return error
-  if (error.hint?.includes('--restart')) return error // the hint already explains how to continue
+  if (error.hint?.includes('--restart')) return error // its hint explains how to continue
   const policy = options.plan.ifExists === 'update' ? 'update' : isOwn(settings.store) ? 'same' : 'skip'
   const again = `The plants created so far are kept. To continue, run it again with --if-exists ${policy}`
   const resume = lock ? 'To resume, run the same command again' : again

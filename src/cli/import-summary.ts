@@ -12,10 +12,10 @@ import type { Import, ImportOptions } from '../transfer/import/import.js'
 import type { Settings } from './context.js'
 import { givenFlags } from './flag-words.js'
 
-/** maximum number of rejected records that are printed as text */
+/** maximum number of rejected records printed as text */
 export const maxShown = 20
 
-/** Throws `incomplete` for rejected records, and `unknownOutcome` if it is unknown whether some plants are stored. */
+/** Throws `incomplete` for rejected records, and `unknownOutcome` for unknown outcomes. */
 export async function writeSummary(
   importing: Import,
   options: ImportOptions,
@@ -44,7 +44,7 @@ export async function writeSummary(
   if (rejected > 0) throw incomplete(importing, options, settings, canResume)
 }
 
-/** The counts other than of created plants, such as `, 2 skipped, 3 rejected (1 id exists, 2 not CSV)`. */
+/** The counts except of created plants, such as `, 2 skipped, 3 rejected (1 id exists, 2 not CSV)`. */
 function listOf(counters: Counters, format: FormatName): string {
   const { updated, skipped, unknown } = counters
   const reasons = Object.entries(counters.rejected).map(([error, count]) => {

@@ -16,7 +16,7 @@ interface CreateRequest {
   readPlant(settings: Settings): Promise<NewPlant>
 }
 
-/** Shows what a create would do, and throws the same errors. Writes and sends nothing, shows no token, and runs no token command. */
+/** Throws the same errors as a create. Writes and sends nothing, shows no token, and runs no token command. */
 export async function showPreview(create: CreateRequest, settings: Settings, io: Io): Promise<void> {
   const { store } = settings
   return takesToken(store) ? previewAtService(store, create, settings, io) : previewInOwnStore(store, create, settings, io)

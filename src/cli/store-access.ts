@@ -12,16 +12,14 @@ import { takesPassword } from '../stores/registry.js'
 export interface AccessSettings extends CredentialContext, OutputStyle {
   isVerbose: boolean
   showsProgress: boolean
-  /** selects the store in the command of a hint, such as " --store ./garden.db"; empty if it needs no option for that */
+  /** for the command of a hint, such as " --store ./garden.db"; empty if it needs no option */
   storeFlag: string
   allowHttp: boolean
-  /** absolute path of a file of PEM certificates, and the source of the setting */
+  /** absolute path of PEM certificates, and the source of the setting */
   caCert: { path: string; source: string } | undefined
 }
 
 /**
- * The credential and the connection options for a service.
- *
  * @param given a token that is not saved yet, or `***` for a preview
  * @throws {PlantsError} `unauthorized` without a token, `malformed` if others could read the token in transit
  */
@@ -64,8 +62,6 @@ export async function accessTo(address: RemoteAddress, settings: AccessSettings,
 }
 
 /**
- * The password and the certificates for a database.
- *
  * @param given a password that is not saved yet
  * @throws {PlantsError} `malformed` for certificates that cannot be used
  */

@@ -201,9 +201,9 @@ function noCredential(store: CredentialAddress, { storeFlag }: Pick<Settings, 's
 }
 
 interface Status {
-  /** the name of a store, or its address if it has no name */
+  /** its name, or its address if it has no name */
   store: string
-  /** the address under which its credential is saved */
+  /** of its saved credential */
   address: string
   source: Credential['source'] | Password['source'] | 'none'
   savedAt?: string | undefined

@@ -109,7 +109,7 @@ export const restore = defineCommand({
   },
 })
 
-/** Runs an action with a temporary file, for a backup that is read from a pipe or written to one. */
+/** For a backup that is read from a pipe or written to one. */
 async function inTempFile<T>(io: Io, action: (file: string) => Promise<T>): Promise<T> {
   try {
     return await withLockedTempDir(join(realpathSync(tmpdir()), 'backup'), 'plants.bak', action)

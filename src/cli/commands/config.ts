@@ -42,7 +42,7 @@ const set = defineCommand({
   run: ({ args: [name, text], flags }, io) => saveSetting(name, text, flags, io),
 })
 
-/** Saves a setting, and warns about what has precedence over it and about what was saved for the old value. */
+/** Warns about what has precedence over it, and about what was saved for the old value. */
 export async function saveSetting(name: string, text: string, flags: GlobalFlags, io: Io): Promise<void> {
   const { checkedValue, parseKey, settingsOfServices, withValue } = await import('../../config/edit.js')
   const { changeSettings } = await import('../../config/change.js')
@@ -106,7 +106,7 @@ const list = defineCommand({
   },
 })
 
-/** Works even if the file is invalid, because the path is needed to correct it. */
+/** Works with an invalid file, whose path is needed to correct it. */
 const path = defineCommand({
   name: 'path',
   description: 'Print the path of the settings file, even if the file does not exist.',
@@ -123,7 +123,7 @@ export const config: CommandDefinition = {
   examples: ['plants config set timeout 1m', 'plants config get timeout', 'plants config list'],
 }
 
-/** Prints a text unchanged, unless a terminal would obey it, or these fields as JSON. */
+/** Prints a text unchanged, unless a terminal would obey it. */
 async function writeText(text: string, fields: object | undefined, io: Io): Promise<void> {
   const shown = io.stdout.isTerminal ? quoteIfNeeded(text) : text
   await writeAnswer(io, `${fields ? toJson(fields) : shown}\n`)

@@ -112,10 +112,7 @@ async function previewPlant(flags: CreateFlags, settings: Settings, io: Io): Pro
   }
 }
 
-/**
- * Reads the plant from a document and the flags that override its fields, or from flags and prompts. With `isNext`, the store chooses the
- * id, which replaces that of `plant`.
- */
+/** With `isNext`, the store chooses the id, which replaces that of `plant`. */
 async function readPlant(flags: CreateFlags, settings: Settings, io: Io): Promise<{ plant: NewPlant; isNext: boolean }> {
   const isNext = flags.id === 'next'
   const given = fieldsOf(flags)
@@ -143,9 +140,8 @@ async function readPlant(flags: CreateFlags, settings: Settings, io: Io): Promis
 const anyPlant = { id: 0n, name: '' }
 
 /**
- * The fields that are set by flags. An empty text means none where a field may be missing, as an unset variable of a
- * shell gives it. An id that is not an int64 stays a text, which is rejected together with the other fields. For `next`
- * it is a placeholder, which the store replaces.
+ * An empty text means none where a field may be missing, as an unset variable of a shell gives it. An id that is not an
+ * int64 stays a text, to be rejected with the other fields. For `next`, it is a placeholder.
  */
 function fieldsOf(flags: CreateFlags): Record<string, unknown> {
   const given: Record<string, unknown> = {}
@@ -169,7 +165,7 @@ async function ask(given: Record<string, unknown>, flags: CreateFlags, settings:
   try {
     const { id } = partial
     if ('id' in given && flags.id !== 'next' && (await exists(id))) throw addLookupHint(idExists(id), id, settings)
-    // The greatest id of a service would take many requests to find, and an idempotency key belongs to one id.
+    // Finding the greatest id of a service takes many requests, and an idempotency key belongs to one id.
     const canPropose = isOwn(settings.store) && !('id' in given) && flags.idempotencyKey === undefined
     const greatest = canPropose ? await store?.greatestId() : undefined
     const proposal = canPropose && greatest !== largestId ? idAfter(greatest) : undefined
@@ -182,7 +178,6 @@ async function ask(given: Record<string, unknown>, flags: CreateFlags, settings:
   }
 }
 
-/** @param prefix of the message about problems */
 async function accept(value: unknown, prefix: string, hint: string, { warn }: Pick<Settings, 'warn'>): Promise<NewPlant> {
   const plant = acceptNewPlant(value)
   const unknown = (isObject(value) ? otherFieldsOf(value) : []).map((name) => shorten(name))
@@ -190,7 +185,7 @@ async function accept(value: unknown, prefix: string, hint: string, { warn }: Pi
     for (const name of unknown.slice(0, 5)) await warn(await unknownField(name), 'warning')
     return plant
   }
-  const { problemsOf } = await import('../../plant/schema.js') // slow to load
+  const { problemsOf } = await import('../../plant/schema.js')
   const others =
     unknown.length === 0
       ? ''

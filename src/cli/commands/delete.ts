@@ -43,12 +43,12 @@ export const deletePlant = defineCommand({
   },
 })
 
-/** A plant that is deleted if it is still as it was read, or an id. */
+/** A plant is deleted only if it is still as it was read. */
 type Target = NewPlant | { id: bigint }
 
 interface Selection {
   pages: AsyncIterable<Target[]> | Target[][]
-  /** what is deleted, for the confirmation; empty if nothing is */
+  /** empty if nothing is deleted */
   question: string
   failures: PlantsError[]
 }
@@ -83,7 +83,7 @@ async function confirm(
   await askToConfirm(`Delete ${what}${place}?`, 'Nothing was deleted', colors(io.stderr), io)
 }
 
-/** Deletes the plants and prints them, page by page. Adds to the failures, and returns the number of deleted plants. */
+/** Adds to the failures, and returns the number of deleted plants. */
 async function deleteAll(
   { pages, failures }: Selection,
   store: ReadableStore | undefined,
@@ -106,7 +106,7 @@ async function deleteAll(
     }
     if (failures.some(({ type }) => type !== 'conflict')) break
   }
-  if (total > 0 || failures.length === 0) await end() // an error alone has no output: no empty list
+  if (total > 0 || failures.length === 0) await end() // no empty list for an error alone
   return total
 }
 

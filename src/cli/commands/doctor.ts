@@ -53,7 +53,7 @@ function lineOf({ check, state, message, hint }: Finding, style: Style, io: Io):
   return `${states[state]}  ${style.strong(printable(check, io))}: ${printable(message, io)}${advice}\n`
 }
 
-/** Checks everything that a command may depend on, and changes nothing. Yields each finding as soon as it is available. */
+/** Changes nothing, and yields each finding as soon as it is available. */
 async function* examine(flags: GlobalFlags, io: Io): AsyncIterable<Finding> {
   const { bun, node } = process.versions
   const runtime = `plants ${version} on ${bun === undefined ? `Node ${node}` : `Bun ${bun}`}, ${process.platform} ${process.arch}`
@@ -86,7 +86,7 @@ async function examineSettings(file: SettingsFile, flags: GlobalFlags, io: Io): 
   return ok(path)
 }
 
-/** The store of this run, then `local` and the saved stores. They are checked concurrently, because some may be slow to answer. */
+/** Concurrent, because some stores may be slow to answer. */
 async function* examineStores(file: SettingsFile, flags: GlobalFlags, io: Io): AsyncIterable<Finding> {
   const own = await attempt(() => resolveSettings(flags, io, { ignoresInvalid: true, file }))
   const ownName = own instanceof PlantsError ? undefined : (own.storeName ?? (isDefaultStore(own.store) ? 'local' : own.store.name))
@@ -115,7 +115,7 @@ async function examineStore(settings: Settings, io: Io): Promise<Result> {
   return takesPassword(store) ? examineDatabase(store, settings) : examineFile(store, settings, io)
 }
 
-/** free bytes below which a warning is printed, and below which SQLite cannot work */
+/** in bytes: a warning is printed below the first, and SQLite cannot work below the second */
 const [lowSpace, noSpace] = [100n * 1_048_576n, 1_048_576n]
 
 async function examineFile(address: FileAddress, { storeOptions }: Pick<Settings, 'storeOptions'>, io: Io): Promise<Result> {

@@ -119,15 +119,14 @@ function optionsOf(files: string[], flags: ImportFlags, isOwnStore: boolean, io:
 }
 
 /**
- * The size of a chunk: its transaction takes less than a tenth of a second in a store of ours, and one for a service
- * about a second. Where the import may stop at a record, little is read again.
+ * In a store of ours, the transaction of a chunk takes less than a tenth of a second, and in a service about a second.
+ * Where the import may stop at a record, little is read again.
  */
 function chunkBytesFor(isOwnStore: boolean, maxErrors: number): number {
   if (maxErrors < Infinity) return 65_536
   return isOwnStore ? 2_621_440 : 131_072
 }
 
-/** Throws `malformed` for flags about the fields of a record that contradict each other. */
 function assertCompatible({ format, columns, delimiter, map, idFrom, ifExists }: ImportFlags): void {
   const tableOption = columns ? '--columns' : delimiter ? '--delimiter' : undefined
   if (tableOption && (format === 'json' || format === 'ndjson'))
@@ -141,7 +140,7 @@ function assertCompatible({ format, columns, delimiter, map, idFrom, ifExists }:
     throw malformed('--map id= leaves the plants without ids', 'Assign ids, starting at N: --id-from N')
 }
 
-/** A label of the Encoding Standard, in any case: `cp1252` and `iso-8859-1` are windows-1252. */
+/** A label of the Encoding Standard, such as `cp1252` for windows-1252. */
 function parseEncoding(flag: string, text: string): string {
   const encoding = encodingOf(text)
   if (encoding !== undefined) return encoding

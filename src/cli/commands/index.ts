@@ -7,7 +7,7 @@ interface ListedCommand {
   load?(): Promise<CommandDefinition>
 }
 
-/** The commands as the help lists them. A definition is loaded when commander gets to its command. */
+/** As the help lists them. */
 export const groups: Readonly<Record<string, readonly ListedCommand[]>> = {
   Plants: [
     { name: 'create', summary: 'create a plant', load: async () => (await import('./create.js')).create },

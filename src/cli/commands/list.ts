@@ -45,7 +45,7 @@ export const list = defineCommand({
     let shown = 0
     let last: NewPlant | undefined
     let isTruncated = false
-    /** A table reads one plant more than its limit, to find out whether there are more. */
+    /** A table reads one plant beyond its limit, to know whether there are more. */
     async function* pages(): AsyncGenerator<NewPlant[]> {
       if (!store) return
       const query = { limit: limit && limit + Number(isTable), after, tag, search, sort }

@@ -15,7 +15,7 @@ import { isDefaultStore, noStore, ownSchemeOf } from '../../stores/registry.js'
 import { isInteractive, resolveSettings, type Settings } from '../context.js'
 import { defineCommand, type GlobalFlags, type OptionDefinition, type OptionValues, parseRights, pathOption } from '../define-command.js'
 
-/** The default of --port, which the option itself does not have, because it conflicts with --socket. */
+/** Not a default of --port itself, which conflicts with --socket. */
 const defaultPort = 4010
 
 const loopback = '127.0.0.1'
@@ -82,12 +82,12 @@ export const serve = defineCommand({
     const service = await startService(await optionsFor(flags, settings, io))
     try {
       const text = settings.errors === 'json' ? toJson({ address: service.address }) : service.address
-      // Written like a log line: a reader that is slow or closed does not block the service.
+      // Like a log line: a slow or closed reader does not block the service.
       void io.stdout.log(`${io.stdout.isTerminal ? escapeControlChars(text) : text}\n`)
       if (!io.signal.aborted) await once(io.signal, 'abort')
     } finally {
       await service.drain(flags.drainTimeout)
-      // Waits at most a second for the end of the log, because its reader may have stalled.
+      // At most a second, because the reader of the log may have stalled.
       await within(1000, [], (signal) => Promise.race([io.stderr.log(''), once(signal, 'abort')]))
     }
   },
@@ -97,13 +97,13 @@ async function optionsFor(flags: ServeFlags, { store, storeFlag, storeOptions }:
   const { socket, host, port = defaultPort, adminHost = loopback, adminPort } = flags
   if (socket !== undefined && process.platform === 'win32') throw malformed('--socket does not work on Windows', 'Use --port instead')
   if (flags.adminHost !== undefined && adminPort === undefined) throw malformed('--admin-host needs --admin-port', 'Add --admin-port 9090')
-  // A drain still answers requests in flight, so the signal must not abort the operations of the store.
+  // A drain still answers requests in flight: the signal must not abort operations of the store.
   const clock = { signal: new AbortController().signal, now: io.now, random: io.random }
   const given = readGivenTokens(flags, io)
   const mayShowToken = isInteractive(flags, io) && io.stderr.isTerminal
   return {
     openStore: async (watch) => {
-      // A missing store has no tokens either. Only the default store is created for its first token, which a terminal shows.
+      // A missing store has no tokens. Only the default one is created for its first token, which a terminal shows.
       if (!given && !(isDefaultStore(store) && mayShowToken)) {
         const existing = await ownSchemeOf(store).openExisting(store, storeOptions)
         const hint = `Check the address. To create a store, and a token for clients: plants tokens create${storeFlag}`
@@ -129,7 +129,7 @@ async function optionsFor(flags: ServeFlags, { store, storeFlag, storeOptions }:
     admin: adminPort === undefined ? undefined : { host: adminHost, port: adminPort, isAdmin: true },
     limits: flags,
     log: { output: io.stderr, level: flags.logLevel },
-    now: () => performance.now(), // half the cost per call of io.now, which is faster to start
+    now: () => performance.now(), // cheaper per call than io.now
   }
 }
 
@@ -153,13 +153,12 @@ async function tlsFor({ tlsCert, tlsKey }: ServeFlags, io: Io): Promise<ServiceO
 
 const tokenVariable = 'PLANTS_SERVE_TOKEN'
 
-/** number of characters below which a token can be guessed */
+/** in characters: shorter tokens can be guessed */
 const minTokenLength = 16
 
 /**
- * The tokens of PLANTS_SERVE_TOKEN and of the token file, with their names; undefined if neither is set.
- *
- * @throws {PlantsError} `malformed` for a file without tokens, or an invalid token
+ * Tokens with their names; undefined without PLANTS_SERVE_TOKEN and a token file. Throws `malformed` for a file without
+ * tokens, or an invalid token.
  */
 function readGivenTokens({ tokenFile }: ServeFlags, io: Io): Map<string, string> | undefined {
   const inVariable = io.env[tokenVariable]
@@ -179,7 +178,7 @@ function readGivenTokens({ tokenFile }: ServeFlags, io: Io): Map<string, string>
   return tokens
 }
 
-/** Throws `unauthorized` if no token of the store is valid. If it never had one, and `mayShow`, it gets a first one, which is printed. */
+/** Throws `unauthorized` without a valid token. With `mayShow`, creates and prints one if the store never had any. */
 async function assertUsable(
   tokens: TokenStore,
   mayShow: boolean,

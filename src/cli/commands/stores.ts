@@ -73,7 +73,7 @@ const init = defineCommand({
       throw malformed(`${store.name} is ${schemes[store.scheme].noun}: only a database needs to be initialised`, hint)
     }
     const { role, allow } = flags
-    // PUBLIC means every role in SQL. A mistake must not open the store to all of them.
+    // PUBLIC means every role in SQL: a mistake must not open the store to all of them.
     if (role !== undefined && /^(public|none)$/i.test(role)) {
       const why = role.toLowerCase() === 'none' ? 'is not a role' : 'is every role'
       throw malformed(`--role ${role} ${why}`, 'Use the role that plants serve logs in as')
@@ -193,7 +193,7 @@ function fieldsOf(name: string, store: SavedStore) {
   return { name, address: shownValue(store.address), ...values }
 }
 
-/** The address under which a credential is saved; an invalid address is returned unchanged. */
+/** Returns an invalid address unchanged. */
 async function loginAddressOf({ address }: SavedStore, io: Io): Promise<string> {
   try {
     return loginAddress(await resolveAddress(address, '', io))

@@ -92,7 +92,7 @@ export const tokens: CommandDefinition = {
   ],
 }
 
-/** Opens the store for its tokens. A store that does not exist is not created, and the action gets undefined. */
+/** A store that does not exist is not created: the action gets undefined. */
 async function withTokens(
   { store: address, storeOptions }: Pick<Settings, 'store' | 'storeOptions'>,
   action: (tokens: TokenStore | undefined) => Promise<void>,
@@ -109,7 +109,7 @@ async function withTokens(
   }
 }
 
-/** Revokes the token with this id, or with this note. Throws `malformed` if several that are not revoked have the note. */
+/** By id or note. Throws `malformed` if several that are not revoked have the note. */
 async function revokeNamed(name: string, tokens: TokenStore, at: Date, storeFlag: string): Promise<Token | undefined> {
   const id = parseInt64(name)
   const ofId = id === undefined ? undefined : await tokens.revoke(id, at)

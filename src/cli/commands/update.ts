@@ -30,7 +30,7 @@ export const update = defineCommand({
       const names = options.slice(0, -1).map((option) => option.flags.replace(/^-., | <.*/g, ''))
       throw malformed('update needs something to change', `Add one of ${names.join(', ')}`)
     }
-    // An unset variable of a shell must not make a plant lose its tag, nor give it an empty one.
+    // An unset variable of a shell must neither remove nor empty the tag.
     const empty = textFields.find(({ name, isRequired }) => !isRequired && flags[name] === '')
     if (empty) throw malformed(`--${empty.name} is empty`, `To remove the ${empty.name}, use --no-${empty.name}`)
     const settings = await resolveSettings(flags, io, { formats })
@@ -52,7 +52,7 @@ export const update = defineCommand({
 
 const maxAttempts = 10
 
-/** Replaces a plant, and retries if another process has changed it first. Returns undefined if the plant was deleted. */
+/** Retries if another process changed it first. Returns undefined if the plant was deleted. */
 async function replace(store: ReadableStore, plant: NewPlant, changes: Changes): Promise<NewPlant | undefined> {
   let old = plant
   for (let attempt = 0; attempt < maxAttempts; attempt += 1) {

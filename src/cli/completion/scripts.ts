@@ -1,6 +1,6 @@
 /**
- * The completion function for bash. bash splits words at "=" and ":", so they are joined again, and the inserted text begins after the last of
- * these characters. Typed text is never evaluated.
+ * bash splits words at "=" and ":": they are joined again, and the inserted text begins after the last of these
+ * characters. Typed text is never evaluated.
  */
 const bash = script`# Completion of plants for bash 4.4 and newer: source <(plants completion bash)
 
@@ -65,7 +65,7 @@ _plants_files() {
 complete -F _plants plants
 `
 
-/** The completion function for zsh, to be loaded from fpath or sourced. Typed text is never evaluated. */
+/** To be loaded from fpath or sourced. Typed text is never evaluated. */
 const zsh = script`#compdef plants
 # Completion of plants for zsh: plants completion zsh > "\${fpath[1]}/_plants"
 
@@ -106,8 +106,8 @@ fi
 `
 
 /**
- * The completion function for fish, which matches, quotes and describes the words itself. fish evaluates the last rule first, so the result is
- * available when the rule about files needs it.
+ * fish matches, quotes and describes the words itself. It evaluates the last rule first, so the result is available
+ * when the rule about files needs it.
  */
 const fish = script`# Completion of plants for fish: plants completion fish | source
 

@@ -3,7 +3,7 @@ import { mayColor } from '../../output/output.js'
 import type { Io } from '../../platform/io.js'
 import { examples, groups, topics } from '../commands/index.js'
 
-/** Titles are bold where colours are allowed. Without a terminal, help is 100 columns wide. */
+/** Without a terminal, help is 100 columns wide. */
 export function pageStyle(flags: { color?: boolean }, io: Pick<Io, 'stdout' | 'env'>) {
   const isColored = mayColor(io.stdout, flags, io)
   return {
@@ -13,7 +13,7 @@ export function pageStyle(flags: { color?: boolean }, io: Pick<Io, 'stdout' | 'e
   }
 }
 
-/** The help of the program. Its commands stand in two columns if they fit, so that a terminal of 24 rows shows all. */
+/** Commands stand in two columns if they fit, so that a terminal of 24 rows shows all. */
 export function programPage(width: number, styleTitle: (title: string) => string): string {
   const blocks = Object.entries(groups).map(([group, commands]) => [
     `${group}:`,

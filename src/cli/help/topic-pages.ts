@@ -15,7 +15,7 @@ function optionsPage(help: Help, program: Command): string {
 
 type Row = [term: string, meaning: string]
 
-/** Rows under a title. The meaning of a long term begins on the next line. */
+/** The meaning of a long term begins on the next line. */
 function list(title: string, rows: readonly Row[], help: Help): string {
   const width = Math.max(...rows.map(([term]) => term.length).filter((length) => length <= 26))
   const items = rows.map(([term, meaning]) => {

@@ -11,24 +11,23 @@ import type { Values } from '../../platform/values.js'
 import { topics } from '../commands/index.js'
 import { type Program, subcommandOf } from './program.js'
 
-/** The completions of a word. Each shell filters them in its own way by the text that was typed. */
+/** Each shell filters them by the typed text in its own way. */
 interface Completions {
   candidates: readonly Candidate[]
-  /** the text before each candidate in the word, such as `--output=` */
+  /** before each candidate in the word, such as `--output=` */
   prefix: string
-  /** the files that the shell offers in addition: none, all, or those with one of these extensions, separated by spaces */
+  /** offered by the shell in addition: none, all, or those with one of these extensions */
   files: 'none' | 'any' | 'db sqlite'
 }
 
-/** A word that ends with a dot is incomplete: the shell adds no space after it. */
+/** The shell adds no space after a word that ends with a dot. */
 type Candidate = [word: string, meaning: string]
 
 const nothing: Completions = { candidates: [], prefix: '', files: 'none' }
 const anyFile: Completions = { ...nothing, files: 'any' }
 
 /**
- * Prints the completions of the last word for the script of a shell. The first line has the files that the shell offers in addition (`none`,
- * `any`, or extensions) and, after a tab, the prefix of each candidate. Each other line has a candidate and, after a tab, its meaning.
+ * For the script of a shell, prints a line of `files`, a tab and `prefix`, then each candidate, a tab and its meaning.
  */
 export async function printCompletions(words: string[], program: Program, io: Io): Promise<void> {
   const { files, prefix, candidates } = await complete(words.slice(0, -1), words.at(-1) ?? '', program, io)
@@ -51,7 +50,7 @@ interface Line {
   operands: string[]
   /** after `help`, where words only name commands */
   isHelp: boolean
-  /** the option whose value is missing */
+  /** whose value is missing */
   pending?: Option | undefined
 }
 
@@ -127,7 +126,7 @@ async function completeValues(values: Values | undefined, text: string, operands
   return { ...nothing, candidates: values.map((word) => [word, '']) }
 }
 
-/** Names and paths of stores. A path without a slash needs the extension of a store. */
+/** A path without a slash needs the extension of a store. */
 async function completeStores(text: string, io: Io): Promise<Completions> {
   const [prefix = ''] = /^(sqlite|unix):/i.exec(text) ?? []
   if (prefix !== '') return { ...anyFile, prefix }

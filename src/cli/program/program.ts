@@ -10,19 +10,19 @@ import { pageStyle, programPage } from '../help/program-page.js'
 
 const listed = Object.values(groups).flat()
 
-/** The program as commander's commands, and what one parsing of a command line has found. */
+/** Commander's commands, and what one parsing of a command line has found. */
 export class Program {
   readonly root = new Command('plants')
   readonly helpOption = this.root.createOption('-h, --help', 'show this help')
   /** the command at which commander stopped */
   command = this.root
-  /** the long flags of the given options, by the names of their values: `--no-tag` by `tag` */
+  /** long flags, by the names of their values: `--no-tag` by `tag` */
   readonly given = new Map<string, string>()
   /** the help or the version that was asked for */
   page = ''
-  /** of the commands that are loaded */
+  /** of the loaded commands */
   readonly definitions = new Map<Command, CommandDefinition>()
-  /** what a shell completes */
+  /** for shell completion */
   readonly values = new Map<Option | Argument, Values>()
   readonly #io: Io
   #argv: string[] = []
@@ -61,12 +61,11 @@ export class Program {
     this.root.configureHelp({ ...this.root.configureHelp(), formatHelp }) // which commands do not inherit any more
   }
 
-  /** the given flags about what may be shown */
   get flags(): Pick<GlobalFlags, 'color' | 'input'> {
     return { color: !this.given.has('color'), input: !this.given.has('input') }
   }
 
-  /** Runs a command line, or sets the page that it asks for. Throws `CommanderError` for an invalid one. */
+  /** Runs a command line, or sets `page`. Throws `CommanderError` for an invalid one. */
   async parse(argv: string[]): Promise<void> {
     this.#argv = argv
     try {
@@ -84,7 +83,6 @@ export class Program {
     this.#define(command, (await found?.load?.()) ?? this.#helpCommand())
   }
 
-  /** Shows help as `--help` does, or a topic. */
   async #showHelp(words: string[]): Promise<void> {
     const [topic] = words
     if (words.length === 1 && isTopic(topic)) {
@@ -145,7 +143,7 @@ export class Program {
     if (run) command.action(() => run({ args: command.processedArgs.flat(), flags: flagsOf(command), formats }, this.#io))
   }
 
-  /** Does not use `.choices()`, whose error has no fields for the option and the value. */
+  /** Without `.choices()`, whose error has no fields for the option and the value. */
   #addOption(command: Command, definition: OptionDefinition): Option {
     const { flags, description, group, choices, values = choices, parse, conflicts, default: text } = definition
     if (group) command.optionsGroup(`${group}:`)
@@ -160,7 +158,7 @@ export class Program {
     return option
   }
 
-  /** @throws {PlantsError} `malformed` if the line has two values for an option, or `--dry-run` as one */
+  /** Throws `malformed` for a second value of an option, and for `--dry-run` as a value. */
   #note(option: Option, flag: string, value: unknown): void {
     if (value === '--dry-run' && this.#argv.includes(value))
       throw malformed(`${flag} needs a value, but --dry-run follows`, `For this value: ${flag}=--dry-run`)
@@ -185,7 +183,7 @@ export class Program {
   }
 }
 
-/** The global options of a command line, even of an invalid one, whose error is printed as they say. */
+/** Also of an invalid command line, whose error is printed as they say. */
 export function globalFlagsIn(argv: string[]): GlobalFlags {
   const command = new Command().exitOverride().configureOutput({ outputError: () => undefined })
   for (const { flags } of globalOptions) command.option(flags)
@@ -205,7 +203,7 @@ function isTopic(word = ''): word is keyof typeof topics {
   return Object.hasOwn(topics, word)
 }
 
-/** The values of the options of a command, some of which can stand before its name. */
+/** Some options can stand before the name of the command. */
 function flagsOf(command: Command): GlobalFlags {
   const above = command.parent ? flagsOf(command.parent) : {}
   const isOwn = (name: string) => !(name in above) || command.getOptionValueSource(name) === 'cli'

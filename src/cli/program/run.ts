@@ -7,7 +7,7 @@ import { shownAddress } from '../../stores/common/address.js'
 import { pageStyle, programPage } from '../help/program-page.js'
 import type { Program } from './program.js'
 
-/** Runs a command line, and returns its exit code. Never throws. */
+/** Returns the exit code. Never throws. */
 export async function run(argv: string[], io: Io): Promise<number> {
   addSecrets(argv, io)
   try {
@@ -22,7 +22,7 @@ export async function run(argv: string[], io: Io): Promise<number> {
   }
 }
 
-/** Prints the error, and returns its exit code, or that of a signal that arrives while stderr is blocked. */
+/** Returns the exit code of the error, or of a signal that arrives while stderr is blocked. */
 async function report(failure: PlantsError, argv: string[], io: Io): Promise<number> {
   try {
     const [{ globalFlagsIn }, { chosenFormat }] = await Promise.all([import('./program.js'), import('../context.js')])
@@ -36,7 +36,7 @@ async function report(failure: PlantsError, argv: string[], io: Io): Promise<num
   }
 }
 
-/** Collects the secrets of a run before anything is printed. Those in arguments are rejected, but another error could print them first. */
+/** Called before anything is printed: secrets in arguments are rejected, but another error could print them first. */
 function addSecrets(argv: string[], { env, secrets }: Io): void {
   const tokens = ['PLANTS_TOKEN', 'PLANTS_SERVE_TOKEN'].map((name) => env[name]?.trim())
   for (const argument of argv) {
@@ -58,7 +58,7 @@ function addSecrets(argv: string[], { env, secrets }: Io): void {
 async function runProgram(argv: string[], io: Io): Promise<void> {
   if (!io.argumentsAreExact()) throw malformed('An argument is not UTF-8', 'Use a UTF-8 terminal, or read the plant from JSON with --file')
   const [first, second, ...words] = argv
-  // The two that need no parser start faster without it.
+  // These two start faster without the parser.
   if (argv.length === 1 && (first === '--version' || first === '-V')) return writeAnswer(io, `${version}\n`)
   if (argv.length === 0 || (argv.length === 1 && (first === '--help' || first === '-h' || first === 'help'))) {
     const { width, styleTitle } = pageStyle({}, io)

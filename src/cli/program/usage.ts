@@ -6,9 +6,9 @@ import { topics } from '../commands/index.js'
 import { type Program, subcommandOf } from './program.js'
 
 /**
- * The words of other programs, by what they mean here: a command, an option, or a sentence. A word stands alone or
- * after its command. NUMBER stands for arguments that are all numbers. The first match counts, of options only one that
- * the command has.
+ * What the words of other programs mean here: a command, an option, or a sentence. A word stands alone or after its
+ * command; NUMBER stands for arguments that are all numbers. The first match counts; of options, only one that the
+ * command has.
  */
 export const habits: Readonly<Record<string, readonly string[]>> = {
   'list --search TEXT': ['search', 'find'],
@@ -59,7 +59,7 @@ export const habits: Readonly<Record<string, readonly string[]>> = {
   '--quiet': ['--silent'],
 }
 
-/** The error for a command line at which commander stopped. The value of an unknown option is left out, because it may be a secret. */
+/** Leaves out the value of an unknown option, because it may be a secret. */
 export function usageError(argv: string[], program: Program, error: CommanderError): PlantsError {
   const [message, hint = seeHelp(nameOf(program.command))] = explain(argv, program, error.code)
   return malformed(message, hint, error)
@@ -126,12 +126,12 @@ function explainUnknownOption(command: Command, argv: string[]): Explanation {
   return [`${what} before the command`, `The options of a command follow it. ${seeHelp(`${name} ${below}`.trim())}`]
 }
 
-/** The long option that was written with one dash, as in `-name Fern`, which means the name "ame". */
+/** The long option written with one dash: `-name Fern` means the name "ame". */
 function oneDash(argv: string[], { options }: Command): string | undefined {
   return options.find(({ long }) => argv.some((word) => word === long?.slice(1)))?.long
 }
 
-/** Names an option whose value is another option: in `--id $ID --name Fern`, ID may be empty. */
+/** An option whose value is another option: in `--id $ID --name Fern`, ID may be empty. */
 function swallowedFlag(command: Command): string | undefined {
   const flags: unknown[] = command.options.flatMap(({ short, long }) => [short ?? '', long ?? ''])
   const option = command.options.find((each) => flags.includes(command.getOptionValue(each.attributeName())))
@@ -149,7 +149,7 @@ function habitOf(typed: readonly string[], options: readonly string[] = []): str
   return meant.startsWith('-') ? didYouMean(meant) : `Did you mean: plants ${meant}`
 }
 
-/** The nearest names. One that removes something or weakens security must begin as the word does. */
+/** A name that removes something or weakens security must begin as the word does. */
 function nearest(word: string, known: readonly string[]): string[] {
   const isRisky = (guess: string) => /^(delete|remove|revoke|unset|logout|--allow-)/.test(guess)
   return similar(word, known).filter((guess) => !isRisky(guess) || guess.slice(0, 4) === word.slice(0, 4))

@@ -6,11 +6,12 @@ import { targetOf } from '../../platform/files.js'
 import type { Io } from '../../platform/io.js'
 
 /**
- * Writes a file, and replaces an existing one atomically after all data is on disk. A symbolic link is followed. Devices and pipes are
- * written directly.
+ * Replaces an existing file atomically, after all data is on disk. Follows symbolic links. Writes directly to devices
+ * and pipes.
  *
  * @returns the number of bytes
- * @throws {PlantsError} `unwritable`, `malformed` for a link of another user, or the reason of the signal; also EPIPE, and errors of `bytes`
+ * @throws {PlantsError} `unwritable`, `malformed` for a link of another user, or the reason of the signal; also EPIPE,
+ * and errors of `bytes`
  */
 export async function writeOut(path: string, io: Pick<Io, 'signal' | 'trusts'>, bytes: AsyncIterable<Uint8Array>): Promise<number> {
   let isInPlace = false
@@ -34,7 +35,7 @@ async function writeInPlace(path: string, old: Stats, signal: AbortSignal, bytes
   let fd: number | undefined
   while (fd === undefined) {
     try {
-      // Without O_NONBLOCK, the call would wait for a reader of a pipe, and could not be interrupted.
+      // Without O_NONBLOCK, opening a pipe waits for a reader, and cannot be interrupted.
       fd = openSync(path, constants.O_WRONLY | constants.O_APPEND | (constants.O_NONBLOCK ?? 0))
     } catch (error) {
       if (systemCode(error) !== 'ENXIO' || !statSync(path).isFIFO()) throw error
@@ -65,7 +66,7 @@ async function replace(target: string, old: Stats | undefined, signal: AbortSign
   }
 }
 
-/** Writes synchronously, with a turn of the event loop after each part, so that signals are handled. */
+/** Synchronous, with a turn of the event loop after each part, so that signals are handled. */
 async function writeAll(fd: number, pieces: AsyncIterable<Uint8Array>, signal: AbortSignal): Promise<number> {
   let length = 0
   for await (const bytes of pieces) {
@@ -84,7 +85,7 @@ async function writeAll(fd: number, pieces: AsyncIterable<Uint8Array>, signal: A
   return length
 }
 
-/** Waits a millisecond for the other end of a pipe. Throws the reason of the signal. */
+/** For the other end of a pipe. Throws the reason of the signal. */
 async function pause(signal: AbortSignal): Promise<void> {
   await setTimeout(1)
   signal.throwIfAborted()

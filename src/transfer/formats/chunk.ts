@@ -14,9 +14,9 @@ export class Chunk implements Batch {
   readonly invalid: InvalidRecord[] = []
   /** ends the input, after all other records of the chunk */
   syntaxError: InvalidRecord | undefined
-  /** the index of the first record in a JSON array; undefined in any other input */
+  /** the index of the first record in a JSON array */
   firstElement: number | undefined
-  /** the number of records with each unknown field */
+  /** numbers of records by unknown field */
   readonly otherFields = new Map<string, number>()
   recordStart: Uint32Array
   recordEnd: Uint32Array
@@ -24,7 +24,7 @@ export class Chunk implements Batch {
 
   readonly #maxRecords: number
 
-  /** @param capacity the expected number of plants; more are possible */
+  /** @param capacity the expected number of plants, not a limit */
   constructor(bytes: Buffer, capacity = 1024, maxRecords = maxChunkRecords) {
     this.bytes = bytes
     this.#maxRecords = maxRecords
@@ -38,7 +38,7 @@ export class Chunk implements Batch {
     return this.rows.length + this.invalid.length
   }
 
-  /** Whether the rest belongs to the next chunk. An invalid record of one byte takes a thousand bytes of memory. */
+  /** The rest belongs to the next chunk: an invalid record of one byte takes a thousand bytes of memory. */
   get isFull(): boolean {
     return this.invalid.length >= maxInvalid || this.syntaxError !== undefined || this.length >= this.#maxRecords
   }
@@ -82,15 +82,17 @@ export class Chunk implements Batch {
   }
 }
 
-/** A byte range of a chunk, with the line break of a line, and the line number of its first byte. */
+/** Bytes of a chunk, including the line break of a line, and the line number of the first. */
 export type RecordRange = Record<'start' | 'end' | 'line', number>
 
-/** A record that is not a NewPlant, before a row of the chunk. */
+/** A record that is not a NewPlant, before `row`. */
 export interface InvalidRecord extends RecordRange, Reason {
   row: number
 }
 
-/** The specification's `error` and `message`. Not an Error, because an input can have millions of them, and a stack takes a kilobyte. */
+/**
+ * The specification's `error` and `message`. Not an Error: a stack takes a kilobyte, and an input can have millions.
+ */
 export type Reason = { error: number; message: string }
 
 export const maxRecordBytes = maxDocumentBytes
@@ -104,5 +106,5 @@ export function reason(type: ErrorType, message: string): Reason {
 
 const maxInvalid = 1000
 
-/** Together with `chunkBytes`, limits the time of its transaction to about a tenth of a second. */
+/** Limits a transaction to about a tenth of a second, together with `chunkBytes`. */
 const maxChunkRecords = 65_536

@@ -13,7 +13,7 @@ export const formats: Readonly<Record<FormatName, Format>> = { json, ndjson, csv
 
 export const headSize = 65_536
 
-/** The options about the format of an input; the rest is detected. */
+/** What is undefined is detected. */
 export interface InputOptions {
   format: FormatName | undefined
   encoding: EncodingName | undefined
@@ -42,7 +42,7 @@ export function formatOf(bytes: Buffer, isLast: boolean, source: string, options
   return found
 }
 
-/** Part of a hint: to import what a command makes of an input. It reads stdin as the import did. */
+/** Part of a hint. The command reads stdin if the import did. */
 export function importOutputOf(command: string, source: string): string {
   const argument = source === 'stdin' ? '' : ` ${shellWord(source.startsWith('-') ? `./${source}` : source)}`
   return `import the output of: ${command}${argument}`
@@ -54,7 +54,7 @@ function checkConvertible(bytes: Buffer, source: string): void {
   if (found) throw malformed(`${source} ${found.what}, which plants does not read`, `Instead, ${importOutputOf(found.command, source)}`)
 }
 
-/** by their first bytes in hexadecimal; UTF-32 with a byte order mark, or with a first character of ASCII */
+/** by first bytes in hexadecimal; UTF-32 with a byte order mark, or a first character of ASCII */
 const convertible = [
   { head: /^fd377a585a00/, what: 'is compressed with xz', command: 'xz -dc' },
   { head: /^425a683[1-9]314159265359/, what: 'is compressed with bzip2', command: 'bzip2 -dc' },
@@ -70,7 +70,7 @@ function databaseError(source: string): PlantsError {
   return malformed(`${source} contains an SQLite database, not records`, hint)
 }
 
-/** The jq path of the array of objects in an object that is not a plant: `.data.plants`; undefined for any other text. */
+/** The jq path of the array of objects in an object that is not a plant, such as `.data.plants`. */
 function pathToPlants(bytes: Buffer, start: number, { map }: FieldRules): string | undefined {
   const keys = [map.id || 'id', map.name || 'name']
   const end = endOfValue(bytes, start, bytes.length)
@@ -90,5 +90,5 @@ function mayBePlant(parsed: ReturnType<typeof parseJson>, keys: string[]): boole
   return !('value' in parsed) || keys.some((key) => isObject(parsed.value) && Object.hasOwn(parsed.value, key))
 }
 
-/** The first member of an object that is an object or an array of objects, after members that are strings or other scalars. */
+/** The first member that is an object or an array of objects, after scalars. */
 const wrapped = /^\s*\{(?:\s*"[^"\\]*"\s*:\s*(?:"[^"\\]*"|[-+.\w]+)\s*,)*\s*"([^"\\]*)"\s*:\s*(?:(\[)\s*)?(?=\{)/

@@ -6,10 +6,7 @@ import { endOfLine, type Format, type FormatReader, type Head, isSpace, type Rea
 import { readPlantObject, unread } from './plant-object.js'
 import type { RecordMapper } from './record-mapper.js'
 
-/**
- * A JSON array of plants, or concatenated plants with or without white space between them. A syntax error ends the
- * input, and so does a value that is too large.
- */
+/** A JSON array of plants, or concatenated plants. A syntax error, or a value that is too large, ends the input. */
 export const json: Format = {
   detect: (head) => head.bytes[head.start] === bracket || (head.bytes[head.start] === brace && spansLines(head)),
   read: (mapper) => new JsonReader(mapper),
@@ -60,7 +57,7 @@ class JsonReader implements FormatReader {
     return at
   }
 
-  /** Returns the end of the next token or value, or its start if it is incomplete or ends the input. */
+  /** Returns the end of the token or value, or its start if it is incomplete or ends the input. */
   #step(chunk: Chunk, at: number, isLast: boolean, fastEnd: number): number {
     const { bytes } = chunk
     const byte = bytes[at] ?? 0
@@ -156,10 +153,8 @@ function notJson(what: string, line: number, column: number): Reason {
 }
 
 /**
- * The end of the JSON value at `start`, by its brackets and quotes: the parser checks the rest. A line break in a string
- * ends the value, because most likely the closing quote is missing.
- *
- * @returns `cut` if `until` is before its end
+ * Counts brackets and quotes only: the parser checks the rest. A line break in a string ends the value, because most
+ * likely the closing quote is missing. Returns `cut` if the value continues after `until`.
  */
 export function endOfValue(bytes: Buffer, start: number, until: number): number {
   let depth = 0
@@ -194,7 +189,7 @@ function endOfScalar(bytes: Buffer, start: number, until: number): number {
   return at
 }
 
-/** The closing quote or a line break; `until` or more if both are missing. */
+/** The closing quote or a line break; `until` or more without both. */
 function endOfString(bytes: Buffer, start: number, until: number): number {
   for (let at = start; at < until; at += 1) {
     const byte = bytes[at]
@@ -204,7 +199,7 @@ function endOfString(bytes: Buffer, start: number, until: number): number {
   return until
 }
 
-/** Whether the values span lines or share one. An input with a syntax error in its first line is NDJSON. */
+/** An input with a syntax error in its first line is NDJSON. */
 function spansLines({ bytes, start }: Head): boolean {
   const lineEnd = endOfLine(bytes, start)
   const end = endOfValue(bytes, start, bytes.length)
@@ -215,7 +210,7 @@ function spansLines({ bytes, start }: Head): boolean {
   return end === cut ? nextRecord === -1 : bytes[end - 1] !== lineFeed && (nextRecord === -1 || nextRecord >= end)
 }
 
-/** Whether a value spans two lines, after lines with one value each. The rejects file of an array can have both. */
+/** After lines with one value each, as in the rejects file of an array. */
 function spansLinesLater(bytes: Buffer, from: number): boolean {
   for (let start = from + 1; start < bytes.length; ) {
     const end = endOfLine(bytes, start)

@@ -8,7 +8,7 @@ export interface FieldRules {
   map: Partial<Record<FieldName, string>>
   /** of the first record that has none; the next one gets the next id */
   idFrom: bigint | undefined
-  /** whether required texts may be missing, which then stay as they are stored */
+  /** required texts may be missing, and then stay as they are stored */
   isPartial?: boolean
   columns?: readonly string[] | undefined
   /** one ASCII character; by default detected */

@@ -6,7 +6,7 @@ import { maxRecordBytes, type Reason } from './chunk.js'
 import { Rows } from './line-reader.js'
 import type { FieldRules } from './record-mapper.js'
 
-/** The columns of a table, after an optional `sep=` line and, unless the columns were given, title lines and the header. */
+/** `end` is after an optional `sep=` line and, unless the columns were given, title lines and the header. */
 export interface Columns {
   end: number
   delimiter: string
@@ -31,8 +31,7 @@ interface HeaderOptions {
 }
 
 /**
- * Finds the delimiter and the header of a table, whose first line is not blank. If no line is a header, the first one with several cells is
- * reported as such, below titles and blank rows.
+ * The first line must not be blank. If none is a header, the first one with several cells is reported as one.
  *
  * @returns undefined if more bytes are needed
  * @throws {PlantsError} `malformed` if there is no usable header
@@ -62,7 +61,7 @@ export function findHeader(bytes: Buffer, options: HeaderOptions): Columns | und
 
 const delimiters = [',', ';', '\t', '|']
 
-/** the maximum number of lines before a header, each with one cell at most */
+/** maximum number of lines before a header, each with one cell at most */
 export const maxTitles = 10
 
 interface FirstLine extends Pick<Columns, 'names' | 'delimiter' | 'end'> {
@@ -70,7 +69,7 @@ interface FirstLine extends Pick<Columns, 'names' | 'delimiter' | 'end'> {
   why: Reason | undefined
 }
 
-/** Lines that are not blank, up to one with several cells; `isCut` if the bytes end before. */
+/** Up to the first line with several cells, without blank ones; `isCut` if the bytes end before. */
 function readFirstLines(bytes: Buffer, start: number, delimiter: string, { isLast, firstLine }: HeaderOptions) {
   const rows = new Rows(bytes, isLast, delimiter)
   const lines: FirstLine[] = []
@@ -108,8 +107,8 @@ function checkHeader({ names, line, why }: FirstLine): void {
 }
 
 /**
- * The cells of a valid row without its line break. A cell in quotes is exact. Others are trimmed, and undefined if they are empty; in the
- * column of the id they are without zeros in front.
+ * The row is valid, and has no line break. A cell in quotes is exact. Others are trimmed, and undefined if they are
+ * empty; in the column `id`, zeros in front are removed.
  */
 export function parseCells(text: string, delimiter: string, id = -1): (string | undefined)[] {
   const cells: (string | undefined)[] = []
@@ -130,7 +129,7 @@ export function parseCells(text: string, delimiter: string, id = -1): (string | 
   }
 }
 
-/** Trims spaces and tabs only: other white space, such as U+00A0, belongs to the cell. An id 0007 is 7. */
+/** White space other than spaces and tabs, such as U+00A0, belongs to the cell. */
 function plainCell(text: string, start: number, end: number, isId: boolean): string | undefined {
   const isBlank = (at: number) => text[at] === ' ' || text[at] === '\t'
   let [from, to] = [start, end]
@@ -171,7 +170,7 @@ function missingIn(names: readonly string[], rules: FieldRules): PlantField[] {
   })
 }
 
-/** An exact match, else one without regard to case and surrounding spaces; -1 if there is none. */
+/** Prefers an exact match to one without regard to case and surrounding spaces. */
 function columnOf(field: PlantField['name'], names: readonly string[], { map }: FieldRules): number {
   const wanted = map[field] ?? field
   if (wanted === '') return -1

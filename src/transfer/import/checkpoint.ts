@@ -14,21 +14,20 @@ const count = z.number().check(z.int(), z.nonnegative())
 const counts = z.record(z.string(), count)
 
 const position = z.object({
-  /** the index of the input */
+  /** its index */
   input: count,
   format: z.enum(formatNames),
-  /** the state of its reader */
   reader: z.object({
     format: z.record(z.string(), z.union([z.string(), z.number(), z.boolean()])),
     nextId: z.optional(z.string().check(z.regex(/^-?\d{1,20}$/))),
   }),
-  /** in bytes of the decompressed input in UTF-8 */
+  /** in decompressed bytes of UTF-8 */
   offset: count,
-  /** the SHA-256 of the inputs up to there */
+  /** SHA-256 of the inputs up to there */
   hash: z.string(),
   /**
-   * The records up to there. `rejected` counts them by their `error`, `unknown` those whose outcome is unknown, and
-   * `otherFields` the records with an unknown field, for the first thousand names, shortened.
+   * The records up to there: `rejected` by their `error`, `otherFields` by the first thousand unknown fields,
+   * shortened.
    */
   counters: z.object({
     ...{ created: count, updated: count, skipped: count, rejected: counts, unknown: count, otherFields: counts },
@@ -41,26 +40,26 @@ const schema = z.object({
   version: z.literal(1),
   /** the beginning of its idempotency keys */
   id: z.string().check(z.regex(/^[\da-f-]{36}$/)),
-  /** the flags that determine how records are read */
+  /** those that determine how records are read */
   flags: z.record(z.string(), z.string()),
-  /** the end of the last chunk that was created; undefined before the first one */
+  /** the end of the last chunk that was created */
   position: z.optional(position),
 })
 
-/** What is kept as JSON of an import that is not done. */
+/** Kept as JSON of an import that is not done. */
 export type SavedImport = z.infer<typeof schema>
 
 export type Position = z.infer<typeof position>
 
 export type Counters = Position['counters']
 
-/** Keeps the checkpoint of an import: in the store, in the transaction of its plants, or in a journal for a service. */
+/** Keeps the checkpoint in the store, in the transaction of its plants, or in a journal for a service. */
 export class Checkpoints {
   readonly #lock: ImportLock
   readonly #store: CheckpointStore | undefined
   readonly #trusts: Io['trusts']
 
-  /** @param store undefined if the store cannot keep checkpoints */
+  /** @param store undefined if it cannot keep checkpoints */
   constructor(lock: ImportLock, store: CheckpointStore | undefined, trusts: Io['trusts']) {
     this.#lock = lock
     this.#store = store
@@ -68,11 +67,10 @@ export class Checkpoints {
   }
 
   /**
-   * Finds the import that an earlier run has begun, or begins another one. With `isRestart`, forgets the earlier one.
+   * Finds the import that an earlier run has begun, or begins another one.
    *
-   * @param inputs their number
    * @param flags those that determine how records are read and rejected
-   * @returns also whether the earlier run had the same rejects file
+   * @returns `isOurs` if the earlier run had the same rejects file
    * @throws {PlantsError} `malformed` for a damaged checkpoint, and for one of an import with other flags
    */
   async open(inputs: number, flags: SavedImport['flags'], isRestart: boolean) {
@@ -121,7 +119,7 @@ export class Checkpoints {
 
 export const noCounters: Counters = { created: 0, updated: 0, skipped: 0, rejected: {}, unknown: 0, otherFields: {} }
 
-/** Adds the records of a chunk; `otherFields` are numbers of records by their unknown fields. */
+/** @param otherFields numbers of records by unknown field */
 export function addCounts(
   before: Counters,
   outcomes: Uint8Array,

@@ -29,7 +29,7 @@ export interface ImportOptions {
   isRestart: boolean
   /** `atomic`: all plants or none */
   staging: 'dryRun' | 'atomic' | undefined
-  /** maximum number of requests in flight */
+  /** requests in flight at most */
   concurrency: number | undefined
   /** how long refused connections are retried, in milliseconds */
   retry: number | undefined
@@ -38,14 +38,14 @@ export interface ImportOptions {
 export interface ImportPlan extends InputOptions {
   inputs: ImportInput[]
   ifExists: CreateManyOptions['ifExists']
-  /** the number of rejected records after which the import stops */
+  /** rejected records after which the import stops */
   maxErrors: number
   chunkBytes: number
 }
 
 export interface ImportContext {
   store: BulkStore
-  /** whether the store creates a chunk in one transaction, and keeps the checkpoint in it */
+  /** a chunk is one transaction of the store, which also keeps the checkpoint */
   isTransactional: boolean
   /** undefined if the import cannot be resumed */
   checkpoints: Checkpoints | undefined
@@ -54,12 +54,11 @@ export interface ImportContext {
   /** `signal` stops the import */
   io: Io
   onRejected(rejected: RejectedRecord[], input: string): Promise<void>
-  /** called before the import continues at the position of an earlier run, when the input is unchanged up to there */
+  /** called when the input is unchanged up to the position of an earlier run */
   onResume(): Promise<void>
   onProgress(): void
 }
 
-/** An input whose format is known, and its first chunk. */
 export interface OpenInput {
   reader: Reader
   format: FormatName
@@ -68,7 +67,7 @@ export interface OpenInput {
 }
 
 /**
- * Opens an input, and reads its first chunk, so that an unreadable one is found out before anything is created.
+ * Reads the first chunk, so that an unreadable input is found out before anything is created.
  *
  * @param hash of the inputs before it
  * @throws {PlantsError} `malformed` for an unreadable input, an unknown format and an unusable header
@@ -101,8 +100,8 @@ interface Settled {
 }
 
 /**
- * Creates the plants of the inputs, chunk by chunk. A chunk is one transaction, which also writes the checkpoint; for a
- * service, the checkpoint is written after the chunk. A chunk that was interrupted is repeated.
+ * A chunk is one transaction, which also writes the checkpoint; for a service, the checkpoint is written after the
+ * chunk. A chunk that was interrupted is repeated.
  */
 export class Import {
   readonly #plan: ImportPlan
@@ -115,7 +114,7 @@ export class Import {
   isBeforeRecord = false
   format: FormatName = 'ndjson'
   #input = 0
-  /** the size of the input, if it is the only one and not compressed, in bytes */
+  /** in bytes, of the only input if it is not compressed */
   #size: number | undefined
   #chunk: Chunk | undefined
   #hasSent = false
@@ -129,7 +128,7 @@ export class Import {
   }
 
   /**
-   * @param first the first input, which the caller closes
+   * @param first closed by the caller
    * @throws {PlantsError} the errors of the store and of its context; the reason of the signal
    */
   async run(first: OpenInput): Promise<void> {
@@ -158,7 +157,7 @@ export class Import {
     return this.#position?.counters ?? noCounters
   }
 
-  /** the records of this run that were rejected, or whose outcome is unknown */
+  /** of this run, including those whose outcome is unknown */
   get rejected(): number {
     const countIn = (counters: Counters) => rejectedIn(counters) + counters.unknown
     return countIn(this.counters) - countIn(this.#start?.counters ?? noCounters)
@@ -168,7 +167,7 @@ export class Import {
     return this.#hasSent || this.#start !== undefined || settledIn(this.counters) > 0
   }
 
-  /** The progress, with the settled rows of the chunk in progress. `part` is from 0 to 1, if the size of the input is known. */
+  /** Includes the settled rows of the chunk in progress. `part` is from 0 to 1, if the size is known. */
   get snapshot() {
     const { outcomes, bytes } = this.#chunk ?? { outcomes: new Uint8Array(), bytes: [] }
     const settled = outcomes.reduce((sum, outcome) => sum + (outcome === Outcome.pending ? 0 : 1), 0)
@@ -200,7 +199,7 @@ export class Import {
     return !signal.aborted
   }
 
-  /** Creates the plants of a chunk, and reports its rejected records. Returns false if the import ends with it. */
+  /** Returns false if the import ends with the chunk. */
   async #process(read: Chunk, reader: Reader): Promise<boolean> {
     const { maxErrors, inputs, ifExists } = this.#plan
     const { store, isTransactional, checkpoints, saved, io, onProgress } = this.#context
@@ -261,7 +260,7 @@ export class Import {
     return { rejected, position: this.#positionAfter(chunk, rejected, reader), syntaxError: chunk.syntaxError }
   }
 
-  /** Writes rejected records to the rejects file, because the position counts them. */
+  /** Also writes the rejects file, because the position counts its records. */
   #positionAfter(
     { bytes, outcomes, otherFields }: Pick<Chunk, 'bytes' | 'outcomes' | 'otherFields'>,
     rejected: RejectedRecord[],
@@ -278,7 +277,7 @@ export class Import {
 
 const readTimeout = 100
 
-/** A rejects file must be importable, so its records are of one format, header and encoding. */
+/** A rejects file must be importable, so its records have one format, header and encoding. */
 function assertSameForm(first: string, reader: Reader): void {
   if (reader.form === first) return
   const what = `The format, header or encoding of ${reader.name} differs, so its rejected records cannot be in the same file`

@@ -9,13 +9,13 @@ import { assertNotRedirected, makeFolder } from '../../platform/files.js'
 import type { Io } from '../../platform/io.js'
 
 export interface ImportLock extends Lock {
-  /** of the import: the same for the same store and inputs on one machine */
+  /** the same for the same store and inputs on one machine */
   name: string
-  /** the path of its journal */
+  /** its path */
   journal: string
 }
 
-/** Runs an action while no other process imports the same inputs into the same store. */
+/** Throws `unavailable` while another process imports the same inputs into the same store. */
 export async function whileAlone<T>(store: string, inputs: string[], io: Io, action: (lock: ImportLock) => Promise<T>): Promise<T> {
   const key = JSON.stringify([hostname(), store, inputs])
   const name = createHash('sha256').update(key).digest('hex').slice(0, 32)
@@ -55,11 +55,11 @@ export function writeJournal({ journal, directory, assertHeld }: ImportLock, tex
 
 const hint = 'Free some space, or choose another directory with the variable PLANTS_STATE_DIR'
 
-/** Returns undefined if there is none. Throws `malformed` for another kind of file. */
+/** Throws `malformed` for anything but a regular file of a trusted user. */
 export function readJournal({ journal }: ImportLock, trusts: Io['trusts']): string | undefined {
   let fd: number | undefined
   try {
-    fd = openSync(journal, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0)) // without O_NONBLOCK, a pipe would wait for a writer
+    fd = openSync(journal, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0)) // a pipe would otherwise wait for a writer
     const stats = fstatSync(fd)
     if (!stats.isFile()) throw invalidJournal(journal, 'is not a regular file')
     if (!trusts(stats.uid)) throw invalidJournal(journal, `belongs to another user (uid ${stats.uid})`)

@@ -10,7 +10,7 @@ import type { Source } from './source.js'
 
 type ReaderState = Position['reader']
 
-/** Reads one input chunk by chunk. Each chunk overwrites the bytes of the one before. */
+/** Each chunk overwrites the bytes of the one before. */
 export class Reader {
   readonly #source: Source
   #encoding: EncodingName | undefined
@@ -25,7 +25,7 @@ export class Reader {
   #decode: ReturnType<typeof decoderFor>
   encode = encoderFor('utf-8')
   #isAtEnd = false
-  /** an estimate of the bytes per plant, a little too small */
+  /** an estimate, a little too small */
   #bytesOfPlant = 64
   /** the current chunk is the last one */
   #isEnded = false
@@ -50,8 +50,8 @@ export class Reader {
   }
 
   /**
-   * The first bytes in UTF-8, without a byte order mark: up to 64 KiB, and at least a line that is not blank. They remain part of the first
-   * chunk. All offsets count bytes of UTF-8.
+   * The first bytes in UTF-8, without a byte order mark: up to 64 KiB, and at least a line that is not blank. They stay
+   * in the first chunk. All offsets count bytes of UTF-8.
    */
   async head(timeout?: number): Promise<{ bytes: Buffer; isLast: boolean }> {
     await this.#fill(longestMark)
@@ -118,12 +118,11 @@ export class Reader {
     return this.#isEnded
   }
 
-  /** the offset after the current chunk */
   get end(): number {
     return this.offset + this.#length
   }
 
-  /** Drops the current chunk, and skips to an offset. Returns false if the input is shorter. */
+  /** Drops the current chunk. Returns false if the input is shorter. */
   async skipTo(offset: number): Promise<boolean> {
     this.#hash = this.#hashBefore
     this.#length = 0
@@ -137,8 +136,8 @@ export class Reader {
   }
 
   /**
-   * Reads the next chunk, of about `size` bytes. Returns undefined at the end of the input, and when the import was
-   * stopped. After the first bytes, waits at most `timeout` milliseconds for more.
+   * Reads about `size` bytes. Returns undefined at the end of the input, and when the import was stopped. After the
+   * first bytes, waits at most `timeout` milliseconds for more.
    */
   async next(size: number, timeout?: number): Promise<Chunk | undefined> {
     this.#hashBefore = this.#hash
@@ -159,7 +158,7 @@ export class Reader {
     return this.#read(count)
   }
 
-  /** the state of its format after the current chunk */
+  /** after the current chunk */
   get state(): ReaderState {
     return { format: this.#records?.save() ?? {}, nextId: this.#mapper?.nextId?.toString() }
   }

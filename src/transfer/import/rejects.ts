@@ -18,15 +18,15 @@ interface Lengths {
 const nothing: Lengths = { records: 0, reasons: 0 }
 
 /**
- * The files of the rejected records, unchanged, and of the reasons, one line of JSON each. The last line of a finished
- * file of reasons has the SHA-256 of both, by which a later import recognizes and replaces them.
+ * The rejected records, unchanged, and the reasons, one line of JSON each. The last line of finished reasons has the
+ * SHA-256 of both files, by which a later import recognizes and replaces them.
  */
 export class Rejects {
   readonly #records: AppendedFile
   readonly #reasons: AppendedFile
 
   /**
-   * Opens both files, and cuts them to the lengths of an earlier run. Without these, they must be empty or finished.
+   * Cuts both files to the lengths of an earlier run. Without these, they must be empty or finished.
    *
    * @throws {PlantsError} `malformed` for other files; `unwritable`, as the methods
    */
@@ -68,7 +68,7 @@ export class Rejects {
     this.#reasons.cut(reasons)
   }
 
-  /** Cuts both files to the lengths of a checkpoint, appends records, and returns the new lengths, when all is on disk. */
+  /** Cuts both files to the lengths of a checkpoint, appends, and returns the new lengths when all is on disk. */
   write(
     start: Lengths = nothing,
     rejected: readonly RejectedRecord[],
@@ -187,8 +187,8 @@ class AppendedFile {
 }
 
 /**
- * Opens only regular files: a device or a pipe cannot be truncated, and opening a pipe could wait for a reader. The owner of a file could
- * read and change what is written to it.
+ * Opens only regular files: a device or a pipe cannot be truncated, and a pipe could wait for a reader. The owner of a
+ * file could read and change what is written to it.
  */
 function openTarget(path: string, trusts: Io['trusts']): { target: string; fd: number } {
   const target = targetOf(path, { trusts })
@@ -205,14 +205,14 @@ function openTarget(path: string, trusts: Io['trusts']): { target: string; fd: n
   return { target, fd }
 }
 
-/** A record that was not created, or whose outcome is unknown. */
+/** Not created, or with an unknown outcome. */
 export interface RejectedRecord extends RecordRange, Reason {
-  /** its index in a JSON array */
+  /** index in a JSON array */
   element?: number | undefined
   isUnknown?: boolean
 }
 
-/** The rejected records of a chunk, in the order of the input. */
+/** In the order of the input. */
 export function rejectedRecords(chunk: Chunk, policy: ExistsPolicy): RejectedRecord[] {
   const { invalid, outcomes, rejections, rows, firstElement } = chunk
   const rejected: RejectedRecord[] = []
@@ -243,7 +243,7 @@ export function rejectedRecords(chunk: Chunk, policy: ExistsPolicy): RejectedRec
   return rejected
 }
 
-/** by id: the row of the chunk that the import has created */
+/** The rows that the import has created, by id. */
 function creatorsIn({ rows, outcomes }: Chunk): Map<bigint, number> {
   const creators = new Map<bigint, number>()
   for (const [row, outcome] of outcomes.entries()) if (outcome === Outcome.created) creators.set(rows.idAt(row), row)
