@@ -121,7 +121,6 @@ function rightsHint(client: HttpClient, { headers }: HttpResponse): string {
   return `Ask the operator of the service for a token with these rights: plants tokens create --allow ${allowed.join()}`
 }
 
-/** a response that does not follow the specification */
 function describe(response: HttpResponse, expected: string): string {
   const { status, headers, body, maxBody } = response
   if (body.length > maxBody) return `${status} with more than ${maxBody / 1_048_576} MiB`
@@ -141,7 +140,7 @@ function classifyNoResponse(client: HttpClient, { cause, isSent }: NoResponse): 
   const text = cause instanceof Error ? (cause.message.split('\n', 1)[0] ?? '') : String(cause)
   if (isSent) return { outcome: 'unknown', error: unansweredError(client.address, { code, text, cause }) }
   const error = unreachedError(client, { code, text, cause })
-  const isFinal = isTls(code) || code === 'ENOTFOUND' // a retry would fail in the same way
+  const isFinal = isTls(code) || code === 'ENOTFOUND'
   return { outcome: isFinal ? 'fatal' : 'retry', error, isRefused: code === 'ECONNREFUSED' || code === 'ENOENT' }
 }
 

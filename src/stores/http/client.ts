@@ -21,9 +21,9 @@ export interface Expected<T> {
   what: string
   /** of any final status; undefined if it is not the expected one */
   read(response: HttpResponse): T | undefined
-  /** the maximum size of the body in bytes; 1 MiB by default */
+  /** in bytes; 1 MiB by default */
   maxBody?: number
-  /** the media type of a 200 response whose body is not read, but returned as a stream */
+  /** the media type of a 200 response that is returned as a stream */
   streamedType?: string
 }
 
@@ -43,18 +43,18 @@ export interface NoResponse {
   isSent: boolean
 }
 
-/** Sends requests to one service. Does not follow redirects or decompress bodies. Connects with the first request. */
+/** Does not follow redirects or decompress bodies. Connects with the first request. */
 export class HttpClient {
   readonly address: RemoteAddress
   readonly options: OpenOptions
-  /** the strong entity tags of plants that were read from the service */
+  /** strong entity tags of plants that were read */
   readonly etags = new WeakMap<NewPlant, string>()
   access: Access
   readonly #request: typeof httpRequest
   readonly #agent: Agent
   readonly #target: { host?: string; port?: string; socketPath?: string }
   readonly #basePath: string
-  /** the sockets that can send a request: connected, and with TLS if the service needs it */
+  /** connected, and with TLS if the service needs it */
   readonly #ready = new WeakSet<Socket>()
   readonly #warned = new Set<string>()
   #renewal: Promise<void> | undefined
@@ -85,7 +85,6 @@ export class HttpClient {
     return new HttpClient(address, access, options, https?.request ?? httpRequest, agent)
   }
 
-  /** Calls `beforeConnect` before each connection, and notes when it is ready. */
   #watchConnections(): void {
     const connect = this.#agent.createConnection.bind(this.#agent)
     this.#agent.createConnection = (options, callback) => {
@@ -110,7 +109,7 @@ export class HttpClient {
     return this.address.url.protocol === 'https:' ? 'secureConnect' : 'connect'
   }
 
-  /** `timeout` is in milliseconds; `signal` aborts the request, with its reason. */
+  /** @param timeout milliseconds */
   send(request: HttpRequest<unknown>, timeout: number, signal?: AbortSignal): Promise<HttpResponse | NoResponse> {
     return new Promise((resolve) => {
       const end = this.#start(request, (result) => {
@@ -190,7 +189,7 @@ export class HttpClient {
     }
   }
 
-  /** The request with a newer token, if it was rejected with 401 and there is one. Concurrent calls share one renewal. */
+  /** After a 401, the request with a newer token, if there is one. Concurrent calls share one renewal. */
   async withNewerToken<T>(request: HttpRequest<T>, { error }: PlantsError): Promise<HttpRequest<T> | undefined> {
     const { authorization } = request.headers
     if (error !== 401 || authorization === undefined) return undefined
@@ -209,7 +208,7 @@ export class HttpClient {
     if (token !== undefined) this.access = { ...this.access, token }
   }
 
-  /** Warns once per topic, which may concern thousands of plants. */
+  /** A topic may concern thousands of plants. */
   async warnOnce(topic: string, text: string): Promise<void> {
     if (this.#warned.has(topic)) return
     this.#warned.add(topic)
@@ -221,7 +220,7 @@ export class HttpClient {
   }
 }
 
-/** milliseconds after which an idle connection is closed: sooner than most services would close it */
+/** milliseconds: less than the idle timeout of most services */
 const idleTimeout = 4000
 
 /** A host for `connect`: an IPv6 address without brackets. */

@@ -39,7 +39,7 @@ const expectedDescription: Expected<Description> = {
   },
 }
 
-/** Whether a parameter, or the one of the document that it refers to (`$ref`), is the header of idempotency keys. */
+/** Whether a parameter, or its target (`$ref`), is the header of idempotency keys. */
 function isKey(document: unknown, parameter: unknown): boolean {
   const path = /^#\/(?<path>components\/parameters\/\w+)$/.exec(String(at(parameter, '$ref')))?.groups?.['path']
   const { in: place, name } = objectOf(path === undefined ? parameter : at(document, ...path.split('/')))

@@ -3,8 +3,8 @@ import { expectStored, requestTo, requestToRead } from './request.js'
 import type { Requests, Result } from './retry.js'
 
 /**
- * Replaces or deletes a plant; with `only`, only if it still equals that plant. Where the service has entity tags, it
- * compares them. The value is 404 without such a plant, and 412 if it has changed.
+ * With `only`, changes the plant only if it still equals that one, by its entity tag where the service has them. The
+ * value is 404 without such a plant, and 412 if it has changed.
  */
 export async function changePlant(
   requests: Requests,

@@ -31,7 +31,7 @@ export async function* listPages(client: HttpClient, query: ListQuery): AsyncGen
   }
 }
 
-/** The greatest id, by bisection: a list begins with the first plant after an id. About twice as many requests as it has bits. */
+/** Bisects, with about twice as many requests as the id has bits. */
 export async function findGreatestId(client: HttpClient): Promise<bigint | undefined> {
   const idAfter = async (after?: bigint) => {
     for await (const [plant] of listPages(client, { after, limit: 1 })) return plant?.id
@@ -98,7 +98,6 @@ export async function* readSnapshot(client: HttpClient, query: SnapshotQuery): A
 
 const expectedStream: Expected<IncomingMessage> = { what: 'stream of plants', streamedType: ndjson, read: ({ stream }) => stream }
 
-/** Throws when the stream ends early, and when no line arrives before the timeout. */
 async function* blocksOf(client: HttpClient, stream: IncomingMessage): AsyncGenerator<Buffer> {
   const { address, options } = client
   const { signal } = options.clock
@@ -139,7 +138,6 @@ function pathFor(query: ListQuery): string {
   return text === '' ? '/plants' : `/plants?${text}`
 }
 
-/** each plant matches the query, and has a greater id than the one before */
 function orderOf(client: HttpClient, { after, tag }: ListQuery): (plant: NewPlant) => void {
   let last = after
   return (plant) => {
@@ -153,7 +151,7 @@ function unusable({ address }: HttpClient, what: string): PlantsError {
   return new PlantsError('unusable', `${address.name} answered ${what}`, { hint: 'Is it a Plant Store? Ask the operator of the service' })
 }
 
-/** The path of the next page, which must be below the base URL: the token is only for that. */
+/** The next page must be below the base URL: the token is only for that. */
 function pathOf(target: string, client: HttpClient): string {
   const { url } = client.address
   const list = `${url.pathname.replace(/\/$/, '')}/plants`

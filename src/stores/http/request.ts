@@ -50,14 +50,10 @@ function isPlant(value: unknown): value is Plant {
   return textFields.every(({ name, isRequired }) => typeof value[name] === 'string' || (!isRequired && value[name] === undefined))
 }
 
-/** The maximum size of what is read, in bytes: by default a plant has at most 1 MiB, and JSON escapes grow it up to sixfold. */
+/** bytes: by default a plant has at most 1 MiB, and JSON escapes grow it up to sixfold */
 export const maxRead = 16_777_216
 
-/**
- * Expects the StoredPlant with an id, and keeps its strong entity tag.
- *
- * @param settled other statuses that are a value, if the `error` of the body equals the status: 404 for a missing plant
- */
+/** @param settled other statuses that are a value, if the `error` of the body equals them: 404 for a missing plant */
 export function expectStored<S extends number>(id: bigint, settled: readonly S[], etags: HttpClient['etags']): Expected<NewPlant | S> {
   return {
     what: 'StoredPlant',
@@ -85,7 +81,6 @@ export function isJson({ headers }: HttpResponse): boolean {
   return isJsonType(headers['content-type'] ?? '')
 }
 
-/** The Error of a response; undefined if its body is none. */
 export function errorIn(response: HttpResponse): { error: number; message: string } | undefined {
   const value = response.status === 200 ? undefined : readJson(response)
   if (!isObject(value)) return undefined

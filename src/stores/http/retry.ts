@@ -8,16 +8,16 @@ interface RequestsOptions {
   /** ends the retries, and unless `isUpload` also the requests in flight */
   signal?: AbortSignal
   /**
-   * whether these are many requests for many plants, sent concurrently: their timeout begins again whenever one is
-   * settled, and a failure or two are not worth a warning
+   * whether many plants are sent concurrently: the timeout begins again whenever a request is settled, and a failure or
+   * two are not worth a warning
    */
   isUpload?: boolean
 }
 
 interface SendOptions {
-  /** Is called with the error of a try that may have been processed; false ends the retries. */
+  /** after a try that may have been processed; false ends the retries */
   mayRepeat?(lost: PlantsError): Promise<boolean>
-  /** what to warn of instead of the failures of this request, which was sent because of it */
+  /** why this request is sent: what to warn of instead of its failures */
   because?: PlantsError
 }
 
@@ -29,8 +29,8 @@ interface Aborted {
 }
 
 /**
- * The requests of a call, or of an upload, and their retries with backoff until the timeout. While the service fails,
- * they follow each other: a single one shows whether it has recovered. Durations are milliseconds.
+ * The requests of a call or an upload, retried with backoff until the timeout. While the service fails, they follow
+ * each other: a single one shows whether it has recovered. Durations are milliseconds.
  */
 export class Requests {
   readonly client: HttpClient
@@ -44,7 +44,6 @@ export class Requests {
   #failures = 0
   #lastFailure = -Infinity
   #pauseEnd = -Infinity
-  /** the one request that is sent while the service fails */
   #probe: Promise<void> | undefined
 
   constructor(client: HttpClient, { signal, isUpload = false }: RequestsOptions = {}) {
@@ -56,7 +55,6 @@ export class Requests {
     this.#start = isUpload ? undefined : clock.now()
   }
 
-  /** Sends a request until it is settled, the timeout is over, or the signal aborts. */
   async send<T>(request: HttpRequest<T>, { mayRepeat = async () => true, because }: SendOptions = {}): Promise<Result<T>> {
     const start = this.#now
     let lost: PlantsError | undefined
@@ -87,12 +85,12 @@ export class Requests {
     return room <= 0 || (failure.retryAfter ?? 0) > room
   }
 
-  /** Waits after so many tries that failed, or until the signal aborts. */
+  /** Does not throw when the signal aborts. */
   async pause(tries: number): Promise<void> {
     await this.#wait(this.#backoff(tries))
   }
 
-  /** Waits for a request, and reports for how long nothing has been settled, from a second on. */
+  /** Reports for how long nothing has been settled, from a second on. */
   async report<T>(work: Promise<T>): Promise<T> {
     const { onWait } = this.client.access
     if (!onWait) return work
@@ -200,11 +198,7 @@ function isTransient(result: RequestResult<unknown> | Aborted): result is Failur
 /** for a request that is never settled, while others are */
 export const triesOfOne = 5
 
-/**
- * Sends a request that changes nothing, and reports the wait.
- *
- * @throws {PlantsError} the last failure; the reason of a signal
- */
+/** For a request that changes nothing. Throws the last failure, or the reason of a signal. */
 export async function ask<T>(client: HttpClient, request: HttpRequest<T>, signal?: AbortSignal): Promise<T> {
   const requests = new Requests(client, signal ? { signal: AbortSignal.any([client.options.clock.signal, signal]) } : {})
   const result = await requests.report(requests.send(request))

@@ -25,7 +25,6 @@ import { ask, Requests, type Result } from './retry.js'
 
 export class RemoteStore implements ReadableStore, BulkStore {
   readonly #client: HttpClient
-  /** read from the service once, when first needed */
   #description: Description | undefined
   #describing: Promise<Description> | undefined
 
@@ -39,10 +38,7 @@ export class RemoteStore implements ReadableStore, BulkStore {
     return new RemoteStore(await HttpClient.open(address, access, options))
   }
 
-  /**
-   * Also throws `unauthorized`, `rejected`, `unanswered`, and `unusable` for a response that is not in the specification.
-   * Retries with backoff what is safe to retry, until the timeout.
-   */
+  /** Also throws `unauthorized`, `rejected`, `unanswered`, and `unusable` for a response outside the specification. */
   async create(plant: NewPlant, { idempotencyKey }: CreateOptions = {}): Promise<Plant> {
     const key = idempotencyKey ?? randomUUID()
     const requests = new Requests(this.#client)
@@ -103,9 +99,9 @@ export class RemoteStore implements ReadableStore, BulkStore {
   }
 
   /**
-   * Sends rows in order, many concurrently. Retries what is safe to retry, until nothing has been settled for the
-   * timeout. Throws the errors of `create` that do not concern a single plant, when nothing is in flight any more. Rows
-   * that are pending then were not stored, or can be sent again safely with the same keys.
+   * Retries what is safe to retry, until nothing has been settled for the timeout. Throws the errors of `create` that
+   * do not concern a single plant, when nothing is in flight any more. Rows that are pending then were not stored, or
+   * can be sent again safely with the same keys.
    */
   async createMany(batch: Batch, options: CreateManyOptions): Promise<void> {
     const { stop, ifExists } = options
@@ -148,7 +144,6 @@ export class RemoteStore implements ReadableStore, BulkStore {
     return import('./read.js')
   }
 
-  /** @throws {PlantsError} `malformed` if the service does not offer an operation */
   async #require(operation: keyof typeof operationOf): Promise<void> {
     const { status, operations } = await this.#describe()
     if (operations.has(operationOf[operation])) return

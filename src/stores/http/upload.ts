@@ -16,7 +16,6 @@ interface Task {
   isKeyed: boolean
 }
 
-/** Sends the pending rows of a batch, by concurrent workers. */
 export class Upload {
   readonly #client: HttpClient
   readonly #task: Task
@@ -60,7 +59,6 @@ export class Upload {
     }
   }
 
-  /** @param before the rows with the same id that are in flight */
   async #send(row: number, before: Promise<void> | undefined): Promise<void> {
     try {
       if (before !== undefined) await before
@@ -111,7 +109,6 @@ export class Upload {
     return this.#noteStored(row, outcome, plant, replaced.value)
   }
 
-  /** Warns if the service has stored another plant than the one that was sent. */
   #noteStored(row: number, outcome: Outcome, plant: NewPlant, stored: Plant): false {
     if (!equalFields(stored, plant)) {
       const text = `${toJson({ ...stored })} instead of ${toJson({ ...plantOf(plant) })} for plant ${plant.id}`
@@ -133,7 +130,7 @@ export class Upload {
     return false
   }
 
-  /** @param isOnce whether the request must not be sent again, so that a try that may have been processed settles the row */
+  /** @param isOnce whether not to repeat the request: a try that may have been processed settles the row */
   #noteFailure(row: number, result: Exclude<Result<unknown>, { outcome: 'done' }>, isOnce = false): false {
     const { outcome, lost } = result
     if (outcome === 'rejected') return this.#note(row, Outcome.rejected, result.error)

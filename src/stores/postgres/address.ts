@@ -17,16 +17,13 @@ interface Parameter {
   /** whether it says who logs in and where, before the "?" of a complete address */
   isLogin?: true
   isPath?: true
-  /** what its value must be; anything without one */
   pattern?: RegExp
   rule?: string
 }
 
 /**
- * The parameters of an address, as in libpq, except for `max`, which this program adds, and the default of `target_session_attrs`: a store
- * must be writable.
- *
- * @see https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-PARAMKEYWORDS
+ * As in libpq, except for `max`, and the default of `target_session_attrs`: a store must be writable.
+ * https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-PARAMKEYWORDS
  */
 const parameters = {
   // PostgreSQL truncates it to 63 bytes, and replaces other characters by "?"
@@ -68,14 +65,14 @@ const unsupported = ['PGREQUIREAUTH', 'PGREQUIREPEER', 'PGCHANNELBINDING']
 
 const example = 'For example: postgres://user@db.example.com:5432/plants?sslmode=verify-full'
 
-/** Creates the error for an invalid address. The texts must not contain what may be a part of a password. */
+/** The texts must not contain what may be a part of a password. */
 type Refuse = (why: string, hint?: string) => PlantsError
 
 /**
- * Parses the address of a database like libpq. What it does not specify comes from libpq's environment variables, then from the defaults.
+ * Parses an address like libpq: what it lacks comes from libpq's environment variables, then from the defaults. Throws
+ * `malformed`; the message never contains what may be a password.
  *
  * @param source the option or setting with the address, such as `--store`
- * @throws {PlantsError} `malformed`; the message never contains what may be a password
  */
 export function parsePostgres(address: string, source: string, place: AddressContext): PostgresAddress {
   const { env } = place
@@ -148,10 +145,9 @@ const uri =
   /^postgres(?:ql)?:\/\/(?:(?<user>[^:@/]*)(?::(?<password>[^@/]*))?@)?(?<hosts>[^@/?]*)(?:\/(?<dbname>[^@?]*))?(?:\?(?<query>[^@]*))?$/i
 
 /**
- * Parses the URI of a database like libpq: each part is a parameter, and those after the "?" override the others. `host` and `port` are
- * lists. The package pg-connection-string knows one host only, and reads files.
- *
- * @see https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-CONNSTRING-URIS
+ * Like libpq, each part is a parameter, those after the "?" override the others, and `host` and `port` are lists
+ * (https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-CONNSTRING-URIS). The package pg-connection-string
+ * knows one host only, and reads files.
  */
 function parseUri(address: string, refuse: Refuse, { secrets, isArgument }: AddressContext): Map<string, string> {
   const parts = uri.exec(address)?.groups

@@ -20,8 +20,8 @@ import {
 } from './sql.js'
 
 /**
- * Creates the pending rows of a batch in one transaction with the checkpoint of their import. The first try assumes that all ids are
- * free, which saves a lookup: otherwise COPY fails, and the next try looks them up.
+ * Uses one transaction, with the checkpoint of the import. The first try assumes that all ids are free, which saves a
+ * lookup: otherwise COPY fails, and the next try looks them up.
  */
 export async function createRows(connections: ConnectionPool, batch: Batch, options: CreateManyOptions): Promise<void> {
   const { rows, order, outcomes } = batch
@@ -60,7 +60,6 @@ function* patchesOf({ rows }: Batch, pending: number[]): Iterable<PlantPatch> {
   for (const row of pending) yield rows.at(row)
 }
 
-/** Looks up which ids exist, and writes the other rows, up to a rejected row that ends the batch. */
 async function resolveRows(writer: RecordWriter, batch: Batch, pending: number[], options: CreateManyOptions): Promise<void> {
   const { rows, outcomes, rejections } = batch
   const { ifExists, stopsAtReject } = options
@@ -83,7 +82,7 @@ async function resolveRows(writer: RecordWriter, batch: Batch, pending: number[]
 }
 
 /**
- * Creates and changes plants in one transaction, all or none.
+ * Writes all or none, in one transaction.
  *
  * @param pages returns the records in ascending order of id, from the beginning with each call
  * @throws {PlantsError} the errors of `onConflict`; `unavailable` when nothing was stored; `unknownOutcome` when that is unknown
@@ -104,7 +103,7 @@ export async function createAll(connections: ConnectionPool, pages: () => Iterab
   })
 }
 
-/** Runs a transaction. Repeats it as a whole when another writer has created one of the ids meanwhile. */
+/** Repeats the transaction as a whole when another writer has created one of the ids meanwhile. */
 async function transact(
   connections: ConnectionPool,
   signal: AbortSignal,
@@ -137,7 +136,7 @@ class RecordWriter {
     this.#writeId = writeId
   }
 
-  /** Finds the plants with these ids; `ours` was stored by this transaction, in a commit whose response was lost. */
+  /** `ours` was stored by this transaction, in a commit whose response was lost. */
   async find(ids: bigint[]): Promise<Map<bigint, NewPlant | 'ours'>> {
     this.#connections.setDeadline(this.client)
     const found = await this.client.ask(getStatement(ids))
@@ -155,7 +154,7 @@ class RecordWriter {
     if (changed.length > 0) await this.client.ask(updateStatement(changed))
   }
 
-  /** Creates plants with COPY, by far the fastest way. It creates all of them or, if one of the ids exists, fails. */
+  /** COPY is by far the fastest way. It fails if one of the ids exists. */
   async copy(plants: Iterable<PlantPatch>): Promise<void> {
     this.#connections.setDeadline(this.client)
     const stream = this.client.query(copyFrom(copyStatement))

@@ -9,7 +9,7 @@ import { ConnectionError, driverError, isReadOnly, isServerError, LostCommit } f
 import { type Account, checkSocketOwner, LoginError, MissingPassword } from './login.js'
 import type { Row, Statement } from './sql.js'
 
-/** A server, with or without TLS. An absolute path as its host is the folder of its Unix socket. */
+/** An absolute path as the host is the folder of a Unix socket. */
 export interface Endpoint extends PostgresHost {
   usesTls: boolean
 }
@@ -19,18 +19,18 @@ export class Client extends pg.Client {
   readonly #account: Account
   readonly #endpoint: Endpoint
   readonly #password: string | undefined
-  /** the method of the login that the server has requested */
+  /** of the login, as requested by the server */
   #method: string | undefined
   /** with SCRAM, whether the server has proved that it knows the password */
   #isProven = false
   /** whether the server has stopped waiting for a standby, so that a commit may be lost with this server */
   #isDoubtful = false
-  /** the size of the current response in bytes, and its maximum; at first, of all responses up to the end of the login */
+  /** bytes of the current response, and their maximum; at first, of all responses up to the end of the login */
   #received = 0
   #maxResponse = 2 ** 20
   #timer: NodeJS.Timeout | undefined
 
-  /** @param statementTimeout milliseconds after which the server cancels a statement; undefined for PgBouncer, which does not accept it */
+  /** @param statementTimeout milliseconds; undefined for PgBouncer, which does not accept it */
   constructor(endpoint: Endpoint, account: Account, statementTimeout: number | undefined) {
     const { host, port, usesTls } = endpoint
     const { address, login } = account
@@ -54,7 +54,6 @@ export class Client extends pg.Client {
     this.#account = account
     this.#password = login.password({ host, port })
     this.on('error', (error) => this.destroy(error)) // statements in progress fail with the same error
-    // The server reports that it has stopped waiting for the standbys: the commit is only on this server.
     this.on('notice', ({ routine }) => {
       this.#isDoubtful ||= routine === 'SyncRepWaitForLSN'
     })
@@ -74,7 +73,6 @@ export class Client extends pg.Client {
       .on(usesTls ? 'sslconnect' : 'connect', () => this.#boundResponses())
   }
 
-  /** whether the connection can be used again: it is not destroyed, nor in the middle of a transaction */
   get isIdle(): boolean {
     return !this.connection.stream.destroyed && this.getTransactionStatus() === 'I'
   }
@@ -83,16 +81,15 @@ export class Client extends pg.Client {
     return this.connection.stream instanceof TLSSocket
   }
 
-  /** Connects and logs in. Throws `LoginError` when the server has accepted a SCRAM login without the proof that it knows the password. */
+  /** Throws `LoginError` when the server has accepted a SCRAM login without the proof that it knows the password. */
   async open(): Promise<void> {
     await this.connect()
     if (this.#method === 'SCRAM' && !this.#isProven) throw new LoginError('the server has not proved that it knows the password')
   }
 
   /**
-   * Runs one or more statements. Returns the rows of the last one.
-   *
-   * @throws {pg.DatabaseError} when the server reports an error; anything else when the connection is lost
+   * Returns the rows of the last statement. Throws `pg.DatabaseError` when the server reports an error; anything else
+   * when the connection is lost.
    */
   async ask({ text, values, plants = 0 }: Statement): Promise<Row[]> {
     this.#isDoubtful = false
@@ -111,7 +108,7 @@ export class Client extends pg.Client {
     return (Array.isArray(result) ? result.at(-1) : result)?.rows ?? []
   }
 
-  /** Runs statements that commit. Throws like `ask`, but `LostCommit` when whether they have committed is unknown. */
+  /** Throws like `ask`, but `LostCommit` when it is unknown whether the statement has committed. */
   async commit(statement: Statement): Promise<Row[]> {
     try {
       return await this.ask(statement)
@@ -126,7 +123,6 @@ export class Client extends pg.Client {
     if (milliseconds <= maxTimer) this.#timer = setTimeout(() => this.destroy(timeIsOver() as Error), milliseconds)
   }
 
-  /** Closes the connection immediately, with any statement in progress. */
   destroy(reason?: Error): void {
     clearTimeout(this.#timer)
     this.connection.stream.destroy(reason)
@@ -157,7 +153,7 @@ export class Client extends pg.Client {
     this.destroy(new LoginError(`it requests ${count} SCRAM iterations, but the minimum is 4096`))
   }
 
-  /** Limits responses. Turns parse errors, which the driver throws in a socket event, into errors of the socket. */
+  /** Also turns parse errors, which the driver throws in a socket event, into errors of the socket. */
   #boundResponses(): void {
     const { stream } = this.connection
     for (const read of stream.listeners('data')) {
@@ -190,9 +186,9 @@ function checkedSocket(path: string, trusts: (uid: number) => boolean): Socket {
 /** An option that the types of the driver lack. So many iterations take about a second. */
 const scramLimit: object = { scramMaxIterations: 1_000_000 }
 
-/** The maximum size of the response to a statement, in bytes. A page has 1 MB. */
+/** bytes of the response to a statement; a page has 1 MB */
 export const maxAnswer = 2 ** 26
-/** what each plant that is requested by its id adds to that, up to the maximum size of a JavaScript string */
+/** what each plant that is requested by its id adds, up to the maximum size of a JavaScript string */
 const maxPlant = 2 ** 20
 const maxText = 2 ** 29
 
@@ -201,7 +197,7 @@ export function tooLarge(): ConnectionError {
   return new ConnectionError(undefined, 'its response is too large', 'TOO_LARGE')
 }
 
-/** Whether to verify the certificate of the server: like libpq, with `require` if a root certificate is configured. */
+/** Like libpq, `require` verifies the server if a root certificate is configured. */
 function isVerified({ address: { sslmode }, login: { ca } }: Account): boolean {
   return sslmode.startsWith('verify') || (sslmode === 'require' && ca !== undefined)
 }

@@ -5,7 +5,7 @@ import type { PostgresAddress } from '../common/address.js'
 import type { Login } from '../common/store.js'
 import { type Account, LoginError, MissingPassword } from './login.js'
 
-/** The SQLSTATE of a server error (https://www.postgresql.org/docs/current/errcodes-appendix.html); undefined for any other error. */
+/** See https://www.postgresql.org/docs/current/errcodes-appendix.html; undefined for an error of another source. */
 export function sqlState(error: unknown): string | undefined {
   if (!(error instanceof pg.DatabaseError)) return undefined
   return /^[0-9A-Z]{5}$/.test(error.code ?? '') ? error.code : 'XX000'
@@ -31,7 +31,6 @@ export class ConnectionError extends Error {
   }
 }
 
-/** The connection was lost during a statement that commits: whether it has is unknown. */
 export class LostCommit extends Error {
   constructor(cause: unknown) {
     super('The connection was lost during a commit', { cause })
@@ -70,12 +69,11 @@ export function isTransient(error: unknown): boolean {
   return isExplained(error) && failureOf(error).isTransient === true
 }
 
-/** Whether the connection can no longer be used for writing. */
 export function isReadOnly(error: unknown): boolean {
   return sqlState(error) === '25006'
 }
 
-/** Rows were sent, but not inserted, although nothing conflicts with them: a trigger or a rule of the table suppresses them. */
+/** A trigger or a rule of the table suppresses rows that nothing conflicts with. */
 export class LeftOutError extends PlantsError {
   constructor({ name }: PostgresAddress, { retryable } = { retryable: false }) {
     const hint = 'Look for triggers, rules and policies on plant_store.plants that plants did not create'
@@ -104,7 +102,6 @@ function isExplained(error: unknown): error is Error {
 }
 
 interface Failure {
-  /** @param text the message of the error */
   sentence(address: PostgresAddress, text: string): string
   hint: string | ((address: PostgresAddress, login: Login) => string)
   type?: ErrorType
@@ -154,7 +151,7 @@ const untrusted: Failure = {
   hint: 'Set the root certificate of its issuer: sslrootcert=PATH, or --ca-cert PATH',
 }
 
-/** The failures by SQLSTATE or its class, or by the code of a system call, of TLS, or of a `ConnectionError`. */
+/** by SQLSTATE or its class, or by the code of a system call, of TLS, or of a `ConnectionError` */
 const failures: Record<string, Failure> = {
   '08': unreached,
   // of `fsyncs` in sql.ts
@@ -217,7 +214,7 @@ const failures: Record<string, Failure> = {
   UNABLE_TO_VERIFY_LEAF_SIGNATURE: untrusted,
 }
 
-/** The text of an error, truncated: a server may send any amount. The addresses of one host fail together, in an `AggregateError`. */
+/** Truncated: a server may send any amount. The addresses of one host fail together, in an `AggregateError`. */
 function textOf(error: unknown): string {
   if (error instanceof AggregateError) return [...new Set(error.errors.map(textOf))].join(', ')
   if (isTimeout(error)) return 'no answer in time'

@@ -33,8 +33,8 @@ export async function* snapshot(connections: ConnectionPool, query: SnapshotQuer
 }
 
 /**
- * Sets the parameters of a query as settings of the transaction, since COPY has no parameters, and a COPY that reads them. It returns a
- * line for each record, with escapes for the line feeds of its texts.
+ * Passes parameters as settings of the transaction, since COPY has none. The COPY returns a line for each record, with
+ * escapes for the line feeds of its texts.
  */
 function copyStatements({ limit, record, sort, ...query }: SnapshotQuery): { parameters: QueryConfig; copy: string } {
   const values: unknown[] = []
@@ -70,7 +70,7 @@ function jsonMember({ name, isRequired }: TextField): string {
   return isRequired ? member : `coalesce(${member}, '')`
 }
 
-/** The output of a COPY. The timeout applies to each chunk, but not to the time that the caller takes to use it. */
+/** The timeout applies to each chunk, but not to the time that the caller takes to use it. */
 async function* chunksOf(copy: string, client: Client, connections: ConnectionPool): AsyncGenerator<Buffer> {
   const chunks = client.query(copyTo(copy)).iterator() as AsyncIterableIterator<Buffer>
   for (;;) {
@@ -84,7 +84,7 @@ async function* chunksOf(copy: string, client: Client, connections: ConnectionPo
   }
 }
 
-/** Splits chunks at the ends of lines. Drops the line feed at the end of each block. */
+/** Drops the line feed at the end of each block. */
 async function* wholeLines(chunks: AsyncIterable<Buffer>): AsyncGenerator<string> {
   let begun: Buffer[] = []
   let length = 0

@@ -10,7 +10,7 @@ import { checkServer, mayNotCreate } from './server-state.js'
 import { findStatement, newWriteId, pinned, plants, schemaName } from './sql.js'
 import { resultsOf } from './writer.js'
 
-/** Inspects a database without changes. Throws `unavailable` when it cannot be used, `unauthorized` when it rejects the login. */
+/** Changes nothing. Throws `unavailable`, or `unauthorized` when the database rejects the login. */
 export function inspectPostgres(address: PostgresAddress, options: OpenOptions) {
   return usingOnce(address, options, async (client) => {
     const version = await checkServer(client, address)
@@ -19,7 +19,7 @@ export function inspectPostgres(address: PostgresAddress, options: OpenOptions) 
   })
 }
 
-/** Checks whether a database accepts a password, without changes. Throws the reason of the clock's signal. */
+/** Throws the reason of the clock's signal. */
 export async function checkPassword(address: PostgresAddress, options: OpenOptions): Promise<CredentialCheck> {
   try {
     await usingOnce(address, options, async () => undefined)
@@ -31,7 +31,6 @@ export async function checkPassword(address: PostgresAddress, options: OpenOptio
   }
 }
 
-/** Whether there is a store, and whether this role can create plants in it. */
 async function rightsOver(client: Client): Promise<{ exists: boolean; isWritable: boolean }> {
   const [[exists, isWritable] = []] = await client.ask(pinned(rights))
   return { exists: exists === 't', isWritable: isWritable === 't' }
@@ -45,11 +44,7 @@ const rights = `SELECT ${schema} IS NOT NULL, coalesce(
     WHEN ${schema} IS NOT NULL THEN false END,
   pg_catalog.has_database_privilege(pg_catalog.current_database(), 'CREATE'))`
 
-/**
- * Determines what a create would do, without doing it.
- *
- * @throws {PlantsError} the errors of a create, as far as they can be predicted
- */
+/** Throws the errors of a create, as far as they can be predicted. */
 export function previewCreate(
   address: PostgresAddress,
   plant: NewPlant,

@@ -34,7 +34,6 @@ export function checkSocketOwner(path: string, trusts: (uid: number) => boolean)
   if (reason !== undefined) throw new LoginError(reason, 'If that user runs the database, connect over TCP: host=localhost')
 }
 
-/** Whether a user in /etc/passwd is PostgreSQL's own. */
 function isPostgres(uid: number): boolean {
   const accounts = unlessSystemError(() => readFileSync('/etc/passwd', 'utf8')) ?? ''
   return new RegExp(`^_?postgres:[^:]*:${uid}:`, 'm').test(accounts)

@@ -82,11 +82,7 @@ export class ConnectionPool {
     return this.retry(limits, (earlier) => this.use(limits, (client) => action(client, earlier)))
   }
 
-  /**
-   * Runs an action, and retries it while its errors are transient.
-   *
-   * @throws {PlantsError} for the last error, with a hint; `unknownOutcome` if a commit was lost
-   */
+  /** Retries transient errors. Throws `PlantsError` for the last one; `unknownOutcome` if a commit was lost. */
   async retry<T>({ deadline, signal }: CallLimits, action: (earlier: EarlierTries) => Promise<T>): Promise<T> {
     let isLost = false
     for (let tries = 0; ; tries += 1) {
@@ -122,7 +118,7 @@ export class ConnectionPool {
     }
   }
 
-  /** Sets when a leased connection is destroyed, if the server has not cancelled its statement by then; by default, after the timeout. */
+  /** Sets when to destroy a connection whose statement the server has not cancelled; by default, after the timeout. */
   setDeadline(client: Client, deadline = this.limits().deadline): void {
     client.destroyAfter(Math.max(0, deadline - this.options.clock.now()) + grace)
   }
@@ -134,7 +130,7 @@ export class ConnectionPool {
     for (const client of this.#clients) client.destroy()
   }
 
-  /** Leases a connection, until `release`. Throws the reason why there was none before the deadline. */
+  /** Throws the reason why there was no connection before the deadline. */
   async lease({ deadline, signal }: CallLimits): Promise<Client> {
     const signals = [this.#closing.signal, signal].filter((each) => each !== undefined)
     const left = Math.max(0, deadline - this.options.clock.now())
@@ -166,7 +162,7 @@ export class ConnectionPool {
     return new PlantsError('unavailable', message, { hint: 'Try again, or allow more connections: ?max=', retryable: true })
   }
 
-  /** Establishes a connection. Releases one that is established after `late` aborts. */
+  /** Releases a connection that is established after `late` aborts. */
   async #connectUntil(late: AbortSignal): Promise<Client> {
     const connecting = this.#connect()
     const aborted = once(late, 'abort').then(() => Promise.reject(late.reason))
@@ -181,7 +177,6 @@ export class ConnectionPool {
     }
   }
 
-  /** Tries the servers in turn, first the one of the last connection. Throws the most informative of their errors. */
   async #connect(): Promise<Client> {
     if (this.#outage) await this.#pause(this.#backoff(this.#outage.failures)) // waiting calls share the attempts
     let failure: unknown

@@ -10,8 +10,8 @@ import { begin, imports, pinned, plants, privilegeFor, rightsStatement, schemaNa
 const firstVersion = 3
 
 /**
- * From an empty database to the latest schema, each to the next version. A released migration is never changed, and
- * removes nothing, because nodes with the previous version continue to run.
+ * Each leads to the next version. A released migration is never changed, and removes nothing, because nodes with the
+ * previous version continue to run.
  */
 export const migrations: readonly string[] = [
   `CREATE TABLE ${plants} (
@@ -40,10 +40,8 @@ function versionAfter(steps: readonly string[]): number {
 }
 
 /**
- * Determines the version of the schema of a database.
- *
- * @returns 0 if there is no store
- * @throws {PlantsError} `unavailable` when a newer version of this program, or somebody else, has created it
+ * Returns the version of the schema, or 0 if there is no store. Throws `unavailable` when a newer version of this
+ * program, or somebody else, has created it.
  */
 export async function identify(client: Client, address: PostgresAddress, newest = versionAfter(migrations)): Promise<number> {
   const { hasVersions } = await inspectSchema(client, address)
@@ -56,8 +54,8 @@ export async function identify(client: Client, address: PostgresAddress, newest 
 }
 
 /**
- * Migrates a database to the latest schema, in one transaction and under a lock, so that several nodes may do so concurrently.
- * The connection must not be used for anything else meanwhile; after an error, it is still in the transaction.
+ * Migrates in one transaction and under a lock, so that several nodes may do so concurrently. The connection must not
+ * be used for anything else meanwhile; after an error, it is still in the transaction.
  */
 export async function migrate(client: Client, address: PostgresAddress, steps = migrations): Promise<void> {
   const latest = versionAfter(steps)
@@ -74,10 +72,10 @@ export async function migrate(client: Client, address: PostgresAddress, steps = 
   await client.ask({ text: 'COMMIT' })
 }
 
-/** "plnt": the key of the advisory lock, which no other program is likely to use. */
+/** "plnt", which no other program is likely to use */
 const lock = 0x706c6e74
 
-/** The grants for a service that offers these rights. Creates, updates and deletes need SELECT, too: their result depends on existing rows. */
+/** Creates, updates and deletes need SELECT, too: their result depends on existing rows. */
 export function grants({ role, rights }: Grant): string {
   const name = pg.escapeIdentifier(role)
   const privileges = [...new Set(['SELECT', ...rights.map((right) => privilegeFor[right])])]
@@ -91,11 +89,8 @@ export function grants({ role, rights }: Grant): string {
 }
 
 /**
- * Checks the owners of the schema of a store and of its tables, only in the system catalogs: the owner of a table, or of a view in its
- * place, can run code in the name of every role that reads it.
- *
- * @returns whether the schema and its version table exist
- * @throws {PlantsError} `unavailable` when they are not used
+ * Throws `unavailable` for a schema or tables of an owner who is not trusted, or with `faults`. Reads only the system
+ * catalogs: the owner of a table, or of a view in its place, can run code in the name of every role that reads it.
  */
 export async function inspectSchema(client: Client, { name }: PostgresAddress): Promise<{ exists: boolean; hasVersions: boolean }> {
   const [[exists, hasVersions, owner, flaw] = []] = await client.ask(pinned(inspection))
@@ -162,7 +157,6 @@ const fault = `SELECT min(relname || ' ' || flaw) FROM (
 const inspection = `${context} SELECT EXISTS (SELECT FROM space), EXISTS (SELECT FROM tables WHERE relname = 'schema_version'),
   (${stranger}), (${fault})`
 
-/** An existing role, and the rights of a service that logs in with it. */
 export interface Grant {
   role: string
   rights: readonly Right[]

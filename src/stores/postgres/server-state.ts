@@ -4,10 +4,8 @@ import type { Client } from './client.js'
 import { fsyncs, rightsStatement, toRights } from './sql.js'
 
 /**
- * Checks that a server has the requested `target_session_attrs`, fsync on, and a database that can store every character.
- *
- * @returns its version
- * @throws {PlantsError} `unavailable`; an error of the server for fsync
+ * Returns the version of the server. Throws `unavailable` without the requested `target_session_attrs` or UTF8, and an
+ * error of the server if fsync is off.
  */
 export async function checkServer(client: Client, address: PostgresAddress): Promise<string> {
   const { name, targetSessionAttrs } = address

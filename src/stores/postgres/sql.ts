@@ -10,7 +10,7 @@ import { type Checkpoint, type ListQuery, type Right, rights } from '../common/s
 
 export type Row = (string | null)[]
 
-/** A statement, and for how many plants it asks by their ids or keys, however long they are. */
+/** `plants` is how many it asks for by their ids or keys, however long they are. */
 export interface Statement extends QueryConfig {
   plants?: number
 }
@@ -32,7 +32,6 @@ export function pinned(text: string): QueryConfig {
 
 export const pin = 'SET LOCAL search_path = pg_catalog, pg_temp; SET LOCAL synchronous_commit = on'
 
-/** Begins a transaction with the settings of `pinned`. */
 export const begin: QueryConfig = { text: `BEGIN; ${pin}` }
 
 const textNames = textFields.map(({ name }) => name)
@@ -57,9 +56,9 @@ export interface Entry {
 }
 
 /**
- * Creates the plants whose id and key are free, and returns their ids. Of several plants with the same id, the first wins.
+ * Creates the plants whose id and key are free, and returns their ids.
  *
- * @param entries in ascending order of id: all writers use the same order, which prevents deadlocks
+ * @param entries in ascending order of id, as all writers send them, which prevents deadlocks
  */
 export function insertStatement(entries: Entry[]): QueryConfig {
   const columns = textNames.map((_, index) => `$${index + 3}::${text}[]`).join()
@@ -81,7 +80,7 @@ export function newWriteId(): bigint {
   return randomBytes(8).readBigInt64BE()
 }
 
-/** Finds the rows that have the id or the key of a plant. Returns the columns of each plant, its write id and its key. */
+/** Returns the columns of each plant, its write id and its key. */
 export function findStatement(entries: Entry[]): Statement {
   return {
     text: `SELECT ${plantColumns}, attempt, idempotency_key FROM ${plants}
@@ -110,7 +109,7 @@ export function getStatement(ids: bigint[]): Statement {
   }
 }
 
-/** A page of a list, in ascending order of id, limited by rows and by bytes of text, but with at least one row. */
+/** Limits a page by rows and by bytes of text, but to at least one row. */
 export function pageStatement(query: ListQuery, rows: number, bytes: number): QueryConfig {
   const values: unknown[] = []
   const bind = binder(values)
@@ -121,12 +120,11 @@ export function pageStatement(query: ListQuery, rows: number, bytes: number): Qu
   return { text: `SELECT ${plantColumns} FROM (${sums}) AS sums WHERE ${fits} ORDER BY id`, values }
 }
 
-/** Returns a function that adds a value to the parameters of a statement, and returns its SQL. */
 export function binder(values: unknown[]) {
   return (value: unknown, type: string) => `$${values.push(value)}::${type}`
 }
 
-/** The WHERE clause of a query. `bind` returns the SQL of a value. */
+/** @param bind returns the SQL of a value */
 export function where({ after, tag, search }: ListQuery, bind: (value: bigint | string, type: string) => string): string {
   const conditions: string[] = []
   if (after !== undefined) conditions.push(`id OPERATOR(pg_catalog.>) ${bind(after, 'bigint')}`)
@@ -148,10 +146,7 @@ export function replaceStatement(plant: NewPlant, only: NewPlant | undefined): Q
   return { text: `UPDATE ${plants} ${set} WHERE id ${eq} $1${unchanged(only, values)} RETURNING ${plantColumns}, ${durable}`, values }
 }
 
-/**
- * Sets the texts that records have, and removes the idempotency keys of their plants. Other texts stay, also if they
- * have just been changed.
- */
+/** Texts that a record lacks stay, also if they have just been changed. */
 export function updateStatement(changed: PlantPatch[]): QueryConfig {
   const isGiven = textNames.map((name) => `has_${name}`)
   const set = textNames.map((name, index) => `${name} = CASE WHEN new.${isGiven[index]} THEN new.${name} ELSE old.${name} END`)

@@ -111,10 +111,8 @@ export class PostgresStore implements ServedStore, CheckpointStore {
   }
 
   /**
-   * Runs a statement that changes at most one plant, and returns it.
-   *
-   * @param resultFrom returns the result of an earlier try whose response was lost from the plant that has the id now, if a retry finds
-   * nothing left to change
+   * `resultFrom` returns the result of an earlier try whose response was lost from the plant that has the id now, if a
+   * retry finds nothing left to change.
    */
   #change(id: bigint, statement: QueryConfig, resultFrom: (now: NewPlant | undefined) => NewPlant | undefined) {
     return this.#connections.run(async (client, { isLost }) => {

@@ -8,7 +8,6 @@ import { isTransient, LeftOutError } from './errors.js'
 import type { ConnectionPool } from './pool.js'
 import { barrier, type Entry, findStatement, insertStatement, newWriteId, pinned, type Row, toPlant } from './sql.js'
 
-/** The result of a create: `created`, or why the plant cannot be created. */
 type CreateResult = 'created' | PlantsError
 
 interface CreateJob extends Entry {
@@ -20,13 +19,13 @@ interface CreateJob extends Entry {
   timer: NodeJS.Timeout
 }
 
-/** the maximum number of creates in one statement, and of the characters of their texts */
+/** maxima of one statement: creates, and characters of their texts */
 const batchSize = 1000
 const batchCharacters = 4_000_000
 
 /**
- * Creates plants with group commit: creates that wait for a connection share one statement and one commit. Several batches run
- * concurrently. Each caller gets its own result once the commit is on disk. Creates with the same id or key run in order of arrival.
+ * Group commit: creates that wait for a connection share one statement and one commit. Several batches run
+ * concurrently. A caller gets its result once the commit is on disk. Creates with the same id or key run in turn.
  */
 export class PostgresWriter {
   readonly #connections: ConnectionPool
@@ -84,7 +83,7 @@ export class PostgresWriter {
     })
   }
 
-  /** Sends what waits, from the next turn of the event loop on, so that simultaneous creates share a statement. */
+  /** Waits for the next turn of the event loop, so that simultaneous creates share a statement. */
   #start(): void {
     if (this.#isStarting || this.#waiting === this.#connections.size) return
     this.#isStarting = true
@@ -94,7 +93,7 @@ export class PostgresWriter {
     })
   }
 
-  /** Sends a batch over the next free connection. One that is still being established does not delay other calls. */
+  /** A connection that is still being established does not delay other calls. */
   async #sendNext(): Promise<void> {
     this.#waiting += 1
     const client = await this.#connections.lease({ deadline: Infinity }).catch((error: unknown) => {
@@ -115,7 +114,7 @@ export class PostgresWriter {
     if (this.#queue.size > 0) this.#start()
   }
 
-  /** Removes jobs from the queue in order. Each of them has its own id and key. */
+  /** In order of arrival. Each job has its own id and key. */
   #take(): CreateJob[] {
     const taken: CreateJob[] = []
     let characters = 0
@@ -129,7 +128,6 @@ export class PostgresWriter {
     return taken
   }
 
-  /** Creates plants with one statement, then determines why the others were not created. */
   async #sendBatch(jobs: CreateJob[], client: Client): Promise<void> {
     if (jobs.length === 0) return
     this.#connections.setDeadline(client, Math.min(...jobs.map(({ deadline }) => deadline)))
