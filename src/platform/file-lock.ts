@@ -125,6 +125,7 @@ function holderOf(path: string, trusts: LockOptions['trusts']): string | undefin
     return names[0]
   } catch (error) {
     if (systemCode(error) === 'ENOENT') return undefined
+    if (systemCode(error) === 'EACCES') throw noLock(path, 'it belongs to another user')
     throw error
   }
 }

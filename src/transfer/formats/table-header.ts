@@ -183,10 +183,12 @@ function missingColumns(missing: PlantField[], { names, line }: Pick<HeaderLine,
   const wanted = missing.map(({ name }) => (map[name] ? `${JSON.stringify(shorten(map[name]))} for ${name}` : name)).join(' and ')
   const what = line === undefined ? '--columns' : `The header in line ${line}`
   const columns = missing.length === 1 ? 'column' : 'columns'
-  return malformed(`${what} has no ${columns} ${wanted}, only ${listOf(names.filter(Boolean))}`, columnHint)
+  const numbers = missing.some(({ name }) => name === 'id') ? ', or number the plants with --id-from N' : ''
+  const hint = `Choose the ${columns} with --map ${missing.map(({ name }) => `${name}=COLUMN`).join(',')}${numbers}`
+  return malformed(`${what} has no ${columns} ${wanted}, only ${listOf(names.filter(Boolean))}`, hint)
 }
 
-const columnHint = 'To name the columns, or to number the rows, see --map, --columns and --id-from in: plants help import'
+const columnHint = 'Name the columns with --columns, such as --columns id,name,tag'
 
 function listOf(names: readonly string[]): string {
   if (names.length === 0) return 'empty cells'
