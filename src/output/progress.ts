@@ -1,7 +1,7 @@
 import type { Io } from '../platform/io.js'
 import { grouped } from '../platform/values.js'
 
-/** Progress: the number of plants, and the fraction from 0 to 1, each if known. */
+/** `done` counts plants; `part` is a fraction from 0 to 1. */
 interface ProgressSnapshot {
   done?: number
   part?: number | undefined
@@ -11,8 +11,7 @@ interface ProgressSnapshot {
 export type Progress = ReturnType<typeof progressLine>
 
 /**
- * The progress line of a command on a terminal; it prints nothing if `isShown` is false. The rate is measured from the first update, so
- * that a resumed import does not count what an earlier run has done.
+ * The rate is measured from the first update, so that a resumed import does not count what an earlier run has done.
  *
  * @param delay milliseconds before the first update
  */

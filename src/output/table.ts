@@ -4,12 +4,12 @@ import { widthOf } from './width.js'
 interface Layout<Row> {
   titles: string[]
   cellsOf(row: Row): string[]
-  /** whether cells are truncated to fit the terminal, and end with "…" */
+  /** to fit the terminal */
   isTruncated: boolean
   style: { faint(text: string): string }
 }
 
-/** Formats rows as a table, page by page. The first page sets the widths of the columns, and later pages can only widen them. */
+/** The first page sets the widths of the columns; later pages can only widen them. */
 export function tableOf<Row>({ titles, cellsOf, isTruncated, style }: Layout<Row>, stdout: Output) {
   const columns = stdout.isTerminal && isTruncated ? stdout.columns : undefined
   let widths: number[] | undefined
@@ -32,7 +32,7 @@ export function tableOf<Row>({ titles, cellsOf, isTruncated, style }: Layout<Row
   }
 }
 
-/** Joins the first pages of a table, up to 200 rows, because they set its widths. */
+/** Joins the first pages, which set the widths of a table. */
 export async function* withFirstRows<Row>(pages: AsyncIterable<Row[]>): AsyncGenerator<Row[]> {
   let first: Row[] | undefined = []
   for await (const page of pages) {
@@ -50,10 +50,10 @@ const gap = '  '
 /** the title of a column that is aligned to the right, and never truncated */
 const idTitle = 'ID'
 
-/** The maximum width of a cell without a terminal: each row of a page is padded to the widest. */
+/** Each row of a page is padded to the widest. */
 const maxCellWidth = 1000
 
-/** The part of a text that a column can show, so that measuring a long text is cheap. */
+/** Measuring a long text is slow. */
 function prefixOf(text: string): string {
   const end = 8 * maxCellWidth
   return text.length <= end ? text : `${text.slice(0, end).toWellFormed()}…`

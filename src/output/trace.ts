@@ -21,7 +21,7 @@ export function traceProxy(proxy: string, style: TraceStyle, io: Io): void {
   trace(io, style, `* proxy ${new URL(proxy).host}`)
 }
 
-/** Logs requests and responses in curl's notation: `>` was sent, `<` was received. Tokens are redacted. */
+/** In curl's notation: `>` was sent, `<` was received. */
 export function observerOf(style: TraceStyle, io: Io): Observer {
   const log = (...lines: string[]) => trace(io, style, ...lines)
   return {

@@ -1,6 +1,6 @@
 import stringWidth from 'string-width'
 
-/** The columns of a text on a terminal. Measures slices, because the time of `stringWidth` grows with the square of the length. */
+/** In columns of a terminal. Measures slices, because the time of `stringWidth` grows with the square of the length. */
 export function widthOf(text: string): number {
   if (/^[ -~]*$/.test(text)) return text.length
   let width = 0

@@ -7,7 +7,7 @@ export interface Clock {
   random(): number
 }
 
-/** Waits. Throws the reason of the first signal that aborts. */
+/** Throws the reason of the first signal that aborts. */
 export function wait(milliseconds: number, signals: AbortSignal[]): Promise<void> {
   return new Promise((resolve, reject) => {
     const end = () => {
@@ -23,13 +23,13 @@ export function wait(milliseconds: number, signals: AbortSignal[]): Promise<void
   })
 }
 
-/** Lets the event loop deliver signals, which are pending while SQLite works. Throws the reason if there was one. */
+/** Lets the event loop deliver signals, which are pending while SQLite works. */
 export async function checkSignal(signal: AbortSignal): Promise<void> {
   await new Promise(setImmediate)
   signal.throwIfAborted()
 }
 
-/** Exponential backoff with jitter, in milliseconds: up to `max`, times a random factor from 0.5 to 1. */
+/** Exponential, with jitter, in milliseconds. */
 export function backoff(attempt: number, { base, max, random }: { base: number; max: number; random(): number }): number {
   return Math.min(base * 2 ** attempt, max) * (0.5 + random() / 2)
 }

@@ -2,8 +2,8 @@ import { existsSync, lstatSync, mkdirSync, type Stats, statSync } from 'node:fs'
 import { dirname, isAbsolute, join } from 'node:path'
 
 /**
- * Enables Node's compile cache in the user's cache folder (https://nodejs.org/api/module.html#module-compile-cache; Node 22.1 and
- * newer). It saves a tenth of the startup time. Node executes what is in the cache, so a folder that others can write is not used.
+ * Enables Node's compile cache (https://nodejs.org/api/module.html#module-compile-cache; Node 22.1 and newer). Node
+ * executes what is in it, so a folder that others can write is not used.
  */
 export function useCompileCache(): void {
   const { env } = process
@@ -16,7 +16,7 @@ export function useCompileCache(): void {
   if (isAbsolute(folder) && isOwn(folder)) module.enableCompileCache(folder)
 }
 
-/** Whether a folder and its parent belong to this user, and only this user can access the folder. Creates missing ones, with mode 0700. */
+/** Creates what is missing. No other user may access the folder, or own its parent. */
 function isOwn(folder: string): boolean {
   try {
     const parent = dirname(folder)

@@ -113,7 +113,6 @@ function removeLeft(folder: string, own: string): void {
 
 const holderName = /^(?<machine>[\da-f]{16})-(?<pid>\d{1,9})-[\da-f]{8}$/
 
-/** Returns undefined if the lock is free. */
 function holderOf(path: string, trusts: LockOptions['trusts']): string | undefined {
   const stats = fs.lstatSync(path, { throwIfNoEntry: false })
   if (!stats) return undefined
@@ -135,10 +134,7 @@ function noLock(path: string, why: string): PlantsError {
   return new PlantsError('unwritable', `Could not acquire the lock ${path}: ${why}`, { hint })
 }
 
-/**
- * Whether the process of a holder does not exist, or has no heartbeat. The file system has one clock for all machines:
- * that of `own`, which has just had a heartbeat.
- */
+/** The file system has one clock for all machines: that of `own`, which has just had a heartbeat. */
 function hasEnded(directory: string, own: string): boolean {
   const [holder, here] = [directory, own].map((place) => holderName.exec(basename(place))?.groups)
   if (holder?.['machine'] === here?.['machine'] && !exists(parseInt(holder?.['pid'] ?? '', 10))) return true

@@ -2,7 +2,7 @@ import * as fs from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 import { malformed, PlantsError, systemCode, unlessSystemError } from './errors.js'
 
-/** Creates a folder and its missing parents, durably, with mode 0700. `mkdirSync` with `recursive` never returns in /proc. */
+/** Durable, also for missing parents. `mkdirSync` with `recursive` never returns in /proc. */
 export function makeFolder(folder: string, finish = (made: string) => fs.chmodSync(made, 0o700)): void {
   if (fs.existsSync(folder) || dirname(folder) === folder) return // Windows has drives that do not exist
   makeFolder(dirname(folder), finish)
@@ -15,7 +15,7 @@ export function makeFolder(folder: string, finish = (made: string) => fs.chmodSy
   }
 }
 
-/** How bytes are compressed that begin like this: gzip (RFC 1952) or zstd (RFC 8878). Both are names of commands, too. */
+/** By the first bytes (RFC 1952, RFC 8878). The results are also names of commands. */
 export function detectCompression(head: Uint8Array): 'gzip' | 'zstd' | undefined {
   if (head[0] === 0x1f && head[1] === 0x8b) return 'gzip'
   return Buffer.from([0x28, 0xb5, 0x2f, 0xfd]).equals(head.subarray(0, 4)) ? 'zstd' : undefined
@@ -59,7 +59,7 @@ export function syncFolder(folder: string): void {
     fd = fs.openSync(folder, 'r')
     fs.fsyncSync(fd)
   } catch (error) {
-    // EINVAL, ENOTSUP, EISDIR: Windows and some file systems cannot sync a folder
+    // Windows and some file systems cannot sync a folder
     if (!['EACCES', 'EPERM', 'EINVAL', 'ENOTSUP', 'EISDIR'].includes(systemCode(error) ?? '')) throw error
   } finally {
     if (fd !== undefined) fs.closeSync(fd)
@@ -67,9 +67,9 @@ export function syncFolder(folder: string): void {
 }
 
 /**
- * Runs an action with the rights of the owner of a directory, or of the next one above that exists, if root works among
- * the files of another user, as with `sudo`: that user could put links to files of root in the place of what root makes
- * there. Everything that this process does meanwhile has these rights.
+ * If this is root, runs an action with the rights of the owner of a directory, or of the next one above that exists:
+ * that user could put links to files of root in the place of what root makes there. Everything that this process does
+ * meanwhile has these rights.
  */
 export async function asOwnerOf<T>(directory: string, action: () => Promise<T>): Promise<T> {
   const { getuid, getegid, getgroups, setegid, seteuid, setgroups } = process
@@ -93,10 +93,7 @@ function existingPlace(directory: string): string {
   return fs.existsSync(directory) || dirname(directory) === directory ? directory : existingPlace(dirname(directory))
 }
 
-/**
- * Throws `unwritable` for root and a directory in which another user could put a link in the place of what root makes
- * there. Anybody else only has rights of their own to lose.
- */
+/** Throws `unwritable` for root, if another user could put a link in the place of what root makes in a directory. */
 export function assertNotRedirected(directory: string, trusts: (uid: number) => boolean): void {
   if (process.getuid?.() !== 0) return
   const { uid, gid, mode } = fs.statSync(directory)
@@ -140,10 +137,10 @@ export function targetOf(path: string, { trusts }: { trusts(uid: number): boolea
 type Trust = { trusts(uid: number): boolean; writers: number }
 
 /**
- * Why another user can have created a file, such as a Unix socket; undefined when none can. Whoever can write to a folder decides what
- * is in it, so the path is checked from the root. The owner of a folder is trusted with everything below it. In a folder that others can
- * write to, an entry must belong to a trusted user, and the sticky bit must be set: without it, anybody can replace the entry. Below a
- * folder that only its owner can enter, nothing is checked.
+ * Why another user can have created a file; undefined when none can. Whoever can write to a folder decides what is in
+ * it, so the path is checked from the root. The owner of a folder is trusted with everything below it. In a folder that
+ * others can write to, an entry must belong to a trusted user, and without the sticky bit anybody can replace it. Below
+ * a folder that only its owner can enter, nothing is checked.
  *
  * @param owners the owners of the folders above, who are also trusted
  */

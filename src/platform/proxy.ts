@@ -4,7 +4,7 @@ import { isLoopback, urlOf } from './network.js'
 
 type ProxyTarget = { url: URL; socketPath?: string }
 
-/** The URL of the proxy for a service; undefined for this machine: the loopback of a proxy is a different one. Throws `malformed`. */
+/** Undefined for this machine: the loopback of a proxy is a different one. Throws `malformed`. */
 export async function proxyFor({ url, socketPath }: ProxyTarget, io: Io): Promise<string | undefined> {
   // The names that are reserved for loopback (RFC 6761, 6.3) are trusted less with plain HTTP.
   const isThisMachine = socketPath !== undefined || isLoopback(url.hostname) || /(^|\.)localhost\.?$/i.test(url.hostname)
@@ -13,7 +13,7 @@ export async function proxyFor({ url, socketPath }: ProxyTarget, io: Io): Promis
   return name && parseProxy(name, variable(name, io))
 }
 
-/** The proxies in the environment, without credentials. Throws `malformed` for one that is not a URL. */
+/** Without credentials. Throws `malformed` for one that is not a URL. */
 export function proxyVariables(io: Io): string[] {
   const proxies = ['HTTPS_PROXY', 'HTTP_PROXY', 'ALL_PROXY'].flatMap((name) => {
     const text = variable(name, io)

@@ -4,7 +4,7 @@ import { PlantsError, systemCode, unlessSystemError } from './errors.js'
 
 export interface Input {
   readonly isTerminal: boolean
-  /** whether it is a pipe, a socket or a file: not a terminal, and not /dev/null */
+  /** a pipe, a socket or a file: not a terminal, and not /dev/null */
   readonly isPiped: boolean
   chunks(): AsyncIterable<Uint8Array>
   stream(): NodeJS.ReadableStream
@@ -12,21 +12,21 @@ export interface Input {
 
 export interface Output {
   readonly isTerminal: boolean
-  /** width of the terminal, 80 when unknown */
+  /** 80 when unknown */
   readonly columns: number
-  /** height of the terminal, 24 when unknown */
+  /** 24 when unknown */
   readonly rows: number
   /** Resolves when the operating system has accepted every byte; rejects with the system's error. */
   write(text: string): Promise<void>
   /**
-   * Writes a log line, in order. A slow reader does not delay the program: lines beyond a backlog of 1 MiB are dropped.
-   * Resolves when the line is written or dropped.
+   * A slow reader does not delay the program: lines beyond a backlog of 1 MiB are dropped. Resolves when the line is
+   * written or dropped.
    */
   log(line: string): Promise<void>
   stream(): NodeJS.WritableStream
 }
 
-/** Stdin. A file, and the data that is already in a pipe, are read without Node's stream, which takes 4 ms to create. */
+/** A file, and the data that is already in a pipe, are read without Node's stream, which is slow to create. */
 export const processInput: Input = {
   get isTerminal() {
     return isTerminal(0)
@@ -46,7 +46,7 @@ export const processInput: Input = {
   stream: () => process.stdin,
 }
 
-/** Reads the data that is in a pipe. Returns whether that was all of it. */
+/** Returns whether the data in the pipe was all of it. */
 function* readPipe(): Generator<Uint8Array, boolean> {
   const fd = reopen(0, constants.O_RDONLY)
   if (fd === undefined) return false
@@ -61,7 +61,7 @@ function* readPipe(): Generator<Uint8Array, boolean> {
   }
 }
 
-/** Reads a file descriptor to its end, or until it has read more than `limit` bytes, with synchronous system calls. */
+/** Reads to the end, or until more than `limit` bytes are read. */
 export function* readFrom(fd: number, limit = Infinity): Generator<Uint8Array> {
   for (let total = 0; total <= limit; ) {
     const chunk = new Uint8Array(65_536)
@@ -73,9 +73,9 @@ export function* readFrom(fd: number, limit = Infinity): Generator<Uint8Array> {
 }
 
 /**
- * Stdout or stderr. `write` uses synchronous system calls: Node's stream takes 2 ms to create, and drops what a full disk rejects.
- * Such a call blocks while the reader stalls, and a signal then ends the process. When signals are handled here, or the pipe is
- * non-blocking, a queue is written instead. It never blocks, and writes what was added in one turn of the event loop with one system call.
+ * `write` uses synchronous system calls: Node's stream drops what a full disk rejects. Such a call blocks while the
+ * reader stalls, and a signal then ends the process. When signals are handled here, or the pipe is non-blocking, a
+ * queue is written instead, which never blocks.
  */
 export class ProcessOutput implements Output {
   readonly #fd: 1 | 2
@@ -85,7 +85,7 @@ export class ProcessOutput implements Output {
   #bytes: Uint8Array = new Uint8Array()
   #text = ''
   #writing: Promise<void> | undefined
-  /** the same without errors of the system, shared by all lines of one turn: a promise for each would take as long as a line */
+  /** the same without errors of the system, shared by all lines of one turn of the event loop */
   #logging: Promise<void> | undefined
   /** the file descriptor for the queue, which does not block */
   #channel: number | undefined
@@ -159,7 +159,7 @@ export class ProcessOutput implements Output {
     }
   }
 
-  /** Waits at most 200 ms: the program is ending, and if the reader stalls, a second signal to end the wait may never come. */
+  /** The program is ending: if the reader stalls, a second signal to end the wait may never come. */
   async #writeBriefly(text: string): Promise<void> {
     let timer: NodeJS.Timeout | undefined
     const timeout = new Promise<void>((resolve) => {
@@ -192,7 +192,7 @@ export class ProcessOutput implements Output {
     try {
       for (let waits = 1; this.#hasMore(); ) {
         const written = isConsole(this.#fd) ? await this.#writeToStream() : this.#writeSome()
-        waits = written > 0 ? 1 : Math.min(waits + 1, 10) // a fast reader empties a pipe in less than a millisecond
+        waits = written > 0 ? 1 : Math.min(waits + 1, 10)
         this.#bytes = this.#bytes.subarray(written)
         if (written === 0) await new Promise((resolve) => void setTimeout(resolve, waits).unref())
       }
@@ -203,7 +203,7 @@ export class ProcessOutput implements Output {
     }
   }
 
-  /** Writes some or all of the bytes, and returns how many: 0 if the reader stalls. */
+  /** Returns how many bytes were written: 0 if the reader stalls. */
   #writeSome(): number {
     this.#channel ??= this.#openChannel()
     try {
@@ -231,7 +231,7 @@ export class ProcessOutput implements Output {
   }
 }
 
-/** characters of log lines that may wait for a reader; further ones are dropped */
+/** characters of log lines that may wait for a reader */
 const maxBacklog = 1_048_576
 
 /** Whether this is a console of Windows: `fs.write` would show UTF-8 in its code page (https://nodejs.org/api/fs.html, `fs.write`). */
@@ -251,7 +251,7 @@ function reopen(fd: number, mode: number): number | undefined {
 function isTerminal(fd: number): boolean {
   const stats = statsOf(fd)
   const isNull = () => stats?.rdev === unlessSystemError(() => statSync(devNull))?.rdev
-  // node:tty loads node:net, which takes 2 ms. Pipes and /dev/null do not need it.
+  // node:tty loads node:net, which pipes and /dev/null do not need.
   if (stats && (!stats.isCharacterDevice() || isNull())) return false
   return process.getBuiltinModule('node:tty').isatty(fd)
 }

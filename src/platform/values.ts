@@ -16,7 +16,7 @@ export const parseCount = wholeNumber('a whole number', 1, Number.MAX_SAFE_INTEG
 export const parseConcurrency = wholeNumber('a whole number', 1, 1024, '64')
 export const parsePort = wholeNumber('a port', 0, 65_535, '4010')
 
-/** Parses a duration in milliseconds, such as `30s`, `500ms`, `2m`, `90d` or `1.5` (seconds). */
+/** Parses texts such as `30s`, `90d` or `1.5` (seconds) to milliseconds. */
 function duration(rule: string, min: number, max: number, example: string, defaultUnit = 's') {
   return (flag: string, text: string): number => {
     const [, amount = '', unit = defaultUnit] = /^(\d{1,9}(?:\.\d{1,3})?)(ms|s|m|h|d)?$/.exec(text) ?? []
@@ -45,14 +45,13 @@ export function parseSize(flag: string, text: string): number {
 export const outputFormats = ['text', 'json', 'ndjson', 'csv', 'tsv'] as const
 export type OutputFormat = (typeof outputFormats)[number]
 
-/** The output formats of commands that print no plants. */
+/** of commands that print no plants */
 export const commonFormats: readonly OutputFormat[] = ['text', 'json', 'ndjson']
 
 export function parseOutput(flag: string, text: string, formats: readonly OutputFormat[] = outputFormats): OutputFormat {
   return parseChoice(flag, text, formats, `See: plants help ${/[./]/.test(text) ? 'export' : 'formats'}`)
 }
 
-/** Whether errors and warnings are JSON with this value of `--output`. */
 export function isJson(format: string | undefined): boolean {
   return format === 'json' || format === 'ndjson'
 }
@@ -69,7 +68,7 @@ export function parseText(flag: string, text: string): string {
   return text
 }
 
-/** Parses the path of a base URL: "" or "/v1", without a trailing slash. */
+/** Returns "" or "/v1", without a trailing slash. */
 export function parseBasePath(flag: string, text = ''): string {
   const path = text.replace(/\/+$/, '')
   const rule = 'a path that begins with "/" and has only letters, digits, ".", "_", "~" and "-" between its slashes'
@@ -83,7 +82,7 @@ export function parseChoice<W extends string>(flag: string, text: string, words:
   return word
 }
 
-/** A number for people: 1,000,000. `toLocaleString` would load ICU, which takes some 20 ms and 10 MB. */
+/** `toLocaleString` would load ICU, which takes 10 MB. */
 export function grouped(number: number | bigint): string {
   return String(number).replace(/\B(?=(\d{3})+$)/g, ',')
 }

@@ -15,7 +15,7 @@ export interface AdminOptions {
   now(): number
 }
 
-/** A server for operators and monitoring, without a token: `/live`, `/ready` and `/metrics`. It logs errors, but no requests. */
+/** Needs no token. Logs errors, but no requests. */
 export function adminServer({ metrics, host, isReady, error, now }: AdminOptions): HttpServer {
   const answers = new Map<string | undefined, () => HttpAnswer | Promise<HttpAnswer>>([
     ['/live', () => ({ status: 200, body: '{"live":true}' })],
@@ -34,8 +34,8 @@ export function adminServer({ metrics, host, isReady, error, now }: AdminOptions
 }
 
 /**
- * Whether the Host of a request may be this server. A page of any site can have its own name resolved to 127.0.0.1, and a browser then
- * lets it read the responses (DNS rebinding). A server for other machines has names that it does not know.
+ * A page of any site can have its own name resolved to 127.0.0.1, and a browser then lets it read the responses (DNS
+ * rebinding). A server for other machines has names that it does not know.
  */
 function isAddressed(named: string | undefined, host: string): boolean {
   return named === undefined || !isLoopback(host) || isLoopback(named.replace(/:\d*$/, ''))
@@ -65,7 +65,6 @@ export class Metrics {
     registers: [this.#registry],
   })
 
-  /** @param depth the current number of requests that wait for the store */
   constructor(depth: () => number) {
     collectDefaultMetrics({ register: this.#registry })
     new Gauge({

@@ -22,10 +22,10 @@ export type TokenSource = (token: string) => Lookup | Promise<Lookup>
 /** milliseconds after which a token is looked up again, and so the longest time that a revoked token is accepted */
 export const freshness = 500
 
-/** The maximum number of concurrent lookups of new tokens; each may wait for a database connection. */
+/** of new tokens at a time; each may wait for a database connection */
 const maxLookups = 32
 
-/** Accepts the `Authorization` header of a request, whose connection any object identifies. Rejects with the `HttpError` 401. */
+/** Any object can identify a connection. Rejects with the `HttpError` 401. */
 export type Authenticate = (authorization: string | undefined, connection: object) => Caller | Promise<Caller>
 
 /**
@@ -59,12 +59,12 @@ function unauthorized(message: string, parameter: string): HttpError {
   return new HttpError(401, message, ['WWW-Authenticate', `Bearer realm="plants"${parameter}`])
 }
 
-/** A new bearer token: 256 random bits, with a prefix that lets secret scanners recognize it. */
+/** 256 random bits, with a prefix that lets secret scanners recognize it. */
 export function newToken(): string {
   return `plants_${randomBytes(32).toString('base64url')}`
 }
 
-/** The SHA-256 of a token, which is all that a store keeps. */
+/** All that a store keeps of a token. */
 export function digestOf(token: string): Buffer {
   return hash('sha256', token, 'buffer')
 }
@@ -84,14 +84,14 @@ interface StoreTokensOptions {
 }
 
 /**
- * Accepts the tokens of a store. Looks them up by their SHA-256, so that the timing reveals nothing about a token, and
- * only its holder learns that it has ended. Saves once a day (UTC) that a token is used; a request does not wait for that.
+ * Looks tokens up by their SHA-256, so that the timing reveals nothing about a token, and only its holder learns that
+ * it has ended. Saves once a day (UTC) that a token is used.
  */
 export function tokensOfStore(store: TokenStore, { now, time, warn }: StoreTokensOptions): TokenSource {
-  /** lookups of the tokens that the store has, and lookups in progress: concurrent requests with the same token share one */
+  /** found tokens, and lookups in progress: concurrent requests with the same token share one */
   const lookups = new Map<string, { found: Promise<Token | undefined>; until: number }>()
   let pending = 0
-  /** the day on which the use of a token was last saved, or at least tried, by its id */
+  /** by the id of a token, the day on which its use was last saved, or tried */
   const used = new Map<bigint, number>()
 
   const lookUp = async (digest: Uint8Array, key: string) => {
@@ -129,7 +129,7 @@ export function tokensOfStore(store: TokenStore, { now, time, warn }: StoreToken
   }
 }
 
-/** Accepts a fixed set of tokens, mapped to their names, with the same rights. Always compares all of them, in constant time. */
+/** `names` maps each token to its name. Always compares all tokens, in constant time. */
 export function fixedTokens(names: ReadonlyMap<string, string>, rights: readonly Right[]): TokenSource {
   const tokens = [...names].map(([token, name]) => ({ digest: digestOf(token), caller: { name, rights } }))
   return (text) => {

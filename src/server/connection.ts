@@ -27,7 +27,7 @@ export class ClientConnection {
   /**
    * Sends an error for input that is no request, after the responses to earlier requests, and closes the connection.
    *
-   * @param code the code of the parser's error
+   * @param code of the parser's error
    * @returns whether the input counts: not if the client is gone, or if an earlier response is the last one
    */
   reject(error: HttpError, code: string): boolean {
@@ -61,7 +61,7 @@ export class ClientConnection {
     }
   }
 
-  /** Sends a last response, if any, and closes this side. The client may still send for a while (RFC 9112, 9.6). */
+  /** The client may still send for a while (RFC 9112, 9.6). */
   end(error?: HttpError): void {
     const { socket } = this
     if (socket.writableEnded) return

@@ -19,10 +19,10 @@ export class HttpError extends Error {
   }
 }
 
-/** The specification has status 400 for every failed create. Errors outside the operation have their `error` as the status. */
+/** Within the specification's operation, every failed create has the status 400. */
 const outsideOperation: ReadonlySet<number> = new Set([404, 405, 408, 421, 431, 500, 503])
 
-/** The response to input that the parser of node:http rejects, or should reject. */
+/** for input that the parser of node:http rejects, or should reject */
 export const invalidHttp = new HttpError(400, 'The request is not valid HTTP/1.1 (RFC 9112)')
 
 export const parserErrors: Readonly<Record<string, HttpError>> = {
@@ -33,16 +33,11 @@ export const parserErrors: Readonly<Record<string, HttpError>> = {
 
 const retrySoon = ['Retry-After', '1']
 
-/** The response to a request that exceeds the capacity of the service. */
 export function busy(message = 'The service is busy, and nothing was stored'): HttpError {
   return new HttpError(503, message, retrySoon)
 }
 
-/**
- * The response to a failed request. For an internal error it contains only the request id; the details are in the log.
- *
- * @param requestId as in the log
- */
+/** For an internal error, the response contains only the request id; the details are in the log. */
 export function toHttpError(error: unknown, requestId: string): HttpError {
   if (error instanceof HttpError) return error
   const type = error instanceof PlantsError ? error.type : undefined

@@ -6,15 +6,14 @@ import { malformed, PlantsError, shellWord, systemCode } from '../platform/error
 import { isLoopback } from '../platform/network.js'
 import { maxSocketPathBytes } from '../stores/common/address.js'
 
-/** Where a server listens: on a host and port (`isAdmin`: of the admin port), or on the absolute path of a Unix socket. */
+/** `isAdmin`: of the admin port; `path`: absolute, of a Unix socket */
 export type ListenAddress = { host: string; port: number; isAdmin?: boolean } | { path: string }
 
 /**
- * Listens. Replaces a Unix socket that nobody listens on.
+ * Replaces a Unix socket that nobody listens on.
  *
  * @param basePath "" or "/v1"
  * @returns the base_url, as `--store` takes it
- * @throws {PlantsError} when it cannot
  */
 export async function listen(server: Server, address: ListenAddress, { basePath = '', isSecure = false } = {}): Promise<string> {
   try {

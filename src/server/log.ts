@@ -3,8 +3,8 @@ import { escapeControlChars } from '../platform/escape.js'
 import type { Output } from '../platform/io.js'
 
 /**
- * A line of the access log. docs/serve.md describes its fields. `path` is that of a route, since any
- * other may contain a token, and `token` is the name of the token.
+ * docs/serve.md describes the fields. `path` is that of a route, since any other may contain a token, and `token` is
+ * the name of the token.
  */
 export interface AccessLogEntry {
   /** "created", "read", "replaced", "deleted", "described", "aborted", or an `error` value */
@@ -15,7 +15,7 @@ export interface AccessLogEntry {
 
 export interface AccessLog {
   record(entry: AccessLogEntry): void
-  /** Logs an error that the client did not cause. */
+  /** that the client did not cause */
   error(error: unknown, requestId?: string): void
 }
 
@@ -24,7 +24,7 @@ export interface LogOptions {
   level: string
 }
 
-/** Opens the log of a service: JSON lines, or shorter text on a terminal. Ignores write errors. */
+/** JSON lines, or shorter text on a terminal. Ignores write errors. */
 export function openLog({ output, level }: LogOptions): Logger {
   const { isTerminal } = output
   const ignore = () => undefined

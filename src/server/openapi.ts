@@ -4,10 +4,7 @@ import type { Right } from '../stores/common/store.js'
 export const listLimits = { max: 1000, default: 100 }
 
 /**
- * The OpenAPI 3.1 description of the service: the operation of the specification, and those that the contract adds.
- *
  * @param basePath "" or "/v1"
- * @param offered all operations by default
  * @returns JSON
  */
 export function openApi(basePath: string, offered = operations): string {
@@ -109,7 +106,6 @@ const failures = {
 
 export type OperationId = 'createPlant' | 'listPlants' | 'getPlant' | 'replacePlant' | 'deletePlant'
 
-/** An operation, by its names in OpenAPI. */
 interface Operation {
   right: Right
   path: string
@@ -119,7 +115,7 @@ interface Operation {
   [field: string]: unknown
 }
 
-/** The operations on plants. The service has a route for each. */
+/** The service has a route for each. */
 export const operations: readonly Operation[] = [
   {
     right: 'create',
@@ -214,7 +210,7 @@ function named(...names: (keyof typeof parameters)[]): object[] {
   return names.map((name) => reference('parameters', name))
 }
 
-/** The error responses of an operation: these, and those that any request can get. */
+/** Adds those that any request can get. */
 function errors(...statuses: (keyof typeof failures)[]): Record<string, object> {
   return Object.fromEntries([...statuses, 408, 431, 500, 503].map((status) => [status, reference('responses', status)]))
 }

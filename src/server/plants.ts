@@ -8,20 +8,18 @@ import { listLimits, type OperationId, openApi, operations } from './openapi.js'
 import { etagOf, listsTag, parseId, parseIdempotencyKey, parseListQuery, parsePlant, prefersNdjson, requireNoQuery } from './request.js'
 import { type Answer, type Call, closeSignal, type Route } from './router.js'
 
-/** the maximum number of pages that are read at a time: a search may scan all plants, and keeps its results in memory */
+/** read at a time: a search may scan all plants, and keeps its results in memory */
 const maxPages = 4
 
 const pageCharacters = 1_000_000
 
-/** the maximum number of plants that are read, replaced or deleted at a time: how large they are is known only then */
+/** read, replaced or deleted at a time: how large they are is known only then */
 const maxPlants = 64
 
-/** the maximum number of concurrent snapshots: each lasts as long as its client takes to read it */
+/** at a time: each lasts as long as its client takes to read it */
 const maxSnapshots = 8
 
 /**
- * The routes of the operations on a store, and of the OpenAPI description.
- *
  * @param rights those whose operations are offered
  * @param basePath "" or "/v1"
  */
@@ -39,13 +37,12 @@ export function plantRoutes(store: ServedStore, rights: readonly Right[], basePa
     handler: (call: Call) => handlers[operationId](call),
   }))
   const offered = operations.filter(({ right }) => rights.includes(right))
-  const body = Buffer.from(openApi(basePath, offered)) // shared by all responses
+  const body = Buffer.from(openApi(basePath, offered))
   const handler = async () => ({ outcome: 'described', status: 200, body })
   const open = { right: undefined, isOffered: true, hasBody: false, varies: false }
   return [...routes, { ...open, method: 'GET', path: `${basePath}/openapi.json`, handler }]
 }
 
-/** The operations on a store, by their names in OpenAPI. */
 class PlantHandlers implements Record<OperationId, Route['handler']> {
   readonly #store: ServedStore
   readonly #pages = new Semaphore(maxPages)
@@ -109,7 +106,7 @@ class PlantHandlers implements Record<OperationId, Route['handler']> {
     }
   }
 
-  /** Replaces or deletes the plant that meets the conditions of a request. Throws 404 or 412. */
+  /** Throws 404 or 412. */
   #change(call: Call, id: bigint, action: (only: NewPlant | undefined) => Promise<NewPlant | undefined>): Promise<NewPlant> {
     return this.#plants.run(async () => {
       const only = await this.#expected(call, id)
@@ -119,7 +116,7 @@ class PlantHandlers implements Record<OperationId, Route['handler']> {
     })
   }
 
-  /** The plant that meets the conditions of a request; undefined if its content does not matter. Throws 404 or 412. */
+  /** Undefined if the content of the plant does not matter. Throws 404 or 412. */
   async #expected({ request }: Call, id: bigint): Promise<NewPlant | undefined> {
     const { 'if-match': match, 'if-none-match': noneMatch } = request.headers
     if (match === undefined && noneMatch === undefined) return undefined
@@ -144,13 +141,13 @@ async function pageOf(list: AsyncIterable<NewPlant[]>, limit: number): Promise<{
   return { plants: found.slice(0, limit), hasNext: found.length > limit }
 }
 
-/** The id in the path of a request, which has no parameters. Throws 400. */
+/** Throws 400, also for a query. */
 function idOf({ id, request }: Call): bigint {
   requireNoQuery(request.url ?? '')
   return parseId(id)
 }
 
-/** A response with a StoredPlant and its entity tag; 304 if the client knows it (If-None-Match). */
+/** `known` is If-None-Match. */
 function stored(plant: NewPlant, outcome: string, known?: string): Answer {
   const body = toWireJson(plant)
   const etag = etagOf(body)

@@ -60,13 +60,13 @@ const maxLargestBodies = 64
 
 export const noBody = Buffer.alloc(0)
 
-/** Why a body of this length is too much, if `total` bytes are in flight. */
+/** `total` bytes are in flight. */
 function sizeError(length: number, total: number, bodyLimit: number): HttpError | undefined {
   if (length > bodyLimit) return tooLarge(bodyLimit)
   return total > maxLargestBodies * bodyLimit ? busy() : undefined
 }
 
-/** The body of a request that is `complete`. Throws 413 or 503. */
+/** The request must be `complete`. Throws 413 or 503. */
 export function takeBody(request: IncomingMessage, bodyLimit: number, inFlight: InFlight): Buffer {
   const error = sizeError(request.readableLength, inFlight.bytes + request.readableLength, bodyLimit)
   if (error) throw error
@@ -74,7 +74,7 @@ export function takeBody(request: IncomingMessage, bodyLimit: number, inFlight: 
   return bytes ?? noBody
 }
 
-/** Reads a body as it arrives. Rejects with 413 or 503; never settles if the response is closed first. */
+/** Rejects with 413 or 503; never settles if the response is closed first. */
 export function receiveBody(response: ServerResponse, bodyLimit: number, inFlight: InFlight): Promise<Buffer> {
   const { req: request } = response
   const received = new GrowingBuffer() // node:http would keep each small chunk as an object of hundreds of bytes
@@ -103,11 +103,7 @@ export function receiveBody(response: ServerResponse, bodyLimit: number, inFligh
   return body
 }
 
-/**
- * Parses the specification's NewPlant or, with the `id` of a path, a Plant.
- *
- * @throws {HttpError} 400 or 422
- */
+/** The specification's NewPlant or, with the `id` of a path, a Plant. Throws 400 or 422. */
 export function parsePlant(bytes: Buffer, id?: bigint): NewPlant {
   const body = parseBody(bytes)
   const value = id !== undefined && isObject(body) && !Object.hasOwn(body, 'id') ? { ...body, id } : body
@@ -133,11 +129,7 @@ export function parseIdempotencyKey(headers: IncomingHttpHeaders): string | unde
   throw new HttpError(400, 'Idempotency-Key must be 1 to 255 visible ASCII characters, and must not be repeated')
 }
 
-/**
- * Parses an id in a path or a query. Only canonical decimal digits are valid, so that a plant has one URL.
- *
- * @throws {HttpError} 400
- */
+/** Only canonical decimal digits are valid, so that a plant has one URL. Throws 400. */
 export function parseId(text: string, name = 'id'): bigint {
   const id = /^-?\d{1,19}$/.test(text) ? parseInt64(text) : undefined
   if (id === undefined || String(id) !== text) throw invalid(`${name} must be ${idRule}, in decimal digits`, text)
@@ -145,10 +137,7 @@ export function parseId(text: string, name = 'id'): bigint {
 }
 
 /**
- * Parses the query of a list.
- *
  * @param url the request target
- * @param maxLimit the maximum of `limit`
  * @throws {HttpError} 400 for a parameter that is unknown, repeated or malformed
  */
 export function parseListQuery(url: string, maxLimit = listLimits.max): ListQuery {
@@ -208,7 +197,7 @@ function invalid(rule: string, text: string): HttpError {
   return new HttpError(400, `${rule}, but was ${quote(text)}`)
 }
 
-/** Whether a client prefers NDJSON to JSON: by the weights in its Accept, then by the more specific range (RFC 9110, 12.5.1). */
+/** By the weights in Accept, then by the more specific range (RFC 9110, 12.5.1). */
 export function prefersNdjson(accept = ''): boolean {
   const weights = new Map<string, number>()
   for (const range of accept.toLowerCase().split(',')) {
@@ -223,12 +212,12 @@ export function prefersNdjson(accept = ''): boolean {
   return weightOf(ndjson) > 0 && ndjson.length > json.length
 }
 
-/** A strong entity tag (RFC 9110, 8.8.3), a hash of the JSON of a plant. */
+/** A strong entity tag (RFC 9110, 8.8.3). */
 export function etagOf(json: string): string {
   return `"${hash('sha256', json, 'base64url').slice(0, 22)}"`
 }
 
-/** Whether a header lists an entity tag, or is `*`. A weak tag matches If-None-Match (RFC 9110, 13.1.2), never If-Match (13.1.1). */
+/** A weak tag matches If-None-Match (RFC 9110, 13.1.2), never If-Match (13.1.1). */
 export function listsTag(header: string, etag: string, { isWeakEqual }: { isWeakEqual: boolean }): boolean {
   if (header.trim() === '*') return true
   return Array.from(header.matchAll(/(W\/)?("[^"]*")/g)).some(([, weak, tag]) => tag === etag && (isWeakEqual || weak === undefined))

@@ -19,14 +19,13 @@ export interface Route {
   hasBody: boolean
   /** whether its responses depend on Accept */
   varies: boolean
-  /** Handles a call. A thrown `HttpError` is sent as the response. */
+  /** A thrown `HttpError` is sent as the response. */
   handler(call: Call): Promise<Answer>
 }
 
-/** A response, with its outcome for the log. */
 export interface Answer extends HttpAnswer {
   outcome: string
-  /** the body of a stream, instead of `body`: produced as fast as the client reads, and always closed, even if the client disconnects */
+  /** a stream, instead of `body`; always closed, even if the client disconnects */
   pieces?: AsyncIterable<string>
 }
 
@@ -40,7 +39,6 @@ export interface Call {
   /** the `path` of the routes that match, and the last segment of the path that was requested */
   path?: string
   id: string
-  /** the holder of the token */
   caller?: Caller
   /** empty unless the route has one */
   body: Buffer
@@ -60,7 +58,7 @@ export interface RouterOptions {
   streamTimeout?: number
 }
 
-/** the maximum size of all responses that clients have not read yet, in bytes */
+/** bytes of all responses that clients have not read yet */
 const maxUnread = 67_108_864
 
 /** milliseconds: a stream keeps a snapshot of the store open, and with it the space of everything that changes meanwhile */
@@ -71,7 +69,6 @@ const reauthenticateAfter = 100
 
 const vary = ['Vary', 'Accept']
 
-/** Finds the route of a request, authenticates it, reads its body, calls the handler, sends the response and logs it. */
 export class Router {
   readonly #routes = new Map<string, Route[]>()
   readonly #options: RouterOptions
@@ -117,7 +114,7 @@ export class Router {
     }
   }
 
-  /** Finds the route of a request target, whose scheme and host (RFC 9112, 3.2.2) and query do not count. Throws 404 or 405. */
+  /** A request target may have a scheme and a host (RFC 9112, 3.2.2), which do not count. Throws 404 or 405. */
   #routeOf(call: Call): Route {
     const { method = '', url = '' } = call.request
     const target = url.replace(/^https?:\/\/[^/?#]*(?=\/)/i, '').replace(/[?#].*/s, '')
@@ -135,7 +132,7 @@ export class Router {
     throw new HttpError(405, `${path} allows ${allowed}, but not ${method}`, ['Allow', allowed])
   }
 
-  /** Authenticates a request and reads its body. Throws 401, 403, 415, 413 or, if too many bodies are in flight, 503. */
+  /** Throws 401, 403, 415, 413 or, if too many bodies are in flight, 503. */
   async #admit(call: Call, right: Right, { isOffered, hasBody }: Route): Promise<void> {
     const { request, response, startedAt } = call
     const { bodyLimit, inFlight, now } = this.#options
@@ -180,7 +177,7 @@ export class Router {
     this.#record(call, answer.status, answer.outcome)
   }
 
-  /** Sends pieces until there are no more, the client disconnects, its token is no longer accepted, or the time is over. */
+  /** Ends early if the client disconnects, its token is no longer accepted, or the time is over. */
   async #stream(call: Call, { status, contentType = '', outcome }: Answer, pieces: AsyncIterable<string>): Promise<void> {
     const { request, response, requestId } = call
     if (request.httpVersion === '1.0') throw new HttpError(400, 'HTTP/1.0 cannot mark the end of a stream: use HTTP/1.1')
@@ -218,7 +215,7 @@ export class Router {
     if (response.headersSent) this.#record(call, status, isWhole ? outcome : 'aborted')
   }
 
-  /** Sends an error; if the response has begun, destroys the connection, so that the client does not mistake a part for the whole. */
+  /** If the response has begun, destroys the connection, so that the client does not mistake a part for the whole. */
   #fail(call: Call, failure: unknown): void {
     const { requestId, response, route } = call
     const { headersSent, statusCode } = response

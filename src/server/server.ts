@@ -20,7 +20,7 @@ export interface Tls {
   key: string
 }
 
-/** Handles a request. If it rejects before the response has begun, the response is 500. */
+/** If it rejects before the response has begun, the response is 500. */
 export type Handler = (request: IncomingMessage, response: ServerResponse) => Promise<void>
 
 export interface HttpServerOptions {
@@ -35,22 +35,22 @@ export interface HttpServerOptions {
 /** Those of TLS 1.3, and of TLS 1.2 with forward secrecy and authenticated encryption (RFC 9325, 4.2). */
 const ciphers = 'TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256:TLS_AES_128_GCM_SHA256:ECDHE+AESGCM:ECDHE+CHACHA20'
 
-/** the maximum size of the headers of a request, in bytes */
+/** bytes */
 const maxHeaderSize = 16_384
 
-/** the maximum time to receive the headers, in milliseconds */
+/** milliseconds */
 const headersTimeout = 10_000
 
 /** milliseconds: more than the 60 s after which proxies close idle connections */
 const keepAliveTimeout = 65_000
 
-/** the maximum number of unanswered requests on one connection, which is closed at the next */
+/** requests on one connection, which is closed at the next */
 const maxUnanswered = 32
 
 /** milliseconds in which a client may still connect or send a request after a drain has started */
 const drainGrace = 500
 
-/** A node:http server that answers the requests of a connection one after the other. A drain leaves no request unanswered. */
+/** Answers the requests of a connection one after the other. A drain leaves no request unanswered. */
 export class HttpServer {
   readonly server: Server
   isDraining = false
@@ -142,7 +142,7 @@ export class HttpServer {
     for (const [socket, { open }] of this.#connections) if (open.length === 0) return void socket.destroy()
   }
 
-  /** The connection of a socket; a new one if TLS has failed. */
+  /** A new one if TLS has failed. */
   #of(socket: Socket): ClientConnection {
     return this.#connections.get(socket) ?? new ClientConnection(socket, true)
   }
@@ -184,7 +184,7 @@ export class HttpServer {
     })
   }
 
-  /** Calls the handler, unless an earlier response has closed the connection (RFC 9112, 9.6). Its failure affects no other request. */
+  /** Does nothing if an earlier response has closed the connection (RFC 9112, 9.6). */
   #handle(response: ServerResponse): void {
     const { req: request } = response
     if (request.socket.destroyed || request.socket.writableEnded) return
@@ -200,7 +200,6 @@ export class HttpServer {
     })
   }
 
-  /** Rejects input that is no request. */
   #rejectInput(socket: Socket, code: string): void {
     const connection = this.#of(socket)
     const request = connection.open.at(-1)?.req
@@ -211,14 +210,13 @@ export class HttpServer {
     else this.#log.record(entry)
   }
 
-  /** Sends an error for a request that the handler does not answer, and closes the connection. */
+  /** Closes the connection, too. */
   #reject(response: ServerResponse, error: HttpError, code: string): void {
     response.shouldKeepAlive = false
     respond(response, error)
     this.#record(response.req, { outcome: String(error.error), code })
   }
 
-  /** Records a request that the handler did not answer. */
   #record({ method, socket }: IncomingMessage, entry: AccessLogEntry): void {
     this.#log.record({ ...entry, method, from: socket.remoteAddress })
   }
@@ -236,7 +234,7 @@ export interface HttpAnswer {
 export function respond(response: ServerResponse, answer: HttpAnswer, requestId?: string): void {
   const { status, contentType = 'application/json', body, headers = [] } = answer
   const length = Buffer.byteLength(body)
-  // One write of headers and body. `end` with a body makes two, which costs a tenth of a request.
+  // `end` with a body would make a second write.
   response.cork()
   respondWith(response, status, ['Content-Type', contentType, 'Content-Length', String(length), ...headers], requestId)
   response.write(body, length === body.length ? 'latin1' : 'utf8')
