@@ -6,13 +6,12 @@ import { asOwnerOf, makeFolder, syncFolder, targetOf, unsetSnap } from '../platf
 import type { Io } from '../platform/io.js'
 import { maxFileBytes, readSettings, type SavedSettings, settingsPath } from './file.js'
 
-/** The settings before and after a change: the same object when nothing has changed. */
+/** The same object when nothing has changed. */
 type Change = Record<'before' | 'after', SavedSettings>
 
 /**
- * Changes the settings file atomically, under a lock. A change that has no effect writes nothing, and needs no write
- * permission. Throws `unwritable`, `malformed` for an invalid file, `unavailable` when the lock is not free before the
- * timeout, and the errors of `change`.
+ * Atomic, under a lock. A change that has no effect needs no write permission. Throws `unwritable`, `malformed` for an
+ * invalid file, `unavailable` when the lock is not free before the timeout, and the errors of `change`.
  */
 export async function changeSettings(
   io: Io,
@@ -28,7 +27,7 @@ export async function changeSettings(
   try {
     const planned = await plan()
     if (planned.after === planned.before) return planned
-    const { default: Conf } = await import('conf') // takes 17 ms, so it is loaded before the lock is acquired
+    const { default: Conf } = await import('conf') // slow, so loaded before the lock is acquired
     const { holdLock } = await import('../platform/file-lock.js')
     path = await settingsPath(io)
     return await asOwnerOf(dirname(path), () => {

@@ -29,7 +29,7 @@ export async function parseKey(name: string, saved: SavedSettings): Promise<Key>
   throw malformed(`There is no setting ${JSON.stringify(name)}`, hint)
 }
 
-/** The value in the form in which it is saved, and the address of the store that it names, if any. Throws `malformed`. */
+/** The value as it is saved, and the address of the store that it names, if any. Throws `malformed`. */
 export async function checkedValue(
   { store: storeName = '', setting }: Key,
   name: string,
@@ -79,7 +79,7 @@ export function withField<Fields extends object>(fields: Fields, name: string, v
   return changed
 }
 
-/** The form in which a value is saved: true or false, the absolute path of a file, otherwise the text unchanged. Throws `malformed`. */
+/** True or false, the absolute path of a file, otherwise the text unchanged. Throws `malformed`. */
 export async function savedValue(name: SettingName, source: string, text: string, io: Io): Promise<string | boolean> {
   const { parse, isSwitch } = settingOf(name)
   const value = parse(source, text)

@@ -8,7 +8,7 @@ import type { Io } from '../platform/io.js'
 import { isLoginAddress } from '../stores/common/address.js'
 import { type SettingName, settingOf, settingsIn } from './table.js'
 
-/** The content of the settings file. Stores are keyed by name, tokens by the address of their store. */
+/** Stores are keyed by name, tokens by the address of their store. */
 export interface SavedSettings extends SavedValues {
   version: 1
   stores?: Record<string, SavedStore>
@@ -18,7 +18,7 @@ export interface SavedSettings extends SavedValues {
 
 export type SavedStore = SavedValues & { address: string }
 
-/** The store with this name, which may also be the name of a property that every object inherits. */
+/** A name may also be that of a property that every object inherits. */
 export function savedStore({ stores = {} }: SavedSettings, name: string): SavedStore | undefined {
   return Object.hasOwn(stores, name) ? stores[name] : undefined
 }
@@ -26,12 +26,12 @@ export function savedStore({ stores = {} }: SavedSettings, name: string): SavedS
 type SavedValues = { [name in SettingName]?: string | boolean }
 
 export interface SettingsFile {
-  /** absolute; undefined when there is no folder for settings, for example without a home directory */
+  /** absolute; undefined when there is no folder for settings */
   path: string | undefined
   saved: SavedSettings
   /** why its commands are not run and its tokens and passwords are not sent: somebody else may have written them */
   distrust?: { why: string; hint: string } | undefined
-  /** problems that prevent nothing, but should be fixed, each with the command that fixes it */
+  /** each with the command that fixes it */
   warnings: { what: string; command: string }[]
 }
 
@@ -40,7 +40,7 @@ export async function settingsPath({ env, resolvePath, configFolder }: Io): Prom
   return join(folder, 'settings.json')
 }
 
-/** Reads the settings file; a missing file counts as empty. Throws `malformed` for an invalid file, which is not changed. */
+/** A missing file counts as empty. Throws `malformed` for an invalid file. */
 export async function readSettings(io: Io): Promise<SettingsFile> {
   let path: string | undefined
   try {
@@ -90,7 +90,7 @@ function parseSettings(bytes: Buffer, path: string): SavedSettings {
   throw broken(path, `are invalid: ${problems.slice(0, 5).join('; ')}`)
 }
 
-/** The problems of a settings file, one phrase each: the key and the rule, but never the value, which may be a token. */
+/** The key and the rule of each, but never the value, which may be a token. */
 function problemsOf(value: unknown): string[] {
   if (!isObject(value)) return ['the document must be an object']
   const { version, stores = {}, tokens = {} } = value

@@ -10,7 +10,7 @@ export interface SettingSource {
   name: SettingName
   value: string | undefined
   source: 'flag' | 'variable' | 'store' | 'saved' | 'default'
-  /** the source as messages name it: `--timeout`, `PLANTS_TIMEOUT`, `timeout in /home/…/settings.json` */
+  /** as messages name it: `--timeout`, `PLANTS_TIMEOUT`, `timeout in /home/…/settings.json` */
   place: string
   /** the key for `plants config`, if it is saved */
   key: string | undefined
@@ -28,7 +28,7 @@ interface Sources {
 /** The settings that widen trust: where a token may be sent, and which database is accepted. */
 const trust: SettingName[] = ['ca-cert', 'allow-http']
 
-/** The value of a setting from the first source that has one: flag > environment > store > user > default. */
+/** flag > environment > store > user > default */
 export function findSource(name: SettingName, { flags, io, file: { saved, path }, storeName, isOfRun = true }: Sources): SettingSource {
   const { variable = '', scopes } = settingOf(name)
   const flag = flagOf(name) ?? ''
@@ -62,7 +62,7 @@ export function failureOf({ name, value, place }: SettingSource): PlantsError | 
   }
 }
 
-/** A value that is safe to show: the password of an address is redacted, even if the address is invalid. */
+/** Redacts the password of an address, even of an invalid one. */
 export function shownValue<Text extends string | undefined>(value: Text): Text | string {
   return value === undefined ? value : shownAddress(value)
 }
@@ -83,7 +83,7 @@ export function parsed<Value>(
   }
 }
 
-/** The address that the setting `store` names. Throws `malformed` for an unknown store. */
+/** Throws `malformed` for an unknown store. */
 export async function resolveStore(setting: SettingSource, { saved, path }: SettingsFile, io: Io): Promise<Address> {
   const { value = 'local', place, source } = setting
   if (!isStoreName(value)) return resolveAddress(value, place, io, { isArgument: source === 'flag' })
@@ -102,7 +102,7 @@ export function isStoreName(word: string): boolean {
   return /^[a-z\d][\w-]{0,63}$/i.test(word) && word !== 'local'
 }
 
-/** The saved stores, without entries whose key cannot be the name of a store. */
+/** Without entries whose key cannot be the name of a store. */
 export function namedStores({ stores = {} }: SavedSettings): [name: string, store: SavedStore][] {
   return Object.entries(stores).filter(([name]) => isStoreName(name))
 }

@@ -3,7 +3,7 @@ import { outputFormats, parseDuration, parseOutput, parseSwitch, parseText, type
 import type { Address } from '../stores/common/address.js'
 import { schemes } from '../stores/registry.js'
 
-/** One entry per setting. Flags, help, the validation of the file, `plants config` and the README are derived from it. */
+/** Flags, help, the validation of the file, `plants config` and the README are derived from it. */
 export const settingsTable = {
   store: {
     flag: '--store <address>',
@@ -73,9 +73,9 @@ interface Setting {
   default: string | { words: string }
   meaning: string
   values?: Values
-  /** whether it is saved as true or false, not as a string */
+  /** saved as true or false, not as a string */
   isSwitch?: boolean
-  /** the only scheme of stores that it applies to; undefined for all */
+  /** undefined for all schemes */
   onlyFor?: Address['scheme']
 }
 
@@ -109,7 +109,7 @@ export function flagOf(name: SettingName): string | undefined {
   return settingOf(name).flag?.split(' ')[0]
 }
 
-/** The value of a setting's flag, under commander's name for it: `caCert` for `ca-cert`. */
+/** Under commander's name for it: `caCert` for `ca-cert`. */
 export function flagValue(name: SettingName, flags: Flags): string | undefined {
   return textOf(flags[name.replace(/-(.)/g, (_, letter: string) => letter.toUpperCase())])
 }
@@ -120,7 +120,7 @@ export function textOf(value: unknown): string | undefined {
   return typeof value === 'string' || typeof value === 'boolean' ? String(value) : undefined
 }
 
-/** Checks a command: at least one word, and none that begins with a quote, which people expect a shell to interpret. */
+/** No word may begin with a quote, which people expect a shell to interpret. */
 function parseCommand(source: string, text: string): string {
   if (!/(?:^|\s)["']/.test(text)) return parseText(source, text.trim())
   const hint = 'Write a space within a word as "\\ ", or use a script as the command'

@@ -6,7 +6,7 @@ export type { FieldName, NewPlant, Plant, PlantPatch } from './fields.js'
 
 export const idRule = 'an integer from -9223372036854775808 to 9223372036854775807'
 
-/** The rule that a value violates. Names the range only for an id outside it. */
+/** Names the range only for an id outside it. */
 export function idRuleFor(value: unknown): string {
   if (typeof value === 'string' && parseInt64(value) !== undefined) return 'an integer, not a string'
   const text = value instanceof NumberText ? value.text : value
@@ -31,10 +31,10 @@ const idRules: readonly [RegExp, string][] = [
 export type Form = 'newPlant' | 'record' | 'patch'
 
 /**
- * Accepts the same values as the schemas in schema.ts, without zod, which takes 2.7 ms of a start and would be the
- * longest step of a POST. A property test compares the two.
+ * Accepts the same values as the schemas in schema.ts, without zod, which would be the longest step of a POST. A
+ * property test compares the two.
  *
- * @param value the result of `parseJson`, or an object made from options; untrusted
+ * @param value untrusted
  * @returns undefined for an invalid value; `problemsOf` returns the reasons
  */
 export function acceptNewPlant(value: unknown, form?: 'newPlant'): NewPlant | undefined
@@ -74,7 +74,7 @@ export function invalidPlant(problems: readonly string[]): string {
   return `Invalid plant: ${problems.join('; ')}`
 }
 
-/** The fields of a Plant in order, without the id. */
+/** In order, without the id. */
 export function plantOf(plant: Plant): Plant {
   const copy: Plant = { name: plant.name }
   for (const { name } of textFields) {
@@ -114,7 +114,6 @@ export function equalFields(one: Plant, other: Plant): boolean {
   return textFields.every(({ name }) => one[name] === other[name])
 }
 
-/** 1 to 255 visible ASCII characters. */
 export function isIdempotencyKey(text: string): boolean {
   return /^[\x21-\x7e]{1,255}$/.test(text)
 }

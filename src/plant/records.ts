@@ -3,8 +3,8 @@ import { parseJson, toJson } from './json.js'
 import { acceptNewPlant, type NewPlant } from './plant.js'
 
 /**
- * The format of one plant: a JSON object, as `toJson` writes it, or a row of CSV (RFC 4180) or TSV. In a row, an empty text is `""`, the
- * cell of a missing tag is empty, and a text with a space or tab at its ends is in quotes, because an import trims other cells.
+ * Of one plant: a JSON object, or a row of CSV (RFC 4180) or TSV. In a row, an empty text is `""`, the cell of a
+ * missing tag is empty, and a text with a space or tab at its ends is in quotes, because an import trims other cells.
  */
 export type RecordFormat = 'json' | 'csv' | 'tsv'
 
@@ -30,10 +30,7 @@ export function recordFormatOf(format: FormatName): RecordFormat {
   return format === 'ndjson' ? 'json' : format
 }
 
-/**
- * A document in a format, part by part. The records of a part are separated by line feeds, which in JSON are always
- * separators.
- */
+/** The records of a part are separated by line feeds, which in JSON are always separators. */
 export function documentIn(format: FormatName, fields = fieldNames) {
   const record = recordFormatOf(format)
   const write = recordWriter(record, fields)

@@ -31,17 +31,15 @@ export const schemas = { newPlant: objectOf('newPlant'), record: objectOf('recor
 
 const fieldSchemas = new Map(plantFields.map(({ name, type }) => [name, type === 'int64' ? int64(name) : text(name)]))
 
-/** Why `acceptNewPlant` does not accept a value: a problem for each invalid field. */
+/** A problem for each invalid field. */
 export function problemsOf(value: unknown, form: Form = 'newPlant'): string[] {
   return schemas[form].safeParse(value, { jitless: true }).error?.issues.map(({ message }) => message) ?? []
 }
 
-/** Why a value is invalid for a field; undefined for a valid value. */
 export function problemOf(name: FieldName, value: unknown): string | undefined {
   return fieldSchemas.get(name)?.safeParse(value, { jitless: true }).error?.issues[0]?.message
 }
 
-/** Describes an invalid value in an error message: `was 1.5`, `is missing`. */
 function describe(value: unknown): string {
   if (value === undefined) return 'is missing'
   if (value instanceof NumberText) return `was ${shorten(value.text)}`

@@ -29,9 +29,8 @@ import type {
 interface StoreScheme<A extends Address> {
   /** such as "a file" */
   noun: string
-  /** the beginning of an address of this scheme; undefined for the scheme of all other addresses */
+  /** undefined for the scheme of all other addresses */
   scheme: RegExp | undefined
-  /** what gives access to the store */
   credential: 'token' | 'password' | undefined
   parse(text: string, source: string, place: AddressContext): A | Promise<A>
   /** Creates a missing store, except at a service. */
@@ -40,7 +39,7 @@ interface StoreScheme<A extends Address> {
   openExisting(address: A, options: OpenOptions): Promise<ReadableStore | undefined>
 }
 
-/** Its stores can be served, staged and previewed: this program accesses them directly, not through a service. */
+/** Its stores can be served, staged and previewed. */
 interface OwnStoreScheme<A extends Address> extends StoreScheme<A> {
   open(address: A, options: OpenOptions): Promise<OwnStore>
   openExisting(address: A, options: OpenOptions): Promise<OwnStore | undefined>
@@ -179,7 +178,7 @@ function checkOwn(address: Address): asserts address is OwnAddress {
   throw malformed(`${address.name} is a service, but this command needs direct access to the store`, hint)
 }
 
-/** Throws for a store that is not a file; `instead` is the hint for a database. */
+/** `instead` is the hint for a database. */
 export function fileOf(address: Address, instead: string): FileAddress {
   checkOwn(address)
   if (address.scheme === 'file') return address

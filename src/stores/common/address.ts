@@ -11,7 +11,7 @@ export interface AddressContext {
   userName(): string | undefined
   /** collects the passwords of addresses, which are redacted */
   secrets: Set<string>
-  /** whether the address is an argument, which other users can see: it must not contain a password */
+  /** an argument, which other users can see, must not contain a password */
   isArgument: boolean
 }
 
@@ -23,7 +23,7 @@ export type OwnAddress = FileAddress | PostgresAddress
 export interface FileAddress {
   scheme: 'file'
   name: string
-  /** whether it is the store `local`, whose folder is created if it is missing */
+  /** the store `local`, whose folder is created if it is missing */
   isDefault: boolean
 }
 
@@ -33,7 +33,7 @@ export interface RemoteAddress {
   name: string
   /** the specification's base_url, without a trailing slash */
   url: URL
-  /** absolute path of the Unix socket of the service */
+  /** absolute path of a Unix socket */
   socketPath?: string
 }
 
@@ -61,7 +61,7 @@ export interface PostgresAddress {
   max: number
 }
 
-/** A server. An absolute path as its host is the folder of its Unix socket. */
+/** An absolute path as the host is the folder of a Unix socket. */
 export interface PostgresHost {
   host: string
   port: number
@@ -72,10 +72,10 @@ export const sslModes = ['disable', 'prefer', 'require', 'verify-ca', 'verify-fu
 
 export const sessionAttributes = ['any', 'read-write', 'primary'] as const
 
-/** the maximum length of the path of a Unix socket, in bytes; the system truncates a longer one */
+/** the system truncates a longer path */
 export const maxSocketPathBytes = 107
 
-/** Parses a path, with or without `sqlite:`. */
+/** With or without `sqlite:`. */
 export function parseFile(text: string, source: string, { resolvePath }: AddressContext): FileAddress {
   const path = text.replace(/^sqlite:/i, '')
   const isBare = path === text
@@ -93,7 +93,7 @@ function refusePassword(text: string, source: string): void {
   if (shownAddress(text) !== text) throw refuse(source, 'is not the address of a store, and may contain a password', uriHint)
 }
 
-/** Parses `http://…`, `https://…`, `unix:/path.sock` or `unix:/path.sock:/base`. */
+/** `http://…`, `https://…`, `unix:/path.sock` or `unix:/path.sock:/base` */
 export function parseService(text: string, source: string, { resolvePath }: AddressContext): RemoteAddress {
   const [isSocket, path = '', base = ''] = /^unix:(.*?)(?::(\/.*))?$/is.exec(text) ?? []
   if (isSocket === undefined) return parseUrl(text, source)
@@ -131,8 +131,8 @@ export function refuse(source: string, why: string, hint = addresses): PlantsErr
 }
 
 /**
- * Redacts an address: replaces every part that is, or may be, a password or a token by `***`. This includes texts that are not valid
- * addresses, such as libpq's `host=… password=…`, a URL of another kind, or one with a typing error. Paths are not changed.
+ * Replaces every part of a text that is, or may be, a password or a token by `***`, also if it is no valid address,
+ * such as libpq's `host=… password=…` or one with a typing error. Paths are not changed.
  *
  * @param hide is called with each text that is replaced
  */
@@ -154,7 +154,7 @@ export function shownAddress(text: string, hide: (secret: string) => void = () =
 
 type Mask = (secret: string) => string
 
-/** Keeps only what cannot be a part of a password: the user, the hosts with their ports, the path, and known parameters. */
+/** Keeps only what cannot be part of a password: the user, hosts with ports, the path, and known parameters. */
 function shownDatabase(address: string, mask: Mask): string {
   const afterFirst = (text: string, separator: RegExp) => text.replace(separator, (_, secret: string) => `:${mask(secret)}`)
   const [, scheme = '', user = '', hosts = '', path = ''] = /^(\s*postgres(?:ql)?:\/*)(.*@)?([^/?]*)(.*)$/is.exec(address) ?? []
@@ -167,7 +167,7 @@ function shownDatabase(address: string, mask: Mask): string {
 const harmless =
   /^(application_name|channel_binding|connect_timeout|dbname|host|max|port|ssl|sslcert|sslkey|sslmode|sslrootcert|target_session_attrs|user)=/
 
-/** Redacts the text between a scheme, or a first word, and the last "@", and the query of a URL. */
+/** Redacts the text from a scheme, or a first word, to the last "@", and the query of a URL. */
 function shownOther(text: string, mask: Mask): string {
   const [, head = '', info = '', at = '', rest = ''] = /^([^@:\\/%?]*(?::|%3a)?(?:[\\/]|%2f|%5c)*)(?:(.*)(@|%40))?(.*)$/is.exec(text) ?? []
   const isUrl = /[:%]/.test(head) || /(?:[\\/]|%2f|%5c){2}$/i.test(head)
@@ -181,7 +181,7 @@ function shownOther(text: string, mask: Mask): string {
   return `${head}${info === '' ? '' : '***'}${at}${shownRest}`
 }
 
-/** Whether a text is an address under which credentials are saved; such a text may be shown even where a token could be in its place. */
+/** Whether credentials are saved under such an address, which may be shown even where a token could be in its place. */
 export function isLoginAddress(text: string): boolean {
   return /^(https?:\/\/|unix:\/|postgres:\/\/)/.test(text) && shownAddress(text) === text
 }

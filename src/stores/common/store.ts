@@ -7,10 +7,10 @@ import type { Access } from './access.js'
 import type { PostgresAddress, PostgresHost, RemoteAddress } from './address.js'
 import type { ExistsPolicy } from './conflict.js'
 
-/** A store of plants. When `create` resolves, the plant is on disk. */
+/** When `create` resolves, the plant is on disk. */
 export interface PlantStore {
   /**
-   * Creates a plant. With an idempotency key that has created the same plant before, returns the first result.
+   * With an idempotency key that has created the same plant before, returns the first result.
    *
    * @throws {PlantsError} `conflict` when another plant has the id, or the key belongs to a different plant;
    * `unavailable` when nothing was stored; `unknownOutcome` when that is unknown
@@ -30,15 +30,15 @@ export interface ReadableStore extends PlantStore {
   greatestId(): Promise<bigint | undefined>
   /** in a consistent snapshot */
   count(query?: CountQuery): Promise<bigint>
-  /** The plants in ascending order of id, in pages of at most a few MiB. */
+  /** In ascending order of id, in pages of at most a few MiB. */
   list(query?: ListQuery): AsyncIterable<NewPlant[]>
-  /** A consistent snapshot as text, in blocks of some hundred KiB. Does not block writers. Uses a connection until the iteration ends. */
+  /** Consistent, in blocks of some hundred KiB. Does not block writers. Uses a connection until the iteration ends. */
   snapshot(query: SnapshotQuery): AsyncIterable<Block>
   /**
-   * Replaces the texts of the plant with this id; with `only`, only if it still equals that plant. Removes its idempotency key, so that a
-   * late retry of its create is a conflict.
+   * With `only`, only if the plant still equals it. Removes the idempotency key, so that a late retry of the create is
+   * a conflict.
    *
-   * @returns undefined if there is none with this id, or if it has changed
+   * @returns undefined if there is no plant with this id, or if it has changed
    * @throws {PlantsError} `unavailable` when nothing was changed; `unknownOutcome` when that is unknown
    */
   replace(plant: NewPlant, only?: NewPlant): Promise<NewPlant | undefined>
@@ -48,10 +48,10 @@ export interface ReadableStore extends PlantStore {
 
 export interface ListQuery {
   after?: bigint | undefined
-  /** the maximum number of plants, at least 1 */
+  /** at least 1 */
   limit?: number | undefined
   tag?: string | undefined
-  /** only plants of which a text contains this one, ignoring the case of A to Z */
+  /** in any text, ignoring the case of A to Z */
   search?: string | undefined
   signal?: AbortSignal | undefined
 }
@@ -60,7 +60,7 @@ export type CountQuery = Pick<ListQuery, 'tag' | 'search'>
 
 export interface SnapshotQuery extends ListQuery {
   record: RecordFormat
-  /** the field to sort by, ignoring the case of A to Z, then by id; plants without it come last. A service sorts only by id */
+  /** ignoring the case of A to Z, then by id; plants without the field come last. A service sorts only by id */
   sort?: FieldName | undefined
 }
 
@@ -71,11 +71,11 @@ export interface Block {
 
 export interface BulkStore {
   /**
-   * Creates the rows of a batch, which are pending, and sets the outcome of each. A store with checkpoints does so in one
-   * transaction. Resolves when no row is pending, or when a rejected row or `stop` ends the batch, and nothing is in
-   * flight any more.
+   * Creates the rows, all pending, and sets their outcomes. A store with checkpoints does so in one transaction.
+   * Resolves when no row is pending, or a rejected row or `stop` ends the batch, and nothing is in flight any more.
    *
-   * @throws {PlantsError} when the store cannot continue. Pending rows were not stored, unless the error is `unknownOutcome`.
+   * @throws {PlantsError} when the store cannot continue. Pending rows were not stored, unless the error is
+   * `unknownOutcome`.
    */
   createMany(batch: Batch, options: CreateManyOptions): Promise<void>
   close(): Promise<void>
@@ -83,18 +83,18 @@ export interface BulkStore {
 
 export interface Batch {
   rows: PlantRows
-  /** of the rows, by their indexes; undefined for the order in `rows` */
+  /** indexes of `rows`; undefined for their own order */
   order: Uint32Array | undefined
   outcomes: Uint8Array
-  /** the reasons of rejected rows, and of those with an unknown outcome, where the outcome is not enough */
+  /** why a row is rejected, or its outcome unknown, where the outcome is not enough */
   rejections: Map<number, Pick<PlantsError, 'error' | 'message'>>
 }
 
 export interface CreateManyOptions {
   ifExists: ExistsPolicy
-  /** whether a rejected row ends the batch; rows are then created in their order */
+  /** rows are then created in their order */
   stopsAtReject: boolean
-  /** returns the checkpoint to write in the transaction of the plants; their outcomes are set whenever it is called */
+  /** written in the transaction of the plants; their outcomes are set whenever it is called */
   checkpoint: (() => Checkpoint) | undefined
   /** the Idempotency-Key of a row, for a service */
   keyOf(row: number): string
@@ -104,13 +104,12 @@ export interface CreateManyOptions {
 
 export interface ManyStore {
   store: BulkStore
-  /** the store, if it creates a batch in one transaction, together with a checkpoint */
+  /** the store, if it writes them */
   checkpoints: CheckpointStore | undefined
-  /** creates all staged plants */
   commit?: (() => Promise<void>) | undefined
 }
 
-/** The progress of an import, by its id. */
+/** The progress of an import. */
 export interface Checkpoint {
   id: string
   state: string
@@ -124,17 +123,17 @@ export interface CheckpointStore extends BulkStore {
 }
 
 export interface CreatePreview {
-  /** whether the store exists; otherwise, a create would create it */
+  /** otherwise, a create would create the store */
   exists: boolean
   /** false if the idempotency key has created this plant already */
   creates: boolean
 }
 
 export interface Login {
-  /** the password for a host: a password file may have one for each */
+  /** a password file may have one for each host */
   password(host: PostgresHost): string | undefined
   passwordHint: string
-  /** PEM certificates to trust; those of the system if undefined. Used only if the sslmode of the address verifies certificates */
+  /** PEM; those of the system if undefined. Used only if the sslmode of the address verifies certificates */
   ca: string | undefined
   cert: string | undefined
   key: string | undefined
@@ -152,14 +151,14 @@ interface AnyStoreOptions {
 
 interface OwnStoreOptions extends AnyStoreOptions {
   onCommit?(count: number): void
-  /** is called with the path of a new store, except the default store */
+  /** not called for the default store */
   onCreated?: ((path: string) => Promise<void>) | undefined
 }
 
 export interface FileOptions extends OwnStoreOptions {
   /** whether a user's files are trusted like this user's own */
   trusts(uid: number): boolean
-  /** is called before the store is opened, with what other users can do to its file, or a backup of it */
+  /** before the store is opened: what other users can do to its file, or to a backup of it */
   onExposed?(warning: string): Promise<void>
 }
 
@@ -171,9 +170,8 @@ export interface DatabaseOptions extends OwnStoreOptions {
 
 export interface ServiceOptions extends AnyStoreOptions {
   access(address: RemoteAddress): Promise<Access>
-  /** of requests to a service */
   concurrency?: number | undefined
-  /** how long refused connections to a service are retried, in milliseconds; at most the timeout */
+  /** how long refused connections are retried, in milliseconds; at most the timeout */
   retry?: number | undefined
 }
 
@@ -192,7 +190,7 @@ export interface TokenStore {
   list(): AsyncIterable<Token[]>
   /** Returns undefined if there is none with this id. */
   revoke(id: bigint, at: Date): Promise<Token | undefined>
-  /** Saves when a token was last used. A service does so once a day. */
+  /** A service does so once a day. */
   markUsed(id: bigint, at: Date): Promise<void>
 }
 

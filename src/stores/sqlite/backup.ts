@@ -15,8 +15,7 @@ import { holdsStore } from './inspect.js'
 import { countPlants, identify } from './schema.js'
 
 /**
- * Copies a store, as it is at this moment, into a file that can be used as a store itself; others may use the store meanwhile.
- * A store that is there already, and that nobody uses, is replaced, as a whole or not at all.
+ * Copies a snapshot of a store into a file that is a store itself. Replaces a backup there as a whole or not at all.
  */
 export async function backUp(address: FileAddress, file: string, options: FileOptions) {
   const path = realPathOf(address.name)
@@ -34,7 +33,7 @@ export async function backUp(address: FileAddress, file: string, options: FileOp
   }
 }
 
-/** The real path of the file to replace: a link that is created there later is not followed. */
+/** A real path: a link that is created there later is not followed. */
 function realTargetOf(file: string, store: string, options: FileOptions): string {
   try {
     const target = targetOf(file, options)
@@ -44,7 +43,7 @@ function realTargetOf(file: string, store: string, options: FileOptions): string
   }
 }
 
-/** A target may not exist, be empty, or be a backup: a store that nobody uses. */
+/** A target may be missing, empty, or a backup: a store that nobody uses. */
 async function checkTarget(target: string, options: FileOptions): Promise<void> {
   const identity = identityOf(target)
   if (!identity.includes(':') && identity !== 'none') return // the system error will recur when the copy is written
@@ -74,7 +73,7 @@ function notReplaced(target: string, why: string): PlantsError {
 const anotherFile = 'Choose another file for the backup'
 
 /**
- * Copies a store to a new file with mode 0600, which replaces `target` once it is complete, checked and on disk.
+ * Copies to a new file with mode 0600, which replaces `target` once it is complete, checked and on disk.
  *
  * @param beside the file in the same folder after which the temporary folder is named
  */
@@ -97,7 +96,7 @@ export async function copyStore(snapshot: Connection, target: string, { clock, t
   }
 }
 
-/** Makes a copy a single file without a write-ahead log, on the disk. Returns the number of plants. */
+/** Makes a copy durable, and a single file without a write-ahead log. */
 function finishCopy(path: string, source: string): bigint {
   const db = connect(uriOf(path, 'mode=rw'), { readOnly: false })
   try {
@@ -114,7 +113,7 @@ function finishCopy(path: string, source: string): bigint {
   }
 }
 
-/** Checks a whole store for damage. Returns the number of plants. */
+/** Returns the number of plants. Throws `DamageError`. */
 export function integrityCheck(db: Database, path: string): bigint {
   if (identify(db, path) === undefined) throw notOurs(path, 'contains no store')
   const found = db.prepare('PRAGMA integrity_check(1)').get()?.['integrity_check']

@@ -8,10 +8,7 @@ import type { Connection } from './connection.js'
 import { columnsOf, toPlant, updatePlant } from './schema.js'
 import { findPlant } from './select.js'
 
-/**
- * Creates the rows of a batch in its order, inside a transaction that the caller begins and commits, and sets their
- * outcomes. Ends at a rejected row if the options say so.
- */
+/** Creates the rows in the order of the batch, in a transaction that the caller begins and commits. */
 export function createRows(connection: Connection, batch: Batch, options: Pick<CreateManyOptions, 'ifExists' | 'stopsAtReject'>): void {
   const order = batch.order ?? Uint32Array.from({ length: batch.rows.length }, (_, row) => row)
   for (let from = 0; from < order.length; from += rowsAtOnce) {
@@ -20,7 +17,7 @@ export function createRows(connection: Connection, batch: Batch, options: Pick<C
   }
 }
 
-/** Creates all of the rows, or none: an id that exists is a conflict, and so is a text that is NULL but required. */
+/** All or none: an id that exists is a conflict, and so is a NULL in a required column. */
 function createTogether(connection: Connection, { rows, outcomes }: Batch, order: Uint32Array): boolean {
   const countChanges = () => BigInt(connection.prepare('SELECT total_changes() AS changes').get()?.['changes'] as bigint) // a number in SQL
   const before = countChanges()
@@ -53,9 +50,8 @@ function createEach(
 }
 
 /**
- * Encodes rows as a changeset of inserts (https://sqlite.org/session/sqlite3changeset_apply.html; the format is
- * described in SQLite's ext/session/sqlite3session.c). SQLite applies it in one call: an import takes a third less time
- * than with the fastest statement.
+ * Encodes rows as a changeset of inserts (https://sqlite.org/session/sqlite3changeset_apply.html; for the format, see
+ * SQLite's ext/session/sqlite3session.c). An import takes a third less time than with the fastest statement.
  */
 function changesetOf(rows: PlantRows, order: Uint32Array): Uint8Array {
   let size = header.length
@@ -67,8 +63,8 @@ function changesetOf(rows: PlantRows, order: Uint32Array): Uint8Array {
 }
 
 /**
- * Creates and changes plants inside a transaction that the caller begins, and rolls back on any error. Yields to the
- * event loop every few milliseconds, and throws the reason of the signal.
+ * In a transaction that the caller begins, and rolls back on any error. Yields to the event loop, and throws the reason
+ * of the signal.
  */
 export async function createAll(
   connection: Connection,
@@ -101,7 +97,7 @@ const insertPlant = `INSERT INTO plants (${plantColumns}) VALUES (${plantParamet
 /** milliseconds of `createAll` between two turns of the event loop */
 const maxStep = 10
 
-/** rows per changeset; if one of them cannot be created, all of them are inserted one by one */
+/** rows per changeset; if one cannot be created, they are inserted one by one */
 const rowsAtOnce = 4096
 
 const SQLITE_CHANGESET_ABORT = 2
@@ -157,7 +153,7 @@ function writeLength(bytes: Uint8Array, start: number, length: number): number {
 
 const columns = columnsOf('plants')
 
-/** The index in `textFields` of each column after the id, in the order of the table; -1 for the idempotency key, which no row has. */
+/** The index in `textFields` of each column after the id; -1 for the idempotency key, which no row has. */
 const textIndexes = columns.slice(1).map((column) => textFields.findIndex(({ name }) => name === column))
 
 /** "T", the number of columns, a primary key flag for each, and the name of the table. */

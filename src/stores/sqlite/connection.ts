@@ -27,7 +27,7 @@ export class Connection {
   /** before it was opened */
   readonly identity: string
   readonly #opening: Opening
-  /** of the schema that was identified when the file was opened; undefined for an empty file */
+  /** undefined for an empty file */
   versions: SchemaVersions | undefined
   /** for an `immutable` file */
   readonly #fileVersion: string | undefined
@@ -69,17 +69,14 @@ export class Connection {
     }
   }
 
-  /**
-   * What was read may be inconsistent if an `immutable` file has changed since it was opened, and another user's if a file beside an exposed
-   * store has been replaced.
-   */
+  /** What was read from a changed `immutable` file may be inconsistent; a replaced log may be another user's. */
   checkUnchanged(): void {
     if (this.isLogReplaced()) throw replacedStore(this.path)
     if (this.#fileVersion === undefined || this.#fileVersion === fileVersion(this.path)) return
     throw changedWhileRead(this.path)
   }
 
-  /** The last process to close a store removes the log of an exposed store that was checked. */
+  /** Also when the last other process has closed the store, which removes its log. */
   isLogReplaced(): boolean {
     return this.#logVersion !== undefined && this.#logVersion !== logVersion(this.path, this.#opening)
   }
@@ -102,7 +99,7 @@ export class Connection {
   }
 }
 
-/** Opens an existing file for writing. An empty file becomes a store. */
+/** The file exists; an empty one becomes a store. */
 export async function openToWrite(path: string, opening: Opening): Promise<Connection> {
   const openNow = () => open(path, 'rw', opening, (db) => prepareStore(db, path))
   if (!isExposed(path, opening)) return openNow()
@@ -110,19 +107,16 @@ export async function openToWrite(path: string, opening: Opening): Promise<Conne
   await retryWhileBusy(() => turnOnWal(path, opening), opening, tooLate)
   assertWal(path)
   assertNoJournal(path, opening)
-  // Another user can still put a journal beside the store, which SQLite rolls back before its first read, and with
-  // which it deletes the file that the journal names. It needs an exclusive lock for that, which nobody gets while this
-  // connection reads, and never does it in WAL mode.
+  // Before its first read, SQLite would roll back a journal that another user puts beside the store, and delete the
+  // file that the journal names. That needs an exclusive lock, which nobody gets while this connection reads, and never
+  // happens in WAL mode.
   const guard = await open(path, 'ro', opening, (db) => void db.exec(db.isTransaction ? firstRead : `BEGIN; ${firstRead}`))
   return guard.use(openNow)
 }
 
 const firstRead = 'SELECT 1 FROM sqlite_schema LIMIT 1'
 
-/**
- * Makes an empty file an empty database in WAL mode, without a journal on the disk, and without looking for one again.
- * Throws when busy.
- */
+/** Makes an empty file a database in WAL mode, without a journal on the disk, and without looking for one again. */
 function turnOnWal(path: string, opening: Opening): void {
   if (fileHasContent(path)) return
   const { db } = new Connection(path, 'rw', opening)
@@ -147,7 +141,7 @@ function assertWal(path: string): void {
   throw notOurs(path, why, `Make a store of it elsewhere: plants restore ${shellWord(path)} --store PATH`)
 }
 
-/** Opens an existing file for reading, even without write permission. Returns undefined when it is not a store yet. */
+/** Needs no write permission. Returns undefined when the file is not a store yet. */
 export async function openToRead(path: string, opening: Opening, isSnapshot = false): Promise<Connection | undefined> {
   const connection = await open(path, readMode(path, opening), opening, (db) => {
     if (isSnapshot && !db.isTransaction) db.exec('BEGIN')
@@ -169,10 +163,6 @@ export async function look<T>(path: string, opening: Opening, read: (connection:
   return new Connection(path, existsSync(`${path}-wal`) ? 'ro' : 'immutable', opening).use(read)
 }
 
-/**
- * Opens a file, makes its commits durable, and prepares its schema. In WAL mode, synchronous=EXTRA is the same as FULL. In
- * rollback-journal mode, it also syncs the folder after the journal is deleted.
- */
 async function open(path: string, mode: OpenMode, opening: Opening, prepare: Prepare, attempt = 1): Promise<Connection> {
   const connection = new Connection(path, mode, opening)
   try {
@@ -191,4 +181,5 @@ type Prepare = (db: Database) => SchemaVersions | undefined
 /** how often the log of an exposed store may be replaced while it is opened */
 const maxAttempts = 50
 
+/** EXTRA is FULL in WAL mode. With a rollback journal, it also syncs the folder after deleting the journal. */
 const durable = 'PRAGMA synchronous=EXTRA; PRAGMA fullfsync=1; PRAGMA checkpoint_fullfsync=1'

@@ -4,7 +4,7 @@ import { PlantsError, shellWord, systemCode, systemReasons } from '../../platfor
 import { detectFileCompression } from '../../platform/files.js'
 import { primaryCode } from '../../platform/sqlite.js'
 
-/** Turns an error of SQLite or the file system into a `PlantsError` with a hint. Returns any other error, a defect, unchanged. */
+/** Explains an error of SQLite or the file system. Returns any other error, a defect, unchanged. */
 export function explainFailure(error: unknown, path: string): unknown {
   const code = primaryCode(error) ?? systemCode(error) ?? ''
   const text = systemReasons[code] ?? (error instanceof Error ? error.message : '')
@@ -55,7 +55,7 @@ export function lockedError(path: string, timeout: number): PlantsError {
   return unavailable({ message, hint: 'Try again, or wait longer with --timeout 2m', retryable: true })
 }
 
-/** The process that holds a lock on the file or its -shm file, such as "process 4242 (sqlite3)"; undefined outside Linux. */
+/** Such as "process 4242 (sqlite3)"; undefined outside Linux. */
 function findHolder(path: string): string | undefined {
   try {
     const files = [path, `${path}-shm`].flatMap((file) => statSync(file, { throwIfNoEntry: false }) ?? [])
@@ -83,7 +83,7 @@ const elsewhere = 'Choose another file with --store PATH'
 
 type Explain = (path: string, text: string) => Diagnosis
 
-/** What SQLite says (https://sqlite.org/rescode.html) is often the consequence of something else, which is looked for first. */
+/** What SQLite says (https://sqlite.org/rescode.html) is often a consequence: its causes are looked for first. */
 function explanationOf(code: number | string, path: string): Explain | undefined {
   if ((code === 14 || code === 'ENOENT') && !existsSync(dirname(path))) return noFolder
   if ((code === 8 || code === 14) && !(isReadable(path) && isWritable(path))) return forbidden
@@ -146,13 +146,13 @@ function failing(path: string, text: string): Diagnosis {
 
 const permissions = 'Change the permissions of the file and its directory, or choose another file with --store PATH'
 
-/** For a store that this user cannot read, or cannot write, or whose folder is read-only. */
+/** Also for a store whose folder is read-only. */
 export function forbidden(path: string): Diagnosis {
   const message = `The store ${path} cannot be ${isReadable(path) ? 'written' : 'read'} by this user`
   return { message, hint: permissions }
 }
 
-/** Whether less than 1 MiB is free on the file system of a file; false when that is unknown. */
+/** False when that is unknown. */
 export function isFull(path: string): boolean {
   try {
     const { bavail, bsize } = statfsSync(dirname(path))
@@ -163,7 +163,7 @@ export function isFull(path: string): boolean {
   }
 }
 
-/** Whether nothing of a store that may exist is closed to this user. */
+/** Also true for a missing store. */
 function isReadable(path: string): boolean {
   return ['', '-wal', '-shm'].every((suffix) => accessCode(path + suffix, constants.R_OK) !== 'EACCES')
 }
@@ -172,12 +172,12 @@ export function isWritable(path: string): boolean {
   return allows(path, constants.W_OK) && allows(dirname(path), constants.W_OK)
 }
 
-/** Whether this user has a permission (a mode of `access`) on a file or a folder; false when it does not exist. */
+/** False for a missing file. `mode` is that of access(2). */
 export function allows(path: string, mode: number): boolean {
   return accessCode(path, mode) === undefined
 }
 
-/** The code of the error with which the system refuses this user a file: `EACCES` also for one in a folder that is closed to this user. */
+/** `EACCES` also for a file in a folder that is closed to this user. */
 function accessCode(path: string, mode: number): string | undefined {
   try {
     accessSync(path, mode)

@@ -20,7 +20,7 @@ export async function* readBlocks(connection: Connection, query: SnapshotQuery):
 
 type BlockRange = IdRange & { plants: number }
 
-/** One statement sorts the plants; SQLite spills to a temporary file what does not fit into its cache. */
+/** SQLite spills to a temporary file what does not fit into its cache. */
 export async function* readSorted(connection: Connection, query: SnapshotQuery, sort: TextField['name']): AsyncGenerator<Block> {
   const { sql, values } = filterOf(query)
   const { after, limit = -1 } = query // which is no limit
@@ -62,7 +62,7 @@ function findBlock(connection: Connection, query: SnapshotQuery, range: IdRange 
 
 type Sizes = Record<'last' | 'size', bigint | null> & { plants: bigint } // max and sum of no rows are NULL
 
-/** Reads text as a BLOB: a driver truncates TEXT at U+0000, and may fail on invalid UTF-8. Other programs can write both to a store. */
+/** As a BLOB: drivers truncate TEXT at U+0000, or fail on invalid UTF-8. Other programs can write both. */
 function readText(connection: Connection, query: SnapshotQuery, { first, last }: BlockRange): string {
   const { sql, values } = filterOf(query)
   const select = connection.prepare(`SELECT CAST(group_concat(${records[query.record]}, char(10) ORDER BY id) AS BLOB) AS bytes FROM plants
@@ -96,6 +96,6 @@ function cell(column: string, separator: string): string {
   return `CASE WHEN ${column} = '' OR ${special.join(' OR ')} OR ${isSpaced} THEN '"' || replace(${column}, '"', '""') || '"' ELSE ${column} END`
 }
 
-// At most this much in a block, so that the memory of an export does not depend on the plants.
+// The most in a block, which bounds the memory of an export.
 const blockRows = 1000
 const blockBytes = 131_072n

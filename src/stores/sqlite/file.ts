@@ -6,10 +6,10 @@ import type { FileAddress } from '../common/address.js'
 import type { FileOptions } from '../common/store.js'
 import { explainFailure, isFull, isWritable, notOurs, replacedStore } from './errors.js'
 
-/** For an `immutable` file, SQLite takes no locks and creates no -wal or -shm file, so another process can change it during a read. */
+/** For an `immutable` file, SQLite takes no locks and creates no -wal or -shm file: it can change during a read. */
 export type OpenMode = 'rw' | 'ro' | 'immutable'
 
-/** The real path of a file that need not exist: SQLite keeps the write-ahead log beside the target of a link. */
+/** The file need not exist. SQLite keeps the write-ahead log beside the target of a link. */
 export function realPathOf(path: string): string {
   const known = [path, dirname(path)].find((candidate) => existsSync(candidate))
   if (known === undefined) return path
@@ -21,8 +21,8 @@ export function realPathOf(path: string): string {
 }
 
 /**
- * Creates an empty file with mode 0600, unless it exists: SQLite would create it readable for others. Does not open an existing file:
- * closing it would drop the locks that SQLite holds on it in this process (https://sqlite.org/howtocorrupt.html, 2.2).
+ * Mode 0600: SQLite would create the file readable for others. Does not open an existing file: closing it would drop
+ * SQLite's locks on it in this process (https://sqlite.org/howtocorrupt.html, 2.2).
  */
 export function makeFile(path: string, isInDefaultFolder = false): boolean {
   if (isInDefaultFolder) makeFolder(dirname(path))
@@ -43,7 +43,7 @@ export function fileHasContent(path: string): boolean {
 
 type Trust = Pick<FileOptions, 'trusts'>
 
-/** Reports other users who own the file of a store, or a link to it, or can put files beside it. */
+/** Reports other users who own the file, or a link to it, or can put files beside it. */
 export async function reportOwner(address: FileAddress, { onExposed, trusts }: FileOptions): Promise<void> {
   const path = realPathOf(address.name)
   const stats = statIfThere(path)
@@ -78,8 +78,8 @@ export function statIfThere(path: string): Stats | undefined {
 }
 
 /**
- * How to open a file for reading: as immutable if it has no write-ahead log, and SQLite cannot create one, for lack of
- * permission or space, or if somebody else could create it. Only `rw` can roll back a journal.
+ * Immutable if there is no write-ahead log, and SQLite cannot create one, for lack of permission or space, or somebody
+ * else could create it. Only `rw` can roll back a journal.
  */
 export function readMode(path: string, trust: Trust): OpenMode {
   const left = ['-wal', '-journal'].map((suffix) => path + suffix).find(fileHasContent)
@@ -128,8 +128,8 @@ export function fileVersion(path: string): string {
 }
 
 /**
- * Creates the write-ahead log of an exposed store, and its index, before another user can. Only then may SQLite open them:
- * as root, it makes the owner of the store the owner of any log that it finds. Returns their `logVersion`.
+ * Creates the write-ahead log of an exposed store, and its index, before another user can. Only then may SQLite open
+ * them: as root, it makes the owner of the store the owner of any log that it finds.
  */
 export function claimLog(path: string, trust: Trust): string {
   for (let attempt = 0; attempt < 50; attempt += 1) {
@@ -141,7 +141,7 @@ export function claimLog(path: string, trust: Trust): string {
   throw replacedStore(path)
 }
 
-/** Changes when the log or its index is replaced by another file. Undefined when one is missing, or belongs to another user. */
+/** Changes when the log or its index is replaced. Undefined when one is missing, or belongs to another user. */
 export function logVersion(path: string, trust: Trust): string | undefined {
   const trusts = trustOf(path, trust)
   const files = logSuffixes.map((suffix) => lstatSync(path + suffix, { throwIfNoEntry: false }))
@@ -186,7 +186,7 @@ export function assertSafeToOpen(path: string, trust: Trust): void {
 
 const sidecars = [...logSuffixes, '-journal']
 
-/** Rejects a file that another user has put beside a store: for SQLite, what is in it belongs to the store. */
+/** For SQLite, what another user has put into such a file belongs to the store. */
 function checkSidecar(path: string, file: string, trusts: (uid: number) => boolean): void {
   const stats = lstatSync(file, { throwIfNoEntry: false })
   if (!stats) return
@@ -200,8 +200,8 @@ function checkSidecar(path: string, file: string, trusts: (uid: number) => boole
 }
 
 /**
- * Rejects a file whose journal ends with the name of a super-journal: SQLite would delete the file of that name on rollback
- * (https://sqlite.org/fileformat2.html#the_rollback_journal). A store never has one, because no transaction spans two files.
+ * A journal can end with the name of a super-journal, which SQLite deletes on rollback
+ * (https://sqlite.org/fileformat2.html#the_rollback_journal). A store never has one: no transaction spans two files.
  */
 function checkJournal(path: string): void {
   const journal = `${path}-journal`
@@ -218,8 +218,8 @@ function checkJournal(path: string): void {
 const superJournalMark = Buffer.from('d9d505f920a163d7', 'hex')
 
 /**
- * Makes the directory entries of a new file and of its folders durable. Any of them may be new, created by this process or by another one
- * that has not synced it yet. A folder that this user cannot open was not created by this user.
+ * Makes the directory entries of a new file and its folders durable. Another process may have created any of them
+ * without a sync yet. A folder that this user cannot open was not created by this user.
  */
 export function syncFolders(path: string): void {
   let folder = path

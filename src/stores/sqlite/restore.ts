@@ -13,14 +13,14 @@ import { countPlants, identifyBackup, tablesOf } from './schema.js'
 import { SqliteWriter } from './writer.js'
 
 export interface RestoreOptions extends FileOptions {
-  /** whether to replace existing plants; a copy of the store is kept beside it */
+  /** replaces existing plants; a copy of the store is kept beside it */
   force: boolean
-  /** whether to check the backup only */
+  /** checks the backup only */
   isDryRun: boolean
   at: Date
 }
 
-/** Replaces what is in a store by a backup, which is left as it is, in one transaction; others may use the store meanwhile. */
+/** Others may use the store meanwhile. */
 export async function restoreStore(address: FileAddress, file: string, options: RestoreOptions) {
   const path = realPathOf(address.name)
   const backup = realPathOf(file)
@@ -69,7 +69,7 @@ async function checkWhole(backup: string, options: FileOptions): Promise<Checked
 
 const another = 'Choose a file that plants backup has created'
 
-/** Replaces the rows of a store in one transaction, so that processes that have it open continue with those of the backup. */
+/** Rows, not the file: processes that have the store open continue with those of the backup. */
 async function replaceRows(connection: Connection, backup: CheckedBackup, options: RestoreOptions) {
   const { db, path } = connection
   db.prepare('ATTACH ? AS backup').run(backup.uri)
@@ -99,7 +99,7 @@ async function replaceRows(connection: Connection, backup: CheckedBackup, option
   return { plants, kept }
 }
 
-/** Copies a store beside itself. Nobody else can write meanwhile, because this process holds the write lock. */
+/** Nobody else can write meanwhile: this process holds the write lock. */
 async function backUpBeside(path: string, options: RestoreOptions): Promise<string> {
   const name = `${path}.before-restore-${options.at.toISOString().replace(/[-:]|\.\d+/g, '')}`
   let file = name
@@ -109,7 +109,7 @@ async function backUpBeside(path: string, options: RestoreOptions): Promise<stri
   return file
 }
 
-/** Replaces the rows of a store by those of the attached database `backup`, in steps of a few milliseconds. */
+/** In steps of a few milliseconds. */
 async function copyRows(db: Database, { plants, ...tables }: ReturnType<typeof tablesOf>, signal: AbortSignal): Promise<void> {
   for (const name of ['plants', ...Object.keys(tables)]) db.exec(`DELETE FROM main.${name}`)
   // -1e19 is less than any id

@@ -13,8 +13,8 @@ export function versionsOf(db: Pick<Database, 'prepare'>): SchemaVersions {
 }
 
 /**
- * Identifies the content of a file before anything else is read: the file is not trusted. Returns undefined for an empty file, and throws
- * when it belongs to another program or to a newer version of this one, or has a different schema.
+ * Comes before any other read, because the file is not trusted. Returns undefined for an empty file. Throws for one of
+ * another program or of a newer version, or with a different schema.
  */
 export function identify(db: Database, path: string): SchemaVersions | undefined {
   const found = readObjects(db, 'main')
@@ -58,7 +58,9 @@ type SchemaObject = Record<(typeof objectFields)[number], string | null>
 
 type SchemaRow = SchemaObject & Record<'application_id' | 'schema_version' | 'user_version', bigint> & { encoding: string }
 
-/** One statement, for a consistent view: another process may be creating the store. Reads at most one object more than a store has. */
+/**
+ * One statement, for a consistent view: another process may be creating the store. Reads one object too many at most.
+ */
 function readObjects(db: Database, database: 'main' | 'backup'): SchemaRow[] {
   const expected = [...objectsOf(latestVersion()), ...statistics]
   const length = Math.max(...expected.map(({ sql }) => sql?.length ?? 0)) + 1
@@ -100,8 +102,8 @@ export function migrate(db: Database, versions: SchemaVersions): void {
 }
 
 /**
- * Identifies a store of any version to read it. The statements are those of the latest version: in an older store, a temporary view in
- * front of each table that lacks columns adds their values, until `migrate` adds the columns.
+ * The statements are those of the latest version: in an older store, temporary views add the values of missing columns,
+ * until `migrate` adds the columns.
  */
 export function prepareToRead(db: Database, path: string): SchemaVersions | undefined {
   const versions = identify(db, path)
@@ -117,7 +119,7 @@ function isWal(db: Database): boolean {
   return db.prepare('PRAGMA journal_mode').get()?.journal_mode === 'wal'
 }
 
-/** "plnt": the application id in the header of every store. */
+/** "plnt", in the header of every store */
 const applicationId = 0x706c6e74n
 
 /** A store of this version is read without changes, and migrated when it is opened for writing. */
@@ -127,7 +129,7 @@ interface AddedColumn {
   table: 'plants' | 'tokens'
   name: string
   type: string
-  /** that of rows which are older than the column, in SQL */
+  /** in rows that are older than the column, in SQL */
   value: string
 }
 
@@ -160,7 +162,7 @@ const addedSince = (version: bigint) => addedColumns.slice(Number(version - olde
 
 const definitionOf = ({ name, type, value }: AddedColumn) => `${name} ${type}${value === 'NULL' ? '' : ` DEFAULT ${value}`}`
 
-/** The SQL of a table, with later columns exactly as ALTER TABLE appends them. */
+/** With later columns exactly as ALTER TABLE appends them. */
 const tableOf = (table: AddedColumn['table'], version: bigint) =>
   `CREATE TABLE ${table} (\n  ${oldestColumns[table].join(',\n  ')}\n${addedTo(table, version)
     .map((column) => `, ${definitionOf(column)}`)
@@ -168,7 +170,7 @@ const tableOf = (table: AddedColumn['table'], version: bigint) =>
 
 const keys = 'CREATE UNIQUE INDEX plants_idempotency_key ON plants (idempotency_key) WHERE idempotency_key IS NOT NULL'
 
-/** The checkpoints of unfinished imports. Each is written together with its plants. */
+/** The checkpoints of unfinished imports. */
 const imports = 'CREATE TABLE imports (id TEXT PRIMARY KEY, state TEXT NOT NULL) STRICT'
 
 export function columnsOf(table: AddedColumn['table'], version = latestVersion()): string[] {
@@ -196,7 +198,7 @@ const statistics: readonly SchemaObject[] = Object.entries({
   sqlite_stat4: 'tbl,idx,neq,nlt,ndlt,sample',
 }).map(([name, columns]) => ({ type: 'table', name, tbl_name: name, sql: `CREATE TABLE ${name}(${columns})` }))
 
-/** Replaces the texts of a plant and removes its idempotency key. The parameters are the values of `plantColumns`. */
+/** Also removes the idempotency key. The parameters are the values of `plantColumns`. */
 export const updatePlant = `UPDATE plants SET idempotency_key = NULL${plantFields
   .map(({ name }, index) => (name === 'id' ? '' : `, ${name} = ?${index + 1}`))
   .join('')} WHERE id = ?1`

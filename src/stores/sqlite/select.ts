@@ -58,7 +58,7 @@ function readPlants(rows: Iterable<unknown>, first: bigint): NewPlant[] {
 
 const pageCharacters = 1_000_000
 
-/** The first id to read; greater than `largestId` when there is none. */
+/** Greater than `largestId` when there is none. */
 export function idFrom(after: bigint | undefined): bigint {
   return after === undefined ? smallestId : after + 1n
 }
@@ -69,8 +69,8 @@ export function checkOrder(id: bigint, first: bigint): void {
 }
 
 /**
- * Finds a range of ids after one that contains a plant which the query selects: all ids without a filter, else those of a few hundred rows.
- * Yields to the event loop after each step, even if the query selects few plants.
+ * A range that contains a selected plant: all ids without a filter, else those of a few hundred rows. Yields to the
+ * event loop after each step, even if few plants are selected.
  */
 export async function findRange(connection: Connection, query: ListQuery, after: bigint | undefined): Promise<IdRange | undefined> {
   const { sql, values } = filterOf(query)

@@ -55,7 +55,7 @@ export class SqliteStore implements ServedStore, CheckpointStore {
     })
   }
 
-  /** One that is exposed is opened for writing only if `needs` says so. */
+  /** An exposed store is opened for writing only if `needs` says so. */
   static openExisting(address: FileAddress, options: FileOptions): Promise<SqliteStore | undefined> {
     const path = realPathOf(address.name)
     return explained(path, async () => {
@@ -151,7 +151,7 @@ export class SqliteStore implements ServedStore, CheckpointStore {
         const found = ids.flatMap((id) => findPlant(this.#connection, 'id', id) ?? [])
         return new Map(found.map((plant) => [plant.id, plant]))
       } finally {
-        if (db.isTransaction) db.exec('ROLLBACK') // nothing was changed
+        if (db.isTransaction) db.exec('ROLLBACK')
       }
     })
   }

@@ -35,7 +35,7 @@ export function sqliteTokens(connection: Connection, writer: SqliteWriter): Toke
 
 const columns = 'id, note, rights, created_at, expires_at, revoked_at, last_used_at'
 
-/** Compares the digest again in the table, which is what `list` shows: the index of a crafted file can contain different digests. */
+/** Compares the digest again in the table, which `list` shows: the index of a crafted file can have other digests. */
 const findSql = `SELECT ${columns} FROM tokens NOT INDEXED WHERE id = (SELECT id FROM tokens WHERE digest = ?) AND digest = ?`
 
 function readTokens(connection: Connection, first: bigint, rows: number): Token[] {
@@ -61,7 +61,7 @@ function toToken(row: unknown): Token | undefined {
   return { id, note: note ?? undefined, rights: rightsIn(rights), createdAt: toDate(created_at), expiresAt, revokedAt, lastUsedAt }
 }
 
-/** Clamps a time to the range of `Date`: outside of it, all comparisons are false. */
+/** Clamped: outside the range of `Date`, all comparisons are false. */
 function toDate(time: bigint): Date {
   return new Date(Math.min(Math.max(Number(time), -8.64e15), 8.64e15))
 }

@@ -10,24 +10,24 @@ import { identify, isLatest, migrate, versionsOf } from './schema.js'
 interface Job {
   deadline: number
   creates: number
-  /** whether it may yield to the event loop, so that no other job may share its transaction */
+  /** may yield to the event loop, so that no other job may share its transaction */
   isAlone: boolean
   perform(): unknown
   settle(): void
   reject(error: unknown): void
 }
 
-/** the maximum number of jobs in a transaction, about 10 ms; other processes can write between transactions */
+/** the most jobs in a transaction, about 10 ms; other processes can write between transactions */
 const batchSize = 1000
 
 /** Group commit: jobs that wait at the same time share one transaction and one fsync. */
 export class SqliteWriter {
   readonly #connection: Connection
   readonly #options: FileOptions
-  /** In order of arrival. An array, because a set that changes with every write delays the garbage collection of removed jobs. */
+  /** An array, because a set that changes with every write delays the garbage collection of removed jobs. */
   #jobs: Job[] = []
   #isRunning = false
-  /** whether transactions take long, so that other processes must get a chance in between */
+  /** transactions take long, so that other processes must get a chance in between */
   isBulk = false
   /** the identity of the -wal file, which does not change while a connection is open */
   #log: string | undefined
@@ -38,16 +38,14 @@ export class SqliteWriter {
   }
 
   /**
-   * Runs `work` in a transaction. A `PlantsError` rejects only this call, so `work` must throw it before it changes anything. Any other
-   * error rolls back the transaction and rejects all calls that share it.
-   *
-   * @param creates for `onCommit`
+   * A `PlantsError` rejects only this call, so `work` must throw it before it changes anything. Any other error rolls
+   * back the transaction and rejects all calls that share it.
    */
   write<T>(work: () => T, creates = 0): Promise<T> {
     return this.#add(work, creates, false)
   }
 
-  /** Runs `work`, which may yield to the event loop, in a transaction of its own. Nothing else may use the connection meanwhile. */
+  /** `work` may yield to the event loop. Nothing else may use the connection meanwhile. */
   transact(work: () => Promise<void>): Promise<void> {
     return this.#add(work, 0, true)
   }
@@ -84,7 +82,7 @@ export class SqliteWriter {
           rejectAll(jobs, error) // a defect, which must not end the loop
         }
         tries = 0
-        if (this.#jobs.length > 0) await new Promise(setImmediate) // yields to the rest of the process
+        if (this.#jobs.length > 0) await new Promise(setImmediate)
       } else await this.#wait(tries)
     }
     this.#isRunning = false
@@ -110,8 +108,8 @@ export class SqliteWriter {
   }
 
   /**
-   * Throws when the file has been replaced, or is no longer a store. Identifies and migrates the schema again when it has changed: SQLite
-   * caches a schema until `schema_version` changes (https://sqlite.org/fileformat2.html, 1.3.9).
+   * Identifies and migrates a changed schema again: SQLite caches a schema until `schema_version` changes
+   * (https://sqlite.org/fileformat2.html, 1.3.9).
    */
   #check(): void {
     const { db, path, versions } = this.#connection
@@ -159,7 +157,7 @@ export class SqliteWriter {
     else rejectAll(jobs, outcomeUnknown(`${path} was deleted or replaced`))
   }
 
-  /** Overwrites a failed commit in the WAL file, where recovery after a crash could find it. Returns whether that succeeded. */
+  /** Overwrites a failed commit in the WAL file, where recovery after a crash could find it. */
   #overwrite(): boolean {
     try {
       this.#connection.db.exec('BEGIN IMMEDIATE')
