@@ -26,6 +26,7 @@ const backup = ['backup', 'b.db']
 const records = '{"id":1,"name":"Fern"}\n{"id":2,"name":"Moss"}\n'
 const log = 'data/plants.db-wal'
 const settings = ['.config/plants', '.config', '.']
+const journal = ['.local/state/plants/imports', '.local/state/plants', '.local/state', '.local', '.']
 const both = ['stderr', 'stdout']
 
 const cases: Record<string, Case> = {

@@ -12,7 +12,10 @@ import { rounds } from '../../../helpers/rounds.js'
 const plain: FieldRules = { map: {}, idFrom: undefined }
 const strayQuote = 'a stray quote. Write a quote in a cell as "", and the cell in quotes'
 const openQuote = 'a quote is not closed'
-const columnHint = 'To name the columns, or to number the rows, see --map, --columns and --id-from in: plants help import'
+const columnHint = 'Name the columns with --columns, such as --columns id,name,tag'
+const noId = 'Choose the column with --map id=COLUMN, or number the plants with --id-from N'
+const noName = 'Choose the column with --map name=COLUMN'
+const neither = 'Choose the columns with --map id=COLUMN,name=COLUMN, or number the plants with --id-from N'
 
 test.each<[string, string, ReadRecord[]]>([
   ['nothing', '', []],
@@ -164,26 +167,20 @@ test('columns are renamed and rows are numbered', () => {
 })
 
 test.each<[string, string, Partial<FieldRules>, string, string]>([
-  ['no id', 'no,Name\n', {}, 'The header in line 1 has no column id, only "no", "Name"', columnHint],
-  ['no name', 'id;Nom\n', {}, 'The header in line 1 has no column name, only "id", "Nom"', columnHint],
-  ['no name, but two others', 'id;Nom;Famille\n', {}, 'The header in line 1 has no column name, only "id", "Nom", "Famille"', columnHint],
-  [
-    'no name beside a mapped id',
-    'No;Nom\n',
-    { map: { id: 'No' } },
-    'The header in line 1 has no column name, only "No", "Nom"',
-    columnHint,
-  ],
-  ['neither', 'No|Nom\n', {}, 'The header in line 1 has no columns id and name, only "No", "Nom"', columnHint],
+  ['no id', 'no,Name\n', {}, 'The header in line 1 has no column id, only "no", "Name"', noId],
+  ['no name', 'id;Nom\n', {}, 'The header in line 1 has no column name, only "id", "Nom"', noName],
+  ['no name, but two others', 'id;Nom;Famille\n', {}, 'The header in line 1 has no column name, only "id", "Nom", "Famille"', noName],
+  ['no name beside a mapped id', 'No;Nom\n', { map: { id: 'No' } }, 'The header in line 1 has no column name, only "No", "Nom"', noName],
+  ['neither', 'No|Nom\n', {}, 'The header in line 1 has no columns id and name, only "No", "Nom"', neither],
   [
     'a title, a blank row and other columns',
     '\n"Oak & Sons,\n2026"; ;\n;;\n\n Nr. ;Nom;\n1;Acer;\n',
     {},
     'The header in line 6 has no columns id and name, only "Nr.", "Nom"',
-    columnHint,
+    neither,
   ],
   ['a title, and then numbers', 'Oak & Sons\n\n1;Acer\n', {}, 'There is no header: line 3 is "1", "Acer"', columnHint],
-  ['empty cells', ',,,\n', {}, 'The header in line 1 has no columns id and name, only empty cells', columnHint],
+  ['empty cells', ',,,\n', {}, 'The header in line 1 has no columns id and name, only empty cells', neither],
   [
     'a number that --map names',
     '110,Fennel,herb\n',
@@ -197,7 +194,7 @@ test.each<[string, string, Partial<FieldRules>, string, string]>([
     'id,name\n',
     { map: { tag: 'Family' } },
     'The header in line 1 has no column "Family" for tag, only "id", "name"',
-    columnHint,
+    'Choose the column with --map tag=COLUMN',
   ],
   ['a column twice', 'id,name,name\n', {}, 'The header has the column "name" twice', 'Give each column a different name'],
   [
@@ -205,7 +202,7 @@ test.each<[string, string, Partial<FieldRules>, string, string]>([
     'a,b,c,d,e,f,g,h,i,j\n',
     { idFrom: 1n },
     'The header in line 1 has no column name, only "a", "b", "c", "d", "e", "f", "g", "h" and 2 more',
-    columnHint,
+    noName,
   ],
   [
     'a stray quote',
