@@ -21,9 +21,9 @@ const chunks = {
     ...['create', 'delete', 'get', 'list'].map((name) => `cli/commands/${name}.ts`),
   ],
   credentials: ['cli/store-access.ts'],
-  sqlite: ['stores/sqlite/store.ts'],
-  http: ['stores/http/store.ts'],
-  postgres: ['auth/login-certificates.ts', 'stores/postgres/address.ts', 'stores/postgres/store.ts'],
+  sqlite: ['stores/sqlite/sqlite-store.ts'],
+  http: ['stores/http/remote-store.ts'],
+  postgres: ['auth/login-certificates.ts', 'stores/postgres/postgres-address.ts', 'stores/postgres/postgres-store.ts'],
 }
 
 const root = import.meta.dirname

@@ -1,4 +1,3 @@
-import { readSettings, type SettingsFile, savedStore } from '../config/file.js'
 import {
   defaultSource,
   failureOf,
@@ -9,7 +8,8 @@ import {
   type SettingSource,
   shownValue,
 } from '../config/resolve.js'
-import { defaultOf, settingNames, settingsTable } from '../config/table.js'
+import { defaultOf, settingNames, settingsTable } from '../config/setting-table.js'
+import { readSettings, type SettingsFile, savedStore } from '../config/settings-file.js'
 import { mayColor, type OutputStyle, warn, warnMeanwhile } from '../output/output.js'
 import { PlantsError, shellOption } from '../platform/errors.js'
 import type { Io, Output } from '../platform/io.js'

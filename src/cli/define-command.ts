@@ -1,6 +1,6 @@
-import { defaultOf, type SettingName, settingNames, settingOf } from '../config/table.js'
+import { defaultOf, type SettingName, settingNames, settingOf } from '../config/setting-table.js'
+import { parseInt64 } from '../plant/exact-json.js'
 import { type PlantField, textsInWords } from '../plant/fields.js'
-import { parseInt64 } from '../plant/json.js'
 import { idRuleFor } from '../plant/plant.js'
 import type { Io } from '../platform/io.js'
 import { invalidValue, type OutputFormat, parseCount, parseRetry, parseText, type Values } from '../platform/values.js'

@@ -1,6 +1,6 @@
 import { shellOption } from '../platform/errors.js'
 import type { InputOptions } from '../transfer/formats/formats.js'
-import type { ImportPlan } from '../transfer/import/import.js'
+import type { ImportPlan } from '../transfer/import/importer.js'
 
 export function recordFlags({ format, encoding, rules }: InputOptions): Record<string, string> {
   const { columns, delimiter, map, idFrom } = rules

@@ -8,7 +8,7 @@ import { grouped } from '../platform/values.js'
 import { isOwn } from '../stores/registry.js'
 import { canEncode } from '../transfer/formats/encoding.js'
 import { type Counters, rejectedIn, settledIn } from '../transfer/import/checkpoint.js'
-import type { Import, ImportOptions } from '../transfer/import/import.js'
+import type { Import, ImportOptions } from '../transfer/import/importer.js'
 import type { Settings } from './context.js'
 import { givenFlags } from './flag-words.js'
 

@@ -1,6 +1,6 @@
 import { locateToken } from '../auth/credentials.js'
 import { addLookupHint, describePlant, quoteIfNeeded, styleFor, writeResult } from '../output/output.js'
-import { escapeUnsafe } from '../plant/json.js'
+import { escapeUnsafe } from '../plant/exact-json.js'
 import type { NewPlant } from '../plant/plant.js'
 import { escapeControlChars } from '../platform/escape.js'
 import type { Io } from '../platform/io.js'
@@ -46,7 +46,7 @@ async function previewAtService(store: RemoteAddress, create: CreateRequest, set
   const preview = async () => (previewed ??= accessTo(store, settings, io, token))
   const plant = await create.readPlant({ ...settings, storeOptions: { ...settings.storeOptions, access: preview } })
   const access = await preview()
-  const { describeCreate } = await import('../stores/http/request.js')
+  const { describeCreate } = await import('../stores/http/plant-request.js')
   const request = describeCreate(store, access, plant, create.idempotencyKey)
   const proxy = access.proxy && new URL(access.proxy).host
   const socket = store.socketPath

@@ -31,7 +31,7 @@ export async function accessTo(address: RemoteAddress, settings: AccessSettings,
   trace?.traceCredential('token', found.place, settings, io)
   assertNotExposed(address, settings, io)
   const isProxySet = Object.keys(io.env).some((name) => /^(https?|all)_proxy$/i.test(name))
-  const proxy = isProxySet ? await (await import('../platform/proxy.js')).proxyFor(address, io) : undefined
+  const proxy = isProxySet ? await (await import('../platform/proxy-variables.js')).proxyFor(address, io) : undefined
   if (proxy !== undefined) trace?.traceProxy(proxy, settings, io)
   const isSaved = found.source === 'file'
   const tokenHint = isSaved

@@ -4,7 +4,7 @@ import { unwritableReasons } from '../platform/atomic-file.js'
 import { malformed, PlantsError, shellWord, systemCode, unlessSystemError } from '../platform/errors.js'
 import { asOwnerOf, makeFolder, syncFolder, targetOf, unsetSnap } from '../platform/files.js'
 import type { Io } from '../platform/io.js'
-import { maxFileBytes, readSettings, type SavedSettings, settingsPath } from './file.js'
+import { maxFileBytes, readSettings, type SavedSettings, settingsPath } from './settings-file.js'
 
 /** The same object when nothing has changed. */
 type Change = Record<'before' | 'after', SavedSettings>

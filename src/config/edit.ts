@@ -1,9 +1,9 @@
 import { malformed, shellWord } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
 import type { Address } from '../stores/common/address.js'
-import { type SavedSettings, type SavedStore, savedStore } from './file.js'
 import { isStoreName, resolveAddress, unknownStore } from './resolve.js'
-import { isFor, type SettingName, settingNames, settingOf, settingsIn, unsupportedReason } from './table.js'
+import { isFor, type SettingName, settingNames, settingOf, settingsIn, unsupportedReason } from './setting-table.js'
+import { type SavedSettings, type SavedStore, savedStore } from './settings-file.js'
 
 type Key = { store: string | undefined; setting: SettingName | 'address' }
 

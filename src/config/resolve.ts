@@ -3,8 +3,8 @@ import { shorten } from '../platform/escape.js'
 import type { Io } from '../platform/io.js'
 import { type Address, shownAddress } from '../stores/common/address.js'
 import { parseAddress } from '../stores/registry.js'
-import { type SavedSettings, type SavedStore, type SettingsFile, savedStore } from './file.js'
-import { type Flags, flagOf, flagValue, type SettingName, settingOf, textOf } from './table.js'
+import { type Flags, flagOf, flagValue, type SettingName, settingOf, textOf } from './setting-table.js'
+import { type SavedSettings, type SavedStore, type SettingsFile, savedStore } from './settings-file.js'
 
 export interface SettingSource {
   name: SettingName

@@ -1,5 +1,5 @@
+import { toJson } from '../plant/exact-json.js'
 import { type FieldName, type NewPlant, textFields } from '../plant/fields.js'
-import { toJson } from '../plant/json.js'
 import { documentIn, fieldNames } from '../plant/records.js'
 import { PlantsError, shellWord, systemCode, systemReasons } from '../platform/errors.js'
 import { escapeControlChars, escapeControlCharsInLines } from '../platform/escape.js'
@@ -75,7 +75,7 @@ export function rowPrinter<Row extends object>(
   io: Io,
 ) {
   const text = async () => {
-    const { tableOf } = await import('./table.js')
+    const { tableOf } = await import('./text-table.js')
     return tableOf({ titles, cellsOf, isTruncated: false, style: await styleFor(style.colors(io.stdout)) }, io.stdout)
   }
   return recordPrinter<Row>(io, style, { text })

@@ -1,6 +1,6 @@
 import { grouped } from '../platform/values.js'
+import { NumberText, parseInt64 } from './exact-json.js'
 import { type NewPlant, type Plant, type PlantPatch, plantFields, type TextField, textFields } from './fields.js'
-import { NumberText, parseInt64 } from './json.js'
 
 export type { FieldName, NewPlant, Plant, PlantPatch } from './fields.js'
 

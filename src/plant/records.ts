@@ -1,5 +1,5 @@
+import { parseJson, toJson } from './exact-json.js'
 import { type FieldName, plantFields } from './fields.js'
-import { parseJson, toJson } from './json.js'
 import { acceptNewPlant, type NewPlant } from './plant.js'
 
 /**

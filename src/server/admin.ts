@@ -1,6 +1,6 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 import { isLoopback } from '../platform/network.js'
-import { HttpError } from './errors.js'
+import { HttpError } from './http-error.js'
 import type { AccessLog, AccessLogEntry } from './log.js'
 import { type Handler, type HttpAnswer, HttpServer, type Limits, respond } from './server.js'
 

@@ -1,6 +1,6 @@
 import { hash, randomBytes, timingSafeEqual } from 'node:crypto'
 import type { Right, Token, TokenStore } from '../stores/common/store.js'
-import { busy, HttpError } from './errors.js'
+import { busy, HttpError } from './http-error.js'
 
 export interface Caller {
   /** for the log */

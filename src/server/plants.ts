@@ -1,11 +1,20 @@
-import { toWireJson } from '../plant/json.js'
+import { toWireJson } from '../plant/exact-json.js'
 import { type NewPlant, textLength } from '../plant/plant.js'
 import { Semaphore } from '../platform/semaphore.js'
 import { queryText } from '../stores/common/pages.js'
 import type { ListQuery, Right, ServedStore } from '../stores/common/store.js'
-import { busy, HttpError } from './errors.js'
-import { listLimits, type OperationId, openApi, operations } from './openapi.js'
-import { etagOf, listsTag, parseId, parseIdempotencyKey, parseListQuery, parsePlant, prefersNdjson, requireNoQuery } from './request.js'
+import { busy, HttpError } from './http-error.js'
+import { listLimits, type OperationId, openApi, operations } from './openapi-document.js'
+import {
+  etagOf,
+  listsTag,
+  parseId,
+  parseIdempotencyKey,
+  parseListQuery,
+  parsePlant,
+  prefersNdjson,
+  requireNoQuery,
+} from './request-input.js'
 import { type Answer, type Call, closeSignal, type Route } from './router.js'
 
 /** read at a time: a search may scan all plants, and keeps its results in memory */

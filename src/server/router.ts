@@ -3,9 +3,9 @@ import { once } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Right } from '../stores/common/store.js'
 import type { Authenticate, Caller } from './authenticator.js'
-import { busy, HttpError, toHttpError } from './errors.js'
+import { busy, HttpError, toHttpError } from './http-error.js'
 import type { AccessLog } from './log.js'
-import { type InFlight, noBody, receiveBody, takeBody, validateBodyHeaders } from './request.js'
+import { type InFlight, noBody, receiveBody, takeBody, validateBodyHeaders } from './request-input.js'
 import { type Handler, type HttpAnswer, respond, respondWith } from './server.js'
 
 export interface Route {

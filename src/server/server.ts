@@ -3,10 +3,10 @@ import { createServer as createSecureServer } from 'node:https'
 import type { Socket } from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
 import { systemCode } from '../platform/errors.js'
-import { ClientConnection } from './connection.js'
-import { HttpError, invalidHttp, parserErrors } from './errors.js'
+import { ClientConnection } from './client-connection.js'
+import { HttpError, invalidHttp, parserErrors } from './http-error.js'
 import type { AccessLog, AccessLogEntry } from './log.js'
-import { validateHead } from './request.js'
+import { validateHead } from './request-input.js'
 
 export interface Limits {
   requestTimeout: number

@@ -50,7 +50,7 @@ interface OwnStoreScheme<A extends Address> extends StoreScheme<A> {
 type OwnStore = ServedStore & CheckpointStore & StagedStore
 
 const openRemote = async (address: RemoteAddress, options: OpenOptions) =>
-  (await import('./http/store.js')).RemoteStore.open(address, options)
+  (await import('./http/remote-store.js')).RemoteStore.open(address, options)
 
 const remote: StoreScheme<RemoteAddress> = {
   noun: 'a service',
@@ -65,10 +65,10 @@ const postgres: OwnStoreScheme<PostgresAddress> = {
   noun: 'a database',
   scheme: /^postgres(ql)?:/i,
   credential: 'password',
-  parse: async (...text) => (await import('./postgres/address.js')).parsePostgres(...text),
-  open: async (address, options) => (await import('./postgres/store.js')).PostgresStore.open(address, options),
-  openExisting: async (address, options) => (await import('./postgres/store.js')).PostgresStore.openExisting(address, options),
-  previewCreate: async (...create) => (await import('./postgres/inspect.js')).previewCreate(...create),
+  parse: async (...text) => (await import('./postgres/postgres-address.js')).parsePostgres(...text),
+  open: async (address, options) => (await import('./postgres/postgres-store.js')).PostgresStore.open(address, options),
+  openExisting: async (address, options) => (await import('./postgres/postgres-store.js')).PostgresStore.openExisting(address, options),
+  previewCreate: async (...create) => (await import('./postgres/postgres-check.js')).previewCreate(...create),
 }
 
 const file: OwnStoreScheme<FileAddress> = {
@@ -76,9 +76,9 @@ const file: OwnStoreScheme<FileAddress> = {
   scheme: undefined,
   credential: undefined,
   parse: parseFile,
-  open: async (address, options) => (await import('./sqlite/store.js')).SqliteStore.open(address, options),
-  openExisting: async (address, options) => (await import('./sqlite/store.js')).SqliteStore.openExisting(address, options),
-  previewCreate: async (...create) => (await import('./sqlite/inspect.js')).dryRun(...create),
+  open: async (address, options) => (await import('./sqlite/sqlite-store.js')).SqliteStore.open(address, options),
+  openExisting: async (address, options) => (await import('./sqlite/sqlite-store.js')).SqliteStore.openExisting(address, options),
+  previewCreate: async (...create) => (await import('./sqlite/sqlite-check.js')).dryRun(...create),
 }
 
 export const schemes = { remote, postgres, file }
@@ -163,7 +163,7 @@ export async function openManyStore(address: Address, options: OpenOptions, stag
 /** Also for the files that SQLite keeps beside a store. */
 export async function isPartOf(address: Address, path: string): Promise<boolean> {
   if (address.scheme !== 'file') return false
-  const { isPartOf, realPathOf } = await import('./sqlite/file.js')
+  const { isPartOf, realPathOf } = await import('./sqlite/store-file.js')
   return isPartOf(realPathOf(address.name), path)
 }
 

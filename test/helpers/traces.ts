@@ -1,5 +1,5 @@
 import { version } from '../../package.json'
-import { settingNames } from '../../src/config/table.js'
+import { settingNames } from '../../src/config/setting-table.js'
 import { token } from './remote.js'
 import { type Result, runPlants, type World } from './run.js'
 

@@ -6,7 +6,7 @@ import { changeSettings } from '../../config/change.js'
 import { withField } from '../../config/edit.js'
 import { namedStores } from '../../config/resolve.js'
 import { quoteIfNeeded, recordPrinter, writeAnswer, writeResult } from '../../output/output.js'
-import { toJson } from '../../plant/json.js'
+import { toJson } from '../../plant/exact-json.js'
 import { malformed, PlantsError } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import { readText } from '../../platform/text-files.js'
@@ -176,7 +176,7 @@ async function checkSecret(secret: string, store: CredentialAddress, settings: S
     const { checkToken } = await import('../../stores/http/check-token.js')
     return checkToken(store, await accessTo(store, settings, io, { token: secret, source: 'file', place: 'this login' }), storeOptions)
   }
-  const { checkPassword } = await import('../../stores/postgres/inspect.js')
+  const { checkPassword } = await import('../../stores/postgres/postgres-check.js')
   return checkPassword(store, { ...storeOptions, login: () => loginTo(store, settings, io, secret) })
 }
 

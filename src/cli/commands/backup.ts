@@ -30,7 +30,7 @@ export const backup = defineCommand({
     const settings = await resolveSettings(flags, io)
     const store = fileOf(settings.store, 'Use pg_dump, or write its plants to a file: plants export --out FILE')
     const copyTo = async (file: string) => {
-      const { backUp } = await import('../../stores/sqlite/backup.js')
+      const { backUp } = await import('../../stores/sqlite/store-backup.js')
       const copy = await backUp(store, file, settings.storeOptions)
       if (!copy) throw noStore(store)
       return copy

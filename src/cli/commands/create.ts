@@ -1,6 +1,6 @@
 import { addLookupHint, describePlant, styleFor, unknownField, writeResult } from '../../output/output.js'
+import { parseInt64, parseJson, toJson } from '../../plant/exact-json.js'
 import { plantFields } from '../../plant/fields.js'
-import { parseInt64, parseJson, toJson } from '../../plant/json.js'
 import {
   acceptNewPlant,
   equalFields,
@@ -185,7 +185,7 @@ async function accept(value: unknown, prefix: string, hint: string, { warn }: Pi
     for (const name of unknown.slice(0, 5)) await warn(await unknownField(name), 'warning')
     return plant
   }
-  const { problemsOf } = await import('../../plant/schema.js')
+  const { problemsOf } = await import('../../plant/plant-schema.js')
   const others =
     unknown.length === 0
       ? ''

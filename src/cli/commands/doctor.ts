@@ -1,8 +1,8 @@
 import { version } from '../../../package.json'
 import { exposureHint, exposureOf, isLocal } from '../../auth/exposure.js'
-import { readSettings, type SettingsFile } from '../../config/file.js'
 import { failureOf, namedStores } from '../../config/resolve.js'
-import { settingOf } from '../../config/table.js'
+import { settingOf } from '../../config/setting-table.js'
+import { readSettings, type SettingsFile } from '../../config/settings-file.js'
 import { mayColor, recordPrinter, redacted, type Style, styleFor } from '../../output/output.js'
 import { PlantsError, shellWord } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
@@ -71,7 +71,7 @@ async function* examine(flags: GlobalFlags, io: Io): AsyncIterable<Finding> {
     yield* examineStores(file, flags, io)
   }
   yield runCheck('proxy', async () => {
-    const { proxyVariables } = await import('../../platform/proxy.js')
+    const { proxyVariables } = await import('../../platform/proxy-variables.js')
     return ok(proxyVariables(io).join(', ') || 'none')
   })
 }
@@ -119,7 +119,7 @@ async function examineStore(settings: Settings, io: Io): Promise<Result> {
 const [lowSpace, noSpace] = [100n * 1_048_576n, 1_048_576n]
 
 async function examineFile(address: FileAddress, { storeOptions }: Pick<Settings, 'storeOptions'>, io: Io): Promise<Result> {
-  const { inspect } = await import('../../stores/sqlite/inspect.js')
+  const { inspect } = await import('../../stores/sqlite/sqlite-check.js')
   const { exists, owner, exposure, isWritable, free, network } = await inspect(address, storeOptions)
   const where = exists ? address.name : `${address.name} (not created yet)`
   const space = `${grouped(free / 1_048_576n)} MiB free`
@@ -142,7 +142,7 @@ async function examineDatabase(
   address: PostgresAddress,
   { storeOptions, isOfRun }: Pick<Settings, 'storeOptions' | 'isOfRun'>,
 ): Promise<Result> {
-  const { inspectPostgres } = await import('../../stores/postgres/inspect.js')
+  const { inspectPostgres } = await import('../../stores/postgres/postgres-check.js')
   const report = await attempt(() => inspectPostgres(address, storeOptions))
   // PGPASSWORD applies only to the store of this run, so another store may have no password here.
   if (report instanceof PlantsError)

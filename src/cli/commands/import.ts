@@ -8,7 +8,7 @@ import { existsPolicies } from '../../stores/common/conflict.js'
 import { defaultConcurrency } from '../../stores/common/store.js'
 import { isOwn, schemes } from '../../stores/registry.js'
 import { commonEncodings, encodingOf } from '../../transfer/formats/format.js'
-import type { ImportOptions } from '../../transfer/import/import.js'
+import type { ImportOptions } from '../../transfer/import/importer.js'
 import { resolveSettings } from '../context.js'
 import {
   defineCommand,

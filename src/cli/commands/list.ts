@@ -1,5 +1,5 @@
 import { quoteIfNeeded, recordPrinter, styleFor } from '../../output/output.js'
-import { parseJson } from '../../plant/json.js'
+import { parseJson } from '../../plant/exact-json.js'
 import { type FieldName, type NewPlant, plantCount } from '../../plant/plant.js'
 import { fieldNames } from '../../plant/records.js'
 import { malformed } from '../../platform/errors.js'
@@ -60,7 +60,7 @@ export const list = defineCommand({
     }
     try {
       const { print, end } = await recordPrinter(io, settings, { fields, text: async () => plantTable(fields, settings, io.stdout) })
-      const shownPages = isTable ? (await import('../../output/table.js')).withFirstRows(pages()) : pages()
+      const shownPages = isTable ? (await import('../../output/text-table.js')).withFirstRows(pages()) : pages()
       for await (const page of shownPages) await print(page)
       await end()
       if (!store) await settings.warn(noStoreYet(settings.store))
@@ -84,7 +84,7 @@ async function* sortedPages(store: ReadableStore, query: SnapshotQuery): AsyncGe
 }
 
 async function plantTable(fields: readonly FieldName[], { colors }: Settings, stdout: Output) {
-  const { tableOf } = await import('../../output/table.js')
+  const { tableOf } = await import('../../output/text-table.js')
   const titles = fields.map((name) => name.toUpperCase())
   const cellsOf = (plant: NewPlant) => fields.map((name) => (plant[name] === undefined ? '' : quoteIfNeeded(String(plant[name]))))
   return tableOf({ titles, cellsOf, isTruncated: true, style: await styleFor(colors(stdout)) }, stdout)

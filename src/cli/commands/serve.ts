@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { statSync } from 'node:fs'
 import { checkToken } from '../../auth/token.js'
-import { toJson } from '../../plant/json.js'
+import { toJson } from '../../plant/exact-json.js'
 import { within } from '../../platform/clock.js'
 import { malformed, PlantsError, shellWord } from '../../platform/errors.js'
 import { escapeControlChars } from '../../platform/escape.js'

@@ -2,9 +2,9 @@ import { savedToken } from '../../auth/credentials.js'
 import { isOpenToAll } from '../../auth/exposure.js'
 import { changeSettings } from '../../config/change.js'
 import { assertStoreName, savedValue, withField } from '../../config/edit.js'
-import { type SavedSettings, type SavedStore, savedStore } from '../../config/file.js'
 import { isStoreName, namedStores, resolveAddress, shownValue, unknownStore } from '../../config/resolve.js'
-import { flagValue, isFor, settingsIn, unsupportedReason } from '../../config/table.js'
+import { flagValue, isFor, settingsIn, unsupportedReason } from '../../config/setting-table.js'
+import { type SavedSettings, type SavedStore, savedStore } from '../../config/settings-file.js'
 import { quoteIfNeeded, rowPrinter, writeResult } from '../../output/output.js'
 import { malformed, PlantsError, shellWord } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
@@ -78,7 +78,7 @@ const init = defineCommand({
       const why = role.toLowerCase() === 'none' ? 'is not a role' : 'is every role'
       throw malformed(`--role ${role} ${why}`, 'Use the role that plants serve logs in as')
     }
-    const { initialise } = await import('../../stores/postgres/schema.js')
+    const { initialise } = await import('../../stores/postgres/postgres-schema.js')
     await initialise(store, settings.storeOptions, role === undefined ? undefined : { role, rights: allow })
     const may = allow.join(', ').replace(/, (\w+)$/, ' and $1')
     const granted = role === undefined ? '' : `, and ${quoteIfNeeded(role)} may ${may} plants there`

@@ -1,5 +1,5 @@
 import { rowPrinter, writeAnswer, writeResult } from '../../output/output.js'
-import { parseInt64, toJson } from '../../plant/json.js'
+import { parseInt64, toJson } from '../../plant/exact-json.js'
 import { malformed, PlantsError } from '../../platform/errors.js'
 import { escapeControlChars } from '../../platform/escape.js'
 import { parseLife, parseText } from '../../platform/values.js'

@@ -59,7 +59,7 @@ async function replace(store: ReadableStore, plant: NewPlant, changes: Changes):
     const value = plantFrom(plant.id, ({ name }) => (changes[name] === false ? undefined : (changes[name] ?? old[name])))
     const accepted = acceptNewPlant(value)
     if (!accepted) {
-      const { problemsOf } = await import('../../plant/schema.js')
+      const { problemsOf } = await import('../../plant/plant-schema.js')
       throw new PlantsError('invalid', invalidPlant(problemsOf(value)), { hint: 'Correct the flags' })
     }
     const updated = changes.dryRun ? accepted : await store.replace(accepted, old)

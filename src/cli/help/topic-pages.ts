@@ -1,5 +1,5 @@
 import type { Command, Help } from 'commander'
-import { defaultOf, flagOf, settingNames, settingOf } from '../../config/table.js'
+import { defaultOf, flagOf, settingNames, settingOf } from '../../config/setting-table.js'
 import { textFields } from '../../plant/fields.js'
 import { type ExitCode, exitCodes } from '../../platform/errors.js'
 import type { topics } from '../commands/index.js'

@@ -1,6 +1,6 @@
 import { type Argument, Command, CommanderError, type Help, type Option } from 'commander'
 import { version } from '../../../package.json'
-import { flagOf } from '../../config/table.js'
+import { flagOf } from '../../config/setting-table.js'
 import { malformed } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import { commonFormats, parseChoice, type Values } from '../../platform/values.js'

@@ -3,8 +3,8 @@ import type { Access, CredentialCheck } from '../common/access.js'
 import type { RemoteAddress } from '../common/address.js'
 import type { OpenOptions } from '../common/store.js'
 import { classify } from './classify.js'
-import { HttpClient } from './client.js'
-import { expectedPlant, requestTo } from './request.js'
+import { HttpClient } from './http-client.js'
+import { expectedPlant, requestTo } from './plant-request.js'
 
 /** Sends an empty object, which by the specification a service that accepts the token must reject. Never retries. */
 export async function checkToken(address: RemoteAddress, access: Access, options: OpenOptions): Promise<CredentialCheck> {

@@ -3,8 +3,8 @@ import { isTimeout } from '../../platform/clock.js'
 import { type ErrorType, PlantsError, shellWord, systemCode } from '../../platform/errors.js'
 import type { RemoteAddress } from '../common/address.js'
 import { defaultRights, rights } from '../common/store.js'
-import type { HttpClient, HttpRequest, HttpResponse, NoResponse } from './client.js'
-import { errorIn, isJson, readJson } from './request.js'
+import type { HttpClient, HttpRequest, HttpResponse, NoResponse } from './http-client.js'
+import { errorIn, isJson, readJson } from './plant-request.js'
 
 export interface Failure {
   /**

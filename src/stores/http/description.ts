@@ -1,7 +1,7 @@
-import { parseJson } from '../../plant/json.js'
+import { parseJson } from '../../plant/exact-json.js'
 import { isObject } from '../../plant/plant.js'
 import type { Right } from '../common/store.js'
-import type { Expected, HttpClient, HttpRequest } from './client.js'
+import type { Expected, HttpClient, HttpRequest } from './http-client.js'
 
 export interface Description {
   status: number

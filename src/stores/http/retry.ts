@@ -2,7 +2,7 @@ import { backoff, isTimeout, wait } from '../../platform/clock.js'
 import type { PlantsError } from '../../platform/errors.js'
 import { defaultRetry } from '../common/store.js'
 import { classify, type Failure, type RequestResult } from './classify.js'
-import type { HttpClient, HttpRequest } from './client.js'
+import type { HttpClient, HttpRequest } from './http-client.js'
 
 interface RequestsOptions {
   /** ends the retries, and unless `isUpload` also the requests in flight */

@@ -1,12 +1,12 @@
 import { setMaxListeners } from 'node:events'
-import { toJson } from '../../plant/json.js'
+import { toJson } from '../../plant/exact-json.js'
 import { equalFields, type NewPlant, type Plant, type PlantPatch, patchedPlant, plantOf } from '../../plant/plant.js'
 import { PlantsError } from '../../platform/errors.js'
 import { comparesPlants, idExists, incompletePlant, Outcome, resolveRecord } from '../common/conflict.js'
 import { type Batch, type CreateManyOptions, defaultConcurrency } from '../common/store.js'
-import type { HttpClient } from './client.js'
-import { replacePlant } from './plants.js'
-import { requestToCreate, requestToRead } from './request.js'
+import type { HttpClient } from './http-client.js'
+import { requestToCreate, requestToRead } from './plant-request.js'
+import { replacePlant } from './replace.js'
 import { Requests, type Result, triesOfOne } from './retry.js'
 
 interface Task {

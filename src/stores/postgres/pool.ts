@@ -5,7 +5,8 @@ import { PlantsError, systemCode } from '../../platform/errors.js'
 import { Semaphore } from '../../platform/semaphore.js'
 import type { PostgresAddress, PostgresHost } from '../common/address.js'
 import type { OpenOptions } from '../common/store.js'
-import { Client, type Endpoint } from './client.js'
+import type { Account } from './login.js'
+import { Client, type Endpoint } from './postgres-client.js'
 import {
   ConnectionError,
   driverError,
@@ -16,8 +17,7 @@ import {
   LostCommit,
   lostCommit,
   mayRetryWithoutTls,
-} from './errors.js'
-import type { Account } from './login.js'
+} from './postgres-errors.js'
 import { checkServer } from './server-state.js'
 import type { Row } from './sql.js'
 

@@ -1,6 +1,6 @@
 import { PlantsError } from '../../platform/errors.js'
 import type { PostgresAddress } from '../common/address.js'
-import type { Client } from './client.js'
+import type { Client } from './postgres-client.js'
 import { fsyncs, rightsStatement, toRights } from './sql.js'
 
 /**

@@ -5,12 +5,12 @@ import { malformed, PlantsError, shellWord } from '../../platform/errors.js'
 import type { Database } from '../../platform/sqlite.js'
 import type { FileAddress } from '../common/address.js'
 import type { FileOptions } from '../common/store.js'
-import { asMalformed, copyStore, integrityCheck } from './backup.js'
-import { Connection, openSnapshot, openToWrite } from './connection.js'
-import { changedWhileRead, explainFailure, replacedStore, unchanged } from './errors.js'
-import { fileHasContent, fileVersion, identityOf, isPartOf, makeFile, realPathOf, reportOwner, stranger } from './file.js'
-import { countPlants, identifyBackup, tablesOf } from './schema.js'
-import { SqliteWriter } from './writer.js'
+import { Connection, openSnapshot, openToWrite } from './sqlite-connection.js'
+import { changedWhileRead, explainFailure, replacedStore, unchanged } from './sqlite-errors.js'
+import { countPlants, identifyBackup, tablesOf } from './sqlite-schema.js'
+import { SqliteWriter } from './sqlite-writer.js'
+import { asMalformed, copyStore, integrityCheck } from './store-backup.js'
+import { fileHasContent, fileVersion, identityOf, isPartOf, makeFile, realPathOf, reportOwner, stranger } from './store-file.js'
 
 export interface RestoreOptions extends FileOptions {
   /** replaces existing plants; a copy of the store is kept beside it */

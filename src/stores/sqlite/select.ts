@@ -1,9 +1,9 @@
 import { plantColumns, textFields } from '../../plant/fields.js'
 import { largestId, type NewPlant, smallestId, textLength } from '../../plant/plant.js'
 import type { CountQuery, ListQuery } from '../common/store.js'
-import type { Connection } from './connection.js'
-import { DamageError } from './errors.js'
-import { toPlant } from './schema.js'
+import type { Connection } from './sqlite-connection.js'
+import { DamageError } from './sqlite-errors.js'
+import { toPlant } from './sqlite-schema.js'
 
 /** SQL to append to another condition, and the values of its parameters. */
 export function filterOf({ tag, search }: CountQuery) {

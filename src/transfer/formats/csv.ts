@@ -1,4 +1,4 @@
-import { parseInt64 } from '../../plant/json.js'
+import { parseInt64 } from '../../plant/exact-json.js'
 import { missingText, noText, type PlantRows } from '../../plant/rows.js'
 import { shorten } from '../../platform/escape.js'
 import { type Chunk, maxRecordBytes, type RecordRange, reason } from './chunk.js'

@@ -1,11 +1,11 @@
-import { parseJson } from '../../plant/json.js'
+import { parseJson } from '../../plant/exact-json.js'
 import { isObject } from '../../plant/plant.js'
 import type { FormatName } from '../../plant/records.js'
 import { malformed, type PlantsError, shellWord } from '../../platform/errors.js'
 import { csv, tsv } from './csv.js'
 import { checkEncoding } from './encoding.js'
 import { type EncodingName, type Format, isSpace } from './format.js'
-import { cut, endOfValue, json } from './json.js'
+import { cut, endOfValue, json } from './json-array.js'
 import { ndjson } from './ndjson.js'
 import type { FieldRules } from './record-mapper.js'
 

@@ -1,6 +1,6 @@
-import { parseInt64 } from '../../plant/json.js'
+import { parseInt64 } from '../../plant/exact-json.js'
 import { acceptNewPlant, type FieldName, type Form, invalidPlant, isObject, otherFieldsOf } from '../../plant/plant.js'
-import { problemsOf } from '../../plant/schema.js'
+import { problemsOf } from '../../plant/plant-schema.js'
 import { type Chunk, type RecordRange, reason } from './chunk.js'
 
 export interface FieldRules {

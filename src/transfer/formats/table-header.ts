@@ -1,5 +1,5 @@
+import { parseInt64 } from '../../plant/exact-json.js'
 import { type PlantField, plantFields, textFields } from '../../plant/fields.js'
-import { parseInt64 } from '../../plant/json.js'
 import { malformed, type PlantsError } from '../../platform/errors.js'
 import { shorten } from '../../platform/escape.js'
 import { maxRecordBytes, type Reason } from './chunk.js'

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { rmSync } from 'node:fs'
 import * as z from 'zod/mini'
-import { parseJson } from '../../plant/json.js'
+import { parseJson } from '../../plant/exact-json.js'
 import { formatNames } from '../../plant/records.js'
 import { malformed } from '../../platform/errors.js'
 import { shorten } from '../../platform/escape.js'

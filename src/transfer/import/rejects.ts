@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import * as fs from 'node:fs'
 import { dirname } from 'node:path'
-import { toJson } from '../../plant/json.js'
+import { toJson } from '../../plant/exact-json.js'
 import { unwritable } from '../../platform/atomic-file.js'
 import { malformed } from '../../platform/errors.js'
 import { syncFolder, targetOf } from '../../platform/files.js'

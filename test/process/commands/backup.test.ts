@@ -2,7 +2,7 @@ import { cpSync, mkdirSync, readdirSync, readFileSync, statfsSync, writeFileSync
 import { join } from 'node:path'
 import { execa } from 'execa'
 import { describe, expect, test } from 'vitest'
-import { SqliteStore } from '../../../src/stores/sqlite/store.js'
+import { SqliteStore } from '../../../src/stores/sqlite/sqlite-store.js'
 import { DatabaseSync } from '../../helpers/database.js'
 import { fill } from '../../helpers/fill.js'
 import { canMount, canTrace, smallDisk } from '../../helpers/linux.js'

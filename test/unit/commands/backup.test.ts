@@ -14,7 +14,7 @@ import {
 import { join } from 'node:path'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { PlantsError } from '../../../src/platform/errors.js'
-import { SqliteStore } from '../../../src/stores/sqlite/store.js'
+import { SqliteStore } from '../../../src/stores/sqlite/sqlite-store.js'
 import { commandsIn, damagedCopy, look, namesIn } from '../../helpers/backups.js'
 import { DatabaseSync } from '../../helpers/database.js'
 import { open } from '../../helpers/sqlite-file.js'

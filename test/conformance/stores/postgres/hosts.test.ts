@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { PostgresStore } from '../../../../src/stores/postgres/store.js'
+import { PostgresStore } from '../../../../src/stores/postgres/postgres-store.js'
 import { type Certificate, certificate, hasOpenssl } from '../../../helpers/certificates.js'
 import { installations } from '../../../helpers/postgres/installation.js'
 import { Line } from '../../../helpers/postgres/line.js'

@@ -1,6 +1,6 @@
 import { createHmac, pbkdf2Sync } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
-import { PostgresStore } from '../../../../src/stores/postgres/store.js'
+import { PostgresStore } from '../../../../src/stores/postgres/postgres-store.js'
 import { certificate, hasOpenssl } from '../../../helpers/certificates.js'
 import { type Answer, Listener, says } from '../../../helpers/postgres/listener.js'
 import { settled } from '../../../helpers/settled.js'

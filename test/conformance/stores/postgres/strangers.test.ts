@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
 import { afterAll, describe, expect, test } from 'vitest'
-import { PostgresStore } from '../../../../src/stores/postgres/store.js'
+import { PostgresStore } from '../../../../src/stores/postgres/postgres-store.js'
 import { message, says } from '../../../helpers/postgres/listener.js'
 import { settled } from '../../../helpers/settled.js'
 import { addressOf, databaseOptions } from '../../../helpers/shared-store.js'

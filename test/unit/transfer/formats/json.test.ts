@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { NewPlant } from '../../../../src/plant/plant.js'
 import { Chunk } from '../../../../src/transfer/formats/chunk.js'
-import { json } from '../../../../src/transfer/formats/json.js'
+import { json } from '../../../../src/transfer/formats/json-array.js'
 import { RecordMapper } from '../../../../src/transfer/formats/record-mapper.js'
 import { fc } from '../../../helpers/fast-check.js'
 import { type ReadRecord, readRecords } from '../../../helpers/records.js'

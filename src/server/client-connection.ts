@@ -1,6 +1,6 @@
 import { type ServerResponse, STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
-import type { HttpError } from './errors.js'
+import type { HttpError } from './http-error.js'
 
 /** milliseconds in which a client may still send after this side of the connection is closed */
 const lingerTime = 1000

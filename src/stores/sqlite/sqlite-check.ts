@@ -5,11 +5,11 @@ import { sharedReason } from '../../platform/files.js'
 import type { FileAddress } from '../common/address.js'
 import { assertRepeated } from '../common/conflict.js'
 import type { CreateOptions, CreatePreview, FileOptions } from '../common/store.js'
-import { type Connection, look } from './connection.js'
-import { allows, explained, forbidden, isWritable, unavailable } from './errors.js'
-import { realPathOf, reportOwner, statIfThere } from './file.js'
-import { identify, prepareToRead } from './schema.js'
 import { findPlant } from './select.js'
+import { type Connection, look } from './sqlite-connection.js'
+import { allows, explained, forbidden, isWritable, unavailable } from './sqlite-errors.js'
+import { identify, prepareToRead } from './sqlite-schema.js'
+import { realPathOf, reportOwner, statIfThere } from './store-file.js'
 
 /** Changes nothing. Throws the errors of opening the store for reading. */
 export function inspect(address: FileAddress, options: FileOptions) {

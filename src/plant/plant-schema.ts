@@ -1,7 +1,7 @@
 import * as z from 'zod/mini'
 import { shorten } from '../platform/escape.js'
+import { NumberText } from './exact-json.js'
 import { type FieldName, plantFields } from './fields.js'
-import { NumberText } from './json.js'
 import { type Form, idRuleFor, largestId, smallestId } from './plant.js'
 
 const int64 = (name: FieldName) => {

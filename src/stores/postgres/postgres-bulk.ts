@@ -4,9 +4,9 @@ import { textFields } from '../../plant/fields.js'
 import { type NewPlant, type PlantPatch, patchedPlant } from '../../plant/plant.js'
 import { incompletePlant, type OnConflict, Outcome, resolveRecord } from '../common/conflict.js'
 import type { Batch, CreateManyOptions } from '../common/store.js'
-import type { Client } from './client.js'
-import { driverError, isServerError, LeftOutError } from './errors.js'
 import type { ConnectionPool } from './pool.js'
+import type { Client } from './postgres-client.js'
+import { driverError, isServerError, LeftOutError } from './postgres-errors.js'
 import {
   barrier,
   begin,

@@ -1,8 +1,8 @@
 import { type NewPlant, plantFields } from '../../plant/fields.js'
 import { plantFrom } from '../../plant/plant.js'
 import type { Database } from '../../platform/sqlite.js'
-import { DamageError, notOurs } from './errors.js'
-import { syncFolders } from './file.js'
+import { DamageError, notOurs } from './sqlite-errors.js'
+import { syncFolders } from './store-file.js'
 
 /** What tells whether a schema was changed: SQLite changes `schema`, and this program `user`. */
 export type SchemaVersions = Record<'schema' | 'user', bigint>

@@ -1,14 +1,14 @@
 import { isUtf8 } from 'node:buffer'
 import { hash } from 'node:crypto'
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
-import { isJsonType, parseInt64, parseJson } from '../plant/json.js'
+import { isJsonType, parseInt64, parseJson } from '../plant/exact-json.js'
 import { acceptNewPlant, idRule, invalidPlant, isIdempotencyKey, isObject, type NewPlant } from '../plant/plant.js'
-import { problemOf, problemsOf } from '../plant/schema.js'
+import { problemOf, problemsOf } from '../plant/plant-schema.js'
 import { shorten } from '../platform/escape.js'
 import { GrowingBuffer } from '../platform/growing-buffer.js'
 import type { ListQuery } from '../stores/common/store.js'
-import { busy, HttpError, invalidHttp } from './errors.js'
-import { listLimits } from './openapi.js'
+import { busy, HttpError, invalidHttp } from './http-error.js'
+import { listLimits } from './openapi-document.js'
 
 /** Headers that must not be repeated (RFC 9110, 5.3). Node's parser rejects a second Content-Length; Bun's accepts an equal one. */
 const singleHeaders = ['Host', 'Content-Length', 'Content-Type', 'Content-Encoding', 'Authorization']

@@ -4,9 +4,9 @@ import { isText, missingText, type PlantRows } from '../../plant/rows.js'
 import { type Clock, checkSignal } from '../../platform/clock.js'
 import { comparesPlants, incompletePlant, type OnConflict, Outcome, resolveRecord } from '../common/conflict.js'
 import type { Batch, CreateManyOptions } from '../common/store.js'
-import type { Connection } from './connection.js'
-import { columnsOf, toPlant, updatePlant } from './schema.js'
 import { findPlant } from './select.js'
+import type { Connection } from './sqlite-connection.js'
+import { columnsOf, toPlant, updatePlant } from './sqlite-schema.js'
 
 /** Creates the rows in the order of the batch, in a transaction that the caller begins and commits. */
 export function createRows(connection: Connection, batch: Batch, options: Pick<CreateManyOptions, 'ifExists' | 'stopsAtReject'>): void {

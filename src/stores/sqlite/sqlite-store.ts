@@ -19,13 +19,13 @@ import {
   type SnapshotQuery,
   type TokenStore,
 } from '../common/store.js'
-import { type Connection, openSnapshot, openToRead, openToWrite } from './connection.js'
-import { explained, isWritable, replacedStore } from './errors.js'
-import { fileHasContent, isExposed, makeFile, realPathOf, reportOwner } from './file.js'
-import { updatePlant } from './schema.js'
 import { countSelected, findPlant, readPage } from './select.js'
-import { sqliteTokens } from './tokens.js'
-import { SqliteWriter } from './writer.js'
+import { type Connection, openSnapshot, openToRead, openToWrite } from './sqlite-connection.js'
+import { explained, isWritable, replacedStore } from './sqlite-errors.js'
+import { updatePlant } from './sqlite-schema.js'
+import { sqliteTokens } from './sqlite-tokens.js'
+import { SqliteWriter } from './sqlite-writer.js'
+import { fileHasContent, isExposed, makeFile, realPathOf, reportOwner } from './store-file.js'
 
 const insertPlant = `INSERT INTO plants (${plantColumns}, idempotency_key) VALUES (${plantParameters}, ?) ON CONFLICT DO NOTHING`
 
@@ -96,7 +96,7 @@ export class SqliteStore implements ServedStore, CheckpointStore {
 
   /** Uses another connection: a transaction on this one would affect all other operations. */
   async *snapshot(query: SnapshotQuery): AsyncIterable<Block> {
-    const { readBlocks, readSorted } = await import('./export.js')
+    const { readBlocks, readSorted } = await import('./sqlite-snapshot.js')
     const { path, identity } = this.#connection
     const connection = await explained(path, () => openSnapshot(path, this.#options))
     try {
@@ -130,7 +130,7 @@ export class SqliteStore implements ServedStore, CheckpointStore {
     this.#writer.isBulk = true
     // A larger cache and write-ahead log, so that pages with many new rows are written only once.
     await this.#connection.run(() => this.#connection.db.exec('PRAGMA cache_size=-8192; PRAGMA wal_autocheckpoint=4000'))
-    const { createRows } = await import('./bulk.js')
+    const { createRows } = await import('./sqlite-bulk.js')
     try {
       await this.#writer.transact(async () => {
         createRows(this.#connection, batch, options)
@@ -157,7 +157,7 @@ export class SqliteStore implements ServedStore, CheckpointStore {
   }
 
   async createAll(pages: () => Iterable<PlantPatch[]>, onConflict: OnConflict): Promise<void> {
-    const { createAll } = await import('./bulk.js')
+    const { createAll } = await import('./sqlite-bulk.js')
     await this.#writer.transact(() => createAll(this.#connection, this.#options.clock, pages(), onConflict))
   }
 
@@ -185,7 +185,7 @@ export class SqliteStore implements ServedStore, CheckpointStore {
   }
 
   async preload(): Promise<void> {
-    await import('./export.js')
+    await import('./sqlite-snapshot.js')
   }
 
   async rights(): Promise<readonly Right[]> {

@@ -1,10 +1,10 @@
 import { largestId } from '../../plant/plant.js'
 import { pagesOf } from '../common/pages.js'
 import { rightsIn, type Token, type TokenStore } from '../common/store.js'
-import type { Connection } from './connection.js'
-import { DamageError } from './errors.js'
 import { checkOrder, idFrom } from './select.js'
-import type { SqliteWriter } from './writer.js'
+import type { Connection } from './sqlite-connection.js'
+import { DamageError } from './sqlite-errors.js'
+import type { SqliteWriter } from './sqlite-writer.js'
 
 export function sqliteTokens(connection: Connection, writer: SqliteWriter): TokenStore {
   return {

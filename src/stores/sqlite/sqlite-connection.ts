@@ -2,7 +2,8 @@ import { existsSync } from 'node:fs'
 import { shellWord } from '../../platform/errors.js'
 import { connect, type Database, retryWhileBusy, type Statement, uriOf, type Waiting } from '../../platform/sqlite.js'
 import type { FileOptions } from '../common/store.js'
-import { changedWhileRead, explainFailure, lockedError, notOurs, replacedStore } from './errors.js'
+import { changedWhileRead, explainFailure, lockedError, notOurs, replacedStore } from './sqlite-errors.js'
+import { prepareStore, prepareToRead, type SchemaVersions } from './sqlite-schema.js'
 import {
   assertNoJournal,
   assertSafeToOpen,
@@ -15,8 +16,7 @@ import {
   logVersion,
   type OpenMode,
   readMode,
-} from './file.js'
-import { prepareStore, prepareToRead, type SchemaVersions } from './schema.js'
+} from './store-file.js'
 
 type Opening = Waiting & Pick<FileOptions, 'trusts'>
 

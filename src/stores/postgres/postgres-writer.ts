@@ -3,9 +3,9 @@ import { maxTimer } from '../../platform/clock.js'
 import { PlantsError } from '../../platform/errors.js'
 import { idExists, keyConflict } from '../common/conflict.js'
 import type { CreateOptions } from '../common/store.js'
-import type { Client } from './client.js'
-import { isTransient, LeftOutError } from './errors.js'
 import type { ConnectionPool } from './pool.js'
+import type { Client } from './postgres-client.js'
+import { isTransient, LeftOutError } from './postgres-errors.js'
 import { barrier, type Entry, findStatement, insertStatement, newWriteId, pinned, type Row, toPlant } from './sql.js'
 
 type CreateResult = 'created' | PlantsError

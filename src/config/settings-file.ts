@@ -1,12 +1,12 @@
 import { isUtf8 } from 'node:buffer'
 import { closeSync, constants, existsSync, fstatSync, openSync, readFileSync, realpathSync, type Stats, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { parseJson } from '../plant/json.js'
+import { parseJson } from '../plant/exact-json.js'
 import { isObject } from '../plant/plant.js'
 import { malformed, PlantsError, shellWord, systemCode, systemReasons } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
 import { isLoginAddress } from '../stores/common/address.js'
-import { type SettingName, settingOf, settingsIn } from './table.js'
+import { type SettingName, settingOf, settingsIn } from './setting-table.js'
 
 /** Stores are keyed by name, tokens by the address of their store. */
 export interface SavedSettings extends SavedValues {

@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer'
-import { describeUnexpected, parseJson } from '../../plant/json.js'
+import { describeUnexpected, parseJson } from '../../plant/exact-json.js'
 import { TokenType, tokenTypes } from '../../plant/json-grammar.js'
 import { type Chunk, maxRecordBytes, notUtf8, type Reason, type RecordRange, reason, recordTooLarge } from './chunk.js'
 import { endOfLine, type Format, type FormatReader, type Head, isSpace, type ReaderState } from './format.js'

@@ -2,9 +2,9 @@ import pg from 'pg'
 import { PlantsError } from '../../platform/errors.js'
 import type { PostgresAddress } from '../common/address.js'
 import type { OpenOptions, Right } from '../common/store.js'
-import type { Client } from './client.js'
-import { sqlState } from './errors.js'
 import { usingOnce } from './pool.js'
+import type { Client } from './postgres-client.js'
+import { sqlState } from './postgres-errors.js'
 import { begin, imports, pinned, plants, privilegeFor, rightsStatement, schemaName, tokens, toRights, versions } from './sql.js'
 
 const firstVersion = 3

@@ -4,7 +4,7 @@ import { shellWord, systemCode } from '../../platform/errors.js'
 import { linksOf, makeFolder, sharedReason, syncFolder } from '../../platform/files.js'
 import type { FileAddress } from '../common/address.js'
 import type { FileOptions } from '../common/store.js'
-import { explainFailure, isFull, isWritable, notOurs, replacedStore } from './errors.js'
+import { explainFailure, isFull, isWritable, notOurs, replacedStore } from './sqlite-errors.js'
 
 /** For an `immutable` file, SQLite takes no locks and creates no -wal or -shm file: it can change during a read. */
 export type OpenMode = 'rw' | 'ro' | 'immutable'

@@ -1,9 +1,9 @@
+import { escapeUnsafe } from '../../plant/exact-json.js'
 import { type TextField, textFields } from '../../plant/fields.js'
-import { escapeUnsafe } from '../../plant/json.js'
 import type { RecordFormat } from '../../plant/records.js'
 import type { Block, SnapshotQuery } from '../common/store.js'
-import type { Connection } from './connection.js'
 import { checkOrder, filterOf, findRange, type IdRange } from './select.js'
+import type { Connection } from './sqlite-connection.js'
 
 /** SQLite writes the text, which is three times as fast as JavaScript. */
 export async function* readBlocks(connection: Connection, query: SnapshotQuery): AsyncGenerator<Block> {

@@ -1,4 +1,4 @@
-import { toWireJson } from '../plant/json.js'
+import { toWireJson } from '../plant/exact-json.js'
 import { PlantsError } from '../platform/errors.js'
 
 export class HttpError extends Error {

@@ -4,9 +4,9 @@ import pg from 'pg'
 import { maxTimer, timeIsOver } from '../../platform/clock.js'
 import { isLoopback } from '../../platform/network.js'
 import type { PostgresHost } from '../common/address.js'
-import { socketPath } from './address.js'
-import { ConnectionError, driverError, isReadOnly, isServerError, LostCommit } from './errors.js'
 import { type Account, checkSocketOwner, LoginError, MissingPassword } from './login.js'
+import { socketPath } from './postgres-address.js'
+import { ConnectionError, driverError, isReadOnly, isServerError, LostCommit } from './postgres-errors.js'
 import type { Row, Statement } from './sql.js'
 
 /** An absolute path as the host is the folder of a Unix socket. */

@@ -1,11 +1,11 @@
 import { isUtf8 } from 'node:buffer'
 import { randomUUID } from 'node:crypto'
+import { isJsonType, parseJson, toWireJson } from '../../plant/exact-json.js'
 import { textFields } from '../../plant/fields.js'
-import { isJsonType, parseJson, toWireJson } from '../../plant/json.js'
 import { acceptNewPlant, isObject, type NewPlant, type Plant, plantOf } from '../../plant/plant.js'
 import type { Access, WireRequest } from '../common/access.js'
 import type { RemoteAddress } from '../common/address.js'
-import { bearer, type Expected, type HttpClient, type HttpRequest, type HttpResponse } from './client.js'
+import { bearer, type Expected, type HttpClient, type HttpRequest, type HttpResponse } from './http-client.js'
 
 interface RequestOptions<T> extends Pick<HttpRequest<T>, 'method' | 'path' | 'expected'> {
   accept?: string

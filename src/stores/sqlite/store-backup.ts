@@ -8,11 +8,11 @@ import { withLockedTempDir } from '../../platform/locked-temp-dir.js'
 import { connect, copyDatabase, type Database, primaryCode, uriOf } from '../../platform/sqlite.js'
 import type { FileAddress } from '../common/address.js'
 import type { FileOptions } from '../common/store.js'
-import { type Connection, openSnapshot } from './connection.js'
-import { DamageError, explainFailure, isFull, notOurs, unchanged } from './errors.js'
-import { fileHasContent, identityOf, isInWalMode, isPartOf, makeFile, realPathOf, reportOwner } from './file.js'
-import { holdsStore } from './inspect.js'
-import { countPlants, identify } from './schema.js'
+import { holdsStore } from './sqlite-check.js'
+import { type Connection, openSnapshot } from './sqlite-connection.js'
+import { DamageError, explainFailure, isFull, notOurs, unchanged } from './sqlite-errors.js'
+import { countPlants, identify } from './sqlite-schema.js'
+import { fileHasContent, identityOf, isInWalMode, isPartOf, makeFile, realPathOf, reportOwner } from './store-file.js'
 
 /**
  * Copies a snapshot of a store into a file that is a store itself. Replaces a backup there as a whole or not at all.

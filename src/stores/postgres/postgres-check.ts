@@ -3,12 +3,12 @@ import { PlantsError } from '../../platform/errors.js'
 import type { CredentialCheck } from '../common/access.js'
 import type { PostgresAddress } from '../common/address.js'
 import type { CreateOptions, CreatePreview, OpenOptions } from '../common/store.js'
-import type { Client } from './client.js'
 import { usingOnce } from './pool.js'
-import { identify, inspectSchema } from './schema.js'
+import type { Client } from './postgres-client.js'
+import { identify, inspectSchema } from './postgres-schema.js'
+import { resultsOf } from './postgres-writer.js'
 import { checkServer, mayNotCreate } from './server-state.js'
 import { findStatement, newWriteId, pinned, plants, schemaName } from './sql.js'
-import { resultsOf } from './writer.js'
 
 /** Changes nothing. Throws `unavailable`, or `unauthorized` when the database rejects the login. */
 export function inspectPostgres(address: PostgresAddress, options: OpenOptions) {

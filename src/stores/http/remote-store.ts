@@ -17,10 +17,10 @@ import type {
   SnapshotQuery,
 } from '../common/store.js'
 import { addressHint } from './classify.js'
-import { HttpClient } from './client.js'
 import { type Description, operationOf, requestToDescribe } from './description.js'
-import { changePlant, replacePlant } from './plants.js'
-import { requestToCreate, requestToRead } from './request.js'
+import { HttpClient } from './http-client.js'
+import { requestToCreate, requestToRead } from './plant-request.js'
+import { changePlant, replacePlant } from './replace.js'
 import { ask, Requests, type Result } from './retry.js'
 
 export class RemoteStore implements ReadableStore, BulkStore {

@@ -18,9 +18,11 @@ import type {
   SnapshotQuery,
   TokenStore,
 } from '../common/store.js'
-import type { Client } from './client.js'
 import { ConnectionPool } from './pool.js'
-import { identify, migrate } from './schema.js'
+import type { Client } from './postgres-client.js'
+import { identify, migrate } from './postgres-schema.js'
+import { PostgresTokens } from './postgres-tokens.js'
+import { PostgresWriter } from './postgres-writer.js'
 import { checkWritable } from './server-state.js'
 import {
   barrier,
@@ -38,8 +40,6 @@ import {
   toRights,
   where,
 } from './sql.js'
-import { PostgresTokens } from './tokens.js'
-import { PostgresWriter } from './writer.js'
 
 export class PostgresStore implements ServedStore, CheckpointStore {
   readonly tokens: TokenStore
@@ -97,7 +97,7 @@ export class PostgresStore implements ServedStore, CheckpointStore {
   }
 
   async *snapshot(query: SnapshotQuery): AsyncIterable<Block> {
-    const { snapshot } = await import('./export.js')
+    const { snapshot } = await import('./postgres-snapshot.js')
     yield* snapshot(this.#connections, query)
   }
 
@@ -126,12 +126,12 @@ export class PostgresStore implements ServedStore, CheckpointStore {
   }
 
   async createMany(batch: Batch, options: CreateManyOptions): Promise<void> {
-    const { createRows } = await import('./bulk.js')
+    const { createRows } = await import('./postgres-bulk.js')
     await createRows(this.#connections, batch, options)
   }
 
   async createAll(pages: () => Iterable<PlantPatch[]>, onConflict: OnConflict): Promise<void> {
-    const { createAll } = await import('./bulk.js')
+    const { createAll } = await import('./postgres-bulk.js')
     await createAll(this.#connections, pages, onConflict)
   }
 
@@ -149,7 +149,7 @@ export class PostgresStore implements ServedStore, CheckpointStore {
   }
 
   async preload(): Promise<void> {
-    await import('./export.js')
+    await import('./postgres-snapshot.js')
   }
 
   async rights(): Promise<readonly Right[]> {

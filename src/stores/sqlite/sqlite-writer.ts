@@ -2,10 +2,10 @@ import { backoff, wait } from '../../platform/clock.js'
 import { PlantsError } from '../../platform/errors.js'
 import { isBusy, isSqliteError, primaryCode } from '../../platform/sqlite.js'
 import type { FileOptions } from '../common/store.js'
-import type { Connection } from './connection.js'
-import { explainFailure, lockedError, notOurs, replacedStore, unchanged } from './errors.js'
-import { identityOf } from './file.js'
-import { identify, isLatest, migrate, versionsOf } from './schema.js'
+import type { Connection } from './sqlite-connection.js'
+import { explainFailure, lockedError, notOurs, replacedStore, unchanged } from './sqlite-errors.js'
+import { identify, isLatest, migrate, versionsOf } from './sqlite-schema.js'
+import { identityOf } from './store-file.js'
 
 interface Job {
   deadline: number

@@ -1,5 +1,5 @@
 import { equalPlants, type NewPlant, type Plant, plantOf } from '../../plant/plant.js'
-import { expectStored, requestTo, requestToRead } from './request.js'
+import { expectStored, requestTo, requestToRead } from './plant-request.js'
 import type { Requests, Result } from './retry.js'
 
 /**

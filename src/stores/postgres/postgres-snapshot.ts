@@ -1,12 +1,12 @@
 import type { QueryConfig } from 'pg'
 import { to as copyTo } from 'pg-copy-streams'
+import { escapeUnsafe } from '../../plant/exact-json.js'
 import { type FieldName, type TextField, textFields } from '../../plant/fields.js'
-import { escapeUnsafe } from '../../plant/json.js'
 import { type RecordFormat, separators } from '../../plant/records.js'
 import type { Block, SnapshotQuery } from '../common/store.js'
-import { type Client, maxAnswer, tooLarge } from './client.js'
-import { driverError, explainDatabase } from './errors.js'
 import type { ConnectionPool } from './pool.js'
+import { type Client, maxAnswer, tooLarge } from './postgres-client.js'
+import { driverError, explainDatabase } from './postgres-errors.js'
 import { pin, plants, where } from './sql.js'
 
 export async function* snapshot(connections: ConnectionPool, query: SnapshotQuery): AsyncGenerator<Block> {
