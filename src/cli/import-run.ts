@@ -95,7 +95,7 @@ async function importInto(many: ManyStore, first: OpenInput, mapper: RecordMappe
     await importing.run(first)
     if (importing.isDone && importing.rejected === 0) await many.commit?.()
   } catch (error) {
-    if (!importing.isBegun && !many.checkpoints) await checkpoints?.remove()
+    if (!importing.isBegun && !mayHaveCreated(error, many)) await checkpoints?.remove()
     throw failureOf(error, importing, run)
   } finally {
     await progress.clear()
@@ -134,6 +134,11 @@ function rejectedWriter(progress: Progress, settings: Settings, io: Io): ImportC
 
 function isInterruption(error: unknown, { signal }: Io): boolean {
   return signal.aborted && error instanceof PlantsError && error.type === (signal.reason as PlantsError).type
+}
+
+/** Whether the transaction of the first chunk may be on disk, or the store cannot be used now. */
+function mayHaveCreated(error: unknown, { checkpoints }: ManyStore): boolean {
+  return checkpoints !== undefined && !(error instanceof PlantsError && error.type === 'unwritable')
 }
 
 function interrupted(importing: Import, { options: { staging }, io: { signal } }: Run): PlantsError {

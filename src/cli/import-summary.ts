@@ -102,6 +102,12 @@ function incomplete(importing: Import, options: ImportOptions, settings: Setting
   })
 }
 
+function hintOfConflicts({ ifExists, rules }: ImportOptions['plan']): string {
+  if (ifExists === 'update') return ''
+  if (rules.idFrom !== undefined) return 'For ids that exist, use another --id-from. '
+  return `For ids that exist, use --if-exists ${ifExists === 'error' ? 'skip, same or update' : 'update'}. `
+}
+
 function hintOfRejected(importing: Import, options: ImportOptions, settings: Settings): string {
   const { counters, format, mapper } = importing
   const { plan, rejects, staging } = options
@@ -110,9 +116,7 @@ function hintOfRejected(importing: Import, options: ImportOptions, settings: Set
   if (plan.ifExists !== 'update' && rejects === undefined && hasNoIds)
     return 'To ignore these ids and number the plants, see --map and --id-from in: plants help import'
   const isError = plan.ifExists === 'error'
-  const others = isError ? 'skip, same or update' : 'update'
-  const hasConflicts = counters.rejected[409] !== undefined && plan.ifExists !== 'update'
-  const exist = hasConflicts ? `For ids that exist, use --if-exists ${others}. ` : ''
+  const exist = counters.rejected[409] === undefined ? '' : hintOfConflicts(plan)
   if (staging === 'atomic') return `${exist}Fix the rejected records, then run the same command again`
   if (staging) return `${exist}Fix the input: nothing was created`
   const policy = isError ? ` --if-exists ${isOwn(store) ? 'same' : 'skip'}` : ''

@@ -3,7 +3,7 @@ import { type NewPlant, plantCount } from '../../plant/plant.js'
 import { malformed, PlantsError } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import { outputFormats } from '../../platform/values.js'
-import type { ReadableStore } from '../../stores/common/store.js'
+import { defaultConcurrency, type ReadableStore } from '../../stores/common/store.js'
 import { isDefaultStore, openExistingStore } from '../../stores/registry.js'
 import { resolveSettings, type Settings } from '../context.js'
 import { defineCommand, dryRunOption, parseId } from '../define-command.js'
@@ -93,8 +93,8 @@ async function deleteAll(
 ): Promise<number> {
   const { print, end } = await deletedPrinter(dryRun, settings, io)
   let total = 0
-  for await (const page of pages) {
-    const removals = page.map((target) => ('name' in target && dryRun ? target : remove(target, store, settings)))
+  for await (const some of parts(pages)) {
+    const removals = some.map((target) => ('name' in target && dryRun ? target : remove(target, store, settings)))
     const results = await Promise.allSettled(removals) // at once, so that they share commits
     const deleted = results.flatMap((result) => (result.status === 'fulfilled' ? result.value : []))
     if (deleted.length > 0) await print(deleted)
@@ -108,6 +108,13 @@ async function deleteAll(
   }
   if (total > 0 || failures.length === 0) await end() // no empty list for an error alone
   return total
+}
+
+/** As many at once as requests may be in flight, so that the time-out of none begins while it waits for others. */
+async function* parts(pages: Selection['pages']): AsyncGenerator<Target[]> {
+  for await (const page of pages) {
+    for (let from = 0; from < page.length; from += defaultConcurrency) yield page.slice(from, from + defaultConcurrency)
+  }
 }
 
 async function remove(target: Target, store: ReadableStore | undefined, settings: Settings): Promise<NewPlant> {
@@ -127,8 +134,10 @@ async function deletedPrinter(dryRun: boolean, { output, isQuiet, colors }: Sett
   return { end, print: (plants: NewPlant[]) => print(dryRun ? plants.map((plant) => ({ dryRun: true, ...plant })) : plants) }
 }
 
+/** Prints each message once. */
 async function throwWorst(failures: PlantsError[], settings: Settings, io: Io): Promise<void> {
-  const bySeverity = failures.toSorted((one, other) => one.exitCode - other.exitCode)
+  const different = new Map(failures.map((failure) => [`${failure.message}\n${failure.hint}`, failure]))
+  const bySeverity = [...different.values()].toSorted((one, other) => one.exitCode - other.exitCode)
   const worst = bySeverity.pop()
   for (const failure of bySeverity) await writeError(io, failure, settings)
   if (worst) throw worst

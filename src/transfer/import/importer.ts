@@ -211,7 +211,7 @@ export class Import {
     this.#chunk = chunk
     let settled: Settled | undefined
     const settle = () => {
-      settled = this.#settle(chunk, reader)
+      settled = this.#settle(chunk, reader, stopsAtReject)
       return settled.position
     }
     let failure: { error: unknown } | undefined
@@ -230,7 +230,7 @@ export class Import {
       failure = { error } // what the service has created before is kept
     }
     if (!settled) {
-      settled = this.#settle(chunk, reader)
+      settled = this.#settle(chunk, reader, stopsAtReject)
       await checkpoints?.keep({ ...saved, position: settled.position })
     }
     this.#chunk = undefined
@@ -248,12 +248,15 @@ export class Import {
   }
 
   /** A store may call it again, when it repeats a transaction. */
-  #settle(all: Chunk, reader: Reader): Settled {
+  #settle(all: Chunk, reader: Reader, stopsAtReject: boolean): Settled {
     let chunk = all
     const pending = all.outcomes.indexOf(Outcome.pending)
-    if (pending >= 0) {
-      chunk = reader.first(pending + all.invalid.filter(({ row }) => row <= pending).length)
-      chunk.outcomes = all.outcomes.slice(0, pending)
+    const done = pending >= 0 ? pending : all.outcomes.length
+    const isEnded = stopsAtReject && (all.outcomes.at(done - 1) ?? Outcome.pending) >= Outcome.exists
+    if (pending >= 0 || isEnded) {
+      const before = all.invalid.filter(({ row }) => row < done || (row === done && !isEnded))
+      chunk = reader.first(done + before.length)
+      chunk.outcomes = all.outcomes.slice(0, done)
       for (const [row, rejection] of all.rejections) chunk.rejections.set(row, rejection)
     }
     const rejected = rejectedRecords(chunk, this.#plan.ifExists)

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from 'vitest'
-import { complaints, Importing, imported, lines, summary } from '../../../helpers/importing.js'
+import { complaints, Importing, imported, keepHint, lines, summary } from '../../../helpers/importing.js'
 
 let user: Importing
 
@@ -206,10 +206,11 @@ describe('--id-from', () => {
 
   test('says of a plant that has an id that is taken', async () => {
     const stdin = '{"id":1,"name":"A"}\n{"name":"B"}\n'
+    const hint = `For ids that exist, use another --id-from. ${keepHint}`
     expect(await user.import(['--id-from', '1'], { stdin })).toEqual({
       code: 6,
       summary: summary({ created: 1, rejected: 1, reasons: { 409: 1 } }),
-      err: complaints(['stdin:2: The id 1 is in the input twice, also in line 1'], '1 plant was rejected'),
+      err: complaints(['stdin:2: The id 1 is in the input twice, also in line 1'], '1 plant was rejected', hint),
     })
   })
 })
