@@ -134,10 +134,19 @@ async function deletedPrinter(dryRun: boolean, { output, isQuiet, colors }: Sett
   return { end, print: (plants: NewPlant[]) => print(dryRun ? plants.map((plant) => ({ dryRun: true, ...plant })) : plants) }
 }
 
-/** Prints each message once. */
+/** A message that several plants share is printed once, and says how many. */
 async function throwWorst(failures: PlantsError[], settings: Settings, io: Io): Promise<void> {
-  const different = new Map(failures.map((failure) => [`${failure.message}\n${failure.hint}`, failure]))
-  const bySeverity = [...different.values()].toSorted((one, other) => one.exitCode - other.exitCode)
+  const groups = new Map<string, PlantsError[]>()
+  for (const failure of failures) {
+    const key = JSON.stringify([failure.exitCode, failure.message, failure.hint])
+    groups.set(key, [...(groups.get(key) ?? []), failure])
+  }
+  const different = [...groups.values()].flatMap(([first, ...others]) => {
+    if (!first || others.length === 0) return first ?? []
+    const { type, message, cause, ...details } = first
+    return new PlantsError(type, `${message} (${plantCount(others.length + 1)})`, { ...details, cause })
+  })
+  const bySeverity = different.toSorted((one, other) => one.exitCode - other.exitCode)
   const worst = bySeverity.pop()
   for (const failure of bySeverity) await writeError(io, failure, settings)
   if (worst) throw worst

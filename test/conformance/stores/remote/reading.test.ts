@@ -302,13 +302,7 @@ describe('a plant at a service is corrected', () => {
       code: 5,
       out: '{"id":3,"name":"Ivy"}\n',
       warning: expect.stringMatching(/^URL failed: Oh\. Trying again for up to /),
-      failures: [
-        'No plant has id 4 in URL',
-        'No',
-        'This token may not delete plants',
-        'This token may not delete plants',
-        'URL failed: Oh',
-      ],
+      failures: ['No plant has id 4 in URL', 'No', 'This token may not delete plants (2 plants)', 'URL failed: Oh'],
     })
   })
 
