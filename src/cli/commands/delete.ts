@@ -104,7 +104,7 @@ async function deleteAll(
       if (!(result.reason instanceof PlantsError)) throw result.reason
       failures.push(result.reason)
     }
-    if (failures.some(({ type }) => type !== 'conflict')) break
+    if (failures.some(({ type }) => type !== 'conflict' && type !== 'notFound')) break
   }
   if (total > 0 || failures.length === 0) await end() // no empty list for an error alone
   return total

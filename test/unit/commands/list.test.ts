@@ -154,6 +154,12 @@ describe('delete', () => {
     expect((await user.run('count')).out).toBe('3\n')
   })
 
+  test('goes on after ids that no plant has', async () => {
+    const missing = Array.from({ length: 100 }, (_, index) => `${index + 1000}`)
+    const { code, out } = await user.run(['delete', ...missing, '1', '--yes'])
+    expect({ code, out }).toEqual({ code: 1, out: '{"id":1,"name":"Moss"}\n' })
+  })
+
   test('takes thousands with a tag', async () => {
     const lines = Array.from({ length: 2500 }, (_, index) => `{"id":${index + 10},"name":"Fern","tag":"many"}`)
     await user.run('import', { stdin: lines.join('\n') })
