@@ -14,16 +14,15 @@ const chunks = {
   // what reads and writes single plants, and what services and databases share
   create: [
     'platform/files.ts',
-    'platform/growing-buffer.ts',
     'platform/semaphore.ts',
     'stores/common/store.ts',
     'stores/common/pages.ts',
     ...['create', 'delete', 'get', 'list'].map((name) => `cli/commands/${name}.ts`),
   ],
   credentials: ['cli/store-access.ts'],
-  sqlite: ['stores/sqlite/sqlite-store.ts'],
-  http: ['stores/http/remote-store.ts'],
-  postgres: ['auth/login-certificates.ts', 'stores/postgres/postgres-address.ts', 'stores/postgres/postgres-store.ts'],
+  sqlite: ['stores/sqlite/store.ts'],
+  http: ['stores/http/store.ts'],
+  postgres: ['auth/login-certificates.ts', 'stores/postgres/address.ts', 'stores/postgres/store.ts'],
 }
 
 const root = import.meta.dirname

@@ -14,7 +14,7 @@ const doors: Record<string, RegExp> = {
   conf: /^src\/config\//,
   'env-paths': /^src\/platform\/io\.ts$/,
   execa: /^src\/(auth\/token-command|platform\/pager)\.ts$/,
-  'https-proxy-agent': /^src\/stores\/http\/tunnel\.ts$/,
+  'https-proxy-agent': /^src\/stores\/http\/proxy\.ts$/,
   leven: /^src\/platform\/nearest\.ts$/,
   pg: /^src\/stores\/postgres\//,
   'pg-copy-streams': /^src\/stores\/postgres\//,

@@ -2,7 +2,7 @@ import { shownAddress } from '../stores/common/address.js'
 
 type Environment = Readonly<Record<string, string | undefined>>
 
-/** Keeps the secrets that other programs need, such as the password of a proxy. */
+/** The environment without the secrets of this program. What others need stays, such as the password of a proxy. */
 export function withoutSecrets(env: Environment): Environment {
   const isSecret = (name: string, text = '') =>
     ['PLANTS_TOKEN', 'PLANTS_SERVE_TOKEN', 'PGPASSWORD'].includes(name) || (name === 'PLANTS_STORE' && shownAddress(text) !== text)

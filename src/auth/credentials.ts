@@ -6,10 +6,10 @@ import { checkToken } from './token.js'
 export interface CredentialContext {
   /** the saved name of the store, if it was named by it */
   storeName: string | undefined
-  /** PLANTS_TOKEN and PGPASSWORD are for the store of this run only */
+  /** whether it is the store of this run: PLANTS_TOKEN and PGPASSWORD are for that store only */
   isOfRun: boolean
   tokenCommand: string | undefined
-  /** of a token command, in milliseconds */
+  /** the time limit of a token command, in milliseconds */
   timeout: number
   warn(text: string): Promise<void>
   file: { path: string | undefined; distrust?: { why: string; hint: string } | undefined; saved: SavedTokens }
@@ -17,6 +17,7 @@ export interface CredentialContext {
 
 type SavedTokens = { tokens?: Record<string, { token: string; savedAt: string }> }
 
+/** The token that is saved for exactly this address. */
 export function savedToken({ tokens = {} }: SavedTokens, address: string): { token: string; savedAt: string } | undefined {
   return Object.hasOwn(tokens, address) ? tokens[address] : undefined
 }
@@ -31,7 +32,7 @@ export interface Credential {
   expires?: string | undefined
 }
 
-/** In order: PLANTS_TOKEN for the store of this run, its token command, the one saved for exactly its address. */
+/** PLANTS_TOKEN, if it is the store of this run; else the token of its token command; else the one saved for its address. */
 export async function findToken(store: RemoteAddress, context: CredentialContext, io: Io): Promise<Credential | undefined> {
   const found = locateToken(store, context, io)
   if (found?.command === undefined) return found
@@ -42,7 +43,7 @@ export async function findToken(store: RemoteAddress, context: CredentialContext
   return { ...printed, source: 'command', place: found.place }
 }
 
-/** Finds the token, or the command that prints it, without running it. */
+/** Finds the token, or the command that prints it, without running it. Throws like `findToken`. */
 export function locateToken(
   { name }: RemoteAddress,
   { isOfRun, tokenCommand, storeName, file }: CredentialContext,
@@ -65,7 +66,7 @@ export function locateToken(
   return { token, source: 'file', place: file.path ?? '', savedAt: saved.savedAt }
 }
 
-/** Throws `unauthorized` for settings that others may have written, such as a user's that root reads with `sudo`. */
+/** Throws `unauthorized` for settings that others may have written, such as those of another user, which root reads with `sudo`. */
 export function assertTrusted({ path, distrust }: CredentialContext['file'], what: string): void {
   if (distrust) throw new PlantsError('unauthorized', `${what}: the settings in ${path} ${distrust.why}`, { hint: distrust.hint })
 }

@@ -27,6 +27,7 @@ export function isOpenToAll({ url, socketPath }: RemoteAddress): boolean {
 
 export const exposureHint = 'Set sslmode=verify-full in its address'
 
+/** Why the connection to a database is not safe from an attacker on the network; undefined if it is. */
 export function exposureOf({ name, hosts, sslmode }: PostgresAddress): string | undefined {
   if (sslmode === 'verify-full' || hosts.every(isLocal)) return undefined
   return `The connection to ${name} is not safe from an attacker on the network, who could read it or impersonate the server. ${exposureHint}`

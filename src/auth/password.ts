@@ -13,7 +13,10 @@ export interface Password {
   of(host: PostgresHost): string | undefined
 }
 
-/** The order is that of libpq, with the password saved for exactly this login before the password file. */
+/**
+ * Finds the password for a database in the order of libpq, plus the saved one: the address; PGPASSWORD, if it is the store of this run;
+ * the password saved for exactly this login; the password file.
+ */
 export async function findPassword(
   address: PostgresAddress,
   { isOfRun, file, warn }: CredentialContext,
@@ -37,10 +40,10 @@ export async function findPassword(
   return found
 }
 
-/** Several stores may use the password file, but one warning for a run is enough. */
+/** The runs that have warned about the password file: several stores may use it, but one warning is enough. */
 const warned = new WeakSet<Io>()
 
-/** Skips a password that the address contains anyway: a `***` there would reveal which part it is. */
+/** Redacts a password in output, unless the address contains it anyway: a `***` there would reveal which part it is. */
 export function redactPassword(password: string | undefined, { name }: PostgresAddress, { secrets }: Io): void {
   if (password && !name.includes(password)) secrets.add(password)
 }
@@ -50,7 +53,7 @@ export function noPassword({ name }: PostgresAddress, storeFlag: string): Plants
   return new PlantsError('unauthorized', `There is no password for ${name}`, { hint })
 }
 
-/** On Windows, libpq's default files are in one folder. */
+/** The path of a file that libpq reads by default; on Windows, its files are in one folder. */
 export function libpqFile(path: string, nameOnWindows: string, { env }: Pick<Io, 'env'>): string {
   return process.platform === 'win32' && env['APPDATA'] ? join(env['APPDATA'], 'postgresql', nameOnWindows) : path
 }
@@ -90,7 +93,7 @@ function findIn(lines: string[], { user, database }: UserAndDatabase, { host, po
   return undefined
 }
 
-/** Like libpq, unescapes any character, not only `:` and `\`. */
+/** Removes the backslash in front of `:` and `\` and, like libpq, of any other character. */
 function withoutEscapes(text = ''): string {
   return text.replace(/\\(.)/gs, '$1')
 }

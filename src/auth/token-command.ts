@@ -7,6 +7,7 @@ import { failureOf } from './token.js'
 
 interface TokenCommand {
   command: string
+  /** the store that the token is for: its address, and its name for messages */
   address: string
   storeName: string
   /** milliseconds */
@@ -14,9 +15,10 @@ interface TokenCommand {
 }
 
 /**
- * Runs a command that prints a token, or `{"token":"…","expires":"…"}` (RFC 3339), without a shell. Its stdin is empty,
- * since ours may contain a plant. PLANTS_TOKEN_FOR contains the address of the store and, on the lines below, of the
- * stores whose commands wait for this one. Throws `unauthorized`, without the output, and the reason of a signal.
+ * Runs the command that prints the token of a store, or `{"token":"…","expires":"…"}` (RFC 3339), without a shell. Its
+ * stdin is empty, since ours may contain a plant. PLANTS_TOKEN_FOR contains the address of the store and, on the lines
+ * below, of the stores whose commands are waiting for this one. Throws `unauthorized` without a valid token, and the
+ * reason of a signal, but never the output of the command.
  */
 export async function runTokenCommand(
   { command, address, storeName, timeout }: TokenCommand,
@@ -40,7 +42,7 @@ const checkCommand = 'Try it in a shell: it must print a token, or {"token":"…
 
 const maxOutputBytes = 65_536
 
-/** Does not wait for a background process that keeps the stdout of the command open. */
+/** Returns the output of the command when it exits. Does not wait for a background process that keeps its stdout open. */
 async function outputOf(
   [program = '', ...args]: string[],
   { env, timeout }: { env: Io['env']; timeout: number },

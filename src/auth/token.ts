@@ -1,6 +1,6 @@
 import { malformed } from '../platform/errors.js'
 
-/** Checks a token (RFC 6750, 2.1). Throws `malformed`, without the token. */
+/** Returns a valid token (RFC 6750, 2.1), of at most 4096 characters. Throws `malformed`, without the token. */
 export function checkToken(token: string, source: string): string {
   const why = failureOf(token)
   if (why === undefined) return token

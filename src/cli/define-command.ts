@@ -1,24 +1,24 @@
-import { defaultOf, type SettingName, settingNames, settingOf } from '../config/setting-table.js'
-import { parseInt64 } from '../plant/exact-json.js'
+import { defaultOf, type SettingName, settingNames, settingOf } from '../config/table.js'
 import { type PlantField, textsInWords } from '../plant/fields.js'
+import { parseInt64 } from '../plant/json.js'
 import { idRuleFor } from '../plant/plant.js'
 import type { Io } from '../platform/io.js'
 import { invalidValue, type OutputFormat, parseCount, parseRetry, parseText, type Values } from '../platform/values.js'
 import { type Right, rights } from '../stores/common/store.js'
 
-/** `run` imports what is slow to load. */
+/** The definition of a command, from which commander's is made. `run` imports what is slow to load. */
 export interface CommandDefinition {
   name: string
   description: string
   arguments?: readonly ArgumentDefinition[]
   options?: readonly OptionDefinition[]
-  /** whose global options mean more here: help lists them with its own */
+  /** the settings whose global options mean more here, so that help lists them with its own */
   settings?: readonly SettingName[]
-  /** by default everything but csv and tsv */
+  /** what it prints; by default everything but csv and tsv */
   formats?: readonly OutputFormat[]
-  /** only without `run` */
+  /** subcommands, of a command without `run` */
   commands?: readonly CommandDefinition[]
-  /** not wrapped, because some lines are shell commands */
+  /** The lines are not wrapped, because some are shell commands. */
   notes?: readonly { title: string; lines: readonly string[] }[]
   /** three at most */
   examples?: readonly string[]
@@ -30,7 +30,7 @@ export interface ArgumentDefinition {
   name: string
   description: string
   values?: Values
-  /** Throws `malformed`. */
+  /** Parses a value. Throws `malformed`. */
   parse?(name: string, text: string): unknown
 }
 
@@ -38,26 +38,28 @@ export interface OptionDefinition {
   /** `--limit <count>`, `-y, --yes`, `-n, --name <text>` or `--no-color` */
   flags: string
   description: string
-  /** the title above this option and those after it */
+  /** the title in the help above this option and those after it */
   group?: string
+  /** the valid values */
   choices?: readonly string[]
-  /** for shell completion, if there are no choices */
+  /** the values for shell completion, if there are no choices */
   values?: Values
   /** as it would be typed */
   default?: string
-  /** Throws `malformed`. */
+  /** Parses a value. Throws `malformed`. */
   parse?(flag: string, text: string): unknown
-  /** in camel case */
+  /** the options that it cannot be used with, in camel case */
   conflicts?: string[]
 }
 
 interface Given<Args = string[], Flags = object> {
   args: Args
+  /** its options and the global ones, in camel case */
   flags: GlobalFlags & Flags
   formats: readonly OutputFormat[]
 }
 
-/** Words of other programs and synonyms, so that nobody has to remember which noun has which verb. */
+/** Other names of commands: those of other programs, and synonyms, so that nobody has to remember which noun has which verb. */
 export const aliases: Readonly<Record<string, readonly string[]>> = {
   create: ['new', 'add'],
   get: ['show'],
@@ -72,6 +74,7 @@ export const aliases: Readonly<Record<string, readonly string[]>> = {
   config: ['setting', 'settings'],
 }
 
+/** Defines a command. The types of its arguments and options determine the types that `run` receives. */
 export function defineCommand<
   const Arguments extends readonly ArgumentDefinition[] = [],
   const Options extends readonly OptionDefinition[] = [],
@@ -92,6 +95,7 @@ const ownOptions = [
   { flags: '--no-color', description: 'no colours; also NO_COLOR' },
 ] as const satisfies readonly OptionDefinition[]
 
+/** The options of every command: those of the settings, and a few others. */
 export const globalOptions: readonly OptionDefinition[] = [
   ...settingNames.flatMap((name) => {
     const { flag, short, meaning, isSwitch, values } = settingOf(name)
@@ -108,15 +112,18 @@ type FieldFlags<Field> = Field extends { name: `${infer Letter}${infer Rest}`; t
   ? `-${Letter}, --${Letter}${Rest} <${Type}>`
   : never
 
+/** The flags of the option for a field of a NewPlant, which its first letter is short for. */
 export function fieldFlags<Field extends PlantField>({ name, type }: Field): FieldFlags<Field> {
   return `-${name[0]}, --${name} <${type}>` as FieldFlags<Field> // which TypeScript cannot compute
 }
 
+/** The options that select plants by their texts. */
 export const filterOptions = [
   { flags: '-t, --tag <text>', description: 'only plants with this tag' },
   { flags: '--search <text>', description: `only plants whose ${textsInWords} contains this text, ignoring the case of A to Z` },
 ] as const satisfies readonly OptionDefinition[]
 
+/** The options that select some of the plants. */
 export const queryOptions = [
   { flags: '--limit <count>', description: 'at most this many plants', parse: parseCount },
   { flags: '--after <int64>', description: 'only ids greater than this one', parse: parseId },
@@ -137,12 +144,13 @@ export function allowOption<const Default extends string>(description: string, b
   } as const satisfies OptionDefinition
 }
 
+/** Parses some of the rights, separated by commas. */
 export function parseRights(flag: string, text: string): readonly Right[] {
   const given = parseWords(rights, 'create,read')(flag, text)
   return rights.filter((right) => given.includes(right))
 }
 
-/** Returns a parser of words separated by commas, which drops duplicates. */
+/** Returns a parser for some of these words, separated by commas, without duplicates. */
 export function parseWords<const Word extends string>(words: readonly Word[], example: string) {
   return (flag: string, text: string): readonly Word[] => {
     const given = [...new Set(text.split(',').map((word) => word.trim()))]
@@ -156,13 +164,14 @@ export function dryRunOption(description: string) {
   return { flags: '--dry-run', description } as const satisfies OptionDefinition
 }
 
+/** The option of commands that create plants at a service. */
 export const retryOption = {
   flags: '--retry <duration>',
   description: 'how long to retry while a service refuses connections: 0 to 1h; by default 2s',
   parse: parseRetry,
 } as const satisfies OptionDefinition
 
-/** In JSON's number grammar. */
+/** Parses an id in JSON's number grammar, for the option or argument with this name. */
 export function parseId(name: string, text: string): bigint {
   const id = parseInt64(text)
   if (id !== undefined) return id
@@ -176,9 +185,8 @@ type ArgumentValue<One> = One extends { parse(name: string, text: string): infer
 type OptionalOf<One> = One extends { name: `[${string}` } ? undefined : never
 
 /**
- * As commander gives them: `--id-from <int64>` gives `{ idFrom?: string }`, or the type of `parse` or `choices`;
- * `--yes` gives `{ yes?: boolean }`; `--journal <path>` with `--no-journal` gives `{ journal?: string | false }`. An
- * option with a default is required.
+ * The values of options as commander gives them: `--id-from <int64>` gives `{ idFrom?: string }`, or the type of `parse` or `choices`,
+ * `--yes` gives `{ yes?: boolean }`, and `--journal <path>` with `--no-journal` gives `{ journal?: string | false }`. An option with a default is required.
  */
 export type OptionValues<Options extends readonly OptionDefinition[]> = {
   [One in Options[number] as One extends { default: string } ? never : NameOf<One['flags']>]?: ValueOf<One, Options[number]>

@@ -7,19 +7,19 @@ import type { Io } from '../platform/io.js'
 import { grouped } from '../platform/values.js'
 import { isOwn } from '../stores/registry.js'
 import { canEncode } from '../transfer/formats/encoding.js'
-import { type Counters, rejectedIn, settledIn } from '../transfer/import/checkpoint.js'
-import type { Import, ImportOptions } from '../transfer/import/importer.js'
+import type { Import, ImportOptions } from '../transfer/import/import.js'
+import { type Counters, rejectedIn, settledIn } from '../transfer/import/position.js'
 import type { Settings } from './context.js'
 import { givenFlags } from './flag-words.js'
 
-/** maximum number of rejected records printed as text */
+/** maximum number of rejected records that are printed as text */
 export const maxShown = 20
 
-/** Throws `incomplete` for rejected records, and `unknownOutcome` for unknown outcomes. */
+/** Throws `incomplete` for rejected records, and `unknownOutcome` if it is unknown whether some plants are stored. */
 export async function writeSummary(
   importing: Import,
   options: ImportOptions,
-  { start, canResume }: { start: { time: number; settled: number }; canResume: boolean },
+  { start, hasJournal }: { start: { time: number; settled: number }; hasJournal: boolean },
   settings: Settings,
   io: Io,
 ): Promise<void> {
@@ -41,10 +41,10 @@ export async function writeSummary(
   const hint = isAtomic && rejected === 0 ? 'All plants are in the store, only the summary was not written' : undefined
   await writeResult(io, settings, { ...fields, rejects }, text, hint)
   if (counters.unknown > 0) throw unknownOutcome(counters, options)
-  if (rejected > 0) throw incomplete(importing, options, settings, canResume)
+  if (rejected > 0) throw incomplete(importing, options, settings, hasJournal)
 }
 
-/** The counts except of created plants, such as `, 2 skipped, 3 rejected (1 id exists, 2 not CSV)`. */
+/** The counts other than of created plants, such as `, 2 skipped, 3 rejected (1 id exists, 2 not CSV)`. */
 function listOf(counters: Counters, format: FormatName): string {
   const { updated, skipped, unknown } = counters
   const reasons = Object.entries(counters.rejected).map(([error, count]) => {
@@ -85,14 +85,14 @@ function unknownOutcome({ unknown }: Counters, { rejects }: ImportOptions): Plan
   })
 }
 
-function incomplete(importing: Import, options: ImportOptions, settings: Settings, canResume: boolean): PlantsError {
+function incomplete(importing: Import, options: ImportOptions, settings: Settings, hasJournal: boolean): PlantsError {
   const { counters, isDone, isBeforeRecord } = importing
   const { staging } = options
   const count = rejectedIn(counters)
   const [only, ...others] = Object.keys(counters.rejected)
   const stopped = isDone ? '' : ', and the import stopped there'
   const nothing = staging === 'atomic' ? ', so nothing was created' : ''
-  const [before, after] = canResume
+  const [before, after] = hasJournal
     ? ['Fix it, then run the same command again to resume from it', 'Run the same command again to resume after them']
     : ['Fix it. The records before it were imported', 'The records after them were not read']
   const stop = isBeforeRecord ? before : after
@@ -100,12 +100,6 @@ function incomplete(importing: Import, options: ImportOptions, settings: Setting
     hint: isDone || staging ? hintOfRejected(importing, options, settings) : stop,
     ...(others.length === 0 && only !== undefined ? { error: parseInt(only, 10) } : {}),
   })
-}
-
-function hintOfConflicts({ ifExists, rules }: ImportOptions['plan']): string {
-  if (ifExists === 'update') return ''
-  if (rules.idFrom !== undefined) return 'For ids that exist, use another --id-from. '
-  return `For ids that exist, use --if-exists ${ifExists === 'error' ? 'skip, same or update' : 'update'}. `
 }
 
 function hintOfRejected(importing: Import, options: ImportOptions, settings: Settings): string {
@@ -116,7 +110,7 @@ function hintOfRejected(importing: Import, options: ImportOptions, settings: Set
   if (plan.ifExists !== 'update' && rejects === undefined && hasNoIds)
     return 'To ignore these ids and number the plants, see --map and --id-from in: plants help import'
   const isError = plan.ifExists === 'error'
-  const exist = counters.rejected[409] === undefined ? '' : hintOfConflicts(plan)
+  const exist = isError || plan.ifExists === 'same' ? hintOfConflicts(importing, isError) : ''
   if (staging === 'atomic') return `${exist}Fix the rejected records, then run the same command again`
   if (staging) return `${exist}Fix the input: nothing was created`
   const policy = isError ? ` --if-exists ${isOwn(store) ? 'same' : 'skip'}` : ''
@@ -125,4 +119,13 @@ function hintOfRejected(importing: Import, options: ImportOptions, settings: Set
   const encoding = plan.encoding !== undefined && canEncode(plan.encoding) ? plan.encoding : undefined // otherwise the file is UTF-8
   const given = givenFlags(storeFlag, { ...plan, encoding, format: format === 'json' ? format : plan.format, rules })
   return `${exist}Fix them in ${rejects}, then: plants import ${shellWord(rejects)}${given}`
+}
+
+/** What to do about ids that exist, with a space after it; nothing if there are none. */
+function hintOfConflicts({ conflicts }: Import, isError: boolean): string {
+  return [
+    conflicts.repeated > 0 ? 'For ids that are in the input twice, keep one of the records. ' : '',
+    conflicts.assigned > 0 ? 'For assigned ids that exist, use another --id-from, unless the input was imported before. ' : '',
+    conflicts.existing > 0 ? `For ids that exist, use --if-exists ${isError ? 'skip, same or update' : 'update'}. ` : '',
+  ].join('')
 }

@@ -1,6 +1,6 @@
-import { locateToken } from '../auth/credentials.js'
+import { type Credential, locateToken } from '../auth/credentials.js'
 import { addLookupHint, describePlant, quoteIfNeeded, styleFor, writeResult } from '../output/output.js'
-import { escapeUnsafe } from '../plant/exact-json.js'
+import { escapeUnsafe } from '../plant/json.js'
 import type { NewPlant } from '../plant/plant.js'
 import { escapeControlChars } from '../platform/escape.js'
 import type { Io } from '../platform/io.js'
@@ -16,7 +16,7 @@ interface CreateRequest {
   readPlant(settings: Settings): Promise<NewPlant>
 }
 
-/** Throws the same errors as a create. Writes and sends nothing, shows no token, and runs no token command. */
+/** Shows what a create would do, and throws the same errors. Writes and sends nothing, shows no token, and runs no token command. */
 export async function showPreview(create: CreateRequest, settings: Settings, io: Io): Promise<void> {
   const { store } = settings
   return takesToken(store) ? previewAtService(store, create, settings, io) : previewInOwnStore(store, create, settings, io)
@@ -40,28 +40,36 @@ async function previewInOwnStore(store: Address, create: CreateRequest, settings
 
 async function previewAtService(store: RemoteAddress, create: CreateRequest, settings: Settings, io: Io): Promise<void> {
   const found = locateToken(store, settings, io)
-  const place = found?.place ?? 'there is no token yet: set PLANTS_TOKEN, or save one with plants auth login'
-  const token = { token: '***', source: found?.source ?? 'variable', place } as const
+  const token = { token: '***', source: found?.source ?? 'variable', place: found?.place ?? 'no source yet' } as const
   let previewed: Promise<Access> | undefined
   const preview = async () => (previewed ??= accessTo(store, settings, io, token))
   const plant = await create.readPlant({ ...settings, storeOptions: { ...settings.storeOptions, access: preview } })
   const access = await preview()
-  const { describeCreate } = await import('../stores/http/plant-request.js')
+  const source = found?.source ?? 'none'
+  const { describeCreate } = await import('../stores/http/request.js')
   const request = describeCreate(store, access, plant, create.idempotencyKey)
   const proxy = access.proxy && new URL(access.proxy).host
   const socket = store.socketPath
   const what = describePlant(plant, await styleFor(settings.colors(io.stdout)))
-  const route = [socket && ` over the socket ${escapeControlChars(socket)}`, proxy && ` through the proxy ${proxy}`]
+  const place = socket === undefined ? '' : ` over the socket ${escapeControlChars(socket)}`
+  const through = proxy === undefined ? '' : ` through the proxy ${proxy}`
   const text = [
     `Would plant ${what} at ${quoteIfNeeded(store.name)}\n`,
-    `${request.method} ${escapeControlChars(request.url)}${route.join('')}`,
+    `${request.method} ${escapeControlChars(request.url)}${place}${through}`,
     ...Object.entries(request.headers).map(
-      ([name, value]) => `${name}: ${value}${name === 'authorization' ? ` (${escapeControlChars(place)})` : ''}`,
+      ([name, value]) => `${name}: ${value}${name === 'authorization' ? ` (${tokenWords[source]})` : ''}`,
     ),
     `\n${escapeUnsafe(request.body)}`,
   ].join('\n')
   const { authorization, ...headers } = request.headers
-  const shown = found ? request : { ...request, headers }
-  const fields = { dryRun: true, ...plant, store: store.name, token: found?.source ?? 'none', socket, proxy, request: shown }
+  const shown = source === 'none' ? { ...request, headers } : request
+  const fields = { dryRun: true, ...plant, store: store.name, token: source, socket, proxy, request: shown }
   await writeResult(io, { output: settings.output }, fields, text, 'Nothing was created')
+}
+
+const tokenWords: Record<Credential['source'] | 'none', string> = {
+  variable: 'from PLANTS_TOKEN',
+  command: 'from the token command',
+  file: 'which was saved',
+  none: 'there is no token yet: set PLANTS_TOKEN, or save one with plants auth login',
 }

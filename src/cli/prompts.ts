@@ -1,14 +1,15 @@
 import { confirm, input, password } from '@inquirer/prompts'
-import { parseInt64 } from '../plant/exact-json.js'
 import { textFields } from '../plant/fields.js'
-import { problemOf } from '../plant/plant-schema.js'
+import { parseInt64 } from '../plant/json.js'
+import { problemOf } from '../plant/schema.js'
 import { PlantsError } from '../platform/errors.js'
 import { escapeControlChars } from '../platform/escape.js'
 import type { Io } from '../platform/io.js'
 
 /**
- * Prompts on stderr, where Enter at once accepts the `proposal` of the id. Throws `interrupted` on Ctrl-C and Ctrl-D,
- * `terminated` on SIGTERM.
+ * Prompts on stderr for the missing fields. Throws `interrupted` on Ctrl-C and Ctrl-D, `terminated` on SIGTERM.
+ *
+ * @param id its `proposal` is the answer if Enter is pressed at once
  */
 export async function askForPlant(
   given: Record<string, unknown>,
@@ -35,12 +36,12 @@ export async function askForPlant(
   return plant
 }
 
-/** Without echo, on stderr. Throws as `askForPlant` does. */
+/** Prompts on stderr for a token or a password, without echo. Throws as `askForPlant` does. */
 export function askForSecret(message: string, check: Check, isColored: boolean, io: Io): Promise<string> {
   return prompt(io, (context) => password({ message, mask: false, theme: themeFor(isColored), validate: validator(check) }, context))
 }
 
-/** The default is no. Throws `interrupted` without a confirmation, and as `askForPlant` does. */
+/** Prompts on stderr for a confirmation; the default is no. Throws `interrupted` without one, and as `askForPlant` does. */
 export async function askToConfirm(message: string, refusal: string, isColored: boolean, io: Io): Promise<void> {
   if (await prompt(io, (context) => confirm({ message, default: false, theme: themeFor(isColored) }, context))) return
   throw new PlantsError('interrupted', refusal)

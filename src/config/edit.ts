@@ -1,9 +1,9 @@
 import { malformed, shellWord } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
 import type { Address } from '../stores/common/address.js'
+import { type SavedSettings, type SavedStore, savedStore } from './file.js'
 import { isStoreName, resolveAddress, unknownStore } from './resolve.js'
-import { isFor, type SettingName, settingNames, settingOf, settingsIn, unsupportedReason } from './setting-table.js'
-import { type SavedSettings, type SavedStore, savedStore } from './settings-file.js'
+import { isFor, type SettingName, settingNames, settingOf, settingsIn, unsupportedReason } from './table.js'
 
 type Key = { store: string | undefined; setting: SettingName | 'address' }
 
@@ -29,7 +29,7 @@ export async function parseKey(name: string, saved: SavedSettings): Promise<Key>
   throw malformed(`There is no setting ${JSON.stringify(name)}`, hint)
 }
 
-/** The value as it is saved, and the address of the store that it names, if any. Throws `malformed`. */
+/** The value in the form in which it is saved, and the address of the store that it names, if any. Throws `malformed`. */
 export async function checkedValue(
   { store: storeName = '', setting }: Key,
   name: string,
@@ -38,25 +38,27 @@ export async function checkedValue(
   io: Io,
 ): Promise<{ value: string | boolean; address?: Address | undefined }> {
   const store = savedStore(saved, storeName)
-  if (setting === 'store' && isStoreName(text)) {
+  if (setting === 'address' || (setting === 'store' && !isStoreName(text))) {
+    const address = await resolveAddress(text, name, io, { isArgument: true })
+    const left = settingsForOthers(store).find((held) => !isFor(held, address.scheme))
+    if (left === undefined) return { value: text === 'local' ? text : address.name, address }
+    // A store that changes its kind must not keep the settings that only the old kind has.
+    const hint = `Unset it first: plants config unset ${shellWord(`stores.${storeName}.${left}`)}`
+    throw malformed(`${storeName} has the setting ${left}, which ${unsupportedReason(left, address.scheme, text)}`, hint)
+  }
+  if (setting === 'store') {
     const named = savedStore(saved, text)
     if (!named) throw await unknownStore(text, saved)
     return { value: text, address: await resolveAddress(named.address, `stores.${text}.address`, io) }
   }
-  if (setting === 'address' || setting === 'store') {
-    const address = await resolveAddress(text, name, io, { isArgument: true })
-    const left = settingsOfServices(store).find((held) => !isFor(held, address.scheme))
-    if (left === undefined) return { value: text === 'local' ? text : address.name, address }
-    const hint = `Unset it first: plants config unset ${shellWord(`stores.${storeName}.${left}`)}`
-    throw malformed(`${storeName} has the setting ${left}, which ${unsupportedReason(left, address.scheme, text)}`, hint)
+  if (store && settingOf(setting).onlyFor !== undefined) {
+    const { scheme } = await resolveAddress(store.address, `stores.${storeName}.address`, io)
+    if (!isFor(setting, scheme)) throw malformed(`${setting} ${unsupportedReason(setting, scheme, storeName)}`, 'Set it for another store')
   }
-  const { scheme } = store ? await resolveAddress(store.address, `stores.${storeName}.address`, io) : {}
-  if (scheme && !isFor(setting, scheme))
-    throw malformed(`${setting} ${unsupportedReason(setting, scheme, storeName)}`, 'Set it for another store')
   return { value: await savedValue(setting, name, text, io) }
 }
 
-export function settingsOfServices(store: SavedStore | undefined): SettingName[] {
+export function settingsForOthers(store: SavedStore | undefined): SettingName[] {
   return settingsIn('store').filter((name) => settingOf(name).onlyFor !== undefined && store?.[name] !== undefined)
 }
 
@@ -68,8 +70,9 @@ export function assertStoreName(name: string): void {
 }
 
 export function withValue({ store, setting }: Key, value: string | boolean | undefined, saved: SavedSettings): SavedSettings {
-  const old = store === undefined ? undefined : savedStore(saved, store)
-  if (store === undefined || !old) return withField(saved, setting, value)
+  if (store === undefined) return withField(saved, setting, value)
+  const old = savedStore(saved, store)
+  if (!old) throw malformed(`The store ${store} no longer exists`, 'See: plants stores list')
   return { ...saved, stores: { ...saved.stores, [store]: withField(old, setting, value) } }
 }
 
@@ -79,7 +82,7 @@ export function withField<Fields extends object>(fields: Fields, name: string, v
   return changed
 }
 
-/** True or false, the absolute path of a file, otherwise the text unchanged. Throws `malformed`. */
+/** The form in which a value is saved: true or false, the absolute path of a file, otherwise the text unchanged. Throws `malformed`. */
 export async function savedValue(name: SettingName, source: string, text: string, io: Io): Promise<string | boolean> {
   const { parse, isSwitch } = settingOf(name)
   const value = parse(source, text)

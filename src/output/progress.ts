@@ -1,17 +1,16 @@
 import type { Io } from '../platform/io.js'
 import { grouped } from '../platform/values.js'
+import type { ProgressReport } from '../stores/common/store.js'
 
-/** `done` counts plants; `part` is a fraction from 0 to 1. */
-interface ProgressSnapshot {
-  done?: number
-  part?: number | undefined
+interface ProgressSnapshot extends ProgressReport {
   rejected?: number
 }
 
 export type Progress = ReturnType<typeof progressLine>
 
 /**
- * The rate is measured from the first update, so that a resumed import does not count what an earlier run has done.
+ * The progress line of a command on a terminal; it prints nothing if `isShown` is false. The rate is measured from the first update, so
+ * that a resumed import does not count what an earlier run has done.
  *
  * @param delay milliseconds before the first update
  */
@@ -20,6 +19,7 @@ export function progressLine({ now, stderr }: Pick<Io, 'now' | 'stderr'>, isShow
   let last = now() + delay - interval
   let isDrawn = false
   return {
+    /** Updates the line, at most ten times a second. */
     show: (snapshot: () => ProgressSnapshot): void => {
       const time = now()
       if (!isShown || time - last < interval) return
@@ -39,7 +39,8 @@ export function progressLine({ now, stderr }: Pick<Io, 'now' | 'stderr'>, isShow
   }
 }
 
-const interval = 100 // milliseconds
+/** milliseconds between two updates */
+const interval = 100
 
 export async function* withProgress<T>(parts: AsyncIterable<T>, countOf: (part: T) => number, progress: Progress): AsyncGenerator<T> {
   let done = 0

@@ -9,8 +9,8 @@ interface FieldDefinition {
 }
 
 /**
- * In output order: the id first; all others are text. Types, schema, options, prompts, columns and OpenAPI are derived
- * from it.
+ * The fields of a NewPlant, in output order: types, schema, options, prompts, columns and OpenAPI are derived from it.
+ * The id is first; all others are text.
  */
 export const plantFields = [
   {

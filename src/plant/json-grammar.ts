@@ -21,13 +21,15 @@ for (const [type, characters] of ['', '\t\n\r ', '{', '}', '[', ']', ',', ':', '
 
 export const State = { value: 0, firstItem: 1, firstKey: 2, key: 3, colon: 4, memberEnd: 5, itemEnd: 6, done: 7 } as const
 
-/** Has a stack of its own: deep nesting cannot overflow the call stack. */
+/**
+ * Checks the order of the tokens of a JSON value, with a stack of its own: deep nesting cannot overflow the call stack.
+ */
 export class JsonGrammar {
   state: number = State.value
   /** the state after a value in each open bracket */
   open: number[] = []
 
-  /** Returns false, and changes nothing, if the token is not allowed here. */
+  /** Consumes the next token. Returns false, and changes nothing, if that token is not allowed here. */
   accept(type: number): boolean {
     const next = grammar[this.state]?.[type]
     if (next === undefined) return false

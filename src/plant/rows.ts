@@ -1,6 +1,8 @@
 import { type PlantPatch, textFields } from './fields.js'
 
-/** Byte ranges; `noText` for a plant that has none, `missingText` for a record that does not say. */
+/**
+ * A column of texts, as byte ranges; `noText` for a plant that has none, `missingText` for a record that does not say.
+ */
 type TextColumn = Record<'start' | 'end', Uint32Array>
 
 /**
@@ -38,7 +40,7 @@ export class PlantRows {
     }
   }
 
-  /** The caller sets the columns of the new row. */
+  /** Adds a row and returns its index. The caller sets its columns. */
   next(): number {
     if (this.length === this.idLow.length) this.#grow()
     this.length += 1
@@ -73,6 +75,7 @@ export class PlantRows {
     return this.idLow[row] === this.idLow[other] && this.idHigh[row] === this.idHigh[other]
   }
 
+  /** Its offsets begin at `bytes.length`. */
   get decoded(): Buffer {
     return this.#decoded
   }
@@ -112,6 +115,7 @@ export class PlantRows {
   }
 }
 
+/** The start of a text that a plant does not have, and of one that a record does not say. */
 export const noText = 0xffffffff
 export const missingText = 0xfffffffe
 

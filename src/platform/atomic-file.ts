@@ -4,7 +4,7 @@ import { promisify } from 'node:util'
 import { PlantsError, systemCode, systemReasons } from './errors.js'
 import { syncFolder } from './files.js'
 
-/** Replaces `target`, in the same file system, durably. The file itself must already be on disk. */
+/** Renames a file to `target` in the same file system, durably, and replaces what is there. The file itself must already be on disk. */
 export function moveIntoPlace(file: string, target: string): void {
   rename(file, target)
   syncFolder(dirname(target))
@@ -24,7 +24,7 @@ function rename(file: string, target: string): void {
   }
 }
 
-/** `commit` renames the temporary file to its target. Call `discard` last, also after `commit`. */
+/** Replaces a file atomically: writes a temporary file beside it, which `commit` renames. Call `discard` last, also after `commit`. */
 export class AtomicFile {
   readonly fd: number
   readonly #path: string
@@ -41,7 +41,7 @@ export class AtomicFile {
     this.fd = openSync(this.#path, 'wx', 0o600)
   }
 
-  /** In a thread, so that `commit` of a large file does not block. */
+  /** Flushes the file to disk in a thread, so that `commit` of a large file does not block. */
   flush(): Promise<void> {
     return promisify(fsync)(this.fd)
   }
@@ -73,7 +73,7 @@ export class AtomicFile {
 
 export const unwritableReasons: Readonly<Record<string, string>> = { ...systemReasons, ENOENT: 'there is no such directory' }
 
-/** Returns any error that is not a system error unchanged. */
+/** Turns a system error into `unwritable`; returns any other error unchanged. */
 export function unwritable(what: string, cause: unknown, hint: string): unknown {
   const code = systemCode(cause)
   if (cause instanceof PlantsError || code === undefined) return cause

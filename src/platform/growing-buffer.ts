@@ -1,4 +1,4 @@
-/** Time and memory are proportional to the bytes, however small the pieces are. */
+/** Bytes that arrive in pieces: time and memory are proportional to the bytes, however small the pieces are. */
 export class GrowingBuffer {
   length = 0
   #buffer: Buffer = Buffer.alloc(0)

@@ -14,20 +14,20 @@ export interface Io extends Clock {
   readonly stdout: Output
   readonly stderr: Output
   readonly env: Readonly<Record<string, string | undefined>>
-  /** relative to the current directory, or with `~` to the user's home */
+  /** Makes a path absolute: relative to the current directory, or with `~` to the user's home. */
   resolvePath(path: string): string
-  /** absolute paths of this user's folders */
+  /** The absolute paths of the system's folders for this user's data, settings and state. */
   dataFolder(): Promise<string>
   configFolder(): Promise<string>
   stateFolder(): Promise<string>
-  /** Whether a user's files are trusted: true for this user, root, and the user who ran `sudo`. */
+  /** Whether a user's files are trusted like this user's own: true for this user, root, and the user who ran `sudo`. */
   trusts(uid: number): boolean
   /** Whether a command in a user's file may be run: true for this user and root, but not for the user who ran `sudo`. */
   mayRunFor(uid: number): boolean
-  /** by the proxy variables of the environment, with NO_PROXY */
+  /** Whether the environment has a proxy for a URL, and NO_PROXY does not except it. */
   isProxied(url: URL): Promise<boolean>
   userName(): string | undefined
-  /** redacted on stderr */
+  /** Texts, such as tokens, that are redacted on stderr. */
   readonly secrets: Set<string>
   /** False when an argument is not UTF-8: Node has replaced bytes of it by U+FFFD. */
   argumentsAreExact(): boolean
@@ -35,7 +35,7 @@ export interface Io extends Clock {
   time(): number
 }
 
-/** `end` sets the exit code. Streams are opened on first use. */
+/** The `Io` of this process, and `end`, which sets the exit code. Streams are opened on first use, which keeps startup short. */
 export function processIo(): { argv: string[]; io: Io; end(exitCode: number): void } {
   const env = { ...process.env }
   // PostgreSQL's variables are removed from the process: a driver would read them for every database, but a password is for one.
@@ -61,7 +61,7 @@ export function processIo(): { argv: string[]; io: Io; end(exitCode: number): vo
     get signal() {
       return signals.listen()
     },
-    now: () => process.uptime() * 1000,
+    now: () => process.uptime() * 1000, // the global `performance` would load a module
     time: Date.now,
     random: Math.random,
   }
@@ -73,7 +73,7 @@ export function processIo(): { argv: string[]; io: Io; end(exitCode: number): vo
     code = exitCode
     const { received } = signals
     if (received === undefined) return
-    // A stalled reader would keep the process alive for ever.
+    // A stalled reader would keep the process alive for ever: after half a second, the signal ends it.
     const deadline = process.uptime() + 0.5
     const timer = setInterval(() => {
       const isWriting = stdout.isWriting || stderr.isWriting
@@ -122,7 +122,7 @@ function homeFolder(): string {
   }
 }
 
-/** A user id without an account has no home. */
+/** Handles the error of `os.homedir` for a user id without an account, which has no home. */
 function withoutHome(error: unknown): never {
   if (!(error instanceof Error && 'syscall' in error && error.syscall === 'uv_os_homedir')) throw error
   const hint = 'Set HOME, or PLANTS_DATA_DIR and PLANTS_CONFIG_DIR, or choose a file with --store PATH'

@@ -4,13 +4,13 @@ import { unlessSystemError } from './errors.js'
 import { prefixFor, removeFolder, tempFoldersBeside } from './files.js'
 import { connect, type Database, uriOf } from './sqlite.js'
 
-// SQLite locks the empty file `lock` in the folder, and the operating system releases that when the process dies. There
-// is no heartbeat, because one call of SQLite may take longer.
+// SQLite locks the empty file `lock` in the folder, and the operating system releases that when the process dies. What
+// is made there needs SQLite anyway, and may take longer in one call than a heartbeat.
 
 /**
- * Runs an action with the path of a file in a temporary folder beside `target`. The next call removes the folders of
- * killed processes. On Windows, where a folder with an open file can be neither renamed nor removed, it has its name
- * from the beginning.
+ * Runs an action with the path of a file in a temporary folder beside `target`, with mode 0700. The folder is removed afterwards;
+ * the next call removes those of killed processes. On Windows, where a folder with an open file can be neither renamed nor removed, it has
+ * its name from the beginning.
  */
 export async function withLockedTempDir<T>(target: string, name: string, action: (path: string) => Promise<T>): Promise<T> {
   const isWindows = process.platform === 'win32'
@@ -35,8 +35,8 @@ export async function withLockedTempDir<T>(target: string, name: string, action:
 const lockName = 'lock'
 
 /**
- * Throws an error with a code if the folder is in use. In a shared folder, anybody can create this name: a folder
- * counts only if it belongs to this user and nobody else can access it.
+ * Whether the process that made a folder has ended; throws an error with a code if it is in use, or belongs to another user. In a shared
+ * folder, anybody can create this name: a folder counts only if it belongs to this user and nobody else can access it.
  */
 function isAbandoned(folder: string, name: string, user: number): boolean {
   const { uid, mode } = fs.lstatSync(folder)

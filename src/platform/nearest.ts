@@ -1,6 +1,6 @@
 import leven from 'leven'
 
-/** At most one letter in three is wrong, and never more than three. */
+/** The candidates nearest to a word: at most one letter in three is wrong, and never more than three. Ignores case and leading dashes. */
 export function similar(word: string, candidates: readonly string[]): string[] {
   const bare = (text: string) => text.replace(/^--/, '').toLowerCase()
   const ranked = [...new Set(candidates)].map((candidate) => ({ candidate, distance: editsBetween(bare(word), bare(candidate)) }))
@@ -12,7 +12,7 @@ export function similar(word: string, candidates: readonly string[]): string[] {
   return near.flatMap(({ candidate, distance }) => (distance === best ? candidate : [])).toSorted()
 }
 
-/** Two swapped adjacent letters count as one edit. */
+/** The number of edits between two words. Two swapped adjacent letters count as one. */
 export function editsBetween(word: string, other: string): number {
   const first = Array.from(word).findIndex((letter, at) => letter !== other[at])
   const swapped = word.slice(0, first) + (word[first + 1] ?? '') + (word[first] ?? '') + word.slice(first + 2)

@@ -2,7 +2,7 @@ import { execaSync } from 'execa'
 import type { Io } from './io.js'
 
 /**
- * Returns false where the pager cannot be started.
+ * Shows a text with what PAGER says, which a shell runs, or with less. False where that cannot be started.
  *
  * @param env without secrets: a pager runs other programs, and shows what they are given
  */

@@ -3,10 +3,12 @@ import type { Io } from './io.js'
 
 type Secrets = Pick<Io, 'secrets'>
 
+/** Makes a text safe for a terminal: redacts secrets, then escapes control characters. */
 export function printable(text: string, io: Secrets): string {
   return escapeControlChars(redact(text, io))
 }
 
+/** Replaces every secret in a text by `***`: verbatim, percent-encoded, escaped for JSON, and truncated. */
 function redact(text: string, { secrets }: Secrets): string {
   const forms = [...secrets].filter(({ length }) => length > 3).flatMap(formsOf) // shorter ones would match in every text
   if (forms.length === 0) return text

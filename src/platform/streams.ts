@@ -1,10 +1,11 @@
-import { closeSync, constants, fstatSync, openSync, readSync, type Stats, statSync, writeSync } from 'node:fs'
+import { closeSync, constants, fstatSync, openSync, readSync, type Stats, statSync, write, writeSync } from 'node:fs'
 import { devNull } from 'node:os'
+import { promisify } from 'node:util'
 import { PlantsError, systemCode, unlessSystemError } from './errors.js'
 
 export interface Input {
   readonly isTerminal: boolean
-  /** a pipe, a socket or a file: not a terminal, and not /dev/null */
+  /** whether it is a pipe, a socket or a file: not a terminal, and not /dev/null */
   readonly isPiped: boolean
   chunks(): AsyncIterable<Uint8Array>
   stream(): NodeJS.ReadableStream
@@ -12,21 +13,21 @@ export interface Input {
 
 export interface Output {
   readonly isTerminal: boolean
-  /** 80 when unknown */
+  /** width of the terminal, 80 when unknown */
   readonly columns: number
-  /** 24 when unknown */
+  /** height of the terminal, 24 when unknown */
   readonly rows: number
   /** Resolves when the operating system has accepted every byte; rejects with the system's error. */
   write(text: string): Promise<void>
   /**
-   * A slow reader does not delay the program: lines beyond a backlog of 1 MiB are dropped. Resolves when the line is
-   * written or dropped.
+   * Writes a log line, in order. A slow reader does not delay the program: lines beyond a backlog of 1 MiB are dropped.
+   * Resolves when the line is written or dropped.
    */
   log(line: string): Promise<void>
   stream(): NodeJS.WritableStream
 }
 
-/** A file, and the data that is already in a pipe, are read without Node's stream, which is slow to create. */
+/** Stdin. A file, and the data that is already in a pipe, are read without Node's stream, which takes 4 ms to create. */
 export const processInput: Input = {
   get isTerminal() {
     return isTerminal(0)
@@ -46,7 +47,7 @@ export const processInput: Input = {
   stream: () => process.stdin,
 }
 
-/** Returns whether the data in the pipe was all of it. */
+/** Reads the data that is in a pipe. Returns whether that was all of it. */
 function* readPipe(): Generator<Uint8Array, boolean> {
   const fd = reopen(0, constants.O_RDONLY)
   if (fd === undefined) return false
@@ -61,7 +62,7 @@ function* readPipe(): Generator<Uint8Array, boolean> {
   }
 }
 
-/** Reads to the end, or until more than `limit` bytes are read. */
+/** Reads a file descriptor to its end, or until it has read more than `limit` bytes, with synchronous system calls. */
 export function* readFrom(fd: number, limit = Infinity): Generator<Uint8Array> {
   for (let total = 0; total <= limit; ) {
     const chunk = new Uint8Array(65_536)
@@ -73,9 +74,9 @@ export function* readFrom(fd: number, limit = Infinity): Generator<Uint8Array> {
 }
 
 /**
- * `write` uses synchronous system calls: Node's stream drops what a full disk rejects. Such a call blocks while the
- * reader stalls, and a signal then ends the process. When signals are handled here, or the pipe is non-blocking, a
- * queue is written instead, which never blocks.
+ * Stdout or stderr. `write` uses synchronous system calls: Node's stream takes 2 ms to create, and drops what a full disk rejects.
+ * Such a call blocks while the reader stalls, and a signal then ends the process. When signals are handled here, or the pipe is
+ * non-blocking, a queue is written instead. It never blocks, and writes what was added in one turn of the event loop with one system call.
  */
 export class ProcessOutput implements Output {
   readonly #fd: 1 | 2
@@ -85,10 +86,11 @@ export class ProcessOutput implements Output {
   #bytes: Uint8Array = new Uint8Array()
   #text = ''
   #writing: Promise<void> | undefined
-  /** the same without errors of the system, shared by all lines of one turn of the event loop */
+  /** the same without errors of the system, shared by all lines of one turn: a promise for each would take as long as a line */
   #logging: Promise<void> | undefined
-  /** the file descriptor for the queue, which does not block */
-  #channel: number | undefined
+  #channel: Channel | undefined
+  /** how often in a row the pipe was full, at most 10 */
+  #waits = 0
 
   constructor(fd: 1 | 2, signals: Signals) {
     this.#fd = fd
@@ -101,6 +103,11 @@ export class ProcessOutput implements Output {
 
   get isWriting(): boolean {
     return this.#writing !== undefined
+  }
+
+  /** Whether a thread is writing: nothing else may write until it is done. */
+  get #isInThread(): boolean {
+    return this.isWriting && this.#channel?.blocks === true
   }
 
   get columns(): number {
@@ -126,19 +133,19 @@ export class ProcessOutput implements Output {
 
   async write(text: string): Promise<void> {
     if (this.#signals.received !== undefined) return this.#writeBriefly(text)
+    if (this.#signals.isListening || this.#isInThread || isConsole(this.#fd)) return this.#writeUntilSignal(text)
     this.#text += text
-    if (this.#signals.isListening || isConsole(this.#fd)) return this.#writeUntilSignal()
     try {
       while (this.#hasMore()) this.#bytes = this.#bytes.subarray(writeSync(this.#fd, this.#bytes))
     } catch (error) {
-      if (systemCode(error) === 'EAGAIN') return this.#writeUntilSignal()
+      if (systemCode(error) === 'EAGAIN') return this.#writeUntilSignal('')
       this.#drop()
       throw error
     }
   }
 
   /** Throws the reason of a signal that arrives before everything is written. Keeps the listeners: a pending signal would be lost. */
-  async #writeUntilSignal(): Promise<void> {
+  async #writeUntilSignal(text: string): Promise<void> {
     const signal = this.#signals.listen()
     const keepAlive = setInterval(() => undefined, 1000)
     let abort = () => {}
@@ -147,10 +154,12 @@ export class ProcessOutput implements Output {
       signal.addEventListener('abort', abort)
     })
     try {
+      this.#text += text
       const writing = this.#flush()
       if (!(await Promise.race([aborted, writing.then(() => false)]))) return
       writing.catch(() => undefined) // the signal is reported instead
-      const isWritten = !this.#hasMore()
+      if (this.#isInThread) await this.#writeBriefly('')
+      const isWritten = !this.#isInThread && !this.#hasMore()
       this.#drop()
       if (!isWritten) throw signal.reason
     } finally {
@@ -159,7 +168,7 @@ export class ProcessOutput implements Output {
     }
   }
 
-  /** The program is ending: if the reader stalls, a second signal to end the wait may never come. */
+  /** Waits at most 200 ms: the program is ending, and if the reader stalls, a second signal to end the wait may never come. */
   async #writeBriefly(text: string): Promise<void> {
     let timer: NodeJS.Timeout | undefined
     const timeout = new Promise<void>((resolve) => {
@@ -178,7 +187,7 @@ export class ProcessOutput implements Output {
   }
 
   #drop(): void {
-    this.#bytes = new Uint8Array()
+    if (!this.#isInThread) this.#bytes = new Uint8Array()
     this.#text = ''
   }
 
@@ -190,12 +199,8 @@ export class ProcessOutput implements Output {
   async #writeQueue(): Promise<void> {
     await new Promise(setImmediate)
     try {
-      for (let waits = 1; this.#hasMore(); ) {
-        const written = isConsole(this.#fd) ? await this.#writeToStream() : this.#writeSome()
-        waits = written > 0 ? 1 : Math.min(waits + 1, 10)
-        this.#bytes = this.#bytes.subarray(written)
-        if (written === 0) await new Promise((resolve) => void setTimeout(resolve, waits).unref())
-      }
+      this.#channel ??= this.#openChannel()
+      while (this.#hasMore()) await this.#writeOnce(this.#channel)
     } finally {
       this.#writing = undefined
       this.#logging = undefined
@@ -203,36 +208,48 @@ export class ProcessOutput implements Output {
     }
   }
 
-  /** Returns how many bytes were written: 0 if the reader stalls. */
-  #writeSome(): number {
-    this.#channel ??= this.#openChannel()
+  async #writeOnce(channel: Channel): Promise<void> {
     try {
-      return writeSync(this.#channel, this.#bytes)
+      const written = channel.write(this.#bytes)
+      this.#bytes = this.#bytes.subarray(typeof written === 'number' ? written : await written)
+      this.#waits = 0
     } catch (error) {
       if (systemCode(error) !== 'EAGAIN') throw error
-      return 0
+      this.#waits = Math.min(this.#waits + 1, 10)
+      await new Promise((resolve) => {
+        setTimeout(resolve, this.#waits).unref() // a fast reader empties a pipe in less than a millisecond
+      })
     }
   }
 
-  #writeToStream(): Promise<number> {
-    const bytes = this.#bytes
-    return new Promise((resolve, reject) => {
-      this.stream().write(bytes, (error) => (error ? reject(error) : resolve(bytes.length)))
-    })
-  }
-
-  /** A file does not block. Linux reopens a pipe as non-blocking; otherwise, creating its stream makes it so. */
-  #openChannel(): number {
-    const stats = statsOf(this.#fd)
-    if (stats?.isFile() || (stats?.isCharacterDevice() && !isTerminal(this.#fd))) return this.#fd
-    const reopened = stats?.isFIFO() ? reopen(this.#fd, constants.O_WRONLY) : undefined
-    if (reopened === undefined) this.stream()
-    return reopened ?? this.#fd
+  /** A file does not block. A pipe is reopened as non-blocking. A socket cannot be reopened; creating its stream makes it non-blocking. */
+  #openChannel(): Channel {
+    const fd = this.#fd
+    if (isConsole(fd)) return { blocks: true, write: writeTo(this.stream()) }
+    const stats = statsOf(fd)
+    if (stats?.isSocket()) this.stream()
+    if (stats?.isSocket() || stats?.isFile() || (stats?.isCharacterDevice() && !isTerminal(fd))) return directTo(fd)
+    const reopened = stats?.isFIFO() ? reopen(fd, constants.O_WRONLY) : undefined
+    if (reopened !== undefined) return directTo(reopened)
+    return { blocks: true, write: async (bytes) => (await promisify(write)(fd, bytes)).bytesWritten }
   }
 }
 
-/** characters of log lines that may wait for a reader */
 const maxBacklog = 1_048_576
+
+/** Writes some or all of the bytes, and returns how many. `blocks`: writing may block, and is therefore left to a thread, or to Node. */
+type Channel = { blocks: boolean; write(bytes: Uint8Array): number | Promise<number> }
+
+function directTo(fd: number): Channel {
+  return { blocks: false, write: (bytes) => writeSync(fd, bytes) }
+}
+
+function writeTo(stream: NodeJS.WriteStream): Channel['write'] {
+  return (bytes) =>
+    new Promise((resolve, reject) => {
+      stream.write(bytes, (error) => (error ? reject(error) : resolve(bytes.length)))
+    })
+}
 
 /** Whether this is a console of Windows: `fs.write` would show UTF-8 in its code page (https://nodejs.org/api/fs.html, `fs.write`). */
 function isConsole(fd: number): boolean {
@@ -245,13 +262,14 @@ function statsOf(fd: number): Stats | undefined {
 
 /** Reopens a pipe as non-blocking; undefined outside Linux, and for a pipe that belongs to another user or has no other end. */
 function reopen(fd: number, mode: number): number | undefined {
+  if (process.platform !== 'linux') return undefined
   return unlessSystemError(() => openSync(`/proc/self/fd/${fd}`, mode | constants.O_NONBLOCK))
 }
 
 function isTerminal(fd: number): boolean {
   const stats = statsOf(fd)
   const isNull = () => stats?.rdev === unlessSystemError(() => statSync(devNull))?.rdev
-  // node:tty loads node:net, which pipes and /dev/null do not need.
+  // node:tty loads node:net, which takes 2 ms. Pipes and /dev/null do not need it.
   if (stats && (!stats.isCharacterDevice() || isNull())) return false
   return process.getBuiltinModule('node:tty').isatty(fd)
 }

@@ -5,7 +5,7 @@ import { readFrom } from './streams.js'
 
 export const maxDocumentBytes = 1_048_576
 
-/** UTF-8, at most 1 MiB, of a file or `-` for stdin. Removes a byte order mark. */
+/** Reads a file, or stdin when the path is `-`: UTF-8, at most 1 MiB, without a byte order mark. Throws `malformed` or `tooLarge`. */
 export async function readText(path: string, io: Io, hints: { wanted: string; tooLarge?: string }): Promise<string> {
   const source = path === '-' ? 'Stdin' : path
   const parts: Uint8Array[] = []
@@ -24,7 +24,7 @@ export async function readText(path: string, io: Io, hints: { wanted: string; to
   }
 }
 
-/** At most 16 MiB: a device may be endless. */
+/** Reads a text file that a flag names, at most 16 MiB: a device may be endless. Throws `malformed` with the name of the file. */
 export function readTextFile(path: string, hint: string): string {
   const limit = 16 * 1_048_576
   try {

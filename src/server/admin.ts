@@ -1,6 +1,6 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 import { isLoopback } from '../platform/network.js'
-import { HttpError } from './http-error.js'
+import { HttpError } from './errors.js'
 import type { AccessLog, AccessLogEntry } from './log.js'
 import { type Handler, type HttpAnswer, HttpServer, type Limits, respond } from './server.js'
 
@@ -15,7 +15,7 @@ export interface AdminOptions {
   now(): number
 }
 
-/** Needs no token. Logs errors, but no requests. */
+/** A server for operators and monitoring, without a token: `/live`, `/ready` and `/metrics`. It logs errors, but no requests. */
 export function adminServer({ metrics, host, isReady, error, now }: AdminOptions): HttpServer {
   const answers = new Map<string | undefined, () => HttpAnswer | Promise<HttpAnswer>>([
     ['/live', () => ({ status: 200, body: '{"live":true}' })],
@@ -34,8 +34,8 @@ export function adminServer({ metrics, host, isReady, error, now }: AdminOptions
 }
 
 /**
- * A page of any site can have its own name resolved to 127.0.0.1, and a browser then lets it read the responses (DNS
- * rebinding). A server for other machines has names that it does not know.
+ * Whether the Host of a request may be this server. A page of any site can have its own name resolved to 127.0.0.1, and a browser then
+ * lets it read the responses (DNS rebinding). A server for other machines has names that it does not know.
  */
 function isAddressed(named: string | undefined, host: string): boolean {
   return named === undefined || !isLoopback(host) || isLoopback(named.replace(/:\d*$/, ''))
@@ -65,6 +65,7 @@ export class Metrics {
     registers: [this.#registry],
   })
 
+  /** @param depth the current number of requests that wait for the store */
   constructor(depth: () => number) {
     collectDefaultMetrics({ register: this.#registry })
     new Gauge({

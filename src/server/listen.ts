@@ -6,14 +6,15 @@ import { malformed, PlantsError, shellWord, systemCode } from '../platform/error
 import { isLoopback } from '../platform/network.js'
 import { maxSocketPathBytes } from '../stores/common/address.js'
 
-/** `isAdmin`: of the admin port; `path`: absolute, of a Unix socket */
+/** Where a server listens: on a host and port (`isAdmin`: of the admin port), or on the absolute path of a Unix socket. */
 export type ListenAddress = { host: string; port: number; isAdmin?: boolean } | { path: string }
 
 /**
- * Replaces a Unix socket that nobody listens on.
+ * Listens. Replaces a Unix socket that nobody listens on.
  *
  * @param basePath "" or "/v1"
  * @returns the base_url, as `--store` takes it
+ * @throws {PlantsError} when it cannot
  */
 export async function listen(server: Server, address: ListenAddress, { basePath = '', isSecure = false } = {}): Promise<string> {
   try {
@@ -50,10 +51,15 @@ async function prepareSocket(path: string): Promise<void> {
   if (!stats) return
   if (!stats.isSocket()) throw malformed(`${path} exists and is not a socket`, 'Give another path with --socket')
   // Only ECONNREFUSED proves that nobody listens: a busy service, or one without permission for this user, fails with another code.
-  const socket = connect(path)
-  const failure = await once(socket, 'connect').then(() => undefined, systemCode)
-  socket.destroy()
-  if (failure !== 'ECONNREFUSED') throw inUse(path, 'Stop the other service, or give another path with --socket')
+  const isUnused = await new Promise<boolean>((resolve) => {
+    const socket = connect(path)
+    socket.once('error', (error) => resolve(systemCode(error) === 'ECONNREFUSED'))
+    socket.once('connect', () => {
+      socket.destroy()
+      resolve(false)
+    })
+  })
+  if (!isUnused) throw inUse(path, 'Stop the other service, or give another path with --socket')
   unlinkSync(path)
 }
 
@@ -62,16 +68,17 @@ function inUse(what: string, hint: string): PlantsError {
 }
 
 function explain(error: unknown, address: ListenAddress): unknown {
+  const isSocket = 'path' in address
+  const name = isSocket ? address.path : `Port ${address.port} of ${address.host}`
+  const prefix = !isSocket && address.isAdmin ? '--admin-' : '--'
+  const another = (ofPort: string) => (isSocket ? 'Give another path with --socket' : `Give another with ${prefix}port${ofPort}`)
   const code = systemCode(error) ?? ''
-  const isDenied = code === 'EACCES' || code === 'EPERM'
-  if ('path' in address) return isDenied ? malformed(`${address.path}: permission denied`, 'Give another path with --socket', error) : error
-  const { host, port, isAdmin = false } = address
-  const prefix = isAdmin ? '--admin-' : '--'
-  const name = `Port ${port} of ${host}`
-  if (code === 'EADDRINUSE') return inUse(name, `Give another with ${prefix}port, or 0 for any free port`)
-  if (isDenied)
-    return malformed(`${name}: permission denied`, `Give another with ${prefix}port; those below 1024 are often reserved for root`, error)
-  if (['EADDRNOTAVAIL', 'ENOTFOUND', 'EAI_AGAIN', 'EAFNOSUPPORT'].includes(code))
-    return malformed(`${host} is not an address of this machine`, `Give ${prefix}host 127.0.0.1, or 0.0.0.0 for all of them`, error)
+  if (code === 'EADDRINUSE') return inUse(name, another(', or 0 for any free port'))
+  if (code === 'EACCES' || code === 'EPERM')
+    return malformed(`${name}: permission denied`, another('; those below 1024 are often reserved for root'), error)
+  if (code === 'EMFILE' || code === 'ENFILE')
+    return new PlantsError('unavailable', 'Too many open files to listen', { hint: 'Raise the limit: ulimit -n', cause: error })
+  if (!isSocket && ['EADDRNOTAVAIL', 'ENOTFOUND', 'EAI_AGAIN', 'EAFNOSUPPORT'].includes(code))
+    return malformed(`${address.host} is not an address of this machine`, `Give ${prefix}host 127.0.0.1, or 0.0.0.0 for all of them`, error)
   return error
 }

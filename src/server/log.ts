@@ -3,8 +3,8 @@ import { escapeControlChars } from '../platform/escape.js'
 import type { Output } from '../platform/io.js'
 
 /**
- * docs/serve.md describes the fields. `path` is that of a route, since any other may contain a token, and `token` is
- * the name of the token.
+ * A line of the access log. docs/serve.md describes its fields. `path` is that of a route, since any
+ * other may contain a token, and `token` is the name of the token.
  */
 export interface AccessLogEntry {
   /** "created", "read", "replaced", "deleted", "described", "aborted", or an `error` value */
@@ -15,23 +15,23 @@ export interface AccessLogEntry {
 
 export interface AccessLog {
   record(entry: AccessLogEntry): void
-  /** that the client did not cause */
+  /** Logs an error that the client did not cause. */
   error(error: unknown, requestId?: string): void
 }
 
 export interface LogOptions {
   output: Output
   level: string
+  format?: 'text' | 'json' | undefined
 }
 
-/** JSON lines, or shorter text on a terminal. Ignores write errors. */
-export function openLog({ output, level }: LogOptions): Logger {
-  const { isTerminal } = output
+/** Opens the log of a service: JSON lines, or shorter text. Ignores write errors. */
+export function openLog({ output, level, format = output.isTerminal ? 'text' : 'json' }: LogOptions): Logger {
   const ignore = () => undefined
   let latest: Promise<void> | undefined
   const write = (line: string) => {
     try {
-      const written = output.log(isTerminal ? formatAsText(line) : line)
+      const written = output.log(format === 'text' ? formatAsText(line) : line)
       if (written !== latest) written.catch(ignore) // lines may share a promise
       latest = written
     } catch {
@@ -43,7 +43,7 @@ export function openLog({ output, level }: LogOptions): Logger {
   return pino({ level, base: null, timestamp: isoTime(), formatters }, { write })
 }
 
-/** Formats each millisecond once, which halves the cost of a line under load. */
+/** The time of a line in ISO 8601. Formats each millisecond once, which halves the cost of a line under load. */
 function isoTime(): () => string {
   let formatted = 0
   let text = ''
@@ -68,4 +68,4 @@ function formatAsText(line: string): string {
   return lines.map((text) => `${escapeControlChars(text)}\n`).join('')
 }
 
-const labels: Record<string, string> = { warn: 'warning:', error: 'error:' }
+const labels: Record<string, string> = { warn: 'warning:', error: 'error:', fatal: 'fatal:' }

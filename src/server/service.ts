@@ -13,7 +13,7 @@ import { Router } from './router.js'
 import { HttpServer, type Limits, type Tls } from './server.js'
 
 export interface ServiceOptions {
-  /** @param watch `onCommit` gets the number of creates; `onAway`, undefined when the store is available again */
+  /** @param watch is called with the number of creates in each commit, and when the store was created, and is unavailable and available again */
   openStore(watch: Pick<OpenOptions, 'onAway' | 'onCommit' | 'onCreated'>): Promise<ServedStore>
   openTokenSource(tokens: TokenStore, warn: (message: string) => void): Promise<TokenSource>
   listen: ListenAddress
@@ -24,7 +24,7 @@ export interface ServiceOptions {
   tls: Tls | undefined
   admin: Exclude<ListenAddress, { path: string }> | undefined
   limits: Limits & { bodyLimit: number }
-  /** milliseconds; 10 minutes by default */
+  /** the longest duration of a stream, in milliseconds; 10 minutes by default */
   streamTimeout?: number
   log: LogOptions
   /** milliseconds, monotonic */
@@ -66,14 +66,9 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       },
     }
     const authenticate = authenticator(await options.openTokenSource(store.tokens, (message) => log.warn(message)), now)
-    const router = new Router(plantRoutes(store, rights, basePath), {
-      ...options,
-      log: accessLog,
-      authenticate,
-      inFlight,
-      bodyLimit: limits.bodyLimit,
-    })
-    const http = new HttpServer(router.handle, { limits, tls, log: accessLog, now })
+    const routes = plantRoutes({ store, rights, basePath, inFlight })
+    const router = new Router(routes, { ...options, log: accessLog, authenticate, inFlight, bodyLimit: limits.bodyLimit })
+    const http = new HttpServer(router.handle, { limits, tls, log: accessLog, now, pathOf: (url) => router.pathFor(url) })
     servers.push(http)
     const address = await listen(http.server, options.listen, { basePath, isSecure: tls !== undefined })
     const isReady = readinessOf(store, http)
@@ -103,7 +98,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
 /** how many files are kept for the store, the admin port and the log, if there are enough */
 const reservedFiles = 128
 
-/** Less than `wanted` if the limit of open files leaves no room for them. */
+/** A number of connections, or as many as the limit of open files leaves room for. */
 function possibleConnections(wanted: number, warn: (message: string) => void): number {
   const files = openFileLimit() ?? Infinity
   const possible = files - Math.min(reservedFiles, Math.ceil((2 * files) / 3)) // the runtime alone has about 20 open
@@ -113,7 +108,7 @@ function possibleConnections(wanted: number, warn: (message: string) => void): n
   return possible
 }
 
-/** Resolves within a second; concurrent calls share a check of the store. */
+/** Whether the service accepts creates. Resolves within a second; concurrent calls share a check of the store. */
 function readinessOf(store: ServedStore, http: HttpServer): () => Promise<boolean> {
   let checking: Promise<boolean> | undefined
   const check = async () => {

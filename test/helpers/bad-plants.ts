@@ -107,7 +107,7 @@ const notPlants: Refusal[] = [
   ['{"id":1,"nmae":"x"}', 'name must be a string, but is missing', '"nmae"'],
   ['{"ID":1,"Name":"Fern"}', `id must be an integer, but is missing; name must be a string, but is missing`, '"ID", "Name"'],
   ['{"__proto__":{"id":1,"name":"Fern"}}', `id must be an integer, but is missing; name must be a string, but is missing`, '"__proto__"'],
-  ['{"name":"Fern","a":1,"b":2,"c":3,"d":4,"e":5,"f":6}', `id must be an integer, but is missing`, '"a", "b", "c", "d", "e"'],
+  ['{"name":"Fern","a":1,"b":2,"c":3,"d":4,"e":5,"f":6}', `id must be an integer, but is missing`, '"a", "b", "c", "d", "e" and 1 more'],
   [
     JSON.stringify({ id: 1, [`${'k'.repeat(38)}${seedling.repeat(3)}`]: 1 }),
     'name must be a string, but is missing',

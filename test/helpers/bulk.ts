@@ -20,7 +20,7 @@ export function batchOf(plants: PlantPatch[], order?: Uint32Array): Batch {
 export async function createAll(store: BulkStore, batch: Batch, { checkpoint, ...options }: BulkOptions = {}): Promise<string[]> {
   const keep = (): Checkpoint => ({ id: checkpoint ?? '', state: batch.outcomes.join('') })
   await store.createMany(batch, {
-    ...{ ifExists: 'error', stopsAtReject: false, keyOf: String, onProgress: () => undefined },
+    ...{ ifExists: 'error', stopsAtReject: false, keyOf: String, beforeSend: async () => undefined, onProgress: () => undefined },
     ...{ stop: new AbortController().signal, checkpoint: checkpoint === undefined ? undefined : keep },
     ...options,
   })

@@ -3,7 +3,7 @@ import { PlantsError } from '../../src/platform/errors.js'
 import type { Access } from '../../src/stores/common/access.js'
 import { Outcome } from '../../src/stores/common/conflict.js'
 import type { Batch, CreateManyOptions, OpenOptions } from '../../src/stores/common/store.js'
-import { RemoteStore } from '../../src/stores/http/remote-store.js'
+import { RemoteStore } from '../../src/stores/http/store.js'
 import { parseAddress } from '../../src/stores/registry.js'
 import type { Deed } from './plant-service.js'
 import { token } from './remote.js'
@@ -32,6 +32,7 @@ export function importOptions(options: Partial<CreateManyOptions> = {}): CreateM
   return {
     ...{ ifExists: 'error', stopsAtReject: false, checkpoint: undefined, stop: new AbortController().signal },
     keyOf: (row) => `import-${row}`,
+    beforeSend: async () => {},
     onProgress: () => {},
     ...options,
   }

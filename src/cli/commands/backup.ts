@@ -3,13 +3,16 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { writeResult } from '../../output/output.js'
+import { progressLine } from '../../output/progress.js'
 import { plantCount } from '../../plant/plant.js'
 import { unwritable } from '../../platform/atomic-file.js'
-import { malformed, PlantsError, systemCode } from '../../platform/errors.js'
+import { malformed, PlantsError, shellWord, systemCode } from '../../platform/errors.js'
 import { escapeControlChars } from '../../platform/escape.js'
+import { detectFileCompression } from '../../platform/files.js'
 import type { Io } from '../../platform/io.js'
 import { withLockedTempDir } from '../../platform/locked-temp-dir.js'
 import { parseText } from '../../platform/values.js'
+import type { ProgressReport } from '../../stores/common/store.js'
 import { fileOf, noStore } from '../../stores/registry.js'
 import { resolveSettings } from '../context.js'
 import { defineCommand, dryRunOption } from '../define-command.js'
@@ -28,11 +31,14 @@ export const backup = defineCommand({
   ],
   async run({ args: [path], flags }, io) {
     const settings = await resolveSettings(flags, io)
-    const store = fileOf(settings.store, 'Use pg_dump, or write its plants to a file: plants export --out FILE')
+    const { name } = settings.store
+    const { onProgress, clear } = copyProgress(settings.showsProgress, io)
+    const options = { ...settings.storeOptions, onProgress }
     const copyTo = async (file: string) => {
-      const { backUp } = await import('../../stores/sqlite/store-backup.js')
-      const copy = await backUp(store, file, settings.storeOptions)
-      if (!copy) throw noStore(store)
+      const address = fileOf(settings.store, 'Use pg_dump, or write its plants to a file: plants export --out FILE')
+      const { backUp } = await import('../../stores/sqlite/backup.js')
+      const copy = await backUp(address, file, options).finally(clear)
+      if (!copy) throw noStore(settings.store)
       return copy
     }
     if (path === '-') {
@@ -49,7 +55,7 @@ export const backup = defineCommand({
     }
     const file = io.resolvePath(path)
     const { plants, bytes } = await copyTo(file)
-    const sentence = `Backed up ${plantCount(plants)} from ${escapeControlChars(store.name)} to ${escapeControlChars(file)}`
+    const sentence = `Backed up ${plantCount(plants)} from ${escapeControlChars(name)} to ${escapeControlChars(file)} (${sizeOf(bytes)})`
     await writeResult(io, settings, { file, plants, bytes }, sentence)
   },
 })
@@ -70,27 +76,32 @@ export const restore = defineCommand({
   ],
   async run({ args: [path], flags }, io) {
     const settings = await resolveSettings(flags, io)
-    const instead = 'Use pg_restore, or create the plants of a store in it: plants export --store FILE | plants import'
-    const address = fileOf(settings.store, instead)
-    const { name } = address
+    const { name } = settings.store
+    const { onProgress, clear } = copyProgress(settings.showsProgress, io)
+    const options = { ...settings.storeOptions, onProgress, at: new Date(io.time()), isDryRun: flags.dryRun === true }
     const isPiped = path === '-'
     if (isPiped && io.stdin.isTerminal) throw malformed('A backup is not read from a terminal', 'Use a file, or pipe a backup to stdin')
-    const file = isPiped ? path : io.resolvePath(path)
+    const file = isPiped ? '-' : io.resolvePath(path)
     const source = isPiped ? 'stdin' : file
-    const restoreFrom = async (from: string, force = flags.yes === true) => {
+    const decompressed = `${isPiped ? '' : ` ${shellWord(path)}`} | plants restore -${settings.storeFlag}${flags.yes ? ' --yes' : ''}`
+    const attempt = async (from: string, force: boolean) => {
+      const instead = 'Use pg_restore, or create the plants of a store in it: plants export --store FILE | plants import'
+      const address = fileOf(settings.store, instead)
       const { restoreStore } = await import('../../stores/sqlite/restore.js')
-      const options = { ...settings.storeOptions, at: new Date(io.time()), isDryRun: flags.dryRun === true, force }
+      return restoreStore(address, from, { ...options, force }).finally(clear)
+    }
+    const restoreFrom = async (from: string) => {
       try {
-        return await restoreStore(address, from, options)
+        return await attempt(from, flags.yes === true)
       } catch (error) {
         if (!(error instanceof PlantsError)) throw error
-        const { type, message, hint, retryable } = error
-        if (type !== 'conflict') throw new PlantsError(type, message.replaceAll(from, source), { hint, retryable, cause: error })
+        const { type, message, hint } = error
+        if (type !== 'conflict') throw explained(error, from, source, decompressed)
         if (!settings.mayAsk()) throw malformed(message, hint, error)
         const { askToConfirm } = await import('../prompts.js')
         const question = `${escapeControlChars(message)}. Replace it, and keep a copy beside it?`
         await askToConfirm(question, 'Nothing was restored', settings.colors(io.stderr), io)
-        return restoreFrom(from, true)
+        return attempt(from, true)
       }
     }
     const { plants, kept } = isPiped
@@ -109,7 +120,20 @@ export const restore = defineCommand({
   },
 })
 
-/** For a backup that is read from a pipe or written to one. */
+/** Names stdin instead of its temporary file, and the command that decompresses a compressed backup. */
+function explained(error: PlantsError, from: string, source: string, decompressed: string): PlantsError {
+  const { type, message, hint, retryable } = error
+  const compression = type === 'malformed' ? detectFileCompression(from) : undefined
+  if (compression) return malformed(`${source} is compressed with ${compression}`, `Run: ${compression} -dc${decompressed}`, error)
+  return new PlantsError(type, message.replaceAll(from, source), { hint, retryable, cause: error })
+}
+
+function copyProgress(showsProgress: boolean, io: Io) {
+  const { show, clear } = progressLine(io, showsProgress)
+  return { onProgress: (report: ProgressReport) => show(() => report), clear }
+}
+
+/** Runs an action with a temporary file, for a backup that is read from a pipe or written to one. */
 async function inTempFile<T>(io: Io, action: (file: string) => Promise<T>): Promise<T> {
   try {
     return await withLockedTempDir(join(realpathSync(tmpdir()), 'backup'), 'plants.bak', action)
@@ -118,4 +142,12 @@ async function inTempFile<T>(io: Io, action: (file: string) => Promise<T>): Prom
     if (systemCode(error) === 'EPIPE') throw error
     throw unwritable('The backup', error, 'Free some space, or set TMPDIR to another directory')
   }
+}
+
+/** A human-readable size: `40 KiB`, `1.5 GiB`. */
+function sizeOf(bytes: number): string {
+  const units = ['KiB', 'MiB', 'GiB', 'TiB']
+  const step = Math.min(Math.max(Math.floor(Math.log2(bytes) / 10), 1), units.length)
+  const amount = bytes / 1024 ** step
+  return `${amount < 10 ? Math.round(amount * 10) / 10 : Math.round(amount)} ${units[step - 1]}`
 }

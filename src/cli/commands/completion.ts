@@ -2,7 +2,7 @@ import { writeAnswer } from '../../output/output.js'
 import { parseChoice } from '../../platform/values.js'
 import { defineCommand } from '../define-command.js'
 
-const shells = ['bash', 'zsh', 'fish'] as const
+const shells = ['bash', 'zsh', 'fish', 'powershell'] as const
 
 export const completion = defineCommand({
   name: 'completion',
@@ -11,7 +11,7 @@ export const completion = defineCommand({
   arguments: [
     {
       name: '<shell>',
-      description: 'bash, zsh or fish',
+      description: 'bash, zsh, fish or powershell',
       values: shells,
       parse: (name: string, text: string) => parseChoice(name, text, shells),
     },
@@ -26,6 +26,8 @@ export const completion = defineCommand({
         `  plants completion zsh > "\${fpath[1]}/_plants"`,
         'fish, once:',
         '  plants completion fish > ~/.config/fish/completions/plants.fish',
+        'PowerShell, in the file $PROFILE:',
+        '  plants completion powershell | Out-String | Invoke-Expression',
         'For an alias of plants, such as p:',
         '  bash: complete -F _plants p   zsh: compdef _plants p   fish: complete -c p -w plants',
       ],

@@ -1,6 +1,6 @@
 import { addLookupHint, describePlant, styleFor, unknownField, writeResult } from '../../output/output.js'
-import { parseInt64, parseJson, toJson } from '../../plant/exact-json.js'
 import { plantFields } from '../../plant/fields.js'
+import { parseInt64, parseJson, toJson } from '../../plant/json.js'
 import {
   acceptNewPlant,
   equalFields,
@@ -30,6 +30,7 @@ import {
   retryOption,
 } from '../define-command.js'
 
+/** Hints for an invalid document. */
 const onePlant = 'plants create takes one plant. For many, use plants import'
 const example = 'A plant looks like this: {"id":1,"name":"Fern","tag":"shade"}'
 
@@ -65,7 +66,10 @@ export const create = defineCommand({
     const settings = await resolveSettings(flags, io, { formats })
     const { idempotencyKey } = flags
     if (flags.id === 'next' && idempotencyKey !== undefined)
-      throw malformed('--id next cannot be used with --idempotency-key: a repeat would create another plant', 'Use a specific id')
+      throw malformed(
+        '--id next cannot be used with --idempotency-key: a repeat would create another plant',
+        'Use a specific id, or leave out the key',
+      )
     if (flags.dryRun) {
       const { showPreview } = await import('../preview.js')
       return showPreview({ idempotencyKey, readPlant: (preview) => previewPlant(flags, preview, io) }, settings, io)
@@ -101,7 +105,8 @@ function parseIdempotencyKey(flag: string, key: string): string {
 
 async function previewPlant(flags: CreateFlags, settings: Settings, io: Io): Promise<NewPlant> {
   const { store, storeOptions } = settings
-  if (flags.id === 'next' && !isOwn(store)) throw malformed('The service chooses the id of --id next', 'Use a specific id')
+  if (flags.id === 'next' && !isOwn(store))
+    throw malformed('--id next cannot be previewed: the service chooses the id', 'Use a specific id')
   const { plant, isNext } = await readPlant(flags, settings, io)
   if (!isNext) return plant
   const existing = await schemeOf(store).openExisting(store, storeOptions)
@@ -112,7 +117,10 @@ async function previewPlant(flags: CreateFlags, settings: Settings, io: Io): Pro
   }
 }
 
-/** With `isNext`, the store chooses the id, which replaces that of `plant`. */
+/**
+ * Reads the plant from a document and the flags that override its fields, or from flags and prompts. With `isNext`, the store chooses the
+ * id, which replaces that of `plant`.
+ */
 async function readPlant(flags: CreateFlags, settings: Settings, io: Io): Promise<{ plant: NewPlant; isNext: boolean }> {
   const isNext = flags.id === 'next'
   const given = fieldsOf(flags)
@@ -128,20 +136,24 @@ async function readPlant(flags: CreateFlags, settings: Settings, io: Io): Promis
     const { plant, isProposed } = await ask(given, flags, settings, io)
     return { plant: await accept(plant, '', 'Correct the flags', settings), isNext: isNext || isProposed }
   }
+  const missing = plantFields.filter(({ name, isRequired }) => isRequired && given[name] === undefined)
   const [unread, other] = io.stdin.isPiped
     ? ['Stdin was not read, because flags were given. ', 'read JSON from stdin with --file -']
     : ['', 'read JSON from a file with --file PATH']
-  const missing = plantFields.filter(({ name, isRequired }) => isRequired && given[name] === undefined)
-  const correction = missing.length > 0 ? `Add ${missing.map(({ name }) => `--${name}`).join(' and ')}` : 'Correct the flags'
-  return { plant: await accept(given, '', `${unread}${correction}, or ${other}`, settings), isNext }
+  if (missing.length > 0 && acceptNewPlant({ ...anyPlant, ...given })) {
+    const hint = `${unread}Add ${missing.map(({ name, type }) => `--${name} ${type === 'text' ? 'TEXT' : 'NUMBER'}`).join(' and ')}, or ${other}`
+    throw new PlantsError('invalid', `create needs ${missing.map(({ name }) => `--${name}`).join(' and ')}`, { hint })
+  }
+  return { plant: await accept(given, '', `${unread}Correct the flags, or ${other}`, settings), isNext }
 }
 
 /** in place of what is missing, to check what is given */
 const anyPlant = { id: 0n, name: '' }
 
 /**
- * An empty text means none where a field may be missing, as an unset variable of a shell gives it. An id that is not an
- * int64 stays a text, to be rejected with the other fields. For `next`, it is a placeholder.
+ * The fields that are set by flags. An empty text means none where a field may be missing, as an unset variable of a
+ * shell gives it. An id that is not an int64 stays a text, which is rejected together with the other fields. For `next`
+ * it is a placeholder, which the store replaces.
  */
 function fieldsOf(flags: CreateFlags): Record<string, unknown> {
   const given: Record<string, unknown> = {}
@@ -165,7 +177,7 @@ async function ask(given: Record<string, unknown>, flags: CreateFlags, settings:
   try {
     const { id } = partial
     if ('id' in given && flags.id !== 'next' && (await exists(id))) throw addLookupHint(idExists(id), id, settings)
-    // Finding the greatest id of a service takes many requests, and an idempotency key belongs to one id.
+    // The greatest id of a service would take many requests to find, and an idempotency key belongs to one id.
     const canPropose = isOwn(settings.store) && !('id' in given) && flags.idempotencyKey === undefined
     const greatest = canPropose ? await store?.greatestId() : undefined
     const proposal = canPropose && greatest !== largestId ? idAfter(greatest) : undefined
@@ -178,24 +190,24 @@ async function ask(given: Record<string, unknown>, flags: CreateFlags, settings:
   }
 }
 
-async function accept(value: unknown, prefix: string, hint: string, { warn }: Pick<Settings, 'warn'>): Promise<NewPlant> {
+/** @param prefix of the message about problems */
+async function accept(value: unknown, prefix: string, hint: string, { warn }: Settings): Promise<NewPlant> {
   const plant = acceptNewPlant(value)
-  const unknown = (isObject(value) ? otherFieldsOf(value) : []).map((name) => shorten(name))
-  if (plant) {
-    for (const name of unknown.slice(0, 5)) await warn(await unknownField(name), 'warning')
-    return plant
+  const otherFields = isObject(value) ? otherFieldsOf(value) : []
+  const names = otherFields.slice(0, 5).map((name) => shorten(name))
+  const more = otherFields.length - names.length
+  if (!plant) {
+    const { problemsOf } = await import('../../plant/schema.js') // slow to load
+    const others = `${names.map((name) => JSON.stringify(name)).join(', ')}${more > 0 ? ` and ${more} more` : ''}`
+    const message = `${prefix}${problemsOf(value).join('; ')}`
+    throw new PlantsError('invalid', message, { hint: others === '' ? hint : `${hint}. Unknown fields: ${others}` })
   }
-  const { problemsOf } = await import('../../plant/plant-schema.js')
-  const others =
-    unknown.length === 0
-      ? ''
-      : `. Unknown fields: ${unknown
-          .slice(0, 5)
-          .map((name) => JSON.stringify(name))
-          .join(', ')}`
-  throw new PlantsError('invalid', `${prefix}${problemsOf(value).join('; ')}`, { hint: hint + others })
+  for (const name of names) await warn(await unknownField(name), 'warning')
+  if (more > 0) await warn(`ignored ${more} more unknown ${more === 1 ? 'field' : 'fields'}`, 'warning')
+  return plant
 }
 
+/** Reads one JSON document from a file, or from stdin when the path is `-`. Throws `malformed` or `tooLarge`. */
 async function readDocument(path: string, io: Io): Promise<unknown> {
   if (path === '') throw malformed('--file needs a path', 'To read stdin: --file -')
   const text = await readText(path, io, { wanted: 'Use a file that contains one plant as JSON', tooLarge: onePlant })

@@ -52,7 +52,7 @@ function formatOf({ output }: Settings): FormatName {
   return output === 'text' ? 'ndjson' : output
 }
 
-/** A missing default store exports nothing. Throws `unavailable` if that would replace a file. */
+/** Warns that the default store is missing, so that the export is empty. Throws `unavailable` if that would replace a file. */
 async function warnOfMissing({ store, warn }: Settings, path: string | undefined, out = '') {
   if (path === undefined || !statSync(path, { throwIfNoEntry: false })?.isFile()) return warn(noStoreYet(store))
   const message = `There is no store at ${store.name} yet, and an empty export would replace ${quoteIfNeeded(out)}`

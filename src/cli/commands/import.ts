@@ -8,7 +8,7 @@ import { existsPolicies } from '../../stores/common/conflict.js'
 import { defaultConcurrency } from '../../stores/common/store.js'
 import { isOwn, schemes } from '../../stores/registry.js'
 import { commonEncodings, encodingOf } from '../../transfer/formats/format.js'
-import type { ImportOptions } from '../../transfer/import/importer.js'
+import type { ImportOptions } from '../../transfer/import/import.js'
 import { resolveSettings } from '../context.js'
 import {
   defineCommand,
@@ -58,7 +58,12 @@ const options = [
   pathOption('--rejects <path>', 'write the rejected records to this file, unchanged, and the reasons to PATH.reasons'),
   { ...dryRunOption('create nothing, and report what would be rejected'), conflicts: ['atomic', 'restart'] },
   { flags: '--atomic', description: 'create all plants or none', conflicts: ['restart'] },
-  { group: 'Resuming', flags: '--restart', description: 'begin again instead of resuming an interrupted import' },
+  {
+    group: 'Resuming',
+    ...pathOption('--journal <path>', 'keep the checkpoint in this file; by default in your state directory, except for stdin'),
+  },
+  { flags: '--no-journal', description: 'keep no checkpoint: an interrupted import cannot be resumed' },
+  { flags: '--restart', description: 'begin again instead of resuming an interrupted import' },
   {
     group: 'Services',
     flags: '--concurrency <count>',
@@ -89,7 +94,7 @@ export const importPlants = defineCommand({
         'Leave it out: an interrupted import can be resumed',
       )
     assertCompatible(flags)
-    const options = optionsOf(args, flags, isOwn(store), io)
+    const options = optionsOf(args, flags, io)
     const unused = [options.concurrency && '--concurrency', flags.retry !== undefined && '--retry'].find(Boolean)
     if (unused && isOwn(store))
       await settings.warn(`${unused} applies only to services, and has no effect on ${schemes[store.scheme].noun}`)
@@ -98,7 +103,7 @@ export const importPlants = defineCommand({
   },
 })
 
-function optionsOf(files: string[], flags: ImportFlags, isOwnStore: boolean, io: Io): ImportOptions {
+function optionsOf(files: string[], flags: ImportFlags, io: Io): ImportOptions {
   if (files.length === 0 && !io.stdin.isPiped)
     throw malformed('import needs a file, or plants on stdin', 'For example: plants import plants.ndjson')
   const names = files.length === 0 ? ['-'] : files
@@ -106,11 +111,12 @@ function optionsOf(files: string[], flags: ImportFlags, isOwnStore: boolean, io:
   const inputs = names.map((name) =>
     name === '-' ? { path: '-', name: 'stdin' } : { path: io.resolvePath(parseText('file', name)), name },
   )
-  const { format, encoding, columns, delimiter, map = {}, idFrom, ifExists, maxErrors = Infinity, rejects } = flags
+  const { format, encoding, columns, delimiter, map = {}, idFrom, ifExists, maxErrors = Infinity, rejects, journal } = flags
   const rules = { map, idFrom, columns, delimiter, isPartial: ifExists === 'update' }
   return {
-    plan: { inputs, format, encoding, rules, ifExists, maxErrors, chunkBytes: chunkBytesFor(isOwnStore, maxErrors) },
+    plan: { inputs, format, encoding, rules, ifExists, maxErrors },
     rejects: rejects === undefined ? undefined : io.resolvePath(rejects),
+    journal: journal && io.resolvePath(journal),
     isRestart: flags.restart === true,
     staging: flags.dryRun ? 'dryRun' : flags.atomic ? 'atomic' : undefined,
     concurrency: flags.concurrency,
@@ -118,15 +124,7 @@ function optionsOf(files: string[], flags: ImportFlags, isOwnStore: boolean, io:
   }
 }
 
-/**
- * In a store of ours, the transaction of a chunk takes about a tenth of a second, and in a service less than a second.
- * Where the import may stop at a record, little is read again.
- */
-function chunkBytesFor(isOwnStore: boolean, maxErrors: number): number {
-  if (maxErrors < Infinity) return 65_536
-  return isOwnStore ? 1_572_864 : 32_768
-}
-
+/** Throws `malformed` for flags about the fields of a record that contradict each other. */
 function assertCompatible({ format, columns, delimiter, map, idFrom, ifExists }: ImportFlags): void {
   const tableOption = columns ? '--columns' : delimiter ? '--delimiter' : undefined
   if (tableOption && (format === 'json' || format === 'ndjson'))
@@ -140,7 +138,7 @@ function assertCompatible({ format, columns, delimiter, map, idFrom, ifExists }:
     throw malformed('--map id= leaves the plants without ids', 'Assign ids, starting at N: --id-from N')
 }
 
-/** A label of the Encoding Standard, such as `cp1252` for windows-1252. */
+/** A label of the Encoding Standard, in any case: `cp1252` and `iso-8859-1` are windows-1252. */
 function parseEncoding(flag: string, text: string): string {
   const encoding = encodingOf(text)
   if (encoding !== undefined) return encoding

@@ -3,11 +3,10 @@ import type { CommandDefinition } from '../define-command.js'
 interface ListedCommand {
   name: string
   summary: string
-  /** undefined for `help`, which the program itself defines */
-  load?(): Promise<CommandDefinition>
+  load(): Promise<CommandDefinition>
 }
 
-/** As the help lists them. */
+/** The commands in the groups and the order of the help. A definition is loaded when commander gets to its command. */
 export const groups: Readonly<Record<string, readonly ListedCommand[]>> = {
   Plants: [
     { name: 'create', summary: 'create a plant', load: async () => (await import('./create.js')).create },
@@ -35,12 +34,12 @@ export const groups: Readonly<Record<string, readonly ListedCommand[]>> = {
     { name: 'doctor', summary: 'check for problems', load: async () => (await import('./doctor.js')).doctor },
     { name: 'completion', summary: 'set up shell completion', load: async () => (await import('./completion.js')).completion },
     { name: 'version', summary: 'show the version', load: async () => (await import('./version.js')).version },
-    { name: 'help', summary: 'show help' },
   ],
 }
 
 export const examples = ['plants create --id 1 --name Fern --tag shade', 'plants list --search fern']
 
+/** Pages of help about more than one command. */
 export const topics = {
   options: 'the options of every command',
   environment: 'settings and environment variables, and their precedence',

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { statSync } from 'node:fs'
 import { checkToken } from '../../auth/token.js'
-import { toJson } from '../../plant/exact-json.js'
+import { toJson } from '../../plant/json.js'
 import { within } from '../../platform/clock.js'
 import { malformed, PlantsError, shellWord } from '../../platform/errors.js'
 import { escapeControlChars } from '../../platform/escape.js'
@@ -15,7 +15,7 @@ import { isDefaultStore, noStore, ownSchemeOf } from '../../stores/registry.js'
 import { isInteractive, resolveSettings, type Settings } from '../context.js'
 import { defineCommand, type GlobalFlags, type OptionDefinition, type OptionValues, parseRights, pathOption } from '../define-command.js'
 
-/** Not a default of --port itself, which conflicts with --socket. */
+/** The default of --port, which the option itself does not have, because it conflicts with --socket. */
 const defaultPort = 4010
 
 const loopback = '127.0.0.1'
@@ -61,9 +61,14 @@ const options = [
   { group: 'Running', flags: '--drain-timeout <duration>', description: 'maximum time for a drain', default: '10s', parse: parseTimer },
   {
     flags: '--log-level <level>',
-    description: 'info, warn, error or silent',
-    choices: ['info', 'warn', 'error', 'silent'],
+    description: 'trace, debug, info, warn, error, fatal or silent',
+    choices: ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'],
     default: 'info',
+  },
+  {
+    flags: '--log-format <format>',
+    description: 'text or json; by default text on a terminal, else json',
+    choices: ['text', 'json'],
   },
 ] as const satisfies readonly OptionDefinition[]
 
@@ -81,13 +86,14 @@ export const serve = defineCommand({
     const { startService } = await import('../../server/service.js')
     const service = await startService(await optionsFor(flags, settings, io))
     try {
+      const stopped: Promise<unknown> = io.signal.aborted ? Promise.resolve() : once(io.signal, 'abort')
       const text = settings.errors === 'json' ? toJson({ address: service.address }) : service.address
-      // Like a log line: a slow or closed reader does not block the service.
-      void io.stdout.log(`${io.stdout.isTerminal ? escapeControlChars(text) : text}\n`)
-      if (!io.signal.aborted) await once(io.signal, 'abort')
+      // Written like a log line: a reader that is slow or closed does not block the service.
+      const announced = io.stdout.log(`${io.stdout.isTerminal ? escapeControlChars(text) : text}\n`)
+      await Promise.race([stopped, announced.then(() => stopped)])
     } finally {
       await service.drain(flags.drainTimeout)
-      // At most a second, because the reader of the log may have stalled.
+      // Waits at most a second for the end of the log, because its reader may have stalled.
       await within(1000, [], (signal) => Promise.race([io.stderr.log(''), once(signal, 'abort')]))
     }
   },
@@ -97,13 +103,13 @@ async function optionsFor(flags: ServeFlags, { store, storeFlag, storeOptions }:
   const { socket, host, port = defaultPort, adminHost = loopback, adminPort } = flags
   if (socket !== undefined && process.platform === 'win32') throw malformed('--socket does not work on Windows', 'Use --port instead')
   if (flags.adminHost !== undefined && adminPort === undefined) throw malformed('--admin-host needs --admin-port', 'Add --admin-port 9090')
-  // A drain still answers requests in flight: the signal must not abort operations of the store.
+  // A drain still answers requests in flight, so the signal must not abort the operations of the store.
   const clock = { signal: new AbortController().signal, now: io.now, random: io.random }
   const given = readGivenTokens(flags, io)
   const mayShowToken = isInteractive(flags, io) && io.stderr.isTerminal
   return {
     openStore: async (watch) => {
-      // A missing store has no tokens. Only the default one is created for its first token, which a terminal shows.
+      // A missing store has no tokens either. Only the default store is created for its first token, which a terminal shows.
       if (!given && !(isDefaultStore(store) && mayShowToken)) {
         const existing = await ownSchemeOf(store).openExisting(store, storeOptions)
         const hint = `Check the address. To create a store, and a token for clients: plants tokens create${storeFlag}`
@@ -128,16 +134,15 @@ async function optionsFor(flags: ServeFlags, { store, storeFlag, storeOptions }:
     tls: await tlsFor(flags, io),
     admin: adminPort === undefined ? undefined : { host: adminHost, port: adminPort, isAdmin: true },
     limits: flags,
-    log: { output: io.stderr, level: flags.logLevel },
-    now: () => performance.now(), // cheaper per call than io.now
+    log: { output: io.stderr, level: flags.logLevel, format: flags.logFormat },
+    now: () => performance.now(), // half the cost per call of io.now, which is faster to start
   }
 }
 
-function warnOfPermissions(flag: string, given: string | undefined, io: Io, warn: (message: string) => void): void {
-  if (given === undefined || process.platform === 'win32') return
-  const path = io.resolvePath(given)
-  const stats = statSync(path, { throwIfNoEntry: false })
-  if (!stats) return
+function warnOfPermissions(flag: string, given: string | undefined, io: Io, warn: Warn): void {
+  const path = given === undefined ? undefined : io.resolvePath(given)
+  const stats = path === undefined ? undefined : statSync(path, { throwIfNoEntry: false })
+  if (path === undefined || !stats || process.platform === 'win32') return
   if (!io.trusts(stats.uid)) warn(`The file ${path} of ${flag} belongs to another user (uid ${stats.uid}), who can read and change it`)
   else if ((stats.mode & 0o077) !== 0)
     warn(`Other users can read or write the file ${path} of ${flag}. Fix it with: chmod 600 ${shellWord(path)}`)
@@ -151,14 +156,17 @@ async function tlsFor({ tlsCert, tlsKey }: ServeFlags, io: Io): Promise<ServiceO
   return readKeyPair(io.resolvePath(tlsCert), io.resolvePath(tlsKey), '--tls-cert and --tls-key')
 }
 
+type Warn = (message: string) => void
+
 const tokenVariable = 'PLANTS_SERVE_TOKEN'
 
-/** in characters: shorter tokens can be guessed */
+/** number of characters below which a token can be guessed */
 const minTokenLength = 16
 
 /**
- * Tokens with their names; undefined without PLANTS_SERVE_TOKEN and a token file. Throws `malformed` for a file without
- * tokens, or an invalid token.
+ * The tokens of PLANTS_SERVE_TOKEN and of the token file, with their names; undefined if neither is set.
+ *
+ * @throws {PlantsError} `malformed` for a file without tokens, or an invalid token
  */
 function readGivenTokens({ tokenFile }: ServeFlags, io: Io): Map<string, string> | undefined {
   const inVariable = io.env[tokenVariable]
@@ -178,7 +186,7 @@ function readGivenTokens({ tokenFile }: ServeFlags, io: Io): Map<string, string>
   return tokens
 }
 
-/** Throws `unauthorized` without a valid token. With `mayShow`, creates and prints one if the store never had any. */
+/** Throws `unauthorized` if no token of the store is valid. If it never had one, and `mayShow`, it gets a first one, which is printed. */
 async function assertUsable(
   tokens: TokenStore,
   mayShow: boolean,

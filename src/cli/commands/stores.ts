@@ -2,19 +2,18 @@ import { savedToken } from '../../auth/credentials.js'
 import { isOpenToAll } from '../../auth/exposure.js'
 import { changeSettings } from '../../config/change.js'
 import { assertStoreName, savedValue, withField } from '../../config/edit.js'
+import { type SavedSettings, type SavedStore, savedStore } from '../../config/file.js'
 import { isStoreName, namedStores, resolveAddress, shownValue, unknownStore } from '../../config/resolve.js'
-import { flagValue, isFor, settingsIn, unsupportedReason } from '../../config/setting-table.js'
-import { type SavedSettings, type SavedStore, savedStore } from '../../config/settings-file.js'
+import { flagValue, isFor, settingsIn, unsupportedReason } from '../../config/table.js'
 import { quoteIfNeeded, rowPrinter, writeResult } from '../../output/output.js'
 import { malformed, PlantsError, shellWord } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import { parseText } from '../../platform/values.js'
 import { defaultRights } from '../../stores/common/store.js'
 import { isDefaultStore, loginAddress, schemeOfText, schemes, takesPassword, takesToken } from '../../stores/registry.js'
-import { resolvePreferences, resolveSettings } from '../context.js'
+import { defaultLockTimeout, resolvePreferences, resolveSettings } from '../context.js'
 import { allowOption, type CommandDefinition, defineCommand } from '../define-command.js'
 import { warnOfExposure } from '../store-access.js'
-import { saveSetting } from './config.js'
 
 const add = defineCommand({
   name: 'add',
@@ -40,8 +39,8 @@ const add = defineCommand({
       }
       store[setting] = await savedValue(setting, `--${setting}`, value, io)
     }
-    // --timeout is saved with the store, and does not limit the wait for the lock.
-    await changeSettings(io, { timeout: 30_000 }, (saved) => {
+    // --timeout is saved with the store here, and is not the timeout of the lock.
+    await changeSettings(io, { lockTimeout: defaultLockTimeout }, (saved) => {
       assertFree(name, store, saved)
       return { ...saved, stores: { ...saved.stores, [name]: store } }
     })
@@ -73,12 +72,12 @@ const init = defineCommand({
       throw malformed(`${store.name} is ${schemes[store.scheme].noun}: only a database needs to be initialised`, hint)
     }
     const { role, allow } = flags
-    // PUBLIC means every role in SQL: a mistake must not open the store to all of them.
+    // PUBLIC means every role in SQL. A mistake must not open the store to all of them.
     if (role !== undefined && /^(public|none)$/i.test(role)) {
       const why = role.toLowerCase() === 'none' ? 'is not a role' : 'is every role'
       throw malformed(`--role ${role} ${why}`, 'Use the role that plants serve logs in as')
     }
-    const { initialise } = await import('../../stores/postgres/postgres-schema.js')
+    const { initialise } = await import('../../stores/postgres/schema.js')
     await initialise(store, settings.storeOptions, role === undefined ? undefined : { role, rights: allow })
     const may = allow.join(', ').replace(/, (\w+)$/, ' and $1')
     const granted = role === undefined ? '' : `, and ${quoteIfNeeded(role)} may ${may} plants there`
@@ -115,10 +114,25 @@ const list = defineCommand({
 
 const use = defineCommand({
   name: 'use',
-  description:
-    'Set the default store, which commands use without --store, like plants config set store. "local" is your own store, which is built in.',
+  description: 'Set the default store, which commands use without --store. "local" is your own store, which is built in.',
   arguments: [{ name: '<store>', description: 'a saved name, or an address', values: 'store' }],
-  run: ({ args: [store], flags }, io) => saveSetting('store', store, flags, io),
+  async run({ args: [store], flags }, io) {
+    const settings = await resolvePreferences(flags, io)
+    const chosen = await resolveSettings(flags, io, { other: store })
+    const { name: address } = chosen.store
+    await changeSettings(io, settings, ({ store: _, ...saved }) => {
+      if (store === 'local') return saved
+      if (!isStoreName(store)) return { ...saved, store: address }
+      if (savedStore(saved, store)) return { ...saved, store }
+      throw malformed(`The store ${store} no longer exists`, 'List the stores with: plants stores list')
+    })
+    const winner = settings.sources.find(({ name, source }) => name === 'store' && (source === 'variable' || source === 'flag'))
+    if (winner) await settings.warn(`${winner.place} is still set, and takes precedence`)
+    await warnOfExposure(chosen.store, settings)
+    const fields = fieldsOf(store, (isStoreName(store) && savedStore(chosen.file.saved, store)) || { address })
+    const text = `The default store is now ${quoteIfNeeded(store)}${address === store ? '' : `, ${quoteIfNeeded(address)}`}`
+    await writeResult(io, settings, { ...fields, inUse: !winner }, text)
+  },
 })
 
 const rename = defineCommand({
@@ -193,7 +207,7 @@ function fieldsOf(name: string, store: SavedStore) {
   return { name, address: shownValue(store.address), ...values }
 }
 
-/** Returns an invalid address unchanged. */
+/** The address under which a credential is saved; an invalid address is returned unchanged. */
 async function loginAddressOf({ address }: SavedStore, io: Io): Promise<string> {
   try {
     return loginAddress(await resolveAddress(address, '', io))

@@ -30,7 +30,7 @@ export const update = defineCommand({
       const names = options.slice(0, -1).map((option) => option.flags.replace(/^-., | <.*/g, ''))
       throw malformed('update needs something to change', `Add one of ${names.join(', ')}`)
     }
-    // An unset variable of a shell must neither remove nor empty the tag.
+    // An unset variable of a shell must not make a plant lose its tag, nor give it an empty one.
     const empty = textFields.find(({ name, isRequired }) => !isRequired && flags[name] === '')
     if (empty) throw malformed(`--${empty.name} is empty`, `To remove the ${empty.name}, use --no-${empty.name}`)
     const settings = await resolveSettings(flags, io, { formats })
@@ -52,14 +52,14 @@ export const update = defineCommand({
 
 const maxAttempts = 10
 
-/** Retries if another process changed it first. Returns undefined if the plant was deleted. */
+/** Replaces a plant, and retries if another process has changed it first. Returns undefined if the plant was deleted. */
 async function replace(store: ReadableStore, plant: NewPlant, changes: Changes): Promise<NewPlant | undefined> {
   let old = plant
   for (let attempt = 0; attempt < maxAttempts; attempt += 1) {
     const value = plantFrom(plant.id, ({ name }) => (changes[name] === false ? undefined : (changes[name] ?? old[name])))
     const accepted = acceptNewPlant(value)
     if (!accepted) {
-      const { problemsOf } = await import('../../plant/plant-schema.js')
+      const { problemsOf } = await import('../../plant/schema.js')
       throw new PlantsError('invalid', invalidPlant(problemsOf(value)), { hint: 'Correct the flags' })
     }
     const updated = changes.dryRun ? accepted : await store.replace(accepted, old)

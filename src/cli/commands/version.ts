@@ -1,6 +1,6 @@
 import { version as ownVersion } from '../../../package.json'
 import { writeAnswer } from '../../output/output.js'
-import { toJson } from '../../plant/exact-json.js'
+import { toJson } from '../../plant/json.js'
 import { PlantsError } from '../../platform/errors.js'
 import { commonFormats, parseOutput } from '../../platform/values.js'
 import { defineCommand } from '../define-command.js'

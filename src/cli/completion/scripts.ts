@@ -1,6 +1,6 @@
 /**
- * bash splits words at "=" and ":": they are joined again, and the inserted text begins after the last of these
- * characters. Typed text is never evaluated.
+ * The completion function for bash. bash splits words at "=" and ":", so they are joined again, and the inserted text begins after the last of
+ * these characters. Typed text is never evaluated.
  */
 const bash = script`# Completion of plants for bash 4.4 and newer: source <(plants completion bash)
 
@@ -65,7 +65,7 @@ _plants_files() {
 complete -F _plants plants
 `
 
-/** To be loaded from fpath or sourced. Typed text is never evaluated. */
+/** The completion function for zsh, to be loaded from fpath or sourced. Typed text is never evaluated. */
 const zsh = script`#compdef plants
 # Completion of plants for zsh: plants completion zsh > "\${fpath[1]}/_plants"
 
@@ -106,8 +106,8 @@ fi
 `
 
 /**
- * fish matches, quotes and describes the words itself. It evaluates the last rule first, so the result is available
- * when the rule about files needs it.
+ * The completion function for fish, which matches, quotes and describes the words itself. fish evaluates the last rule first, so the result is
+ * available when the rule about files needs it.
  */
 const fish = script`# Completion of plants for fish: plants completion fish | source
 
@@ -139,7 +139,39 @@ complete -c plants -n 'test "$__plants_files" = any' -F
 complete -c plants -f -k -a '(__plants_complete)'
 `
 
-export const scripts = { bash, zsh, fish }
+/**
+ * The argument completer for PowerShell. `--next` means an empty last word, because versions before 7.3 drop empty arguments.
+ * If nothing is returned, PowerShell completes file names; an empty string prevents that.
+ */
+const powershell = script`# Completion of plants for PowerShell: plants completion powershell | Out-String | Invoke-Expression
+
+Register-ArgumentCompleter -Native -CommandName plants -ScriptBlock {
+    param($wordToComplete, $commandAst, $cursorPosition)
+    $before = $commandAst.CommandElements | Where-Object { $_.Extent.StartOffset -lt $cursorPosition }
+    $program = $commandAst.GetCommandName()
+    $words = @($before | Select-Object -Skip 1 | ForEach-Object { "$_".Trim('"', "'") })
+    $start = @(if ($wordToComplete -eq '') { '--next' }) + '--'
+    $first, $lines = @(& $program __complete @start @words 2>$null)
+    if (-not $first) { return }
+    $files, $prefix = $first -split '\t', 2
+    $results = @(foreach ($line in $lines) {
+        $word, $meaning = $line -split '\t', 2
+        if (-not "$prefix$word".StartsWith($wordToComplete)) { continue }
+        if (-not $meaning) { $meaning = $word }
+        [System.Management.Automation.CompletionResult]::new("$prefix$word", $word, 'ParameterValue', $meaning)
+    })
+    if ($files -ne 'none') {
+        $path = $wordToComplete.Substring($prefix.Length)
+        $results += @(foreach ($file in [System.Management.Automation.CompletionCompleters]::CompleteFilename($path)) {
+            $text = $prefix + $file.CompletionText
+            [System.Management.Automation.CompletionResult]::new($text, $file.ListItemText, $file.ResultType, $file.ToolTip)
+        })
+    }
+    if ($results.Count -gt 0) { $results } elseif ($files -eq 'none') { '' }
+}
+`
+
+export const scripts = { bash, zsh, fish, powershell }
 
 /** A raw template, without the backslash before `${`, which TypeScript needs and shells must not see. */
 function script({ raw }: TemplateStringsArray): string {

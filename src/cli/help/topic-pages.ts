@@ -1,9 +1,10 @@
 import type { Command, Help } from 'commander'
-import { defaultOf, flagOf, settingNames, settingOf } from '../../config/setting-table.js'
+import { defaultOf, flagOf, settingNames, settingOf } from '../../config/table.js'
 import { textFields } from '../../plant/fields.js'
 import { type ExitCode, exitCodes } from '../../platform/errors.js'
 import type { topics } from '../commands/index.js'
 
+/** The page of a topic, formatted by the help of commander, with the command that is the program. */
 type Page = (help: Help, program: Command) => string
 
 function optionsPage(help: Help, program: Command): string {
@@ -15,7 +16,7 @@ function optionsPage(help: Help, program: Command): string {
 
 type Row = [term: string, meaning: string]
 
-/** The meaning of a long term begins on the next line. */
+/** Rows under a title. The meaning of a long term begins on the next line. */
 function list(title: string, rows: readonly Row[], help: Help): string {
   const width = Math.max(...rows.map(([term]) => term.length).filter((length) => length <= 26))
   const items = rows.map(([term, meaning]) => {
@@ -106,9 +107,13 @@ function formatsPage(help: Help): string {
       help,
     )
   return [
+    paragraph('The examples show two plants. The second has no tag.', help),
     sample('As flags of plants create', ['--id 1 --name Fern --tag shade', '--id 9007199254740993 --name Moss']),
+    sample('As JSON, with plants create --file', ['{"id":1,"name":"Fern","tag":"shade"}', '{"id":9007199254740993,"name":"Moss"}']),
     sample('As ndjson', ['{"id":1,"name":"Fern","tag":"shade"}', '{"id":9007199254740993,"name":"Moss"}']),
+    sample('As json', ['[', '{"id":1,"name":"Fern","tag":"shade"},', '{"id":9007199254740993,"name":"Moss"}', ']']),
     sample('As csv', ['id,name,tag', '1,Fern,shade', '9007199254740993,Moss,']),
+    sample('As tsv', ['id\tname\ttag', '1\tFern\tshade', '9007199254740993\tMoss\t']),
     list('Values', Object.entries(values), help),
     list('Output', Object.entries(streams), help),
     sample('An error as JSON', ['{"error":409,"message":"A plant with id 1 already exists","hint":"Look at it with: plants get 1"}']),

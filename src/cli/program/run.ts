@@ -1,13 +1,12 @@
 import { version } from '../../../package.json'
-import { mayColor, writeAnswer, writeError } from '../../output/output.js'
+import { writeAnswer, writeError } from '../../output/output.js'
 import { malformed, PlantsError, systemCode } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import { isJson } from '../../platform/values.js'
 import { shownAddress } from '../../stores/common/address.js'
-import { pageStyle, programPage } from '../help/program-page.js'
 import type { Program } from './program.js'
 
-/** Returns the exit code. Never throws. */
+/** Runs a command line, and returns its exit code. Never throws. */
 export async function run(argv: string[], io: Io): Promise<number> {
   addSecrets(argv, io)
   try {
@@ -22,10 +21,10 @@ export async function run(argv: string[], io: Io): Promise<number> {
   }
 }
 
-/** Returns the exit code of the error, or of a signal that arrives while stderr is blocked. */
+/** Prints the error, and returns its exit code, or that of a signal that arrives while stderr is blocked. */
 async function report(failure: PlantsError, argv: string[], io: Io): Promise<number> {
   try {
-    const [{ globalFlagsIn }, { chosenFormat }] = await Promise.all([import('./program.js'), import('../context.js')])
+    const [{ globalFlagsIn }, { chosenFormat, mayColor }] = await Promise.all([import('./program.js'), import('../context.js')])
     const flags = globalFlagsIn(argv)
     const errors = isJson(await chosenFormat(flags.output, io)) ? 'json' : 'text'
     await writeError(io, failure, { errors, colors: (stream) => mayColor(stream, flags, io) })
@@ -36,7 +35,7 @@ async function report(failure: PlantsError, argv: string[], io: Io): Promise<num
   }
 }
 
-/** Called before anything is printed: secrets in arguments are rejected, but another error could print them first. */
+/** Collects the secrets of a run before anything is printed. Those in arguments are rejected, but another error could print them first. */
 function addSecrets(argv: string[], { env, secrets }: Io): void {
   const tokens = ['PLANTS_TOKEN', 'PLANTS_SERVE_TOKEN'].map((name) => env[name]?.trim())
   for (const argument of argv) {
@@ -57,28 +56,28 @@ function addSecrets(argv: string[], { env, secrets }: Io): void {
 
 async function runProgram(argv: string[], io: Io): Promise<void> {
   if (!io.argumentsAreExact()) throw malformed('An argument is not UTF-8', 'Use a UTF-8 terminal, or read the plant from JSON with --file')
-  const [first, second, ...words] = argv
-  // These two start faster without the parser.
-  if (argv.length === 1 && (first === '--version' || first === '-V')) return writeAnswer(io, `${version}\n`)
-  if (argv.length === 0 || (argv.length === 1 && (first === '--help' || first === '-h' || first === 'help'))) {
-    const { width, styleTitle } = pageStyle({}, io)
-    return writePage(programPage(width, styleTitle), {}, io)
-  }
+  if (argv.length === 1 && (argv[0] === '--version' || argv[0] === '-V')) return writeAnswer(io, `${version}\n`)
   const [{ CommanderError }, { Program }] = await Promise.all([import('commander'), import('./program.js')])
   const program = new Program(io)
-  if (first === '__complete' && second === '--') return (await import('./complete.js')).printCompletions(words, program, io)
+  const [first, second, ...rest] = argv
+  if (first === '__complete' && (second === '--' || second === '--next')) {
+    const words = second === '--' ? rest : [...rest.slice(1), '']
+    return (await import('./complete.js')).printCompletions(words, program, io)
+  }
   try {
     await program.parse(argv)
   } catch (error) {
     if (error instanceof CommanderError) throw (await import('./usage.js')).usageError(argv, program, error)
     throw error
   }
-  if (program.page !== '') await writePage(program.page, program.flags, io)
+  if (program.page !== '') await writePage(program, io)
 }
 
-async function writePage(page: string, flags: Partial<Program['flags']>, io: Io): Promise<void> {
+/** Prints help, in a pager if it is longer than an interactive terminal. */
+async function writePage({ page, flags }: Program, io: Io): Promise<void> {
+  const { isInteractive } = await import('../context.js')
   const isLong = io.stdout.isTerminal && page.split('\n').length > io.stdout.rows
-  if (isLong && io.env['TERM'] !== 'dumb' && (await import('../context.js')).isInteractive(flags, io)) {
+  if (isLong && isInteractive(flags, io) && io.env['TERM'] !== 'dumb') {
     io.signal.throwIfAborted() // from here on the pager receives Ctrl-C
     const { showInPager } = await import('../../platform/pager.js')
     const { withoutSecrets } = await import('../../auth/child-environment.js')

@@ -1,5 +1,5 @@
 import { PlantsError } from '../../platform/errors.js'
-import { urlOf } from '../../platform/network.js'
+import { isLoopback, urlOf } from '../../platform/network.js'
 
 export interface AddressContext {
   resolvePath(path: string): string
@@ -7,23 +7,23 @@ export interface AddressContext {
   dataFolder(): Promise<string>
   /** libpq's variables complete the address of a database */
   env: Readonly<Record<string, string | undefined>>
-  /** undefined for a user id without an account */
+  /** the name of this user; undefined for a user id without an account */
   userName(): string | undefined
   /** collects the passwords of addresses, which are redacted */
   secrets: Set<string>
-  /** an argument, which other users can see, must not contain a password */
+  /** whether the address is an argument, which other users can see: it must not contain a password */
   isArgument: boolean
 }
 
 export type Address = FileAddress | PostgresAddress | RemoteAddress
 
-/** This program accesses the store directly, not through a service. */
+/** The address of a store that this program accesses directly, not through a service. */
 export type OwnAddress = FileAddress | PostgresAddress
 
 export interface FileAddress {
   scheme: 'file'
   name: string
-  /** the store `local`, whose folder is created if it is missing */
+  /** whether it is the store `local`, whose folder is created if it is missing */
   isDefault: boolean
 }
 
@@ -33,10 +33,11 @@ export interface RemoteAddress {
   name: string
   /** the specification's base_url, without a trailing slash */
   url: URL
-  /** absolute path of a Unix socket */
+  /** absolute path of the Unix socket of the service */
   socketPath?: string
 }
 
+/** A PostgreSQL database on one server, or on several of which one accepts writes. */
 export interface PostgresAddress {
   scheme: 'postgres'
   /** the complete address, without the password */
@@ -56,12 +57,12 @@ export interface PostgresAddress {
   sslkey: string | undefined
   targetSessionAttrs: (typeof sessionAttributes)[number]
   applicationName: string
-  /** milliseconds */
+  /** the timeout of a connection attempt, in milliseconds */
   connectTimeout: number
   max: number
 }
 
-/** An absolute path as the host is the folder of a Unix socket. */
+/** A server. An absolute path as its host is the folder of its Unix socket. */
 export interface PostgresHost {
   host: string
   port: number
@@ -70,30 +71,34 @@ export interface PostgresHost {
 /** https://www.postgresql.org/docs/current/libpq-ssl.html#LIBPQ-SSL-PROTECTION */
 export const sslModes = ['disable', 'prefer', 'require', 'verify-ca', 'verify-full'] as const
 
+/** https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-CONNECT-TARGET-SESSION-ATTRS */
 export const sessionAttributes = ['any', 'read-write', 'primary'] as const
 
-/** the system truncates a longer path */
+/** the maximum length of the path of a Unix socket, in bytes; the system truncates a longer one */
 export const maxSocketPathBytes = 107
 
-/** With or without `sqlite:`. */
+/** Parses the path of an SQLite file, with or without `sqlite:`. Throws `malformed` for anything else. */
 export function parseFile(text: string, source: string, { resolvePath }: AddressContext): FileAddress {
   const path = text.replace(/^sqlite:/i, '')
   const isBare = path === text
-  if (path === '') throw refuse(source, 'is empty')
-  if (/^\/\/|^:memory:$/.test(path) || (isBare && /^(?:[a-z][a-z\d+.-]*:\/\/|file:|jdbc:)/i.test(path)))
-    throw refuse(source, 'does not name a store')
+  const [begin] = (isBare && /^([a-z][a-z\d+.-]*):\/\/|^(file|jdbc):/i.exec(path)) || []
+  if (begin !== undefined) throw refuse(source, `begins with ${begin}, which this version cannot open`)
   refusePassword(text, source)
+  if (path === '') throw refuse(source, 'is empty')
+  if (/^\/\/|^:memory:$/.test(path)) throw refuse(source, `is not a file: ${JSON.stringify(text)}`)
   if (!isBare || /[/\\]|^[.~]|\.(db|sqlite)$/.test(path)) return { scheme: 'file', name: resolvePath(path), isDefault: false }
   // A text that is more than a word is not shown: a part of it may be a password.
-  const shown = /^[\w-]+(\.[\w-]+)*(:\d+)?$/.test(path) ? `: ${JSON.stringify(path)}` : ''
-  throw refuse(source, `does not name a store${shown}`)
+  if (!/^[\w-]+(\.[\w-]+)*(:\d+)?$/.test(path)) throw refuse(source, 'does not name a store')
+  const scheme = isLoopback(path.replace(/:\d+$/, '')) ? 'http' : 'https'
+  const hint = /[.:]/.test(path) ? `If it is a service: ${scheme}://${path}. ${addresses}` : addresses
+  throw refuse(source, `does not name a store: ${JSON.stringify(path)}`, hint)
 }
 
 function refusePassword(text: string, source: string): void {
   if (shownAddress(text) !== text) throw refuse(source, 'is not the address of a store, and may contain a password', uriHint)
 }
 
-/** `http://…`, `https://…`, `unix:/path.sock` or `unix:/path.sock:/base` */
+/** Parses `http://…`, `https://…`, `unix:/path.sock` or `unix:/path.sock:/base`. Throws `malformed`, also if it contains a password. */
 export function parseService(text: string, source: string, { resolvePath }: AddressContext): RemoteAddress {
   const [isSocket, path = '', base = ''] = /^unix:(.*?)(?::(\/.*))?$/is.exec(text) ?? []
   if (isSocket === undefined) return parseUrl(text, source)
@@ -131,8 +136,8 @@ export function refuse(source: string, why: string, hint = addresses): PlantsErr
 }
 
 /**
- * Replaces every part of a text that is, or may be, a password or a token by `***`, also if it is no valid address,
- * such as libpq's `host=… password=…` or one with a typing error. Paths are not changed.
+ * Redacts an address: replaces every part that is, or may be, a password or a token by `***`. This includes texts that are not valid
+ * addresses, such as libpq's `host=… password=…`, a URL of another kind, or one with a typing error. Paths are not changed.
  *
  * @param hide is called with each text that is replaced
  */
@@ -140,48 +145,52 @@ export function shownAddress(text: string, hide: (secret: string) => void = () =
   const [, prefix = '', rest = ''] = /^(\s*(?:(?:sqlite|unix):)*)(.*)$/is.exec(text) ?? []
   const isOfWindows = process.platform === 'win32' && /^[a-z]:[\\/]/i.test(rest)
   if (isOfWindows || (/^(?:\.{0,2}[\\/](?![\\/])|~)/.test(rest) && !/:[\\/]{2}/.test(rest))) return text
-  const mask = (secret: string) => {
-    hide(secret)
-    return '***'
-  }
-  const shown = /^\s*postgres(ql)?:/i.test(text) ? shownDatabase(text, mask) : prefix + shownOther(rest, mask)
-  const password = /((?<![a-z])(?:pg)?(?:password|passwd|pass|pwd)\s*(?:=|:|%3d)\s*)(?!\*\*\*)(.+)$/is
-  return shown.replace(password, (_, name: string, value: string) => {
-    hide(/^'((?:\\.|[^'])*)|^\S*/s.exec(value)?.[0] ?? '')
-    return name + mask(value)
-  })
+  const shown = /^\s*postgres(ql)?:/i.test(text) ? shownDatabase(text, hide) : prefix + shownOther(rest, hide)
+  return shown.replace(
+    /((?<![a-z])(?:pg)?(?:password|passwd|pass|pwd)\s*(?:=|:|%3d)\s*)(?!\*\*\*)(.+)$/is,
+    (_, name: string, value: string) => {
+      hide(value)
+      hide(/^'((?:\\.|[^'])*)|^\S*/s.exec(value)?.[0] ?? '')
+      return `${name}***`
+    },
+  )
 }
 
-type Mask = (secret: string) => string
-
-/** Keeps only what cannot be part of a password: the user, hosts with ports, the path, and known parameters. */
-function shownDatabase(address: string, mask: Mask): string {
-  const afterFirst = (text: string, separator: RegExp) => text.replace(separator, (_, secret: string) => `:${mask(secret)}`)
-  const [, scheme = '', user = '', hosts = '', path = ''] = /^(\s*postgres(?:ql)?:\/*)(.*@)?([^/?]*)(.*)$/is.exec(address) ?? []
-  const shownHosts = hosts.split(',').map((host) => (/^(\[[^\]]*\]|[^:]*)(:\d*)?$/.test(host) ? host : afterFirst(host, /:(.*)$/s)))
-  const shownPart = (part: string) => (harmless.test(part) ? part : mask(part.replace(/^password=/, '')))
-  const shownPath = path.replace(/(?<=\?).*$/s, (query) => query.split('&').map(shownPart).join('&'))
-  return scheme + afterFirst(user, /(?:[:/?;]|%3a)(.*)(?=@$)/is) + shownHosts.join() + shownPath
+/** Keeps only what cannot be a part of a password: the user, the hosts with their ports, the path, and known parameters. */
+function shownDatabase(address: string, hide: (secret: string) => void): string {
+  const secret = (text: string) => {
+    hide(text)
+    return '***'
+  }
+  const [, scheme = '', info, rest = ''] = /^(\s*postgres(?:ql)?:\/*)(?:(.*)@)?(.*)$/is.exec(address) ?? []
+  const [, hosts = '', path = '', query] = /^([^/?]*)([^?]*)(?:\?(.*))?$/s.exec(rest) ?? []
+  const shownHosts = hosts
+    .split(',')
+    .map((host) => (/^(\[[^\]]*\]|[^:]*)(:\d*)?$/.test(host) ? host : host.replace(/:(.*)$/s, (_, text: string) => `:${secret(text)}`)))
+  const user = info === undefined ? '' : `${info.replace(/(?:[:/?;]|%3a)(.*)$/is, (_, text: string) => `:${secret(text)}`)}@`
+  const parameters = query?.split('&').map((part) => (harmless.test(part) ? part : secret(part.replace(/^password=/, ''))))
+  return `${scheme}${user}${shownHosts.join()}${path}${parameters ? `?${parameters.join('&')}` : ''}`
 }
 
 const harmless =
   /^(application_name|channel_binding|connect_timeout|dbname|host|max|port|ssl|sslcert|sslkey|sslmode|sslrootcert|target_session_attrs|user)=/
 
-/** Redacts the text from a scheme, or a first word, to the last "@", and the query of a URL. */
-function shownOther(text: string, mask: Mask): string {
+/** Redacts the text between a scheme, or a first word, and the last "@", and the query of a URL. */
+function shownOther(text: string, hide: (secret: string) => void): string {
   const [, head = '', info = '', at = '', rest = ''] = /^([^@:\\/%?]*(?::|%3a)?(?:[\\/]|%2f|%5c)*)(?:(.*)(@|%40))?(.*)$/is.exec(text) ?? []
   const isUrl = /[:%]/.test(head) || /(?:[\\/]|%2f|%5c){2}$/i.test(head)
   if (!isUrl && !/:|%3a/i.test(info)) return text
-  const [, password = info] = /(?::|%3a)(.*)$/is.exec(info) ?? []
-  for (const secret of /[\\/]$/.test(head) ? [password] : [info, password]) mask(secret)
-  const shownRest = rest.replace(at === '' ? /\?(.+)$/s : /[?&](.+)$/s, (_, parameters: string) => {
-    for (const part of parameters.split('&')) mask(part.replace(/^[^=]*=/, ''))
+  const [, , password = info] = /^(.*?)(?::|%3a)(.*)$/is.exec(info) ?? []
+  for (const secret of /[\\/]$/.test(head) ? [password] : [info, password]) hide(secret)
+  const query = at === '' ? /\?(.+)$/s : /[?&](.+)$/s
+  const shownRest = rest.replace(query, (_, parameters: string) => {
+    for (const part of parameters.split('&')) hide(part.replace(/^[^=]*=/, ''))
     return '?***'
   })
   return `${head}${info === '' ? '' : '***'}${at}${shownRest}`
 }
 
-/** Whether credentials are saved under such an address, which may be shown even where a token could be in its place. */
+/** Whether a text is an address under which credentials are saved; such a text may be shown even where a token could be in its place. */
 export function isLoginAddress(text: string): boolean {
   return /^(https?:\/\/|unix:\/|postgres:\/\/)/.test(text) && shownAddress(text) === text
 }

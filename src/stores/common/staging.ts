@@ -9,10 +9,11 @@ import type { Batch, BulkStore, CreateManyOptions } from './store.js'
 export interface StagedStore {
   getMany(ids: bigint[]): Promise<Map<bigint, NewPlant>>
   /**
-   * One transaction: all or none.
+   * Creates and changes plants in one transaction, all or none.
    *
    * @param pages returns the records in ascending order of id, from the beginning with each call
-   * @param onConflict is called, possibly twice, for an id that exists, and for an incomplete record whose id does not
+   * @param onConflict is called for a record whose id exists, and for an incomplete one whose id does not, possibly
+   * twice
    * @throws {PlantsError} the errors of `onConflict`; the reason of the clock's signal, or `unavailable`, when nothing
    * was stored; `unknownOutcome` when that is unknown
    */
@@ -20,7 +21,11 @@ export interface StagedStore {
   close(): Promise<void>
 }
 
-/** Collects the records of an import in a temporary table on the local disk. `--dry-run` never calls `commit`. */
+/**
+ * Collects the records of an import in a temporary table on the local disk, and compares them with the plants of a
+ * store, if there is one.
+ * `commit` creates and changes the plants in one transaction; `--dry-run` never calls it.
+ */
 export class Staging implements BulkStore {
   #store: StagedStore | undefined
   readonly #isReadable: boolean
@@ -80,7 +85,11 @@ export class Staging implements BulkStore {
     return isUpdated ? Outcome.updated : outcome
   }
 
-  /** Throws `conflict` for an id that was created or deleted meanwhile. `open` creates a missing store. */
+  /**
+   * Creates and changes all staged plants. Throws `conflict` for an id that was created or deleted meanwhile.
+   *
+   * @param open creates the store, if there is none yet
+   */
   async commit(open: () => Promise<StagedStore>): Promise<void> {
     this.#store ??= await open()
     await this.#store.createAll(

@@ -3,10 +3,9 @@ import type pg from 'pg'
 import { backoff, isTimeout, maxTimer, timeIsOver, wait, within } from '../../platform/clock.js'
 import { PlantsError, systemCode } from '../../platform/errors.js'
 import { Semaphore } from '../../platform/semaphore.js'
-import type { PostgresAddress, PostgresHost } from '../common/address.js'
+import type { PostgresAddress } from '../common/address.js'
 import type { OpenOptions } from '../common/store.js'
-import type { Account } from './login.js'
-import { Client, type Endpoint } from './postgres-client.js'
+import { Client, type Endpoint, endpointsOf } from './client.js'
 import {
   ConnectionError,
   driverError,
@@ -16,9 +15,10 @@ import {
   isUnknownParameter,
   LostCommit,
   lostCommit,
-  mayRetryWithoutTls,
-} from './postgres-errors.js'
-import { checkServer } from './server-state.js'
+  mayRetryOtherEndpoint,
+} from './errors.js'
+import type { Account } from './login.js'
+import { checkServer, isWanted } from './server-state.js'
 import type { Row } from './sql.js'
 
 export interface CallLimits {
@@ -42,8 +42,8 @@ interface Outage {
 }
 
 /**
- * Connections to the first server of a database with the requested `target_session_attrs`, kept until they are lost. The pool of the
- * driver has one server, and no signal or deadline for those that wait.
+ * Connections to a database: to the first of its servers with the requested `target_session_attrs`. They are kept until they are lost.
+ * The pool of the driver has one server, and no signal or deadline for those that wait.
  */
 export class ConnectionPool {
   readonly account: Account
@@ -52,7 +52,8 @@ export class ConnectionPool {
   readonly #permits: Semaphore
   readonly #clients = new Set<Client>()
   readonly #idle: Client[] = []
-  #current: PostgresHost | undefined
+  readonly #servers: Endpoint[][]
+  #current: Endpoint | undefined
   /** whether the server cancels statements on timeout; PgBouncer does not accept that parameter */
   #hasTimeouts = true
   #outage: Outage | undefined
@@ -63,6 +64,7 @@ export class ConnectionPool {
     this.account = account
     this.options = options
     this.#permits = new Semaphore(this.size)
+    this.#servers = endpointsOf(account.address)
   }
 
   get size(): number {
@@ -78,11 +80,16 @@ export class ConnectionPool {
     return this.run((client) => client.ask(statement))
   }
 
+  /** Runs an action on a connection, with retries. */
   run<T>(action: (client: Client, earlier: EarlierTries) => Promise<T>, limits = this.limits()): Promise<T> {
     return this.retry(limits, (earlier) => this.use(limits, (client) => action(client, earlier)))
   }
 
-  /** Retries transient errors. Throws `PlantsError` for the last one; `unknownOutcome` if a commit was lost. */
+  /**
+   * Runs an action, and retries it while its errors are transient.
+   *
+   * @throws {PlantsError} for the last error, with a hint; `unknownOutcome` if a commit was lost
+   */
   async retry<T>({ deadline, signal }: CallLimits, action: (earlier: EarlierTries) => Promise<T>): Promise<T> {
     let isLost = false
     for (let tries = 0; ; tries += 1) {
@@ -100,6 +107,7 @@ export class ConnectionPool {
     }
   }
 
+  /** Milliseconds to wait after so many failures, with exponential growth and jitter, up to a second. */
   #backoff(failures: number): number {
     return backoff(failures, { base: 10, max: 1000, random: this.options.clock.random })
   }
@@ -108,6 +116,12 @@ export class ConnectionPool {
     await wait(milliseconds, [this.#closing.signal, signal]).catch(() => undefined) // `lease` throws the reason
   }
 
+  /**
+   * Runs an action on a leased connection.
+   *
+   * @throws the errors of the action; those of `driverError` when no connection could be established; `PlantsError` when all connections
+   * were busy until the deadline
+   */
   async use<T>(limits: CallLimits, action: (client: Client) => Promise<T>): Promise<T> {
     const client = await this.lease(limits)
     this.setDeadline(client, limits.deadline)
@@ -118,8 +132,8 @@ export class ConnectionPool {
     }
   }
 
-  /** Sets when to destroy a connection whose statement the server has not cancelled; by default, after the timeout. */
-  setDeadline(client: Client, deadline = this.limits().deadline): void {
+  /** Sets when a leased connection is destroyed, if the server has not cancelled its statement by then. */
+  setDeadline(client: Client, deadline: number): void {
     client.destroyAfter(Math.max(0, deadline - this.options.clock.now()) + grace)
   }
 
@@ -130,7 +144,7 @@ export class ConnectionPool {
     for (const client of this.#clients) client.destroy()
   }
 
-  /** Throws the reason why there was no connection before the deadline. */
+  /** Leases a connection, until `release`. Throws the reason why there was none before the deadline. */
   async lease({ deadline, signal }: CallLimits): Promise<Client> {
     const signals = [this.#closing.signal, signal].filter((each) => each !== undefined)
     const left = Math.max(0, deadline - this.options.clock.now())
@@ -162,7 +176,7 @@ export class ConnectionPool {
     return new PlantsError('unavailable', message, { hint: 'Try again, or allow more connections: ?max=', retryable: true })
   }
 
-  /** Releases a connection that is established after `late` aborts. */
+  /** Establishes a connection. Releases one that is established after `late` aborts. */
   async #connectUntil(late: AbortSignal): Promise<Client> {
     const connecting = this.#connect()
     const aborted = once(late, 'abort').then(() => Promise.reject(late.reason))
@@ -177,13 +191,13 @@ export class ConnectionPool {
     }
   }
 
+  /** Tries the servers in turn, first the one of the last connection. Throws the most informative of their errors. */
   async #connect(): Promise<Client> {
     if (this.#outage) await this.#pause(this.#backoff(this.#outage.failures)) // waiting calls share the attempts
     let failure: unknown
-    for (const host of this.#current ? [this.#current, ...this.account.address.hosts] : this.account.address.hosts) {
+    for (const attempts of this.#current ? [[this.#current], ...this.#servers] : this.#servers) {
       try {
-        const client = await this.#connectTo(host)
-        this.#current = host
+        const client = await this.#connectTo(attempts)
         if (this.#outage?.isReported) this.options.onAway?.(undefined)
         this.#outage = undefined
         return client
@@ -197,31 +211,37 @@ export class ConnectionPool {
     throw failure
   }
 
-  /** With sslmode=prefer, also tries to connect without TLS, like libpq. */
-  async #connectTo(host: PostgresHost): Promise<Client> {
-    const { sslmode } = this.account.address
-    const usesTls = sslmode !== 'disable' && !host.host.startsWith('/')
-    try {
-      return await this.#open({ ...host, usesTls })
-    } catch (error) {
-      if (!(usesTls && sslmode === 'prefer' && mayRetryWithoutTls(error))) throw error
-      return this.#open({ ...host, usesTls: false }).catch((other: unknown) => {
-        throw systemCode(error) === 'NO_TLS' ? other : error
-      })
+  /** Makes the connection attempts for a server. Throws the error of the first attempt that the server supports. */
+  async #connectTo(attempts: Endpoint[]): Promise<Client> {
+    let failure: unknown
+    for (const endpoint of attempts) {
+      try {
+        const client = await this.#open(endpoint)
+        this.#current = endpoint
+        return client
+      } catch (error) {
+        if (failure === undefined || systemCode(failure) === 'NO_TLS') failure = error
+        if (!mayRetryOtherEndpoint(error)) break
+      }
     }
+    throw failure
   }
 
+  /** Opens a connection. Throws when the server does not have the requested attributes, or the database cannot be used. */
   async #open(endpoint: Endpoint): Promise<Client> {
     this.#closing.signal.throwIfAborted()
     const { account, options } = this
+    const { address } = account
     const client = new Client(endpoint, account, this.#hasTimeouts ? Math.min(options.timeout, maxTimer) : undefined)
     this.#clients.add(client)
     client.once('end', () => this.#clients.delete(client))
-    client.destroyAfter(account.address.connectTimeout)
+    client.destroyAfter(address.connectTimeout)
     try {
-      await client.open()
-      await checkServer(client, account.address)
-      return client
+      await client.connect()
+      client.checkLogin()
+      if (isWanted(await checkServer(client, address), address.targetSessionAttrs)) return client
+      const hint = 'Try again, or use the address of another server'
+      throw new PlantsError('unavailable', `${address.name} is not ${address.targetSessionAttrs} now`, { hint, retryable: true })
     } catch (error) {
       client.destroy()
       const failure = driverError(error)

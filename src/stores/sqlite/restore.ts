@@ -4,23 +4,22 @@ import { checkSignal } from '../../platform/clock.js'
 import { malformed, PlantsError, shellWord } from '../../platform/errors.js'
 import type { Database } from '../../platform/sqlite.js'
 import type { FileAddress } from '../common/address.js'
-import type { FileOptions } from '../common/store.js'
-import { Connection, openSnapshot, openToWrite } from './sqlite-connection.js'
-import { changedWhileRead, explainFailure, replacedStore, unchanged } from './sqlite-errors.js'
-import { countPlants, identifyBackup, tablesOf } from './sqlite-schema.js'
-import { SqliteWriter } from './sqlite-writer.js'
-import { asMalformed, copyStore, integrityCheck } from './store-backup.js'
-import { fileHasContent, fileVersion, identityOf, isPartOf, makeFile, realPathOf, reportOwner, stranger } from './store-file.js'
+import type { OpenOptions } from '../common/store.js'
+import { asMalformed, copyStore, integrityCheck } from './backup.js'
+import { Connection, openSnapshot, openToWrite } from './connection.js'
+import { changedWhileRead, commitOutcomeUnknown, explainFailure, isCommitOutcomeUnknown, replacedStore, unchanged } from './errors.js'
+import { fileHasContent, fileVersion, identityOf, isPartOf, makeFile, realPathOf, reportOwner, stranger } from './file.js'
+import { countPlants, identifyBackup, tablesOf } from './schema.js'
 
-export interface RestoreOptions extends FileOptions {
-  /** replaces existing plants; a copy of the store is kept beside it */
+export interface RestoreOptions extends OpenOptions {
+  /** whether to replace existing plants; a copy of the store is kept beside it */
   force: boolean
-  /** checks the backup only */
+  /** whether to check the backup only */
   isDryRun: boolean
   at: Date
 }
 
-/** Others may use the store meanwhile. */
+/** Replaces what is in a store by a backup, which is left as it is, in one transaction; others may use the store meanwhile. */
 export async function restoreStore(address: FileAddress, file: string, options: RestoreOptions) {
   const path = realPathOf(address.name)
   const backup = realPathOf(file)
@@ -41,14 +40,14 @@ export async function restoreStore(address: FileAddress, file: string, options: 
 
 interface CheckedBackup {
   path: string
-  /** opens it as immutable: no file beside it is read */
+  /** the `file:` URI that opens it as immutable: no file beside it is read */
   uri: string
-  /** its `fileVersion` */
+  /** its `fileVersion` when it was checked */
   version: string
   plants: bigint
 }
 
-async function checkWhole(backup: string, options: FileOptions): Promise<CheckedBackup> {
+async function checkWhole(backup: string, options: OpenOptions): Promise<CheckedBackup> {
   try {
     if (!existsSync(backup)) throw malformed(`There is no file ${backup}`, another)
     if (!fileHasContent(backup)) throw malformed(`${backup} is empty, not a backup`, another)
@@ -69,37 +68,33 @@ async function checkWhole(backup: string, options: FileOptions): Promise<Checked
 
 const another = 'Choose a file that plants backup has created'
 
-/** Rows, not the file: processes that have the store open continue with those of the backup. */
+/** Replaces the rows of a store in one transaction, so that processes that have it open continue with those of the backup. */
 async function replaceRows(connection: Connection, backup: CheckedBackup, options: RestoreOptions) {
   const { db, path } = connection
   db.prepare('ATTACH ? AS backup').run(backup.uri)
-  let plants = 0n
-  let kept: string | undefined
-  const work = async () => {
-    const present = countPlants(db)
-    if (present > 0n && !options.force) {
-      const hint = 'To replace it, and keep a copy beside it, add --yes'
-      throw new PlantsError('conflict', `The store ${path} has ${plantCount(present)}`, { hint })
-    }
-    const isEmpty = Object.keys(tablesOf()).every((table) => db.prepare(`SELECT 1 FROM main.${table} LIMIT 1`).get() === undefined)
-    if (!isEmpty) kept = await backUpBeside(path, options)
-    const version = identifyBackup(db, backup.path) // the file may have been replaced since the check
-    await copyRows(db, tablesOf(version), options.clock.signal)
-    plants = countPlants(db)
-    if (fileVersion(backup.path) !== backup.version) throw changedWhileRead(backup.path)
-    if (identityOf(path) !== connection.identity) throw replacedStore(path)
+  await connection.run(() => db.exec('BEGIN IMMEDIATE'))
+  const present = countPlants(db)
+  if (present > 0n && !options.force) {
+    const hint = 'To replace it, and keep a copy beside it, add --yes'
+    throw new PlantsError('conflict', `The store ${path} has ${plantCount(present)}`, { hint })
   }
+  const isEmpty = Object.keys(tablesOf()).every((table) => db.prepare(`SELECT 1 FROM main.${table} LIMIT 1`).get() === undefined)
+  const kept = isEmpty ? undefined : await backUpBeside(path, options)
   try {
-    await new SqliteWriter(connection, options).transact(work)
+    const version = identifyBackup(db, backup.path) // the file may have been replaced since the check
+    await copyRows(db, tablesOf(version), options)
+    const plants = countPlants(db)
+    if (fileVersion(backup.path) !== backup.version) throw changedWhileRead(backup.path)
+    commit(connection)
+    return { plants, kept }
   } catch (error) {
     const isUnknown = error instanceof PlantsError && error.type === 'unknownOutcome'
     if (kept !== undefined && !isUnknown) rmSync(kept, { force: true })
     throw error
   }
-  return { plants, kept }
 }
 
-/** Nobody else can write meanwhile: this process holds the write lock. */
+/** Copies a store beside itself. Nobody else can write meanwhile, because this process holds the write lock. */
 async function backUpBeside(path: string, options: RestoreOptions): Promise<string> {
   const name = `${path}.before-restore-${options.at.toISOString().replace(/[-:]|\.\d+/g, '')}`
   let file = name
@@ -109,15 +104,39 @@ async function backUpBeside(path: string, options: RestoreOptions): Promise<stri
   return file
 }
 
-/** In steps of a few milliseconds. */
-async function copyRows(db: Database, { plants, ...tables }: ReturnType<typeof tablesOf>, signal: AbortSignal): Promise<void> {
-  for (const name of ['plants', ...Object.keys(tables)]) db.exec(`DELETE FROM main.${name}`)
-  // -1e19 is less than any id
-  const next = db.prepare(`INSERT INTO main.plants (${plants}) SELECT ${plants} FROM backup.plants
-    WHERE id > ifnull((SELECT max(id) FROM main.plants), -1e19) ORDER BY id LIMIT ${rowsInStep}`)
-  while (Number(next.run().changes) > 0) await checkSignal(signal)
-  for (const [name, columns] of Object.entries(tables))
-    db.exec(`INSERT INTO main.${name} (${columns}) SELECT ${columns} FROM backup.${name}`)
+/** Replaces the rows of a store by those of the attached database `backup`, in steps of a few milliseconds. */
+async function copyRows(
+  db: Database,
+  { plants: columns, ...tables }: ReturnType<typeof tablesOf>,
+  { clock: { signal }, onProgress }: OpenOptions,
+): Promise<void> {
+  for (const name of ['plants', ...Object.keys(tables)]) db.prepare(`DELETE FROM main.${name}`).run()
+  const copyAfter = (where: string) =>
+    db.prepare(`INSERT INTO main.plants (${columns}) SELECT ${columns} FROM backup.plants ${where} ORDER BY id LIMIT ${rowsInStep}`)
+  const total = countPlants(db, 'backup')
+  let copied = copyAfter('').run().changes
+  let done = Number(copied)
+  const copyNext = copyAfter('WHERE id > (SELECT max(id) FROM main.plants)')
+  while (Number(copied) === rowsInStep) {
+    await checkSignal(signal)
+    copied = copyNext.run().changes
+    done += Number(copied)
+    onProgress?.({ done, part: done / Number(total) })
+  }
+  await checkSignal(signal)
+  for (const [name, others] of Object.entries(tables))
+    db.prepare(`INSERT INTO main.${name} (${others}) SELECT ${others} FROM backup.${name}`).run()
 }
 
 const rowsInStep = 5000
+
+function commit({ db, path, identity }: Connection): void {
+  if (identityOf(path) !== identity) throw replacedStore(path)
+  const outcomeUnknown = (cause?: unknown) => commitOutcomeUnknown(path, 'restored', 'Look at the disk first, then restore again', cause)
+  try {
+    db.exec('COMMIT')
+  } catch (error) {
+    throw isCommitOutcomeUnknown(error) ? outcomeUnknown(error) : error
+  }
+  if (identityOf(path) !== identity) throw outcomeUnknown()
+}

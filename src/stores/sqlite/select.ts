@@ -1,11 +1,11 @@
 import { plantColumns, textFields } from '../../plant/fields.js'
 import { largestId, type NewPlant, smallestId, textLength } from '../../plant/plant.js'
 import type { CountQuery, ListQuery } from '../common/store.js'
-import type { Connection } from './sqlite-connection.js'
-import { DamageError } from './sqlite-errors.js'
-import { toPlant } from './sqlite-schema.js'
+import type { Connection } from './connection.js'
+import { DamageError } from './errors.js'
+import { toPlant } from './schema.js'
 
-/** SQL to append to another condition, and the values of its parameters. */
+/** The filter of a query, apart from ids: SQL to append to another condition, and the values of its parameters. */
 export function filterOf({ tag, search }: CountQuery) {
   const contains = textFields.map(({ name }) => `instr(lower(${name}), lower(?))`) // ASCII letters only
   return {
@@ -19,6 +19,7 @@ const selectBy = {
   idempotency_key: `SELECT ${plantColumns} FROM plants WHERE idempotency_key = ?`,
 }
 
+/** The only plant with this value; both columns are unique. */
 export function findPlant(connection: Connection, column: keyof typeof selectBy, value: bigint | string): NewPlant | undefined {
   const row: unknown = connection.prepare(selectBy[column]).get(value)
   return row === undefined ? undefined : toPlant(row)
@@ -30,6 +31,7 @@ export function countSelected(connection: Connection, query: CountQuery): bigint
   return (connection.prepare(statement).get(...values) as { count: bigint }).count // a count gives one row
 }
 
+/** Reads the first plants that a query selects after an id, at most `rows`; none at the end. */
 export async function readPage(connection: Connection, query: ListQuery, after: bigint | undefined, rows: number): Promise<NewPlant[]> {
   const { sql, values } = filterOf(query)
   const statement = `SELECT ${plantColumns} FROM plants WHERE id BETWEEN ? AND ? ${sql} ORDER BY id LIMIT ?`
@@ -58,7 +60,7 @@ function readPlants(rows: Iterable<unknown>, first: bigint): NewPlant[] {
 
 const pageCharacters = 1_000_000
 
-/** Greater than `largestId` when there is none. */
+/** The first id to read; greater than `largestId` when there is none. */
 export function idFrom(after: bigint | undefined): bigint {
   return after === undefined ? smallestId : after + 1n
 }
@@ -69,8 +71,10 @@ export function checkOrder(id: bigint, first: bigint): void {
 }
 
 /**
- * A range that contains a selected plant: all ids without a filter, else those of a few hundred rows. Yields to the
- * event loop after each step, even if few plants are selected.
+ * Finds a range of ids after one that contains a plant which the query selects: all ids without a filter, else those of a few hundred rows.
+ * Yields to the event loop after each step, even if the query selects few plants.
+ *
+ * @returns undefined when there is none
  */
 export async function findRange(connection: Connection, query: ListQuery, after: bigint | undefined): Promise<IdRange | undefined> {
   const { sql, values } = filterOf(query)

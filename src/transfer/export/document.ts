@@ -11,7 +11,7 @@ export function formatOfName(path: string): FormatName {
   throw malformed(`.${extension} is not an export format`, `Choose one of ${formatNames.join(', ')}, for example: --output csv`)
 }
 
-/** Throws `malformed` for a compression that this runtime does not support. */
+/** The compression for the extension of a file. Throws `malformed` for one that this runtime does not support. */
 export function compressionOf(path = ''): Transform | undefined {
   if (/\.gz$/i.test(path)) return zlib.createGzip()
   if (!/\.zst$/i.test(path)) return undefined

@@ -6,12 +6,11 @@ import { targetOf } from '../../platform/files.js'
 import type { Io } from '../../platform/io.js'
 
 /**
- * Replaces an existing file atomically, after all data is on disk. Follows symbolic links. Writes directly to devices
- * and pipes.
+ * Writes a file, and replaces an existing one atomically after all data is on disk. A symbolic link is followed. Devices and pipes are
+ * written directly.
  *
  * @returns the number of bytes
- * @throws {PlantsError} `unwritable`, `malformed` for a link of another user, or the reason of the signal; also EPIPE,
- * and errors of `bytes`
+ * @throws {PlantsError} `unwritable`, `malformed` for a link of another user, or the reason of the signal; also EPIPE, and errors of `bytes`
  */
 export async function writeOut(path: string, io: Pick<Io, 'signal' | 'trusts'>, bytes: AsyncIterable<Uint8Array>): Promise<number> {
   let isInPlace = false
@@ -35,7 +34,7 @@ async function writeInPlace(path: string, old: Stats, signal: AbortSignal, bytes
   let fd: number | undefined
   while (fd === undefined) {
     try {
-      // Without O_NONBLOCK, opening a pipe waits for a reader, and cannot be interrupted.
+      // Without O_NONBLOCK, the call would wait for a reader of a pipe, and could not be interrupted.
       fd = openSync(path, constants.O_WRONLY | constants.O_APPEND | (constants.O_NONBLOCK ?? 0))
     } catch (error) {
       if (systemCode(error) !== 'ENXIO' || !statSync(path).isFIFO()) throw error
@@ -66,7 +65,7 @@ async function replace(target: string, old: Stats | undefined, signal: AbortSign
   }
 }
 
-/** Synchronous, with a turn of the event loop after each part, so that signals are handled. */
+/** Writes synchronously, with a turn of the event loop after each part, so that signals are handled. */
 async function writeAll(fd: number, pieces: AsyncIterable<Uint8Array>, signal: AbortSignal): Promise<number> {
   let length = 0
   for await (const bytes of pieces) {
@@ -85,7 +84,7 @@ async function writeAll(fd: number, pieces: AsyncIterable<Uint8Array>, signal: A
   return length
 }
 
-/** For the other end of a pipe. Throws the reason of the signal. */
+/** Waits a millisecond for the other end of a pipe. Throws the reason of the signal. */
 async function pause(signal: AbortSignal): Promise<void> {
   await setTimeout(1)
   signal.throwIfAborted()

@@ -14,9 +14,10 @@ export class Chunk implements Batch {
   readonly invalid: InvalidRecord[] = []
   /** ends the input, after all other records of the chunk */
   syntaxError: InvalidRecord | undefined
-  /** the index of the first record in a JSON array */
+  /** the index of the first record in a JSON array; undefined in any other input */
   firstElement: number | undefined
-  /** numbers of records by unknown field */
+  readonly assigned = new Set<number>()
+  /** the number of records with each unknown field */
   readonly otherFields = new Map<string, number>()
   recordStart: Uint32Array
   recordEnd: Uint32Array
@@ -24,8 +25,8 @@ export class Chunk implements Batch {
 
   readonly #maxRecords: number
 
-  /** @param capacity the expected number of plants, not a limit */
-  constructor(bytes: Buffer, capacity = 1024, maxRecords = maxChunkRecords) {
+  /** @param capacity the expected number of plants; more are possible */
+  constructor(bytes: Buffer, capacity = 1024, maxRecords = Infinity) {
     this.bytes = bytes
     this.#maxRecords = maxRecords
     this.rows = new PlantRows(bytes, capacity)
@@ -38,7 +39,7 @@ export class Chunk implements Batch {
     return this.rows.length + this.invalid.length
   }
 
-  /** The rest belongs to the next chunk: an invalid record of one byte takes a thousand bytes of memory. */
+  /** Whether the rest belongs to the next chunk. An invalid record of one byte takes a thousand bytes of memory. */
   get isFull(): boolean {
     return this.invalid.length >= maxInvalid || this.syntaxError !== undefined || this.length >= this.#maxRecords
   }
@@ -64,8 +65,8 @@ export class Chunk implements Batch {
     return { start: this.recordStart[row] ?? 0, end: this.recordEnd[row] ?? 0, line: this.recordLine[row] ?? 0 }
   }
 
-  addInvalid({ error, message }: Reason, { start, end, line }: RecordRange): void {
-    this.invalid.push({ start, end, line, row: this.rows.length, error, message })
+  addInvalid(why: Reason | undefined, { start, end, line }: RecordRange): void {
+    this.invalid.push({ start, end, line, row: this.rows.length, why })
   }
 
   /** Counts up to a thousand names. */
@@ -82,17 +83,16 @@ export class Chunk implements Batch {
   }
 }
 
-/** Bytes of a chunk, including the line break of a line, and the line number of the first. */
+/** A byte range of a chunk, with the line break of a line, and the line number of its first byte. */
 export type RecordRange = Record<'start' | 'end' | 'line', number>
 
-/** A record that is not a NewPlant, before `row`. */
-export interface InvalidRecord extends RecordRange, Reason {
+/** A record that is not a NewPlant. Without a reason, it is a further part of the record before it, which is too long for a chunk. */
+export interface InvalidRecord extends RecordRange {
   row: number
+  why: Reason | undefined
 }
 
-/**
- * The specification's `error` and `message`. Not an Error: a stack takes a kilobyte, and an input can have millions.
- */
+/** The specification's `error` and `message`. Not an Error, because an input can have millions of them, and a stack takes a kilobyte. */
 export type Reason = { error: number; message: string }
 
 export const maxRecordBytes = maxDocumentBytes
@@ -105,6 +105,3 @@ export function reason(type: ErrorType, message: string): Reason {
 }
 
 const maxInvalid = 1000
-
-/** Limits a transaction to about a tenth of a second, together with `chunkBytes`. */
-const maxChunkRecords = 65_536

@@ -1,4 +1,4 @@
-import { parseInt64 } from '../../plant/exact-json.js'
+import { parseInt64 } from '../../plant/json.js'
 import { missingText, noText, type PlantRows } from '../../plant/rows.js'
 import { shorten } from '../../platform/escape.js'
 import { type Chunk, maxRecordBytes, type RecordRange, reason } from './chunk.js'
@@ -9,8 +9,9 @@ import type { RecordMapper } from './record-mapper.js'
 import { type Columns, findHeader, maxTitles, parseCells } from './table-header.js'
 
 /**
- * A table (RFC 4180) whose delimiter and header are detected. Lines end with LF, CRLF or CR; blank lines are skipped.
- * Unquoted cells are trimmed; an empty one, or a missing one at the end of a row, is no text.
+ * A table (RFC 4180) with a delimiter and a header that are detected from its first lines. Lines end with LF, CRLF or
+ * CR, and blank lines are skipped. Unquoted cells are trimmed. An unquoted empty cell, or a missing cell at the end of a
+ * row, is no text.
  */
 export const csv: Format = {
   detect: ({ bytes, start }) => {
@@ -20,7 +21,7 @@ export const csv: Format = {
   read: (mapper) => new CsvReader(mapper, mapper.rules.delimiter),
 }
 
-/** Never detected, because CSV detects the tab. */
+/** CSV with tabs as delimiters. It is never detected, because CSV detects the tab. */
 export const tsv: Format = {
   detect: () => false,
   read: (mapper) => new CsvReader(mapper, mapper.rules.delimiter ?? '\t'),
@@ -91,7 +92,7 @@ class CsvReader extends LineReader {
 function recordOf(cells: (string | undefined)[], { keys, id, texts, required, others }: Columns): Record<string, unknown> {
   const record: Record<string, unknown> = Object.create(null) // a column may be named __proto__
   for (const other of others) {
-    if (other >= cells.length) break // a header can have many more columns than a row
+    if (other >= cells.length) break // a header can have a hundred thousand more columns than a row
     if (cells[other]) record[keys[other] ?? ''] = cells[other]
   }
   const idText = cells[id]
@@ -102,7 +103,7 @@ function recordOf(cells: (string | undefined)[], { keys, id, texts, required, ot
   return record
 }
 
-/** Returns `unread` if the cells must be parsed, such as for quotes and spaces around them. */
+/** Reads a row without quotes and spaces around cells; `unread` if its cells must be parsed. */
 function readPlainRow(chunk: Chunk, start: number, line: number, columns: Columns): number {
   const { bytes, rows } = chunk
   const { starts, id, others, required } = columns
@@ -122,7 +123,7 @@ function readPlainRow(chunk: Chunk, start: number, line: number, columns: Column
   return next
 }
 
-/** Returns false for a space at the ends of a cell. */
+/** Returns false for a cell with a space at its ends. */
 function readTexts(rows: PlantRows, row: number, { starts, texts }: Columns): boolean {
   for (const [field, column] of rows.texts.entries()) {
     const cell = texts[field] ?? -1
@@ -136,11 +137,15 @@ function readTexts(rows: PlantRows, row: number, { starts, texts }: Columns): bo
   return true
 }
 
+/** For an empty cell, or a column that the table does not have. */
 function noneIn(cell: number): number {
   return cell < 0 ? missingText : noText
 }
 
-/** Sets `starts`. Returns the end of the row; `unread` for an empty row, another number of cells, a quote or U+0000. */
+/**
+ * Finds the starts of the cells of a row, and the end of the last; `unread` for an empty row, a different number of
+ * cells, a quote or U+0000.
+ */
 function findCells(bytes: Buffer, start: number, starts: Uint32Array, delimiter: number): number {
   const count = starts.length - 1
   let cell = 0

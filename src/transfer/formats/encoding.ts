@@ -53,23 +53,23 @@ export function decoderFor(encoding: EncodingName, source: string): ((bytes: Buf
   }
 }
 
-/** UTF-8 stays as it is if the runtime can only decode the encoding. */
+/** Converts UTF-8 back to the original bytes, or leaves it if the runtime cannot. */
 export function encoderFor(encoding: EncodingName): (bytes: Uint8Array) => Uint8Array {
   const encode = encodeTo(encoding)
   const text = new StringDecoder() // a part of a large record can end inside a character
   return encode ? (bytes) => encode(text.write(bytes)) : (bytes) => bytes
 }
 
-/** UTF-8 if there is no byte order mark. */
+/** The encoding of the byte order mark; UTF-8 without one. */
 export function markedEncoding(head: Buffer): EncodingName {
   const mark = head.toString('latin1', 0, 2)
-  if (head.toString('latin1', 0, 4) === '\xff\xfe\0\0') return 'utf-8' // UTF-32, which is reported later
+  if (head.toString('latin1', 0, 4) === '\xff\xfe\0\0') return 'utf-8' // the mark of UTF-32, which is reported later
   return mark === '\xff\xfe' ? 'utf-16le' : mark === '\xfe\xff' ? 'utf-16be' : 'utf-8'
 }
 
 /**
- * Without `--encoding`. Throws `malformed` for UTF-16 without a byte order mark, a binary file (zero bytes in its first
- * line, or in a table that is not UTF-8), and a table with letters of another encoding.
+ * Checks an input without `--encoding`. Throws `malformed` for UTF-16 without a byte order mark, for a binary file
+ * (zero bytes in its first line, or in a table that is not UTF-8) and for a table with letters of another encoding.
  */
 export function checkEncoding(head: Buffer, { isLast, isTable, source }: { isLast: boolean; isTable: boolean; source: string }): void {
   if (/^PK(\x03\x04|\x05\x06)/.test(head.toString('latin1', 0, 4)))

@@ -1,11 +1,12 @@
-import { parseJson } from '../../plant/exact-json.js'
+import { parseJson } from '../../plant/json.js'
 import { isObject } from '../../plant/plant.js'
 import type { FormatName } from '../../plant/records.js'
 import { malformed, type PlantsError, shellWord } from '../../platform/errors.js'
 import { csv, tsv } from './csv.js'
 import { checkEncoding } from './encoding.js'
 import { type EncodingName, type Format, isSpace } from './format.js'
-import { cut, endOfValue, json } from './json-array.js'
+import { json } from './json.js'
+import { JsonScan } from './json-scan.js'
 import { ndjson } from './ndjson.js'
 import type { FieldRules } from './record-mapper.js'
 
@@ -13,7 +14,7 @@ export const formats: Readonly<Record<FormatName, Format>> = { json, ndjson, csv
 
 export const headSize = 65_536
 
-/** What is undefined is detected. */
+/** The options about the format of an input; the rest is detected. */
 export interface InputOptions {
   format: FormatName | undefined
   encoding: EncodingName | undefined
@@ -42,7 +43,7 @@ export function formatOf(bytes: Buffer, isLast: boolean, source: string, options
   return found
 }
 
-/** Part of a hint. The command reads stdin if the import did. */
+/** Part of a hint: to import what a command makes of an input. It reads stdin as the import did. */
 export function importOutputOf(command: string, source: string): string {
   const argument = source === 'stdin' ? '' : ` ${shellWord(source.startsWith('-') ? `./${source}` : source)}`
   return `import the output of: ${command}${argument}`
@@ -54,7 +55,7 @@ function checkConvertible(bytes: Buffer, source: string): void {
   if (found) throw malformed(`${source} ${found.what}, which plants does not read`, `Instead, ${importOutputOf(found.command, source)}`)
 }
 
-/** by first bytes in hexadecimal; UTF-32 with a byte order mark, or a first character of ASCII */
+/** by their first bytes in hexadecimal; UTF-32 with a byte order mark, or with a first character of ASCII */
 const convertible = [
   { head: /^fd377a585a00/, what: 'is compressed with xz', command: 'xz -dc' },
   { head: /^425a683[1-9]314159265359/, what: 'is compressed with bzip2', command: 'bzip2 -dc' },
@@ -70,12 +71,13 @@ function databaseError(source: string): PlantsError {
   return malformed(`${source} contains an SQLite database, not records`, hint)
 }
 
-/** The jq path of the array of objects in an object that is not a plant, such as `.data.plants`. */
+/** The jq path of the array of objects in an object that is not a plant: `.data.plants`; undefined for any other text. */
 function pathToPlants(bytes: Buffer, start: number, { map }: FieldRules): string | undefined {
   const keys = [map.id || 'id', map.name || 'name']
-  const end = endOfValue(bytes, start, bytes.length)
-  let rest = bytes.toString('utf8', start, end === cut ? bytes.length : end)
-  if (end !== cut && mayBePlant(parseJson(rest), keys)) return undefined
+  const first = new JsonScan()
+  const isWhole = first.scan(bytes, start, bytes.length) === 'complete'
+  let rest = bytes.toString('utf8', start, isWhole ? first.end : bytes.length)
+  if (isWhole && mayBePlant(parseJson(rest), keys)) return undefined
   let path = ''
   for (;;) {
     const [whole, key, bracket] = wrapped.exec(rest) ?? []
@@ -90,5 +92,5 @@ function mayBePlant(parsed: ReturnType<typeof parseJson>, keys: string[]): boole
   return !('value' in parsed) || keys.some((key) => isObject(parsed.value) && Object.hasOwn(parsed.value, key))
 }
 
-/** The first member that is an object or an array of objects, after scalars. */
+/** The first member of an object that is an object or an array of objects, after members that are strings or other scalars. */
 const wrapped = /^\s*\{(?:\s*"[^"\\]*"\s*:\s*(?:"[^"\\]*"|[-+.\w]+)\s*,)*\s*"([^"\\]*)"\s*:\s*(?:(\[)\s*)?(?=\{)/

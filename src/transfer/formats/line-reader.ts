@@ -4,7 +4,7 @@ import type { FormatReader, ReaderState } from './format.js'
 import { unread } from './plant-object.js'
 import type { RecordMapper } from './record-mapper.js'
 
-/** Records end with LF or CRLF and, in a table, also CR. */
+/** Reads records that end with a line break: LF or CRLF and, in a table, also CR. */
 export abstract class LineReader implements FormatReader {
   protected readonly mapper: RecordMapper
   readonly #isTable: boolean
@@ -16,7 +16,10 @@ export abstract class LineReader implements FormatReader {
     this.#isTable = isTable
   }
 
-  /** @param delimiter of a table, whose quoted cells can contain line breaks */
+  /**
+   * @param start the offset of the first record
+   * @param delimiter of a table, whose quoted cells can contain line breaks
+   */
   read(chunk: Chunk, isLast: boolean, start = 0, delimiter?: string): number {
     const { bytes } = chunk
     const rows = new Rows(bytes, isLast, delimiter)
@@ -42,8 +45,8 @@ export abstract class LineReader implements FormatReader {
     const row = this.#isSkipping ? rows.rest(start) : rows.find(start)
     if (!row) return undefined
     const { end, text, why } = row
-    const range = { start, end: row.isCut ? start : end, line: this.#line }
-    if (why) chunk.addInvalid(why, range)
+    const range = { start, end, line: this.#line }
+    if (this.#isSkipping || why) chunk.addInvalid(why, range)
     else if (text !== '') this.add(text, chunk, range)
     this.#isSkipping = row.isCut
     this.countLines(chunk.bytes, start, end)
@@ -70,7 +73,7 @@ export abstract class LineReader implements FormatReader {
     this.#isSkipping = isSkipping === true
   }
 
-  /** Returns the start of the next line; `unread` for an unusual form. */
+  /** Returns the start of the next line; `unread` for a line that is not in the usual form. */
   protected abstract addFast(chunk: Chunk, start: number, line: number): number
 
   protected abstract add(text: string, chunk: Chunk, range: RecordRange): void
@@ -80,14 +83,13 @@ interface TextRow {
   end: number
   text: string
   why: Reason | undefined
-  /** continues after `end`, because it is too long for a chunk */
+  /** it continues after `end`, because it is too long for a chunk */
   isCut: boolean
 }
 
 /**
- * Finds lines; with a delimiter, the rows of a table (RFC 4180), which may also end with CR alone. Only a quote at the
- * start of a cell quotes it. An invalid row ends with its first line, because a superfluous or missing quote would
- * otherwise include all rows that follow.
+ * Finds lines in a range of bytes; with a delimiter, the rows of a table (RFC 4180), which may also end with CR alone. Only a quote at the start of a cell quotes the cell. An
+ * invalid row ends with its first line, because a superfluous or missing quote would otherwise include all rows that follow.
  */
 export class Rows {
   readonly #bytes: Buffer
@@ -149,7 +151,7 @@ export class Rows {
     return Math.min(this.#nextFeed, this.#nextReturn)
   }
 
-  /** Infinity for a CR that may be cut off its LF. */
+  /** The offset after a line break; Infinity for a CR that may be cut off its LF. */
   #endOfBreak(at: number): number {
     if (this.#bytes[at] !== carriageReturn) return at + 1
     if (at + 1 === this.#bytes.length && !this.#isLast) return Infinity
@@ -199,7 +201,10 @@ const quoteReasonsOf = (format: string) => ({
 })
 const quoteReasons = { CSV: quoteReasonsOf('CSV'), TSV: quoteReasonsOf('TSV') }
 
-/** A quote at the end of the range counts as the closing one, although the next byte could double it. */
+/**
+ * The end of a quoted cell; `notClosed` without a closing quote. A quote at the end of the range counts as the closing one, although the next
+ * byte could double it.
+ */
 function endOfQuoted(bytes: Buffer, start: number, until: number): number {
   for (let at = start + 1; ; at += 2) {
     at = bytes.indexOf(quote, at)

@@ -1,4 +1,4 @@
-import { parseJson } from '../../plant/exact-json.js'
+import { parseJson } from '../../plant/json.js'
 import { type Chunk, maxRecordBytes, type RecordRange, reason } from './chunk.js'
 import type { Format } from './format.js'
 import { LineReader } from './line-reader.js'

@@ -3,8 +3,8 @@ import { missingText, type PlantRows } from '../../plant/rows.js'
 import { type Chunk, maxRecordBytes } from './chunk.js'
 
 /**
- * Reads `{"id":1,"name":"Fern","tag":"shade"}`, with or without spaces after colons and commas, into a row whose range
- * the caller sets. Returns `unread`, and adds nothing, for any other text.
+ * Reads `{"id":1,"name":"Fern","tag":"shade"}`, with or without a space after each colon and comma, into a row whose
+ * range the caller sets. Returns its end; `unread`, and adds nothing, for any other text.
  */
 export function readPlantObject(chunk: Chunk, start: number): number {
   const { bytes, rows } = chunk
@@ -22,7 +22,7 @@ export function readPlantObject(chunk: Chunk, start: number): number {
 /** for the parser */
 export const unread = -1
 
-/** Returns false for a number out of range, and for an unusual notation, which `parseInt64` reads. */
+/** Returns false for a number out of range and for an unusual notation, which `parseInt64` reads. */
 export function readId(rows: PlantRows, row: number, start: number, end: number): boolean {
   const { bytes } = rows
   const isNegative = bytes[start] === minus
@@ -49,7 +49,7 @@ function numberOf(bytes: Uint8Array, start: number, end: number): number {
   return value
 }
 
-/** Returns the offset after the member; `at` if an optional one is missing. */
+/** Returns the offset after the member, which may be missing if it is optional. */
 function readText(rows: PlantRows, row: number, field: number, at: number): number {
   const { bytes } = rows
   const column = rows.texts[field]
@@ -70,7 +70,7 @@ function readText(rows: PlantRows, row: number, field: number, at: number): numb
   return quoteAt(end) + 1
 }
 
-/** The spaces of `expected` are optional. */
+/** The spaces of the expected text are optional. */
 function after(bytes: Uint8Array, start: number, expected: Uint8Array): number {
   let at = start
   for (let index = 0; index < expected.length; index += 1) {
@@ -86,7 +86,7 @@ export function digitsEnd(bytes: Uint8Array, start: number): number {
   return at
 }
 
-/** The closing quote; after escapes, as a negative number for `quoteAt`. */
+/** The closing quote; as a negative number, for `quoteAt`, after escapes. */
 function textEnd(bytes: Uint8Array, start: number): number {
   let isEscaped = false
   for (let at = start; ; at += 1) {

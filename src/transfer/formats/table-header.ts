@@ -1,12 +1,12 @@
-import { parseInt64 } from '../../plant/exact-json.js'
 import { type PlantField, plantFields, textFields } from '../../plant/fields.js'
-import { malformed, type PlantsError } from '../../platform/errors.js'
+import { parseInt64 } from '../../plant/json.js'
+import { malformed, type PlantsError, shellWord } from '../../platform/errors.js'
 import { shorten } from '../../platform/escape.js'
 import { maxRecordBytes, type Reason } from './chunk.js'
 import { Rows } from './line-reader.js'
 import type { FieldRules } from './record-mapper.js'
 
-/** `end` is after an optional `sep=` line and, unless the columns were given, title lines and the header. */
+/** The columns of a table, after an optional `sep=` line and, unless the columns were given, title lines and the header. */
 export interface Columns {
   end: number
   delimiter: string
@@ -31,7 +31,8 @@ interface HeaderOptions {
 }
 
 /**
- * The first line must not be blank. If none is a header, the first one with several cells is reported as one.
+ * Finds the delimiter and the header of a table, whose first line is not blank. If no line is a header, the first one with several cells is
+ * reported as such, below titles and blank rows.
  *
  * @returns undefined if more bytes are needed
  * @throws {PlantsError} `malformed` if there is no usable header
@@ -61,7 +62,7 @@ export function findHeader(bytes: Buffer, options: HeaderOptions): Columns | und
 
 const delimiters = [',', ';', '\t', '|']
 
-/** maximum number of lines before a header, each with one cell at most */
+/** the maximum number of lines before a header, each with one cell at most */
 export const maxTitles = 10
 
 interface FirstLine extends Pick<Columns, 'names' | 'delimiter' | 'end'> {
@@ -69,7 +70,7 @@ interface FirstLine extends Pick<Columns, 'names' | 'delimiter' | 'end'> {
   why: Reason | undefined
 }
 
-/** Up to the first line with several cells, without blank ones; `isCut` if the bytes end before. */
+/** Lines that are not blank, up to one with several cells; `isCut` if the bytes end before. */
 function readFirstLines(bytes: Buffer, start: number, delimiter: string, { isLast, firstLine }: HeaderOptions) {
   const rows = new Rows(bytes, isLast, delimiter)
   const lines: FirstLine[] = []
@@ -103,12 +104,14 @@ function checkHeader({ names, line, why }: FirstLine): void {
   const example = 'It must name the columns, for example: id,name,tag'
   if (why) throw malformed(`The header in line ${line} cannot be read: ${why.message}`, example)
   if (!names.some(isNumber)) return
-  throw malformed(`There is no header: line ${line} is ${listOf(names)}`, columnHint)
+  const hint =
+    'If it is the header, name its columns in place of COLUMN: --map id=COLUMN,name=COLUMN. If not, remove the lines before the header, or see --columns in: plants help import'
+  throw malformed(`There is no header: line ${line} is ${listOf(names)}`, hint)
 }
 
 /**
- * The row is valid, and has no line break. A cell in quotes is exact. Others are trimmed, and undefined if they are
- * empty; in the column `id`, zeros in front are removed.
+ * The cells of a valid row without its line break. A cell in quotes is exact. Others are trimmed, and undefined if they are empty; in the
+ * column of the id they are without zeros in front.
  */
 export function parseCells(text: string, delimiter: string, id = -1): (string | undefined)[] {
   const cells: (string | undefined)[] = []
@@ -129,7 +132,7 @@ export function parseCells(text: string, delimiter: string, id = -1): (string | 
   }
 }
 
-/** White space other than spaces and tabs, such as U+00A0, belongs to the cell. */
+/** Trims spaces and tabs only: other white space, such as U+00A0, belongs to the cell. An id 0007 is 7. */
 function plainCell(text: string, start: number, end: number, isId: boolean): string | undefined {
   const isBlank = (at: number) => text[at] === ' ' || text[at] === '\t'
   let [from, to] = [start, end]
@@ -170,7 +173,7 @@ function missingIn(names: readonly string[], rules: FieldRules): PlantField[] {
   })
 }
 
-/** Prefers an exact match to one without regard to case and surrounding spaces. */
+/** An exact match, else one without regard to case and surrounding spaces; -1 if there is none. */
 function columnOf(field: PlantField['name'], names: readonly string[], { map }: FieldRules): number {
   const wanted = map[field] ?? field
   if (wanted === '') return -1
@@ -179,16 +182,32 @@ function columnOf(field: PlantField['name'], names: readonly string[], { map }: 
   return exact === -1 ? names.findIndex((name) => plain(name) === plain(wanted)) : exact
 }
 
-function missingColumns(missing: PlantField[], { names, line }: Pick<HeaderLine, 'names' | 'line'>, { map }: FieldRules): PlantsError {
+function missingColumns(
+  missing: PlantField[],
+  { names, line }: Pick<HeaderLine, 'names' | 'line'>,
+  { map, idFrom, isPartial }: FieldRules,
+): PlantsError {
   const wanted = missing.map(({ name }) => (map[name] ? `${JSON.stringify(shorten(map[name]))} for ${name}` : name)).join(' and ')
   const what = line === undefined ? '--columns' : `The header in line ${line}`
-  const columns = missing.length === 1 ? 'column' : 'columns'
-  const numbers = missing.some(({ name }) => name === 'id') ? ', or number the plants with --id-from N' : ''
-  const hint = `Choose the ${columns} with --map ${missing.map(({ name }) => `${name}=COLUMN`).join(',')}${numbers}`
-  return malformed(`${what} has no ${columns} ${wanted}, only ${listOf(names.filter(Boolean))}`, hint)
+  const message = `${what} has no ${missing.length === 1 ? 'column' : 'columns'} ${wanted}, only ${listOf(names.filter(Boolean))}`
+  const kept = Object.entries(map).filter(([field]) => !missing.some(({ name }) => name === field))
+  const mapOf = (fields: PlantField[]) => {
+    const entries = [...kept, ...fields.map(({ name }) => [name, 'COLUMN'])].map((entry) => entry.join('='))
+    return fields.length === 0 ? '' : `--map ${shellWord(entries.join())} `
+  }
+  const others = missing.filter(({ name }) => name !== 'id')
+  const isIdMissing = idFrom === undefined && isPartial !== true && others.length < missing.length
+  const numbered = isIdMissing ? `. To number the rows, starting at N: ${mapOf(others)}--id-from N` : ''
+  const headless =
+    line !== undefined && isIdMissing && others.length > 0 ? '. If there is no header, see --columns in: plants help import' : ''
+  const isPatch =
+    isPartial !== true &&
+    missing.length === 1 &&
+    others.some(({ isRequired }) => isRequired) &&
+    names.some((name) => textFields.some((field) => field.name === name))
+  const patch = isPatch ? '. To correct plants that exist: --if-exists update' : ''
+  return malformed(message, `Name the columns in place of COLUMN: ${mapOf(missing).trimEnd()}${numbered}${headless}${patch}`)
 }
-
-const columnHint = 'Name the columns with --columns, such as --columns id,name,tag'
 
 function listOf(names: readonly string[]): string {
   if (names.length === 0) return 'empty cells'

@@ -13,7 +13,7 @@ const source = (path) => join(import.meta.dirname, '../../../src', path)
 const parts = {
   commander: { imports: ['commander'] },
   'SQLite driver': { imports: [source('platform/sqlite.ts')], call: 'describeDriver', mark: '@photostructure/sqlite', module: 'sqlite' },
-  zod: { imports: [source('plant/plant-schema.ts')] },
+  zod: { imports: [source('plant/schema.ts')] },
   conf: { imports: ['conf'] },
   '@inquirer/prompts': { imports: [source('cli/prompts.ts')], mark: '@inquirer/core' },
   chalk: { imports: ['chalk'] },

@@ -10,7 +10,8 @@ const fern = '{"id":1,"name":"Fern"}'
 const quick: PlantStore = { create: async ({ name }) => ({ name }), close: async () => undefined }
 
 test.each<[string, RawRequest, status: number, body: string]>([
-  ['an odd Expect', { headers: { Expect: 'z' } }, 200, '{"live":true}'],
+  ['an odd Expect', { headers: { Expect: 'z' } }, 400, '{"error":400,"message":"This Expect is not supported, only 100-continue"}'],
+  ['CONNECT', { method: 'CONNECT', target: 'a:1' }, 404, '{"error":404,"message":"This is not a proxy"}'],
   ['an Upgrade', { headers: { Connection: 'Upgrade', Upgrade: 'h2c' } }, 200, '{"live":true}'],
   ['two Hosts', { headers: { Host: ['a', 'b'] } }, 400, '{"error":400,"message":"The header Host must be given once"}'],
   ['large headers', { headers: { X: 'x'.repeat(20_000) } }, 431, '{"error":431,"message":"The headers are too large"}'],

@@ -6,8 +6,10 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { type Caller, tokensOfStore } from '../../../src/server/authenticator.js'
+import { plantRoutes } from '../../../src/server/plants.js'
+import type { Call } from '../../../src/server/router.js'
 import { type Handler, HttpServer, respond, type Tls } from '../../../src/server/server.js'
-import type { PlantStore, Token } from '../../../src/stores/common/store.js'
+import { type PlantStore, rights, type ServedStore, type Token } from '../../../src/stores/common/store.js'
 import { certificate, hasOpenssl } from '../../helpers/certificates.js'
 import { connectTo, exchange, type RawConnection, type RawRequest, requestBytes } from '../../helpers/raw-http.js'
 import { limits, placeOf, serveStore, testCaller, testToken } from '../../helpers/service.js'
@@ -63,7 +65,7 @@ describe('requests that wait on one connection', () => {
     letGo()
     expect((await exchange({ place: placeOf(address), token: testToken }, { body: fern })).status).toBe(200)
     expect(count()).toBe(2)
-    expect(log().split('"outcome":"aborted"').length - 1).toBe(32)
+    expect(log().split('"outcome":"aborted"').length - 1).toBe(Object.keys(first).length === 0 ? 32 : 1)
   })
 
   test('may be many more in all, when they come after the answers', async () => {
@@ -75,16 +77,14 @@ describe('requests that wait on one connection', () => {
     }
   })
 
-  test('may end in a CONNECT, which closes it, or in a reset, which ends nobody else', async () => {
+  test('may end in a CONNECT, or in a reset, which ends nobody else', async () => {
     const { store, letGo, count } = slowStore()
     const { address } = await serveStore(store)
-    const [one, two] = [await connectTo(placeOf(address)), await connectTo(placeOf(address))]
-    for (const connection of [one, two]) connection.send(requestBytes(testToken, { body: fern }))
-    await expect.poll(count, patience).toBe(2)
-    one.send('CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n')
-    two.socket.resetAndDestroy()
-    expect(await one.answers()).toEqual([])
-    await two.closed
+    const connection = await connectTo(placeOf(address))
+    connection.send(requestBytes(testToken, { body: fern })).send('CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n')
+    await expect.poll(count, patience).toBe(1)
+    connection.socket.resetAndDestroy()
+    await connection.closed
     letGo()
     expect((await exchange({ place: placeOf(address), token: testToken }, { body: fern })).status).toBe(200)
   })
@@ -260,15 +260,37 @@ describe('a token', () => {
     expect(answer).toMatchObject({ status: 400, body: '{"error":401,"message":"This token is not accepted"}' })
   })
 
-  test('that is looked for meanwhile: the body may come', async () => {
+  test('that is looked for meanwhile: the body may come, and 100 Continue waits', async () => {
     const asked: ((caller: Caller | undefined) => void)[] = []
     const openTokenSource = async () => () => new Promise<Caller | undefined>((resolve) => void asked.push(resolve))
     const { address } = await serveStore(quick, { openTokenSource })
-    const connection = await connectTo(placeOf(address))
-    connection.send(requestBytes(testToken, { headers: chunked, body: inChunks(fern, 1) }))
+    const [one, two] = [await connectTo(placeOf(address)), await connectTo(placeOf(address))]
+    one.send(requestBytes(testToken, { headers: chunked, body: inChunks(fern, 1) }))
     await expect.poll(() => asked.length, patience).toBe(1)
     asked[0]?.(testCaller)
-    expect((await connection.answer())?.status).toBe(200)
+    expect((await one.answer())?.status).toBe(200)
+    two.send(requestBytes('wrong', { headers: { Expect: '100-continue', 'Content-Length': '22' } }))
+    await expect.poll(() => asked.length, patience).toBe(2)
+    asked[1]?.(undefined)
+    expect(await two.answers()).toMatchObject([{ status: 400, body: '{"error":401,"message":"This token is not accepted"}' }])
+  })
+
+  test('that is looked for while the whole body and a next request come: the answer closes the connection', async () => {
+    let accept: ((caller: Caller) => void) | undefined
+    const openTokenSource = async () => () =>
+      new Promise<Caller>((resolve) => {
+        accept = resolve
+      })
+    const { address } = await serveStore(quick, { openTokenSource })
+    const connection = await connectTo(placeOf(address))
+    const impatient = requestBytes(testToken, { headers: { Expect: '100-continue' }, body: fern })
+    connection.send(Buffer.concat([impatient, requestBytes(testToken, { body: fern })]))
+    await expect.poll(() => accept, patience).toBeDefined()
+    accept?.(testCaller)
+    const interim = await connection.answer()
+    const answer = await connection.answer()
+    expect([interim?.status, answer?.status, answer?.headers['connection']]).toEqual([100, 200, 'close'])
+    expect(await connection.answers()).toEqual([])
   })
 
   test('that nobody knows is one of 32 that are looked for at once; those after are answered 503, and known ones are not', async () => {
@@ -309,6 +331,17 @@ test('a connection that is kept alive and brings nothing more is closed', async 
   server.keepAliveTimeout = 300
   const connection = await connectTo({ host: '127.0.0.1', port })
   expect(await connection.send('GET / HTTP/1.1\r\nHost: x\r\n\r\n').answers()).toMatchObject([{ status: 200 }])
+})
+
+test('a create that 10,000 requests precede in the queue for the store gets 503, and is not stored', async () => {
+  const { store, letGo, count } = slowStore()
+  const inFlight = { waiting: 9999, bytes: 0, unread: 0 }
+  const [route] = plantRoutes({ store: store as ServedStore, rights, basePath: '', inFlight }) // creates need no more of a store
+  const create = async () => route?.handler({ request: { headers: {} }, body: Buffer.from(fern) } as Call)
+  const last = create()
+  await expect(create()).rejects.toMatchObject({ status: 503, message: 'The service is busy, and nothing was stored' })
+  letGo()
+  expect([await last, count()]).toMatchObject([{ status: 200 }, 1])
 })
 
 /** A server of ours, with a handler. */

@@ -39,10 +39,6 @@ describe('what is odd and still a request is answered:', () => {
     expect(await all(next({ headers: { Host: undefined } }).replace('HTTP/1.1', 'HTTP/1.0'))).toEqual([answerOf()])
   })
 
-  test('an odd Expect, which is ignored', async () => {
-    expect(await all(next({ headers: { Expect: 'tea', Connection: 'close' } }))).toEqual([answerOf()])
-  })
-
   test('an Upgrade, which is not taken up', async () => {
     const upgrade = { Connection: 'Upgrade, HTTP2-Settings', Upgrade: 'h2c', 'HTTP2-Settings': 'AAMAAABk' }
     expect(await all(next({ headers: upgrade }))).toEqual([answerOf()])
@@ -104,7 +100,7 @@ describe('Expect: 100-continue', () => {
   const service = serveForAll()
   const expecting = { Expect: '100-continue', 'Content-Length': `${plant.length}` }
 
-  test('is answered before the body', async () => {
+  test('is answered before the body, when the head is in order', async () => {
     const connection = await connectTo(service().place)
     connection.send(requestBytes(testToken, { headers: { ...expecting, Expect: '100-Continue' } }))
     expect(await connection.answer()).toEqual({ status: 100, headers: {}, body: '' })
@@ -126,12 +122,10 @@ describe('Expect: 100-continue', () => {
     ],
     ['a length', { headers: { ...expecting, 'Content-Length': '9999999' } }, tooLarge],
     ['a Host', { headers: { ...expecting, Host: undefined } }, error(400, 400, 'The header Host is missing')],
-  ])('is answered before a request that is refused for %s', async (_, request, expected) => {
+  ])('is refused for %s: no "100 Continue" comes, and the connection closes', async (_, request, expected) => {
     const connection = await connectTo(service().place)
     connection.send(requestBytes(testToken, request))
-    expect((await connection.answer())?.status).toBe(100)
-    const answer = await connection.answer()
-    expect(answer && outcomeOf(answer)).toEqual(expected)
+    expect((await connection.answers()).map(outcomeOf)).toEqual([expected])
   })
 })
 
@@ -146,7 +140,9 @@ describe('behind an answer that closes the connection, nothing is stored any mor
   test.each<[string, Record<string, string | string[]>]>([
     ['one that asked for it', { Connection: 'close' }],
     ['one with two Hosts', { Host: ['a', 'b'] }],
+    ['one with an odd Expect', { Expect: 'tea' }],
     ['one with an Upgrade, which is not taken up', { Connection: 'Upgrade', Upgrade: 'h2c' }],
+    ['one that was refused before its body', { Expect: '100-continue', Authorization: 'Bearer wrong' }],
   ])('%s', async (_, headers) => {
     const connection = await connectTo(service().place)
     connection.send(requestOf({ headers, body: body() }) + requestOf({ body: body() }))
@@ -157,6 +153,12 @@ describe('behind an answer that closes the connection, nothing is stored any mor
 
 describe('each request gets one answer, its own:', () => {
   const service = serveForAll()
+
+  test('a create before a CONNECT', async () => {
+    const connection = await connectTo(service().place)
+    connection.send(`${requestOf({ body: '{"id":1,"name":"Fern"}' })}CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n`)
+    expect((await connection.answers()).map(({ status }) => status)).toEqual([200, 404])
+  })
 
   test('a create that was refused before its body broke', async () => {
     const connection = await connectTo(service().place)

@@ -21,10 +21,9 @@ import { serve, serveForAll, testToken } from '../../helpers/service.js'
 
 /** What ends with one Error at most, and a closed connection. */
 type Refusal = [title: string, bytes: string | Uint8Array, expected: Outcome, isHalfClosed?: boolean]
-const sameLengths = isSingleFile ? error(400, 400, 'The header Content-Length must be given once') : broken
 const framing: Refusal[] = [
   ['two lengths', head(length, 'Content-Length: 3') + plant, broken],
-  ['the same length twice', head(length, length) + plant, sameLengths],
+  ['the same length twice', head(length, length) + plant, broken],
   ['a list of lengths', head(`${length}, ${plant.length}`) + plant, broken],
   ['a length and chunks', `${head('Content-Length: 5', chunked)}0\r\n\r\n`, broken],
   ['chunks and a length', `${head(chunked, 'Content-Length: 5')}0\r\n\r\n`, broken],
@@ -85,6 +84,11 @@ const headers: Refusal[] = [
     requestOf({ headers: { Authorization: ['Bearer x', `Bearer ${testToken}`] }, body: plant }),
     error(400, 400, 'The header Authorization must be given once'),
   ],
+  [
+    'an odd Expect',
+    requestOf({ headers: { Expect: 'tea' }, body: plant }),
+    error(400, 400, 'This Expect is not supported, only 100-continue'),
+  ],
 ]
 
 const others: Refusal[] = [
@@ -100,7 +104,12 @@ const others: Refusal[] = [
   ['HTTP/2.0 in words', 'GET /openapi.json HTTP/2.0\r\nHost: x\r\n\r\n', error(400, 400, 'HTTP/2.0 is not supported, only HTTP/1.1')],
   ['the preface of HTTP/2', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', broken],
   ['the ClientHello of TLS', Uint8Array.from([22, 3, 1, 0, 200, 1, 0, 0, 196, 3, 3, ...Array<number>(190).fill(7)]), broken],
-  ['CONNECT', 'CONNECT plants.example:443 HTTP/1.1\r\nHost: plants.example\r\n\r\n', broken],
+  [
+    'a path that cannot be decoded',
+    requestOf({ target: '/%', headers: { Connection: 'close' } }),
+    error(400, 400, 'The path of the request is not valid'),
+  ],
+  ['CONNECT', 'CONNECT plants.example:443 HTTP/1.1\r\nHost: plants.example\r\n\r\n', error(404, 404, 'This is not a proxy')],
 ]
 
 /** What docs/platforms.md calls requests that the single file answers otherwise. */

@@ -4,6 +4,7 @@ import type { FieldName, NewPlant, PlantPatch } from '../../../src/plant/plant.j
 import { readRecord, recordWriter } from '../../../src/plant/records.js'
 import { Outcome } from '../../../src/stores/common/conflict.js'
 import type {
+  Batch,
   Block,
   BulkStore,
   CheckpointStore,
@@ -12,7 +13,7 @@ import type {
   SnapshotQuery,
 } from '../../../src/stores/common/store.js'
 
-import { batchOf } from '../../helpers/bulk.js'
+import { batchOf as untouchedBatchOf } from '../../helpers/bulk.js'
 
 type Store = BulkStore & ReadableStore
 
@@ -173,10 +174,11 @@ function describeOutcomes(open: () => Promise<Store>): void {
     expect(await all(store)).toStrictEqual([moss, ivy])
   })
 
-  test('creates nothing when it was told to stop', async () => {
+  test('leaves out what is settled already, and everything when it was told to stop', async () => {
     const store = await open()
+    expect(await createMany(store, [fern, moss], {}, [exists, pending])).toEqual([exists, created])
     expect(await createMany(store, [ivy], { stop: AbortSignal.abort() })).toEqual([pending])
-    expect(await all(store)).toEqual([])
+    expect(await all(store)).toStrictEqual([moss])
   })
 
   test('shares the ids with whoever creates at the same moment, so that each is given once', async () => {
@@ -316,13 +318,24 @@ function describeSnapshots(open: () => Promise<Store>): void {
   })
 }
 
-function manyOptions(options: Partial<CreateManyOptions>): CreateManyOptions {
-  const usual = { ifExists: 'error', stopsAtReject: false, checkpoint: undefined, stop: new AbortController().signal } as const
-  return { ...usual, keyOf: () => randomUUID(), onProgress: () => undefined, ...options }
+function batchOf(plants: PlantPatch[], outcomes: number[] = []): Batch {
+  const batch = untouchedBatchOf(plants)
+  batch.outcomes.set(outcomes)
+  return batch
 }
 
-async function createMany(store: Store, plants: PlantPatch[], options: Partial<CreateManyOptions> = {}): Promise<number[]> {
-  const batch = batchOf(plants)
+function manyOptions(options: Partial<CreateManyOptions>): CreateManyOptions {
+  const usual = { ifExists: 'error', stopsAtReject: false, checkpoint: undefined, stop: new AbortController().signal } as const
+  return { ...usual, keyOf: () => randomUUID(), beforeSend: async () => undefined, onProgress: () => undefined, ...options }
+}
+
+async function createMany(
+  store: Store,
+  plants: PlantPatch[],
+  options: Partial<CreateManyOptions> = {},
+  outcomes?: number[],
+): Promise<number[]> {
+  const batch = batchOf(plants, outcomes)
   await store.createMany(batch, manyOptions(options))
   return Array.from(batch.outcomes)
 }

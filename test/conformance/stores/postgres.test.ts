@@ -1,5 +1,5 @@
 import { describe, onTestFinished } from 'vitest'
-import { PostgresStore } from '../../../src/stores/postgres/postgres-store.js'
+import { PostgresStore } from '../../../src/stores/postgres/store.js'
 import { hasPgBouncer, reusedPgbouncer } from '../../helpers/pgbouncer.js'
 import { installations } from '../../helpers/postgres/installation.js'
 import { type Database, reusedDatabase } from '../../helpers/postgres.js'

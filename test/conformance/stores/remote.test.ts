@@ -1,9 +1,9 @@
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { version } from '../../../package.json'
-import { RemoteStore } from '../../../src/stores/http/remote-store.js'
+import { RemoteStore } from '../../../src/stores/http/store.js'
 import { parseAddress, takesToken } from '../../../src/stores/registry.js'
-import { SqliteStore } from '../../../src/stores/sqlite/sqlite-store.js'
+import { SqliteStore } from '../../../src/stores/sqlite/store.js'
 import { Hostile, http, json } from '../../helpers/hostile.js'
 import { createAt, ownService, socketPath, token } from '../../helpers/remote.js'
 import { runPlants } from '../../helpers/run.js'
@@ -93,7 +93,7 @@ test('the key that is given is the one that is sent', async () => {
   expect(remote.keys).toEqual(['order!~66'])
 })
 
-const wrongToken = 'The token is from PLANTS_TOKEN: set another one there'
+const wrongToken = 'The token is from PLANTS_TOKEN: set another one'
 
 test.each([301, 302, 303, 307, 308])('a redirect with %s is not followed, and nobody else is asked', async (status) => {
   const other = await Hostile.listen({ posts: [json(200, plant)] })

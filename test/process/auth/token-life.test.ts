@@ -9,7 +9,7 @@ describe('the life of a token', () => {
     const person = new Person()
     const how = 'Use it with --store team, or make it the default: plants stores use team'
     expect(await person.at(`stores add team ${address}`)).toEqual({ code: 0, lines: [`Saved the store team, ${address}. ${how}`] })
-    expect(await person.at('stores use team')).toEqual({ code: 0, lines: ['Set store to team'] })
+    expect(await person.at('stores use team')).toEqual({ code: 0, lines: [`The default store is now team, ${address}`] })
     const none = [`plants: There is no token for ${address}`, '  Set PLANTS_TOKEN, or save one with: plants auth login']
     expect(await person.at('create --id 1 --name Fern')).toEqual({ code: 3, lines: none })
 
@@ -46,7 +46,7 @@ describe('the life of a token', () => {
       return { code, out: out.split('\n').filter(Boolean).map(parsed), err }
     }
     expect(await said(`stores add team ${address}`)).toEqual({ code: 0, out: [{ name: 'team', address }], err: '' })
-    expect(await said('stores use team')).toEqual({ code: 0, out: [{ name: 'store', value: 'team' }], err: '' })
+    expect(await said('stores use team')).toEqual({ code: 0, out: [{ name: 'team', address, inUse: true }], err: '' })
     const none = `plants: There is no token for ${address}\n  Set PLANTS_TOKEN, or save one with: plants auth login\n`
     expect(await said('create --id 1 --name Fern')).toEqual({ code: 3, out: [], err: none })
 

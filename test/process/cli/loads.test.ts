@@ -17,9 +17,14 @@ beforeAll(async () => {
   read = await loadsReader()
 })
 
-test.each(['--version', '--help'])('%s loads no package', async (flag) => {
-  const { chunks, packages } = await loadsOf([[flag]])
+test('--version loads no package', async () => {
+  const { chunks, packages } = await loadsOf([['--version']])
   expect({ chunks, packages }).toEqual({ chunks: always, packages: [] })
+})
+
+test('--help loads what parses a command line, and commander alone', async () => {
+  const modules = ['module', 'os', 'process']
+  expect(await loadsOf([['--help']])).toEqual({ chunks: parsing, packages: ['commander'], drivers: [], modules })
 })
 
 test('the settings are listed without what changes them, and without a store', async () => {

@@ -7,6 +7,22 @@ import { modeOf } from '../../helpers/settings-file.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
 
 describe('status of all stores', () => {
+  const tokens = {
+    'https://team.example.com/v1': { token, savedAt: when },
+    'https://gone.example.com': { token, savedAt: when },
+  }
+
+  test('of 2000 stores that are broken needs little memory', async () => {
+    const user = new AuthUser()
+    const many = Array.from({ length: 2000 }, (_, index) => [`store-${index}`, { address: `ftp://plants-${index}.example.com` }])
+    user.save({ stores: Object.fromEntries(many), tokens })
+    const env = { PLANTS_CONFIG_DIR: user.folder, NODE_OPTIONS: '--max-old-space-size=96' }
+    const { code, out, err } = await plants(['auth', 'status'], temporaryFolder(), { env })
+    expect({ code, lines: out.trimEnd().split('\n').length, told: err.match(/^plants: stores\./gm)?.length }).toEqual({
+      ...{ code: 0, lines: 2, told: 2000 },
+    })
+  })
+
   test('of 2000 stores needs little memory, and so does doctor', async () => {
     const user = new AuthUser()
     const address = (index: number) => `https://plants-${index}.example.com/v1`
@@ -23,9 +39,9 @@ describe('status of all stores', () => {
       const { code, out } = await plants(command.split(' '), temporaryFolder(), { env })
       counts.push([command, code, out.match(/^\{.*\}$/gm)?.length])
     }
-    const besides = ['runtime', 'sqlite', 'settings', 'local', 'proxy']
+    const besides = ['runtime', 'sqlite', 'settings', 'local', 'proxy', 'terminal']
     expect(counts).toEqual([
-      ['auth status', 0, 2000],
+      ['auth status', 0, 3000],
       ['doctor', 0, 2000 + besides.length],
     ])
   })

@@ -2,7 +2,7 @@ import { cpSync, mkdirSync, readdirSync, readFileSync, statfsSync, writeFileSync
 import { join } from 'node:path'
 import { execa } from 'execa'
 import { describe, expect, test } from 'vitest'
-import { SqliteStore } from '../../../src/stores/sqlite/sqlite-store.js'
+import { SqliteStore } from '../../../src/stores/sqlite/store.js'
 import { DatabaseSync } from '../../helpers/database.js'
 import { fill } from '../../helpers/fill.js'
 import { canMount, canTrace, smallDisk } from '../../helpers/linux.js'
@@ -288,7 +288,7 @@ function look(path: string): { plants: number[]; integrity: unknown } {
 test.each([
   ['echo notes', 'Not restored: stdin is not a store: it is not an SQLite file\n  Choose a file that plants backup has created'],
   ['true', 'stdin is empty, not a backup\n  Choose a file that plants backup has created'],
-  ['echo notes | gzip', 'Not restored: stdin is not a store: it is compressed with gzip\n  Choose a file that plants backup has created'],
+  ['echo notes | gzip', 'stdin is compressed with gzip\n  Run: gzip -dc | plants restore - --store ./other.db'],
 ])('what is piped to restore is called stdin: %s', async (command, message) => {
   const folder = temporaryFolder()
   const env = { HOME: folder, PATH: process.env['PATH'] }

@@ -30,7 +30,7 @@ describe('settings that are broken', () => {
       ],
       said: [],
     })
-    expect(findings.map(({ check }) => check)).toEqual(expect.arrayContaining(['runtime', 'sqlite', 'proxy']))
+    expect(findings.map(({ check }) => check)).toEqual(expect.arrayContaining(['runtime', 'sqlite', 'proxy', 'terminal']))
   })
 
   test('because a folder is in their place are named', async () => {
@@ -120,7 +120,7 @@ describe('a setting that is wrong', () => {
 
   test.each([
     ['timeout', '2h30m', 'stores.team.timeout in FILE must be a duration such as 30s, 500ms or 2m, but was "2h30m"'],
-    ['address', 'ftp://plants.example.com', 'stores.team.address in FILE does not name a store'],
+    ['address', 'ftp://plants.example.com', 'stores.team.address in FILE begins with ftp://, which this version cannot open'],
     ['ca-cert', '/nonexistent/ca.pem', 'Could not read /nonexistent/ca.pem: there is no such file'],
   ])('of another store is named with it: %s', async (name, value, message) => {
     const address = await accepting()

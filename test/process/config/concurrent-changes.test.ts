@@ -115,7 +115,7 @@ describe.each([
       ['config set timeout 3s', ''],
       [`stores add team ${service.url}`, ''],
       ['auth login --with-token --store team', 's3cret-Token'],
-      ['import plants.csv --store team', ''],
+      ['import plants.csv --store team --journal ./journal', ''],
     ] as const) {
       const { code, err } = await plants(command.split(' '), user.home, { env, input, cwd: user.home })
       codes.push({ command, code, err: code === 0 ? '' : err })
@@ -123,6 +123,6 @@ describe.each([
     expect(codes).toEqual(codes.map(({ command }) => ({ command, code: 0, err: '' })))
     expect(user.saved).toMatchObject({ timeout: '3s', stores: { team: { address: service.url } }, tokens: { [service.url]: {} } })
     expect(service.made.get('1')).toBe(1)
-    expect(readdirSync(user.folder)).toEqual(['settings.json'])
+    expect([readdirSync(user.folder), readdirSync(user.home).filter((name) => name.includes('journal'))]).toEqual([['settings.json'], []])
   })
 })

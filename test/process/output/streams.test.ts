@@ -103,13 +103,13 @@ describe.runIf(isLinux)('a pipe, and one that another program has made non-block
 
 describe('stdin', () => {
   test('is left alone when flags were given: one that never ends does not hold up the error', async () => {
-    const hint = 'Stdin was not read, because flags were given. Add --name, or read JSON from stdin with --file -'
+    const hint = 'Stdin was not read, because flags were given. Add --name TEXT, or read JSON from stdin with --file -'
     const create = start(['create', '--id', '1'], temporaryFolder(), { stdin: 'pipe' })
     const { exitCode, stdout, stderr } = await create
     expect({ code: exitCode, out: stdout, err: stderr }).toEqual({
       code: 2,
       out: '',
-      err: `plants: name must be a string, but is missing\n  ${hint}\n`,
+      err: `plants: create needs --name\n  ${hint}\n`,
     })
   })
 

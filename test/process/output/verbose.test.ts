@@ -5,6 +5,7 @@ import { connect, createServer } from 'node:net'
 import { join } from 'node:path'
 import { execa } from 'execa'
 import { describe, expect, onTestFinished, test } from 'vitest'
+import { settingNames } from '../../../src/config/table.js'
 import { Hostile, json } from '../../helpers/hostile.js'
 import { objectsOf } from '../../helpers/json-lines.js'
 import { isLinux } from '../../helpers/linux.js'
@@ -13,7 +14,7 @@ import { ownService, socketPath, token } from '../../helpers/remote.js'
 import { rounds } from '../../helpers/rounds.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
 import { terminal } from '../../helpers/terminal.js'
-import { connected, fern, request, wire } from '../../helpers/traces.js'
+import { fern, request, wire } from '../../helpers/traces.js'
 
 const posts = [json(200, { name: 'Fern' })]
 
@@ -24,12 +25,11 @@ describe('a process', () => {
     const url = await ownService({ host: '127.0.0.1', port: 0 }, join(temporaryFolder(), 'plants.db'))
     const first = await plants([...fern, '--store', url], temporaryFolder(), { env })
     expect({ code: first.code, out: first.out }).toEqual({ code: 0, out: '{"name":"Fern"}\n' })
-    expect(wire(first.err, url).slice(0, 9)).toEqual([connected, ...request, '< 200'])
+    expect(wire(first.err, url).slice(0, 9)).toEqual(['* connected: connect N ms', ...request, '< 200'])
     const second = await plants([...fern, '--store', url, '--output', 'json'], temporaryFolder(), { env })
     expect(second.code).toBe(1)
-    const lines = objectsOf(second.err).map((line) => line['verbose'] ?? `${line['error']}`)
-    const last = wire(lines.join('\n'), url)
-    expect([last.slice(0, 1 + request.length), last.at(-1)]).toEqual([[connected, ...request], '409'])
+    const kinds = objectsOf(second.err).map((line) => line['verbose'] ?? line['error'])
+    expect(kinds.slice(1 + settingNames.length)).toEqual(['token', 'connection', 'request', 'answer', 'end', 409])
   })
 
   test.each([
@@ -67,7 +67,7 @@ describe('a process', () => {
       const message = `${word} before ${remote.url} answered`
       if (flags.length > 0) expect(JSON.parse(lines.at(-1) ?? '')).toMatchObject({ error: 500, message })
       else expect(lines.slice(-2)).toEqual([`plants: ${message}`, expect.stringMatching(/^ {2}Whether plant 1 is stored/)])
-      expect(lines.filter((line) => /^(\{"verbose":")?> POST/.test(line))).toHaveLength(1)
+      expect(lines.filter((line) => line.startsWith('> POST') || line.includes('"verbose":"request"'))).toHaveLength(1)
     }
   })
 
@@ -107,11 +107,18 @@ describe('a process', () => {
       await expect.poll(() => remote.requests.length, { timeout: 10_000, interval: 5 }).toBe(2)
       const lines = (await drain(reader, child)).trimEnd().split('\n')
       expect((await child).exitCode).toBe(1)
-      const texts = output === 'json' ? lines.map(textOf) : lines
-      const kinds = texts.flatMap((line) => /^(> POST|< \d+$|< x-long: x{9000}$|plants: )/.exec(line)?.[0] ?? [])
-      const exchange = ['> POST', expect.stringMatching(/^< \d/), `< x-long: ${long['X-Long']}`, 'plants: ']
-      expect(kinds).toEqual([...exchange, ...exchange])
-      expect(texts.filter((line) => !/^(\* |> |< |plants: | {2})/.test(line))).toEqual([])
+      const kinds =
+        output === 'json'
+          ? lines.map(kindOf)
+          : lines.flatMap((line) => /^(> POST|< \d+$|< x-long: x{9000}$|plants: )/.exec(line)?.[0] ?? [])
+      const settings = ['settings', ...Array.from({ length: settingNames.length }, () => 'setting'), 'token']
+      const exchange =
+        output === 'json' ? ['request', 'answer', 'end'] : ['> POST', expect.stringMatching(/^< \d/), `< x-long: ${long['X-Long']}`]
+      expect(kinds.filter((kind) => kind !== 'connection')).toEqual([
+        ...(output === 'json' ? settings : []),
+        ...[...exchange, output === 'json' ? 'warning' : 'plants: ', ...exchange, output === 'json' ? 422 : 'plants: '],
+      ])
+      if (output === 'text') expect(lines.filter((line) => !/^(\* |> |< |plants: | {2})/.test(line))).toEqual([])
     },
   )
 
@@ -147,7 +154,7 @@ describe('a process', () => {
       const short = wire(screen.replaceAll('\r', ''), remote.url).filter((line) => /^(> POST|< \d+$|\* whole|plants:)/.test(line))
       expect({ code, short }).toEqual({
         code: 1,
-        short: ['> POST URL/plants', '< 400', '* whole response after N ms', 'plants: No ferns'],
+        short: ['> POST URL/plants', '< 400', '* whole response N ms', 'plants: No ferns'],
       })
     }
   })
@@ -220,10 +227,9 @@ describe('a process', () => {
 /** Makes stderr non-blocking for all who share it, as Node does, and leaves it so. */
 const unblock = '(node --eval "process.stderr; process.kill(process.pid, 9)"; true) > /dev/null;'
 
-/** What a line of JSON says in text. */
-function textOf(line: string): string {
-  const { verbose, warning, message } = JSON.parse(line)
-  return verbose ?? `plants: ${warning ?? message}`
+function kindOf(line: string): unknown {
+  const { verbose, warning, error } = JSON.parse(line)
+  return verbose ?? (warning === undefined ? error : 'warning')
 }
 
 /** What a pipe holds, up to a thousand bytes. */

@@ -70,7 +70,7 @@ describe.runIf(isLinux && !process.env['PLANTS_BIN'])('on a simulated Windows (n
     mkdirSync(kept)
     const input = join(folder, 'more.ndjson')
     writeFileSync(input, '{"id":4,"name":"Reed"}\r\n')
-    expect((await plants(['import', input], folder)).code).toBe(0)
+    expect((await plants(['import', input, '--journal', join(kept, 'journal')], folder)).code).toBe(0)
     for (const _ of ['new', 'replaced']) expect((await plants(['export', '--out', join(kept, 'all.ndjson')], folder)).code).toBe(0)
     for (const value of ['1m', '2m']) expect(await plants(['config', 'set', 'timeout', value], folder)).toMatchObject({ code: 0, err: '' })
     expect(readdirSync(kept)).toEqual(['all.ndjson'])

@@ -86,7 +86,7 @@ describe.runIf(canBecome)('a file of another user beside a store (needs root and
     const before = readFileSync(join(folder, 's.db'))
     const file = join(folder, `s.db${suffix}`)
     const message = `${join(folder, 's.db')} cannot be used with ${file}, which belongs to another user (uid ${attacker})`
-    const hint = `If you trust this user, change its owner: chown ${victim} ${file}. Otherwise remove it: rm ${file}`
+    const hint = `If you trust this user, give it to the owner of the store, as root: chown ${victim} ${file}. Otherwise remove it: rm ${file}`
     const results = await Promise.all(commands.map(async ([line]) => [line, await run(line)] as const))
     for (const [line, { code, out, err }] of results) {
       expect({ line, code, said: out + err }).toEqual({

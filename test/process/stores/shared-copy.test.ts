@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { toJson } from '../../../src/plant/exact-json.js'
+import { toJson } from '../../../src/plant/json.js'
 import { newPlant } from '../../helpers/any-plant.js'
 import { fc } from '../../helpers/fast-check.js'
 import { hasPgBouncer, pgbouncer } from '../../helpers/pgbouncer.js'

@@ -37,8 +37,6 @@ const setpriv = ['setpriv', '--bounding-set', '-all', '--inh-caps', '-all']
 const isRoot = process.getuid?.() === 0
 const canDropRights = process.platform !== 'win32' && (!isRoot || existsSync('/usr/bin/setpriv'))
 
-const permissions = 'Change the permissions of the file and its directory, or choose another file with --store PATH'
-
 describe.runIf(canDropRights)('a place that may not be written', () => {
   test('can still be read', async () => {
     const folder = readOnlyFolder(await storeIn(temporaryFolder()))
@@ -65,7 +63,8 @@ describe.runIf(canDropRights)('a place that may not be written', () => {
 
   test('takes no plant, and says why', async () => {
     const folder = readOnlyFolder(await storeIn(temporaryFolder()))
-    const err = (file: string) => `plants: The store ${folder}/${file} cannot be written by this user\n  ${permissions}\n`
+    const err = (file: string) =>
+      `plants: The store ${folder}/${file} cannot be written: its directory, ${folder}, is read-only for this user\n  Change the permissions, or choose another file with --store PATH\n`
     expect(await unprivileged(['create', '--id', '2', '--name', 'Moss', '--store', `${folder}/plants.db`])).toEqual({
       code: 4,
       out: '',
@@ -118,15 +117,15 @@ describe.runIf(canDropRights)('a place that may not be written', () => {
   })
 
   test.each([
-    [0o400, 'cannot be written by this user'],
-    [0o000, 'cannot be read by this user'],
+    [0o400, 'cannot be written: its file is read-only for this user'],
+    [0o000, 'may not be read by this user'],
   ])('may be the file itself, with mode %o', async (mode, why) => {
     const path = join(await storeIn(temporaryFolder()), 'plants.db')
     chmodSync(path, mode)
     expect(await unprivileged(['create', '--id', '2', '--name', 'Moss', '--store', path])).toEqual({
       code: 4,
       out: '',
-      err: `plants: The store ${path} ${why}\n  ${permissions}\n`,
+      err: `plants: The store ${path} ${why}\n  Change the permissions, or choose another file with --store PATH\n`,
     })
   })
 
@@ -139,12 +138,12 @@ describe.runIf(canDropRights)('a place that may not be written', () => {
       open(join(inUse, 'plants.db')).exec("INSERT INTO plants (id, name) VALUES (3, 'Ivy')")
       for (const suffix of ['-wal', '-shm']) chmodSync(join(inUse, `plants.db${suffix}`), 0o000)
       for (const [path, why] of [
-        [join(hidden, 'plants.db'), 'cannot be read by this user'],
-        [join(hidden, 'missing.db'), 'cannot be read by this user'],
-        [join(hidden, 'missing/plants.db'), 'cannot be read by this user'],
-        [join(inUse, 'plants.db'), 'cannot be read by this user'],
+        [join(hidden, 'plants.db'), `cannot be accessed: this user may not search ${hidden}`],
+        [join(hidden, 'missing.db'), `cannot be accessed: this user may not search ${hidden}`],
+        [join(hidden, 'missing/plants.db'), `cannot be accessed: this user may not search ${hidden}`],
+        [join(inUse, 'plants.db'), 'may not be read by this user'],
       ] as const) {
-        const err = `plants: The store ${path} ${why}\n  ${permissions}\n`
+        const err = `plants: The store ${path} ${why}\n  Change the permissions, or choose another file with --store PATH\n`
         expect(await unprivileged([...line.split(' '), '--store', path])).toEqual({ code: 4, out: '', err })
       }
     },
@@ -155,7 +154,7 @@ describe.runIf(canDropRights)('a place that may not be written', () => {
     const { code, err } = await unprivileged(['create', '--id', '1', '--name', 'Fern'], { PLANTS_DATA_DIR: join(folder, 'data') })
     expect({ code, err }).toEqual({
       code: 4,
-      err: `plants: The store ${folder}/data/plants.db cannot be written by this user\n  ${permissions}\n`,
+      err: `plants: The store ${folder}/data/plants.db cannot be written: its directory, ${folder}/data, is read-only for this user\n  Change the permissions, or choose another file with --store PATH\n`,
     })
   })
 })

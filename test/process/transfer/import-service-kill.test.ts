@@ -7,7 +7,7 @@ import { RemoteImport, type RemoteResult } from '../../helpers/remote-import.js'
 import { isSoak, rounds } from '../../helpers/rounds.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
 
-const count = isSoak ? 200_000 : 10_000
+const count = isSoak ? 200_000 : 4000
 /** how often the import is killed until it may come to its end, and its service meanwhile */
 const kills = 5
 /** milliseconds from the start of an import, or of its service, in which it is killed */

@@ -1,3 +1,4 @@
+import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { allCreated, plantLines } from '../../helpers/import.js'
 import { PlantService } from '../../helpers/plant-service.js'
@@ -7,19 +8,23 @@ const lines = plantLines(1000)
 const once = eachOnce(lines)
 
 describe('a service that keeps no keys', () => {
-  test('rejects what it has of a chunk that was interrupted by kill -9, line by line', async () => {
+  test('makes the fate of what was on its way unknown when the import is killed, line by line', async () => {
     const { service, run } = await killedImport('--rejects', 'rejects')
+    const before = new Set(service.made.keys())
+    const kept = service.posts.slice(500).map(({ id }) => id)
     const result = await run.run()
     const reasons = run.reasons('rejects')
-    const rejected = reasons.length
-    expect(result).toMatchObject({
-      ...{ code: 6, journals: 0 },
-      counts: { ...allCreated(lines.length - rejected), rejected, reasons: { 409: rejected } },
-    })
+    const unknown = reasons.length
+    expect(result).toMatchObject({ code: 5, counts: { ...allCreated(lines.length - unknown), unknown }, journals: 0 })
     expect(service.made).toEqual(once)
     expect(run.read('rejects')).toBe(reasons.map(({ line }) => `${lines[line - 1]}\n`).join(''))
+    const ids = new Set(reasons.map(({ line }) => idOf(lines[line - 1] ?? '')))
+    expect({ all: kept.every((id) => ids.has(id)), others: [...ids].filter((id) => !before.has(id)) }).toEqual({ all: true, others: [] })
     for (const { error, message } of reasons)
-      expect({ error, message }).toEqual({ error: 409, message: expect.stringMatching(/^A plant with id -?\d+ already exists$/) })
+      expect({ error, message }).toEqual({ error: 409, message: expect.stringContaining('possibly this very plant') })
+    expect(result.err).toContain(
+      `plants: Whether ${unknown} plants are stored is unknown\n  Check whether those in ${join(run.folder, 'rejects')} are`,
+    )
   })
 
   test('and loses answers, makes the fate of those plants unknown, and they are named', async () => {
@@ -28,7 +33,7 @@ describe('a service that keeps no keys', () => {
     const result = await run.run()
     const lost = service.posts.filter(({ index }) => index % 100 === 99).map(({ id }) => lines.findIndex((line) => idOf(line) === id))
     const indices = lost.toSorted((one, other) => one - other)
-    const text = 'received the request, but did not answer: the connection was reset'
+    const text = 'received the plant, but did not answer: the connection was reset'
     const told = indices.map((index) => `plants: plants.ndjson:${index + 1}: ${service.url} ${text}\n`).join('')
     const end = `plants: Whether 10 plants are stored is unknown\n  Check whether those in ${run.folder}/rejects are in the store\n`
     expect(result).toEqual({ code: 5, counts: { ...allCreated(990), unknown: 10 }, err: told + end, journals: 0 })

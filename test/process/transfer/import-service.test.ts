@@ -1,9 +1,9 @@
 import { spawnSync } from 'node:child_process'
-import { chownSync, existsSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { certificate, hasOpenssl } from '../../helpers/certificates.js'
-import { allCreated, digestOf, grouped, journalsIn, plantLines, writeLines } from '../../helpers/import.js'
+import { allCreated, digestOf, grouped, plantLines, writeLines } from '../../helpers/import.js'
 import { canMount } from '../../helpers/linux.js'
 import { silence } from '../../helpers/lock.js'
 import { type Deed, PlantService } from '../../helpers/plant-service.js'
@@ -59,15 +59,14 @@ describe('the journal of an import that does not run on', () => {
   async function stuckImport({ isContained }: { isContained: boolean }) {
     const gate = new Gate()
     const service = await PlantService.listen({ deed: ({ index }) => (index < 500 ? undefined : gate.opening) })
-    const run = new RemoteImport(lines, service.url, '--concurrency', '4')
+    const run = new RemoteImport(lines, service.url, '--journal', './journal', '--concurrency', '4')
     const child = isContained ? run.startUnder('unshare', ['-rpf', '--kill-child', '--mount-proc']) : run.start()
     await expect.poll(() => service.posts.length, { interval: 5 }).toBe(504)
-    return { gate, service, run, child, directory: lockDirectory(join(run.folder, '.local/state/plants/imports')) }
+    return { gate, service, run, child, directory: lockDirectory(join(run.folder, 'journal.lock')) }
   }
 
   function lockDirectory(path: string): string {
-    const [lock = ''] = readdirSync(path).filter((name) => name.endsWith('.lock'))
-    return join(path, lock, ...readdirSync(join(path, lock)))
+    return join(path, ...readdirSync(path))
   }
 
   const resumed = { code: 0, err: expect.stringMatching(/^(plants: Resuming an interrupted import: .*\n)?$/) }
@@ -81,31 +80,6 @@ describe('the journal of an import that does not run on', () => {
     gate.open()
     expect(await run.run()).toMatchObject(resumed)
     expect(service.made).toEqual(once)
-  })
-
-  test('is not believed if it is broken, or of another user, and --restart begins again', async () => {
-    const { gate, run, child } = await stuckImport({ isContained: false })
-    child.kill('SIGKILL')
-    await child
-    gate.open()
-    const path = join(run.folder, '.local/state/plants/imports', journalsIn(run.folder)[0] ?? '')
-    const saved = readFileSync(path, 'utf8')
-    const damaged = [2, 'plants: The checkpoint of this import is damaged\n  Start again with --restart\n']
-    for (const broken of ['', '{', 'null', '{"version":1}', saved.replace('"version":1', '"version":2')]) {
-      writeFileSync(path, broken)
-      const { code, err } = await run.run()
-      expect([code, err]).toEqual(damaged)
-    }
-    if (process.getuid?.() === 0) {
-      chownSync(path, 65_534, 65_534)
-      const { code, err } = await run.run()
-      const others = `plants: The journal ${path} belongs to another user (uid 65534)\n  Start again with --restart\n`
-      expect([code, err]).toEqual([2, others])
-    }
-    rmSync(path)
-    symlinkSync(join(run.folder, 'new'), path)
-    expect(await run.run('--if-exists', 'skip')).toMatchObject({ code: 0, journals: 0 })
-    expect(existsSync(join(run.folder, 'new'))).toBe(false)
   })
 
   test.runIf(canMount)('after kill -9 in another container is free after 8 s (needs unshare)', async () => {
@@ -133,7 +107,7 @@ describe('the journal of an import that does not run on', () => {
       process.kill(program, 'SIGCONT')
       expect(run.resultOf(await child)).toMatchObject({
         code: 4,
-        err: expect.stringContaining('.lock, because this one did not run for 8 s\n  Run the same command again'),
+        err: expect.stringContaining('journal.lock, because this one did not run for 8 s\n  Run the same command again'),
       })
       expect({ made: service.made, posts: service.posts.length }).toEqual({ made: once, posts: sent })
     },

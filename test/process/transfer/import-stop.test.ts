@@ -36,7 +36,7 @@ describe('an import that a signal stops', () => {
     const done = countOf(storeIn(folder))
     const err = `plants: ${word} after ${grouped(done)} plants\n  To resume, run the same command again\n`
     expect(result).toEqual({ code: exitCode, out: '', err })
-    expect(journalsIn(folder)).toEqual([])
+    expect(journalsIn(folder)).toHaveLength(1)
     expect(done).toBeLessThan(inputLines.length)
     const again = await importAgain(folder)
     expect(again.err).toBe(`plants: Resuming an interrupted import: ${grouped(done)} plants are done\n`)

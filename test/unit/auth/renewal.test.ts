@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { resolveSettings } from '../../../src/cli/context.js'
 import { Outcome } from '../../../src/stores/common/conflict.js'
 import type { Batch } from '../../../src/stores/common/store.js'
-import { RemoteStore } from '../../../src/stores/http/remote-store.js'
+import { RemoteStore } from '../../../src/stores/http/store.js'
 import { batchOf } from '../../helpers/bulk.js'
 import { Hostile, http, json } from '../../helpers/hostile.js'
 import { PlantService } from '../../helpers/plant-service.js'
@@ -41,6 +41,7 @@ async function create(remote: RemoteStore, first: number, count: number): Promis
   await remote.createMany(batch, {
     ...{ ifExists: 'error', stopsAtReject: false, checkpoint: undefined, stop: new AbortController().signal },
     keyOf: (row) => `import-${first + row}`,
+    beforeSend: async () => {},
     onProgress: () => {},
   })
   return batch

@@ -181,7 +181,7 @@ describe('a saved token', () => {
       const env = { HTTP_PROXY: proxy.url, ...(args.length === 2 ? { PLANTS_ALLOW_HTTP: '1' } : {}) }
       await user.run(['doctor', ...args], { env })
     }
-    expect(new Set(proxy.lines)).toEqual(new Set(['CONNECT one.example.com:80']))
+    expect(new Set(proxy.lines)).toEqual(new Set([`POST ${one}/plants`]))
   })
 })
 

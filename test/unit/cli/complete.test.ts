@@ -41,11 +41,13 @@ describe('every command', () => {
     for (const line of ['help formats ', 'help create ', 'help stores add ', 'stores help add ']) expect(await words(line)).toEqual([])
   })
 
-  test('is found by its other names, which are not offered', async () => {
+  test('is found by its other names, which are offered where nothing else begins so', async () => {
     expect(await words('ls --li')).toContain('--limit')
     expect(await words('stores rm ')).toEqual(await words('stores remove '))
     expect(await words('help stores rm ')).toEqual([])
     expect(await words('l')).not.toContain('ls')
+    const { words: found, meanings } = await complete('sh')
+    expect(meanings[found.indexOf('show')]).toBe('alias of get')
   })
 
   test('is told with what it does', async () => {
@@ -96,7 +98,7 @@ describe('values', () => {
   test.each([
     ['import --format ', ['ndjson', 'json', 'csv', 'tsv']],
     ['import --if-exists ', ['error', 'skip', 'same', 'update']],
-    ['serve --log-level ', ['info', 'warn', 'error', 'silent']],
+    ['serve --log-level ', ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']],
     ['--output ', outputFormats],
     ['list --output te', outputFormats],
     ['count -o ', commonFormats],
@@ -104,7 +106,7 @@ describe('values', () => {
     ['config set output ', outputFormats],
     ['config set stores.team.allow-http ', ['true', 'false']],
     ['config get ', ['store', 'output', 'timeout', 'ca-cert']],
-    ['completion ', ['bash', 'zsh', 'fish']],
+    ['completion ', ['bash', 'zsh', 'fish', 'powershell']],
   ])('of "%s" are %j', async (line, expected) => {
     expect(await complete(line)).toMatchObject({ files: 'none', prefix: '', words: expected })
   })
@@ -176,9 +178,10 @@ describe('saved stores', () => {
     expect(await complete('stores remove ', { env })).toMatchObject({ words: ['garden', 'team'], files: 'none' })
   })
 
-  test('have settings', async () => {
+  test('have settings, and those in a file not those of a service', async () => {
     const { env } = user()
     expect((await words('config set ', { env })).slice(-2)).toEqual(['stores.garden.', 'stores.team.'])
+    expect(await words('config set stores.garden.', { env })).toEqual(['stores.garden.address', 'stores.garden.timeout'])
     const ofService = ['address', 'timeout', 'ca-cert', 'allow-http', 'token-command'].map((name) => `stores.team.${name}`)
     expect(await words('config set stores.team.t', { env })).toEqual(ofService)
   })
@@ -234,6 +237,12 @@ describe('whatever is wrong, less is offered and nothing is said', () => {
     await complete('--store ', { env: somebody.env })
     expect(existsSync(somebody.folder)).toBe(false)
   })
+})
+
+test('a script that cannot give an empty word asks for the next one', async () => {
+  const next = (...argv: string[]) => runPlants(['__complete', '--next', '--', ...argv])
+  expect(await next('stores')).toEqual(await runPlants(['__complete', '--', 'stores', '']))
+  expect(await next()).toEqual(await runPlants(['__complete', '--', '']))
 })
 
 test('the question of the scripts is in no help', async () => {

@@ -7,15 +7,18 @@ test('the values of options have the names and types that the definition says', 
     { flags: '--map <fields>', description: '' },
     { flags: '--yes', description: '' },
     { flags: '--if-exists <what>', description: '', choices: ['error', 'skip'], default: 'error' },
+    { flags: '--journal <path>', description: '' },
+    { flags: '--no-journal', description: '' },
     { flags: '--no-input', description: '' },
     { flags: '-v, --verbose', description: '' },
   ] as const
   type Values = OptionValues<typeof options>
-  expectTypeOf<keyof Values>().toEqualTypeOf<'idFrom' | 'map' | 'yes' | 'ifExists' | 'input' | 'verbose'>()
+  expectTypeOf<keyof Values>().toEqualTypeOf<'idFrom' | 'map' | 'yes' | 'ifExists' | 'journal' | 'input' | 'verbose'>()
   expectTypeOf<Values['idFrom']>().toEqualTypeOf<bigint | undefined>()
   expectTypeOf<Values['map']>().toEqualTypeOf<string | undefined>()
   expectTypeOf<Values['yes']>().toEqualTypeOf<boolean | undefined>()
   expectTypeOf<Values['ifExists']>().toEqualTypeOf<'error' | 'skip'>()
+  expectTypeOf<Values['journal']>().toEqualTypeOf<string | false | undefined>()
   expectTypeOf<Values['input']>().toEqualTypeOf<boolean | undefined>()
 })
 

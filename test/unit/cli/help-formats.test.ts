@@ -1,3 +1,5 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { parseDuration, parseSize } from '../../../src/platform/values.js'
 import { runPlants } from '../../helpers/run.js'
@@ -11,16 +13,24 @@ function sample(title: string): string {
   return lines.replaceAll(/^ {2}/gm, '')
 }
 
+const linesOf = (title: string) => sample(title).trim().split('\n')
 const plantsOfThePage = '{"id":1,"name":"Fern","tag":"shade"}\n{"id":9007199254740993,"name":"Moss"}\n'
 
-test('flags give the plants that the page speaks of', async () => {
-  const env = { PLANTS_DATA_DIR: temporaryFolder() }
-  for (const line of sample('As flags of plants create').trim().split('\n'))
-    expect(await runPlants(['create', ...line.split(' ')], { env })).toMatchObject({ code: 0, err: '' })
-  expect(await runPlants(['export'], { env })).toEqual({ code: 0, out: plantsOfThePage, err: '' })
+test('flags and JSON give the plants that the page speaks of', async () => {
+  for (const title of ['As flags of plants create', 'As JSON, with plants create --file']) {
+    const folder = temporaryFolder()
+    const env = { PLANTS_DATA_DIR: folder }
+    for (const line of linesOf(title)) {
+      const isJson = line.startsWith('{')
+      if (isJson) writeFileSync(join(folder, 'plant.json'), line)
+      const flags = isJson ? ['--file', join(folder, 'plant.json')] : line.split(' ')
+      expect(await runPlants(['create', ...flags], { env })).toMatchObject({ code: 0, err: '' })
+    }
+    expect(await runPlants(['export'], { env })).toEqual({ code: 0, out: plantsOfThePage, err: '' })
+  }
 })
 
-test.each(['ndjson', 'csv'])('%s is read and written as the page shows it', async (format) => {
+test.each(['ndjson', 'json', 'csv', 'tsv'])('%s is read and written as the page shows it', async (format) => {
   const text = sample(`As ${format}`)
   const env = { PLANTS_DATA_DIR: temporaryFolder() }
   expect(await runPlants(['import', '--format', format], { env, stdin: text })).toMatchObject({ code: 0 })

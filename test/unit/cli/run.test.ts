@@ -23,6 +23,9 @@ describe('help', () => {
     ['create', '--help'],
     ['help', 'create'],
     ['create', '-h'],
+    ['--help', 'create'],
+    ['-h', 'new'],
+    ['--help', 'create', '--id', '1'],
     ['create', '--help', '1'],
   ])('of a command: plants %s %s', async (...argv) => {
     expect((await plants(argv)).out).toMatch(/^Usage: plants create\|new \[options\]\n/)
@@ -118,7 +121,7 @@ Global options: plants help options
     [['list', 'help', 'exit-codes'], 2],
   ])('is not what a command is given: %j', async (argv, code) => {
     const result = await plants(argv, { cwd: temporaryFolder() })
-    const page = /Settings:|The exit codes of|As flags of plants create/
+    const page = /Settings:|The exit codes of|The examples show/
     expect({ code: result.code, isPage: page.test(result.out) }).toEqual({ code, isPage: false })
     const [topic = ''] = argv.filter((word) => ['environment', 'formats', 'exit-codes'].includes(word))
     expect((await plants(['help', topic])).out).toMatch(page)

@@ -2,6 +2,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Command } from 'commander'
 import { describe, expect, test } from 'vitest'
+import { version } from '../../../package.json'
 import { topics } from '../../../src/cli/commands/index.js'
 import { habits } from '../../../src/cli/program/usage.js'
 import { commandAt, program, treeOf } from '../../helpers/helps.js'
@@ -89,8 +90,9 @@ test.each([
   ['create -id 1', 'Did you mean --id?'],
   ['delete 1 -yes', 'Did you mean --yes?'],
   ['create -i 1 -name Fern', 'Did you mean --name?'],
-  ['list -n 5', 'For a number of plants: --limit. For a text: --search'],
-  ['list -nFern', 'For a number of plants: --limit. For a text: --search'],
+  ['list -n 5', 'Did you mean --limit?'],
+  ['list -n5', 'Did you mean --limit?'],
+  ['list -n Fern', 'Did you mean --search?'],
   ['export --csv', 'Did you mean --output csv?'],
   ['export -f csv', 'For a format: --output. For a file: --out'],
   ['export --json', 'Did you mean --output json?'],
@@ -111,11 +113,11 @@ test.each([
   ['stores current', 'Did you mean: plants stores list'],
   ['feedback', 'Did you mean: plants help'],
   ['list --count', 'Did you mean: plants count'],
-  ['restart', 'Did you mean restore?'],
-  ['date 1', 'Did you mean update?'],
+  ['restart', 'See: plants --help'],
+  ['date', 'See: plants --help'],
   ['udpate 1', 'Did you mean update?'],
   ['rstore', 'Did you mean restore?'],
-  ['dele 1', 'Did you mean delete?'],
+  ['dele 1', 'See: plants --help'],
   ['delet 1', 'Did you mean delete?'],
   ['create help', 'See: plants create --help'],
   ['create 5 Rose', 'See: plants create --help'],
@@ -146,6 +148,20 @@ const pasted: [line: string, message: string, hint: string, command?: string, ou
     'The id is an argument, and cannot be changed: plants update ID --name TEXT',
     'update 1 --name Ivy',
     ivy,
+  ],
+  [
+    'update 1 name=x',
+    'update takes one id, but got 2',
+    'Write options with dashes, such as --name. See: plants update --help',
+    'update --help',
+    expect.stringContaining('-n, --name <text>'),
+  ],
+  [
+    'create id=1 name=Fern',
+    'create takes no arguments, but got 2',
+    'Write options with dashes, such as --id. See: plants create --help',
+    'create --help',
+    expect.stringContaining('plants create --id 1 --name Fern'),
   ],
   ...['put', 'patch', 'modify'].map((word): (typeof pasted)[number] => [
     `${word} 1 name=x`,
@@ -199,6 +215,7 @@ const pasted: [line: string, message: string, hint: string, command?: string, ou
     'import --help',
     expect.stringContaining('--if-exists <what>'),
   ]),
+  ['-v', 'No command was given', 'For the version: plants -V', '-V', `${version}\n`],
 ]
 
 test.each(pasted)('what is suggested does what was meant: plants %s', async (line, message, hint, command, out) => {

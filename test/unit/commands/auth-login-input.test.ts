@@ -186,7 +186,7 @@ describe('login --with-token', () => {
         {
           error: 400,
           message: '/srv/garden.db is a file, and uses no token',
-          hint: 'Select a store: --store https://plants.example.com',
+          hint: 'Select a service: --store https://plants.example.com',
         },
       ],
     })

@@ -121,7 +121,7 @@ describe('login --with-token', () => {
     const user = new AuthUser()
     const remote = await Hostile.listen({ posts: [posts] })
     const result = read(await user.auth(`login --with-token --timeout 200ms --store ${remote.url}`, { stdin: token }), remote.url)
-    const warning = `${notChecked}: URL received the request, but did not answer: ${why}`
+    const warning = `${notChecked}: URL received the token, but did not answer: ${why}`
     expect(result).toMatchObject({ code: 0, out: [{ checked: false }], err: [{ warning }] })
   })
 
@@ -146,7 +146,7 @@ describe('login --with-token', () => {
   ])('saves nothing, and keeps the old one, when the service answers %s', async (_, posts, said) => {
     const user = new AuthUser()
     const remote = await Hostile.listen({ posts: [posts] })
-    const hint = 'Nothing was saved. Copy it again, or ask for a new one'
+    const hint = 'Nothing was saved. Copy the token again, or ask the operator of the service for a new one: plants tokens create'
     expect(read(await user.login(remote.url), remote.url)).toEqual({ code: 3, out: [], err: [{ error: 401, hint, ...said }] })
     expect(user.isUntouched).toBe(true)
     const tokens = { [remote.url]: { token: 'old', savedAt: when } }

@@ -14,9 +14,10 @@ import {
 import { join } from 'node:path'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { PlantsError } from '../../../src/platform/errors.js'
-import { SqliteStore } from '../../../src/stores/sqlite/sqlite-store.js'
+import { SqliteStore } from '../../../src/stores/sqlite/store.js'
 import { commandsIn, damagedCopy, look, namesIn } from '../../helpers/backups.js'
 import { DatabaseSync } from '../../helpers/database.js'
+import { fill } from '../../helpers/fill.js'
 import { open } from '../../helpers/sqlite-file.js'
 import { closedAfterTest, fileAddress, openOptions } from '../../helpers/store.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
@@ -56,7 +57,12 @@ describe('backup', () => {
   test('says in text what it did', async () => {
     await plant({ id: 1, name: 'Fern' })
     const result = await plants(['backup', file, '--output', 'text'])
-    expect(result).toEqual({ code: 0, out: `Backed up 1 plant from ${store} to ${file}\n`, err: '' })
+    const out = `Backed up 1 plant from ${store} to ${file} (${statSync(file).size / 1024} KiB)\n`
+    expect(result).toEqual({ code: 0, out, err: '' })
+    fill(store, 30_000)
+    expect((await plants(['backup', file, '--output', 'text'])).out).toMatch(/^Backed up 30,000 plants from .* \(\d\d\d KiB\)\n$/)
+    fill(store, 200_000)
+    expect((await plants(['backup', file, '--output', 'text'])).out).toMatch(/^Backed up 200,000 plants from .* \(\d\.\d MiB\)\n$/)
   })
 
   test('has what is in the log, and not what somebody is just writing', async () => {
@@ -106,14 +112,14 @@ describe('backup', () => {
     }
     for (const [name, why] of Object.entries(reasons)) {
       const before = readFileSync(join(folder, name))
-      const hint = 'Choose another file for the backup'
+      const hint = 'Choose another file for the backup, or delete this one first'
       const err = `plants: A backup would replace a file that is not a backup: ${join(folder, name)} ${why}\n  ${hint}\n`
       expect(await plants(['backup', name])).toEqual({ code: 2, out: '', err })
       expect(readFileSync(join(folder, name))).toEqual(before)
     }
-    const err = `plants: ${folder}/folder cannot be replaced by a backup: it is not a regular file\n  Choose another file for the backup\n`
+    const err = `plants: ${folder}/folder cannot be replaced by a backup: it is a directory\n  Name a file in it\n`
     expect(await plants(['backup', 'folder'])).toEqual({ code: 2, out: '', err })
-    expect((await plants(['backup', '/dev/full'])).err).toContain('it is not a regular file\n')
+    expect((await plants(['backup', '/dev/full'])).err).toContain('it is a device or a pipe\n')
   })
 
   test('refuses to replace another store that is in use', async () => {

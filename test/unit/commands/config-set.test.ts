@@ -138,9 +138,9 @@ describe('a value that a setting cannot have is refused:', () => {
     ['output', '', 'output must be one of text, json, ndjson, csv, tsv, but was ""', 'See: plants help formats'],
     ['store', '', 'store is empty', addresses],
     ['store', 'tean', 'There is no store named "tean"', 'Did you mean team?'],
-    ['store', 'constructor', 'There is no store named "constructor"', 'The saved stores are: team, garden'],
+    ['store', 'constructor', 'There is no store named "constructor"', /^The saved stores are: team, garden\. /],
     ['store', '__proto__', 'store does not name a store: "__proto__"', addresses],
-    ['store', 'ftp://plants.example.com', 'store does not name a store', addresses],
+    ['store', 'ftp://plants.example.com', 'store begins with ftp://, which this version cannot open', addresses],
     ['store', 'https://', 'store is not a valid URL', addresses],
     [
       'store',
@@ -156,9 +156,9 @@ describe('a value that a setting cannot have is refused:', () => {
     ['stores.team.address', '', 'stores.team.address is empty', addresses],
     ['stores.team.address', 'garden', 'stores.team.address does not name a store: "garden"', addresses],
     ['stores.team.address', 'https://a?b', 'stores.team.address must be a base URL, without "?" and "#"', addresses],
-    ['stores.garden.allow-http', 'true', 'allow-http is for a service, and garden is a file', 'Set it for another store'],
-    ['stores.garden.token-command', 'pass', 'token-command is for a service, and garden is a file', 'Set it for another store'],
-    ['stores.garden.ca-cert', 'ca.pem', 'ca-cert is for a service, and garden is a file', 'Set it for another store'],
+    ['stores.garden.allow-http', 'true', 'allow-http is for stores behind HTTP, and garden is a file', 'Set it for another store'],
+    ['stores.garden.token-command', 'pass', 'token-command is for stores behind HTTP, and garden is a file', 'Set it for another store'],
+    ['stores.garden.ca-cert', 'ca.pem', 'ca-cert is for stores behind HTTP, and garden is a file', 'Set it for another store'],
   ])('%s %j', async (name, value, message, hint) => {
     const user = gardener()
     const before = readFileSync(user.file)

@@ -117,7 +117,8 @@ describe('config list', () => {
       code: 0,
       out: [
         'NAME                   VALUE           SOURCE   DESCRIPTION',
-        'store                  local           default  the store: a saved name, a path, sqlite:PATH, http(s)://…, unix:PATH or postgres://…',
+        'store                  local           default  the store: a saved name, a path, sqlite:PATH, http(s)://…, unix:PATH or',
+        '                                                postgres://…',
         'output                 -               default  the output format: text, json, ndjson and, for plants, csv or tsv',
         'timeout                4s              saved    how long to wait for a store: 500ms, 30s, 2m',
         'ca-cert                -               default  a file of trusted PEM certificates',

@@ -24,7 +24,7 @@ describe('the address of a database with a password', () => {
     ['--store', 'get 1 --store ADDRESS'],
     ['The address', 'stores add mine ADDRESS'],
     ['The address', 'stores init ADDRESS'],
-    ['store', 'stores use ADDRESS'],
+    ['The store', 'stores use ADDRESS'],
     ['store', 'config set store ADDRESS'],
     ['stores.db.address', 'config set stores.db.address ADDRESS'],
   ])('is refused as an argument: %s of %s', async (place, line) => {
@@ -89,12 +89,15 @@ describe('a database with a name', () => {
   })
 
   test.each([
-    ['stores add x postgres://h1/x --allow-http', '--allow-http is for a service, and postgres://gardener@h1:5432/x is a database'],
+    [
+      'stores add x postgres://h1/x --allow-http',
+      '--allow-http is for stores behind HTTP, and postgres://gardener@h1:5432/x is a database',
+    ],
     [
       'stores add x postgres://h1/x --token-command pass',
-      '--token-command is for a service, and postgres://gardener@h1:5432/x is a database',
+      '--token-command is for stores behind HTTP, and postgres://gardener@h1:5432/x is a database',
     ],
-    ['stores add x ./x.db --allow-http', '--allow-http is for a service, and HOME/x.db is a file'],
+    ['stores add x ./x.db --allow-http', '--allow-http is for stores behind HTTP, and HOME/x.db is a file'],
   ])('has only the settings of its kind: %s', async (line, message) => {
     const user = gardener()
     const text = message.replace('HOME', user.home)
@@ -102,7 +105,7 @@ describe('a database with a name', () => {
   })
 
   test('names its certificates in its address, not with --ca-cert', async () => {
-    const message = '--ca-cert is for a service, and postgres://gardener@h1:5432/x is a database'
+    const message = '--ca-cert is for stores behind HTTP, and postgres://gardener@h1:5432/x is a database'
     const hint = 'Leave it out, and add to the address: sslrootcert=ca.pem'
     expect(await gardener().run('stores add x postgres://h1/x --ca-cert ca.pem')).toEqual(refusal(message, hint))
   })
@@ -110,11 +113,19 @@ describe('a database with a name', () => {
   test('has only the settings of its kind, also later', async () => {
     const user = gardener({ stores: { db: { address: garden }, web: { address: 'https://x.example', 'allow-http': true } } })
     const other = 'Set it for another store'
-    expect(await user.run('config set stores.db.ca-cert ca.pem')).toEqual(refusal('ca-cert is for a service, and db is a database', other))
-    const held = 'web has the setting allow-http, which is for a service, and /x.db is a file'
+    expect(await user.run('config set stores.db.ca-cert ca.pem')).toEqual(
+      refusal('ca-cert is for stores behind HTTP, and db is a database', other),
+    )
+    const held = 'web has the setting allow-http, which is for stores behind HTTP, and /x.db is a file'
     expect(await user.run('config set stores.web.address /x.db')).toEqual(
       refusal(held, 'Unset it first: plants config unset stores.web.allow-http'),
     )
+  })
+
+  test('completes the settings of its kind', async () => {
+    const { out } = await gardener().run('__complete -- config set stores.db.')
+    const names = out.split('\n').map((line) => line.split('\t')[0])
+    expect(names).toEqual(['none', 'stores.db.address', 'stores.db.timeout', ''])
   })
 
   test('is forgotten with its password, which other parameters do not change', async () => {
@@ -155,7 +166,8 @@ describe('plants auth, for a database', () => {
     expect(await status('', { PLANTS_STORE: 'postgres://ann:s3cret@h2/garden' })).toEqual(
       answer(
         { store: 'postgres://ann@h2:5432/garden', address: 'postgres://ann@h2:5432/garden', source: 'address' },
-        { store: garden, address: garden, source: 'file', savedAt },
+        { store: 'db', address: garden, source: 'file', savedAt },
+        { store: 'team', address: 'https://plants.example.com', source: 'none' },
       ),
     )
     const none = { store: 'postgres://ann@h2:5432/garden', address: 'postgres://ann@h2:5432/garden', source: 'none' }

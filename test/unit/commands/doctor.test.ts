@@ -34,6 +34,22 @@ describe('a setting that decides about trust', () => {
   })
 })
 
+describe('a terminal', () => {
+  test.each<[Record<string, string>, 'ok' | 'warning']>([
+    [{}, 'ok'],
+    [{ LANG: 'de_DE.utf8' }, 'ok'],
+    [{ LANG: 'C', LC_ALL: 'C.UTF-8' }, 'ok'],
+    [{ LANG: 'C.UTF-8', LC_ALL: 'POSIX' }, 'warning'],
+    [{ LANG: 'C.UTF-8', LC_CTYPE: 'C' }, 'warning'],
+  ])('is judged by its locale: %j', async (env, state) => {
+    const { code, out } = await runPlants(['doctor', '--output', 'ndjson'], { env, terminals: ['stdout', 'stderr'], columns: 100 })
+    expect({ code, ...objectsOf(out).at(-1) }).toMatchObject({
+      ...{ code: 0, check: 'terminal', state },
+      message: expect.stringContaining('stdout, stderr, 100 columns'),
+    })
+  })
+})
+
 test('takes no argument, and knows its flags', async () => {
   expect(await runPlants(['doctor', 'me'])).toMatchObject({ code: 2, out: '' })
   expect(await runPlants(['doctor', '--fix'])).toMatchObject({ code: 2, out: '' })

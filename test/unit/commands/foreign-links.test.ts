@@ -1,4 +1,15 @@
-import { existsSync, lchownSync, mkdirSync, readdirSync, readFileSync, readlinkSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  existsSync,
+  lchownSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { refusal, User } from '../../helpers/user.js'
@@ -77,6 +88,23 @@ describe.skipIf(!isRoot)(`a link of another user is not followed to write${isRoo
       expect({ code, err }).toEqual({ code: 2, err: expect.stringContaining(`${theirs} is a link of another user`) })
     }
     expect(existsSync(join(user.home, 'new'))).toBe(false)
+  })
+
+  test('the journal of an import takes its place, and one of theirs is not believed', async () => {
+    const user = await userWithPlant()
+    writeFileSync(join(user.home, 'two.ndjson'), '{"id":2,"name":"Moss"}\n')
+    const path = linkAt(join(user.home, 'shared/journal'), '../new')
+    expect((await user.run(`import two.ndjson --journal ${path}`)).code).toBe(0)
+    expect(readdirSync(user.home)).not.toContain('new')
+    expect(lstatSync(path, { throwIfNoEntry: false })).toBe(undefined)
+    writeFileSync(path, '{}')
+    lchownSync(path, stranger, stranger)
+    const { code, err } = await user.run(`import two.ndjson --journal ${path}`)
+    expect({ code, err: err.split('\n')[0] }).toEqual({
+      code: 2,
+      err: `plants: The journal ${path} belongs to another user (uid ${stranger})`,
+    })
+    expect(readFileSync(path, 'utf8')).toBe('{}')
   })
 })
 

@@ -85,9 +85,9 @@ test('errors are JSON with json and ndjson', async () => {
 })
 
 test.each([
-  ['the first plants', 1, 2],
-  ['the end of the document', 2, 1],
-])('delete says that plants were deleted when %s cannot be written', async (_, failing, count) => {
+  ['the first plants', 1, 2, '2 plants'],
+  ['the end of the document', 2, 1, '{"id":1,"name":"Fern"}'],
+])('delete says what was deleted when %s cannot be written', async (_, failing, count, which) => {
   const user = new User()
   const plants = [
     { id: 1, name: 'Fern' },
@@ -107,6 +107,6 @@ test.each([
   const io = ioOf({ env: user.env, cwd: user.home }, { ...output, write }, { ...output, write: log })
   const ids = plants.map(({ id }) => String(id))
   expect(await run(['delete', ...ids, '--yes', '--output', 'json'], io)).toBe(74)
-  expect(JSON.parse(err)).toMatchObject({ error: 500, hint: 'The plants were deleted, but not printed completely' })
+  expect(JSON.parse(err)).toMatchObject({ error: 500, hint: `Deleted, but not printed completely: ${which}` })
   expect((await user.run('list')).out).toBe('')
 })

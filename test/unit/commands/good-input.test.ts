@@ -136,14 +136,14 @@ test.each([
   [['""'], '"":0'],
   [['"__proto__"'], '"__proto__":{"tag":"shade"}'],
   [['"toString"', '"constructor"'], '"toString":1,"constructor":2'],
-  [['"o"', '"p"', '"q"', '"r"', '"s"'], '"o":1,"p":2,"q":3,"r":4,"s":5,"u":6,"v":7'],
+  [['"o"', '"p"', '"q"', '"r"', '"s"', '2 more'], '"o":1,"p":2,"q":3,"r":4,"s":5,"u":6,"v":7'],
   [[`"${'k'.repeat(39)}…"`, `"${'l'.repeat(40)}"`], `"${'k'.repeat(41)}":1,"${'l'.repeat(40)}":2`],
   [[`"${'k'.repeat(38)}\u{1f331}…"`], `"${'k'.repeat(38)}${'\u{1f331}'.repeat(3)}":1`],
   [['"\\u001b[2J\\n"'], '"\\u001b[2J\\n":1'],
   [['"deep"'], `"deep":${'['.repeat(100_000)}${']'.repeat(100_000)}`],
 ])('warns of the fields %s', async (named, fields) => {
   const { plants } = world()
-  const warnings = named.map((one) => `ignored unknown field ${one}`)
+  const warnings = named.map((one) => (one === '2 more' ? 'ignored 2 more unknown fields' : `ignored unknown field ${one}`))
   const inText = warnings.map((warning) => `plants: warning: ${warning}\n`).join('')
   const document = (id: number) => `{"id":${id},"name":"Fern",${fields}}`
   const answers = [

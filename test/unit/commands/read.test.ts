@@ -90,6 +90,17 @@ describe('list', () => {
     expect(nothing).toEqual({ code: 0, out: '', err: 'plants: No plants match\n' })
   })
 
+  test.each([
+    ['RÖSE', 'No plants match. Only A to Z are matched without regard to case'],
+    ['Fichte', 'No plants match'],
+    ['松', 'No plants match'],
+  ])('says on a terminal which letters are matched without regard to case: %s', async (text, sentence) => {
+    await plant({ id: 1, name: 'Röse' })
+    const nothing = await plants(['list', '--search', text, '--no-color'], { terminals: ['stdout'] })
+    expect(nothing).toEqual({ code: 0, out: '', err: `plants: ${sentence}\n` })
+    expect((await plants(['list', '--search', 'RöSE'])).out).toBe('{"id":1,"name":"Röse"}\n')
+  })
+
   test('prints nothing for a store that is not there, and says so', async () => {
     const err = `plants: There is no store at ${env['PLANTS_DATA_DIR']}/plants.db yet: plants create creates it\n`
     expect(await plants(['list'])).toEqual({ code: 0, out: '', err })
@@ -192,7 +203,7 @@ describe('delete', () => {
 
   test('wants --yes where nobody can be asked', async () => {
     await plant({ id: 1, name: 'Fern' })
-    const err = 'plants: Deleting requires confirmation\n  To delete without confirmation, add --yes\n'
+    const err = 'plants: Deleting plant 1 requires confirmation\n  To delete without confirmation, add --yes\n'
     expect(await plants(['delete', '1'])).toEqual({ code: 2, out: '', err })
     expect(await plants(['delete', '1', '--no-input', '--no-color'], { terminals: ['stdin', 'stderr'] })).toEqual({ code: 2, out: '', err })
     expect((await plants(['get', '1'])).code).toBe(0)

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { PlantsError } from '../../../src/platform/errors.js'
-import { SqliteStore } from '../../../src/stores/sqlite/sqlite-store.js'
+import { SqliteStore } from '../../../src/stores/sqlite/store.js'
 import { commandsIn, damagedCopy, look, namesIn } from '../../helpers/backups.js'
 import { fill } from '../../helpers/fill.js'
 import { open } from '../../helpers/sqlite-file.js'
@@ -168,14 +168,12 @@ describe('restore', () => {
   test.each([
     ['gzip', gzipSync('{"id":1,"name":"Fern"}')],
     ['zstd', Buffer.from([0x28, 0xb5, 0x2f, 0xfd, 0x04, 0x00])],
-  ])('says that a file is compressed with %s', async (compression, bytes) => {
+  ])('says how to decompress what is compressed with %s, and names the help for a store', async (compression, bytes) => {
     const packed = join(folder, 'my plants.gz')
     writeFileSync(packed, bytes)
+    const run = `Run: ${compression} -dc 'my plants.gz' | plants restore - --store ./new.db --yes`
     expect(await plants(['restore', 'my plants.gz', '--store', './new.db', '--yes'])).toEqual(
-      refusal(
-        `Not restored: ${packed} is not a store: it is compressed with ${compression}`,
-        'Choose a file that plants backup has created',
-      ),
+      refusal(`${packed} is compressed with ${compression}`, run),
     )
     const hint = 'For a compressed backup: plants help restore. For compressed plants: plants help import'
     expect(await plants(['list', '--store', packed])).toEqual(

@@ -132,10 +132,13 @@ test.each([
 })
 
 test.each([
-  ['on a terminal', 'text', ['stderr' as const]],
-  ['in a file', 'json', []],
-])('the log %s is %s', async (_, format, terminals) => {
-  const args = ['serve', '--store', join(temporaryFolder(), 'plants.db'), '--port', '0']
+  ['on a terminal', [], 'text'],
+  ['on a terminal with --log-format json', ['--log-format', 'json'], 'json'],
+  ['in a file', [], 'json'],
+  ['in a file with --log-format text', ['--log-format', 'text'], 'text'],
+])('the log %s is %s', async (place, flags, format) => {
+  const args = ['serve', '--store', join(temporaryFolder(), 'plants.db'), '--port', '0', ...flags]
+  const terminals: 'stderr'[] = place.includes('terminal') ? ['stderr'] : []
   const world = { env: { PLANTS_SERVE_TOKEN: 's3cret-token-of-a-service' }, signal: AbortSignal.abort(), terminals }
   const { err } = await runPlants(args, world)
   const line = err.split('\n').find((text) => text.includes('listening')) ?? ''

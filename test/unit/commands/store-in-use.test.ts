@@ -1,31 +1,66 @@
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { gardener, onTerminal } from '../../helpers/gardener.js'
+import { garden, gardener, onTerminal } from '../../helpers/gardener.js'
 import { Hostile, json } from '../../helpers/hostile.js'
 import { answer, printed, refusal, User } from '../../helpers/user.js'
 
 const fern = 'create --id 1 --name Fern'
 
 describe('stores use', () => {
-  test('sets the store of all commands that name none, as config set store does', async () => {
+  test('chooses the store of all commands that name none', async () => {
     const user = gardener()
-    expect(await user.run('stores use garden')).toEqual(answer({ name: 'store', value: 'garden' }))
+    expect(await user.run('stores use garden')).toEqual(answer({ name: 'garden', address: garden, inUse: true }))
     expect(user.saved).toMatchObject({ store: 'garden' })
-    expect(await user.run('stores use garden', onTerminal)).toEqual(printed('Set store to garden\n'))
-    expect(await user.run('stores use local --output text')).toEqual(printed('Set store to local\n'))
-    expect(await user.run('config get store')).toEqual(printed('local\n'))
+    expect(await user.run('stores use garden', onTerminal)).toEqual(printed(`The default store is now garden, ${garden}\n`))
+    expect(await user.run('stores use local --output text')).toEqual(
+      printed(`The default store is now local, ${user.home}/data/plants.db\n`),
+    )
+    expect(user.saved).not.toHaveProperty('store')
+    expect(await user.run('stores use local')).toEqual(answer({ name: 'local', address: `${user.home}/data/plants.db`, inUse: true }))
+  })
+
+  test('gives the object that list has', async () => {
+    const user = gardener()
+    const { out } = await user.run('stores use team')
+    expect((await user.run('stores list')).out.split('\n').slice(-2).join('\n')).toBe(out)
+  })
+
+  test.each([
+    ['./other.db', 'HOME/other.db'],
+    ['https://Other.example.com/', 'https://other.example.com'],
+    ['unix:p.sock', 'unix:HOME/p.sock'],
+  ])('takes the address %s', async (given, expected) => {
+    const user = gardener()
+    const address = expected.replace('HOME', user.home)
+    expect(await user.run(['stores', 'use', given])).toMatchObject({
+      code: 0,
+      out: expect.stringContaining(`"address":"${address}","inUse":true`),
+    })
+    expect(user.saved).toMatchObject({ store: address })
+    expect(await user.run('config get store')).toEqual(printed(`${address}\n`))
+  })
+
+  test('warns when PLANTS_STORE is set, which wins', async () => {
+    const user = gardener()
     const world = { env: { PLANTS_STORE: 'team' } }
-    expect((await user.run('stores use garden', world)).err).toBe('plants: PLANTS_STORE is still set, and takes precedence\n')
+    const out = `${JSON.stringify({ name: 'garden', address: garden, inUse: false })}\n`
+    expect(await user.run('stores use garden', world)).toEqual({
+      code: 0,
+      out,
+      err: 'plants: PLANTS_STORE is still set, and takes precedence\n',
+    })
+    expect((await user.run('stores use garden', { env: { PLANTS_STORE: '' } })).err).toBe('')
   })
 
   test.each([
     ['gardn', 'There is no store named "gardn"', 'Did you mean garden?'],
-    ['nothing', 'There is no store named "nothing"', expect.stringMatching(/^The saved stores are: team, garden$/)],
-    ['constructor', 'There is no store named "constructor"', expect.stringMatching(/^The saved stores are: team, garden$/)],
-    ['', expect.stringMatching(/^store is empty/), expect.any(String)],
-    ['__proto__', expect.stringMatching(/^store does not name a store: "__proto__"/), expect.any(String)],
-    ['x'.repeat(65), expect.stringMatching(/^store does not name a store: "x+"/), expect.any(String)],
+    ['loca', 'There is no store named "loca"', 'Did you mean local?'],
+    ['nothing', 'There is no store named "nothing"', expect.stringMatching(/^The saved stores are: team, garden\. /)],
+    ['constructor', 'There is no store named "constructor"', expect.stringMatching(/^The saved stores are: team, garden\. /)],
+    ['', expect.stringMatching(/^The store is empty/), expect.any(String)],
+    ['__proto__', expect.stringMatching(/^The store does not name a store: "__proto__"/), expect.any(String)],
+    ['x'.repeat(65), expect.stringMatching(/^The store does not name a store: "x+"/), expect.any(String)],
   ])('refuses %j', async (name, message, hint) => {
     const user = gardener({ store: 'team' })
     const { code, out, err } = await user.run(['stores', 'use', name, '--output', 'json'])
@@ -86,7 +121,7 @@ describe('a store that is in use, and gone from the file,', () => {
       expect(await user.run(command)).toEqual(
         refusal(
           `There is no store named "gone" (from store in ${user.file})`,
-          'The saved stores are: team, garden. Choose another: plants stores use local',
+          'The saved stores are: team, garden. Choose another: plants stores use NAME',
         ),
       )
     }

@@ -65,9 +65,9 @@ describe('stores add', () => {
     ['garden', 'The address does not name a store: "garden"', addresses],
     ['gardener!secret', 'The address does not name a store', addresses],
     ['garden:secret', 'The address does not name a store', addresses],
-    ['ftp://plants.example.com', 'The address does not name a store', addresses],
-    ['file:///srv/garden.db', 'The address does not name a store', addresses],
-    ['mysql://plants.example.com', 'The address does not name a store', addresses],
+    ['ftp://plants.example.com', 'The address begins with ftp://, which this version cannot open', addresses],
+    ['file:///srv/garden.db', 'The address begins with file://, which this version cannot open', addresses],
+    ['mysql://plants.example.com', 'The address begins with mysql://, which this version cannot open', addresses],
     ['https://', 'The address is not a valid URL', addresses],
     ['https:plants.example.com', 'The address is not a valid URL', addresses],
     ['https://plants.example.com:99999', 'The address is not a valid URL', addresses],
@@ -76,10 +76,14 @@ describe('stores add', () => {
     ['https://plants.example.com/#', 'The address must be a base URL, without "?" and "#"', addresses],
     ['unix:', 'The address does not name a socket', 'For example: unix:/run/plants.sock'],
     [`unix:/${'x'.repeat(200)}`, expect.stringMatching(/^The address has a socket path that is longer/), 'Sockets need shorter ones'],
-    ['localhost:4010', 'The address does not name a store: "localhost:4010"', addresses],
-    ['plants.example.com', 'The address does not name a store: "plants.example.com"', addresses],
-    [':memory:', 'The address does not name a store', addresses],
-    ['//server/garden.db', 'The address does not name a store', addresses],
+    ['localhost:4010', 'The address does not name a store: "localhost:4010"', `If it is a service: http://localhost:4010. ${addresses}`],
+    [
+      'plants.example.com',
+      'The address does not name a store: "plants.example.com"',
+      `If it is a service: https://plants.example.com. ${addresses}`,
+    ],
+    [':memory:', 'The address is not a file: ":memory:"', addresses],
+    ['//server/garden.db', 'The address is not a file: "//server/garden.db"', addresses],
   ])('refuses the address %j', async (address, message, hint) => {
     const user = gardener()
     const { code, out, err } = await user.run(['stores', 'add', 'mine', address, '--output', 'json'])
@@ -119,6 +123,7 @@ describe('stores add', () => {
         })
       }
       await failed(['stores', 'add', 'mine', address], 'The address')
+      await failed(['stores', 'use', address], 'The store')
       await failed(['list', '--store', address], '--store')
       await failed(['config', 'set', 'store', address], 'store')
       await failed(['config', 'set', 'stores.team.address', address], 'stores.team.address')
@@ -136,7 +141,7 @@ describe('stores add', () => {
         code: 1,
         failed: [{ check: 'store bad', state: 'failed', message: `${place} contains U+0000, which is not allowed in an address` }],
       })
-      expect(findings.slice(-3).map(({ check }) => check)).toEqual(['store bad', 'store garden', 'proxy'])
+      expect(findings.slice(-4).map(({ check }) => check)).toEqual(['store bad', 'store garden', 'proxy', 'terminal'])
       expect((await user.run(`${fern} --store garden`)).code).toBe(0)
       expect((await user.run('stores list')).code).toBe(0)
       expect((await user.run('stores remove bad')).code).toBe(0)
@@ -157,7 +162,7 @@ describe('stores add', () => {
   ])('takes the name %s', async (name) => {
     const user = new User()
     expect(await user.run(['stores', 'add', name, '/mine.db'])).toEqual(answer({ name, address: '/mine.db' }))
-    expect(await user.run(['stores', 'use', name])).toEqual(answer({ name: 'store', value: name }))
+    expect(await user.run(['stores', 'use', name])).toEqual(answer({ name, address: '/mine.db', inUse: true }))
     expect(await user.run(['config', 'get', `stores.${name}.address`])).toEqual(printed('/mine.db\n'))
     expect(await user.run(['stores', 'remove', name])).toEqual(answer({ name, address: '/mine.db', removed: true, tokenRemoved: false }))
     expect(user.saved).toEqual({ version: 1, stores: {} })
@@ -249,7 +254,7 @@ describe('stores add', () => {
     const user = gardener()
     for (const address of ['/mine.db', 'sqlite:/mine.db']) {
       expect(await user.run(['stores', 'add', 'mine', address, flag])).toEqual(
-        refusal(`${flag.split('=')[0]} is for a service, and /mine.db is a file`, 'Leave it out'),
+        refusal(`${flag.split('=')[0]} is for stores behind HTTP, and /mine.db is a file`, 'Leave it out'),
       )
     }
     expect(user.saved).toEqual(gardener().saved)

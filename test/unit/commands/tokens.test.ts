@@ -102,6 +102,22 @@ describe('tokens list and revoke', () => {
     ])
   })
 
+  test('show rows that fit 80 columns', async () => {
+    const run = user()
+    await run('tokens create --note laptop --expires 90d --allow create,read,update,delete')
+    await run('tokens create --note ci')
+    const { out } = await run('tokens list', { terminals: ['stdout'], columns: 80, env: { NO_COLOR: '1' } })
+    expect(out.replaceAll(/\d\d/g, '20').replaceAll('2020-20-20', 'YYYY-MM-DD')).toBe(
+      [
+        'ID  NOTE    CREATED     EXPIRES           LAST USED  STATE  RIGHTS',
+        ' 1  laptop  YYYY-MM-DD  YYYY-MM-DD 20:20             valid  create, read,',
+        `${' '.repeat(60)}update, delete`,
+        ' 2  ci      YYYY-MM-DD                               valid  create, read',
+        '',
+      ].join('\n'),
+    )
+  })
+
   test('revoke twice what was revoked once, at its own time', async () => {
     const run = user()
     await run('tokens create')
@@ -123,7 +139,7 @@ describe('tokens list and revoke', () => {
     expect(await run('tokens revoke ci')).toMatchObject({ code: 0, out: expect.stringContaining('"id":2') })
     expect(await run('tokens revoke ci')).toMatchObject({
       code: 1,
-      err: expect.stringMatching(/^plants: No token has the id or the note "ci" in STORE\n/),
+      err: expect.stringMatching(/^plants: No token has the note "ci" in STORE\n/),
     })
   })
 

@@ -2,7 +2,7 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { SettingSource } from '../../../src/config/resolve.js'
-import { defaultOf, flagOf, type SettingName, settingNames, settingOf } from '../../../src/config/setting-table.js'
+import { defaultOf, flagOf, type SettingName, settingNames, settingOf } from '../../../src/config/table.js'
 import { PlantsError } from '../../../src/platform/errors.js'
 import { certificate, hasOpenssl } from '../../helpers/certificates.js'
 import { Hostile, json } from '../../helpers/hostile.js'
@@ -177,7 +177,7 @@ describe.runIf(hasOpenssl)('a setting (needs openssl)', () => {
     const [observed, { err }] = await observe(desk)
     const standard = row.name === 'ca-cert' ? desk.certificates[1] : preset // by default nobody trusts either
     expect(observed, err).toBe(given ?? standard)
-    expect(settingLine(row.name, err)).toEqual(lineFor(row, given, desk))
+    expect(settingLine(row.name, err)).toEqual(err.startsWith('{') ? objectFor(row, given, desk) : lineFor(row, given, desk))
   })
 })
 
@@ -196,10 +196,17 @@ function lineFor({ name, winner }: Row, given: string | undefined, desk: Desk): 
   return `* ${name} ${given ?? defaultOf(name)} (${desk.place(name, winner)})`
 }
 
+function objectFor({ name, winner }: Row, given: string | undefined, desk: Desk): object {
+  const { default: fallback } = settingOf(name)
+  const value = given ?? (typeof fallback === 'string' ? fallback : undefined)
+  return { verbose: 'setting', name, ...(value === undefined ? {} : { value }), source: winner, place: desk.place(name, winner) }
+}
+
 /** What is said of a setting: a line of text, or one of JSON. */
 function settingLine(name: SettingName, err: string): unknown {
-  const lines = err.split('\n').map((line) => (line.startsWith('{') ? JSON.parse(line).verbose : line))
-  return lines.find((line) => line?.startsWith(`* ${name} `))
+  const lines = err.split('\n')
+  const json = lines.filter((line) => line.startsWith('{')).map((line) => JSON.parse(line))
+  return lines.find((line) => line.startsWith(`* ${name} `)) ?? json.find((line) => line.verbose === 'setting' && line.name === name)
 }
 
 const withVariable = settingNames.filter((name) => settingOf(name).variable !== undefined)

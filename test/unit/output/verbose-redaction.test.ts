@@ -25,8 +25,14 @@ describe('nothing is shown', () => {
     const env = { PLANTS_TOKEN: word }
     const { err } = await create('http://127.0.0.1:9', ['--timeout', '10ms', '--output', 'json'], { env })
     const [first, ...others] = objectsOf(err)
-    expect(Object.keys(first ?? {})).toEqual(['verbose'])
+    expect(Object.keys(first ?? {})).toEqual(['verbose', 'path'])
     expect(Object.keys(others.at(-1) ?? {})).toEqual(['error', 'message', 'hint', 'retryable'])
+  })
+
+  test('that would spoil JSON: a token of digits hides no number', async () => {
+    const remote = await Hostile.listen({ posts: [json(200, `{"name":"Fern"}${' '.repeat(1000)}`)] })
+    const { err } = await create(remote.url, ['--output', 'json'], { env: { PLANTS_TOKEN: '1015' } })
+    expect(objectsOf(err).at(-1)).toMatchObject({ verbose: 'end', bytes: 1015 })
   })
 
   test('of a password in front of an @, although that is no address of a store', async () => {

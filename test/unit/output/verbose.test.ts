@@ -1,5 +1,6 @@
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { settingNames } from '../../../src/config/table.js'
 import { certificate, hasOpenssl } from '../../helpers/certificates.js'
 import { Hostile, http, json } from '../../helpers/hostile.js'
 import { objectsOf } from '../../helpers/json-lines.js'
@@ -7,7 +8,7 @@ import { forwardProxy } from '../../helpers/proxy.js'
 import { ownService, socketPath, token } from '../../helpers/remote.js'
 import { runPlants } from '../../helpers/run.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
-import { answer, connected, create, request, wire } from '../../helpers/traces.js'
+import { answer, create, headers, request, wire } from '../../helpers/traces.js'
 
 const posts = [json(200, { name: 'Fern' })]
 const keyed = json(200, { paths: { '/plants': { post: { parameters: [{ in: 'header', name: 'Idempotency-Key' }] } } } })
@@ -27,30 +28,53 @@ describe('a request and its answer are shown', () => {
       '* token-command none (default)',
       '* token from PLANTS_TOKEN',
     ])
-    expect(wire(err, `${remote.url}/v1`)).toEqual([connected, ...request, ...answer])
+    expect(wire(err, `${remote.url}/v1`)).toEqual(['* connected: connect N ms', ...request, ...answer])
   })
 
   test('as objects, with JSON errors', async () => {
     const remote = await Hostile.listen({ posts })
     const { code, out, err } = await create(remote.url, ['--output', 'json'])
     expect({ code, out }).toEqual({ code: 0, out: '{"name":"Fern"}\n' })
-    const lines = objectsOf(err).map(({ verbose, ...others }) => (Object.keys(others).length === 0 ? verbose : others))
-    expect(lines[0]).toBe('* settings /nonexistent/config/settings.json')
-    expect(wire(lines.join('\n'), remote.url)).toEqual([connected, ...request, ...answer])
+    const objects = objectsOf(err)
+    expect(objects.slice(0, 1)).toEqual([{ verbose: 'settings', path: '/nonexistent/config/settings.json' }])
+    expect(objects.slice(1, 7).map(({ verbose, name }) => `${verbose} ${name}`)).toEqual(
+      ['store', 'output', 'timeout', 'ca-cert', 'allow-http', 'token-command'].map((name) => `setting ${name}`),
+    )
+    const said = Object.fromEntries(headers.slice(0, -1).map((line) => line.slice(2).split(': ') as [string, string]))
+    expect(objects.slice(7)).toEqual([
+      { verbose: 'token', place: 'PLANTS_TOKEN' },
+      { verbose: 'connection', connect: expect.any(Number) },
+      {
+        verbose: 'request',
+        method: 'POST',
+        address: `${remote.url}/plants`,
+        headers: { ...said, 'idempotency-key': remote.keys[0] },
+        bytes: 22,
+      },
+      {
+        ...{ verbose: 'answer', status: 200, firstByte: expect.any(Number) },
+        headers: { 'content-length': '15', 'content-type': 'application/json' },
+      },
+      { verbose: 'end', bytes: 15, whole: expect.any(Number) },
+    ])
   })
 
-  test.runIf(hasOpenssl)('over https by a name, with times that follow each other (needs openssl)', async () => {
+  test.runIf(hasOpenssl)('over https by a name, with the time that each step took (needs openssl)', async () => {
     const tls = certificate({ names: ['DNS:localhost'] })
     const remote = await Hostile.listen({ posts, tls })
     const url = `https://localhost:${remote.port}`
     const { code, err } = await create(url, ['--ca-cert', tls.path])
     expect({ code, said: wire(err, url) }).toEqual({
       code: 0,
-      said: [connected, ...request, ...answer],
+      said: ['* connected: name N ms, connect N ms, TLS N ms', ...request, ...answer],
     })
-    const times = Array.from(err.matchAll(/after (\d+\.\d) ms/g), ([, time = '']) => parseFloat(time))
-    expect(times).toEqual(times.toSorted((a, b) => a - b))
-    expect(times.at(-1)).toBeLessThan(30_000)
+    const [connection, , head, end] = objectsOf((await create(url, ['--ca-cert', tls.path, '--output', 'json'])).err).slice(-4)
+    expect(connection).toEqual({ verbose: 'connection', name: expect.any(Number), connect: expect.any(Number), tls: expect.any(Number) })
+    for (const time of [connection?.['name'], connection?.['connect'], connection?.['tls'], head?.['firstByte']]) {
+      expect(time).toBeGreaterThanOrEqual(0)
+      expect(time).toBeLessThan(30_000)
+    }
+    expect(end?.['whole']).toBeGreaterThanOrEqual(Number(head?.['firstByte']))
   })
 
   test('over a Unix socket, below a path', async () => {
@@ -59,7 +83,7 @@ describe('a request and its answer are shown', () => {
     expect({ code, said: wire(err, url) }).toEqual({
       code: 0,
       said: [
-        ...[connected, ...request, '< 200'],
+        ...['* connected: connect N ms', ...request, '< 200'],
         expect.stringMatching(/^< content-type: application\/json/),
         '< content-length: 15',
         '< x-content-type-options: nosniff',
@@ -77,14 +101,7 @@ describe('a request and its answer are shown', () => {
     const { code, out, err } = await create(remote.url)
     expect({ code, out }).toEqual({ code: 1, out: '' })
     expect(wire(err, remote.url).slice(8)).toEqual([
-      ...[
-        '< 400',
-        '< content-length: 34',
-        '< content-type: application/json',
-        '* first byte after N ms',
-        '< 34 bytes',
-        '* whole response after N ms',
-      ],
+      ...['< 400', '< content-length: 34', '< content-type: application/json', '* first byte N ms', '< 34 bytes', '* whole response N ms'],
       'plants: No ferns',
       '  This message is from URL',
     ])
@@ -102,7 +119,7 @@ describe('a request and its answer are shown', () => {
   test('with a large body as its size alone', async () => {
     const remote = await Hostile.listen({ posts: [json(200, `{"name":"Fern"}${' '.repeat(1_000_000)}`)] })
     const { err } = await create(remote.url)
-    expect(wire(err, remote.url).slice(-2)).toEqual(['< 1000015 bytes', '* whole response after N ms'])
+    expect(wire(err, remote.url).slice(-2)).toEqual(['< 1000015 bytes', '* whole response N ms'])
   })
 
   test.each([
@@ -114,7 +131,7 @@ describe('a request and its answer are shown', () => {
     const { code, out, err } = await runPlants([...argv, '-v', '--store', remote.url], { env, stdin: token })
     expect(code, err).toBe(0)
     expect(err).toContain(`> POST ${remote.url}/plants\n> accept: application/json\n> authorization: Bearer ***\n`)
-    expect(err).toMatch(/^\* connected after .*\n> POST/m)
+    expect(err).toMatch(/^\* connected: connect .*\n> POST/m)
     expect(err).toContain('\n> 2 bytes\n< 400\n')
     expect(`${out}${err}`).not.toContain(token)
   })
@@ -122,9 +139,9 @@ describe('a request and its answer are shown', () => {
 
 describe('through a proxy (needs openssl)', () => {
   test.runIf(hasOpenssl).each([
-    ['http', 'HTTP_PROXY'],
-    ['https', 'HTTPS_PROXY'],
-  ])('%s: the proxy is named, without its password', async (scheme, variable) => {
+    ['http', 'HTTP_PROXY', /connect \d+\.\d ms/],
+    ['https', 'HTTPS_PROXY', /connected: tunnel \d+\.\d ms/],
+  ])('%s: the proxy is named, without its password, and so are the times', async (scheme, variable, times) => {
     const proxy = await forwardProxy()
     const tls = certificate({ names: ['IP:0.0.0.0'] })
     const remote = await Hostile.listen({ posts, place: { host: '0.0.0.0', port: 0 }, ...(scheme === 'https' ? { tls } : {}) })
@@ -134,6 +151,7 @@ describe('through a proxy (needs openssl)', () => {
     expect(err).not.toContain('proxy-s3cret')
     expect(err).not.toContain(Buffer.from('user:proxy-s3cret').toString('base64'))
     expect(err).toContain(`> POST ${scheme}://0.0.0.0:${remote.port}/plants\n`)
+    expect(err).toMatch(times)
     expect(err).toContain(new URL(proxy.url).host)
   })
 })
@@ -186,7 +204,7 @@ test('with --output json every line on stderr is an object, also warnings and er
   const remote = await Hostile.listen({ posts: [json(503, { error: 503, message: 'Busy' }), json(400, { error: 400, message: 'No' })] })
   const { code, err } = await create(remote.url, ['--output', 'json'])
   expect(code).toBe(1)
-  const lines = objectsOf(err).flatMap((line) => /^[<>] (?:POST|\d+$)/.exec(String(line['verbose']))?.[0] ?? Object.keys(line)[0])
-  const exchange = ['> POST', '< 503', 'warning', '> POST', '< 400', 'error']
-  expect(lines.filter((line) => line !== 'verbose')).toEqual(exchange)
+  const kinds = objectsOf(err).map((line) => line['verbose'] ?? Object.keys(line)[0])
+  const counted = kinds.slice(2 + settingNames.length).filter((kind) => kind !== 'connection') // the first one may be used again, or not
+  expect(counted).toEqual(['request', 'answer', 'end', 'warning', 'request', 'answer', 'end', 'error'])
 })

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import { expect, test } from 'vitest'
-import { NumberText, parseInt64, parseJson, toJson } from '../../../src/plant/exact-json.js'
+import { NumberText, parseInt64, parseJson, toJson } from '../../../src/plant/json.js'
 import { fc } from '../../helpers/fast-check.js'
 import { rounds } from '../../helpers/rounds.js'
 

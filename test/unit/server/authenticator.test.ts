@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { authenticator, digestOf, freshness, tokensOfStore } from '../../../src/server/authenticator.js'
-import type { HttpError } from '../../../src/server/http-error.js'
-import { SqliteStore } from '../../../src/stores/sqlite/sqlite-store.js'
+import type { HttpError } from '../../../src/server/errors.js'
+import { SqliteStore } from '../../../src/stores/sqlite/store.js'
 import { closedAfterTest, fileAddress, openOptions } from '../../helpers/store.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
 

@@ -42,6 +42,11 @@ test('doctor says what it finds', async () => {
   expect(await doctor()).toEqual({ ...ok, message: expect.stringMatching(/^postgres:\S+, PostgreSQL [\d.]+$/) })
   const elsewhere = await doctor(url.replace('127.0.0.1', '0.0.0.0')) // which leads here too
   expect(elsewhere).toMatchObject({ code: 0, state: 'warning', message: expect.stringContaining('has no TLS') })
+  await admin('GRANT CREATE ON SCHEMA public TO PUBLIC')
+  expect(await doctor()).toMatchObject({
+    ...{ code: 0, state: 'warning', message: `${url}: every role may create functions in the schema public` },
+    hint: 'The owner of the database can prevent this with: REVOKE CREATE ON SCHEMA public FROM PUBLIC',
+  })
   await admin('DROP SCHEMA public')
   expect(await doctor()).toMatchObject(ok)
   expect(await doctor(url.replace(/db\w+$/, 'nowhere'))).toMatchObject({ code: 1, state: 'failed' })

@@ -1,7 +1,7 @@
 import { chmodSync, chownSync, lchownSync, readFileSync, renameSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { PostgresStore } from '../../../../src/stores/postgres/postgres-store.js'
+import { PostgresStore } from '../../../../src/stores/postgres/store.js'
 import { Listener, says } from '../../../helpers/postgres/listener.js'
 import { settled } from '../../../helpers/settled.js'
 import { addressOf, databaseOptions } from '../../../helpers/shared-store.js'

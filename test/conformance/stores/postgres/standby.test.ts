@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { PostgresStore } from '../../../../src/stores/postgres/postgres-store.js'
+import { PostgresStore } from '../../../../src/stores/postgres/store.js'
 import { batchOf, createAll } from '../../../helpers/bulk.js'
 import { Line } from '../../../helpers/postgres/line.js'
 import { type Database, ownServer } from '../../../helpers/postgres.js'

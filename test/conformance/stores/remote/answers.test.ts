@@ -62,7 +62,7 @@ const redirects: Row[] = [301, 302, 303, 307, 308, 300, 304, 399].map((status) =
   return [`${status}`, http(status), isMoved ? 4 : 5, said]
 })
 
-const wrongToken = 'The token is from PLANTS_TOKEN: set another one there'
+const wrongToken = 'The token is from PLANTS_TOKEN: set another one'
 const wrongAddress = 'Is the address right? It is the base URL: the part before /plants'
 const otherId = 'Choose another id; to repeat an earlier create safely, use the same --idempotency-key for both'
 const said = 'This message is from URL'
@@ -147,10 +147,10 @@ const errors: Row[] = [
 
 /** Statuses of success that the specification does not know: nothing says what has become of the plant. */
 const otherSuccesses: Row[] = [
-  ['201 with a Plant', json(201, plant), 5, unusable('201 with JSON that is no Error', 201)],
-  ['201 with HTML', html(201), 5, unusable('201 with text/html; charset=utf-8', 201)],
+  ['201 with a Plant', json(201, plant), 5, unusable('201 with JSON that is no Error, which is not in the specification', 201)],
+  ['201 with HTML', html(201), 5, unusable('201 with text/html; charset=utf-8, which is not in the specification', 201)],
   ['202 with an Error', json(202, refusal), 5, { ...unusable('', 202), message: 'URL failed: No ferns today' }],
-  ['204', Buffer.from('HTTP/1.1 204 No Content\r\n\r\n'), 5, unusable('204 with nothing', 204)],
+  ['204', Buffer.from('HTTP/1.1 204 No Content\r\n\r\n'), 5, unusable('204 with nothing, which is not in the specification', 204)],
 ]
 
 /** Statuses that promise that nothing was stored: asked to wait for longer than there is time, it does not. */
@@ -182,14 +182,19 @@ const open: Row[] = [500, 501, 502, 504, 599].flatMap((status): Row[] => {
   const message = `URL answered ${status} with`
   return [
     [`${status} with an Error`, json(status, refusal), 5, { ...rest, message: 'URL failed: No ferns today' }],
-    [`${status} with HTML`, html(status), 5, { ...rest, message: `${message} text/html; charset=utf-8` }],
-    [`${status} with nothing`, http(status), 5, { ...rest, message: `${message} nothing` }],
+    [
+      `${status} with HTML`,
+      html(status),
+      5,
+      { ...rest, message: `${message} text/html; charset=utf-8, which is not in the specification` },
+    ],
+    [`${status} with nothing`, http(status), 5, { ...rest, message: `${message} nothing, which is not in the specification` }],
   ]
 })
 
 const ended = (message: string) => ({
   error: 504,
-  message: `URL received the request, but did not answer: ${message}`,
+  message: `URL received the plant, but did not answer: ${message}`,
   hint: howToRepeat.unlisted,
 })
 const half = 'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n'

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { type Deed, PlantService } from '../../../helpers/plant-service.js'
+import type { NewPlant } from '../../../../src/plant/plant.js'
+import { type Deed, PlantService, takeTime } from '../../../helpers/plant-service.js'
 import { batchOf, busy, importOptions, open, plantsOf, tally } from '../../../helpers/remote-bulk.js'
 
 describe('limits', () => {
@@ -62,5 +63,28 @@ describe('limits', () => {
       mostConnections: 3,
       mostUnderWay: 3,
     })
+  })
+
+  test('half of the requests at once after a series of 503, until the next batch', async () => {
+    const counts: [inFlight: number, index: number][] = []
+    let inFlight = 0
+    const deed = async ({ index }: { index: number }): Promise<Deed> => {
+      inFlight += 1
+      counts.push([inFlight, index])
+      await takeTime(5)
+      inFlight -= 1
+      return index >= 50 && index <= 60 ? busy : undefined // the first ones in flight together, the others alone
+    }
+    const service = await PlantService.listen({ deed })
+    const store = await open(service.url, { opening: { concurrency: 8 } })
+    const greatest = async (plants: NewPlant[], from: number) => {
+      const batch = batchOf(plants)
+      await store.createMany(batch, importOptions({ keyOf: (row) => `import-${from}-${row}` }))
+      const { created } = tally(batch)
+      return { created, inFlight: Math.max(...counts.flatMap(([count, index]) => (index > from ? [count] : []))) }
+    }
+    const plants = plantsOf(300)
+    expect(await greatest(plants.slice(0, 200), 60 + 8)).toEqual({ created: 200, inFlight: 4 })
+    expect(await greatest(plants.slice(200), 201)).toEqual({ created: 100, inFlight: 8 })
   })
 })

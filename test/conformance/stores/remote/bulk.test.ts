@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import type { NewPlant } from '../../../../src/plant/plant.js'
 import { Outcome } from '../../../../src/stores/common/conflict.js'
 import type { CreateManyOptions } from '../../../../src/stores/common/store.js'
-import { SqliteStore } from '../../../../src/stores/sqlite/sqlite-store.js'
+import { SqliteStore } from '../../../../src/stores/sqlite/store.js'
 import { type Deed, PlantService } from '../../../helpers/plant-service.js'
 import { ownService } from '../../../helpers/remote.js'
 import { all, batchOf, busy, errorOf, fail, importOptions, open, plantsOf, rejectionsOf, tally } from '../../../helpers/remote-bulk.js'
@@ -105,7 +105,7 @@ describe('a service in trouble', () => {
     const batch = batchOf(plantsOf(20))
     const { clock } = openOptions()
     const now = () => clock.now() + service.posts.length * 200 // as if the service were slow
-    const store = await open(service.url, { opening: { timeout: 3000, concurrency: 2, clock: { ...clock, now } } })
+    const store = await open(service.url, { opening: { timeout: 3000, concurrency: 1, clock: { ...clock, now } } })
     await store.createMany(batch, importOptions())
     expect({ tally: tally(batch), rejections: rejectionsOf(batch) }).toEqual({
       tally: { created: 19, unknown: 1 },
@@ -163,6 +163,7 @@ describe('a service in trouble', () => {
 })
 
 test.each<[string, Partial<CreateManyOptions>]>([
+  ['beforeSend', { beforeSend: () => Promise.reject(new Error('disk full')) }],
   ['keyOf', { keyOf: () => fail('disk full') }],
   ['onProgress', { onProgress: () => fail('disk full') }],
 ])('what %s throws ends the import', async (_, options) => {

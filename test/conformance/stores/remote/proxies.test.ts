@@ -134,7 +134,7 @@ describe.runIf(ipv4)('an address that is not loopback (needs one)', () => {
     const flags = ['--store', `${addressOf(remote)}/v1`, '--allow-http']
     const result = await createAt(remote, flags, { [name]: proxy.url, ...exceptions })
     expect(result).toEqual({ ...created, requests: ['POST /v1/plants'] })
-    expect(proxy.passed).toEqual(isProxied ? [`CONNECT ${ipv4}:${remote.port}`] : [])
+    expect(proxy.passed).toEqual(isProxied ? [`POST ${addressOf(remote)}/v1/plants`] : [])
     expect(remote.posts[0]?.headers['host']).toBe(`${ipv4}:${remote.port}`)
   })
 
@@ -179,7 +179,7 @@ describe.runIf(ipv4)('an address that is not loopback (needs one)', () => {
     const remote = await Hostile.listen({ posts, place })
     const flags = ['--store', addressOf(remote), '--allow-http']
     expect(await createAt(remote, flags, { HTTP_PROXY: proxy.url.replace('http://', '') })).toEqual(created)
-    expect(proxy.passed).toEqual([`CONNECT ${ipv4}:${remote.port}`])
+    expect(proxy.passed).toEqual([`POST ${addressOf(remote)}/plants`])
   })
 
   test.each([
@@ -230,7 +230,7 @@ test.each(['http://localhost.:1', 'http://plants.localhost:1', 'http://127.1:1']
     const signal = AbortSignal.abort(new PlantsError('interrupted', 'Interrupted before anything was sent'))
     const variables = { ...env, HTTP_PROXY: 'http://127.0.0.1:1' }
     const { code, err } = await runPlants([...argv, store, '--allow-http', '-v'], { env: variables, signal })
-    expect({ code, isProxied: err.includes('{"verbose":"* proxy') }).toEqual({ code: 130, isProxied: false })
+    expect({ code, isProxied: err.includes('{"verbose":"proxy"') }).toEqual({ code: 130, isProxied: false })
   },
 )
 
@@ -266,7 +266,7 @@ describe('NO_PROXY', () => {
     for (const name of ['NO_PROXY', 'no_proxy']) {
       const variables = { ...env, HTTP_PROXY: 'http://127.0.0.1:1', HTTPS_PROXY: 'http://127.0.0.1:1', [name]: noProxy }
       const { code, err } = await runPlants([...argv, url, '--allow-http', '-v'], { env: variables, signal })
-      expect({ code, isProxied: err.includes('{"verbose":"* proxy 127.0.0.1:1"}') }).toEqual({ code: 130, isProxied: !isExcepted })
+      expect({ code, isProxied: err.includes('{"verbose":"proxy","host":"127.0.0.1:1"}') }).toEqual({ code: 130, isProxied: !isExcepted })
     }
   })
 })
@@ -284,7 +284,7 @@ test.each(['http://me:s3cret%@127.0.0.1:1', 'http://s3cr%et:x@127.0.0.1:1', 'htt
       .trimEnd()
       .split('\n')
       .map((line) => JSON.parse(line))
-    expect({ code: doctor.code, last: findings.at(-1).check }).toEqual({ code: 1, last: 'proxy' })
+    expect({ code: doctor.code, last: findings.at(-1).check }).toEqual({ code: 1, last: 'terminal' })
     expect(findings.filter(({ state }) => state === 'failed').map((finding) => finding.message)).toEqual([message, message])
   },
 )

@@ -277,7 +277,7 @@ describe('a plant at a service is corrected', () => {
       code: 5,
       last: {
         error: 504,
-        message: 'URL received the request, but did not answer: the connection was reset',
+        message: 'URL received the plant, but did not answer: the connection was reset',
         hint: 'Whether plant 1 was changed is unknown. Look at it with: plants get 1 --store URL',
       },
     })

@@ -43,7 +43,12 @@ describe('a service that says that nothing was stored', () => {
     ['503 with Retry-After: 0', http(503, '', { 'Retry-After': 0 }), 'URL answered 503 with nothing'],
     ['503 without Retry-After', comeAgain, 'Not now'],
     ['429 without Retry-After', json(429, { error: 429, message: 'Slowly' }), 'Slowly'],
-    ['503 with a Retry-After that is no number', http(503, '', { 'Retry-After': 'soon' }), 'URL answered 503 with nothing'],
+    ['503 with a Retry-After that is none', http(503, '', { 'Retry-After': 'soon' }), 'URL answered 503 with nothing'],
+    [
+      '429 with a date that has come',
+      http(429, '', { Date: 'Fri, 31 Dec 1999 23:59:59 GMT', 'Retry-After': 'Fri, 31 Dec 1999 23:59:59 GMT' }),
+      'URL answered 429 with nothing',
+    ],
   ])('is asked again with the same key: %s', async (_, answer, message) => {
     const remote = await Hostile.listen({ posts: [answer, plant], openapi: keyed })
     expect(await createAt(remote)).toEqual({ code: 0, out: fern, said: [trying(message)], requests: [post, post] })
@@ -58,8 +63,12 @@ describe('a service that says that nothing was stored', () => {
     expect(performance.now() - before).toBeGreaterThanOrEqual(999)
   })
 
-  test.each(['6', '99999999999999999999'])('is not waited for when it wants more than there is: %s s', async (seconds) => {
-    const remote = await Hostile.listen({ posts: [http(503, '', { 'Retry-After': seconds }), plant] })
+  test.each<[string, Record<string, string>]>([
+    ['6 seconds', { 'Retry-After': '6' }],
+    ['more seconds than there are', { 'Retry-After': '99999999999999999999' }],
+    ['a date', { Date: 'Fri, 31 Dec 1999 23:00:00 GMT', 'Retry-After': 'Fri, 31 Dec 1999 23:59:59 GMT' }],
+  ])('is not waited for when it wants more than there is: %s', async (_, headers) => {
+    const remote = await Hostile.listen({ posts: [http(503, '', headers), plant] })
     const message = 'URL answered 503 with nothing'
     const error = { error: 503, message, hint: 'Nothing was stored. Try again later', retryable: true, status: 503 }
     expect(await createAt(remote)).toEqual({ code: 4, out: '', said: [error], requests: [post] })
@@ -76,7 +85,7 @@ describe('a service that says that nothing was stored', () => {
 
   test('and then does not answer, leaves it open', async () => {
     const remote = await Hostile.listen({ posts: [comeAgain, reset], openapi: keyless })
-    const message = 'URL received the request, but did not answer: the connection was reset'
+    const message = 'URL received the plant, but did not answer: the connection was reset'
     expect(await createAt(remote)).toEqual({
       code: 5,
       out: '',
@@ -86,11 +95,11 @@ describe('a service that says that nothing was stored', () => {
   })
 })
 
-const lost = 'URL received the request, but did not answer: the connection was reset'
+const lost = 'URL received the plant, but did not answer: the connection was reset'
 
 describe('what was sent and not answered is sent again under its key, when the service keeps keys', () => {
   const reference = (name: string) => ({ $ref: `#/components/parameters/${name}` })
-  const components = { components: { parameters: { Key: header } } }
+  const components = { components: { parameters: { Key: header, 'a/b~c': header } } }
 
   test.each<[string, Answer]>([
     ['as a parameter', keyed],
@@ -99,7 +108,15 @@ describe('what was sent and not answered is sent again under its key, when the s
     ['behind others', describedBy([null, 1, 'x', { name: 'limit', in: 'query' }, header])],
     ['of the path', describedBy([], [header])],
     ['by reference', describedBy([reference('Key')], [], components)],
+    ['by reference to a name that is escaped', describedBy([reference('a~1b~0c')], [], components)],
     ['of the path, by reference', describedBy([], [reference('Key')], components)],
+    [
+      'of a path by reference',
+      json(200, {
+        paths: { '/plants': { $ref: '#/components/pathItems/P' } },
+        components: { pathItems: { P: { post: { parameters: [header] } } } },
+      }),
+    ],
   ])('listed %s', async (_, openapi) => {
     const remote = await Hostile.listen({ posts: [reset, plant], openapi })
     expect(await createAt(remote)).toEqual({ code: 0, out: fern, said: [trying(lost)], requests: [post, description, post] })
@@ -214,10 +231,15 @@ describe('what was sent and not answered is not sent again', () => {
   ])('as long as the service cannot tell whether it keeps keys, which nobody claims to know then: %s', async (_, openapi) => {
     const remote = await Hostile.listen({ posts: [reset, plant], openapi })
     const { code, out, said } = await createAt(remote, ['--timeout', '1s'])
-    // A description that never comes leaves no time for another try, and so nothing to warn of.
-    const warning = { warning: `${lost}. Trying again for up to 1 s` }
-    const error = { error: 504, message: lost, hint: howToRepeat.unasked }
-    expect({ code, out, said }).toEqual({ code: 5, out: '', said: said.length === 1 ? [error] : [warning, error] })
+    // A description that never comes leaves no time for another try, and so nothing to tell of one.
+    const isSilent = said.length === 1
+    const hint = `${howToRepeat.unasked}${isSilent ? '' : '. If it uses TLS, use https://'}`
+    const warning = `${lost}. Trying again for up to 1 s`
+    expect({ code, out, said }).toEqual({
+      code: 5,
+      out: '',
+      said: [...(isSilent ? [] : [{ warning }]), { error: 504, message: lost, hint }],
+    })
     expect(remote.posts).toHaveLength(1)
   })
 

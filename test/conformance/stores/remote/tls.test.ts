@@ -55,8 +55,8 @@ describe.runIf(hasOpenssl)('TLS (needs openssl)', () => {
     [
       'has expired',
       () => trusted(certificate({ names, isExpired: true })),
-      'TLS failed: certificate has expired',
-      'Check the address, the clock, and the certificate of the service',
+      'TLS failed: its certificate has expired or is not yet valid',
+      'Check the clock, or ask its operator',
     ],
   ])('sends nothing to whoever shows a certificate that %s, and does not ask again', async (_, show, why, hint) => {
     const { tls, flags = [] } = show()

@@ -11,7 +11,7 @@ const openapi = json(200, { openapi: '3.1.0', paths: { '/plants': { post: {} } }
 const half = 'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n'
 
 describe('an answer that does not come in time', () => {
-  const late = { error: 504, message: 'URL received the request, but did not answer: the request timed out', hint: howToRepeat.unasked }
+  const late = { error: 504, message: 'URL received the plant, but did not answer: the request timed out', hint: howToRepeat.unasked }
 
   test.each<[string, Answer]>([
     ['none at all', () => undefined],
@@ -156,7 +156,7 @@ describe('a connection that ends before anything is answered', () => {
     const remote = await Hostile.listen({ onConnect })
     const { code, out, said } = await createAt(remote, ['--timeout', '1s'])
     expect({ code, out }).toEqual({ code: 5, out: '' })
-    const message = 'URL received the request, but did not answer: the connection was closed'
+    const message = 'URL received the plant, but did not answer: the connection was closed'
     expect(said).toMatchObject([{ warning: `${message}. Trying again for up to 1 s` }, { error: 504, message }])
   })
 

@@ -11,7 +11,7 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { SqliteStore } from '../../../../src/stores/sqlite/sqlite-store.js'
+import { SqliteStore } from '../../../../src/stores/sqlite/store.js'
 import { runPlants } from '../../../helpers/run.js'
 import { create, list, open, query, storeIn } from '../../../helpers/sqlite-file.js'
 import { closedAfterTest, fileAddress, openOptions } from '../../../helpers/store.js'

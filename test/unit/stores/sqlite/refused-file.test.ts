@@ -33,7 +33,7 @@ describe('a file that cannot be a store is refused, and left as it is:', () => {
       '{} was written by a newer version of plants (schema 99, this one supports 5)',
       'Update plants',
     ],
-    ['a folder', (path) => mkdirSync(path), 'The store {} could not be opened: it is a directory', elsewhere],
+    ['a folder', (path) => mkdirSync(path), '{} is a directory, not a store', 'Name a file in it with --store PATH'],
   ])('%s', async (_, make, message, hint) => {
     const path = join(temporaryFolder(), 'plants.db')
     make(path)
@@ -48,7 +48,7 @@ describe('a file that cannot be a store is refused, and left as it is:', () => {
 
   test.each<[string, (path: string) => void, string]>([
     ['a device', (path) => symlinkSync('/dev/null', path), '/dev/null is a device or a pipe, not a store'],
-    ['a link to nowhere', (path) => symlinkSync('nowhere', path), 'The store {} could not be opened: there is no such file'],
+    ['a link to nowhere', (path) => symlinkSync('nowhere', path), '{} is a link to a file that does not exist'],
   ])('%s', async (_, make, message) => {
     const path = join(temporaryFolder(), 'plants.db')
     make(path)
@@ -93,7 +93,7 @@ describe('a file that cannot be a store is refused, and left as it is:', () => {
     expect(await runPlants(['create', '--id', '1', '--name', 'Fern'], { env: { PLANTS_DATA_DIR: file } })).toEqual({
       code: 4,
       out: '',
-      err: `plants: The store ${file}/plants.db could not be opened: a part of its path is not a directory\n  ${elsewhere}\n`,
+      err: `plants: The store ${file}/plants.db cannot be created: ${file} is not a directory\n  ${elsewhere}\n`,
     })
   })
 
@@ -109,7 +109,7 @@ describe('a file that cannot be a store is refused, and left as it is:', () => {
   test('one below a file', async () => {
     const folder = temporaryFolder()
     writeFileSync(join(folder, 'file'), '')
-    const err = `plants: The store ${folder}/file/plants.db could not be opened: a part of its path is not a directory\n  ${elsewhere}\n`
+    const err = `plants: The store ${folder}/file/plants.db cannot be created: ${folder}/file is not a directory\n  ${elsewhere}\n`
     expect(await create(join(folder, 'file/plants.db'), '1')).toEqual({ code: 4, out: '', err })
     expect(await list(join(folder, 'file/plants.db'))).toEqual({ code: 4, out: '', err })
   })

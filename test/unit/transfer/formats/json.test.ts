@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { NewPlant } from '../../../../src/plant/plant.js'
 import { Chunk } from '../../../../src/transfer/formats/chunk.js'
-import { json } from '../../../../src/transfer/formats/json-array.js'
+import { json } from '../../../../src/transfer/formats/json.js'
 import { RecordMapper } from '../../../../src/transfer/formats/record-mapper.js'
 import { fc } from '../../../helpers/fast-check.js'
 import { type ReadRecord, readRecords } from '../../../helpers/records.js'
@@ -92,22 +92,28 @@ describe('a record larger than 1 MiB', () => {
   const tooLarge = '413: The record is larger than 1 MiB (1048576 bytes)'
   const cuts = Array.from({ length: 40 }, (_, index) => 65_521 * (index + 1))
 
-  test.each<[string, string]>([
-    ['is just too large', long(limit + 1)],
-    ['has many MiB', long(3 * limit)],
-    ['has many lines', `{\n${'\n'.repeat(limit)}}`],
-    ['is cut', long(limit + 9).slice(0, -2)],
-  ])('ends the input where it %s', (_, record) => {
+  test.each<[string, string, number]>([
+    ['is invalid, and the next is read', long(limit + 1), 1],
+    ['is invalid at many MiB', long(3 * limit), 1],
+    ['keeps its lines counted', `{\n${'\n'.repeat(limit)}}`, limit + 2],
+  ])('%s', (_, record, line) => {
+    const input = `[${record},\n{"id":2,"name":"b"}]`
     for (const isRestored of [false, true]) {
-      const { records } = readRecords(`[${record},\n{"id":2,"name":"b"}]`, { make, cuts, isRestored })
-      expect(records).toEqual([{ problem: tooLarge, line: 1, raw: '' }])
+      const { records } = readRecords(input, { make, cuts, isRestored })
+      expect(records).toEqual([{ problem: tooLarge, line: 1, raw: record }, fern(2, 'b', line + 1)])
     }
   })
 
-  test('is not one with a syntax error before', () => {
-    const input = `[{"id":1,"x":{${'[1],'.repeat(limit)}`
-    const { records } = readRecords(input, { make, cuts })
-    expect(records.map(({ problem }) => problem)).toEqual(['400: Not JSON: unexpected "[" at line 1, column 15'])
+  test.each<[string, string, string]>([
+    ['its quote is missing', `${long(limit + 900_000).slice(0, -2)}\n`, `unexpected U+000A at line 1, column ${limit + 900_000}`],
+    ['its brace is missing', `${long(limit + 900_000).slice(0, -1)}\n]`, 'unexpected "]" at line 2, column 1'],
+    ['the input ends', long(limit + 9).slice(0, -2), `unexpected end of input at line 1, column ${limit + 9}`],
+    ['it is nested too deep', `{"id":1,"x":${'['.repeat(2 * limit)}`, 'the value is nested deeper than 1000 levels at line 1, column '],
+  ])('ends the input where %s', (_, record, reason) => {
+    for (const isRestored of [false, true]) {
+      const { records } = readRecords(`[${record}`, { make, cuts, isRestored })
+      expect(records.map(({ problem }) => problem)).toEqual([tooLarge, expect.stringContaining(`400: Not JSON: ${reason}`)])
+    }
   })
 
   test('is not one that has just 1 MiB', () => {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { parseJson } from '../../../../src/plant/exact-json.js'
+import { parseJson } from '../../../../src/plant/json.js'
 import type { NewPlant } from '../../../../src/plant/plant.js'
 import { acceptNewPlant } from '../../../../src/plant/plant.js'
 import { Chunk } from '../../../../src/transfer/formats/chunk.js'

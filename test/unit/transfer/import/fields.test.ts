@@ -1,5 +1,15 @@
 import { beforeEach, describe, expect, test } from 'vitest'
-import { complaints, Importing, imported, keepHint, lines, summary } from '../../../helpers/importing.js'
+import {
+  assignedHint,
+  complaints,
+  existsHint,
+  Importing,
+  imported,
+  keepHint,
+  lines,
+  repeatedHint,
+  summary,
+} from '../../../helpers/importing.js'
 
 let user: Importing
 
@@ -206,11 +216,26 @@ describe('--id-from', () => {
 
   test('says of a plant that has an id that is taken', async () => {
     const stdin = '{"id":1,"name":"A"}\n{"name":"B"}\n'
-    const hint = `For ids that exist, use another --id-from. ${keepHint}`
     expect(await user.import(['--id-from', '1'], { stdin })).toEqual({
       code: 6,
       summary: summary({ created: 1, rejected: 1, reasons: { 409: 1 } }),
-      err: complaints(['stdin:2: The id 1 is in the input twice, also in line 1'], '1 plant was rejected', hint),
+      err: complaints(['stdin:2: A plant with id 1 already exists, from line 1'], '1 plant was rejected', assignedHint + keepHint),
     })
+  })
+
+  test.each([
+    [
+      'an id that is repeated in the input',
+      'id,name\n102,A\n,B\n102,C\n',
+      4,
+      'The id 102 is in the input twice, also in line 2',
+      repeatedHint,
+    ],
+    ['an id that was stored before', 'id,name\n7,A\n,B\n', 2, 'A plant with id 7 already exists', existsHint],
+    ['an assigned id that was stored before', 'id,name\n1,A\n2,B\n,C\n3,D\n', 4, 'A plant with id 1000 already exists', assignedHint],
+  ])('is suggested again only for an assigned id: %s', async (_, stdin, line, message, hint) => {
+    await user.import([], { stdin: `id,name\n${stdin.includes('102') ? '' : stdin.includes('7') ? '7,X' : '1000,X'}\n` })
+    const result = await user.import(['--id-from', '1000'], { stdin })
+    expect(result.err).toBe(complaints([`stdin:${line}: ${message}`], '1 plant was rejected', hint + keepHint))
   })
 })

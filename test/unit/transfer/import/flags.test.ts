@@ -1,6 +1,5 @@
 import { beforeEach, describe, expect, test } from 'vitest'
 import { Importing, imported, lines } from '../../../helpers/importing.js'
-import { query } from '../../../helpers/sqlite-file.js'
 import { refusal } from '../../../helpers/user.js'
 
 let user: Importing
@@ -94,6 +93,7 @@ describe('a command line that is wrong is rejected, and nothing is made:', () =>
     [['plants', '--format=ndjson', '--delimiter=;'], '--delimiter applies to csv and tsv, but not to ndjson', 'Leave out one of them'],
     [['plants', '--map', 'id='], '--map id= leaves the plants without ids', 'Assign ids, starting at N: --id-from N'],
     empty('plants', '--rejects', ''),
+    empty('plants', '--journal', ''),
     empty('plants', ''),
     together('--dry-run', '--atomic'),
     together('--dry-run', '--restart'),
@@ -126,13 +126,15 @@ describe('flags that go together', () => {
     [['--max-errors', '1', '--if-exists', 'same', '--rejects', 'bad']],
     [['--atomic', '--max-errors', '1', '--rejects', 'bad']],
     [['--atomic', '--id-from', '5', '--map', 'tag=x']],
-    [['--restart']],
+    [['--journal', 'kept/here.json', '--restart']],
+    [['--no-journal', '--restart']],
+    [['--atomic', '--no-journal']],
     [['--verbose', '--no-input', '--no-color']],
   ])('%j', async (flags) => {
     const { code, summary, err } = await user.import(['plants', ...flags])
     expect({ code, summary, err: flags.includes('--verbose') ? '' : err }).toEqual(imported({ created: 1 }))
     expect(await user.list()).toBe(good)
-    expect([user.has('bad'), user.has('bad.reasons'), user.journals()]).toEqual([false, false, []])
+    expect([user.has('bad'), user.has('bad.reasons'), user.has('kept/here.json'), user.journals()]).toEqual([false, false, false, []])
   })
 
   test.each([
@@ -142,6 +144,16 @@ describe('flags that go together', () => {
     const { code, summary, err } = await user.import(['plants', ...flags])
     const warning = `plants: ${flag} applies only to services, and has no effect on a file\n`
     expect({ code, summary, err }).toEqual(imported({ created: 1 }, warning))
+  })
+
+  test('--journal goes with stdin', async () => {
+    const flags = ['--journal', 'kept', '--max-errors', '1']
+    const stdin = `${good}{"id":-1}\n{"id":2,"name":"Moss"}\n`
+    expect(await user.import(flags, { stdin })).toMatchObject({ code: 6, summary: { created: 1 } })
+    expect(user.has('kept')).toBe(true)
+    expect(await user.import(flags, { stdin })).toMatchObject({ code: 6, summary: { created: 2 } })
+    expect(user.has('kept')).toBe(false)
+    expect(await user.list()).toBe(`${good}{"id":2,"name":"Moss"}\n`)
   })
 
   test('other flags than those it was begun with are rejected, until it is begun again', async () => {
@@ -154,12 +166,16 @@ describe('flags that go together', () => {
       ['--rejects', 'bad'],
       ['--format', 'json'],
       ['--encoding', 'latin1'],
+      ['--delimiter', ';'],
+      ['--columns', 'id,name'],
     ]) {
       const { code, err } = await user.import([...flags, ...other])
       expect({ code, err }).toEqual({
         code: 2,
         err: expect.stringMatching(
-          new RegExp(`^plants: This import was started without ${other[0]}\n {2}Use the same flags, or start again with --restart\n$`),
+          new RegExp(
+            `^plants: This import was started with no ${other[0]} \\(.*\\)\n {2}Use the same flags, or start again with --restart\n$`,
+          ),
         ),
       })
     }
@@ -186,21 +202,38 @@ describe('flags that go together', () => {
   })
 })
 
-test('--restart begins again although the checkpoint is broken', async () => {
-  user.write('plants', `${good}{"id":2}\n{"id":3,"name":"C"}\n`)
-  await user.import(['plants', '--max-errors', '1'])
-  for (const broken of ['{"version":1,', '{"version":2}', '']) {
-    query(user.store, `UPDATE imports SET state = '${broken}'`)
-    expect(await user.import(['plants', '--max-errors', '1'])).toEqual({
-      ...{ code: 2, summary: undefined },
-      err: 'plants: The checkpoint of this import is damaged\n  Start again with --restart\n',
-    })
-  }
-  expect(await user.import(['plants', '--restart', '--if-exists', 'same'])).toMatchObject({
-    code: 6,
-    summary: { created: 1, skipped: 1, rejected: 1 },
+describe('--restart', () => {
+  test.each([['plants'], ['notes']])('loses no file that is no journal: %s', async (name) => {
+    user.write('notes', 'mine\n')
+    const before = user.read(name)
+    const { code } = await user.import(['plants', '--journal', name, '--restart'])
+    expect({ code, kept: user.has(name) && user.read(name) }).toEqual({ code: 2, kept: before })
   })
-  expect(query(user.store, 'SELECT * FROM imports')).toEqual([])
+
+  test('begins again where another version of plants has begun', async () => {
+    const saved = { type: 'the journal of plants import', version: 3, id: 'x', store: user.store, inputs: [] }
+    user.write('j.json', JSON.stringify(saved))
+    const argv = ['plants', '--journal', 'j.json']
+    const message = `This import was started by another version of plants, whose journal this version cannot read (${user.folder}/j.json)`
+    const hint = 'Start again with --restart. What was created stays, so add --if-exists skip'
+    expect(await user.import(argv)).toEqual({ code: 2, summary: undefined, err: `plants: ${message}\n  ${hint}\n` })
+    expect([user.has('plants.db'), user.read('j.json')]).toEqual([false, JSON.stringify(saved)])
+    expect(await user.import([...argv, '--restart', '--if-exists', 'skip'])).toMatchObject(imported({ created: 1 }))
+    expect(user.has('j.json')).toBe(false)
+  })
+
+  test('begins again although the journal is broken', async () => {
+    user.write('plants', `${good}{"id":2}\n{"id":3,"name":"C"}\n`)
+    await user.import(['plants', '--max-errors', '1'])
+    const [journal = ''] = user.journals()
+    user.write(`state/imports/${journal}`, '{"version":1,')
+    expect(await user.import(['plants', '--max-errors', '1'])).toMatchObject({ code: 2 })
+    expect(await user.import(['plants', '--restart', '--if-exists', 'same'])).toMatchObject({
+      code: 6,
+      summary: { created: 1, skipped: 1, rejected: 1 },
+    })
+    expect(user.journals()).toEqual([])
+  })
 })
 
 test.each([

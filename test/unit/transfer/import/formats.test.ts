@@ -163,15 +163,6 @@ describe('--max-errors in CSV', () => {
     expect(lines(await user.list())).toEqual(['{"id":1,"name":"A"}', '{"id":3,"name":"C"}'])
   })
 
-  test('counts one record at a time, also where the next one is invalid', async () => {
-    const flags = ['plants', '--max-errors', '1', '--rejects', 'bad']
-    user.write('plants', 'id,name\n2,A\n2,B\nx,C\n3,D\n')
-    expect(await user.import(flags)).toMatchObject({ code: 6, summary: { created: 1, rejected: 1, reasons: { 409: 1 } } })
-    expect(await user.import(flags)).toMatchObject({ code: 6, summary: { created: 1, rejected: 2 } })
-    expect(await user.import(flags)).toMatchObject({ code: 6, summary: { created: 2, rejected: 2 } })
-    expect(user.read('bad')).toBe('id,name\n2,B\nx,C\n')
-  })
-
   test('makes no plant of the header', async () => {
     user.write('plants', 'Common,Family\nFern,x\n,z\nRose,y\n')
     await user.import(['plants', '--max-errors', '1', '--id-from', '1', '--map', 'name=Common,tag=Family'])

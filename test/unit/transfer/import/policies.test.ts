@@ -58,10 +58,7 @@ describe('--if-exists', () => {
     const { err } = await user.import(['--if-exists', 'same', '--output', 'json', ...(flag ? [flag] : [])], { stdin: plant(2, 'X') })
     const [reason, end] = lines(err).map((line) => JSON.parse(line))
     expect(reason).toMatchObject({ error: 409, message: expect.stringMatching(/(^|: )A different plant with id 2 already exists$/) })
-    expect(end).toMatchObject({
-      error: 409,
-      hint: expect.stringContaining(`For ids that exist, use ${flag === '--id-from=2' ? 'another --id-from' : '--if-exists update'}. `),
-    })
+    expect(end).toMatchObject({ error: 409, hint: expect.stringContaining('For ids that exist, use --if-exists update. ') })
   })
 
   test('update says how many plants it has replaced', async () => {
