@@ -66,7 +66,11 @@ function empty(folder) {
 }
 
 function isOurs(name) {
-  return name === 'SHA256SUMS' || name === 'LICENSES.txt' || Object.keys(targets).some((target) => filesOf(target).includes(name))
+  return (
+    name === 'SHA256SUMS' ||
+    name === 'LICENSES.txt' ||
+    Object.keys(targets).some((target) => filesOf(target).includes(name))
+  )
 }
 
 function filesOf(target) {
@@ -85,7 +89,10 @@ function build(target, { out, packages }, compileTo) {
 function writeNotices(out, packages) {
   const bun = readFileSync(join(import.meta.dirname, 'build/bun-notice.txt'), 'utf8').replace('VERSION', bunVersion)
   const own = readFileSync(join(root, 'LICENSE'), 'utf8')
-  writeFileSync(join(out, 'LICENSES.txt'), `plant-store\n\n${own}\n${bun}\nIt contains code of these packages.\n\n${noticesOf(packages)}`)
+  writeFileSync(
+    join(out, 'LICENSES.txt'),
+    `plant-store\n\n${own}\n${bun}\nIt contains code of these packages.\n\n${noticesOf(packages)}`,
+  )
 }
 
 /** In the form that `sha256sum --check` reads. */

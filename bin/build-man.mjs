@@ -48,7 +48,9 @@ function programPage() {
     section('DESCRIPTION', roff('Create, import, list, export and serve plants.')),
     section('COMMANDS', terms(commands.map((command) => [`plants-${command.name()}(1)`, command.summary()]))),
     optionSections(program.root),
-    Object.entries(titles).map(([name, title]) => section(title, verbatim(topicPages[name](help, program.root).trimEnd().split('\n')))),
+    Object.entries(titles).map(([name, title]) =>
+      section(title, verbatim(topicPages[name](help, program.root).trimEnd().split('\n'))),
+    ),
     section('EXAMPLES', verbatim(examples)),
     section('SEE ALSO', roff(names.map((name) => `${name}(1)`).join(', '))),
   ]
@@ -59,7 +61,10 @@ function commandPage(command) {
   const below = command.commands
   return [
     head(`plants-${command.name()}`, command.summary()),
-    section('SYNOPSIS', below.length === 0 ? synopsis(command) : below.map((each, at) => [at > 0 ? '.br' : [], synopsis(each)])),
+    section(
+      'SYNOPSIS',
+      below.length === 0 ? synopsis(command) : below.map((each, at) => [at > 0 ? '.br' : [], synopsis(each)]),
+    ),
     section(
       'DESCRIPTION',
       roff(command.description()),
@@ -94,9 +99,15 @@ function releaseDate() {
   return RegExp(`^## \\[${packageJson.version}\\] - (?<date>\\d{4}-\\d\\d-\\d\\d)$`, 'm').exec(changelog)?.groups.date
 }
 
-/** The date of the last commit; empty without one, as in an archive. The time of the build would make each build different. */
+/**
+ * The date of the last commit; empty without one, as in an archive. The time of the build would make each build
+ * different.
+ */
 function commitDate() {
-  const { stdout } = spawnSync('git', ['log', '-1', '--date=format:%Y-%m-%d', '--format=%cd'], { cwd: root, encoding: 'utf8' })
+  const { stdout } = spawnSync('git', ['log', '-1', '--date=format:%Y-%m-%d', '--format=%cd'], {
+    cwd: root,
+    encoding: 'utf8',
+  })
   return stdout?.trim() ?? ''
 }
 
@@ -113,7 +124,9 @@ function synopsis(command) {
 }
 
 function argumentsOf(command) {
-  return terms(help.visibleArguments(command).map((argument) => [help.argumentTerm(argument), help.argumentDescription(argument)]))
+  return terms(
+    help.visibleArguments(command).map((argument) => [help.argumentTerm(argument), help.argumentDescription(argument)]),
+  )
 }
 
 /** The options of a command in the groups of its help, without --help, which each has. */
@@ -123,7 +136,9 @@ function optionGroups(command) {
 }
 
 function optionSections(command) {
-  return Array.from(optionGroups(command), ([group, list]) => section(group.replace(':', '').toUpperCase(), optionTerms(list)))
+  return Array.from(optionGroups(command), ([group, list]) =>
+    section(group.replace(':', '').toUpperCase(), optionTerms(list)),
+  )
 }
 
 function optionTerms(list) {
@@ -148,6 +163,9 @@ function roff(text) {
     .replaceAll('^', '\\(ha')
     .replaceAll('~', '\\(ti')
   return escaped
-    .replace(/[^\0-\x7f]/gu, (character) => `\\[u${character.codePointAt(0).toString(16).toUpperCase().padStart(4, '0')}]`)
+    .replace(
+      /[^\0-\x7f]/gu,
+      (character) => `\\[u${character.codePointAt(0).toString(16).toUpperCase().padStart(4, '0')}]`,
+    )
     .replace(/^\./, '\\&.')
 }

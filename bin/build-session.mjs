@@ -1,4 +1,5 @@
-// Draws docs/session.svg: a terminal in which the commands below have really been run.   node bin/build-session.mjs [FILE]
+// Draws docs/session.svg: a terminal in which the commands below have really been run.   node bin/build-session.mjs
+// [FILE]
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -13,7 +14,9 @@ const patience = 20_000 // ms
 const palette = { 1: '#f47067', 2: '#8ddb8c', 6: '#76e3ea' }
 const [cellWidth, lineHeight, margin] = [8.4, 19, 16]
 
-/** What is typed, each when the line of the cursor begins with this: a prompt, behind which there is at most a proposal. */
+/**
+ * What is typed, each when the line of the cursor begins with this: a prompt, behind which there is at most a proposal.
+ */
 const session = [
   ['$', 'plants create'],
   ['? id', ''],
@@ -59,7 +62,12 @@ function prepare() {
 }
 
 function environment() {
-  return { PATH: `${join(folder, 'bin')}:${process.env.PATH}`, HOME: join(folder, 'home'), TERM: 'xterm-256color', PS1: '$ ' }
+  return {
+    PATH: `${join(folder, 'bin')}:${process.env.PATH}`,
+    HOME: join(folder, 'home'),
+    TERM: 'xterm-256color',
+    PS1: '$ ',
+  }
 }
 
 /** Waits for a prompt in a line below the last one. */

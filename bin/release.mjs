@@ -1,9 +1,20 @@
-// Makes a release, but publishes nothing: sets the version, builds the npm package and the executables, and prints the commands that publish
-// them. The working tree changes only when all is built, because everything happens in a temporary copy of it.
+// Makes a release, but publishes nothing: sets the version, builds the npm package and the executables, and prints the
+// commands that publish them. The working tree changes only when all is built, because everything happens in a
+// temporary copy of it.
 //   npm run release -- VERSION [--dry-run] [--target NAME]...
 //   npm run release -- --tag vVERSION: builds a version again that is tagged, as .github/workflows/release.yml does
 import { execFileSync } from 'node:child_process'
-import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, posix } from 'node:path'
 import { parseArgs } from 'node:util'
@@ -12,7 +23,8 @@ import { BuildError } from './build/build-error.mjs'
 import { hostTarget, targets } from './build/targets.mjs'
 
 const root = join(import.meta.dirname, '..')
-const usage = 'npm run release -- VERSION [--dry-run] [--target NAME]...\nnpm run release -- --tag vVERSION [--target NAME]...'
+const usage =
+  'npm run release -- VERSION [--dry-run] [--target NAME]...\nnpm run release -- --tag vVERSION [--target NAME]...'
 const changed = ['package.json', 'package-lock.json', 'CHANGELOG.md']
 
 try {
@@ -24,7 +36,11 @@ try {
 }
 
 function parse(args) {
-  const options = { 'dry-run': { type: 'boolean', default: false }, tag: { type: 'string' }, target: { type: 'string', multiple: true } }
+  const options = {
+    'dry-run': { type: 'boolean', default: false },
+    tag: { type: 'string' },
+    target: { type: 'string', multiple: true },
+  }
   try {
     const { values, positionals } = parseArgs({ args, options, allowPositionals: true })
     const { tag, 'dry-run': isDryRun, target = isDryRun ? [hostTarget()] : Object.keys(targets) } = values
@@ -71,9 +87,15 @@ function checkTree() {
 function checkVersion(version, isTagged) {
   const current = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')).version
   if (isTagged && version !== current)
-    throw new BuildError(`The tag is of version ${version}, but package.json has ${current}`, `Tag the commit that sets version ${version}`)
+    throw new BuildError(
+      `The tag is of version ${version}, but package.json has ${current}`,
+      `Tag the commit that sets version ${version}`,
+    )
   if (!isTagged && !semver.gt(version, current))
-    throw new BuildError(`Version ${version} is not greater than ${current}`, 'Choose a greater one, by the rules of CHANGELOG.md')
+    throw new BuildError(
+      `Version ${version} is not greater than ${current}`,
+      'Choose a greater one, by the rules of CHANGELOG.md',
+    )
 }
 
 /** npm shows these addresses, and compares `repository` with where a package was built. */
@@ -99,7 +121,8 @@ function isReal(address = '') {
 function released(changelog, version, isTagged) {
   if (notesOf(changelog, version) !== undefined) return changelog
   const hint = `Describe the version in CHANGELOG.md, under ## [Unreleased] or ## [${version}] - YYYY-MM-DD`
-  if (isTagged || !notesOf(changelog, 'Unreleased')) throw new BuildError(`CHANGELOG.md has no entries for version ${version}`, hint)
+  if (isTagged || !notesOf(changelog, 'Unreleased'))
+    throw new BuildError(`CHANGELOG.md has no entries for version ${version}`, hint)
   const today = new Date().toISOString().slice(0, 10)
   return changelog.replace(/^## \[Unreleased\]$/m, `## [Unreleased]\n\n## [${version}] - ${today}`)
 }
@@ -107,7 +130,9 @@ function released(changelog, version, isTagged) {
 /** The text of a section of the changelog; undefined when there is none. */
 function notesOf(changelog, name) {
   const sections = changelog.split(/^## /m)
-  const section = sections.find((text) => text.startsWith(`[${name}]\n`) || RegExp(`^\\[${name}\\] - \\d{4}-\\d\\d-\\d\\d\n`).test(text))
+  const section = sections.find(
+    (text) => text.startsWith(`[${name}]\n`) || RegExp(`^\\[${name}\\] - \\d{4}-\\d\\d-\\d\\d\n`).test(text),
+  )
   return section?.slice(section.indexOf('\n')).trim()
 }
 
@@ -119,7 +144,11 @@ function copyTree(folder) {
 
 function build(folder, { out, asked }) {
   mkdirSync(join(folder, out), { recursive: true })
-  run('npm', ['run', '--silent', 'build:binary', '--', '--out', out, ...asked.flatMap((name) => ['--target', name])], folder)
+  run(
+    'npm',
+    ['run', '--silent', 'build:binary', '--', '--out', out, ...asked.flatMap((name) => ['--target', name])],
+    folder,
+  )
   run('npm', ['pack', '--silent', '--pack-destination', out], folder)
 }
 

@@ -1,6 +1,5 @@
 import { useCompileCache } from './platform/compile-cache.js'
 
-/** Runs this process's command line and leaves its exit code. */
 export async function start(): Promise<void> {
   useCompileCache()
   const [{ processIo }, { run }] = await Promise.all([import('./platform/io.js'), import('./cli/program/run.js')])

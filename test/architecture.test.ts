@@ -13,15 +13,15 @@ const doors: Record<string, RegExp> = {
   commander: /^src\/cli\//,
   conf: /^src\/config\//,
   'env-paths': /^src\/platform\/io\.ts$/,
-  execa: /^src\/(auth\/token-command|platform\/pager)\.ts$/,
-  'https-proxy-agent': /^src\/stores\/http\/proxy\.ts$/,
+  execa: /^src\/auth\/token-command\.ts$/,
+  'https-proxy-agent': /^src\/stores\/http\/tunnel\.ts$/,
   leven: /^src\/platform\/nearest\.ts$/,
   pg: /^src\/stores\/postgres\//,
   'pg-copy-streams': /^src\/stores\/postgres\//,
   pino: /^src\/server\/log\.ts$/,
   'prom-client': /^src\/server\/admin\.ts$/,
   'proxy-from-env': /^src\/platform\/io\.ts$/,
-  'string-width': /^src\/output\/width\.ts$/,
+  'string-width': /^src\/output\/text-table\.ts$/,
   zod: /^src\/(plant|transfer)\//,
 }
 
@@ -51,7 +51,10 @@ test('rooms import what is below them, and the kinds of stores not each other', 
 
 test('docs/architecture.md lists what each room may import', () => {
   const rows = read('docs/architecture.md').matchAll(/^\| `src\/(\w+)(?:\.ts)?` \|[^|]*\|([^|]*)\|$/gm)
-  const listed = Array.from(rows, ([, room, imported = '']) => [room, [...imported.matchAll(/`(\w+)`/g)].map(([, name]) => name)])
+  const listed = Array.from(rows, ([, room, imported = '']) => [
+    room,
+    [...imported.matchAll(/`(\w+)`/g)].map(([, name]) => name),
+  ])
   expect(Object.fromEntries(listed)).toEqual(rooms)
 })
 
@@ -66,7 +69,9 @@ test('folders import each other one way', () => {
 })
 
 test('every package has one door', () => {
-  const packages = imports().filter(({ target }) => !target.startsWith('src/') && !target.startsWith('node:') && target !== 'package.json')
+  const packages = imports().filter(
+    ({ target }) => !target.startsWith('src/') && !target.startsWith('node:') && target !== 'package.json',
+  )
   const wrong = packages.filter(({ file, target }) => !doors[target]?.test(file))
   expect(wrong).toEqual([])
 })
@@ -98,13 +103,17 @@ test.each([
 
 test('tests wait for events, never for time to pass', () => {
   const pattern = /\bsetTimeout\(|timers\/promises|\bsleep \d/
-  expect(sourceFiles('test').filter((file) => file !== 'test/architecture.test.ts' && pattern.test(read(file)))).toEqual([])
+  expect(
+    sourceFiles('test').filter((file) => file !== 'test/architecture.test.ts' && pattern.test(read(file))),
+  ).toEqual([])
 })
 
 test('a unit test does not start the program', () => {
   const reached = new Set(sourceFiles('test/unit'))
   for (const file of reached) {
-    const imported = [...read(file).matchAll(/^import (?!type )[^']*'(\.[^']+)'/gm)].map(([, name = '']) => targetOf(name, file))
+    const imported = [...read(file).matchAll(/^import (?!type )[^']*'(\.[^']+)'/gm)].map(([, name = '']) =>
+      targetOf(name, file),
+    )
     for (const target of imported) if (target.startsWith('test/') && target.endsWith('.ts')) reached.add(target)
   }
   expect([...reached].filter((file) => file === 'test/helpers/process.ts')).toEqual([])
@@ -152,7 +161,9 @@ function circles(edges: readonly Import[], nodes = files): string[][] {
       return [file, reached]
     }),
   )
-  const groups = nodes.map((file) => nodes.filter((other) => reachedFrom.get(file)?.has(other) && reachedFrom.get(other)?.has(file)))
+  const groups = nodes.map((file) =>
+    nodes.filter((other) => reachedFrom.get(file)?.has(other) && reachedFrom.get(other)?.has(file)),
+  )
   return groups.filter((group, index) => group.length > 0 && group[0] === nodes[index])
 }
 

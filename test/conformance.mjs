@@ -1,7 +1,7 @@
 // Checks the service against its own OpenAPI description with public programs: npm run conformance
-// Specmatic, a contract tester, sends requests of all kinds that it makes from the description, also with each right missing. Prism checks the
-// requests and responses of the commands as a proxy, and then takes the place of the service as a mock.
-// It needs Java 17 or newer, and a network the first time, to fetch both.
+// Specmatic, a contract tester, sends requests of all kinds that it makes from the description, also with each right
+// missing. Prism checks the requests and responses of the commands as a proxy, and then takes the place of the service
+// as a mock. It needs Java 17 or newer, and a network the first time, to fetch both.
 import { execFile, execFileSync, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -56,7 +56,8 @@ const mocked = [
 ]
 
 try {
-  process.exitCode = spawnSync('java', ['-version']).status === 0 ? await judge() : fail('npm run conformance needs Java 17 or newer')
+  process.exitCode =
+    spawnSync('java', ['-version']).status === 0 ? await judge() : fail('npm run conformance needs Java 17 or newer')
 } finally {
   rmSync(folder, { recursive: true, force: true })
 }
@@ -71,11 +72,16 @@ async function judge() {
     await describe(address, hideUntested)
     for (const missing of [undefined, ...all]) {
       const given = all.filter((right) => right !== missing)
-      if (!report(given, await runTester(jar, tokenFor(given), front, rights[missing]))) failures.push(`Specmatic, ${given}`)
+      if (!report(given, await runTester(jar, tokenFor(given), front, rights[missing])))
+        failures.push(`Specmatic, ${given}`)
     }
     await describe(address)
     new DatabaseSync(store).exec('DELETE FROM plants')
-    const missing = all.map((right) => ({ token: tokenFor(all.filter((other) => other !== right)), command: refused[right], expected: 3 }))
+    const missing = all.map((right) => ({
+      token: tokenFor(all.filter((other) => other !== right)),
+      command: refused[right],
+      expected: 3,
+    }))
     const withAll = (commands) => commands.map(([command, expected]) => ({ token: tokenFor(all), command, expected }))
     failures.push(...(await runCommands('proxy', [...withAll(proxied), ...missing], address)))
     failures.push(...(await runCommands('mock', withAll(mocked), address)))
@@ -139,7 +145,8 @@ function fetchTester() {
   const cache = join(root, 'node_modules/.cache', tester)
   const jar = join(cache, 'node_modules/specmatic/specmatic.jar')
   const args = ['install', '--prefix', cache, '--no-save', '--no-audit', '--no-fund', '--ignore-scripts', tester]
-  if (!existsSync(jar)) execFileSync('npm', args, { stdio: ['ignore', 'ignore', 'inherit'], shell: process.platform === 'win32' })
+  if (!existsSync(jar))
+    execFileSync('npm', args, { stdio: ['ignore', 'ignore', 'inherit'], shell: process.platform === 'win32' })
   return jar
 }
 
@@ -149,8 +156,8 @@ async function describe(address, hide) {
 }
 
 /**
- * Leaves out that U+0000 is not allowed in a text, since the tester adds a "_" to break a pattern, which breaks nothing here; and the stream,
- * for which it does not ask.
+ * Leaves out that U+0000 is not allowed in a text, since the tester adds a "_" to break a pattern, which breaks nothing
+ * here; and the stream, for which it does not ask.
  */
 function hideUntested(key, value) {
   const isHidden = key === 'application/x-ndjson' || (key === 'pattern' && value.includes('u0000'))
@@ -158,8 +165,8 @@ function hideUntested(key, value) {
 }
 
 /**
- * A service in front of the service, whose store has the plant that is asked for and no other: the tester does not know which ids and which
- * entity tags there are, nor that an id or a key can exist.
+ * A service in front of the service, whose store has the plant that is asked for and no other: the tester does not know
+ * which ids and which entity tags there are, nor that an id or a key can exist.
  */
 async function forgetful(address) {
   const db = new DatabaseSync(store)
@@ -192,7 +199,11 @@ async function runTester(jar, token, address, leftOut) {
   const filter = leftOut === undefined ? [] : [`--filter=METHOD!='${leftOut}'`]
   const args = ['-jar', jar, 'test', 'openapi.json', `--testBaseURL=${address}`, ...filter]
   const settings = { bearer: token, SPECMATIC_GENERATIVE_TESTS: 'true', SPECMATIC_DISABLE_TELEMETRY: 'true' }
-  const java = spawn('java', args, { cwd: folder, env: { ...process.env, ...settings }, stdio: ['ignore', 'pipe', 'inherit'] })
+  const java = spawn('java', args, {
+    cwd: folder,
+    env: { ...process.env, ...settings },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
   const output = java.stdout.toArray()
   const [status] = await once(java, 'close')
   return { status, output: Buffer.concat(await output).toString() }

@@ -1,4 +1,5 @@
-// Runs the program as it is for other platforms than this one, as far as this machine can: each function makes an executable script.
+// Runs the program as it is for other platforms than this one, as far as this machine can: each function makes an
+// executable script.
 import { execFileSync } from 'node:child_process'
 import { existsSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -21,7 +22,13 @@ const tools = {
 
 /** The platforms that this machine can run, by what a script for them is made by. */
 export const foreign = new Map([
-  ['arm64', { ...tools.arm64, make: (folder) => emulated('arm64', folder, fetchNode('22', 'linux-arm64'), join(root, 'bin/plants.js')) }],
+  [
+    'arm64',
+    {
+      ...tools.arm64,
+      make: (folder) => emulated('arm64', folder, fetchNode('22', 'linux-arm64'), join(root, 'bin/plants.js')),
+    },
+  ],
   ['arm64-file', { ...tools.arm64, make: (folder) => emulated('arm64-file', folder, builtFile('linux-arm64')) }],
   ['musl', { ...tools.musl, make: onMusl }],
 ])
@@ -30,7 +37,9 @@ function emulated(name, folder, ...command) {
   return script(join(folder, name), `exec ${quoted([emulator, '-L', arm64Libraries, ...command])} "$@"`)
 }
 
-/** Debian has no libstdc++ for musl, so the one for glibc is used, with the few functions that it does not find in musl. */
+/**
+ * Debian has no libstdc++ for musl, so the one for glibc is used, with the few functions that it does not find in musl.
+ */
 function onMusl(folder) {
   const libraries = join(folder, 'libraries')
   mkdirSync(libraries)
@@ -45,8 +54,14 @@ function onMusl(folder) {
     join(root, 'test/foreign-glibc.c'),
   ])
   for (const library of ['libstdc++.so.6', 'libgcc_s.so.1'])
-    symlinkSync(execFileSync('gcc', [`-print-file-name=${library}`], { encoding: 'utf8' }).trim(), join(libraries, library))
-  return script(join(folder, 'musl'), `LD_LIBRARY_PATH=${quoted([libraries])} exec ${quoted([builtFile('linux-x64-musl')])} "$@"`)
+    symlinkSync(
+      execFileSync('gcc', [`-print-file-name=${library}`], { encoding: 'utf8' }).trim(),
+      join(libraries, library),
+    )
+  return script(
+    join(folder, 'musl'),
+    `LD_LIBRARY_PATH=${quoted([libraries])} exec ${quoted([builtFile('linux-x64-musl')])} "$@"`,
+  )
 }
 
 function script(path, command) {

@@ -4,18 +4,25 @@ import { dirname, join, resolve } from 'node:path'
 import { parseSync, Visitor } from 'rolldown/utils'
 
 const root = resolve(process.argv[2] ?? '.', 'src')
-const names = readdirSync(root, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.ts') && !name.endsWith('.d.ts'))
+const names = readdirSync(root, { recursive: true, encoding: 'utf8' }).filter(
+  (name) => name.endsWith('.ts') && !name.endsWith('.d.ts'),
+)
 const files = new Map(names.toSorted().map((name) => [name, readFileSync(join(root, name), 'utf8')]))
 
 const imports = [...files].flatMap(([file, text]) =>
-  [...text.matchAll(/(?:from|import\() ?'(\.[^']+)\.js'/g)].map(([, path]) => ({ file, target: `${join(dirname(file), path)}.ts` })),
+  [...text.matchAll(/(?:from|import\() ?'(\.[^']+)\.js'/g)].map(([, path]) => ({
+    file,
+    target: `${join(dirname(file), path)}.ts`,
+  })),
 )
 const arrows = unique(imports.map(({ file, target }) => `${dirname(file)} -> ${dirname(target)}`)).filter((arrow) => {
   const [from, to] = arrow.split(' -> ')
   return from !== to
 })
 const rooms = unique(names.map((name) => dirname(name)))
-const importers = new Map(names.map((name) => [name, new Set(imports.filter(({ target }) => target === name).map(({ file }) => file))]))
+const importers = new Map(
+  names.map((name) => [name, new Set(imports.filter(({ target }) => target === name).map(({ file }) => file))]),
+)
 const functions = [...files].flatMap(([file, text]) => privateFunctions(file, text))
 const types = groupBy(
   [...files].flatMap(([file, text]) => declaredTypes(text).map((name) => ({ name, file }))),
@@ -42,13 +49,16 @@ const report = {
   'objects spread into themselves': sum([...files.values()].map((text) => [...text.matchAll(/\.\.\.\{ /g)].length)),
 }
 for (const [what, value] of Object.entries(report)) print(`${what.padEnd(34)}${String(value).padStart(8)}`)
-for (const [name, uses] of types) if (uses.length > 1) print(`  type ${name}: ${uses.map(({ file }) => file).join(', ')}`)
+for (const [name, uses] of types)
+  if (uses.length > 1) print(`  type ${name}: ${uses.map(({ file }) => file).join(', ')}`)
 
 /** Functions and private methods that no other file sees, with their lines and how often they are named besides. */
 function privateFunctions(file, text) {
   const found = []
   const { program } = parseSync(file, text)
-  const exported = new Set(program.body.filter(({ type }) => type === 'ExportNamedDeclaration').map(({ declaration }) => declaration))
+  const exported = new Set(
+    program.body.filter(({ type }) => type === 'ExportNamedDeclaration').map(({ declaration }) => declaration),
+  )
   const add = (name, { start, end }) => {
     const uses = text.match(new RegExp(`${name.startsWith('#') ? '' : '(?<![\\w#.])'}${name}\\b`, 'g')).length
     found.push({ name, length: text.slice(start, end).split('\n').length, calls: uses - 1 })

@@ -1,11 +1,12 @@
 // Runs the tests on each runtime that the program is for, and tells in one table what passed where:
 // npm run test:matrix [-- --only RUNTIME,…] [-- PATTERN…]
-//   --only 20.19,22,24,26,file   some of them; "own" is the Node that runs this, "file" the single file, "arm64" Node and
+//   --only 20.19,22,24,26,file   some of them; "own" is the Node that runs this, "file" the single file, "arm64" Node
+// and
 //                                "arm64-file" the single file for arm64, emulated, and "musl" the single file for musl
 //   PATTERN                      the tests of a name alone
-// Without --only, these are all for which the tools are installed. Each Node is fetched from the registry when it is asked for;
-// the single file is what npm run build:binary has made, or what PLANTS_BIN names. The exit code is 1 when a test failed, or
-// did not get to run.
+// Without --only, these are all for which the tools are installed. Each Node is fetched from the registry when it is
+// asked for; the single file is what npm run build:binary has made, or what PLANTS_BIN names. The exit code is 1 when a
+// test failed, or did not get to run.
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, readFileSync } from 'node:fs'
@@ -29,8 +30,8 @@ const runtimes = new Map([
 ])
 
 /**
- * The tests on an emulated processor, which is 10 to 20 times as slow: those of what depends on the processor and the system
- * (the SQLite driver, files, streams, signals, sockets, TLS), in files that take at most four minutes there.
+ * The tests on an emulated processor, which is 10 to 20 times as slow: those of what depends on the processor and the
+ * system (the SQLite driver, files, streams, signals, sockets, TLS), in files that take at most four minutes there.
  */
 const emulatedTests = [
   'process/cli/start',
@@ -44,7 +45,10 @@ const emulatedTests = [
   'process/transfer/import.test',
   'conformance/service/contract',
 ]
-/** Not those that start the program at each system call, or fill large stores, or measure memory, to which the emulator adds its own. */
+/**
+ * Not those that start the program at each system call, or fill large stores, or measure memory, to which the emulator
+ * adds its own.
+ */
 const emulatedNames = '^(?!.*(needs strace|one moment|memory))'
 
 const { values: flags, positionals: patterns } = readArguments()
@@ -71,7 +75,11 @@ function readArguments() {
 
 /** What runs the tests, with which of them, and what it calls itself. */
 function onNode(node) {
-  return { node, project: 'suite', version: `Node ${execFileSync(node, ['-p', 'process.versions.node'], { encoding: 'utf8' }).trim()}` }
+  return {
+    node,
+    project: 'suite',
+    version: `Node ${execFileSync(node, ['-p', 'process.versions.node'], { encoding: 'utf8' }).trim()}`,
+  }
 }
 
 function onFile() {
@@ -87,8 +95,15 @@ function onForeign(name, { packages, areHere, make }) {
 
 /** Only the tests that start the program say anything about it. */
 function onProgram(file) {
-  const { version, runtime, platform } = JSON.parse(execFileSync(file, ['version', '--output', 'json'], { encoding: 'utf8' }))
-  return { node: process.execPath, project: 'black-box', version: `${version}, ${runtime}, ${platform}`, env: { PLANTS_BIN: file } }
+  const { version, runtime, platform } = JSON.parse(
+    execFileSync(file, ['version', '--output', 'json'], { encoding: 'utf8' }),
+  )
+  return {
+    node: process.execPath,
+    project: 'black-box',
+    version: `${version}, ${runtime}, ${platform}`,
+    env: { PLANTS_BIN: file },
+  }
 }
 
 /** A runtime takes minutes, so each is told about when it is done. */
@@ -114,11 +129,25 @@ async function judge(name) {
 async function runTests(name, { node, project, env, tests = [], nameFilter = [] }) {
   const file = join(process.env.PLANTS_TEST_REPORTS ?? folder, `${name}.json`)
   const vitest = join(root, 'node_modules/vitest/vitest.mjs')
-  const args = ['run', '--config', join(root, 'test/vitest.config.mts'), '--project', project, '--reporter', 'json', '--outputFile', file]
+  const args = [
+    'run',
+    '--config',
+    join(root, 'test/vitest.config.mts'),
+    '--project',
+    project,
+    '--reporter',
+    'json',
+    '--outputFile',
+    file,
+  ]
   // First in PATH, because the program begins with "#!/usr/bin/env node".
   const path = `${dirname(node)}${delimiter}${process.env.PATH}`
   const own = { PLANTS_BIN: undefined, PLANTS_TEST_REPORTS: undefined } // the report goes to `file` alone
-  const options = { cwd: root, env: { ...process.env, ...own, ...env, PATH: path }, stdio: ['ignore', 'ignore', 'pipe'] }
+  const options = {
+    cwd: root,
+    env: { ...process.env, ...own, ...env, PATH: path },
+    stdio: ['ignore', 'ignore', 'pipe'],
+  }
   const chosen = patterns.length > 0 ? patterns : tests
   const child = track(spawn(node, [vitest, ...args, ...nameFilter, ...chosen], options))
   const complaint = child.stderr.toArray()
@@ -133,11 +162,19 @@ function read({ testResults, numPassedTests, numFailedTests, numPendingTests, nu
   const failures = testResults.flatMap(({ name, status, message, assertionResults }) => {
     const failed = assertionResults.filter((result) => result.status === 'failed')
     if (failed.length === 0 && status === 'failed') return [{ file: name, title: lastOf(message) }]
-    return failed.map(({ fullName, failureMessages }) => ({ file: name, title: fullName, why: firstOf(failureMessages.join('\n')) }))
+    return failed.map(({ fullName, failureMessages }) => ({
+      file: name,
+      title: fullName,
+      why: firstOf(failureMessages.join('\n')),
+    }))
   })
   if (testResults.length === 0) failures.push({ title: `There is no test called ${patterns.join(', ')}` })
-  else if (failures.length === 0 && complaint !== undefined) failures.push({ title: `vitest was not content: ${lastOf(complaint)}` })
-  return { counts: { passed: numPassedTests, failed: numFailedTests, skipped: numPendingTests + numTodoTests }, failures }
+  else if (failures.length === 0 && complaint !== undefined)
+    failures.push({ title: `vitest was not content: ${lastOf(complaint)}` })
+  return {
+    counts: { passed: numPassedTests, failed: numFailedTests, skipped: numPendingTests + numTodoTests },
+    failures,
+  }
 }
 
 function report(rows) {

@@ -26,10 +26,12 @@ const host = `${process.platform}-${process.arch}`
  */
 export function fetchNode(version, platform = host) {
   const name = packages[platform]
-  if (name === undefined) throw new Error(`The registry has no Node for ${platform}, only for ${Object.keys(packages).join(', ')}`)
+  if (name === undefined)
+    throw new Error(`The registry has no Node for ${platform}, only for ${Object.keys(packages).join(', ')}`)
   const cache = join(import.meta.dirname, '../node_modules/.cache/nodes', `${version}-${platform}`)
   const node = join(cache, 'node_modules', name, platform.startsWith('win32') ? 'bin/node.exe' : 'bin/node')
-  if (!existsSync(node)) install([`${name}@${version}`, ...(platform === host ? [] : ['--force'])], cache) // else npm refuses another platform
+  // else npm refuses another platform
+  if (!existsSync(node)) install([`${name}@${version}`, ...(platform === host ? [] : ['--force'])], cache)
   return node
 }
 
@@ -37,7 +39,10 @@ function install([spec, ...force], folder) {
   const options = ['--no-save', '--no-audit', '--no-fund', '--ignore-scripts', '--loglevel', 'error']
   const shell = process.platform === 'win32' // where npm is no executable
   try {
-    execFileSync('npm', ['install', '--prefix', folder, ...options, ...force, spec], { stdio: ['ignore', 'ignore', 'inherit'], shell })
+    execFileSync('npm', ['install', '--prefix', folder, ...options, ...force, spec], {
+      stdio: ['ignore', 'ignore', 'inherit'],
+      shell,
+    })
   } catch (cause) {
     throw new Error(`${spec} could not be fetched from the registry. Is there a network?`, { cause })
   }

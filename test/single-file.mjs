@@ -11,7 +11,10 @@ export function singleFile() {
   return existsSync(path) ? path : undefined
 }
 
-/** The path of the single file that was built for a target. Throws when there is none, or it is older than what it is built of. */
+/**
+ * The path of the single file that was built for a target. Throws when there is none, or it is older than what it is
+ * built of.
+ */
 export function builtFile(target) {
   const path = pathOf(target)
   const how = `npm run build:binary -- ${[...new Set([hostTarget(), target])].map((name) => `--target ${name}`).join(' ')}`

@@ -1,11 +1,14 @@
-// Adds up the JSON reports of several runs of vitest, and lists what they skipped and why: node test/verdict.mjs FOLDER COUNT
-// The exit code is 1 when a test failed, when there are not COUNT reports or one of them is empty, and when a test was skipped for a
-// reason that is not below.
+// Adds up the JSON reports of several runs of vitest, and lists what they skipped and why: node test/verdict.mjs FOLDER
+// COUNT The exit code is 1 when a test failed, when there are not COUNT reports or one of them is empty, and when a
+// test was skipped for a reason that is not below.
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { print } from './bench/figures.mjs'
 
-/** What a test may need that a machine with all that .ci/run installs does not have. A test says in its name what it needs. */
+/**
+ * What a test may need that a machine with all that .ci/run installs does not have. A test says in its name what it
+ * needs.
+ */
 const reasons = [
   'in a soak',
   'needs a user that is not root',
@@ -26,7 +29,8 @@ const passed = tests.filter(({ status }) => status === 'passed').length
 const skipped = tests.filter(({ status }) => !['passed', 'failed'].includes(status))
 
 const skippedBy = new Map()
-for (const { fullName } of skipped) skippedBy.set(reasonOf(fullName), [...(skippedBy.get(reasonOf(fullName)) ?? []), fullName])
+for (const { fullName } of skipped)
+  skippedBy.set(reasonOf(fullName), [...(skippedBy.get(reasonOf(fullName)) ?? []), fullName])
 for (const [reason, names] of skippedBy)
   print(`skipped, ${reason ?? 'for no reason that is allowed'}: ${names.length}\n  ${names.join('\n  ')}`)
 const isWhole = reports.length === Number(count) && reports.every(({ numPassedTests }) => numPassedTests > 0)

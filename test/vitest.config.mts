@@ -15,7 +15,8 @@ export default defineConfig({
     root: import.meta.dirname,
     // Most tests wait for processes of their own, or for a time-out, so a machine with two cores has room for four.
     maxWorkers: 4,
-    // No module of the program keeps anything of a run, so one worker need not load them again for each file: a seventh of the time.
+    // No module of the program keeps anything of a run, so one worker need not load them again for each file: a seventh
+    // of the time.
     isolate: false,
     // A loaded machine is slow, not broken: a hook, and what is waited for, has as long as a test has.
     hookTimeout: testTimeout,
@@ -48,7 +49,8 @@ export default defineConfig({
           globalSetup,
         },
       },
-      // What is shipped, and the scripts of the project. They need the package registry, and what npm run build:binary makes.
+      // What is shipped, and the scripts of the project. They need the package registry, and what npm run build:binary
+      // makes.
       { extends: true, test: { name: 'release', include: ['release/**/*.test.ts'], testTimeout } },
     ],
   },

@@ -32,10 +32,25 @@ function fetchPackage(target) {
   const unpacked = `${folder}.part` // so that a fetch that is stopped leaves nothing that looks whole
   rmSync(unpacked, { recursive: true, force: true })
   mkdirSync(unpacked, { recursive: true })
-  const args = ['pack', `${name}@${bunVersion}`, '--json', '--silent', '--ignore-scripts', '--pack-destination', unpacked]
-  const { status, stdout } = spawnSync('npm', args, { cwd: root, encoding: 'utf8', shell: process.platform === 'win32' })
+  const args = [
+    'pack',
+    `${name}@${bunVersion}`,
+    '--json',
+    '--silent',
+    '--ignore-scripts',
+    '--pack-destination',
+    unpacked,
+  ]
+  const { status, stdout } = spawnSync('npm', args, {
+    cwd: root,
+    encoding: 'utf8',
+    shell: process.platform === 'win32',
+  })
   if (status !== 0)
-    throw new BuildError(`Could not fetch ${name} ${bunVersion} from the package registry`, 'Is the network there? Try: npm ping')
+    throw new BuildError(
+      `Could not fetch ${name} ${bunVersion} from the package registry`,
+      'Is the network there? Try: npm ping',
+    )
   const archive = join(unpacked, packedFile(stdout))
   checkIntegrity(archive, name)
   if (spawnSync('tar', ['-xzf', archive, '-C', unpacked]).status !== 0)

@@ -9,7 +9,9 @@ import { join } from 'node:path'
  */
 export function bundledPackages(bundle) {
   const modules = Object.values(bundle).flatMap((file) => (file.type === 'chunk' ? Object.entries(file.modules) : []))
-  const folders = modules.flatMap(([id, { renderedLength }]) => (renderedLength > 0 ? (packageFolder.exec(id)?.[0] ?? []) : []))
+  const folders = modules.flatMap(([id, { renderedLength }]) =>
+    renderedLength > 0 ? (packageFolder.exec(id)?.[0] ?? []) : [],
+  )
   const packages = [...new Set(folders)].map(describe)
   // The same version may be there in two folders.
   return [...new Map(packages.map((entry) => [`${entry.name}@${entry.version}`, entry])).entries()]
@@ -27,7 +29,9 @@ function describe(folder) {
 
 /** The licences and notices of packages, as one text. */
 export function noticesOf(packages) {
-  return packages.map((entry) => `${rule}\n${entry.name} ${entry.version} (${entry.license})\n\n${licenceTexts(entry)}\n`).join('\n')
+  return packages
+    .map((entry) => `${rule}\n${entry.name} ${entry.version} (${entry.license})\n\n${licenceTexts(entry)}\n`)
+    .join('\n')
 }
 
 const rule = '-'.repeat(80)

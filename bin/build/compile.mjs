@@ -11,7 +11,9 @@ import { executableName } from './targets.mjs'
 
 const root = join(import.meta.dirname, '../..')
 
-/** Bundles the program as the npm package does, but as ES modules, of which Bun starts sooner. Gives the packages in it. */
+/**
+ * Bundles the program as the npm package does, but as ES modules, of which Bun starts sooner. Gives the packages in it.
+ */
 export async function bundle(folder) {
   const plugins = config.plugins.filter(({ name }) => name !== 'third-party-notices')
   const build = await rolldown({ ...config, cwd: root, plugins, logLevel: 'silent' })
@@ -29,7 +31,8 @@ export function compile(folder, outfile, { host, target = host, bun = installedB
   const given = Object.entries(options).flatMap(([name, value]) => (value === undefined ? [] : [`${name}=${value}`]))
   const args = ['build', ...settings, ...given, join(folder, entry), '--outfile', outfile]
   const { status, error, stderr } = spawnSync(installedBun(host), args, { cwd: folder, encoding: 'utf8' })
-  if (status !== 0 || !existsSync(outfile)) throw new BuildError(`Bun could not build ${outfile}`, error?.message ?? stderr.trim())
+  if (status !== 0 || !existsSync(outfile))
+    throw new BuildError(`Bun could not build ${outfile}`, error?.message ?? stderr.trim())
 }
 
 const settings = [
@@ -47,7 +50,9 @@ const settings = [
   '--compile-jit-policy=4', // a start compiles less, and a long run is as fast: 0.8 ms and 1 MB
 ]
 
-/** Notes which functions a create needs, so that they come to lie together in what is built: a start reads less of it. */
+/**
+ * Notes which functions a create needs, so that they come to lie together in what is built: a start reads less of it.
+ */
 export function recordOrder(folder, host) {
   const home = mkdtempSync(join(tmpdir(), 'plants-build-'))
   const trial = join(folder, executableName('trial', host))
@@ -56,7 +61,8 @@ export function recordOrder(folder, host) {
     compile(folder, trial, { host })
     const env = { HOME: home, APPDATA: home, LOCALAPPDATA: home, PLANTS_DATA_DIR: home, BUN_BYTECODE_ORDER_OUT: order }
     const { status, stderr } = spawnSync(trial, ['create', '--id', '1', '--name', 'Fern'], { env, encoding: 'utf8' })
-    if (status !== 0 || !existsSync(order)) throw new BuildError('The program that was built does not run', stderr.trim())
+    if (status !== 0 || !existsSync(order))
+      throw new BuildError('The program that was built does not run', stderr.trim())
     return order
   } finally {
     rmSync(home, { recursive: true, force: true })

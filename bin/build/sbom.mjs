@@ -1,5 +1,6 @@
 /**
- * What is in an executable, as CycloneDX 1.6: the program, its packages, and the runtime. The same input gives the same text.
+ * What is in an executable, as CycloneDX 1.6: the program, its packages, and the runtime. The same input gives the same
+ * text.
  *
  * @param {{ name: string, version: string, license: string }} program
  * @param {{ name: string, version: string, license: string }[]} packages

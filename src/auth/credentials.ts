@@ -1,15 +1,15 @@
 import { PlantsError } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
 import type { RemoteAddress } from '../stores/common/address.js'
-import { checkToken } from './token.js'
+import { parseToken } from './token.js'
 
 export interface CredentialContext {
   /** the saved name of the store, if it was named by it */
   storeName: string | undefined
-  /** whether it is the store of this run: PLANTS_TOKEN and PGPASSWORD are for that store only */
+  /** PLANTS_TOKEN and PGPASSWORD are for the store of this run only */
   isOfRun: boolean
   tokenCommand: string | undefined
-  /** the time limit of a token command, in milliseconds */
+  /** of a token command, in milliseconds */
   timeout: number
   warn(text: string): Promise<void>
   file: { path: string | undefined; distrust?: { why: string; hint: string } | undefined; saved: SavedTokens }
@@ -17,8 +17,10 @@ export interface CredentialContext {
 
 type SavedTokens = { tokens?: Record<string, { token: string; savedAt: string }> }
 
-/** The token that is saved for exactly this address. */
-export function savedToken({ tokens = {} }: SavedTokens, address: string): { token: string; savedAt: string } | undefined {
+export function savedToken(
+  { tokens = {} }: SavedTokens,
+  address: string,
+): { token: string; savedAt: string } | undefined {
   return Object.hasOwn(tokens, address) ? tokens[address] : undefined
 }
 
@@ -32,8 +34,12 @@ export interface Credential {
   expires?: string | undefined
 }
 
-/** PLANTS_TOKEN, if it is the store of this run; else the token of its token command; else the one saved for its address. */
-export async function findToken(store: RemoteAddress, context: CredentialContext, io: Io): Promise<Credential | undefined> {
+/** In order: PLANTS_TOKEN for the store of this run, its token command, the one saved for exactly its address. */
+export async function findToken(
+  store: RemoteAddress,
+  context: CredentialContext,
+  io: Io,
+): Promise<Credential | undefined> {
   const found = locateToken(store, context, io)
   if (found?.command === undefined) return found
   const { runTokenCommand } = await import('./token-command.js')
@@ -43,7 +49,7 @@ export async function findToken(store: RemoteAddress, context: CredentialContext
   return { ...printed, source: 'command', place: found.place }
 }
 
-/** Finds the token, or the command that prints it, without running it. Throws like `findToken`. */
+/** Finds the token, or the command that prints it, without running it. */
 export function locateToken(
   { name }: RemoteAddress,
   { isOfRun, tokenCommand, storeName, file }: CredentialContext,
@@ -52,7 +58,7 @@ export function locateToken(
   const given = isOfRun ? tokenVariable(io) : undefined
   if (given !== undefined) {
     io.secrets.add(given)
-    return { token: checkToken(given, 'PLANTS_TOKEN'), source: 'variable', place: 'PLANTS_TOKEN' }
+    return { token: parseToken(given, 'PLANTS_TOKEN'), source: 'variable', place: 'PLANTS_TOKEN' }
   }
   if (tokenCommand !== undefined) {
     assertTrusted(file, `The token command of ${storeName} is not run`)
@@ -61,14 +67,15 @@ export function locateToken(
   const saved = savedToken(file.saved, name)
   if (!saved) return undefined
   assertTrusted(file, `The saved token for ${name} is not sent`)
-  const token = checkToken(saved.token, 'The saved token')
+  const token = parseToken(saved.token, 'The saved token')
   io.secrets.add(token)
   return { token, source: 'file', place: file.path ?? '', savedAt: saved.savedAt }
 }
 
-/** Throws `unauthorized` for settings that others may have written, such as those of another user, which root reads with `sudo`. */
+/** Throws `unauthorized` for settings that others may have written, such as a user's that root reads with `sudo`. */
 export function assertTrusted({ path, distrust }: CredentialContext['file'], what: string): void {
-  if (distrust) throw new PlantsError('unauthorized', `${what}: the settings in ${path} ${distrust.why}`, { hint: distrust.hint })
+  if (distrust)
+    throw new PlantsError('unauthorized', `${what}: the settings in ${path} ${distrust.why}`, { hint: distrust.hint })
 }
 
 export function tokenVariable({ env }: Io): string | undefined {

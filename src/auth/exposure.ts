@@ -7,14 +7,20 @@ import type { PostgresAddress, PostgresHost, RemoteAddress } from '../stores/com
 type ExposureSettings = { storeName: string | undefined; allowHttp: boolean }
 
 /** Throws `malformed` when the token could be read in transit, or would be sent to another user of this machine. */
-export function assertNotExposed(address: RemoteAddress, { storeName, allowHttp }: ExposureSettings, { trusts }: Io): void {
+export function assertNotExposed(
+  address: RemoteAddress,
+  { storeName, allowHttp }: ExposureSettings,
+  { trusts }: Io,
+): void {
   if (allowHttp) return
   let why = isOpenToAll(address) ? 'without TLS others could read it' : undefined
   let instead = 'Use https://, or on a network that only you use,'
   if (address.socketPath !== undefined) {
-    instead = 'Move the socket to a directory that only the service can write to, or if you trust all users of this machine,'
+    instead =
+      'Move the socket to a directory that only the service can write to, or if you trust all users of this machine,'
     const path = address.socketPath
-    why = unlessSystemError(() => untrustedReason(path, { trusts, writers: 0o022 })) // connecting reports a socket that cannot be accessed
+    // connecting reports a socket that cannot be accessed
+    why = unlessSystemError(() => untrustedReason(path, { trusts, writers: 0o022 }))
   }
   if (why === undefined) return
   const always = storeName === undefined ? '' : `, or for good: plants config set stores.${storeName}.allow-http true`
@@ -27,7 +33,6 @@ export function isOpenToAll({ url, socketPath }: RemoteAddress): boolean {
 
 export const exposureHint = 'Set sslmode=verify-full in its address'
 
-/** Why the connection to a database is not safe from an attacker on the network; undefined if it is. */
 export function exposureOf({ name, hosts, sslmode }: PostgresAddress): string | undefined {
   if (sslmode === 'verify-full' || hosts.every(isLocal)) return undefined
   return `The connection to ${name} is not safe from an attacker on the network, who could read it or impersonate the server. ${exposureHint}`

@@ -6,9 +6,9 @@ import type { Login } from '../stores/common/store.js'
 import { libpqFile } from './password.js'
 
 /**
- * Reads the certificates for a database: those of its address, else of `--ca-cert`, else of libpq's default files, if they exist
- * (https://www.postgresql.org/docs/current/libpq-ssl.html). Throws `malformed` for unusable files, for a key that other users can read,
- * and for `verify-ca` without a root certificate.
+ * Reads the certificates for a database: those of its address, else of `--ca-cert`, else of libpq's default files, if
+ * they exist (https://www.postgresql.org/docs/current/libpq-ssl.html). Throws `malformed` for unusable files, for a key
+ * that other users can read, and for `verify-ca` without a root certificate.
  */
 export async function readLoginCertificates(
   address: PostgresAddress,
@@ -16,12 +16,16 @@ export async function readLoginCertificates(
   io: Io,
 ): Promise<Pick<Login, 'ca' | 'cert' | 'key'>> {
   const { hosts, name, sslmode, sslrootcert } = address
-  if (sslmode === 'disable' || hosts.every(({ host }) => host.startsWith('/'))) return { ca: undefined, cert: undefined, key: undefined }
+  if (sslmode === 'disable' || hosts.every(({ host }) => host.startsWith('/')))
+    return { ca: undefined, cert: undefined, key: undefined }
   const given = sslmode.startsWith('verify') || sslmode === 'require' ? caCert : undefined
   const root = sslrootcert ?? given?.path ?? defaultFile('root.crt', io)
   if (root === undefined && sslmode === 'verify-ca') {
     const message = `${name} has no root certificate to verify the server with, and ~/.postgresql/root.crt does not exist`
-    throw malformed(message, 'Set sslrootcert or --ca-cert, or use sslmode=verify-full, which trusts the certificates of the system')
+    throw malformed(
+      message,
+      'Set sslrootcert or --ca-cert, or use sslmode=verify-full, which trusts the certificates of the system',
+    )
   }
   const source = sslrootcert ? `sslrootcert of ${name}` : given?.source
   const own = await ownCertificate(address, io)
@@ -30,7 +34,10 @@ export async function readLoginCertificates(
   return { ca: readCertificates(root, source), ...own }
 }
 
-async function ownCertificate({ sslcert, sslkey, name }: PostgresAddress, io: Io): Promise<Pick<Login, 'cert' | 'key'>> {
+async function ownCertificate(
+  { sslcert, sslkey, name }: PostgresAddress,
+  io: Io,
+): Promise<Pick<Login, 'cert' | 'key'>> {
   const certPath = sslcert ?? defaultFile('postgresql.crt', io)
   const keyPath = sslkey ?? defaultFile('postgresql.key', io)
   if (certPath === undefined && sslkey === undefined) return { cert: undefined, key: undefined }

@@ -13,10 +13,7 @@ export interface Password {
   of(host: PostgresHost): string | undefined
 }
 
-/**
- * Finds the password for a database in the order of libpq, plus the saved one: the address; PGPASSWORD, if it is the store of this run;
- * the password saved for exactly this login; the password file.
- */
+/** The order is that of libpq, with the password saved for exactly this login before the password file. */
 export async function findPassword(
   address: PostgresAddress,
   { isOfRun, file, warn }: CredentialContext,
@@ -40,10 +37,10 @@ export async function findPassword(
   return found
 }
 
-/** The runs that have warned about the password file: several stores may use it, but one warning is enough. */
+/** Several stores may use the password file, but one warning for a run is enough. */
 const warned = new WeakSet<Io>()
 
-/** Redacts a password in output, unless the address contains it anyway: a `***` there would reveal which part it is. */
+/** Skips a password that the address contains anyway: a `***` there would reveal which part it is. */
 export function redactPassword(password: string | undefined, { name }: PostgresAddress, { secrets }: Io): void {
   if (password && !name.includes(password)) secrets.add(password)
 }
@@ -53,12 +50,15 @@ export function noPassword({ name }: PostgresAddress, storeFlag: string): Plants
   return new PlantsError('unauthorized', `There is no password for ${name}`, { hint })
 }
 
-/** The path of a file that libpq reads by default; on Windows, its files are in one folder. */
+/** On Windows, libpq's default files are in one folder. */
 export function libpqFile(path: string, nameOnWindows: string, { env }: Pick<Io, 'env'>): string {
   return process.platform === 'win32' && env['APPDATA'] ? join(env['APPDATA'], 'postgresql', nameOnWindows) : path
 }
 
-/** Reads PGPASSFILE, or libpq's default (https://www.postgresql.org/docs/current/libpq-pgpass.html); undefined if it is missing or unusable. */
+/**
+ * Reads PGPASSFILE, or libpq's default (https://www.postgresql.org/docs/current/libpq-pgpass.html); undefined if it is
+ * missing or unusable.
+ */
 export async function readPasswordFile(io: Io, warn: (message: string) => Promise<void>) {
   try {
     const path = io.resolvePath(io.env['PGPASSFILE'] || libpqFile('~/.pgpass', 'pgpass.conf', io))
@@ -68,7 +68,10 @@ export async function readPasswordFile(io: Io, warn: (message: string) => Promis
     if (!stats.isFile() || isOpen) {
       const isNew = !warned.has(io)
       warned.add(io)
-      if (isNew) await warn(`The password file ${path} is ignored, because ${stats.isFile() ? mode : 'it is not a regular file'}`)
+      if (isNew)
+        await warn(
+          `The password file ${path} is ignored, because ${stats.isFile() ? mode : 'it is not a regular file'}`,
+        )
       return undefined
     }
     const lines = readFileSync(path, 'utf8').split(/\r?\n/)
@@ -82,18 +85,26 @@ export async function readPasswordFile(io: Io, warn: (message: string) => Promis
 
 type UserAndDatabase = Pick<PostgresAddress, 'user' | 'database'>
 
-function findIn(lines: string[], { user, database }: UserAndDatabase, { host, port }: PostgresHost): string | undefined {
+function findIn(
+  lines: string[],
+  { user, database }: UserAndDatabase,
+  { host, port }: PostgresHost,
+): string | undefined {
   const wanted = [host === '/var/run/postgresql' ? 'localhost' : host, String(port), database, user]
   for (const line of lines) {
     if (line.startsWith('#')) continue
-    const [, ...fields] = /^((?:\\.|[^\\:])*):((?:\\.|[^\\:])*):((?:\\.|[^\\:])*):((?:\\.|[^\\:])*):(.*)$/s.exec(line) ?? []
-    if (fields.length > 0 && wanted.every((text, index) => fields[index] === '*' || withoutEscapes(fields[index]) === text))
+    const [, ...fields] =
+      /^((?:\\.|[^\\:])*):((?:\\.|[^\\:])*):((?:\\.|[^\\:])*):((?:\\.|[^\\:])*):(.*)$/s.exec(line) ?? []
+    if (
+      fields.length > 0 &&
+      wanted.every((text, index) => fields[index] === '*' || withoutEscapes(fields[index]) === text)
+    )
       return withoutEscapes(fields[4]) || undefined
   }
   return undefined
 }
 
-/** Removes the backslash in front of `:` and `\` and, like libpq, of any other character. */
+/** Like libpq, unescapes any character, not only `:` and `\`. */
 function withoutEscapes(text = ''): string {
   return text.replace(/\\(.)/gs, '$1')
 }

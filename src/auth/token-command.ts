@@ -2,12 +2,11 @@ import { execa, parseCommandString } from 'execa'
 import { maxTimer } from '../platform/clock.js'
 import { PlantsError, systemCode } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
-import { withoutSecrets } from './child-environment.js'
+import { shownAddress } from '../stores/common/address.js'
 import { failureOf } from './token.js'
 
 interface TokenCommand {
   command: string
-  /** the store that the token is for: its address, and its name for messages */
   address: string
   storeName: string
   /** milliseconds */
@@ -15,10 +14,9 @@ interface TokenCommand {
 }
 
 /**
- * Runs the command that prints the token of a store, or `{"token":"…","expires":"…"}` (RFC 3339), without a shell. Its
- * stdin is empty, since ours may contain a plant. PLANTS_TOKEN_FOR contains the address of the store and, on the lines
- * below, of the stores whose commands are waiting for this one. Throws `unauthorized` without a valid token, and the
- * reason of a signal, but never the output of the command.
+ * Runs a command that prints a token, or `{"token":"…","expires":"…"}` (RFC 3339), without a shell. Its stdin is empty,
+ * since ours may contain a plant. PLANTS_TOKEN_FOR contains the address of the store and, on the lines below, of the
+ * stores whose commands wait for this one. Throws `unauthorized`, without the output, and the reason of a signal.
  */
 export async function runTokenCommand(
   { command, address, storeName, timeout }: TokenCommand,
@@ -28,8 +26,9 @@ export async function runTokenCommand(
   const fail: Fail = (why, hint, cause) =>
     new PlantsError('unauthorized', `The token command of ${storeName} (${words[0] ?? ''}) ${why}`, { hint, cause })
   const waiting = io.env['PLANTS_TOKEN_FOR']?.split('\n') ?? []
-  if (waiting.includes(address)) throw fail('asks plants for the token that it must print', 'Make it read the token from another source')
-  const env = { ...withoutSecrets(io.env), PLANTS_TOKEN_FOR: [address, ...waiting].join('\n') }
+  if (waiting.includes(address))
+    throw fail('asks plants for the token that it must print', 'Make it read the token from another source')
+  const env = { ...childEnvironment(io.env), PLANTS_TOKEN_FOR: [address, ...waiting].join('\n') }
   const { token, expires } = parseOutput(await outputOf(words, { env, timeout }, io, fail), fail)
   if (expires !== undefined && expires.getTime() <= io.time())
     throw fail(`printed a token that expired on ${expires.toISOString()}`, 'Renew the token where the command reads it')
@@ -38,11 +37,12 @@ export async function runTokenCommand(
 
 type Fail = (why: string, hint: string, cause?: unknown) => PlantsError
 
-const checkCommand = 'Try it in a shell: it must print a token, or {"token":"…","expires":"…"}, and nothing else on stdout'
+const checkCommand =
+  'Try it in a shell: it must print a token, or {"token":"…","expires":"…"}, and nothing else on stdout'
 
 const maxOutputBytes = 65_536
 
-/** Returns the output of the command when it exits. Does not wait for a background process that keeps its stdout open. */
+/** Does not wait for a background process that keeps the stdout of the command open. */
 async function outputOf(
   [program = '', ...args]: string[],
   { env, timeout }: { env: Io['env']; timeout: number },
@@ -75,11 +75,15 @@ async function outputOf(
   if (killer === 'SIGINT' || exitCode === 130) await new Promise((resolve) => setTimeout(resolve, 100))
   signal.throwIfAborted()
   if (length > maxOutputBytes) throw fail('printed more than 64 KiB', checkCommand)
-  if (timedOut) throw fail(`did not finish within ${timeout / 1000} s`, 'If it needs longer, set a longer timeout: --timeout 2m')
+  if (timedOut)
+    throw fail(`did not finish within ${timeout / 1000} s`, 'If it needs longer, set a longer timeout: --timeout 2m')
   if (exitCode === 0) return new TextDecoder().decode(Buffer.concat(chunks)) // without a byte order mark
   const code = systemCode(cause)
   if (code === undefined)
-    throw fail(exitCode === undefined ? `was killed by ${killer}` : `ended with exit code ${exitCode}`, 'Try it in a shell')
+    throw fail(
+      exitCode === undefined ? `was killed by ${killer}` : `ended with exit code ${exitCode}`,
+      'Try it in a shell',
+    )
   throw fail(`could not be started: ${startFailures[code] ?? code}`, 'Check its name, or use its full path', cause)
 }
 
@@ -104,3 +108,11 @@ function parseOutput(text: string, fail: Fail): { token: string; expires: Date |
 }
 
 const rfc3339 = /^\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)$/
+
+/** Keeps the secrets that other programs need, such as the password of a proxy. */
+function childEnvironment(env: Io['env']): Io['env'] {
+  const isSecret = (name: string, text = '') =>
+    ['PLANTS_TOKEN', 'PLANTS_SERVE_TOKEN', 'PGPASSWORD'].includes(name) ||
+    (name === 'PLANTS_STORE' && shownAddress(text) !== text)
+  return Object.fromEntries(Object.entries(env).filter(([name, text]) => !isSecret(name.toUpperCase(), text)))
+}

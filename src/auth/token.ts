@@ -1,7 +1,7 @@
 import { malformed } from '../platform/errors.js'
 
-/** Returns a valid token (RFC 6750, 2.1), of at most 4096 characters. Throws `malformed`, without the token. */
-export function checkToken(token: string, source: string): string {
+/** Checks a token (RFC 6750, 2.1). Throws `malformed`, without the token. */
+export function parseToken(token: string, source: string): string {
   const why = failureOf(token)
   if (why === undefined) return token
   throw malformed(`${source} ${why}`, 'Copy the token again, without any other text')

@@ -1,17 +1,16 @@
-import { readSettings, type SettingsFile, savedStore } from '../config/file.js'
 import {
   defaultSource,
   failureOf,
   findSource,
   isStoreName,
-  namedStore,
   parsed,
   resolveStore,
   type SettingSource,
   shownValue,
 } from '../config/resolve.js'
-import { defaultOf, settingNames, settingsTable } from '../config/table.js'
-import { type OutputStyle, warn, warnMeanwhile } from '../output/output.js'
+import { defaultOf, settingNames, settingsTable } from '../config/setting-table.js'
+import { readSettings, type SettingsFile, savedStore } from '../config/settings-file.js'
+import { mayColor, type OutputStyle, warn, warnMeanwhile } from '../output/output.js'
 import { PlantsError, shellOption } from '../platform/errors.js'
 import type { Io, Output } from '../platform/io.js'
 import { commonFormats, isJson, type OutputFormat, outputFormats, parseOutput, parseText } from '../platform/values.js'
@@ -22,10 +21,8 @@ import type { GlobalFlags } from './define-command.js'
 import type { AccessSettings } from './store-access.js'
 
 export interface Preferences extends OutputStyle {
-  /** milliseconds to wait for a store */
+  /** milliseconds to wait for a store, and for another process that changes the settings */
   timeout: number
-  /** milliseconds to wait for another process that changes the settings; a timeout that is saved with a store does not apply */
-  lockTimeout: number
   isVerbose: boolean
   showsProgress: boolean
   mayAsk(): boolean
@@ -42,25 +39,24 @@ export interface Settings extends Preferences, AccessSettings {
 }
 
 interface ResolveOptions {
-  /** what the command prints; by default everything but csv and tsv */
+  /** by default everything but csv and tsv */
   formats?: readonly OutputFormat[]
-  /** the name or the address of a store other than the one of this run */
-  other?: string
-  file?: SettingsFile
-  /** ignores invalid saved values, for the commands that can correct them */
-  ignoresSaved?: boolean
-  /** ignores invalid values in the file and in the environment, without a warning, because `doctor` reports them */
+  /** ignores invalid values, except those of flags, for the commands that report or correct them */
   ignoresInvalid?: boolean
+  /** if it is already read, and its warnings reported */
+  file?: SettingsFile
+  /** a store other than that of this run */
+  other?: string
 }
 
-/** Resolves the settings of a run, and its store. Throws `malformed` for an invalid value, an unknown store, and an invalid settings file. */
+/** Throws `malformed` for an invalid value, an unknown store, and an invalid settings file. */
 export async function resolveSettings(flags: GlobalFlags, io: Io, options: ResolveOptions = {}): Promise<Settings> {
   const { usable, ...preferences } = await resolvePreferences(flags, io, options)
-  const { timeout, warn } = preferences
-  const { store, storeName } = await resolveStore(preferences, io)
+  const { timeout, warn, file, storeSource } = preferences
+  const store = await resolveStore(storeSource, file, io)
   const settings: Omit<Settings, 'store' | 'storeOptions'> = {
     ...preferences,
-    storeName,
+    storeName: isStoreName(storeSource.value ?? '') ? storeSource.value : undefined,
     storeFlag: shellOption('store', options.other ?? flags.store),
     isOfRun: options.other === undefined,
     allowHttp: parsed('allow-http', usable, settingsTable['allow-http'].parse) ?? false,
@@ -74,10 +70,13 @@ export async function resolveSettings(flags: GlobalFlags, io: Io, options: Resol
     timeout,
     clock: io,
     trusts: io.trusts,
-    access: async (address) => (access ??= import('./store-access.js').then(({ accessTo }) => accessTo(address, settings, io))),
-    login: async (address) => (login ??= import('./store-access.js').then(({ loginTo }) => loginTo(address, settings, io))),
+    access: async (address) =>
+      (access ??= import('./store-access.js').then(({ accessTo }) => accessTo(address, settings, io))),
+    login: async (address) =>
+      (login ??= import('./store-access.js').then(({ loginTo }) => loginTo(address, settings, io))),
     onAway: (failure) => {
-      if (failure) void warnMeanwhile(io, `${failure.message}. Trying again until --timeout expires`, settings)
+      const seconds = Math.max(1, Math.round(timeout / 1000))
+      if (failure) void warnMeanwhile(io, `${failure.message}. Trying again for up to ${seconds} s`, settings)
     },
     onCreated: (path) => warn(`Created store ${path}`),
     onExposed: async (warning) => {
@@ -90,25 +89,26 @@ export async function resolveSettings(flags: GlobalFlags, io: Io, options: Resol
 }
 
 /**
- * Resolves the settings of a run that uses no store. Throws as `resolveSettings` does, but not for an unknown store.
- * `usable` are the `sources`, with defaults instead of ignored values.
+ * For a run without a store. Throws as `resolveSettings` does, but not for an unknown store. `usable` are the
+ * `sources`, with defaults instead of ignored values.
  */
 export async function resolvePreferences(
   flags: GlobalFlags,
   io: Io,
-  { file: known, other, formats, ignoresSaved, ignoresInvalid }: ResolveOptions = {},
-): Promise<Preferences & { usable: SettingSource[] }> {
+  { formats, ignoresInvalid, file: known, other }: ResolveOptions = {},
+): Promise<Preferences & { usable: SettingSource[]; storeSource: SettingSource }> {
   const file = known ?? (await readSettings(io))
-  const isOther = other !== undefined
-  const chosen = isOther ? namedStore(other) : findSource('store', { flags, io, file })
-  const { value = '' } = chosen
-  const storeName = isStoreName(value) && savedStore(file.saved, value) ? value : undefined
-  const sources = settingNames.map((name) => (name === 'store' ? chosen : findSource(name, { flags, io, file, storeName, isOther })))
-  const usable = sources.map((setting) => {
-    const mayBeInvalid = (ignoresSaved && setting.key !== undefined) || (ignoresInvalid && setting.source !== 'flag')
-    return mayBeInvalid && failureOf(setting) ? defaultSource(setting.name) : setting
-  })
-  const ofRun = usable.filter(({ source }) => source === 'flag' || source === 'variable')
+  const isOfRun = other === undefined
+  const ofRun = findSource('store', { flags, io, file })
+  const storeSource: SettingSource = isOfRun ? ofRun : { ...ofRun, value: other, key: undefined }
+  const { value: named = '' } = storeSource
+  const storeName = isStoreName(named) && savedStore(file.saved, named) ? named : undefined
+  const sources = settingNames.map((name) =>
+    name === 'store' ? storeSource : findSource(name, { flags, io, file, storeName, isOfRun }),
+  )
+  const usable = sources.map((setting) =>
+    ignoresInvalid && setting.source !== 'flag' && failureOf(setting) ? defaultSource(setting.name) : setting,
+  )
   const output = parsed('output', usable, settingsTable.output.parse)
   const errors = isJson(output) ? 'json' : 'text'
   const [isVerbose, isQuiet] = [flags.verbose === true, flags.quiet === true]
@@ -117,7 +117,6 @@ export async function resolvePreferences(
     output: printedFormat(output, flags, io, formats),
     errors,
     timeout: parsed('timeout', usable, settingsTable.timeout.parse) ?? 0,
-    lockTimeout: parsed('timeout', ofRun, settingsTable.timeout.parse) ?? defaultLockTimeout,
     isVerbose,
     isQuiet,
     showsProgress: io.stderr.isTerminal && errors === 'text' && !isVerbose && !isQuiet,
@@ -126,27 +125,29 @@ export async function resolvePreferences(
     warn: (text: string, label?: 'warning') => warn(io, text, { errors, colors, isQuiet }, label),
     sources,
     usable,
+    storeSource,
     file,
   } as const
-  if (!isOther && !ignoresInvalid) await report(preferences, io)
+  if (known === undefined) await report(preferences, io)
   return preferences
 }
-
-/** milliseconds */
-export const defaultLockTimeout = 30_000
 
 async function report({ file, sources, errors, isVerbose, warn }: Preferences, io: Io): Promise<void> {
   for (const { what, command } of file.warnings) await warn(`${what}. Fix it with: ${command}`)
   if (!isVerbose) return
   const { traceSettings } = await import('../output/trace.js')
-  const settings = sources.map((setting) => ({ ...setting, value: shownValue(setting.value), fallback: defaultOf(setting.name) }))
+  const settings = sources.map((setting) => ({
+    ...setting,
+    value: shownValue(setting.value),
+    fallback: defaultOf(setting.name),
+  }))
   traceSettings(file.path, settings, { errors }, io)
   await new Promise(setImmediate) // writes the log before the output of the command
 }
 
 /**
- * The format that a command prints. A saved one that it does not print is ignored, so that `csv` can be saved for
- * plants. Throws `malformed` for one of `--output`.
+ * A saved format that the command does not print is ignored, so that `csv` can be saved for plants. Throws `malformed`
+ * for one of `--output`.
  */
 export function printedFormat(
   chosen: OutputFormat | undefined,
@@ -159,7 +160,7 @@ export function printedFormat(
   return stdout.isTerminal ? 'text' : 'ndjson'
 }
 
-/** The setting `output`, also if other settings are invalid; undefined if it is invalid itself. `given` is the value of `--output`. */
+/** The setting `output`, even if others are invalid; undefined if it is invalid itself. `given` is from `--output`. */
 export async function chosenFormat(given: string | undefined, io: Io): Promise<OutputFormat | undefined> {
   try {
     const file = await readSettings(io)
@@ -171,14 +172,9 @@ export async function chosenFormat(given: string | undefined, io: Io): Promise<O
   }
 }
 
-/** Whether prompts and a pager are allowed: not with `--no-input`, PLANTS_NO_INPUT or CI. */
 export function isInteractive({ input }: GlobalFlags, { env }: Io): boolean {
-  return input !== false && ['PLANTS_NO_INPUT', 'CI'].every((name) => ['', '0', 'false'].includes(env[name]?.toLowerCase() ?? ''))
-}
-
-/** Precedence: the flag, FORCE_COLOR, NO_COLOR, the terminal. See https://no-color.org and https://force-color.org. */
-export function mayColor(stream: Output, flags: GlobalFlags, { env }: Io): boolean {
-  if (flags.color === false) return false
-  if (env['FORCE_COLOR']) return !['0', 'false'].includes(env['FORCE_COLOR'])
-  return !env['NO_COLOR'] && env['TERM'] !== 'dumb' && stream.isTerminal
+  return (
+    input !== false &&
+    ['PLANTS_NO_INPUT', 'CI'].every((name) => ['', '0', 'false'].includes(env[name]?.toLowerCase() ?? ''))
+  )
 }

@@ -1,8 +1,7 @@
 import { shellOption } from '../platform/errors.js'
 import type { InputOptions } from '../transfer/formats/formats.js'
-import type { ImportPlan } from '../transfer/import/import.js'
+import type { ImportPlan } from '../transfer/import/importer.js'
 
-/** The flags that determine how records are read, as they were given. */
 export function recordFlags({ format, encoding, rules }: InputOptions): Record<string, string> {
   const { columns, delimiter, map, idFrom } = rules
   const fields = Object.entries(map).map((entry) => entry.join('='))
@@ -14,10 +13,12 @@ export function recordFlags({ format, encoding, rules }: InputOptions): Record<s
     '--map': fields.join(',') || undefined,
     '--id-from': idFrom?.toString(),
   }
-  return Object.fromEntries(Object.entries(flags).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])))
+  return Object.fromEntries(
+    Object.entries(flags).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])),
+  )
 }
 
-/** The flags of a command that imports in the same way into the same store: ` --store ./garden.db --map 'id=No,name=Common name'`. */
+/** To import in the same way into the same store, such as ` --store ./garden.db --map 'id=No'`. */
 export function givenFlags(storeFlag: string, plan: InputOptions & Pick<ImportPlan, 'ifExists'>): string {
   const flags = recordFlags(plan)
   if (plan.ifExists !== 'error') flags['--if-exists'] = plan.ifExists

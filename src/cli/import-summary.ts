@@ -1,5 +1,6 @@
 import { unknownField, writeResult } from '../output/output.js'
 import { clockOf } from '../output/progress.js'
+import { inWords } from '../plant/fields.js'
 import { plantCount } from '../plant/plant.js'
 import type { FormatName } from '../plant/records.js'
 import { PlantsError, shellWord } from '../platform/errors.js'
@@ -7,19 +8,19 @@ import type { Io } from '../platform/io.js'
 import { grouped } from '../platform/values.js'
 import { isOwn } from '../stores/registry.js'
 import { canEncode } from '../transfer/formats/encoding.js'
-import type { Import, ImportOptions } from '../transfer/import/import.js'
-import { type Counters, rejectedIn, settledIn } from '../transfer/import/position.js'
+import { type Counters, rejectedIn, settledIn } from '../transfer/import/checkpoint.js'
+import type { Import, ImportOptions } from '../transfer/import/importer.js'
 import type { Settings } from './context.js'
 import { givenFlags } from './flag-words.js'
 
-/** maximum number of rejected records that are printed as text */
+/** maximum number of rejected records printed as text */
 export const maxShown = 20
 
-/** Throws `incomplete` for rejected records, and `unknownOutcome` if it is unknown whether some plants are stored. */
+/** Throws `incomplete` for rejected records, and `unknownOutcome` for unknown outcomes. */
 export async function writeSummary(
   importing: Import,
   options: ImportOptions,
-  { start, hasJournal }: { start: { time: number; settled: number }; hasJournal: boolean },
+  { start, canResume }: { start: { time: number; settled: number }; canResume: boolean },
   settings: Settings,
   io: Io,
 ): Promise<void> {
@@ -31,22 +32,47 @@ export async function writeSummary(
   const rate = Math.round((settledIn(counters) - start.settled) / Math.max(seconds, 0.001))
   const [created, updated] = isAtomic && rejected > 0 ? [0, 0] : [counters.created, counters.updated]
   const { skipped, unknown, rejected: reasons } = counters
-  const fields = { ...(isDryRun && { dryRun: true }), created, updated, skipped, rejected, reasons, unknown, seconds, rate }
+  const fields = {
+    ...(isDryRun && { dryRun: true }),
+    created,
+    updated,
+    skipped,
+    rejected,
+    reasons,
+    unknown,
+    seconds,
+    rate,
+  }
   const time = seconds < 90 ? `${seconds.toFixed(seconds < 10 ? 1 : 0)} s` : clockOf(seconds)
   const since = start.settled > 0 ? ' since it was resumed' : ''
   const sentence = `${plantCount(settledIn(counters))} in ${time}${since}${seconds < 1 ? '' : ` (${grouped(rate)}/s)`}`
-  const rejects = rejected > 0 ? options.rejects : undefined
-  const [done, planted] = isDryRun ? ['Checked', 'can be created'] : ['Read', 'created']
-  const text = `${done} ${sentence}: ${grouped(created)} ${planted}${listOf({ ...counters, updated }, importing.format)}`
+  const rejects = rejected > largeIn(counters) ? options.rejects : undefined
+  const counts = Object.entries({ created, updated, skipped, rejected, unknown })
+  const why = rejected > 0 ? ` (${reasonsIn(counters, importing.format)})` : ''
+  const done = counts
+    .filter(([name, count]) => name === 'created' || count > 0)
+    .map(([name, count]) => `${grouped(count)} ${name}${name === 'rejected' ? why : ''}`)
+  const text = isDryRun
+    ? `Would ${inWords(intentions(counts), 'and')}${why}: checked ${sentence}`
+    : `Read ${sentence}: ${done.join(', ')}`
   const hint = isAtomic && rejected === 0 ? 'All plants are in the store, only the summary was not written' : undefined
   await writeResult(io, settings, { ...fields, rejects }, text, hint)
   if (counters.unknown > 0) throw unknownOutcome(counters, options)
-  if (rejected > 0) throw incomplete(importing, options, settings, hasJournal)
+  if (rejected > 0) throw incomplete(importing, options, settings, canResume)
 }
 
-/** The counts other than of created plants, such as `, 2 skipped, 3 rejected (1 id exists, 2 not CSV)`. */
-function listOf(counters: Counters, format: FormatName): string {
-  const { updated, skipped, unknown } = counters
+/** `create 1 plant`, `update 2`, `reject 1` */
+function intentions(counts: [string, number][]): string[] {
+  const [[name, count] = ['created', 0], ...others] = counts.filter(([, count]) => count > 0)
+  const verb = (name: string) => verbs[name] ?? name
+  return [`${verb(name)} ${plantCount(count)}`, ...others.map(([name, count]) => `${verb(name)} ${grouped(count)}`)]
+}
+
+const verbs: Readonly<Record<string, string>> = {
+  ...{ created: 'create', updated: 'update', skipped: 'skip', rejected: 'reject' },
+}
+
+function reasonsIn(counters: Counters, format: FormatName): string {
   const reasons = Object.entries(counters.rejected).map(([error, count]) => {
     const words: Readonly<Record<string, string>> = {
       400: `not ${format === 'ndjson' ? 'JSON' : format.toUpperCase()}`,
@@ -56,18 +82,24 @@ function listOf(counters: Counters, format: FormatName): string {
     }
     return `${grouped(count)} ${words[error] ?? `with error ${error}`}`
   })
-  return [
-    updated > 0 ? `, ${grouped(updated)} updated` : '',
-    skipped > 0 ? `, ${grouped(skipped)} skipped` : '',
-    reasons.length > 0 ? `, ${grouped(rejectedIn(counters))} rejected (${reasons.join(', ')})` : '',
-    unknown > 0 ? `, ${grouped(unknown)} unknown` : '',
-  ].join('')
+  return reasons.join(', ')
 }
 
-async function warnOfOmissions({ counters, rejected }: Import, options: ImportOptions, { store, errors, warn }: Settings): Promise<void> {
+async function warnOfOmissions(
+  { counters, rejected, isEmpty }: Import,
+  options: ImportOptions,
+  { store, errors, warn }: Settings,
+): Promise<void> {
   const { inputs } = options.plan
-  if (settledIn(counters) === 0)
-    await warn(inputs.length === 1 ? `${inputs[0]?.name} contains no records` : 'the inputs contain no records', 'warning')
+  const [input, ...others] = inputs
+  if (settledIn(counters) === 0) {
+    await warn(
+      others.length > 0
+        ? 'the inputs contain no records'
+        : `${input?.name} ${isEmpty ? 'is empty' : 'contains no records'}`,
+      'warning',
+    )
+  }
   const hidden = rejected - maxShown
   if (hidden > 0 && errors === 'text') await warn(`Rejected records that are not shown: ${grouped(hidden)}`)
   const fields = Object.entries(counters.otherFields)
@@ -75,31 +107,60 @@ async function warnOfOmissions({ counters, rejected }: Import, options: ImportOp
     await warn(await unknownField(name, ` of ${plantCount(count)}`, '--map'), 'warning')
   const more = fields.length - maxShown
   if (more > 0) await warn(`ignored ${grouped(more)} more unknown ${more === 1 ? 'field' : 'fields'}`, 'warning')
-  if (options.staging === 'dryRun' && !isOwn(store)) await warn(`Only the input was checked, not which ids exist at ${store.name}`)
+  if (options.staging === 'dryRun' && !isOwn(store))
+    await warn(`Only the input was checked, not which ids exist at ${store.name}`)
 }
 
 function unknownOutcome({ unknown }: Counters, { rejects }: ImportOptions): PlantsError {
   const which = rejects === undefined ? 'the plants that were named' : `those in ${rejects}`
-  return new PlantsError('unknownOutcome', `Whether ${plantCount(unknown)} ${unknown === 1 ? 'is' : 'are'} stored is unknown`, {
-    hint: `Check whether ${which} are in the store`,
-  })
+  return new PlantsError(
+    'unknownOutcome',
+    `Whether ${plantCount(unknown)} ${unknown === 1 ? 'is' : 'are'} stored is unknown`,
+    {
+      hint: `Check whether ${which} are in the store`,
+    },
+  )
 }
 
-function incomplete(importing: Import, options: ImportOptions, settings: Settings, hasJournal: boolean): PlantsError {
+function incomplete(importing: Import, options: ImportOptions, settings: Settings, canResume: boolean): PlantsError {
   const { counters, isDone, isBeforeRecord } = importing
   const { staging } = options
   const count = rejectedIn(counters)
   const [only, ...others] = Object.keys(counters.rejected)
   const stopped = isDone ? '' : ', and the import stopped there'
   const nothing = staging === 'atomic' ? ', so nothing was created' : ''
-  const [before, after] = hasJournal
-    ? ['Fix it, then run the same command again to resume from it', 'Run the same command again to resume after them']
+  const again = `the same command again${options.isRestart ? ' without --restart' : ''}`
+  const [before, after] = canResume
+    ? [`Fix it, then run ${again} to resume from it`, `Run ${again} to resume after them`]
     : ['Fix it. The records before it were imported', 'The records after them were not read']
   const stop = isBeforeRecord ? before : after
-  return new PlantsError('incomplete', `${plantCount(count)} ${count === 1 ? 'was' : 'were'} rejected${stopped}${nothing}`, {
+  const verb = staging === 'dryRun' ? 'would be' : count === 1 ? 'was' : 'were'
+  return new PlantsError('incomplete', `${plantCount(count)} ${verb} rejected${stopped}${nothing}`, {
     hint: isDone || staging ? hintOfRejected(importing, options, settings) : stop,
     ...(others.length === 0 && only !== undefined ? { error: parseInt(only, 10) } : {}),
   })
+}
+
+function hintOfConflicts({ counters, repeated, mapper }: Import, { ifExists, rules }: ImportOptions['plan']): string {
+  const { 409: conflicts = 0 } = counters.rejected
+  if (conflicts === 0 || ifExists === 'update') return ''
+  const { idFrom } = rules
+  if (mapper.nextId !== idFrom) return 'For ids that exist, use another --id-from. '
+  const repeats = repeated > 0 ? 'Of records with the same id, keep one. ' : ''
+  if (repeated === conflicts) return repeats
+  const other =
+    idFrom === undefined ? ['skip, same or update', 'update'] : ['skip or same', 'update, without --id-from']
+  return `${repeats}For ids that exist, use --if-exists ${ifExists === 'error' ? other[0] : other[1]}. `
+}
+
+/** The rejects file has no records that are too large to be read. */
+function largeIn({ rejected }: Counters): number {
+  return rejected[413] ?? 0
+}
+
+function withoutLarge(counters: Counters): string {
+  const large = largeIn(counters)
+  return large === 0 ? '' : ` (${grouped(large)} larger than 1 MiB ${large === 1 ? 'is' : 'are'} not in it)`
 }
 
 function hintOfRejected(importing: Import, options: ImportOptions, settings: Settings): string {
@@ -109,23 +170,19 @@ function hintOfRejected(importing: Import, options: ImportOptions, settings: Set
   const hasNoIds = plan.rules.idFrom === undefined && mapper.textIds === settledIn(counters)
   if (plan.ifExists !== 'update' && rejects === undefined && hasNoIds)
     return 'To ignore these ids and number the plants, see --map and --id-from in: plants help import'
-  const isError = plan.ifExists === 'error'
-  const exist = isError || plan.ifExists === 'same' ? hintOfConflicts(importing, isError) : ''
+  // with skip, records that differ from their plants would be left out of the rejects
+  const policyOfRest = isOwn(store) || counters.rejected[409] ? 'same' : 'skip'
+  const exist = hintOfConflicts(importing, plan)
   if (staging === 'atomic') return `${exist}Fix the rejected records, then run the same command again`
   if (staging) return `${exist}Fix the input: nothing was created`
-  const policy = isError ? ` --if-exists ${isOwn(store) ? 'same' : 'skip'}` : ''
-  if (rejects === undefined) return `${exist}To keep the rejected plants in a file, run it again with:${policy} --rejects rejected.txt`
+  const policy = plan.ifExists === 'error' ? ` --if-exists ${policyOfRest}` : ''
+  if (rejects === undefined)
+    return `${exist}To keep the rejected plants in a file, run it again with:${policy} --rejects rejected.txt`
+  if (largeIn(counters) === rejectedIn(counters))
+    return 'Records larger than 1 MiB are not in the rejects file: correct the input'
   const rules = { ...plan.rules, idFrom: mapper.nextId } // the ids before it were used
-  const encoding = plan.encoding !== undefined && canEncode(plan.encoding) ? plan.encoding : undefined // otherwise the file is UTF-8
+  // otherwise the file is UTF-8
+  const encoding = plan.encoding !== undefined && canEncode(plan.encoding) ? plan.encoding : undefined
   const given = givenFlags(storeFlag, { ...plan, encoding, format: format === 'json' ? format : plan.format, rules })
-  return `${exist}Fix them in ${rejects}, then: plants import ${shellWord(rejects)}${given}`
-}
-
-/** What to do about ids that exist, with a space after it; nothing if there are none. */
-function hintOfConflicts({ conflicts }: Import, isError: boolean): string {
-  return [
-    conflicts.repeated > 0 ? 'For ids that are in the input twice, keep one of the records. ' : '',
-    conflicts.assigned > 0 ? 'For assigned ids that exist, use another --id-from, unless the input was imported before. ' : '',
-    conflicts.existing > 0 ? `For ids that exist, use --if-exists ${isError ? 'skip, same or update' : 'update'}. ` : '',
-  ].join('')
+  return `${exist}Fix them in ${rejects}${withoutLarge(counters)}, then: plants import ${shellWord(rejects)}${given}`
 }

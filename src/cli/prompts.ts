@@ -1,15 +1,14 @@
 import { confirm, input, password } from '@inquirer/prompts'
+import { parseInt64 } from '../plant/exact-json.js'
 import { textFields } from '../plant/fields.js'
-import { parseInt64 } from '../plant/json.js'
-import { problemOf } from '../plant/schema.js'
+import { problemOf } from '../plant/plant-schema.js'
 import { PlantsError } from '../platform/errors.js'
 import { escapeControlChars } from '../platform/escape.js'
 import type { Io } from '../platform/io.js'
 
 /**
- * Prompts on stderr for the missing fields. Throws `interrupted` on Ctrl-C and Ctrl-D, `terminated` on SIGTERM.
- *
- * @param id its `proposal` is the answer if Enter is pressed at once
+ * Prompts on stderr, where Enter at once accepts the `proposal` of the id. Throws `interrupted` on Ctrl-C and Ctrl-D,
+ * `terminated` on SIGTERM.
  */
 export async function askForPlant(
   given: Record<string, unknown>,
@@ -19,7 +18,9 @@ export async function askForPlant(
 ): Promise<Record<string, unknown>> {
   const ask = (message: string, check: Check, proposal?: bigint) => {
     const options = { message, theme: themeFor(isColored), validate: validator(check) }
-    return prompt(io, (context) => input(proposal === undefined ? options : { ...options, default: String(proposal) }, context))
+    return prompt(io, (context) =>
+      input(proposal === undefined ? options : { ...options, default: String(proposal) }, context),
+    )
   }
   const checkNewId = (text: string) => {
     const number = parseInt64(text)
@@ -30,18 +31,20 @@ export async function askForPlant(
     // An empty text is valid, but Enter at once is probably a mistake.
     const check = (text: string) =>
       isRequired && text === '' ? `Enter a ${name}. For an empty one, use --${name}=` : problemOf(name, text)
-    const value = name in given ? given[name] : await ask(isRequired ? name : `${name} (Enter for none)`, check)
-    if (isRequired || value !== '') plant[name] = value
+    const answer = name in given ? undefined : await ask(isRequired ? name : `${name} (Enter for none)`, check)
+    if (name in given || answer) plant[name] = given[name] ?? answer
   }
   return plant
 }
 
-/** Prompts on stderr for a token or a password, without echo. Throws as `askForPlant` does. */
+/** Without echo, on stderr. Throws as `askForPlant` does. */
 export function askForSecret(message: string, check: Check, isColored: boolean, io: Io): Promise<string> {
-  return prompt(io, (context) => password({ message, mask: false, theme: themeFor(isColored), validate: validator(check) }, context))
+  return prompt(io, (context) =>
+    password({ message, mask: false, theme: themeFor(isColored), validate: validator(check) }, context),
+  )
 }
 
-/** Prompts on stderr for a confirmation; the default is no. Throws `interrupted` without one, and as `askForPlant` does. */
+/** The default is no. Throws `interrupted` without a confirmation, and as `askForPlant` does. */
 export async function askToConfirm(message: string, refusal: string, isColored: boolean, io: Io): Promise<void> {
   if (await prompt(io, (context) => confirm({ message, default: false, theme: themeFor(isColored) }, context))) return
   throw new PlantsError('interrupted', refusal)
@@ -74,6 +77,11 @@ async function prompt<T>(io: Io, ask: (context: NonNullable<Parameters<typeof in
 
 function themeFor(isColored: boolean) {
   if (isColored) return {}
-  const style = { answer: String, message: String, error: (text: string) => `> ${text}`, defaultAnswer: (text: string) => `(${text})` }
+  const style = {
+    answer: String,
+    message: String,
+    error: (text: string) => `> ${text}`,
+    defaultAnswer: (text: string) => `(${text})`,
+  }
   return { prefix: '?', style }
 }

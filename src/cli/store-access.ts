@@ -12,34 +12,36 @@ import { takesPassword } from '../stores/registry.js'
 export interface AccessSettings extends CredentialContext, OutputStyle {
   isVerbose: boolean
   showsProgress: boolean
-  /** selects the store in the command of a hint, such as " --store ./garden.db"; empty if it needs no option for that */
+  /** for the command of a hint, such as " --store ./garden.db"; empty if it needs no option */
   storeFlag: string
   allowHttp: boolean
-  /** absolute path of a file of PEM certificates, and the source of the setting */
+  /** absolute path of PEM certificates, and the source of the setting */
   caCert: { path: string; source: string } | undefined
 }
 
 /**
- * The credential and the connection options for a service.
- *
  * @param given a token that is not saved yet, or `***` for a preview
  * @throws {PlantsError} `unauthorized` without a token, `malformed` if others could read the token in transit
  */
-export async function accessTo(address: RemoteAddress, settings: AccessSettings, io: Io, given?: Credential): Promise<Access> {
-  const { isVerbose, showsProgress, caCert, storeName, storeFlag } = settings
+export async function accessTo(
+  address: RemoteAddress,
+  settings: AccessSettings,
+  io: Io,
+  given?: Credential,
+): Promise<Access> {
+  const { isVerbose, showsProgress, caCert, storeFlag } = settings
   const found = given ?? (await findToken(address, settings, io))
   if (!found) throw noToken(address, storeFlag)
   const trace = isVerbose ? await import('../output/trace.js') : undefined
   trace?.traceCredential('token', found.place, settings, io)
   assertNotExposed(address, settings, io)
   const isProxySet = Object.keys(io.env).some((name) => /^(https?|all)_proxy$/i.test(name))
-  const proxy = isProxySet ? await (await import('../platform/proxy.js')).proxyFor(address, io) : undefined
+  const proxy = isProxySet ? await (await import('../platform/proxy-variables.js')).proxyFor(address, io) : undefined
   if (proxy !== undefined) trace?.traceProxy(proxy, settings, io)
-  const tokenHints = {
-    variable: 'The token is from PLANTS_TOKEN: set another one',
-    command: `The token is from the token command of ${storeName}: renew it there`,
-    file: `The token was saved. Save another with: plants auth login${storeFlag}`,
-  }
+  const isSaved = found.source === 'file'
+  const tokenHint = isSaved
+    ? `The token was saved. Save another with: plants auth login${storeFlag}`
+    : `The token is from ${found.place}: set another one there`
   let renewedAt = -Infinity
   const renew = async () => {
     if (io.now() - renewedAt < 60_000) return undefined
@@ -49,7 +51,7 @@ export async function accessTo(address: RemoteAddress, settings: AccessSettings,
   const onWait = showsProgress ? waitingLine(io, address.socketPath ?? address.url.host) : undefined
   return {
     token: found.token,
-    tokenHint: tokenHints[found.source],
+    tokenHint,
     renew: found.source === 'command' ? renew : undefined,
     userAgent: `plants/${version}`,
     ca: caCert && (await import('../platform/certificates.js')).readCertificates(caCert.path, caCert.source),
@@ -65,12 +67,15 @@ export async function accessTo(address: RemoteAddress, settings: AccessSettings,
 }
 
 /**
- * The password and the certificates for a database.
- *
  * @param given a password that is not saved yet
  * @throws {PlantsError} `malformed` for certificates that cannot be used
  */
-export async function loginTo(address: PostgresAddress, settings: AccessSettings, io: Io, given?: string): Promise<Login> {
+export async function loginTo(
+  address: PostgresAddress,
+  settings: AccessSettings,
+  io: Io,
+  given?: string,
+): Promise<Login> {
   const { isVerbose, storeFlag } = settings
   redactPassword(given, address, io)
   const found = given === undefined ? await findPassword(address, settings, io) : undefined
@@ -81,7 +86,8 @@ export async function loginTo(address: PostgresAddress, settings: AccessSettings
   const { readLoginCertificates } = await import('../auth/login-certificates.js')
   let passwordHint = `Set PGPASSWORD, or save the password with: plants auth login${storeFlag}`
   if (found) passwordHint = `The password is from ${found.place}: set another one there`
-  if (found?.source === 'file') passwordHint = `The password was saved. Save another with: plants auth login${storeFlag}`
+  if (found?.source === 'file')
+    passwordHint = `The password was saved. Save another with: plants auth login${storeFlag}`
   return {
     password: (host) => given ?? found?.of(host),
     trusts: io.trusts,

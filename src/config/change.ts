@@ -1,22 +1,21 @@
-import { chmodSync, constants, copyFileSync, existsSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs'
+import { constants, copyFileSync, existsSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { unwritableReasons } from '../platform/atomic-file.js'
 import { malformed, PlantsError, shellWord, systemCode, unlessSystemError } from '../platform/errors.js'
 import { asOwnerOf, makeFolder, syncFolder, targetOf, unsetSnap } from '../platform/files.js'
 import type { Io } from '../platform/io.js'
-import { maxFileBytes, readSettings, type SavedSettings, settingsPath } from './file.js'
+import { maxFileBytes, readSettings, type SavedSettings, settingsPath } from './settings-file.js'
 
-/** The settings before and after a change: the same object when nothing has changed. */
+/** The same object when nothing has changed. */
 type Change = Record<'before' | 'after', SavedSettings>
 
 /**
- * Changes the settings file atomically, under a lock. A change that has no effect writes nothing, and needs no write
- * permission. Throws `unwritable`, `malformed` for an invalid file, `unavailable` when the lock is not free before the
- * timeout, and the errors of `change`.
+ * Atomic, under a lock. A change that has no effect needs no write permission. Throws `unwritable`, `malformed` for an
+ * invalid file, `unavailable` when the lock is not free before the timeout, and the errors of `change`.
  */
 export async function changeSettings(
   io: Io,
-  { lockTimeout }: { lockTimeout: number },
+  { timeout }: { timeout: number },
   change: (saved: SavedSettings) => SavedSettings | Promise<SavedSettings>,
 ): Promise<Change> {
   const plan = async (): Promise<Change> => {
@@ -28,13 +27,13 @@ export async function changeSettings(
   try {
     const planned = await plan()
     if (planned.after === planned.before) return planned
-    const { default: Conf } = await import('conf') // takes 17 ms, so it is loaded before the lock is acquired
+    const { default: Conf } = await import('conf') // slow, so loaded before the lock is acquired
     const { holdLock } = await import('../platform/file-lock.js')
     path = await settingsPath(io)
     return await asOwnerOf(dirname(path), () => {
-      makeFolder(dirname(path), (directory) => chmodSync(directory, 0o700))
+      makeFolder(dirname(path))
       const target = targetOf(path, io)
-      return holdLock(`${target}.lock`, { timeout: lockTimeout, clock: io, trusts: io.trusts }, async (lock) => {
+      return holdLock(`${target}.lock`, { timeout, clock: io, trusts: io.trusts }, async (lock) => {
         const made = await plan()
         if (made.after !== made.before) {
           assertWritable(target)
@@ -51,8 +50,12 @@ export async function changeSettings(
   } catch (cause) {
     if (cause instanceof RangeError)
       // the depth at which the stack overflows depends on the version of Node
-      throw malformed('The settings are nested too deeply to be written', 'Fix the settings file, or move it away', cause)
-    if (cause instanceof PlantsError && (cause.type === 'interrupted' || cause.type === 'terminated'))
+      throw malformed(
+        'The settings are nested too deeply to be written',
+        'Fix the settings file, or move it away',
+        cause,
+      )
+    if (cause instanceof PlantsError && cause.isInterruption)
       throw new PlantsError(cause.type, `${cause.message}, nothing was changed`, { cause })
     const code = systemCode(cause)
     if (code === undefined) throw cause
@@ -83,7 +86,8 @@ function write(target: string, settings: SavedSettings, Conf: typeof import('con
   }
   const text = JSON.stringify(settings, undefined, '\t')
   const length = Buffer.byteLength(text)
-  if (length > maxFileBytes) throw malformed(`The settings in ${target} would be larger than 1 MiB`, 'Remove something from them first')
+  if (length > maxFileBytes)
+    throw malformed(`The settings in ${target} would be larger than 1 MiB`, 'Remove something from them first')
   unsetSnap()
   const conf = new Conf({
     cwd: folder,

@@ -1,15 +1,16 @@
 import { malformed, shellWord } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
 import type { Address } from '../stores/common/address.js'
-import { type SavedSettings, type SavedStore, savedStore } from './file.js'
 import { isStoreName, resolveAddress, unknownStore } from './resolve.js'
-import { isFor, type SettingName, settingNames, settingOf, settingsIn, unsupportedReason } from './table.js'
+import { isFor, type SettingName, settingNames, settingOf, settingsIn, unsupportedReason } from './setting-table.js'
+import { type SavedSettings, type SavedStore, savedStore } from './settings-file.js'
 
 type Key = { store: string | undefined; setting: SettingName | 'address' }
 
 export async function parseKey(name: string, saved: SavedSettings): Promise<Key> {
   const [, store, ofStore] = /^stores\.([^.]*)\.?(.*)$/s.exec(name) ?? []
-  if (store === 'local') throw malformed('The store local has no settings of its own', 'See the settings in effect: plants config list')
+  if (store === 'local')
+    throw malformed('The store local has no settings of its own', 'See the settings in effect: plants config list')
   const setting = ofStore ?? name
   const names = store === undefined ? settingsIn('user') : ['address' as const, ...settingsIn('store')]
   const found = names.find((candidate) => candidate === setting)
@@ -25,11 +26,13 @@ export async function parseKey(name: string, saved: SavedSettings): Promise<Key>
   const [guess] = similar(setting, names)
   const place = store === undefined ? '' : `stores.${store}.`
   const others = store === undefined ? ', and for a store: stores.NAME.SETTING' : ''
-  const hint = guess ? `Did you mean ${place}${guess}?` : `The settings are: ${names.map((known) => place + known).join(', ')}${others}`
+  const hint = guess
+    ? `Did you mean ${place}${guess}?`
+    : `The settings are: ${names.map((known) => place + known).join(', ')}${others}`
   throw malformed(`There is no setting ${JSON.stringify(name)}`, hint)
 }
 
-/** The value in the form in which it is saved, and the address of the store that it names, if any. Throws `malformed`. */
+/** The value as it is saved, and the address of the store that it names, if any. Throws `malformed`. */
 export async function checkedValue(
   { store: storeName = '', setting }: Key,
   name: string,
@@ -38,27 +41,28 @@ export async function checkedValue(
   io: Io,
 ): Promise<{ value: string | boolean; address?: Address | undefined }> {
   const store = savedStore(saved, storeName)
-  if (setting === 'address' || (setting === 'store' && !isStoreName(text))) {
-    const address = await resolveAddress(text, name, io, { isArgument: true })
-    const left = settingsForOthers(store).find((held) => !isFor(held, address.scheme))
-    if (left === undefined) return { value: text === 'local' ? text : address.name, address }
-    // A store that changes its kind must not keep the settings that only the old kind has.
-    const hint = `Unset it first: plants config unset ${shellWord(`stores.${storeName}.${left}`)}`
-    throw malformed(`${storeName} has the setting ${left}, which ${unsupportedReason(left, address.scheme, text)}`, hint)
-  }
-  if (setting === 'store') {
+  if (setting === 'store' && isStoreName(text)) {
     const named = savedStore(saved, text)
     if (!named) throw await unknownStore(text, saved)
     return { value: text, address: await resolveAddress(named.address, `stores.${text}.address`, io) }
   }
-  if (store && settingOf(setting).onlyFor !== undefined) {
-    const { scheme } = await resolveAddress(store.address, `stores.${storeName}.address`, io)
-    if (!isFor(setting, scheme)) throw malformed(`${setting} ${unsupportedReason(setting, scheme, storeName)}`, 'Set it for another store')
+  if (setting === 'address' || setting === 'store') {
+    const address = await resolveAddress(text, name, io, { isArgument: true })
+    const left = settingsOfServices(store).find((held) => !isFor(held, address.scheme))
+    if (left === undefined) return { value: text === 'local' ? text : address.name, address }
+    const hint = `Unset it first: plants config unset ${shellWord(`stores.${storeName}.${left}`)}`
+    throw malformed(
+      `${storeName} has the setting ${left}, which ${unsupportedReason(left, address.scheme, text)}`,
+      hint,
+    )
   }
+  const { scheme } = store ? await resolveAddress(store.address, `stores.${storeName}.address`, io) : {}
+  if (scheme && !isFor(setting, scheme))
+    throw malformed(`${setting} ${unsupportedReason(setting, scheme, storeName)}`, 'Set it for another store')
   return { value: await savedValue(setting, name, text, io) }
 }
 
-export function settingsForOthers(store: SavedStore | undefined): SettingName[] {
+export function settingsOfServices(store: SavedStore | undefined): SettingName[] {
   return settingsIn('store').filter((name) => settingOf(name).onlyFor !== undefined && store?.[name] !== undefined)
 }
 
@@ -69,20 +73,27 @@ export function assertStoreName(name: string): void {
   throw malformed(`A store cannot be called ${JSON.stringify(name)}`, hint)
 }
 
-export function withValue({ store, setting }: Key, value: string | boolean | undefined, saved: SavedSettings): SavedSettings {
-  if (store === undefined) return withField(saved, setting, value)
-  const old = savedStore(saved, store)
-  if (!old) throw malformed(`The store ${store} no longer exists`, 'See: plants stores list')
+export function withValue(
+  { store, setting }: Key,
+  value: string | boolean | undefined,
+  saved: SavedSettings,
+): SavedSettings {
+  const old = store === undefined ? undefined : savedStore(saved, store)
+  if (store === undefined || !old) return withField(saved, setting, value)
   return { ...saved, stores: { ...saved.stores, [store]: withField(old, setting, value) } }
 }
 
-export function withField<Fields extends object>(fields: Fields, name: string, value: string | boolean | undefined): Fields {
+export function withField<Fields extends object>(
+  fields: Fields,
+  name: string,
+  value: string | boolean | undefined,
+): Fields {
   const changed = { ...fields, [name]: value }
   if (value === undefined) Reflect.deleteProperty(changed, name)
   return changed
 }
 
-/** The form in which a value is saved: true or false, the absolute path of a file, otherwise the text unchanged. Throws `malformed`. */
+/** True or false, the absolute path of a file, otherwise the text unchanged. Throws `malformed`. */
 export async function savedValue(name: SettingName, source: string, text: string, io: Io): Promise<string | boolean> {
   const { parse, isSwitch } = settingOf(name)
   const value = parse(source, text)

@@ -1,14 +1,13 @@
+import { toJson } from '../plant/exact-json.js'
 import { type FieldName, type NewPlant, textFields } from '../plant/fields.js'
-import { toJson } from '../plant/json.js'
 import { documentIn, fieldNames } from '../plant/records.js'
 import { PlantsError, shellWord, systemCode, systemReasons } from '../platform/errors.js'
 import { escapeControlChars, escapeControlCharsInLines } from '../platform/escape.js'
 import type { Io, Output } from '../platform/io.js'
-import { printable, withoutSecrets } from '../platform/redact.js'
+import { printable, redactFields } from '../platform/redact.js'
 import { isJson, type OutputFormat } from '../platform/values.js'
 import { idExists } from '../stores/common/conflict.js'
 
-/** Without colours, every style returns the text unchanged. */
 export interface Style {
   strong(text: string): string
   bad(text: string): string
@@ -29,7 +28,7 @@ export async function writeAnswer(io: Io, text: string, hint = 'Run it again'): 
   }
 }
 
-/** Prints one result: its fields or, as text, a sentence, unless `isQuiet`. Throws like `writeAnswer`. */
+/** Throws like `writeAnswer`. */
 export async function writeResult(
   io: Io,
   { output, isQuiet }: Pick<OutputStyle, 'output'> & Partial<Pick<OutputStyle, 'isQuiet'>>,
@@ -45,14 +44,14 @@ export async function writeResult(
 }
 
 interface Layout<Row> {
-  /** the fields of plants, in their order; by default all */
+  /** all by default */
   fields?: readonly FieldName[] | undefined
   /** loads the layout as text */
   text?(): Promise<(rows: Row[]) => string>
   hint?: string
 }
 
-/** Prints records page by page, in any format. `end` completes the document. Both throw like `writeAnswer`. */
+/** `end` completes the document. Both functions throw like `writeAnswer`. */
 export async function recordPrinter<Row extends object>(
   io: Io,
   { output }: Pick<OutputStyle, 'output'>,
@@ -61,7 +60,8 @@ export async function recordPrinter<Row extends object>(
   const layout = output === 'text' ? await text?.() : undefined
   const document = documentIn(output === 'text' ? 'ndjson' : output, fields)
   const print = async (part: string, why = hint) => {
-    if (part !== '') await writeAnswer(io, layout || !io.stdout.isTerminal ? part : escapeControlCharsInLines(part), why)
+    if (part !== '')
+      await writeAnswer(io, layout || !io.stdout.isTerminal ? part : escapeControlCharsInLines(part), why)
   }
   return {
     print: (rows: Row[], why?: string) => print(layout ? layout(rows) : document.add(rows), why),
@@ -69,7 +69,6 @@ export async function recordPrinter<Row extends object>(
   }
 }
 
-/** Prints rows page by page: as JSON, or as a table whose last column is wrapped. */
 export function rowPrinter<Row extends object>(
   titles: string[],
   cellsOf: (row: Row) => string[],
@@ -77,8 +76,8 @@ export function rowPrinter<Row extends object>(
   io: Io,
 ) {
   const text = async () => {
-    const { tableOf } = await import('./table.js')
-    return tableOf({ titles, cellsOf, isWrapped: true, style: await styleFor(style.colors(io.stdout)) }, io.stdout)
+    const { tableOf } = await import('./text-table.js')
+    return tableOf({ titles, cellsOf, isTruncated: false, style: await styleFor(style.colors(io.stdout)) }, io.stdout)
   }
   return recordPrinter<Row>(io, style, { text })
 }
@@ -92,16 +91,23 @@ export interface OutputStyle {
   colors(stream: Output): boolean
 }
 
+/** Precedence: the flag, FORCE_COLOR, NO_COLOR, the terminal. See https://no-color.org and https://force-color.org. */
+export function mayColor(stream: Output, { color }: { color?: boolean }, { env }: Pick<Io, 'env'>): boolean {
+  if (color === false) return false
+  if (env['FORCE_COLOR']) return !['0', 'false'].includes(env['FORCE_COLOR'])
+  return !env['NO_COLOR'] && env['TERM'] !== 'dumb' && stream.isTerminal
+}
+
 type ErrorStyle = Pick<OutputStyle, 'errors' | 'colors'> & Partial<Pick<OutputStyle, 'isQuiet'>>
 
-/** Prints a notice or, with the label, a warning about something that the user may have to correct. */
+/** With the label, it is about something that the user may have to correct. */
 export async function warn(io: Io, text: string, style: ErrorStyle, label?: 'warning'): Promise<void> {
   if (!style.isQuiet) await writeToStderr(io, await warningOf(io, text, style, label))
 }
 
 /**
  * @param of ` of 2 plants`, or nothing
- * @param flag the option that maps a field of the input to a field of a plant: `--map`
+ * @param flag `--map`, where the command has it
  */
 export async function unknownField(name: string, of = '', flag?: string): Promise<string> {
   const { similar } = await import('../platform/nearest.js')
@@ -110,12 +116,12 @@ export async function unknownField(name: string, of = '', flag?: string): Promis
   return `ignored unknown field ${JSON.stringify(name)}${of}${alike === undefined ? '' : `. Did you mean "${alike}"?${advice}`}`
 }
 
-/** Prints a notice without waiting for the write, so that an action in progress continues and can be interrupted. */
+/** Does not wait for the write, so that an action in progress continues and can be interrupted. */
 export async function warnMeanwhile(io: Io, text: string, style: ErrorStyle): Promise<void> {
   if (!style.isQuiet) void io.stderr.log(await warningOf(io, text, style))
 }
 
-/** Returns a function that shows on a terminal how long a response has been awaited, in milliseconds, or clears that line. */
+/** The function shows how long a response has been awaited; `undefined` clears the line. */
 export function waitingLine(io: Io, host: string): (milliseconds: number | undefined) => Promise<void> {
   let isShown = false
   return async (milliseconds) => {
@@ -130,31 +136,29 @@ async function warningOf(io: Io, text: string, { errors, colors }: ErrorStyle, l
   if (errors === 'json') return jsonLine({ warning: text }, io)
   const { strong } = await styleFor(colors(io.stderr))
   const name = label === undefined ? '' : ` ${label}:`
-  const lines = await linesOf(`plants:${name} ${printable(text, io)}`, io)
-  return `${lines.join('\n  ').replace(name, strong(name))}\n`
+  return `plants:${strong(name)} ${printable(text, io)}\n`
 }
 
-/** The lines of a text on a terminal, wrapped at spaces; a text with a command stays one line, so that the command can be copied. */
-async function linesOf(text: string, { stderr }: Io): Promise<string[]> {
-  if (!stderr.isTerminal || /\bplants [a-z]|: [\w.]+ -/.test(text)) return [text]
-  return (await import('./width.js')).wrap(text, stderr.columns - 2) // the indentation of all lines but the first
-}
-
-/** A rejected record; `element` is its index in a JSON array. */
+/** `element` is the index in a JSON array. */
 type Rejection = { error: number; message: string; file: string; line: number; element: number | undefined }
 
-export async function writeRejected(io: Io, records: readonly Rejection[], { errors, colors }: ErrorStyle): Promise<void> {
+export async function writeRejected(
+  io: Io,
+  records: readonly Rejection[],
+  { errors, colors }: ErrorStyle,
+): Promise<void> {
   const { bad } = await styleFor(colors(io.stderr))
   const lines = records.map((record) => {
     if (errors === 'json') return jsonLine(record, io)
     const { file, line, element, message } = record
-    const position = line === 1 && element !== undefined ? `[${element}]` : `:${line}` // in an array of several lines, the line is enough
+    // in an array of several lines, the line is enough
+    const position = line === 1 && element !== undefined ? `[${element}]` : `:${line}`
     return `${bad('plants:')} ${printable(`${file}${position}: ${message}`, io)}\n`
   })
   await writeToStderr(io, lines.join(''))
 }
 
-/** Prints the message and the hint of an error, or one line of JSON. Throws the reason of a signal that arrives meanwhile. */
+/** Throws the reason of a signal that arrives meanwhile. */
 export async function writeError(io: Io, failure: PlantsError, { errors, colors }: ErrorStyle): Promise<void> {
   const { error, type, cause, message, hint, retryable, status, requestId } = failure
   if (errors === 'json') {
@@ -163,30 +167,34 @@ export async function writeError(io: Io, failure: PlantsError, { errors, colors 
   }
   const { bad, faint } = await styleFor(colors(io.stderr))
   const stack = type === 'defect' && cause instanceof Error ? (cause.stack ?? '').split('\n') : []
-  // Omits a status that the message has as a word, and 400, the specification's status for every error.
+  // 400 is the specification's status for every error.
   const isOmitted = status === undefined || status === 400 || message.split(/[ ,]/).includes(`${status}`)
   const shownStatus = isOmitted ? '' : ` (status ${status})`
-  const [first = '', ...others] = await linesOf(`plants: ${printable(message, io)}${shownStatus}`, io)
-  const hintLines = hint === undefined ? [] : await linesOf(printable(hint, io), io)
-  const details = [...stack.map((line) => printable(line, io)), ...hintLines]
-  const lines = [first.replace('plants:', bad('plants:')), ...others, ...details.map((line) => faint(line))]
-  await writeToStderr(io, `${lines.join('\n  ')}\n`)
+  const details = [...stack, ...(hint === undefined ? [] : [hint])].map((line) => `  ${faint(printable(line, io))}\n`)
+  await writeToStderr(io, `${bad('plants:')} ${printable(message, io)}${shownStatus}\n${details.join('')}`)
 }
 
-/** The error for an id that no plant has. `isStore` is false if the store does not exist. */
-export function notFound(id: bigint, { store, storeFlag }: { store: { name: string }; storeFlag: string }, isStore: boolean): PlantsError {
+/** `isStore` is false if the store does not exist. */
+export function notFound(
+  id: bigint,
+  { store, storeFlag }: { store: { name: string }; storeFlag: string },
+  isStore: boolean,
+): PlantsError {
   const place = isStore ? `in ${store.name}` : `because there is no store at ${store.name} yet`
   const hint = isStore ? `List the plants with: plants list${storeFlag}` : 'List the stores with: plants stores list'
   return new PlantsError('notFound', `No plant has id ${id} ${place}`, { hint })
 }
 
-/** Adds a hint with `plants get` to the error for an id that exists. Any other error is unchanged, also that for an idempotency key. */
+/** Only for an id that exists: the conflict of an idempotency key has a hint of its own. */
 export function addLookupHint(error: unknown, id: bigint, { storeFlag }: { storeFlag: string }): unknown {
   if (!(error instanceof PlantsError && error.type === 'conflict' && error.hint === undefined)) return error
-  return new PlantsError('conflict', idExists(id).message, { ...error, hint: `Look at it with: plants get ${id}${storeFlag}` })
+  return new PlantsError('conflict', idExists(id).message, {
+    ...error,
+    hint: `Look at it with: plants get ${id}${storeFlag}`,
+  })
 }
 
-/** A plant in a sentence: `Fern (id 1, tag shade)`. */
+/** Such as `Fern (id 1, tag shade)`. */
 export function describePlant(plant: NewPlant, style: Style): string {
   const others = textFields.flatMap(({ name }) =>
     name === 'name' || plant[name] === undefined ? [] : `, ${name} ${quoteIfNeeded(plant[name])}`,
@@ -194,7 +202,7 @@ export function describePlant(plant: NewPlant, style: Style): string {
   return `${style.strong(quoteIfNeeded(plant.name))} ${style.faint(`(id ${plant.id}${others.join('')})`)}`
 }
 
-/** Escapes a text for a terminal, and quotes it if it is empty or begins or ends with white space. */
+/** Escapes the text for a terminal, too. */
 export function quoteIfNeeded(text: string): string {
   return text === '' || text !== text.trim() ? `"${escapeControlChars(text)}"` : escapeControlChars(text)
 }
@@ -221,8 +229,8 @@ export function jsonLine(fields: object, io: Pick<Io, 'secrets'>): string {
   return `${toJson(redacted(fields, io))}\n`
 }
 
-/** Redacts secrets in the values, and in the keys of nested objects, which come from outside. */
+/** Also redacts the keys of nested objects, which come from outside. */
 export function redacted<Fields extends object>(fields: Fields, io: Pick<Io, 'secrets'>): Fields {
-  const entries = Object.entries(fields).map(([key, value]: [string, unknown]) => [key, withoutSecrets(value, io)])
+  const entries = Object.entries(fields).map(([key, value]: [string, unknown]) => [key, redactFields(value, io)])
   return Object.fromEntries(entries) as Fields // each value keeps its type
 }

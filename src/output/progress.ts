@@ -1,16 +1,17 @@
 import type { Io } from '../platform/io.js'
 import { grouped } from '../platform/values.js'
-import type { ProgressReport } from '../stores/common/store.js'
 
-interface ProgressSnapshot extends ProgressReport {
+/** `done` counts plants; `part` is a fraction from 0 to 1. */
+interface ProgressSnapshot {
+  done?: number
+  part?: number | undefined
   rejected?: number
 }
 
 export type Progress = ReturnType<typeof progressLine>
 
 /**
- * The progress line of a command on a terminal; it prints nothing if `isShown` is false. The rate is measured from the first update, so
- * that a resumed import does not count what an earlier run has done.
+ * The rate is measured from the first update, so that a resumed import does not count what an earlier run has done.
  *
  * @param delay milliseconds before the first update
  */
@@ -19,7 +20,6 @@ export function progressLine({ now, stderr }: Pick<Io, 'now' | 'stderr'>, isShow
   let last = now() + delay - interval
   let isDrawn = false
   return {
-    /** Updates the line, at most ten times a second. */
     show: (snapshot: () => ProgressSnapshot): void => {
       const time = now()
       if (!isShown || time - last < interval) return
@@ -39,10 +39,13 @@ export function progressLine({ now, stderr }: Pick<Io, 'now' | 'stderr'>, isShow
   }
 }
 
-/** milliseconds between two updates */
-const interval = 100
+const interval = 100 // milliseconds
 
-export async function* withProgress<T>(parts: AsyncIterable<T>, countOf: (part: T) => number, progress: Progress): AsyncGenerator<T> {
+export async function* withProgress<T>(
+  parts: AsyncIterable<T>,
+  countOf: (part: T) => number,
+  progress: Progress,
+): AsyncGenerator<T> {
   let done = 0
   try {
     for await (const part of parts) {

@@ -9,8 +9,8 @@ interface FieldDefinition {
 }
 
 /**
- * The fields of a NewPlant, in output order: types, schema, options, prompts, columns and OpenAPI are derived from it.
- * The id is first; all others are text.
+ * In output order: the id first; all others are text. Types, schema, options, prompts, columns and OpenAPI are derived
+ * from it.
  */
 export const plantFields = [
   {
@@ -18,7 +18,8 @@ export const plantFields = [
     type: 'int64',
     isRequired: true,
     meaning: 'identification number, or next: the greatest id plus 1',
-    description: 'Identification number of the plant: an integer from -9223372036854775808 to 9223372036854775807, kept exact',
+    description:
+      'Identification number of the plant: an integer from -9223372036854775808 to 9223372036854775807, kept exact',
   },
   { name: 'name', type: 'text', isRequired: true, meaning: 'name of the plant', description: 'The name of the plant' },
   {
@@ -51,14 +52,16 @@ export interface PlantPatch extends Partial<Record<TextField['name'], string | n
 
 export const textFields: readonly TextField[] = plantFields.filter((field) => field.type === 'text')
 
-export const fieldsInWords = inWords(plantFields, 'and')
-
-export const textsInWords = inWords(textFields, 'or')
-
-function inWords(fields: readonly FieldDefinition[], conjunction: 'and' | 'or'): string {
-  const names = fields.map(({ name }) => name).join(', ')
-  return names.replace(/, (\w+)$/, ` ${conjunction} $1`)
+/** `id, name and tag` */
+export function inWords(items: readonly string[], conjunction: 'and' | 'or'): string {
+  return items.join(', ').replace(/, ([^,]+)$/, ` ${conjunction} $1`)
 }
+
+const namesOf = (fields: readonly FieldDefinition[]) => fields.map(({ name }) => name)
+
+export const fieldsInWords = inWords(namesOf(plantFields), 'and')
+
+export const textsInWords = inWords(namesOf(textFields), 'or')
 
 export const plantColumns = plantFields.map(({ name }) => name).join(', ')
 

@@ -1,12 +1,12 @@
 import { grouped } from '../platform/values.js'
+import { NumberText, parseInt64 } from './exact-json.js'
 import { type NewPlant, type Plant, type PlantPatch, plantFields, type TextField, textFields } from './fields.js'
-import { NumberText, parseInt64 } from './json.js'
 
 export type { FieldName, NewPlant, Plant, PlantPatch } from './fields.js'
 
 export const idRule = 'an integer from -9223372036854775808 to 9223372036854775807'
 
-/** The rule for ids that a value violates, for messages: "an integer without leading zeros". Names the range only for an id outside it. */
+/** Names the range only for an id outside it. */
 export function idRuleFor(value: unknown): string {
   if (typeof value === 'string' && parseInt64(value) !== undefined) return 'an integer, not a string'
   const text = value instanceof NumberText ? value.text : value
@@ -31,10 +31,10 @@ const idRules: readonly [RegExp, string][] = [
 export type Form = 'newPlant' | 'record' | 'patch'
 
 /**
- * Accepts the same values as the schemas in schema.ts, without zod, which takes 2.7 ms of a start and would be the
- * longest step of a POST. A property test compares the two.
+ * Accepts the same values as the schemas in plant-schema.ts, without zod, which would be the longest step of a POST. A
+ * property test compares the two.
  *
- * @param value the result of `parseJson`, or an object made from options; untrusted
+ * @param value untrusted
  * @returns undefined for an invalid value; `problemsOf` returns the reasons
  */
 export function acceptNewPlant(value: unknown, form?: 'newPlant'): NewPlant | undefined
@@ -55,7 +55,7 @@ export function acceptNewPlant(value: unknown, form: Form = 'newPlant'): PlantPa
   return patch
 }
 
-/** The plant that a record makes of the stored one, or creates; undefined if a required text is missing in both. */
+/** Returns undefined if a required text is missing in both. */
 export function patchedPlant(patch: PlantPatch, stored?: Plant): NewPlant | undefined {
   const textOf = ({ name }: TextField) => (patch[name] === undefined ? stored?.[name] : patch[name])
   const isComplete = textFields.every((field) => !field.isRequired || textOf(field) != null)
@@ -74,7 +74,7 @@ export function invalidPlant(problems: readonly string[]): string {
   return `Invalid plant: ${problems.join('; ')}`
 }
 
-/** The specification's Plant of a NewPlant: its fields in order, without the id. */
+/** In order, without the id. */
 export function plantOf(plant: Plant): Plant {
   const copy: Plant = { name: plant.name }
   for (const { name } of textFields) {
@@ -84,8 +84,10 @@ export function plantOf(plant: Plant): Plant {
   return copy
 }
 
-/** Builds a plant from its id and its texts; `textOf` returns null or undefined for a text that the plant does not have. */
-export function plantFrom(id: bigint, textOf: (field: TextField, index: number) => string | null | undefined): NewPlant {
+export function plantFrom(
+  id: bigint,
+  textOf: (field: TextField, index: number) => string | null | undefined,
+): NewPlant {
   const plant: NewPlant = { id, name: '' }
   for (const [index, field] of textFields.entries()) {
     const text = textOf(field, index)
@@ -102,7 +104,7 @@ export function plantCount(count: number | bigint): string {
   return `${grouped(count)} ${Number(count) === 1 ? 'plant' : 'plants'}`
 }
 
-/** The length of all texts of a plant, in UTF-16 code units. */
+/** in UTF-16 code units */
 export function textLength(plant: Plant): number {
   return textFields.reduce((sum, { name }) => sum + (plant[name]?.length ?? 0), 0)
 }
@@ -115,7 +117,6 @@ export function equalFields(one: Plant, other: Plant): boolean {
   return textFields.every(({ name }) => one[name] === other[name])
 }
 
-/** 1 to 255 visible ASCII characters. */
 export function isIdempotencyKey(text: string): boolean {
   return /^[\x21-\x7e]{1,255}$/.test(text)
 }

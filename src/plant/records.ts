@@ -1,10 +1,10 @@
+import { parseJson, toJson } from './exact-json.js'
 import { type FieldName, plantFields } from './fields.js'
-import { parseJson, toJson } from './json.js'
 import { acceptNewPlant, type NewPlant } from './plant.js'
 
 /**
- * The format of one plant: a JSON object, as `toJson` writes it, or a row of CSV (RFC 4180) or TSV. In a row, an empty text is `""`, the
- * cell of a missing tag is empty, and a text with a space or tab at its ends is in quotes, because an import trims other cells.
+ * Of one plant: a JSON object, or a row of CSV (RFC 4180) or TSV. In a row, an empty text is `""`, the cell of a
+ * missing tag is empty, and a text with a space or tab at its ends is in quotes, because an import trims other cells.
  */
 export type RecordFormat = 'json' | 'csv' | 'tsv'
 
@@ -15,7 +15,9 @@ export const fieldNames: readonly FieldName[] = plantFields.map(({ name }) => na
 /** JSON omits a field that the plant does not have. */
 export function recordWriter(format: RecordFormat, fields = fieldNames): (plant: Partial<NewPlant>) => string {
   if (format === 'json')
-    return fields === fieldNames ? toJson : (plant) => toJson(Object.fromEntries(fields.map((name) => [name, plant[name]])))
+    return fields === fieldNames
+      ? toJson
+      : (plant) => toJson(Object.fromEntries(fields.map((name) => [name, plant[name]])))
   const separator = separators[format]
   const isSpecial = (text: string) => text === '' || /^[ \t]|[ \t]$|["\r\n]/.test(text) || text.includes(separator)
   const cell = (text: string) => (isSpecial(text) ? `"${text.replaceAll('"', '""')}"` : text)
@@ -26,15 +28,11 @@ export function recordWriter(format: RecordFormat, fields = fieldNames): (plant:
 export const formatNames = ['ndjson', 'json', 'csv', 'tsv'] as const
 export type FormatName = (typeof formatNames)[number]
 
-/** The format of each plant in a document. */
 export function recordFormatOf(format: FormatName): RecordFormat {
   return format === 'ndjson' ? 'json' : format
 }
 
-/**
- * A document in a format, part by part. The records of a part are separated by line feeds, which in JSON are always
- * separators.
- */
+/** The records of a part are separated by line feeds, which in JSON are always separators. */
 export function documentIn(format: FormatName, fields = fieldNames) {
   const record = recordFormatOf(format)
   const write = recordWriter(record, fields)
@@ -52,7 +50,6 @@ export function documentIn(format: FormatName, fields = fieldNames) {
   }
 }
 
-/** Reads a plant that was written as JSON; returns undefined for any other text. */
 export function readRecord(text: string): NewPlant | undefined {
   const parsed = parseJson(text)
   return 'value' in parsed ? acceptNewPlant(parsed.value) : undefined

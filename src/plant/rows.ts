@@ -1,25 +1,26 @@
 import { type PlantPatch, textFields } from './fields.js'
 
-/**
- * A column of texts, as byte ranges; `noText` for a plant that has none, `missingText` for a record that does not say.
- */
+/** Byte ranges; `noText` for a plant that has none, `missingText` for a record that does not say. */
 type TextColumn = Record<'start' | 'end', Uint32Array>
 
 /**
  * Many plants in columns, without an object per plant. Ids are int64 in two halves. Texts are ranges of UTF-8: of
  * `bytes` or, for decoded texts, of `decoded`, whose offsets begin at `bytes.length`.
+ *
+ * Measured with 500,000 plants, in CPU time: `plants import` is 0.44 times as fast as `sqlite3 .import` in order and
+ * 1.46 times at random. A prototype with plain objects, without positions and rejects: 0.36 and 1.24 times.
  */
 export class PlantRows {
   readonly bytes: Uint8Array
   length = 0
-  idHigh: Int32Array
-  idLow: Uint32Array
+  readonly idHigh: Int32Array
+  readonly idLow: Uint32Array
   readonly texts: readonly TextColumn[]
   readonly #text: Buffer
   #decoded = Buffer.alloc(0)
   #decodedLength = 0
 
-  /** @param capacity the expected number of plants; more are possible */
+  /** @param capacity the maximum number of plants */
   constructor(bytes: Uint8Array, capacity: number) {
     this.bytes = bytes
     this.#text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)
@@ -30,8 +31,7 @@ export class PlantRows {
 
   add(patch: PlantPatch): void {
     const row = this.next()
-    this.idHigh[row] = Number(patch.id >> 32n)
-    this.idLow[row] = Number(patch.id & 0xffffffffn)
+    this.setId(row, patch.id)
     for (const [index, column] of this.texts.entries()) {
       const text = patch[textFields[index]?.name ?? 'name']
       const none = text === null ? noText : missingText
@@ -40,9 +40,13 @@ export class PlantRows {
     }
   }
 
-  /** Adds a row and returns its index. The caller sets its columns. */
+  setId(row: number, id: bigint): void {
+    this.idHigh[row] = Number(BigInt.asIntN(32, id >> 32n))
+    this.idLow[row] = Number(BigInt.asUintN(32, id))
+  }
+
+  /** The caller sets the columns of the new row. */
   next(): number {
-    if (this.length === this.idLow.length) this.#grow()
     this.length += 1
     return this.length - 1
   }
@@ -58,7 +62,9 @@ export class PlantRows {
   }
 
   isComplete(row: number): boolean {
-    return textFields.every(({ isRequired }, index) => !isRequired || isText(this.texts[index]?.start[row] ?? missingText))
+    return textFields.every(
+      ({ isRequired }, index) => !isRequired || isText(this.texts[index]?.start[row] ?? missingText),
+    )
   }
 
   sizeAt(row: number): number {
@@ -71,18 +77,15 @@ export class PlantRows {
     return (BigInt(this.idHigh[row] ?? 0) << 32n) | BigInt(this.idLow[row] ?? 0)
   }
 
-  hasSameId(row: number, other: number): boolean {
-    return this.idLow[row] === this.idLow[other] && this.idHigh[row] === this.idHigh[other]
-  }
-
-  /** Its offsets begin at `bytes.length`. */
   get decoded(): Buffer {
     return this.#decoded
   }
 
   textAt(start: number, end: number): string {
     const base = this.bytes.length
-    return start < base ? this.#text.toString('utf8', start, end) : this.#decoded.toString('utf8', start - base, end - base)
+    return start < base
+      ? this.#text.toString('utf8', start, end)
+      : this.#decoded.toString('utf8', start - base, end - base)
   }
 
   /** Decodes the JSON string between the quotes at `start - 1` and `end`; undefined if it is invalid. */
@@ -104,18 +107,17 @@ export class PlantRows {
     return this.bytes.length + start
   }
 
-  #grow(): void {
-    const capacity = 2 * this.idLow.length
-    this.idHigh = enlarge(this.idHigh, new Int32Array(capacity))
-    this.idLow = enlarge(this.idLow, new Uint32Array(capacity))
-    for (const column of this.texts) {
-      column.start = enlarge(column.start, new Uint32Array(capacity))
-      column.end = enlarge(column.end, new Uint32Array(capacity))
-    }
+  /** The rows in ascending order of id, those with the same id as they are; undefined if all are in this order. */
+  orderById(): Uint32Array | undefined {
+    const { idHigh, idLow } = this
+    const compare = (one: number, other: number) =>
+      (idHigh[one] ?? 0) - (idHigh[other] ?? 0) || (idLow[one] ?? 0) - (idLow[other] ?? 0)
+    const order = Uint32Array.from({ length: this.length }, (_, row) => row)
+    const isSorted = order.every((row) => row === 0 || compare(row - 1, row) <= 0)
+    return isSorted ? undefined : order.sort(compare)
   }
 }
 
-/** The start of a text that a plant does not have, and of one that a record does not say. */
 export const noText = 0xffffffff
 export const missingText = 0xfffffffe
 
@@ -129,9 +131,4 @@ function parseString(json: string): string | undefined {
   } catch {
     return undefined
   }
-}
-
-export function enlarge<Column extends Int32Array | Uint32Array | Float64Array>(column: Column, larger: Column): Column {
-  larger.set(column)
-  return larger
 }

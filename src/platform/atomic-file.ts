@@ -1,10 +1,21 @@
-import { closeSync, fchmodSync, fchownSync, fstatSync, fsync, fsyncSync, openSync, renameSync, rmSync, type Stats } from 'node:fs'
+import {
+  closeSync,
+  fchmodSync,
+  fchownSync,
+  fstatSync,
+  fsync,
+  fsyncSync,
+  openSync,
+  renameSync,
+  rmSync,
+  type Stats,
+} from 'node:fs'
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import { PlantsError, systemCode, systemReasons } from './errors.js'
 import { syncFolder } from './files.js'
 
-/** Renames a file to `target` in the same file system, durably, and replaces what is there. The file itself must already be on disk. */
+/** Replaces `target`, in the same file system, durably. The file itself must already be on disk. */
 export function moveIntoPlace(file: string, target: string): void {
   rename(file, target)
   syncFolder(dirname(target))
@@ -24,7 +35,7 @@ function rename(file: string, target: string): void {
   }
 }
 
-/** Replaces a file atomically: writes a temporary file beside it, which `commit` renames. Call `discard` last, also after `commit`. */
+/** `commit` renames the temporary file to its target. Call `discard` last, also after `commit`. */
 export class AtomicFile {
   readonly fd: number
   readonly #path: string
@@ -41,12 +52,14 @@ export class AtomicFile {
     this.fd = openSync(this.#path, 'wx', 0o600)
   }
 
-  /** Flushes the file to disk in a thread, so that `commit` of a large file does not block. */
+  /** In a thread, so that `commit` of a large file does not block. */
   flush(): Promise<void> {
     return promisify(fsync)(this.fd)
   }
 
-  /** @param old the replaced file: the new one gets its mode, and its owner if permitted. Without it, the mode is 0600. */
+  /**
+   * @param old the replaced file: the new one gets its mode, and its owner if permitted. Without it, the mode is 0600.
+   */
   commit(old?: Stats): void {
     try {
       if (old) fchownSync(this.fd, old.uid, old.gid)
@@ -71,9 +84,12 @@ export class AtomicFile {
   }
 }
 
-export const unwritableReasons: Readonly<Record<string, string>> = { ...systemReasons, ENOENT: 'there is no such directory' }
+export const unwritableReasons: Readonly<Record<string, string>> = {
+  ...systemReasons,
+  ENOENT: 'there is no such directory',
+}
 
-/** Turns a system error into `unwritable`; returns any other error unchanged. */
+/** Returns any error that is not a system error unchanged. */
 export function unwritable(what: string, cause: unknown, hint: string): unknown {
   const code = systemCode(cause)
   if (cause instanceof PlantsError || code === undefined) return cause

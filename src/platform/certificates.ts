@@ -2,7 +2,7 @@ import { X509Certificate } from 'node:crypto'
 import { malformed, systemCode } from './errors.js'
 import { readTextFile } from './text-files.js'
 
-/** Reads a file of PEM certificates. Throws `malformed`, whose hint names `source`: the flag or the setting that names the file. */
+/** Throws `malformed`, whose hint names `source`: the flag or the setting of the path. */
 export function readCertificates(path: string, source?: string): string {
   const hint = `Give a file of PEM certificates${source === undefined ? '' : source.startsWith('-') ? ` with ${source}` : `. This one came from ${source}`}`
   const text = readTextFile(path, hint)
@@ -17,10 +17,17 @@ export function readCertificates(path: string, source?: string): string {
   }
 }
 
-/** Reads a certificate, with its chain, and its key. Throws `malformed` if they do not belong together; `names` are their options. */
-export async function readKeyPair(certPath: string, keyPath: string, names: string): Promise<{ cert: string; key: string }> {
+/** Throws `malformed` if the files do not belong together. `names` are their options. */
+export async function readKeyPair(
+  certPath: string,
+  keyPath: string,
+  names: string,
+): Promise<{ cert: string; key: string }> {
   const { createSecureContext } = await import('node:tls')
-  const pair = { cert: readTextFile(certPath, `Use PEM files for ${names}`), key: readTextFile(keyPath, `Use PEM files for ${names}`) }
+  const pair = {
+    cert: readTextFile(certPath, `Use PEM files for ${names}`),
+    key: readTextFile(keyPath, `Use PEM files for ${names}`),
+  }
   try {
     createSecureContext(pair)
     return pair

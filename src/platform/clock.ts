@@ -7,7 +7,7 @@ export interface Clock {
   random(): number
 }
 
-/** Waits. Throws the reason of the first signal that aborts. */
+/** Throws the reason of the first signal that aborts. */
 export function wait(milliseconds: number, signals: AbortSignal[]): Promise<void> {
   return new Promise((resolve, reject) => {
     const end = () => {
@@ -23,19 +23,29 @@ export function wait(milliseconds: number, signals: AbortSignal[]): Promise<void
   })
 }
 
-/** Lets the event loop deliver signals, which are pending while SQLite works. Throws the reason if there was one. */
+/** Lets the event loop deliver signals, which are pending while SQLite works. */
 export async function checkSignal(signal: AbortSignal): Promise<void> {
   await new Promise(setImmediate)
   signal.throwIfAborted()
 }
 
-/** Exponential backoff with jitter, in milliseconds: doubles with each failed attempt, up to `max`, times a random factor from 0.5 to 1. */
-export function backoff(attempt: number, { base, max, random }: { base: number; max: number; random(): number }): number {
+/** Exponential, with jitter, in milliseconds. */
+export function backoff(
+  attempt: number,
+  { base, max, random }: { base: number; max: number; random(): number },
+): number {
   return Math.min(base * 2 ** attempt, max) * (0.5 + random() / 2)
 }
 
-/** Runs an action with a signal that aborts with the reason of the first of `signals` that aborts, or on timeout with a `TimeoutError`. */
-export async function within<T>(milliseconds: number, signals: AbortSignal[], action: (signal: AbortSignal) => Promise<T>): Promise<T> {
+/**
+ * The signal of the action aborts with the reason of the first of `signals` that does, or on timeout with a
+ * `TimeoutError`.
+ */
+export async function within<T>(
+  milliseconds: number,
+  signals: AbortSignal[],
+  action: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
   const controller = new AbortController()
   const stop = () => controller.abort(signals.find((signal) => signal.aborted)?.reason)
   const timer = setTimeout(() => controller.abort(timeIsOver()), Math.min(milliseconds, maxTimer))

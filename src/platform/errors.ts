@@ -1,22 +1,22 @@
-/** The types of errors, each with the `error` value and the exit code of the contract. */
+/** with the `error` value and the exit code of the contract */
 const errorTypes = {
   malformed: { error: 400, exitCode: 2 }, // wrong flags, an unreadable file, a text that is not JSON
-  tooLarge: { error: 413, exitCode: 2 }, // more bytes than the limit
+  tooLarge: { error: 413, exitCode: 2 },
   invalid: { error: 422, exitCode: 2 }, // JSON or flags, but not a NewPlant
-  unauthorized: { error: 401, exitCode: 3 }, // no token, or one that is not accepted
+  unauthorized: { error: 401, exitCode: 3 },
   rejected: { error: 400, exitCode: 1 }, // a remote store rejected the request
-  notFound: { error: 404, exitCode: 1 }, // no plant has this id
+  notFound: { error: 404, exitCode: 1 },
   conflict: { error: 409, exitCode: 1 }, // the id or the idempotency key exists
   unwell: { error: 500, exitCode: 1 }, // `doctor` found a problem
-  unavailable: { error: 503, exitCode: 4 }, // nothing was stored: the store could not be opened, reached, read or written
-  unknownOutcome: { error: 500, exitCode: 5 }, // the outcome of a commit could not be determined
-  unusable: { error: 502, exitCode: 5 }, // the response of a remote store does not match the specification
+  unavailable: { error: 503, exitCode: 4 }, // nothing was stored
+  unknownOutcome: { error: 500, exitCode: 5 }, // of a commit
+  unusable: { error: 502, exitCode: 5 }, // a response that does not match the specification
   unanswered: { error: 504, exitCode: 5 }, // a remote store received the plant and did not respond
   incomplete: { error: 422, exitCode: 6 }, // an import rejected some plants
-  defect: { error: 500, exitCode: 70 }, // a bug in this program
-  unwritable: { error: 500, exitCode: 74 }, // the output could not be written
+  defect: { error: 500, exitCode: 70 },
+  unwritable: { error: 500, exitCode: 74 },
   interrupted: { error: 500, exitCode: 130 }, // SIGINT, Ctrl-C, or "no" at a prompt
-  terminated: { error: 500, exitCode: 143 }, // SIGTERM
+  terminated: { error: 500, exitCode: 143 },
 } as const
 
 export type ErrorType = keyof typeof errorTypes
@@ -27,7 +27,7 @@ export function errorValue(type: ErrorType): number {
 
 export type ExitCode = 0 | (typeof errorTypes)[ErrorType]['exitCode']
 
-/** The exit codes in ascending order, each with the `error` values that cause it. */
+/** In ascending order, each with the `error` values that cause it. */
 export function exitCodes(): [code: ExitCode, errors: number[]][] {
   const all = Object.values(errorTypes)
   const codes = [0 as const, ...new Set(all.map(({ exitCode }) => exitCode))].toSorted((a, b) => a - b)
@@ -50,19 +50,23 @@ interface Details {
 }
 
 /**
- * A failure that a person can fix or a script can act on. The message says what failed, and on what;
- * the hint says what to do next. Neither ends with a full stop, and neither contains a token.
+ * A failure that a person can fix or a script can act on. The message says what failed, and on what; the hint, what to
+ * do next. Neither ends with a full stop, or contains a token.
  */
 export class PlantsError extends Error {
   readonly type: ErrorType
   readonly hint: string | undefined
   readonly retryable: boolean
-  /** the specification's `error`, an int32; the contract says what each value means */
+  /** the specification's `error` */
   readonly error: number
   readonly status: number | undefined
   readonly requestId: string | undefined
 
-  constructor(type: ErrorType, message: string, { hint, retryable = false, cause, error, status, requestId }: Details = {}) {
+  constructor(
+    type: ErrorType,
+    message: string,
+    { hint, retryable = false, cause, error, status, requestId }: Details = {},
+  ) {
     super(message, cause === undefined ? undefined : { cause })
     this.name = 'PlantsError'
     this.type = type
@@ -77,23 +81,30 @@ export class PlantsError extends Error {
     return errorTypes[this.type].exitCode
   }
 
-  /** whether it is unknown if anything was stored */
   get isOutcomeUnknown(): boolean {
     return this.exitCode === 5
   }
+
+  get isInterruption(): boolean {
+    return this.type === 'interrupted' || this.type === 'terminated'
+  }
 }
 
-/** Wrong usage, or input that cannot be read. */
 export function malformed(message: string, hint: string | undefined, cause?: unknown): PlantsError {
   return new PlantsError('malformed', message, { hint, cause })
 }
 
-/** The code of a failed system call, such as `ENOENT`, or undefined for any other value. */
+/** Such as `ENOENT`; undefined for what is not a failed system call. */
 export function systemCode(error: unknown): string | undefined {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined
 }
 
-/** Calls a function; undefined if that fails with a code, like a failed system call. */
+/** In one line, without what Node 24 and newer advise about certificates, which is an option of Node. */
+export function reasonOf(error: unknown): string {
+  const [line = ''] = (error instanceof Error ? error.message : String(error)).split('\n', 1)
+  return line.replace(/; if the root CA is installed locally, .*/, '')
+}
+
 export function unlessSystemError<T>(call: () => T): T | undefined {
   try {
     return call()
@@ -126,7 +137,7 @@ export function shellOption(name: string, value: string | undefined): string {
   return value === undefined ? '' : ` --${name}${value.startsWith('-') ? '=' : ' '}${shellWord(value)}`
 }
 
-/** Quotes a word for a shell, unless none would expand anything in it: for PowerShell and cmd on Windows, else for sh, bash and zsh. */
+/** For PowerShell and cmd on Windows, otherwise for sh, bash and zsh. */
 export function shellWord(text: string): string {
   return process.platform === 'win32' ? windowsWord(text) : posixWord(text)
 }
@@ -135,8 +146,9 @@ export function posixWord(text: string): string {
   return /^(?!=)[\w./:@%+,=-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`
 }
 
-/** Quotes a word for PowerShell and cmd. One with `"`, `$` or a backtick is quoted for PowerShell: cmd cannot quote them. */
+/** A word with `"`, `$` or a backtick is quoted for PowerShell alone: cmd cannot quote them. */
 export function windowsWord(text: string): string {
   if (/^[\w./:\\+=-]+$/.test(text)) return text
-  return /["$`]/.test(text) ? `'${text.replaceAll("'", "''")}'` : `"${text.replace(/\\+$/, '$&$&')}"` // a backslash would quote the quote
+  // a backslash would quote the quote
+  return /["$`]/.test(text) ? `'${text.replaceAll("'", "''")}'` : `"${text.replace(/\\+$/, '$&$&')}"`
 }

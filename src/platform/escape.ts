@@ -3,15 +3,13 @@ export function escapeControlChars(text: string): string {
   return text.replace(unsafe, (character) => `\\u{${character.charCodeAt(0).toString(16)}}`)
 }
 
-/** The same, but keeps line breaks and tabs. */
 export function escapeControlCharsInLines(text: string): string {
   return text.replace(/[^\n\t]+/g, escapeControlChars)
 }
 
-/** The properties Cc, Zl, Zp and Bidi_Control of Unicode. V8 takes 0.25 ms to parse `\p{…}` in a literal, even if it is never used. */
+/** The properties Cc, Zl, Zp and Bidi_Control of Unicode. V8 is slow to parse `\p{…}`. */
 const unsafe = /[\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g
 
-/** Truncates a text for a message, to 40 characters. */
 export function shorten(text: string): string {
   const characters = Array.from(text.slice(0, 82))
   return characters.length > 40 ? `${characters.slice(0, 39).join('')}…` : text

@@ -3,7 +3,7 @@ import * as fs from 'node:fs'
 import { hostname } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import { backoff, type Clock, wait } from './clock.js'
-import { PlantsError, systemCode, systemReasons, unlessSystemError } from './errors.js'
+import { PlantsError, systemCode, unlessSystemError } from './errors.js'
 import { prefixFor, removeFolder, tempFoldersBeside } from './files.js'
 
 // A lock is a directory with one entry, which is named after its holder, so that nobody removes the lock of another by
@@ -16,7 +16,7 @@ export interface Lock {
 }
 
 interface LockOptions {
-  /** milliseconds to wait for one holder: as long as the lock changes hands, it is waited for */
+  /** milliseconds to wait for one holder */
   timeout: number
   clock: Clock
   /** whether an existing lock may belong to this user, who is not the owner of its directory */
@@ -28,9 +28,8 @@ const heartbeatInterval = 2000
 const staleAfter = 8000
 
 /**
- * Runs an action under an exclusive lock. The lock of a killed process is taken over: at once if its process does not
- * exist on this machine, otherwise after 8 s without a heartbeat. Throws `unavailable` when one process holds the lock
- * until the timeout, `unwritable` for a path that cannot be a lock, and system errors.
+ * The lock of a killed process is taken over: at once if its process does not exist on this machine, otherwise after 8
+ * s without a heartbeat.
  */
 export async function holdLock<T>(path: string, options: LockOptions, action: (lock: Lock) => Promise<T>): Promise<T> {
   const directory = join(path, `${machine()}-${process.pid}-${randomUUID().slice(0, 8)}`)
@@ -104,7 +103,7 @@ function acquireNow(path: string, holder: string | undefined, prepared: string, 
   return true
 }
 
-/** Removes what a process has left that was killed while it waited for the lock. */
+/** Of a process that was killed while it waited for the lock. */
 function removeLeft(folder: string, own: string): void {
   const { uid } = fs.lstatSync(folder)
   const name = fs.readdirSync(folder).find((entry) => holderName.test(entry))
@@ -114,36 +113,28 @@ function removeLeft(folder: string, own: string): void {
 
 const holderName = /^(?<machine>[\da-f]{16})-(?<pid>\d{1,9})-[\da-f]{8}$/
 
-/** The name of the holder's directory; undefined if the lock is free. */
 function holderOf(path: string, trusts: LockOptions['trusts']): string | undefined {
   const stats = fs.lstatSync(path, { throwIfNoEntry: false })
   if (!stats) return undefined
   if (!stats.isDirectory()) throw noLock(path, 'it is not a directory')
   if (!trusts(stats.uid)) throw noLock(path, 'it belongs to another user')
-  const names = namesIn(path)
-  if (!names.every((name) => holderName.test(name))) throw noLock(path, 'it contains other files')
-  return names[0]
-}
-
-function namesIn(path: string): string[] {
   try {
-    return fs.readdirSync(path)
+    const names = fs.readdirSync(path)
+    if (!names.every((name) => holderName.test(name))) throw noLock(path, 'it contains other files')
+    return names[0]
   } catch (error) {
-    const code = systemCode(error)
-    if (code === 'ENOENT') return []
-    throw code === undefined ? error : noLock(path, systemReasons[code] ?? code, error)
+    if (systemCode(error) === 'ENOENT') return undefined
+    if (systemCode(error) === 'EACCES') throw noLock(path, 'it belongs to another user')
+    throw error
   }
 }
 
-function noLock(path: string, why: string, cause?: unknown): PlantsError {
-  const hint = cause === undefined ? 'Remove it when no plants process is running' : 'Remove it, or change its permissions'
-  return new PlantsError('unwritable', `Could not acquire the lock ${path}: ${why}`, { hint, cause })
+function noLock(path: string, why: string): PlantsError {
+  const hint = 'Remove it when no plants process is running'
+  return new PlantsError('unwritable', `Could not acquire the lock ${path}: ${why}`, { hint })
 }
 
-/**
- * Whether the process of a holder does not exist, or has no heartbeat. The file system has one clock for all machines:
- * that of `own`, which has just had a heartbeat.
- */
+/** The file system has one clock for all machines: that of `own`, which has just had a heartbeat. */
 function hasEnded(directory: string, own: string): boolean {
   const [holder, here] = [directory, own].map((place) => holderName.exec(basename(place))?.groups)
   if (holder?.['machine'] === here?.['machine'] && !exists(parseInt(holder?.['pid'] ?? '', 10))) return true
@@ -162,7 +153,8 @@ function exists(pid: number): boolean {
 
 function lastBeat(directory: string): number {
   const { O_RDONLY, O_NOFOLLOW = 0, O_NONBLOCK = 0 } = fs.constants
-  const fd = fs.openSync(join(directory, 'heartbeat'), O_RDONLY | O_NOFOLLOW | O_NONBLOCK) // over a network, opening ends caching
+  // over a network, opening ends caching
+  const fd = fs.openSync(join(directory, 'heartbeat'), O_RDONLY | O_NOFOLLOW | O_NONBLOCK)
   try {
     return fs.fstatSync(fd).mtimeMs
   } finally {

@@ -2,26 +2,25 @@ import * as fs from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 import { malformed, PlantsError, systemCode, unlessSystemError } from './errors.js'
 
-/** Creates a folder and its missing parents, durably, with mode 0700. `mkdirSync` with `recursive` never returns in /proc. */
-export function makeFolder(folder: string, finish = (made: string) => fs.chmodSync(made, 0o700)): void {
+/** Durable, also for missing parents. `mkdirSync` with `recursive` never returns in /proc. */
+export function makeFolder(folder: string): void {
   if (fs.existsSync(folder) || dirname(folder) === folder) return // Windows has drives that do not exist
-  makeFolder(dirname(folder), finish)
+  makeFolder(dirname(folder))
   try {
     fs.mkdirSync(folder, 0o700)
-    finish(folder)
+    fs.chmodSync(folder, 0o700) // independent of the umask
     syncFolder(dirname(folder))
   } catch (error) {
     if (systemCode(error) !== 'EEXIST') throw error
   }
 }
 
-/** How bytes are compressed that begin like this: gzip (RFC 1952) or zstd (RFC 8878). Both are names of commands, too. */
+/** By the first bytes (RFC 1952, RFC 8878). The results are also names of commands. */
 export function detectCompression(head: Uint8Array): 'gzip' | 'zstd' | undefined {
   if (head[0] === 0x1f && head[1] === 0x8b) return 'gzip'
   return Buffer.from([0x28, 0xb5, 0x2f, 0xfd]).equals(head.subarray(0, 4)) ? 'zstd' : undefined
 }
 
-/** How a file is compressed; undefined for any other, and for what cannot be read. */
 export function detectFileCompression(path: string): ReturnType<typeof detectCompression> {
   return unlessSystemError(() => {
     if (!fs.statSync(path).isFile()) return undefined
@@ -36,7 +35,6 @@ export function detectFileCompression(path: string): ReturnType<typeof detectCom
   })
 }
 
-/** Removes a folder and its content. Ignores system errors. */
 export function removeFolder(folder: string): void {
   unlessSystemError(() => fs.rmSync(folder, { recursive: true, force: true }))
 }
@@ -61,7 +59,7 @@ export function syncFolder(folder: string): void {
     fd = fs.openSync(folder, 'r')
     fs.fsyncSync(fd)
   } catch (error) {
-    // EINVAL, ENOTSUP, EISDIR: Windows and some file systems cannot sync a folder
+    // Windows and some file systems cannot sync a folder
     if (!['EACCES', 'EPERM', 'EINVAL', 'ENOTSUP', 'EISDIR'].includes(systemCode(error) ?? '')) throw error
   } finally {
     if (fd !== undefined) fs.closeSync(fd)
@@ -69,11 +67,9 @@ export function syncFolder(folder: string): void {
 }
 
 /**
- * Runs an action with the rights of the owner of a directory, if root works among the files of another user, as with
- * `sudo`: that user could put links to files of root in the place of what root makes there. Everything that this process
- * does meanwhile has these rights.
- *
- * @param directory where it works; if it does not exist, the next one above counts
+ * If this is root, runs an action with the rights of the owner of a directory, or of the next one above that exists:
+ * that user could put links to files of root in the place of what root makes there. Everything that this process does
+ * meanwhile has these rights.
  */
 export async function asOwnerOf<T>(directory: string, action: () => Promise<T>): Promise<T> {
   const { getuid, getegid, getgroups, setegid, seteuid, setgroups } = process
@@ -97,24 +93,23 @@ function existingPlace(directory: string): string {
   return fs.existsSync(directory) || dirname(directory) === directory ? directory : existingPlace(dirname(directory))
 }
 
-/**
- * Throws `unwritable` for root and a directory in which another user could put a link in the place of what root makes
- * there. Anybody else only has rights of their own to lose.
- */
+/** Throws `unwritable` for root, if another user could put a link in the place of what root makes in a directory. */
 export function assertNotRedirected(directory: string, trusts: (uid: number) => boolean): void {
   if (process.getuid?.() !== 0) return
   const { uid, gid, mode } = fs.statSync(directory)
   const isShared = (mode & 0o002) !== 0 || ((mode & 0o020) !== 0 && gid !== uid)
   const isOfOther = !trusts(uid)
   if (!isOfOther && (!isShared || (mode & 0o1000) !== 0)) return
-  const whose = isOfOther ? `belongs to another user (uid ${uid})` : `can be written by other users (mode ${(mode & 0o777).toString(8)})`
+  const whose = isOfOther
+    ? `belongs to another user (uid ${uid})`
+    : `can be written by other users (mode ${(mode & 0o777).toString(8)})`
   const message = `${directory} ${whose}, who could redirect what root writes there`
   throw new PlantsError('unwritable', message, { hint: 'Run plants as that user, or choose another directory' })
 }
 
 const maxLinks = 40
 
-/** The symbolic links from a path to the file that it resolves to, which need not exist. */
+/** The links from a path to the file that it resolves to, which need not exist. */
 export function* linksOf(path: string): Generator<{ path: string; uid: number; target: string }> {
   let place = path
   for (let count = 0; ; count += 1) {
@@ -127,7 +122,10 @@ export function* linksOf(path: string): Generator<{ path: string; uid: number; t
   }
 }
 
-/** The file that a path resolves to, which need not exist. Throws `malformed` for another user's link: that user would choose the file. */
+/**
+ * The file that a path resolves to, which need not exist. Another user's link is not followed: that user would choose
+ * the file.
+ */
 export function targetOf(path: string, { trusts }: { trusts(uid: number): boolean }): string {
   let target = path
   for (const link of linksOf(path)) {
@@ -140,14 +138,14 @@ export function targetOf(path: string, { trusts }: { trusts(uid: number): boolea
   return target
 }
 
-/** `writers` are the mode bits that count as write access for others: a group may consist of trusted users. */
+/** `writers` are the mode bits of others: a group may consist of trusted users. */
 type Trust = { trusts(uid: number): boolean; writers: number }
 
 /**
- * Why another user can have created a file, such as a Unix socket; undefined when none can. Whoever can write to a folder decides what
- * is in it, so the path is checked from the root. The owner of a folder is trusted with everything below it. In a folder that others can
- * write to, an entry must belong to a trusted user, and the sticky bit must be set: without it, anybody can replace the entry. Below a
- * folder that only its owner can enter, nothing is checked. Throws the system's error when the file does not exist or cannot be accessed.
+ * Why another user can have created a file; undefined when none can. Whoever can write to a folder decides what is in
+ * it, so the path is checked from the root. The owner of a folder is trusted with everything below it. In a folder that
+ * others can write to, an entry must belong to a trusted user, and without the sticky bit anybody can replace it. Below
+ * a folder that only its owner can enter, nothing is checked.
  *
  * @param owners the owners of the folders above, who are also trusted
  */
@@ -165,7 +163,8 @@ export function untrustedReason(path: string, trust: Trust, owners = new Set<num
       return `other users can replace what is in ${place} (mode ${(folder.mode & 0o777).toString(8)})`
     place = join(place, name)
     const entry = fs.lstatSync(place)
-    if (isShared && !trust.trusts(entry.uid) && !owners.has(entry.uid)) return `${place} belongs to another user (uid ${entry.uid})`
+    if (isShared && !trust.trusts(entry.uid) && !owners.has(entry.uid))
+      return `${place} belongs to another user (uid ${entry.uid})`
     owners.add(entry.uid)
     if (entry.isSymbolicLink()) {
       const target = resolve(dirname(place), fs.readlinkSync(place), ...names.slice(index + 1))
@@ -175,7 +174,7 @@ export function untrustedReason(path: string, trust: Trust, owners = new Set<num
   return undefined
 }
 
-/** The number of files and connections that this process may have open; undefined where the system does not say, or sets no limit. */
+/** Undefined where the system does not say, or sets no limit. */
 export function openFileLimit(): number | undefined {
   const limits = unlessSystemError(() => fs.readFileSync('/proc/self/limits', 'utf8')) ?? ''
   const [, soft] = /^Max open files +(\d+) /m.exec(limits) ?? []
@@ -186,8 +185,6 @@ export function openFileLimit(): number | undefined {
  * Why other users can put files into a folder, or replace it; undefined when none can. The group of a folder counts as
  * other users, unless it has the number of the owner: many systems give each user such a group. Below a private folder
  * of a trusted user nothing is checked, and the owners of the folders above are trusted, as in `untrustedReason`.
- *
- * @param folder a real path
  */
 export function sharedReason(folder: string, trusts: (uid: number) => boolean): string | undefined {
   if (process.platform === 'win32') return undefined
@@ -196,8 +193,10 @@ export function sharedReason(folder: string, trusts: (uid: number) => boolean): 
     const { uid, gid, mode } = fs.statSync(place)
     if ((isInShared || place === folder) && !trusts(uid)) return `${place} belongs to another user (uid ${uid})`
     isInShared = (mode & 0o002) !== 0 || ((mode & 0o020) !== 0 && gid !== uid)
-    const keepsEntries = place !== folder && (mode & 0o1000) !== 0 // the sticky bit: only its owner can replace an entry
-    if (isInShared && !keepsEntries) return `${place} can be written by other users (mode ${(mode & 0o1777).toString(8)})`
+    // the sticky bit: only its owner can replace an entry
+    const keepsEntries = place !== folder && (mode & 0o1000) !== 0
+    if (isInShared && !keepsEntries)
+      return `${place} can be written by other users (mode ${(mode & 0o1777).toString(8)})`
     if ((mode & 0o011) === 0 && trusts(uid)) return undefined
   }
   return undefined

@@ -1,4 +1,4 @@
-/** Bytes that arrive in pieces: time and memory are proportional to the bytes, however small the pieces are. */
+/** Time and memory are proportional to the bytes, however small the pieces are. */
 export class GrowingBuffer {
   length = 0
   #buffer: Buffer = Buffer.alloc(0)

@@ -8,26 +8,31 @@ import { type Input, type Output, ProcessOutput, processInput, Signals } from '.
 
 export type { Input, Output }
 
-/** Everything outside the program's memory, except the stores. Until `signal` is first read, signals end the process at once. */
+/**
+ * Everything outside the program's memory, except the stores. Until `signal` is first read, signals end the process at
+ * once.
+ */
 export interface Io extends Clock {
   readonly stdin: Input
   readonly stdout: Output
   readonly stderr: Output
   readonly env: Readonly<Record<string, string | undefined>>
-  /** Makes a path absolute: relative to the current directory, or with `~` to the user's home. */
+  /** relative to the current directory, or with `~` to the user's home */
   resolvePath(path: string): string
-  /** The absolute paths of the system's folders for this user's data, settings and state. */
+  /** absolute paths of this user's folders */
   dataFolder(): Promise<string>
   configFolder(): Promise<string>
   stateFolder(): Promise<string>
-  /** Whether a user's files are trusted like this user's own: true for this user, root, and the user who ran `sudo`. */
+  /** Whether a user's files are trusted: true for this user, root, and the user who ran `sudo`. */
   trusts(uid: number): boolean
-  /** Whether a command in a user's file may be run: true for this user and root, but not for the user who ran `sudo`. */
+  /**
+   * Whether a command in a user's file may be run: true for this user and root, but not for the user who ran `sudo`.
+   */
   mayRunFor(uid: number): boolean
-  /** Whether the environment has a proxy for a URL, and NO_PROXY does not except it. */
+  /** by the proxy variables of the environment, with NO_PROXY */
   isProxied(url: URL): Promise<boolean>
   userName(): string | undefined
-  /** Texts, such as tokens, that are redacted on stderr. */
+  /** redacted on stderr */
   readonly secrets: Set<string>
   /** False when an argument is not UTF-8: Node has replaced bytes of it by U+FFFD. */
   argumentsAreExact(): boolean
@@ -35,10 +40,11 @@ export interface Io extends Clock {
   time(): number
 }
 
-/** The `Io` of this process, and `end`, which sets the exit code. Streams are opened on first use, which keeps startup short. */
+/** `end` sets the exit code. Streams are opened on first use. */
 export function processIo(): { argv: string[]; io: Io; end(exitCode: number): void } {
   const env = { ...process.env }
-  // PostgreSQL's variables are removed from the process: a driver would read them for every database, but a password is for one.
+  // PostgreSQL's variables are removed from the process: a driver would read them for every database, but a password is
+  // for one.
   for (const name of Object.keys(env)) if (name.startsWith('PG')) delete process.env[name]
   const signals = new Signals()
   const stdout = new ProcessOutput(1, signals)
@@ -51,7 +57,8 @@ export function processIo(): { argv: string[]; io: Io; end(exitCode: number): vo
     resolvePath,
     dataFolder: () => folderOf('data'),
     configFolder: () => folderOf('config'),
-    stateFolder: () => folderOf(process.platform === 'linux' ? 'log' : 'data'), // XDG_STATE_HOME on Linux; elsewhere for logs only
+    // XDG_STATE_HOME on Linux; elsewhere for logs only
+    stateFolder: () => folderOf(process.platform === 'linux' ? 'log' : 'data'),
     trusts: (uid) => mayRunFor(uid) || (process.getuid?.() === 0 && String(uid) === process.env['SUDO_UID']),
     mayRunFor,
     isProxied: async ({ href }) => (await import('proxy-from-env')).getProxyForUrl(href) !== '',
@@ -61,7 +68,7 @@ export function processIo(): { argv: string[]; io: Io; end(exitCode: number): vo
     get signal() {
       return signals.listen()
     },
-    now: () => process.uptime() * 1000, // the global `performance` would load a module
+    now: () => process.uptime() * 1000,
     time: Date.now,
     random: Math.random,
   }
@@ -73,7 +80,7 @@ export function processIo(): { argv: string[]; io: Io; end(exitCode: number): vo
     code = exitCode
     const { received } = signals
     if (received === undefined) return
-    // A stalled reader would keep the process alive for ever: after half a second, the signal ends it.
+    // A stalled reader would keep the process alive for ever.
     const deadline = process.uptime() + 0.5
     const timer = setInterval(() => {
       const isWriting = stdout.isWriting || stderr.isWriting
@@ -91,7 +98,11 @@ function resolvePath(path: string): string {
     return resolve(place)
   } catch (error) {
     if (systemCode(error) !== 'ENOENT') throw error
-    throw malformed('The current directory no longer exists', 'Change to another directory, or use absolute paths', error)
+    throw malformed(
+      'The current directory no longer exists',
+      'Change to another directory, or use absolute paths',
+      error,
+    )
   }
 }
 
@@ -122,7 +133,7 @@ function homeFolder(): string {
   }
 }
 
-/** Handles the error of `os.homedir` for a user id without an account, which has no home. */
+/** A user id without an account has no home. */
 function withoutHome(error: unknown): never {
   if (!(error instanceof Error && 'syscall' in error && error.syscall === 'uv_os_homedir')) throw error
   const hint = 'Set HOME, or PLANTS_DATA_DIR and PLANTS_CONFIG_DIR, or choose a file with --store PATH'

@@ -1,11 +1,11 @@
 import { unlessSystemError } from './errors.js'
 
-/** Whether a host is this machine without any lookup: a loopback address or `localhost`. */
+/** Without any lookup: a loopback address or `localhost`. */
 export function isLoopback(hostname: string): boolean {
   return /^(localhost|127(\.\d{1,3}){3}|\[?::1\]?)$/i.test(hostname)
 }
 
-/** Parses a URL; undefined for invalid text. In Node 20, an optimised `URL.canParse` also rejects `https://plänts.example`. */
+/** In Node 20, an optimised `URL.canParse` also rejects `https://plänts.example`. */
 export function urlOf(text: string, base?: string): URL | undefined {
   return unlessSystemError(() => new URL(text, base))
 }

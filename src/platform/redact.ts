@@ -3,22 +3,26 @@ import type { Io } from './io.js'
 
 type Secrets = Pick<Io, 'secrets'>
 
-/** Makes a text safe for a terminal: redacts secrets, then escapes control characters. */
 export function printable(text: string, io: Secrets): string {
   return escapeControlChars(redact(text, io))
 }
 
-/** Replaces every secret in a text by `***`: verbatim, percent-encoded, escaped for JSON, and truncated. */
 function redact(text: string, { secrets }: Secrets): string {
-  const forms = [...secrets].filter(({ length }) => length > 3).flatMap(formsOf) // shorter ones would match in every text
+  // shorter ones would match in every text
+  const forms = [...secrets].filter(({ length }) => length > 3).flatMap(formsOf)
   if (forms.length === 0) return text
   const longestFirst = forms.toSorted((a, b) => b.length - a.length)
   // A message may truncate a secret: match its first characters, and all token characters that follow.
   const patterns = [...longestFirst, ...forms.map((form) => form.slice(0, headLength))].map((form) =>
     form.replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&'),
   )
-  return text.replace(RegExp(`(?:${patterns.join('|')})[\\w.~+/%=\\\\-]*`, 'gi'), '***')
+  return text.replace(RegExp(`(?:${patterns.join('|')})[\\w.~+/%=\\\\-]*`, 'gi'), (found) =>
+    isVariable.test(found) && !forms.some((form) => form.startsWith(found.slice(0, headLength))) ? found : '***',
+  )
 }
+
+/** PLANTS_TOKEN begins like the token `plants_T…`, but for the case of its letters. */
+const isVariable = /^PLANTS_[A-Z_]{1,11}\.?$/
 
 /** the length of the shortest prefix of a secret that is redacted */
 const headLength = 8
@@ -29,9 +33,9 @@ function formsOf(secret: string): string[] {
   return [secret, json, json.replaceAll('/', '\\/'), encodeURI(wellFormed), encodeURIComponent(wellFormed)]
 }
 
-export function withoutSecrets(value: unknown, io: Secrets): unknown {
+export function redactFields(value: unknown, io: Secrets): unknown {
   if (typeof value === 'string') return redact(value, io)
-  if (Array.isArray(value)) return value.map((item) => withoutSecrets(item, io))
+  if (Array.isArray(value)) return value.map((item) => redactFields(item, io))
   if (typeof value !== 'object' || value === null) return value
-  return Object.fromEntries(Object.entries(value).map(([key, item]) => [redact(key, io), withoutSecrets(item, io)]))
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [redact(key, io), redactFields(item, io)]))
 }

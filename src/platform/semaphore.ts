@@ -1,4 +1,4 @@
-/** Limits concurrency to `size`; the others wait in order of arrival. */
+/** Callers wait in order of arrival. */
 export class Semaphore {
   readonly #size: number
   #inside = 0
@@ -8,7 +8,7 @@ export class Semaphore {
     this.#size = size
   }
 
-  /** Waits for a permit, which `leave` releases. Throws the reason of the signal, if any, when it aborts first. */
+  /** `leave` releases the permit. Throws the reason of the signal when it aborts first. */
   async enter(signal?: AbortSignal): Promise<void> {
     signal?.throwIfAborted()
     if (this.#inside < this.#size) {
@@ -27,6 +27,16 @@ export class Semaphore {
       this.#waiters.add(enter)
       signal?.addEventListener('abort', giveUp, { once: true })
     })
+  }
+
+  /** Throws the reason of the signal when it aborts before there is a permit. */
+  async run<T>(action: () => Promise<T>, signal?: AbortSignal): Promise<T> {
+    await this.enter(signal)
+    try {
+      return await action()
+    } finally {
+      this.leave()
+    }
   }
 
   leave(): void {

@@ -3,31 +3,36 @@ import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import type { DatabaseSyncInstance } from '@photostructure/sqlite'
-import { backoff, type Clock, wait } from './clock.js'
 import { PlantsError, systemCode } from './errors.js'
 
-/** A connection. Reads integers as bigint. SQLite's busy timeout is 0. */
 export type Database = DatabaseSyncInstance
 export type Statement = ReturnType<Database['prepare']>
 
-/** Connects to an existing SQLite file by its `file:` URI. The file is not trusted (https://sqlite.org/security.html). */
+/**
+ * Connects to an existing SQLite file by its `file:` URI. The file is not trusted (https://sqlite.org/security.html).
+ */
 export function connect(uri: string, { readOnly }: { readOnly: boolean }): Database {
   const { DatabaseSync } = loadDriver()
-  const limits = { sqlLength: 100_000 } // bytes; also limits the SQL in the schema of a file. Ours is far shorter
-  const db = new DatabaseSync(uri, { readOnly, readBigInts: true, timeout: 0, enableForeignKeyConstraints: false, defensive: true, limits })
+  const limits = { sqlLength: 100_000 } // bytes; also limits the SQL in the schema of a file
+  const db = new DatabaseSync(uri, {
+    readOnly,
+    readBigInts: true,
+    timeout: 0,
+    enableForeignKeyConstraints: false,
+    defensive: true,
+    limits,
+  })
   db.exec('PRAGMA trusted_schema=0; PRAGMA cell_size_check=1') // neither statement reads the file
   return db
 }
 
 /**
- * Copies a database into an empty file with SQLite's online backup, in a thread. In a transaction, the backup does not restart when
- * another connection writes. An error that `onStep` throws ends the copy; with the packaged driver, only after all pages are copied.
+ * Copies into an empty file, in a thread. In a transaction, the backup does not restart when another connection writes.
+ * The packaged driver throws the reason of the signal only after all pages are copied.
  */
-export async function copyDatabase(db: Database, path: string, onStep: (pages: Pages) => void): Promise<void> {
-  await loadDriver().backup(db, path, { rate: 1024, progress: onStep }) // pages, 4 MiB
+export async function copyDatabase(db: Database, path: string, signal: AbortSignal): Promise<void> {
+  await loadDriver().backup(db, path, { rate: 1024, progress: () => signal.throwIfAborted() }) // pages, 4 MiB
 }
-
-type Pages = Record<'totalPages' | 'remainingPages', number>
 
 export function describeDriver(): { version: string; driver: string } {
   const { DatabaseSync } = loadDriver()
@@ -40,8 +45,8 @@ export function describeDriver(): { version: string; driver: string } {
 type Driver = Pick<typeof import('@photostructure/sqlite'), 'DatabaseSync' | 'backup'>
 
 /**
- * Loads `node:sqlite` where it is stable and has the fix for the WAL-reset bug (SQLite 3.51.3), otherwise the package with the same API.
- * Before Node 24.15, `node:sqlite` prints an ExperimentalWarning.
+ * Loads `node:sqlite` where it is stable and has the fix for the WAL-reset bug (SQLite 3.51.3), otherwise the package
+ * with the same API. Before Node 24.15, `node:sqlite` prints an ExperimentalWarning.
  */
 function loadDriver(): Driver {
   const builtin = isBuiltIn() ? (process.getBuiltinModule('node:sqlite') as Driver | undefined) : undefined
@@ -54,8 +59,8 @@ function isBuiltIn(): boolean {
 }
 
 /**
- * Loads the native file of the package by its path, in the same folders that Node searches. The JavaScript of the package and its
- * package.json take 10 of the 30 ms of startup, and add nothing that is used here. They are the fallback.
+ * Loads the native file of the package by its path, in the folders that Node searches: the JavaScript of the package,
+ * which is the fallback, is slow to load.
  */
 function loadPackage(): Driver {
   const require = createRequire(import.meta.url)
@@ -71,7 +76,10 @@ function loadPackage(): Driver {
     return require('@photostructure/sqlite')
   } catch (error) {
     const hint = 'Reinstall plants, or use Node 24.15 or newer, which includes SQLite'
-    throw new PlantsError('unavailable', `Could not load SQLite for ${process.platform}-${process.arch}`, { hint, cause: error })
+    throw new PlantsError('unavailable', `Could not load SQLite for ${process.platform}-${process.arch}`, {
+      hint,
+      cause: error,
+    })
   }
 }
 
@@ -85,7 +93,6 @@ export function isSqliteError(error: unknown): error is Error {
   return error instanceof Error && systemCode(error) === 'ERR_SQLITE_ERROR'
 }
 
-/** Whether another connection holds a lock, so that the same call can be retried. */
 export function isBusy(error: unknown): boolean {
   return [5, 6, 15].includes(primaryCode(error) ?? 0) // BUSY, LOCKED, PROTOCOL
 }
@@ -106,24 +113,4 @@ const codesByText: Record<string, number> = {
   'unable to open database file': 14,
   'locking protocol': 15,
   'file is not a database': 26,
-}
-
-export interface Waiting {
-  /** milliseconds to wait for others */
-  timeout: number
-  clock: Clock
-}
-
-/** Retries a call while SQLite is busy. After the timeout, throws the error of `tooLate`. */
-export async function retryWhileBusy<T>(call: () => T, { timeout, clock }: Waiting, tooLate: () => PlantsError): Promise<T> {
-  const start = clock.now()
-  for (let tries = 0; ; tries += 1) {
-    try {
-      return call()
-    } catch (error) {
-      if (!isBusy(error)) throw error
-    }
-    if (clock.now() - start >= timeout) throw tooLate()
-    await wait(backoff(tries, { base: 2, max: 8, random: clock.random }), [clock.signal])
-  }
 }

@@ -1,11 +1,10 @@
-import { closeSync, constants, fstatSync, openSync, readSync, type Stats, statSync, write, writeSync } from 'node:fs'
+import { closeSync, constants, fstatSync, openSync, readSync, type Stats, statSync, writeSync } from 'node:fs'
 import { devNull } from 'node:os'
-import { promisify } from 'node:util'
 import { PlantsError, systemCode, unlessSystemError } from './errors.js'
 
 export interface Input {
   readonly isTerminal: boolean
-  /** whether it is a pipe, a socket or a file: not a terminal, and not /dev/null */
+  /** a pipe, a socket or a file: not a terminal, and not /dev/null */
   readonly isPiped: boolean
   chunks(): AsyncIterable<Uint8Array>
   stream(): NodeJS.ReadableStream
@@ -13,21 +12,21 @@ export interface Input {
 
 export interface Output {
   readonly isTerminal: boolean
-  /** width of the terminal, 80 when unknown */
+  /** 80 when unknown */
   readonly columns: number
-  /** height of the terminal, 24 when unknown */
+  /** 24 when unknown */
   readonly rows: number
   /** Resolves when the operating system has accepted every byte; rejects with the system's error. */
   write(text: string): Promise<void>
   /**
-   * Writes a log line, in order. A slow reader does not delay the program: lines beyond a backlog of 1 MiB are dropped.
-   * Resolves when the line is written or dropped.
+   * A slow reader does not delay the program: lines beyond a backlog of 1 MiB are dropped. Resolves when the line is
+   * written or dropped.
    */
   log(line: string): Promise<void>
   stream(): NodeJS.WritableStream
 }
 
-/** Stdin. A file, and the data that is already in a pipe, are read without Node's stream, which takes 4 ms to create. */
+/** A file, and the data that is already in a pipe, are read without Node's stream, which is slow to create. */
 export const processInput: Input = {
   get isTerminal() {
     return isTerminal(0)
@@ -47,7 +46,7 @@ export const processInput: Input = {
   stream: () => process.stdin,
 }
 
-/** Reads the data that is in a pipe. Returns whether that was all of it. */
+/** Returns whether the data in the pipe was all of it. */
 function* readPipe(): Generator<Uint8Array, boolean> {
   const fd = reopen(0, constants.O_RDONLY)
   if (fd === undefined) return false
@@ -62,7 +61,7 @@ function* readPipe(): Generator<Uint8Array, boolean> {
   }
 }
 
-/** Reads a file descriptor to its end, or until it has read more than `limit` bytes, with synchronous system calls. */
+/** Reads to the end, or until more than `limit` bytes are read. */
 export function* readFrom(fd: number, limit = Infinity): Generator<Uint8Array> {
   for (let total = 0; total <= limit; ) {
     const chunk = new Uint8Array(65_536)
@@ -74,9 +73,9 @@ export function* readFrom(fd: number, limit = Infinity): Generator<Uint8Array> {
 }
 
 /**
- * Stdout or stderr. `write` uses synchronous system calls: Node's stream takes 2 ms to create, and drops what a full disk rejects.
- * Such a call blocks while the reader stalls, and a signal then ends the process. When signals are handled here, or the pipe is
- * non-blocking, a queue is written instead. It never blocks, and writes what was added in one turn of the event loop with one system call.
+ * `write` uses synchronous system calls: Node's stream drops what a full disk rejects. Such a call blocks while the
+ * reader stalls, and a signal then ends the process. When signals are handled here, or the pipe is non-blocking, a
+ * queue is written instead, which never blocks.
  */
 export class ProcessOutput implements Output {
   readonly #fd: 1 | 2
@@ -86,11 +85,10 @@ export class ProcessOutput implements Output {
   #bytes: Uint8Array = new Uint8Array()
   #text = ''
   #writing: Promise<void> | undefined
-  /** the same without errors of the system, shared by all lines of one turn: a promise for each would take as long as a line */
+  /** the same without errors of the system, shared by all lines of one turn of the event loop */
   #logging: Promise<void> | undefined
-  #channel: Channel | undefined
-  /** how often in a row the pipe was full, at most 10 */
-  #waits = 0
+  /** the file descriptor for the queue, which does not block */
+  #channel: number | undefined
 
   constructor(fd: 1 | 2, signals: Signals) {
     this.#fd = fd
@@ -105,11 +103,6 @@ export class ProcessOutput implements Output {
     return this.#writing !== undefined
   }
 
-  /** Whether a thread is writing: nothing else may write until it is done. */
-  get #isInThread(): boolean {
-    return this.isWriting && this.#channel?.blocks === true
-  }
-
   get columns(): number {
     return this.stream().columns || 80
   }
@@ -119,7 +112,8 @@ export class ProcessOutput implements Output {
   }
 
   stream(): NodeJS.WriteStream {
-    this.#stream ??= process[this.#fd === 1 ? 'stdout' : 'stderr'].on('error', () => undefined) // each write reports its own error
+    // each write reports its own error
+    this.#stream ??= process[this.#fd === 1 ? 'stdout' : 'stderr'].on('error', () => undefined)
     return this.#stream
   }
 
@@ -133,19 +127,22 @@ export class ProcessOutput implements Output {
 
   async write(text: string): Promise<void> {
     if (this.#signals.received !== undefined) return this.#writeBriefly(text)
-    if (this.#signals.isListening || this.#isInThread || isConsole(this.#fd)) return this.#writeUntilSignal(text)
     this.#text += text
+    if (this.#signals.isListening || isConsole(this.#fd)) return this.#writeUntilSignal()
     try {
       while (this.#hasMore()) this.#bytes = this.#bytes.subarray(writeSync(this.#fd, this.#bytes))
     } catch (error) {
-      if (systemCode(error) === 'EAGAIN') return this.#writeUntilSignal('')
+      if (systemCode(error) === 'EAGAIN') return this.#writeUntilSignal()
       this.#drop()
       throw error
     }
   }
 
-  /** Throws the reason of a signal that arrives before everything is written. Keeps the listeners: a pending signal would be lost. */
-  async #writeUntilSignal(text: string): Promise<void> {
+  /**
+   * Throws the reason of a signal that arrives before everything is written. Keeps the listeners: a pending signal
+   * would be lost.
+   */
+  async #writeUntilSignal(): Promise<void> {
     const signal = this.#signals.listen()
     const keepAlive = setInterval(() => undefined, 1000)
     let abort = () => {}
@@ -154,12 +151,10 @@ export class ProcessOutput implements Output {
       signal.addEventListener('abort', abort)
     })
     try {
-      this.#text += text
       const writing = this.#flush()
       if (!(await Promise.race([aborted, writing.then(() => false)]))) return
-      writing.catch(() => undefined) // the signal is reported instead
-      if (this.#isInThread) await this.#writeBriefly('')
-      const isWritten = !this.#isInThread && !this.#hasMore()
+      await briefly(writing) // it may only have waited for its turn
+      const isWritten = !this.#hasMore()
       this.#drop()
       if (!isWritten) throw signal.reason
     } finally {
@@ -168,14 +163,9 @@ export class ProcessOutput implements Output {
     }
   }
 
-  /** Waits at most 200 ms: the program is ending, and if the reader stalls, a second signal to end the wait may never come. */
+  /** The program is ending: if the reader stalls, a second signal to end the wait may never come. */
   async #writeBriefly(text: string): Promise<void> {
-    let timer: NodeJS.Timeout | undefined
-    const timeout = new Promise<void>((resolve) => {
-      timer = setTimeout(resolve, 200)
-    })
-    await Promise.race([this.log(text), timeout])
-    clearTimeout(timer)
+    await briefly(this.log(text))
   }
 
   #hasMore(): boolean {
@@ -187,7 +177,7 @@ export class ProcessOutput implements Output {
   }
 
   #drop(): void {
-    if (!this.#isInThread) this.#bytes = new Uint8Array()
+    this.#bytes = new Uint8Array()
     this.#text = ''
   }
 
@@ -199,8 +189,12 @@ export class ProcessOutput implements Output {
   async #writeQueue(): Promise<void> {
     await new Promise(setImmediate)
     try {
-      this.#channel ??= this.#openChannel()
-      while (this.#hasMore()) await this.#writeOnce(this.#channel)
+      for (let waits = 1; this.#hasMore(); ) {
+        const written = isConsole(this.#fd) ? await this.#writeToStream() : this.#writeSome()
+        waits = written > 0 ? 1 : Math.min(waits + 1, 10)
+        this.#bytes = this.#bytes.subarray(written)
+        if (written === 0) await new Promise((resolve) => void setTimeout(resolve, waits).unref())
+      }
     } finally {
       this.#writing = undefined
       this.#logging = undefined
@@ -208,50 +202,41 @@ export class ProcessOutput implements Output {
     }
   }
 
-  async #writeOnce(channel: Channel): Promise<void> {
+  /** Returns how many bytes were written: 0 if the reader stalls. */
+  #writeSome(): number {
+    this.#channel ??= this.#openChannel()
     try {
-      const written = channel.write(this.#bytes)
-      this.#bytes = this.#bytes.subarray(typeof written === 'number' ? written : await written)
-      this.#waits = 0
+      return writeSync(this.#channel, this.#bytes)
     } catch (error) {
       if (systemCode(error) !== 'EAGAIN') throw error
-      this.#waits = Math.min(this.#waits + 1, 10)
-      await new Promise((resolve) => {
-        setTimeout(resolve, this.#waits).unref() // a fast reader empties a pipe in less than a millisecond
-      })
+      return 0
     }
   }
 
-  /** A file does not block. A pipe is reopened as non-blocking. A socket cannot be reopened; creating its stream makes it non-blocking. */
-  #openChannel(): Channel {
-    const fd = this.#fd
-    if (isConsole(fd)) return { blocks: true, write: writeTo(this.stream()) }
-    const stats = statsOf(fd)
-    if (stats?.isSocket()) this.stream()
-    if (stats?.isSocket() || stats?.isFile() || (stats?.isCharacterDevice() && !isTerminal(fd))) return directTo(fd)
-    const reopened = stats?.isFIFO() ? reopen(fd, constants.O_WRONLY) : undefined
-    if (reopened !== undefined) return directTo(reopened)
-    return { blocks: true, write: async (bytes) => (await promisify(write)(fd, bytes)).bytesWritten }
+  #writeToStream(): Promise<number> {
+    const bytes = this.#bytes
+    return new Promise((resolve, reject) => {
+      this.stream().write(bytes, (error) => (error ? reject(error) : resolve(bytes.length)))
+    })
+  }
+
+  /** A file does not block. Linux reopens a pipe as non-blocking; otherwise, creating its stream makes it so. */
+  #openChannel(): number {
+    const stats = statsOf(this.#fd)
+    if (stats?.isFile() || (stats?.isCharacterDevice() && !isTerminal(this.#fd))) return this.#fd
+    const reopened = stats?.isFIFO() ? reopen(this.#fd, constants.O_WRONLY) : undefined
+    if (reopened === undefined) this.stream()
+    return reopened ?? this.#fd
   }
 }
 
+/** characters of log lines that may wait for a reader */
 const maxBacklog = 1_048_576
 
-/** Writes some or all of the bytes, and returns how many. `blocks`: writing may block, and is therefore left to a thread, or to Node. */
-type Channel = { blocks: boolean; write(bytes: Uint8Array): number | Promise<number> }
-
-function directTo(fd: number): Channel {
-  return { blocks: false, write: (bytes) => writeSync(fd, bytes) }
-}
-
-function writeTo(stream: NodeJS.WriteStream): Channel['write'] {
-  return (bytes) =>
-    new Promise((resolve, reject) => {
-      stream.write(bytes, (error) => (error ? reject(error) : resolve(bytes.length)))
-    })
-}
-
-/** Whether this is a console of Windows: `fs.write` would show UTF-8 in its code page (https://nodejs.org/api/fs.html, `fs.write`). */
+/**
+ * Whether this is a console of Windows: `fs.write` would show UTF-8 in its code page (https://nodejs.org/api/fs.html,
+ * `fs.write`).
+ */
 function isConsole(fd: number): boolean {
   return process.platform === 'win32' && isTerminal(fd)
 }
@@ -260,21 +245,26 @@ function statsOf(fd: number): Stats | undefined {
   return process.platform === 'win32' ? unlessSystemError(() => fstatSync(fd)) : fstatSync(fd)
 }
 
-/** Reopens a pipe as non-blocking; undefined outside Linux, and for a pipe that belongs to another user or has no other end. */
+/**
+ * Reopens a pipe as non-blocking; undefined outside Linux, and for a pipe that belongs to another user or has no other
+ * end.
+ */
 function reopen(fd: number, mode: number): number | undefined {
-  if (process.platform !== 'linux') return undefined
   return unlessSystemError(() => openSync(`/proc/self/fd/${fd}`, mode | constants.O_NONBLOCK))
 }
 
 function isTerminal(fd: number): boolean {
   const stats = statsOf(fd)
   const isNull = () => stats?.rdev === unlessSystemError(() => statSync(devNull))?.rdev
-  // node:tty loads node:net, which takes 2 ms. Pipes and /dev/null do not need it.
+  // node:tty loads node:net, which pipes and /dev/null do not need.
   if (stats && (!stats.isCharacterDevice() || isNull())) return false
   return process.getBuiltinModule('node:tty').isatty(fd)
 }
 
-/** Handles SIGINT and SIGTERM from the first `listen` on. A second signal, and any signal before `listen`, ends the process. */
+/**
+ * Handles SIGINT and SIGTERM from the first `listen` on. A second signal, and any signal before `listen`, ends the
+ * process.
+ */
 export class Signals {
   received: NodeJS.Signals | undefined
   isListening = false
@@ -295,7 +285,8 @@ export class Signals {
     if (this.received === undefined) {
       this.received = name
       this.#receivedAt = process.uptime()
-      const error = name === 'SIGINT' ? new PlantsError('interrupted', 'Interrupted') : new PlantsError('terminated', 'Terminated')
+      const error =
+        name === 'SIGINT' ? new PlantsError('interrupted', 'Interrupted') : new PlantsError('terminated', 'Terminated')
       this.#controller?.abort(error)
     } else if (process.uptime() - this.#receivedAt >= 0.1) {
       // `timeout` and shells send one signal to the process and one to its group: both together count as one.
@@ -304,4 +295,14 @@ export class Signals {
       process.kill(process.pid, name)
     }
   }
+}
+
+/** Waits 200 ms at most. Failures are not reported: a signal is. */
+async function briefly(writing: Promise<void>): Promise<void> {
+  let timer: NodeJS.Timeout | undefined
+  const timeout = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, 200)
+  })
+  await Promise.race([writing.catch(() => undefined), timeout])
+  clearTimeout(timer)
 }

@@ -5,7 +5,7 @@ import { readFrom } from './streams.js'
 
 export const maxDocumentBytes = 1_048_576
 
-/** Reads a file, or stdin when the path is `-`: UTF-8, at most 1 MiB, without a byte order mark. Throws `malformed` or `tooLarge`. */
+/** UTF-8, at most 1 MiB, of a file or `-` for stdin. Removes a byte order mark. */
 export async function readText(path: string, io: Io, hints: { wanted: string; tooLarge?: string }): Promise<string> {
   const source = path === '-' ? 'Stdin' : path
   const parts: Uint8Array[] = []
@@ -15,16 +15,20 @@ export async function readText(path: string, io: Io, hints: { wanted: string; to
       parts.push(chunk)
       length += chunk.length
       if (length > maxDocumentBytes)
-        throw new PlantsError('tooLarge', `${source} is larger than 1 MiB (${maxDocumentBytes} bytes)`, { hint: hints.tooLarge })
+        throw new PlantsError('tooLarge', `${source} is larger than 1 MiB (${maxDocumentBytes} bytes)`, {
+          hint: hints.tooLarge,
+        })
     }
     return decode(Buffer.concat(parts), source)
   } catch (error) {
     const code = systemCode(error)
-    throw code === undefined || code.startsWith('ERR_') ? error : unreadable(path === '-' ? 'stdin' : path, error, hints.wanted)
+    throw code === undefined || code.startsWith('ERR_')
+      ? error
+      : unreadable(path === '-' ? 'stdin' : path, error, hints.wanted)
   }
 }
 
-/** Reads a text file that a flag names, at most 16 MiB: a device may be endless. Throws `malformed` with the name of the file. */
+/** At most 16 MiB: a device may be endless. */
 export function readTextFile(path: string, hint: string): string {
   const limit = 16 * 1_048_576
   try {

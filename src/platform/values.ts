@@ -1,7 +1,7 @@
 import { malformed, type PlantsError } from './errors.js'
 import { shorten } from './escape.js'
 
-/** What shells can complete for a value: one of these words, or the names of one kind of thing. */
+/** What shells complete: one of these words, or names. */
 export type Values = readonly string[] | 'file' | 'store' | 'saved-store' | 'setting' | 'setting-value'
 
 function wholeNumber(what: string, min: number, max: number, example: string) {
@@ -16,7 +16,7 @@ export const parseCount = wholeNumber('a whole number', 1, Number.MAX_SAFE_INTEG
 export const parseConcurrency = wholeNumber('a whole number', 1, 1024, '64')
 export const parsePort = wholeNumber('a port', 0, 65_535, '4010')
 
-/** Parses a duration such as `30s`, `500ms`, `2m`, `90d` or `1.5` (seconds). Returns milliseconds. */
+/** Parses texts such as `30s`, `90d` or `1.5` (seconds) to milliseconds. */
 function duration(rule: string, min: number, max: number, example: string, defaultUnit = 's') {
   return (flag: string, text: string): number => {
     const [, amount = '', unit = defaultUnit] = /^(\d{1,9}(?:\.\d{1,3})?)(ms|s|m|h|d)?$/.exec(text) ?? []
@@ -30,30 +30,39 @@ const units: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 
 
 export const parseDuration = duration('a duration such as 30s, 500ms or 2m', 0, Infinity, '30s')
 export const parseRetry = duration('a duration from 0 to 1h', 0, 3_600_000, '10s')
-/** The range of a timer. */
 export const parseTimer = duration('a duration from 1ms to 24d', 1, 24 * 86_400_000, '30s')
 
 /** Up to a hundred years. A unit is required: 90 would mean seconds, but people mean days. */
-export const parseLife = duration('a duration with its unit, such as 90d or 12h, up to 36525d', 1, 36_525 * 86_400_000, '90d', '')
+export const parseLife = duration(
+  'a duration with its unit, such as 90d or 12h, up to 36525d',
+  1,
+  36_525 * 86_400_000,
+  '90d',
+  '',
+)
 
 export function parseSize(flag: string, text: string): number {
   const [, amount = '', unit = ''] = /^([1-9]\d{0,11})(B|KiB|MiB|GiB)?$/i.exec(text) ?? []
   const bytes = parseInt(amount, 10) * ({ kib: 1024, mib: 1_048_576, gib: 1_073_741_824 }[unit.toLowerCase()] ?? 1)
-  if (!(bytes <= 1_073_741_824)) throw invalidValue(flag, 'a size up to 1GiB, such as 1MiB, 16KiB or 65536', text, '1MiB')
+  if (!(bytes <= 1_073_741_824))
+    throw invalidValue(flag, 'a size up to 1GiB, such as 1MiB, 16KiB or 65536', text, '1MiB')
   return bytes
 }
 
 export const outputFormats = ['text', 'json', 'ndjson', 'csv', 'tsv'] as const
 export type OutputFormat = (typeof outputFormats)[number]
 
-/** The output formats of commands that print no plants. */
+/** of commands that print no plants */
 export const commonFormats: readonly OutputFormat[] = ['text', 'json', 'ndjson']
 
-export function parseOutput(flag: string, text: string, formats: readonly OutputFormat[] = outputFormats): OutputFormat {
+export function parseOutput(
+  flag: string,
+  text: string,
+  formats: readonly OutputFormat[] = outputFormats,
+): OutputFormat {
   return parseChoice(flag, text, formats, `See: plants help ${/[./]/.test(text) ? 'export' : 'formats'}`)
 }
 
-/** Whether errors and warnings are JSON with this value of `--output`. */
 export function isJson(format: string | undefined): boolean {
   return format === 'json' || format === 'ndjson'
 }
@@ -70,7 +79,7 @@ export function parseText(flag: string, text: string): string {
   return text
 }
 
-/** Parses the path of a base URL: "" or "/v1", without a trailing slash. */
+/** Returns "" or "/v1", without a trailing slash. */
 export function parseBasePath(flag: string, text = ''): string {
   const path = text.replace(/\/+$/, '')
   const rule = 'a path that begins with "/" and has only letters, digits, ".", "_", "~" and "-" between its slashes'
@@ -84,12 +93,12 @@ export function parseChoice<W extends string>(flag: string, text: string, words:
   return word
 }
 
-/** A number for people: 1,000,000. `toLocaleString` would load ICU, which takes some 20 ms and 10 MB. */
+/** `toLocaleString` would load ICU, which takes 10 MB. */
 export function grouped(number: number | bigint): string {
   return String(number).replace(/\B(?=(\d{3})+$)/g, ',')
 }
 
-/** @param example a valid value, unless the rule lists all of them */
+/** @param example needed unless the rule lists all values */
 export function invalidValue(name: string, rule: string, text: string, example?: string): PlantsError {
   const message = `${name} must be ${rule}, but was ${JSON.stringify(shorten(text))}`
   if (example === undefined) return malformed(message, undefined)

@@ -1,12 +1,12 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 import { isLoopback } from '../platform/network.js'
-import { HttpError } from './errors.js'
+import { HttpError } from './http-error.js'
 import type { AccessLog, AccessLogEntry } from './log.js'
 import { type Handler, type HttpAnswer, HttpServer, type Limits, respond } from './server.js'
 
 const limits: Limits = { requestTimeout: 5000, connectionLimit: 64, replacesIdle: true }
 
-export interface AdminOptions {
+interface AdminOptions {
   metrics: Metrics
   host: string
   isReady(): Promise<boolean>
@@ -15,7 +15,7 @@ export interface AdminOptions {
   now(): number
 }
 
-/** A server for operators and monitoring, without a token: `/live`, `/ready` and `/metrics`. It logs errors, but no requests. */
+/** Needs no token. Logs errors, but no requests. */
 export function adminServer({ metrics, host, isReady, error, now }: AdminOptions): HttpServer {
   const answers = new Map<string | undefined, () => HttpAnswer | Promise<HttpAnswer>>([
     ['/live', () => ({ status: 200, body: '{"live":true}' })],
@@ -23,7 +23,8 @@ export function adminServer({ metrics, host, isReady, error, now }: AdminOptions
     ['/metrics', () => metrics.text()],
   ])
   const handler: Handler = async ({ url, method = '', headers }, response) => {
-    if (!isAddressed(headers.host, host)) return respond(response, new HttpError(421, 'The admin port is not at this Host'))
+    if (!isAddressed(headers.host, host))
+      return respond(response, new HttpError(421, 'The admin port is not at this Host'))
     const path = url?.replace(/\?.*/s, '')
     const answer = answers.get(path)
     if (!answer) respond(response, new HttpError(404, 'Only /live, /ready and /metrics are here'))
@@ -34,8 +35,8 @@ export function adminServer({ metrics, host, isReady, error, now }: AdminOptions
 }
 
 /**
- * Whether the Host of a request may be this server. A page of any site can have its own name resolved to 127.0.0.1, and a browser then
- * lets it read the responses (DNS rebinding). A server for other machines has names that it does not know.
+ * A page of any site can have its own name resolved to 127.0.0.1, and a browser then lets it read the responses (DNS
+ * rebinding). A server for other machines has names that it does not know.
  */
 function isAddressed(named: string | undefined, host: string): boolean {
   return named === undefined || !isLoopback(host) || isLoopback(named.replace(/:\d*$/, ''))
@@ -65,7 +66,6 @@ export class Metrics {
     registers: [this.#registry],
   })
 
-  /** @param depth the current number of requests that wait for the store */
   constructor(depth: () => number) {
     collectDefaultMetrics({ register: this.#registry })
     new Gauge({

@@ -6,17 +6,20 @@ import { malformed, PlantsError, shellWord, systemCode } from '../platform/error
 import { isLoopback } from '../platform/network.js'
 import { maxSocketPathBytes } from '../stores/common/address.js'
 
-/** Where a server listens: on a host and port (`isAdmin`: of the admin port), or on the absolute path of a Unix socket. */
+/** `isAdmin`: of the admin port; `path`: absolute, of a Unix socket */
 export type ListenAddress = { host: string; port: number; isAdmin?: boolean } | { path: string }
 
 /**
- * Listens. Replaces a Unix socket that nobody listens on.
+ * Replaces a Unix socket that nobody listens on.
  *
  * @param basePath "" or "/v1"
  * @returns the base_url, as `--store` takes it
- * @throws {PlantsError} when it cannot
  */
-export async function listen(server: Server, address: ListenAddress, { basePath = '', isSecure = false } = {}): Promise<string> {
+export async function listen(
+  server: Server,
+  address: ListenAddress,
+  { basePath = '', isSecure = false } = {},
+): Promise<string> {
   try {
     if ('path' in address) await prepareSocket(address.path)
     server.listen(address)
@@ -44,22 +47,21 @@ async function prepareSocket(path: string): Promise<void> {
   const folder = dirname(path)
   // The system would truncate a longer path, and reports a missing folder as EACCES.
   if (Buffer.byteLength(path) > maxSocketPathBytes)
-    throw malformed(`${path} is longer than the ${maxSocketPathBytes} bytes of a socket's path`, 'Give a shorter one with --socket')
+    throw malformed(
+      `${path} is longer than the ${maxSocketPathBytes} bytes of a socket's path`,
+      'Give a shorter one with --socket',
+    )
   if (!existsSync(`${folder}/`))
     throw malformed(`There is no directory ${folder} for the socket`, `Make it with: mkdir -p ${shellWord(folder)}`)
   const stats = lstatSync(path, { throwIfNoEntry: false })
   if (!stats) return
   if (!stats.isSocket()) throw malformed(`${path} exists and is not a socket`, 'Give another path with --socket')
-  // Only ECONNREFUSED proves that nobody listens: a busy service, or one without permission for this user, fails with another code.
-  const isUnused = await new Promise<boolean>((resolve) => {
-    const socket = connect(path)
-    socket.once('error', (error) => resolve(systemCode(error) === 'ECONNREFUSED'))
-    socket.once('connect', () => {
-      socket.destroy()
-      resolve(false)
-    })
-  })
-  if (!isUnused) throw inUse(path, 'Stop the other service, or give another path with --socket')
+  // Only ECONNREFUSED proves that nobody listens: a busy service, or one without permission for this user, fails with
+  // another code.
+  const socket = connect(path)
+  const failure = await once(socket, 'connect').then(() => undefined, systemCode)
+  socket.destroy()
+  if (failure !== 'ECONNREFUSED') throw inUse(path, 'Stop the other service, or give another path with --socket')
   unlinkSync(path)
 }
 
@@ -68,17 +70,25 @@ function inUse(what: string, hint: string): PlantsError {
 }
 
 function explain(error: unknown, address: ListenAddress): unknown {
-  const isSocket = 'path' in address
-  const name = isSocket ? address.path : `Port ${address.port} of ${address.host}`
-  const prefix = !isSocket && address.isAdmin ? '--admin-' : '--'
-  const another = (ofPort: string) => (isSocket ? 'Give another path with --socket' : `Give another with ${prefix}port${ofPort}`)
   const code = systemCode(error) ?? ''
-  if (code === 'EADDRINUSE') return inUse(name, another(', or 0 for any free port'))
-  if (code === 'EACCES' || code === 'EPERM')
-    return malformed(`${name}: permission denied`, another('; those below 1024 are often reserved for root'), error)
-  if (code === 'EMFILE' || code === 'ENFILE')
-    return new PlantsError('unavailable', 'Too many open files to listen', { hint: 'Raise the limit: ulimit -n', cause: error })
-  if (!isSocket && ['EADDRNOTAVAIL', 'ENOTFOUND', 'EAI_AGAIN', 'EAFNOSUPPORT'].includes(code))
-    return malformed(`${address.host} is not an address of this machine`, `Give ${prefix}host 127.0.0.1, or 0.0.0.0 for all of them`, error)
+  const isDenied = code === 'EACCES' || code === 'EPERM'
+  if ('path' in address)
+    return isDenied ? malformed(`${address.path}: permission denied`, 'Give another path with --socket', error) : error
+  const { host, port, isAdmin = false } = address
+  const prefix = isAdmin ? '--admin-' : '--'
+  const name = `Port ${port} of ${host}`
+  if (code === 'EADDRINUSE') return inUse(name, `Give another with ${prefix}port, or 0 for any free port`)
+  if (isDenied)
+    return malformed(
+      `${name}: permission denied`,
+      `Give another with ${prefix}port; those below 1024 are often reserved for root`,
+      error,
+    )
+  if (['EADDRNOTAVAIL', 'ENOTFOUND', 'EAI_AGAIN', 'EAFNOSUPPORT'].includes(code))
+    return malformed(
+      `${host} is not an address of this machine`,
+      `Give ${prefix}host 127.0.0.1, or 0.0.0.0 for all of them`,
+      error,
+    )
   return error
 }

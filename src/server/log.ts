@@ -3,8 +3,8 @@ import { escapeControlChars } from '../platform/escape.js'
 import type { Output } from '../platform/io.js'
 
 /**
- * A line of the access log. docs/serve.md describes its fields. `path` is that of a route, since any
- * other may contain a token, and `token` is the name of the token.
+ * docs/serve.md describes the fields. `path` is that of a route, since any other may contain a token, and `token` is
+ * the name of the token.
  */
 export interface AccessLogEntry {
   /** "created", "read", "replaced", "deleted", "described", "aborted", or an `error` value */
@@ -15,23 +15,23 @@ export interface AccessLogEntry {
 
 export interface AccessLog {
   record(entry: AccessLogEntry): void
-  /** Logs an error that the client did not cause. */
+  /** that the client did not cause */
   error(error: unknown, requestId?: string): void
 }
 
 export interface LogOptions {
   output: Output
   level: string
-  format?: 'text' | 'json' | undefined
 }
 
-/** Opens the log of a service: JSON lines, or shorter text. Ignores write errors. */
-export function openLog({ output, level, format = output.isTerminal ? 'text' : 'json' }: LogOptions): Logger {
+/** JSON lines, or shorter text on a terminal. Ignores write errors. */
+export function openLog({ output, level }: LogOptions): Logger {
+  const { isTerminal } = output
   const ignore = () => undefined
   let latest: Promise<void> | undefined
   const write = (line: string) => {
     try {
-      const written = output.log(format === 'text' ? formatAsText(line) : line)
+      const written = output.log(isTerminal ? formatAsText(line) : line)
       if (written !== latest) written.catch(ignore) // lines may share a promise
       latest = written
     } catch {
@@ -43,7 +43,7 @@ export function openLog({ output, level, format = output.isTerminal ? 'text' : '
   return pino({ level, base: null, timestamp: isoTime(), formatters }, { write })
 }
 
-/** The time of a line in ISO 8601. Formats each millisecond once, which halves the cost of a line under load. */
+/** Formats each millisecond once, which halves the cost of a line under load. */
 function isoTime(): () => string {
   let formatted = 0
   let text = ''
@@ -61,11 +61,13 @@ function formatAsText(line: string): string {
   const clock = new Date(String(time)).toTimeString().slice(0, 8)
   const duration = typeof milliseconds === 'number' ? `${Math.round(milliseconds)} ms` : undefined
   const request = [status, outcome, method, path, duration, token && `token ${token}`, code]
-  const details = Object.entries(fields).map(([name, value]) => `${name}=${typeof value === 'string' ? value : JSON.stringify(value)}`)
+  const details = Object.entries(fields).map(
+    ([name, value]) => `${name}=${typeof value === 'string' ? value : JSON.stringify(value)}`,
+  )
   const words = [clock, labels[String(level)], msg, ...(outcome === undefined ? details : request)]
   const stack = typeof err === 'object' && err !== null && 'stack' in err ? String(err.stack).split('\n') : []
   const lines = [words.filter((word) => word !== undefined).join(' '), ...stack.map((part) => `  ${part}`)]
   return lines.map((text) => `${escapeControlChars(text)}\n`).join('')
 }
 
-const labels: Record<string, string> = { warn: 'warning:', error: 'error:', fatal: 'fatal:' }
+const labels: Record<string, string> = { warn: 'warning:', error: 'error:' }

@@ -3,9 +3,9 @@ import { once } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Right } from '../stores/common/store.js'
 import type { Authenticate, Caller } from './authenticator.js'
-import { busy, HttpError, toHttpError } from './errors.js'
+import { busy, HttpError, toHttpError } from './http-error.js'
 import type { AccessLog } from './log.js'
-import { type BodyOptions, noBody, receiveBody, takeBody, validateBodyHeaders } from './request.js'
+import { expectsContinue, type InFlight, noBody, receiveBody, takeBody, validateBodyHeaders } from './request-input.js'
 import { type Handler, type HttpAnswer, respond, respondWith } from './server.js'
 
 export interface Route {
@@ -19,14 +19,13 @@ export interface Route {
   hasBody: boolean
   /** whether its responses depend on Accept */
   varies: boolean
-  /** Handles a call. A thrown `HttpError` is sent as the response. */
-  handler(call: Call): Answer | Promise<Answer>
+  /** A thrown `HttpError` is sent as the response. */
+  handler(call: Call): Promise<Answer>
 }
 
-/** A response, with its outcome for the log. */
 export interface Answer extends HttpAnswer {
   outcome: string
-  /** the body of a stream, instead of `body`: produced as fast as the client reads, and always closed, even if the client disconnects */
+  /** a stream, instead of `body`; always closed, even if the client disconnects */
   pieces?: AsyncIterable<string>
 }
 
@@ -34,32 +33,37 @@ export interface Call {
   request: IncomingMessage
   response: ServerResponse
   requestId: string
+  /** milliseconds */
+  startedAt: number
   route?: Route
   /** the `path` of the routes that match, and the last segment of the path that was requested */
   path?: string
   id: string
-  /** the holder of the token, and when its lookup started, in milliseconds */
   caller?: Caller
-  startedAt?: number
   /** empty unless the route has one */
   body: Buffer
 }
 
-export interface RouterOptions extends BodyOptions {
+interface RouterOptions {
   log: AccessLog
   authenticate: Authenticate
   /** milliseconds, monotonic */
   now(): number
   /** "" or "/v1" */
   basePath: string
+  /** bytes */
+  bodyLimit: number
+  inFlight: InFlight
   /** milliseconds; 10 minutes by default */
   streamTimeout?: number
 }
 
-/** the maximum size of all responses that clients have not read yet, in bytes */
+/** bytes of all responses that clients have not read yet */
 const maxUnread = 67_108_864
 
-/** milliseconds: a stream keeps a snapshot of the store open, and with it the space of everything that changes meanwhile */
+/**
+ * milliseconds: a stream keeps a snapshot of the store open, and with it the space of everything that changes meanwhile
+ */
 const maxStreamTime = 600_000
 
 /** milliseconds; if a body takes longer to arrive, the token is checked again */
@@ -67,7 +71,6 @@ const reauthenticateAfter = 100
 
 const vary = ['Vary', 'Accept']
 
-/** Finds the route of a request, authenticates it, reads its body, calls the handler, sends the response and logs it. */
 export class Router {
   readonly #routes = new Map<string, Route[]>()
   readonly #options: RouterOptions
@@ -80,36 +83,68 @@ export class Router {
   }
 
   /** Rejects only if no response can be sent. */
-  readonly handle: Handler = async (request, response, sendContinue) => {
+  readonly handle: Handler = async (request, response) => {
     const requestId = `${this.#runId}-${(this.#count++).toString(36)}`
-    const call: Call = { request, response, requestId, id: '', body: noBody }
+    const call: Call = { request, response, requestId, startedAt: this.#options.now(), id: '', body: noBody }
     try {
       const route = this.#routeOf(call)
       call.route = route
-      await this.#admit(call, route, sendContinue)
-      // A Plant is at most as large as the body that it was created from: nothing is stored while its response has no room.
-      if (route.right !== undefined) this.#requireRoom(call.body.length)
-      const answer = await route.handler(call)
+      if (route.right === undefined) return this.#send(call, await route.handler(call))
+      await this.#admit(call, route.right, route)
+      // A Plant is at most as large as the body that it was created from: nothing is stored while its response has no
+      // room.
+      this.#requireRoom(call.body.length)
+      const answer = await this.#process(call, route)
       if (answer.pieces) return await this.#stream(call, answer, answer.pieces)
       const size = Buffer.byteLength(answer.body)
       if (route.right === 'read') this.#requireRoom(size)
-      // The description is the same for all clients, and takes no memory of its own.
-      if (route.right !== undefined) this.#hold(size, response)
+      this.#hold(size, response)
       this.#send(call, answer)
     } catch (error) {
       this.#fail(call, error)
     }
   }
 
-  /** Authenticates a request and reads its body. Throws 401, 403, 415, 413 or, if too many bodies are in flight, 503. */
-  async #admit(call: Call, { right, isOffered, hasBody }: Route, sendContinue?: () => void): Promise<void> {
-    if (right === undefined) return
-    const { request, response } = call
-    const startedAt = this.#options.now()
-    call.startedAt = startedAt
+  async #process(call: Call, route: Route): Promise<Answer> {
+    const { inFlight } = this.#options
+    inFlight.waiting += 1
+    inFlight.bytes += call.body.length
+    try {
+      return await route.handler(call)
+    } finally {
+      inFlight.waiting -= 1
+      inFlight.bytes -= call.body.length
+    }
+  }
+
+  /** A request target may have a scheme and a host (RFC 9112, 3.2.2), which do not count. Throws 404 or 405. */
+  #routeOf(call: Call): Route {
+    const { method = '', url = '' } = call.request
+    const target = url.replace(/^https?:\/\/[^/?#]*(?=\/)/i, '').replace(/[?#].*/s, '')
+    const start = target.lastIndexOf('/') + 1
+    call.id = target.slice(start)
+    const path = this.#routes.has(target) || call.id === '' ? target : `${target.slice(0, start)}{id}`
+    const routes = this.#routes.get(path) ?? []
+    if (routes.length > 0) call.path = path
+    const route = routes.find((each) => each.method === (method === 'HEAD' ? 'GET' : method))
+    if (route) return route
+    const offered = routes.filter(({ isOffered }) => isOffered)
+    if (offered.length === 0)
+      throw new HttpError(
+        404,
+        `There is nothing at this path. The API is described at ${this.#options.basePath}/openapi.json`,
+      )
+    const allowed = offered.map((each) => (each.method === 'GET' ? 'GET, HEAD' : each.method)).join(', ')
+    throw new HttpError(405, `${path} allows ${allowed}, but not ${method}`, ['Allow', allowed])
+  }
+
+  /** Throws 401, 403, 415, 413 or, if too many bodies are in flight, 503. */
+  async #admit(call: Call, right: Right, { isOffered, hasBody }: Route): Promise<void> {
+    const { request, response, startedAt } = call
+    const { bodyLimit, inFlight, now } = this.#options
     // node:http would buffer every chunk that arrives while the token is looked up.
     if (!hasBody) request.resume()
-    const arriving = hasBody && !request.complete ? receiveBody(response, this.#options) : undefined
+    const arriving = hasBody && !request.complete ? receiveBody(response, bodyLimit, inFlight) : undefined
     call.caller = await this.#authenticate(call)
     const challenge = 'Bearer realm="plants", error="insufficient_scope"' // RFC 6750, 3.1
     if (!isOffered) throw new HttpError(403, `This service does not ${right} plants`, ['WWW-Authenticate', challenge])
@@ -118,45 +153,10 @@ export class Router {
       throw new HttpError(403, `This token has no right to ${right} plants`, header)
     }
     if (!hasBody) return
-    validateBodyHeaders(request.headers, this.#options.bodyLimit)
-    sendContinue?.()
-    call.body = arriving === undefined ? takeBody(request, this.#options) : await arriving
-    if (arriving !== undefined && this.#options.now() - startedAt > reauthenticateAfter) await this.#authenticate(call)
-  }
-
-  /** The path of the routes that a request target matches, for the log; undefined if there is none. */
-  pathFor(url: string): string | undefined {
-    try {
-      const { path } = this.#match(url)
-      return this.#routes.has(path) ? path : undefined
-    } catch {
-      return undefined // a target that is not valid
-    }
-  }
-
-  /** @throws {HttpError} 400 */
-  #match(url: string): { path: string; id: string } {
-    const target = pathOf(url)
-    const lastSegment = target.lastIndexOf('/') + 1
-    const id = target.slice(lastSegment)
-    const path = this.#routes.has(target) || id === '' ? target : `${target.slice(0, lastSegment)}{id}`
-    return { path, id }
-  }
-
-  /** @throws {HttpError} 400, 404 or 405 */
-  #routeOf(call: Call): Route {
-    const { method = '', url = '' } = call.request
-    const { path, id } = this.#match(url)
-    call.id = id
-    const routes = this.#routes.get(path)
-    const route = routes?.find((each) => each.method === (method === 'HEAD' ? 'GET' : method))
-    if (routes) call.path = path
-    if (route) return route
-    const offered = routes?.filter(({ isOffered }) => isOffered) ?? []
-    const allowed = offered.map((each) => (each.method === 'GET' ? 'GET, HEAD' : each.method)).join(', ')
-    const described = `The API is described at ${this.#options.basePath}/openapi.json`
-    if (allowed === '') throw new HttpError(404, `There is nothing at this path. ${described}`)
-    throw new HttpError(405, `${path} allows ${allowed}, but not ${method}`, ['Allow', allowed])
+    validateBodyHeaders(request.headers, bodyLimit)
+    if (expectsContinue(request)) response.writeContinue()
+    call.body = arriving === undefined ? takeBody(request, bodyLimit, inFlight) : await arriving
+    if (arriving !== undefined && now() - startedAt > reauthenticateAfter) await this.#authenticate(call)
   }
 
   #authenticate({ request: { headers, socket } }: Call): Caller | Promise<Caller> {
@@ -179,15 +179,22 @@ export class Router {
   }
 
   #send(call: Call, answer: Answer): void {
-    const { response, requestId, route } = call
+    const { request, response, requestId, route } = call
+    // Without a 100, the client may send the body or leave it out: nothing after it can be parsed.
+    if (call.body === noBody && expectsContinue(request)) response.shouldKeepAlive = false
     respond(response, route?.varies ? { ...answer, headers: [...vary, ...(answer.headers ?? [])] } : answer, requestId)
     this.#record(call, answer.status, answer.outcome)
   }
 
-  /** Sends pieces until there are no more, the client disconnects, its token is no longer accepted, or the time is over. */
-  async #stream(call: Call, { status, contentType = '', outcome }: Answer, pieces: AsyncIterable<string>): Promise<void> {
+  /** Ends early if the client disconnects, its token is no longer accepted, or the time is over. */
+  async #stream(
+    call: Call,
+    { status, contentType = '', outcome }: Answer,
+    pieces: AsyncIterable<string>,
+  ): Promise<void> {
     const { request, response, requestId } = call
-    if (request.httpVersion === '1.0') throw new HttpError(400, 'HTTP/1.0 cannot mark the end of a stream: use HTTP/1.1')
+    if (request.httpVersion === '1.0')
+      throw new HttpError(400, 'HTTP/1.0 cannot mark the end of a stream: use HTTP/1.1')
     const { inFlight, streamTimeout = maxStreamTime } = this.#options
     const signal = closeSignal(response)
     let isLate = false
@@ -222,7 +229,7 @@ export class Router {
     if (response.headersSent) this.#record(call, status, isWhole ? outcome : 'aborted')
   }
 
-  /** Sends an error; if the response has begun, destroys the connection, so that the client does not mistake a part for the whole. */
+  /** If the response has begun, destroys the connection, so that the client does not mistake a part for the whole. */
   #fail(call: Call, failure: unknown): void {
     const { requestId, response, route } = call
     const { headersSent, statusCode } = response
@@ -238,10 +245,10 @@ export class Router {
 
   #record({ request, requestId, caller, startedAt, path }: Call, status: number, outcome: string): void {
     const { log, now } = this.#options
-    const milliseconds = startedAt === undefined ? undefined : Math.round((now() - startedAt) * 1000) / 1000
+    const milliseconds = Math.round((now() - startedAt) * 1000) / 1000
     const { method, socket } = request
-    const from = socket.remoteAddress
-    log.record({ requestId, status, outcome, milliseconds, token: caller?.name, method, path, from })
+    const client = { token: caller?.name, method, path, from: socket.remoteAddress }
+    log.record({ requestId, status, outcome, milliseconds, ...client })
   }
 }
 
@@ -249,18 +256,4 @@ export function closeSignal(response: ServerResponse): AbortSignal {
   const closed = new AbortController()
   response.once('close', () => closed.abort(busy()))
   return closed.signal
-}
-
-/**
- * The path of a request target, decoded, without scheme and host (RFC 9112, 3.2.2).
- *
- * @throws {HttpError} 400
- */
-function pathOf(url: string): string {
-  const path = url.replace(/^https?:\/\/[^/?#]*(?=\/)/i, '').replace(/[?#].*/s, '')
-  try {
-    return path.includes('%') ? decodeURI(path) : path
-  } catch {
-    throw new HttpError(400, 'The path of the request is not valid')
-  }
 }

@@ -1,6 +1,6 @@
 /**
- * The HTTP service around a store: routes, authentication, limits, drain, access log, metrics and admin port. It may import `stores`,
- * `plant` and `platform`. It must not know settings, the command line, or the kind of its store.
+ * The HTTP service around a store: routes, authentication, limits, drain, access log, metrics and admin port. It may
+ * import `stores`, `plant` and `platform`. It must not know settings, the command line, or the kind of its store.
  */
 import { openFileLimit } from '../platform/files.js'
 import type { OpenOptions, Right, ServedStore, TokenStore } from '../stores/common/store.js'
@@ -13,7 +13,7 @@ import { Router } from './router.js'
 import { HttpServer, type Limits, type Tls } from './server.js'
 
 export interface ServiceOptions {
-  /** @param watch is called with the number of creates in each commit, and when the store was created, and is unavailable and available again */
+  /** @param watch `onCommit` gets the number of creates; `onAway`, undefined when the store is available again */
   openStore(watch: Pick<OpenOptions, 'onAway' | 'onCommit' | 'onCreated'>): Promise<ServedStore>
   openTokenSource(tokens: TokenStore, warn: (message: string) => void): Promise<TokenSource>
   listen: ListenAddress
@@ -24,7 +24,7 @@ export interface ServiceOptions {
   tls: Tls | undefined
   admin: Exclude<ListenAddress, { path: string }> | undefined
   limits: Limits & { bodyLimit: number }
-  /** the longest duration of a stream, in milliseconds; 10 minutes by default */
+  /** milliseconds; 10 minutes by default */
   streamTimeout?: number
   log: LogOptions
   /** milliseconds, monotonic */
@@ -45,7 +45,8 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   const store = await options.openStore({
     onCommit: (count) => metrics?.recordCommit(count),
     onCreated: async (path) => log.info(`Created store ${path}`),
-    onAway: (failure) => (failure ? log.warn(`${failure.message}. Requests wait for it`) : log.info('The store is back')),
+    onAway: (failure) =>
+      failure ? log.warn(`${failure.message}. Requests wait for it`) : log.info('The store is back'),
   })
   const servers: HttpServer[] = []
   const stop = async () => {
@@ -66,9 +67,14 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       },
     }
     const authenticate = authenticator(await options.openTokenSource(store.tokens, (message) => log.warn(message)), now)
-    const routes = plantRoutes({ store, rights, basePath, inFlight })
-    const router = new Router(routes, { ...options, log: accessLog, authenticate, inFlight, bodyLimit: limits.bodyLimit })
-    const http = new HttpServer(router.handle, { limits, tls, log: accessLog, now, pathOf: (url) => router.pathFor(url) })
+    const router = new Router(plantRoutes(store, rights, basePath), {
+      ...options,
+      log: accessLog,
+      authenticate,
+      inFlight,
+      bodyLimit: limits.bodyLimit,
+    })
+    const http = new HttpServer(router.handle, { limits, tls, log: accessLog, now })
     servers.push(http)
     const address = await listen(http.server, options.listen, { basePath, isSecure: tls !== undefined })
     const isReady = readinessOf(store, http)
@@ -79,7 +85,8 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     log.info({ address, admin: adminAddress }, 'listening')
     if (!isLocal(options.listen) && !tls)
       log.warn('Other machines can reach this address. Without TLS, tokens and plants can be read on the network')
-    if (options.admin && !isLocal(options.admin)) log.warn('Other machines can reach the admin port, which needs no token')
+    if (options.admin && !isLocal(options.admin))
+      log.warn('Other machines can reach the admin port, which needs no token')
     return {
       address,
       drain: async (milliseconds) => {
@@ -98,7 +105,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
 /** how many files are kept for the store, the admin port and the log, if there are enough */
 const reservedFiles = 128
 
-/** A number of connections, or as many as the limit of open files leaves room for. */
+/** Less than `wanted` if the limit of open files leaves no room for them. */
 function possibleConnections(wanted: number, warn: (message: string) => void): number {
   const files = openFileLimit() ?? Infinity
   const possible = files - Math.min(reservedFiles, Math.ceil((2 * files) / 3)) // the runtime alone has about 20 open
@@ -108,7 +115,7 @@ function possibleConnections(wanted: number, warn: (message: string) => void): n
   return possible
 }
 
-/** Whether the service accepts creates. Resolves within a second; concurrent calls share a check of the store. */
+/** Resolves within a second; concurrent calls share a check of the store. */
 function readinessOf(store: ServedStore, http: HttpServer): () => Promise<boolean> {
   let checking: Promise<boolean> | undefined
   const check = async () => {

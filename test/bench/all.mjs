@@ -1,4 +1,5 @@
-// Runs all benchmarks, and rewrites the tables of docs/benchmarks.md, its charts, and the figures they are made from: npm run bench [-- FLAG...]
+// Runs all benchmarks, and rewrites the tables of docs/benchmarks.md, its charts, and the figures they are made from:
+// npm run bench [-- FLAG...]
 //   --only start,serve   some of start, serve, import, postgres, growth; the figures of the others stay
 //   --quick              the smallest sizes, to try all of it: writes to a temporary folder, and prints which
 import { spawn } from 'node:child_process'
@@ -23,10 +24,14 @@ const benches = {
   growth: { full: '--plants 10000,1000000,10000000', quick: '--plants 100,1000 --seconds 1' },
 }
 const { values: flags } = parseArgs({
-  options: { only: { type: 'string', default: Object.keys(benches).join() }, quick: { type: 'boolean', default: false } },
+  options: {
+    only: { type: 'string', default: Object.keys(benches).join() },
+    quick: { type: 'boolean', default: false },
+  },
 })
 const names = flags.only.split(',')
-if (!names.every((name) => Object.hasOwn(benches, name))) end(2, `--only must be some of ${Object.keys(benches).join()}`)
+if (!names.every((name) => Object.hasOwn(benches, name)))
+  end(2, `--only must be some of ${Object.keys(benches).join()}`)
 
 const root = join(import.meta.dirname, '../..')
 const out = flags.quick ? mkdtempSync(join(tmpdir(), 'plants-bench-page-')) : root
@@ -43,7 +48,9 @@ for (const [index, name] of names.entries()) {
   await take(name, args)
 }
 print(`\n${minutes()} min. ${join(out, page)}, its charts and ${join(out, stored)} are written`)
-print(warnings.length > 0 ? `Look at:\n${warnings.join('\n')}` : 'Nothing else used the machine, and all limits are met')
+print(
+  warnings.length > 0 ? `Look at:\n${warnings.join('\n')}` : 'Nothing else used the machine, and all limits are met',
+)
 
 /** Runs a benchmark, and writes what it found. */
 async function take(name, args) {

@@ -39,13 +39,20 @@ export function bars(title, series) {
   })
 }
 
-/** Draws lines over the number of plants: on the left seconds, on the right MB, each an object of points by the names of the lines. */
+/**
+ * Draws lines over the number of plants: on the left seconds, on the right MB, each an object of points by the names of
+ * the lines.
+ */
 export function growth(title, seconds, megabytes) {
   const panels = [
     { name: 's', lines: seconds, left: 56, type: 'log' },
     { name: 'MB', lines: megabytes, left: width / 2 + 56, type: 'value' },
   ]
-  const xAxis = { type: 'log', splitLine: { show: false }, axisLabel: { color: text, formatter: (value) => short(value) } }
+  const xAxis = {
+    type: 'log',
+    splitLine: { show: false },
+    axisLabel: { color: text, formatter: (value) => short(value) },
+  }
   return draw(340, {
     title: heading(title),
     legend: { ...legend, data: Object.keys(seconds) },

@@ -1,12 +1,13 @@
-// The least that a service written in JavaScript could do: it reads a body, parses it, and answers two of its fields. To a GET it answers a
-// plant with the id of the path.
+// The least that a service written in JavaScript could do: it reads a body, parses it, and answers two of its fields.
+// To a GET it answers a plant with the id of the path.
 import { createServer } from 'node:http'
 
 const server = createServer((request, response) => {
   const chunks = []
   request.on('data', (chunk) => chunks.push(chunk))
   request.on('end', () => {
-    const body = request.method === 'GET' ? plantOf(request.url) : answerTo(JSON.parse(Buffer.concat(chunks).toString()))
+    const body =
+      request.method === 'GET' ? plantOf(request.url) : answerTo(JSON.parse(Buffer.concat(chunks).toString()))
     response.writeHead(200, { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) })
     response.end(body)
   })

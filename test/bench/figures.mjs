@@ -4,7 +4,8 @@ import { appendFileSync } from 'node:fs'
  * Adds figures to the file that `npm run bench` makes its page from; without that file, does nothing.
  *
  * @param name of the part that they belong to
- * @param figures a table has a `title` and `rows`, each with a `title` of its own; what was not measured is not a number
+ * @param figures a table has a `title` and `rows`, each with a `title` of its own; what was not measured is not a
+ *   number
  */
 export function note(name, figures) {
   const file = process.env.BENCH_FIGURES

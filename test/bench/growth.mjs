@@ -73,7 +73,9 @@ async function take(count) {
   const listed = await run([node, ...listOf(store)], { env, watchesMemory: true })
   const served = await serve((server) => stream(server, count, env))
   const base = String((1n << 51n) + BigInt(`0x${randomBytes(6).toString('hex')}`))
-  const created = await serve((server) => load({ servers: [server], status: 200, base, warmUp: Math.min(1, seconds), seconds }, env))
+  const created = await serve((server) =>
+    load({ servers: [server], status: 200, base, warmUp: Math.min(1, seconds), seconds }, env),
+  )
   removeStore(store)
   return {
     ...{ title: thousands(count), plants: count },

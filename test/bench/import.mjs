@@ -2,8 +2,8 @@
 //   --rows 500000  --rounds 3  --only ordered,random,export,remote
 //   --node PATH     the Node that runs plants
 //   --folder PATH   where the temporary folder is made, and so which disk is written to
-// Each is a whole process with its start. They take turns, so that a machine that slows down slows all of them; the medians
-// and their ratios count. After each turn it is checked that the plants are there.
+// Each is a whole process with its start. They take turns, so that a machine that slows down slows all of them; the
+// medians and their ratios count. After each turn it is checked that the plants are there.
 import { execFileSync } from 'node:child_process'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -38,7 +38,15 @@ if (!areWhole || !names.every((name) => Object.hasOwn(parts, name))) {
 const folder = temporaryFolder(flags.folder, killAll)
 const env = { ...cleanEnvironment(), ...homeIn(folder) }
 const version = execFileSync(flags.node, ['-p', 'process.versions.node'], { env, encoding: 'utf8' }).trim()
-const bench = { folder, env, rows, rounds, node: flags.node, nodeMajor: Number.parseInt(version, 10), store: join(folder, 'store.db') }
+const bench = {
+  folder,
+  env,
+  rows,
+  rounds,
+  node: flags.node,
+  nodeMajor: Number.parseInt(version, 10),
+  store: join(folder, 'store.db'),
+}
 
 printMachine(folder, `Medians of ${rounds} rounds in turn`, version)
 for (const name of names) await parts[name](bench)

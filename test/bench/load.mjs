@@ -1,16 +1,19 @@
-// 64 keep-alive connections that each ask again as soon as they are answered. A process of its own, with raw sockets, so
-// that what is measured is the server. Takes its orders as JSON in argv, tells what came of them as JSON on stdout.
+// 64 keep-alive connections that each ask again as soon as they are answered. A process of its own, with raw sockets,
+// so that what is measured is the server. Takes its orders as JSON in argv, tells what came of them as JSON on stdout.
 import { randomUUID } from 'node:crypto'
 import { connect } from 'node:net'
 import { cpus } from 'node:os'
 import { memoryOf, processorOf, processorOfFamily } from './processor.mjs'
 
 /**
- * Seconds as text; `count` ends the run where it is given, `seconds` where it is not; `base` is the first id, `isRandom` has others of as
- * many digits, and `hasKeys` an Idempotency-Key each. With `existing`, plants are read instead, at random, of so many ids from `base` on.
- * The connections are spread over the servers; `database` is the process of what is behind them, if any.
+ * Seconds as text; `count` ends the run where it is given, `seconds` where it is not; `base` is the first id,
+ * `isRandom` has others of as many digits, and `hasKeys` an Idempotency-Key each. With `existing`, plants are read
+ * instead, at random, of so many ids from `base` on. The connections are spread over the servers; `database` is the
+ * process of what is behind them, if any.
  */
-const { servers, database, status, base, existing, warmUp, seconds, count, isRandom, hasKeys } = JSON.parse(process.argv[2])
+const { servers, database, status, base, existing, warmUp, seconds, count, isRandom, hasKeys } = JSON.parse(
+  process.argv[2],
+)
 const pids = servers.map(({ pid }) => pid)
 const noKey = '-'.repeat(36)
 const head = Object.entries({
@@ -75,7 +78,10 @@ function talk({ hostname, port, host }) {
     else ask()
     return true
   }
-  const socket = connect({ host: hostname, port, noDelay: true, onread: { buffer: Buffer.allocUnsafe(65_536), callback: read } }, ask)
+  const socket = connect(
+    { host: hostname, port, noDelay: true, onread: { buffer: Buffer.allocUnsafe(65_536), callback: read } },
+    ask,
+  )
   socket.on('error', ({ message }) => finish(message))
   socket.on('end', () => finish('The connection was closed'))
   socket.on('close', () => {
@@ -95,7 +101,10 @@ function nextId() {
 function request(host) {
   if (existing) return Buffer.from(`GET /plants/${base} HTTP/1.1\r\nHost: ${host}\r\n${head[0]}\r\n`, 'latin1')
   const body = `{"id":${base},"name":"Boston Fern","tag":"shade"}`
-  return Buffer.from(`POST /plants HTTP/1.1\r\nHost: ${host}\r\n${head.join('')}Content-Length: ${body.length}\r\n\r\n${body}`, 'latin1')
+  return Buffer.from(
+    `POST /plants HTTP/1.1\r\nHost: ${host}\r\n${head.join('')}Content-Length: ${body.length}\r\n\r\n${body}`,
+    'latin1',
+  )
 }
 
 function isComplete(answer) {
@@ -134,7 +143,10 @@ function finish(failure) {
   process.exit()
 }
 
-/** Milliseconds, requests in a second, microseconds of the servers' processor and of the database's, kB of the first; and how busy this process and others were, 1 being one processor. */
+/**
+ * Milliseconds, requests in a second, microseconds of the servers' processor and of the database's, kB of the first;
+ * and how busy this process and others were, 1 being one processor.
+ */
 function figures() {
   const elapsed = (after.time - before.time) / 1000
   const [server, behind, own, all] = ['server', 'behind', 'own', 'all'].map((key) => after[key] - before[key])
@@ -152,7 +164,10 @@ function figures() {
   }
 }
 
-/** The time in ms, and seconds of processor that the servers, what is behind them, this process and the whole machine have used. */
+/**
+ * The time in ms, and seconds of processor that the servers, what is behind them, this process and the whole machine
+ * have used.
+ */
 function usage() {
   const { user, system } = process.cpuUsage()
   const all = cpus().reduce((sum, { times }) => sum + times.user + times.nice + times.sys + times.irq, 0) / 1000

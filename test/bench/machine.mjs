@@ -12,10 +12,20 @@ export function printMachine(folder, how, version = process.versions.node) {
   print(how)
   const [median, slow] = fsyncTimes(join(folder, 'fsync'))
   const fileSystem = fileSystemOf(folder)
-  note('machine', { platform, arch, processors, model: cpus()[0]?.model.trim(), memory: totalmem() / 1e9, fileSystem, fsync: median })
+  note('machine', {
+    platform,
+    arch,
+    processors,
+    model: cpus()[0]?.model.trim(),
+    memory: totalmem() / 1e9,
+    fileSystem,
+    fsync: median,
+  })
   note('versions', { 'Node.js': version })
   note('how', { [basename(process.argv[1], '.mjs')]: how })
-  print(`${folder} is on ${fileSystem}; fsync after 4 KiB appended: median ${median.toFixed(2)} ms, p99 ${slow.toFixed(2)} ms\n`)
+  print(
+    `${folder} is on ${fileSystem}; fsync after 4 KiB appended: median ${median.toFixed(2)} ms, p99 ${slow.toFixed(2)} ms\n`,
+  )
 }
 
 function fileSystemOf(folder) {

@@ -2,13 +2,22 @@
 import { bars, growth } from './charts.mjs'
 
 const first = (key) => (row, rows) => row[key] / rows[0][key]
-const capacity = { 'table, B': 'table', 'ids, B': 'ids', 'keys, B': 'keys', 'WAL, B': 'wal', 'with pages, B': 'walWithPages' }
+const capacity = {
+  'table, B': 'table',
+  'ids, B': 'ids',
+  'keys, B': 'keys',
+  'WAL, B': 'wal',
+  'with pages, B': 'walWithPages',
+}
 const latencies = { 'p50, ms': 'p50', 'p99, ms': 'p99' }
 const imports = { 'rows/s': 'rate', '× first row': first('rate') }
 const copies = { ...imports, 'server CPU, µs': 'databaseCpu' }
 const megabytes = ({ peak }) => peak && peak / 1000
 
-/** The columns of each table, by the names of the figures: what is in a column is a figure of a row, or is computed from it and all rows. */
+/**
+ * The columns of each table, by the names of the figures: what is in a column is a figure of a row, or is computed from
+ * it and all rows.
+ */
 const tables = {
   start: { ms: 'time', '× empty process': 'ratio', 'peak, MB': 'peak' },
   packages: { ms: 'time', KB: 'size' },
@@ -26,7 +35,13 @@ const tables = {
   'postgres export': copies,
   growth: {
     ...{ 'import, s': 'importTime', 'peak, MB': 'importPeak', 'export, s': 'exportTime', 'peak, MB ': 'exportPeak' },
-    ...{ 'list, s': 'listTime', 'peak, MB  ': 'listPeak', 'serve, s': 'serveTime', 'peak, MB   ': 'servePeak', 'creates/s': 'rate' },
+    ...{
+      'list, s': 'listTime',
+      'peak, MB  ': 'listPeak',
+      'serve, s': 'serveTime',
+      'peak, MB   ': 'servePeak',
+      'creates/s': 'rate',
+    },
   },
 }
 
@@ -55,7 +70,10 @@ function part(name, { machine, versions, how, ...figures }) {
   const lines = [
     [title, ...columns.map(([head]) => head.trim())],
     ['---', ...columns.map(() => '--:')],
-    ...rows.map((row) => [row.title, ...columns.map(([, of]) => numberOf(typeof of === 'string' ? row[of] : of(row, rows)))]),
+    ...rows.map((row) => [
+      row.title,
+      ...columns.map(([, of]) => numberOf(typeof of === 'string' ? row[of] : of(row, rows))),
+    ]),
   ]
   return lines.map((cells) => `|${cells.join('|')}|\n`).join('')
 }
@@ -77,22 +95,39 @@ function numberOf(value) {
 }
 
 function charts(figures) {
-  const started = figures.start.rows.filter(({ kind }) => ['bare', 'create', 'remote', 'list', 'post', 'insert', 'http'].includes(kind))
-  const rates = (name) => figures[name].rows.map(({ title, rate }) => ({ title, value: rate, isOther: !title.startsWith('plants') }))
+  const started = figures.start.rows.filter(({ kind }) =>
+    ['bare', 'create', 'remote', 'list', 'post', 'insert', 'http'].includes(kind),
+  )
+  const rates = (name) =>
+    figures[name].rows.map(({ title, rate }) => ({ title, value: rate, isOther: !title.startsWith('plants') }))
   return {
     'bench-start.svg': bars('From start to exit, ms', {
-      ms: started.map(({ title, time, subject, kind }) => ({ title, value: time, isOther: !subject || kind === 'bare' })),
+      ms: started.map(({ title, time, subject, kind }) => ({
+        title,
+        value: time,
+        isOther: !subject || kind === 'bare',
+      })),
     }),
     'bench-serve.svg': bars('Creates per second, 64 connections', { creates: rates('serve') }),
     'bench-import.svg': bars('Plants per second, SQLite file', {
-      'ids in order': [...figures['import ordered'].rows, figures.export.rows[0]].map(({ title, rate }) => ({ title, value: rate })),
+      'ids in order': [...figures['import ordered'].rows, figures.export.rows[0]].map(({ title, rate }) => ({
+        title,
+        value: rate,
+      })),
       'ids at random': figures['import random'].rows.map(({ title, rate }) => ({ title, value: rate })),
     }),
-    'bench-growth.svg': growth('Time and peak memory over the number of plants', linesOf('Time', figures), linesOf('Peak', figures)),
+    'bench-growth.svg': growth(
+      'Time and peak memory over the number of plants',
+      linesOf('Time', figures),
+      linesOf('Peak', figures),
+    ),
   }
 }
 
 function linesOf(suffix, { growth: { rows } }) {
-  const lines = ['import', 'export', 'list', 'serve'].map((name) => [name, rows.map((row) => [row.plants, row[name + suffix]])])
+  const lines = ['import', 'export', 'list', 'serve'].map((name) => [
+    name,
+    rows.map((row) => [row.plants, row[name + suffix]]),
+  ])
   return Object.fromEntries(lines)
 }

@@ -24,15 +24,32 @@ export const peers = {
   prism: {
     title: 'Prism 5.14.2',
     package: '@stoplight/prism-cli@5.14.2',
-    prepare: ({ folder, env }) => writeFileSync(join(folder, 'openapi.json'), execFileSync(process.execPath, [plants, 'openapi'], { env })),
-    args: ({ folder, port }) => [bin('prism'), 'mock', join(folder, 'openapi.json'), '--port', port, '--verboseLevel', 'silent'],
+    prepare: ({ folder, env }) =>
+      writeFileSync(join(folder, 'openapi.json'), execFileSync(process.execPath, [plants, 'openapi'], { env })),
+    args: ({ folder, port }) => [
+      bin('prism'),
+      'mock',
+      join(folder, 'openapi.json'),
+      '--port',
+      port,
+      '--verboseLevel',
+      'silent',
+    ],
   },
   'json-server': {
     title: 'json-server 0.17.4',
     package: 'json-server@0.17.4',
     status: 201,
     prepare: ({ folder }) => writeFileSync(join(folder, 'db.json'), '{"plants":[]}'),
-    args: ({ folder, port }) => [bin('json-server'), join(folder, 'db.json'), '--host', '127.0.0.1', '--port', port, '--quiet'],
+    args: ({ folder, port }) => [
+      bin('json-server'),
+      join(folder, 'db.json'),
+      '--host',
+      '127.0.0.1',
+      '--port',
+      port,
+      '--quiet',
+    ],
   },
 }
 

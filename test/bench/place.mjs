@@ -1,7 +1,10 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** The environment without the user's settings, also those for PostgreSQL, and without NODE_EXTRA_CA_CERTS, for which Node 20 reads certificates at every start. */
+/**
+ * The environment without the user's settings, also those for PostgreSQL, and without NODE_EXTRA_CA_CERTS, for which
+ * Node 20 reads certificates at every start.
+ */
 export function cleanEnvironment() {
   const foreign = /^(CI$|NODE_EXTRA_CA_CERTS$|PLANTS_|XDG_|PG[A-Z]+$)/
   return Object.fromEntries(Object.entries(process.env).filter(([name]) => !foreign.test(name)))
@@ -20,7 +23,8 @@ export function temporaryFolder(parent, leave) {
     rmSync(folder, { recursive: true, force: true, maxRetries: 5 })
   })
   // Not once: npm passes on the signal that came from the terminal already, and the second would end the removal.
-  for (const [signal, code] of Object.entries({ SIGINT: 130, SIGTERM: 143, SIGHUP: 129 })) process.on(signal, () => process.exit(code))
+  for (const [signal, code] of Object.entries({ SIGINT: 130, SIGTERM: 143, SIGHUP: 129 }))
+    process.on(signal, () => process.exit(code))
   return folder
 }
 

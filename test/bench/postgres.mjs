@@ -1,10 +1,12 @@
 // The shared database beside a file, the bare protocol and PostgreSQL's own COPY: npm run bench:postgres [-- FLAG...]
 //   --seconds 5  --rounds 3  --rows 500000  --only service,nodes,capacity,ordered,random,export
 //   --memory         what happens to the memory of a node over a million creates
-//   --grow           what 10 million plants take on the disk, and how fast they come as the table grows; needs 6 GB of disk
+//   --grow           what 10 million plants take on the disk, and how fast they come as the table grows; needs 6 GB of
+// disk
 //   --folder PATH    where the temporary folder is made, and so which disk is written to
-// The server is the one that the tests use, in a temporary folder, as it is without any settings. All take turns, so that a machine that slows
-// down slows all of them; the medians and their ratios count. After each turn it is checked that the plants are there.
+// The server is the one that the tests use, in a temporary folder, as it is without any settings. All take turns, so
+// that a machine that slows down slows all of them; the medians and their ratios count. After each turn it is checked
+// that the plants are there.
 import { randomBytes } from 'node:crypto'
 import { chmodSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -46,7 +48,10 @@ const names = (flags.only ?? (isSpecial ? '' : Object.keys(parts).join())).split
 const [seconds, rounds, rows] = [flags.seconds, flags.rounds, flags.rows].map(Number)
 const areWhole = [rounds, rows].every((count) => Number.isSafeInteger(count) && count > 0)
 if (!(areWhole && seconds > 0 && names.every((name) => Object.hasOwn(parts, name)))) {
-  end(2, `--rounds and --rows must be whole numbers from 1 up, --seconds above 0, --only some of ${Object.keys(parts).join()}`)
+  end(
+    2,
+    `--rounds and --rows must be whole numbers from 1 up, --seconds above 0, --only some of ${Object.keys(parts).join()}`,
+  )
 }
 
 const folder = temporaryFolder(flags.folder, killAll)

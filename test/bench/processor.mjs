@@ -1,6 +1,9 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 
-/** proc(5): the 14th and 15th field, in hundredths of a second on every Linux, all threads together. Not a number elsewhere. */
+/**
+ * proc(5): the 14th and 15th field, in hundredths of a second on every Linux, all threads together. Not a number
+ * elsewhere.
+ */
 export function processorOf(pid) {
   return secondsOf(pid, 11, 12)
 }

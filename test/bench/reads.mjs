@@ -17,7 +17,10 @@ export async function measureReads({ folder, env, seconds, rounds }) {
   const store = join(folder, 'reads.db')
   const path = join(folder, 'reads.ndjson')
   const readers = { ...env, PLANTS_TOKEN: env.PLANTS_SERVE_TOKEN }
-  const servers = { echo: peers.echo, serve: { ...peers.serve, args: (turn) => [...peers.serve.args(turn), '--allow', 'create,read'] } }
+  const servers = {
+    echo: peers.echo,
+    serve: { ...peers.serve, args: (turn) => [...peers.serve.args(turn), '--allow', 'create,read'] },
+  }
   const ask = async (name, orders) => {
     const peer = servers[name]
     const { url, pid, stop } = await start(peer, { folder, store, env })
@@ -41,13 +44,18 @@ export async function measureReads({ folder, env, seconds, rounds }) {
   await writeRows(path, { count: streamed, order: 'random', format: 'ndjson' })
   await run([process.execPath, plants, 'import', path, '--store', store], { env: readers })
   const turns = []
-  for (let round = 0; round < rounds; round += 1) turns.push(await ask('serve', (server) => stream(server, streamed, env)))
+  for (let round = 0; round < rounds; round += 1)
+    turns.push(await ask('serve', (server) => stream(server, streamed, env)))
   const rate = median(turns.map((turn) => turn.rate))
   const singles = Object.entries(rates).map(([name, found]) => ({
     title: `${servers[name].title}, one plant a request`,
     rate: median(found),
   }))
-  const all = { title: 'plants serve, a million plants in one response', rate, peak: median(turns.map(({ peak }) => peak)) }
+  const all = {
+    title: 'plants serve, a million plants in one response',
+    rate,
+    peak: median(turns.map(({ peak }) => peak)),
+  }
   note('reads', { title: 'Reads', rows: [...singles, all] })
   print(
     `A stream of ${(streamed + existing).toLocaleString('en')} plants: ${textOf(rate, 0)}/s (at least 300,000: ${rate >= 300_000 ? 'met' : 'NOT MET'})`,
@@ -67,10 +75,14 @@ export async function stream({ url, pid }, count, { PLANTS_SERVE_TOKEN: token })
   const before = memoryOf(pid, 'VmRSS')
   const begin = performance.now()
   const headers = { authorization: `Bearer ${token}`, accept: 'application/x-ndjson' }
-  const response = await new Promise((resolve, reject) => get(`${url}/plants`, { headers }, resolve).on('error', reject))
+  const response = await new Promise((resolve, reject) =>
+    get(`${url}/plants`, { headers }, resolve).on('error', reject),
+  )
   let plants = 0
-  for await (const chunk of response) for (let at = chunk.indexOf(10); at >= 0; at = chunk.indexOf(10, at + 1)) plants += 1
+  for await (const chunk of response)
+    for (let at = chunk.indexOf(10); at >= 0; at = chunk.indexOf(10, at + 1)) plants += 1
   const seconds = (performance.now() - begin) / 1000
-  if (response.statusCode !== 200 || plants < count) return { failure: `it answered ${response.statusCode} with ${plants} plants` }
+  if (response.statusCode !== 200 || plants < count)
+    return { failure: `it answered ${response.statusCode} with ${plants} plants` }
   return { rate: plants / seconds, before, peak: memoryOf(pid, 'VmHWM') }
 }

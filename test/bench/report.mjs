@@ -16,22 +16,44 @@ const columns = [
 ]
 
 const bars = [
-  { what: 'x echo', bar: 'at least 0.75', of: ({ serve, echo }) => serve?.rate / echo?.rate, isMet: (ratio) => ratio >= 0.75 },
-  { what: 'x Prism', bar: 'at least 7', of: ({ serve, prism }) => serve?.rate / prism?.rate, isMet: (ratio) => ratio >= 7 },
-  { what: 'x the p99 of echo', bar: 'below 2', of: ({ serve, echo }) => serve?.p99 / echo?.p99, isMet: (ratio) => ratio < 2 },
+  {
+    what: 'x echo',
+    bar: 'at least 0.75',
+    of: ({ serve, echo }) => serve?.rate / echo?.rate,
+    isMet: (ratio) => ratio >= 0.75,
+  },
+  {
+    what: 'x Prism',
+    bar: 'at least 7',
+    of: ({ serve, prism }) => serve?.rate / prism?.rate,
+    isMet: (ratio) => ratio >= 7,
+  },
+  {
+    what: 'x the p99 of echo',
+    bar: 'below 2',
+    of: ({ serve, echo }) => serve?.p99 / echo?.p99,
+    isMet: (ratio) => ratio < 2,
+  },
 ]
 
 /** @param turns what `load` found in every turn, by the name of the peer */
 export function printTable(turns) {
   const all = mediansOf(turns)
-  note('serve', { title: 'Creates', rows: Object.entries(all).map(([name, own]) => ({ title: peers[name].title, ...own })) })
+  note('serve', {
+    title: 'Creates',
+    rows: Object.entries(all).map(([name, own]) => ({ title: peers[name].title, ...own })),
+  })
   const rows = Object.entries(all).map(([name, own]) => [
     peers[name].title,
     ...columns.map(({ of, digits = 2 }) => textOf(of(own, all), digits)),
   ])
   printColumns([['', ...columns.map(({ head }) => head)], ...rows])
-  print('The first two x are of requests/s, the others of p99. CPU us: what a request costs the server. load: how busy the')
-  print('load generator was; near 100 it was the limit. others: what else took from the machine, 100 being one processor.')
+  print(
+    'The first two x are of requests/s, the others of p99. CPU us: what a request costs the server. load: how busy the',
+  )
+  print(
+    'load generator was; near 100 it was the limit. others: what else took from the machine, 100 being one processor.',
+  )
   const isBusy = Object.values(all).some(({ others }) => others > 0.1)
   print(isBusy ? 'THE MACHINE WAS BUSY WITH SOMETHING ELSE: measure again when it is not\n' : '')
 }
@@ -61,7 +83,10 @@ function mediansOf(turns) {
   return Object.fromEntries(
     Object.entries(turns).map(([name, found]) => {
       const { memory, acknowledged, ...figures } = found[0]
-      return [name, Object.fromEntries(Object.keys(figures).map((key) => [key, median(found.map((turn) => turn[key]))]))]
+      return [
+        name,
+        Object.fromEntries(Object.keys(figures).map((key) => [key, median(found.map((turn) => turn[key]))])),
+      ]
     }),
   )
 }

@@ -35,7 +35,11 @@ export function tailOf(folder) {
 
 /** Runs the load generator; gives what it found, see there. What it could not find is not a number. */
 export async function load(orders, env) {
-  const running = promisify(execFile)(process.execPath, [join(import.meta.dirname, 'load.mjs'), JSON.stringify(orders)], { env })
+  const running = promisify(execFile)(
+    process.execPath,
+    [join(import.meta.dirname, 'load.mjs'), JSON.stringify(orders)],
+    { env },
+  )
   track(running.child)
   const { stdout } = await running
   return JSON.parse(stdout, (_, value) => value ?? Number.NaN)

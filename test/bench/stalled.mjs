@@ -1,7 +1,8 @@
 // What a caller can make the service hold: node test/bench/stalled.mjs [FLAG...]
 //   --connections 150  --requests 1500   each connection sends so many requests at once, and reads nothing
 //   --program PATH     another program than this one, such as an earlier version or the single file
-// The service has a heap of 256 MiB. Every scenario gets one of its own; exit code 1 when a bar is missed. Needs Linux and openssl.
+// The service has a heap of 256 MiB. Every scenario gets one of its own; exit code 1 when a bar is missed. Needs Linux
+// and openssl.
 import { execFileSync, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
@@ -38,10 +39,28 @@ const requests = Number(flags.requests)
 const requestTimeout = 5000 // ms
 const folder = temporaryFolder(tmpdir(), killAll)
 const token = randomBytes(16).toString('hex')
-const env = { ...cleanEnvironment(), ...homeIn(folder), NODE_OPTIONS: '--max-old-space-size=256', PLANTS_SERVE_TOKEN: token }
+const env = {
+  ...cleanEnvironment(),
+  ...homeIn(folder),
+  NODE_OPTIONS: '--max-old-space-size=256',
+  PLANTS_SERVE_TOKEN: token,
+}
 const [cert, key] = [join(folder, 'cert.pem'), join(folder, 'key.pem')]
-const how = ['-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', '2', '-subj', '/CN=localhost']
-execFileSync('openssl', ['req', ...how, '-addext', 'subjectAltName=IP:127.0.0.1', '-keyout', key, '-out', cert], { stdio: 'ignore' })
+const how = [
+  '-x509',
+  '-newkey',
+  'ec',
+  '-pkeyopt',
+  'ec_paramgen_curve:prime256v1',
+  '-nodes',
+  '-days',
+  '2',
+  '-subj',
+  '/CN=localhost',
+]
+execFileSync('openssl', ['req', ...how, '-addext', 'subjectAltName=IP:127.0.0.1', '-keyout', key, '-out', cert], {
+  stdio: 'ignore',
+})
 
 let nextId = 1
 const authorization = `Authorization: Bearer ${token}\r\n`
@@ -62,7 +81,11 @@ const scenarios = [
   { title: 'POST without a token: 401', make: () => many(() => post('', '{"id":1,"name":"Fern"}')) },
   { title: 'POST with a token: creates', make: () => many(() => post(authorization, plant())) },
   { title: 'POST with a token: 422', make: () => many(() => post(authorization, '{"id":"x"}')) },
-  { title: 'GET /openapi.json over TLS', isSecure: true, make: () => many(() => 'GET /openapi.json HTTP/1.1\r\nHost: x\r\n\r\n') },
+  {
+    title: 'GET /openapi.json over TLS',
+    isSecure: true,
+    make: () => many(() => 'GET /openapi.json HTTP/1.1\r\nHost: x\r\n\r\n'),
+  },
   { title: 'POST over TLS: creates', isSecure: true, make: () => many(() => post(authorization, plant())) },
   { title: 'a body of 1 MiB in chunks of 1 byte', make: () => inBytes, count: 1, moreThanIdle: 60 },
   { title: '5 such bodies', make: () => inBytes, count: 5, moreThanIdle: 60 },
@@ -73,14 +96,28 @@ for (const scenario of scenarios) rows.push(await measure(scenario))
 print(
   `${connections} connections, ${requests} requests on each, nothing read; --request-timeout ${requestTimeout / 1000}s; Node ${process.version}\n`,
 )
-printColumns([['', 'idle MiB', 'peak MiB', 'slowest answer ms', 'closed after s', 'bars'], ...rows.map(({ cells }) => cells)])
-if (loadavg()[0] > availableParallelism()) print('\nTHE MACHINE WAS BUSY WITH SOMETHING ELSE: measure again when it is not')
+printColumns([
+  ['', 'idle MiB', 'peak MiB', 'slowest answer ms', 'closed after s', 'bars'],
+  ...rows.map(({ cells }) => cells),
+])
+if (loadavg()[0] > availableParallelism())
+  print('\nTHE MACHINE WAS BUSY WITH SOMETHING ELSE: measure again when it is not')
 process.exitCode = rows.every(({ isMet }) => isMet) ? 0 : 1
 
 async function measure({ title, make, isSecure = false, count = connections, moreThanIdle }) {
-  const args = ['serve', '--port', '0', '--store', join(folder, `${rows.length}.db`), '--request-timeout', `${requestTimeout}ms`]
+  const args = [
+    'serve',
+    '--port',
+    '0',
+    '--store',
+    join(folder, `${rows.length}.db`),
+    '--request-timeout',
+    `${requestTimeout}ms`,
+  ]
   if (isSecure) args.push('--tls-cert', cert, '--tls-key', key)
-  const child = track(spawn(flags.program, [...args, '--log-level', 'warn'], { env, stdio: ['ignore', 'pipe', 'ignore'] }))
+  const child = track(
+    spawn(flags.program, [...args, '--log-level', 'warn'], { env, stdio: ['ignore', 'pipe', 'ignore'] }),
+  )
   const exited = once(child, 'exit')
   const [address] = await once(createInterface(child.stdout), 'line')
   const agent = isSecure ? new SecureAgent({ keepAlive: true, ca: readFileSync(cert) }) : new Agent({ keepAlive: true })
@@ -116,7 +153,14 @@ async function measure({ title, make, isSecure = false, count = connections, mor
     !(slowest <= 100) && 'others wait',
     Number.isNaN(closedAfter) && 'still open',
   ].filter(Boolean)
-  const cells = [title, textOf(idle, 0), textOf(peak, 0), textOf(slowest, 0), textOf(closedAfter, 1), missed.join(', ') || 'met']
+  const cells = [
+    title,
+    textOf(idle, 0),
+    textOf(peak, 0),
+    textOf(slowest, 0),
+    textOf(closedAfter, 1),
+    missed.join(', ') || 'met',
+  ]
   return { cells, isMet: missed.length === 0 }
 }
 
@@ -124,11 +168,16 @@ function hasEnded({ exitCode, signalCode }) {
   return exitCode !== null || signalCode !== null
 }
 
-/** Opens connections that send and never read, and reports when all are open. A thread, so that the time of others is measured beside it. */
+/**
+ * Opens connections that send and never read, and reports when all are open. A thread, so that the time of others is
+ * measured beside it.
+ */
 async function stall({ address, isSecure, cert, bytes }) {
   const place = { host: '127.0.0.1', port: Number(new URL(address).port), allowHalfOpen: true }
   const ca = isSecure && readFileSync(cert)
-  const sockets = bytes.map(() => (isSecure ? connectSecurely({ ...place, ca }) : connect(place)).on('error', () => undefined).pause())
+  const sockets = bytes.map(() =>
+    (isSecure ? connectSecurely({ ...place, ca }) : connect(place)).on('error', () => undefined).pause(),
+  )
   await Promise.all(sockets.map((socket) => once(socket, isSecure ? 'secureConnect' : 'connect')))
   parentPort.postMessage('open')
   for (const [index, socket] of sockets.entries()) socket.write(bytes[index])

@@ -41,5 +41,6 @@ const warmUps = Math.min(2, runs - 1)
 const [load] = loadavg()
 
 printMachine(folder, `Medians of ${runs} runs in turn, after ${warmUps} that are not counted`)
-if (load > 0.5) print(`THE MACHINE IS BUSY WITH SOMETHING ELSE (load ${load.toFixed(1)}): measure again when it is not\n`)
+if (load > 0.5)
+  print(`THE MACHINE IS BUSY WITH SOMETHING ELSE (load ${load.toFixed(1)}): measure again when it is not\n`)
 for (const name of names) await parts[name]({ folder, env, runs, warmUps, nodes: flags.node, fetched })

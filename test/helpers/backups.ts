@@ -28,7 +28,10 @@ export function look(path: string): object {
   return { ...db.prepare('PRAGMA journal_mode').get(), ...db.prepare('PRAGMA integrity_check').get() }
 }
 
-/** What somebody does in a folder that also holds the data: run a command line, create plants from JSON, and list a store. */
+/**
+ * What somebody does in a folder that also holds the data: run a command line, create plants from JSON, and list a
+ * store.
+ */
 export function commandsIn(folder: () => string) {
   const plants = (argv: string[], world: World = {}): Promise<Result> =>
     runPlants(argv, { cwd: folder(), env: { PLANTS_DATA_DIR: folder() }, ...world })

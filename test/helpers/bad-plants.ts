@@ -105,9 +105,21 @@ const notPlants: Refusal[] = [
   ['{"id":1}', 'name must be a string, but is missing'],
   ['{"name":"Fern"}', `id must be an integer, but is missing`],
   ['{"id":1,"nmae":"x"}', 'name must be a string, but is missing', '"nmae"'],
-  ['{"ID":1,"Name":"Fern"}', `id must be an integer, but is missing; name must be a string, but is missing`, '"ID", "Name"'],
-  ['{"__proto__":{"id":1,"name":"Fern"}}', `id must be an integer, but is missing; name must be a string, but is missing`, '"__proto__"'],
-  ['{"name":"Fern","a":1,"b":2,"c":3,"d":4,"e":5,"f":6}', `id must be an integer, but is missing`, '"a", "b", "c", "d", "e" and 1 more'],
+  [
+    '{"ID":1,"Name":"Fern"}',
+    `id must be an integer, but is missing; name must be a string, but is missing`,
+    '"ID", "Name"',
+  ],
+  [
+    '{"__proto__":{"id":1,"name":"Fern"}}',
+    `id must be an integer, but is missing; name must be a string, but is missing`,
+    '"__proto__"',
+  ],
+  [
+    '{"name":"Fern","a":1,"b":2,"c":3,"d":4,"e":5,"f":6}',
+    `id must be an integer, but is missing`,
+    '"a", "b", "c", "d", "e"',
+  ],
   [
     JSON.stringify({ id: 1, [`${'k'.repeat(38)}${seedling.repeat(3)}`]: 1 }),
     'name must be a string, but is missing',
@@ -166,7 +178,13 @@ const notPlants: Refusal[] = [
 )
 
 const arrays: Refusal[] = ['[]', '[{"id":1,"name":"Fern"}]', '["id",1]', deep('')].map(
-  (stdin): Refusal => [{ argv: 'create', stdin }, 2, 422, 'Invalid plant: it must be an object, but was an array', onePlant],
+  (stdin): Refusal => [
+    { argv: 'create', stdin },
+    2,
+    422,
+    'Invalid plant: it must be an object, but was an array',
+    onePlant,
+  ],
 )
 
 export const convertFrom = (encoding: string) => `Convert it from ${encoding} to UTF-8 first`
@@ -184,7 +202,9 @@ const notUtf8: Refusal[] = [
   { stdin: bytes(0xff, 0xfe, 0x7b, 0, 0x7d, 0), encoding: 'UTF-16' }, // little-endian
   { stdin: bytes(0xfe, 0xff, 0, 0x7b, 0, 0x7d), encoding: 'UTF-16' }, // big-endian
   { stdin: Buffer.from('\ufeff{"id":1,"name":"Fern"}', 'utf16le'), encoding: 'UTF-16' },
-].map(({ stdin, encoding }): Refusal => [{ argv: 'create', stdin }, 2, 400, 'Stdin is not UTF-8', convertFrom(encoding)])
+].map(
+  ({ stdin, encoding }): Refusal => [{ argv: 'create', stdin }, 2, 400, 'Stdin is not UTF-8', convertFrom(encoding)],
+)
 
 export const limit = 1_048_576
 export const giveFlags = 'For a plant in flags: plants create --id ID --name NAME'
@@ -200,7 +220,13 @@ const stdin: Refusal[] = [
     'Stdin is larger than 1 MiB (1048576 bytes)',
     onePlant,
   ],
-  [{ argv: 'create', stdin: new Uint8Array(3 * limit).fill(0xff) }, 2, 413, 'Stdin is larger than 1 MiB (1048576 bytes)', onePlant],
+  [
+    { argv: 'create', stdin: new Uint8Array(3 * limit).fill(0xff) },
+    2,
+    413,
+    'Stdin is larger than 1 MiB (1048576 bytes)',
+    onePlant,
+  ],
 ]
 
 /** Each is a document on stdin, and nothing else. */

@@ -5,7 +5,10 @@ import type { Block } from './documents.js'
 import { bin } from './process.js'
 import { checkSecrets } from './secrets.js'
 
-/** What a block differs in from what the page promises: no error or warning on stderr and exit code 0, or for `console` the text that it shows. */
+/**
+ * What a block differs in from what the page promises: no error or warning on stderr and exit code 0, or for `console`
+ * the text that it shows.
+ */
 export interface Difference {
   block: string
   exitCode: number | undefined
@@ -29,7 +32,9 @@ export async function runBlock({ language, text }: Block, home: string): Promise
   if (language !== 'console') return undefined
   const script = `export PLANTS_OUTPUT=text\nexec 2>&1\n${scriptOf(text)}\nunset PLANTS_OUTPUT`
   const { exitCode, stdout } = await shell(inSession(script), home)
-  return exitCode === 0 && timeless(stdout) === timeless(text.trimEnd()) ? undefined : { block: text, exitCode, printed: stdout }
+  return exitCode === 0 && timeless(stdout) === timeless(text.trimEnd())
+    ? undefined
+    : { block: text, exitCode, printed: stdout }
 }
 
 /** Ends what the page left running. */
@@ -57,7 +62,9 @@ export function withoutNotes(stderr: string): string {
 /** Prints each command of a console block before it runs it, as a terminal shows it. */
 function scriptOf(text: string): string {
   const commands = [...text.matchAll(/^\$ (.*)$/gm)].map(([, command = '']) => command)
-  return commands.map((command) => `printf '%s\\n' '$ ${command.replaceAll("'", "'\\''")}'\n${command} || true`).join('\n')
+  return commands
+    .map((command) => `printf '%s\\n' '$ ${command.replaceAll("'", "'\\''")}'\n${command} || true`)
+    .join('\n')
 }
 
 /** A text without what each run has of its own: durations, and the directory that mktemp made. */

@@ -11,16 +11,20 @@ export type BulkOptions = Partial<Pick<CreateManyOptions, 'ifExists' | 'stopsAtR
 
 /** Rows that nobody has looked at. */
 export function batchOf(plants: PlantPatch[], order?: Uint32Array): Batch {
-  const rows = new PlantRows(new Uint8Array(), 1024)
+  const rows = new PlantRows(new Uint8Array(), plants.length)
   for (const plant of plants) rows.add(plant)
   return { rows, order, outcomes: new Uint8Array(plants.length), rejections: new Map() }
 }
 
 /** Creates a batch, and gives the name of the outcome of each row. */
-export async function createAll(store: BulkStore, batch: Batch, { checkpoint, ...options }: BulkOptions = {}): Promise<string[]> {
+export async function createAll(
+  store: BulkStore,
+  batch: Batch,
+  { checkpoint, ...options }: BulkOptions = {},
+): Promise<string[]> {
   const keep = (): Checkpoint => ({ id: checkpoint ?? '', state: batch.outcomes.join('') })
   await store.createMany(batch, {
-    ...{ ifExists: 'error', stopsAtReject: false, keyOf: String, beforeSend: async () => undefined, onProgress: () => undefined },
+    ...{ ifExists: 'error', stopsAtReject: false, keyOf: String, onProgress: () => undefined },
     ...{ stop: new AbortController().signal, checkpoint: checkpoint === undefined ? undefined : keep },
     ...options,
   })

@@ -22,7 +22,10 @@ export class Caller {
   }
 
   /** Throws what the system says of a connection that ends. */
-  async request({ body, ...options }: CallOptions): Promise<{ status: number; headers: IncomingMessage['headers']; text: string }> {
+  async request({
+    body,
+    ...options
+  }: CallOptions): Promise<{ status: number; headers: IncomingMessage['headers']; text: string }> {
     const request = send({ ...this.#place, ...options, agent: this.#agent })
     request.on('error', () => undefined) // also those that come after the answer
     request.end(body)

@@ -5,7 +5,10 @@ import type { Row } from './postgres/query.js'
 import type { Database } from './postgres.js'
 import { testToken } from './service.js'
 
-/** What a create is: one of its own, sent once or twice at the same moment; or one of a plant that was answered with 200 before. */
+/**
+ * What a create is: one of its own, sent once or twice at the same moment; or one of a plant that was answered with 200
+ * before.
+ */
 const kinds = ['alone', 'twin', 'again', 'taken', 'stolen'] as const
 type Kind = (typeof kinds)[number]
 
@@ -24,8 +27,9 @@ interface Options {
 }
 
 /**
- * Callers who create plants, each with a key, and come again with the same one until they know. Of 20 creates one is sent twice at the same
- * moment, one repeats a key that was answered, one has an id that is taken; of 200 one has the key of another plant.
+ * Callers who create plants, each with a key, and come again with the same one until they know. Of 20 creates one is
+ * sent twice at the same moment, one repeats a key that was answered, one has an id that is taken; of 200 one has the
+ * key of another plant.
  */
 export class Crowd {
   /** how often there was each answer: its `error` value, "200", "lost" without any, and "balancer 503" and the like */
@@ -101,7 +105,8 @@ export class Crowd {
         isStored[number] = 1
       }
     }
-    for (const number of this.#created.subarray(0, this.#createdCount)) if (isStored[number] !== 1) this.#blame(`Create ${number} is lost`)
+    for (const number of this.#created.subarray(0, this.#createdCount))
+      if (isStored[number] !== 1) this.#blame(`Create ${number} is lost`)
   }
 
   async #finish(number: number): Promise<void> {
@@ -136,7 +141,8 @@ export class Crowd {
       const name = nameOf(answer)
       this.#count(name)
       if (name === request.wanted && (name === '409' || answer?.text === request.text)) return
-      if (!mayComeAgain(name, answer)) return this.#blame(`Create ${number}, ${kind}, was answered with ${answer?.status} ${answer?.text}`)
+      if (!mayComeAgain(name, answer))
+        return this.#blame(`Create ${number}, ${kind}, was answered with ${answer?.status} ${answer?.text}`)
       await wait(answer?.retryAfter === undefined ? 20 : 1000 * Number(answer.retryAfter), [])
     }
   }
@@ -156,7 +162,12 @@ export class Crowd {
     const key = `create-${kind === 'again' || kind === 'stolen' ? target : number}`
     const { name, tag } = plant
     const text = JSON.stringify({ name, ...(tag !== undefined && { tag }) })
-    return { body: `{"id":${id},${text.slice(1)}`, key, wanted: kind === 'taken' || kind === 'stolen' ? '409' : '200', text }
+    return {
+      body: `{"id":${id},${text.slice(1)}`,
+      key,
+      wanted: kind === 'taken' || kind === 'stolen' ? '409' : '200',
+      text,
+    }
   }
 
   async #send(body: string, key: string): Promise<Answer | undefined> {

@@ -2,8 +2,8 @@ import * as packaged from '@photostructure/sqlite'
 import { describeDriver } from '../../src/platform/sqlite.js'
 
 /**
- * Connects with the SQLite that the program has. Another one in the same process would see none of its locks, which belong to
- * the process, and would end them (https://sqlite.org/howtocorrupt.html, 2.2).
+ * Connects with the SQLite that the program has. Another one in the same process would see none of its locks, which
+ * belong to the process, and would end them (https://sqlite.org/howtocorrupt.html, 2.2).
  */
 export const DatabaseSync = describeDriver().driver === 'node:sqlite' ? builtIn() : packaged.DatabaseSync
 

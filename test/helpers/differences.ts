@@ -10,17 +10,23 @@ export const isSingleFile = / on Bun /.test(
 
 const page = readFileSync(join(import.meta.dirname, '../../docs/platforms.md'), 'utf8')
 
-/** What docs/platforms.md says that the program under test responds, by request; the package and the single file differ there. */
+/**
+ * What docs/platforms.md says that the program under test responds, by request; the package and the single file differ
+ * there.
+ */
 export const differences = tableOf('Request')
 
 /** With which code a `plants list` ends, by what is odd around it. */
 export const oddSurroundings = tableOf('Environment')
 
 function tableOf(head: string): ReadonlyMap<string, string> {
-  const [, table = ''] = RegExp(`^\\| ${head} \\| Package \\| Single file \\|\\n.*\\n((?:\\|.*\\n)+)`, 'm').exec(page) ?? []
+  const [, table = ''] =
+    RegExp(`^\\| ${head} \\| Package \\| Single file \\|\\n.*\\n((?:\\|.*\\n)+)`, 'm').exec(page) ?? []
   const rows = table.trimEnd().split('\n')
   const cells = rows.map((row) => row.slice(2, -2).replaceAll('`', '').split(' | '))
-  return new Map(cells.map(([name = '', ofPackage = '', ofSingleFile = '']) => [name, isSingleFile ? ofSingleFile : ofPackage]))
+  return new Map(
+    cells.map(([name = '', ofPackage = '', ofSingleFile = '']) => [name, isSingleFile ? ofSingleFile : ofPackage]),
+  )
 }
 
 /** Whether a test of such a request is for the package alone. */

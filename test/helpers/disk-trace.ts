@@ -69,7 +69,9 @@ function callOf(text: string, directory: string, begin: number, end: number): Ca
   return path === undefined ? [] : [{ what, path, target, begin, end }]
 }
 
-/** What need not outlast a crash: locks, SQLite's shared memory, caches, and temporary files, until they are renamed. */
+/**
+ * What need not outlast a crash: locks, SQLite's shared memory, caches, and temporary files, until they are renamed.
+ */
 const isTemporary = (path: string) => /-shm$|\.lock(?:$|\/)|\/\.cache(?:$|\/)|\/\.[^/]*plants-/.test(path)
 
 function reviewCalls(calls: Call[], directory: string, existing: Set<string>): Review {

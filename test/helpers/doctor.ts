@@ -38,14 +38,20 @@ export class Disk {
   }
 
   /** Runs the doctor for JSON and for text, which must say the same; nothing on the disk may change. */
-  async examine(flags: string[] = [], run: (argv: string[]) => Promise<ProcessResult> = (argv) => this.run(argv)): Promise<Diagnosis> {
+  async examine(
+    flags: string[] = [],
+    run: (argv: string[]) => Promise<ProcessResult> = (argv) => this.run(argv),
+  ): Promise<Diagnosis> {
     const before = treeOf(this.root)
     const { code, out, err } = await run(['doctor', '--output', 'ndjson', ...flags])
     const text = await run(['doctor', '--output', 'text', ...flags])
     expect(treeOf(this.root)).toEqual(before)
     const findings = findingsOf(out)
     const withoutSpace = (said: string) => said.replaceAll(/[\d,]+ MiB free/g, 'N MiB free')
-    expect({ code: text.code, out: withoutSpace(text.out) }).toEqual({ code, out: withoutSpace(findings.map(lineOf).join('')) })
+    expect({ code: text.code, out: withoutSpace(text.out) }).toEqual({
+      code,
+      out: withoutSpace(findings.map(lineOf).join('')),
+    })
     const failures = findings.filter(({ state }) => state === 'failed').length
     expect(code).toBe(failures === 0 ? 0 : 1)
     for (const { state, hint } of findings) expect(hint === undefined).toBe(state === 'ok') // each says what to do
@@ -85,7 +91,11 @@ function treeOf(folder: string): string[] {
     .map((name) => {
       const path = join(folder, name)
       const stats = lstatSync(path)
-      const content = stats.isSymbolicLink() ? readlinkSync(path) : stats.isFile() ? `${stats.mtimeMs} ${digestOf(path)}` : 'folder'
+      const content = stats.isSymbolicLink()
+        ? readlinkSync(path)
+        : stats.isFile()
+          ? `${stats.mtimeMs} ${digestOf(path)}`
+          : 'folder'
       return `${name} ${(stats.mode & 0o7777).toString(8)} ${content}`
     })
 }

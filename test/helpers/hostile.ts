@@ -102,7 +102,9 @@ export class Hostile extends EventEmitter<{ connection: []; request: [Received] 
     const end = bytes.indexOf('\r\n\r\n')
     if (end < 0) return bytes
     const [line = '', ...fields] = bytes.subarray(0, end).toString('latin1').split('\r\n')
-    const headers = Object.fromEntries(fields.map((field) => [field.replace(/:.*/s, '').toLowerCase(), field.replace(/^.*?: */s, '')]))
+    const headers = Object.fromEntries(
+      fields.map((field) => [field.replace(/:.*/s, '').toLowerCase(), field.replace(/^.*?: */s, '')]),
+    )
     const next = end + 4 + parseInt(headers['content-length'] ?? '0', 10)
     if (bytes.length < next) return bytes
     const request = { line: line.replace(/ HTTP.*/, ''), headers, body: bytes.subarray(end + 4, next).toString() }
@@ -124,7 +126,11 @@ export class Hostile extends EventEmitter<{ connection: []; request: [Received] 
 }
 
 /** An answer of HTTP/1.1, with the length of its body unless the headers say how long it is. */
-export function http(status: number, body: string | Buffer = '', headers: Record<string, string | number> = {}): Buffer {
+export function http(
+  status: number,
+  body: string | Buffer = '',
+  headers: Record<string, string | number> = {},
+): Buffer {
   const bytes = Buffer.from(body)
   const fields = { ...('Transfer-Encoding' in headers ? {} : { 'Content-Length': bytes.length }), ...headers }
   const head = Object.entries(fields).map(([name, value]) => `${name}: ${value}\r\n`)
@@ -132,5 +138,8 @@ export function http(status: number, body: string | Buffer = '', headers: Record
 }
 
 export function json(status: number, value: unknown, headers: Record<string, string | number> = {}): Buffer {
-  return http(status, typeof value === 'string' ? value : JSON.stringify(value), { 'Content-Type': 'application/json', ...headers })
+  return http(status, typeof value === 'string' ? value : JSON.stringify(value), {
+    'Content-Type': 'application/json',
+    ...headers,
+  })
 }

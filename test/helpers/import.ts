@@ -15,7 +15,16 @@ export interface Counts {
   unknown: number
 }
 
-const names = ['Fern', 'Zypressen-Wolfsmilch', 'Подорожник', '银杏', 'زيتون', 'カエデ', 'A "quoted" \\ one', '🌵 Saguaro']
+const names = [
+  'Fern',
+  'Zypressen-Wolfsmilch',
+  'Подорожник',
+  '银杏',
+  'زيتون',
+  'カエデ',
+  'A "quoted" \\ one',
+  '🌵 Saguaro',
+]
 
 /** Lines of NDJSON in the order of their ids, which are all over int64, just as an export writes them. */
 export function plantLines(count: number): string[] {
@@ -51,9 +60,13 @@ export function allCreated(created: number): Counts {
   return { created, skipped: 0, rejected: 0, reasons: {}, unknown: 0 }
 }
 
+export function importsIn(folder: string): string {
+  return join(folder, '.local/state/plants/imports')
+}
+
 /** The files that imports keep while they are not done, in a test's home. */
 export function journalsIn(folder: string): string[] {
-  const imports = join(folder, '.local/state/plants/imports')
+  const imports = importsIn(folder)
   return existsSync(imports) ? readdirSync(imports).filter((name) => name.endsWith('.json')) : []
 }
 
@@ -123,7 +136,11 @@ export async function caughtImport(lines: readonly string[], ...flags: string[])
 }
 
 /** Looks whether an import has created all of the input, and nothing else is there. */
-export async function judgeDone(folder: string, { code, out }: ProcessResult, counts = allCreated(inputLines.length)): Promise<void> {
+export async function judgeDone(
+  folder: string,
+  { code, out }: ProcessResult,
+  counts = allCreated(inputLines.length),
+): Promise<void> {
   expect({ code, counts: out && countsOf(out), journals: journalsIn(folder) }).toEqual({
     ...{ code: counts.rejected > 0 ? 6 : 0, counts, journals: [] },
   })

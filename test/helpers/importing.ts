@@ -80,14 +80,16 @@ export function summary(counts: object): object {
 /** What stderr says in text of rejected plants, and at the end. */
 export function complaints(told: string[], message: string, hint?: string): string {
   const says = (text: string) => told.some((line) => line.includes(text))
-  const others = `${says('in the input twice') ? repeatedHint : ''}${says('already exists') ? existsHint : ''}`
+  const others = `${says('in the input twice') ? repeatsHint : ''}${says('already exists') ? existsHint : ''}`
   return `${[...told, message].map((line) => `plants: ${line}\n`).join('')}  ${hint ?? others + keepHint}\n`
 }
 
-export const keepHint = 'To keep the rejected plants in a file, run it again with: --if-exists same --rejects rejected.txt'
+export const keepHint =
+  'To keep the rejected plants in a file, run it again with: --if-exists same --rejects rejected.txt'
 
-export const repeatedHint = 'For ids that are in the input twice, keep one of the records. '
-export const assignedHint = 'For assigned ids that exist, use another --id-from, unless the input was imported before. '
+/** What comes first where an id is in the input twice. */
+export const repeatsHint = 'Of records with the same id, keep one. '
+
 /** What comes first where an id exists, and nothing was said of that. */
 export const existsHint = 'For ids that exist, use --if-exists skip, same or update. '
 

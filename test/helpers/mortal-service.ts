@@ -22,7 +22,12 @@ export class MortalService {
   static async start(folder: string, place: string[]): Promise<MortalService> {
     const service = startService(place, folder, { env })
     const address = await addressOf(service)
-    return new MortalService(folder, place.includes('--port') ? ['--port', new URL(address).port] : place, service, address)
+    return new MortalService(
+      folder,
+      place.includes('--port') ? ['--port', new URL(address).port] : place,
+      service,
+      address,
+    )
   }
 
   /** Dies so often, each time within so many milliseconds of its start, and lives on until `stop`. */

@@ -43,6 +43,9 @@ export function outcomeOf({ status, headers, body }: RawAnswer): Outcome {
 
 /** Fails unless a service answers a create. */
 export async function isServed(service: RunningService): Promise<void> {
-  const { status, body } = await exchange(service, { headers: { 'Idempotency-Key': 'still-there' }, body: '{"id":0,"name":"Fern"}' })
+  const { status, body } = await exchange(service, {
+    headers: { 'Idempotency-Key': 'still-there' },
+    body: '{"id":0,"name":"Fern"}',
+  })
   expect([status, body]).toEqual([200, '{"name":"Fern"}'])
 }

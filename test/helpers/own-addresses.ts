@@ -7,4 +7,6 @@ const outside = Object.values(networkInterfaces())
 export const ipv4 = outside.find(({ family }) => family === 'IPv4')?.address
 export const ipv6 = outside.find(({ family }) => family === 'IPv6')?.address
 /** Whether ::1 is one. */
-export const hasIpv6 = Object.values(networkInterfaces()).some((addresses) => addresses?.some(({ address }) => address === '::1'))
+export const hasIpv6 = Object.values(networkInterfaces()).some((addresses) =>
+  addresses?.some(({ address }) => address === '::1'),
+)

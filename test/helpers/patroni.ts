@@ -8,7 +8,16 @@ import { query, type Row } from './postgres/query.js'
 import { isHere } from './programs.js'
 
 /** Runs a program in PIDs of its own: when it is killed, so is PostgreSQL, which is no child of Patroni. */
-const contained = ['unshare', '--user', '--map-current-user', '--pid', '--ipc', '--fork', '--kill-child', '--mount-proc']
+const contained = [
+  'unshare',
+  '--user',
+  '--map-current-user',
+  '--pid',
+  '--ipc',
+  '--fork',
+  '--kill-child',
+  '--mount-proc',
+]
 
 /** Patroni and etcd are Debian's: tests that need them say so in their names. */
 export function hasPatroni(): boolean {
@@ -16,16 +25,30 @@ export function hasPatroni(): boolean {
   return isHere('patroni') && isHere('etcd') && spawnSync(program, [...args, 'true'], identity()).status === 0
 }
 
-/** What Patroni has by default, in seconds: how long a primary stays one without a sign of life, and how often it looks. */
+/**
+ * What Patroni has by default, in seconds: how long a primary stays one without a sign of life, and how often it looks.
+ */
 export const patroniDefaults = { ttl: 30, loop_wait: 10, retry_timeout: 10 }
 
 /** Two servers, a primary and a standby that its commits wait for, over which Patroni and etcd watch. */
 export async function patroniCluster(bin: string): Promise<[PatroniNode, PatroniNode]> {
   const folder = serverFolder(identity())
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }), 120_000) // with the WAL of both, on a busy disk
+  // with the WAL of both, on a busy disk
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }), 120_000)
   const clients = `http://127.0.0.1:${await freePort()}`
-  const urls = ['--listen-client-urls', clients, '--advertise-client-urls', clients, '--listen-peer-urls', 'http://127.0.0.1:0']
-  const etcd = new Daemon(['etcd', '--data-dir', ownedFolder(join(folder, 'etcd'), identity()), ...urls], folder, identity())
+  const urls = [
+    '--listen-client-urls',
+    clients,
+    '--advertise-client-urls',
+    clients,
+    '--listen-peer-urls',
+    'http://127.0.0.1:0',
+  ]
+  const etcd = new Daemon(
+    ['etcd', '--data-dir', ownedFolder(join(folder, 'etcd'), identity()), ...urls],
+    folder,
+    identity(),
+  )
   onTestFinished(() => etcd.end('SIGKILL'))
   await etcd.says(/serving insecure client requests/)
   const primary = await PatroniNode.start('a', { folder, bin, etcd: clients })

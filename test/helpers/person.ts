@@ -47,7 +47,11 @@ export function service(): Promise<string> {
 }
 
 /** Types a token where it is asked for; nothing of it may be seen. */
-export async function typeToken(session: Terminal, address: string, text: string): Promise<{ code: number; lines: string[] }> {
+export async function typeToken(
+  session: Terminal,
+  address: string,
+  text: string,
+): Promise<{ code: number; lines: string[] }> {
   await session.see(`token for ${address}`)
   for (const character of text) session.type(character)
   session.type('\r')

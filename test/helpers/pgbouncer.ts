@@ -12,7 +12,10 @@ const program = '/usr/sbin/pgbouncer'
 /** PgBouncer is Debian's: tests that need it say so in their names. */
 export const hasPgBouncer = existsSync(program)
 
-/** Puts PgBouncer before a database, in transaction mode, with two connections for everybody: what a transaction leaves behind is seen. */
+/**
+ * Puts PgBouncer before a database, in transaction mode, with two connections for everybody: what a transaction leaves
+ * behind is seen.
+ */
 export async function pgbouncer(database: Database, settings: string[] = []): Promise<Database> {
   const { through, end } = await startBefore(database, settings)
   onTestFinished(end)
@@ -31,7 +34,10 @@ export function reusedPgbouncer(installation?: Installation): () => Promise<Data
   }
 }
 
-async function startBefore(database: Database, settings: string[]): Promise<{ through: Database; end: () => Promise<void> }> {
+async function startBefore(
+  database: Database,
+  settings: string[],
+): Promise<{ through: Database; end: () => Promise<void> }> {
   const url = new URL(database.url)
   const user = identity()
   const folder = serverFolder(user)
@@ -41,7 +47,11 @@ async function startBefore(database: Database, settings: string[]): Promise<{ th
   let daemon: Daemon | undefined
   await onFreePort('Address already in use', async (port) => {
     const pool = ['pool_mode = transaction', 'default_pool_size = 2', `listen_port = ${port}`]
-    writeOwned(join(folder, 'pgbouncer.ini'), ['[databases]', server, '[pgbouncer]', ...access, ...pool, ...settings], user)
+    writeOwned(
+      join(folder, 'pgbouncer.ini'),
+      ['[databases]', server, '[pgbouncer]', ...access, ...pool, ...settings],
+      user,
+    )
     daemon = new Daemon([program, 'pgbouncer.ini'], folder, user)
     await daemon.says(/process up/)
     url.port = `${port}`

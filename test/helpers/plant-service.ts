@@ -19,10 +19,16 @@ export interface Post {
 }
 
 /**
- * What is done with a create instead of the usual: an answer, a connection that is reset before or after the plant is stored,
- * or no answer at all, and the plant is stored ("keep") or not ("hang").
+ * What is done with a create instead of the usual: an answer, a connection that is reset before or after the plant is
+ * stored, or no answer at all, and the plant is stored ("keep") or not ("hang").
  */
-export type Deed = { status: number; body?: object; headers?: Record<string, string> } | 'reset' | 'lose' | 'keep' | 'hang' | undefined
+export type Deed =
+  | { status: number; body?: object; headers?: Record<string, string> }
+  | 'reset'
+  | 'lose'
+  | 'keep'
+  | 'hang'
+  | undefined
 
 interface Manner {
   /** whether it keeps keys, and says so */
@@ -30,10 +36,16 @@ interface Manner {
   deed?(post: Post): Deed | Promise<Deed>
 }
 
-/** An address of this worker alone: no other test gets the port of a service that is away for a while. Elsewhere than on Linux there is only one. */
+/**
+ * An address of this worker alone: no other test gets the port of a service that is away for a while. Elsewhere than on
+ * Linux there is only one.
+ */
 const host = isLinux ? `127.0.1.${process.env['VITEST_POOL_ID'] ?? 1}` : '127.0.0.1'
 
-/** A service that keeps plants in memory and answers as the specification says, except where a test wants something else. */
+/**
+ * A service that keeps plants in memory and answers as the specification says, except where a test wants something
+ * else.
+ */
 export class PlantService {
   readonly posts: Post[] = []
   /** how often a plant was made, by its id */
@@ -125,7 +137,8 @@ export class PlantService {
   #make(body: string, { id, key }: Post): { status: number; answer: object } {
     const { name, tag }: { name: string; tag?: string } = JSON.parse(body)
     const known = this.#manner.isKeyed && key !== undefined && this.#keys.get(key) === body
-    if (!known && this.made.has(id)) return { status: 400, answer: { error: 409, message: `A plant with id ${id} already exists` } }
+    if (!known && this.made.has(id))
+      return { status: 400, answer: { error: 409, message: `A plant with id ${id} already exists` } }
     if (!known) this.made.set(id, 1 + (this.made.get(id) ?? 0))
     if (key !== undefined) this.#keys.set(key, body)
     return { status: 200, answer: { name, tag } }

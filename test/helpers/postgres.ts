@@ -19,7 +19,10 @@ export interface Database {
   hold(text: string): ReturnType<typeof hold>
 }
 
-/** Makes a database on the server that all tests of a run share, which asks for the password; it is dropped when the test is over. */
+/**
+ * Makes a database on the server that all tests of a run share, which asks for the password; it is dropped when the
+ * test is over.
+ */
 export async function freshDatabase(installation?: Installation): Promise<Database> {
   const { database, drop } = await makeDatabase(installation)
   onTestFinished(drop)
@@ -27,7 +30,8 @@ export async function freshDatabase(installation?: Installation): Promise<Databa
 }
 
 /**
- * The same for all tests of a file or a group, one after the other, as to make a database takes longer than most of them.
+ * The same for all tests of a file or a group, one after the other, as to make a database takes longer than most of
+ * them.
  *
  * @returns what gives the database to a test, without plants, tokens and positions of imports
  */
@@ -36,13 +40,18 @@ export function reusedDatabase(installation?: Installation): () => Promise<Datab
   return async () => (await give()).database
 }
 
-/** A server of their own for all tests of a file or a group, with one database, which is given to each test without what a store holds. */
+/**
+ * A server of their own for all tests of a file or a group, with one database, which is given to each test without what
+ * a store holds.
+ */
 export function reusedServer(options: OwnServer = {}): () => Promise<PostgresServer & Database> {
   const give = reused(() => makeServer(options))
   return async () => (await give()).database
 }
 
-function reused<Made extends { database: Database; drop: () => Promise<void> }>(make: () => Promise<Made>): () => Promise<Made> {
+function reused<Made extends { database: Database; drop: () => Promise<void> }>(
+  make: () => Promise<Made>,
+): () => Promise<Made> {
   let made: Promise<Made> | undefined
   afterAll(async () => (await made)?.drop())
   return async () => {
@@ -74,7 +83,9 @@ export async function ownServer(options: OwnServer = {}): Promise<PostgresServer
   return database
 }
 
-async function makeServer(options: OwnServer): Promise<{ database: PostgresServer & Database; drop: () => Promise<void> }> {
+async function makeServer(
+  options: OwnServer,
+): Promise<{ database: PostgresServer & Database; drop: () => Promise<void> }> {
   const server = await PostgresServer.start(await shared<Template>('templates', options.installation), options)
   const remove = () => server.remove()
   process.once('disconnect', remove) // the run was killed, and has left this process alone
@@ -97,7 +108,9 @@ function databaseOf(place: Place, name: string): Omit<Database, 'env'> {
 
 /** What the run has of an installation: the first that is here, when none is named. */
 async function shared<Kind>(what: string, installation = installations[0]): Promise<Kind> {
-  const answer = await fetch(`${inject('postgres')}/${what}/${installations.findIndex(({ bin }) => bin === installation?.bin)}`)
+  const answer = await fetch(
+    `${inject('postgres')}/${what}/${installations.findIndex(({ bin }) => bin === installation?.bin)}`,
+  )
   const body = await answer.json()
   if (!answer.ok) throw new Error(`The tests' PostgreSQL has not started: ${body}`)
   return body as Kind // what setup.ts answers

@@ -21,7 +21,9 @@ export async function resultOf(started: ReturnType<typeof start>): Promise<Proce
   return { code: exitCode, out: String(stdout), err: String(stderr) }
 }
 
-/** What Node keeps of the compiled program is left to the tests of that: the others look at all that the program writes. */
+/**
+ * What Node keeps of the compiled program is left to the tests of that: the others look at all that the program writes.
+ */
 export const withoutCache = { NODE_DISABLE_COMPILE_CACHE: '1' }
 
 /**
@@ -33,7 +35,13 @@ export function start(args: string[], folder: string, options: Options = {}) {
 }
 
 /** Starts the program as `start` does, under another one, such as a tracer. */
-export function startUnder(tracer: string, tracerArgs: string[], args: string[], folder: string, options: Options = {}) {
+export function startUnder(
+  tracer: string,
+  tracerArgs: string[],
+  args: string[],
+  folder: string,
+  options: Options = {},
+) {
   return launch(tracer, [...tracerArgs, bin, ...args], folder, options)
 }
 

@@ -19,7 +19,10 @@ export interface RawRequest {
 }
 
 /** The bytes of a request that is in order but for what is asked for. */
-export function requestBytes(token: string, { method = 'POST', target = '/plants', headers = {}, body = '' }: RawRequest = {}): Buffer {
+export function requestBytes(
+  token: string,
+  { method = 'POST', target = '/plants', headers = {}, body = '' }: RawRequest = {},
+): Buffer {
   const bytes = Buffer.from(body)
   const usual = {
     Host: 'localhost',
@@ -27,8 +30,13 @@ export function requestBytes(token: string, { method = 'POST', target = '/plants
     'Content-Type': 'application/json',
     'Content-Length': `${bytes.length}`,
   }
-  const lines = Object.entries({ ...usual, ...headers }).flatMap(([name, value]) => [value ?? []].flat().map((text) => `${name}: ${text}`))
-  return Buffer.concat([Buffer.from(`${[`${method} ${target} HTTP/1.1`, ...lines].join('\r\n')}\r\n\r\n`, 'latin1'), bytes])
+  const lines = Object.entries({ ...usual, ...headers }).flatMap(([name, value]) =>
+    [value ?? []].flat().map((text) => `${name}: ${text}`),
+  )
+  return Buffer.concat([
+    Buffer.from(`${[`${method} ${target} HTTP/1.1`, ...lines].join('\r\n')}\r\n\r\n`, 'latin1'),
+    bytes,
+  ])
 }
 
 /** A connection that lasts until the test is over. */
@@ -40,7 +48,10 @@ export async function connectTo(place: NetConnectOpts): Promise<RawConnection> {
 }
 
 /** Sends a request on a connection of its own, and gives the answer; without one it is an error. */
-export async function exchange({ place, token }: { place: NetConnectOpts; token: string }, request: RawRequest = {}): Promise<RawAnswer> {
+export async function exchange(
+  { place, token }: { place: NetConnectOpts; token: string },
+  request: RawRequest = {},
+): Promise<RawAnswer> {
   const connection = new RawConnection(place)
   try {
     const answer = await connection.send(requestBytes(token, request)).answer(request)
@@ -97,7 +108,8 @@ export class RawConnection {
         return { status: answer.status, headers: answer.headers, body: answer.body }
       }
       if (this.#isEnded) {
-        if (this.#received.length > 0) throw new Error(`No whole answer: ${JSON.stringify(this.#received.toString('latin1'))}`)
+        if (this.#received.length > 0)
+          throw new Error(`No whole answer: ${JSON.stringify(this.#received.toString('latin1'))}`)
         return undefined
       }
       await new Promise<void>((resolve) => {

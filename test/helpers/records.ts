@@ -65,13 +65,9 @@ function collect(chunk: Chunk, { records, raw, otherFields }: Collected): void {
   const problems = [...chunk.invalid, ...(chunk.syntaxError ? [chunk.syntaxError] : [])]
   const takeProblems = (row: number) => {
     while (problems[0] && problems[0].row <= row) {
-      const { why, start, end, line } = problems.shift() ?? problems[0]
-      const piece = chunk.bytes.subarray(start, end)
-      if (why === undefined) raw.at(-1)?.push(piece)
-      else {
-        records.push({ problem: `${why.error}: ${why.message}`, line })
-        raw.push([piece])
-      }
+      const { error, message, start, end, line } = problems.shift() ?? problems[0]
+      records.push({ problem: `${error}: ${message}`, line })
+      raw.push([chunk.bytes.subarray(start, end)])
     }
   }
   for (let row = 0; row < chunk.rows.length; row += 1) {

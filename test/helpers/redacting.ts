@@ -3,7 +3,8 @@ import { join } from 'node:path'
 import { type Result, runPlants, type World, withUsual } from './run.js'
 import { temporaryFolder } from './temporary.js'
 
-// Whatever runs here, runPlants itself fails when a token is shown: each holds "s3cret", at its beginning and at its end.
+// Whatever runs here, runPlants itself fails when a token is shown: each holds "s3cret", at its beginning and at its
+// end.
 
 export const short = 's3cret-of-env-s3cret'
 /** As long as those of `plants tokens create`: too long for a message, which then shows its beginning. */
@@ -35,14 +36,20 @@ export class OutputUser {
   }
 
   async run(argv: string[], world: World = {}): Promise<Result> {
-    const env = { PATH: process.env['PATH'] ?? '', PLANTS_CONFIG_DIR: this.folder, PLANTS_DATA_DIR: join(this.folder, 'data') }
+    const env = {
+      PATH: process.env['PATH'] ?? '',
+      PLANTS_CONFIG_DIR: this.folder,
+      PLANTS_DATA_DIR: join(this.folder, 'data'),
+    }
     return runPlants(argv, { cwd: this.folder, ...world, env: { ...env, ...world.env } })
   }
 
   /** Runs a command line in text and in JSON, one of them with its traces, each time the other one. */
   async someWays(argv: string[], world: World = {}): Promise<void> {
     isOdd = !isOdd
-    for (const [output = '', ...flags] of isOdd ? [['text'], ['json', '--verbose']] : [['json'], ['text', '--verbose']]) {
+    for (const [output = '', ...flags] of isOdd
+      ? [['text'], ['json', '--verbose']]
+      : [['json'], ['text', '--verbose']]) {
       await this.run(withUsual({ '--output': output }, [...argv, ...flags]), world)
     }
   }

@@ -16,7 +16,10 @@ interface Given {
 export type Refusal = [given: Given, code: number, error: number, message: string, hint?: string]
 
 /** Holds what a command line gives against what it must; nothing is stored. */
-export async function expectRefusal([given, code, error, message, hint]: Refusal, flags = ['--output', 'json']): Promise<void> {
+export async function expectRefusal(
+  [given, code, error, message, hint]: Refusal,
+  flags = ['--output', 'json'],
+): Promise<void> {
   const { err, ...result } = await refused(given, flags)
   expect({ ...result, error: JSON.parse(err) }).toEqual({
     code,
@@ -41,7 +44,10 @@ export async function refused(given: Given, flags: string[] = []): Promise<Resul
 /** What a command line, its environment and its document look like in the name of a test. */
 export function titleOf({ argv, stdin, files, env }: Given): string {
   const content = stdin ?? files?.['a']
-  const shown = typeof content === 'string' ? JSON.stringify(content.slice(0, 60)) : Buffer.from(content ?? []).toString('hex', 0, 30)
+  const shown =
+    typeof content === 'string'
+      ? JSON.stringify(content.slice(0, 60))
+      : Buffer.from(content ?? []).toString('hex', 0, 30)
   const line = [Object.values(env ?? {}), argv].flat().join(' ').slice(0, 80)
   return JSON.stringify(line).slice(1, -1) + (content === undefined ? '' : ` < ${shown}`)
 }

@@ -3,10 +3,10 @@ import { PlantsError } from '../../src/platform/errors.js'
 import type { Access } from '../../src/stores/common/access.js'
 import { Outcome } from '../../src/stores/common/conflict.js'
 import type { Batch, CreateManyOptions, OpenOptions } from '../../src/stores/common/store.js'
-import { RemoteStore } from '../../src/stores/http/store.js'
+import { RemoteStore } from '../../src/stores/http/remote-store.js'
 import { parseAddress } from '../../src/stores/registry.js'
 import type { Deed } from './plant-service.js'
-import { token } from './remote.js'
+import { usualAccess } from './remote.js'
 import { closedAfterTest, openOptions, place } from './store.js'
 
 export { batchOf } from './bulk.js'
@@ -19,20 +19,22 @@ interface Ways {
 export async function open(url: string, { access = {}, opening = {} }: Ways = {}): Promise<RemoteStore> {
   const address = await parseAddress(url, 'test', place())
   if (address.scheme !== 'remote') throw new Error('Only services are expected here')
-  const usual = { token, userAgent: 'test', ca: undefined, proxy: undefined, observer: undefined, tokenHint: '', notify: async () => {} }
-  const options = openOptions({ timeout: 20_000, access: async () => ({ ...usual, ...access }), ...opening })
+  const options = openOptions({ timeout: 20_000, access: async () => ({ ...usualAccess, ...access }), ...opening })
   return closedAfterTest(await RemoteStore.open(address, options))
 }
 
 export function plantsOf(count: number): NewPlant[] {
-  return Array.from({ length: count }, (_, index) => ({ id: BigInt(index), name: `Fern ${index}`, ...(index % 3 ? { tag: 'shade' } : {}) }))
+  return Array.from({ length: count }, (_, index) => ({
+    id: BigInt(index),
+    name: `Fern ${index}`,
+    ...(index % 3 ? { tag: 'shade' } : {}),
+  }))
 }
 
 export function importOptions(options: Partial<CreateManyOptions> = {}): CreateManyOptions {
   return {
     ...{ ifExists: 'error', stopsAtReject: false, checkpoint: undefined, stop: new AbortController().signal },
     keyOf: (row) => `import-${row}`,
-    beforeSend: async () => {},
     onProgress: () => {},
     ...options,
   }
@@ -40,7 +42,9 @@ export function importOptions(options: Partial<CreateManyOptions> = {}): CreateM
 
 /** How many rows went how. */
 export function tally({ outcomes }: Batch): Record<string, number> {
-  const counts = Object.entries(Outcome).map(([name, value]) => [name, outcomes.filter((outcome) => outcome === value).length] as const)
+  const counts = Object.entries(Outcome).map(
+    ([name, value]) => [name, outcomes.filter((outcome) => outcome === value).length] as const,
+  )
   return Object.fromEntries(counts.filter(([, count]) => count > 0))
 }
 

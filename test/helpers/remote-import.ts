@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Options } from 'execa'
-import { countsOf, journalsIn, writeLines } from './import.js'
+import { countsOf, importsIn, journalsIn, writeLines } from './import.js'
 import { start, startUnder } from './process.js'
 import { temporaryFolder } from './temporary.js'
 
@@ -23,7 +23,10 @@ export class RemoteImport {
   }
 
   startUnder(tracer: string, tracerArgs: string[]) {
-    return startUnder(tracer, tracerArgs, this.#args, this.folder, { cwd: this.folder, env: { PLANTS_TOKEN: remoteToken } })
+    return startUnder(tracer, tracerArgs, this.#args, this.folder, {
+      cwd: this.folder,
+      env: { PLANTS_TOKEN: remoteToken },
+    })
   }
 
   startWith({ env, ...options }: Options, ...flags: string[]) {
@@ -52,11 +55,26 @@ export class RemoteImport {
 
   resultOf({ exitCode, signal, stdout, stderr }: Awaited<ReturnType<typeof start>>): RemoteResult {
     const out = String(stdout)
-    return { code: exitCode ?? signal, counts: out === '' ? undefined : countsOf(out), err: String(stderr), journals: this.journals }
+    return {
+      code: exitCode ?? signal,
+      counts: out === '' ? undefined : countsOf(out),
+      err: String(stderr),
+      journals: this.journals,
+    }
   }
 
   get journals(): number {
     return journalsIn(this.folder).length
+  }
+
+  /** Whether its journal says that a part of the input is done. */
+  get hasPosition(): boolean {
+    const [name] = journalsIn(this.folder)
+    try {
+      return name !== undefined && readFileSync(join(importsIn(this.folder), name), 'utf8').includes('"position"')
+    } catch {
+      return false // it is done, and has removed its journal
+    }
   }
 
   read(name: string): string {

@@ -2,6 +2,7 @@ import { onTestFinished } from 'vitest'
 import { fixedTokens } from '../../src/server/authenticator.js'
 import type { ListenAddress } from '../../src/server/listen.js'
 import { startService } from '../../src/server/service.js'
+import type { Access } from '../../src/stores/common/access.js'
 import { rights } from '../../src/stores/common/store.js'
 import { ownSchemeOf } from '../../src/stores/registry.js'
 import type { Hostile } from './hostile.js'
@@ -22,19 +23,29 @@ export interface Outcome {
 }
 
 /** Creates plant 1, Fern, at a remote store; every request for it must have one and the same key. */
-export async function createAt(remote: Hostile, flags: string[] = [], env: Record<string, string> = {}): Promise<Outcome> {
+export async function createAt(
+  remote: Hostile,
+  flags: string[] = [],
+  env: Record<string, string> = {},
+): Promise<Outcome> {
   const usual = { '--id': '1', '--name': 'Fern', '--output': 'json', '--timeout': '5s', '--store': remote.url }
   const argv = withUsual(usual, ['create', ...flags])
   const { code, out, err } = await runPlants(argv, { env: { PLANTS_TOKEN: token, ...env } })
   const [key, ...others] = new Set(remote.keys)
-  if (remote.posts.length > 0 && (key === undefined || others.length > 0)) throw new Error(`The keys were ${remote.keys}`)
+  if (remote.posts.length > 0 && (key === undefined || others.length > 0))
+    throw new Error(`The keys were ${remote.keys}`)
   return { code, out, said: linesOf(err, remote), requests: remote.lines }
 }
 
 /** Reads what a program has said on stderr of a remote store. */
 export function linesOf(err: string, remote: Hostile): unknown[] {
-  const general = [remote.keys[0] ?? 'no key', remote.url].reduce((text, part, index) => text.replaceAll(part, index ? 'URL' : 'KEY'), err)
-  return general.split('\n').flatMap((line): unknown[] => (line === '' ? [] : [line.startsWith('{') ? JSON.parse(line) : line]))
+  const general = [remote.keys[0] ?? 'no key', remote.url].reduce(
+    (text, part, index) => text.replaceAll(part, index ? 'URL' : 'KEY'),
+    err,
+  )
+  return general
+    .split('\n')
+    .flatMap((line): unknown[] => (line === '' ? [] : [line.startsWith('{') ? JSON.parse(line) : line]))
 }
 
 const unknownOutcome = 'Whether plant 1 is stored is unknown'
@@ -46,16 +57,29 @@ export const howToRepeat = {
   unlisted: `${unknownOutcome}, and this service does not support idempotency keys: check the service before you repeat it`,
 }
 
+/** An output that nothing is written to. */
+export const silent = {
+  isTerminal: false,
+  columns: 80,
+  rows: 24,
+  write: async () => {},
+  log: async () => {},
+  stream: () => process.stderr,
+}
+
+/** As the command line would access a service with `token`. */
+export const usualAccess: Access = {
+  token,
+  userAgent: 'test',
+  ca: undefined,
+  proxy: undefined,
+  observer: undefined,
+  tokenHint: '',
+  notify: async () => {},
+}
+
 /** Starts the program's own service on an empty store in a file; its only token is `token`. */
 export async function ownService(listen: ListenAddress, path: string, basePath = ''): Promise<string> {
-  const silent = {
-    isTerminal: false,
-    columns: 80,
-    rows: 24,
-    write: async () => {},
-    log: async () => {},
-    stream: () => process.stderr,
-  }
   const service = await startService({
     openStore: (watch) => ownSchemeOf(fileAddress(path)).open(fileAddress(path), openOptions(watch)),
     openTokenSource: async () => fixedTokens(new Map([[token, 'test']]), rights),

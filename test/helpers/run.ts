@@ -4,6 +4,7 @@ import { getProxyForUrl } from 'proxy-from-env'
 import { run } from '../../src/cli/program/run.js'
 import type { Input, Io, Output } from '../../src/platform/io.js'
 import { checkSecrets } from './secrets.js'
+import { temporaryFolder } from './temporary.js'
 
 export interface World {
   /** what is piped to stdin; undefined stands for /dev/null */
@@ -25,7 +26,10 @@ export interface Result {
   err: string
 }
 
-/** Runs a command line in this process, in a world of its own: no terminal, no home directory, nothing of this process. Fails when it shows a token. */
+/**
+ * Runs a command line in this process, in a world of its own: no terminal, no home directory, nothing of this process.
+ * Fails when it shows a token.
+ */
 export async function runPlants(argv: string[], world: World = {}): Promise<Result> {
   const out = new Captured(world, 'stdout')
   const err = new Captured(world, 'stderr')
@@ -67,7 +71,7 @@ export function ioOf(
     resolvePath: (path) => resolve(cwd, path.replace(/^~/, '/nonexistent/home')),
     dataFolder: async () => '/nonexistent/data',
     configFolder: async () => '/nonexistent/config',
-    stateFolder: async () => '/nonexistent/state',
+    stateFolder: async () => temporaryFolder(), // an import creates it, even in /nonexistent if the user is root
     signal,
     trusts: (uid) => uid === process.getuid?.() || uid === 0,
     mayRunFor: (uid) => uid === process.getuid?.() || uid === 0,

@@ -1,6 +1,9 @@
 import { onTestFinished } from 'vitest'
 
-/** What every token of a test holds at its beginning, so that a part of it is seen as well; and what `plants tokens create` makes. */
+/**
+ * What every token of a test holds at its beginning, so that a part of it is seen as well; and what `plants tokens
+ * create` makes.
+ */
 const secret = /s3cret|plants_[\w-]{43}/i
 
 /** The commands whose answer is a token, or a description of tokens. */
@@ -18,7 +21,10 @@ export function checkSecrets(written: Written): void {
   if (leak !== undefined) throw new Error(leak)
 }
 
-/** Checks what a program has written as soon as it is known, also where nobody waits for it; the test fails that shows a token. */
+/**
+ * Checks what a program has written as soon as it is known, also where nobody waits for it; the test fails that shows a
+ * token.
+ */
 export function checkSecretsOf(ended: Promise<Written>): void {
   let leak: string | undefined
   const done = ended.then((written) => {

@@ -4,7 +4,10 @@ import type { Options } from 'execa'
 import { onTestFinished } from 'vitest'
 import { start } from './process.js'
 
-/** Starts the program's service as a process of its own, and kills it when the test is over. Its log is for warnings alone. */
+/**
+ * Starts the program's service as a process of its own, and kills it when the test is over. Its log is for warnings
+ * alone.
+ */
 export function startService(args: string[], folder: string, options: Options = {}) {
   const service = start(['serve', '--log-level', 'warn', ...args], folder, options)
   onTestFinished(async () => {

@@ -54,7 +54,10 @@ interface Options {
 }
 
 /** Runs `plants serve` as a process that ends with the test. */
-export async function serve(args: string[] = [], { folder = temporaryFolder(), ...options }: Options = {}): Promise<RunningService> {
+export async function serve(
+  args: string[] = [],
+  { folder = temporaryFolder(), ...options }: Options = {},
+): Promise<RunningService> {
   const { child, ready } = launch(args, folder, { ...options, ...tokenFor(folder, options) })
   onTestFinished(async () => {
     child.kill('SIGKILL')
@@ -101,7 +104,13 @@ export async function serveStore(
   const take = async (text: string) => {
     log += text
   }
-  const tokens: TokenStore = { find: async () => undefined, add: unused, list: () => Readable.from([]), revoke: unused, markUsed: unused }
+  const tokens: TokenStore = {
+    find: async () => undefined,
+    add: unused,
+    list: () => Readable.from([]),
+    revoke: unused,
+    markUsed: unused,
+  }
   const service = await startService({
     openStore: async () => ({
       create: (plant, asked) => store.create(plant, asked),
@@ -126,7 +135,10 @@ export async function serveStore(
     tls: undefined,
     admin: undefined,
     limits,
-    log: { output: { isTerminal: false, columns: 80, rows: 24, write: take, log: take, stream: unused }, level: 'info' },
+    log: {
+      output: { isTerminal: false, columns: 80, rows: 24, write: take, log: take, stream: unused },
+      level: 'info',
+    },
     now: () => performance.now(),
     ...options,
   })

@@ -1,8 +1,8 @@
 import { expect } from 'vitest'
 import type { PostgresAddress } from '../../src/stores/common/address.js'
 import type { OpenOptions } from '../../src/stores/common/store.js'
-import { parsePostgres } from '../../src/stores/postgres/address.js'
-import { PostgresStore } from '../../src/stores/postgres/store.js'
+import { parsePostgres } from '../../src/stores/postgres/postgres-address.js'
+import { PostgresStore } from '../../src/stores/postgres/postgres-store.js'
 import type { Database } from './postgres.js'
 import { closedAfterTest, openOptions } from './store.js'
 

@@ -16,7 +16,15 @@ export function openOptions(options: Partial<OpenOptions> = {}): OpenOptions {
 /** What addresses may leave open in a test: no home directory, nothing of this process. */
 export function place(options: Partial<AddressContext> = {}): AddressContext {
   const dataFolder = () => Promise.reject(new Error('No folder is expected here'))
-  return { resolvePath: String, dataFolder, env: {}, userName: () => 'gardener', secrets: new Set(), isArgument: false, ...options }
+  return {
+    resolvePath: String,
+    dataFolder,
+    env: {},
+    userName: () => 'gardener',
+    secrets: new Set(),
+    isArgument: false,
+    ...options,
+  }
 }
 
 /** The address of a file that is not the program's own. */

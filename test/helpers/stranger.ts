@@ -6,7 +6,8 @@ import type { User } from './user.js'
 /** A user without an account, whom root can become. Tests that need it say so in their names. */
 export const stranger = 1234
 export const becomeStranger = ['--reuid', `${stranger}`, '--regid', `${stranger}`, '--clear-groups']
-export const canBecome = isLinux && process.getuid?.() === 0 && spawnSync('setpriv', [...becomeStranger, bin, '--version']).status === 0
+export const canBecome =
+  isLinux && process.getuid?.() === 0 && spawnSync('setpriv', [...becomeStranger, bin, '--version']).status === 0
 
 /** Runs a command line of a user's as the stranger. */
 export async function asStranger(user: User, command: string, variables: Record<string, string> = {}) {

@@ -42,7 +42,9 @@ export function terminal(args: string[], folder: string, env: Record<string, str
 
 /** Runs another program, such as a shell, on a real terminal that is wide enough for whatever it lists. */
 export function terminalFor(program: string, args: string[], folder: string, env: Record<string, string>): Terminal {
-  const shown = terminalOf(spawn(program, args, { cols: 160, rows: 50, name: 'xterm', cwd: folder, env: { TERM: 'xterm', ...env } }))
+  const shown = terminalOf(
+    spawn(program, args, { cols: 160, rows: 50, name: 'xterm', cwd: folder, env: { TERM: 'xterm', ...env } }),
+  )
   checkSecretsOf(shown.ended.then(({ screen }) => ({ argv: [program, ...args], out: screen })))
   return shown
 }
@@ -74,7 +76,8 @@ function terminalOf(pty: IPty): Terminal {
       return screen
     },
     type: (text) => pty.write(text),
-    typeBytes: (bytes) => pty.write(Buffer.from(bytes) as unknown as string), // it takes bytes, though its types do not say so
+    // it takes bytes, though its types do not say so
+    typeBytes: (bytes) => pty.write(Buffer.from(bytes) as unknown as string),
     see,
     answer: async (...answers) => {
       for (const [question, text] of answers) {

@@ -1,5 +1,5 @@
 import { version } from '../../package.json'
-import { settingNames } from '../../src/config/table.js'
+import { settingNames } from '../../src/config/setting-table.js'
 import { token } from './remote.js'
 import { type Result, runPlants, type World } from './run.js'
 
@@ -21,7 +21,7 @@ export function wire(err: string, url: string): string[] {
 }
 
 /** What --verbose shows of the headers and the body of a create. */
-export const headers = [
+const headers = [
   '> accept: application/json',
   '> authorization: Bearer ***',
   '> content-type: application/json',
@@ -29,13 +29,14 @@ export const headers = [
   `> user-agent: plants/${version}`,
   '> 22 bytes',
 ]
+export const connected = '* connected after N ms'
 /** What is told of a create, and of its answer. */
 export const request = ['> POST URL/plants', ...headers]
 export const answer = [
   '< 200',
   '< content-length: 15',
   '< content-type: application/json',
-  '* first byte N ms',
+  '* first byte after N ms',
   '< 15 bytes',
-  '* whole response N ms',
+  '* whole response after N ms',
 ]

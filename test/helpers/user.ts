@@ -16,7 +16,9 @@ export class User {
     return runPlants(argv, { cwd: this.home, ...world, env: { ...this.env, ...world.env } })
   }
 
-  /** Saves settings past the program: bytes as they are, anything else as JSON, with the version where there is none. */
+  /**
+   * Saves settings past the program: bytes as they are, anything else as JSON, with the version where there is none.
+   */
   write(settings: string | Uint8Array | Record<string, unknown>): void {
     mkdirSync(this.folder, { recursive: true, mode: 0o700 })
     const isRaw = typeof settings === 'string' || settings instanceof Uint8Array

@@ -25,7 +25,11 @@ test('a build without the network says what it could not fetch', async ({ skip }
     (name) => !existsSync(cached) || !readdirSync(cached).some((entry) => entry.startsWith(name)),
   )
   if (target === undefined) return skip('Bun has been fetched for every other platform')
-  const env = { npm_config_registry: 'http://127.0.0.1:1', npm_config_cache: temporaryFolder(), npm_config_fetch_retries: '0' }
+  const env = {
+    npm_config_registry: 'http://127.0.0.1:1',
+    npm_config_cache: temporaryFolder(),
+    npm_config_fetch_retries: '0',
+  }
   const { exitCode, stdout, stderr } = await build(['--target', target, '--out', temporaryFolder()], { env })
   expect({ exitCode, stdout, stderr }).toEqual({
     exitCode: 1,
@@ -83,7 +87,11 @@ describe('the single file', () => {
       reject: false,
       stdin: 'ignore',
     })
-    expect({ code: result.exitCode, out: result.stdout, err: result.stderr }).toEqual({ code: 0, out: '{"name":"Fern"}', err: '' })
+    expect({ code: result.exitCode, out: result.stdout, err: result.stderr }).toEqual({
+      code: 0,
+      out: '{"name":"Fern"}',
+      err: '',
+    })
     expect(existsSync(join(place, 'other.db'))).toBe(false)
   })
 })
@@ -102,10 +110,15 @@ function contents(folder: string): Contents {
 /** What the bundler's source maps name. */
 async function bundledPurls(): Promise<string[]> {
   const folder = temporaryFolder()
-  await execa('rolldown', ['--config', 'rolldown.config.mjs', '--dir', folder, '--sourcemap'], { cwd: root, preferLocal: true })
+  await execa('rolldown', ['--config', 'rolldown.config.mjs', '--dir', folder, '--sourcemap'], {
+    cwd: root,
+    preferLocal: true,
+  })
   const maps = readdirSync(folder).filter((name) => name.endsWith('.map'))
   const sources = maps.flatMap((name) => JSON.parse(read(folder, name)).sources as string[])
-  const folders = sources.flatMap((source) => /node_modules\/(?:.*\/node_modules\/)?(?:@[^/]+\/)?[^/]+/.exec(source)?.[0] ?? [])
+  const folders = sources.flatMap(
+    (source) => /node_modules\/(?:.*\/node_modules\/)?(?:@[^/]+\/)?[^/]+/.exec(source)?.[0] ?? [],
+  )
   const purls = [...new Set(folders)].map((entry) => {
     const { name, version } = JSON.parse(read(root, join(entry, 'package.json')))
     return `pkg:npm/${name.replace('@', '%40')}@${version}`

@@ -14,13 +14,27 @@ test.skipIf(!isHere('buildah') || !isRoot || process.arch !== 'x64')(
   async () => {
     const folder = temporaryFolder()
     const storage = join(folder, 'storage.conf')
-    writeFileSync(storage, `[storage]\ndriver = "vfs"\ngraphroot = "${join(folder, 'images')}"\nrunroot = "${join(folder, 'run')}"\n`)
+    writeFileSync(
+      storage,
+      `[storage]\ndriver = "vfs"\ngraphroot = "${join(folder, 'images')}"\nrunroot = "${join(folder, 'run')}"\n`,
+    )
     const buildah = async (...args: string[]) =>
       (await execa('buildah', args, { cwd: root, env: { CONTAINERS_STORAGE_CONF: storage } })).stdout
     // An empty base instead of that of a registry, so that all that the image has is what this project puts there.
-    const options = ['--isolation', 'chroot', '--format', 'docker', '--build-arg', 'BASE=scratch', '--file', 'deploy/Dockerfile']
+    const options = [
+      '--isolation',
+      'chroot',
+      '--format',
+      'docker',
+      '--build-arg',
+      'BASE=scratch',
+      '--file',
+      'deploy/Dockerfile',
+    ]
     const image = await buildah('build', '--quiet', ...options, 'release')
-    const { Docker } = JSON.parse(await buildah('inspect', '--type', 'image', image)) as { Docker: { config: Record<string, unknown> } }
+    const { Docker } = JSON.parse(await buildah('inspect', '--type', 'image', image)) as {
+      Docker: { config: Record<string, unknown> }
+    }
     expect(Docker.config).toMatchObject({
       User: '65532:65532',
       Env: expect.arrayContaining(['HOME=/home/nonroot', 'PLANTS_DATA_DIR=/home/nonroot']),
@@ -33,8 +47,13 @@ test.skipIf(!isHere('buildah') || !isRoot || process.arch !== 'x64')(
     const container = await buildah('from', image)
     const place = await buildah('mount', container)
     const { stdout } = await execa('find', ['.', '-type', 'f', '-printf', '%m %p\\n'], { cwd: place })
-    expect(stdout.split('\n').toSorted()).toEqual(['644 ./usr/share/doc/plants/LICENSES.txt', '755 ./usr/local/bin/plants'])
-    expect(readFileSync(join(place, 'usr/local/bin/plants')).equals(readFileSync(join(root, 'release', executable)))).toBe(true)
+    expect(stdout.split('\n').toSorted()).toEqual([
+      '644 ./usr/share/doc/plants/LICENSES.txt',
+      '755 ./usr/local/bin/plants',
+    ])
+    expect(
+      readFileSync(join(place, 'usr/local/bin/plants')).equals(readFileSync(join(root, 'release', executable))),
+    ).toBe(true)
     await buildah('umount', container)
   },
 )

@@ -53,32 +53,47 @@ test('the package has a manual page for each command', () => {
   })
   const title = /^\.TH [A-Z-]+ 1 "\d{4}-\d\d-\d\d" "plants \d+\.\d+\.\d+" "plants"\n/
   for (const page of pages) expect(readFileSync(join(root, page), 'utf8')).toMatch(title)
-  expect(readFileSync(join(root, 'man/plants-delete.1'), 'utf8')).toContain('.TP\n.B \\-y, \\-\\-yes\ndo not ask for confirmation\n')
+  expect(readFileSync(join(root, 'man/plants-delete.1'), 'utf8')).toContain(
+    '.TP\n.B \\-y, \\-\\-yes\ndo not ask for confirmation\n',
+  )
 })
 
-test.skipIf(!isHere('groff'))('groff finds no fault in a manual page, and shows what was typed as it was (needs groff)', async () => {
-  const texts = await Promise.all(
-    man.map((page) =>
-      execa('groff', ['-man', '-Tutf8', '-ww', '-P-cbou', join(root, page)]).then(({ stdout, stderr }) => ({ stdout, stderr })),
-    ),
-  )
-  expect(texts.map(({ stderr }) => stderr).join('')).toBe('')
-  const listed = [...program.definitions.values()].filter(({ name }) => name !== 'help')
-  for (const { examples = [] } of listed)
-    for (const example of examples) expect(texts.map(({ stdout }) => stdout).join()).toContain(example)
-})
+test.skipIf(!isHere('groff'))(
+  'groff finds no fault in a manual page, and shows what was typed as it was (needs groff)',
+  async () => {
+    const texts = await Promise.all(
+      man.map((page) =>
+        execa('groff', ['-man', '-Tutf8', '-ww', '-P-cbou', join(root, page)]).then(({ stdout, stderr }) => ({
+          stdout,
+          stderr,
+        })),
+      ),
+    )
+    expect(texts.map(({ stderr }) => stderr).join('')).toBe('')
+    const listed = [...program.definitions.values()].filter(({ name }) => name !== 'help')
+    for (const { examples = [] } of listed)
+      for (const example of examples) expect(texts.map(({ stdout }) => stdout).join()).toContain(example)
+  },
+)
 
 test('the package needs the SQLite driver alone, and installing it runs nothing of its own', async () => {
   const { stdout } = await execa('tar', ['-xzOf', await pack(temporaryFolder()), 'package/package.json'])
   const { dependencies, optionalDependencies, peerDependencies, scripts } = JSON.parse(stdout)
-  expect({ needs: Object.keys(dependencies), optionalDependencies, peerDependencies }).toEqual({ needs: ['@photostructure/sqlite'] })
+  expect({ needs: Object.keys(dependencies), optionalDependencies, peerDependencies }).toEqual({
+    needs: ['@photostructure/sqlite'],
+  })
   expect(Object.keys(scripts).filter((name) => /install$|^prepare$/.test(name))).toEqual([])
 })
 
 test('publint and attw find no fault in the package', async () => {
   const archive = await pack(temporaryFolder())
   const env = { NO_COLOR: '1' } // publint colours what it prints wherever CI is set
-  const publint = await execa('publint', ['run', archive, '--strict'], { cwd: root, env, preferLocal: true, reject: false })
+  const publint = await execa('publint', ['run', archive, '--strict'], {
+    cwd: root,
+    env,
+    preferLocal: true,
+    reject: false,
+  })
   expect({ code: publint.exitCode, last: publint.stdout.split('\n').at(-1) }).toEqual({ code: 0, last: 'All good!' })
   const attw = ['exec', '--yes', '--package', '@arethetypeswrong/cli@0.18.5', '--', 'attw', archive, '--no-color']
   const types = await execa('npm', attw, { cwd: root, env, reject: false })
@@ -92,8 +107,18 @@ test('npx runs the program from the package', async () => {
   const folder = temporaryFolder()
   const env = { ...(await registrySettings()), PATH: process.env['PATH'], HOME: folder }
   const args = ['--yes', '--package', await pack(folder), 'plants', 'create', '--id', '1', '--name', 'Fern']
-  const { exitCode, stdout, stderr } = await execa('npx', args, { cwd: folder, env, extendEnv: false, reject: false, stdin: 'ignore' })
-  expect({ exitCode, stdout, stderr: exitCode === 0 ? '' : stderr }).toEqual({ exitCode: 0, stdout: '{"name":"Fern"}', stderr: '' })
+  const { exitCode, stdout, stderr } = await execa('npx', args, {
+    cwd: folder,
+    env,
+    extendEnv: false,
+    reject: false,
+    stdin: 'ignore',
+  })
+  expect({ exitCode, stdout, stderr: exitCode === 0 ? '' : stderr }).toEqual({
+    exitCode: 0,
+    stdout: '{"name":"Fern"}',
+    stderr: '',
+  })
 })
 
 test('the package installs into an empty place, and works there', async () => {
@@ -103,7 +128,10 @@ test('the package installs into an empty place, and works there', async () => {
   const prefix = join(folder, 'prefix')
   const npm = ['install', '--global', '--prefix', prefix, '--fetch-retries', '0', archive]
   const installed = await execa('npm', npm, { cwd: folder, env, extendEnv: false, reject: false })
-  expect({ code: installed.exitCode, err: installed.exitCode === 0 ? '' : installed.stderr }).toEqual({ code: 0, err: '' })
+  expect({ code: installed.exitCode, err: installed.exitCode === 0 ? '' : installed.stderr }).toEqual({
+    code: 0,
+    err: '',
+  })
   expect(installed.stderr).not.toContain('plant-store@') // among the install scripts that npm skips
   const create = await execa(join(prefix, 'bin/plants'), ['create', '--id', '1', '--name', 'Fern'], {
     cwd: folder,
@@ -112,7 +140,11 @@ test('the package installs into an empty place, and works there', async () => {
     reject: false,
     stdin: 'ignore',
   })
-  expect({ code: create.exitCode, out: create.stdout, err: create.stderr }).toEqual({ code: 0, out: '{"name":"Fern"}', err: '' })
+  expect({ code: create.exitCode, out: create.stdout, err: create.stderr }).toEqual({
+    code: 0,
+    out: '{"name":"Fern"}',
+    err: '',
+  })
   expect(readdirSync(join(prefix, 'share/man/man1'))).toContain('plants-create.1')
 })
 
@@ -146,14 +178,18 @@ test('the recipe for CI installs the package, and imports with it', async () => 
 
 /** Packs what is built; without `prepack`, which would build it under the feet of other tests. */
 async function pack(folder: string): Promise<string> {
-  const { stdout } = await execa('npm', ['pack', '--silent', '--ignore-scripts', '--pack-destination', folder], { cwd: root })
+  const { stdout } = await execa('npm', ['pack', '--silent', '--ignore-scripts', '--pack-destination', folder], {
+    cwd: root,
+  })
   return join(folder, stdout.trim())
 }
 
 /** Where packages come from, and who is trusted there: what this user has set, which an empty home does not say. */
 async function registrySettings(): Promise<Record<string, string | undefined>> {
   const names = Object.keys(process.env).filter((name) => /^(https?|no)_proxy$/i.test(name))
-  const { registry, cafile } = JSON.parse((await execa('npm', ['config', 'list', '--json', '--silent'], { cwd: root })).stdout)
+  const { registry, cafile } = JSON.parse(
+    (await execa('npm', ['config', 'list', '--json', '--silent'], { cwd: root })).stdout,
+  )
   return {
     ...Object.fromEntries(names.map((name) => [name, process.env[name]])),
     npm_config_registry: registry,

@@ -20,7 +20,10 @@ test('a dry run builds the package and the executable of this machine, and chang
   })
   expect(stdout).toBe(commands)
   for (const file of files) expect(stderr).toMatch(RegExp(`^ *\\d+\\.\\d MB  release/${next}/${file}$`, 'm'))
-  expect({ changes: await git(project, 'status', '--porcelain'), release: existsSync(join(project, 'release')) }).toEqual({
+  expect({
+    changes: await git(project, 'status', '--porcelain'),
+    release: existsSync(join(project, 'release')),
+  }).toEqual({
     changes: '',
     release: false,
   })
@@ -31,7 +34,11 @@ test('a release sets the version, dates the changelog, and has files of that ver
 }, async () => {
   const project = await clone()
   const { exitCode, stdout, stderr } = await release(project, [next, '--target', target])
-  expect({ exitCode, stdout, stderr: exitCode === 0 ? '' : stderr }).toEqual({ exitCode: 0, stdout: commands, stderr: '' })
+  expect({ exitCode, stdout, stderr: exitCode === 0 ? '' : stderr }).toEqual({
+    exitCode: 0,
+    stdout: commands,
+    stderr: '',
+  })
   const today = new Date().toISOString().slice(0, 10)
   expect(read(project, 'CHANGELOG.md')).toContain(`\n## [Unreleased]\n\n## [${next}] - ${today}\n\n`)
   expect(JSON.parse(read(project, 'package.json')).version).toBe(next)
@@ -42,8 +49,14 @@ test('a release sets the version, dates the changelog, and has files of that ver
   const folder = join(project, `release/${next}`)
   expect(readdirSync(folder).toSorted()).toEqual(files.toSorted())
   expect((await execa('sha256sum', ['-c', '--quiet', 'SHA256SUMS'], { cwd: folder })).stdout).toBe('')
-  expect((await execa(join(folder, executable), ['version', '--output', 'json'])).stdout).toContain(`"version":"${next}"`)
-  const { stdout: main } = await execa('tar', ['-xzOf', join(folder, `plant-store-${next}.tgz`), 'package/package.json'])
+  expect((await execa(join(folder, executable), ['version', '--output', 'json'])).stdout).toContain(
+    `"version":"${next}"`,
+  )
+  const { stdout: main } = await execa('tar', [
+    '-xzOf',
+    join(folder, `plant-store-${next}.tgz`),
+    'package/package.json',
+  ])
   expect(JSON.parse(main).version).toBe(next)
   const [commit = '', tag = ''] = stdout.split('\n')
   await execa('bash', ['-euc', `${commit}\n${tag}`], { cwd: project, env: author })
@@ -84,7 +97,11 @@ describe('a release is refused', () => {
       expect(await release(project, [version])).toMatchObject({ exitCode: 1, stderr: expect.stringContaining(message) })
     }
     writeFileSync(join(project, 'notes.txt'), '')
-    const refused = { exitCode: 1, stdout: '', stderr: 'The working tree has changes:\n?? notes.txt\nCommit or remove them' }
+    const refused = {
+      exitCode: 1,
+      stdout: '',
+      stderr: 'The working tree has changes:\n?? notes.txt\nCommit or remove them',
+    }
     expect(await release(project, [next, '--dry-run'])).toMatchObject(refused)
   })
 

@@ -5,7 +5,10 @@ import { expect, test } from 'vitest'
 import { temporaryFolder } from '../helpers/temporary.js'
 
 const script = (name: string, args: string[]) =>
-  execa(process.execPath, [join(import.meta.dirname, `../${name}.mjs`), ...args], { reject: false, env: { NO_COLOR: '1' } })
+  execa(process.execPath, [join(import.meta.dirname, `../${name}.mjs`), ...args], {
+    reject: false,
+    env: { NO_COLOR: '1' },
+  })
 const soak = (...args: string[]) => script('soak', args)
 const matrix = (...args: string[]) => script('matrix', args)
 const bench = (name: string, ...args: string[]) => script(`bench/${name}`, args)
@@ -28,7 +31,15 @@ test('the start is measured beside a bare runtime, and what settings and tokens 
   const { exitCode, stdout } = await bench('start', '--runs', '1', '--only', 'table')
   expect(exitCode).toBe(0)
   const title = `Node ${process.versions.node}`
-  for (const what of ['-e 0', '--version', '--help', 'create', 'create, remote', 'create, id exists (409)', 'list of 10']) {
+  for (const what of [
+    '-e 0',
+    '--version',
+    '--help',
+    'create',
+    'create, remote',
+    'create, id exists (409)',
+    'list of 10',
+  ]) {
     const figures = lineOf(`${title}: ${what}`, stdout)
     expect({ what, figures }).toEqual({ what, figures: expect.stringMatching(/^\d+\.\d +\d+\.\d\d +-?\d+\.\d /) })
   }
@@ -42,7 +53,8 @@ test('the start is measured beside a bare runtime, and what settings and tokens 
 test('what each package costs a start is measured, and which commands pay it', async () => {
   const { exitCode, stdout } = await bench('start', '--runs', '1', '--only', 'packages')
   expect(exitCode).toBe(0)
-  for (const name of ['commander', 'SQLite driver', 'HTTP client', 'pino']) expect(lineOf(name, stdout)).toMatch(/^\d+\.\d +\d+$/)
+  for (const name of ['commander', 'SQLite driver', 'HTTP client', 'pino'])
+    expect(lineOf(name, stdout)).toMatch(/^\d+\.\d +\d+$/)
   expect(lineOf('--version', stdout)).toBe('none of them')
   expect(lineOf('create', stdout)).toBe('commander, SQLite driver')
   expect(lineOf('create, on a terminal', stdout)).toContain('@inquirer/prompts')
@@ -81,10 +93,13 @@ test.each([
 
 test('a benchmark is run in small, and writes its figures into a copy of the page', async () => {
   const { exitCode, stdout } = await bench('all', '--quick', '--only', 'growth')
-  const [, page = ''] = /^\d+\.\d min\. (.*benchmarks\.md), its charts and .*figures\.json are written$/m.exec(stdout) ?? []
+  const [, page = ''] =
+    /^\d+\.\d min\. (.*benchmarks\.md), its charts and .*figures\.json are written$/m.exec(stdout) ?? []
   expect(exitCode).toBe(0)
   expect(lineOf('1,000', stdout)).toMatch(/^\d+\.\d\d +(\d+|-) /)
-  expect(readFileSync(page, 'utf8')).toMatch(/^\|Plants\|import, s\|.*\n\|---.*\n\|100\|[\d.|,-]+\n\|1,000\|[\d.|,-]+$/m)
+  expect(readFileSync(page, 'utf8')).toMatch(
+    /^\|Plants\|import, s\|.*\n\|---.*\n\|100\|[\d.|,-]+\n\|1,000\|[\d.|,-]+$/m,
+  )
   expect(readFileSync(join(page, '../bench-growth.svg'), 'utf8')).toContain('</svg>')
   rmSync(join(page, '../..'), { recursive: true })
 })
@@ -98,7 +113,11 @@ test('the picture of a terminal in the README shows what a terminal shows', asyn
 test('the conformance test says what it needs', async () => {
   const script = join(import.meta.dirname, '../conformance.mjs')
   const { exitCode, stdout, stderr } = await execa(process.execPath, [script], { reject: false, env: { PATH: '' } })
-  expect({ exitCode, stdout, stderr }).toEqual({ exitCode: 2, stdout: '', stderr: 'npm run conformance needs Java 17 or newer' })
+  expect({ exitCode, stdout, stderr }).toEqual({
+    exitCode: 2,
+    stdout: '',
+    stderr: 'npm run conformance needs Java 17 or newer',
+  })
 })
 
 /** What stands in a line behind its title. */

@@ -3,16 +3,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { writeResult } from '../../output/output.js'
-import { progressLine } from '../../output/progress.js'
 import { plantCount } from '../../plant/plant.js'
 import { unwritable } from '../../platform/atomic-file.js'
-import { malformed, PlantsError, shellWord, systemCode } from '../../platform/errors.js'
+import { malformed, PlantsError, systemCode } from '../../platform/errors.js'
 import { escapeControlChars } from '../../platform/escape.js'
-import { detectFileCompression } from '../../platform/files.js'
 import type { Io } from '../../platform/io.js'
 import { withLockedTempDir } from '../../platform/locked-temp-dir.js'
 import { parseText } from '../../platform/values.js'
-import type { ProgressReport } from '../../stores/common/store.js'
 import { fileOf, noStore } from '../../stores/registry.js'
 import { resolveSettings } from '../context.js'
 import { defineCommand, dryRunOption } from '../define-command.js'
@@ -22,7 +19,12 @@ export const backup = defineCommand({
   description:
     'Copy a consistent snapshot of the store to a file. The copy is verified before it replaces an older backup. Others can use the store in the meantime.',
   arguments: [
-    { name: '<file>', description: 'file to write, "-" for stdout; an older backup is replaced', values: 'file', parse: parseText },
+    {
+      name: '<file>',
+      description: 'file to write, "-" for stdout; an older backup is replaced',
+      values: 'file',
+      parse: parseText,
+    },
   ],
   examples: [
     'plants backup plants.bak',
@@ -31,19 +33,19 @@ export const backup = defineCommand({
   ],
   async run({ args: [path], flags }, io) {
     const settings = await resolveSettings(flags, io)
-    const { name } = settings.store
-    const { onProgress, clear } = copyProgress(settings.showsProgress, io)
-    const options = { ...settings.storeOptions, onProgress }
+    const store = fileOf(settings.store, 'Use pg_dump, or write its plants to a file: plants export --out FILE')
     const copyTo = async (file: string) => {
-      const address = fileOf(settings.store, 'Use pg_dump, or write its plants to a file: plants export --out FILE')
-      const { backUp } = await import('../../stores/sqlite/backup.js')
-      const copy = await backUp(address, file, options).finally(clear)
-      if (!copy) throw noStore(settings.store)
+      const { backUp } = await import('../../stores/sqlite/store-backup.js')
+      const copy = await backUp(store, file, settings.storeOptions)
+      if (!copy) throw noStore(store)
       return copy
     }
     if (path === '-') {
       if (io.stdout.isTerminal)
-        throw malformed('A backup is not written to a terminal', `Pipe it: plants backup -${settings.storeFlag} | gzip > plants.bak.gz`)
+        throw malformed(
+          'A backup is not written to a terminal',
+          `Pipe it: plants backup -${settings.storeFlag} | gzip > plants.bak.gz`,
+        )
       return inTempFile(io, async (file) => {
         await copyTo(file)
         const written = pipeline(createReadStream(file), io.stdout.stream(), { end: false, signal: io.signal })
@@ -55,7 +57,7 @@ export const backup = defineCommand({
     }
     const file = io.resolvePath(path)
     const { plants, bytes } = await copyTo(file)
-    const sentence = `Backed up ${plantCount(plants)} from ${escapeControlChars(name)} to ${escapeControlChars(file)} (${sizeOf(bytes)})`
+    const sentence = `Backed up ${plantCount(plants)} from ${escapeControlChars(store.name)} to ${escapeControlChars(file)}`
     await writeResult(io, settings, { file, plants, bytes }, sentence)
   },
 })
@@ -64,7 +66,9 @@ export const restore = defineCommand({
   name: 'restore',
   description:
     'Replace the contents of the store with a backup. The previous contents are kept in a file beside the store. Others can use the store in the meantime, and see the change at once.',
-  arguments: [{ name: '<file>', description: 'file that plants backup created, "-" for stdin', values: 'file', parse: parseText }],
+  arguments: [
+    { name: '<file>', description: 'file that plants backup created, "-" for stdin', values: 'file', parse: parseText },
+  ],
   options: [
     dryRunOption('check the backup and count its plants, but restore nothing'),
     { flags: '-y, --yes', description: 'replace the plants in the store' },
@@ -76,43 +80,48 @@ export const restore = defineCommand({
   ],
   async run({ args: [path], flags }, io) {
     const settings = await resolveSettings(flags, io)
-    const { name } = settings.store
-    const { onProgress, clear } = copyProgress(settings.showsProgress, io)
-    const options = { ...settings.storeOptions, onProgress, at: new Date(io.time()), isDryRun: flags.dryRun === true }
+    const instead = 'Use pg_restore, or create the plants of a store in it: plants export --store FILE | plants import'
+    const address = fileOf(settings.store, instead)
+    const { name } = address
     const isPiped = path === '-'
-    if (isPiped && io.stdin.isTerminal) throw malformed('A backup is not read from a terminal', 'Use a file, or pipe a backup to stdin')
-    const file = isPiped ? '-' : io.resolvePath(path)
+    if (isPiped && io.stdin.isTerminal)
+      throw malformed('A backup is not read from a terminal', 'Use a file, or pipe a backup to stdin')
+    const file = isPiped ? path : io.resolvePath(path)
     const source = isPiped ? 'stdin' : file
-    const decompressed = `${isPiped ? '' : ` ${shellWord(path)}`} | plants restore -${settings.storeFlag}${flags.yes ? ' --yes' : ''}`
-    const attempt = async (from: string, force: boolean) => {
-      const instead = 'Use pg_restore, or create the plants of a store in it: plants export --store FILE | plants import'
-      const address = fileOf(settings.store, instead)
-      const { restoreStore } = await import('../../stores/sqlite/restore.js')
-      return restoreStore(address, from, { ...options, force }).finally(clear)
-    }
-    const restoreFrom = async (from: string) => {
+    const restoreFrom = async (from: string, force = flags.yes === true) => {
+      const { restoreStore } = await import('../../stores/sqlite/store-backup.js')
+      const options = { ...settings.storeOptions, at: new Date(io.time()), isDryRun: flags.dryRun === true, force }
       try {
-        return await attempt(from, flags.yes === true)
+        return await restoreStore(address, from, options)
       } catch (error) {
         if (!(error instanceof PlantsError)) throw error
-        const { type, message, hint } = error
-        if (type !== 'conflict') throw explained(error, from, source, decompressed)
+        const { type, message, hint, retryable } = error
+        if (type !== 'conflict')
+          throw new PlantsError(type, message.replaceAll(from, source), { hint, retryable, cause: error })
         if (!settings.mayAsk()) throw malformed(message, hint, error)
         const { askToConfirm } = await import('../prompts.js')
         const question = `${escapeControlChars(message)}. Replace it, and keep a copy beside it?`
         await askToConfirm(question, 'Nothing was restored', settings.colors(io.stderr), io)
-        return attempt(from, true)
+        return restoreFrom(from, true)
       }
     }
     const { plants, kept } = isPiped
       ? await inTempFile(io, async (copy) => {
-          await pipeline(io.stdin.stream(), createWriteStream(copy, { flags: 'wx', mode: 0o600 }), { signal: io.signal })
+          await pipeline(io.stdin.stream(), createWriteStream(copy, { flags: 'wx', mode: 0o600 }), {
+            signal: io.signal,
+          })
           return restoreFrom(copy)
         })
       : await restoreFrom(file)
     if (flags.dryRun) {
       const sentence = `Would restore ${plantCount(plants)} from ${escapeControlChars(source)} to ${escapeControlChars(name)}`
-      return writeResult(io, { output: settings.output }, { dryRun: true, file, store: name, plants }, sentence, 'Nothing was restored')
+      return writeResult(
+        io,
+        { output: settings.output },
+        { dryRun: true, file, store: name, plants },
+        sentence,
+        'Nothing was restored',
+      )
     }
     const rest = kept === undefined ? '' : `; the previous contents are kept in ${escapeControlChars(kept)}`
     const sentence = `Restored ${plantCount(plants)} from ${escapeControlChars(source)} to ${escapeControlChars(name)}${rest}`
@@ -120,20 +129,7 @@ export const restore = defineCommand({
   },
 })
 
-/** Names stdin instead of its temporary file, and the command that decompresses a compressed backup. */
-function explained(error: PlantsError, from: string, source: string, decompressed: string): PlantsError {
-  const { type, message, hint, retryable } = error
-  const compression = type === 'malformed' ? detectFileCompression(from) : undefined
-  if (compression) return malformed(`${source} is compressed with ${compression}`, `Run: ${compression} -dc${decompressed}`, error)
-  return new PlantsError(type, message.replaceAll(from, source), { hint, retryable, cause: error })
-}
-
-function copyProgress(showsProgress: boolean, io: Io) {
-  const { show, clear } = progressLine(io, showsProgress)
-  return { onProgress: (report: ProgressReport) => show(() => report), clear }
-}
-
-/** Runs an action with a temporary file, for a backup that is read from a pipe or written to one. */
+/** For a backup that is read from a pipe or written to one. */
 async function inTempFile<T>(io: Io, action: (file: string) => Promise<T>): Promise<T> {
   try {
     return await withLockedTempDir(join(realpathSync(tmpdir()), 'backup'), 'plants.bak', action)
@@ -142,12 +138,4 @@ async function inTempFile<T>(io: Io, action: (file: string) => Promise<T>): Prom
     if (systemCode(error) === 'EPIPE') throw error
     throw unwritable('The backup', error, 'Free some space, or set TMPDIR to another directory')
   }
-}
-
-/** A human-readable size: `40 KiB`, `1.5 GiB`. */
-function sizeOf(bytes: number): string {
-  const units = ['KiB', 'MiB', 'GiB', 'TiB']
-  const step = Math.min(Math.max(Math.floor(Math.log2(bytes) / 10), 1), units.length)
-  const amount = bytes / 1024 ** step
-  return `${amount < 10 ? Math.round(amount * 10) / 10 : Math.round(amount)} ${units[step - 1]}`
 }

@@ -2,7 +2,114 @@ import { writeAnswer } from '../../output/output.js'
 import { parseChoice } from '../../platform/values.js'
 import { defineCommand } from '../define-command.js'
 
-const shells = ['bash', 'zsh', 'fish', 'powershell'] as const
+/**
+ * bash splits words at "=" and ":": they are joined again, and the inserted text begins after the last of these
+ * characters. Typed text is never evaluated.
+ */
+const bash = script`# Completion of plants for bash 4.4 and newer: source <(plants completion bash)
+
+_plants() {
+  local IFS=$' \t\n' rest=\${COMP_LINE:0:COMP_POINT} program=\${COMP_WORDS[0]} words=() at piece blank is_target=
+  COMPREPLY=()
+  for ((at = 0; at <= COMP_CWORD; at++)); do
+    blank=\${rest%%[![:space:]]*}
+    rest=\${rest#"$blank"}
+    piece=\${COMP_WORDS[at]}
+    if ((at == COMP_CWORD)); then piece=$rest; fi
+    rest=\${rest#"$piece"}
+    if [[ $piece == [\<\>]* ]]; then
+      is_target=yes
+    elif [[ $is_target ]]; then
+      if ((at == COMP_CWORD)); then compopt -o bashdefault -o default; return 0; fi
+      is_target=
+    elif [[ $blank || $at -eq 0 ]]; then
+      words+=("$piece")
+    else
+      words[\${#words[@]}-1]+=$piece
+    fi
+  done
+  words=("\${words[@]//[\"\'\\]/}")
+
+  # An alias is not a program, and its definition is not available here.
+  if [[ \${BASH_ALIASES[$program]-} ]]; then program=plants; fi
+  program=\${program/#\~\//\${HOME-}/}
+  program=\${program/#\$HOME\//\${HOME-}/}
+  local word=\${words[\${#words[@]}-1]} files prefix line candidate
+  local inserted=\${word%"$2"}
+  {
+    IFS= read -r line || return 0
+    files=\${line%%$'\t'*} prefix=\${line#*$'\t'}
+    while IFS= read -r line; do
+      candidate=$prefix\${line%%$'\t'*}
+      if [[ $candidate == "$word"* ]]; then COMPREPLY+=("\${candidate#"$inserted"}"); fi
+    done
+  } < <("$program" __complete -- "\${words[@]:1}" 2>/dev/null </dev/null)
+
+  if [[ $files == any ]]; then compopt -o bashdefault -o default; fi
+  return 0
+}
+
+complete -F _plants plants
+`
+
+/** To be loaded from fpath or sourced. Typed text is never evaluated. */
+const zsh = script`#compdef plants
+# Completion of plants for zsh: plants completion zsh > "\${fpath[1]}/_plants"
+
+_plants() {
+  local program=\${(Q)words[1]} files prefix line meaning
+  local -a lines candidates
+  integer ret=1
+  program=\${program/#\~\//\${HOME-}/}
+  program=\${program/#\$HOME\//\${HOME-}/}
+  lines=("\${(@f)$("$program" __complete -- "\${(@Q)words[2,CURRENT-1]}" "\${(Q)PREFIX}" 2>/dev/null </dev/null)}")
+  if [[ -z $lines[1] ]]; then return 1; fi
+  files=\${lines[1]%%$'\t'*} prefix=\${lines[1]#*$'\t'}
+  for line in "\${(@)lines[2,-1]}"; do
+    meaning=\${\${line#*$'\t'}//\\/\\\\}
+    candidates+=("\${\${line%%$'\t'*}//:/\\:}\${meaning:+:$meaning}")
+  done
+  compset -P "\${(b)prefix}" || true
+  if (( $#candidates )); then _describe -V 'plants' candidates && ret=0; fi
+  if [[ $files == any ]]; then _files && ret=0; fi
+  return ret
+}
+
+if [[ \${funcstack[1]-} == _plants ]]; then
+  _plants "$@"
+elif (( \${+functions[compdef]} )); then
+  compdef _plants plants
+else
+  print -u2 'plants: completion is not initialised in zsh. First run: autoload -U compinit; compinit'
+fi
+`
+
+/**
+ * fish matches, quotes and describes the words itself. It evaluates the last rule first, so the result is available
+ * when the rule about files needs it.
+ */
+const fish = script`# Completion of plants for fish: plants completion fish | source
+
+function __plants_complete
+    set -g __plants_files none
+    set -l words (commandline -opc)
+    set -l current (commandline -ct)
+    set -l program (string replace -r '^(~|\$HOME)/' "$HOME/" -- $words[1])
+    type -q $program; or return
+    set -l lines ($program __complete -- $words[2..-1] "$current" 2>/dev/null </dev/null)
+    set -q lines[1]; or return
+    set -l first (string split \t -- $lines[1])
+    set __plants_files $first[1]
+    for line in $lines[2..-1]
+        printf '%s\n' $first[2]$line
+    end
+end
+
+complete -c plants -n 'test "$__plants_files" = any' -F
+complete -c plants -f -k -a '(__plants_complete)'
+`
+
+const shells = ['bash', 'zsh', 'fish'] as const
 
 export const completion = defineCommand({
   name: 'completion',
@@ -11,7 +118,7 @@ export const completion = defineCommand({
   arguments: [
     {
       name: '<shell>',
-      description: 'bash, zsh, fish or powershell',
+      description: 'bash, zsh or fish',
       values: shells,
       parse: (name: string, text: string) => parseChoice(name, text, shells),
     },
@@ -26,16 +133,22 @@ export const completion = defineCommand({
         `  plants completion zsh > "\${fpath[1]}/_plants"`,
         'fish, once:',
         '  plants completion fish > ~/.config/fish/completions/plants.fish',
-        'PowerShell, in the file $PROFILE:',
-        '  plants completion powershell | Out-String | Invoke-Expression',
         'For an alias of plants, such as p:',
         '  bash: complete -F _plants p   zsh: compdef _plants p   fish: complete -c p -w plants',
       ],
     },
   ],
-  examples: ['source <(plants completion bash)', 'plants completion zsh > _plants', 'plants completion fish > plants.fish'],
+  examples: [
+    'source <(plants completion bash)',
+    'plants completion zsh > _plants',
+    'plants completion fish > plants.fish',
+  ],
   async run({ args: [shell] }, io) {
-    const { scripts } = await import('../completion/scripts.js')
-    await writeAnswer(io, scripts[shell])
+    await writeAnswer(io, { bash, zsh, fish }[shell])
   },
 })
+
+/** A raw template, without the backslash before `${`, which TypeScript needs and shells must not see. */
+function script({ raw }: TemplateStringsArray): string {
+  return raw.join('').replaceAll('\\${', '${')
+}

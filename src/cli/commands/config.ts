@@ -1,13 +1,14 @@
-import { savedStore, settingsPath } from '../../config/file.js'
-import { isStoreName, namedStores, shownValue, unknownStore } from '../../config/resolve.js'
-import { defaultOf, settingNames, settingOf, settingsIn } from '../../config/table.js'
+import { namedStores, shownValue } from '../../config/resolve.js'
+import { defaultOf, settingNames, settingOf, settingsIn } from '../../config/setting-table.js'
+import { savedStore, settingsPath } from '../../config/settings-file.js'
 import { quoteIfNeeded, rowPrinter, writeAnswer, writeResult } from '../../output/output.js'
-import { toJson } from '../../plant/json.js'
+import { toJson } from '../../plant/exact-json.js'
 import { malformed, PlantsError, shellWord } from '../../platform/errors.js'
+import type { Io } from '../../platform/io.js'
 import { isJson } from '../../platform/values.js'
-import { schemeOfText, schemes } from '../../stores/registry.js'
+import { loginAddress, schemes } from '../../stores/registry.js'
 import { chosenFormat, type Preferences, resolvePreferences } from '../context.js'
-import { type ArgumentDefinition, type CommandDefinition, defineCommand } from '../define-command.js'
+import { type ArgumentDefinition, type CommandDefinition, defineCommand, type GlobalFlags } from '../define-command.js'
 
 const setting = {
   name: '<setting>',
@@ -20,7 +21,7 @@ const get = defineCommand({
   description: 'Print the effective value of a setting.',
   arguments: [setting],
   async run({ args: [name], flags }, io) {
-    const settings = await resolvePreferences(flags, io, { ignoresSaved: true })
+    const settings = await resolvePreferences(flags, io, { ignoresInvalid: true })
     const entry = entriesOf(settings).find((candidate) => candidate.name === name)
     if (entry?.value === undefined) {
       const { parseKey } = await import('../../config/edit.js')
@@ -30,9 +31,7 @@ const get = defineCommand({
         : `For the value of all stores: plants config get ${(await parseKey(name, settings.file.saved)).setting}`
       throw new PlantsError('notFound', `${name} is not set`, { hint })
     }
-    const isSeen = io.stdout.isTerminal && settings.errors === 'text'
-    const text = settings.errors === 'json' ? toJson(entry) : isSeen ? quoteIfNeeded(entry.value) : entry.value
-    await writeAnswer(io, `${text}\n`)
+    await writeText(entry.value, settings.errors === 'json' ? entry : undefined, io)
   },
 })
 
@@ -40,23 +39,40 @@ const set = defineCommand({
   name: 'set',
   description: 'Save a setting.',
   arguments: [setting, { name: '<value>', description: 'the new value', values: 'setting-value' }],
-  async run({ args: [name, text], flags }, io) {
-    const { checkedValue, parseKey, withValue } = await import('../../config/edit.js')
-    const { changeSettings } = await import('../../config/change.js')
-    const settings = await resolvePreferences(flags, io, { ignoresSaved: true })
-    const key = await parseKey(name, settings.file.saved)
-    const { value, address } = await checkedValue(key, name, text, settings.file.saved, io)
-    await changeSettings(io, settings, async (saved) => {
-      if (name === 'store' && isStoreName(text) && !savedStore(saved, text)) throw await unknownStore(text, saved)
-      return withValue(key, value, saved)
-    })
-    const winner = settings.sources.find((setting) => setting.name === name && setting.source === 'variable')
-    if (winner) await settings.warn(`${winner.place} is still set, and takes precedence`)
-    if (key.setting === 'address') await warnOfMove(key.store ?? '', String(value), settings)
-    if (address) await (await import('../store-access.js')).warnOfExposure(address, settings)
-    await writeResult(io, settings, { name, value }, `Set ${name} to ${quoteIfNeeded(String(value))}`)
-  },
+  run: ({ args: [name, text], flags }, io) => saveSetting(name, text, flags, io),
 })
+
+/** Warns about what has precedence over it, and about what was saved for the old value. */
+export async function saveSetting(name: string, text: string, flags: GlobalFlags, io: Io): Promise<void> {
+  const { checkedValue, parseKey, settingsOfServices, withValue } = await import('../../config/edit.js')
+  const { changeSettings } = await import('../../config/change.js')
+  const settings = await resolvePreferences(flags, io, { ignoresInvalid: true })
+  let checked: Awaited<ReturnType<typeof checkedValue>> = { value: text }
+  const { before, after } = await changeSettings(io, settings, async (saved) => {
+    const key = await parseKey(name, saved)
+    checked = await checkedValue(key, name, text, saved, io)
+    return withValue(key, checked.value, saved)
+  })
+  const { value, address } = checked
+  const winner = settings.sources.find((each) => each.name === name && each.source === 'variable')
+  if (winner) await settings.warn(`${winner.place} is still set, and takes precedence`)
+  const [, store] = /^stores\.(.*)\.address$/s.exec(name) ?? []
+  if (store !== undefined && address) {
+    const kept = settingsOfServices(savedStore(after, store))
+    if (kept.length > 0) await settings.warn(`${store} keeps its ${kept.join(', ')}`)
+    const { savedToken } = await import('../../auth/credentials.js')
+    // its parameters are not part of a login
+    const old = savedStore(before, store)?.address.replace(/^(postgres:.*?)\?.*/s, '$1') ?? ''
+    if (old !== loginAddress(address) && savedToken(before, old)) {
+      const noun = schemes[address.scheme].credential ?? 'token'
+      await settings.warn(
+        `The saved ${noun} is for the old address. Save a new one: plants auth login --store ${shellWord(store)}`,
+      )
+    }
+  }
+  if (address) await (await import('../store-access.js')).warnOfExposure(address, settings)
+  await writeResult(io, settings, { name, value }, `Set ${name} to ${quoteIfNeeded(String(value))}`)
+}
 
 const unset = defineCommand({
   name: 'unset',
@@ -65,13 +81,23 @@ const unset = defineCommand({
   async run({ args: [name], flags }, io) {
     const { parseKey, withValue } = await import('../../config/edit.js')
     const { changeSettings } = await import('../../config/change.js')
-    const settings = await resolvePreferences(flags, io, { ignoresSaved: true })
-    const key = await parseKey(name, settings.file.saved)
-    if (key.setting === 'address')
-      throw malformed('A store needs an address', `To remove the store: plants stores remove ${shellWord(key.store ?? '')}`)
-    const { before, after } = await changeSettings(io, settings, (saved) => withValue(key, undefined, saved))
+    const settings = await resolvePreferences(flags, io, { ignoresInvalid: true })
+    const { before, after } = await changeSettings(io, settings, async (saved) => {
+      const key = await parseKey(name, saved)
+      if (key.setting === 'address')
+        throw malformed(
+          'A store needs an address',
+          `To remove the store: plants stores remove ${shellWord(key.store ?? '')}`,
+        )
+      return withValue(key, undefined, saved)
+    })
     const removed = before !== after
-    await writeResult(io, settings, { name, removed }, removed ? `Removed the setting ${name}` : `The setting ${name} was not saved`)
+    await writeResult(
+      io,
+      settings,
+      { name, removed },
+      removed ? `Removed the setting ${name}` : `The setting ${name} was not saved`,
+    )
   },
 })
 
@@ -79,7 +105,7 @@ const list = defineCommand({
   name: 'list',
   description: 'List the settings with their values, sources and descriptions.',
   async run({ flags }, io) {
-    const settings = await resolvePreferences(flags, io, { ignoresSaved: true })
+    const settings = await resolvePreferences(flags, io, { ignoresInvalid: true })
     const rows = await rowPrinter<ReturnType<typeof entriesOf>[number]>(
       ['NAME', 'VALUE', 'SOURCE', 'DESCRIPTION'],
       ({ name, value, source, meaning }) => [name, value === undefined ? '-' : quoteIfNeeded(value), source, meaning],
@@ -91,14 +117,13 @@ const list = defineCommand({
   },
 })
 
-/** Works even if the file is invalid, because the path is needed to correct it. */
+/** Works with an invalid file, whose path is needed to correct it. */
 const path = defineCommand({
   name: 'path',
   description: 'Print the path of the settings file, even if the file does not exist.',
   async run({ flags }, io) {
     const file = await settingsPath(io)
-    const text = isJson(await chosenFormat(flags.output, io)) ? toJson({ path: file }) : io.stdout.isTerminal ? quoteIfNeeded(file) : file
-    await writeAnswer(io, `${text}\n`)
+    await writeText(file, isJson(await chosenFormat(flags.output, io)) ? { path: file } : undefined, io)
   },
 })
 
@@ -109,20 +134,19 @@ export const config: CommandDefinition = {
   examples: ['plants config set timeout 1m', 'plants config get timeout', 'plants config list'],
 }
 
-async function warnOfMove(name: string, address: string, { file: { saved }, warn }: Pick<Preferences, 'file' | 'warn'>): Promise<void> {
-  const { settingsForOthers } = await import('../../config/edit.js')
-  const { savedToken } = await import('../../auth/credentials.js')
-  const store = savedStore(saved, name)
-  const kept = settingsForOthers(store)
-  if (kept.length > 0) await warn(`${name} keeps its ${kept.join(', ')}`)
-  const login = (text: string) => text.replace(/^(postgres:.*?)\?.*/s, '$1') // without the parameters of a database
-  if (!store || login(store.address) === login(address) || !savedToken(saved, login(store.address))) return
-  const noun = schemes[schemeOfText(store.address)].credential ?? 'token'
-  await warn(`The saved ${noun} is for the old address. Save a new one: plants auth login --store ${shellWord(name)}`)
+/** Prints a text unchanged, unless a terminal would obey it. */
+async function writeText(text: string, fields: object | undefined, io: Io): Promise<void> {
+  const shown = io.stdout.isTerminal ? quoteIfNeeded(text) : text
+  await writeAnswer(io, `${fields ? toJson(fields) : shown}\n`)
 }
 
 function entriesOf({ sources, file }: Pick<Preferences, 'sources' | 'file'>) {
-  const own = sources.map(({ name, value, source }) => ({ name, value: shownValue(value), source, meaning: settingOf(name).meaning }))
+  const own = sources.map(({ name, value, source }) => ({
+    name,
+    value: shownValue(value),
+    source,
+    meaning: settingOf(name).meaning,
+  }))
   const saved = namedStores(file.saved).flatMap(([store, fields]) =>
     (['address', ...settingsIn('store')] as const).flatMap((name) => {
       const value = fields[name]

@@ -1,6 +1,6 @@
 import { addLookupHint, describePlant, styleFor, unknownField, writeResult } from '../../output/output.js'
-import { plantFields } from '../../plant/fields.js'
-import { parseInt64, parseJson, toJson } from '../../plant/json.js'
+import { parseInt64, parseJson, toJson } from '../../plant/exact-json.js'
+import { plantFields, textFields } from '../../plant/fields.js'
 import {
   acceptNewPlant,
   equalFields,
@@ -18,6 +18,7 @@ import type { Io } from '../../platform/io.js'
 import { readText } from '../../platform/text-files.js'
 import { outputFormats } from '../../platform/values.js'
 import { createNext, idAfter, idExists } from '../../stores/common/conflict.js'
+import type { OpenOptions } from '../../stores/common/store.js'
 import { isOwn, schemeOf, takesToken } from '../../stores/registry.js'
 import { resolveSettings, type Settings } from '../context.js'
 import {
@@ -30,7 +31,6 @@ import {
   retryOption,
 } from '../define-command.js'
 
-/** Hints for an invalid document. */
 const onePlant = 'plants create takes one plant. For many, use plants import'
 const example = 'A plant looks like this: {"id":1,"name":"Fern","tag":"shade"}'
 
@@ -52,6 +52,8 @@ const options = [
 
 type CreateFlags = GlobalFlags & OptionValues<typeof options>
 
+type InputSettings = Pick<Settings, 'store' | 'storeOptions' | 'storeFlag' | 'mayAsk' | 'colors' | 'warn'>
+
 export const create = defineCommand({
   name: 'create',
   description: 'Create a plant from flags, from JSON in a file or on stdin, or from prompts.',
@@ -68,11 +70,13 @@ export const create = defineCommand({
     if (flags.id === 'next' && idempotencyKey !== undefined)
       throw malformed(
         '--id next cannot be used with --idempotency-key: a repeat would create another plant',
-        'Use a specific id, or leave out the key',
+        'Use a specific id',
       )
     if (flags.dryRun) {
       const { showPreview } = await import('../preview.js')
-      return showPreview({ idempotencyKey, readPlant: (preview) => previewPlant(flags, preview, io) }, settings, io)
+      const readPlant = (storeOptions: OpenOptions) => previewPlant(flags, { ...settings, storeOptions }, io)
+      await showPreview({ idempotencyKey, readPlant }, settings, io)
+      return warnOfEmpty(flags, settings)
     }
     const { plant, isNext } = await readPlant(flags, settings, io)
     if (flags.retry !== undefined && isOwn(settings.store)) {
@@ -86,11 +90,20 @@ export const create = defineCommand({
       })
       if (!equalFields(answer, plant)) {
         const [returned, given] = [answer, plant].map((one) => toJson({ ...plantOf(one) }))
-        await settings.warn(`The store returned a plant that differs from the one that was sent: ${returned} instead of ${given}`)
+        await settings.warn(
+          `The store returned a plant that differs from the one that was sent: ${returned} instead of ${given}`,
+        )
       }
+      await warnOfEmpty(flags, settings)
       const planted = describePlant(answer, await styleFor(settings.colors(io.stdout)))
       const see = isOwn(settings.store) ? `. Show it with: plants get ${answer.id}${settings.storeFlag}` : ''
-      await writeResult(io, settings, isNext ? answer : plantOf(answer), `Planted ${planted}`, `The plant is stored${see}`)
+      await writeResult(
+        io,
+        settings,
+        isNext ? answer : plantOf(answer),
+        `Planted ${planted}`,
+        `The plant is stored${see}`,
+      )
     } finally {
       await store.close()
     }
@@ -100,13 +113,16 @@ export const create = defineCommand({
 function parseIdempotencyKey(flag: string, key: string): string {
   if (isIdempotencyKey(key)) return key
   const failure = /^[\x21-\x7e]+$/.test(key) ? `has ${key.length}` : `was ${JSON.stringify(shorten(key))}`
-  throw malformed(`${flag} must be 1 to 255 visible ASCII characters, but ${failure}`, `For example: ${flag} "$(uuidgen)"`)
+  throw malformed(
+    `${flag} must be 1 to 255 visible ASCII characters, but ${failure}`,
+    `For example: ${flag} "$(uuidgen)"`,
+  )
 }
 
-async function previewPlant(flags: CreateFlags, settings: Settings, io: Io): Promise<NewPlant> {
+async function previewPlant(flags: CreateFlags, settings: InputSettings, io: Io): Promise<NewPlant> {
   const { store, storeOptions } = settings
   if (flags.id === 'next' && !isOwn(store))
-    throw malformed('--id next cannot be previewed: the service chooses the id', 'Use a specific id')
+    throw malformed('The service chooses the id of --id next', 'Use a specific id')
   const { plant, isNext } = await readPlant(flags, settings, io)
   if (!isNext) return plant
   const existing = await schemeOf(store).openExisting(store, storeOptions)
@@ -117,11 +133,12 @@ async function previewPlant(flags: CreateFlags, settings: Settings, io: Io): Pro
   }
 }
 
-/**
- * Reads the plant from a document and the flags that override its fields, or from flags and prompts. With `isNext`, the store chooses the
- * id, which replaces that of `plant`.
- */
-async function readPlant(flags: CreateFlags, settings: Settings, io: Io): Promise<{ plant: NewPlant; isNext: boolean }> {
+/** With `isNext`, the store chooses the id, which replaces that of `plant`. */
+async function readPlant(
+  flags: CreateFlags,
+  settings: InputSettings,
+  io: Io,
+): Promise<{ plant: NewPlant; isNext: boolean }> {
   const isNext = flags.id === 'next'
   const given = fieldsOf(flags)
   const hasFlags = Object.keys(given).length > 0
@@ -136,48 +153,51 @@ async function readPlant(flags: CreateFlags, settings: Settings, io: Io): Promis
     const { plant, isProposed } = await ask(given, flags, settings, io)
     return { plant: await accept(plant, '', 'Correct the flags', settings), isNext: isNext || isProposed }
   }
-  const missing = plantFields.filter(({ name, isRequired }) => isRequired && given[name] === undefined)
   const [unread, other] = io.stdin.isPiped
     ? ['Stdin was not read, because flags were given. ', 'read JSON from stdin with --file -']
     : ['', 'read JSON from a file with --file PATH']
-  if (missing.length > 0 && acceptNewPlant({ ...anyPlant, ...given })) {
-    const hint = `${unread}Add ${missing.map(({ name, type }) => `--${name} ${type === 'text' ? 'TEXT' : 'NUMBER'}`).join(' and ')}, or ${other}`
-    throw new PlantsError('invalid', `create needs ${missing.map(({ name }) => `--${name}`).join(' and ')}`, { hint })
-  }
-  return { plant: await accept(given, '', `${unread}Correct the flags, or ${other}`, settings), isNext }
+  const missing = plantFields.filter(({ name, isRequired }) => isRequired && given[name] === undefined)
+  const correction =
+    missing.length > 0 ? `Add ${missing.map(({ name }) => `--${name}`).join(' and ')}` : 'Correct the flags'
+  return { plant: await accept(given, '', `${unread}${correction}, or ${other}`, settings), isNext }
+}
+
+/** An unset variable of a shell must not leave a text empty silently. */
+async function warnOfEmpty(flags: CreateFlags, { warn }: Pick<Settings, 'warn'>): Promise<void> {
+  for (const { name } of textFields)
+    if (flags[name] === '') await warn(`--${name} is empty: the plant gets the ${name} ""`, 'warning')
 }
 
 /** in place of what is missing, to check what is given */
 const anyPlant = { id: 0n, name: '' }
 
-/**
- * The fields that are set by flags. An empty text means none where a field may be missing, as an unset variable of a
- * shell gives it. An id that is not an int64 stays a text, which is rejected together with the other fields. For `next`
- * it is a placeholder, which the store replaces.
- */
+/** An id that is not an int64 stays a text, to be rejected with the other fields. For `next`, it is a placeholder. */
 function fieldsOf(flags: CreateFlags): Record<string, unknown> {
   const given: Record<string, unknown> = {}
-  for (const { name, type, isRequired } of plantFields) {
+  for (const { name, type } of plantFields) {
     const text = flags[name]
     if (text === undefined) continue
     const id = text === 'next' ? 0n : parseInt64(text)
-    given[name] = type === 'int64' ? (id ?? text) : text === '' && !isRequired ? undefined : text
+    given[name] = type === 'int64' ? (id ?? text) : text
   }
   return given
 }
 
 /** Prompts for the missing fields, unless a given field is invalid or the given id exists. */
-async function ask(given: Record<string, unknown>, flags: CreateFlags, settings: Settings, io: Io) {
+async function ask(given: Record<string, unknown>, flags: CreateFlags, settings: InputSettings, io: Io) {
   if ('id' in given && 'name' in given) return { plant: given, isProposed: false }
   const partial = acceptNewPlant({ ...anyPlant, ...given })
   if (!partial) return { plant: given, isProposed: false }
-  if (takesToken(settings.store)) await settings.storeOptions.access(settings.store) // fails without a token, before the prompts
-  const store = isOwn(settings.store) ? await schemeOf(settings.store).openExisting(settings.store, settings.storeOptions) : undefined
+  // fails without a token, before the prompts
+  if (takesToken(settings.store)) await settings.storeOptions.access(settings.store)
+  const store = isOwn(settings.store)
+    ? await schemeOf(settings.store).openExisting(settings.store, settings.storeOptions)
+    : undefined
   const exists = async (id: bigint) => !flags.idempotencyKey && (await store?.get(id)) !== undefined
   try {
     const { id } = partial
     if ('id' in given && flags.id !== 'next' && (await exists(id))) throw addLookupHint(idExists(id), id, settings)
-    // The greatest id of a service would take many requests to find, and an idempotency key belongs to one id.
+    // Finding the greatest id of a service takes many requests, and an idempotency key belongs to one id.
     const canPropose = isOwn(settings.store) && !('id' in given) && flags.idempotencyKey === undefined
     const greatest = canPropose ? await store?.greatestId() : undefined
     const proposal = canPropose && greatest !== largestId ? idAfter(greatest) : undefined
@@ -190,30 +210,38 @@ async function ask(given: Record<string, unknown>, flags: CreateFlags, settings:
   }
 }
 
-/** @param prefix of the message about problems */
-async function accept(value: unknown, prefix: string, hint: string, { warn }: Settings): Promise<NewPlant> {
+async function accept(
+  value: unknown,
+  prefix: string,
+  hint: string,
+  { warn }: Pick<Settings, 'warn'>,
+): Promise<NewPlant> {
   const plant = acceptNewPlant(value)
-  const otherFields = isObject(value) ? otherFieldsOf(value) : []
-  const names = otherFields.slice(0, 5).map((name) => shorten(name))
-  const more = otherFields.length - names.length
-  if (!plant) {
-    const { problemsOf } = await import('../../plant/schema.js') // slow to load
-    const others = `${names.map((name) => JSON.stringify(name)).join(', ')}${more > 0 ? ` and ${more} more` : ''}`
-    const message = `${prefix}${problemsOf(value).join('; ')}`
-    throw new PlantsError('invalid', message, { hint: others === '' ? hint : `${hint}. Unknown fields: ${others}` })
+  const unknown = (isObject(value) ? otherFieldsOf(value) : []).map((name) => shorten(name))
+  if (plant) {
+    for (const name of unknown.slice(0, 5)) await warn(await unknownField(name), 'warning')
+    return plant
   }
-  for (const name of names) await warn(await unknownField(name), 'warning')
-  if (more > 0) await warn(`ignored ${more} more unknown ${more === 1 ? 'field' : 'fields'}`, 'warning')
-  return plant
+  const { problemsOf } = await import('../../plant/plant-schema.js')
+  const others =
+    unknown.length === 0
+      ? ''
+      : `. Unknown fields: ${unknown
+          .slice(0, 5)
+          .map((name) => JSON.stringify(name))
+          .join(', ')}`
+  throw new PlantsError('invalid', `${prefix}${problemsOf(value).join('; ')}`, { hint: hint + others })
 }
 
-/** Reads one JSON document from a file, or from stdin when the path is `-`. Throws `malformed` or `tooLarge`. */
 async function readDocument(path: string, io: Io): Promise<unknown> {
   if (path === '') throw malformed('--file needs a path', 'To read stdin: --file -')
   const text = await readText(path, io, { wanted: 'Use a file that contains one plant as JSON', tooLarge: onePlant })
   const source = path === '-' ? 'Stdin' : path
   if (text.trim() === '')
-    throw malformed(`${source} is empty`, path === '-' ? 'For a plant in flags: plants create --id ID --name NAME' : example)
+    throw malformed(
+      `${source} is empty`,
+      path === '-' ? 'For a plant in flags: plants create --id ID --name NAME' : example,
+    )
   const parsed = parseJson(text)
   if ('value' in parsed) return parsed.value
   if (parsed.isSeveral) throw malformed(`${source} contains ${parsed.message}`, onePlant)

@@ -1,10 +1,10 @@
 import { describePlant, notFound, quoteIfNeeded, recordPrinter, styleFor, writeError } from '../../output/output.js'
-import { toJson } from '../../plant/json.js'
+import { toJson } from '../../plant/exact-json.js'
 import { type NewPlant, plantCount } from '../../plant/plant.js'
-import { malformed, PlantsError } from '../../platform/errors.js'
+import { malformed, PlantsError, systemCode } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import { outputFormats } from '../../platform/values.js'
-import type { ReadableStore } from '../../stores/common/store.js'
+import { defaultConcurrency, type ReadableStore } from '../../stores/common/store.js'
 import { isDefaultStore, openExistingStore } from '../../stores/registry.js'
 import { resolveSettings, type Settings } from '../context.js'
 import { defineCommand, dryRunOption, parseId } from '../define-command.js'
@@ -21,165 +21,173 @@ export const deletePlant = defineCommand({
   formats: outputFormats,
   examples: ['plants delete 1', 'plants delete 1 2 3 --yes > deleted.ndjson', 'plants delete --tag shade --dry-run'],
   async run({ args, flags, formats }, io) {
-    const { tag } = flags
-    const mode = flags.dryRun ? 'dryRun' : flags.yes ? 'confirmed' : 'ask'
+    const { tag, dryRun = false, yes = false } = flags
     const ids = [...new Set(args.map((text) => parseId('id', text)))]
     if (ids.length > 0 === (tag !== undefined))
-      throw malformed(
-        tag === undefined ? 'delete needs an id or --tag' : 'delete takes ids or --tag, but not both',
-        'Name plants by their ids, or by a tag: plants help delete',
-      )
+      throw malformed('delete takes either ids or --tag', 'Name plants by their ids, or by a tag: plants help delete')
     const settings = await resolveSettings(flags, io, { formats })
-    const what =
-      tag === undefined ? `${ids.length === 1 ? 'plant' : 'plants'} ${ids.join(', ')}` : `plants with the tag ${JSON.stringify(tag)}`
-    if (mode === 'ask' && !settings.mayAsk())
-      throw malformed(`Deleting ${what} requires confirmation`, 'To delete without confirmation, add --yes')
+    const asks = !dryRun && !yes
+    if (asks && !settings.mayAsk())
+      throw malformed('Deleting requires confirmation', 'To delete without confirmation, add --yes')
     const store = await openExistingStore(settings.store, { ...settings.storeOptions, needs: ['delete'] })
     try {
-      const { print, end } = await printerOf(mode, settings, io)
-      const deletion = { store, mode, settings, io, print } as const
-      const failures = await (tag === undefined ? deleteByIds(ids, deletion) : deleteByTag(tag, deletion))
-      await end(failures.length > 0)
-      const bySeverity = counted(failures).toSorted((one, other) => one.exitCode - other.exitCode)
-      const worst = bySeverity.pop()
-      for (const failure of bySeverity) await writeError(io, failure, settings)
-      if (worst) throw worst
+      // With --yes, plants are not read first: the token needs no right to read.
+      let selection: Selection = { pages: [ids.map((id) => ({ id }))], question: '', failures: [] }
+      if (tag !== undefined) selection = await plantsWithTag(tag, store)
+      else if (!yes || dryRun) selection = await readPlants(ids, store, settings, io)
+      if (asks && selection.question !== '') await confirm(selection.question, settings, io)
+      const total = await deleteAll(selection, store, dryRun, settings, io)
+      if (tag !== undefined && !selection.failures.some(({ isInterruption }) => isInterruption))
+        await settings.warn(`${dryRun ? 'Would delete' : 'Deleted'} ${plantCount(total)}`)
+      await throwWorst(selection.failures, dryRun ? 0 : total, settings, io)
     } finally {
       await store?.close()
     }
   },
 })
 
-interface Deletion {
-  store: ReadableStore | undefined
-  /** whether to ask for confirmation first, or to delete nothing */
-  mode: 'ask' | 'confirmed' | 'dryRun'
-  settings: Settings
-  io: Io
-  print(deleted: NewPlant[]): Promise<void>
+/** A plant is deleted only if it is still as it was read. */
+type Target = NewPlant | { id: bigint }
+
+interface Selection {
+  pages: AsyncIterable<Target[]> | Target[][]
+  /** empty if nothing is deleted */
+  question: string
+  failures: PlantsError[]
 }
 
-/**
- * Deletes the plants that exist, even if others are missing. Does not read them first if they are not shown before, so that a token needs no
- * right to read. Returns the failures.
- */
-async function deleteByIds(ids: bigint[], deletion: Deletion): Promise<PlantsError[]> {
-  const { store, mode, settings, io } = deletion
-  const missing = (id: bigint) => notFound(id, settings, store !== undefined)
-  if (mode === 'confirmed') return (await deleteAll(ids, async (id) => store?.delete(id), missing, deletion)).failures
+async function plantsWithTag(tag: string, store: ReadableStore | undefined): Promise<Selection> {
+  const count = (await store?.count({ tag })) ?? 0n
+  if (!store || count === 0n) return { pages: [], question: '', failures: [] }
+  const question = `${plantCount(count)} with the tag ${JSON.stringify(tag)}`
+  return { pages: store.list({ tag }), question, failures: [] }
+}
+
+async function readPlants(
+  ids: bigint[],
+  store: ReadableStore | undefined,
+  settings: Pick<Settings, 'store' | 'storeFlag' | 'colors'>,
+  io: Io,
+): Promise<Selection> {
   const failures: PlantsError[] = []
   const found: NewPlant[] = []
   for (const id of ids) {
     const plant = await store?.get(id)
     if (plant) found.push(plant)
-    else failures.push(missing(id))
+    else failures.push(notFound(id, settings, store !== undefined))
   }
-  if (found.length === 0) return failures
-  if (mode === 'ask') {
-    const style = await styleFor(settings.colors(io.stderr))
-    await confirm(found.map((plant) => describePlant(plant, style)).join(', '), deletion)
-  }
-  return [...failures, ...(await deleteUnchanged(found, deletion)).failures]
+  const style = await styleFor(settings.colors(io.stderr))
+  return { pages: [found], question: found.map((plant) => describePlant(plant, style)).join(', '), failures }
 }
 
-async function deleteByTag(tag: string, deletion: Deletion): Promise<PlantsError[]> {
-  const { store, mode, settings } = deletion
-  const count = await store?.count({ tag })
-  if (!store || !count) {
-    await settings.warn('No plants with this tag')
-    return []
-  }
-  if (mode === 'ask') await confirm(`${plantCount(count)} with the tag ${JSON.stringify(tag)}`, deletion)
-  const failures: PlantsError[] = []
-  let total = 0
-  for await (const page of store.list({ tag })) {
-    const deleted = await deleteUnchanged(page, deletion)
-    total += deleted.count
-    failures.push(...deleted.failures)
-    if (failures.some(({ type }) => type !== 'conflict')) break
-  }
-  await settings.warn(`${verbOf(mode)} ${plantCount(total)}`)
-  return failures
-}
-
-async function confirm(what: string, { settings, io }: Deletion): Promise<void> {
-  const { store, storeName } = settings
+async function confirm(
+  what: string,
+  { store, storeName, colors }: Pick<Settings, 'store' | 'storeName' | 'colors'>,
+  io: Io,
+): Promise<void> {
   const address = quoteIfNeeded(store.name)
   const place = isDefaultStore(store) ? '' : ` from ${storeName === undefined ? address : `${storeName} (${address})`}`
   const { askToConfirm } = await import('../prompts.js')
-  await askToConfirm(`Delete ${what}${place}?`, 'Nothing was deleted', settings.colors(io.stderr), io)
+  await askToConfirm(`Delete ${what}${place}?`, nothing, colors(io.stderr), io)
 }
 
-/** Deletes plants that were shown or selected, except those that have changed. */
-function deleteUnchanged(plants: NewPlant[], deletion: Deletion) {
-  const { store, mode } = deletion
-  const remove = async (plant: NewPlant) => (mode === 'dryRun' ? plant : store?.delete(plant.id, plant))
+/** Adds to the failures, and returns the number of deleted plants. */
+async function deleteAll(
+  { pages, failures }: Selection,
+  store: ReadableStore | undefined,
+  dryRun: boolean,
+  settings: Pick<Settings, 'store' | 'storeFlag' | 'output' | 'isQuiet' | 'colors'>,
+  io: Io,
+): Promise<number> {
+  const { output, isQuiet, colors } = settings
+  const style = await styleFor(colors(io.stdout))
+  const line = (plant: NewPlant) => `${dryRun ? 'Would delete' : 'Deleted'} ${describePlant(plant, style)}\n`
+  const text = async () => (plants: NewPlant[]) => (isQuiet && !dryRun ? '' : plants.map(line).join(''))
+  const { print, end } = await recordPrinter<NewPlant>(io, { output }, { text })
+  let total = 0
+  let outcome = nothing
+  try {
+    for await (const some of parts(pages)) {
+      io.signal.throwIfAborted()
+      const removals = some.map((target) => ('name' in target && dryRun ? target : remove(target, store, settings)))
+      const results = await Promise.allSettled(removals) // at once, so that they share commits
+      const deleted = results.flatMap((result) => (result.status === 'fulfilled' ? result.value : []))
+      failures.push(...results.flatMap((result) => (result.status === 'rejected' ? plantsError(result.reason) : [])))
+      total += deleted.length
+      if (!dryRun) outcome = outcomeOf(total, deleted)
+      if (deleted.length > 0)
+        await print(dryRun ? deleted.map((plant) => ({ dryRun: true, ...plant })) : deleted, outcome)
+      if (failures.some(({ type }) => type !== 'conflict' && type !== 'notFound')) break
+    }
+    if (total > 0 || failures.length === 0) await end(outcome) // no empty list for an error alone
+  } catch (error) {
+    failures.push(plantsError(error, outcome))
+  }
+  return total
+}
+
+const nothing = 'Nothing was deleted'
+
+/** A closed pipe is no failure elsewhere, but here it would hide what was deleted. */
+function plantsError(error: unknown, outcome = nothing): PlantsError {
+  if (error instanceof PlantsError) return error
+  if (systemCode(error) !== 'EPIPE' || outcome === nothing) throw error
+  return new PlantsError('unwritable', 'The output was closed', { hint: `${outcome}. No more were deleted` })
+}
+
+/** If this is not printed, one plant can still be created again. */
+function outcomeOf(total: number, [first]: NewPlant[]): string {
+  if (total === 0) return nothing
+  const what = total === 1 && first ? toJson({ ...first }) : plantCount(total)
+  return `Deleted, but not printed completely: ${what}`
+}
+
+/** As many at once as requests may be in flight, so that the time-out of none begins while it waits for others. */
+async function* parts(pages: Selection['pages']): AsyncGenerator<Target[]> {
+  for await (const page of pages) {
+    for (let from = 0; from < page.length; from += defaultConcurrency) yield page.slice(from, from + defaultConcurrency)
+  }
+}
+
+async function remove(
+  target: Target,
+  store: ReadableStore | undefined,
+  settings: Pick<Settings, 'store' | 'storeFlag'>,
+): Promise<NewPlant> {
+  const deleted = await store?.delete(target.id, 'name' in target ? target : undefined)
+  if (deleted) return deleted
   const hint = 'This command did not delete it. Run it again'
-  const explain = ({ id }: NewPlant) => new PlantsError('conflict', `The plant ${id} was changed or deleted by another process`, { hint })
-  return deleteAll(plants, remove, explain, deletion)
+  if ('name' in target)
+    throw new PlantsError('conflict', `The plant ${target.id} was changed or deleted by another process`, { hint })
+  throw notFound(target.id, settings, store !== undefined)
 }
 
-/**
- * Deletes plants concurrently, so that they share commits, and prints them.
- *
- * @param remove returns the deleted plant; undefined if it was not deleted, which `explain` explains
- */
-async function deleteAll<T>(
-  items: T[],
-  remove: (item: T) => Promise<NewPlant | undefined>,
-  explain: (item: T) => PlantsError,
-  deletion: Deletion,
-) {
-  const results = await Promise.allSettled(items.map(async (item) => (await remove(item)) ?? explain(item)))
-  const deleted: NewPlant[] = []
-  const failures: PlantsError[] = []
-  const defects: unknown[] = []
-  for (const result of results) {
-    if (result.status === 'rejected') (result.reason instanceof PlantsError ? failures : defects).push(result.reason)
-    else if (result.value instanceof PlantsError) failures.push(result.value)
-    else deleted.push(result.value)
-  }
-  await deletion.print(deleted)
-  if (defects.length > 0) throw defects[0]
-  return { count: deleted.length, failures }
-}
-
-/** Failures without repetitions: a message that several plants share says how many. */
-function counted(failures: PlantsError[]): PlantsError[] {
-  const groups = new Map<string, { failure: PlantsError; count: number }>()
+/** A message that several plants share is printed once, and says how many. */
+async function throwWorst(
+  failures: PlantsError[],
+  total: number,
+  settings: Pick<Settings, 'errors' | 'colors'>,
+  io: Io,
+): Promise<void> {
+  const groups = new Map<string, PlantsError[]>()
   for (const failure of failures) {
-    const key = JSON.stringify([failure.exitCode, failure.message, failure.hint])
-    groups.set(key, { failure, count: (groups.get(key)?.count ?? 0) + 1 })
+    const key = JSON.stringify([failure.exitCode, ...(failure.isInterruption ? [] : [failure.message, failure.hint])])
+    groups.set(key, [...(groups.get(key) ?? []), failure])
   }
-  return [...groups.values()].map(({ failure, count }) => {
-    const { type, message, cause, ...details } = failure
-    return count === 1 ? failure : new PlantsError(type, `${message} (${plantCount(count)})`, { ...details, cause })
+  const different = [...groups.values()].flatMap(([first, ...others]) => {
+    if (!first) return []
+    const { type, message, cause, ...details } = first
+    if (first.isInterruption) {
+      const what = (io.signal.reason as PlantsError).message // the signal is only aborted with a PlantsError
+      const hints = [first, ...others].flatMap(({ hint }) => hint ?? [])
+      const hint = hints.length > 1 ? `Whether ${plantCount(hints.length)} more were deleted is unknown` : hints[0]
+      return new PlantsError(type, `${what} after deleting ${plantCount(total)}`, { ...details, hint, cause: first })
+    }
+    if (others.length === 0) return first
+    return new PlantsError(type, `${message} (${plantCount(others.length + 1)})`, { ...details, cause })
   })
-}
-
-async function printerOf(mode: Deletion['mode'], settings: Settings, io: Io) {
-  const isDryRun = mode === 'dryRun'
-  const style = await styleFor(settings.colors(io.stdout))
-  const isHidden = settings.isQuiet && !isDryRun
-  const line = (plant: NewPlant) => `${verbOf(mode)} ${describePlant(plant, style)}\n`
-  const text = async () => (plants: NewPlant[]) => (isHidden ? '' : plants.map(line).join(''))
-  let hasPrinted = false
-  let outcome = 'Nothing was deleted'
-  const { print, end } = await recordPrinter<NewPlant>(io, settings, { text, hint: outcome })
-  return {
-    /** An error alone has no output: no empty list. */
-    end: async (hasFailed: boolean) => (hasFailed && !hasPrinted ? undefined : end(outcome)),
-    print: (plants: NewPlant[]) => {
-      hasPrinted ||= plants.length > 0
-      if (isDryRun) return print(plants.map((plant) => ({ dryRun: true, ...plant })))
-      const [plant, ...others] = plants
-      const which = plant && others.length === 0 ? toJson({ ...plant }) : plantCount(plants.length)
-      if (plant) outcome = `Deleted, but not printed completely: ${which}`
-      return print(plants, outcome)
-    },
-  }
-}
-
-function verbOf(mode: Deletion['mode']): string {
-  return mode === 'dryRun' ? 'Would delete' : 'Deleted'
+  const bySeverity = different.toSorted((one, other) => one.exitCode - other.exitCode)
+  const worst = bySeverity.pop()
+  for (const failure of bySeverity) await writeError(io, failure, settings)
+  if (worst) throw worst
 }

@@ -1,22 +1,22 @@
 import { version } from '../../../package.json'
 import { exposureHint, exposureOf, isLocal } from '../../auth/exposure.js'
-import { readSettings, type SettingsFile } from '../../config/file.js'
-import { failureOf, namedStores, resolveAddress } from '../../config/resolve.js'
-import { settingOf } from '../../config/table.js'
-import { recordPrinter, redacted, type Style, styleFor } from '../../output/output.js'
+import { failureOf, namedStores } from '../../config/resolve.js'
+import { settingOf } from '../../config/setting-table.js'
+import { readSettings, type SettingsFile } from '../../config/settings-file.js'
+import { mayColor, recordPrinter, redacted, type Style, styleFor } from '../../output/output.js'
 import { PlantsError, shellWord } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import { printable } from '../../platform/redact.js'
 import { grouped } from '../../platform/values.js'
 import type { FileAddress, PostgresAddress, RemoteAddress } from '../../stores/common/address.js'
-import { isDefaultStore, schemeOfText, schemes, takesPassword, takesToken } from '../../stores/registry.js'
-import { chosenFormat, mayColor, printedFormat, resolvePreferences, resolveSettings, type Settings } from '../context.js'
+import { isDefaultStore, takesPassword, takesToken } from '../../stores/registry.js'
+import { chosenFormat, printedFormat, resolvePreferences, resolveSettings, type Settings } from '../context.js'
 import { defineCommand, type GlobalFlags } from '../define-command.js'
-import { accessTo } from '../store-access.js'
+import { type AccessSettings, accessTo } from '../store-access.js'
 
 export const doctor = defineCommand({
   name: 'doctor',
-  description: 'Check the runtime, SQLite, the settings, each store, proxies and the terminal. The exit code is 1 if a check fails.',
+  description: 'Check the runtime, SQLite, the settings, each store and proxies. The exit code is 1 if a check fails.',
   examples: ['plants doctor', 'plants doctor --output json'],
   async run({ flags }, io) {
     const output = printedFormat(await chosenFormat(flags.output, io), flags, io)
@@ -30,7 +30,9 @@ export const doctor = defineCommand({
     }
     await end()
     if (failures > 0)
-      throw new PlantsError('unwell', failures === 1 ? 'One check failed' : `${failures} checks failed`, { hint: 'See the hints above' })
+      throw new PlantsError('unwell', failures === 1 ? 'One check failed' : `${failures} checks failed`, {
+        hint: 'See the hints above',
+      })
   },
 })
 
@@ -53,7 +55,7 @@ function lineOf({ check, state, message, hint }: Finding, style: Style, io: Io):
   return `${states[state]}  ${style.strong(printable(check, io))}: ${printable(message, io)}${advice}\n`
 }
 
-/** Checks everything that a command may depend on, and changes nothing. Yields each finding as soon as it is available. */
+/** Changes nothing, and yields each finding as soon as it is available. */
 async function* examine(flags: GlobalFlags, io: Io): AsyncIterable<Finding> {
   const { bun, node } = process.versions
   const runtime = `plants ${version} on ${bun === undefined ? `Node ${node}` : `Bun ${bun}`}, ${process.platform} ${process.arch}`
@@ -71,36 +73,30 @@ async function* examine(flags: GlobalFlags, io: Io): AsyncIterable<Finding> {
     yield* examineStores(file, flags, io)
   }
   yield runCheck('proxy', async () => {
-    const { proxyVariables } = await import('../../platform/proxy.js')
+    const { proxyVariables } = await import('../../platform/proxy-variables.js')
     return ok(proxyVariables(io).join(', ') || 'none')
   })
-  yield { check: 'terminal', ...examineTerminal(io) }
 }
 
 async function examineSettings(file: SettingsFile, flags: GlobalFlags, io: Io): Promise<Result> {
-  const { path = 'no settings file, because there is no home directory', saved, warnings } = file
+  const { path = 'no settings file, because there is no home directory', warnings } = file
   const { sources } = await resolvePreferences(flags, io, { ignoresInvalid: true, file })
   const invalid = sources.map(failureOf).find(Boolean)
   if (invalid) return failed(invalid)
   if (warnings.length > 0)
-    return warning(warnings.map(({ what }) => what).join('; '), warnings.map(({ command }) => `Fix it with: ${command}`).join('; '))
-  const counted = (count: number, what: string) => `${count} ${what}${count === 1 ? '' : 's'}`
-  const logins = Object.keys(saved.tokens ?? {})
-  const passwords = logins.filter((address) => schemes[schemeOfText(address)].credential === 'password').length
-  const counts = [counted(namedStores(saved).length, 'store'), counted(logins.length - passwords, 'token')]
-  if (passwords > 0) counts.push(counted(passwords, 'password'))
-  return ok(`${path}: ${counts.join(', ')}`)
+    return warning(
+      warnings.map(({ what }) => what).join('; '),
+      warnings.map(({ command }) => `Fix it with: ${command}`).join('; '),
+    )
+  return ok(path)
 }
 
-/** The store of this run, then the other saved stores. They are checked concurrently, because some may be slow to answer. */
+/** Concurrent, because some stores may be slow to answer. */
 async function* examineStores(file: SettingsFile, flags: GlobalFlags, io: Io): AsyncIterable<Finding> {
   const own = await attempt(() => resolveSettings(flags, io, { ignoresInvalid: true, file }))
-  const used = own instanceof PlantsError ? undefined : own
-  const ownName = used && (used.storeName ?? (isDefaultStore(used.store) ? 'local' : used.store.name))
-  const local = await attempt(() => resolveAddress('local', 'local', io))
-  const isLocal = used && !(local instanceof PlantsError) && used.store.name === local.name
-  const saved = namedStores(file.saved).map(([name]) => name)
-  const names = [...(isLocal ? [] : ['local']), ...saved].filter((name) => name !== ownName)
+  const ownName =
+    own instanceof PlantsError ? undefined : (own.storeName ?? (isDefaultStore(own.store) ? 'local' : own.store.name))
+  const names = ['local', ...namedStores(file.saved).map(([name]) => name)].filter((name) => name !== ownName)
   const findings = [
     runCheck(ownName === undefined ? 'store' : `store ${ownName}`, () =>
       own instanceof PlantsError ? failed(own) : examineStore(own, io),
@@ -125,24 +121,28 @@ async function examineStore(settings: Settings, io: Io): Promise<Result> {
   return takesPassword(store) ? examineDatabase(store, settings) : examineFile(store, settings, io)
 }
 
-/** free bytes below which a warning is printed, and below which SQLite cannot work */
-const [lowSpace, noSpace] = [100n * 1_048_576n, 1_048_576n]
-
-async function examineFile(address: FileAddress, { storeOptions }: Pick<Settings, 'storeOptions'>, io: Io): Promise<Result> {
-  const { inspect } = await import('../../stores/sqlite/inspect.js')
+async function examineFile(
+  address: FileAddress,
+  { storeOptions }: Pick<Settings, 'storeOptions'>,
+  io: Io,
+): Promise<Result> {
+  const { inspect } = await import('../../stores/sqlite/sqlite-check.js')
   const { exists, owner, exposure, isWritable, free, network } = await inspect(address, storeOptions)
   const where = exists ? address.name : `${address.name} (not created yet)`
-  const space = `${grouped(free / 1_048_576n)} MiB free`
-  const denied = { message: `${where} cannot be written`, hint: 'Change the permissions of the file and of its directory' }
-  if (!isWritable && !exists) return failed(denied)
-  if (exposure !== undefined) {
+  const mebibytes = free / 1_048_576n
+  const space = `${grouped(mebibytes)} MiB free`
+  if (exposure !== undefined && (isWritable || exists)) {
     const hint = 'Move it to a directory that only you can write to'
     return failed({ message: `${where} is exposed to other users: ${exposure}`, hint })
   }
-  if (!isWritable) return warning(denied.message, denied.hint)
-  if (free < noSpace) return failed({ message: `${where}: no space left on its disk`, hint: 'Free some space' })
-  if (free < lowSpace) return warning(`${where}: only ${space}`, 'Free some space')
-  if (network) return warning(`${where} is on a network file system (${network})`, 'Move it to a local disk: file locks may fail')
+  if (!isWritable) {
+    const hint = 'Change the permissions of the file and of its directory'
+    return { state: exists ? 'warning' : 'failed', message: `${where} cannot be written`, hint }
+  }
+  if (mebibytes === 0n) return failed({ message: `${where}: no space left on its disk`, hint: 'Free some space' })
+  if (mebibytes < 100n) return warning(`${where}: only ${space}`, 'Free some space')
+  if (network)
+    return warning(`${where} is on a network file system (${network})`, 'Move it to a local disk: file locks may fail')
   if (owner === undefined || io.trusts(owner)) return ok(`${where}, ${space}`)
   const stranger = `${where} belongs to another user (uid ${owner}), who can read and change everything in it`
   return warning(stranger, 'Unless you trust this user, choose another file with --store PATH')
@@ -152,46 +152,46 @@ async function examineDatabase(
   address: PostgresAddress,
   { storeOptions, isOfRun }: Pick<Settings, 'storeOptions' | 'isOfRun'>,
 ): Promise<Result> {
-  const { inspectPostgres } = await import('../../stores/postgres/inspect.js')
+  const { inspectPostgres } = await import('../../stores/postgres/postgres-check.js')
   const report = await attempt(() => inspectPostgres(address, storeOptions))
   // PGPASSWORD applies only to the store of this run, so another store may have no password here.
   if (report instanceof PlantsError)
     return report.type === 'unauthorized' && !isOfRun ? warning(report.message, report.hint) : failed(report)
-  const { version, isSecure, isPublicOpen, exists, isWritable, refusal } = report
-  if (refusal) return failed(refusal)
+  const { version, isSecure, exists, isWritable } = report
   const { name, user, hosts } = address
   const init = `An administrator can grant ${user} the required rights with: plants stores init ADDRESS --role ${shellWord(user)}`
-  if (!exists && !isWritable) return failed({ message: `${name}: there is no store, and ${user} has no right to create one`, hint: init })
+  if (!exists && !isWritable)
+    return failed({ message: `${name}: there is no store, and ${user} has no right to create one`, hint: init })
   if (!isWritable) return warning(`${name}: ${user} has no right to create plants there`, init)
   if (!isSecure && !hosts.every(isLocal))
     return warning(`The connection to ${name} has no TLS: others can read plants in transit`, exposureHint)
   const unverified = `The connection to ${name} uses TLS, but the certificate is not verified: others could impersonate the server`
   if (exposureOf(address) !== undefined) return warning(unverified, exposureHint)
-  const revoke = 'The owner of the database can prevent this with: REVOKE CREATE ON SCHEMA public FROM PUBLIC'
-  if (isPublicOpen) return warning(`${name}: every role may create functions in the schema public`, revoke)
-  return ok(`${name}${exists ? '' : ' (no store yet)'}, PostgreSQL ${version.split(' ')[0]}${isSecure ? ' with TLS' : ''}`)
+  return ok(
+    `${name}${exists ? '' : ' (no store yet)'}, PostgreSQL ${version.split(' ')[0]}${isSecure ? ' with TLS' : ''}`,
+  )
 }
 
-async function examineService(address: RemoteAddress, settings: Settings, io: Io): Promise<Result> {
+async function examineService(
+  address: RemoteAddress,
+  settings: AccessSettings & Pick<Settings, 'storeOptions'>,
+  io: Io,
+): Promise<Result> {
   if (!settings.isOfRun && settings.tokenCommand !== undefined) {
-    return ok(`${address.name}: not checked, because its token command may prompt. Check it with: plants doctor${settings.storeFlag}`)
+    return ok(
+      `${address.name}: not checked, because its token command may prompt. Check it with: plants doctor${settings.storeFlag}`,
+    )
   }
   const access = await attempt(() => accessTo(address, settings, io))
   if (access instanceof PlantsError) return settings.isOfRun ? failed(access) : warning(access.message, access.hint)
-  const { checkToken } = await import('../../stores/http/check-token.js')
-  const result = await checkToken(address, access, settings.storeOptions)
+  const { verifyToken } = await import('../../stores/http/check-token.js')
+  const result = await verifyToken(address, access, settings.storeOptions)
   if (result.state === 'accepted') return ok(`${address.name} answers, and accepts the token`)
   const { message, hint = 'Is it a Plant Store service? For details: plants create --verbose' } = result.error
-  return failed({ message: result.state === 'refused' ? `${address.name} does not accept the token: ${message}` : message, hint })
-}
-
-function examineTerminal({ stdin, stdout, stderr, env }: Io): Result {
-  const names = [stdin.isTerminal && 'stdin', stdout.isTerminal && 'stdout', stderr.isTerminal && 'stderr'].filter(Boolean)
-  const locale = env['LC_ALL'] || env['LC_CTYPE'] || env['LANG']
-  const prompts = stdin.isTerminal && stderr.isTerminal ? '' : ', no prompts'
-  const what = names.length === 0 ? `none${prompts}` : `${names.join(', ')}, ${stdout.columns} columns${prompts}`
-  if (names.length === 0 || locale === undefined || /utf-?8/i.test(locale)) return ok(what)
-  return warning(`${what}, in ${locale}`, 'To display all plants correctly, use a UTF-8 locale: export LANG=C.UTF-8')
+  return failed({
+    message: result.state === 'rejected' ? `${address.name} does not accept the token: ${message}` : message,
+    hint,
+  })
 }
 
 async function runCheck(check: string, action: () => Result | Promise<Result>): Promise<Finding> {
@@ -203,7 +203,7 @@ async function attempt<T>(action: () => T | Promise<T>): Promise<T | PlantsError
   try {
     return await action()
   } catch (error) {
-    if (error instanceof PlantsError && error.type !== 'interrupted' && error.type !== 'terminated') return error
+    if (error instanceof PlantsError && !error.isInterruption) return error
     throw error
   }
 }

@@ -18,11 +18,18 @@ export const exportPlants = defineCommand({
   description:
     'Write a consistent snapshot of the plants, in ascending order of id: in the format of --output, of the name of the file, or else NDJSON. Others can write to the store in the meantime.',
   options: [
-    pathOption('--out <file>', 'write to this file, replacing it atomically; .gz and .zst are compressed. By default stdout'),
+    pathOption(
+      '--out <file>',
+      'write to this file, replacing it atomically; .gz and .zst are compressed. By default stdout',
+    ),
     ...queryOptions,
   ],
   formats: formatNames,
-  examples: ['plants export > plants.ndjson', 'plants export --output csv --tag shade', 'plants export --out plants.csv.gz'],
+  examples: [
+    'plants export > plants.ndjson',
+    'plants export --output csv --tag shade',
+    'plants export --out plants.csv.gz',
+  ],
   async run({ flags, formats }, io) {
     if (flags.output !== undefined) parseOutput('--output', flags.output, formats)
     const settings = await resolveSettings(flags, io, { formats: outputFormats })
@@ -30,7 +37,7 @@ export const exportPlants = defineCommand({
     const path = out === undefined || /^(-|\/dev\/stdout)$/.test(out) ? undefined : io.resolvePath(out)
     if (path !== undefined && (await isPartOf(settings.store, path)))
       throw new PlantsError('malformed', `${path} is the store itself`, { hint: 'Choose another file with --out FILE' })
-    const { compressionOf, formatOfName } = await import('../../transfer/export/document.js')
+    const { compressionOf, formatOfName } = await import('../../transfer/export/out-file.js')
     const format = path !== undefined && flags.output === undefined ? formatOfName(path) : formatOf(settings)
     const compression = compressionOf(path)
     const store = await openExistingStore(settings.store, settings.storeOptions)
@@ -52,14 +59,18 @@ function formatOf({ output }: Settings): FormatName {
   return output === 'text' ? 'ndjson' : output
 }
 
-/** Warns that the default store is missing, so that the export is empty. Throws `unavailable` if that would replace a file. */
+/** A missing default store exports nothing. Throws `unavailable` if that would replace a file. */
 async function warnOfMissing({ store, warn }: Settings, path: string | undefined, out = '') {
   if (path === undefined || !statSync(path, { throwIfNoEntry: false })?.isFile()) return warn(noStoreYet(store))
   const message = `There is no store at ${store.name} yet, and an empty export would replace ${quoteIfNeeded(out)}`
   throw new PlantsError('unavailable', message, { hint: 'List the stores with: plants stores list' })
 }
 
-async function* documentOf(store: ReadableStore | undefined, query: SnapshotQuery, format: FormatName): AsyncGenerator<Block> {
+async function* documentOf(
+  store: ReadableStore | undefined,
+  query: SnapshotQuery,
+  format: FormatName,
+): AsyncGenerator<Block> {
   const { join, end } = documentIn(format)
   for await (const { text, plants } of store?.snapshot(query) ?? []) yield { text: join(text), plants }
   yield { text: end(), plants: 0 }
@@ -72,8 +83,7 @@ async function save(
   settings: Settings,
   io: Io,
 ): Promise<void> {
-  const { compressed } = await import('../../transfer/export/document.js')
-  const { writeOut } = await import('../../transfer/export/out-file.js')
+  const { compressed, writeOut } = await import('../../transfer/export/out-file.js')
   let plants = 0
   async function* encode(): AsyncGenerator<Uint8Array> {
     for await (const block of blocks) {

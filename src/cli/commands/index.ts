@@ -3,14 +3,15 @@ import type { CommandDefinition } from '../define-command.js'
 interface ListedCommand {
   name: string
   summary: string
-  load(): Promise<CommandDefinition>
+  /** undefined for `help`, which the program itself defines */
+  load?(): Promise<CommandDefinition>
 }
 
-/** The commands in the groups and the order of the help. A definition is loaded when commander gets to its command. */
+/** As the help lists them. */
 export const groups: Readonly<Record<string, readonly ListedCommand[]>> = {
   Plants: [
     { name: 'create', summary: 'create a plant', load: async () => (await import('./create.js')).create },
-    { name: 'get', summary: 'show a plant', load: async () => (await import('./get.js')).get },
+    { name: 'get', summary: 'show a plant', load: async () => (await import('./list.js')).get },
     { name: 'list', summary: 'list or search plants', load: async () => (await import('./list.js')).list },
     { name: 'count', summary: 'count plants', load: async () => (await import('./count.js')).count },
     { name: 'update', summary: 'change a plant', load: async () => (await import('./update.js')).update },
@@ -32,14 +33,18 @@ export const groups: Readonly<Record<string, readonly ListedCommand[]>> = {
     { name: 'stores', summary: 'name and select stores', load: async () => (await import('./stores.js')).stores },
     { name: 'config', summary: 'read and change settings', load: async () => (await import('./config.js')).config },
     { name: 'doctor', summary: 'check for problems', load: async () => (await import('./doctor.js')).doctor },
-    { name: 'completion', summary: 'set up shell completion', load: async () => (await import('./completion.js')).completion },
+    {
+      name: 'completion',
+      summary: 'set up shell completion',
+      load: async () => (await import('./completion.js')).completion,
+    },
     { name: 'version', summary: 'show the version', load: async () => (await import('./version.js')).version },
+    { name: 'help', summary: 'show help' },
   ],
 }
 
 export const examples = ['plants create --id 1 --name Fern --tag shade', 'plants list --search fern']
 
-/** Pages of help about more than one command. */
 export const topics = {
   options: 'the options of every command',
   environment: 'settings and environment variables, and their precedence',

@@ -8,7 +8,7 @@ export const openapi = defineCommand({
   options: [{ flags: '--base-path <path>', description: 'path prefix of /plants, such as /v1', parse: parseBasePath }],
   examples: ['plants openapi > openapi.json'],
   async run({ flags: { basePath = '' } }, io) {
-    const { openApi } = await import('../../server/openapi.js')
+    const { openApi } = await import('../../server/openapi-document.js')
     await writeAnswer(io, `${openApi(basePath)}\n`)
   },
 })

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { statSync } from 'node:fs'
-import { checkToken } from '../../auth/token.js'
-import { toJson } from '../../plant/json.js'
+import { parseToken } from '../../auth/token.js'
+import { toJson } from '../../plant/exact-json.js'
 import { within } from '../../platform/clock.js'
 import { malformed, PlantsError, shellWord } from '../../platform/errors.js'
 import { escapeControlChars } from '../../platform/escape.js'
@@ -13,9 +13,16 @@ import type { ServiceOptions } from '../../server/service.js'
 import { defaultRights, rights, type TokenStore } from '../../stores/common/store.js'
 import { isDefaultStore, noStore, ownSchemeOf } from '../../stores/registry.js'
 import { isInteractive, resolveSettings, type Settings } from '../context.js'
-import { defineCommand, type GlobalFlags, type OptionDefinition, type OptionValues, parseRights, pathOption } from '../define-command.js'
+import {
+  defineCommand,
+  type GlobalFlags,
+  type OptionDefinition,
+  type OptionValues,
+  parseRights,
+  pathOption,
+} from '../define-command.js'
 
-/** The default of --port, which the option itself does not have, because it conflicts with --socket. */
+/** Not a default of --port itself, which conflicts with --socket. */
 const defaultPort = 4010
 
 const loopback = '127.0.0.1'
@@ -36,7 +43,11 @@ const options = [
   },
   pathOption('--socket <path>', 'listen on a Unix socket instead'),
   { flags: '--base-path <path>', description: 'path prefix of /plants, such as /v1', parse: parseBasePath },
-  { flags: '--admin-port <port>', description: 'serve /live, /ready and /metrics on this port, without a token', parse: parsePort },
+  {
+    flags: '--admin-port <port>',
+    description: 'serve /live, /ready and /metrics on this port, without a token',
+    parse: parsePort,
+  },
   { flags: '--admin-host <host>', description: `address for --admin-port: ${loopback} (default)`, parse: parseText },
   { group: 'TLS', ...pathOption('--tls-cert <path>', 'PEM certificate, with its chain') },
   pathOption('--tls-key <path>', 'PEM key of the certificate'),
@@ -50,25 +61,37 @@ const options = [
     values: rights,
     parse: parseRights,
   },
-  { group: 'Limits', flags: '--body-limit <size>', description: 'maximum size of a request body', default: '1MiB', parse: parseSize },
+  {
+    group: 'Limits',
+    flags: '--body-limit <size>',
+    description: 'maximum size of a request body',
+    default: '1MiB',
+    parse: parseSize,
+  },
   {
     flags: '--request-timeout <duration>',
     description: 'maximum time to receive a request, and for the client to read more of a response',
     default: '30s',
     parse: parseTimer,
   },
-  { flags: '--connection-limit <count>', description: 'maximum number of open connections', default: '10000', parse: parseCount },
-  { group: 'Running', flags: '--drain-timeout <duration>', description: 'maximum time for a drain', default: '10s', parse: parseTimer },
   {
-    flags: '--log-level <level>',
-    description: 'trace, debug, info, warn, error, fatal or silent',
-    choices: ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'],
-    default: 'info',
+    flags: '--connection-limit <count>',
+    description: 'maximum number of open connections',
+    default: '10000',
+    parse: parseCount,
   },
   {
-    flags: '--log-format <format>',
-    description: 'text or json; by default text on a terminal, else json',
-    choices: ['text', 'json'],
+    group: 'Running',
+    flags: '--drain-timeout <duration>',
+    description: 'maximum time for a drain',
+    default: '10s',
+    parse: parseTimer,
+  },
+  {
+    flags: '--log-level <level>',
+    description: 'info, warn, error or silent',
+    choices: ['info', 'warn', 'error', 'silent'],
+    default: 'info',
   },
 ] as const satisfies readonly OptionDefinition[]
 
@@ -78,38 +101,48 @@ type StoreSettings = Pick<Settings, 'store' | 'storeFlag' | 'storeOptions'>
 
 export const serve = defineCommand({
   name: 'serve',
-  description: 'Serve a store over HTTP. The first line on stdout is the address of the service. The log goes to stderr.',
+  description:
+    'Serve a store over HTTP. The first line on stdout is the address of the service. The log goes to stderr.',
   options,
-  examples: ['plants tokens create --note laptop', 'plants serve', 'plants serve --store ./garden.db --port 0 --base-path /v1'],
+  examples: [
+    'plants tokens create --note laptop',
+    'plants serve',
+    'plants serve --store ./garden.db --port 0 --base-path /v1',
+  ],
   async run({ flags }, io) {
     const settings = await resolveSettings(flags, io)
     const { startService } = await import('../../server/service.js')
     const service = await startService(await optionsFor(flags, settings, io))
     try {
-      const stopped: Promise<unknown> = io.signal.aborted ? Promise.resolve() : once(io.signal, 'abort')
       const text = settings.errors === 'json' ? toJson({ address: service.address }) : service.address
-      // Written like a log line: a reader that is slow or closed does not block the service.
-      const announced = io.stdout.log(`${io.stdout.isTerminal ? escapeControlChars(text) : text}\n`)
-      await Promise.race([stopped, announced.then(() => stopped)])
+      // Like a log line: a slow or closed reader does not block the service.
+      void io.stdout.log(`${io.stdout.isTerminal ? escapeControlChars(text) : text}\n`)
+      if (!io.signal.aborted) await once(io.signal, 'abort')
     } finally {
       await service.drain(flags.drainTimeout)
-      // Waits at most a second for the end of the log, because its reader may have stalled.
+      // At most a second, because the reader of the log may have stalled.
       await within(1000, [], (signal) => Promise.race([io.stderr.log(''), once(signal, 'abort')]))
     }
   },
 })
 
-async function optionsFor(flags: ServeFlags, { store, storeFlag, storeOptions }: StoreSettings, io: Io): Promise<ServiceOptions> {
+async function optionsFor(
+  flags: ServeFlags,
+  { store, storeFlag, storeOptions }: StoreSettings,
+  io: Io,
+): Promise<ServiceOptions> {
   const { socket, host, port = defaultPort, adminHost = loopback, adminPort } = flags
-  if (socket !== undefined && process.platform === 'win32') throw malformed('--socket does not work on Windows', 'Use --port instead')
-  if (flags.adminHost !== undefined && adminPort === undefined) throw malformed('--admin-host needs --admin-port', 'Add --admin-port 9090')
-  // A drain still answers requests in flight, so the signal must not abort the operations of the store.
+  if (socket !== undefined && process.platform === 'win32')
+    throw malformed('--socket does not work on Windows', 'Use --port instead')
+  if (flags.adminHost !== undefined && adminPort === undefined)
+    throw malformed('--admin-host needs --admin-port', 'Add --admin-port 9090')
+  // A drain still answers requests in flight: the signal must not abort operations of the store.
   const clock = { signal: new AbortController().signal, now: io.now, random: io.random }
   const given = readGivenTokens(flags, io)
   const mayShowToken = isInteractive(flags, io) && io.stderr.isTerminal
   return {
     openStore: async (watch) => {
-      // A missing store has no tokens either. Only the default store is created for its first token, which a terminal shows.
+      // A missing store has no tokens. Only the default one is created for its first token, which a terminal shows.
       if (!given && !(isDefaultStore(store) && mayShowToken)) {
         const existing = await ownSchemeOf(store).openExisting(store, storeOptions)
         const hint = `Check the address. To create a store, and a token for clients: plants tokens create${storeFlag}`
@@ -125,7 +158,8 @@ async function optionsFor(flags: ServeFlags, { store, storeFlag, storeOptions }:
         await assertUsable(tokens, mayShowToken, { store, storeFlag }, io)
         return tokensOfStore(tokens, { now: io.now, time: io.time, warn })
       }
-      for (const [token, name] of given) if (token.length < minTokenLength) warn(`The token of ${name} is so short that it can be guessed`)
+      for (const [token, name] of given)
+        if (token.length < minTokenLength) warn(`The token of ${name} is so short that it can be guessed`)
       return fixedTokens(given, flags.allow ?? ['create'])
     },
     listen: socket === undefined ? { host, port } : { path: io.resolvePath(socket) },
@@ -134,16 +168,18 @@ async function optionsFor(flags: ServeFlags, { store, storeFlag, storeOptions }:
     tls: await tlsFor(flags, io),
     admin: adminPort === undefined ? undefined : { host: adminHost, port: adminPort, isAdmin: true },
     limits: flags,
-    log: { output: io.stderr, level: flags.logLevel, format: flags.logFormat },
-    now: () => performance.now(), // half the cost per call of io.now, which is faster to start
+    log: { output: io.stderr, level: flags.logLevel },
+    now: () => performance.now(), // cheaper per call than io.now
   }
 }
 
-function warnOfPermissions(flag: string, given: string | undefined, io: Io, warn: Warn): void {
-  const path = given === undefined ? undefined : io.resolvePath(given)
-  const stats = path === undefined ? undefined : statSync(path, { throwIfNoEntry: false })
-  if (path === undefined || !stats || process.platform === 'win32') return
-  if (!io.trusts(stats.uid)) warn(`The file ${path} of ${flag} belongs to another user (uid ${stats.uid}), who can read and change it`)
+function warnOfPermissions(flag: string, given: string | undefined, io: Io, warn: (message: string) => void): void {
+  if (given === undefined || process.platform === 'win32') return
+  const path = io.resolvePath(given)
+  const stats = statSync(path, { throwIfNoEntry: false })
+  if (!stats) return
+  if (!io.trusts(stats.uid))
+    warn(`The file ${path} of ${flag} belongs to another user (uid ${stats.uid}), who can read and change it`)
   else if ((stats.mode & 0o077) !== 0)
     warn(`Other users can read or write the file ${path} of ${flag}. Fix it with: chmod 600 ${shellWord(path)}`)
 }
@@ -156,17 +192,14 @@ async function tlsFor({ tlsCert, tlsKey }: ServeFlags, io: Io): Promise<ServiceO
   return readKeyPair(io.resolvePath(tlsCert), io.resolvePath(tlsKey), '--tls-cert and --tls-key')
 }
 
-type Warn = (message: string) => void
-
 const tokenVariable = 'PLANTS_SERVE_TOKEN'
 
-/** number of characters below which a token can be guessed */
+/** in characters: shorter tokens can be guessed */
 const minTokenLength = 16
 
 /**
- * The tokens of PLANTS_SERVE_TOKEN and of the token file, with their names; undefined if neither is set.
- *
- * @throws {PlantsError} `malformed` for a file without tokens, or an invalid token
+ * Tokens with their names; undefined without PLANTS_SERVE_TOKEN and a token file. Throws `malformed` for a file without
+ * tokens, or an invalid token.
  */
 function readGivenTokens({ tokenFile }: ServeFlags, io: Io): Map<string, string> | undefined {
   const inVariable = io.env[tokenVariable]
@@ -178,15 +211,15 @@ function readGivenTokens({ tokenFile }: ServeFlags, io: Io): Map<string, string>
     for (const [index, line] of lines.entries()) {
       const name = `line ${index + 1}`
       const text = line.trim()
-      if (text !== '') tokens.set(checkToken(text, `The token in ${path}, ${name},`), `${name} of the token file`)
+      if (text !== '') tokens.set(parseToken(text, `The token in ${path}, ${name},`), `${name} of the token file`)
     }
     if (tokens.size === 0) throw malformed(`${path} contains no token`, 'Write one token per line to it')
   }
-  if (inVariable) tokens.set(checkToken(inVariable.trim(), tokenVariable), tokenVariable)
+  if (inVariable) tokens.set(parseToken(inVariable.trim(), tokenVariable), tokenVariable)
   return tokens
 }
 
-/** Throws `unauthorized` if no token of the store is valid. If it never had one, and `mayShow`, it gets a first one, which is printed. */
+/** Throws `unauthorized` without a valid token. With `mayShow`, creates and prints one if the store never had any. */
 async function assertUsable(
   tokens: TokenStore,
   mayShow: boolean,
@@ -200,11 +233,18 @@ async function assertUsable(
   }
   if (!isEmpty || !mayShow) {
     const hint = `Create one with: plants tokens create${storeFlag}. Or set PLANTS_SERVE_TOKEN, or add --token-file PATH`
-    throw new PlantsError('unauthorized', `${store.name} has no valid token, so no client could use the service`, { hint })
+    throw new PlantsError('unauthorized', `${store.name} has no valid token, so no client could use the service`, {
+      hint,
+    })
   }
   const token = newToken()
   const note = 'created by plants serve'
-  await tokens.add(digestOf(token), { note, rights: defaultRights, createdAt: new Date(io.time()), expiresAt: undefined })
+  await tokens.add(digestOf(token), {
+    note,
+    rights: defaultRights,
+    createdAt: new Date(io.time()),
+    expiresAt: undefined,
+  })
   const use = 'Clients set it as PLANTS_TOKEN, or save it with: plants auth login --store ADDRESS'
   await io.stderr.write(`The store had no tokens. This new token is not shown again:\n\n  ${token}\n\n${use}\n`)
 }

@@ -2,18 +2,26 @@ import { savedToken } from '../../auth/credentials.js'
 import { isOpenToAll } from '../../auth/exposure.js'
 import { changeSettings } from '../../config/change.js'
 import { assertStoreName, savedValue, withField } from '../../config/edit.js'
-import { type SavedSettings, type SavedStore, savedStore } from '../../config/file.js'
 import { isStoreName, namedStores, resolveAddress, shownValue, unknownStore } from '../../config/resolve.js'
-import { flagValue, isFor, settingsIn, unsupportedReason } from '../../config/table.js'
+import { flagValue, isFor, settingsIn, unsupportedReason } from '../../config/setting-table.js'
+import { type SavedSettings, type SavedStore, savedStore } from '../../config/settings-file.js'
 import { quoteIfNeeded, rowPrinter, writeResult } from '../../output/output.js'
 import { malformed, PlantsError, shellWord } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import { parseText } from '../../platform/values.js'
 import { defaultRights } from '../../stores/common/store.js'
-import { isDefaultStore, loginAddress, schemeOfText, schemes, takesPassword, takesToken } from '../../stores/registry.js'
-import { defaultLockTimeout, resolvePreferences, resolveSettings } from '../context.js'
+import {
+  isDefaultStore,
+  loginAddress,
+  schemeOfText,
+  schemes,
+  takesPassword,
+  takesToken,
+} from '../../stores/registry.js'
+import { resolvePreferences, resolveSettings } from '../context.js'
 import { allowOption, type CommandDefinition, defineCommand } from '../define-command.js'
 import { warnOfExposure } from '../store-access.js'
+import { saveSetting } from './config.js'
 
 const add = defineCommand({
   name: 'add',
@@ -22,7 +30,12 @@ const add = defineCommand({
     { name: '<name>', description: 'letters, digits, "-" and "_"' },
     { name: '<address>', description: 'a path, http(s)://…, unix:PATH or postgres://…', values: 'file' },
   ],
-  options: [{ flags: '--token-command <command>', description: 'get the token from the output of this command; no shell is used' }],
+  options: [
+    {
+      flags: '--token-command <command>',
+      description: 'get the token from the output of this command; no shell is used',
+    },
+  ],
   settings: settingsIn('store'),
   async run({ args: [name, text], flags }, io) {
     const settings = await resolvePreferences(flags, io)
@@ -39,18 +52,25 @@ const add = defineCommand({
       }
       store[setting] = await savedValue(setting, `--${setting}`, value, io)
     }
-    // --timeout is saved with the store here, and is not the timeout of the lock.
-    await changeSettings(io, { lockTimeout: defaultLockTimeout }, (saved) => {
+    // --timeout is saved with the store, and does not limit the wait for the lock.
+    await changeSettings(io, { timeout: 30_000 }, (saved) => {
       assertFree(name, store, saved)
       return { ...saved, stores: { ...saved.stores, [name]: store } }
     })
     if (takesToken(address) && isOpenToAll(address) && !store['allow-http']) {
       const hint = `plants config set stores.${name}.allow-http true`
-      await settings.warn(`No token will be sent to ${address.name}, because others could read it. To allow it: ${hint}`)
+      await settings.warn(
+        `No token will be sent to ${address.name}, because others could read it. To allow it: ${hint}`,
+      )
     }
     await warnOfExposure(address, settings)
     const how = `Use it with --store ${name}, or make it the default: plants stores use ${name}`
-    await writeResult(io, settings, { name, ...store }, `Saved the store ${name}, ${quoteIfNeeded(address.name)}. ${how}`)
+    await writeResult(
+      io,
+      settings,
+      { name, ...store },
+      `Saved the store ${name}, ${quoteIfNeeded(address.name)}. ${how}`,
+    )
   },
 })
 
@@ -58,13 +78,16 @@ const init = defineCommand({
   name: 'init',
   description:
     'Create the store in a PostgreSQL database, as its owner or an administrator. With --role, grant an existing role the rights that plants serve needs: those of --allow, and no others. An existing store is kept.',
-  arguments: [{ name: '<address>', description: "postgres://…, with the database's owner or an administrator as the user" }],
+  arguments: [
+    { name: '<address>', description: "postgres://…, with the database's owner or an administrator as the user" },
+  ],
   options: [
     { flags: '--role <name>', description: 'the role that plants serve logs in as', parse: parseText },
     allowOption('rights of the role', defaultRights.join()),
   ],
   async run({ args: [text], flags }, io) {
-    if (!isStoreName(text)) await resolveAddress(text, 'The address', io, { isArgument: true }) // so that errors call it an address
+    // so that errors call it an address
+    if (!isStoreName(text)) await resolveAddress(text, 'The address', io, { isArgument: true })
     const settings = await resolveSettings({ ...flags, store: text }, io)
     const { store } = settings
     if (!takesPassword(store)) {
@@ -72,16 +95,21 @@ const init = defineCommand({
       throw malformed(`${store.name} is ${schemes[store.scheme].noun}: only a database needs to be initialised`, hint)
     }
     const { role, allow } = flags
-    // PUBLIC means every role in SQL. A mistake must not open the store to all of them.
+    // PUBLIC means every role in SQL: a mistake must not open the store to all of them.
     if (role !== undefined && /^(public|none)$/i.test(role)) {
       const why = role.toLowerCase() === 'none' ? 'is not a role' : 'is every role'
       throw malformed(`--role ${role} ${why}`, 'Use the role that plants serve logs in as')
     }
-    const { initialise } = await import('../../stores/postgres/schema.js')
+    const { initialise } = await import('../../stores/postgres/postgres-schema.js')
     await initialise(store, settings.storeOptions, role === undefined ? undefined : { role, rights: allow })
     const may = allow.join(', ').replace(/, (\w+)$/, ' and $1')
     const granted = role === undefined ? '' : `, and ${quoteIfNeeded(role)} may ${may} plants there`
-    await writeResult(io, settings, { address: store.name, role }, `The store in ${quoteIfNeeded(store.name)} is ready${granted}`)
+    await writeResult(
+      io,
+      settings,
+      { address: store.name, role },
+      `The store in ${quoteIfNeeded(store.name)} is ready${granted}`,
+    )
   },
 })
 
@@ -93,12 +121,18 @@ const list = defineCommand({
     const used = shownValue(settings.sources.find(({ name }) => name === 'store')?.value)
     const saved = namedStores(settings.file.saved).toSorted(([a], [b]) => (a < b ? -1 : 1))
     const local = { name: 'local', address: (await resolveAddress('local', '', io)).name }
-    const nameless = used === undefined || used === 'local' || isStoreName(used) ? [] : [{ name: undefined, address: used }]
+    const nameless =
+      used === undefined || used === 'local' || isStoreName(used) ? [] : [{ name: undefined, address: used }]
     const rows = [local, ...saved.map(([name, store]) => fieldsOf(name, store)), ...nameless].map((row) => ({
       ...row,
       inUse: (row.name ?? row.address) === used,
     }))
-    const cellsOf = ({ name, inUse, address, ...others }: SavedStore & { name: string | undefined; inUse: boolean }) => [
+    const cellsOf = ({
+      name,
+      inUse,
+      address,
+      ...others
+    }: SavedStore & { name: string | undefined; inUse: boolean }) => [
       inUse ? '*' : '',
       name === undefined ? '-' : quoteIfNeeded(name),
       quoteIfNeeded(address),
@@ -114,25 +148,10 @@ const list = defineCommand({
 
 const use = defineCommand({
   name: 'use',
-  description: 'Set the default store, which commands use without --store. "local" is your own store, which is built in.',
+  description:
+    'Set the default store, which commands use without --store, like plants config set store. "local" is your own store, which is built in.',
   arguments: [{ name: '<store>', description: 'a saved name, or an address', values: 'store' }],
-  async run({ args: [store], flags }, io) {
-    const settings = await resolvePreferences(flags, io)
-    const chosen = await resolveSettings(flags, io, { other: store })
-    const { name: address } = chosen.store
-    await changeSettings(io, settings, ({ store: _, ...saved }) => {
-      if (store === 'local') return saved
-      if (!isStoreName(store)) return { ...saved, store: address }
-      if (savedStore(saved, store)) return { ...saved, store }
-      throw malformed(`The store ${store} no longer exists`, 'List the stores with: plants stores list')
-    })
-    const winner = settings.sources.find(({ name, source }) => name === 'store' && (source === 'variable' || source === 'flag'))
-    if (winner) await settings.warn(`${winner.place} is still set, and takes precedence`)
-    await warnOfExposure(chosen.store, settings)
-    const fields = fieldsOf(store, (isStoreName(store) && savedStore(chosen.file.saved, store)) || { address })
-    const text = `The default store is now ${quoteIfNeeded(store)}${address === store ? '' : `, ${quoteIfNeeded(address)}`}`
-    await writeResult(io, settings, { ...fields, inUse: !winner }, text)
-  },
+  run: ({ args: [store], flags }, io) => saveSetting('store', store, flags, io),
 })
 
 const rename = defineCommand({
@@ -148,12 +167,17 @@ const rename = defineCommand({
     const { after } = await changeSettings(io, settings, async (saved) => {
       const store = savedStore(saved, name)
       if (!store) throw await unknownStore(name, saved)
-      assertFree(newName, store, saved)
+      if (savedStore(saved, newName)) throw malformed(`The store ${newName} already exists`, 'Choose another name')
       const stores = { ...withField(saved.stores ?? {}, name, undefined), [newName]: store }
       return saved.store === name ? { ...saved, stores, store: newName } : { ...saved, stores }
     })
     const renamed = savedStore(after, newName)
-    await writeResult(io, settings, renamed ? fieldsOf(newName, renamed) : {}, `Renamed the store ${name} to ${newName}`)
+    await writeResult(
+      io,
+      settings,
+      renamed ? fieldsOf(newName, renamed) : {},
+      `Renamed the store ${name} to ${newName}`,
+    )
   },
 })
 
@@ -163,7 +187,8 @@ const remove = defineCommand({
   arguments: [{ name: '<name>', description: 'name of the store', values: 'saved-store' }],
   async run({ args: [name], flags }, io) {
     const settings = await resolvePreferences(flags, io)
-    if (name === 'local') throw malformed('The store local is built in, and cannot be removed', 'To use another: plants stores use NAME')
+    if (name === 'local')
+      throw malformed('The store local is built in, and cannot be removed', 'To use another: plants stores use NAME')
     let address = ''
     const { before, after } = await changeSettings(io, settings, async (saved) => {
       const removed = savedStore(saved, name)
@@ -171,7 +196,8 @@ const remove = defineCommand({
       address = await loginAddressOf(removed, io)
       const stores = withField(saved.stores ?? {}, name, undefined)
       const others = await Promise.all(Object.values(stores).map((store) => loginAddressOf(store, io)))
-      const tokens = saved.tokens && !others.includes(address) ? withField(saved.tokens, address, undefined) : saved.tokens
+      const tokens =
+        saved.tokens && !others.includes(address) ? withField(saved.tokens, address, undefined) : saved.tokens
       const kept = { ...saved, stores, ...(tokens && { tokens }) }
       return saved.store === name ? withField(kept, 'store', undefined) : kept
     })
@@ -207,7 +233,7 @@ function fieldsOf(name: string, store: SavedStore) {
   return { name, address: shownValue(store.address), ...values }
 }
 
-/** The address under which a credential is saved; an invalid address is returned unchanged. */
+/** Returns an invalid address unchanged. */
 async function loginAddressOf({ address }: SavedStore, io: Io): Promise<string> {
   try {
     return loginAddress(await resolveAddress(address, '', io))

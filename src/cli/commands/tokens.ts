@@ -1,5 +1,5 @@
 import { rowPrinter, writeAnswer, writeResult } from '../../output/output.js'
-import { parseInt64, toJson } from '../../plant/json.js'
+import { parseInt64, toJson } from '../../plant/exact-json.js'
 import { malformed, PlantsError } from '../../platform/errors.js'
 import { escapeControlChars } from '../../platform/escape.js'
 import { parseLife, parseText } from '../../platform/values.js'
@@ -13,7 +13,11 @@ const create = defineCommand({
   description: 'Create a token and print it. It is not shown again.',
   options: [
     { flags: '--note <text>', description: 'what the token is for' },
-    { flags: '--expires <duration>', description: 'lifetime, such as 90d or 12h; by default, until it is revoked', parse: parseLife },
+    {
+      flags: '--expires <duration>',
+      description: 'lifetime, such as 90d or 12h; by default, until it is revoked',
+      parse: parseLife,
+    },
     allowOption('rights of the token', defaultRights.join()),
   ],
   async run({ flags }, io) {
@@ -27,9 +31,11 @@ const create = defineCommand({
     try {
       const added = await store.tokens.add(digestOf(token), { note, rights: allow, createdAt, expiresAt })
       const hint = `Revoke it with: plants tokens revoke ${added.id}${settings.storeFlag}`
-      await writeAnswer(io, settings.errors === 'json' ? `${toJson({ ...fieldsOf(added), token })}\n` : `${token}\n`, hint)
+      await writeAnswer(io, settings.errors === 'json' ? `${toJson({ ...added, token })}\n` : `${token}\n`, hint)
       if (io.stdout.isTerminal && settings.errors === 'text')
-        await settings.warn(`This is token ${added.id}${expiresAt ? `, valid until ${dateOf(expiresAt)}` : ''}. It is not shown again`)
+        await settings.warn(
+          `This is token ${added.id}${expiresAt ? `, valid until ${dateOf(expiresAt)}` : ''}. It is not shown again`,
+        )
     } finally {
       await store.close()
     }
@@ -52,10 +58,15 @@ const list = defineCommand({
         token.revokedAt ? 'revoked' : (token.expiresAt?.getTime() ?? Infinity) > io.time() ? 'valid' : 'expired',
         token.rights.join(', '), // last, because only the last column is wrapped
       ]
-      const rows = await rowPrinter(['ID', 'NOTE', 'CREATED', 'EXPIRES', 'LAST USED', 'STATE', 'RIGHTS'], cellsOf, settings, io)
+      const rows = await rowPrinter(
+        ['ID', 'NOTE', 'CREATED', 'EXPIRES', 'LAST USED', 'STATE', 'RIGHTS'],
+        cellsOf,
+        settings,
+        io,
+      )
       for await (const page of tokens?.list() ?? []) {
         isEmpty = false
-        await rows.print(page.map(fieldsOf))
+        await rows.print(page)
       }
       await rows.end()
       if (isEmpty) await settings.warn(`No tokens. Create one with: plants tokens create${settings.storeFlag}`)
@@ -72,11 +83,13 @@ const revoke = defineCommand({
     await withTokens(settings, async (tokens) => {
       const token = tokens && (await revokeNamed(name, tokens, new Date(io.time()), settings.storeFlag))
       if (!token) {
-        const message = `No token has the ${parseInt64(name) === undefined ? 'note' : 'id or the note'} ${JSON.stringify(name)} in ${settings.store.name}`
-        throw new PlantsError('notFound', message, { hint: `List the tokens with: plants tokens list${settings.storeFlag}` })
+        const message = `No token has the id or the note ${JSON.stringify(name)} in ${settings.store.name}`
+        throw new PlantsError('notFound', message, {
+          hint: `List the tokens with: plants tokens list${settings.storeFlag}`,
+        })
       }
       const note = token.note === undefined ? '' : ` (${escapeControlChars(token.note)})`
-      await writeResult(io, settings, fieldsOf(token), `Revoked token ${token.id}${note}`, 'The token was revoked')
+      await writeResult(io, settings, token, `Revoked token ${token.id}${note}`, 'The token was revoked')
     })
   },
 })
@@ -92,16 +105,16 @@ export const tokens: CommandDefinition = {
   ],
 }
 
-/** Opens the store for its tokens. A store that does not exist is not created, and the action gets undefined. */
+/** A store that does not exist is not created: the action gets undefined. */
 async function withTokens(
   { store: address, storeOptions }: Pick<Settings, 'store' | 'storeOptions'>,
   action: (tokens: TokenStore | undefined) => Promise<void>,
 ): Promise<void> {
-  const kind = ownSchemeOf(address)
+  const scheme = ownSchemeOf(address)
   const existing = await openExistingStore(address, storeOptions)
   if (!existing) return action(undefined)
   await existing.close()
-  const store = await kind.open(address, storeOptions)
+  const store = await scheme.open(address, storeOptions)
   try {
     await action(store.tokens)
   } finally {
@@ -109,21 +122,18 @@ async function withTokens(
   }
 }
 
-/** Revokes the token with this id, or with this note. Throws `malformed` if several that are not revoked have the note. */
+/** By id or note. Throws `malformed` if several that are not revoked have the note. */
 async function revokeNamed(name: string, tokens: TokenStore, at: Date, storeFlag: string): Promise<Token | undefined> {
   const id = parseInt64(name)
   const ofId = id === undefined ? undefined : await tokens.revoke(id, at)
   if (ofId) return ofId
   const ids: bigint[] = []
-  for await (const page of tokens.list()) for (const token of page) if (token.note === name && !token.revokedAt) ids.push(token.id)
+  for await (const page of tokens.list())
+    for (const token of page) if (token.note === name && !token.revokedAt) ids.push(token.id)
   const [other] = ids
   if (ids.length < 2) return other === undefined ? undefined : tokens.revoke(other, at)
   const hint = `Use an id: plants tokens revoke ID${storeFlag}`
   throw malformed(`${ids.length} tokens have the note ${JSON.stringify(name)}: ${ids.slice(0, 10).join(', ')}`, hint)
-}
-
-function fieldsOf({ id, note, rights, createdAt, expiresAt, revokedAt, lastUsedAt }: Token): Token {
-  return { id, note, rights, createdAt, expiresAt, revokedAt, lastUsedAt }
 }
 
 function dateOf(date: Date | undefined): string {

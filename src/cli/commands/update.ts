@@ -9,7 +9,10 @@ import { resolveSettings } from '../context.js'
 import { defineCommand, dryRunOption, fieldFlags, type OptionValues, parseId } from '../define-command.js'
 
 const options = [
-  ...textFields.map((field) => ({ flags: fieldFlags(field), description: `the new ${field.name}` })),
+  ...textFields.map((field) => ({
+    flags: fieldFlags(field),
+    description: `the new ${field.name}, which can be empty`,
+  })),
   ...textFields
     .filter(({ isRequired }) => !isRequired)
     .map(({ name }) => ({ flags: `--no-${name}` as const, description: `remove the ${name}` })),
@@ -30,16 +33,20 @@ export const update = defineCommand({
       const names = options.slice(0, -1).map((option) => option.flags.replace(/^-., | <.*/g, ''))
       throw malformed('update needs something to change', `Add one of ${names.join(', ')}`)
     }
-    // An unset variable of a shell must not make a plant lose its tag, nor give it an empty one.
-    const empty = textFields.find(({ name, isRequired }) => !isRequired && flags[name] === '')
-    if (empty) throw malformed(`--${empty.name} is empty`, `To remove the ${empty.name}, use --no-${empty.name}`)
     const settings = await resolveSettings(flags, io, { formats })
     const store = await openExistingStore(settings.store, { ...settings.storeOptions, needs: ['update'] })
     try {
       const plant = await store?.get(id)
       if (!store || !plant) throw notFound(id, settings, store !== undefined)
-      const updated = await replace(store, plant, flags)
+      const { old, updated } = (await replace(store, plant, flags)) ?? {}
       if (!updated) throw notFound(id, settings, true)
+      for (const { name, isRequired } of textFields) {
+        // an unset variable of a shell must not empty it silently
+        if (flags[name] !== '' || old?.[name] === '') continue
+        const change = `the ${name} changes from ${old?.[name] === undefined ? 'none' : JSON.stringify(old[name])} to ""`
+        const remove = isRequired ? '' : `. To remove it, use --no-${name}`
+        await settings.warn(`--${name} is empty: ${change}${remove}`, 'warning')
+      }
       const what = describePlant(updated, await styleFor(settings.colors(io.stdout)))
       if (!flags.dryRun) return await writeResult(io, settings, updated, `Updated ${what}`, 'The plant was updated')
       const style = { output: settings.output }
@@ -52,23 +59,29 @@ export const update = defineCommand({
 
 const maxAttempts = 10
 
-/** Replaces a plant, and retries if another process has changed it first. Returns undefined if the plant was deleted. */
-async function replace(store: ReadableStore, plant: NewPlant, changes: Changes): Promise<NewPlant | undefined> {
+/** Retries if another process changed it first. Returns undefined if the plant was deleted. */
+async function replace(store: ReadableStore, plant: NewPlant, changes: Changes) {
   let old = plant
   for (let attempt = 0; attempt < maxAttempts; attempt += 1) {
-    const value = plantFrom(plant.id, ({ name }) => (changes[name] === false ? undefined : (changes[name] ?? old[name])))
+    const value = plantFrom(plant.id, ({ name }) =>
+      changes[name] === false ? undefined : (changes[name] ?? old[name]),
+    )
     const accepted = acceptNewPlant(value)
     if (!accepted) {
-      const { problemsOf } = await import('../../plant/schema.js')
+      const { problemsOf } = await import('../../plant/plant-schema.js')
       throw new PlantsError('invalid', invalidPlant(problemsOf(value)), { hint: 'Correct the flags' })
     }
     const updated = changes.dryRun ? accepted : await store.replace(accepted, old)
-    if (updated) return updated
+    if (updated) return { old, updated }
     const current = await store.get(plant.id)
     if (!current) return undefined
     old = current
   }
-  throw new PlantsError('conflict', `Other processes changed plant ${plant.id} during each of ${maxAttempts} attempts`, {
-    hint: 'This command changed nothing. Try again',
-  })
+  throw new PlantsError(
+    'conflict',
+    `Other processes changed plant ${plant.id} during each of ${maxAttempts} attempts`,
+    {
+      hint: 'This command changed nothing. Try again',
+    },
+  )
 }

@@ -1,22 +1,23 @@
 import type { Command, Help } from 'commander'
-import { defaultOf, flagOf, settingNames, settingOf } from '../../config/table.js'
+import { defaultOf, flagOf, settingNames, settingOf } from '../../config/setting-table.js'
 import { textFields } from '../../plant/fields.js'
 import { type ExitCode, exitCodes } from '../../platform/errors.js'
 import type { topics } from '../commands/index.js'
 
-/** The page of a topic, formatted by the help of commander, with the command that is the program. */
 type Page = (help: Help, program: Command) => string
 
 function optionsPage(help: Help, program: Command): string {
   const about =
     'Every command takes these options, before or after its name. Each setting is also an environment variable: plants help environment'
-  const options = help.visibleOptions(program).map((option): Row => [help.optionTerm(option), help.optionDescription(option)])
+  const options = help
+    .visibleOptions(program)
+    .map((option): Row => [help.optionTerm(option), help.optionDescription(option)])
   return `${paragraph(about, help)}\n${list('Global options', options, help)}`
 }
 
 type Row = [term: string, meaning: string]
 
-/** Rows under a title. The meaning of a long term begins on the next line. */
+/** The meaning of a long term begins on the next line. */
 function list(title: string, rows: readonly Row[], help: Help): string {
   const width = Math.max(...rows.map(([term]) => term.length).filter((length) => length <= 26))
   const items = rows.map(([term, meaning]) => {
@@ -35,9 +36,11 @@ function paragraph(text: string, help: Help): string {
 }
 
 const otherVariables = {
-  PLANTS_TOKEN: 'the token for the store of the current command; takes precedence over a token command and a saved token',
+  PLANTS_TOKEN:
+    'the token for the store of the current command; takes precedence over a token command and a saved token',
   PLANTS_SERVE_TOKEN: 'the token that plants serve accepts, instead of those of the store',
-  'PGPASSWORD, PGPASSFILE': 'the password for the database of the current command; the path of the password file (default: that of libpq)',
+  'PGPASSWORD, PGPASSFILE':
+    'the password for the database of the current command; the path of the password file (default: that of libpq)',
   'PGHOST, PGPORT, PGUSER, PGDATABASE': 'defaults for the address of a database, as for psql',
   'PGSSLMODE, PGSSLROOTCERT, PGSSLCERT, PGSSLKEY': 'TLS parameters of a database, if its address does not set them',
   'PGTARGETSESSIONATTRS, PGAPPNAME, PGCONNECT_TIMEOUT':
@@ -50,8 +53,8 @@ const otherVariables = {
   NODE_EXTRA_CA_CERTS: "PEM certificates that are trusted in addition to the system's",
   'NODE_COMPILE_CACHE, NODE_DISABLE_COMPILE_CACHE': "another directory for Node's compile cache; 1 disables it",
   'PLANTS_NO_INPUT, CI': 'never prompt, like --no-input; 0 and false have no effect',
-  PAGER: 'the command that shows help longer than the terminal (default less)',
-  'NO_COLOR, FORCE_COLOR': 'disable colours; force colours without a terminal (0 disables them). FORCE_COLOR takes precedence',
+  'NO_COLOR, FORCE_COLOR':
+    'disable colours; force colours without a terminal (0 disables them). FORCE_COLOR takes precedence',
 }
 
 function environmentPage(help: Help): string {
@@ -67,7 +70,8 @@ function environmentPage(help: Help): string {
     ]
     return [name, `${meaning}. ${sources.join('. ')}`]
   })
-  const precedence = 'Precedence, highest first: flag, variable, the value saved for the store, the value saved for all stores, default.'
+  const precedence =
+    'Precedence, highest first: flag, variable, the value saved for the store, the value saved for all stores, default.'
   return [
     paragraph(precedence, help),
     list('Settings', settings, help),
@@ -107,16 +111,14 @@ function formatsPage(help: Help): string {
       help,
     )
   return [
-    paragraph('The examples show two plants. The second has no tag.', help),
     sample('As flags of plants create', ['--id 1 --name Fern --tag shade', '--id 9007199254740993 --name Moss']),
-    sample('As JSON, with plants create --file', ['{"id":1,"name":"Fern","tag":"shade"}', '{"id":9007199254740993,"name":"Moss"}']),
     sample('As ndjson', ['{"id":1,"name":"Fern","tag":"shade"}', '{"id":9007199254740993,"name":"Moss"}']),
-    sample('As json', ['[', '{"id":1,"name":"Fern","tag":"shade"},', '{"id":9007199254740993,"name":"Moss"}', ']']),
     sample('As csv', ['id,name,tag', '1,Fern,shade', '9007199254740993,Moss,']),
-    sample('As tsv', ['id\tname\ttag', '1\tFern\tshade', '9007199254740993\tMoss\t']),
     list('Values', Object.entries(values), help),
     list('Output', Object.entries(streams), help),
-    sample('An error as JSON', ['{"error":409,"message":"A plant with id 1 already exists","hint":"Look at it with: plants get 1"}']),
+    sample('An error as JSON', [
+      '{"error":409,"message":"A plant with id 1 already exists","hint":"Look at it with: plants get 1"}',
+    ]),
     list('Durations and sizes', Object.entries(quantities), help),
     'See also: plants help exit-codes\n',
   ].join('\n')
@@ -124,20 +126,25 @@ function formatsPage(help: Help): string {
 
 const values = {
   id: 'an integer from -9223372036854775808 to 9223372036854775807 in the grammar of JSON: 1.0 and 1e3 are integers; "1", 1.5, +1 and 007 are not, but a cell 007 of csv and tsv is 7. Ids are never rounded here, but programs that use floating-point numbers round ids above 9007199254740992',
-  [textFields.map(({ name }) => name).join(', ')]: 'any Unicode text without U+0000; it can be empty',
-  'no tag': 'in JSON, leave out the field: null is invalid; in csv and tsv, an empty cell means no tag, and "" an empty tag',
+  [textFields.map(({ name }) => name).join(', ')]:
+    'any Unicode text without U+0000; it can be empty: an empty --name or --tag is stored, with a warning',
+  'no tag':
+    'in JSON, leave out the field: null is invalid, but not in an import; in csv and tsv, an empty cell means no tag, and "" an empty tag',
   'other fields': 'ignored, with a warning',
 }
 
 const streams = {
-  stdout: 'results only: text on a terminal, with a table for a list; otherwise one line of JSON, and NDJSON for a list',
+  stdout:
+    'results only: text on a terminal, with a table for a list; otherwise one line of JSON, and NDJSON for a list',
   '--output':
     'text, json or ndjson; for plants also csv and tsv. json is one JSON value, an array for a list; ndjson is one value per line',
-  stderr: 'errors, warnings, prompts, progress and logs. With --output json or ndjson, each error and warning is one line of JSON',
+  stderr:
+    'errors, warnings, prompts, progress and logs. With --output json or ndjson, each error and warning is one line of JSON',
 }
 
 const quantities = {
-  'a duration': '500ms, 30s, 2m, 1h or 90d; a number without a unit means seconds, except for --expires, which requires a unit',
+  'a duration':
+    '500ms, 30s, 2m, 1h or 90d; a number without a unit means seconds, except for --expires, which requires a unit',
   'a size': '16KiB, 1MiB or 1GiB; a number without a unit means bytes',
 }
 

@@ -1,62 +1,42 @@
-import { type Command, CommanderError, type Option } from 'commander'
-import { readSettings, type SavedSettings } from '../../config/file.js'
+import { type Argument, type Command, CommanderError, type Option } from 'commander'
 import { namedStores, shownValue } from '../../config/resolve.js'
-import { isFor, type Scope, settingNames, settingOf, settingsIn } from '../../config/table.js'
+import { type Scope, settingNames, settingOf, settingsIn } from '../../config/setting-table.js'
+import { readSettings, type SavedSettings } from '../../config/settings-file.js'
 import { writeAnswer } from '../../output/output.js'
 import { PlantsError } from '../../platform/errors.js'
 import { shorten } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
 import { printable } from '../../platform/redact.js'
 import type { Values } from '../../platform/values.js'
-import { schemeOfText } from '../../stores/registry.js'
 import { topics } from '../commands/index.js'
 import { type Program, subcommandOf } from './program.js'
 
-/** The completions of a word. Each shell filters them in its own way by the text that was typed. */
+/** Each shell filters them by the typed text in its own way. */
 interface Completions {
   candidates: readonly Candidate[]
-  /** the text before each candidate in the word, such as `--output=` */
+  /** before each candidate in the word, such as `--output=` */
   prefix: string
-  /** the files that the shell offers in addition: none, all, or those with one of these extensions, separated by spaces */
-  files: 'none' | 'any' | 'db sqlite'
+  /** offered by the shell in addition */
+  files: 'none' | 'any'
 }
 
-/** A word that ends with a dot is incomplete: the shell adds no space after it. */
 type Candidate = [word: string, meaning: string]
 
 const nothing: Completions = { candidates: [], prefix: '', files: 'none' }
 const anyFile: Completions = { ...nothing, files: 'any' }
 
-interface ValueContext {
-  /** the part of the value that was typed */
-  text: string
-  operands: readonly string[]
-  io: Io
-}
-
-/** Where a command line ends. */
-interface Line {
-  command: Command
-  /** the arguments of the command */
-  operands: string[]
-  /** the option whose value is missing */
-  pending?: Option | undefined
-  /** after `help`, where words name commands */
-  isHelp: boolean
-}
-
 /**
- * Prints the completions of the last word for the script of a shell. The first line has the files that the shell offers in addition (`none`,
- * `any`, or extensions) and, after a tab, the prefix of each candidate. Each other line has a candidate and, after a tab, its meaning.
+ * For the script of a shell, prints a line of `files`, a tab and `prefix`, then each candidate, a tab and its meaning.
  */
 export async function printCompletions(words: string[], program: Program, io: Io): Promise<void> {
-  const { files, prefix, candidates } = await complete(words, program, io)
-  const lines = [[files, prefix], ...candidates].map((fields) => `${fields.map((field) => printable(field, io)).join('\t')}\n`)
+  const { files, prefix, candidates } = await complete(words.slice(0, -1), words.at(-1) ?? '', program, io)
+  const lines = [[files, prefix], ...candidates].map(
+    (fields) => `${fields.map((field) => printable(field, io)).join('\t')}\n`,
+  )
   await writeAnswer(io, lines.join(''))
 }
 
-async function complete(words: string[], program: Program, io: Io): Promise<Completions> {
-  const [before, text = ''] = [words.slice(0, -1), words.at(-1)]
+async function complete(before: string[], text: string, program: Program, io: Io): Promise<Completions> {
   if (before.includes('--')) return nothing
   try {
     return await completeAt(await parseLine(before, program), text, program, io)
@@ -66,69 +46,71 @@ async function complete(words: string[], program: Program, io: Io): Promise<Comp
   }
 }
 
+interface Line {
+  command: Command
+  operands: string[]
+  /** after `help`, where words only name commands */
+  isHelp: boolean
+  /** whose value is missing */
+  pending?: Option | undefined
+}
+
 /** Commander parses the options of one command after the other, as if the line was complete. */
 async function parseLine(words: string[], program: Program): Promise<Line> {
   let command = program.root
   let rest = words
+  let isHelp = false
   try {
     for (;;) {
       const { operands, unknown } = command.parseOptions(rest)
       const [word = '', ...others] = operands
-      if (word === 'help' && command.commands.length > 0) return await helpLine(command, [...others, ...unknown], program)
       const below = subcommandOf(command, word)
-      if (!below) return { command, operands, isHelp: false }
-      await program.load(below)
-      command = below
+      if (word === 'help' && command.commands.length > 0) isHelp = true
+      else if (!below) return { command, operands, isHelp }
+      else {
+        await program.load(below)
+        command = below
+      }
       rest = [...others, ...unknown]
     }
   } catch (error) {
     if (!(error instanceof CommanderError)) throw error
     const flag = words.at(-1)?.replace(/^-\w*(?=\w$)/, '-') // -f of -yf
     const pending = command.options.find(({ short, long }) => short === flag || long === flag)
-    return { command, operands: [], isHelp: false, pending }
+    return { command, operands: [], isHelp, pending }
   }
-}
-
-async function helpLine(parent: Command, words: string[], program: Program): Promise<Line> {
-  const [word = '', ...operands] = words
-  const command = subcommandOf(parent, word)
-  if (!command) return { command: parent, operands: words, isHelp: true }
-  await program.load(command)
-  return helpLine(command, operands, program)
 }
 
 async function completeAt(line: Line, text: string, program: Program, io: Io): Promise<Completions> {
-  const { command, operands, pending } = line
-  const context = { text, operands, io }
-  if (pending) return completeValues(program.values.get(pending), context)
-  const [, name, value = ''] = /^(--[^=]+)=(.*)$/s.exec(text) ?? []
+  const { command, operands, isHelp, pending } = line
+  const valuesOf = (of: Option | Argument, part: string) => completeValues(program.values.get(of), part, operands, io)
+  if (pending) return valuesOf(pending, text)
+  const { name, value = '' } = /^(?<name>--[^=]+)=(?<value>.*)$/s.exec(text)?.groups ?? {}
   if (name !== undefined) {
     const option = command.options.find(({ long, required }) => required && long === name)
     if (!option) return nothing
-    const values = await completeValues(program.values.get(option), { ...context, text: value })
+    const values = await valuesOf(option, value)
     return { ...values, prefix: `${name}=${values.prefix}` }
   }
-  if (text.startsWith('-')) return { ...nothing, candidates: optionCandidates(line, program, /^-[^-]/.test(text)) }
-  if (command.commands.length > 0 || line.isHelp) return completeCommand(line, text)
-  const argument = command.registeredArguments[operands.length] ?? command.registeredArguments.findLast(({ variadic }) => variadic)
-  if (argument) return completeValues(program.values.get(argument), context)
-  return text === '' ? { ...nothing, candidates: optionCandidates(line, program, false) } : nothing
+  if (text.startsWith('-')) return { ...nothing, candidates: optionCandidates(command, program, /^-[^-]/.test(text)) }
+  if (command.commands.length > 0 && operands.length === 0) return { ...nothing, candidates: commandCandidates(line) }
+  if (command.commands.length > 0 || isHelp) return nothing
+  const argument =
+    command.registeredArguments[operands.length] ?? command.registeredArguments.findLast(({ variadic }) => variadic)
+  if (argument) return valuesOf(argument, text)
+  return text === '' ? { ...nothing, candidates: optionCandidates(command, program, false) } : nothing
 }
 
-function completeCommand({ command, operands, isHelp }: Line, text: string): Completions {
-  if (operands.length > 0) return nothing
+function commandCandidates({ command, isHelp }: Line): Candidate[] {
   const below = command.createHelp().visibleCommands(command)
   const named = below.map((each): Candidate => [each.name(), each.summary() || each.description()])
-  const shown = isHelp ? named.filter(([name]) => name !== 'help') : named
-  if (isHelp && !command.parent) shown.push(...Object.entries(topics))
-  if (shown.some(([word]) => word.startsWith(text))) return { ...nothing, candidates: shown }
-  const others = below.flatMap((each) => each.aliases().map((word): Candidate => [word, `alias of ${each.name()}`]))
-  return { ...nothing, candidates: [...shown, ...others] }
+  if (!isHelp) return named
+  const topicsHere = command.parent ? [] : Object.entries(topics)
+  return [...named.filter(([name]) => name !== 'help'), ...topicsHere]
 }
 
-/** The options that are not given yet, by their long names or by their short ones. */
-function optionCandidates({ command, isHelp }: Line, { root, given, helpOption }: Program, isShort: boolean): Candidate[] {
-  return [...(isHelp ? root : command).options, helpOption]
+function optionCandidates({ options }: Command, { given, helpOption }: Program, isShort: boolean): Candidate[] {
+  return [...options, helpOption]
     .filter((option) => !given.has(option.attributeName()))
     .flatMap(({ short, long, description }) => {
       const word = isShort ? short : long
@@ -136,25 +118,27 @@ function optionCandidates({ command, isHelp }: Line, { root, given, helpOption }
     })
 }
 
-async function completeValues(values: Values | undefined, context: ValueContext): Promise<Completions> {
-  const { text, operands, io } = context
+async function completeValues(
+  values: Values | undefined,
+  text: string,
+  operands: string[],
+  io: Io,
+): Promise<Completions> {
   if (values === undefined) return nothing
   if (values === 'file') return anyFile
-  if (values === 'setting-value') return completeValues(valuesOf(operands[0] ?? ''), context)
+  if (values === 'setting-value') return completeValues(valuesOfSetting(operands[0] ?? ''), text, operands, io)
   if (values === 'store') return completeStores(text, io)
   if (values === 'saved-store') return { ...nothing, candidates: storesIn(await savedSettings(io)) }
-  if (values === 'setting') return { ...nothing, candidates: settingsFor(text, await savedSettings(io)) }
+  if (values === 'setting') return { ...nothing, candidates: settingsFor(await savedSettings(io)) }
   return { ...nothing, candidates: values.map((word) => [word, '']) }
 }
 
-/** Names and paths of stores. A path without a slash needs the extension of a store. */
 async function completeStores(text: string, io: Io): Promise<Completions> {
   const [prefix = ''] = /^(sqlite|unix):/i.exec(text) ?? []
-  if (prefix !== '') return { ...anyFile, prefix }
   if (/^(https?|postgres(ql)?):/i.test(text)) return nothing
-  if (/^[.~]|\//.test(text)) return anyFile
+  if (prefix !== '' || /^[.~]|\//.test(text)) return { ...anyFile, prefix }
   const candidates: Candidate[] = [...storesIn(await savedSettings(io)), ['local', 'your own store, which is built in']]
-  return { candidates, prefix: '', files: 'db sqlite' }
+  return { ...anyFile, candidates }
 }
 
 /** Invalid settings only mean fewer candidates; the next command reports them. */
@@ -171,19 +155,17 @@ function storesIn(saved: SavedSettings): Candidate[] {
   return namedStores(saved).map(([name, { address }]) => [name, shorten(shownValue(address))])
 }
 
-/** The settings of the user and the names of stores; after the name of a store, its settings. */
-function settingsFor(text: string, saved: SavedSettings): Candidate[] {
-  const meanings = (scope: Scope) => settingsIn(scope).map((name) => [name, settingOf(name).meaning] as const)
-  const [store, found] = namedStores(saved).find(([name]) => text.startsWith(`stores.${name}.`)) ?? []
-  if (found) {
-    const own = meanings('store').filter(([name]) => isFor(name, schemeOfText(found.address)))
-    return [['address', 'address of the store'] as const, ...own].map(([name, meaning]) => [`stores.${store}.${name}`, meaning])
-  }
-  const stores = storesIn(saved).map(([name, meaning]): Candidate => [`stores.${name}.`, `the settings of ${meaning}`])
-  return [...meanings('user').map(([name, meaning]): Candidate => [name, meaning]), ...stores]
+function settingsFor(saved: SavedSettings): Candidate[] {
+  const known = (scope: Scope, prefix = '') =>
+    settingsIn(scope).map((name): Candidate => [prefix + name, settingOf(name).meaning])
+  const ofStores = namedStores(saved).flatMap(([store]): Candidate[] => [
+    [`stores.${store}.address`, 'address of the store'],
+    ...known('store', `stores.${store}.`),
+  ])
+  return [...known('user'), ...ofStores]
 }
 
-function valuesOf(key: string): Values | undefined {
+function valuesOfSetting(key: string): Values | undefined {
   const setting = key.replace(/^stores\.[^.]*\./, '')
   if (setting === 'address') return 'file'
   const name = settingNames.find((candidate) => candidate === setting)

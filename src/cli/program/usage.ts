@@ -1,14 +1,14 @@
-import type { Command, CommanderError, Option } from 'commander'
+import type { Command, CommanderError } from 'commander'
 import { malformed, type PlantsError } from '../../platform/errors.js'
 import { shorten } from '../../platform/escape.js'
-import { editsBetween, similar } from '../../platform/nearest.js'
+import { similar } from '../../platform/nearest.js'
 import { topics } from '../commands/index.js'
 import { type Program, subcommandOf } from './program.js'
 
 /**
- * The words of other programs, by what they mean here: a command, an option, or a sentence. A word stands alone or
- * after its command. NUMBER is a whole number: the value of an option, or each argument of a command. The first match
- * counts, of options only one that the command has.
+ * What the words of other programs mean here: a command, an option, or a sentence. A word stands alone or after its
+ * command; NUMBER stands for arguments that are all numbers, and WORD for any. The first match counts; of options, only
+ * one that the command has.
  */
 export const habits: Readonly<Record<string, readonly string[]>> = {
   'list --search TEXT': ['search', 'find'],
@@ -30,6 +30,8 @@ export const habits: Readonly<Record<string, readonly string[]>> = {
   'For a plant: plants update ID --name TEXT. For a setting: plants config set SETTING VALUE': ['set'],
   'For plants by their ids: plants get ID': ['list NUMBER'],
   'For many plants: plants import FILE --if-exists update': ['update NUMBER'],
+  'Its fields are options, and a text with spaces is in quotes: plants create --id ID --name "TEXT"': ['create WORD'],
+  'What changes is an option, and a text with spaces is in quotes: plants update ID --name "TEXT"': ['update WORD'],
   'The id is an argument: plants get ID': ['get --id', 'get -i'],
   'The id is an argument: plants delete ID': ['delete --id', 'delete -i'],
   'The id is an argument, and cannot be changed: plants update ID --name TEXT': ['update --id', 'update -i'],
@@ -39,6 +41,7 @@ export const habits: Readonly<Record<string, readonly string[]>> = {
     'create --upsert',
   ],
   'Name the files without an option: plants import FILE': ['import --file', 'import --input', 'import -f', 'import -i'],
+  'For a number of plants: --limit. For a text: --search': ['list -n', 'count -n'],
   'There is no descending order': ['list --desc', 'list --descending', 'list --reverse', 'list -r'],
   'Pipe JSON to jq, for example: plants list | jq .name': ['--jq'],
   'For a format: --output. For a file: --out': ['export -f', 'export --format'],
@@ -52,32 +55,41 @@ export const habits: Readonly<Record<string, readonly string[]>> = {
   '--if-exists update': ['--upsert'],
   '--dry-run': ['--check'],
   '--out': ['--file'],
-  '--limit': ['-n NUMBER', '--max', '-l'],
-  '--search': ['--filter', '--name', '-n'],
+  '--limit': ['--max', '-l'],
+  '--search': ['--filter', '--name'],
   '--verbose': ['--debug'],
   '--quiet': ['--silent'],
 }
 
-/** The error for a command line at which commander stopped. The value of an unknown option is left out, because it may be a secret. */
+/** Leaves out the value of an unknown option, because it may be a secret. */
 export function usageError(argv: string[], program: Program, error: CommanderError): PlantsError {
-  const { command } = program
-  const name = nameOf(command)
-  const invalid = (message: string, hint = seeHelp(name)) => malformed(message, hint, error)
-  if (error.code === 'commander.unknownCommand' || error.code === 'commander.helpDisplayed')
-    return invalid(...explainUnknownCommand(command))
-  if (error.code === 'commander.unknownOption') return invalid(...explainUnknownOption(program, argv))
-  if (error.code === 'commander.optionMissingArgument') return invalid(`${argv.at(-1)?.replace(/^-\w*(?=\w$)/, '-')} needs a value`) // -f for -yf
-  if (error.code === 'commander.conflictingOption') return invalid(conflictIn(program), 'Leave out one of them')
-  if (error.code === 'commander.help')
-    return invalid('No command was given', argv.join() === '-v' ? 'For the version: plants -V' : undefined)
-  const { args, registeredArguments: expected } = command
-  const missing = expected[args.length]?.name()
-  if (missing !== undefined) return invalid(`${name} needs ${/^[aeiou]/.test(missing) ? 'an' : 'a'} ${missing}`)
-  const takes = ['no arguments', `one ${expected[0]?.name()}`][expected.length] ?? `${expected.length} arguments`
-  return invalid(`${name} takes ${takes}, but got ${args.length}`, hintForExcess(program, argv))
+  const [message, hint = seeHelp(nameOf(program.command))] = explain(argv, program, error.code)
+  return malformed(message, hint, error)
 }
 
 type Explanation = [message: string, hint?: string | undefined]
+
+function explain(argv: string[], program: Program, code: string): Explanation {
+  const { command } = program
+  if (code === 'commander.unknownCommand') return explainUnknownCommand(command)
+  if (code === 'commander.unknownOption') return explainUnknownOption(command, argv)
+  // -f for -yf
+  if (code === 'commander.optionMissingArgument') return [`${argv.at(-1)?.replace(/^-\w*(?=\w$)/, '-')} needs a value`]
+  if (code === 'commander.help') return ['No command was given']
+  if (code === 'commander.conflictingOption') return [conflictIn(program), 'Leave out one of them']
+  const name = nameOf(command)
+  const { args, registeredArguments: expected } = command
+  const missing = expected[args.length]?.name()
+  const written = program.definitions.get(command)?.options ? command.usage() : command.usage().replace('[options]', '')
+  const usage = `${`Usage: plants ${name} ${written.trim()}`.trim()}. ${seeHelp(name)}`
+  if (missing !== undefined) return [`${name} needs ${/^[aeiou]/.test(missing) ? 'an' : 'a'} ${missing}`, usage]
+  const takes = ['no arguments', `one ${expected[0]?.name()}`][expected.length] ?? `${expected.length} arguments`
+  const meant = args.every((word) => /^\d+$/.test(word)) ? habitOf([`${name} NUMBER`]) : undefined
+  return [
+    `${name} takes ${takes}, but got ${args.length}`,
+    meant ?? didYouMean(oneDash(argv, command)) ?? swallowedFlag(command) ?? habitOf([`${name} WORD`]) ?? usage,
+  ]
+}
 
 function conflictIn({ command, definitions, given }: Program): string {
   const longs = [...given.values()]
@@ -91,104 +103,76 @@ function conflictIn({ command, definitions, given }: Program): string {
 
 function explainUnknownCommand(command: Command): Explanation {
   const [word = ''] = command.args
-  const names = command.commands.map((below) => below.name())
-  const known = command.parent ? [...names, 'help'] : [...names, ...Object.keys(topics)]
-  const nearby = nearest(word, known)
-  const topic = Object.keys(topics).find((name) => nearby === didYouMean(name))
-  const guess = habitOf([`${nameOf(command)} ${word.toLowerCase()}`.trim()]) ?? (topic ? `Did you mean: plants help ${topic}` : nearby)
+  const names = [...command.commands.map((below) => below.name()), 'help']
+  const topic = command.parent ? undefined : similar(word, Object.keys(topics))[0]
+  const guess =
+    habitOf([`${nameOf(command)} ${word.toLowerCase()}`.trim()]) ??
+    didYouMean(...nearest(word, names)) ??
+    (topic && `Did you mean: plants help ${topic}`)
   return [`Unknown command ${word.trim() === '' ? JSON.stringify(word) : shorten(word)}`, guess]
 }
 
-/** The hint for too many arguments: names an option, but never repeats an argument, which may be a secret. */
-function hintForExcess({ command }: Program, argv: string[]): string | undefined {
-  const name = nameOf(command)
-  const { args, options } = command
-  const habit = args.every((word) => isNumber(word)) ? habitOf([`${name} NUMBER`]) : undefined
-  if (habit !== undefined) return habit
-  const dashed = oneDash(argv, command)
-  if (dashed !== undefined) return didYouMean(dashed)
-  const swallowed = options.find((option) => flagsOf(options).includes(command.getOptionValue(option.attributeName())))
-  if (swallowed) return `The value of ${swallowed.long} is ${command.getOptionValue(swallowed.attributeName())}. ${seeHelp(name)}`
-  const assigned = longsOf(options).find((long) => args.some((word) => word.startsWith(`${long.slice(2)}=`)))
-  return assigned && `Write options with dashes, such as ${assigned}. ${seeHelp(name)}`
-}
-
-function explainUnknownOption({ command }: Program, argv: string[]): Explanation {
-  const at = command.args.findIndex((word) => /^-./.test(word) && !/^-(\d+|\d*\.\d+)(e[+-]?\d+)?$/.test(word)) // a negative id
-  const [text = '', next] = command.args.slice(at)
-  const flag = flagIn(text)
-  if (command.options.some(({ long }) => long === flag)) return [`${flag} takes no value`]
+function explainUnknownOption(command: Command, argv: string[]): Explanation {
+  // not a negative id
+  const text = command.args.find((word) => /^-./.test(word) && !/^-(\d+|\d*\.\d+)(e[+-]?\d+)?$/.test(word)) ?? ''
+  const flag = text.startsWith('--') ? text.replace(/[= ].*/s, '') : text.slice(0, 2)
+  const longs = command.options.flatMap(({ long }) => long ?? [])
+  if (longs.includes(flag)) return [`${flag} takes no value`]
   if (flag === '--token' || flag === '--password') {
     const [noun, variable] = flag === '--token' ? ['token', 'PLANTS_TOKEN'] : ['password', 'PGPASSWORD']
     const message = `A ${noun} is not accepted on the command line, where other users can see it`
     return [message, `Set ${variable}. To save it, see: plants auth login --help`]
   }
   const what = `Unknown option ${flag}`
-  const dashed = oneDash(argv, command)
-  if (dashed !== undefined) return [what, didYouMean(dashed)]
   const name = nameOf(command)
-  const value = text === flag ? next : text.slice(flag.length)
-  const word = flag.toLowerCase()
-  const typed = [`${name} ${word}`.trim(), word, ...(isNumber(value) ? [`${word} NUMBER`] : [])]
-  const known = [...longsOf(command.options), '--help']
-  const guess = flag.startsWith('--') ? nearest(flag, known) : undefined
-  const meant = command.args.find((operand) => subcommandOf(command, operand))
-  if (meant !== undefined && guess === undefined)
-    return [`${what} before the command`, `The options of a command follow it. ${seeHelp(`${name} ${meant}`.trim())}`]
-  return [what, habitOf(typed, known) ?? guess]
+  const known = [...longs, '--help']
+  const guess =
+    didYouMean(oneDash(argv, command)) ??
+    habitOf([`${name} ${flag}`.trim(), flag], known) ??
+    didYouMean(...(flag.startsWith('--') ? nearest(flag, known) : []))
+  const below = command.args.find((word) => subcommandOf(command, word))
+  if (below === undefined || guess !== undefined) return [what, guess]
+  return [`${what} before the command`, `The options of a command follow it. ${seeHelp(`${name} ${below}`.trim())}`]
 }
 
-/** The long option that was written with one dash, as in `-name Fern`, which means the name "ame". */
+/** The long option written with one dash: `-name Fern` means the name "ame". */
 function oneDash(argv: string[], { options }: Command): string | undefined {
-  return longsOf(options).find((long) => argv.some((word) => word.replace(/=.*/s, '') === long.slice(1)))
+  return options.find(({ long }) => argv.some((word) => word === long?.slice(1)))?.long
 }
 
-function longsOf(options: readonly Option[]): string[] {
-  return options.flatMap(({ long }) => long ?? [])
+/** An option whose value is another option: in `--id $ID --name Fern`, ID may be empty. */
+function swallowedFlag(command: Command): string | undefined {
+  const flags: unknown[] = command.options.flatMap(({ short, long }) => [short ?? '', long ?? ''])
+  const option = command.options.find((each) => flags.includes(command.getOptionValue(each.attributeName())))
+  return (
+    option &&
+    `The value of ${option.long} is ${command.getOptionValue(option.attributeName())}. ${seeHelp(nameOf(command))}`
+  )
 }
 
-function flagsOf(options: readonly Option[]): string[] {
-  return [...longsOf(options), ...options.flatMap(({ short }) => short ?? [])]
-}
-
-/** The names of a command and of its parent, without the program. */
 function nameOf(command: Command): string {
   return command.parent ? `${nameOf(command.parent)} ${command.name()}`.trim() : ''
 }
 
-/** The hint for what other programs write, in one of these forms. */
 function habitOf(typed: readonly string[], options: readonly string[] = []): string | undefined {
   const isKnown = (meant: string) => !meant.startsWith('-') || options.includes(meant.replace(/ .*/, ''))
-  const isTyped = (word: string) => typed.includes(word)
-  const [meant] = Object.entries(habits).find(([key, words]) => isKnown(key) && words.some(isTyped)) ?? []
+  const [meant] =
+    Object.entries(habits).find(([key, words]) => isKnown(key) && words.some((word) => typed.includes(word))) ?? []
   if (meant === undefined || /^[A-Z]/.test(meant)) return meant
-  return meant.startsWith('-') ? `Did you mean ${meant}?` : `Did you mean: plants ${meant}`
+  return meant.startsWith('-') ? didYouMean(meant) : `Did you mean: plants ${meant}`
 }
 
-/** The suggestion of the commands or options whose names are nearest to a word, if there are any. */
-function nearest(word: string, known: readonly string[]): string | undefined {
-  const name = word.toLowerCase()
-  // A suggestion that removes something or weakens security must begin like the word, and differ in one edit if it changes plants.
+/** A name that removes something or weakens security must begin as the word does. */
+function nearest(word: string, known: readonly string[]): string[] {
   const isRisky = (guess: string) => /^(delete|remove|revoke|unset|logout|--allow-)/.test(guess)
-  const isFar = (guess: string) => /^(delete|restore|update)$/.test(guess) && editsBetween(name, guess) > 1
-  const beginning = (text: string) => text.slice(0, text.startsWith('--') ? 4 : 3)
-  const guesses = similar(word, known).filter((guess) => !isFar(guess) && (!isRisky(guess) || beginning(guess) === beginning(word)))
-  return guesses.length === 0 ? undefined : didYouMean(...guesses)
+  return similar(word, known).filter((guess) => !isRisky(guess) || guess.slice(0, 4) === word.slice(0, 4))
 }
 
-function didYouMean(...guesses: string[]): string {
+function didYouMean(...guesses: (string | undefined)[]): string | undefined {
+  if (guesses[0] === undefined) return undefined
   return `Did you mean ${guesses.length > 1 ? 'one of ' : ''}${guesses.join(', ')}?`
-}
-
-function isNumber(word = ''): boolean {
-  return /^-?\d+$/.test(word)
 }
 
 function seeHelp(name: string): string {
   return `See: plants ${name && `${name} `}--help`
-}
-
-/** An option without its value. */
-function flagIn(text = ''): string {
-  return text.startsWith('--') ? text.replace(/[= ].*/s, '') : text.slice(0, 2)
 }

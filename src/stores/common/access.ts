@@ -3,7 +3,9 @@ import type { PlantsError } from '../../platform/errors.js'
 export interface Access {
   token: string
   tokenHint: string
-  /** Finds a newer token; undefined if there is none, or if the last call was less than a minute ago. Throws like the first lookup. */
+  /**
+   * Undefined if there is no newer token, or if the last call was less than a minute ago. Throws like the first lookup.
+   */
   renew?: (() => Promise<string | undefined>) | undefined
   userAgent: string
   /** PEM certificates that are trusted instead of the system's */
@@ -11,9 +13,10 @@ export interface Access {
   proxy: string | undefined
   /** Throws if a connection could now send the token to somebody else. */
   beforeConnect?: (() => void) | undefined
-  /** Prints a notice that something takes longer. */
   notify(text: string): Promise<void>
-  /** Is called often during a wait for the service: with its milliseconds from a second on, and with undefined before that and at its end. */
+  /**
+   * Called often during a wait: with its milliseconds from a second on; before that, and at its end, with undefined.
+   */
   onWait?: ((milliseconds: number | undefined) => Promise<void>) | undefined
   observer: Observer | undefined
 }
@@ -25,25 +28,17 @@ export interface WireRequest {
   body: string
 }
 
-/** Traces the requests to a remote store. The headers include the token. */
+/** The headers include the token. */
 export interface Observer {
-  connected(steps: Steps): void
+  /** `time` is the milliseconds since the first request of the connection was created. */
+  connected(time: number): void
   sent(request: { method: string; url: string; headers: Readonly<Record<string, string>>; length: number }): void
-  /** The headers of a response have arrived, `firstByte` milliseconds after the request was created. */
+  /** `firstByte` is the milliseconds since the request was created. */
   answered(answer: { status: number; headers: Readonly<Record<string, string[] | undefined>> }, firstByte: number): void
-  /** The response is complete, with `length` bytes, `whole` milliseconds after the request was created. */
+  /** `length` is in bytes, `whole` in milliseconds since the request was created. */
   ended(length: number, whole: number): void
   failed(cause: unknown): void
 }
 
-/** the durations of the steps of a connection, in milliseconds; undefined for steps that did not occur */
-export interface Steps {
-  name?: number
-  connect?: number
-  tls?: number
-  /** the connection to a proxy, CONNECT, and TLS through it */
-  tunnel?: number
-}
-
-/** Whether a store accepts a token or a password: `refused` when it is wrong or revoked, `unknown` when no response settles it. */
-export type CredentialCheck = { state: 'accepted' } | { state: 'refused' | 'unknown'; error: PlantsError }
+/** `rejected`: the token or password is wrong or revoked. `unknown`: no response settles it. */
+export type CredentialCheck = { state: 'accepted' } | { state: 'rejected' | 'unknown'; error: PlantsError }

@@ -22,7 +22,7 @@ export const Outcome = {
   exists: 4,
   /** rejected for the reason in the `rejections` of the batch */
   rejected: 5,
-  /** it was sent, and whether it is stored is unknown; the cause is in the `rejections` of the batch */
+  /** sent, but perhaps not stored; the cause is in the `rejections` of the batch */
   unknown: 6,
 } as const
 export type Outcome = (typeof Outcome)[keyof typeof Outcome]
@@ -34,18 +34,18 @@ export type Outcome = (typeof Outcome)[keyof typeof Outcome]
 export const existsPolicies = ['error', 'skip', 'same', 'update'] as const
 export type ExistsPolicy = (typeof existsPolicies)[number]
 
-/** What becomes of a record: its outcome, and the plant that has its id then; undefined if that was not read. */
-export interface Resolution {
+interface Resolution {
   outcome: Outcome
+  /** the plant that has the id then; undefined if that was not read */
   plant: NewPlant | undefined
 }
 
-/**
- * Resolves a record of an import, by the plant that has its id.
- *
- * @param existing undefined if there is none; `true` if it was not read, because the policy does not compare plants
- */
-export function resolveRecord(policy: ExistsPolicy, patch: PlantPatch, existing: NewPlant | true | undefined): Resolution {
+/** @param existing `true` if the plant was not read, because the policy does not compare plants */
+export function resolveRecord(
+  policy: ExistsPolicy,
+  patch: PlantPatch,
+  existing: NewPlant | true | undefined,
+): Resolution {
   const stored = existing === true ? undefined : existing
   const plant = patchedPlant(patch, policy === 'update' ? stored : undefined)
   if (!existing) return { outcome: plant ? Outcome.created : Outcome.rejected, plant }
@@ -54,7 +54,7 @@ export function resolveRecord(policy: ExistsPolicy, patch: PlantPatch, existing:
   return policy === 'update' ? { outcome: Outcome.updated, plant } : { outcome: Outcome.exists, plant: stored }
 }
 
-/** Why a record is rejected that lacks a text which a NewPlant requires, when no plant has its id. */
+/** For a record that lacks a required text, when no plant has its id. */
 export function incompletePlant(patch: PlantPatch): Pick<PlantsError, 'error' | 'message'> {
   const missing = textFields.filter(({ name, isRequired }) => isRequired && patch[name] == null)
   const problems = missing.map(({ name }) => `${name} must be a string, but is missing`)
@@ -65,13 +65,10 @@ export function comparesPlants(policy: ExistsPolicy): boolean {
   return policy === 'same' || policy === 'update'
 }
 
-/**
- * Returns whether a record changes the existing plant. Throws when it is rejected, as an incomplete one without a plant
- * is.
- */
+/** Returns whether a record changes the existing plant. Throws when the record is rejected. */
 export type OnConflict = (patch: PlantPatch, existing: NewPlant | undefined) => boolean
 
-/** Throws `conflict` for a plant whose id exists, unless its idempotency key has `created` the same plant. */
+/** Throws `conflict`, unless the idempotency key has `created` the same plant. */
 export function assertRepeated(plant: NewPlant, created: NewPlant | undefined): void {
   if (created === undefined) throw idExists(plant.id)
   if (!equalPlants(created, plant)) throw keyConflict(created.id)
@@ -81,7 +78,6 @@ export function idExists(id: bigint, policy?: ExistsPolicy): PlantsError {
   return new PlantsError('conflict', idExistsText(id, policy))
 }
 
-/** The message for a plant whose id exists; with a policy that compares plants, only a different plant is rejected. */
 export function idExistsText(id: bigint, policy: ExistsPolicy = 'error'): string {
   return `A ${comparesPlants(policy) ? 'different plant' : 'plant'} with id ${id} already exists`
 }
@@ -89,14 +85,12 @@ export function idExistsText(id: bigint, policy: ExistsPolicy = 'error'): string
 export function idAfter(greatest: bigint | undefined): bigint {
   if (greatest === undefined) return 1n
   if (greatest < largestId) return greatest + 1n
-  throw new PlantsError('conflict', `There is no id after ${largestId}, which a plant has`, { hint: 'Choose one with --id NUMBER' })
+  throw new PlantsError('conflict', `There is no id after ${largestId}, which a plant has`, {
+    hint: 'Choose one with --id NUMBER',
+  })
 }
 
-/**
- * Creates a plant with the greatest id plus 1, or 1 in an empty store. If another process creates that id first, tries the next one.
- *
- * @throws {PlantsError} like `create`; `conflict` when no id is left
- */
+/** With the greatest id plus 1, or the next one if another process creates that id first. */
 export async function createNext(store: NextStore, plant: Plant): Promise<NewPlant> {
   for (let tries = 0, tried: bigint | undefined; ; tries += 1) {
     const next = plantFrom(idAfter(await store.greatestId()), ({ name }) => plant[name])
@@ -104,7 +98,8 @@ export async function createNext(store: NextStore, plant: Plant): Promise<NewPla
       const answer = await store.create(next)
       return plantFrom(next.id, ({ name }) => answer[name])
     } catch (error) {
-      if (!(error instanceof PlantsError && error.type === 'conflict') || next.id === tried || tries === maxTries) throw error
+      if (!(error instanceof PlantsError && error.type === 'conflict') || next.id === tried || tries === maxTries)
+        throw error
       tried = next.id
     }
   }

@@ -1,9 +1,9 @@
 import type { ListQuery } from './store.js'
 
-/** the maximum number of rows of a page, which bounds the memory of a list */
+/** bounds the memory of a list */
 export const pageRows = 1000
 
-/** The pages of a list in ascending order of id. `readPage` returns at most `rows` rows after an id, and none at the end. */
+/** `readPage` returns at most `rows` rows after an id in ascending order, and none at the end. */
 export async function* pagesOf<Row extends { id: bigint }>(
   { after, limit = Infinity, signal }: ListQuery,
   readPage: (after: bigint | undefined, rows: number) => Promise<Row[]>,
@@ -19,7 +19,7 @@ export async function* pagesOf<Row extends { id: bigint }>(
   }
 }
 
-/** The query string of a list: `limit=100&after=1`, percent-encoded; empty without parameters. */
+/** Such as `limit=100&after=1`, percent-encoded; empty without parameters. */
 export function queryText({ limit, after, tag, search }: ListQuery): string {
   const given = Object.entries({ limit, after, tag, search }).filter(([, value]) => value !== undefined)
   return given.map(([name, value]) => `${name}=${encodeURIComponent(String(value))}`).join('&')

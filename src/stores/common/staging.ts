@@ -1,19 +1,32 @@
-import { type NewPlant, type PlantPatch, plantColumns, plantFields, plantParameters, textFields } from '../../plant/fields.js'
+import {
+  type NewPlant,
+  type PlantPatch,
+  plantColumns,
+  plantFields,
+  plantParameters,
+  textFields,
+} from '../../plant/fields.js'
 import { largestId, patchedPlant, smallestId } from '../../plant/plant.js'
 import { PlantsError } from '../../platform/errors.js'
 import { connect, type Statement } from '../../platform/sqlite.js'
-import { type ExistsPolicy, idExistsText, incompletePlant, type OnConflict, Outcome, resolveRecord } from './conflict.js'
+import {
+  type ExistsPolicy,
+  idExistsText,
+  incompletePlant,
+  type OnConflict,
+  Outcome,
+  resolveRecord,
+} from './conflict.js'
 import type { Batch, BulkStore, CreateManyOptions } from './store.js'
 
 /** The store of an import that creates nothing before its end. */
 export interface StagedStore {
   getMany(ids: bigint[]): Promise<Map<bigint, NewPlant>>
   /**
-   * Creates and changes plants in one transaction, all or none.
+   * One transaction: all or none.
    *
    * @param pages returns the records in ascending order of id, from the beginning with each call
-   * @param onConflict is called for a record whose id exists, and for an incomplete one whose id does not, possibly
-   * twice
+   * @param onConflict is called, possibly twice, for an id that exists, and for an incomplete record whose id does not
    * @throws {PlantsError} the errors of `onConflict`; the reason of the clock's signal, or `unavailable`, when nothing
    * was stored; `unknownOutcome` when that is unknown
    */
@@ -21,11 +34,7 @@ export interface StagedStore {
   close(): Promise<void>
 }
 
-/**
- * Collects the records of an import in a temporary table on the local disk, and compares them with the plants of a
- * store, if there is one.
- * `commit` creates and changes the plants in one transaction; `--dry-run` never calls it.
- */
+/** Collects the records of an import in a temporary table on the local disk. `--dry-run` never calls `commit`. */
 export class Staging implements BulkStore {
   #store: StagedStore | undefined
   readonly #isReadable: boolean
@@ -44,8 +53,12 @@ export class Staging implements BulkStore {
     this.#store = store
     this.#isReadable = isReadable
     const columns = textFields.map(({ name }) => `${name} ANY`) // a number for a text that is missing
-    this.#db.exec(`CREATE TEMP TABLE staged (id INTEGER PRIMARY KEY, ${columns.join()}) STRICT; PRAGMA temp.cache_size=-16384`)
-    this.#insert = this.#db.prepare(`INSERT INTO staged (${plantColumns}) VALUES (${plantParameters}) ON CONFLICT DO NOTHING`)
+    this.#db.exec(
+      `CREATE TEMP TABLE staged (id INTEGER PRIMARY KEY, ${columns.join()}) STRICT; PRAGMA temp.cache_size=-16384`,
+    )
+    this.#insert = this.#db.prepare(
+      `INSERT INTO staged (${plantColumns}) VALUES (${plantParameters}) ON CONFLICT DO NOTHING`,
+    )
     this.#find = this.#db.prepare(`SELECT ${plantColumns} FROM staged WHERE id = ?`)
     this.#replace = this.#db.prepare(`REPLACE INTO staged (${plantColumns}) VALUES (${plantParameters})`)
     this.#select = this.#db.prepare(`SELECT ${plantColumns} FROM staged WHERE id >= ? ORDER BY id LIMIT ${rowsAtOnce}`)
@@ -55,7 +68,9 @@ export class Staging implements BulkStore {
     this.#policy = ifExists
     let isStopped = false
     for (let from = 0; from < batch.rows.length && !isStopped && !stop.aborted; from += rowsAtOnce) {
-      const patches = Array.from({ length: Math.min(rowsAtOnce, batch.rows.length - from) }, (_, index) => batch.rows.at(from + index))
+      const patches = Array.from({ length: Math.min(rowsAtOnce, batch.rows.length - from) }, (_, index) =>
+        batch.rows.at(from + index),
+      )
       const existing = await this.#store?.getMany(patches.map(({ id }) => id))
       this.#db.exec('BEGIN')
       for (const [index, patch] of patches.entries()) {
@@ -72,7 +87,8 @@ export class Staging implements BulkStore {
   }
 
   #outcomeOf(patch: PlantPatch, existing: NewPlant | undefined, batch: Batch, row: number): Outcome {
-    if (!existing && patchedPlant(patch) && BigInt(this.#insert.run(...valuesOf(patch)).changes) === 1n) return Outcome.created
+    if (!existing && patchedPlant(patch) && BigInt(this.#insert.run(...valuesOf(patch)).changes) === 1n)
+      return Outcome.created
     const found: unknown = this.#find.get(patch.id)
     const staged = found === undefined ? undefined : patchIn(found)
     const before = staged ? patchedPlant(staged, existing) : existing
@@ -81,15 +97,11 @@ export class Staging implements BulkStore {
     if (isUpdated) this.#replace.run(...valuesOf({ ...staged, ...patch }))
     else if (outcome === Outcome.rejected) batch.rejections.set(row, incompletePlant(patch))
     else if (outcome === Outcome.exists && !existing)
-      batch.rejections.set(row, new PlantsError('conflict', `The id ${patch.id} is in the input twice`))
+      batch.rejections.set(row, { error: 409, message: `The id ${patch.id} is in the input twice`, isRepeated: true })
     return isUpdated ? Outcome.updated : outcome
   }
 
-  /**
-   * Creates and changes all staged plants. Throws `conflict` for an id that was created or deleted meanwhile.
-   *
-   * @param open creates the store, if there is none yet
-   */
+  /** Throws `conflict` for an id that was created or deleted meanwhile. `open` creates a missing store. */
   async commit(open: () => Promise<StagedStore>): Promise<void> {
     this.#store ??= await open()
     await this.#store.createAll(
@@ -131,7 +143,8 @@ function valuesOf(patch: PlantPatch): (bigint | string | null)[] {
 }
 
 function patchIn(row: unknown): PlantPatch {
-  const { id, ...texts } = row as { id: bigint } & Record<string, string | null | typeof missing> // as `valuesOf` returns them
+  // as `valuesOf` returns them
+  const { id, ...texts } = row as { id: bigint } & Record<string, string | null | typeof missing>
   const patch: PlantPatch = { id }
   for (const { name } of textFields) {
     const text = texts[name]

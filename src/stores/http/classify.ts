@@ -1,105 +1,141 @@
-import { isUtf8 } from 'node:buffer'
-import { textFields, textsInWords } from '../../plant/fields.js'
-import { isJsonType, parseJson } from '../../plant/json.js'
-import { acceptNewPlant, isObject, type NewPlant, type Plant, plantOf } from '../../plant/plant.js'
-import { type ErrorType, PlantsError, shellWord } from '../../platform/errors.js'
+import { textsInWords } from '../../plant/fields.js'
+import { isTimeout } from '../../platform/clock.js'
+import { type ErrorType, PlantsError, reasonOf, shellWord, systemCode } from '../../platform/errors.js'
 import type { RemoteAddress } from '../common/address.js'
 import { defaultRights, rights } from '../common/store.js'
-import type { Expected, HttpClient, HttpRequest, HttpResponse, NoResponse } from './client.js'
-import { classifyFailure, type Failure, type RequestResult } from './failure.js'
+import type { HttpClient, HttpRequest, HttpResponse, NoResponse } from './http-client.js'
+import { errorIn, isJson, readJson } from './plant-request.js'
+
+export interface Failure {
+  /**
+   * "retry": nothing was stored, and the same request may succeed later. "unknown": the service may have processed the
+   * request, and only a repetition can settle that. The others are final. "rejected": the service rejects this plant,
+   * with an error of type `conflict` because of its id. "fatal": it would reject any, or does not follow the
+   * specification.
+   */
+  outcome: 'retry' | 'unknown' | 'rejected' | 'fatal'
+  error: PlantsError
+  /** whether nothing listens at the address */
+  isRefused?: boolean
+  /** `Retry-After`, in milliseconds */
+  retryAfter?: number
+}
+
+export type RequestResult<T> = Failure | { outcome: 'done'; value: T }
+
+export function classify<T>(
+  client: HttpClient,
+  request: HttpRequest<T>,
+  response: HttpResponse | NoResponse,
+): RequestResult<T> {
+  const result =
+    'status' in response ? classifyResponse(client, request, response) : classifyNoResponse(client, response)
+  if (result.outcome !== 'unknown' || request.method !== 'GET') return result
+  // The outcome of a request that changes nothing is known even without a response.
+  const { message, status, requestId, cause } = result.error
+  const details = { hint: 'Try again later', retryable: true, status, requestId, cause }
+  return { outcome: 'retry', error: new PlantsError('unavailable', message, details) }
+}
 
 interface Meaning {
   outcome: Failure['outcome']
-  error: ErrorType
-  /** whether the message reports a failure of the service, or the target of a redirect, instead of the message of the response */
-  names?: 'failure' | 'location'
-  hint?: string | ((address: RemoteAddress) => string)
+  type: ErrorType
+  hint?: string | ((client: HttpClient, response: HttpResponse) => string)
 }
 
-export function addressHint({ name, url }: RemoteAddress): string {
-  const question = 'Is the address right? It is the base URL: the part before /plants'
-  return url.pathname.endsWith('/plants') ? `${question}. Try: --store ${shellWord(name.replace(/:?\/plants$/, ''))}` : question
+const later: Meaning = { outcome: 'retry', type: 'unavailable', hint: 'Nothing was stored. Try again later' }
+const moved: Meaning = {
+  outcome: 'fatal',
+  type: 'unavailable',
+  hint: 'Redirects are not followed, because the token is only for this address. If the new address is right, use it with --store',
+}
+const unauthorized: Meaning = { outcome: 'fatal', type: 'unauthorized', hint: rightsHint }
+const wrongAddress: Meaning = { outcome: 'fatal', type: 'rejected', hint: ({ address }) => addressHint(address) }
+const wrongRequest: Meaning = { outcome: 'fatal', type: 'rejected', hint: sourceHint }
+
+const byStatus: Record<number, Meaning> = {
+  ...{ 301: moved, 302: moved, 307: moved, 308: moved },
+  ...{ 401: unauthorized, 403: unauthorized },
+  ...{ 429: later, 503: later },
 }
 
-const redirectHint =
-  'Redirects are not followed, because the token is only for this address. If the new address is right, use it with --store'
-const conflictHint = 'Choose another id; to repeat an earlier create safely, use the same --idempotency-key for both'
-const oneOf =
-  (...values: number[]) =>
-  (value: number) =>
-    values.includes(value)
-const rejects = oneOf(400, 413, 422)
-
-/** The first rule that fits applies; `error` is the one of the response, or its status. */
-const rules: (Meaning & { fits(status: number, error: number): boolean })[] = [
-  { fits: oneOf(200), outcome: 'incompatible', error: 'unusable' },
-  { fits: oneOf(429, 503), outcome: 'retry', error: 'unavailable', hint: 'Nothing was stored. Try again later' },
-  { fits: oneOf(301, 302, 307, 308), outcome: 'incompatible', error: 'unavailable', names: 'location', hint: redirectHint },
-  { fits: (status) => status >= 300 && status < 400, outcome: 'incompatible', error: 'unusable', names: 'location' },
-  { fits: (status) => status >= 500, outcome: 'unknown', error: 'unusable', names: 'failure' },
-  { fits: (status) => status < 400, outcome: 'incompatible', error: 'unusable', names: 'failure' },
-  { fits: (status, error) => [status, error].some(oneOf(401, 403)), outcome: 'unauthorized', error: 'unauthorized' },
-  { fits: (_, error) => error === 409, outcome: 'conflict', error: 'conflict', hint: conflictHint },
-  { fits: (_, error) => error === 404 || error === 405, outcome: 'incompatible', error: 'rejected', hint: addressHint },
-  { fits: (_, error) => error === 415, outcome: 'incompatible', error: 'rejected' },
-  {
-    fits: (status, error) => rejects(status) && error === 413,
+/** by the `error` of other responses from 400 to 499, or their status if they have none */
+const byError: Record<number, Meaning> = {
+  ...{ 401: unauthorized, 403: unauthorized },
+  ...{ 404: wrongAddress, 405: wrongAddress },
+  409: {
     outcome: 'rejected',
-    error: 'rejected',
-    hint: `Shorten the ${textsInWords}`,
+    type: 'conflict',
+    hint: 'Choose another id; to repeat an earlier create safely, use the same --idempotency-key for both',
   },
-  { fits: rejects, outcome: 'rejected', error: 'rejected' },
-]
+  413: { outcome: 'rejected', type: 'rejected', hint: `Shorten the ${textsInWords}` },
+  415: wrongRequest,
+}
 
-const otherwise: Meaning = { outcome: 'incompatible', error: 'rejected' }
+function meaningOf(status: number, error: number): Meaning {
+  const known = byStatus[status]
+  if (known) return known
+  if (status >= 500) return { outcome: 'unknown', type: 'unusable' }
+  if (status < 400) return { outcome: 'fatal', type: 'unusable' }
+  const isOfPlant = status === 400 || status === 413 || status === 422
+  return byError[error] ?? { ...wrongRequest, outcome: isOfPlant ? 'rejected' : 'fatal' }
+}
 
-export function classify<T>(client: HttpClient, request: HttpRequest<T>, response: HttpResponse | NoResponse): RequestResult<T> {
-  if (!('status' in response)) return classifyFailure(client, request, response)
-  const { status } = response
+function classifyResponse<T>(
+  client: HttpClient,
+  { expected }: HttpRequest<T>,
+  response: HttpResponse,
+): RequestResult<T> {
+  const { status, headers } = response
   const error = errorIn(response)?.error ?? status
-  const meaning = rules.find(({ fits }) => fits(status, error)) ?? otherwise
-  const isFinal = meaning.outcome !== 'retry' && meaning.outcome !== 'unknown'
-  const value = isFinal ? request.expected.read(response) : undefined
+  const { outcome, type, hint } = meaningOf(status, error)
+  const isFinal = outcome === 'rejected' || outcome === 'fatal'
+  const value = isFinal ? expected.read(response) : undefined
   if (value !== undefined) return { outcome: 'done', value }
-  const what = status === 200 ? request.expected.what : 'Error'
-  const failure = new PlantsError(meaning.error, messageOf(meaning, response, client.address.name, what), {
+  const failure = new PlantsError(type, messageOf(type, response, client.address.name, expected.what), {
     status,
     requestId: requestIdOf(response),
     ...(status >= 400 && isFinal && { error }),
-    hint: hintFor(meaning, response, client),
-    retryable: meaning.outcome === 'retry',
+    hint: typeof hint === 'function' ? hint(client, response) : hint,
+    retryable: outcome === 'retry',
   })
-  if (meaning.outcome !== 'retry') return { outcome: meaning.outcome, error: failure }
-  return { outcome: 'retry', error: failure, reason: 'overload', retryAfter: retryAfterOf(response) }
+  const seconds = headers['retry-after']?.trim() ?? '' // a date counts as none
+  return { outcome, error: failure, retryAfter: /^\d+$/.test(seconds) ? parseFloat(seconds) * 1000 : 0 }
 }
 
-function hintFor(meaning: Meaning, { headers }: HttpResponse, { address, access, options }: HttpClient): string | undefined {
-  const { outcome, error, hint } = meaning
-  if (outcome !== 'unauthorized')
-    return typeof hint === 'function'
-      ? hint(address)
-      : (hint ?? (error === 'rejected' ? `This message is from ${address.name}` : undefined))
-  const challenge = headers['www-authenticate'] ?? '' // RFC 6750, 3.1
-  const [lacksScope, scope] = /\binsufficient_scope\b(?:.*\bscope="(\w+)")?/.exec(challenge) ?? []
-  if (lacksScope !== undefined && scope === undefined) return `This message is from ${address.name}`
-  if (!rights.some((right) => right === scope)) return access.tokenHint
-  const wanted = [scope, ...defaultRights, ...(options.needs ?? [])]
-  const allowed = rights.filter((right) => wanted.includes(right))
-  return `Ask the operator of the service for a token with these rights: plants tokens create --allow ${allowed.join()}`
-}
-
-function messageOf({ names }: Meaning, response: HttpResponse, name: string, expected: string): string {
+function messageOf(type: ErrorType, response: HttpResponse, name: string, expected: string): string {
   const { status, headers } = response
-  if (names === 'location') {
+  if (status >= 300 && status < 400) {
     const target = headers.location?.slice(0, 300)
     return `${name} answered ${status}${target === undefined ? '' : `, and redirects to ${target}`}`
   }
   const message = errorIn(response)?.message
-  if (message !== undefined) return names === 'failure' ? `${name} failed: ${message}` : message
-  return `${name} answered ${describe(response, expected)}${names === 'failure' ? ', which is not in the specification' : ''}`
+  if (message === undefined) return `${name} answered ${describe(response, status === 200 ? expected : 'Error')}`
+  return type === 'unusable' ? `${name} failed: ${message}` : message
 }
 
-/** a response that does not follow the specification */
+export function addressHint({ name, url }: RemoteAddress): string {
+  const question = 'Is the address right? It is the base URL: the part before /plants'
+  return url.pathname.endsWith('/plants')
+    ? `${question}. Try: --store ${shellWord(name.replace(/:?\/plants$/, ''))}`
+    : question
+}
+
+function sourceHint({ address }: HttpClient): string {
+  return `This message is from ${address.name}`
+}
+
+function rightsHint(client: HttpClient, { headers }: HttpResponse): string {
+  // RFC 6750, 3.1
+  const challenge = /\binsufficient_scope\b(?:.*\bscope="(?<scope>\w+)")?/.exec(headers['www-authenticate'] ?? '')
+  const scope = challenge?.groups?.['scope']
+  if (challenge && scope === undefined) return sourceHint(client)
+  if (!rights.some((right) => right === scope)) return client.access.tokenHint
+  const wanted = [scope, ...defaultRights, ...(client.options.needs ?? [])]
+  const allowed = rights.filter((right) => wanted.includes(right))
+  return `Ask the operator of the service for a token with these rights: plants tokens create --allow ${allowed.join()}`
+}
+
 function describe(response: HttpResponse, expected: string): string {
   const { status, headers, body, maxBody } = response
   if (body.length > maxBody) return `${status} with more than ${maxBody / 1_048_576} MiB`
@@ -109,80 +145,95 @@ function describe(response: HttpResponse, expected: string): string {
   return `${status} with ${isJson(response) ? 'invalid JSON' : (headers['content-type']?.slice(0, 80) ?? 'no JSON')}`
 }
 
-function errorIn(response: HttpResponse): { error: number; message: string } | undefined {
-  const value = response.status === 200 ? undefined : readJson(response)
-  if (!isObject(value)) return undefined
-  const { error, message } = value
-  if (typeof error !== 'number' || (error | 0) !== error || typeof message !== 'string') return undefined
-  return { error, message: Array.from(message.slice(0, 2000)).slice(0, 1000).join('') }
-}
-
-export const expectedPlant: Expected<Plant> = {
-  what: 'Plant',
-  read(response) {
-    const value = response.status === 200 ? readJson(response) : undefined
-    return isPlant(value) ? plantOf(value) : undefined
-  },
-}
-
-function isPlant(value: unknown): value is Plant {
-  if (!isObject(value)) return false
-  return textFields.every(({ name, isRequired }) => typeof value[name] === 'string' || (!isRequired && value[name] === undefined))
-}
-
-/** The maximum size of what is read, in bytes: by default a plant has at most 1 MiB, and JSON escapes grow it up to sixfold. */
-export const maxRead = 16_777_216
-
-/**
- * Expects the StoredPlant with an id.
- *
- * @param settled other statuses that are a value, if the `error` of the body equals the status: 404 for a missing plant
- * @param onEtag is called with its strong entity tag
- */
-export function expectStored<S extends number>(
-  id: bigint,
-  settled: readonly S[],
-  onEtag?: (plant: NewPlant, etag: string) => void,
-): Expected<NewPlant | S> {
-  return {
-    what: 'StoredPlant',
-    maxBody: maxRead,
-    read(response) {
-      const { status } = response
-      if (status !== 200) return settled.find((value) => value === status && value === errorIn(response)?.error)
-      const plant = acceptNewPlant(readJson(response))
-      if (plant?.id !== id) return undefined
-      const { etag } = response.headers
-      if (etag?.startsWith('"')) onEtag?.(plant, etag)
-      return plant
-    },
-  }
-}
-
-export function readJson(response: HttpResponse): unknown {
-  const parsed = parseJson(jsonTextOf(response) ?? '', { isList: true })
-  return 'value' in parsed ? parsed.value : undefined
-}
-
-function jsonTextOf(response: HttpResponse): string | undefined {
-  const { headers, body, maxBody } = response
-  if (body.length > maxBody || !isJson(response) || headers['content-encoding'] !== undefined || !isUtf8(body)) return undefined
-  return body.toString()
-}
-
-function isJson({ headers }: HttpResponse): boolean {
-  return isJsonType(headers['content-type'] ?? '')
-}
-
 function requestIdOf({ headers }: HttpResponse): string | undefined {
   const id = String(headers['request-id'] ?? headers['x-request-id'] ?? '')
   return /^[\x21-\x7e]{1,200}$/.test(id) ? id : undefined
 }
 
-/** `Retry-After` in milliseconds, from seconds or a date (RFC 9110, 10.2.3); 0 without one. */
-function retryAfterOf({ headers }: HttpResponse): number {
-  const text = headers['retry-after']?.trim() ?? ''
-  if (/^\d+$/.test(text)) return parseFloat(text) * 1000
-  const pause = Date.parse(text) - Date.parse(headers.date ?? '')
-  return Number.isNaN(pause) ? 0 : Math.max(0, pause)
+function classifyNoResponse(client: HttpClient, { cause, isSent }: NoResponse): Failure {
+  const code = codeOf(cause)
+  if (isSent) return { outcome: 'unknown', error: unansweredError(client.address, code, cause) }
+  const error = unreachedError(client, code, cause)
+  const isFinal = isTls(code) || code === 'ENOTFOUND'
+  return { outcome: isFinal ? 'fatal' : 'retry', error, isRefused: code === 'ECONNREFUSED' || code === 'ENOENT' }
+}
+
+function unansweredError({ name }: RemoteAddress, code: string, cause: unknown): PlantsError {
+  if (code.startsWith('HPE_')) return new PlantsError('unusable', `${name} did not answer with HTTP/1.1`, { cause })
+  // Node also uses ECONNRESET for a connection that was closed, but then without a system call.
+  const isReset = code === 'ECONNRESET' && cause instanceof Error && 'syscall' in cause
+  const ending = isReset ? 'the connection was reset' : (endings[code] ?? reasonOf(cause))
+  return new PlantsError('unanswered', `${name} received the request, but did not answer: ${ending}`, { cause })
+}
+
+function unreachedError({ address, access }: HttpClient, code: string, cause: unknown): PlantsError {
+  const text = reasonOf(cause)
+  if (cause instanceof PlantsError)
+    return new PlantsError('unavailable', text, { hint: cause.hint, retryable: true, cause })
+  const { name, url, socketPath } = address
+  const proxy = access.proxy === undefined ? undefined : new URL(access.proxy)
+  const tls = isTls(code) ? tlsReason(code, text, access.ca) : undefined
+  const [reason, hint] = tls ?? reasons[code] ?? [text, checkAddress]
+  const through = proxy ? ` through the proxy ${proxy.host}` : ''
+  const where = socketPath ?? proxy?.hostname ?? url.hostname
+  return new PlantsError('unavailable', `Could not reach ${name}${through}: ${reason.replace('HOST', where)}`, {
+    hint:
+      proxy && !tls
+        ? 'Check HTTPS_PROXY or HTTP_PROXY, or bypass the proxy with NO_PROXY'
+        : hint.replace('PORT', url.port || (url.protocol === 'https:' ? '443' : '80')),
+    retryable: true,
+    cause,
+  })
+}
+
+function isTls(code: string): boolean {
+  return /CERT|SSL|TLS|EPROTO|SIGNATURE|ISSUER|INVALID_|PATH_LENGTH|CRL|HOSTNAME/.test(code)
+}
+
+type Explained = [reason: string, hint: string]
+
+const checkAddress = 'Check the address and the network'
+const slow: Explained = ['the connection timed out', `${checkAddress}, or wait longer with --timeout 2m`]
+
+const reasons: Record<string, Explained> = {
+  ECONNREFUSED: ['the connection was refused', 'Is it running? Try: plants serve --port PORT'],
+  ENOENT: ['there is no socket at HOST', 'Is it running? Try: plants serve --socket PATH'],
+  EACCES: ['permission denied for HOST', 'Change the permissions of the socket'],
+  ENOTFOUND: ['the host HOST is unknown', 'Check the address for typing errors'],
+  EAI_AGAIN: ['the host HOST could not be resolved', 'Check the network'],
+  ETIMEDOUT: slow,
+  TIMEOUT: slow,
+  ECONNRESET: [
+    'the connection was reset',
+    'Is this the right port? Try http:// instead of https://, or the other way round',
+  ],
+}
+
+const endings: Record<string, string> = {
+  ECONNRESET: 'the connection was closed',
+  EPIPE: 'the connection was closed',
+  TIMEOUT: 'the request timed out',
+}
+
+const untrusted: Explained = [
+  'TLS failed: its certificate is not trusted (unknown issuer)',
+  'If you trust the issuer, give its certificate with --ca-cert FILE',
+]
+const notSigned: Explained = [
+  'TLS failed: its certificate is not signed by a certificate given with --ca-cert',
+  'Use the one that signed it',
+]
+
+function tlsReason(code: string, text: string, ca: string | undefined): Explained {
+  if (code.includes('ALTNAME')) return ['TLS failed: its certificate is for another name', 'Check the address']
+  if (/SELF_SIGNED|VERIFY|ISSUER/.test(code)) return ca === undefined ? untrusted : notSigned
+  if (/wrong version number|packet length too long|http request/.test(text))
+    return ['TLS failed: the server does not use TLS', 'Try http:// for a service on this machine']
+  const reason = /SSL routines:[^:]*:(?<reason>[^:]+)/.exec(text)?.groups?.['reason'] ?? text
+  return [`TLS failed: ${reason}`, 'Check the address, the clock, and the certificate of the service']
+}
+
+function codeOf(cause: unknown): string {
+  if (cause instanceof AggregateError) return codeOf(cause.errors.at(-1)) // one error for each address of a host
+  return systemCode(cause) ?? (isTimeout(cause) ? 'TIMEOUT' : '')
 }

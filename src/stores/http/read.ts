@@ -2,27 +2,27 @@ import { isUtf8 } from 'node:buffer'
 import type { IncomingMessage } from 'node:http'
 import { acceptNewPlant, largestId, type NewPlant } from '../../plant/plant.js'
 import { readRecord, recordWriter } from '../../plant/records.js'
-import { isTimeout, within } from '../../platform/clock.js'
+import { isTimeout, maxTimer, timeIsOver } from '../../platform/clock.js'
 import { PlantsError } from '../../platform/errors.js'
 import { GrowingBuffer } from '../../platform/growing-buffer.js'
 import { urlOf } from '../../platform/network.js'
-import { queryText } from '../common/pages.js'
+import { pageRows, queryText } from '../common/pages.js'
 import type { Block, ListQuery, SnapshotQuery } from '../common/store.js'
-import { maxRead, readJson } from './classify.js'
-import type { Expected, HttpClient } from './client.js'
-import { requestTo } from './request.js'
+import { basePathOf, type Expected, type HttpClient } from './http-client.js'
+import { maxRead, readJson, requestTo } from './plant-request.js'
 import { ask } from './retry.js'
 
 const ndjson = 'application/x-ndjson'
-
-const pageRows = 1000
 
 export async function* listPages(client: HttpClient, query: ListQuery): AsyncGenerator<NewPlant[]> {
   const check = orderOf(client, query)
   let left = query.limit ?? Infinity
   let path: string | undefined = pathFor({ ...query, limit: Math.min(left, pageRows) })
   while (path !== undefined && left > 0) {
-    const { plants, next }: Page = await ask(client, requestTo(client.access, { method: 'GET', path, expected: expectedPage }))
+    const { plants, next }: Page = await ask(
+      client,
+      requestTo(client.access, { method: 'GET', path, expected: expectedPage }),
+    )
     for (const plant of plants) check(plant)
     if (plants.length === 0 && next !== undefined) throw unusable(client, 'an empty page with a link to the next one')
     const page = plants.slice(0, left)
@@ -32,7 +32,7 @@ export async function* listPages(client: HttpClient, query: ListQuery): AsyncGen
   }
 }
 
-/** The greatest id, by bisection: a list begins with the first plant after an id. About twice as many requests as it has bits. */
+/** Bisects, with about twice as many requests as the id has bits. */
 export async function findGreatestId(client: HttpClient): Promise<bigint | undefined> {
   const idAfter = async (after?: bigint) => {
     for await (const [plant] of listPages(client, { after, limit: 1 })) return plant?.id
@@ -62,22 +62,30 @@ const expectedPage: Expected<Page> = {
   read(response) {
     const list = response.status === 200 ? readJson(response) : undefined
     const plants = Array.isArray(list) ? list.map((item) => acceptNewPlant(item)) : undefined
-    return plants?.every((plant) => plant !== undefined) ? { plants, next: nextOf(String(response.headers['link'] ?? '')) } : undefined
+    return plants?.every((plant) => plant !== undefined)
+      ? { plants, next: nextOf(String(response.headers['link'] ?? '')) }
+      : undefined
   },
 }
 
 /** The target of a Link header with `rel="next"` (RFC 8288). */
 function nextOf(link: string): string | undefined {
-  for (const [, target = '', parameters = ''] of link.matchAll(/<([^>]*)>((?:[^,"]|"[^"]*")*)/g))
-    if (/;\s*rel\s*=\s*(?:next\b|"(?:[^"]*\s)?next(?:\s[^"]*)?")/i.test(parameters)) return target
-  return undefined
+  return /<(?<target>[^>]*)>[^,]*;\s*rel\s*=\s*"?next\b/i.exec(link)?.groups?.['target']
 }
 
 export async function* readSnapshot(client: HttpClient, query: SnapshotQuery): AsyncGenerator<Block> {
-  const request = requestTo(client.access, { method: 'GET', path: pathFor(query), expected: expectedStream, accept: ndjson })
+  const request = requestTo(client.access, {
+    method: 'GET',
+    path: pathFor(query),
+    expected: expectedStream,
+    accept: ndjson,
+  })
   const stream = await ask(client, request)
   const { 'transfer-encoding': chunked, 'content-length': length, 'content-encoding': coding } = stream.headers
-  if (coding !== undefined || (chunked === undefined ? length === undefined : chunked.trim().toLowerCase() !== 'chunked')) {
+  if (
+    coding !== undefined ||
+    (chunked === undefined ? length === undefined : chunked.trim().toLowerCase() !== 'chunked')
+  ) {
     stream.destroy()
     throw unusable(client, 'a stream that is compressed or does not mark its end')
   }
@@ -99,42 +107,43 @@ export async function* readSnapshot(client: HttpClient, query: SnapshotQuery): A
   }
 }
 
-const expectedStream: Expected<IncomingMessage> = { what: 'stream of plants', streamedType: ndjson, read: ({ stream }) => stream }
+const expectedStream: Expected<IncomingMessage> = {
+  what: 'stream of plants',
+  streamedType: ndjson,
+  read: ({ stream }) => stream,
+}
 
-/** Throws when the stream ends early, and when no line arrives before the timeout. */
 async function* blocksOf(client: HttpClient, stream: IncomingMessage): AsyncGenerator<Buffer> {
   const { address, options } = client
-  const chunks: AsyncIterator<Buffer> = stream[Symbol.asyncIterator]()
+  const { signal } = options.clock
+  const abort = () => stream.destroy(signal.reason)
+  signal.addEventListener('abort', abort)
+  const startTimer = () => setTimeout(() => stream.destroy(timeIsOver()), Math.min(options.timeout, maxTimer))
+  let timer = startTimer()
   let rest = new GrowingBuffer()
-  const next = async (signal: AbortSignal) => {
-    signal.addEventListener('abort', () => stream.destroy(signal.reason), { once: true })
-    while (rest.length <= maxRead) {
-      const { value: chunk, done } = await chunks.next()
-      if (done && rest.length > 0) throw unusable(client, 'a stream that ends in the middle of a line')
-      if (done) return undefined
+  try {
+    for await (const chunk of stream as AsyncIterable<Buffer>) {
       const end = chunk.lastIndexOf('\n') + 1
       rest.append(end > 0 ? chunk.subarray(0, end) : chunk)
+      if (rest.length > maxRead) throw unusable(client, 'a line that is too long')
       if (end === 0) continue
       const { bytes } = rest
       rest = new GrowingBuffer()
       rest.append(chunk.subarray(end))
-      return bytes
+      clearTimeout(timer) // a slow reader of the output is not a slow service
+      yield bytes
+      timer = startTimer()
     }
-    throw unusable(client, 'a line that is too long')
-  }
-  try {
-    for (;;) {
-      const block = await within(options.timeout, [options.clock.signal], next)
-      if (!block) return
-      yield block
-    }
+    if (rest.length > 0) throw unusable(client, 'a stream that ends in the middle of a line')
   } catch (error) {
-    options.clock.signal.throwIfAborted()
+    signal.throwIfAborted()
     if (error instanceof PlantsError) throw error
     const ending = isTimeout(error) ? 'sent no complete plant before the timeout' : 'ended its response too early'
     const hint = 'The output is incomplete. Try again'
     throw new PlantsError('unavailable', `${address.name} ${ending}`, { hint, retryable: true, cause: error })
   } finally {
+    clearTimeout(timer)
+    signal.removeEventListener('abort', abort)
     stream.destroy()
   }
 }
@@ -144,7 +153,6 @@ function pathFor(query: ListQuery): string {
   return text === '' ? '/plants' : `/plants?${text}`
 }
 
-/** each plant matches the query, and has a greater id than the one before */
 function orderOf(client: HttpClient, { after, tag }: ListQuery): (plant: NewPlant) => void {
   let last = after
   return (plant) => {
@@ -155,13 +163,15 @@ function orderOf(client: HttpClient, { after, tag }: ListQuery): (plant: NewPlan
 }
 
 function unusable({ address }: HttpClient, what: string): PlantsError {
-  return new PlantsError('unusable', `${address.name} answered ${what}`, { hint: 'Is it a Plant Store? Ask the operator of the service' })
+  return new PlantsError('unusable', `${address.name} answered ${what}`, {
+    hint: 'Is it a Plant Store? Ask the operator of the service',
+  })
 }
 
-/** The path of the next page, which must be below the base URL: the token is only for that. */
+/** The next page must be below the base URL: the token is only for that. */
 function pathOf(target: string, client: HttpClient): string {
   const { url } = client.address
-  const list = `${url.pathname.replace(/\/$/, '')}/plants`
+  const list = `${basePathOf(url)}/plants`
   const next = urlOf(target, url.origin + list)
   if (next?.origin === url.origin && next.pathname === list) return `/plants${next.search}`
   throw unusable(client, `a next page at another address: ${target.slice(0, 300)}`)

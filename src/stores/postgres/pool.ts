@@ -3,10 +3,11 @@ import type pg from 'pg'
 import { backoff, isTimeout, maxTimer, timeIsOver, wait, within } from '../../platform/clock.js'
 import { PlantsError, systemCode } from '../../platform/errors.js'
 import { Semaphore } from '../../platform/semaphore.js'
-import type { PostgresAddress } from '../common/address.js'
+import type { PostgresAddress, PostgresHost } from '../common/address.js'
 import type { OpenOptions } from '../common/store.js'
-import { Client, type Endpoint, endpointsOf } from './client.js'
+import { Client, type Endpoint } from './postgres-client.js'
 import {
+  type Account,
   ConnectionError,
   driverError,
   explainDatabase,
@@ -15,13 +16,11 @@ import {
   isUnknownParameter,
   LostCommit,
   lostCommit,
-  mayRetryOtherEndpoint,
-} from './errors.js'
-import type { Account } from './login.js'
-import { checkServer, isWanted } from './server-state.js'
-import type { Row } from './sql.js'
+  mayRetryWithoutTls,
+} from './postgres-errors.js'
+import { fsyncs, type Row } from './sql.js'
 
-export interface CallLimits {
+interface CallLimits {
   /** time on the clock; Infinity for none */
   deadline: number
   signal?: AbortSignal | undefined
@@ -42,7 +41,7 @@ interface Outage {
 }
 
 /**
- * Connections to a database: to the first of its servers with the requested `target_session_attrs`. They are kept until they are lost.
+ * Connections to the first server of a database with the requested `target_session_attrs`, kept until they are lost.
  * The pool of the driver has one server, and no signal or deadline for those that wait.
  */
 export class ConnectionPool {
@@ -52,8 +51,7 @@ export class ConnectionPool {
   readonly #permits: Semaphore
   readonly #clients = new Set<Client>()
   readonly #idle: Client[] = []
-  readonly #servers: Endpoint[][]
-  #current: Endpoint | undefined
+  #current: PostgresHost | undefined
   /** whether the server cancels statements on timeout; PgBouncer does not accept that parameter */
   #hasTimeouts = true
   #outage: Outage | undefined
@@ -64,7 +62,6 @@ export class ConnectionPool {
     this.account = account
     this.options = options
     this.#permits = new Semaphore(this.size)
-    this.#servers = endpointsOf(account.address)
   }
 
   get size(): number {
@@ -80,16 +77,11 @@ export class ConnectionPool {
     return this.run((client) => client.ask(statement))
   }
 
-  /** Runs an action on a connection, with retries. */
   run<T>(action: (client: Client, earlier: EarlierTries) => Promise<T>, limits = this.limits()): Promise<T> {
     return this.retry(limits, (earlier) => this.use(limits, (client) => action(client, earlier)))
   }
 
-  /**
-   * Runs an action, and retries it while its errors are transient.
-   *
-   * @throws {PlantsError} for the last error, with a hint; `unknownOutcome` if a commit was lost
-   */
+  /** Retries transient errors. Throws `PlantsError` for the last one; `unknownOutcome` if a commit was lost. */
   async retry<T>({ deadline, signal }: CallLimits, action: (earlier: EarlierTries) => Promise<T>): Promise<T> {
     let isLost = false
     for (let tries = 0; ; tries += 1) {
@@ -107,7 +99,6 @@ export class ConnectionPool {
     }
   }
 
-  /** Milliseconds to wait after so many failures, with exponential growth and jitter, up to a second. */
   #backoff(failures: number): number {
     return backoff(failures, { base: 10, max: 1000, random: this.options.clock.random })
   }
@@ -116,12 +107,6 @@ export class ConnectionPool {
     await wait(milliseconds, [this.#closing.signal, signal]).catch(() => undefined) // `lease` throws the reason
   }
 
-  /**
-   * Runs an action on a leased connection.
-   *
-   * @throws the errors of the action; those of `driverError` when no connection could be established; `PlantsError` when all connections
-   * were busy until the deadline
-   */
   async use<T>(limits: CallLimits, action: (client: Client) => Promise<T>): Promise<T> {
     const client = await this.lease(limits)
     this.setDeadline(client, limits.deadline)
@@ -132,8 +117,8 @@ export class ConnectionPool {
     }
   }
 
-  /** Sets when a leased connection is destroyed, if the server has not cancelled its statement by then. */
-  setDeadline(client: Client, deadline: number): void {
+  /** Sets when to destroy a connection whose statement the server has not cancelled; by default, after the timeout. */
+  setDeadline(client: Client, deadline = this.limits().deadline): void {
     client.destroyAfter(Math.max(0, deadline - this.options.clock.now()) + grace)
   }
 
@@ -144,7 +129,7 @@ export class ConnectionPool {
     for (const client of this.#clients) client.destroy()
   }
 
-  /** Leases a connection, until `release`. Throws the reason why there was none before the deadline. */
+  /** Throws the reason why there was no connection before the deadline. */
   async lease({ deadline, signal }: CallLimits): Promise<Client> {
     const signals = [this.#closing.signal, signal].filter((each) => each !== undefined)
     const left = Math.max(0, deadline - this.options.clock.now())
@@ -173,10 +158,13 @@ export class ConnectionPool {
     if (this.#outage) return this.#outage.error
     if (!this.#current) return explainDatabase(new ConnectionError(timeIsOver()), this.account)
     const message = `All connections to ${this.account.address.name} are busy`
-    return new PlantsError('unavailable', message, { hint: 'Try again, or allow more connections: ?max=', retryable: true })
+    return new PlantsError('unavailable', message, {
+      hint: 'Try again, or allow more connections: ?max=',
+      retryable: true,
+    })
   }
 
-  /** Establishes a connection. Releases one that is established after `late` aborts. */
+  /** Releases a connection that is established after `late` aborts. */
   async #connectUntil(late: AbortSignal): Promise<Client> {
     const connecting = this.#connect()
     const aborted = once(late, 'abort').then(() => Promise.reject(late.reason))
@@ -191,18 +179,19 @@ export class ConnectionPool {
     }
   }
 
-  /** Tries the servers in turn, first the one of the last connection. Throws the most informative of their errors. */
   async #connect(): Promise<Client> {
     if (this.#outage) await this.#pause(this.#backoff(this.#outage.failures)) // waiting calls share the attempts
     let failure: unknown
-    for (const attempts of this.#current ? [[this.#current], ...this.#servers] : this.#servers) {
+    for (const host of this.#current ? [this.#current, ...this.account.address.hosts] : this.account.address.hosts) {
       try {
-        const client = await this.#connectTo(attempts)
+        const client = await this.#connectTo(host)
+        this.#current = host
         if (this.#outage?.isReported) this.options.onAway?.(undefined)
         this.#outage = undefined
         return client
       } catch (error) {
-        // A transient error is more informative than a permanent one. Like libpq, a rejected login is not tried at other servers.
+        // A transient error is more informative than a permanent one. Like libpq, a rejected login is not tried at
+        // other servers.
         if (failure === undefined || isTransient(error) > isTransient(failure) || isFinal(error)) failure = error
         if (isFinal(error)) break
       }
@@ -211,37 +200,31 @@ export class ConnectionPool {
     throw failure
   }
 
-  /** Makes the connection attempts for a server. Throws the error of the first attempt that the server supports. */
-  async #connectTo(attempts: Endpoint[]): Promise<Client> {
-    let failure: unknown
-    for (const endpoint of attempts) {
-      try {
-        const client = await this.#open(endpoint)
-        this.#current = endpoint
-        return client
-      } catch (error) {
-        if (failure === undefined || systemCode(failure) === 'NO_TLS') failure = error
-        if (!mayRetryOtherEndpoint(error)) break
-      }
+  /** With sslmode=prefer, also tries to connect without TLS, like libpq. */
+  async #connectTo(host: PostgresHost): Promise<Client> {
+    const { sslmode } = this.account.address
+    const usesTls = sslmode !== 'disable' && !host.host.startsWith('/')
+    try {
+      return await this.#open({ ...host, usesTls })
+    } catch (error) {
+      if (!(usesTls && sslmode === 'prefer' && mayRetryWithoutTls(error))) throw error
+      return this.#open({ ...host, usesTls: false }).catch((other: unknown) => {
+        throw systemCode(error) === 'NO_TLS' ? other : error
+      })
     }
-    throw failure
   }
 
-  /** Opens a connection. Throws when the server does not have the requested attributes, or the database cannot be used. */
   async #open(endpoint: Endpoint): Promise<Client> {
     this.#closing.signal.throwIfAborted()
     const { account, options } = this
-    const { address } = account
     const client = new Client(endpoint, account, this.#hasTimeouts ? Math.min(options.timeout, maxTimer) : undefined)
     this.#clients.add(client)
     client.once('end', () => this.#clients.delete(client))
-    client.destroyAfter(address.connectTimeout)
+    client.destroyAfter(account.address.connectTimeout)
     try {
-      await client.connect()
-      client.checkLogin()
-      if (isWanted(await checkServer(client, address), address.targetSessionAttrs)) return client
-      const hint = 'Try again, or use the address of another server'
-      throw new PlantsError('unavailable', `${address.name} is not ${address.targetSessionAttrs} now`, { hint, retryable: true })
+      await client.open()
+      await checkServer(client, account.address)
+      return client
     } catch (error) {
       client.destroy()
       const failure = driverError(error)
@@ -257,16 +240,26 @@ export class ConnectionPool {
     if (!(error instanceof PlantsError)) return
     const now = this.options.clock.now()
     const { failures, since, isReported } = this.#outage ?? { failures: 0, since: now, isReported: false }
-    const reports = error.retryable && !isReported && now - since >= 1000
+    const reports = error.retryable && !isReported && now - since >= reportAfter
     this.#outage = { failures: failures + 1, error, since, isReported: isReported || reports }
     if (reports) this.options.onAway?.(error)
   }
 }
 
-/** milliseconds in which a working server cancels a statement after its timeout, or completes one that began just before the deadline */
+/**
+ * milliseconds in which a working server cancels a statement after its timeout, or completes one that began just before
+ * the deadline
+ */
 const grace = 1000
 
-export async function usingOnce<T>(address: PostgresAddress, options: OpenOptions, action: (client: Client) => Promise<T>): Promise<T> {
+/** milliseconds that a database may be away before that is reported: a user should not wonder for a second */
+const reportAfter = 300
+
+export async function usingOnce<T>(
+  address: PostgresAddress,
+  options: OpenOptions,
+  action: (client: Client) => Promise<T>,
+): Promise<T> {
   const account = { address, login: await options.login(address) }
   const connections = new ConnectionPool(account, options)
   try {
@@ -277,3 +270,28 @@ export async function usingOnce<T>(address: PostgresAddress, options: OpenOption
     connections.close()
   }
 }
+
+/**
+ * Returns the version of the server. Throws `unavailable` without the requested `target_session_attrs` or UTF8, and an
+ * error of the server if fsync is off.
+ */
+export async function checkServer(client: Client, address: PostgresAddress): Promise<string> {
+  const { name, targetSessionAttrs } = address
+  const [[version, encoding, readOnly, standby] = []] = await client.ask({ text: state })
+  if (encoding !== 'UTF8') {
+    const hint = `Create one that can: createdb --encoding UTF8 --template template0 NAME`
+    throw new PlantsError('unavailable', `${name} has the encoding ${encoding}, which cannot store every character`, {
+      hint,
+    })
+  }
+  // https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-CONNECT-TARGET-SESSION-ATTRS
+  const isStandby = standby === 't'
+  const isWanted = { any: true, primary: !isStandby, 'read-write': !isStandby && readOnly !== 'on' }
+  if (isWanted[targetSessionAttrs]) return version ?? ''
+  client.destroy()
+  const hint = 'Try again, or use the address of another server'
+  throw new PlantsError('unavailable', `${name} is not ${targetSessionAttrs} now`, { hint, retryable: true })
+}
+
+const settings = ['server_version', 'server_encoding', 'transaction_read_only']
+const state = `SELECT ${settings.map((name) => `pg_catalog.current_setting('${name}', true)`).join()}, pg_catalog.pg_is_in_recovery(), ${fsyncs}`

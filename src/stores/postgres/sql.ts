@@ -1,16 +1,17 @@
 /**
- * The statements of a store, with values as parameters. All names are schema-qualified, including operators, so that no search_path can
- * make them refer to objects of other users (https://www.postgresql.org/docs/current/ddl-schemas.html#DDL-SCHEMAS-PATTERNS).
+ * The statements of a store, with values as parameters. All names are schema-qualified, including operators, so that no
+ * search_path can make them refer to objects of other users
+ * (https://www.postgresql.org/docs/current/ddl-schemas.html#DDL-SCHEMAS-PATTERNS).
  */
 import { randomBytes } from 'node:crypto'
 import type { QueryConfig } from 'pg'
 import { type NewPlant, type PlantPatch, plantColumns, textFields } from '../../plant/fields.js'
 import { plantFrom } from '../../plant/plant.js'
-import { type Checkpoint, type CountQuery, type ListQuery, type Right, rights } from '../common/store.js'
+import { type Checkpoint, type ListQuery, type Right, rights } from '../common/store.js'
 
 export type Row = (string | null)[]
 
-/** A statement, and for how many plants it asks by their ids or keys, however long they are. */
+/** `plants` is how many it asks for by their ids or keys, however long they are. */
 export interface Statement extends QueryConfig {
   plants?: number
 }
@@ -30,22 +31,18 @@ export function pinned(text: string): QueryConfig {
   return { text: `${pin}; ${text}` }
 }
 
-const pin = 'SET LOCAL search_path = pg_catalog, pg_temp; SET LOCAL synchronous_commit = on'
+export const pin = 'SET LOCAL search_path = pg_catalog, pg_temp; SET LOCAL synchronous_commit = on'
 
-/** Begins a transaction with the settings of `pinned`. */
-export function begin(mode = ''): QueryConfig {
-  return { text: `BEGIN ${mode}; ${pin}` }
-}
+export const begin: QueryConfig = { text: `BEGIN; ${pin}` }
 
 const textNames = textFields.map(({ name }) => name)
 const textColumns = textNames.join(', ')
-const noTexts = textNames.map(() => 'NULL').join(', ')
 
 const eq = 'OPERATOR(pg_catalog.=)'
 const text = 'pg_catalog.text'
 
 /** Fails with a division by zero (SQLSTATE 22012) if fsync is off, which can change during a connection. */
-const fsyncs = `1 OPERATOR(pg_catalog./) CASE WHEN pg_catalog.current_setting('fsync') ${eq} 'off' THEN 0 ELSE 1 END`
+export const fsyncs = `1 OPERATOR(pg_catalog./) CASE WHEN pg_catalog.current_setting('fsync') ${eq} 'off' THEN 0 ELSE 1 END`
 
 /** A last column to return, with which the commit of a statement returns when it is on disk. */
 export const durable = `(SELECT pg_catalog.set_config('synchronous_commit', 'on', true) WHERE ${fsyncs} ${eq} 1)`
@@ -60,9 +57,9 @@ export interface Entry {
 }
 
 /**
- * Creates the plants whose id and key are free, and returns their ids. Of several plants with the same id, the first wins.
+ * Creates the plants whose id and key are free, and returns their ids.
  *
- * @param entries in ascending order of id: all writers use the same order, which prevents deadlocks
+ * @param entries in ascending order of id, as all writers send them, which prevents deadlocks
  */
 export function insertStatement(entries: Entry[]): QueryConfig {
   const columns = textNames.map((_, index) => `$${index + 3}::${text}[]`).join()
@@ -84,43 +81,39 @@ export function newWriteId(): bigint {
   return randomBytes(8).readBigInt64BE()
 }
 
-/** Finds the rows that conflict with plants: as "key" with the key and its plant, and as "id" with the id and its write id. */
+/** Returns the columns of each plant, its write id and its key. */
 export function findStatement(entries: Entry[]): Statement {
   return {
-    text: `SELECT 'key', id, attempt, idempotency_key, ${textColumns} FROM ${plants} WHERE idempotency_key ${eq} ANY ($1::${text}[])
-      UNION ALL SELECT 'id', id, attempt, idempotency_key, ${noTexts} FROM ${plants} WHERE id ${eq} ANY ($2::bigint[])`,
+    text: `SELECT ${plantColumns}, attempt, idempotency_key FROM ${plants}
+      WHERE idempotency_key ${eq} ANY ($1::${text}[]) OR id ${eq} ANY ($2::bigint[])`,
     values: [entries.flatMap(({ key }) => key ?? []), entries.map(({ plant }) => plant.id)],
-    plants: entries.length,
+    plants: 2 * entries.length,
   }
 }
 
 /**
- * Writes and deletes a row if commits wait for standbys: this commit follows everything that was read before, also on the standbys. Checks
- * that each time, because it changes whenever a standby connects or disconnects.
+ * Writes and deletes a row if commits wait for standbys: this commit follows everything that was read before, also on
+ * the standbys. Checks that each time, because it changes whenever a standby connects or disconnects.
  */
 export const barrier = `INSERT INTO ${imports} SELECT 'barrier ' || pg_backend_pid(), ''
     WHERE current_setting('synchronous_standby_names') <> '';
   DELETE FROM ${imports} WHERE id = 'barrier ' || pg_backend_pid()`
 
-export const copyStatement = `COPY ${plants} (id, attempt, ${textColumns}) FROM STDIN (FORMAT binary)`
+export const copyStatement = `COPY ${plants} (id, attempt, ${textColumns}) FROM STDIN (FORMAT csv)`
 
-export const greatestIdStatement: QueryConfig = { text: `SELECT pg_catalog.max(id) FROM ${plants}` }
-
-/**
- * Finds the plants with these ids, and the ids of the writes that stored them.
- *
- * @returns the columns of a plant, and attempt; without `withTexts`, the texts are NULL
- */
-export function getStatement(ids: bigint[], withTexts = true): Statement {
-  const columns = withTexts ? textColumns : noTexts
-  const text = `SELECT id, ${columns}, attempt FROM ${plants} WHERE id ${eq} ANY ($1::bigint[])`
-  return { text, values: [ids], plants: withTexts ? ids.length : 0 }
+/** Returns the columns of each plant, and the id of the write that stored it. */
+export function getStatement(ids: bigint[]): Statement {
+  return {
+    text: `SELECT ${plantColumns}, attempt FROM ${plants} WHERE id ${eq} ANY ($1::bigint[])`,
+    values: [ids],
+    plants: ids.length,
+  }
 }
 
-/** A page of a list, in ascending order of id, limited by rows and by bytes of text, but with at least one row. */
+/** Limits a page by rows and by bytes of text, but to at least one row. */
 export function pageStatement(query: ListQuery, rows: number, bytes: number): QueryConfig {
   const values: unknown[] = []
-  const bind = (value: unknown, type: string) => `$${values.push(value)}::${type}`
+  const bind = binder(values)
   const size = textNames.map((name) => `coalesce(pg_catalog.octet_length(${name}), 0)`).join(' OPERATOR(pg_catalog.+) ')
   const page = `SELECT ${plantColumns}, ${size} AS size FROM ${plants} ${where(query, bind)} ORDER BY id LIMIT ${bind(rows, 'bigint')}`
   const sums = `SELECT *, pg_catalog.sum(size) OVER (ORDER BY id ROWS UNBOUNDED PRECEDING) AS bytes FROM (${page}) AS page`
@@ -128,17 +121,20 @@ export function pageStatement(query: ListQuery, rows: number, bytes: number): Qu
   return { text: `SELECT ${plantColumns} FROM (${sums}) AS sums WHERE ${fits} ORDER BY id`, values }
 }
 
-export function countStatement(query: CountQuery): QueryConfig {
-  const values: unknown[] = []
-  return { text: `SELECT pg_catalog.count(*) FROM ${plants} ${where(query, (value, type) => `$${values.push(value)}::${type}`)}`, values }
+export function binder(values: unknown[]) {
+  return (value: unknown, type: string) => `$${values.push(value)}::${type}`
 }
 
-/** The WHERE clause of a query. `bind` returns the SQL of a value. */
-export function where({ after, tag, search }: ListQuery, bind: (value: bigint | string, type: string) => string): string {
+/** @param bind returns the SQL of a value */
+export function where(
+  { after, tag, search }: ListQuery,
+  bind: (value: bigint | string, type: string) => string,
+): string {
   const conditions: string[] = []
   if (after !== undefined) conditions.push(`id OPERATOR(pg_catalog.>) ${bind(after, 'bigint')}`)
   if (tag !== undefined) conditions.push(`tag ${eq} ${bind(tag, text)}`)
-  if (search !== undefined) conditions.push(`(${textNames.map((name) => contains(name, bind(search, text))).join(' OR ')})`)
+  if (search !== undefined)
+    conditions.push(`(${textNames.map((name) => contains(name, bind(search, text))).join(' OR ')})`)
   return conditions.length === 0 ? '' : `WHERE ${conditions.join(' AND ')}`
 }
 
@@ -148,21 +144,22 @@ function contains(column: string, part: string): string {
   return `pg_catalog.strpos(${whole}, ${sought}) OPERATOR(pg_catalog.>) 0`
 }
 
-/** Replaces the texts of a plant and removes its idempotency key; with `only`, only if it still equals that plant. */
 export function replaceStatement(plant: NewPlant, only: NewPlant | undefined): QueryConfig {
   const values: unknown[] = [plant.id]
   const texts = textNames.map((name) => `${name} = $${values.push(plant[name] ?? null)}`).join(', ')
   const set = `SET ${texts}, idempotency_key = NULL`
-  return { text: `UPDATE ${plants} ${set} WHERE id ${eq} $1${unchanged(only, values)} RETURNING ${plantColumns}, ${durable}`, values }
+  return {
+    text: `UPDATE ${plants} ${set} WHERE id ${eq} $1${unchanged(only, values)} RETURNING ${plantColumns}, ${durable}`,
+    values,
+  }
 }
 
-/**
- * Sets the texts that records have, and removes the idempotency keys of their plants. Other texts stay, also if they
- * have just been changed.
- */
+/** Texts that a record lacks stay, also if they have just been changed. */
 export function updateStatement(changed: PlantPatch[]): QueryConfig {
   const isGiven = textNames.map((name) => `has_${name}`)
-  const set = textNames.map((name, index) => `${name} = CASE WHEN new.${isGiven[index]} THEN new.${name} ELSE old.${name} END`)
+  const set = textNames.map(
+    (name, index) => `${name} = CASE WHEN new.${isGiven[index]} THEN new.${name} ELSE old.${name} END`,
+  )
   const types = ['bigint', ...textNames.map(() => text), ...isGiven.map(() => 'boolean')]
   const parameters = types.map((type, index) => `$${index + 1}::${type}[]`)
   return {
@@ -178,16 +175,20 @@ export function updateStatement(changed: PlantPatch[]): QueryConfig {
 
 export function deleteStatement(id: bigint, only: NewPlant | undefined): QueryConfig {
   const values: unknown[] = [id]
-  return { text: `DELETE FROM ${plants} WHERE id ${eq} $1${unchanged(only, values)} RETURNING ${plantColumns}, ${durable}`, values }
+  return {
+    text: `DELETE FROM ${plants} WHERE id ${eq} $1${unchanged(only, values)} RETURNING ${plantColumns}, ${durable}`,
+    values,
+  }
 }
 
-/** The same as IS NOT DISTINCT FROM, whose operator cannot be schema-qualified. Appends its parameters to `values`. */
+/** IS NOT DISTINCT FROM has an operator that cannot be schema-qualified. */
 function unchanged(only: NewPlant | undefined, values: unknown[]): string {
-  const equals = (column: string, value: string) => ` AND (${column} ${eq} ${value} OR (${column} IS NULL AND ${value} IS NULL))`
+  const equals = (column: string, value: string) =>
+    ` AND (${column} ${eq} ${value} OR (${column} IS NULL AND ${value} IS NULL))`
   return only ? textNames.map((name) => equals(name, `$${values.push(only[name] ?? null)}::${text}`)).join('') : ''
 }
 
-/** The rights of the current role, or of another one, on plants: a column for each of `rights`. */
+/** @param role the current one by default */
 export function rightsStatement(role?: string): QueryConfig {
   const who = role === undefined ? '' : '$1, '
   const columns = rights.map((right) => `pg_catalog.has_table_privilege(${who}'${plants}', '${privilegeFor[right]}')`)
@@ -198,19 +199,16 @@ export function toRights(row: Row = []): Right[] {
   return rights.filter((_, index) => row[index] === 't')
 }
 
-export const privilegeFor: Record<Right, string> = { create: 'INSERT', read: 'SELECT', update: 'UPDATE', delete: 'DELETE' }
-
-export function findCheckpointStatement(id: string): QueryConfig {
-  return { text: `SELECT state FROM ${imports} WHERE id ${eq} $1`, values: [id] }
+export const privilegeFor: Record<Right, string> = {
+  create: 'INSERT',
+  read: 'SELECT',
+  update: 'UPDATE',
+  delete: 'DELETE',
 }
 
 export function keepCheckpointStatement({ id, state }: Checkpoint): QueryConfig {
   const onConflict = 'ON CONFLICT (id) DO UPDATE SET state = excluded.state'
   return { text: `INSERT INTO ${imports} (id, state) VALUES ($1, $2) ${onConflict}`, values: [id, state] }
-}
-
-export function removeCheckpointStatement(id: string): QueryConfig {
-  return { text: `DELETE FROM ${imports} WHERE id ${eq} $1`, values: [id] }
 }
 
 export function toPlant([id, ...texts]: Row): NewPlant {

@@ -1,11 +1,11 @@
 import { plantColumns, textFields } from '../../plant/fields.js'
 import { largestId, type NewPlant, smallestId, textLength } from '../../plant/plant.js'
 import type { CountQuery, ListQuery } from '../common/store.js'
-import type { Connection } from './connection.js'
-import { DamageError } from './errors.js'
-import { toPlant } from './schema.js'
+import type { Connection } from './sqlite-connection.js'
+import { DamageError } from './sqlite-errors.js'
+import { toPlant } from './sqlite-schema.js'
 
-/** The filter of a query, apart from ids: SQL to append to another condition, and the values of its parameters. */
+/** SQL to append to another condition, and the values of its parameters. */
 export function filterOf({ tag, search }: CountQuery) {
   const contains = textFields.map(({ name }) => `instr(lower(${name}), lower(?))`) // ASCII letters only
   return {
@@ -19,8 +19,11 @@ const selectBy = {
   idempotency_key: `SELECT ${plantColumns} FROM plants WHERE idempotency_key = ?`,
 }
 
-/** The only plant with this value; both columns are unique. */
-export function findPlant(connection: Connection, column: keyof typeof selectBy, value: bigint | string): NewPlant | undefined {
+export function findPlant(
+  connection: Connection,
+  column: keyof typeof selectBy,
+  value: bigint | string,
+): NewPlant | undefined {
   const row: unknown = connection.prepare(selectBy[column]).get(value)
   return row === undefined ? undefined : toPlant(row)
 }
@@ -31,13 +34,23 @@ export function countSelected(connection: Connection, query: CountQuery): bigint
   return (connection.prepare(statement).get(...values) as { count: bigint }).count // a count gives one row
 }
 
-/** Reads the first plants that a query selects after an id, at most `rows`; none at the end. */
-export async function readPage(connection: Connection, query: ListQuery, after: bigint | undefined, rows: number): Promise<NewPlant[]> {
+export async function readPage(
+  connection: Connection,
+  query: ListQuery,
+  after: bigint | undefined,
+  rows: number,
+): Promise<NewPlant[]> {
   const { sql, values } = filterOf(query)
   const statement = `SELECT ${plantColumns} FROM plants WHERE id BETWEEN ? AND ? ${sql} ORDER BY id LIMIT ?`
-  for (let range = await findRange(connection, query, after); range; range = await findRange(connection, query, range.last)) {
+  for (
+    let range = await findRange(connection, query, after);
+    range;
+    range = await findRange(connection, query, range.last)
+  ) {
     const { first, last } = range
-    const page = await connection.run(() => readPlants(connection.prepare(statement).iterate(first, last, ...values, rows), first))
+    const page = await connection.run(() =>
+      readPlants(connection.prepare(statement).iterate(first, last, ...values, rows), first),
+    )
     if (page.length > 0) return page // otherwise the plants were deleted after `findRange`
   }
   return []
@@ -60,7 +73,7 @@ function readPlants(rows: Iterable<unknown>, first: bigint): NewPlant[] {
 
 const pageCharacters = 1_000_000
 
-/** The first id to read; greater than `largestId` when there is none. */
+/** Greater than `largestId` when there is none. */
 export function idFrom(after: bigint | undefined): bigint {
   return after === undefined ? smallestId : after + 1n
 }
@@ -71,21 +84,27 @@ export function checkOrder(id: bigint, first: bigint): void {
 }
 
 /**
- * Finds a range of ids after one that contains a plant which the query selects: all ids without a filter, else those of a few hundred rows.
- * Yields to the event loop after each step, even if the query selects few plants.
- *
- * @returns undefined when there is none
+ * A range that contains a selected plant: all ids without a filter, else those of a few hundred rows. Yields to the
+ * event loop after each step, even if few plants are selected.
  */
-export async function findRange(connection: Connection, query: ListQuery, after: bigint | undefined): Promise<IdRange | undefined> {
+export async function findRange(
+  connection: Connection,
+  query: ListQuery,
+  after: bigint | undefined,
+): Promise<IdRange | undefined> {
   const { sql, values } = filterOf(query)
   let first = idFrom(after)
   while (first <= largestId) {
     if (sql === '') return { first, last: largestId }
     const step = await connection.run(() => {
-      const row = connection.prepare(`SELECT id FROM plants WHERE id >= ? ORDER BY id LIMIT 1 OFFSET ${rowsAtOnce - 1}`).get(first)
+      const row = connection
+        .prepare(`SELECT id FROM plants WHERE id >= ? ORDER BY id LIMIT 1 OFFSET ${rowsAtOnce - 1}`)
+        .get(first)
       const last = (row as { id: bigint } | undefined)?.id ?? largestId // the rowid
       checkOrder(last, first)
-      const found = connection.prepare(`SELECT 1 FROM plants WHERE id BETWEEN ? AND ? ${sql} LIMIT 1`).get(first, last, ...values)
+      const found = connection
+        .prepare(`SELECT 1 FROM plants WHERE id BETWEEN ? AND ? ${sql} LIMIT 1`)
+        .get(first, last, ...values)
       return { first, last, isFound: found !== undefined }
     })
     if (step.isFound) return step

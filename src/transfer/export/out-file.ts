@@ -1,18 +1,27 @@
 import { accessSync, closeSync, constants, fstatSync, openSync, type Stats, statSync, writeSync } from 'node:fs'
+import type { Transform } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
 import { setImmediate, setTimeout } from 'node:timers/promises'
+import * as zlib from 'node:zlib'
+import { type FormatName, formatNames } from '../../plant/records.js'
 import { AtomicFile, unwritable } from '../../platform/atomic-file.js'
 import { malformed, PlantsError, systemCode } from '../../platform/errors.js'
 import { targetOf } from '../../platform/files.js'
 import type { Io } from '../../platform/io.js'
 
 /**
- * Writes a file, and replaces an existing one atomically after all data is on disk. A symbolic link is followed. Devices and pipes are
- * written directly.
+ * Replaces an existing file atomically, after all data is on disk. Follows symbolic links. Writes directly to devices
+ * and pipes.
  *
  * @returns the number of bytes
- * @throws {PlantsError} `unwritable`, `malformed` for a link of another user, or the reason of the signal; also EPIPE, and errors of `bytes`
+ * @throws {PlantsError} `unwritable`, `malformed` for a link of another user, or the reason of the signal; also EPIPE,
+ * and errors of `bytes`
  */
-export async function writeOut(path: string, io: Pick<Io, 'signal' | 'trusts'>, bytes: AsyncIterable<Uint8Array>): Promise<number> {
+export async function writeOut(
+  path: string,
+  io: Pick<Io, 'signal' | 'trusts'>,
+  bytes: AsyncIterable<Uint8Array>,
+): Promise<number> {
   let isInPlace = false
   try {
     const target = targetOf(path, io)
@@ -30,11 +39,16 @@ export async function writeOut(path: string, io: Pick<Io, 'signal' | 'trusts'>, 
   }
 }
 
-async function writeInPlace(path: string, old: Stats, signal: AbortSignal, bytes: AsyncIterable<Uint8Array>): Promise<number> {
+async function writeInPlace(
+  path: string,
+  old: Stats,
+  signal: AbortSignal,
+  bytes: AsyncIterable<Uint8Array>,
+): Promise<number> {
   let fd: number | undefined
   while (fd === undefined) {
     try {
-      // Without O_NONBLOCK, the call would wait for a reader of a pipe, and could not be interrupted.
+      // Without O_NONBLOCK, opening a pipe waits for a reader, and cannot be interrupted.
       fd = openSync(path, constants.O_WRONLY | constants.O_APPEND | (constants.O_NONBLOCK ?? 0))
     } catch (error) {
       if (systemCode(error) !== 'ENXIO' || !statSync(path).isFIFO()) throw error
@@ -50,7 +64,12 @@ async function writeInPlace(path: string, old: Stats, signal: AbortSignal, bytes
   }
 }
 
-async function replace(target: string, old: Stats | undefined, signal: AbortSignal, bytes: AsyncIterable<Uint8Array>): Promise<number> {
+async function replace(
+  target: string,
+  old: Stats | undefined,
+  signal: AbortSignal,
+  bytes: AsyncIterable<Uint8Array>,
+): Promise<number> {
   if (old) accessSync(target, constants.W_OK) // a rename needs no write permission for the file itself
   if (old?.isDirectory()) throw Object.assign(new Error('a directory'), { code: 'EISDIR' })
   const file = new AtomicFile(target)
@@ -65,7 +84,7 @@ async function replace(target: string, old: Stats | undefined, signal: AbortSign
   }
 }
 
-/** Writes synchronously, with a turn of the event loop after each part, so that signals are handled. */
+/** Synchronous, with a turn of the event loop after each part, so that signals are handled. */
 async function writeAll(fd: number, pieces: AsyncIterable<Uint8Array>, signal: AbortSignal): Promise<number> {
   let length = 0
   for await (const bytes of pieces) {
@@ -84,8 +103,44 @@ async function writeAll(fd: number, pieces: AsyncIterable<Uint8Array>, signal: A
   return length
 }
 
-/** Waits a millisecond for the other end of a pipe. Throws the reason of the signal. */
+/** For the other end of a pipe. Throws the reason of the signal. */
 async function pause(signal: AbortSignal): Promise<void> {
   await setTimeout(1)
   signal.throwIfAborted()
+}
+
+export function formatOfName(path: string): FormatName {
+  const extension = /[^/\\]\.(\w+)(?:\.(?:gz|zst))?$/i.exec(path)?.[1]?.toLowerCase()
+  const format = formatNames.find((name) => name === extension)
+  if (format || extension === undefined || /^(jsonl|gz|zst)$/.test(extension)) return format ?? 'ndjson'
+  throw malformed(
+    `.${extension} is not an export format`,
+    `Choose one of ${formatNames.join(', ')}, for example: --output csv`,
+  )
+}
+
+/** Throws `malformed` for a compression that this runtime does not support. */
+export function compressionOf(path = ''): Transform | undefined {
+  if (/\.gz$/i.test(path)) return zlib.createGzip()
+  if (!/\.zst$/i.test(path)) return undefined
+  const { createZstdCompress } = zlib as { createZstdCompress?: () => Transform } // since Node 22.15
+  if (createZstdCompress !== undefined) return createZstdCompress()
+  throw malformed(
+    'This version of Node cannot compress with zstd',
+    'Use Node 22.15 or newer, or a name that ends with .gz',
+  )
+}
+
+export async function* compressed(
+  bytes: AsyncIterable<Uint8Array>,
+  stream: Transform | undefined,
+): AsyncGenerator<Uint8Array> {
+  if (stream === undefined) return yield* bytes
+  const done = pipeline(bytes, stream).catch(() => undefined) // the stream emits the same error
+  try {
+    yield* stream
+  } finally {
+    stream.destroy()
+    await done
+  }
 }

@@ -1,5 +1,5 @@
 import type { PlantPatch } from '../../plant/plant.js'
-import { enlarge, PlantRows } from '../../plant/rows.js'
+import { PlantRows } from '../../plant/rows.js'
 import { type ErrorType, errorValue } from '../../platform/errors.js'
 import { maxDocumentBytes } from '../../platform/text-files.js'
 import type { Batch } from '../../stores/common/store.js'
@@ -14,19 +14,18 @@ export class Chunk implements Batch {
   readonly invalid: InvalidRecord[] = []
   /** ends the input, after all other records of the chunk */
   syntaxError: InvalidRecord | undefined
-  /** the index of the first record in a JSON array; undefined in any other input */
+  /** the index of the first record in a JSON array */
   firstElement: number | undefined
-  readonly assigned = new Set<number>()
-  /** the number of records with each unknown field */
+  /** numbers of records by unknown field */
   readonly otherFields = new Map<string, number>()
-  recordStart: Uint32Array
-  recordEnd: Uint32Array
-  recordLine: Float64Array
+  readonly recordStart: Uint32Array
+  readonly recordEnd: Uint32Array
+  readonly recordLine: Float64Array
 
   readonly #maxRecords: number
 
-  /** @param capacity the expected number of plants; more are possible */
-  constructor(bytes: Buffer, capacity = 1024, maxRecords = Infinity) {
+  constructor(bytes: Buffer, maxRecords = maxChunkRecords) {
+    const capacity = Math.min(maxRecords, bytes.length)
     this.bytes = bytes
     this.#maxRecords = maxRecords
     this.rows = new PlantRows(bytes, capacity)
@@ -39,7 +38,7 @@ export class Chunk implements Batch {
     return this.rows.length + this.invalid.length
   }
 
-  /** Whether the rest belongs to the next chunk. An invalid record of one byte takes a thousand bytes of memory. */
+  /** The rest belongs to the next chunk: an invalid record of one byte takes a thousand bytes of memory. */
   get isFull(): boolean {
     return this.invalid.length >= maxInvalid || this.syntaxError !== undefined || this.length >= this.#maxRecords
   }
@@ -55,7 +54,6 @@ export class Chunk implements Batch {
 
   setRange(start: number, end: number, line: number): void {
     const row = this.rows.length - 1
-    if (row >= this.recordStart.length) this.#grow()
     this.recordStart[row] = start
     this.recordEnd[row] = end
     this.recordLine[row] = line
@@ -65,8 +63,8 @@ export class Chunk implements Batch {
     return { start: this.recordStart[row] ?? 0, end: this.recordEnd[row] ?? 0, line: this.recordLine[row] ?? 0 }
   }
 
-  addInvalid(why: Reason | undefined, { start, end, line }: RecordRange): void {
-    this.invalid.push({ start, end, line, row: this.rows.length, why })
+  addInvalid({ error, message }: Reason, { start, end, line }: RecordRange): void {
+    this.invalid.push({ start, end, line, row: this.rows.length, error, message })
   }
 
   /** Counts up to a thousand names. */
@@ -74,25 +72,19 @@ export class Chunk implements Batch {
     const count = this.otherFields.get(name)
     if (count !== undefined || this.otherFields.size < 1000) this.otherFields.set(name, (count ?? 0) + 1)
   }
-
-  #grow(): void {
-    const capacity = 2 * this.recordStart.length
-    this.recordStart = enlarge(this.recordStart, new Uint32Array(capacity))
-    this.recordEnd = enlarge(this.recordEnd, new Uint32Array(capacity))
-    this.recordLine = enlarge(this.recordLine, new Float64Array(capacity))
-  }
 }
 
-/** A byte range of a chunk, with the line break of a line, and the line number of its first byte. */
+/** Bytes of a chunk, including the line break of a line, and the line number of the first. */
 export type RecordRange = Record<'start' | 'end' | 'line', number>
 
-/** A record that is not a NewPlant. Without a reason, it is a further part of the record before it, which is too long for a chunk. */
-export interface InvalidRecord extends RecordRange {
+/** A record that is not a NewPlant, before `row`. */
+interface InvalidRecord extends RecordRange, Reason {
   row: number
-  why: Reason | undefined
 }
 
-/** The specification's `error` and `message`. Not an Error, because an input can have millions of them, and a stack takes a kilobyte. */
+/**
+ * The specification's `error` and `message`. Not an Error: a stack takes a kilobyte, and an input can have millions.
+ */
 export type Reason = { error: number; message: string }
 
 export const maxRecordBytes = maxDocumentBytes
@@ -105,3 +97,6 @@ export function reason(type: ErrorType, message: string): Reason {
 }
 
 const maxInvalid = 1000
+
+/** Limits a transaction to about a tenth of a second, together with `chunkBytes`. */
+const maxChunkRecords = 65_536

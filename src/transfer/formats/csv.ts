@@ -1,4 +1,4 @@
-import { parseInt64 } from '../../plant/json.js'
+import { parseInt64 } from '../../plant/exact-json.js'
 import { missingText, noText, type PlantRows } from '../../plant/rows.js'
 import { shorten } from '../../platform/escape.js'
 import { type Chunk, maxRecordBytes, type RecordRange, reason } from './chunk.js'
@@ -9,19 +9,20 @@ import type { RecordMapper } from './record-mapper.js'
 import { type Columns, findHeader, maxTitles, parseCells } from './table-header.js'
 
 /**
- * A table (RFC 4180) with a delimiter and a header that are detected from its first lines. Lines end with LF, CRLF or
- * CR, and blank lines are skipped. Unquoted cells are trimmed. An unquoted empty cell, or a missing cell at the end of a
- * row, is no text.
+ * A table (RFC 4180) whose delimiter and header are detected. Lines end with LF, CRLF or CR; blank lines are skipped.
+ * Unquoted cells are trimmed; an empty one, or a missing one at the end of a row, is no text.
  */
 export const csv: Format = {
   detect: ({ bytes, start }) => {
     const [first = '', ...others] = bytes.toString('utf8', start).split(/\r\n?|\n/, maxTitles)
-    return !first.startsWith('<') && (!/[{}[\]:]/.test(first) || [first, ...others].some((line) => /[,;\t|]/.test(line)))
+    return (
+      !first.startsWith('<') && (!/[{}[\]:]/.test(first) || [first, ...others].some((line) => /[,;\t|]/.test(line)))
+    )
   },
   read: (mapper) => new CsvReader(mapper, mapper.rules.delimiter),
 }
 
-/** CSV with tabs as delimiters. It is never detected, because CSV detects the tab. */
+/** Never detected, because CSV detects the tab. */
 export const tsv: Format = {
   detect: () => false,
   read: (mapper) => new CsvReader(mapper, mapper.rules.delimiter ?? '\t'),
@@ -42,7 +43,8 @@ class CsvReader extends LineReader {
     const { bytes } = chunk
     let start = 0
     while (bytes[start] === lineFeed || bytes[start] === carriageReturn) start += 1
-    if (start > 0 && start === bytes.length && bytes[start - 1] === carriageReturn && !isLast) start -= 1 // it may be cut off its LF
+    // it may be cut off its LF
+    if (start > 0 && start === bytes.length && bytes[start - 1] === carriageReturn && !isLast) start -= 1
     this.countLines(bytes, 0, start)
     const columns = this.#readHeader(bytes.subarray(start), isLast, this.#delimiter)
     if (!columns && isLast) return bytes.length
@@ -52,7 +54,9 @@ class CsvReader extends LineReader {
   }
 
   override save(): ReaderState {
-    return this.#columns ? { ...super.save(), header: `${this.header}`, delimiter: this.#columns.delimiter } : super.save()
+    return this.#columns
+      ? { ...super.save(), header: `${this.header}`, delimiter: this.#columns.delimiter }
+      : super.save()
   }
 
   override restore(state: ReaderState): void {
@@ -82,17 +86,20 @@ class CsvReader extends LineReader {
     if (cells.length > names.length) {
       const row = `The row has ${cells.length} ${cells.length === 1 ? 'cell' : 'cells'}`
       chunk.addInvalid(reason('malformed', `${row}, but the header has ${names.length}`), range)
-    } else if (/^-?\d+([.,]\d+)?e[-+]?\d+$/i.test(idText)) {
+    } else if (/^-?\d+([.,]\d+)?e[-+]?\d{2,}$/i.test(idText)) {
       const was = `was ${JSON.stringify(shorten(idText))}: a spreadsheet may have rounded it`
       chunk.addInvalid(reason('invalid', `Invalid plant: id must have all its digits, but ${was}`), range)
     } else this.mapper.add(recordOf(cells, this.#columns), range, chunk)
   }
 }
 
-function recordOf(cells: (string | undefined)[], { keys, id, texts, required, others }: Columns): Record<string, unknown> {
+function recordOf(
+  cells: (string | undefined)[],
+  { keys, id, texts, required, others }: Columns,
+): Record<string, unknown> {
   const record: Record<string, unknown> = Object.create(null) // a column may be named __proto__
   for (const other of others) {
-    if (other >= cells.length) break // a header can have a hundred thousand more columns than a row
+    if (other >= cells.length) break // a header can have many more columns than a row
     if (cells[other]) record[keys[other] ?? ''] = cells[other]
   }
   const idText = cells[id]
@@ -103,7 +110,7 @@ function recordOf(cells: (string | undefined)[], { keys, id, texts, required, ot
   return record
 }
 
-/** Reads a row without quotes and spaces around cells; `unread` if its cells must be parsed. */
+/** Returns `unread` if the cells must be parsed, such as for quotes and spaces around them. */
 function readPlainRow(chunk: Chunk, start: number, line: number, columns: Columns): number {
   const { bytes, rows } = chunk
   const { starts, id, others, required } = columns
@@ -123,7 +130,7 @@ function readPlainRow(chunk: Chunk, start: number, line: number, columns: Column
   return next
 }
 
-/** Returns false for a cell with a space at its ends. */
+/** Returns false for a space at the ends of a cell. */
 function readTexts(rows: PlantRows, row: number, { starts, texts }: Columns): boolean {
   for (const [field, column] of rows.texts.entries()) {
     const cell = texts[field] ?? -1
@@ -137,15 +144,11 @@ function readTexts(rows: PlantRows, row: number, { starts, texts }: Columns): bo
   return true
 }
 
-/** For an empty cell, or a column that the table does not have. */
 function noneIn(cell: number): number {
   return cell < 0 ? missingText : noText
 }
 
-/**
- * Finds the starts of the cells of a row, and the end of the last; `unread` for an empty row, a different number of
- * cells, a quote or U+0000.
- */
+/** Sets `starts`. Returns the end of the row; `unread` for an empty row, another number of cells, a quote or U+0000. */
 function findCells(bytes: Buffer, start: number, starts: Uint32Array, delimiter: number): number {
   const count = starts.length - 1
   let cell = 0

@@ -30,7 +30,8 @@ function encodeTo(name: EncodingName): ((text: string) => Buffer) | undefined {
   const all = Buffer.from(Array.from({ length: 256 }, (_, byte) => byte))
   const characters = name === 'windows-1252' ? windows1252(all) : new TextDecoder(name).decode(all)
   const bytes = new Map(Array.from(characters, (character, byte) => [character, byte]))
-  return (text) => Buffer.from(Array.from(text, (character) => bytes.get(character) ?? 0x3f)) // every character was such a byte
+  // every character was such a byte
+  return (text) => Buffer.from(Array.from(text, (character) => bytes.get(character) ?? 0x3f))
 }
 
 const isSingleByte = /^(ibm866|iso-8859-|koi8-|macintosh$|windows-|x-mac-)/
@@ -40,7 +41,10 @@ export function canEncode(name: EncodingName): boolean {
 }
 
 /** undefined for UTF-8 */
-export function decoderFor(encoding: EncodingName, source: string): ((bytes: Buffer, isLast: boolean) => Buffer) | undefined {
+export function decoderFor(
+  encoding: EncodingName,
+  source: string,
+): ((bytes: Buffer, isLast: boolean) => Buffer) | undefined {
   const decode = decodeFrom(encoding)
   if (!decode) return undefined
   return (bytes, isLast) => {
@@ -48,30 +52,37 @@ export function decoderFor(encoding: EncodingName, source: string): ((bytes: Buf
       return Buffer.from(decode(bytes, isLast))
     } catch (error) {
       if (!(error instanceof TypeError)) throw error
-      throw malformed(`${source} is not ${encoding}`, `Set its encoding with --encoding, such as ${commonEncodings.join(', ')}`, error)
+      throw malformed(
+        `${source} is not ${encoding}`,
+        `Set its encoding with --encoding, such as ${commonEncodings.join(', ')}`,
+        error,
+      )
     }
   }
 }
 
-/** Converts UTF-8 back to the original bytes, or leaves it if the runtime cannot. */
+/** UTF-8 stays as it is if the runtime can only decode the encoding. */
 export function encoderFor(encoding: EncodingName): (bytes: Uint8Array) => Uint8Array {
   const encode = encodeTo(encoding)
   const text = new StringDecoder() // a part of a large record can end inside a character
   return encode ? (bytes) => encode(text.write(bytes)) : (bytes) => bytes
 }
 
-/** The encoding of the byte order mark; UTF-8 without one. */
+/** UTF-8 if there is no byte order mark. */
 export function markedEncoding(head: Buffer): EncodingName {
   const mark = head.toString('latin1', 0, 2)
-  if (head.toString('latin1', 0, 4) === '\xff\xfe\0\0') return 'utf-8' // the mark of UTF-32, which is reported later
+  if (head.toString('latin1', 0, 4) === '\xff\xfe\0\0') return 'utf-8' // UTF-32, which is reported later
   return mark === '\xff\xfe' ? 'utf-16le' : mark === '\xfe\xff' ? 'utf-16be' : 'utf-8'
 }
 
 /**
- * Checks an input without `--encoding`. Throws `malformed` for UTF-16 without a byte order mark, for a binary file
- * (zero bytes in its first line, or in a table that is not UTF-8) and for a table with letters of another encoding.
+ * Without `--encoding`. Throws `malformed` for UTF-16 without a byte order mark, a binary file (zero bytes in its first
+ * line, or in a table that is not UTF-8), and a table with letters of another encoding.
  */
-export function checkEncoding(head: Buffer, { isLast, isTable, source }: { isLast: boolean; isTable: boolean; source: string }): void {
+export function checkEncoding(
+  head: Buffer,
+  { isLast, isTable, source }: { isLast: boolean; isTable: boolean; source: string },
+): void {
   if (/^PK(\x03\x04|\x05\x06)/.test(head.toString('latin1', 0, 4)))
     throw malformed(`${source} is a ZIP archive, or a spreadsheet`, 'Save the sheet as CSV (UTF-8) first')
   const whole = head.subarray(0, isLast ? head.length : Math.max(head.lastIndexOf(0x0a), head.lastIndexOf(0x0d)) + 1)
@@ -79,8 +90,12 @@ export function checkEncoding(head: Buffer, { isLast, isTable, source }: { isLas
   const zeros = Array.from(head.subarray(0, 3), (byte) => byte === 0).join()
   const isBinary = (isOther ? whole : head.subarray(0, endOfLine(head, 0))).includes(0)
   const encoding = unmarked[zeros] ?? (isOther && !isBinary ? 'windows-1252' : undefined)
-  if (encoding) throw malformed(`${source} is not UTF-8, but seems to be ${encoding}`, `Run it again with: --encoding ${encoding}`)
+  if (encoding)
+    throw malformed(`${source} is not UTF-8, but seems to be ${encoding}`, `Run it again with: --encoding ${encoding}`)
   if (isBinary) throw malformed(`${source} is not text: it contains U+0000`, 'Use a file of CSV, TSV, NDJSON or JSON')
 }
 
-const unmarked: Readonly<Record<string, EncodingName>> = { 'true,false,true': 'utf-16be', 'false,true,false': 'utf-16le' }
+const unmarked: Readonly<Record<string, EncodingName>> = {
+  'true,false,true': 'utf-16be',
+  'false,true,false': 'utf-16le',
+}

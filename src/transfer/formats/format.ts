@@ -1,10 +1,10 @@
 import type { Chunk } from './chunk.js'
 import type { RecordMapper } from './record-mapper.js'
 
-/** a name of the Encoding Standard (https://encoding.spec.whatwg.org), such as `windows-1252`, for which `latin1` is a label */
+/** a name of the Encoding Standard (https://encoding.spec.whatwg.org), not a label such as `latin1` */
 export type EncodingName = string
 
-/** the most common encodings, for messages and completion */
+/** for messages and completion */
 export const commonEncodings = ['utf-8', 'utf-16le', 'windows-1252', 'iso-8859-2', 'shift_jis']
 
 export function encodingOf(label: string): EncodingName | undefined {
@@ -17,23 +17,22 @@ export function encodingOf(label: string): EncodingName | undefined {
 }
 
 export interface Format {
-  /** Formats are tried in the order of `formats`. */
+  /** tried in the order of `formats` */
   detect(head: Head): boolean
   read(mapper: RecordMapper): FormatReader
 }
 
 export interface Head {
   bytes: Buffer
-  /** the offset of the first byte that is not white space */
+  /** of the first byte that is not white space */
   start: number
   isLast: boolean
 }
 
 export interface FormatReader {
   /**
-   * Adds the complete records of a chunk's bytes to it. Throws `malformed` for an unusable header. Returns the offset
-   * of the first record that was not read, where the next chunk begins: all are read with `isLast`, unless the chunk is
-   * full.
+   * Adds the complete records. Returns the offset of the first that was not read, where the next chunk begins: all are
+   * read with `isLast`, unless the chunk is full. Throws `malformed` for an unusable header.
    */
   read(chunk: Chunk, isLast: boolean): number
   /** of a table: the original bytes before its first row */
@@ -44,8 +43,11 @@ export interface FormatReader {
 
 export type ReaderState = Readonly<Record<string, string | number | boolean>>
 
-export function isSpace(byte: number | undefined): boolean {
-  return byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09
+/** of JSON */
+export function skipSpace(bytes: Buffer, start: number): number {
+  let at = start
+  for (let byte = bytes[at]; byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09; byte = bytes[at]) at += 1
+  return at
 }
 
 export function endOfLine(bytes: Buffer, from: number): number {

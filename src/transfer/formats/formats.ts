@@ -1,20 +1,19 @@
-import { parseJson } from '../../plant/json.js'
+import { parseJson } from '../../plant/exact-json.js'
 import { isObject } from '../../plant/plant.js'
 import type { FormatName } from '../../plant/records.js'
 import { malformed, type PlantsError, shellWord } from '../../platform/errors.js'
 import { csv, tsv } from './csv.js'
 import { checkEncoding } from './encoding.js'
-import { type EncodingName, type Format, isSpace } from './format.js'
-import { json } from './json.js'
-import { JsonScan } from './json-scan.js'
-import { ndjson } from './ndjson.js'
+import { type EncodingName, type Format, skipSpace } from './format.js'
+import { cut, endOfValue, json } from './json-array.js'
+import { ndjson } from './line-reader.js'
 import type { FieldRules } from './record-mapper.js'
 
 export const formats: Readonly<Record<FormatName, Format>> = { json, ndjson, csv, tsv }
 
 export const headSize = 65_536
 
-/** The options about the format of an input; the rest is detected. */
+/** What is undefined is detected. */
 export interface InputOptions {
   format: FormatName | undefined
   encoding: EncodingName | undefined
@@ -26,14 +25,14 @@ export function formatOf(bytes: Buffer, isLast: boolean, source: string, options
   if (bytes.toString('latin1', 0, 16) === 'SQLite format 3\0') throw databaseError(source)
   checkConvertible(bytes, source)
   const known = format ?? (rules.columns || rules.delimiter ? 'csv' : undefined)
-  let start = 0
-  while (start < bytes.length && isSpace(bytes[start])) start += 1
+  const start = skipSpace(bytes, 0)
   const head = { bytes, start, isLast }
   // The table has exactly these keys.
   const found = known ?? (Object.keys(formats) as FormatName[]).find((one) => formats[one].detect(head))
   const isTable = found === 'csv' || found === 'tsv'
   if (encoding === undefined && (isTable || known === undefined)) checkEncoding(bytes, { isLast, isTable, source })
-  if (found === undefined) throw malformed(`${source} is not CSV, TSV, NDJSON or JSON`, 'See the formats: plants help formats')
+  if (found === undefined)
+    throw malformed(`${source} is not CSV, TSV, NDJSON or JSON`, 'See the formats: plants help formats')
   const path = isTable || known !== undefined ? undefined : pathToPlants(bytes, start, rules)
   if (path !== undefined)
     throw malformed(
@@ -43,7 +42,7 @@ export function formatOf(bytes: Buffer, isLast: boolean, source: string, options
   return found
 }
 
-/** Part of a hint: to import what a command makes of an input. It reads stdin as the import did. */
+/** Part of a hint. The command reads stdin if the import did. */
 export function importOutputOf(command: string, source: string): string {
   const argument = source === 'stdin' ? '' : ` ${shellWord(source.startsWith('-') ? `./${source}` : source)}`
   return `import the output of: ${command}${argument}`
@@ -52,10 +51,14 @@ export function importOutputOf(command: string, source: string): string {
 function checkConvertible(bytes: Buffer, source: string): void {
   const head = bytes.toString('hex', 0, 16)
   const found = convertible.find((one) => one.head.test(head))
-  if (found) throw malformed(`${source} ${found.what}, which plants does not read`, `Instead, ${importOutputOf(found.command, source)}`)
+  if (found)
+    throw malformed(
+      `${source} ${found.what}, which plants does not read`,
+      `Instead, ${importOutputOf(found.command, source)}`,
+    )
 }
 
-/** by their first bytes in hexadecimal; UTF-32 with a byte order mark, or with a first character of ASCII */
+/** by first bytes in hexadecimal; UTF-32 with a byte order mark, or a first character of ASCII */
 const convertible = [
   { head: /^fd377a585a00/, what: 'is compressed with xz', command: 'xz -dc' },
   { head: /^425a683[1-9]314159265359/, what: 'is compressed with bzip2', command: 'bzip2 -dc' },
@@ -65,19 +68,19 @@ const convertible = [
 
 function databaseError(source: string): PlantsError {
   const isFile = source !== 'stdin' && !/\.(gz|zst)$/i.test(source)
-  const path = isFile ? shellWord(/[/\\]/.test(source) ? source : `./${source}`) : 'FILE' // a word would be the name of a store
+  // a word would be the name of a store
+  const path = isFile ? shellWord(/[/\\]/.test(source) ? source : `./${source}`) : 'FILE'
   const save = isFile ? '' : ' save it to a file without compression, then'
   const hint = `If it is a store,${save} import the output of: plants export --store ${path}`
   return malformed(`${source} contains an SQLite database, not records`, hint)
 }
 
-/** The jq path of the array of objects in an object that is not a plant: `.data.plants`; undefined for any other text. */
+/** The jq path of the array of objects in an object that is not a plant, such as `.data.plants`. */
 function pathToPlants(bytes: Buffer, start: number, { map }: FieldRules): string | undefined {
   const keys = [map.id || 'id', map.name || 'name']
-  const first = new JsonScan()
-  const isWhole = first.scan(bytes, start, bytes.length) === 'complete'
-  let rest = bytes.toString('utf8', start, isWhole ? first.end : bytes.length)
-  if (isWhole && mayBePlant(parseJson(rest), keys)) return undefined
+  const end = endOfValue(bytes, start, bytes.length)
+  let rest = bytes.toString('utf8', start, end === cut ? bytes.length : end)
+  if (end !== cut && mayBePlant(parseJson(rest), keys)) return undefined
   let path = ''
   for (;;) {
     const [whole, key, bracket] = wrapped.exec(rest) ?? []
@@ -92,5 +95,5 @@ function mayBePlant(parsed: ReturnType<typeof parseJson>, keys: string[]): boole
   return !('value' in parsed) || keys.some((key) => isObject(parsed.value) && Object.hasOwn(parsed.value, key))
 }
 
-/** The first member of an object that is an object or an array of objects, after members that are strings or other scalars. */
+/** The first member that is an object or an array of objects, after scalars. */
 const wrapped = /^\s*\{(?:\s*"[^"\\]*"\s*:\s*(?:"[^"\\]*"|[-+.\w]+)\s*,)*\s*"([^"\\]*)"\s*:\s*(?:(\[)\s*)?(?=\{)/

@@ -1,10 +1,11 @@
 import { isUtf8 } from 'node:buffer'
+import { parseJson } from '../../plant/exact-json.js'
 import { type Chunk, maxRecordBytes, notUtf8, type Reason, type RecordRange, reason, recordTooLarge } from './chunk.js'
-import type { FormatReader, ReaderState } from './format.js'
-import { unread } from './plant-object.js'
+import type { Format, FormatReader, ReaderState } from './format.js'
+import { readPlantObject, unread } from './plant-object.js'
 import type { RecordMapper } from './record-mapper.js'
 
-/** Reads records that end with a line break: LF or CRLF and, in a table, also CR. */
+/** Records end with LF or CRLF and, in a table, also CR. */
 export abstract class LineReader implements FormatReader {
   protected readonly mapper: RecordMapper
   readonly #isTable: boolean
@@ -16,10 +17,7 @@ export abstract class LineReader implements FormatReader {
     this.#isTable = isTable
   }
 
-  /**
-   * @param start the offset of the first record
-   * @param delimiter of a table, whose quoted cells can contain line breaks
-   */
+  /** @param delimiter of a table, whose quoted cells can contain line breaks */
   read(chunk: Chunk, isLast: boolean, start = 0, delimiter?: string): number {
     const { bytes } = chunk
     const rows = new Rows(bytes, isLast, delimiter)
@@ -45,8 +43,8 @@ export abstract class LineReader implements FormatReader {
     const row = this.#isSkipping ? rows.rest(start) : rows.find(start)
     if (!row) return undefined
     const { end, text, why } = row
-    const range = { start, end, line: this.#line }
-    if (this.#isSkipping || why) chunk.addInvalid(why, range)
+    const range = { start, end: row.isCut ? start : end, line: this.#line }
+    if (why) chunk.addInvalid(why, range)
     else if (text !== '') this.add(text, chunk, range)
     this.#isSkipping = row.isCut
     this.countLines(chunk.bytes, start, end)
@@ -73,23 +71,61 @@ export abstract class LineReader implements FormatReader {
     this.#isSkipping = isSkipping === true
   }
 
-  /** Returns the start of the next line; `unread` for a line that is not in the usual form. */
+  /** Returns the start of the next line; `unread` for an unusual form. */
   protected abstract addFast(chunk: Chunk, start: number, line: number): number
 
   protected abstract add(text: string, chunk: Chunk, range: RecordRange): void
+}
+
+/** One JSON object per line (https://github.com/ndjson/ndjson-spec). Blank lines are skipped. */
+export const ndjson: Format = {
+  detect: ({ bytes, start }) => {
+    if (start === bytes.length || bytes[start] === brace) return true
+    // The first line is invalid, but the second one is an object.
+    const [, second = ''] = bytes
+      .toString('utf8', start)
+      .split('\n')
+      .filter((line) => line.trim() !== '')
+    return /^\{\s*"/.test(second)
+  },
+  read: (mapper) => new NdjsonReader(mapper),
+}
+
+class NdjsonReader extends LineReader {
+  protected addFast(chunk: Chunk, start: number, line: number): number {
+    const { bytes } = chunk
+    const end = readPlantObject(chunk, start)
+    if (end === unread) return unread
+    const feed = bytes[end] === carriageReturn ? end + 1 : end
+    if (bytes[feed] === lineFeed && feed < start + maxRecordBytes) {
+      chunk.setRange(start, feed + 1, line)
+      return feed + 1
+    }
+    chunk.rows.length -= 1
+    return unread
+  }
+
+  protected add(text: string, chunk: Chunk, range: RecordRange): void {
+    if (/^[ \t\r]*$/.test(text)) return
+    const parsed = parseJson(text, { idKey: this.mapper.idKey, isSuspect: chunk.isSuspect })
+    if ('reason' in parsed)
+      chunk.addInvalid(reason('malformed', `Not JSON: ${parsed.reason} at column ${parsed.column}`), range)
+    else this.mapper.add(parsed.value, range, chunk)
+  }
 }
 
 interface TextRow {
   end: number
   text: string
   why: Reason | undefined
-  /** it continues after `end`, because it is too long for a chunk */
+  /** continues after `end`, because it is too long for a chunk */
   isCut: boolean
 }
 
 /**
- * Finds lines in a range of bytes; with a delimiter, the rows of a table (RFC 4180), which may also end with CR alone. Only a quote at the start of a cell quotes the cell. An
- * invalid row ends with its first line, because a superfluous or missing quote would otherwise include all rows that follow.
+ * Finds lines; with a delimiter, the rows of a table (RFC 4180), which may also end with CR alone. Only a quote at the
+ * start of a cell quotes it. An invalid row ends with its first line, because a superfluous or missing quote would
+ * otherwise include all rows that follow.
  */
 export class Rows {
   readonly #bytes: Buffer
@@ -118,7 +154,8 @@ export class Rows {
     const isQuoted = this.#nextQuote < Math.min(this.#nextBreak, until)
     const found = isQuoted ? this.#scanQuoted(start, until) : lineEnd <= until ? lineEnd : undefined
     if (typeof found === 'number') return this.#row(start, found)
-    const why = found === this.#quotes.open && !isTooLong && !isEnd ? undefined : found // the quote may be closed in the next chunk
+    // the quote may be closed in the next chunk
+    const why = found === this.#quotes.open && !isTooLong && !isEnd ? undefined : found
     if (why && lineEnd <= until) return { end: lineEnd, text: '', why, isCut: false }
     if (isTooLong) {
       const end = this.#endOfBreak(until - 1) === Infinity ? until - 1 : until
@@ -151,7 +188,7 @@ export class Rows {
     return Math.min(this.#nextFeed, this.#nextReturn)
   }
 
-  /** The offset after a line break; Infinity for a CR that may be cut off its LF. */
+  /** Infinity for a CR that may be cut off its LF. */
   #endOfBreak(at: number): number {
     if (this.#bytes[at] !== carriageReturn) return at + 1
     if (at + 1 === this.#bytes.length && !this.#isLast) return Infinity
@@ -201,10 +238,7 @@ const quoteReasonsOf = (format: string) => ({
 })
 const quoteReasons = { CSV: quoteReasonsOf('CSV'), TSV: quoteReasonsOf('TSV') }
 
-/**
- * The end of a quoted cell; `notClosed` without a closing quote. A quote at the end of the range counts as the closing one, although the next
- * byte could double it.
- */
+/** A quote at the end of the range counts as the closing one, although the next byte could double it. */
 function endOfQuoted(bytes: Buffer, start: number, until: number): number {
   for (let at = start + 1; ; at += 2) {
     at = bytes.indexOf(quote, at)
@@ -218,3 +252,4 @@ const tab = 0x09
 const lineFeed = 0x0a
 const carriageReturn = 0x0d
 const quote = 0x22
+const brace = 0x7b

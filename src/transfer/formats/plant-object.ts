@@ -3,8 +3,8 @@ import { missingText, type PlantRows } from '../../plant/rows.js'
 import { type Chunk, maxRecordBytes } from './chunk.js'
 
 /**
- * Reads `{"id":1,"name":"Fern","tag":"shade"}`, with or without a space after each colon and comma, into a row whose
- * range the caller sets. Returns its end; `unread`, and adds nothing, for any other text.
+ * Reads `{"id":1,"name":"Fern","tag":"shade"}`, with or without spaces after colons and commas, into a row whose range
+ * the caller sets. Returns `unread`, and adds nothing, for any other text.
  */
 export function readPlantObject(chunk: Chunk, start: number): number {
   const { bytes, rows } = chunk
@@ -22,34 +22,30 @@ export function readPlantObject(chunk: Chunk, start: number): number {
 /** for the parser */
 export const unread = -1
 
-/** Returns false for a number out of range and for an unusual notation, which `parseInt64` reads. */
+/** Returns false for a number out of range, and for an unusual notation, which `parseInt64` reads. */
 export function readId(rows: PlantRows, row: number, start: number, end: number): boolean {
   const { bytes } = rows
   const isNegative = bytes[start] === minus
   const first = isNegative ? start + 1 : start
   const count = end - first
   if (count < 1 || count > 19 || (bytes[first] === zero && (count > 1 || isNegative))) return false
-  // The last nine digits and those before them are exact as numbers, and so are the products below.
-  const upper = numberOf(bytes, first, Math.max(first, end - 9))
-  const lower = numberOf(bytes, Math.max(first, end - 9), end)
-  const upperLow = upper % 65_536
-  const small = upperLow * 1e9 + lower
-  const large = ((upper - upperLow) / 65_536) * 1e9 + Math.floor(small / 65_536)
-  const high = Math.floor(large / 65_536)
-  const low = (large % 65_536) * 65_536 + (small % 65_536)
-  if (high > 0x7fffffff && !(isNegative && high === 0x80000000 && low === 0)) return false
-  rows.idLow[row] = isNegative ? -low : low
-  rows.idHigh[row] = isNegative ? -high - (low === 0 ? 0 : 1) : high
+  if (count > exactDigits) {
+    const id = BigInt(rows.textAt(start, end))
+    rows.setId(row, id)
+    return BigInt.asIntN(64, id) === id
+  }
+  let value = 0
+  for (let at = first; at < end; at += 1) value = value * 10 + (bytes[at] ?? 0) - zero
+  if (isNegative) value = -value
+  rows.idLow[row] = value // modulo 2 ** 32
+  rows.idHigh[row] = Math.floor(value / 2 ** 32)
   return true
 }
 
-function numberOf(bytes: Uint8Array, start: number, end: number): number {
-  let value = 0
-  for (let at = start; at < end; at += 1) value = value * 10 + (bytes[at] ?? 0) - zero
-  return value
-}
+/** Integers of so many digits are exact as numbers. */
+const exactDigits = 15
 
-/** Returns the offset after the member, which may be missing if it is optional. */
+/** Returns the offset after the member; `at` if an optional one is missing. */
 function readText(rows: PlantRows, row: number, field: number, at: number): number {
   const { bytes } = rows
   const column = rows.texts[field]
@@ -70,7 +66,7 @@ function readText(rows: PlantRows, row: number, field: number, at: number): numb
   return quoteAt(end) + 1
 }
 
-/** The spaces of the expected text are optional. */
+/** The spaces of `expected` are optional. */
 function after(bytes: Uint8Array, start: number, expected: Uint8Array): number {
   let at = start
   for (let index = 0; index < expected.length; index += 1) {
@@ -86,7 +82,7 @@ export function digitsEnd(bytes: Uint8Array, start: number): number {
   return at
 }
 
-/** The closing quote; as a negative number, for `quoteAt`, after escapes. */
+/** The closing quote; after escapes, as a negative number for `quoteAt`. */
 function textEnd(bytes: Uint8Array, start: number): number {
   let isEscaped = false
   for (let at = start; ; at += 1) {

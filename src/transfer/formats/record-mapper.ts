@@ -1,6 +1,6 @@
-import { parseInt64 } from '../../plant/json.js'
+import { parseInt64 } from '../../plant/exact-json.js'
 import { acceptNewPlant, type FieldName, type Form, invalidPlant, isObject, otherFieldsOf } from '../../plant/plant.js'
-import { problemsOf } from '../../plant/schema.js'
+import { problemsOf } from '../../plant/plant-schema.js'
 import { type Chunk, type RecordRange, reason } from './chunk.js'
 
 export interface FieldRules {
@@ -8,7 +8,7 @@ export interface FieldRules {
   map: Partial<Record<FieldName, string>>
   /** of the first record that has none; the next one gets the next id */
   idFrom: bigint | undefined
-  /** whether required texts may be missing, which then stay as they are stored */
+  /** required texts may be missing, and then stay as they are stored */
   isPartial?: boolean
   columns?: readonly string[] | undefined
   /** one ASCII character; by default detected */
@@ -37,15 +37,12 @@ export class RecordMapper {
   }
 
   add(record: unknown, range: RecordRange, chunk: Chunk): void {
-    const before = this.nextId
     const mapped = this.isIdentity ? record : this.#map(record)
     for (const field of isObject(mapped) ? otherFieldsOf(mapped) : []) chunk.countField(field)
     const form: Form = this.rules.isPartial ? 'patch' : 'record'
     const patch = acceptNewPlant(mapped, form)
-    if (patch) {
-      if (this.nextId !== before) chunk.assigned.add(chunk.rows.length)
-      chunk.addPlant(patch, range)
-    } else {
+    if (patch) chunk.addPlant(patch, range)
+    else {
       const id = isObject(mapped) ? mapped['id'] : undefined
       if (typeof id === 'string' && parseInt64(id) === undefined) this.textIds += 1
       chunk.addInvalid(reason('invalid', invalidPlant(problemsOf(mapped, form))), range)
@@ -59,7 +56,8 @@ export class RecordMapper {
     // A field of the record with the name of a mapped field is an unknown field.
     const sources: Readonly<Record<string, string>> = map
     for (const [key, item] of Object.entries(record))
-      if (!this.#sources.has(key) && sources[key] !== '') mapped.set(Object.hasOwn(map, key) ? `${key} (of the input)` : key, item)
+      if (!this.#sources.has(key) && sources[key] !== '')
+        mapped.set(Object.hasOwn(map, key) ? `${key} (of the input)` : key, item)
     for (const [field, source] of Object.entries(map))
       if (source !== '' && Object.hasOwn(record, source)) mapped.set(field, Reflect.get(record, source))
     if (!mapped.has('id') && this.nextId !== undefined) {

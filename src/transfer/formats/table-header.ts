@@ -1,12 +1,12 @@
+import { parseInt64 } from '../../plant/exact-json.js'
 import { type PlantField, plantFields, textFields } from '../../plant/fields.js'
-import { parseInt64 } from '../../plant/json.js'
-import { malformed, type PlantsError, shellWord } from '../../platform/errors.js'
+import { malformed, type PlantsError } from '../../platform/errors.js'
 import { shorten } from '../../platform/escape.js'
 import { maxRecordBytes, type Reason } from './chunk.js'
 import { Rows } from './line-reader.js'
 import type { FieldRules } from './record-mapper.js'
 
-/** The columns of a table, after an optional `sep=` line and, unless the columns were given, title lines and the header. */
+/** `end` is after an optional `sep=` line and, unless the columns were given, title lines and the header. */
 export interface Columns {
   end: number
   delimiter: string
@@ -31,29 +31,36 @@ interface HeaderOptions {
 }
 
 /**
- * Finds the delimiter and the header of a table, whose first line is not blank. If no line is a header, the first one with several cells is
- * reported as such, below titles and blank rows.
+ * The first line must not be blank. If none is a header, the first one with several cells is reported as one.
  *
  * @returns undefined if more bytes are needed
  * @throws {PlantsError} `malformed` if there is no usable header
  */
 export function findHeader(bytes: Buffer, options: HeaderOptions): Columns | undefined {
   const { isLast, rules, given } = options
-  const [separatorLine = '', separator] = /^"?sep=([^\r\n])"?(?:\r\n?|\n|$)/i.exec(bytes.toString('latin1', 0, 20)) ?? []
+  const [separatorLine = '', separator] =
+    /^"?sep=([^\r\n])"?(?:\r\n?|\n|$)/i.exec(bytes.toString('latin1', 0, 20)) ?? []
   if (separatorLine !== '' && separatorLine.length === bytes.length && !isLast) return undefined
   const known = given ?? separator
-  const tables = (known === undefined ? delimiters : [known]).map((one) => readFirstLines(bytes, separatorLine.length, one, options))
+  const tables = (known === undefined ? delimiters : [known]).map((one) =>
+    readFirstLines(bytes, separatorLine.length, one, options),
+  )
   if (rules.columns) {
     const [best] = tables.toSorted((one, other) => cellsOf(other.lines[0]) - cellsOf(one.lines[0]))
     if (!best || (known === undefined && cellsOf(best.lines[0]) === 0)) return undefined
-    return columnsOf({ names: rules.columns, delimiter: best.delimiter, end: separatorLine.length, line: undefined }, rules)
+    return columnsOf(
+      { names: rules.columns, delimiter: best.delimiter, end: separatorLine.length, line: undefined },
+      rules,
+    )
   }
   for (const { lines } of tables) {
     const header = lines.find(({ names }, index) => isHeader(names, rules) && (index === 0 || names.length > 1))
     if (header) return columnsOf(header, rules)
   }
   if (tables.some(({ isCut }) => isCut && !isLast)) return undefined
-  const likely = tables.flatMap(({ lines }) => lines.find(({ why, names }) => why || isSeveral(names)) ?? lines[0] ?? [])
+  const likely = tables.flatMap(
+    ({ lines }) => lines.find(({ why, names }) => why || isSeveral(names)) ?? lines[0] ?? [],
+  )
   const [header] = likely.toSorted((one, other) => cellsOf(other) - cellsOf(one))
   if (!header) return undefined
   checkHeader(header)
@@ -62,7 +69,7 @@ export function findHeader(bytes: Buffer, options: HeaderOptions): Columns | und
 
 const delimiters = [',', ';', '\t', '|']
 
-/** the maximum number of lines before a header, each with one cell at most */
+/** maximum number of lines before a header, each with one cell at most */
 export const maxTitles = 10
 
 interface FirstLine extends Pick<Columns, 'names' | 'delimiter' | 'end'> {
@@ -70,7 +77,7 @@ interface FirstLine extends Pick<Columns, 'names' | 'delimiter' | 'end'> {
   why: Reason | undefined
 }
 
-/** Lines that are not blank, up to one with several cells; `isCut` if the bytes end before. */
+/** Up to the first line with several cells, without blank ones; `isCut` if the bytes end before. */
 function readFirstLines(bytes: Buffer, start: number, delimiter: string, { isLast, firstLine }: HeaderOptions) {
   const rows = new Rows(bytes, isLast, delimiter)
   const lines: FirstLine[] = []
@@ -104,14 +111,12 @@ function checkHeader({ names, line, why }: FirstLine): void {
   const example = 'It must name the columns, for example: id,name,tag'
   if (why) throw malformed(`The header in line ${line} cannot be read: ${why.message}`, example)
   if (!names.some(isNumber)) return
-  const hint =
-    'If it is the header, name its columns in place of COLUMN: --map id=COLUMN,name=COLUMN. If not, remove the lines before the header, or see --columns in: plants help import'
-  throw malformed(`There is no header: line ${line} is ${listOf(names)}`, hint)
+  throw malformed(`There is no header: line ${line} is ${listOf(names)}`, columnHint)
 }
 
 /**
- * The cells of a valid row without its line break. A cell in quotes is exact. Others are trimmed, and undefined if they are empty; in the
- * column of the id they are without zeros in front.
+ * The row is valid, and has no line break. A cell in quotes is exact. Others are trimmed, and undefined if they are
+ * empty; in the column `id`, zeros in front are removed.
  */
 export function parseCells(text: string, delimiter: string, id = -1): (string | undefined)[] {
   const cells: (string | undefined)[] = []
@@ -132,7 +137,7 @@ export function parseCells(text: string, delimiter: string, id = -1): (string | 
   }
 }
 
-/** Trims spaces and tabs only: other white space, such as U+00A0, belongs to the cell. An id 0007 is 7. */
+/** White space other than spaces and tabs, such as U+00A0, belongs to the cell. */
 function plainCell(text: string, start: number, end: number, isId: boolean): string | undefined {
   const isBlank = (at: number) => text[at] === ' ' || text[at] === '\t'
   let [from, to] = [start, end]
@@ -150,14 +155,19 @@ function columnsOf({ names, delimiter, end, line }: HeaderLine, rules: FieldRule
   const seen = new Set<string>()
   const repeated = names.find((name) => name !== '' && seen.size === seen.add(name).size)
   if (repeated !== undefined)
-    throw malformed(`The header has the column ${JSON.stringify(shorten(repeated))} twice`, 'Give each column a different name')
+    throw malformed(
+      `The header has the column ${JSON.stringify(shorten(repeated))} twice`,
+      'Give each column a different name',
+    )
   const missing = missingIn(names, rules)
   if (missing.length > 0) throw missingColumns(missing, { names, line }, rules)
   const fields = plantFields.map((field) => ({ ...field, column: columnOf(field.name, names, rules) }))
   const keys = [...names]
   for (const { name, column } of fields) if (column >= 0) keys[column] = rules.map[name] ?? name
   const [id = -1, ...texts] = fields.map(({ column }) => column)
-  const ignored = plantFields.map(({ name }) => (rules.map[name] === '' ? columnOf(name, names, { ...rules, map: {} }) : -1))
+  const ignored = plantFields.map(({ name }) =>
+    rules.map[name] === '' ? columnOf(name, names, { ...rules, map: {} }) : -1,
+  )
   const read = [id, ...texts, ...ignored]
   const others = names.flatMap((name, index) => (read.includes(index) || (rules.columns && name === '') ? [] : index))
   const isRequired = new Set<number>(fields.filter((field) => field.isRequired).map(({ column }) => column))
@@ -173,7 +183,7 @@ function missingIn(names: readonly string[], rules: FieldRules): PlantField[] {
   })
 }
 
-/** An exact match, else one without regard to case and surrounding spaces; -1 if there is none. */
+/** Prefers an exact match to one without regard to case and surrounding spaces. */
 function columnOf(field: PlantField['name'], names: readonly string[], { map }: FieldRules): number {
   const wanted = map[field] ?? field
   if (wanted === '') return -1
@@ -185,29 +195,20 @@ function columnOf(field: PlantField['name'], names: readonly string[], { map }: 
 function missingColumns(
   missing: PlantField[],
   { names, line }: Pick<HeaderLine, 'names' | 'line'>,
-  { map, idFrom, isPartial }: FieldRules,
+  { map }: FieldRules,
 ): PlantsError {
-  const wanted = missing.map(({ name }) => (map[name] ? `${JSON.stringify(shorten(map[name]))} for ${name}` : name)).join(' and ')
+  const wanted = missing
+    .map(({ name }) => (map[name] ? `${JSON.stringify(shorten(map[name]))} for ${name}` : name))
+    .join(' and ')
   const what = line === undefined ? '--columns' : `The header in line ${line}`
-  const message = `${what} has no ${missing.length === 1 ? 'column' : 'columns'} ${wanted}, only ${listOf(names.filter(Boolean))}`
-  const kept = Object.entries(map).filter(([field]) => !missing.some(({ name }) => name === field))
-  const mapOf = (fields: PlantField[]) => {
-    const entries = [...kept, ...fields.map(({ name }) => [name, 'COLUMN'])].map((entry) => entry.join('='))
-    return fields.length === 0 ? '' : `--map ${shellWord(entries.join())} `
-  }
-  const others = missing.filter(({ name }) => name !== 'id')
-  const isIdMissing = idFrom === undefined && isPartial !== true && others.length < missing.length
-  const numbered = isIdMissing ? `. To number the rows, starting at N: ${mapOf(others)}--id-from N` : ''
-  const headless =
-    line !== undefined && isIdMissing && others.length > 0 ? '. If there is no header, see --columns in: plants help import' : ''
-  const isPatch =
-    isPartial !== true &&
-    missing.length === 1 &&
-    others.some(({ isRequired }) => isRequired) &&
-    names.some((name) => textFields.some((field) => field.name === name))
-  const patch = isPatch ? '. To correct plants that exist: --if-exists update' : ''
-  return malformed(message, `Name the columns in place of COLUMN: ${mapOf(missing).trimEnd()}${numbered}${headless}${patch}`)
+  const columns = missing.length === 1 ? 'column' : 'columns'
+  const onlyId = missing.every(({ name }) => name === 'id')
+  const numbers = onlyId ? ', or number the plants with --id-from N, see: plants help import' : ''
+  const hint = `Choose the ${columns} with --map ${missing.map(({ name }) => `${name}=COLUMN`).join(',')}${numbers}`
+  return malformed(`${what} has no ${columns} ${wanted}, only ${listOf(names.filter(Boolean))}`, hint)
 }
+
+const columnHint = 'Name the columns with --columns, such as --columns id,name,tag'
 
 function listOf(names: readonly string[]): string {
   if (names.length === 0) return 'empty cells'

@@ -5,13 +5,12 @@ import { decoderFor, encoderFor, markedEncoding } from '../formats/encoding.js'
 import type { EncodingName, Format, FormatReader } from '../formats/format.js'
 import { headSize } from '../formats/formats.js'
 import type { RecordMapper } from '../formats/record-mapper.js'
-import type { Position } from './position.js'
+import type { Position } from './checkpoint.js'
 import type { Source } from './source.js'
 
-type Extent = Position['chunk']
-type ReadingState = NonNullable<Position['reading']>
+type ReaderState = Position['reader']
 
-/** Reads one input chunk by chunk. Each chunk overwrites the bytes of the one before. */
+/** Each chunk overwrites the bytes of the one before. */
 export class Reader {
   readonly #source: Source
   #encoding: EncodingName | undefined
@@ -26,16 +25,14 @@ export class Reader {
   #decode: ReturnType<typeof decoderFor>
   encode = encoderFor('utf-8')
   #isAtEnd = false
-  /** an estimate of the bytes per plant, a little too small */
-  #bytesOfPlant = 64
+  /** the current chunk is the last one */
   #isEnded = false
-  /** of the current chunk, in decompressed bytes of UTF-8 */
+  /** of the current chunk, in decompressed bytes of UTF-8; the length of what it was read from, and of its records */
   offset = 0
-  extent: Extent = { length: 0, isLast: false }
-  /** that the current chunk was read from */
-  #wanted: Extent = { length: 0, isLast: false }
+  #size = 0
+  #length = 0
   /** before the current chunk */
-  state: ReadingState | undefined
+  #state: ReaderState = { format: {} }
 
   /** @param encoding by default that of the byte order mark, or UTF-8 */
   constructor(source: Source, hash: Hash, encoding?: EncodingName) {
@@ -45,20 +42,21 @@ export class Reader {
     this.#hash = hash
   }
 
-  /** of everything read, including the inputs before this one */
+  /** of the inputs up to the end of the current chunk */
   get hash(): Hash {
     return this.#hash.copy()
   }
 
   /**
-   * The first bytes in UTF-8, without a byte order mark: up to 64 KiB, and at least a line that is not blank. They remain part of the first
-   * chunk. All offsets count bytes of UTF-8.
+   * The first bytes in UTF-8, without a byte order mark: up to 64 KiB, and at least a line that is not blank. They stay
+   * in the first chunk. All offsets count bytes of UTF-8.
    */
   async head(timeout?: number): Promise<{ bytes: Buffer; isLast: boolean }> {
     await this.#fill(longestMark)
     const first = this.#buffer.subarray(0, this.#filled)
     const marked = markedEncoding(first)
-    if (this.#encoding?.startsWith('utf-16') && marked !== 'utf-8') this.#encoding = marked // utf-16 is a label of utf-16le
+    // utf-16 is a label of utf-16le
+    if (this.#encoding?.startsWith('utf-16') && marked !== 'utf-8') this.#encoding = marked
     this.#encoding ??= marked
     this.#decode = decoderFor(this.#encoding, this.name)
     this.encode = encoderFor(this.#encoding)
@@ -104,18 +102,31 @@ export class Reader {
     return Buffer.concat([this.#mark, this.#records?.header ?? Buffer.alloc(0)])
   }
 
+  /** what the records of a file have in common */
+  get form(): string {
+    const isTable = this.#records?.header !== undefined
+    return [this.encoding, isTable, this.state.format['delimiter'], this.header].join(' ')
+  }
+
   get lineBreaks(): Uint8Array[] {
     const breaks = this.#records?.header ? ['\n', '\r'] : ['\n']
-    return breaks.map((one) => encoderFor(this.encoding)(Buffer.from(one))) // not by `encode`, which may hold a part of a character
+    // not by `encode`, which may hold a part of a character
+    return breaks.map((one) => encoderFor(this.encoding)(Buffer.from(one)))
   }
 
   get isDone(): boolean {
-    return this.#isEnded && this.#filled === this.extent.length
+    return this.#isEnded
   }
 
-  /** Returns false if the input is shorter. */
+  get end(): number {
+    return this.offset + this.#length
+  }
+
+  /** Drops the current chunk. Returns false if the input is shorter. */
   async skipTo(offset: number): Promise<boolean> {
-    this.#finish()
+    this.#hash = this.#hashBefore
+    this.#length = 0
+    this.#isEnded = false
     while (this.offset < offset) {
       await this.#fill(Math.min(offset - this.offset, readSize))
       if (this.#filled === 0) return false
@@ -125,57 +136,55 @@ export class Reader {
   }
 
   /**
-   * Reads the next chunk, of about `size` bytes, or of exactly an earlier extent. Returns undefined if the input ends before. After the first
-   * bytes, waits at most `timeout` milliseconds for more.
+   * Reads about `size` bytes. Returns undefined at the end of the input, and when the import was stopped. After the
+   * first bytes, waits at most `timeout` milliseconds for more.
    */
-  async next(size: number | Extent, timeout?: number): Promise<Chunk | undefined> {
-    this.#finish()
-    const known = typeof size === 'number' ? undefined : size
-    for (let wanted = known?.length ?? Number(size); ; wanted += readSize) {
+  async next(size: number, timeout?: number): Promise<Chunk | undefined> {
+    this.#hashBefore = this.#hash
+    this.#drop(this.#length)
+    for (let wanted = size; ; wanted = Math.max(wanted, 2 * this.#filled)) {
       await this.#fill(wanted, timeout)
-      const length = known?.length ?? Math.min(this.#filled, wanted)
-      if (this.#filled < length || (this.#filled === 0 && (this.#isEnded || !this.#isAtEnd))) return undefined
-      this.state = this.save()
-      this.#wanted = { length, isLast: known?.isLast ?? (this.#isAtEnd && length === this.#filled) }
-      const chunk = this.#read(this.#wanted)
-      this.#isEnded = this.#isAtEnd && this.extent.isLast
-      // A known extent does not grow: after a change of the input, it may hold no whole record.
-      if (known || this.extent.length > 0 || chunk.invalid.length > 0 || chunk.syntaxError) return chunk
+      this.#size = Math.min(this.#filled, wanted)
+      if (this.#size === 0 && (this.#isEnded || !this.#isAtEnd)) return undefined
+      this.#state = this.state
+      const chunk = this.#read()
+      if (this.#length > 0 || chunk.invalid.length > 0 || chunk.syntaxError) return chunk
+      const before = this.#filled
+      if (this.#size === before) await this.#fill(before + 1)
+      const isStopped = this.#size === before && this.#filled === before && !this.#isAtEnd
+      if (isStopped) return undefined
     }
   }
 
+  /** Reads only the first records of the current chunk. */
   first(count: number): Chunk {
-    if (this.state) this.restore(this.state)
-    return this.#read(this.#wanted, count)
+    this.restore(this.#state)
+    return this.#read(count)
   }
 
-  restore({ format, nextId }: ReadingState): void {
+  /** after the current chunk */
+  get state(): ReaderState {
+    return { format: this.#records?.save() ?? {}, nextId: this.#mapper?.nextId?.toString() }
+  }
+
+  restore({ format, nextId }: ReaderState): void {
     this.#records?.restore(format)
     if (this.#mapper) this.#mapper.nextId = nextId === undefined ? undefined : BigInt(nextId)
   }
 
-  #finish(): void {
-    this.#hashBefore = this.#hash
-    this.#drop(this.extent.length)
-  }
-
-  #read({ length: end, isLast }: Extent, maxRecords?: number): Chunk {
-    const chunk = new Chunk(this.#buffer.subarray(0, end), Math.ceil(end / this.#bytesOfPlant) + 1, maxRecords)
-    let length = 0
+  #read(maxRecords?: number): Chunk {
+    const size = this.#size
+    const isLast = this.#isAtEnd && size === this.#filled
+    const chunk = new Chunk(this.#buffer.subarray(0, size), maxRecords)
     try {
-      length = this.#records?.read(chunk, isLast) ?? 0
+      this.#length = this.#records?.read(chunk, isLast) ?? 0
     } catch (error) {
       if (!(error instanceof PlantsError)) throw error
       throw new PlantsError(error.type, `${this.name}: ${error.message}`, { hint: error.hint, cause: error })
     }
-    this.extent = { length, isLast: isLast && length === end }
-    this.#bytesOfPlant = Math.max(16, (0.9 * end) / Math.max(1, chunk.rows.length))
-    this.#hash = this.#hashBefore.copy().update(chunk.bytes.subarray(0, length))
+    this.#isEnded = isLast && this.#length === size
+    this.#hash = this.#hashBefore.copy().update(chunk.bytes.subarray(0, this.#length))
     return chunk
-  }
-
-  save(): ReadingState | undefined {
-    return this.#records && { format: this.#records.save(), nextId: this.#mapper?.nextId?.toString() }
   }
 
   #pass(length: number): void {
@@ -187,7 +196,7 @@ export class Reader {
     this.#buffer.copyWithin(0, length, this.#filled)
     this.#filled -= length
     this.offset += length
-    this.extent = { length: 0, isLast: false }
+    this.#length = 0
   }
 
   async #fill(wanted: number, timeout?: number): Promise<void> {

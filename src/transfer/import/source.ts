@@ -17,18 +17,21 @@ export interface Source {
   name: string
   size: number | undefined
   /**
-   * Returns the number of bytes; 0 at the end, and undefined if none arrived within `timeout` milliseconds, or before
-   * the import was stopped.
+   * Returns 0 at the end, and undefined if no byte arrived within `timeout` milliseconds, or before the import was
+   * stopped.
    */
   read(into: Buffer, timeout?: number): Promise<number | undefined>
   close(): void
 }
 
-/** Opens an input. Throws `malformed` for an unreadable one. */
-export async function openSource({ path, name }: ImportInput, { stdin, signal }: Pick<Io, 'stdin' | 'signal'>): Promise<Source> {
+/** Throws `malformed` for an unreadable input. */
+export async function openSource(
+  { path, name }: ImportInput,
+  { stdin, signal }: Pick<Io, 'stdin' | 'signal'>,
+): Promise<Source> {
   if (path === '-') return streamSource(name, decompressed(stdin.chunks(), name), signal, () => stdin.stream())
   try {
-    // Without O_NONBLOCK, the call would wait for a writer of a FIFO, and could not be interrupted.
+    // Without O_NONBLOCK, opening a FIFO waits for a writer, and cannot be interrupted.
     const fd = openSync(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0))
     const stats = fstatSync(fd)
     if (stats.isFIFO() || stats.isCharacterDevice() || detectFileCompression(path)) {
@@ -50,9 +53,9 @@ export async function openSource({ path, name }: ImportInput, { stdin, signal }:
 
 const chunkSize = 262_144
 
-/** Reads a pipe without blocking a thread, which could not be interrupted. */
+/** Does not block a thread, which could not be interrupted. */
 async function readPipe(fd: number): Promise<Readable> {
-  // Bun ignores the file descriptor of a Socket, without an error. Bun.file reads a pipe the same way, and does not exist in Node.
+  // Bun ignores the file descriptor of a Socket, without an error. Bun.file does not exist in Node.
   const { Bun } = globalThis as { Bun?: { file(fd: number): Blob } }
   if (Bun) return Readable.fromWeb(Bun.file(fd).stream() as ReadableStream)
   const { Socket } = await import('node:net')
@@ -72,7 +75,12 @@ export function unreadableInput(name: string, cause: unknown): PlantsError {
 }
 
 /** @param stream the underlying stream, which would keep the process running */
-function streamSource(name: string, pieces: AsyncGenerator<Uint8Array>, stop: AbortSignal, stream: () => NodeJS.ReadableStream): Source {
+function streamSource(
+  name: string,
+  pieces: AsyncGenerator<Uint8Array>,
+  stop: AbortSignal,
+  stream: () => NodeJS.ReadableStream,
+): Source {
   let rest: Uint8Array = new Uint8Array()
   let next: Promise<IteratorResult<Uint8Array>> | undefined
   return {
@@ -80,9 +88,9 @@ function streamSource(name: string, pieces: AsyncGenerator<Uint8Array>, stop: Ab
     size: undefined,
     read: async (into, timeout = maxTimer) => {
       while (rest.length === 0) {
-        // If the next piece does not arrive in time, the next call waits for the same piece.
+        // A piece that is late is awaited again by the next call.
         next ??= pieces.next()
-        next.catch(() => undefined) // the race below throws it, now or in the next call
+        next.catch(() => undefined) // the race throws it, now or in the next call
         const settled = new AbortController()
         const late = wait(timeout, [stop, settled.signal]).catch(() => undefined)
         try {

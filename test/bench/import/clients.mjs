@@ -8,8 +8,8 @@ const connections = 64
 const duration = 5 // seconds of wrk
 
 /**
- * What asks a service for creates, each from its start to its end: gives the rows a second, and how many plants are then in
- * the store, from `least` to `most`. A bar is how many times as fast `plants import` has to be.
+ * What asks a service for creates, each from its start to its end: gives the rows a second, and how many plants are
+ * then in the store, from `least` to `most`. A bar is how many times as fast `plants import` has to be.
  */
 export const clients = {
   plants: {
@@ -25,9 +25,12 @@ export const clients = {
     command: process.execPath,
     bar: 0.9,
     ask: async ({ url, input: { rows, count }, node, env }) => {
-      const { seconds } = await run([node, join(import.meta.dirname, 'plain-client.mjs'), `${rows}.ndjson`, url, String(connections)], {
-        env,
-      })
+      const { seconds } = await run(
+        [node, join(import.meta.dirname, 'plain-client.mjs'), `${rows}.ndjson`, url, String(connections)],
+        {
+          env,
+        },
+      )
       return { rate: count / seconds, least: count, most: count }
     },
   },
@@ -41,8 +44,14 @@ export const clients = {
       const [lines, config] = [join(folder, 'lines'), join(folder, 'curl.conf')]
       const bodies = readFileSync(`${input.rows}.ndjson`, 'utf8').split('\n', loopCount).filter(Boolean)
       writeFileSync(lines, bodies.join('\0')) // to xargs a quote is special, but for -0
-      writeFileSync(config, `header = "Authorization: Bearer ${token}"\nheader = "Content-Type: application/json"\nurl = "${url}/plants"\n`)
-      const { seconds } = await run(['xargs', '-0', '-P8', '-n1', 'curl', '-fsS', '-K', config, '--data-binary'], { env, input: lines })
+      writeFileSync(
+        config,
+        `header = "Authorization: Bearer ${token}"\nheader = "Content-Type: application/json"\nurl = "${url}/plants"\n`,
+      )
+      const { seconds } = await run(['xargs', '-0', '-P8', '-n1', 'curl', '-fsS', '-K', config, '--data-binary'], {
+        env,
+        input: lines,
+      })
       return { rate: bodies.length / seconds, least: bodies.length, most: bodies.length }
     },
   },
@@ -52,7 +61,18 @@ export const clients = {
 function wrk({ title, bar, more = [] }) {
   const script = join(import.meta.dirname, 'ceiling.lua')
   const ask = async ({ url, input, token, env }) => {
-    const options = ['-t1', `-c${connections}`, `-d${duration}s`, '-s', script, url, '--', `${input.rows}.ndjson`, token, ...more]
+    const options = [
+      '-t1',
+      `-c${connections}`,
+      `-d${duration}s`,
+      '-s',
+      script,
+      url,
+      '--',
+      `${input.rows}.ndjson`,
+      token,
+      ...more,
+    ]
     const { out } = await run(['wrk', ...options], { env, keepsOut: true })
     const { requests, microseconds, failed } = JSON.parse(/^\{.*\}$/m.exec(out)[0])
     if (failed > 0) throw new Error(`wrk: ${failed} requests failed`)

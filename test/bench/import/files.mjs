@@ -29,7 +29,8 @@ export async function measureExport(bench) {
     importing.rates.push(await takeImport(programs.plants, input, bench, { keeps: true }))
     const { seconds } = await run([bench.node, plants, 'export', '--store', bench.store, '--out', out], bench)
     removeStore(bench.store)
-    if ((await digestOf(out)) !== (await digestOf(source))) throw new Error('What was exported is not what was imported')
+    if ((await digestOf(out)) !== (await digestOf(source)))
+      throw new Error('What was exported is not what was imported')
     exporting.rates.push(input.count / seconds)
   }
   printRates('export', `${titleOf('ordered', input)}, into a file and out again`, [exporting, importing])

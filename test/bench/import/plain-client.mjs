@@ -1,5 +1,6 @@
-// Creates the plants of an NDJSON file at a service with node:http alone: node plain-client.mjs FILE URL CONNECTIONS, with the token in
-// PLANTS_TOKEN. It sends the same headers as plants import and reads the answers, but retries, checks and reports nothing.
+// Creates the plants of an NDJSON file at a service with node:http alone: node plain-client.mjs FILE URL CONNECTIONS,
+// with the token in PLANTS_TOKEN. It sends the same headers as plants import and reads the answers, but retries, checks
+// and reports nothing.
 import { randomUUID } from 'node:crypto'
 import { createReadStream } from 'node:fs'
 import { Agent, request } from 'node:http'

@@ -7,8 +7,8 @@ export const plants = join(import.meta.dirname, '../../../bin/plants.js')
 const table = 'CREATE TABLE plants (id INTEGER PRIMARY KEY, name TEXT NOT NULL, tag TEXT) STRICT'
 
 /**
- * What brings rows into a file, each by its command line; `rows` is the path of an input without its extension. A bar is how
- * many times as fast `plants import` has to be, by the order of the ids. The one without a store only reads.
+ * What brings rows into a file, each by its command line; `rows` is the path of an input without its extension. A bar
+ * is how many times as fast `plants import` has to be, by the order of the ids. The one without a store only reads.
  */
 export const programs = {
   plants: {
@@ -22,7 +22,14 @@ export const programs = {
     command: 'sqlite3',
     stores: true,
     bar: { ordered: (nodeMajor) => (nodeMajor >= 24 ? 1 : 0.75), random: () => 1.5 },
-    argv: ({ rows, store }) => ['sqlite3', store, 'PRAGMA journal_mode=WAL', table, '.mode csv', `.import "${rows}.csv" plants`],
+    argv: ({ rows, store }) => [
+      'sqlite3',
+      store,
+      'PRAGMA journal_mode=WAL',
+      table,
+      '.mode csv',
+      `.import "${rows}.csv" plants`,
+    ],
   },
   'sqlite-utils': {
     title: 'sqlite-utils insert',

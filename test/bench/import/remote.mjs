@@ -10,7 +10,10 @@ import { printRates, thousands } from './table.mjs'
 
 const mostRows = 200_000
 
-/** The same rows to a service on loopback, from each client that is installed; every turn has a service and a store of its own. */
+/**
+ * The same rows to a service on loopback, from each client that is installed; every turn has a service and a store of
+ * its own.
+ */
 export async function measureRemote(bench) {
   const present = installed(Object.values(clients), bench.env)
   const input = { rows: join(bench.folder, 'remote'), count: Math.min(bench.rows, mostRows) }

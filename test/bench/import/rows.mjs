@@ -2,10 +2,45 @@ import { createWriteStream } from 'node:fs'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 
-const names = ['Fern', 'Boston fern', 'Black alder', "Jacob's ladder", 'Öküzgözü', 'Angélique de Bohême', 'Rosa "Peace"']
-  .concat(['Черника', 'Папоротник мужской', 'Материнка звичайна', '蕨', '荷叶铁线蕨', '櫻花', 'シダ植物', 'ヤマザクラ', 'ひまわり'])
-  .concat(['سرخس', 'نخيل التمر', 'زنبق الوادي', 'Adiantum capillus-veneris', 'Nephrolepis exaltata', 'Dyer’s greenweed 🌿'])
-const tags = ['shade', 'sun', 'Alnus', 'Alnus glutinosa, Ilex verticillata', 'Vaccinium myrtillus', '水生', 'тень', 'ظل', '日陰']
+const names = [
+  'Fern',
+  'Boston fern',
+  'Black alder',
+  "Jacob's ladder",
+  'Öküzgözü',
+  'Angélique de Bohême',
+  'Rosa "Peace"',
+]
+  .concat([
+    'Черника',
+    'Папоротник мужской',
+    'Материнка звичайна',
+    '蕨',
+    '荷叶铁线蕨',
+    '櫻花',
+    'シダ植物',
+    'ヤマザクラ',
+    'ひまわり',
+  ])
+  .concat([
+    'سرخس',
+    'نخيل التمر',
+    'زنبق الوادي',
+    'Adiantum capillus-veneris',
+    'Nephrolepis exaltata',
+    'Dyer’s greenweed 🌿',
+  ])
+const tags = [
+  'shade',
+  'sun',
+  'Alnus',
+  'Alnus glutinosa, Ilex verticillata',
+  'Vaccinium myrtillus',
+  '水生',
+  'тень',
+  'ظل',
+  '日陰',
+]
 const lowest = -(2n ** 63n)
 const chunkLength = 1 << 20
 
@@ -27,7 +62,8 @@ const orders = {
 }
 
 const formats = {
-  ndjson: (id, name, tag) => `{"id":${id},"name":${JSON.stringify(name)}${tag === undefined ? '' : `,"tag":${JSON.stringify(tag)}`}}\n`,
+  ndjson: (id, name, tag) =>
+    `{"id":${id},"name":${JSON.stringify(name)}${tag === undefined ? '' : `,"tag":${JSON.stringify(tag)}`}}\n`,
   tsv: (id, name, tag) => `${id}\t${field(name)}\t${tag === undefined ? '\\N' : field(tag)}\n`,
   csv: (id, name, tag) => `${id},${cell(name)},${tag === undefined ? '' : cell(tag)}\n`,
 }

@@ -6,7 +6,9 @@ import { underLoad } from './turn.mjs'
 const million = 1_000_000
 const few = 2000
 
-/** What callers choose: whether ids come in order or at random, and whether there are keys, which then come at random. */
+/**
+ * What callers choose: whether ids come in order or at random, and whether there are keys, which then come at random.
+ */
 const shapes = {
   ordered: { title: 'ids in order', id: 'n', orders: {} },
   keyed: { title: 'ids in order, with keys', id: 'n', orders: { hasKeys: true } },
@@ -30,7 +32,10 @@ const columns = [
   { head: 'others %', of: ({ others }) => others * 100, digits: 0 },
 ]
 
-/** What a create and a plant take in a table of a million. The first creates after a checkpoint write whole pages to the WAL. */
+/**
+ * What a create and a plant take in a table of a million. The first creates after a checkpoint write whole pages to the
+ * WAL.
+ */
 export async function measureCapacity(bench) {
   const entries = Object.fromEntries(Object.entries(shapes).map(([name, { title }]) => [name, { title, turns: [] }]))
   for (let round = 0; round < bench.rounds; round += 1)
@@ -70,7 +75,11 @@ async function create(database, bench, orders) {
   const countPlants = async () => (await database.count()) - before
   const found = await underLoad(peers.serve, { store: database.url, countPlants }, bench, orders)
   const [end] = await database.sql(position)
-  return { ...found, wal: (end.wal - start.wal) / found.acknowledged, perCommit: found.acknowledged / (end.commits - start.commits) }
+  return {
+    ...found,
+    wal: (end.wal - start.wal) / found.acknowledged,
+    perCommit: found.acknowledged / (end.commits - start.commits),
+  }
 }
 
 const position = `SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')::float8 AS wal,

@@ -1,5 +1,6 @@
-// What a server can take: statements of 1000 rows, one after the other on each of 4 connections. Takes the address of the database, seconds,
-// and the server's process; tells rows a second as JSON, with microseconds of the processor for each.
+// What a server can take: statements of 1000 rows, one after the other on each of 4 connections. Takes the address of
+// the database, seconds, and the server's process; tells rows a second as JSON, with microseconds of the processor for
+// each.
 import pg from 'pg'
 import { processorOfFamily } from '../processor.mjs'
 

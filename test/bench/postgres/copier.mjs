@@ -13,7 +13,13 @@ const query = `select ${columns} from plant_store.plants order by id`
 const psql =
   (text) =>
   ({ url }) => [command, '--no-psqlrc', '--quiet', '--set', 'ON_ERROR_STOP=1', '--command', text, url]
-const script = (direction) => (turn) => [process.execPath, join(import.meta.dirname, 'copy.mjs'), direction, turn.url, `${turn.rows}.tsv`]
+const script = (direction) => (turn) => [
+  process.execPath,
+  join(import.meta.dirname, 'copy.mjs'),
+  direction,
+  turn.url,
+  `${turn.rows}.tsv`,
+]
 
 /** COPY as people use it: by psql, which the tests' PostgreSQL has not, or by a script where there is none. */
 export const copier =

@@ -9,7 +9,10 @@ import { copier } from './copier.mjs'
 import { printTable } from './table.mjs'
 
 const programs = {
-  plants: { title: 'plants export', argv: ({ url }) => [process.execPath, plants, 'export', '--store', url, '--out', '/dev/null'] },
+  plants: {
+    title: 'plants export',
+    argv: ({ url }) => [process.execPath, plants, 'export', '--store', url, '--out', '/dev/null'],
+  },
   copy: copier.to,
 }
 
@@ -28,10 +31,16 @@ export async function measureExport(bench) {
   checkCount({ title: 'plants import' }, await database.count(), bench.rows)
   const entries = Object.fromEntries(Object.entries(programs).map(([name, { title }]) => [name, { title, turns: [] }]))
   for (let round = 0; round < bench.rounds; round += 1) {
-    for (const [name, program] of Object.entries(programs)) entries[name].turns.push(await take(program, { rows, database }, bench))
+    for (const [name, program] of Object.entries(programs))
+      entries[name].turns.push(await take(program, { rows, database }, bench))
   }
   await database.drop()
-  printTable('postgres export', `${thousands(bench.rows)} plants that came at random, to nowhere in the order of ids`, columns, entries)
+  printTable(
+    'postgres export',
+    `${thousands(bench.rows)} plants that came at random, to nowhere in the order of ids`,
+    columns,
+    entries,
+  )
 }
 
 async function take(program, { rows, database }, bench) {

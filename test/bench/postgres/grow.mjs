@@ -20,10 +20,16 @@ async function growInOrder(order, bench) {
   const lines = []
   for (let index = 1; index <= millions; index += 1) {
     const rate = await takeMillion(order, index, database, bench)
-    lines.push([thousands(index * million), thousands(rate), ...(await bytesOf(database, index * million)).map((size) => textOf(size, 1))])
+    lines.push([
+      thousands(index * million),
+      thousands(rate),
+      ...(await bytesOf(database, index * million)).map((size) => textOf(size, 1)),
+    ])
   }
   await database.drop()
-  print(`Ids ${order === 'ordered' ? 'in order' : 'at random'}, a million imported after the other; bytes are those of a plant`)
+  print(
+    `Ids ${order === 'ordered' ? 'in order' : 'at random'}, a million imported after the other; bytes are those of a plant`,
+  )
   printColumns([['plants', 'rows/s', 'table', 'index of ids', 'index of keys', 'in all'], ...lines])
   print('')
 }
@@ -31,7 +37,13 @@ async function growInOrder(order, bench) {
 /** Rows a second. */
 async function takeMillion(order, index, database, bench) {
   const path = join(bench.folder, 'grow.ndjson')
-  await writeRows(path, { count: millions * million, from: (index - 1) * million, most: million, order, format: 'ndjson' })
+  await writeRows(path, {
+    count: millions * million,
+    from: (index - 1) * million,
+    most: million,
+    order,
+    format: 'ndjson',
+  })
   const { seconds } = await run([process.execPath, plants, 'import', path, '--store', database.url], bench)
   rmSync(path)
   checkCount({ title: 'plants import' }, await database.count(), index * million)

@@ -19,7 +19,13 @@ const programs = {
   single: {
     title: 'a statement a row, prepared',
     most: singleRows,
-    argv: ({ rows, url }) => [process.execPath, join(import.meta.dirname, 'single.mjs'), url, `${rows}.ndjson`, String(singleRows)],
+    argv: ({ rows, url }) => [
+      process.execPath,
+      join(import.meta.dirname, 'single.mjs'),
+      url,
+      `${rows}.ndjson`,
+      String(singleRows),
+    ],
   },
 }
 

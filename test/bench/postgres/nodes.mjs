@@ -17,7 +17,9 @@ const columns = [
 
 /** Several nodes on one database. The seconds of the processor are for 100,000 creates. */
 export async function measureNodes(bench) {
-  const entries = Object.fromEntries(counts.map((count) => [count, { title: count === 1 ? '1 node' : `${count} nodes`, turns: [] }]))
+  const entries = Object.fromEntries(
+    counts.map((count) => [count, { title: count === 1 ? '1 node' : `${count} nodes`, turns: [] }]),
+  )
   for (let round = 0; round < bench.rounds; round += 1) {
     for (const count of counts) entries[count].turns.push(await take(count, bench))
   }

@@ -20,7 +20,8 @@ export async function startServer(folder, env) {
     source('test/helpers/postgres/server.ts'),
   ])
   const server = await PostgresServer.start(await makeTemplate(installations[0]))
-  if (!server.folder.startsWith(folder)) throw new Error(`The server has no place in ${folder}: give a --folder that has a short path`)
+  if (!server.folder.startsWith(folder))
+    throw new Error(`The server has no place in ${folder}: give a --folder that has a short path`)
   const url = (user, name) => `postgres://${user}@127.0.0.1:${server.port}/${name}`
   const [{ version }] = await ask(url('postgres', 'postgres'), "SELECT current_setting('server_version') AS version")
   return {
@@ -48,7 +49,10 @@ async function makeDatabase(url, env, { hasTables = false } = {}) {
     drop: () => ask(admin, `DROP DATABASE ${name} WITH (FORCE)`),
   }
   if (hasTables) {
-    execFileSync(process.execPath, [plants, 'stores', 'init', database.url], { env, stdio: ['ignore', 'ignore', 'inherit'] })
+    execFileSync(process.execPath, [plants, 'stores', 'init', database.url], {
+      env,
+      stdio: ['ignore', 'ignore', 'inherit'],
+    })
     await database.sql("ALTER TABLE plant_store.plants ALTER attempt SET DEFAULT '0'")
   }
   await ask(admin, 'CHECKPOINT')

@@ -30,12 +30,20 @@ const columns = [
 
 const bars = [
   { what: 'plants serve, the database / a file', least: 0.6, of: ({ database, file }) => database.rate / file.rate },
-  { what: 'plants serve, the database / an INSERT a request', least: 1, of: ({ database, usual: other }) => database.rate / other.rate },
+  {
+    what: 'plants serve, the database / an INSERT a request',
+    least: 1,
+    of: ({ database, usual: other }) => database.rate / other.rate,
+  },
 ]
 
-/** A service on the database beside one on a file, one that sends a statement a request, and what the protocol can do. */
+/**
+ * A service on the database beside one on a file, one that sends a statement a request, and what the protocol can do.
+ */
 export async function measureService(bench) {
-  const entries = Object.fromEntries(Object.entries(contenders).map(([name, { title }]) => [name, { title, turns: [] }]))
+  const entries = Object.fromEntries(
+    Object.entries(contenders).map(([name, { title }]) => [name, { title, turns: [] }]),
+  )
   for (let round = 0; round < bench.rounds; round += 1) {
     for (const [name, { take }] of Object.entries(contenders)) entries[name].turns.push(await take(bench))
   }

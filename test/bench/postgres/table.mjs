@@ -26,7 +26,12 @@ export function printTable(name, title, columns, entries, bars = []) {
 function printBars(bars, all) {
   const rows = bars.map(({ what, least, of }) => {
     const figure = of(all)
-    return [what, textOf(figure, 2), String(least), Number.isNaN(figure) ? 'not measured' : figure >= least ? 'met' : 'NOT MET']
+    return [
+      what,
+      textOf(figure, 2),
+      String(least),
+      Number.isNaN(figure) ? 'not measured' : figure >= least ? 'met' : 'NOT MET',
+    ]
   })
   printColumns([['', 'is', 'at least', ''], ...rows])
   print('')

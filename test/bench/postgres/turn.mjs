@@ -3,12 +3,18 @@ import { end } from '../place.mjs'
 import { load, start, tailOf } from '../server.mjs'
 
 /**
- * Puts nodes of a service under load, each from its start to its end, and checks that what they have acknowledged is there.
+ * Puts nodes of a service under load, each from its start to its end, and checks that what they have acknowledged is
+ * there.
  *
  * @param count how many nodes, which share the store
  * @returns what `load` has found
  */
-export async function underLoad(peer, { store, count = 1, countPlants }, { folder, env, server, seconds }, orders = {}) {
+export async function underLoad(
+  peer,
+  { store, count = 1, countPlants },
+  { folder, env, server, seconds },
+  orders = {},
+) {
   const nodes = []
   for (let index = 0; index < count; index += 1) nodes.push(await start(peer, { folder, store, env }))
   const servers = nodes.map(({ url, pid }) => ({ url, pid }))
@@ -18,6 +24,7 @@ export async function underLoad(peer, { store, count = 1, countPlants }, { folde
   if (found.failure) end(1, `${peer.title}: ${found.failure}\n${tailOf(folder)}`)
   await Promise.all(nodes.map(({ stop }) => stop()))
   const stored = await countPlants()
-  if (stored !== found.acknowledged) end(1, `${peer.title}: ${found.acknowledged} plants were acknowledged, ${stored} are stored`)
+  if (stored !== found.acknowledged)
+    end(1, `${peer.title}: ${found.acknowledged} plants were acknowledged, ${stored} are stored`)
   return found
 }

@@ -70,7 +70,12 @@ async function recordService(place) {
   const { record, first, variables } = recorded('serve', place)
   const env = { ...place.env, ...variables, PLANTS_SERVE_TOKEN: token }
   const peer = { ...peers.serve, args: (turn) => [...first, ...peers.serve.args(turn)] }
-  const { url, stop } = await start(peer, { folder: place.cwd, store: join(place.cwd, 'served.db'), env, node: place.node })
+  const { url, stop } = await start(peer, {
+    folder: place.cwd,
+    store: join(place.cwd, 'served.db'),
+    env,
+    node: place.node,
+  })
   writeFileSync(join(place.cwd, 'token'), token)
   const adding = ['stores', 'add', 'safe', url, '--token-command', 'cat token']
   const records = [

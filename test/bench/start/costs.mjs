@@ -9,7 +9,8 @@ import { median } from '../figures.mjs'
 const cache = join(import.meta.dirname, '../../../node_modules/.cache/bench/packages')
 
 // The clock is a module as well, which must be there before it is asked.
-const timer = 'performance.now(); const start = performance.now(); require(process.argv[1]); console.log(performance.now() - start)'
+const timer =
+  'performance.now(); const start = performance.now(); require(process.argv[1]); console.log(performance.now() - start)'
 
 /**
  * Finds out what it takes to load packages, each bundled as the program is, but alone, in a process of its own.
@@ -35,7 +36,8 @@ async function bundle(name, { imports, call }) {
   mkdirSync(folder, { recursive: true })
   // Kept whole: nobody knows what of a global is used.
   const lines = imports.map(
-    (path, index) => `import * as part${index} from ${JSON.stringify(path)}\n(globalThis.parts ??= []).push(part${index})`,
+    (path, index) =>
+      `import * as part${index} from ${JSON.stringify(path)}\n(globalThis.parts ??= []).push(part${index})`,
   )
   writeFileSync(input, [...lines, call ? `part0.${call}()` : ''].join('\n'))
   const { external, platform } = config

@@ -21,7 +21,10 @@ export async function loadsReader() {
   }
 }
 
-/** The packages in each chunk, by its file name. It is bundled once more: the built files do not tell where they come from. */
+/**
+ * The packages in each chunk, by its file name. It is bundled once more: the built files do not tell where they come
+ * from.
+ */
 async function contentOfChunks() {
   const bundle = await rolldown({ ...config, cwd: root, logLevel: 'silent' })
   const { output } = await bundle.generate(config.output)

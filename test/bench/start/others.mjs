@@ -5,7 +5,12 @@ export function others({ url, token, foreign, nextId }) {
   const headers = ['-H', `Authorization: Bearer ${token}`, '-H', 'Content-Type: application/json']
   return [
     { kind: 'curl', command: 'curl', title: 'curl --version', argv: () => ['curl', '--version'] },
-    { kind: 'post', command: 'curl', title: 'curl, POST of a plant', argv: () => ['curl', '-fsS', ...headers, '--data', body(), address] },
+    {
+      kind: 'post',
+      command: 'curl',
+      title: 'curl, POST of a plant',
+      argv: () => ['curl', '-fsS', ...headers, '--data', body(), address],
+    },
     {
       kind: 'insert',
       command: 'sqlite3',

@@ -19,7 +19,8 @@ export function place({ folder, env, url, token, plants }) {
   call(['create', '--id', '1', '--name', 'Fern', '--store', foreign])
   const plantsOfTen = Array.from({ length: 10 }, (_, index) => `{"id":${index},"name":"Fern"}\n`)
   call(['import', '--store', ten], env, plantsOfTen.join(''))
-  for (let number = 1; number < 20; number += 1) call(['stores', 'add', `store-${number}`, `https://${number}.example.com/v1`], settled)
+  for (let number = 1; number < 20; number += 1)
+    call(['stores', 'add', `store-${number}`, `https://${number}.example.com/v1`], settled)
   call(['stores', 'add', 'team', url], settled)
   call(['auth', 'login', '--store', 'team', '--with-token'], settled, token)
   let id = 1

@@ -9,11 +9,15 @@ export function measure({ title, argv, status = 0, env }) {
   const start = performance.now()
   const result = spawnSync(command, args, { env })
   const time = performance.now() - start
-  if (result.status !== status) throw new Error(`${title} ended with ${result.status ?? result.error}: ${result.stderr}`)
+  if (result.status !== status)
+    throw new Error(`${title} ended with ${result.status ?? result.error}: ${result.stderr}`)
   return time
 }
 
-/** The most resident memory of a process in MB, a median as well; not a number where there is no GNU time, which asks wait4(2). */
+/**
+ * The most resident memory of a process in MB, a median as well; not a number where there is no GNU time, which asks
+ * wait4(2).
+ */
 export function peakOf({ argv, env }, { folder, runs }) {
   if (spawnSync('time', ['--version']).status !== 0) return Number.NaN
   const file = join(folder, 'peak')

@@ -3,6 +3,8 @@
 const { writeFileSync } = require('node:fs')
 
 process.once('exit', () => {
-  const modules = process.moduleLoadList.filter((entry) => /^NativeModule (?!internal)/.test(entry)).map((entry) => entry.split(' ')[1])
+  const modules = process.moduleLoadList
+    .filter((entry) => /^NativeModule (?!internal)/.test(entry))
+    .map((entry) => entry.split(' ')[1])
   writeFileSync(process.env.LOADS_FILE, JSON.stringify({ files: Object.keys(require.cache), modules }))
 })

@@ -15,7 +15,9 @@ export function printTimes(entries) {
     ...[textOf(time / medianOf(curl), 2), textOf(peak, 0)],
   ])
   printColumns([['', 'ms', 'x bare', 'above it', 'x curl', 'peak MB'], ...rows])
-  print('x bare: as many times what the runtime takes for nothing, which is the first row of each; x curl: of curl --version.')
+  print(
+    'x bare: as many times what the runtime takes for nothing, which is the first row of each; x curl: of curl --version.',
+  )
   print('')
 }
 
@@ -35,7 +37,9 @@ const differences = [
   { what: 'saved token, through a name', more: 'saved', less: 'remote' },
 ]
 
-/** The ms that one takes more than another, of each run by itself: what slows the machine down for a while, slows both. */
+/**
+ * The ms that one takes more than another, of each run by itself: what slows the machine down for a while, slows both.
+ */
 export function differenceOf(longer, shorter) {
   return longer && shorter ? median(longer.times.map((time, run) => time - shorter.times[run])) : Number.NaN
 }

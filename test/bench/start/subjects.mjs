@@ -22,7 +22,8 @@ export function onNode(node, env) {
 /** The program as a single file, where there is one. */
 export function compiled(folder, env) {
   const file = singleFile()
-  if (file !== undefined) return { title: 'file', command: [file], bare: emptyFile(folder, env), bareTitle: 'an empty program' }
+  if (file !== undefined)
+    return { title: 'file', command: [file], bare: emptyFile(folder, env), bareTitle: 'an empty program' }
   print('The single file is left out. Make it with: npm run build:binary, or name one: PLANTS_BIN=PATH')
   return undefined
 }
@@ -38,8 +39,18 @@ function emptyFile(folder, env) {
   if (compilers.length === 0) return undefined
   const [source, file] = [join(folder, 'nothing.js'), join(folder, 'nothing')]
   writeFileSync(source, '0')
-  const flags = ['--compile', '--bytecode', '--format=esm', '--minify', '--no-compile-autoload-dotenv', '--no-compile-autoload-bunfig']
-  execFileSync(compilers[0], ['build', ...flags, source, '--outfile', file], { env, stdio: ['ignore', 'ignore', 'inherit'] })
+  const flags = [
+    '--compile',
+    '--bytecode',
+    '--format=esm',
+    '--minify',
+    '--no-compile-autoload-dotenv',
+    '--no-compile-autoload-bunfig',
+  ]
+  execFileSync(compilers[0], ['build', ...flags, source, '--outfile', file], {
+    env,
+    stdio: ['ignore', 'ignore', 'inherit'],
+  })
   return [file]
 }
 
@@ -73,7 +84,11 @@ const always = {
 
 const onlyClosely = {
   settled: { what: 'create, 20 stores saved', args: create, env: 'settled' },
-  saved: { what: 'create, remote, saved token', args: (bench) => [...create(bench), '--store', 'team'], env: 'settled' },
+  saved: {
+    what: 'create, remote, saved token',
+    args: (bench) => [...create(bench), '--store', 'team'],
+    env: 'settled',
+  },
   get: { what: 'get 1', args: () => ['get', '1'] },
   stores: { what: 'stores list', args: () => ['stores', 'list'], env: 'settled' },
   setting: { what: 'config set', args: () => ['config', 'set', 'timeout', '30s'], env: 'settled' },

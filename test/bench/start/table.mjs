@@ -21,7 +21,9 @@ export async function measureTable({ folder, env, runs, warmUps, nodes, fetched 
   const store = join(folder, 'served.db')
   const { url, stop } = await start(servers.serve, { folder, store, env: { ...env, PLANTS_SERVE_TOKEN: token } })
   const bench = place({ folder, env, url, token, plants: subjects[0].command })
-  const rows = [...subjects, file].filter(Boolean).flatMap((subject, index) => rowsOf(subject, bench, { closely: index === 0 }))
+  const rows = [...subjects, file]
+    .filter(Boolean)
+    .flatMap((subject, index) => rowsOf(subject, bench, { closely: index === 0 }))
   const entries = [...rows, ...installed(others(bench), env)].map((row) => ({ ...row, env: row.env ?? env, times: [] }))
   for (let run = -warmUps; run < runs; run += 1) {
     for (const entry of entries) {

@@ -10,7 +10,10 @@ import { temporaryFolder } from '../../helpers/temporary.js'
 describe('the three doors', () => {
   const service = serveForAll()
   const atHome = new Map([
-    ['Stdin is empty', /^The body is (empty|not JSON: (unexpected end of input|unexpected U\+FEFF) at line \d+, column \d+)$/],
+    [
+      'Stdin is empty',
+      /^The body is (empty|not JSON: (unexpected end of input|unexpected U\+FEFF) at line \d+, column \d+)$/,
+    ],
     ['Stdin is larger than 1 MiB (1048576 bytes)', /^The body is larger than 1048576 bytes$/],
   ])
 
@@ -36,7 +39,8 @@ describe('the three doors', () => {
     const { address, token } = service()
     const folder = temporaryFolder()
     const doors = [{ PLANTS_STORE: address, PLANTS_TOKEN: token }, { PLANTS_DATA_DIR: join(folder, 'data') }]
-    const create = (env: Record<string, string>, ...args: string[]) => runPlants(['create', ...args, '--output', 'json'], { env })
+    const create = (env: Record<string, string>, ...args: string[]) =>
+      runPlants(['create', ...args, '--output', 'json'], { env })
     for (const env of doors) {
       expect((await create(env, '--id', '1', '--name', 'Fern', '--idempotency-key', 'k')).code).toBe(0)
       const id = await create(env, '--id', '1', '--name', 'Moss')

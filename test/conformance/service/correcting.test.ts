@@ -31,7 +31,10 @@ describe('PUT /plants/{id}', () => {
   test('takes the id of its path, and other fields, and is the same when it is repeated', async () => {
     const { id, target } = await planted()
     for (const body of [`{"id":${id}.0,"name":"Moss","nmae":1}`, '{"name":"Moss"}'])
-      expect(await answerTo(service(), { method: 'PUT', target, body })).toMatchObject({ status: 200, body: `{"id":${id},"name":"Moss"}` })
+      expect(await answerTo(service(), { method: 'PUT', target, body })).toMatchObject({
+        status: 200,
+        body: `{"id":${id},"name":"Moss"}`,
+      })
   })
 
   test('removes the idempotency key, so that a late retry of the create is a conflict', async () => {
@@ -43,14 +46,34 @@ describe('PUT /plants/{id}', () => {
 
   test.each<[string, RawRequest, number, string]>([
     ['no plant', { target: '/plants/99999', body: '{"name":"Moss"}' }, 404, 'No plant has id 99999'],
-    ['no id', { target: '/plants/x', body: '{"name":"Moss"}' }, 400, `id must be ${int64}, in decimal digits, but was "x"`],
+    [
+      'no id',
+      { target: '/plants/x', body: '{"name":"Moss"}' },
+      400,
+      `id must be ${int64}, in decimal digits, but was "x"`,
+    ],
     ['another id', { body: '{"id":5,"name":"Moss"}' }, 422, 'Invalid plant: id must be ID, as in the path, but was 5'],
-    ['an id that is none', { body: '{"id":"5","name":"Moss"}' }, 422, 'Invalid plant: id must be an integer, not a string, but was "5"'],
-    ['no name', { body: '{"tag":null}' }, 422, 'Invalid plant: name must be a string, but is missing; tag must be a string, but was null'],
+    [
+      'an id that is none',
+      { body: '{"id":"5","name":"Moss"}' },
+      422,
+      'Invalid plant: id must be an integer, not a string, but was "5"',
+    ],
+    [
+      'no name',
+      { body: '{"tag":null}' },
+      422,
+      'Invalid plant: name must be a string, but is missing; tag must be a string, but was null',
+    ],
     ['an array', { body: '[]' }, 422, 'Invalid plant: it must be an object, but was an array'],
     ['no JSON', { body: '{' }, 400, 'The body is not JSON: unexpected end of input at line 1, column 2'],
     ['nothing', {}, 400, 'The body is empty'],
-    ['a form', { headers: { 'Content-Type': 'text/plain' } }, 415, 'Content-Type must be application/json, but was "text/plain"'],
+    [
+      'a form',
+      { headers: { 'Content-Type': 'text/plain' } },
+      415,
+      'Content-Type must be application/json, but was "text/plain"',
+    ],
     ['too much', { body: ' '.repeat(1_048_577) }, 413, 'The body is larger than 1048576 bytes'],
   ])('refuses %s, with its error as the status', async (_, request, status, message) => {
     const { id, target } = await planted()
@@ -67,7 +90,11 @@ describe('DELETE /plants/{id}', () => {
   test('answers what was deleted, and then 404', async () => {
     const { id, target } = await planted()
     const request: RawRequest = { method: 'DELETE', target }
-    expect(await answerTo(service(), request)).toEqual({ status: 200, body: `{"id":${id},"name":"Fern","tag":"shade"}`, headers: common })
+    expect(await answerTo(service(), request)).toEqual({
+      status: 200,
+      body: `{"id":${id},"name":"Fern","tag":"shade"}`,
+      headers: common,
+    })
     expect(await answerTo(service(), request)).toEqual({
       status: 404,
       body: { error: 404, message: `No plant has id ${id}` },
@@ -91,7 +118,12 @@ describe('If-Match', () => {
 
   test.each(rows)('with $title lets a $method through: $fits', async ({ condition, fits, method }) => {
     const { id, target, etag } = await planted()
-    const request = { method, target, headers: { 'If-Match': condition(etag) }, ...(method === 'PUT' && { body: '{"name":"Moss"}' }) }
+    const request = {
+      method,
+      target,
+      headers: { 'If-Match': condition(etag) },
+      ...(method === 'PUT' && { body: '{"name":"Moss"}' }),
+    }
     const { status, body } = await answerTo(service(), request)
     const message = `The plant ${id} no longer matches If-Match`
     expect({ status, body: fits || body }).toEqual({ status: fits ? 200 : 412, body: fits || { error: 412, message } })
@@ -109,7 +141,9 @@ describe('If-Match', () => {
     const { target, etag } = await planted()
     const names = Array.from({ length: 20 }, (_, index) => `Moss ${index}`)
     const answers = await Promise.all(
-      names.map((name) => exchange(service(), { method: 'PUT', target, headers: { 'If-Match': etag }, body: JSON.stringify({ name }) })),
+      names.map((name) =>
+        exchange(service(), { method: 'PUT', target, headers: { 'If-Match': etag }, body: JSON.stringify({ name }) }),
+      ),
     )
     const done = answers.flatMap(({ status, body }) => (status === 200 ? [body] : []))
     expect([done.length, answers.filter(({ status }) => status === 412).length]).toEqual([1, 19])
@@ -205,7 +239,12 @@ describe('a service with --allow', () => {
     [['--allow', 'read'], all, [400, 200, 404, 405, 405], ['/plants get', '/plants/{id} get']],
     [['--allow', 'create,delete'], all, [200, 405, 405, 405, 200], ['/plants post', '/plants/{id} delete']],
     [['--allow', 'delete'], all, [400, 404, 405, 405, 404], ['/plants/{id} delete']],
-    [['--allow', 'create,read,update'], 'create', [200, 403, 403, 403, 405], ['/plants post get', '/plants/{id} get put']],
+    [
+      ['--allow', 'create,read,update'],
+      'create',
+      [200, 403, 403, 403, 405],
+      ['/plants post get', '/plants/{id} get put'],
+    ],
   ])('%s offers the same to all tokens of the store: %s', async (args, given, statuses, listed) => {
     expect(await offeredBy(args, given)).toEqual({ statuses, listed })
   })
@@ -244,7 +283,9 @@ describe('a service with --allow', () => {
 })
 
 test('a token that may not create gets the 400 of the specification', async () => {
-  const { status, body, headers } = await answerTo(await serve([], { rights: 'read' }), { body: '{"id":1,"name":"Fern"}' })
+  const { status, body, headers } = await answerTo(await serve([], { rights: 'read' }), {
+    body: '{"id":1,"name":"Fern"}',
+  })
   expect({ status, body, challenge: headers['www-authenticate'] }).toEqual({
     status: 400,
     body: { error: 403, message: 'This token has no right to create plants' },

@@ -22,8 +22,12 @@ describe('503 promises that nothing was stored, and says when to come again:', (
     db.exec('BEGIN IMMEDIATE')
     const answers = await Promise.all([1, 2, 3].map((id) => exchange(service, { body: `{"id":${id},"name":"Fern"}` })))
     db.exec('ROLLBACK')
-    expect(answers.map(({ status, headers }) => [status, headers['retry-after']])).toEqual(answers.map(() => [503, '1']))
-    const messages = answers.map(({ headers, body }) => JSON.parse(body).message.replace(headers['request-id'], 'ID')).toSorted()
+    expect(answers.map(({ status, headers }) => [status, headers['retry-after']])).toEqual(
+      answers.map(() => [503, '1']),
+    )
+    const messages = answers
+      .map(({ headers, body }) => JSON.parse(body).message.replace(headers['request-id'], 'ID'))
+      .toSorted()
     expect(messages).toEqual([away('ID'), away('ID'), away('ID')])
     expect(await listOf(service)).toEqual([])
     expect(await answerTo(service, { body: fern })).toEqual(planted)
@@ -47,11 +51,18 @@ describe('503 promises that nothing was stored, and says when to come again:', (
 describe('500 says nothing of the inside, and names the request:', () => {
   test.each([
     ['a defect', new TypeError('SECRET in /inside'), 'Internal error'],
-    ['a commit with an unknown outcome', new PlantsError('unknownOutcome', 'SECRET in /inside'), 'Whether the plant is stored is unknown'],
+    [
+      'a commit with an unknown outcome',
+      new PlantsError('unknownOutcome', 'SECRET in /inside'),
+      'Whether the plant is stored is unknown',
+    ],
     ['what no store says', new PlantsError('notFound', 'SECRET in /inside'), 'Internal error'],
   ])('%s', async (_, error, words) => {
     const service = await serveStore({ create: () => Promise.reject(error), close: async () => undefined })
-    const { status, headers, body } = await exchange({ place: placeOf(service.address), token: testToken }, { body: fern })
+    const { status, headers, body } = await exchange(
+      { place: placeOf(service.address), token: testToken },
+      { body: fern },
+    )
     const message = `${words}. Ask the operator of the service about request ${headers['request-id']}`
     expect({ status, body: JSON.parse(body) }).toEqual({ status: 500, body: { error: 500, message } })
     expect(service.log()).toContain('SECRET in /inside')

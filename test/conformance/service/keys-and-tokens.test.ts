@@ -86,7 +86,10 @@ describe('a base path', () => {
     for (const target of ['/plantsx', '/openapi.json', base, `${base}/`, `${base}x/plants`]) {
       expect(await answerTo(service, { target, body: fern })).toEqual(nowhere)
     }
-    expect((await answerTo(service, { method: 'PUT', target: `${base}/plants` })).headers).toEqual({ ...common, allow: 'POST, GET, HEAD' })
+    expect((await answerTo(service, { method: 'PUT', target: `${base}/plants` })).headers).toEqual({
+      ...common,
+      allow: 'POST, GET, HEAD',
+    })
   })
 })
 

@@ -1,5 +1,16 @@
 import { describe, expect, test } from 'vitest'
-import { broken, error, head, nowhere, type Outcome, outcomeOf, plant, requestOf, tooLarge, tooManyBytes } from '../../helpers/outcomes.js'
+import {
+  broken,
+  error,
+  head,
+  nowhere,
+  type Outcome,
+  outcomeOf,
+  plant,
+  requestOf,
+  tooLarge,
+  tooManyBytes,
+} from '../../helpers/outcomes.js'
 import { connectTo, exchange, type RawRequest, requestBytes } from '../../helpers/raw-http.js'
 import { serveForAll, testToken } from '../../helpers/service.js'
 
@@ -23,7 +34,9 @@ describe('what is odd and still a request is answered:', () => {
     const headers = { 'Content-Length': undefined, 'Transfer-Encoding': 'CHUNKED', Connection: 'close' }
     id += 1
     const body = `{"id":${id},"name":"Fern ${id}"}`
-    expect(await all(requestOf({ headers, body: `${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n` }))).toEqual([answerOf()])
+    expect(await all(requestOf({ headers, body: `${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n` }))).toEqual([
+      answerOf(),
+    ])
   })
 
   test('10,000 bytes of headers', async () => {
@@ -39,9 +52,29 @@ describe('what is odd and still a request is answered:', () => {
     expect(await all(next({ headers: { Host: undefined } }).replace('HTTP/1.1', 'HTTP/1.0'))).toEqual([answerOf()])
   })
 
+  test('an odd Expect, which is ignored', async () => {
+    expect(await all(next({ headers: { Expect: 'tea', Connection: 'close' } }))).toEqual([answerOf()])
+  })
+
   test('an Upgrade, which is not taken up', async () => {
     const upgrade = { Connection: 'Upgrade, HTTP2-Settings', Upgrade: 'h2c', 'HTTP2-Settings': 'AAMAAABk' }
     expect(await all(next({ headers: upgrade }))).toEqual([answerOf()])
+  })
+
+  test('an Upgrade to an unknown path and a CONNECT, each after another request', async () => {
+    const upgrade = { Connection: 'Upgrade', Upgrade: 'websocket' }
+    const connect = 'CONNECT plants.example:443 HTTP/1.1\r\nHost: plants.example\r\n\r\n'
+    const noProxy = error(404, 404, 'There is nothing at this path: this service is not a proxy')
+    expect(await all(next() + requestOf({ target: '/nope', headers: upgrade }))).toEqual([answerOf(), nowhere])
+    expect(await all(connect)).toEqual([noProxy])
+    expect(await all(next() + next({ target: '/nope' }) + connect + next())).toEqual([
+      answerOf(id - 2),
+      nowhere,
+      noProxy,
+    ])
+    expect((await exchange(service(), { body: `{"id":${id},"name":"Moss"}` })).body).toBe('{"name":"Moss"}')
+    const line = service().log.findLast(({ code }) => code === 'CONNECT')
+    expect(line).toMatchObject({ outcome: '404', method: 'CONNECT', from: '127.0.0.1' })
   })
 
   test('one byte at a time', async () => {
@@ -100,7 +133,7 @@ describe('Expect: 100-continue', () => {
   const service = serveForAll()
   const expecting = { Expect: '100-continue', 'Content-Length': `${plant.length}` }
 
-  test('is answered before the body, when the head is in order', async () => {
+  test('is answered before the body', async () => {
     const connection = await connectTo(service().place)
     connection.send(requestBytes(testToken, { headers: { ...expecting, Expect: '100-Continue' } }))
     expect(await connection.answer()).toEqual({ status: 100, headers: {}, body: '' })
@@ -112,7 +145,11 @@ describe('Expect: 100-continue', () => {
   })
 
   test.each<[string, RawRequest, Outcome]>([
-    ['a token', { headers: { ...expecting, Authorization: 'Bearer wrong' } }, error(400, 401, 'This token is not accepted')],
+    [
+      'a token',
+      { headers: { ...expecting, Authorization: 'Bearer wrong' } },
+      error(400, 401, 'This token is not accepted'),
+    ],
     ['a path', { target: '/nope', headers: expecting }, nowhere],
     ['a method', { method: 'PUT', headers: expecting }, error(405, 405, '/plants allows POST, GET, HEAD, but not PUT')],
     [
@@ -122,10 +159,25 @@ describe('Expect: 100-continue', () => {
     ],
     ['a length', { headers: { ...expecting, 'Content-Length': '9999999' } }, tooLarge],
     ['a Host', { headers: { ...expecting, Host: undefined } }, error(400, 400, 'The header Host is missing')],
-  ])('is refused for %s: no "100 Continue" comes, and the connection closes', async (_, request, expected) => {
+    [
+      'a body that no GET has',
+      { method: 'GET', headers: expecting },
+      error(403, 403, 'This token has no right to read plants'),
+    ],
+  ])(
+    'is not answered when the request is rejected for %s, which closes the connection',
+    async (_, request, expected) => {
+      const connection = await connectTo(service().place)
+      connection.send(requestBytes(testToken, request))
+      expect((await connection.answers()).map(outcomeOf)).toEqual([expected])
+    },
+  )
+
+  test('is not answered in HTTP/1.0, which does not know it (RFC 9110, 10.1.1)', async () => {
     const connection = await connectTo(service().place)
-    connection.send(requestBytes(testToken, request))
-    expect((await connection.answers()).map(outcomeOf)).toEqual([expected])
+    const body = '{"id":2,"name":"Fern"}'
+    connection.send(requestOf({ headers: expecting }).replace('HTTP/1.1', 'HTTP/1.0')).send(body)
+    expect((await connection.answers()).map(({ status }) => status)).toEqual([200])
   })
 })
 
@@ -140,9 +192,7 @@ describe('behind an answer that closes the connection, nothing is stored any mor
   test.each<[string, Record<string, string | string[]>]>([
     ['one that asked for it', { Connection: 'close' }],
     ['one with two Hosts', { Host: ['a', 'b'] }],
-    ['one with an odd Expect', { Expect: 'tea' }],
     ['one with an Upgrade, which is not taken up', { Connection: 'Upgrade', Upgrade: 'h2c' }],
-    ['one that was refused before its body', { Expect: '100-continue', Authorization: 'Bearer wrong' }],
   ])('%s', async (_, headers) => {
     const connection = await connectTo(service().place)
     connection.send(requestOf({ headers, body: body() }) + requestOf({ body: body() }))
@@ -153,12 +203,6 @@ describe('behind an answer that closes the connection, nothing is stored any mor
 
 describe('each request gets one answer, its own:', () => {
   const service = serveForAll()
-
-  test('a create before a CONNECT', async () => {
-    const connection = await connectTo(service().place)
-    connection.send(`${requestOf({ body: '{"id":1,"name":"Fern"}' })}CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n`)
-    expect((await connection.answers()).map(({ status }) => status)).toEqual([200, 404])
-  })
 
   test('a create that was refused before its body broke', async () => {
     const connection = await connectTo(service().place)

@@ -45,7 +45,11 @@ describe('the description of the interface', () => {
     const { address } = await runningService(args)
     const answer = await fetch(`${address}/openapi.json`)
     const body = await answer.text()
-    const whole = { status: answer.status, type: answer.headers.get('content-type'), printed: await runPlants(['openapi', ...args]) }
+    const whole = {
+      status: answer.status,
+      type: answer.headers.get('content-type'),
+      printed: await runPlants(['openapi', ...args]),
+    }
     expect(whole).toEqual({ status: 200, type: 'application/json', printed: { code: 0, out: `${body}\n`, err: '' } })
     expect(JSON.parse(body).servers).toEqual([{ url: basePath || '/' }])
   })
@@ -58,7 +62,14 @@ describe('the description of the interface', () => {
     const { info, paths, security, components } = description
     const operations = Object.entries(paths).map(([path, methods]) => [path, Object.keys(methods)])
     const keys = parameters.map(({ name, in: place, required }) => ({ name, place, required }))
-    expect({ version: info.version, license: info.license, operations, security, schemes: components.securitySchemes, keys }).toEqual({
+    expect({
+      version: info.version,
+      license: info.license,
+      operations,
+      security,
+      schemes: components.securitySchemes,
+      keys,
+    }).toEqual({
       version: '1.0.0',
       license: { name: 'MIT', identifier: 'MIT' },
       operations: [
@@ -79,13 +90,19 @@ describe('the description of the interface', () => {
 
   test("has the specification's shapes", () => {
     const shapes = Object.entries(description.components.schemas).map(([name, { required, properties }]) => {
-      const fields = Object.entries(properties).map(([field, { type, format }]) => [field, [type, format].flatMap((word) => word ?? [])])
+      const fields = Object.entries(properties).map(([field, { type, format }]) => [
+        field,
+        [type, format].flatMap((word) => word ?? []),
+      ])
       return [name, { required, fields: Object.fromEntries(fields) }]
     })
     expect(Object.fromEntries(shapes)).toEqual({
       Plant: { required: ['name'], fields: { name: ['string'], tag: ['string'] } },
       NewPlant: { required: ['id', 'name'], fields: { id: ['integer', 'int64'], name: ['string'], tag: ['string'] } },
-      StoredPlant: { required: ['id', 'name'], fields: { id: ['integer', 'int64'], name: ['string'], tag: ['string'] } },
+      StoredPlant: {
+        required: ['id', 'name'],
+        fields: { id: ['integer', 'int64'], name: ['string'], tag: ['string'] },
+      },
       Error: { required: ['error', 'message'], fields: { error: ['integer', 'int32'], message: ['string'] } },
     })
   })
@@ -106,7 +123,11 @@ describe('an example in the description', () => {
     const { address } = await runningService()
     const { examples } = responses['200']?.content['application/json'] ?? {}
     for (const [name, { value }] of Object.entries(requests)) {
-      expect({ name, ...(await post(address, value)) }).toMatchObject({ name, status: 200, body: examples?.[name]?.value })
+      expect({ name, ...(await post(address, value)) }).toMatchObject({
+        name,
+        status: 200,
+        body: examples?.[name]?.value,
+      })
     }
     expect(Object.keys(requests)).toEqual(Object.keys(examples ?? {}))
   })
@@ -115,7 +136,10 @@ describe('an example in the description', () => {
     const { address } = await runningService()
     const plant = requests['withTag']?.value
     await post(address, plant)
-    const refusals = { exists: await post(address, plant), token: await post(address, plant, { authorization: 'Bearer wrong' }) }
+    const refusals = {
+      exists: await post(address, plant),
+      token: await post(address, plant, { authorization: 'Bearer wrong' }),
+    }
     const answers = Object.entries(refusals).map(([name, { status, body }]) => [name, { status, value: body }])
     const { examples = {} } = responses['400']?.content['application/json'] ?? {}
     expect(answers).toEqual(Object.entries(examples).map(([name, { value }]) => [name, { status: 400, value }]))
@@ -136,7 +160,8 @@ describe('an answer of the service is as the description says for its status:', 
     200: async () => post((await runningService()).address, { id: 1, name: 'Fern' }),
     400: async () => post((await runningService()).address, { id: 1 }, { authorization: '' }),
     408: async () => send((await runningService(['--request-timeout', '100ms'])).address, 'POST /plants HTTP/1.1\r\n'),
-    431: async () => send((await runningService()).address, `POST /plants HTTP/1.1\r\nHost: a\r\nA: ${'a'.repeat(20_000)}\r\n\r\n`),
+    431: async () =>
+      send((await runningService()).address, `POST /plants HTTP/1.1\r\nHost: a\r\nA: ${'a'.repeat(20_000)}\r\n\r\n`),
     503: async () => {
       const { address, folder } = await runningService(['--timeout', '100ms'])
       const db = new DatabaseSync(join(folder, 'data/plants.db'))
@@ -174,7 +199,11 @@ async function runningService(args: string[] = []): Promise<{ address: string; f
 
 async function post(address: string, plant: unknown, headers: Record<string, string> = {}): Promise<Answer> {
   const usual = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
-  const answer = await fetch(`${address}/plants`, { method: 'POST', headers: { ...usual, ...headers }, body: JSON.stringify(plant) })
+  const answer = await fetch(`${address}/plants`, {
+    method: 'POST',
+    headers: { ...usual, ...headers },
+    body: JSON.stringify(plant),
+  })
   return { status: answer.status, headers: answer.headers, body: await answer.json() }
 }
 
@@ -185,6 +214,8 @@ async function send(address: string, request: string): Promise<Answer> {
   socket.write(request)
   const [head = '', body = ''] = (await text(socket)).split('\r\n\r\n')
   const [statusLine = '', ...lines] = head.split('\r\n')
-  const headers = new Headers(lines.map((line): [string, string] => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 1)]))
+  const headers = new Headers(
+    lines.map((line): [string, string] => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 1)]),
+  )
   return { status: Number(statusLine.split(' ')[1]), headers, body: JSON.parse(body) }
 }

@@ -7,7 +7,9 @@ const int64 = 'an integer from -9223372036854775808 to 9223372036854775807, in d
 const fern = '{"id":1,"name":"Fern","tag":"shade"}'
 const moss = '{"id":2,"name":"Moss"}'
 const ids = ['-9223372036854775808', '-1', '0', '1', '2', '9007199254740993', '9223372036854775807']
-const others = ids.filter((id) => id !== '1' && id !== '2').map((id) => `{"id":${id},"name":"Plant ${id}","tag":"a b&c=ü"}`)
+const others = ids
+  .filter((id) => id !== '1' && id !== '2')
+  .map((id) => `{"id":${id},"name":"Plant ${id}","tag":"a b&c=ü"}`)
 const all = [fern, moss, ...others].toSorted((one, other) => ids.indexOf(idOf(one)) - ids.indexOf(idOf(other)))
 const varying = { ...common, vary: 'Accept' }
 const etag = /^"[\w-]{22}"$/
@@ -21,12 +23,20 @@ beforeAll(async () => {
 describe('GET /plants/{id}', () => {
   test.each(all)('gives the plant as it was given, with its entity tag: %s', async (plant) => {
     const { status, body, headers } = await answerTo(service(), get(`/plants/${idOf(plant)}`))
-    expect({ status, body, etag: headers['etag'] }).toEqual({ status: 200, body: plant, etag: expect.stringMatching(etag) })
+    expect({ status, body, etag: headers['etag'] }).toEqual({
+      status: 200,
+      body: plant,
+      etag: expect.stringMatching(etag),
+    })
   })
 
   test('answers HEAD as GET, without the body', async () => {
     const { headers } = await answerTo(service(), get('/plants/1'))
-    expect(await answerTo(service(), { ...get('/plants/1'), method: 'HEAD' })).toEqual({ status: 200, body: '', headers })
+    expect(await answerTo(service(), { ...get('/plants/1'), method: 'HEAD' })).toEqual({
+      status: 200,
+      body: '',
+      headers,
+    })
   })
 
   test.each([
@@ -92,7 +102,9 @@ describe('GET /plants', () => {
 
   test('carries the parameters on in its link', async () => {
     const { headers } = await exchange(service(), get('/plants?search=plant&limit=1&tag=a%20b%26c%3D%C3%BC'))
-    expect(headers['link']).toBe('<plants?limit=1&after=-9223372036854775808&tag=a%20b%26c%3D%C3%BC&search=plant>; rel="next"')
+    expect(headers['link']).toBe(
+      '<plants?limit=1&after=-9223372036854775808&tag=a%20b%26c%3D%C3%BC&search=plant>; rel="next"',
+    )
   })
 
   test.each([
@@ -195,7 +207,9 @@ describe('a client that may not', () => {
     await expect
       .poll(() => service().log.filter(({ outcome, path }) => outcome === '404' && path === '/plants/{id}').length)
       .toBeGreaterThan(0)
-    expect(service().log).toContainEqual(expect.objectContaining({ outcome: 'read', status: 200, method: 'GET', path: '/plants' }))
+    expect(service().log).toContainEqual(
+      expect.objectContaining({ outcome: 'read', status: 200, method: 'GET', path: '/plants' }),
+    )
     expect(service().err).not.toMatch(/9007199254740993|secret-/)
   })
 })

@@ -79,7 +79,8 @@ test('a client that stops reading holds up nobody, and costs no more memory than
   let before = -1
   await expect
     .poll(async () => {
-      for (let id = 0; id < 20; id += 1) expect((await exchange(place, { body: `{"id":${id},"name":"Fern"}` })).status).toBe(200)
+      for (let id = 0; id < 20; id += 1)
+        expect((await exchange(place, { body: `{"id":${id},"name":"Fern"}` })).status).toBe(200)
       const isStill = seen.blocks === before
       before = seen.blocks
       return isStill
@@ -100,7 +101,10 @@ test('a stream that fails in its middle is not complete, and the log says so', a
 test('a stream that fails at its start is an Error', async () => {
   const { store } = storeWith(() => Promise.reject(new Error('SECRET disk')))
   const stream = await streamFrom((await serveStore(store)).address)
-  expect({ status: stream.statusCode, error: JSON.parse((await textOf(stream)) ?? '{}').error }).toEqual({ status: 500, error: 500 })
+  expect({ status: stream.statusCode, error: JSON.parse((await textOf(stream)) ?? '{}').error }).toEqual({
+    status: 500,
+    error: 500,
+  })
 })
 
 test('a stream without plants is empty, and HEAD gives none', async () => {
@@ -134,7 +138,10 @@ test('a second stream of a token gets 503, until the first has ended, and so doe
 })
 
 test('a stream has a longest duration, after which a slow reader and a fast one are cut off, and export fails', async () => {
-  const { store, seen } = storeWith(async (count) => ({ text: `{"id":${count},"name":"${'F'.repeat(65_536)}"}`, plants: 1 }))
+  const { store, seen } = storeWith(async (count) => ({
+    text: `{"id":${count},"name":"${'F'.repeat(65_536)}"}`,
+    plants: 1,
+  }))
   const service = await serveStore(store, { openTokenSource: namesTokens, streamTimeout: 300 })
   const [slow, fast] = [await streamFrom(service.address, '', 'slow'), await streamFrom(service.address, '', 'fast')]
   expect(await textOf(fast)).toBeUndefined()
@@ -220,7 +227,8 @@ test('clients that leave before their answers keep no place among streams, and n
   }
   const service = await serveStore(store, { openTokenSource: namesTokens })
   const { port, hostname } = new URL(service.address)
-  const ask = (accept: string) => `GET /plants HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${testToken}\r\nAccept: ${accept}\r\n\r\n`
+  const ask = (accept: string) =>
+    `GET /plants HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${testToken}\r\nAccept: ${accept}\r\n\r\n`
   // Connections that go away while they are answered: with a stream and another one that waits for it, and with a list.
   for (let round = 0; round < 12; round += 1) {
     const [streams, list] = [connect(Number(port), hostname), connect(Number(port), hostname)]

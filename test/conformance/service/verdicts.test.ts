@@ -2,13 +2,14 @@ import { isUtf8 } from 'node:buffer'
 import { readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { parseJson } from '../../../src/plant/json.js'
+import { parseJson } from '../../../src/plant/exact-json.js'
 import { plantOf } from '../../../src/plant/plant.js'
-import { problemsOf } from '../../../src/plant/schema.js'
+import { problemsOf } from '../../../src/plant/plant-schema.js'
 import type { PlantStore } from '../../../src/stores/common/store.js'
 import { int64, text } from '../../helpers/any-plant.js'
 import { Caller } from '../../helpers/caller.js'
 import { fc } from '../../helpers/fast-check.js'
+import { silent } from '../../helpers/remote.js'
 import { rounds } from '../../helpers/rounds.js'
 import { runPlants } from '../../helpers/run.js'
 import { limits, serveStore, testToken } from '../../helpers/service.js'
@@ -56,8 +57,7 @@ function createIn(env: Record<string, string>) {
 
 async function postAll() {
   const store: PlantStore = { create: async (plant) => plantOf(plant), close: async () => undefined }
-  const log = { isTerminal: false, columns: 80, rows: 24, write: async () => {}, log: async () => {}, stream: () => process.stderr }
-  const { address } = await serveStore(store, { limits, log: { output: log, level: 'silent' } })
+  const { address } = await serveStore(store, { limits, log: { output: silent, level: 'silent' } })
   const caller = new Caller(address, 16)
   onTestFinished(() => caller.destroy())
   const headers = { authorization: `Bearer ${testToken}`, 'content-type': 'application/json' }
@@ -72,11 +72,18 @@ async function postAll() {
 function importIn(folder: string, env: Record<string, string>) {
   return async (documents: Buffer[]) => {
     const rejects = join(folder, 'rejects')
-    const stdin = Buffer.concat([Buffer.from('{"id":0,"name":""}\n'), ...documents.flatMap((line) => [line, Buffer.from('\n')])])
-    await runPlants(['import', '--format', 'ndjson', '--rejects', rejects, '--store', join(folder, 'new.db')], { stdin, env })
+    const stdin = Buffer.concat([
+      Buffer.from('{"id":0,"name":""}\n'),
+      ...documents.flatMap((line) => [line, Buffer.from('\n')]),
+    ])
+    await runPlants(['import', '--format', 'ndjson', '--rejects', rejects, '--store', join(folder, 'new.db')], {
+      stdin,
+      env,
+    })
     const lines = readFileSync(`${rejects}.reasons`, 'utf8').trimEnd().split('\n')
     const reasons = new Map(lines.map((line) => JSON.parse(line)).map((reason) => [reason.line, reason]))
-    for (const name of ['rejects', 'rejects.reasons', 'new.db', 'new.db-wal', 'new.db-shm']) rmSync(join(folder, name), { force: true })
+    for (const name of ['rejects', 'rejects.reasons', 'new.db', 'new.db-wal', 'new.db-shm'])
+      rmSync(join(folder, name), { force: true })
     return documents.map((_, index) => {
       const reason = reasons.get(index + 2)
       return reason === undefined || reason.error === 409 ? undefined : verdictOf(reason)
@@ -93,13 +100,16 @@ function bySchema(bytes: Buffer): Verdict | 'malformed' {
 }
 
 function verdictOf({ error, message }: { error: number; message: string }): Verdict {
-  const what = message.replace(/^(Invalid plant: |Not JSON: |(Stdin|The body) (is not JSON: |contains ))/, '').replace(' at line 1,', ' at')
+  const what = message
+    .replace(/^(Invalid plant: |Not JSON: |(Stdin|The body) (is not JSON: |contains ))/, '')
+    .replace(' at line 1,', ' at')
   return { error, message: what.replace(/^.*not UTF-8$/i, 'not UTF-8') }
 }
 
 /** In an import, a tag that is null is none. */
 function withNullTags(verdict: Verdict): Verdict {
-  const problems = verdict?.message.split('; ').filter((problem) => problem !== 'tag must be a string, but was null') ?? []
+  const problems =
+    verdict?.message.split('; ').filter((problem) => problem !== 'tag must be a string, but was null') ?? []
   return verdict && problems.length > 0 ? { ...verdict, message: problems.join('; ') } : undefined
 }
 
@@ -111,12 +121,17 @@ function isMarked(bytes: Buffer | undefined): boolean {
 function anyDocument(): fc.Arbitrary<Buffer> {
   const member = fc.tuple(fc.oneof(...keys), fc.oneof(...values)).map((pair) => pair.join(':'))
   const plant = fc.tuple(int64(), quoted()).map(([id, name]) => [`"id":${id}`, `"name":${name}`])
-  const members = fc.tuple(fc.oneof({ weight: 3, arbitrary: plant }, fc.constant([])), fc.array(member, { maxLength: 3 }))
+  const members = fc.tuple(
+    fc.oneof({ weight: 3, arbitrary: plant }, fc.constant([])),
+    fc.array(member, { maxLength: 3 }),
+  )
   const object = members.map(([first, others]) => `{${[...first, ...others].join(',')}}`)
-  const damaged = fc.tuple(object, fc.nat(), fc.nat(2), fc.constantFrom(...awkward)).map(([json, at, deleted, inserted]) => {
-    const from = at % (json.length + 1)
-    return json.slice(0, from) + inserted + json.slice(from + deleted)
-  })
+  const damaged = fc
+    .tuple(object, fc.nat(), fc.nat(2), fc.constantFrom(...awkward))
+    .map(([json, at, deleted, inserted]) => {
+      const from = at % (json.length + 1)
+      return json.slice(0, from) + inserted + json.slice(from + deleted)
+    })
   const deep = fc.nat(3000).map((depth) => `{"id":1,"name":"","x":${'['.repeat(depth)}${']'.repeat(depth)}}`)
   const several = fc.tuple(object, object).map((pair) => pair.join(' '))
   const broken = fc.tuple(object, fc.nat(), fc.uint8Array({ minLength: 1, maxLength: 2 })).map(([json, at, bytes]) => {
@@ -140,16 +155,82 @@ const keys = [
 
 const values = [
   int64().map(String),
-  fc.constantFrom('0', '-0', '007', '+1', '1.0', '1.5', '1e3', '1E+18', '1e-3', '.5', '5.', '-', '1e', '0x10', '1_000', 'NaN', '-Infinity'),
-  fc.constantFrom('9223372036854775807', '9223372036854775808', '-9223372036854775808', '-9223372036854775809', '9'.repeat(60)),
+  fc.constantFrom(
+    '0',
+    '-0',
+    '007',
+    '+1',
+    '1.0',
+    '1.5',
+    '1e3',
+    '1E+18',
+    '1e-3',
+    '.5',
+    '5.',
+    '-',
+    '1e',
+    '0x10',
+    '1_000',
+    'NaN',
+    '-Infinity',
+  ),
+  fc.constantFrom(
+    '9223372036854775807',
+    '9223372036854775808',
+    '-9223372036854775808',
+    '-9223372036854775809',
+    '9'.repeat(60),
+  ),
   fc.constantFrom('1.0000000000000000001', '1e999999999', '0e999999999', '1e-999999999', '10000000000000000000e-1'),
   quoted(),
-  fc.constantFrom('"1"', '"\\ud800"', '"\\udf31\\ud83c"', '"\\ud83c\\udf31"', '"\\u0000"', '"a\\u0000b"', '"\u0001"', '"\t"', '"\\x"', '"'),
-  fc.constantFrom('null', 'null', 'true', 'false', '[]', '{}', '[1,{"id":2}]', '{"id":1,"name":"a"}', 'nul', 'True', ''),
+  fc.constantFrom(
+    '"1"',
+    '"\\ud800"',
+    '"\\udf31\\ud83c"',
+    '"\\ud83c\\udf31"',
+    '"\\u0000"',
+    '"a\\u0000b"',
+    '"\u0001"',
+    '"\t"',
+    '"\\x"',
+    '"',
+  ),
+  fc.constantFrom(
+    'null',
+    'null',
+    'true',
+    'false',
+    '[]',
+    '{}',
+    '[1,{"id":2}]',
+    '{"id":1,"name":"a"}',
+    'nul',
+    'True',
+    '',
+  ),
 ]
 
 function quoted(): fc.Arbitrary<string> {
   return text().map((characters) => JSON.stringify(characters))
 }
 
-const awkward = ['', '\ufeff', '\u2028', '\u00a0', '\0', '\u001b', '"', '\\', '{', '}', '[', ',', ':', '-', '0', ' ', '\u{1f331}', '//']
+const awkward = [
+  '',
+  '\ufeff',
+  '\u2028',
+  '\u00a0',
+  '\0',
+  '\u001b',
+  '"',
+  '\\',
+  '{',
+  '}',
+  '[',
+  ',',
+  ':',
+  '-',
+  '0',
+  ' ',
+  '\u{1f331}',
+  '//',
+]

@@ -3,7 +3,11 @@ import { digestOf } from '../../../src/server/authenticator.js'
 import { pageRows } from '../../../src/stores/common/pages.js'
 import { rights, type ServedStore, type Token, type TokenStore } from '../../../src/stores/common/store.js'
 
-const [created, expires, revoked] = [new Date(1_700_000_000_000), new Date(1_900_000_000_001), new Date(1_800_000_000_000)]
+const [created, expires, revoked] = [
+  new Date(1_700_000_000_000),
+  new Date(1_900_000_000_001),
+  new Date(1_800_000_000_000),
+]
 
 /** A token, as it is added. */
 const plain = { note: undefined, rights: ['create'], createdAt: created, expiresAt: undefined } as const

@@ -37,11 +37,14 @@ function describeAnswers(open: Open<PlantStore>): void {
     expect(await look(1n)).toStrictEqual({ id: 1n, name: '' })
   })
 
-  test.each([-9223372036854775808n, -1n, 0n, 9007199254740993n, 9223372036854775807n])('keeps the id %s exact', async (id) => {
-    const { store, look } = await open()
-    await store.create({ ...fern, id })
-    expect(await look(id)).toStrictEqual({ ...fern, id })
-  })
+  test.each([-9223372036854775808n, -1n, 0n, 9007199254740993n, 9223372036854775807n])(
+    'keeps the id %s exact',
+    async (id) => {
+      const { store, look } = await open()
+      await store.create({ ...fern, id })
+      expect(await look(id)).toStrictEqual({ ...fern, id })
+    },
+  )
 
   test.each([
     ['the empty one', ''],
@@ -65,7 +68,11 @@ function describeRejections(open: Open<PlantStore>): void {
   ])('rejects an id that is taken, by a plant that is %s', async (_, second) => {
     const { store, look } = await open()
     await store.create(fern)
-    expect(await refusal(store.create(second))).toEqual({ type: 'conflict', error: 409, message: 'A plant with id 1 already exists' })
+    expect(await refusal(store.create(second))).toEqual({
+      type: 'conflict',
+      error: 409,
+      message: 'A plant with id 1 already exists',
+    })
     expect(await look(1n)).toStrictEqual(fern)
   })
 }
@@ -93,14 +100,17 @@ function describeKeys(open: Open<PlantStore>): void {
     expect(await look(2n)).toBeUndefined()
   })
 
-  test.each([undefined, 'another-key'])('rejects a taken id under the key %s, though the plants are equal', async (key) => {
-    const { store } = await open()
-    await store.create(fern, { idempotencyKey })
-    expect(await refusal(store.create(fern, { idempotencyKey: key }))).toMatchObject({
-      error: 409,
-      message: 'A plant with id 1 already exists',
-    })
-  })
+  test.each([undefined, 'another-key'])(
+    'rejects a taken id under the key %s, though the plants are equal',
+    async (key) => {
+      const { store } = await open()
+      await store.create(fern, { idempotencyKey })
+      expect(await refusal(store.create(fern, { idempotencyKey: key }))).toMatchObject({
+        error: 409,
+        message: 'A plant with id 1 already exists',
+      })
+    },
+  )
 
   test('leaves a key free when its plant was rejected', async () => {
     const { store } = await open()
@@ -166,7 +176,9 @@ export function describeReadableStore(name: string, open: Open<ReadableStore>): 
       for (const id of [10n, 9n, -2n, 0n, 9223372036854775807n, -9223372036854775808n]) {
         await store.create(id === 10n || id === -2n ? { id, name: 'Fern', tag: 'shade' } : { id, name: 'Fern' })
       }
-      expect((await listed(store, query)).map((plant) => plant.id)).toEqual(expected.toSorted((a, b) => (a < b ? -1 : 1)))
+      expect((await listed(store, query)).map((plant) => plant.id)).toEqual(
+        expected.toSorted((a, b) => (a < b ? -1 : 1)),
+      )
     })
 
     test.each<[string, string[]]>([
@@ -196,7 +208,9 @@ export function describeReadableStore(name: string, open: Open<ReadableStore>): 
       const { store } = await open()
       const ids = Array.from({ length: 3000 }, (_, index) => BigInt(index))
       await Promise.all(
-        ids.map((id) => store.create({ id, name: id % 700n === 5n ? 'Fern' : 'Moss', ...(id % 1000n === 9n && { tag: 'x' }) })),
+        ids.map((id) =>
+          store.create({ id, name: id % 700n === 5n ? 'Fern' : 'Moss', ...(id % 1000n === 9n && { tag: 'x' }) }),
+        ),
       )
       expect((await listed(store, { search: 'fern' })).map(({ id }) => id)).toEqual([5n, 705n, 1405n, 2105n, 2805n])
       expect((await listed(store, { tag: 'x', after: 9n, limit: 5 })).map(({ id }) => id)).toEqual([1009n, 2009n])
@@ -211,7 +225,9 @@ export function describeReadableStore(name: string, open: Open<ReadableStore>): 
       for await (const page of store.list()) pages.push(page)
       expect(pages.flat()).toStrictEqual([...large, ...small])
       expect(Math.max(...pages.map((page) => page.length))).toBeLessThanOrEqual(1000)
-      expect(Math.max(...pages.map((page) => page.reduce((sum, plant) => sum + plant.name.length, 0)))).toBeLessThanOrEqual(1_200_000)
+      expect(
+        Math.max(...pages.map((page) => page.reduce((sum, plant) => sum + plant.name.length, 0))),
+      ).toBeLessThanOrEqual(1_200_000)
     })
 
     test('replaces the name and the tag of a plant, and gives it back as it is now', async () => {
@@ -243,7 +259,9 @@ export function describeReadableStore(name: string, open: Open<ReadableStore>): 
       const { store, look } = await open()
       await store.create(fern)
       const plants = Array.from({ length: 20 }, (_, index) => ({ id: 1n, name: `Moss ${index}` }))
-      const replaced = (await Promise.all(plants.map((plant) => store.replace(plant, fern)))).filter((plant) => plant !== undefined)
+      const replaced = (await Promise.all(plants.map((plant) => store.replace(plant, fern)))).filter(
+        (plant) => plant !== undefined,
+      )
       expect(replaced).toStrictEqual([await look(1n)])
     })
 
@@ -252,7 +270,9 @@ export function describeReadableStore(name: string, open: Open<ReadableStore>): 
       const idempotencyKey = 'order-66'
       await store.create(fern, { idempotencyKey })
       await store.replace({ ...fern, name: 'Moss' })
-      expect(await refusal(store.create(fern, { idempotencyKey }))).toMatchObject({ message: 'A plant with id 1 already exists' })
+      expect(await refusal(store.create(fern, { idempotencyKey }))).toMatchObject({
+        message: 'A plant with id 1 already exists',
+      })
       expect(await look(1n)).toStrictEqual({ ...fern, name: 'Moss' })
     })
 
@@ -264,7 +284,8 @@ export function describeReadableStore(name: string, open: Open<ReadableStore>): 
       const watch = async (look: () => Promise<NewPlant[]>) => {
         for (; !isOver; await new Promise(setImmediate)) seen.push(...(await look()))
       }
-      const getAll = async () => (await Promise.all(ids.map((id) => store.get(id)))).filter((plant) => plant !== undefined)
+      const getAll = async () =>
+        (await Promise.all(ids.map((id) => store.get(id)))).filter((plant) => plant !== undefined)
       const watching = [watch(getAll), watch(() => listed(store))]
       const creates = Array.from({ length: 400 }, (_, index) => ({ id: BigInt(index % 40), name: `Fern ${index}` }))
       const results = await Promise.allSettled(creates.map((plant) => store.create(plant)))
@@ -280,8 +301,19 @@ export function describeReadableStore(name: string, open: Open<ReadableStore>): 
       expect(await store.count()).toBe(0n)
       const tags = ['shade', 'SHADE', '', undefined]
       for (const [index, tag] of tags.entries())
-        await store.create({ id: BigInt(index), name: index === 3 ? 'shady' : 'Fern', ...(tag !== undefined && { tag }) })
-      const queries = [{}, { tag: 'shade' }, { tag: '' }, { search: 'Shad' }, { tag: 'shade', search: 'fern' }, { search: 'x' }]
+        await store.create({
+          id: BigInt(index),
+          name: index === 3 ? 'shady' : 'Fern',
+          ...(tag !== undefined && { tag }),
+        })
+      const queries = [
+        {},
+        { tag: 'shade' },
+        { tag: '' },
+        { search: 'Shad' },
+        { tag: 'shade', search: 'fern' },
+        { search: 'x' },
+      ]
       expect(await Promise.all(queries.map((query) => store.count(query)))).toEqual([4n, 1n, 1n, 3n, 1n, 0n])
     })
 
@@ -309,8 +341,12 @@ export function describeReadableStore(name: string, open: Open<ReadableStore>): 
 
     test('gives one next id after the other to those who want one at the same moment', async () => {
       const { store } = await open()
-      const created = await Promise.all(Array.from({ length: 20 }, (_, index) => createNext(store, { name: `Fern ${index}` })))
-      expect(created.map(({ id }) => id).toSorted((a, b) => (a < b ? -1 : 1))).toEqual(created.map((_, index) => BigInt(index + 1)))
+      const created = await Promise.all(
+        Array.from({ length: 20 }, (_, index) => createNext(store, { name: `Fern ${index}` })),
+      )
+      expect(created.map(({ id }) => id).toSorted((a, b) => (a < b ? -1 : 1))).toEqual(
+        created.map((_, index) => BigInt(index + 1)),
+      )
       expect(await listed(store)).toStrictEqual(created.toSorted((a, b) => (a.id < b.id ? -1 : 1)))
     })
 
@@ -320,7 +356,10 @@ export function describeReadableStore(name: string, open: Open<ReadableStore>): 
       expect(await store.delete(1n)).toStrictEqual(fern)
       expect(await store.delete(1n)).toBeUndefined()
       expect(await look(1n)).toBeUndefined()
-      expect(await store.create({ ...fern, name: 'Moss' }, { idempotencyKey: 'again' })).toStrictEqual({ name: 'Moss', tag: 'shade' })
+      expect(await store.create({ ...fern, name: 'Moss' }, { idempotencyKey: 'again' })).toStrictEqual({
+        name: 'Moss',
+        tag: 'shade',
+      })
     })
   })
 }

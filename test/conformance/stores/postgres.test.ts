@@ -1,5 +1,5 @@
 import { describe, onTestFinished } from 'vitest'
-import { PostgresStore } from '../../../src/stores/postgres/store.js'
+import { PostgresStore } from '../../../src/stores/postgres/postgres-store.js'
 import { hasPgBouncer, reusedPgbouncer } from '../../helpers/pgbouncer.js'
 import { installations } from '../../helpers/postgres/installation.js'
 import { type Database, reusedDatabase } from '../../helpers/postgres.js'
@@ -7,11 +7,16 @@ import { isSoak } from '../../helpers/rounds.js'
 import { addressOf, databaseOptions } from '../../helpers/shared-store.js'
 import { closedAfterTest } from '../../helpers/store.js'
 import { describePlantStore, describeReadableStore, type Subject } from './contract.js'
-import { describeCheckpointStore, describeManyStore, describeSnapshotStore, describeSortedStore } from './contract-many.js'
+import {
+  describeCheckpointStore,
+  describeManyStore,
+  describeSnapshotStore,
+  describeSortedStore,
+} from './contract-many.js'
 import { describeServedStore } from './contract-tokens.js'
 
-// The older version of PostgreSQL is behind PgBouncer: so each version and each way there has the whole contract, in two runs of it. A
-// soak asks the older version directly as well.
+// The older version of PostgreSQL is behind PgBouncer: so each version and each way there has the whole contract, in
+// two runs of it. A soak asks the older version directly as well.
 const direct = hasPgBouncer && !isSoak ? installations.slice(0, 1) : installations
 
 describe.each(direct)('$name', (installation) => {

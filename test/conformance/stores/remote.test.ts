@@ -1,11 +1,11 @@
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { version } from '../../../package.json'
-import { RemoteStore } from '../../../src/stores/http/store.js'
+import { RemoteStore } from '../../../src/stores/http/remote-store.js'
 import { parseAddress, takesToken } from '../../../src/stores/registry.js'
-import { SqliteStore } from '../../../src/stores/sqlite/store.js'
+import { SqliteStore } from '../../../src/stores/sqlite/sqlite-store.js'
 import { Hostile, http, json } from '../../helpers/hostile.js'
-import { createAt, ownService, socketPath, token } from '../../helpers/remote.js'
+import { createAt, ownService, socketPath, token, usualAccess } from '../../helpers/remote.js'
 import { runPlants } from '../../helpers/run.js'
 import { closedAfterTest, fileAddress, openOptions, place } from '../../helpers/store.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
@@ -22,7 +22,11 @@ describeManyStore('the remote store', async () => (await openSubject('tcp', '', 
 
 async function openSubject(kind: 'tcp' | 'unix', basePath: string, concurrency?: number) {
   const path = join(temporaryFolder(), 'plants.db')
-  const address = await ownService(kind === 'tcp' ? { host: '127.0.0.1', port: 0 } : { path: socketPath() }, path, basePath)
+  const address = await ownService(
+    kind === 'tcp' ? { host: '127.0.0.1', port: 0 } : { path: socketPath() },
+    path,
+    basePath,
+  )
   const look = async (id: bigint) => {
     const file = await SqliteStore.open(fileAddress(path), openOptions())
     try {
@@ -35,15 +39,7 @@ async function openSubject(kind: 'tcp' | 'unix', basePath: string, concurrency?:
 }
 
 async function openRemote(text: string, concurrency: number | undefined): Promise<RemoteStore> {
-  const access = async () => ({
-    token,
-    userAgent: 'test',
-    ca: undefined,
-    proxy: undefined,
-    observer: undefined,
-    tokenHint: '',
-    notify: async () => {},
-  })
+  const access = async () => usualAccess
   const address = await parseAddress(text, 'test', place())
   if (!takesToken(address)) throw new Error(`${text} is no service`)
   return RemoteStore.open(address, openOptions({ access, concurrency }))
@@ -93,7 +89,7 @@ test('the key that is given is the one that is sent', async () => {
   expect(remote.keys).toEqual(['order!~66'])
 })
 
-const wrongToken = 'The token is from PLANTS_TOKEN: set another one'
+const wrongToken = 'The token is from PLANTS_TOKEN: set another one there'
 
 test.each([301, 302, 303, 307, 308])('a redirect with %s is not followed, and nobody else is asked', async (status) => {
   const other = await Hostile.listen({ posts: [json(200, plant)] })
@@ -110,7 +106,9 @@ test.each([301, 302, 303, 307, 308])('a redirect with %s is not followed, and no
 test('what needs the store itself asks nothing of a service', async () => {
   const remote = await Hostile.listen({ posts: [json(200, plant)] })
   for (const argv of [['tokens', 'list'], ['serve'], ['backup', 'plants.bak'], ['restore', 'plants.bak']]) {
-    const { code, out, err } = await runPlants([...argv, '--store', remote.url, '--output', 'json'], { env: { PLANTS_TOKEN: token } })
+    const { code, out, err } = await runPlants([...argv, '--store', remote.url, '--output', 'json'], {
+      env: { PLANTS_TOKEN: token },
+    })
     expect({ argv, code, out, error: JSON.parse(err) }).toEqual({
       argv,
       code: 2,
@@ -147,6 +145,12 @@ test('the token that our own service does not accept ends with 3', async () => {
   expect({ code, out, error: JSON.parse(err) }).toEqual({
     code: 3,
     out: '',
-    error: { error: 401, message: 'This token is not accepted', hint: wrongToken, status: 400, requestId: expect.any(String) },
+    error: {
+      error: 401,
+      message: 'This token is not accepted',
+      hint: wrongToken,
+      status: 400,
+      requestId: expect.any(String),
+    },
   })
 })

@@ -1,10 +1,16 @@
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { SqliteStore } from '../../../src/stores/sqlite/store.js'
+import { SqliteStore } from '../../../src/stores/sqlite/sqlite-store.js'
+import { batchOf, createAll, outcomesOf } from '../../helpers/bulk.js'
 import { closedAfterTest, fileAddress, openOptions } from '../../helpers/store.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
 import { describePlantStore, describeReadableStore, type Subject } from './contract.js'
-import { describeCheckpointStore, describeManyStore, describeSnapshotStore, describeSortedStore } from './contract-many.js'
+import {
+  describeCheckpointStore,
+  describeManyStore,
+  describeSnapshotStore,
+  describeSortedStore,
+} from './contract-many.js'
 import { describeServedStore } from './contract-tokens.js'
 
 describePlantStore('the embedded store', openEmpty)
@@ -45,4 +51,17 @@ test('a create that arrives during a transaction of many plants waits for it, an
   await one
   expect(settled).toEqual(['rejected', 'created'])
   expect([await store.count(), await store.get(-1n)]).toEqual([1n, { id: -1n, name: 'Moss' }])
+})
+
+test('many plants that exist are interrupted, and nothing of them stays', async () => {
+  const { store } = await openEmpty()
+  const plants = Array.from({ length: 4000 }, (_, index) => ({ id: BigInt(index), name: 'Fern' }))
+  await createAll(store, batchOf(plants))
+  const stop = new AbortController()
+  const batch = batchOf(plants.map((plant) => ({ ...plant, name: 'Moss' })))
+  const done = createAll(store, batch, { ifExists: 'update', stop: stop.signal })
+  setImmediate(() => stop.abort(new Error('stopped')))
+  await expect(done).rejects.toThrow('stopped')
+  expect(new Set(outcomesOf(batch))).toEqual(new Set(['pending']))
+  expect(await store.get(3999n)).toEqual(plants.at(-1))
 })

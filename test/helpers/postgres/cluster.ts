@@ -28,8 +28,8 @@ export interface Template {
 }
 
 /**
- * Makes a cluster of which each server takes a copy, which is five times as fast as initdb. Only this is not synced to disk: the
- * servers have the durability that PostgreSQL has by default.
+ * Makes a cluster of which each server takes a copy, which is five times as fast as initdb. Only this is not synced to
+ * disk: the servers have the durability that PostgreSQL has by default.
  */
 export async function makeTemplate(installation: Installation | undefined): Promise<Template> {
   if (installation === undefined) throw new Error('There is no PostgreSQL for this platform')
@@ -38,15 +38,26 @@ export async function makeTemplate(installation: Installation | undefined): Prom
   const bin = installation.isPacked ? unpack(installation.bin, folder, user) : installation.bin
   const data = ownedFolder(join(folder, 'template'), user)
   const options = { ...user, env: serverEnv, extendEnv: false, cwd: folder }
-  const flags = ['--username=postgres', '--encoding=UTF8', '--locale=C', '--auth=trust', '--no-sync', '--no-instructions']
+  const flags = [
+    '--username=postgres',
+    '--encoding=UTF8',
+    '--locale=C',
+    '--auth=trust',
+    '--no-sync',
+    '--no-instructions',
+  ]
   await execa(join(bin, 'initdb'), ['-D', data, ...flags], options)
-  await execa(join(bin, 'postgres'), ['--single', '-j', '-F', '-D', data, 'postgres'], { ...options, input: roles.join('') })
+  await execa(join(bin, 'postgres'), ['--single', '-j', '-F', '-D', data, 'postgres'], {
+    ...options,
+    input: roles.join(''),
+  })
   return { folder, data, bin }
 }
 
 /**
- * Lays the package out as it would be had its install script run, without writing into node_modules, which may be read-only. The
- * executables are copied, as they look for the rest beside them; the rest only where the server's user cannot read it.
+ * Lays the package out as it would be had its install script run, without writing into node_modules, which may be
+ * read-only. The executables are copied, as they look for the rest beside them; the rest only where the server's user
+ * cannot read it.
  */
 function unpack(bin: string, folder: string, user: Identity): string {
   const native = join(bin, '..')

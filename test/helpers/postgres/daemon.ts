@@ -5,12 +5,14 @@ import { createServer } from 'node:net'
 import { serverEnv } from './cluster.js'
 import type { Identity } from './identity.js'
 
-/** Below the ports that systems give to whoever asks for any, so that a server that is stopped finds its own free again. */
+/**
+ * Below the ports that systems give to whoever asks for any, so that a server that is stopped finds its own free again.
+ */
 const ports = [20_000, 32_000] as const
 
 /**
- * Becomes the server, and leaves behind what ends it at once when the pipe from us closes, be it that we were killed. That is no
- * child of the server, which would wonder at it.
+ * Becomes the server, and leaves behind what ends it at once when the pipe from us closes, be it that we were killed.
+ * That is no child of the server, which would wonder at it.
  */
 const script = 'exec 3<&0; ( { cat <&3; kill -QUIT $$; } >/dev/null 2>&1 & ); exec "$@" 3<&- </dev/null'
 
@@ -51,13 +53,15 @@ export class Daemon {
 }
 
 /**
- * Starts a daemon on one port after the other, as long as its log says that the port was taken: nobody knows before that one is free.
+ * Starts a daemon on one port after the other, as long as its log says that the port was taken: nobody knows before
+ * that one is free.
  *
  * @throws {Error} with the log, when it ends for another reason
  */
 export async function onFreePort(taken: string, start: (port: number) => Promise<Daemon>): Promise<void> {
   let daemon = await start(randomInt(...ports))
-  for (let attempt = 1; attempt < 20 && !daemon.isUp && daemon.log.includes(taken); attempt += 1) daemon = await start(randomInt(...ports))
+  for (let attempt = 1; attempt < 20 && !daemon.isUp && daemon.log.includes(taken); attempt += 1)
+    daemon = await start(randomInt(...ports))
   if (!daemon.isUp) throw new Error(`It has not started: ${daemon.log}`)
 }
 

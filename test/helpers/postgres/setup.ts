@@ -15,11 +15,15 @@ declare module 'vitest' {
   }
 }
 
-/** Gives the processes of a run what they share, made when the first asks for it: a run that asks for none waits for none. */
+/**
+ * Gives the processes of a run what they share, made when the first asks for it: a run that asks for none waits for
+ * none.
+ */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const run = new Run()
   const door = createServer((request, response) => {
-    const end = (status: number, body: unknown) => response.writeHead(status, { connection: 'close' }).end(JSON.stringify(body))
+    const end = (status: number, body: unknown) =>
+      response.writeHead(status, { connection: 'close' }).end(JSON.stringify(body))
     run.answer(request.url ?? '').then(
       (body) => end(200, body),
       (error) => end(500, String(error?.stack ?? error)),
@@ -60,7 +64,11 @@ class Run {
 }
 
 /** What was made of a number before, or is now. */
-function only<Made>(made: Map<number, Promise<Made>>, which: number, make: (which: number) => Promise<Made>): Promise<Made> {
+function only<Made>(
+  made: Map<number, Promise<Made>>,
+  which: number,
+  make: (which: number) => Promise<Made>,
+): Promise<Made> {
   const found = made.get(which) ?? make(which)
   made.set(which, found)
   return found

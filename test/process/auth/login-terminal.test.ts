@@ -16,7 +16,7 @@ describe('login on a terminal', () => {
     expect({ code, screen }).toEqual({
       code: 2,
       screen: expect.stringMatching(
-        /^plants: The token is not sent to http:\/\/192\.0\.2\.1: without TLS others could\r\n {2}read it\r\n {2}Use/,
+        /^plants: The token is not sent to http:\/\/192\.0\.2\.1: without TLS others could read it\r\n {2}Use/,
       ),
     })
     expect(screen).not.toContain('token for')
@@ -45,20 +45,26 @@ describe('login on a terminal', () => {
     expect(JSON.parse(readFileSync(file, 'utf8'))).toMatchObject({ tokens: { [url]: { token: typed } } })
   })
 
-  test.each(['\r', '\n', '\r\n'])('takes the first line of a paste of two, with %j between them, and shows nothing of it', async (end) => {
-    const { typing, url, file } = await asked()
-    typing.type(`${typed}${end}s3cret-second${end}`)
-    const { code, screen } = await typing.ended
-    expect({ code, screen }).toEqual({ code: 0, screen: expect.stringContaining(`Saved the token for ${url}`) })
-    expect(JSON.parse(readFileSync(file, 'utf8'))).toMatchObject({ tokens: { [url]: { token: typed } } })
-  })
+  test.each(['\r', '\n', '\r\n'])(
+    'takes the first line of a paste of two, with %j between them, and shows nothing of it',
+    async (end) => {
+      const { typing, url, file } = await asked()
+      typing.type(`${typed}${end}s3cret-second${end}`)
+      const { code, screen } = await typing.ended
+      expect({ code, screen }).toEqual({ code: 0, screen: expect.stringContaining(`Saved the token for ${url}`) })
+      expect(JSON.parse(readFileSync(file, 'utf8'))).toMatchObject({ tokens: { [url]: { token: typed } } })
+    },
+  )
 
-  test.each(['\r\r', '\r\n\r\n', ' \r  \r'])('takes a paste that has only blanks behind its first line: %j', async (end) => {
-    const { typing, url } = await asked()
-    typing.type(`${typed}${end}`)
-    const { code, screen } = await typing.ended
-    expect({ code, screen }).toEqual({ code: 0, screen: expect.stringContaining(`Saved the token for ${url}`) })
-  })
+  test.each(['\r\r', '\r\n\r\n', ' \r  \r'])(
+    'takes a paste that has only blanks behind its first line: %j',
+    async (end) => {
+      const { typing, url } = await asked()
+      typing.type(`${typed}${end}`)
+      const { code, screen } = await typing.ended
+      expect({ code, screen }).toEqual({ code: 0, screen: expect.stringContaining(`Saved the token for ${url}`) })
+    },
+  )
 
   test('takes a paste as long as a token may be', async () => {
     const { typing, url } = await asked()
@@ -74,11 +80,11 @@ describe('login on a terminal', () => {
     const address = await service()
     const person = new Person()
     const { code, lines } = await typeToken(person.session(`auth login --store ${address}`), address, 'another-token')
-    expect({ code, last: [lines.slice(-3, -1).join('').replace(/ +/g, ' '), lines.at(-1)] }).toEqual({
+    expect({ code, last: lines.slice(-2) }).toEqual({
       code: 3,
       last: [
-        `plants: ${address} does not accept this token: This token is not accepted`, // wrapped
-        '  Nothing was saved. Copy the token again, or ask the operator of the service for a new one: plants tokens create',
+        `plants: ${address} does not accept this token: This token is not accepted`,
+        '  Nothing was saved. Copy it again, or ask for a new one',
       ],
     })
     expect(existsSync(person.file)).toBe(false)
@@ -94,11 +100,15 @@ describe('login on a terminal', () => {
 
   test('saves what cannot be checked, with a warning', async () => {
     const person = new Person()
-    const { code, lines } = await typeToken(person.session('auth login --store http://127.0.0.1:9'), 'http://127.0.0.1:9', token)
-    expect({ code, last: [lines.slice(-3, -1).join('').replace(/ +/g, ' '), lines.at(-1)] }).toEqual({
+    const { code, lines } = await typeToken(
+      person.session('auth login --store http://127.0.0.1:9'),
+      'http://127.0.0.1:9',
+      token,
+    )
+    expect({ code, last: lines.slice(-2) }).toEqual({
       code: 0,
       last: [
-        'plants: The token is saved, but could not be checked: Could not reach http://127.0.0.1:9: the connection was refused', // wrapped
+        'plants: The token is saved, but could not be checked: Could not reach http://127.0.0.1:9: the connection was refused',
         'Saved the token for http://127.0.0.1:9',
       ],
     })
@@ -107,9 +117,14 @@ describe('login on a terminal', () => {
 
   test('does not speak of plants when the service does not answer the check', async () => {
     const remote = await Hostile.listen({ posts: [() => undefined] })
-    const { code, out, err } = await new Person().piped(`auth login --with-token --timeout 1s --store ${remote.url}`, token)
+    const { code, out, err } = await new Person().piped(
+      `auth login --with-token --timeout 1s --store ${remote.url}`,
+      token,
+    )
     expect({ code, checked: JSON.parse(out).checked }).toEqual({ code: 0, checked: false })
-    expect(err).toMatch(/^plants: The token is saved, but could not be checked: (?!.*received the plant).*the request timed out\n$/)
+    expect(err).toMatch(
+      /^plants: The token is saved, but could not be checked: (?!.*received the plant).*the request timed out\n$/,
+    )
   })
 
   test.each<[string, (session: Terminal) => void, number]>([
@@ -145,7 +160,10 @@ describe('login on a terminal', () => {
       lines: ['plants: team gets its token from a command', expect.stringMatching(/^ {2}Renew/)],
     })
     const quiet = await person.at('auth login --no-input --store https://other.example.com')
-    expect({ code: quiet.code, first: quiet.lines[0] }).toEqual({ code: 2, first: 'plants: Cannot prompt for the token' })
+    expect({ code: quiet.code, first: quiet.lines[0] }).toEqual({
+      code: 2,
+      first: 'plants: Cannot prompt for the token',
+    })
   })
 
   test('shows nothing of the token with --verbose either', async () => {
@@ -172,7 +190,14 @@ describe('login on a terminal', () => {
     const login = person.session('auth login --store team --timeout 10ms', env)
     await login.answer(['token for', `${token}\r`])
     screens.push((await login.ended).screen)
-    for (const line of ['auth status', 'auth logout --store team', 'auth logout --store team', 'config path', 'stores list', 'doctor']) {
+    for (const line of [
+      'auth status',
+      'auth logout --store team',
+      'auth logout --store team',
+      'config path',
+      'stores list',
+      'doctor',
+    ]) {
       screens.push((await person.session(`${line} --timeout 10ms`, env).ended).screen)
     }
     for (const screen of screens.slice(0, 4).filter((_, at) => at !== 1)) expect(unfolded(screen)).toContain(shown)

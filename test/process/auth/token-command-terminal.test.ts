@@ -14,7 +14,9 @@ describe('a token command on a terminal', () => {
     const remote = await Hostile.listen({ posts })
     const asks = "printf 'PIN: ' > /dev/tty; read -r pin < /dev/tty; echo s3cret-$pin"
     team.takes(team.program('asks', sh(asks)), remote.url)
-    const typing = terminal(['create', '--store', 'team', '--no-color', ...flags], team.folder, { PLANTS_CONFIG_DIR: team.folder })
+    const typing = terminal(['create', '--store', 'team', '--no-color', ...flags], team.folder, {
+      PLANTS_CONFIG_DIR: team.folder,
+    })
     await typing.see('PIN: ')
     return { typing, remote }
   }

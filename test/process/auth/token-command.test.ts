@@ -16,8 +16,15 @@ describe('a token command', () => {
     const remote = await Hostile.listen({ posts })
     team.takes(team.program('reads', sh(`cat > ${team.folder}/eaten; echo s3cret`)), remote.url)
     const input = '{"id":1,"name":"Fern"}'
-    expect(await plants(fern, team.folder, { env: team.env, input })).toEqual({ code: 0, out: '{"name":"Fern"}\n', err: '' })
-    expect({ eaten: team.noted('eaten'), sent: remote.posts.map(({ body }) => body) }).toEqual({ eaten: '', sent: [input] })
+    expect(await plants(fern, team.folder, { env: team.env, input })).toEqual({
+      code: 0,
+      out: '{"name":"Fern"}\n',
+      err: '',
+    })
+    expect({ eaten: team.noted('eaten'), sent: remote.posts.map(({ body }) => body) }).toEqual({
+      eaten: '',
+      sent: [input],
+    })
   })
 
   test('does not eat a plant that comes late', async () => {
@@ -54,10 +61,17 @@ describe('a token command', () => {
 
   test('may leave a process behind that holds its stdout open', async () => {
     const team = new Team()
-    const program = team.program('agent', sh(`tail -f /dev/null 2> /dev/null &\necho $! > ${team.folder}/pid\necho s3cret`))
-    const { code, out } = await plants(['auth', 'token', '--store', 'team', '--timeout', '10s'], team.takes(program).folder, {
-      env: team.env,
-    })
+    const program = team.program(
+      'agent',
+      sh(`tail -f /dev/null 2> /dev/null &\necho $! > ${team.folder}/pid\necho s3cret`),
+    )
+    const { code, out } = await plants(
+      ['auth', 'token', '--store', 'team', '--timeout', '10s'],
+      team.takes(program).folder,
+      {
+        env: team.env,
+      },
+    )
     const pid = parseInt(team.noted('pid'), 10)
     onTestFinished(() => void process.kill(pid, 'SIGKILL'))
     expect({ code, out, isLeftAlone: process.kill(pid, 0) }).toEqual({ code: 0, out: 's3cret\n', isLeftAlone: true })
@@ -98,7 +112,10 @@ describe('a token command', () => {
   ])('that asks for the token that it should print, by way of %s, ends at once', async (_, asked) => {
     const ask = (store: string) => `${bin} auth token --output json --store ${store}`
     const team = pair(ask(asked), ask('one'))
-    const { exitCode, stdout, stderr } = await start(['auth', 'token', '--store', 'one'], team.folder, { env: team.env, timeout: 20_000 })
+    const { exitCode, stdout, stderr } = await start(['auth', 'token', '--store', 'one'], team.folder, {
+      env: team.env,
+      timeout: 20_000,
+    })
     const circle = 'The token command of one (%) asks plants for the token that it must print'.replace('%', bin)
     expect({ exitCode, stdout }).toEqual({ exitCode: 3, stdout: '' })
     expect(JSON.parse(String(stderr).split('\n')[0] ?? '')).toMatchObject({ error: 401, message: circle })
@@ -136,11 +153,17 @@ describe('a token command', () => {
       const fifo = join(team.folder, 'fifo')
       const ready = `mkfifo ${fifo}; echo $$ > ${team.folder}/pid; echo ready >&2; echo s3cret`
       team.takes(team.program('hangs', sh(`${ready}\n${lines.replaceAll('FIFO', fifo)}`)))
-      const program = start(['create', '--id', '1', '--name', 'Fern', '--store', 'team'], team.folder, { env: team.env })
+      const program = start(['create', '--id', '1', '--name', 'Fern', '--store', 'team'], team.folder, {
+        env: team.env,
+      })
       await once(program.stderr ?? program, 'data')
       program.kill(signal)
       const { exitCode: code, stdout, stderr } = await program
-      expect({ code, stdout, stderr }).toEqual({ code: exitCode, stdout: '', stderr: expect.stringContaining(`plants: ${message}`) })
+      expect({ code, stdout, stderr }).toEqual({
+        code: exitCode,
+        stdout: '',
+        stderr: expect.stringContaining(`plants: ${message}`),
+      })
       expect(() => process.kill(parseInt(team.noted('pid'), 10), 0)).toThrow('ESRCH')
     }
   })

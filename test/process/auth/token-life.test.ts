@@ -8,8 +8,11 @@ describe('the life of a token', () => {
     const address = await service()
     const person = new Person()
     const how = 'Use it with --store team, or make it the default: plants stores use team'
-    expect(await person.at(`stores add team ${address}`)).toEqual({ code: 0, lines: [`Saved the store team, ${address}. ${how}`] })
-    expect(await person.at('stores use team')).toEqual({ code: 0, lines: [`The default store is now team, ${address}`] })
+    expect(await person.at(`stores add team ${address}`)).toEqual({
+      code: 0,
+      lines: [`Saved the store team, ${address}. ${how}`],
+    })
+    expect(await person.at('stores use team')).toEqual({ code: 0, lines: ['Set store to team'] })
     const none = [`plants: There is no token for ${address}`, '  Set PLANTS_TOKEN, or save one with: plants auth login']
     expect(await person.at('create --id 1 --name Fern')).toEqual({ code: 3, lines: none })
 
@@ -31,7 +34,10 @@ describe('the life of a token', () => {
     expect(await person.at('create --id 2 --name Moss')).toEqual({ code: 3, lines: none })
     expect(await person.at('create')).toEqual({ code: 3, lines: none }) // before somebody answers for nothing
     expect(await person.at('auth status')).toEqual({ code: 3, lines: [`team (${address}): no token`, ...none] })
-    expect(await person.at('auth logout')).toEqual({ code: 0, lines: [`There was no saved token for team (${address})`] })
+    expect(await person.at('auth logout')).toEqual({
+      code: 0,
+      lines: [`There was no saved token for team (${address})`],
+    })
     const removed = await person.at('stores remove team')
     const rest = 'The default store is now local'
     expect(removed).toEqual({ code: 0, lines: [`Removed the store team. Its plants are still in ${address}. ${rest}`] })
@@ -46,7 +52,7 @@ describe('the life of a token', () => {
       return { code, out: out.split('\n').filter(Boolean).map(parsed), err }
     }
     expect(await said(`stores add team ${address}`)).toEqual({ code: 0, out: [{ name: 'team', address }], err: '' })
-    expect(await said('stores use team')).toEqual({ code: 0, out: [{ name: 'team', address, inUse: true }], err: '' })
+    expect(await said('stores use team')).toEqual({ code: 0, out: [{ name: 'store', value: 'team' }], err: '' })
     const none = `plants: There is no token for ${address}\n  Set PLANTS_TOKEN, or save one with: plants auth login\n`
     expect(await said('create --id 1 --name Fern')).toEqual({ code: 3, out: [], err: none })
 

@@ -17,14 +17,9 @@ beforeAll(async () => {
   read = await loadsReader()
 })
 
-test('--version loads no package', async () => {
-  const { chunks, packages } = await loadsOf([['--version']])
+test.each(['--version', '--help'])('%s loads no package', async (flag) => {
+  const { chunks, packages } = await loadsOf([[flag]])
   expect({ chunks, packages }).toEqual({ chunks: always, packages: [] })
-})
-
-test('--help loads what parses a command line, and commander alone', async () => {
-  const modules = ['module', 'os', 'process']
-  expect(await loadsOf([['--help']])).toEqual({ chunks: parsing, packages: ['commander'], drivers: [], modules })
 })
 
 test('the settings are listed without what changes them, and without a store', async () => {
@@ -34,7 +29,10 @@ test('the settings are listed without what changes them, and without a store', a
 
 test('a Tab loads besides what finds completions and the settings', async () => {
   const { chunks, packages } = await loadsOf([['__complete', '--', '--store', '']])
-  expect({ chunks, packages }).toEqual({ chunks: [...every, 'complete'].toSorted(), packages: ['commander', 'env-paths'] })
+  expect({ chunks, packages }).toEqual({
+    chunks: [...every, 'complete'].toSorted(),
+    packages: ['commander', 'env-paths'],
+  })
 })
 
 test('the saved stores are listed without what changes them', async () => {
@@ -72,7 +70,9 @@ test('a create with a service loads what speaks HTTP, and nothing of the embedde
 })
 
 test('a create with a database loads what speaks to it, and nothing of the others', async () => {
-  const { chunks, drivers } = await loadsOf([[...fern, '--store', 'postgres://ann@127.0.0.1:9/garden', '--timeout', '10ms']])
+  const { chunks, drivers } = await loadsOf([
+    [...fern, '--store', 'postgres://ann@127.0.0.1:9/garden', '--timeout', '10ms'],
+  ])
   expect({ chunks, drivers }).toEqual({
     chunks: [...every, 'create', 'credentials', 'postgres'].toSorted(),
     drivers: [],
@@ -118,6 +118,10 @@ async function record(args: string[], folder: string, variables: Record<string, 
 /** Runs Node, and records what it has loaded at its end. */
 function launch(args: string[], folder: string, variables: Record<string, string>) {
   const { args: first, env } = recordTo(join(folder, 'record.json'))
-  const options = { extendEnv: false, reject: false, env: { PATH: process.env['PATH'], HOME: folder, ...env, ...variables } }
+  const options = {
+    extendEnv: false,
+    reject: false,
+    env: { PATH: process.env['PATH'], HOME: folder, ...env, ...variables },
+  }
   return execa(process.execPath, [...first, ...args], options)
 }

@@ -58,12 +58,12 @@ test.each([
   expect((await session.ended).code).toBe(0)
 })
 
-test('asks for no tag when --tag is empty', async () => {
+test('asks for no tag when --tag is empty, which is an empty tag', async () => {
   const folder = temporaryFolder()
   const session = terminal(['create', '--id', '1', '--tag', ''], folder)
   await session.answer(['name', 'Fern\r'])
   expect((await session.ended).code).toBe(0)
-  expect((await plants(['get', '1'], folder)).out).toBe('{"id":1,"name":"Fern"}\n')
+  expect((await plants(['get', '1'], folder)).out).toBe('{"id":1,"name":"Fern","tag":""}\n')
 })
 
 test.each([
@@ -90,7 +90,10 @@ test('asks nothing when the id that was given is taken, or the store cannot be u
   const folder = temporaryFolder()
   await plants(['create', '--id', '1', '--name', 'Fern'], folder)
   const taken = await terminal(['create', '--id', '1', '--no-color'], folder).ended
-  expect(taken).toEqual({ code: 1, screen: 'plants: A plant with id 1 already exists\r\n  Look at it with: plants get 1\r\n' })
+  expect(taken).toEqual({
+    code: 1,
+    screen: 'plants: A plant with id 1 already exists\r\n  Look at it with: plants get 1\r\n',
+  })
   expect((await terminal(['create', '--store', folder], folder).ended).code).toBe(4)
 })
 
@@ -153,7 +156,10 @@ test.each([
   const session = terminal(['restore', 'plants.bak', '--no-color'], folder)
   await session.answer(['(y/N)', key])
   const ended = await session.ended
-  expect(ended).toEqual({ code, screen: expect.stringMatching(/has\s+1\s+plant\.\s+Replace\s+it,\s+and\s+keep\s+a\s+copy/) })
+  expect(ended).toEqual({
+    code,
+    screen: expect.stringMatching(/has\s+1\s+plant\.\s+Replace\s+it,\s+and\s+keep\s+a\s+copy/),
+  })
   expect((await plants(['list'], folder)).out).toBe(out)
 })
 

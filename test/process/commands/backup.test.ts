@@ -2,7 +2,7 @@ import { cpSync, mkdirSync, readdirSync, readFileSync, statfsSync, writeFileSync
 import { join } from 'node:path'
 import { execa } from 'execa'
 import { describe, expect, test } from 'vitest'
-import { SqliteStore } from '../../../src/stores/sqlite/store.js'
+import { SqliteStore } from '../../../src/stores/sqlite/sqlite-store.js'
 import { DatabaseSync } from '../../helpers/database.js'
 import { fill } from '../../helpers/fill.js'
 import { canMount, canTrace, smallDisk } from '../../helpers/linux.js'
@@ -12,7 +12,14 @@ import { addressOf, startService } from '../../helpers/service-process.js'
 import { closedAfterTest, fileAddress, openOptions } from '../../helpers/store.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
 
-const calls = ['pwrite64', 'fsync,fdatasync', '?rename,renameat,renameat2', 'ftruncate', '?unlink,unlinkat', '?mkdir,mkdirat']
+const calls = [
+  'pwrite64',
+  'fsync,fdatasync',
+  '?rename,renameat,renameat2',
+  'ftruncate',
+  '?unlink,unlinkat',
+  '?mkdir,mkdirat',
+]
 
 const all = Array.from({ length: 5000 }, (_, index) => index + 1)
 
@@ -27,7 +34,11 @@ async function grownStore(): Promise<string> {
 
 describe.runIf(canTrace)('killed before a system call, each in its turn (needs strace):', () => {
   test('a backup leaves the file that was there, or is there itself', { timeout: 300_000 }, async () => {
-    const counts = await forEachCall({ signal: 'KILL', calls, before: await grownStore() }, ['backup', 'plants.bak'], judgeBackup)
+    const counts = await forEachCall(
+      { signal: 'KILL', calls, before: await grownStore() },
+      ['backup', 'plants.bak'],
+      judgeBackup,
+    )
     expect(Math.min(...counts)).toBeGreaterThan(0)
   })
 
@@ -39,8 +50,10 @@ describe.runIf(canTrace)('killed before a system call, each in its turn (needs s
     await create(other, 3, 4, 5)
     await plants(['backup', join(before, 'plants.bak')], other)
     await create(before, ...old)
-    const counts = await forEachCall({ signal: 'KILL', calls, before }, ['restore', 'plants.bak', '--yes'], (folder, result) =>
-      judgeRestore(folder, result, old),
+    const counts = await forEachCall(
+      { signal: 'KILL', calls, before },
+      ['restore', 'plants.bak', '--yes'],
+      (folder, result) => judgeRestore(folder, result, old),
     )
     expect(Math.max(...counts)).toBeGreaterThan(3)
   })
@@ -79,27 +92,35 @@ describe.runIf(canTrace)('interrupted before a write, each in its turn (needs st
     const before = await grownStore()
     const bytes = readFileSync(join(before, 'plants.bak'))
     const codes = new Set<number | undefined>()
-    await forEachCall({ signal: 'INT', calls: ['pwrite64'], before }, ['backup', 'plants.bak'], async (folder, result, isHit) => {
-      if (!isHit) return
-      codes.add(result.code)
-      expect(ends).toContainEqual(result)
-      expect(readFileSync(join(folder, 'plants.bak')).equals(bytes)).toBe(true)
-      expect(readdirSync(folder).toSorted()).toEqual(['data', 'plants.bak'])
-    })
+    await forEachCall(
+      { signal: 'INT', calls: ['pwrite64'], before },
+      ['backup', 'plants.bak'],
+      async (folder, result, isHit) => {
+        if (!isHit) return
+        codes.add(result.code)
+        expect(ends).toContainEqual(result)
+        expect(readFileSync(join(folder, 'plants.bak')).equals(bytes)).toBe(true)
+        expect(readdirSync(folder).toSorted()).toEqual(['data', 'plants.bak'])
+      },
+    )
     expect(codes).toContain(130)
   })
 
   test('a restore leaves all as it was, unless all is done', { timeout: 300_000 }, async () => {
     const before = await grownStore()
     const codes = new Set<number | undefined>()
-    await forEachCall({ signal: 'INT', calls: ['pwrite64'], before }, ['restore', 'plants.bak', '--yes'], async (folder, result) => {
-      codes.add(result.code)
-      const isDone = result.out !== '' || result.err.includes('The command succeeded')
-      if (!isDone) expect(ends).toContainEqual(result)
-      expect(await listOf(folder)).toEqual(isDone ? [1] : all)
-      const left = readdirSync(join(folder, 'data')).filter((name) => !/-(wal|shm)$/.test(name))
-      expect(left).toHaveLength(isDone ? 2 : 1)
-    })
+    await forEachCall(
+      { signal: 'INT', calls: ['pwrite64'], before },
+      ['restore', 'plants.bak', '--yes'],
+      async (folder, result) => {
+        codes.add(result.code)
+        const isDone = result.out !== '' || result.err.includes('The command succeeded')
+        if (!isDone) expect(ends).toContainEqual(result)
+        expect(await listOf(folder)).toEqual(isDone ? [1] : all)
+        const left = readdirSync(join(folder, 'data')).filter((name) => !/-(wal|shm)$/.test(name))
+        expect(left).toHaveLength(isDone ? 2 : 1)
+      },
+    )
     expect(codes).toContain(130)
   })
 })
@@ -173,8 +194,12 @@ test('a service goes on with what was restored', async () => {
 test('two backups to one file at once leave one that is whole, and nothing else', async () => {
   const folder = temporaryFolder()
   await create(folder, 1, 2)
-  const results = await Promise.all(Array.from({ length: 6 }, () => start(['backup', join(folder, 'plants.bak')], folder)))
-  expect(results.map(({ exitCode, stderr }) => ({ exitCode, stderr }))).toEqual(results.map(() => ({ exitCode: 0, stderr: '' })))
+  const results = await Promise.all(
+    Array.from({ length: 6 }, () => start(['backup', join(folder, 'plants.bak')], folder)),
+  )
+  expect(results.map(({ exitCode, stderr }) => ({ exitCode, stderr }))).toEqual(
+    results.map(() => ({ exitCode: 0, stderr: '' })),
+  )
   expect(look(join(folder, 'plants.bak'))).toEqual({ plants: [1, 2], integrity: 'ok' })
   expect(readdirSync(folder).toSorted()).toEqual(['data', 'plants.bak'])
 })
@@ -227,8 +252,8 @@ interface Stopping {
 type Judge = (folder: string, result: ProcessResult, isHit: boolean) => Promise<void>
 
 /**
- * Runs the program with a signal before the first system call of a kind, then before the second, until one run has so few
- * that it comes to its end; `nextPlace` says which are left out. Gives for each kind how many were hit.
+ * Runs the program with a signal before the first system call of a kind, then before the second, until one run has so
+ * few that it comes to its end; `nextPlace` says which are left out. Gives for each kind how many were hit.
  */
 async function forEachCall(stopping: Stopping, args: string[], judge: Judge): Promise<number[]> {
   const base = temporaryFolder()
@@ -250,7 +275,12 @@ async function forEachCall(stopping: Stopping, args: string[], judge: Judge): Pr
 
 type Hit = Omit<Stopping, 'calls'> & { call: string; when: number }
 
-async function hit({ signal, before, call, when }: Hit, folder: string, args: string[], judge: Judge): Promise<boolean> {
+async function hit(
+  { signal, before, call, when }: Hit,
+  folder: string,
+  args: string[],
+  judge: Judge,
+): Promise<boolean> {
   cpSync(before, folder, { recursive: true })
   mkdirSync(join(folder, 'data'), { recursive: true })
   const log = `${folder}.log`
@@ -286,9 +316,15 @@ function look(path: string): { plants: number[]; integrity: unknown } {
 }
 
 test.each([
-  ['echo notes', 'Not restored: stdin is not a store: it is not an SQLite file\n  Choose a file that plants backup has created'],
+  [
+    'echo notes',
+    'Not restored: stdin is not a store: it is not an SQLite file\n  Choose a file that plants backup has created',
+  ],
   ['true', 'stdin is empty, not a backup\n  Choose a file that plants backup has created'],
-  ['echo notes | gzip', 'stdin is compressed with gzip\n  Run: gzip -dc | plants restore - --store ./other.db'],
+  [
+    'echo notes | gzip',
+    'Not restored: stdin is not a store: it is compressed with gzip\n  Choose a file that plants backup has created',
+  ],
 ])('what is piped to restore is called stdin: %s', async (command, message) => {
   const folder = temporaryFolder()
   const env = { HOME: folder, PATH: process.env['PATH'] }
@@ -303,7 +339,14 @@ test('a backup goes through a pipe both ways', async () => {
   const env = { PLANTS_DATA_DIR: join(folder, 'data'), HOME: folder, PATH: process.env['PATH'] }
   const through = `"${bin}" backup - | gzip | gunzip | "${bin}" restore - --store ./other.db`
   const { stdout, stderr } = await execa('sh', ['-c', through], { cwd: folder, env, extendEnv: false })
-  expect({ stdout, stderr }).toEqual({ stdout: JSON.stringify({ file: '-', store: join(folder, 'other.db'), plants: 2 }), stderr: '' })
-  const left = await execa('sh', ['-c', `"${bin}" backup - | head -c 10 | wc -c`], { cwd: folder, env, extendEnv: false })
+  expect({ stdout, stderr }).toEqual({
+    stdout: JSON.stringify({ file: '-', store: join(folder, 'other.db'), plants: 2 }),
+    stderr: '',
+  })
+  const left = await execa('sh', ['-c', `"${bin}" backup - | head -c 10 | wc -c`], {
+    cwd: folder,
+    env,
+    extendEnv: false,
+  })
   expect(left).toMatchObject({ stdout: '10', stderr: '' })
 })

@@ -9,16 +9,21 @@ import { terminal } from '../../helpers/terminal.js'
 const fern = ['create', '--id', '1', '--name', 'Fern', '--tag', 'shade']
 const service = 'https://plants.example.com/v1'
 
-test.runIf(canTrace)('a dry run opens nothing to write to it, and makes nothing for a while either (needs strace)', async () => {
-  const folder = temporaryFolder()
-  await plants(fern, folder)
-  const log = join(folder, 'calls')
-  const calls = ['-f', '-o', log, '-e', 'trace=openat,unlink,ftruncate,pwrite64']
-  const { stdout } = await startUnder('strace', calls, ['create', '--id', '2', '--name', 'Moss', '--dry-run'], folder)
-  expect(JSON.parse(String(stdout))).toMatchObject({ exists: true, creates: true })
-  const traces = readFileSync(log, 'utf8').split('\n')
-  expect(traces.filter((call) => call.includes('plants.db') && /O_(CREAT|RDWR|WRONLY)|unlink|ftruncate|pwrite/.test(call))).toEqual([])
-})
+test.runIf(canTrace)(
+  'a dry run opens nothing to write to it, and makes nothing for a while either (needs strace)',
+  async () => {
+    const folder = temporaryFolder()
+    await plants(fern, folder)
+    const log = join(folder, 'calls')
+    const calls = ['-f', '-o', log, '-e', 'trace=openat,unlink,ftruncate,pwrite64']
+    const { stdout } = await startUnder('strace', calls, ['create', '--id', '2', '--name', 'Moss', '--dry-run'], folder)
+    expect(JSON.parse(String(stdout))).toMatchObject({ storeExists: true, creates: true })
+    const traces = readFileSync(log, 'utf8').split('\n')
+    expect(
+      traces.filter((call) => call.includes('plants.db') && /O_(CREAT|RDWR|WRONLY)|unlink|ftruncate|pwrite/.test(call)),
+    ).toEqual([])
+  },
+)
 
 test('asks on a terminal, and creates nothing then', async () => {
   const folder = temporaryFolder()

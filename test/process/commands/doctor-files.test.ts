@@ -44,7 +44,11 @@ describe('a store in a file', () => {
   test('that is a folder fails', async () => {
     const disk = await Disk.build({ stores: { garden: { address: `sqlite:${temporaryFolder()}` } } })
     expect((await disk.examine()).ill).toMatchObject([
-      { check: 'store garden', state: 'failed', message: expect.stringContaining('is a directory, not a store') },
+      {
+        check: 'store garden',
+        state: 'failed',
+        message: expect.stringContaining('could not be opened: it is a directory'),
+      },
     ])
   })
 
@@ -101,7 +105,7 @@ describe('a store in a file', () => {
     expect((await disk.examine([], unprivileged)).ill).toMatchObject([{ check: 'store local', state: 'warning' }])
     chmodSync(join(disk.data, 'plants.db'), 0o000)
     expect((await disk.examine([], unprivileged)).ill).toMatchObject([
-      { check: 'store local', state: 'failed', message: expect.stringContaining('may not be read by this user') },
+      { check: 'store local', state: 'failed', message: expect.stringContaining('cannot be read by this user') },
     ])
   })
 

@@ -12,12 +12,15 @@ describe('a store behind HTTP', () => {
   const isHere = { savedAt: '2026-01-02T03:04:05.678Z', token }
 
   test('that does not run fails', async () => {
-    const disk = await Disk.build({ stores: { team: { address: 'http://127.0.0.1:9' } }, tokens: { 'http://127.0.0.1:9': isHere } })
+    const disk = await Disk.build({
+      stores: { team: { address: 'http://127.0.0.1:9' } },
+      tokens: { 'http://127.0.0.1:9': isHere },
+    })
     const finding = {
       check: 'store team',
       state: 'failed',
       message: 'Could not reach http://127.0.0.1:9: the connection was refused',
-      hint: 'Is it running? Try: plants serve',
+      hint: 'Is it running? Try: plants serve --port 9',
     }
     expect((await disk.examine()).ill).toEqual([finding])
     expect((await disk.examine(['--store', 'team'])).ill).toEqual([finding])
@@ -25,9 +28,16 @@ describe('a store behind HTTP', () => {
 
   test('that does not answer fails when the time is over', async () => {
     const remote = await Hostile.listen({ posts: [() => undefined] })
-    const disk = await Disk.build({ stores: { team: { address: remote.url, timeout: '1s' } }, tokens: { [remote.url]: isHere } })
+    const disk = await Disk.build({
+      stores: { team: { address: remote.url, timeout: '1s' } },
+      tokens: { [remote.url]: isHere },
+    })
     expect((await disk.examine()).ill).toMatchObject([
-      { check: 'store team', state: 'failed', message: expect.stringMatching(/^(?!.*received the plant).*the request timed out/) },
+      {
+        check: 'store team',
+        state: 'failed',
+        message: expect.stringMatching(/^(?!.*received the plant).*the request timed out/),
+      },
     ])
     expect(remote.posts.map(({ body }) => body)).toEqual(['{}', '{}'])
   })
@@ -47,7 +57,10 @@ describe('a store behind HTTP', () => {
 
   test('that refuses the token fails, and says where that came from, but not what it is', async () => {
     const address = await accepting()
-    const disk = await Disk.build({ stores: { team: { address } }, tokens: { [address]: { ...isHere, token: 'wr0ng-token' } } })
+    const disk = await Disk.build({
+      stores: { team: { address } },
+      tokens: { [address]: { ...isHere, token: 'wr0ng-token' } },
+    })
     const { ill } = await disk.examine(['--store', 'team'])
     expect(ill).toEqual([
       {
@@ -90,26 +103,34 @@ describe('a store behind HTTP', () => {
     expect(remote.connections).toBe(0)
   })
 
-  test.runIf(hasOpenssl)('with a certificate that nobody has signed fails, until it is trusted (needs openssl)', async () => {
-    const tls = certificate({ names: ['IP:127.0.0.1'] })
-    const remote = await Hostile.listen({ posts: [json(400, { error: 422, message: 'No' })], tls })
-    const disk = await Disk.build({ stores: { team: { address: remote.url } }, tokens: { [remote.url]: isHere } })
-    expect((await disk.examine()).ill).toEqual([
-      {
-        check: 'store team',
-        state: 'failed',
-        message: `Could not reach ${remote.url}: TLS failed: its certificate is not trusted (unknown issuer)`,
-        hint: 'If you trust the issuer, give its certificate with --ca-cert FILE',
-      },
-    ])
-    disk.save({ stores: { team: { address: remote.url, 'ca-cert': tls.path } }, tokens: { [remote.url]: isHere } })
-    expect((await disk.examine()).ill).toEqual([])
-    const other = certificate({ names: ['IP:127.0.0.1'] })
-    disk.save({ stores: { team: { address: remote.url, 'ca-cert': other.path } }, tokens: { [remote.url]: isHere } })
-    expect((await disk.examine()).ill).toMatchObject([
-      { check: 'store team', state: 'failed', message: expect.stringContaining('TLS failed'), hint: 'Use the one that signed it' },
-    ])
-  })
+  test.runIf(hasOpenssl)(
+    'with a certificate that nobody has signed fails, until it is trusted (needs openssl)',
+    async () => {
+      const tls = certificate({ names: ['IP:127.0.0.1'] })
+      const remote = await Hostile.listen({ posts: [json(400, { error: 422, message: 'No' })], tls })
+      const disk = await Disk.build({ stores: { team: { address: remote.url } }, tokens: { [remote.url]: isHere } })
+      expect((await disk.examine()).ill).toEqual([
+        {
+          check: 'store team',
+          state: 'failed',
+          message: `Could not reach ${remote.url}: TLS failed: its certificate is not trusted (unknown issuer)`,
+          hint: 'If you trust the issuer, give its certificate with --ca-cert FILE',
+        },
+      ])
+      disk.save({ stores: { team: { address: remote.url, 'ca-cert': tls.path } }, tokens: { [remote.url]: isHere } })
+      expect((await disk.examine()).ill).toEqual([])
+      const other = certificate({ names: ['IP:127.0.0.1'] })
+      disk.save({ stores: { team: { address: remote.url, 'ca-cert': other.path } }, tokens: { [remote.url]: isHere } })
+      expect((await disk.examine()).ill).toMatchObject([
+        {
+          check: 'store team',
+          state: 'failed',
+          message: expect.stringContaining('TLS failed'),
+          hint: 'Use the one that signed it',
+        },
+      ])
+    },
+  )
 
   test('without TLS on another machine gets no token, and the finding says why', async () => {
     const address = 'http://plants.example.com'
@@ -130,7 +151,10 @@ describe('a store behind HTTP', () => {
     const disk = await Disk.build({
       store: 'own',
       stores: { own: { address: own?.url }, saved: { address: saved?.url }, none: { address: none?.url } },
-      tokens: { [saved?.url ?? '']: { ...isHere, token: 'saved-t0ken' }, [own?.url ?? '']: { ...isHere, token: 'own-t0ken' } },
+      tokens: {
+        [saved?.url ?? '']: { ...isHere, token: 'saved-t0ken' },
+        [own?.url ?? '']: { ...isHere, token: 'own-t0ken' },
+      },
     })
     disk.env['PLANTS_TOKEN'] = 'of-variable'
     const sent = (remote?: Hostile) => remote?.posts.map(({ headers }) => headers['authorization'])

@@ -25,19 +25,27 @@ describe('settings that are broken', () => {
     const { ill, findings, said } = await disk.examine()
     expect({ ill, said }).toEqual({
       ill: [
-        { check: 'settings', state: 'failed', message: expect.stringContaining(`The settings in ${disk.file} ${why}`), hint },
+        {
+          check: 'settings',
+          state: 'failed',
+          message: expect.stringContaining(`The settings in ${disk.file} ${why}`),
+          hint,
+        },
         { check: 'stores', state: 'skipped', message: 'the settings cannot be read', hint: 'Fix the settings first' },
       ],
       said: [],
     })
-    expect(findings.map(({ check }) => check)).toEqual(expect.arrayContaining(['runtime', 'sqlite', 'proxy', 'terminal']))
+    expect(findings.map(({ check }) => check)).toEqual(expect.arrayContaining(['runtime', 'sqlite', 'proxy']))
   })
 
   test('because a folder is in their place are named', async () => {
     const disk = await Disk.build()
     rmSync(disk.file)
     mkdirSync(disk.file)
-    expect((await disk.examine()).ill).toMatchObject([{ check: 'settings', state: 'failed', hint: 'Move it away' }, { state: 'skipped' }])
+    expect((await disk.examine()).ill).toMatchObject([
+      { check: 'settings', state: 'failed', hint: 'Move it away' },
+      { state: 'skipped' },
+    ])
   })
 
   test('never show a token', async () => {
@@ -91,8 +99,20 @@ describe('settings that others can read or replace', () => {
 
 describe('a setting that is wrong', () => {
   test.each<[string, Record<string, unknown>, string[], Record<string, string>, string]>([
-    ['a variable', {}, [], { PLANTS_TIMEOUT: 'soon' }, 'PLANTS_TIMEOUT must be a duration such as 30s, 500ms or 2m, but was "soon"'],
-    ['a saved value', { timeout: 'soon' }, [], {}, 'timeout in FILE must be a duration such as 30s, 500ms or 2m, but was "soon"'],
+    [
+      'a variable',
+      {},
+      [],
+      { PLANTS_TIMEOUT: 'soon' },
+      'PLANTS_TIMEOUT must be a duration such as 30s, 500ms or 2m, but was "soon"',
+    ],
+    [
+      'a saved value',
+      { timeout: 'soon' },
+      [],
+      {},
+      'timeout in FILE must be a duration such as 30s, 500ms or 2m, but was "soon"',
+    ],
     ['the name of no store', {}, ['--store', 'nope'], {}, 'There is no store named "nope" (from --store)'],
   ])('fails: %s', async (_, saved, flags, env, message) => {
     const disk = await Disk.build(saved)
@@ -112,7 +132,10 @@ describe('a setting that is wrong', () => {
   })
 
   test('of all stores is told of once, and hides nothing of the stores', async () => {
-    const disk = await Disk.build({ timeout: 'soon', stores: { garden: { address: join(temporaryFolder(), 'none/garden.db') } } })
+    const disk = await Disk.build({
+      timeout: 'soon',
+      stores: { garden: { address: join(temporaryFolder(), 'none/garden.db') } },
+    })
     const messages = (await disk.examine()).ill.map(({ message }) => message)
     expect(messages.filter((message) => message.includes('must be a duration'))).toHaveLength(1)
     expect(messages).toContainEqual(expect.stringMatching(/^There is no directory .* for the store /))
@@ -120,7 +143,7 @@ describe('a setting that is wrong', () => {
 
   test.each([
     ['timeout', '2h30m', 'stores.team.timeout in FILE must be a duration such as 30s, 500ms or 2m, but was "2h30m"'],
-    ['address', 'ftp://plants.example.com', 'stores.team.address in FILE begins with ftp://, which this version cannot open'],
+    ['address', 'ftp://plants.example.com', 'stores.team.address in FILE does not name a store'],
     ['ca-cert', '/nonexistent/ca.pem', 'Could not read /nonexistent/ca.pem: there is no such file'],
   ])('of another store is named with it: %s', async (name, value, message) => {
     const address = await accepting()

@@ -11,7 +11,10 @@ test('stores are added, listed and removed on a terminal', async () => {
     return { code, screen: stripVTControlCharacters(screen).replaceAll('\r', '') }
   }
   const use = 'Use it with --store garden, or make it the default: plants stores use garden'
-  expect(await show('stores', 'add', 'garden', garden)).toEqual({ code: 0, screen: `Saved the store garden, ${garden}. ${use}\n` })
+  expect(await show('stores', 'add', 'garden', garden)).toEqual({
+    code: 0,
+    screen: `Saved the store garden, ${garden}. ${use}\n`,
+  })
   expect(await show('stores', 'list')).toEqual({
     code: 0,
     screen: '   NAME    ADDRESS          SETTINGS\n*  local   /data/plants.db\n   garden  /srv/garden.db\n',

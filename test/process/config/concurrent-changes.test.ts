@@ -26,7 +26,9 @@ describe('a settings file that is a link', () => {
       ),
     )
     expect(results.filter(({ code }) => code !== 0)).toEqual([])
-    expect(Object.keys(JSON.parse(readFileSync(join(home, 'shared.json'), 'utf8')).stores).toSorted()).toEqual(names.toSorted())
+    expect(Object.keys(JSON.parse(readFileSync(join(home, 'shared.json'), 'utf8')).stores).toSorted()).toEqual(
+      names.toSorted(),
+    )
   })
 })
 
@@ -34,9 +36,17 @@ describe('processes that change settings at once', () => {
   test('lose nothing: many of them', { timeout: 60_000 }, async () => {
     const user = new User()
     const numbers = Array.from({ length: Math.min(rounds(10), 50) }, (_, index) => index)
-    user.write({ later: 1, stores: Object.fromEntries(numbers.map((n) => [`old${n}`, { address: `/old${n}.db`, later: n }])) })
-    const commands = numbers.flatMap((n) => [`stores add new${n} /new${n}.db`, `config set stores.old${n}.timeout ${n + 1}s`])
-    const results = await Promise.all(commands.map((command) => plants(command.split(' '), user.home, { env: user.env })))
+    user.write({
+      later: 1,
+      stores: Object.fromEntries(numbers.map((n) => [`old${n}`, { address: `/old${n}.db`, later: n }])),
+    })
+    const commands = numbers.flatMap((n) => [
+      `stores add new${n} /new${n}.db`,
+      `config set stores.old${n}.timeout ${n + 1}s`,
+    ])
+    const results = await Promise.all(
+      commands.map((command) => plants(command.split(' '), user.home, { env: user.env })),
+    )
     expect(results.filter(({ code, err }) => code !== 0 || err !== '')).toEqual([])
     const olds = numbers.map((n) => [`old${n}`, { address: `/old${n}.db`, timeout: `${n + 1}s`, later: n }])
     const news = numbers.map((n) => [`new${n}`, { address: `/new${n}.db` }])
@@ -48,7 +58,9 @@ describe('processes that change settings at once', () => {
     const user = new User()
     const names = Array.from({ length: 12 }, (_, index) => `s${index}`)
     const env = { ...user.env, PLANTS_CONFIG_DIR: join(user.folder, 'a/b/c') }
-    const results = await Promise.all(names.map((name) => plants(['stores', 'add', name, `/${name}.db`], user.home, { env })))
+    const results = await Promise.all(
+      names.map((name) => plants(['stores', 'add', name, `/${name}.db`], user.home, { env })),
+    )
     expect(results.filter(({ code, err }) => code !== 0 || err !== '')).toEqual([])
     const { stores } = JSON.parse(readFileSync(join(user.folder, 'a/b/c/settings.json'), 'utf8'))
     expect(Object.keys(stores).toSorted()).toEqual(names.toSorted())
@@ -57,7 +69,9 @@ describe('processes that change settings at once', () => {
   test('let one alone take a name', async () => {
     const user = new User()
     const numbers = Array.from({ length: 10 }, (_, index) => index)
-    const results = await Promise.all(numbers.map((n) => plants(['stores', 'add', 'team', `/${n}.db`], user.home, { env: user.env })))
+    const results = await Promise.all(
+      numbers.map((n) => plants(['stores', 'add', 'team', `/${n}.db`], user.home, { env: user.env })),
+    )
     expect(results.map(({ code }) => code).toSorted()).toEqual([0, ...numbers.slice(1).map(() => 2)])
     const winner = results.findIndex(({ code }) => code === 0)
     expect(user.saved).toEqual({ version: 1, stores: { team: { address: `/${winner}.db` } } })
@@ -68,7 +82,9 @@ describe('processes that change settings at once', () => {
     user.write({ stores: { team: { address: team } } })
     let isOver = false
     const writers = Promise.all(
-      Array.from({ length: 10 }, (_, n) => plants(['config', 'set', 'timeout', `${n + 1}s`], user.home, { env: user.env })),
+      Array.from({ length: 10 }, (_, n) =>
+        plants(['config', 'set', 'timeout', `${n + 1}s`], user.home, { env: user.env }),
+      ),
     ).finally(() => {
       isOver = true
     })
@@ -93,7 +109,8 @@ describe('while a process on another machine holds the lock', () => {
     const names: (string | null)[] = []
     const watcher = watch(user.folder, (_, name) => names.push(name))
     const waiting = start(['config', 'set', 'output', 'json'], user.home, { env: user.env })
-    await expect.poll(() => names.some((name) => name?.startsWith('.settings.json.lock.')), { interval: 5 }).toBe(true) // looks for a heartbeat
+    // looks for a heartbeat
+    await expect.poll(() => names.some((name) => name?.startsWith('.settings.json.lock.')), { interval: 5 }).toBe(true)
     waiting.kill(signal)
     expect(await resultOf(waiting)).toEqual({ code, out: '', err: expect.stringMatching(`^plants: ${message}`) })
     watcher.close()
@@ -115,14 +132,18 @@ describe.each([
       ['config set timeout 3s', ''],
       [`stores add team ${service.url}`, ''],
       ['auth login --with-token --store team', 's3cret-Token'],
-      ['import plants.csv --store team --journal ./journal', ''],
+      ['import plants.csv --store team', ''],
     ] as const) {
       const { code, err } = await plants(command.split(' '), user.home, { env, input, cwd: user.home })
       codes.push({ command, code, err: code === 0 ? '' : err })
     }
     expect(codes).toEqual(codes.map(({ command }) => ({ command, code: 0, err: '' })))
-    expect(user.saved).toMatchObject({ timeout: '3s', stores: { team: { address: service.url } }, tokens: { [service.url]: {} } })
+    expect(user.saved).toMatchObject({
+      timeout: '3s',
+      stores: { team: { address: service.url } },
+      tokens: { [service.url]: {} },
+    })
     expect(service.made.get('1')).toBe(1)
-    expect([readdirSync(user.folder), readdirSync(user.home).filter((name) => name.includes('journal'))]).toEqual([['settings.json'], []])
+    expect(readdirSync(user.folder)).toEqual(['settings.json'])
   })
 })

@@ -7,24 +7,30 @@ import { modeOf } from '../../helpers/settings-file.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
 import { User } from '../../helpers/user.js'
 
-test.runIf(canTrace)('a change is on the disk, with the name of the file, before it is reported (needs strace)', async () => {
-  const user = new User()
-  mkdirSync(user.folder)
-  const log = join(user.home, 'trace')
-  const strace = ['-f', '-y', '-o', log, '-e', 'trace=rename,renameat,renameat2,fsync,fdatasync,write']
-  const { exitCode } = await startUnder('strace', strace, ['config', 'set', 'timeout', '1m'], user.home, { env: user.env })
-  const calls = readFileSync(log, 'utf8').replaceAll(/^\d+ +/gm, '')
-  const at = (pattern: RegExp) => calls.search(pattern)
-  const renamed = at(/^rename.*"[^"]*\/settings\.json"(, 0)?\) = 0/m)
-  const synced = at(new RegExp(`^fsync\\(\\d+<${user.folder}>\\)`, 'm'))
-  expect({ exitCode, isInOrder: 0 < renamed && renamed < synced && synced < at(/^write\(1<.*timeout/m) }).toEqual({
-    exitCode: 0,
-    isInOrder: true,
-  })
-})
+test.runIf(canTrace)(
+  'a change is on the disk, with the name of the file, before it is reported (needs strace)',
+  async () => {
+    const user = new User()
+    mkdirSync(user.folder)
+    const log = join(user.home, 'trace')
+    const strace = ['-f', '-y', '-o', log, '-e', 'trace=rename,renameat,renameat2,fsync,fdatasync,write']
+    const { exitCode } = await startUnder('strace', strace, ['config', 'set', 'timeout', '1m'], user.home, {
+      env: user.env,
+    })
+    const calls = readFileSync(log, 'utf8').replaceAll(/^\d+ +/gm, '')
+    const at = (pattern: RegExp) => calls.search(pattern)
+    const renamed = at(/^rename.*"[^"]*\/settings\.json"(, 0)?\) = 0/m)
+    const synced = at(new RegExp(`^fsync\\(\\d+<${user.folder}>\\)`, 'm'))
+    expect({ exitCode, isInOrder: 0 < renamed && renamed < synced && synced < at(/^write\(1<.*timeout/m) }).toEqual({
+      exitCode: 0,
+      isInOrder: true,
+    })
+  },
+)
 
 describe('without a place for settings', () => {
-  const message = /^plants: There is no absolute path for the settings, only .*\n {2}Set HOME and XDG_CONFIG_HOME to absolute paths, or /
+  const message =
+    /^plants: There is no absolute path for the settings, only .*\n {2}Set HOME and XDG_CONFIG_HOME to absolute paths, or /
 
   test('whatever needs none works', async () => {
     const folder = temporaryFolder()
@@ -47,7 +53,10 @@ describe('without a place for settings', () => {
 
   test('nothing can be saved, and the message says how', async () => {
     const folder = temporaryFolder()
-    const { code, out, err } = await plants(['config', 'set', 'timeout', '1m'], folder, { env: { HOME: '' }, cwd: folder })
+    const { code, out, err } = await plants(['config', 'set', 'timeout', '1m'], folder, {
+      env: { HOME: '' },
+      cwd: folder,
+    })
     expect({ code, out, err }).toEqual({ code: 2, out: '', err: expect.stringMatching(message) })
     expect(readdirSync(folder)).toEqual([])
   })
@@ -58,7 +67,10 @@ describe.skipIf(process.platform === 'win32')('what is made', () => {
     const home = temporaryFolder()
     const env = { PLANTS_CONFIG_DIR: join(home, 'a/b/plants') }
     const under = ['-c', `umask ${umask}; exec "$0" "$@"`]
-    expect(await resultOf(startUnder('sh', under, ['config', 'set', 'timeout', '1m'], home, { env }))).toMatchObject({ code: 0, err: '' })
+    expect(await resultOf(startUnder('sh', under, ['config', 'set', 'timeout', '1m'], home, { env }))).toMatchObject({
+      code: 0,
+      err: '',
+    })
     const paths = ['a', 'a/b', 'a/b/plants', 'a/b/plants/settings.json']
     expect(paths.map((path) => modeOf(join(home, path)))).toEqual(['700', '700', '700', '600'])
   })
@@ -68,7 +80,9 @@ describe.skipIf(process.platform === 'win32')('what is made', () => {
     const log = join(user.home, 'log')
     const tracer = ['-f', '-o', log, '-e', 'trace=openat,mkdir,?mkdirat,creat']
     const sh = ['-c', 'umask 000; exec "$0" "$@"', 'strace', ...tracer]
-    const { code } = await resultOf(startUnder('sh', sh, ['config', 'set', 'timeout', '1m'], user.home, { env: user.env }))
+    const { code } = await resultOf(
+      startUnder('sh', sh, ['config', 'set', 'timeout', '1m'], user.home, { env: user.env }),
+    )
     const made = readFileSync(log, 'utf8')
       .split('\n')
       .filter((line) => line.includes(user.folder) && /O_CREAT|mkdir/.test(line) && !line.includes('EEXIST'))

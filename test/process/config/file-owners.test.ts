@@ -15,7 +15,11 @@ describe.skipIf(process.platform === 'win32')('a settings file', () => {
     user.write({ timeout: '7s' })
     for (const path of [user.home, user.folder, user.file]) chmodSync(path, 0o755)
     const complaint = `The settings in ${user.file} are open to others (mode 755). Fix it with: chmod 600 ${user.file}`
-    expect(await asStranger(user, 'config get timeout')).toEqual({ code: 0, out: '7s\n', err: `plants: ${complaint}\n` })
+    expect(await asStranger(user, 'config get timeout')).toEqual({
+      code: 0,
+      out: '7s\n',
+      err: `plants: ${complaint}\n`,
+    })
     expect(await asStranger(user, 'config set timeout 8s')).toEqual({
       code: 74,
       out: '',
@@ -23,15 +27,18 @@ describe.skipIf(process.platform === 'win32')('a settings file', () => {
     })
   })
 
-  test.runIf(canBecome)('of another user is refused whatever SUDO_UID says, by whoever is not root (needs root and setpriv)', async () => {
-    const user = new User()
-    user.write({ timeout: '7s' })
-    for (const path of [user.home, user.folder, user.file]) chmodSync(path, 0o755)
-    chownSync(user.file, 4321, 4321)
-    const why = `The settings in ${user.file} belong to another user (uid 4321)`
-    const { code, err } = await asStranger(user, 'config get timeout', { SUDO_UID: '4321' })
-    expect({ code, err }).toEqual({ code: 2, err: `plants: ${why}\n  Change its owner, or set PLANTS_CONFIG_DIR\n` })
-  })
+  test.runIf(canBecome)(
+    'of another user is refused whatever SUDO_UID says, by whoever is not root (needs root and setpriv)',
+    async () => {
+      const user = new User()
+      user.write({ timeout: '7s' })
+      for (const path of [user.home, user.folder, user.file]) chmodSync(path, 0o755)
+      chownSync(user.file, 4321, 4321)
+      const why = `The settings in ${user.file} belong to another user (uid 4321)`
+      const { code, err } = await asStranger(user, 'config get timeout', { SUDO_UID: '4321' })
+      expect({ code, err }).toEqual({ code: 2, err: `plants: ${why}\n  Change its owner, or set PLANTS_CONFIG_DIR\n` })
+    },
+  )
 
   test.runIf(canBecome)('that is not to be read is named (needs root and setpriv)', async () => {
     const user = new User()
@@ -45,19 +52,28 @@ describe.skipIf(process.platform === 'win32')('a settings file', () => {
     expect(await asStranger(user, 'config set timeout 8s')).toEqual(refused)
   })
 
-  test.runIf(canBecome)('that root changes for the user of sudo, stays that user’s (needs root and setpriv)', async () => {
-    const user = new User()
-    for (const path of [user.home, user.folder]) {
-      mkdirSync(path, { recursive: true })
-      chownSync(path, stranger, stranger)
-    }
-    const env = { ...user.env, SUDO_UID: `${stranger}` }
-    expect(await plants(['config', 'set', 'timeout', '1m'], user.home, { env })).toEqual(answer({ name: 'timeout', value: '1m' }))
-    expect(await plants(['config', 'set', 'output', 'json'], user.home, { env })).toEqual(answer({ name: 'output', value: 'json' }))
-    expect(readdirSync(user.folder).map((name) => [name, statSync(join(user.folder, name)).uid])).toEqual([['settings.json', stranger]])
-    expect(await asStranger(user, 'config get timeout --output text')).toEqual(printed('1m\n'))
-    expect(await asStranger(user, 'config set timeout 2m')).toMatchObject({ code: 0, err: '' })
-  })
+  test.runIf(canBecome)(
+    'that root changes for the user of sudo, stays that user’s (needs root and setpriv)',
+    async () => {
+      const user = new User()
+      for (const path of [user.home, user.folder]) {
+        mkdirSync(path, { recursive: true })
+        chownSync(path, stranger, stranger)
+      }
+      const env = { ...user.env, SUDO_UID: `${stranger}` }
+      expect(await plants(['config', 'set', 'timeout', '1m'], user.home, { env })).toEqual(
+        answer({ name: 'timeout', value: '1m' }),
+      )
+      expect(await plants(['config', 'set', 'output', 'json'], user.home, { env })).toEqual(
+        answer({ name: 'output', value: 'json' }),
+      )
+      expect(readdirSync(user.folder).map((name) => [name, statSync(join(user.folder, name)).uid])).toEqual([
+        ['settings.json', stranger],
+      ])
+      expect(await asStranger(user, 'config get timeout --output text')).toEqual(printed('1m\n'))
+      expect(await asStranger(user, 'config set timeout 2m')).toMatchObject({ code: 0, err: '' })
+    },
+  )
 })
 
 describe('where nothing may be written', () => {
@@ -68,7 +84,11 @@ describe('where nothing may be written', () => {
     const before = readdirSync(user.folder)
     chmodSync(user.folder, 0o500)
     expect(await asStranger(user, 'config get timeout')).toEqual(printed('7s\n'))
-    expect(await asStranger(user, 'config set timeout 8s')).toEqual({ code: 74, out: '', err: unwritable(user, 'permission denied') })
+    expect(await asStranger(user, 'config set timeout 8s')).toEqual({
+      code: 74,
+      out: '',
+      err: unwritable(user, 'permission denied'),
+    })
     expect([user.saved, readdirSync(user.folder)]).toEqual([{ version: 1, timeout: '7s' }, before])
   })
 })
@@ -140,19 +160,22 @@ describe('without a place for settings', () => {
   })
 })
 
-test.runIf(canBecome)('root changes settings of the user of sudo with the rights of that user alone (needs root and setpriv)', async () => {
-  const user = new User()
-  const roots = join(temporaryFolder(), 'root')
-  mkdirSync(roots, { mode: 0o755 })
-  for (const path of [user.home, user.folder]) {
-    mkdirSync(path, { recursive: true })
-    chownSync(path, stranger, stranger)
-  }
-  symlinkSync(roots, `${user.file}.lock`) // what a user would put in the place of what root makes
-  const env = { ...user.env, SUDO_UID: `${stranger}` }
-  expect((await plants(['config', 'set', 'timeout', '1m'], user.home, { env })).code).toBe(74)
-  rmSync(`${user.file}.lock`)
-  symlinkSync(join(roots, 'settings.json'), user.file)
-  expect(await plants(['config', 'set', 'timeout', '1m'], user.home, { env })).toMatchObject({ code: 74, out: '' })
-  expect(readdirSync(roots)).toEqual([])
-})
+test.runIf(canBecome)(
+  'root changes settings of the user of sudo with the rights of that user alone (needs root and setpriv)',
+  async () => {
+    const user = new User()
+    const roots = join(temporaryFolder(), 'root')
+    mkdirSync(roots, { mode: 0o755 })
+    for (const path of [user.home, user.folder]) {
+      mkdirSync(path, { recursive: true })
+      chownSync(path, stranger, stranger)
+    }
+    symlinkSync(roots, `${user.file}.lock`) // what a user would put in the place of what root makes
+    const env = { ...user.env, SUDO_UID: `${stranger}` }
+    expect((await plants(['config', 'set', 'timeout', '1m'], user.home, { env })).code).toBe(74)
+    rmSync(`${user.file}.lock`)
+    symlinkSync(join(roots, 'settings.json'), user.file)
+    expect(await plants(['config', 'set', 'timeout', '1m'], user.home, { env })).toMatchObject({ code: 74, out: '' })
+    expect(readdirSync(roots)).toEqual([])
+  },
+)

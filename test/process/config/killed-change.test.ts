@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, watch, writeF
 import { join } from 'node:path'
 import { execa } from 'execa'
 import { describe, expect, test } from 'vitest'
-import { canTrace } from '../../helpers/linux.js'
+import { canTrace, killAt } from '../../helpers/linux.js'
 import { bin, plants, resultOf, start, startUnder } from '../../helpers/process.js'
 import { nextPlace, rounds } from '../../helpers/rounds.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
@@ -90,8 +90,9 @@ describe('a process that is killed while it changes settings', () => {
       mkdirSync(isThere ? config : folder, { recursive: true, mode: 0o700 })
       if (isThere) writeFileSync(join(config, 'settings.json'), JSON.stringify(old), { mode: 0o600 })
       // node itself opens many files: of these calls only those on our own paths count
-      const paths = call === 'openat' ? ['', '/settings.json', '/settings.json.lock'].flatMap((name) => ['-P', config + name]) : []
-      const trace = ['-D', '-o', '/dev/null', '-e', `trace=${call}`, '-e', `inject=${call}:signal=KILL:when=${when}`, ...paths]
+      const paths =
+        call === 'openat' ? ['', '/settings.json', '/settings.json.lock'].flatMap((name) => ['-P', config + name]) : []
+      const trace = [...killAt(call, when), ...paths]
       return execa('strace', [...trace, bin, 'config', 'set', 'timeout', '1m'], {
         ...{ reject: false, stdin: 'ignore', extendEnv: false },
         env: { PATH: process.env['PATH'], HOME: folder, PLANTS_CONFIG_DIR: config },
@@ -100,7 +101,10 @@ describe('a process that is killed while it changes settings', () => {
   })
 })
 
-/** Adds stores at once, and kills those that are still at it when something has happened in the folder as often as chance says. */
+/**
+ * Adds stores at once, and kills those that are still at it when something has happened in the folder as often as
+ * chance says.
+ */
 async function addAndKill(names: string[], user: User): Promise<string[]> {
   mkdirSync(user.folder, { recursive: true, mode: 0o700 })
   const answered: string[] = []
@@ -120,21 +124,26 @@ function savedStores(user: User): Record<string, unknown> {
   return existsSync(user.file) ? (JSON.parse(readFileSync(user.file, 'utf8')).stores ?? {}) : {}
 }
 
-test.runIf(canTrace)('a process that continues without the lock says so, and does not change the file (needs strace)', async () => {
-  const user = new User()
-  user.write({ timeout: '7s' })
-  const log = join(user.home, 'log')
-  const inject = ['-D', '-o', log, '-e', 'trace=fsync', '-e', 'inject=fsync:signal=STOP:when=1']
-  const stopped = startUnder('strace', inject, ['config', 'set', 'timeout', '8s'], user.home, { env: user.env })
-  const said = () => (existsSync(log) ? readFileSync(log, 'utf8') : '')
-  await expect.poll(said, { timeout: 20_000 }).toContain('stopped by SIGSTOP')
-  for (const name of readdirSync(user.folder)) {
-    if (name !== 'settings.json') rmSync(join(user.folder, name), { recursive: true }) // as the next holder does
-  }
-  stopped.kill('SIGCONT')
-  const { code, out, err } = await resultOf(stopped)
-  expect({ code, out, err, saved: user.saved }).toEqual({
-    ...{ code: 4, out: '', saved: { version: 1, timeout: '7s' } },
-    err: expect.stringContaining('settings.json.lock, because this one did not run for 8 s\n  Run the same command again\n'),
-  })
-})
+test.runIf(canTrace)(
+  'a process that continues without the lock says so, and does not change the file (needs strace)',
+  async () => {
+    const user = new User()
+    user.write({ timeout: '7s' })
+    const log = join(user.home, 'log')
+    const inject = ['-D', '-o', log, '-e', 'trace=fsync', '-e', 'inject=fsync:signal=STOP:when=1']
+    const stopped = startUnder('strace', inject, ['config', 'set', 'timeout', '8s'], user.home, { env: user.env })
+    const said = () => (existsSync(log) ? readFileSync(log, 'utf8') : '')
+    await expect.poll(said, { timeout: 20_000 }).toContain('stopped by SIGSTOP')
+    for (const name of readdirSync(user.folder)) {
+      if (name !== 'settings.json') rmSync(join(user.folder, name), { recursive: true }) // as the next holder does
+    }
+    stopped.kill('SIGCONT')
+    const { code, out, err } = await resultOf(stopped)
+    expect({ code, out, err, saved: user.saved }).toEqual({
+      ...{ code: 4, out: '', saved: { version: 1, timeout: '7s' } },
+      err: expect.stringContaining(
+        'settings.json.lock, because this one did not run for 8 s\n  Run the same command again\n',
+      ),
+    })
+  },
+)

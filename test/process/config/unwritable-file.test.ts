@@ -36,7 +36,9 @@ describe('where nothing may be written', () => {
       "$0" config set timeout 8s; echo "$?"
       "$0" config get timeout --output text; cmp settings.json "$HOME/before"; ls
       rm filler; "$0" config set timeout 9s; ls`
-    const { code, out, err } = await resultOf(startUnder('unshare', ['-rm', 'sh', '-c', script], [], user.home, { env: user.env }))
+    const { code, out, err } = await resultOf(
+      startUnder('unshare', ['-rm', 'sh', '-c', script], [], user.home, { env: user.env }),
+    )
     expect({ code, out, err }).toEqual({
       code: 0,
       out: '74\n7s\nfiller\nsettings.json\n{"name":"timeout","value":"9s"}\nsettings.json\n',
@@ -44,34 +46,50 @@ describe('where nothing may be written', () => {
     })
   })
 
-  test.runIf(canMount)('a disk with room for a part of the file leaves its content as it is (needs unshare)', async () => {
-    const user = new User()
-    const stores = Object.fromEntries(Array.from({ length: 300 }, (_, n) => [`s${n}`, { address: `/${'x'.repeat(30)}/number-${n}.db` }]))
-    const saved = JSON.stringify({ version: 1, timeout: '7s', stores })
-    mkdirSync(user.folder)
-    const script = `
+  test.runIf(canMount)(
+    'a disk with room for a part of the file leaves its content as it is (needs unshare)',
+    async () => {
+      const user = new User()
+      const stores = Object.fromEntries(
+        Array.from({ length: 300 }, (_, n) => [`s${n}`, { address: `/${'x'.repeat(30)}/number-${n}.db` }]),
+      )
+      const saved = JSON.stringify({ version: 1, timeout: '7s', stores })
+      mkdirSync(user.folder)
+      const script = `
       mount -t tmpfs -o size=128k,mode=700 tmpfs "$PLANTS_CONFIG_DIR" && cd "$PLANTS_CONFIG_DIR" || exit 99
       umask 077; cat > settings.json; head -c 92000 /dev/zero > filler
       "$0" config set timeout 8s; echo "$?"; ls; cat settings.json`
-    const started = startUnder('unshare', ['-rm', 'sh', '-c', script], [], user.home, { env: user.env, input: saved })
-    const { code, out, err } = await resultOf(started)
-    expect({ code, out, err }).toEqual({
-      code: 0,
-      out: `74\nfiller\nsettings.json\n${saved}`,
-      err: unwritable(user, 'no space left on the disk'),
-    })
-  })
+      const started = startUnder('unshare', ['-rm', 'sh', '-c', script], [], user.home, { env: user.env, input: saved })
+      const { code, out, err } = await resultOf(started)
+      expect({ code, out, err }).toEqual({
+        code: 0,
+        out: `74\nfiller\nsettings.json\n${saved}`,
+        err: unwritable(user, 'no space left on the disk'),
+      })
+    },
+  )
 })
 
-test.runIf(canTrace)('settings that are written only in part, each time, leave the file as it is (needs strace)', async () => {
-  const user = new User()
-  user.write({ timeout: '7s' })
-  const before = readFileSync(user.file, 'utf8')
-  const inject = ['-D', '-o', join(user.home, 'log'), '-e', 'trace=pwrite64', '-e', 'inject=pwrite64:retval=10:when=1+']
-  const started = startUnder('strace', inject, ['config', 'set', 'timeout', '8s'], user.home, { env: user.env })
-  expect(await resultOf(started)).toEqual({ code: 74, out: '', err: unwritable(user, 'no space left on the disk') })
-  expect([readFileSync(user.file, 'utf8'), readdirSync(user.folder)]).toEqual([before, ['settings.json']])
-})
+test.runIf(canTrace)(
+  'settings that are written only in part, each time, leave the file as it is (needs strace)',
+  async () => {
+    const user = new User()
+    user.write({ timeout: '7s' })
+    const before = readFileSync(user.file, 'utf8')
+    const inject = [
+      '-D',
+      '-o',
+      join(user.home, 'log'),
+      '-e',
+      'trace=pwrite64',
+      '-e',
+      'inject=pwrite64:retval=10:when=1+',
+    ]
+    const started = startUnder('strace', inject, ['config', 'set', 'timeout', '8s'], user.home, { env: user.env })
+    expect(await resultOf(started)).toEqual({ code: 74, out: '', err: unwritable(user, 'no space left on the disk') })
+    expect([readFileSync(user.file, 'utf8'), readdirSync(user.folder)]).toEqual([before, ['settings.json']])
+  },
+)
 
 test('in a snap, the file is replaced as elsewhere, so that a kill leaves the old one or the new one', async () => {
   const user = new User()
@@ -86,8 +104,10 @@ describe('where the file is not to be replaced', () => {
   test.runIf(canMount)('because it is mounted by itself, it is read and not changed (needs unshare)', async () => {
     const user = new User()
     user.write({ timeout: '7s' })
-    const script = 'mount --bind "$PLANTS_CONFIG_DIR/settings.json" "$PLANTS_CONFIG_DIR/settings.json" && exec "$0" "$@"'
-    const under = (command: string) => startUnder('unshare', ['-rm', 'sh', '-c', script], command.split(' '), user.home, { env: user.env })
+    const script =
+      'mount --bind "$PLANTS_CONFIG_DIR/settings.json" "$PLANTS_CONFIG_DIR/settings.json" && exec "$0" "$@"'
+    const under = (command: string) =>
+      startUnder('unshare', ['-rm', 'sh', '-c', script], command.split(' '), user.home, { env: user.env })
     expect(await resultOf(under('config get timeout'))).toEqual(printed('7s\n'))
     expect(await resultOf(under('config set timeout 8s'))).toEqual({
       code: 74,
@@ -98,7 +118,15 @@ describe('where the file is not to be replaced', () => {
     expect(user.saved).toEqual({ version: 1, timeout: '7s' })
   })
 
-  const calls = ['?mkdir,mkdirat', 'openat', 'pwrite64', 'fsync', '?chmod,fchmod,fchmodat', '?rename,renameat,renameat2', '?rmdir,unlinkat']
+  const calls = [
+    '?mkdir,mkdirat',
+    'openat',
+    'pwrite64',
+    'fsync',
+    '?chmod,fchmod,fchmodat',
+    '?rename,renameat,renameat2',
+    '?rmdir,unlinkat',
+  ]
   test.runIf(canTrace).each(calls.flatMap((call) => errorsOf(call).map((error) => [call, error] as const)))(
     'because %s fails with %s, it is old or new, as the exit code says (needs strace)',
     async (call, error) => {
@@ -107,8 +135,20 @@ describe('where the file is not to be replaced', () => {
         user.write({ timeout: '7s' })
         const log = join(user.home, 'log')
         const own = ['', '/settings.json', '/settings.json.lock'].flatMap((name) => ['-P', user.folder + name])
-        const inject = ['-e', `trace=${call}`, '-e', `inject=${call}:error=${error}:when=${when}`, ...(call === 'openat' ? own : [])]
-        const started = startUnder('strace', ['-D', '-o', log, ...inject], ['config', 'set', 'timeout', '8s'], user.home, { env: user.env })
+        const inject = [
+          '-e',
+          `trace=${call}`,
+          '-e',
+          `inject=${call}:error=${error}:when=${when}`,
+          ...(call === 'openat' ? own : []),
+        ]
+        const started = startUnder(
+          'strace',
+          ['-D', '-o', log, ...inject],
+          ['config', 'set', 'timeout', '8s'],
+          user.home,
+          { env: user.env },
+        )
         const { code, err } = await resultOf(started)
         isOver = !readFileSync(log, 'utf8').includes('INJECTED')
         const next = await plants(['config', 'set', 'output', 'json'], user.home, { env: user.env })

@@ -35,9 +35,15 @@ describe('of deploy/', () => {
     const folder = temporaryFolder()
     cpSync(join(deploy, 'compose.yaml'), join(folder, 'compose.yaml'))
     const file = run('docker-compose', '--file', join(folder, 'compose.yaml'), 'config')
-    const variables = [...file.matchAll(/^ {6}(\w*(?:PASS|TOKEN)\w*): (.*)$/gm)].map(([, name, value]) => `${name}=${value}`)
+    const variables = [...file.matchAll(/^ {6}(\w*(?:PASS|TOKEN)\w*): (.*)$/gm)].map(
+      ([, name, value]) => `${name}=${value}`,
+    )
     expect(new Set(variables)).toEqual(
-      new Set(['POSTGRES_PASSWORD_FILE=/proc/sys/kernel/random/uuid', 'PGPASSFILE=/run/secrets/owner', 'PGPASSFILE=/run/secrets/service']),
+      new Set([
+        'POSTGRES_PASSWORD_FILE=/proc/sys/kernel/random/uuid',
+        'PGPASSFILE=/run/secrets/owner',
+        'PGPASSFILE=/run/secrets/service',
+      ]),
     )
   })
 
@@ -55,8 +61,18 @@ describe('of deploy/', () => {
         ['owner', 'garden'],
         ['service', 'service'],
       ] as const
-      for (const [name, role] of passwords) writeFileSync(join(folder, name), `*:*:*:${role}:${attempt}-of-${role}\n`, { mode: 0o600 })
-      const access = ['--host', '127.0.0.1', '--port', `${server.port}`, '--username', 'postgres', '--no-psqlrc', '--quiet']
+      for (const [name, role] of passwords)
+        writeFileSync(join(folder, name), `*:*:*:${role}:${attempt}-of-${role}\n`, { mode: 0o600 })
+      const access = [
+        '--host',
+        '127.0.0.1',
+        '--port',
+        `${server.port}`,
+        '--username',
+        'postgres',
+        '--no-psqlrc',
+        '--quiet',
+      ]
       run('psql', server.env, ...access, '--file', join(folder, 'roles.sql'))
     }
     const as = (role: string) => `postgres://${role}@127.0.0.1:${server.port}/garden`
@@ -65,7 +81,9 @@ describe('of deploy/', () => {
       return { code, out }
     }
     expect((await used('owner', 'stores', 'init', as('garden'), '--role', 'service')).code).toBe(0)
-    expect(await used('service', 'create', '--id', '1', '--name', 'Fern', '--store', as('service'))).toMatchObject({ code: 0 })
+    expect(await used('service', 'create', '--id', '1', '--name', 'Fern', '--store', as('service'))).toMatchObject({
+      code: 0,
+    })
     expect(await used('service', 'delete', '1', '--yes', '--store', as('service'))).toMatchObject({ code: 4, out: '' })
   })
 })

@@ -11,7 +11,9 @@ import { temporaryFolder } from '../../helpers/temporary.js'
 const deploy = join(import.meta.dirname, '../../../deploy')
 const hasPromtool = isHere('promtool')
 const alerts = readFileSync(join(deploy, 'alerts.yaml'), 'utf8')
-const dashboard = JSON.parse(readFileSync(join(deploy, 'dashboard.json'), 'utf8')) as { panels: { targets: { expr: string }[] }[] }
+const dashboard = JSON.parse(readFileSync(join(deploy, 'dashboard.json'), 'utf8')) as {
+  panels: { targets: { expr: string }[] }[]
+}
 const expressions = dashboard.panels.flatMap(({ targets }) => targets.map(({ expr }) => expr))
 
 describe('monitoring', () => {
@@ -23,7 +25,10 @@ describe('monitoring', () => {
   })
 
   test.skipIf(!hasPromtool)('has expressions that Prometheus accepts (needs prometheus)', () => {
-    const rules = expressions.map((expr, index) => ({ record: `panel:${index}`, expr: expr.replaceAll('$__rate_interval', '5m') }))
+    const rules = expressions.map((expr, index) => ({
+      record: `panel:${index}`,
+      expr: expr.replaceAll('$__rate_interval', '5m'),
+    }))
     const file = join(temporaryFolder(), 'panels.json')
     writeFileSync(file, JSON.stringify({ groups: [{ name: 'panels', rules }] }))
     promtool('check', 'config', join(deploy, 'prometheus.yaml'))
@@ -98,7 +103,12 @@ async function exportedMetrics(): Promise<Set<string>> {
   const port = await freePort()
   await addressOf(startService(['--port', '0', '--admin-port', `${port}`], folder))
   const text = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text()
-  const suffixes: Record<string, string[]> = { histogram: ['_bucket', '_sum', '_count'], summary: ['', '_sum', '_count'] }
+  const suffixes: Record<string, string[]> = {
+    histogram: ['_bucket', '_sum', '_count'],
+    summary: ['', '_sum', '_count'],
+  }
   const types = text.matchAll(/^# TYPE (\w+) (\w+)$/gm)
-  return new Set(Array.from(types, ([, name = '', type = '']) => (suffixes[type] ?? ['']).map((suffix) => name + suffix)).flat())
+  return new Set(
+    Array.from(types, ([, name = '', type = '']) => (suffixes[type] ?? ['']).map((suffix) => name + suffix)).flat(),
+  )
 }

@@ -38,7 +38,12 @@ async function useThrough(proxy: (setup: Setup) => Promise<void>) {
   const token = (await plants(['tokens', 'create'], folder)).out.trim()
   const socket = join(folder, 'plants.sock')
   await addressOf(startService(['--socket', socket], folder))
-  const setup = { folder, socket, port: await freePort(), certificate: certificate({ names: ['DNS:localhost'], isAuthority: true }) }
+  const setup = {
+    folder,
+    socket,
+    port: await freePort(),
+    certificate: certificate({ names: ['DNS:localhost'], isAuthority: true }),
+  }
   await proxy(setup)
   const store = ['--store', `https://localhost:${setup.port}`, '--ca-cert', setup.certificate.path]
   const env = { PLANTS_TOKEN: token }
@@ -57,7 +62,9 @@ async function nginx({ folder, socket, port, certificate }: Setup): Promise<void
     ['/etc/ssl/plants/key.pem', certificate.path.replace('cert.pem', 'key.pem')],
   ])
   writeFileSync(join(folder, 'site.conf'), site)
-  const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map((name) => `${name}_temp_path ${join(folder, name)};`)
+  const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
+    (name) => `${name}_temp_path ${join(folder, name)};`,
+  )
   const user = process.getuid?.() === 0 ? 'user root;' : ''
   const main = `${user} daemon off; pid ${join(folder, 'nginx.pid')}; error_log stderr; events {} http { ${temporary.join(' ')} include site.conf; }`
   writeFileSync(join(folder, 'nginx.conf'), main)
@@ -96,7 +103,13 @@ function checkWith(program: string, args: string[], folder: string): void {
 }
 
 function keepRunning(program: string, args: string[], folder: string): void {
-  const child = execa(program, args, { cwd: folder, env: envOf(folder), extendEnv: false, reject: false, stdin: 'ignore' })
+  const child = execa(program, args, {
+    cwd: folder,
+    env: envOf(folder),
+    extendEnv: false,
+    reject: false,
+    stdin: 'ignore',
+  })
   onTestFinished(async () => {
     child.kill('SIGTERM')
     await child

@@ -82,15 +82,23 @@ test('the examples in the help work', async () => {
     return examples
   })
   const service = await ownService({ host: '127.0.0.1', port: 0 }, join(prepared, 'served.db'))
-  const results = await Promise.all(lines.map(async (line) => ({ line, ...(await runExample(line, prepared, service)) })))
+  const results = await Promise.all(
+    lines.map(async (line) => ({ line, ...(await runExample(line, prepared, service)) })),
+  )
   expect(results).toEqual(lines.map((line) => ({ line, exitCode: 0, stderr: '' })))
 })
 
 /** Runs an example of the help in a folder of its own, with a plant unless it creates one. */
 async function runExample(line: string, prepared: string, service: string) {
   const folder = temporaryFolder()
-  cpSync(prepared, folder, { recursive: true, filter: (path) => !(line.includes('plants create') && path.endsWith('/data')) })
-  const real = line.replace('https://plants.example.com', line.includes('auth') ? service : 'https://plants.example.com')
+  cpSync(prepared, folder, {
+    recursive: true,
+    filter: (path) => !(line.includes('plants create') && path.endsWith('/data')),
+  })
+  const real = line.replace(
+    'https://plants.example.com',
+    line.includes('auth') ? service : 'https://plants.example.com',
+  )
   if (real.includes('auth status')) await shell(real.replace('status', 'login --from-stdin < token.txt'), folder)
   const { exitCode, stderr } = await shell(unattended(real), folder)
   // Its rows would have the ids that exist.

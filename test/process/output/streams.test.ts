@@ -24,15 +24,26 @@ describe.runIf(isLinux)('a stdout that takes no more', () => {
     expect(await plants(['list'], folder)).toEqual({ code: 0, out: '{"id":1,"name":"Fern"}\n', err: '' })
   })
 
-  test.each(['list', 'list --output text', 'get 0', '--help', '--version'])('ends "plants %s" with 74', async (command) => {
-    const { folder } = await storeOf(10)
-    expect(await bash(`"$plants" ${command} > /dev/full`, folder)).toEqual({ code: 74, out: '', err: unwritten('Run it again') })
-  })
+  test.each(['list', 'list --output text', 'get 0', '--help', '--version'])(
+    'ends "plants %s" with 74',
+    async (command) => {
+      const { folder } = await storeOf(10)
+      expect(await bash(`"$plants" ${command} > /dev/full`, folder)).toEqual({
+        code: 74,
+        out: '',
+        err: unwritten('Run it again'),
+      })
+    },
+  )
 
   test.runIf(canMount)('is noticed in the middle of a list (a tmpfs, needs unshare)', async () => {
     const { folder, text } = await storeOf(20_000)
     const file = join((await smallDisk()).inside, 'list')
-    expect(await bash('"$plants" list > "$1"', folder, file)).toEqual({ code: 74, out: '', err: unwritten('Run it again') })
+    expect(await bash('"$plants" list > "$1"', folder, file)).toEqual({
+      code: 74,
+      out: '',
+      err: unwritten('Run it again'),
+    })
     expect(readFileSync(file, 'utf8') === text.slice(0, 256 * 1024)).toBe(true)
   })
 })
@@ -58,7 +69,8 @@ describe.runIf(isLinux)('a pipe, and one that another program has made non-block
     [
       'non-blocking',
       unblock,
-      (pid) => /flags:\s\d*4\d{3}\n/.test(proc(pid, 'fdinfo/1')) && Number(/wchar: (\d+)/.exec(proc(pid, 'io'))?.[1]) > 50_000,
+      (pid) =>
+        /flags:\s\d*4\d{3}\n/.test(proc(pid, 'fdinfo/1')) && Number(/wchar: (\d+)/.exec(proc(pid, 'io'))?.[1]) > 50_000,
     ],
   ]
 
@@ -103,13 +115,13 @@ describe.runIf(isLinux)('a pipe, and one that another program has made non-block
 
 describe('stdin', () => {
   test('is left alone when flags were given: one that never ends does not hold up the error', async () => {
-    const hint = 'Stdin was not read, because flags were given. Add --name TEXT, or read JSON from stdin with --file -'
+    const hint = 'Stdin was not read, because flags were given. Add --name, or read JSON from stdin with --file -'
     const create = start(['create', '--id', '1'], temporaryFolder(), { stdin: 'pipe' })
     const { exitCode, stdout, stderr } = await create
     expect({ code: exitCode, out: stdout, err: stderr }).toEqual({
       code: 2,
       out: '',
-      err: `plants: create needs --name\n  ${hint}\n`,
+      err: `plants: name must be a string, but is missing\n  ${hint}\n`,
     })
   })
 
@@ -135,12 +147,16 @@ function listIntoPipe(folder: string, before = '') {
   const both = openSync(path, 'r+') // opening one end alone would wait for the other
   const reader = openSync(path, 'r')
   closeSync(both)
-  const writer = execa('bash', ['-c', `exec > "$1"; ${before} exec "$0" list`, bin, path], { ...inFolder(folder), stdin: 'ignore' })
+  const writer = execa('bash', ['-c', `exec > "$1"; ${before} exec "$0" list`, bin, path], {
+    ...inFolder(folder),
+    stdin: 'ignore',
+  })
   onTestFinished(() => {
     writer.kill('SIGKILL')
     closeSync(reader)
   })
-  const read = (highWaterMark: number): AsyncIterable<Buffer> => createReadStream('', { fd: reader, highWaterMark, autoClose: false })
+  const read = (highWaterMark: number): AsyncIterable<Buffer> =>
+    createReadStream('', { fd: reader, highWaterMark, autoClose: false })
   return { writer, read }
 }
 

@@ -16,7 +16,9 @@ const created = json(200, { name: 'Fern' })
 
 test('a terminal is told each second for what is waited, and the line is taken away', async () => {
   const shown = new AbortController()
-  const remote = await Hostile.listen({ posts: [(socket) => void once(shown.signal, 'abort').then(() => socket.write(created))] })
+  const remote = await Hostile.listen({
+    posts: [(socket) => void once(shown.signal, 'abort').then(() => socket.write(created))],
+  })
   const session = terminal([...create, remote.url, '--no-color'], temporaryFolder(), env)
   const host = `127.0.0.1:${remote.port}`
   await session.see(`\rWaiting for ${host}\u2026 (1 s)\u001b[K\rWaiting for ${host}\u2026 (2 s)\u001b[K`)
@@ -28,7 +30,9 @@ test('a terminal is told each second for what is waited, and the line is taken a
 
 test('so it is during an import', async () => {
   const shown = new AbortController()
-  const service = await PlantService.listen({ deed: async ({ index }) => void (index === 5 && (await once(shown.signal, 'abort'))) })
+  const service = await PlantService.listen({
+    deed: async ({ index }) => void (index === 5 && (await once(shown.signal, 'abort'))),
+  })
   const run = new RemoteImport(plantLines(10), service.url)
   const session = terminal(['import', 'plants.ndjson', '--store', service.url], run.folder, { PLANTS_TOKEN: token })
   await session.see(`Waiting for ${new URL(service.url).host}\u2026 (1 s)`)
@@ -39,7 +43,9 @@ test('so it is during an import', async () => {
 test('a warning stands on a line of its own', async () => {
   const shown = new AbortController()
   const busy = json(503, { error: 503, message: 'Busy' })
-  const remote = await Hostile.listen({ posts: [(socket) => void once(shown.signal, 'abort').then(() => socket.write(busy)), created] })
+  const remote = await Hostile.listen({
+    posts: [(socket) => void once(shown.signal, 'abort').then(() => socket.write(busy)), created],
+  })
   const session = terminal([...create, remote.url, '--no-color'], temporaryFolder(), env)
   await session.see('(1 s)')
   shown.abort()
@@ -57,5 +63,6 @@ test('a pipe, JSON errors and --verbose get no such line', async () => {
     const { code, screen } = await terminal([...create, remote.url, flag], temporaryFolder(), env).ended
     return { code, isWaiting: screen.includes('Waiting') }
   })
-  for (const shown of await Promise.all([...inPipe, ...onTerminal])) expect(shown).toEqual({ code: 0, isWaiting: false })
+  for (const shown of await Promise.all([...inPipe, ...onTerminal]))
+    expect(shown).toEqual({ code: 0, isWaiting: false })
 })

@@ -9,7 +9,8 @@ import { temporaryFolder } from '../../helpers/temporary.js'
 test('what runtimes and tools look for in the current folder changes nothing', async () => {
   const folder = temporaryFolder()
   const settings = 'PLANTS_STORE=/nonexistent/plants.db\nPLANTS_OUTPUT=text\n'
-  for (const name of ['.env', '.env.local', '.env.production', '.env.development']) writeFileSync(join(folder, name), settings)
+  for (const name of ['.env', '.env.local', '.env.production', '.env.development'])
+    writeFileSync(join(folder, name), settings)
   writeFileSync(join(folder, 'preload.cjs'), 'require("node:fs").writeFileSync("loaded", ""); console.log("loaded")')
   writeFileSync(join(folder, 'bunfig.toml'), 'preload = ["./preload.cjs"]\n')
   writeFileSync(join(folder, 'tsconfig.json'), '{"compilerOptions":{"paths":{"*":["./preload.cjs"]}}}')

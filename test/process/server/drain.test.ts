@@ -53,28 +53,36 @@ describe.each(['SIGTERM', 'SIGINT'] as const)('%s', (signal) => {
 })
 
 describe('while it drains, a service', () => {
-  test.each([[[]], [['--drain-timeout', '24d']]])('answers what it has received, and lets no one in any more (%j)', async (args) => {
-    const service = await serve(args)
-    const connection = await draining(service)
-    await expect.poll(() => isRefused(service), patience).toBe(true)
-    connection.send(' '.repeat(99 - fern.length))
-    const answer = await connection.answer()
-    expect(answer).toMatchObject({ status: 200, headers: { connection: 'close' }, body: '{"name":"Fern"}' })
-    expect((await service.ended).code).toBe(0)
-    expect(await idsIn(service)).toEqual([1])
-  })
+  test.each([[[]], [['--drain-timeout', '24d']]])(
+    'answers what it has received, and lets no one in any more (%j)',
+    async (args) => {
+      const service = await serve(args)
+      const connection = await draining(service)
+      await expect.poll(() => isRefused(service), patience).toBe(true)
+      connection.send(' '.repeat(99 - fern.length))
+      const answer = await connection.answer()
+      expect(answer).toMatchObject({ status: 200, headers: { connection: 'close' }, body: '{"name":"Fern"}' })
+      expect((await service.ended).code).toBe(0)
+      expect(await idsIn(service)).toEqual([1])
+    },
+  )
 
   test('answers all requests that it has received on one connection, in their turn', async () => {
     const service = await serve()
     const unlock = lock(service)
     const connection = await connectTo(service.place)
-    connection.send(Buffer.concat([1, 2, 3].map((id) => requestBytes(testToken, { body: `{"id":${id},"name":"Fern ${id}"}` }))))
-    await expect.poll(() => exchange(service, { target: '/nope' }).then(({ status }) => status)).toBe(404) // the three came before
+    connection.send(
+      Buffer.concat([1, 2, 3].map((id) => requestBytes(testToken, { body: `{"id":${id},"name":"Fern ${id}"}` }))),
+    )
+    // the three came before
+    await expect.poll(() => exchange(service, { target: '/nope' }).then(({ status }) => status)).toBe(404)
     service.kill('SIGTERM')
     await expect.poll(() => service.log.map(({ msg }) => msg), patience).toContain('draining')
     unlock()
     const answers = await connection.answers()
-    expect(answers.map(({ status, body }) => [status, body])).toEqual([1, 2, 3].map((id) => [200, `{"name":"Fern ${id}"}`]))
+    expect(answers.map(({ status, body }) => [status, body])).toEqual(
+      [1, 2, 3].map((id) => [200, `{"name":"Fern ${id}"}`]),
+    )
     expect((await service.ended).code).toBe(0)
     expect(await idsIn(service)).toEqual([1, 2, 3])
   })
@@ -155,7 +163,9 @@ interface Load {
   answers: number[]
 }
 
-/** Many clients, each of which creates so many plants at once on a connection of its own, until the service closes it. */
+/**
+ * Many clients, each of which creates so many plants at once on a connection of its own, until the service closes it.
+ */
 function loadOf(service: RunningService, { clients, atOnce }: { clients: number; atOnce: number }) {
   const load: Load = { last: 0, answers: Array.from({ length: clients }, () => 0) }
   const work = Promise.all(load.answers.map((_, client) => createUntilClosed(service, load, { client, atOnce })))
@@ -163,7 +173,9 @@ function loadOf(service: RunningService, { clients, atOnce }: { clients: number;
   return { load, clients: work.then((ids) => ids.flat().toSorted((a, b) => a - b)) }
 }
 
-/** @returns the ids that were answered with 200. Any other answer is an error, and so is none at all to a lone request. */
+/**
+ * @returns the ids that were answered with 200. Any other answer is an error, and so is none at all to a lone request.
+ */
 async function createUntilClosed(
   service: RunningService,
   load: Load,

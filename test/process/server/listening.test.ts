@@ -12,27 +12,33 @@ import { temporaryFolder } from '../../helpers/temporary.js'
 const patience = { timeout: 10_000, interval: 10 }
 const fern = '{"id":1,"name":"Fern"}'
 
-test.runIf(isLinux)('idle connections leave a service the files that it needs, however few it may open (needs /proc)', async () => {
-  // What this process has open without FD_CLOEXEC, such as terminals of other tests, is not for the service.
-  const close = 'for fd in $(ls /proc/$$/fd); do if [ $fd -gt 2 ]; then eval "exec $fd>&-"; fi; done'
-  const through = ['bash', '-c', `${close}; ulimit -n 60 && exec "$@"`, 'bash']
-  const service = await serve(['--allow', 'create,read'], { through })
-  const reader = await connectTo(service.place)
-  const writer = await connectTo(service.place)
-  for (let count = 0; count < 120; count += 1) await connectTo(service.place)
-  reader.send(requestBytes(testToken, { method: 'GET', headers: { Accept: 'application/x-ndjson' } }))
-  const [head] = await once(reader.socket, 'data')
-  expect({ head: String(head), log: service.log }).toMatchObject({ head: expect.stringMatching(/^HTTP\/1\.1 200 /) })
-  expect((await writer.send(requestBytes(testToken, { body: fern })).answer())?.status).toBe(200)
-  const hint = 'Raise it with: ulimit -n 10128'
-  const message = `At most 20 connections are accepted, not 10000: the limit of open files is 60. ${hint}`
-  expect(service.log.filter(({ level }) => level !== 'info').map(({ msg }) => msg)).toEqual([message])
-})
+test.runIf(isLinux)(
+  'idle connections leave a service the files that it needs, however few it may open (needs /proc)',
+  async () => {
+    // What this process has open without FD_CLOEXEC, such as terminals of other tests, is not for the service.
+    const close = 'for fd in $(ls /proc/$$/fd); do if [ $fd -gt 2 ]; then eval "exec $fd>&-"; fi; done'
+    const through = ['bash', '-c', `${close}; ulimit -n 60 && exec "$@"`, 'bash']
+    const service = await serve(['--allow', 'create,read'], { through })
+    const reader = await connectTo(service.place)
+    const writer = await connectTo(service.place)
+    for (let count = 0; count < 120; count += 1) await connectTo(service.place)
+    reader.send(requestBytes(testToken, { method: 'GET', headers: { Accept: 'application/x-ndjson' } }))
+    const [head] = await once(reader.socket, 'data')
+    expect({ head: String(head), log: service.log }).toMatchObject({ head: expect.stringMatching(/^HTTP\/1\.1 200 /) })
+    expect((await writer.send(requestBytes(testToken, { body: fern })).answer())?.status).toBe(200)
+    const hint = 'Raise it with: ulimit -n 10128'
+    const message = `At most 20 connections are accepted, not 10000: the limit of open files is 60. ${hint}`
+    expect(service.log.filter(({ level }) => level !== 'info').map(({ msg }) => msg)).toEqual([message])
+  },
+)
 
 describe('what keeps a service from listening', () => {
   const env = { PLANTS_SERVE_TOKEN: testToken }
   const start = async (...args: string[]) => {
-    const { err, ...result } = await plants(['serve', '--output', 'json', ...args], temporaryFolder(), { env, timeout: 20_000 })
+    const { err, ...result } = await plants(['serve', '--output', 'json', ...args], temporaryFolder(), {
+      env,
+      timeout: 20_000,
+    })
     return { ...result, err: JSON.parse(err.split('\n').at(-2) ?? '') }
   }
 
@@ -103,7 +109,11 @@ describe('a Unix socket', () => {
     expect(first.address).toBe(`unix:${path}:/v1`)
     expect(statSync(path).mode & 0o777).toBe(0o660)
     const second = await plants(['serve', '--socket', path], folder, { env: { PLANTS_SERVE_TOKEN: testToken } })
-    expect(second).toMatchObject({ code: 4, out: '', err: expect.stringContaining(`${path} is in use by another program`) })
+    expect(second).toMatchObject({
+      code: 4,
+      out: '',
+      err: expect.stringContaining(`${path} is in use by another program`),
+    })
     const args = ['create', '--id', '1', '--name', 'Fern', '--store', first.address]
     const made = await plants(args, folder, { env: { PLANTS_TOKEN: testToken } })
     expect(made).toEqual({ code: 0, out: '{"name":"Fern"}\n', err: '' })

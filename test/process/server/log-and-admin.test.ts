@@ -8,10 +8,10 @@ import { temporaryFolder } from '../../helpers/temporary.js'
 const patience = { timeout: 10_000, interval: 10 }
 const fern = '{"id":1,"name":"Fern"}'
 
-test.each(['info', 'trace'])('the log of level %s tells of every exchange, and holds no token and no plant', async (level) => {
+test('the log tells of every exchange, and holds no token and no plant', async () => {
   const folder = temporaryFolder()
   const made = (await plants(['tokens', 'create', '--note', 'laptop'], folder)).out.trim()
-  const service = await serve(['--log-level', level], { folder, env: {} })
+  const service = await serve([], { folder, env: {} })
   const headers = { Authorization: `Bearer ${made}` }
   await exchange(service, { headers, body: '{"id":1,"name":"SECRET","tag":"SECRET","SECRET":1}' })
   await exchange(service, { headers, body: '{"id":1,"name":"SECRET"}' })
@@ -22,8 +22,12 @@ test.each(['info', 'trace'])('the log of level %s tells of every exchange, and h
   await exchange(service, { method: 'GET', target: '/openapi.json', headers })
   await exchange(service, { headers: { ...headers, 'SECRET ': 'x' }, body: '{"id":2,"name":"SECRET"}' })
   const connection = await connectTo(service.place)
-  connection.send(requestBytes(made, { headers: { ...headers, 'Content-Length': '99' }, body: 'SECRET' })).socket.destroy()
-  await expect.poll(() => service.log.filter(({ outcome }) => outcome !== undefined).length, patience).toBeGreaterThan(8)
+  connection
+    .send(requestBytes(made, { headers: { ...headers, 'Content-Length': '99' }, body: 'SECRET' }))
+    .socket.destroy()
+  await expect
+    .poll(() => service.log.filter(({ outcome }) => outcome !== undefined).length, patience)
+    .toBeGreaterThan(8)
   const { out, err } = await service.stop()
   const exchanges = service.log.filter(({ outcome }) => outcome !== undefined)
   const create = ['POST', '/plants']
@@ -36,7 +40,7 @@ test.each(['info', 'trace'])('the log of level %s tells of every exchange, and h
     ['404', 404, undefined, 'POST', undefined],
     ['described', 200, undefined, 'GET', '/openapi.json'],
     ['400', undefined, undefined, undefined, undefined], // which is not HTTP
-    [expect.toBeOneOf(['400', 'aborted']), undefined, undefined, ...create],
+    [expect.toBeOneOf(['400', 'aborted']), undefined, undefined, 'POST', undefined],
   ])
   for (const { level, status, requestId, time, milliseconds, from } of exchanges.slice(0, 5)) {
     expect({ level, status, requestId, time, milliseconds, from }).toEqual({
@@ -48,7 +52,9 @@ test.each(['info', 'trace'])('the log of level %s tells of every exchange, and h
       milliseconds: expect.any(Number),
     })
   }
-  expect(out + err).not.toMatch(new RegExp(`SECRET|${made}|${Buffer.from('SECRET').join(',')}|${Buffer.from('SECRET').toString('hex')}`))
+  expect(out + err).not.toMatch(
+    new RegExp(`SECRET|${made}|${Buffer.from('SECRET').join(',')}|${Buffer.from('SECRET').toString('hex')}`),
+  )
 })
 
 describe('the admin port', () => {
@@ -57,7 +63,10 @@ describe('the admin port', () => {
     const ask = adminOf(service)
     expect(await ask('/live')).toMatchObject({ status: 200 })
     expect(await ask('/ready')).toMatchObject({ status: 200 })
-    expect(await ask('/nope')).toMatchObject({ status: 404, body: { error: 404, message: 'Only /live, /ready and /metrics are here' } })
+    expect(await ask('/nope')).toMatchObject({
+      status: 404,
+      body: { error: 404, message: 'Only /live, /ready and /metrics are here' },
+    })
     expect(await ask('/live', 'POST')).toMatchObject({ status: 405, allow: 'GET, HEAD', body: { error: 405 } })
     expect((await exchange(service, { target: '/live', method: 'GET' })).status).toBe(404)
     await exchange(service, { body: fern })
@@ -72,7 +81,11 @@ describe('the admin port', () => {
     ])
     await draining(service)
     expect(await ask('/live')).toMatchObject({ status: 200 })
-    expect(await ask('/ready')).toMatchObject({ status: 503, again: '1', body: { error: 503, message: 'The service is not ready' } })
+    expect(await ask('/ready')).toMatchObject({
+      status: 503,
+      again: '1',
+      body: { error: 503, message: 'The service is not ready' },
+    })
   })
 })
 
@@ -83,6 +96,11 @@ function adminOf(service: RunningService) {
     const text = await response.text()
     const isJson = response.headers.get('content-type') === 'application/json'
     const { headers, status } = response
-    return { status, allow: headers.get('allow'), again: headers.get('retry-after'), body: isJson ? (JSON.parse(text) as unknown) : text }
+    return {
+      status,
+      allow: headers.get('allow'),
+      again: headers.get('retry-after'),
+      body: isJson ? (JSON.parse(text) as unknown) : text,
+    }
   }
 }

@@ -102,7 +102,11 @@ class Client {
 
   async #send(number: number): Promise<string> {
     const { id, plant, key } = createOf(number)
-    const headers = { authorization: `Bearer ${env.PLANTS_SERVE_TOKEN}`, 'content-type': 'application/json', 'idempotency-key': key }
+    const headers = {
+      authorization: `Bearer ${env.PLANTS_SERVE_TOKEN}`,
+      'content-type': 'application/json',
+      'idempotency-key': key,
+    }
     const body = `{"id":${id},${JSON.stringify(plant).slice(1)}`
     const answer = await this.#pool.request({ method: 'POST', path: '/plants', headers, body })
     return `${answer.status} ${answer.text}`

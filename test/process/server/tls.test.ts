@@ -78,7 +78,9 @@ function certificate(folder: string, name = 'plants', type = ['ec', '-pkeyopt', 
   const [cert, key] = [join(folder, `${name}.pem`), join(folder, `${name}.key`)]
   const names = 'subjectAltName=DNS:localhost,IP:127.0.0.1'
   const how = ['-x509', '-newkey', ...type, '-nodes', '-days', '2', '-subj', '/CN=localhost']
-  const { status, stderr } = spawnSync('openssl', ['req', ...how, '-addext', names, '-keyout', key, '-out', cert], { encoding: 'utf8' })
+  const { status, stderr } = spawnSync('openssl', ['req', ...how, '-addext', names, '-keyout', key, '-out', cert], {
+    encoding: 'utf8',
+  })
   expect({ status, stderr: status === 0 ? '' : stderr }).toEqual({ status: 0, stderr: '' })
   return { cert, key }
 }
@@ -102,10 +104,14 @@ async function helloTo({ address }: RunningService, ca: Buffer): Promise<void> {
 function statusOf(service: RunningService, ca: Buffer): Promise<number | undefined> {
   return new Promise((resolve, reject) => {
     const headers = { Authorization: `Bearer ${testToken}`, 'Content-Type': 'application/json' }
-    const request = secureRequest(`${service.address}/plants`, { method: 'POST', ca, headers, agent: false }, (response) => {
-      response.resume()
-      resolve(response.statusCode)
-    })
+    const request = secureRequest(
+      `${service.address}/plants`,
+      { method: 'POST', ca, headers, agent: false },
+      (response) => {
+        response.resume()
+        resolve(response.statusCode)
+      },
+    )
     request.once('error', reject).end(fern)
   })
 }

@@ -30,11 +30,20 @@ describe('the tokens that a service accepts', () => {
     const ofStore = (await plants(['tokens', 'create'], folder)).out.trim()
     const service = await serve(['--token-file', file], { folder })
     const isAccepted = async (token: string) => {
-      const { status, body } = await exchange({ place: service.place, token }, { headers: { 'Idempotency-Key': 'k' }, body: fern })
+      const { status, body } = await exchange(
+        { place: service.place, token },
+        { headers: { 'Idempotency-Key': 'k' }, body: fern },
+      )
       return status === 200 || JSON.parse(body).error
     }
     const accepted = (tokens: string[]) => Promise.all(tokens.map(isAccepted))
-    const all = [testToken, 's3cret-first-of-the-file', 's3cret-second-of-the-file', ofStore, 's3cret-third-of-the-file']
+    const all = [
+      testToken,
+      's3cret-first-of-the-file',
+      's3cret-second-of-the-file',
+      ofStore,
+      's3cret-third-of-the-file',
+    ]
     expect(await accepted(all)).toEqual([true, true, true, 401, 401])
     expect(service.err).not.toMatch(/of-the-file/)
   })

@@ -48,7 +48,9 @@ describe.runIf(canTrace)(
       await failAll({ folder, names: ['Fern', 'Moss', 'Ivy'] })
     })
 
-    test('one that shares the store with another process, even when both crash next', { timeout: 300_000 }, async () => {
+    test('one that shares the store with another process, even when both crash next', {
+      timeout: 300_000,
+    }, async () => {
       const folder = temporaryFolder()
       await storeTwo(join(folder, 'before'))
       await failAll({ folder, names: ['Fern', 'Moss'], isShared: true })
@@ -63,7 +65,9 @@ describe.runIf(canTrace)('a create answers when its plant is on the disk (needs 
     const steps = await stepsOf(data)
     const synced = steps.slice(0, steps.indexOf('answer'))
     expect(synced.slice(-2)).toEqual([`write ${data}/plants.db-wal`, `sync ${data}/plants.db-wal`])
-    expect(synced).toEqual(expect.arrayContaining([data, dirname(data), folder, dirname(folder)].map((path) => `sync ${path}`)))
+    expect(synced).toEqual(
+      expect.arrayContaining([data, dirname(data), folder, dirname(folder)].map((path) => `sync ${path}`)),
+    )
   })
 
   test('the log of a store that was there, and the folder that holds it, are synced before', async () => {
@@ -82,7 +86,10 @@ async function stepsOf(data: string): Promise<string[]> {
   const log = join(temporaryFolder(), 'log')
   const create = [bin, 'create', '--id', '42', '--name', 'Oak']
   const env = { PATH: process.env['PATH'], PLANTS_DATA_DIR: data }
-  await execa('strace', ['-y', '-o', log, '-e', 'trace=write,writev,pwrite64,fsync,fdatasync', ...create], { extendEnv: false, env })
+  await execa('strace', ['-y', '-o', log, '-e', 'trace=write,writev,pwrite64,fsync,fdatasync', ...create], {
+    extendEnv: false,
+    env,
+  })
   // Of what else the runtime writes to, such as an eventfd that wakes a thread, there is no path.
   const calls = readFileSync(log, 'utf8').matchAll(/^(?:p?(write)v?(?:64)?|f(?:data)?(sync))\((1|\d+(?=<\/))<(.*?)>/gm)
   return [...calls].map(([, write, sync, fd, path]) => (fd === '1' ? 'answer' : `${write ?? sync} ${path}`))
@@ -97,7 +104,8 @@ interface Place {
 }
 
 async function failAll(place: Place): Promise<void> {
-  const results = await Promise.allSettled([...passing, ...lasting].map((fault) => failEach(fault, place))) // the folder must outlast all
+  // the folder must outlast all
+  const results = await Promise.allSettled([...passing, ...lasting].map((fault) => failEach(fault, place)))
   const counts = results.map((result) => {
     if (result.status === 'rejected') throw result.reason
     return result.value
@@ -105,7 +113,10 @@ async function failAll(place: Place): Promise<void> {
   expect(Math.max(...counts)).toBeGreaterThan(1)
 }
 
-/** Lets the first call fail, then another in another run, until a run has so few that none fails. Gives at least how many there are. */
+/**
+ * Lets the first call fail, then another in another run, until a run has so few that none fails. Gives at least how
+ * many there are.
+ */
 async function failEach(fault: Fault, { folder, names, isShared = false }: Place): Promise<number> {
   for (let when = 1; ; when = nextPlace(when)) {
     const copy = join(folder, `${fault.call}:${fault.error}${fault.lasts}`, `${when}`)
@@ -136,9 +147,19 @@ async function shareUntilCrash(path: string): Promise<() => Promise<void>> {
 
 async function createWith({ call, error, lasts }: Fault, when: number, folder: string): Promise<ProcessResult> {
   const data = join(folder, 'data')
-  const files = ['', '/plants.db', '/plants.db-journal', '/plants.db-wal', '/plants.db-shm'].flatMap((name) => ['-P', data + name])
+  const files = ['', '/plants.db', '/plants.db-journal', '/plants.db-wal', '/plants.db-shm'].flatMap((name) => [
+    '-P',
+    data + name,
+  ])
   // A disk that fails to write does not tell how full it is either.
-  const inject = ['-e', `trace=${call},statfs`, '-e', `inject=${call}:error=${error}:when=${when}${lasts}`, '-e', 'inject=statfs:error=EIO']
+  const inject = [
+    '-e',
+    `trace=${call},statfs`,
+    '-e',
+    `inject=${call}:error=${error}:when=${when}${lasts}`,
+    '-e',
+    'inject=statfs:error=EIO',
+  ]
   const create = [bin, 'create', '--id', '42', '--name', 'Oak', '--output', 'json']
   const { exitCode, stdout, stderr } = await execa(
     'strace',
@@ -181,7 +202,15 @@ describe.runIf(canMount)('on a disk that fills up (a tmpfs, needs unshare)', () 
     const codes = new Set<number | undefined>()
     for (const left of [60, 56, 52, 48, 44, 40, 36, 32, 28, 16, 8, 4, 0]) {
       disk.fillUpTo(left)
-      const { code, out, err } = await disk.plants(['create', '--id', `${100 - left}`, '--name', 'Oak', '--output', 'json'])
+      const { code, out, err } = await disk.plants([
+        'create',
+        '--id',
+        `${100 - left}`,
+        '--name',
+        'Oak',
+        '--output',
+        'json',
+      ])
       const listedFull = await disk.plants(['list'])
       disk.clear()
       codes.add(code)
@@ -245,7 +274,8 @@ function look(path: string): { integrity: unknown; names: unknown } {
   const db = new DatabaseSync(path)
   try {
     const { integrity_check: integrity } = db.prepare('PRAGMA integrity_check').get() ?? {}
-    const { names } = db.prepare("SELECT group_concat(name, ',') AS names FROM (SELECT name FROM plants ORDER BY id)").get() ?? {}
+    const { names } =
+      db.prepare("SELECT group_concat(name, ',') AS names FROM (SELECT name FROM plants ORDER BY id)").get() ?? {}
     return { integrity, names }
   } finally {
     db.close()

@@ -86,7 +86,7 @@ describe.runIf(canBecome)('a file of another user beside a store (needs root and
     const before = readFileSync(join(folder, 's.db'))
     const file = join(folder, `s.db${suffix}`)
     const message = `${join(folder, 's.db')} cannot be used with ${file}, which belongs to another user (uid ${attacker})`
-    const hint = `If you trust this user, give it to the owner of the store, as root: chown ${victim} ${file}. Otherwise remove it: rm ${file}`
+    const hint = `If you trust this user, change its owner: chown ${victim} ${file}. Otherwise remove it: rm ${file}`
     const results = await Promise.all(commands.map(async ([line]) => [line, await run(line)] as const))
     for (const [line, { code, out, err }] of results) {
       expect({ line, code, said: out + err }).toEqual({
@@ -135,7 +135,9 @@ function commandsOf(user: number, folder: string) {
 function commandsAs(become: string[], folder: string) {
   return (line: string): Promise<ProcessResult> => {
     const env = { PLANTS_CONFIG_DIR: join(folder, 'none'), PLANTS_STATE_DIR: join(folder, 'none') }
-    return resultOf(startUnder('setpriv', become, line.replaceAll('--store ', '--store ./').split(' '), folder, { env, cwd: folder }))
+    return resultOf(
+      startUnder('setpriv', become, line.replaceAll('--store ', '--store ./').split(' '), folder, { env, cwd: folder }),
+    )
   }
 }
 
@@ -160,7 +162,10 @@ describe.runIf(canBecome)('a store where other users can create files (needs roo
   ])('is used with a warning, in %s', async (_, mode, owner, user) => {
     const folder = folderFor(mode, owner)
     const run = commandsOf(user, folder)
-    const why = mode === 0o755 ? `belongs to another user (uid ${owner})` : `can be written by other users (mode ${mode.toString(8)})`
+    const why =
+      mode === 0o755
+        ? `belongs to another user (uid ${owner})`
+        : `can be written by other users (mode ${mode.toString(8)})`
     const warning = `The store ${folder}/s.db is exposed to other users: ${folder} ${why}. Move it to a directory that only you can write to`
     const isRedirected = owner === attacker
     for (const [line, out] of isRedirected ? lines.slice(0, 5) : lines) {
@@ -178,7 +183,8 @@ describe.runIf(canBecome)('a store where other users can create files (needs roo
       const backup = await run('backup s.bak --store s.db')
       expect(backup).toMatchObject({ code: 74, out: '', err: expect.stringContaining(message) })
     }
-    const left = readdirSync(folder).filter((name) => !/before-restore|-wal$|-shm$/.test(name)) // restore may leave its own log
+    // restore may leave its own log
+    const left = readdirSync(folder).filter((name) => !/before-restore|-wal$|-shm$/.test(name))
     expect(left).toEqual(isRedirected ? ['s.db'] : ['s.bak', 's.db'])
   })
 
@@ -187,7 +193,9 @@ describe.runIf(canBecome)('a store where other users can create files (needs roo
     const ids = Array.from({ length: 12 }, (_, index) => index)
     const run = commandsOf(0, folder)
     const results = await Promise.all(ids.map((id) => run(`create --id ${id} --name Fern --store s.db`)))
-    expect(results.map(({ code, out }) => ({ code, out }))).toEqual(ids.map(() => ({ code: 0, out: '{"name":"Fern"}\n' })))
+    expect(results.map(({ code, out }) => ({ code, out }))).toEqual(
+      ids.map(() => ({ code: 0, out: '{"name":"Fern"}\n' })),
+    )
     expect((await run('count --store s.db')).out).toBe('12\n')
   })
 
@@ -207,10 +215,15 @@ describe.runIf(canBecome)('a store where other users can create files (needs roo
     const journal = join(folder, 's.db-journal')
     putBeside(journal, (await filesOf()).journal, 0)
     const message = `${folder}/s.db cannot be used with ${journal}, where other users can create files`
-    const hint = 'If the journal is yours, move both files to a directory that only you can write to. Otherwise remove it: rm '
+    const hint =
+      'If the journal is yours, move both files to a directory that only you can write to. Otherwise remove it: rm '
     for (const line of ['list --store s.db', 'create --id 2 --name Moss --store s.db']) {
       const { code, out, err } = await run(line)
-      expect({ code, out, err }).toEqual({ code: 4, out: '', err: expect.stringContaining(`plants: ${message}\n  ${hint}${journal}\n`) })
+      expect({ code, out, err }).toEqual({
+        code: 4,
+        out: '',
+        err: expect.stringContaining(`plants: ${message}\n  ${hint}${journal}\n`),
+      })
     }
     const own = temporaryFolder()
     for (const name of ['s.db', 's.db-journal']) renameSync(join(folder, name), join(own, name))
@@ -246,7 +259,10 @@ describe.runIf(canBecome)('a store where other users can create files (needs roo
     expect(readdirSync(folder)).toEqual(['s.db'])
     putBeside(join(folder, 's.db-wal'), Buffer.alloc(0), attacker)
     const { code, err } = (await owner?.('list --store s.db')) ?? {}
-    expect({ code, err }).toEqual({ code: 4, err: expect.stringContaining('s.db-wal, which belongs to another user (uid 4321)') })
+    expect({ code, err }).toEqual({
+      code: 4,
+      err: expect.stringContaining('s.db-wal, which belongs to another user (uid 4321)'),
+    })
     expect(await other?.('list --store s.db')).toMatchObject({ code: 0, out: all })
   })
 })
@@ -289,46 +305,50 @@ async function started([command = '', ...args]: string[]) {
   return { program }
 }
 
-describe.runIf(canBecome)('a file of another user that comes and goes deletes nothing, and adds no plants (needs root and setpriv)', () => {
-  test.each([
-    ['-journal', 200, 'a folder of another user', 0o755, attacker],
-    ['-wal', 50, 'a sticky folder', 0o1777, 0],
-  ] as const)('%s, %i tries in %s', { timeout: 120_000 }, async (suffix, tries, _, mode, owner) => {
-    const folder = folderFor(mode, owner)
-    const precious = join(temporaryFolder(), 'precious')
-    writeFileSync(precious, 'water the fern')
-    const run = commandsAs([], folder)
-    await run('create --id 1 --name Fern --store s.db')
-    const files = await filesOf(precious)
-    const theirs = join(folder, 'theirs')
-    const bytes = suffix === '-wal' ? files.log : files.journal
-    expect(namesWith(folder, suffix, bytes)).toEqual([{ name: 'Evil' }])
-    expect(existsSync(precious)).toBe(suffix === '-wal' || describeDriver().version >= '3.53.4') // which no longer deletes it
-    writeFileSync(precious, 'water the fern')
-    putBeside(theirs, bytes, attacker)
-    const { program: mover } = await moveInAndOut(theirs, join(folder, `s.db${suffix}`))
-    const codes = new Set<number>()
-    const created = [1]
-    for (let id = 2; id < tries + 2; id += 1) {
-      const argv = id % 2 === 0 ? ['list'] : ['create', '--id', `${id}`, '--name', 'Fern']
-      const { code, out, err } = await runPlants([...argv, '--store', './s.db', '--timeout', '2s'], { cwd: folder })
-      codes.add(code)
-      if (id % 2 === 1 && code === 0) created.push(id)
-      expect({ id, isPreciousThere: existsSync(precious), said: out + err }).toEqual({
-        id,
-        isPreciousThere: true,
-        said: expect.not.stringContaining('Evil'),
-      })
-      await endConnections()
-    }
-    mover.kill('SIGKILL')
-    await mover
-    expect(codes).toEqual(new Set([0, 4])) // it was there, and it was not
-    rmSync(join(folder, `s.db${suffix}`), { force: true })
-    const plants = created.map((id) => `{"id":${id},"name":"Fern"}\n`)
-    expect((await run('list --store s.db')).out).toBe(plants.join(''))
-  })
-})
+describe.runIf(canBecome)(
+  'a file of another user that comes and goes deletes nothing, and adds no plants (needs root and setpriv)',
+  () => {
+    test.each([
+      ['-journal', 200, 'a folder of another user', 0o755, attacker],
+      ['-wal', 50, 'a sticky folder', 0o1777, 0],
+    ] as const)('%s, %i tries in %s', { timeout: 120_000 }, async (suffix, tries, _, mode, owner) => {
+      const folder = folderFor(mode, owner)
+      const precious = join(temporaryFolder(), 'precious')
+      writeFileSync(precious, 'water the fern')
+      const run = commandsAs([], folder)
+      await run('create --id 1 --name Fern --store s.db')
+      const files = await filesOf(precious)
+      const theirs = join(folder, 'theirs')
+      const bytes = suffix === '-wal' ? files.log : files.journal
+      expect(namesWith(folder, suffix, bytes)).toEqual([{ name: 'Evil' }])
+      // which no longer deletes it
+      expect(existsSync(precious)).toBe(suffix === '-wal' || describeDriver().version >= '3.53.4')
+      writeFileSync(precious, 'water the fern')
+      putBeside(theirs, bytes, attacker)
+      const { program: mover } = await moveInAndOut(theirs, join(folder, `s.db${suffix}`))
+      const codes = new Set<number>()
+      const created = [1]
+      for (let id = 2; id < tries + 2; id += 1) {
+        const argv = id % 2 === 0 ? ['list'] : ['create', '--id', `${id}`, '--name', 'Fern']
+        const { code, out, err } = await runPlants([...argv, '--store', './s.db', '--timeout', '2s'], { cwd: folder })
+        codes.add(code)
+        if (id % 2 === 1 && code === 0) created.push(id)
+        expect({ id, isPreciousThere: existsSync(precious), said: out + err }).toEqual({
+          id,
+          isPreciousThere: true,
+          said: expect.not.stringContaining('Evil'),
+        })
+        await endConnections()
+      }
+      mover.kill('SIGKILL')
+      await mover
+      expect(codes).toEqual(new Set([0, 4])) // it was there, and it was not
+      rmSync(join(folder, `s.db${suffix}`), { force: true })
+      const plants = created.map((id) => `{"id":${id},"name":"Fern"}\n`)
+      expect((await run('list --store s.db')).out).toBe(plants.join(''))
+    })
+  },
+)
 
 test('a journal of this user is rolled back, and a log read, in a folder of their own', async () => {
   const files = await filesOf()
@@ -339,6 +359,10 @@ test('a journal of this user is rolled back, and a log read, in a folder of thei
     const folder = temporaryFolder()
     await plants(['create', '--id', '1', '--name', 'Fern', '--store', './s.db'], folder, { cwd: folder })
     writeFileSync(join(folder, `s.db${suffix}`), bytes)
-    expect(await plants(['list', '--store', './s.db'], folder, { cwd: folder })).toEqual({ code: 0, out: evil, err: '' })
+    expect(await plants(['list', '--store', './s.db'], folder, { cwd: folder })).toEqual({
+      code: 0,
+      out: evil,
+      err: '',
+    })
   }
 })

@@ -3,19 +3,24 @@ import { join } from 'node:path'
 import { execa } from 'execa'
 import { describe, expect, test } from 'vitest'
 import { DatabaseSync } from '../../helpers/database.js'
-import { canTrace } from '../../helpers/linux.js'
+import { canTrace, killAt } from '../../helpers/linux.js'
 import { bin, plants, start } from '../../helpers/process.js'
 import { nextPlace, rounds } from '../../helpers/rounds.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
 
 const atOnce = 6
 
-test('a plant that was answered stays when the processes around it are killed', { timeout: rounds(60_000) }, async () => {
+test('a plant that was answered stays when the processes around it are killed', {
+  timeout: rounds(60_000),
+}, async () => {
   const folder = temporaryFolder()
   const asked = new Set<string>()
   const answered = new Set<string>()
   for (let round = 0; round < rounds(6); round += 1) {
-    const fresh = Array.from({ length: atOnce }, (_, index) => ({ id: round * atOnce + index, name: `Fern ${round}/${index}` }))
+    const fresh = Array.from({ length: atOnce }, (_, index) => ({
+      id: round * atOnce + index,
+      name: `Fern ${round}/${index}`,
+    }))
     for (const plant of fresh) asked.add(JSON.stringify(plant))
     for (const plant of await createAndKill(fresh, folder)) answered.add(JSON.stringify(plant))
     const { code, out, err } = await plants(['list'], folder)
@@ -38,7 +43,8 @@ describe.runIf(canTrace)('a create that is killed before a system call on its fi
     const folder = temporaryFolder()
     mkdirSync(join(folder, 'before'))
     for (const id of ids) await plants(['create', '--id', id, '--name', 'Moss'], join(folder, 'before'))
-    const results = await Promise.allSettled(systemCalls.map((call) => killAtEach(call, ids, folder))) // the folder must outlast all
+    // the folder must outlast all
+    const results = await Promise.allSettled(systemCalls.map((call) => killAtEach(call, ids, folder)))
     for (const result of results) if (result.status === 'rejected') throw result.reason
   })
 
@@ -65,9 +71,11 @@ describe.runIf(canTrace)('a create that is killed before a system call on its fi
 
   function createAndKillAt(call: string, when: number, folder: string) {
     const data = join(folder, 'data')
-    const files = ['', '/plants.db', '/plants.db-journal', '/plants.db-wal', '/plants.db-shm'].flatMap((name) => ['-P', data + name])
-    const inject = `inject=${call}:signal=KILL:when=${when}`
-    return execa('strace', ['-D', '-o', '/dev/null', '-e', `trace=${call}`, '-e', inject, ...files, bin, ...create], {
+    const files = ['', '/plants.db', '/plants.db-journal', '/plants.db-wal', '/plants.db-shm'].flatMap((name) => [
+      '-P',
+      data + name,
+    ])
+    return execa('strace', [...killAt(call, when), ...files, bin, ...create], {
       reject: false,
       stdin: 'ignore',
       extendEnv: false,
@@ -102,7 +110,8 @@ function look(folder: string): { integrity: unknown; ids: unknown } {
   const db = new DatabaseSync(join(folder, 'data/plants.db'))
   try {
     const { integrity_check: integrity } = db.prepare('PRAGMA integrity_check').get() ?? {}
-    const { ids } = db.prepare("SELECT group_concat(id, ',') AS ids FROM (SELECT id FROM plants ORDER BY id)").get() ?? {}
+    const { ids } =
+      db.prepare("SELECT group_concat(id, ',') AS ids FROM (SELECT id FROM plants ORDER BY id)").get() ?? {}
     return { integrity, ids }
   } finally {
     db.close()

@@ -35,30 +35,44 @@ describe('processes that make the store together', () => {
     const folder = temporaryFolder()
     const results = await Promise.all(ids.map((id) => plants(['create', '--id', `${id}`, '--name', 'Fern'], folder)))
     expect(results).toEqual(ids.map(() => created))
-    expect(await plants(['list'], folder)).toEqual({ code: 0, out: ids.map((id) => `{"id":${id},"name":"Fern"}\n`).join(''), err: '' })
+    expect(await plants(['list'], folder)).toEqual({
+      code: 0,
+      out: ids.map((id) => `{"id":${id},"name":"Fern"}\n`).join(''),
+      err: '',
+    })
   })
 
   test('make one plant of an idempotency key, and all answer the same', repeated, async () => {
     const folder = temporaryFolder()
-    const results = await Promise.all(ids.slice(0, 20).map(() => plants([...fern, '--idempotency-key', 'order-66'], folder)))
+    const results = await Promise.all(
+      ids.slice(0, 20).map(() => plants([...fern, '--idempotency-key', 'order-66'], folder)),
+    )
     expect(results).toEqual(results.map(() => created))
     expect(await plants(['list'], folder)).toEqual(onlyFern)
   })
 
   describe.runIf(canTrace)('one of them stopped on the way (needs strace)', () => {
-    test.each(['openat', 'fcntl'])('before its first %s on the file, or a later one, then goes on as if alone', async (call) => {
-      const base = temporaryFolder()
-      for (let when = 1, isStopped = true; isStopped; when = nextPlace(when)) {
-        const folder = join(base, `${when}`)
-        const { stopped } = await stopAt(call, when, folder)
-        const other = await plants(['create', '--id', '2', '--name', 'Fern', '--timeout', '50ms'], folder)
-        isStopped = stopped.exitCode === null
-        stopped.kill('SIGCONT')
-        const results = { stopped: await resultOf(stopped), other: other.code, list: (await plants(['list'], folder)).out }
-        const list = other.code === 0 ? '{"id":1,"name":"Fern"}\n{"id":2,"name":"Fern"}\n' : '{"id":1,"name":"Fern"}\n'
-        expect({ when, ...results }).toEqual({ when, stopped: created, other: other.code && 4, list })
-      }
-    })
+    test.each(['openat', 'fcntl'])(
+      'before its first %s on the file, or a later one, then goes on as if alone',
+      async (call) => {
+        const base = temporaryFolder()
+        for (let when = 1, isStopped = true; isStopped; when = nextPlace(when)) {
+          const folder = join(base, `${when}`)
+          const { stopped } = await stopAt(call, when, folder)
+          const other = await plants(['create', '--id', '2', '--name', 'Fern', '--timeout', '50ms'], folder)
+          isStopped = stopped.exitCode === null
+          stopped.kill('SIGCONT')
+          const results = {
+            stopped: await resultOf(stopped),
+            other: other.code,
+            list: (await plants(['list'], folder)).out,
+          }
+          const list =
+            other.code === 0 ? '{"id":1,"name":"Fern"}\n{"id":2,"name":"Fern"}\n' : '{"id":1,"name":"Fern"}\n'
+          expect({ when, ...results }).toEqual({ when, stopped: created, other: other.code && 4, list })
+        }
+      },
+    )
   })
 })
 
@@ -71,7 +85,10 @@ describe('while another process holds the write lock', () => {
 
   test('a create ends when its time is over, and names the holder', async () => {
     const { folder, path, holder } = await lockedStore()
-    const result = await plants(['create', '--id', '2', '--name', 'Moss', '--timeout', '300ms', '--output', 'json'], folder)
+    const result = await plants(
+      ['create', '--id', '2', '--name', 'Moss', '--timeout', '300ms', '--output', 'json'],
+      folder,
+    )
     const who = isLinux ? `process ${holder.pid} (node)` : 'another process'
     const message = `The store ${path} was in use by ${who} for 0.3 s`
     const err = { error: 503, message, hint: 'Try again, or wait longer with --timeout 2m', retryable: true }
@@ -117,7 +134,8 @@ describe.runIf(isLinux)('a create that waits for the write lock (seen through /p
     waiting.kill('SIGCONT')
     const result = await resultOf(waiting)
     const isStored = (await plants(['get', '2'], folder)).code === 0
-    const stored = 'plants: Interrupted before the output was written\n  The plant is stored. Show it with: plants get 2\n'
+    const stored =
+      'plants: Interrupted before the output was written\n  The plant is stored. Show it with: plants get 2\n'
     expect([
       { code: 130, out: '', err: isStored ? stored : 'plants: Interrupted, nothing was changed\n' },
       isStored ? created : {},
@@ -140,7 +158,11 @@ async function lockedStore() {
   const folder = temporaryFolder()
   const path = join(folder, 'data/plants.db')
   expect(await plants(fern, folder)).toEqual(created)
-  const holder = execa('node', ['--eval', holderScript, path], { cwd: import.meta.dirname, stdin: 'pipe', reject: false })
+  const holder = execa('node', ['--eval', holderScript, path], {
+    cwd: import.meta.dirname,
+    stdin: 'pipe',
+    reject: false,
+  })
   onTestFinished(async () => {
     holder.kill('SIGKILL')
     await holder

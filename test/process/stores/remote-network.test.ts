@@ -40,7 +40,11 @@ describe.runIf(hasOpenssl)('TLS (needs openssl)', () => {
     const remote = await Hostile.listen({ posts, tls: own })
     const extra = { ...env, NODE_EXTRA_CA_CERTS: own.path }
     const folder = temporaryFolder()
-    expect(await plants(atStore(remote.url), folder, { env: extra })).toEqual({ code: 0, out: '{"name":"Fern"}\n', err: '' })
+    expect(await plants(atStore(remote.url), folder, { env: extra })).toEqual({
+      code: 0,
+      out: '{"name":"Fern"}\n',
+      err: '',
+    })
     const flags = ['--ca-cert', certificate({ names }).path]
     expect((await plants(atStore(remote.url, ...flags), folder, { env: extra })).code).toBe(4)
     expect(remote.lines).toEqual(['POST /plants'])

@@ -13,7 +13,11 @@ const header = { name: 'Idempotency-Key', in: 'header', schema: { type: 'string'
 
 /** A description of a service, with parameters of its operation or of its path. */
 function describedBy(operation: unknown[], path: unknown[] = [], rest: Record<string, unknown> = {}): Buffer {
-  return json(200, { openapi: '3.1.0', paths: { '/plants': { parameters: path, post: { parameters: operation } } }, ...rest })
+  return json(200, {
+    openapi: '3.1.0',
+    paths: { '/plants': { parameters: path, post: { parameters: operation } } },
+    ...rest,
+  })
 }
 
 const keyed = describedBy([header])
@@ -115,7 +119,9 @@ describe('a signal', () => {
   test.runIf(canTrace)('that comes while a warning is still being written says so as well (needs strace)', async () => {
     const remote = await Hostile.listen({ posts: [http(503, '', { 'Retry-After': 30 })] })
     const late = ['-D', '-f', '-o', '/dev/null', '-e', 'trace=write', '-e', 'inject=write:delay_exit=100ms']
-    const program = startUnder('strace', late, [...flags, remote.url], temporaryFolder(), { env: { PLANTS_TOKEN: token } })
+    const program = startUnder('strace', late, [...flags, remote.url], temporaryFolder(), {
+      env: { PLANTS_TOKEN: token },
+    })
     await speaks(program)
     program.kill('SIGINT')
     expect(await program).toMatchObject({ exitCode: 130, stderr: expect.stringContaining('nothing was stored') })

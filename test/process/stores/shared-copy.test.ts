@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { toJson } from '../../../src/plant/json.js'
+import { toJson } from '../../../src/plant/exact-json.js'
 import { newPlant } from '../../helpers/any-plant.js'
 import { fc } from '../../helpers/fast-check.js'
 import { hasPgBouncer, pgbouncer } from '../../helpers/pgbouncer.js'
@@ -21,25 +21,31 @@ describe('plants', () => {
     },
   )
 
-  test.runIf(hasPgBouncer)('go to a database and back through PgBouncer, which also knows tokens and serves', async () => {
-    const database = await pgbouncer(await freshDatabase())
-    expect(await roundTrip(database, 'ndjson')).toBe(true)
-    const { url, env } = database
-    const run = (...args: string[]) => plants([...args, '--store', url], temporaryFolder(), { env })
-    const token = (await run('tokens', 'create')).out.trim()
-    const service = await serve(['--store', url], { env })
-    const create = async (id: bigint) => {
-      const { status, body } = await exchange({ place: service.place, token }, { body: `{"id":${id},"name":"Fern"}` })
-      return [status, body]
-    }
-    const answers = await Promise.all([1n, 2n, 3n].map((each) => create(each + 2n ** 60n)))
-    expect(answers).toEqual(answers.map(() => [200, '{"name":"Fern"}']))
-    expect((await service.stop()).code).toBe(0)
-    expect((await run('tokens', 'list', '--output', 'json')).out).toContain('"id":1')
-  })
+  test.runIf(hasPgBouncer)(
+    'go to a database and back through PgBouncer, which also knows tokens and serves',
+    async () => {
+      const database = await pgbouncer(await freshDatabase())
+      expect(await roundTrip(database, 'ndjson')).toBe(true)
+      const { url, env } = database
+      const run = (...args: string[]) => plants([...args, '--store', url], temporaryFolder(), { env })
+      const token = (await run('tokens', 'create')).out.trim()
+      const service = await serve(['--store', url], { env })
+      const create = async (id: bigint) => {
+        const { status, body } = await exchange({ place: service.place, token }, { body: `{"id":${id},"name":"Fern"}` })
+        return [status, body]
+      }
+      const answers = await Promise.all([1n, 2n, 3n].map((each) => create(each + 2n ** 60n)))
+      expect(answers).toEqual(answers.map(() => [200, '{"name":"Fern"}']))
+      expect((await service.stop()).code).toBe(0)
+      expect((await run('tokens', 'list', '--output', 'json')).out).toContain('"id":1')
+    },
+  )
 })
 
-/** Whether what a file holds comes back, byte by byte, from a database that it was put into, and again from a file that this was put into. */
+/**
+ * Whether what a file holds comes back, byte by byte, from a database that it was put into, and again from a file that
+ * this was put into.
+ */
 async function roundTrip({ url, env }: Database, format: string): Promise<boolean> {
   const folder = temporaryFolder()
   const run = async (args: string[], input?: string) => {

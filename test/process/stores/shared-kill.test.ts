@@ -17,7 +17,9 @@ test(name, { timeout: rounds(60_000) }, async () => {
   const args = ['--store', database.url, '--timeout', '2s']
   const nodes = await Promise.all(Array.from({ length: nodeCount }, () => ServiceNode.start(args)))
   const sockets = nodes.map(({ socket }) => socket)
-  const ways = hasBalancer ? [{ origin: await balancer(sockets) }] : sockets.map((socketPath) => ({ origin: 'http://node', socketPath }))
+  const ways = hasBalancer
+    ? [{ origin: await balancer(sockets) }]
+    : sockets.map((socketPath) => ({ origin: 'http://node', socketPath }))
   const crowd = new Crowd({ creates, atOnce: 64 * nodeCount, ways })
   const began = performance.now()
   const running = crowd.run()
@@ -43,7 +45,10 @@ test(name, { timeout: rounds(60_000) }, async () => {
   for (const node of nodes) expect(await (await node.running()).stop()).toMatchObject({ code: 0 })
 })
 
-/** What happens, one after the other, while the creates go on. In a soak the database is away once for longer than a request waits. */
+/**
+ * What happens, one after the other, while the creates go on. In a soak the database is away once for longer than a
+ * request waits.
+ */
 function plan(): ('kill' | 'crash' | 'outage')[] {
   const events = Array.from({ length: kills + restarts }, () => 'kill' as 'kill' | 'crash' | 'outage')
   for (let restart = 0; restart < restarts; restart += 1)

@@ -44,7 +44,8 @@ test.runIf(isSoak && isLinux)(
       resident.push(memoryOf(service.pid))
     }
     process.stdout.write(`MiB after each round: ${resident}\n`)
-    expect(Math.min(...resident.slice(-4))).toBeLessThan(1.3 * Math.max(...resident.slice(0, 4))) // it is collected now and then
+    // it is collected now and then
+    expect(Math.min(...resident.slice(-4))).toBeLessThan(1.3 * Math.max(...resident.slice(0, 4)))
   },
 )
 
@@ -80,7 +81,9 @@ describe('a service that is told to stop while its database', () => {
 
   test('is locked does not wait beyond --drain-timeout', async () => {
     const { url, env, hold } = await freshDatabase()
-    const service = await serve(['--store', url, '--drain-timeout', '500ms'], { env: { ...env, PLANTS_SERVE_TOKEN: testToken } })
+    const service = await serve(['--store', url, '--drain-timeout', '500ms'], {
+      env: { ...env, PLANTS_SERVE_TOKEN: testToken },
+    })
     const unlock = await hold('LOCK TABLE plant_store.plants')
     await expectQuickEnd(service)
     await unlock()
@@ -105,12 +108,19 @@ async function expectQuickEnd(service: RunningService): Promise<void> {
 
 async function createBy(pool: Caller, id: number): Promise<number> {
   const headers = { authorization: `Bearer ${testToken}`, 'content-type': 'application/json' }
-  const { status } = await pool.request({ method: 'POST', path: '/plants', headers, body: `{"id":${id},"name":"Fern"}` })
+  const { status } = await pool.request({
+    method: 'POST',
+    path: '/plants',
+    headers,
+    body: `{"id":${id},"name":"Fern"}`,
+  })
   return status
 }
 
 function countOf(statuses: number[]): Record<number, number> {
-  return Object.fromEntries([...new Set(statuses)].map((status) => [status, statuses.filter((other) => other === status).length]))
+  return Object.fromEntries(
+    [...new Set(statuses)].map((status) => [status, statuses.filter((other) => other === status).length]),
+  )
 }
 
 /** The memory of a process, in MiB. */

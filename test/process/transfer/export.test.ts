@@ -56,7 +56,11 @@ describe('an export to a file', () => {
     const { folder, out, run } = await startExport()
     run.kill(signal)
     const { exitCode: code, stdout, stderr } = await run
-    expect({ code, stdout, stderr }).toEqual({ code: exitCode, stdout: '', stderr: `plants: ${word}, ${out} was not changed\n` })
+    expect({ code, stdout, stderr }).toEqual({
+      code: exitCode,
+      stdout: '',
+      stderr: `plants: ${word}, ${out} was not changed\n`,
+    })
     expect([readFileSync(out, 'utf8'), temporaryFiles(folder)]).toEqual(['old', []])
   })
 
@@ -88,7 +92,10 @@ describe.skipIf(process.platform === 'win32')('an export to a pipe with a name',
     const { code, out } = await plants(['export', '--out', pipe], folder)
     const { stdout } = await reader
     expect(stdout === (await plants(['list'], folder)).out).toBe(true)
-    expect({ code, out }).toEqual({ code: 0, out: `{"file":"${pipe}","plants":30000,"bytes":${Buffer.byteLength(stdout)}}\n` })
+    expect({ code, out }).toEqual({
+      code: 0,
+      out: `{"file":"${pipe}","plants":30000,"bytes":${Buffer.byteLength(stdout)}}\n`,
+    })
   })
 
   test('ends quietly when its reader leaves', async () => {

@@ -1,4 +1,4 @@
-import { appendFileSync, existsSync, readFileSync, renameSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs'
+import { appendFileSync, readFileSync, renameSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import {
@@ -7,7 +7,6 @@ import {
   countOf,
   countsOf,
   digestOf,
-  grouped,
   importAgain,
   inputLines,
   journalsIn,
@@ -30,8 +29,14 @@ describe('an import that was stopped, and whose file', () => {
         writeFileSync(path, readFileSync(`${path}.old`))
       },
     ],
-    ['was changed in the part that is not done', (path) => replaceIn(path, rest, rest.replace('"name":"', '"name":"N'))],
-    ['was cut short in the part that is not done', (path) => truncateSync(path, statSync(path).size - Buffer.byteLength(rest) - 1)],
+    [
+      'was changed in the part that is not done',
+      (path) => replaceIn(path, rest, rest.replace('"name":"', '"name":"N')),
+    ],
+    [
+      'was cut short in the part that is not done',
+      (path) => truncateSync(path, statSync(path).size - Buffer.byteLength(rest) - 1),
+    ],
     ['has grown', (path) => appendFileSync(path, '{"id":9223372036854775807,"name":"New"}\n')],
   ])('%s, goes on', async (_, change) => {
     const { folder } = await stopped()
@@ -59,7 +64,9 @@ describe('an import that was stopped, and whose file', () => {
       const { code, out, err } = await importAgain(folder)
       expect({ what, code, out, err, count: countOf(storeIn(folder)) }).toEqual({
         ...{ what, code: 2, out: '', count: done },
-        err: expect.stringMatching(/plants: plants\.ndjson was changed since its import was interrupted\n {2}.*--restart/),
+        err: expect.stringMatching(
+          /plants: plants\.ndjson was changed since its import was interrupted\n {2}.*--restart/,
+        ),
       })
       writeLines(folder, inputLines)
     }
@@ -76,74 +83,19 @@ describe('an import that was stopped, and whose file', () => {
   })
 })
 
-describe('the journal', () => {
-  test('is asked for in words when it is broken, and --restart begins again', async () => {
-    const { folder, done } = await stopped()
-    const path = join(folder, '.local/state/plants/imports', journalsIn(folder)[0] ?? '')
-    const saved = readFileSync(path, 'utf8')
-    const fields = [{ version: '4' }, { inputs: 5 }, { flags: null }, { store: null }, { id: '' }]
-    const others = fields.map((field) => JSON.stringify({ ...(JSON.parse(saved) as object), ...field }))
-    for (const broken of ['', '{', 'null', '[]', '{"id":5}', saved.slice(0, -20), '\0'.repeat(500), ...others]) {
-      writeFileSync(path, broken)
-      const { code, out, err } = await importAgain(folder)
-      expect({ broken, code, out, err }).toEqual({
-        ...{ broken, code: 2, out: '' },
-        err: `plants: The journal ${path} is not the journal of an import\n  Choose another file with --journal, or start again with --restart\n`,
-      })
-    }
-    const again = await importAgain(folder, '--restart', '--if-exists', 'same')
-    await judgeDone(folder, again, { ...allCreated(inputLines.length - done), skipped: done })
-  })
-
-  test('belongs to one import: other flags, inputs and stores are rejected', async () => {
-    const { folder, stop } = await caughtImport(inputLines, '--journal', 'j.json')
-    await stop('SIGINT')
-    writeLines(folder, ['{"id":1,"name":"Other"}'], 'other.ndjson')
-    const others = [
-      ['other.ndjson'],
-      ['plants.ndjson', 'other.ndjson'],
-      ['plants.ndjson', '--id-from', '1'],
-      ['plants.ndjson', '--map', 'name=title'],
-      ['plants.ndjson', '--rejects', 'rejects.ndjson'],
-      ['plants.ndjson', '--store', './other.db'],
-    ]
-    for (const args of others) {
-      const { code, out, err } = await plants(['import', ...args, '--journal', 'j.json'], folder, { cwd: folder })
-      expect({ args, code, out, err }).toEqual({
-        ...{ args, code: 2, out: '' },
-        err: expect.stringMatching(/^plants: This import was started with .*\n {2}Use the same flags, or start again with --restart\n$/),
-      })
-    }
-    expect([existsSync(join(folder, 'other.db')), existsSync(join(folder, 'rejects.ndjson'))]).toEqual([false, false])
-    await judgeDone(folder, await importAgain(folder, '--journal', 'j.json'))
-    expect([existsSync(join(folder, 'j.json')), existsSync(join(folder, 'j.json.lock'))]).toEqual([false, false])
-  })
-
-  test('that cannot be written is said before anything is stored', async () => {
+describe('the checkpoint', () => {
+  test('needs a directory for its lock, which is said before anything is stored', async () => {
     const folder = temporaryFolder()
     writeLines(folder, inputLines.slice(0, 3))
     writeFileSync(join(folder, 'file'), '')
-    const inFile = await plants(['import', 'plants.ndjson'], folder, { cwd: folder, env: { PLANTS_STATE_DIR: join(folder, 'file') } })
-    const inFolder = await importAgain(folder, '--journal', folder)
-    const nowhere = await importAgain(folder, '--journal', '/proc/journal.json')
-    for (const { code, out, err } of [inFile, inFolder, nowhere]) {
-      expect({ code: code === 2 || code === 4 || code === 74, out, err }).toEqual({
-        ...{ code: true, out: '' },
-        err: expect.stringMatching(/^plants: The journal .*\n {2}.*--journal/),
-      })
-    }
+    const env = { PLANTS_STATE_DIR: join(folder, 'file') }
+    expect(await plants(['import', 'plants.ndjson'], folder, { cwd: folder, env })).toEqual({
+      ...{ code: 74, out: '' },
+      err: expect.stringMatching(
+        /^plants: The lock of this import in .*file.imports could not be written: .*\n {2}.*PLANTS_STATE_DIR\n$/,
+      ),
+    })
     expect(countOf(storeIn(folder))).toBe(0)
-    expect((await importAgain(folder, '--no-journal')).code).toBe(0)
-  })
-
-  test('is left out with --no-journal: what was stopped begins again', async () => {
-    const { folder, stop } = await caughtImport(inputLines, '--no-journal')
-    const { code, err } = await stop('SIGINT')
-    const done = countOf(storeIn(folder))
-    expect({ code, err }).toEqual({ code: 130, err: expect.stringContaining(`Interrupted after ${grouped(done)} plants\n`) })
-    expect(journalsIn(folder)).toEqual([])
-    const again = await importAgain(folder, '--no-journal', '--if-exists', 'same')
-    expect(countsOf(again.out)).toEqual({ ...allCreated(inputLines.length - done), skipped: done })
   })
 
   test('of another file says nothing about this one', async () => {
@@ -151,7 +103,7 @@ describe('the journal', () => {
     writeLines(folder, ['{"id":1,"name":"Other"}'], 'other.ndjson')
     const other = await plants(['import', 'other.ndjson'], folder, { cwd: folder })
     expect({ code: other.code, err: other.err }).toEqual({ code: 0, err: '' })
-    expect(journalsIn(folder)).toHaveLength(1)
+    expect((await importAgain(folder)).err).toMatch(goingOn)
   })
 
   test('with --restart begins again, and writes the rejects file anew', async () => {
@@ -171,13 +123,9 @@ describe('the journal', () => {
   })
 
   test('begins again when the store has been deleted between', async () => {
-    const lines = inputLines.flatMap((line, index) => (index % 4000 === 0 ? [line, `bad ${index}`] : [line]))
-    const { folder, stop } = await caughtImport(lines, '--rejects', 'rejects.ndjson')
-    await stop('SIGKILL')
+    const { folder } = await stopped()
     rmSync(join(folder, 'data'), { recursive: true })
-    const again = await importAgain(folder, '--rejects', 'rejects.ndjson')
-    expect(readFileSync(join(folder, 'rejects.ndjson'), 'utf8').split('\n')).toHaveLength(21)
-    await judgeDone(folder, again, { ...allCreated(inputLines.length), rejected: 20, reasons: { 400: 20 } })
+    await judgeDone(folder, await importAgain(folder))
   })
 })
 

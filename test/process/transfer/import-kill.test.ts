@@ -1,4 +1,4 @@
-import { cpSync, existsSync, mkdirSync, readFileSync } from 'node:fs'
+import { cpSync, mkdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import {
@@ -12,12 +12,12 @@ import {
   shuffled,
   writeLines,
 } from '../../helpers/import.js'
-import { canTrace } from '../../helpers/linux.js'
+import { canTrace, killAt } from '../../helpers/linux.js'
 import { type ProcessResult, plants, start, startUnder } from '../../helpers/process.js'
 import { isSoak, nextPlace, rounds } from '../../helpers/rounds.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
 
-const count = isSoak ? 1_000_000 : 40_000
+const count = isSoak ? 1_000_000 : 120_000
 const sorted = plantLines(count)
 
 describe('an import that is killed at random goes on, and at the end its store holds exactly the input:', {
@@ -123,88 +123,112 @@ async function untilDone(args: string[], folder: string, chooseDelay: () => numb
     const out = String(stdout)
     if (String(stderr).includes('Resuming an interrupted import')) goneOn += 1
     // Who has told its end has done its work, although it is killed while it leaves.
-    if (signal !== 'SIGKILL' || out !== '') return { code: code ?? 'killed', out, goneOn, longest: performance.now() - began }
+    if (signal !== 'SIGKILL' || out !== '')
+      return { code: code ?? 'killed', out, goneOn, longest: performance.now() - began }
   }
 }
 
-describe.runIf(canTrace)('an import that is killed before a system call on its files, each in its turn (needs strace)', () => {
-  const calls = ['write', 'pwrite64', 'fsync', 'fdatasync', '?rename,renameat,renameat2', '?unlink,unlinkat', 'openat', 'ftruncate']
-  const long = 'long '.repeat(14_000)
-  const good = plantLines(12).map((line, index) => (index % 3 === 1 ? line.replace('"name":"', `"name":"${long}`) : line))
-  const lines = good.flatMap((line, index) => (index % 4 === 3 ? [line, `bad ${index}`, line.replace('"name":"', '"name":"!')] : [line]))
-  const rejected = lines.flatMap((line, index) =>
-    line.startsWith('bad') || line.includes('"name":"!') ? [{ line, number: index + 1 }] : [],
-  )
-  const args = ['import', 'plants.ndjson', '--rejects', 'rejects.ndjson', '--journal', 'journal.json']
+describe.runIf(canTrace)(
+  'an import that is killed before a system call on its files, each in its turn (needs strace)',
+  () => {
+    const calls = [
+      'write',
+      'pwrite64',
+      'fsync',
+      'fdatasync',
+      '?rename,renameat,renameat2',
+      '?unlink,unlinkat',
+      'openat',
+      'ftruncate',
+    ]
+    const long = 'long '.repeat(14_000)
+    const good = plantLines(12).map((line, index) =>
+      index % 3 === 1 ? line.replace('"name":"', `"name":"${long}`) : line,
+    )
+    const lines = good.flatMap((line, index) =>
+      index % 4 === 3 ? [line, `bad ${index}`, line.replace('"name":"', '"name":"!')] : [line],
+    )
+    const rejected = lines.flatMap((line, index) =>
+      line.startsWith('bad') || line.includes('"name":"!') ? [{ line, number: index + 1 }] : [],
+    )
+    const args = ['import', 'plants.ndjson', '--rejects', 'rejects.ndjson']
 
-  const moss = '{"id":7,"name":"Moss"}\n'
+    const moss = '{"id":7,"name":"Moss"}\n'
 
-  test.each<[string, string[]]>([['finds its store', ['7']], ...(isSoak ? [['makes its store', []] satisfies [string, string[]]] : [])])(
-    'and that %s, goes on with the same command',
-    { timeout: 600_000 },
-    async (_, ids) => {
+    test.each<[string, string[]]>([
+      ['finds its store', ['7']],
+      ...(isSoak ? [['makes its store', []] satisfies [string, string[]]] : []),
+    ])('and that %s, goes on with the same command', { timeout: 600_000 }, async (_, ids) => {
       const base = temporaryFolder()
       const before = join(base, 'before')
       mkdirSync(before)
       writeLines(before, lines)
       for (const id of ids) await plants(['create', '--id', id, '--name', 'Moss'], before)
-      const results = await Promise.allSettled(calls.map((call, index) => killAtEach(call, join(base, `${index}`), before)))
+      const results = await Promise.allSettled(
+        calls.map((call, index) => killAtEach(call, join(base, `${index}`), before)),
+      )
       for (const result of results) if (result.status === 'rejected') throw result.reason
       const hits = results.map((result) => (result.status === 'fulfilled' ? result.value : 0))
       expect(Object.fromEntries(calls.map((call, index) => [call, (hits[index] ?? 0) > 0]))).toEqual(
         Object.fromEntries(calls.map((call) => [call, true])),
       )
-    },
-  )
-
-  /** Gives how many runs were hit; `nextPlace` says which calls are left out. */
-  async function killAtEach(call: string, base: string, before: string): Promise<number> {
-    let hits = 0
-    for (let when = 1; ; when = nextPlace(when)) {
-      const folder = `${base}-${when}`
-      cpSync(before, folder, { recursive: true })
-      const run = await importUnderTrace(call, when, folder)
-      if (!run.isKilled) {
-        await judge(run, { call, when, folder })
-        return hits
-      }
-      if (run.out === '') await judge(await plants(args, folder, { cwd: folder }), { call, when, folder })
-      hits += 1
-    }
-  }
-
-  async function importUnderTrace(call: string, when: number, folder: string): Promise<ProcessResult & { isKilled: boolean }> {
-    const [store, rejects] = [join(folder, 'data/plants.db'), join(folder, 'rejects.ndjson')]
-    const paths = [store, `${store}-journal`, `${store}-wal`, `${store}-shm`, rejects, `${rejects}.reasons`, ...journalPaths(folder)]
-    const filter = call === 'write' || call.includes('rename') ? [] : paths.flatMap((path) => ['-P', path])
-    const strace = ['-D', '-o', '/dev/null', '-e', `trace=${call}`, '-e', `inject=${call}:signal=KILL:when=${when}`, ...filter]
-    const { exitCode, signal, stdout, stderr } = await startUnder('strace', strace, args, folder, { cwd: folder })
-    return { code: exitCode, out: String(stdout), err: String(stderr), isKilled: signal === 'SIGKILL' }
-  }
-
-  function journalPaths(folder: string): string[] {
-    const path = join(folder, 'journal.json')
-    return [path, `${path}.tmp`, `${path}.lock`]
-  }
-
-  async function judge({ code, out }: ProcessResult, place: { call: string; when: number; folder: string }): Promise<void> {
-    const { folder } = place
-    expect({ ...place, code, out: out && countsOf(out) }).toEqual({
-      ...{ ...place, code: 6 },
-      out: {
-        created: good.length,
-        skipped: 0,
-        rejected: rejected.length,
-        reasons: { 400: rejected.length / 2, 409: rejected.length / 2 },
-        unknown: 0,
-      },
     })
-    expect(readFileSync(join(folder, 'rejects.ndjson'), 'utf8') === rejected.map(({ line }) => `${line}\n`).join('')).toBe(true)
-    const reasons = readFileSync(join(folder, 'rejects.ndjson.reasons'), 'utf8').split('\n').slice(0, -2)
-    expect(reasons.map((reason) => (JSON.parse(reason) as { line: number }).line)).toEqual(rejected.map(({ number }) => number))
-    expect(integrityOf(join(folder, 'data/plants.db'))).toBe('ok')
-    expect(existsSync(join(folder, 'journal.json'))).toBe(false)
-    const exported = await plants(['export'], folder)
-    expect(exported.out.replace(moss, '') === good.map((line) => `${line}\n`).join('')).toBe(true)
-  }
-})
+
+    /** Gives how many runs were hit; `nextPlace` says which calls are left out. */
+    async function killAtEach(call: string, base: string, before: string): Promise<number> {
+      let hits = 0
+      for (let when = 1; ; when = nextPlace(when)) {
+        const folder = `${base}-${when}`
+        cpSync(before, folder, { recursive: true })
+        const run = await importUnderTrace(call, when, folder)
+        if (!run.isKilled) {
+          await judge(run, { call, when, folder })
+          return hits
+        }
+        if (run.out === '') await judge(await plants(args, folder, { cwd: folder }), { call, when, folder })
+        hits += 1
+      }
+    }
+
+    async function importUnderTrace(
+      call: string,
+      when: number,
+      folder: string,
+    ): Promise<ProcessResult & { isKilled: boolean }> {
+      const [store, rejects] = [join(folder, 'data/plants.db'), join(folder, 'rejects.ndjson')]
+      const paths = [store, `${store}-journal`, `${store}-wal`, `${store}-shm`, rejects, `${rejects}.reasons`]
+      const filter = call === 'write' || call.includes('rename') ? [] : paths.flatMap((path) => ['-P', path])
+      const strace = [...killAt(call, when), ...filter]
+      const { exitCode, signal, stdout, stderr } = await startUnder('strace', strace, args, folder, { cwd: folder })
+      return { code: exitCode, out: String(stdout), err: String(stderr), isKilled: signal === 'SIGKILL' }
+    }
+
+    async function judge(
+      { code, out }: ProcessResult,
+      place: { call: string; when: number; folder: string },
+    ): Promise<void> {
+      const { folder } = place
+      expect({ ...place, code, out: out && countsOf(out) }).toEqual({
+        ...{ ...place, code: 6 },
+        out: {
+          created: good.length,
+          skipped: 0,
+          rejected: rejected.length,
+          reasons: { 400: rejected.length / 2, 409: rejected.length / 2 },
+          unknown: 0,
+        },
+      })
+      expect(
+        readFileSync(join(folder, 'rejects.ndjson'), 'utf8') === rejected.map(({ line }) => `${line}\n`).join(''),
+      ).toBe(true)
+      const reasons = readFileSync(join(folder, 'rejects.ndjson.reasons'), 'utf8').split('\n').slice(0, -2)
+      expect(reasons.map((reason) => (JSON.parse(reason) as { line: number }).line)).toEqual(
+        rejected.map(({ number }) => number),
+      )
+      expect(integrityOf(join(folder, 'data/plants.db'))).toBe('ok')
+      expect(journalsIn(folder)).toEqual([])
+      const exported = await plants(['export'], folder)
+      expect(exported.out.replace(moss, '') === good.map((line) => `${line}\n`).join('')).toBe(true)
+    }
+  },
+)

@@ -1,8 +1,8 @@
 import { spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { cpSync, readFileSync, rmSync, statfsSync, writeFileSync } from 'node:fs'
+import { cpSync, existsSync, readFileSync, rmSync, statfsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { execa } from 'execa'
+import { execa, type Options } from 'execa'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import {
   allCreated,
@@ -27,7 +27,9 @@ const mebibyte = 1_048_576
 
 describe.runIf(canMount)('an import on a disk that fills up (a tmpfs, needs unshare)', () => {
   const lines = plantLines(80_000)
-  const withBad = lines.flatMap((line, index) => (index % 10 === 3 ? [line, `bad ${index} ${'and long '.repeat(8)}`] : [line]))
+  const withBad = lines.flatMap((line, index) =>
+    index % 10 === 3 ? [line, `bad ${index} ${'and long '.repeat(8)}`] : [line],
+  )
   const bad = withBad.filter((line) => line.startsWith('bad'))
 
   test.each<[string, string[]]>([
@@ -35,7 +37,7 @@ describe.runIf(canMount)('an import on a disk that fills up (a tmpfs, needs unsh
     ['ids in no order', shuffled(lines)],
   ])('goes on when there is space again: the store, %s', async (_, input) => {
     const disk = await diskFor(input)
-    disk.grow('2m')
+    disk.grow('2500k')
     const args = ['import', 'plants.ndjson', '--store', join(disk.folder, 'plants.db')]
     const full = await disk.plants(args)
     expect(full).toEqual({
@@ -71,28 +73,34 @@ describe.runIf(canMount)('an import on a disk that fills up (a tmpfs, needs unsh
     disk.grow('64m')
     const { code, out } = await disk.plants(args)
     const rejected = { rejected: bad.length, reasons: { 400: bad.length } }
-    expect({ code, counts: out && countsOf(out) }).toEqual({ code: 6, counts: { ...allCreated(lines.length), ...rejected } })
+    expect({ code, counts: out && countsOf(out) }).toEqual({
+      code: 6,
+      counts: { ...allCreated(lines.length), ...rejected },
+    })
     expect(digestOf(readFileSync(join(disk.inside, 'rejects.ndjson'), 'utf8'))).toBe(digestOf(`${bad.join('\n')}\n`))
     expect(readFileSync(join(disk.inside, 'rejects.ndjson.reasons'), 'utf8').split('\n')).toHaveLength(bad.length + 2)
     expect(digestOf((await disk.plants(['export'])).out)).toBe(digestOf(`${lines.join('\n')}\n`))
   })
 
-  test('says so before anything is stored: the journal', async () => {
+  test('says so before anything is stored: the lock', async () => {
     const disk = await diskFor(lines)
     disk.fillUp()
-    const args = ['import', 'plants.ndjson', '--journal', join(disk.folder, 'journal.json')]
-    const full = await disk.plants(args)
-    expect({ code: [4, 74].includes(full.code ?? 0), out: full.out, err: full.err }).toEqual({
-      ...{ code: true, out: '' },
-      err: expect.stringMatching(/^plants: The (journal|lock) .*journal\.json.*\n {2}.+\n$/),
+    const env = { PLANTS_STATE_DIR: disk.folder }
+    expect(await disk.plants(['import', 'plants.ndjson'], env)).toEqual({
+      ...{ code: 74, out: '' },
+      err: expect.stringMatching(
+        /^plants: The lock of this import in .* could not be written: no space left on the disk\n {2}Free.*\n$/,
+      ),
     })
     expect(countOf(storeIn(disk.home))).toBe(0)
     disk.grow('64m')
-    expect((await disk.plants(args)).code).toBe(0)
+    expect((await disk.plants(['import', 'plants.ndjson'], env)).code).toBe(0)
   })
 })
 
-/** A disk of 256 KiB, and a program that runs beside a file to import and has only its store, or another file, there. */
+/**
+ * A disk of 256 KiB, and a program that runs beside a file to import and has only its store, or another file, there.
+ */
 async function diskFor(lines: readonly string[]) {
   const { folder, owner, inside } = await smallDisk()
   const home = temporaryFolder()
@@ -100,8 +108,8 @@ async function diskFor(lines: readonly string[]) {
   const enter = ['-t', `${owner}`, '-U', '-m', '--preserve-credentials']
   return {
     ...{ folder, inside, home },
-    async plants(args: string[]): Promise<ProcessResult> {
-      const env = { PATH: process.env['PATH'], HOME: home, PLANTS_DATA_DIR: join(home, 'data') }
+    async plants(args: string[], variables = {}): Promise<ProcessResult> {
+      const env = { PATH: process.env['PATH'], HOME: home, PLANTS_DATA_DIR: join(home, 'data'), ...variables }
       const options = { reject: false, stripFinalNewline: false, stdin: 'ignore', extendEnv: false, env } as const
       // Entering a process's mounts leaves the working directory behind.
       const { exitCode, stdout, stderr } = await execa('nsenter', [...enter, `--wdns=${home}`, bin, ...args], options)
@@ -143,7 +151,10 @@ test('while a service and three other imports write to the same store, all finis
   const send = async (id: number): Promise<number> => {
     const began = performance.now()
     const { status } = await fetch(`${address}/plants`, {
-      ...{ method: 'POST', headers: { 'Content-Type': 'application/json', Authorization: `Bearer ${env.PLANTS_TOKEN}` } },
+      ...{
+        method: 'POST',
+        headers: { 'Content-Type': 'application/json', Authorization: `Bearer ${env.PLANTS_TOKEN}` },
+      },
       body: JSON.stringify({ id, name: 'By the service' }),
     })
     expect(status).toBe(200)
@@ -183,14 +194,17 @@ describe.runIf(isLinux)('needs the same memory', () => {
   test('for an input that does not end, until Ctrl-C stops it', async () => {
     const folder = temporaryFolder()
     const wanted = (isSoak ? 2048 : 64) * mebibyte
-    const run = start(['import', '-', '--if-exists', 'skip'], folder, { stdin: 'pipe' })
+    const run = startMeasured(['import', '-', '--if-exists', 'skip'], folder, { stdin: 'pipe' })
     const block = Buffer.from(`${plantLines(2000).join('\n')}\n`)
     const { written, peak } = await feed(run, block, (bytes) => bytes < wanted)
     run.kill('SIGINT')
     run.stdin?.on('error', () => undefined)
     await feed(run, block, () => true)
     const { exitCode, stderr } = await run
-    expect({ exitCode, stderr }).toEqual({ exitCode: 130, stderr: expect.stringMatching(/^plants: Interrupted after [\d,]+ plants\n/) })
+    expect({ exitCode, stderr }).toEqual({
+      exitCode: 130,
+      stderr: expect.stringMatching(/^plants: Interrupted after [\d,]+ plants\n/),
+    })
     expect(written).toBeGreaterThanOrEqual(wanted)
     expect(countOf(storeIn(folder))).toBe(2000)
     judgePeak(peak)
@@ -202,18 +216,20 @@ describe.runIf(isLinux)('needs the same memory', () => {
   ])('for %s, which is one error', async (_, flags, rejected) => {
     const folder = temporaryFolder()
     const length = (isSoak ? 1024 : 64) * mebibyte
-    const run = start(['import', '-', ...flags], folder, { stdin: 'pipe', cwd: folder })
+    const run = startMeasured(['import', '-', ...flags], folder, { stdin: 'pipe', cwd: folder })
     run.stdin?.write('{"id":1,"name":"Before"}\n{"id":2,"name":"')
-    const { written, peak } = await feed(run, Buffer.alloc(mebibyte, 'x'), (bytes) => bytes < length)
+    const { peak } = await feed(run, Buffer.alloc(mebibyte, 'x'), (bytes) => bytes < length)
     run.stdin?.end('"}\n{"id":3,"name":"Behind"}\n')
     const { exitCode, stdout, stderr } = await run
-    expect({ exitCode, counts: stdout && countsOf(String(stdout)) }).toEqual({ exitCode: 6, counts: { ...allCreated(2), ...rejected } })
+    expect({ exitCode, counts: stdout && countsOf(String(stdout)) }).toEqual({
+      exitCode: 6,
+      counts: { ...allCreated(2), ...rejected },
+    })
     expect(String(stderr)).toMatch(/^plants: stdin:2: The record is larger than 1 MiB \(1048576 bytes\)\n/)
     expect((await plants(['list'], folder)).out).toBe('{"id":1,"name":"Before"}\n{"id":3,"name":"Behind"}\n')
     if (flags.length > 0) {
-      const kept = spawnSync('wc', ['-lc', join(folder, 'rejects.ndjson')]).stdout.toString()
-      expect(kept.trim().split(/\s+/).slice(0, 2)).toEqual(['1', `${written + 19}`])
-      rmSync(join(folder, 'rejects.ndjson'))
+      expect(existsSync(join(folder, 'rejects.ndjson'))).toBe(false)
+      expect(readFileSync(join(folder, 'rejects.ndjson.reasons'), 'utf8').split('\n')).toHaveLength(3)
     }
     judgePeak(peak)
   })
@@ -229,7 +245,7 @@ describe.runIf(isLinux)('needs the same memory', () => {
         for (let at = 0; at < ${length}; at += block.length) writeSync(fd, block)
         if ('${where}' === 'first') writeSync(fd, '"}\\n{"id":3,"name":"Behind"}')`
       expect(spawnSync(process.execPath, ['--input-type=module', '-e', script, path]).status).toBe(0)
-      const run = start(['import', path], folder)
+      const run = startMeasured(['import', path], folder)
       const peak = await watchPeak(run)
       const { exitCode, stdout } = await run
       expect({ where, exitCode, counts: stdout && countsOf(String(stdout)) }).toEqual({
@@ -248,12 +264,14 @@ describe.runIf(isLinux)('needs the same memory', () => {
   ])('for a table of nothing but %s, which is an error before a store is made', async (_, text, head) => {
     const folder = temporaryFolder()
     writeFileSync(join(folder, 'plants.csv'), head + text.repeat((60 * mebibyte) / text.length))
-    const run = start(['import', 'plants.csv'], folder, { cwd: folder })
+    const run = startMeasured(['import', 'plants.csv'], folder, { cwd: folder })
     const peak = await watchPeak(run)
     const { exitCode, stdout, stderr } = await run
     expect({ exitCode, stdout: String(stdout), stderr: String(stderr) }).toEqual({
       ...{ exitCode: 2, stdout: '' },
-      stderr: expect.stringMatching(/^plants: plants.csv: The header in line 1 cannot be read: (The record is larger|Not CSV: a quote)/),
+      stderr: expect.stringMatching(
+        /^plants: plants.csv: The header in line 1 cannot be read: (The record is larger|Not CSV: a quote)/,
+      ),
     })
     judgePeak(peak)
   })
@@ -263,14 +281,21 @@ describe.runIf(isLinux)('needs the same memory', () => {
     ['without a name', '{"id":1}\n'],
   ])('for many rejected lines %s, on one screen and in one file', { timeout: rounds(120_000) }, async (_, line) => {
     const folder = temporaryFolder()
-    const run = start(['import', '-', '--rejects', 'rejects.ndjson'], folder, { stdin: 'pipe', cwd: folder })
+    const run = startMeasured(['import', '-', '--rejects', 'rejects.ndjson'], folder, { stdin: 'pipe', cwd: folder })
     // In no order, they are read in larger portions.
     run.stdin?.write(`${shuffled(plantLines(20_000)).join('\n')}\n`)
-    const { written, peak } = await feed(run, Buffer.from(line.repeat(10_000)), (bytes) => bytes < (isSoak ? 40 : 0.5) * mebibyte)
+    const { written, peak } = await feed(
+      run,
+      Buffer.from(line.repeat(10_000)),
+      (bytes) => bytes < (isSoak ? 40 : 0.5) * mebibyte,
+    )
     run.stdin?.end()
     const highest = Math.max(peak, await watchPeak(run))
     const { exitCode, stdout, stderr } = await run
-    expect({ exitCode, rejected: stdout && countsOf(String(stdout)).rejected }).toEqual({ exitCode: 6, rejected: written / line.length })
+    expect({ exitCode, rejected: stdout && countsOf(String(stdout)).rejected }).toEqual({
+      exitCode: 6,
+      rejected: written / line.length,
+    })
     expect(String(stderr).split('\n')).toHaveLength(24)
     expect(readFileSync(join(folder, 'rejects.ndjson'))).toHaveLength(written)
     judgePeak(highest)
@@ -278,7 +303,7 @@ describe.runIf(isLinux)('needs the same memory', () => {
 
   test('for many names of unknown fields', async () => {
     const folder = temporaryFolder()
-    const run = start(['import', '-', '--if-exists', 'skip'], folder, { stdin: 'pipe' })
+    const run = startMeasured(['import', '-', '--if-exists', 'skip'], folder, { stdin: 'pipe' })
     let field = 0
     const nextField = () => {
       field += 1
@@ -298,6 +323,13 @@ describe.runIf(isLinux)('needs the same memory', () => {
 })
 
 type Run = ReturnType<typeof start>
+
+/** How much garbage V8 keeps before it collects it depends on its version, and would count as memory. */
+const env = { NODE_OPTIONS: '--max-semi-space-size=8' }
+
+function startMeasured(args: string[], folder: string, options: Options = {}): Run {
+  return start(args, folder, { env, ...options })
+}
 
 /** Writes blocks to a run's stdin, as fast as it takes them, and tells the most memory it had meanwhile. */
 async function feed(run: Run, block: Buffer | (() => Buffer), isWanted: (written: number) => boolean) {

@@ -22,7 +22,11 @@ describe('the flags of an import into a service', () => {
     const service = await PlantService.listen()
     const run = new RemoteImport([...lines, lines[0] ?? '', 'bad'], service.url, '--dry-run')
     expect(await run.run()).toEqual({
-      ...{ code: 6, counts: { created: lines.length, skipped: 0, rejected: 2, reasons: { 400: 1, 409: 1 }, unknown: 0 }, journals: 0 },
+      ...{
+        code: 6,
+        counts: { created: lines.length, skipped: 0, rejected: 2, reasons: { 400: 1, 409: 1 }, unknown: 0 },
+        journals: 0,
+      },
       err: expect.stringContaining(`plants: Only the input was checked, not which ids exist at ${service.url}\n`),
     })
     expect(service.posts).toEqual([])
@@ -39,7 +43,10 @@ describe('the flags of an import into a service', () => {
   test('--if-exists same and --atomic are rejected before anything is sent', async () => {
     const service = await PlantService.listen()
     for (const [flags, err] of [
-      [['--if-exists', 'same'], 'plants: This service can only create plants: its openapi.json lists no GET /plants/{id}'],
+      [
+        ['--if-exists', 'same'],
+        'plants: This service can only create plants: its openapi.json lists no GET /plants/{id}',
+      ],
       [['--atomic'], 'plants: --atomic is not supported at'],
     ] as const) {
       const result = await new RemoteImport(lines, service.url, ...flags).run()
@@ -61,7 +68,11 @@ describe('the flags of an import into a service', () => {
     await new RemoteImport(many.slice(100, 200), service.url).run()
     const run = new RemoteImport(many, service.url)
     const stopped = await run.run('--max-errors', '10')
-    expect(stopped).toMatchObject({ code: 6, journals: 1, err: expect.stringContaining('were rejected, and the import stopped there\n') })
+    expect(stopped).toMatchObject({
+      code: 6,
+      journals: 1,
+      err: expect.stringContaining('were rejected, and the import stopped there\n'),
+    })
     expect(service.posts.length).toBeLessThan(100 + 3000)
     const counts = { ...allCreated(5900), rejected: 100, reasons: { 409: 100 } }
     expect(await run.run('--max-errors', '1000')).toMatchObject({ code: 6, counts, journals: 0 })
@@ -84,7 +95,10 @@ describe('the flags of an import into a service', () => {
     const folder = temporaryFolder()
     const path = writeLines(folder, lines)
     const variables = { PATH: process.env['PATH'], HOME: folder, PLANTS_TOKEN: remoteToken }
-    const child = spawn(bin, ['import', path, '--store', service.url, '--verbose'], { env: variables, stdio: ['ignore', 'ignore', 'pipe'] })
+    const child = spawn(bin, ['import', path, '--store', service.url, '--verbose'], {
+      env: variables,
+      stdio: ['ignore', 'ignore', 'pipe'],
+    })
     expect(await once(child, 'exit')).toEqual([0, null])
     child.stderr.destroy()
     expect(service.made).toEqual(eachOnce(lines))

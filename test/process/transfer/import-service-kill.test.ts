@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { allCreated, digestOf, plantLines, shuffled } from '../../helpers/import.js'
 import { MortalService } from '../../helpers/mortal-service.js'
 import { plants } from '../../helpers/process.js'
@@ -7,7 +7,7 @@ import { RemoteImport, type RemoteResult } from '../../helpers/remote-import.js'
 import { isSoak, rounds } from '../../helpers/rounds.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
 
-const count = isSoak ? 200_000 : 4000
+const count = isSoak ? 200_000 : 10_000
 /** how often the import is killed until it may come to its end, and its service meanwhile */
 const kills = 5
 /** milliseconds from the start of an import, or of its service, in which it is killed */
@@ -51,7 +51,11 @@ function withRejected(input: readonly string[]): Required<Pick<Scenario, 'lines'
   const kinds = [
     { error: 422, from: 0, textOf: () => '{"id":1.5,"name":"Half"}' },
     { error: 400, from: 0, textOf: () => 'not JSON' },
-    { error: 409, from: 2000, textOf: (index: number) => (input[index % 500] ?? '').replace('"name":"', '"name":"Another ') },
+    {
+      error: 409,
+      from: 2000,
+      textOf: (index: number) => (input[index % 500] ?? '').replace('"name":"', '"name":"Another '),
+    },
   ]
   const rejected: { line: number; text: string; error: number }[] = []
   const lines: string[] = []
@@ -65,14 +69,20 @@ function withRejected(input: readonly string[]): Required<Pick<Scenario, 'lines'
   return { lines, rejected }
 }
 
-/** Kills imports and their services until enough imports have gone on in the middle. Each is brought to its end, and looked at. */
+/**
+ * Kills imports and their services until enough imports have gone on in the middle. Each is brought to its end, and
+ * looked at.
+ */
 async function killAndGoOn(make: () => Scenario): Promise<void> {
   for (let goneOn = 0; goneOn < rounds(1); ) {
     const { place, lines, flags = [], exported = good, rejected } = make()
     const home = temporaryFolder()
     const service = await MortalService.start(home, place)
     const run = new RemoteImport(lines, service.address, ...flags, ...(rejected ? ['--rejects', 'rejects'] : []))
-    const [end] = await Promise.all([killUntilDone(run).finally(() => service.stop()), service.liveAndDie(kills, longest)])
+    const [end] = await Promise.all([
+      killUntilDone(run).finally(() => service.stop()),
+      service.liveAndDie(kills, longest),
+    ])
     goneOn += end.goneOn
     judge(end, rejected ?? [])
     expect(digestOf((await plants(['export'], home)).out)).toBe(digestOf(`${exported.join('\n')}\n`))
@@ -80,21 +90,35 @@ async function killAndGoOn(make: () => Scenario): Promise<void> {
   }
 }
 
-/** Runs the same command until it comes to its end, and kills it after a while, some times. */
+/**
+ * Runs the same command until it comes to its end, and kills it some times: after a while, and just after a part is
+ * done.
+ */
 async function killUntilDone(run: RemoteImport): Promise<RemoteResult & { goneOn: number }> {
   let goneOn = 0
   for (let kill = 0; ; kill += 1) {
-    const clock = kill < kills ? ({ timeout: 1 + Math.random() * longest, killSignal: 'SIGKILL' } as const) : {}
-    const result = run.resultOf(await run.startWith(clock, '--timeout', '2m', '--retry', '2m'))
+    const clock = { timeout: 1 + Math.random() * longest, killSignal: 'SIGKILL' } as const
+    const child = run.startWith(kill < kills && kill % 2 === 0 ? clock : {}, '--timeout', '2m', '--retry', '2m')
+    if (kill < kills && kill % 2 === 1) await killAtPosition(run, child)
+    const result = run.resultOf(await child)
     if (result.err.includes('Resuming an interrupted import')) goneOn += 1
     // Who has told its end has done its work, although it is killed while it leaves.
     if (result.code !== 'SIGKILL' || result.counts) return { ...result, goneOn }
   }
 }
 
+/** Does nothing if the import ends before. */
+async function killAtPosition(run: RemoteImport, child: ReturnType<RemoteImport['start']>): Promise<void> {
+  const isOver = () => child.exitCode !== null || run.hasPosition
+  await vi.waitUntil(isOver, { interval: 5, timeout: 120_000 })
+  child.kill('SIGKILL')
+}
+
 function judge({ code, counts, journals }: RemoteResult, rejected: NonNullable<Scenario['rejected']>): void {
   const errors = rejected.map(({ error }) => error)
-  const reasons = Object.fromEntries([...new Set(errors)].map((error) => [error, errors.filter((other) => other === error).length]))
+  const reasons = Object.fromEntries(
+    [...new Set(errors)].map((error) => [error, errors.filter((other) => other === error).length]),
+  )
   const isKilled = code === 'SIGKILL'
   expect({ code, counts, journals }).toEqual({
     code: isKilled ? code : rejected.length > 0 ? 6 : 0,

@@ -13,7 +13,12 @@ const once = eachOnce(lines)
 
 describe('a service that is not what it should be', () => {
   const cases: [string, Deed, number, RegExp][] = [
-    ['rejects the token', { status: 401, body: { error: 401, message: 'Who?' } }, 3, /Who\?.*\n {2}The token is from PLANTS_TOKEN/],
+    [
+      'rejects the token',
+      { status: 401, body: { error: 401, message: 'Who?' } },
+      3,
+      /Who\?.*\n {2}The token is from PLANTS_TOKEN/,
+    ],
     [
       'redirects',
       { status: 307, headers: { Location: 'https://example.com/plants' } },
@@ -26,7 +31,12 @@ describe('a service that is not what it should be', () => {
       1,
       /Nothing here.*\n {2}Is the address right\?/,
     ],
-    ['answers with what is no plant', { status: 200, body: { ok: true } }, 5, /answered 200 with JSON that is no Plant/],
+    [
+      'answers with what is no plant',
+      { status: 200, body: { ok: true } },
+      5,
+      /answered 200 with JSON that is no Plant/,
+    ],
     ['fails with 500 for good', { status: 500, body: { error: 500, message: 'Oh' } }, 5, /failed: Oh/],
   ]
 
@@ -57,7 +67,12 @@ describe('a service that is not what it should be', () => {
     const again = await run.run()
     expect([result, again]).toEqual([
       { code: 1, counts: undefined, err: expect.stringContaining(goOn), journals: 1 },
-      { code: 0, counts: allCreated(lines.length), err: expect.stringMatching(/^plants: Resuming .* plants are done\n$/), journals: 0 },
+      {
+        code: 0,
+        counts: allCreated(lines.length),
+        err: expect.stringMatching(/^plants: Resuming .* plants are done\n$/),
+        journals: 0,
+      },
     ])
     expect(service.made).toEqual(once)
   })
@@ -73,7 +88,8 @@ describe('a service that is not what it should be', () => {
 test('a token that expires in the middle is renewed by its command, and none is shown', async () => {
   const rejected: Deed = { status: 401, body: { error: 401, message: 'This token has expired' } }
   const service = await PlantService.listen({
-    deed: ({ index, authorization }) => (authorization === `Bearer s3cret-${index < 500 ? 1 : 2}` || index > 1600 ? undefined : rejected),
+    deed: ({ index, authorization }) =>
+      authorization === `Bearer s3cret-${index < 500 ? 1 : 2}` || index > 1600 ? undefined : rejected,
   })
   const folder = teamSettings(service.url, 'echo run >> runs; echo "s3cret-$(wc -l < runs | tr -d " ")"')
   const run = new RemoteImport(lines, 'team', '--verbose')

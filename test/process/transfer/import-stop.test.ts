@@ -36,7 +36,7 @@ describe('an import that a signal stops', () => {
     const done = countOf(storeIn(folder))
     const err = `plants: ${word} after ${grouped(done)} plants\n  To resume, run the same command again\n`
     expect(result).toEqual({ code: exitCode, out: '', err })
-    expect(journalsIn(folder)).toHaveLength(1)
+    expect(journalsIn(folder)).toEqual([])
     expect(done).toBeLessThan(inputLines.length)
     const again = await importAgain(folder)
     expect(again.err).toBe(`plants: Resuming an interrupted import: ${grouped(done)} plants are done\n`)
@@ -63,6 +63,19 @@ describe('an import that a signal stops', () => {
     other.close()
     expect({ exitCode, stderr }).toEqual({ exitCode: 130, stderr: 'plants: Interrupted, nothing was changed\n' })
     await judgeDone(folder, await importAgain(folder))
+  })
+
+  test.runIf(isLinux).each([
+    ['before the end of the first record', '{"id":1,', 'Interrupted, nothing was changed'],
+    ['in an array', '[{"id":1,"name":"Fern"},\n{"id":2,', 'Interrupted after 1 plant'],
+    ['in a row', 'id,name\n1,Fern\n2,"Mo', 'Interrupted after 1 plant'],
+  ])('ends where its stdin stops %s, and waited without work', async (_, input, message) => {
+    const run = start(['import', '-'], temporaryFolder(), { stdin: 'pipe', timeout: 50_000, killSignal: 'SIGKILL' })
+    run.stdin?.write(input)
+    await isIdle(run.pid)
+    run.kill('SIGINT')
+    const { exitCode, stderr } = await run
+    expect({ exitCode, stderr }).toEqual({ exitCode: 130, stderr: expect.stringContaining(`plants: ${message}\n`) })
   })
 
   test.each(['SIGINT', 'SIGTERM'] as const)('by %s ends although nothing more comes on its stdin', async (signal) => {
@@ -96,7 +109,9 @@ describe('an import of all plants or none', () => {
       writeLines(folder, lines)
       const run = start(['import', 'plants.ndjson', '--atomic'], folder, { cwd: folder })
       const log = `${storeIn(folder)}-wal`
-      await expect.poll(() => statSync(log, { throwIfNoEntry: false })?.size ?? 0, { interval: 1 }).toBeGreaterThan(100_000)
+      await expect
+        .poll(() => statSync(log, { throwIfNoEntry: false })?.size ?? 0, { interval: 1 })
+        .toBeGreaterThan(100_000)
       run.kill(signal)
       const { exitCode: code, stdout: out, stderr: err } = await run
       if (code !== 0) return { folder, result: { code, out, err } }
@@ -129,7 +144,10 @@ describe('on a terminal', () => {
     expect(draws).toBeGreaterThan(1)
     expect(draws).toBeLessThanOrEqual(seconds * 10 + 1)
     expect(screen.split('\r\n')).toHaveLength(2)
-    expect(shown(screen)).toEqual([expect.stringMatching(/^Read 100,000 plants in [\d.]+ s( \([\d,]+\/s\))?: 100,000 created$/), ''])
+    expect(shown(screen)).toEqual([
+      expect.stringMatching(/^Read 100,000 plants in [\d.]+ s( \([\d,]+\/s\))?: 100,000 created$/),
+      '',
+    ])
   })
 
   test('nothing is drawn into what was rejected', async () => {
@@ -139,7 +157,10 @@ describe('on a terminal', () => {
       inputLines.flatMap((line, index) => (index % 8000 === 0 ? [line, 'bad'] : [line])),
     )
     const { code, screen } = await terminal(['import', path, '--no-color'], folder).ended
-    const bad = Array.from({ length: 10 }, (_, index) => `${path}:${index * 8001 + 2}: Not JSON: unexpected "b" at column 1`)
+    const bad = Array.from(
+      { length: 10 },
+      (_, index) => `${path}:${index * 8001 + 2}: Not JSON: unexpected "b" at column 1`,
+    )
     const lines = shown(screen)
       .join('\n')
       .replaceAll(/\n(?!plants:|Read| )/g, '')
@@ -150,7 +171,8 @@ describe('on a terminal', () => {
 
   test('nothing is drawn with --output json', async () => {
     const folder = temporaryFolder()
-    const { code, screen } = await terminal(['import', writeLines(folder, inputLines), '--output', 'json'], folder).ended
+    const { code, screen } = await terminal(['import', writeLines(folder, inputLines), '--output', 'json'], folder)
+      .ended
     expect({ code, lines: screen.split('\r\n').length, counts: countsOf(screen) }).toEqual({
       ...{ code: 0, lines: 2 },
       counts: allCreated(inputLines.length),
@@ -210,7 +232,10 @@ test('what comes now and then on a pipe is imported as it comes', async () => {
 test('what stdin ends in the middle of is rejected, and all before it is in', async () => {
   const folder = temporaryFolder()
   const { code, out, err } = await plants(['import'], folder, { input: '{"id":1,"name":"Fern"}\n{"id":2,"name":"Mo' })
-  expect({ code, counts: countsOf(out) }).toEqual({ code: 6, counts: { ...allCreated(1), rejected: 1, reasons: { 400: 1 } } })
+  expect({ code, counts: countsOf(out) }).toEqual({
+    code: 6,
+    counts: { ...allCreated(1), rejected: 1, reasons: { 400: 1 } },
+  })
   expect(err).toContain('plants: stdin:2: Not JSON')
 })
 
@@ -251,7 +276,10 @@ function shown(screen: string): string[] {
   return screen.split('\r\n').map((line) => stripVTControlCharacters(line.split('\r').at(-1) ?? ''))
 }
 
-/** Resolves when no thread of a process has run, or wanted to, for a while: one that waits for a processor has something to do. */
+/**
+ * Resolves when no thread of a process has run, or wanted to, for a while: one that waits for a processor has something
+ * to do.
+ */
 async function isIdle(pid: number | undefined): Promise<void> {
   let [before, same] = ['', 0]
   const look = () => {

@@ -19,8 +19,12 @@ describe('an import as a process of its own', () => {
     const result = await plants(['import', ...argv], folder)
     expect({ code: result.code, created: result.out && JSON.parse(result.out).created, err: result.err }).toEqual(
       code === 0
-        ? { code, created: 0, err: `plants: warning: ${argv[0] === '-' ? 'stdin' : '/dev/null'} contains no records\n` }
-        : { code, created: '', err: 'plants: import needs a file, or plants on stdin\n  For example: plants import plants.ndjson\n' },
+        ? { code, created: 0, err: `plants: warning: ${argv[0] === '-' ? 'stdin' : '/dev/null'} is empty\n` }
+        : {
+            code,
+            created: '',
+            err: 'plants: import needs a file, or plants on stdin\n  For example: plants import plants.ndjson\n',
+          },
     )
   })
 
@@ -30,9 +34,15 @@ describe('an import as a process of its own', () => {
     writeFileSync(path, two)
     expect(counts(await plants(['import'], folder, { input: two }))).toEqual([0, 2, 0])
     expect(counts(await plants(['import', '--if-exists', 'same'], folder, { inputFile: path }))).toEqual([0, 0, 2])
-    const redirected = await execa('bash', ['-c', '"$0" import /dev/stdin --if-exists same < plants', bin], inFolder(folder))
+    const redirected = await execa(
+      'bash',
+      ['-c', '"$0" import /dev/stdin --if-exists same < plants', bin],
+      inFolder(folder),
+    )
     expect(counts({ code: redirected.exitCode, out: redirected.stdout, err: redirected.stderr })).toEqual([0, 0, 2])
-    expect(counts(await plants(['import', '-', '--if-exists', 'same'], folder, { input: gzipSync(two) }))).toEqual([0, 0, 2])
+    expect(counts(await plants(['import', '-', '--if-exists', 'same'], folder, { input: gzipSync(two) }))).toEqual([
+      0, 0, 2,
+    ])
   })
 
   test('leaves nothing in the state folder when it is done', async () => {
@@ -82,7 +92,7 @@ describe.skipIf(process.platform === 'win32')('an import of a pipe with a name',
     const run = start(['import', pipe], folder)
     createWriteStream(pipe).end(content)
     const { exitCode, stdout, stderr } = await run
-    const err = String(stderr).replace(`plants: warning: ${pipe} contains no records\n`, '')
+    const err = String(stderr).replace(`plants: warning: ${pipe} is empty\n`, '')
     expect(counts({ code: exitCode, out: String(stdout), err })).toEqual(expected)
     expect(exitCode).toBe(code)
   })

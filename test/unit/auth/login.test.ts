@@ -34,8 +34,14 @@ class Desk {
     return path
   }
 
-  async login(address: string, { flags = {}, other, given }: { flags?: GlobalFlags; other?: string; given?: string } = {}) {
-    const io = { ...ioOf({ env: { PLANTS_STORE: address, ...this.env } }), resolvePath: (path: string) => path.replace(/^~/, this.home) }
+  async login(
+    address: string,
+    { flags = {}, other, given }: { flags?: GlobalFlags; other?: string; given?: string } = {},
+  ) {
+    const io = {
+      ...ioOf({ env: { PLANTS_STORE: address, ...this.env } }),
+      resolvePath: (path: string) => path.replace(/^~/, this.home),
+    }
     const settings = await resolveSettings(flags, io, other === undefined ? {} : { other })
     if (settings.store.scheme !== 'postgres') throw new Error('Only databases are expected here')
     const { password, ...login }: Login = await loginTo(settings.store, settings, io, given)
@@ -54,14 +60,26 @@ describe('the password for a database', () => {
     expect(await found()).toEqual([[undefined, undefined], give, []])
     desk.writePasswords('h2:*:garden:ann:of-h2\n*:*:*:bob:of-bob\n')
     const place = join(desk.home, '.pgpass')
-    expect(await found()).toEqual([[undefined, 'of-h2'], `The password is from ${place}: set another one there`, ['of-h2']])
+    expect(await found()).toEqual([
+      [undefined, 'of-h2'],
+      `The password is from ${place}: set another one there`,
+      ['of-h2'],
+    ])
     desk.save({ tokens: { [garden]: { token: 'of-login', savedAt: '2026-01-02T03:04:05.678Z' } } })
     const saved = 'The password was saved. Save another with: plants auth login'
     expect(await found(`${garden}?max=9`)).toEqual([['of-login', 'of-login'], saved, ['of-login']])
     desk.env['PGPASSWORD'] = 'of-env'
-    expect(await found()).toEqual([['of-env', 'of-env'], 'The password is from PGPASSWORD: set another one there', ['of-env']])
+    expect(await found()).toEqual([
+      ['of-env', 'of-env'],
+      'The password is from PGPASSWORD: set another one there',
+      ['of-env'],
+    ])
     const address = garden.replace('ann', 'ann:of-url')
-    expect(await found(address)).toEqual([['of-url', 'of-url'], 'The password is from the address: set another one there', ['of-url']])
+    expect(await found(address)).toEqual([
+      ['of-url', 'of-url'],
+      'The password is from the address: set another one there',
+      ['of-url'],
+    ])
   })
 
   test.each([
@@ -155,7 +173,10 @@ describe.runIf(hasOpenssl)('the certificates for a database (need openssl)', () 
     const open = desk.put('open.key', key, 0o644)
     const text = desk.put('text.pem', 'none')
     const failure = (parameters: string) =>
-      certificates(desk, parameters).then(String, ({ message, hint }: { message: string; hint: string }) => [message, hint])
+      certificates(desk, parameters).then(String, ({ message, hint }: { message: string; hint: string }) => [
+        message,
+        hint,
+      ])
     expect(await failure(`sslcert=${path}&sslkey=${open}`)).toEqual([
       `The key ${open} is open to others (mode 644)`,
       `Fix it with: chmod 600 ${open}`,

@@ -13,7 +13,10 @@ async function fileWith(text: string, mode = 0o600, path = join(temporaryFolder(
   writeFileSync(path, text)
   chmodSync(path, mode)
   const complaints: string[] = []
-  const file = await readPasswordFile(ioOf({ env: { PGPASSFILE: path } }), async (message) => void complaints.push(message))
+  const file = await readPasswordFile(
+    ioOf({ env: { PGPASSFILE: path } }),
+    async (message) => void complaints.push(message),
+  )
   return { path, file, complaints }
 }
 

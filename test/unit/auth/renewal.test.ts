@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { resolveSettings } from '../../../src/cli/context.js'
 import { Outcome } from '../../../src/stores/common/conflict.js'
 import type { Batch } from '../../../src/stores/common/store.js'
-import { RemoteStore } from '../../../src/stores/http/store.js'
+import { RemoteStore } from '../../../src/stores/http/remote-store.js'
 import { batchOf } from '../../helpers/bulk.js'
 import { Hostile, http, json } from '../../helpers/hostile.js'
 import { PlantService } from '../../helpers/plant-service.js'
@@ -41,7 +41,6 @@ async function create(remote: RemoteStore, first: number, count: number): Promis
   await remote.createMany(batch, {
     ...{ ifExists: 'error', stopsAtReject: false, checkpoint: undefined, stop: new AbortController().signal },
     keyOf: (row) => `import-${first + row}`,
-    beforeSend: async () => {},
     onProgress: () => {},
   })
   return batch
@@ -52,12 +51,17 @@ const message = 'This token has expired'
 
 test('a token that expires during an import is renewed by its command, at most once a minute', async () => {
   let valid = 's3cret-1'
-  const service = await PlantService.listen({ deed: ({ authorization }) => (authorization === `Bearer ${valid}` ? undefined : refused) })
+  const service = await PlantService.listen({
+    deed: ({ authorization }) => (authorization === `Bearer ${valid}` ? undefined : refused),
+  })
   const { remote, secrets, letPass } = await openTeam(teamAt(service.url))
   await create(remote, 0, 50)
   valid = 's3cret-2'
   const batch = await create(remote, 50, 50)
-  expect({ isCreated: batch.outcomes.every((outcome) => outcome === Outcome.created), made: service.made.size }).toEqual({
+  expect({
+    isCreated: batch.outcomes.every((outcome) => outcome === Outcome.created),
+    made: service.made.size,
+  }).toEqual({
     isCreated: true,
     made: 100,
   })
@@ -90,7 +94,13 @@ describe('a token that expires is renewed once, and the request that it was reje
     ['count', (remote) => remote.count(), 1n, 'GET /plants', [expired, stream]],
     ['delete', (remote) => remote.delete(1n), stored, 'DELETE /plants/1', [expired, json(200, fern)]],
     ['update', (remote) => remote.replace(stored), stored, 'PUT /plants/1', [expired, json(200, fern)]],
-    ['create', (remote) => remote.create(stored), { name: 'Fern' }, 'POST /plants', [expired, json(200, { name: 'Fern' })]],
+    [
+      'create',
+      (remote) => remote.create(stored),
+      { name: 'Fern' },
+      'POST /plants',
+      [expired, json(200, { name: 'Fern' })],
+    ],
   ])('%s', async (_, run, value, line, answers) => {
     const service = await Hostile.listen({ openapi, posts: [...answers], others: { [line]: [...answers] } })
     const { remote, secrets } = await openTeam(teamAt(service.url))
@@ -109,7 +119,10 @@ describe('a token that expires is renewed once, and the request that it was reje
   })
 
   test('nothing that lacks a right', async () => {
-    const service = await Hostile.listen({ openapi, others: { 'GET /plants/1': [json(403, { error: 403, message: 'No right' })] } })
+    const service = await Hostile.listen({
+      openapi,
+      others: { 'GET /plants/1': [json(403, { error: 403, message: 'No right' })] },
+    })
     const { remote, secrets } = await openTeam(teamAt(service.url))
     await expect(remote.get(1n)).rejects.toMatchObject({ type: 'unauthorized', message: 'No right' })
     expect(secrets.size).toBe(1)
@@ -119,7 +132,11 @@ describe('a token that expires is renewed once, and the request that it was reje
 test('a token from PLANTS_TOKEN is not renewed', async () => {
   const service = await PlantService.listen({ deed: () => refused })
   const { remote, secrets } = await openTeam(teamAt(service.url), { PLANTS_TOKEN: 's3cret-of-env' })
-  await expect(create(remote, 0, 5)).rejects.toMatchObject({ type: 'unauthorized', message, hint: expect.stringContaining('PLANTS_TOKEN') })
+  await expect(create(remote, 0, 5)).rejects.toMatchObject({
+    type: 'unauthorized',
+    message,
+    hint: expect.stringContaining('PLANTS_TOKEN'),
+  })
   expect(secrets).toEqual(new Set(['s3cret-of-env']))
 })
 

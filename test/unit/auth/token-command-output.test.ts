@@ -21,7 +21,11 @@ describe('a token command that prints', () => {
     ['JSON on several lines', '\r\n{\r\n  "token": "s3cret",\r\n  "type": "Bearer"\r\n}\r\n', { token: 's3cret' }],
     ['JSON without a time', '{"token":"s3cret","expires":null}', { token: 's3cret' }],
     ['JSON with a time', `{"expires":"${later}","token":"s3cret"}`, { token: 's3cret', expires: later }],
-    ['JSON with a time elsewhere', '{"token":"s3cret","expires":"2999-12-31t23:59:59.5+02:00"}', { token: 's3cret', expires: later }],
+    [
+      'JSON with a time elsewhere',
+      '{"token":"s3cret","expires":"2999-12-31t23:59:59.5+02:00"}',
+      { token: 's3cret', expires: later },
+    ],
   ])('%s gives it', async (_, text, fields) => {
     const team = new Team()
     writeFileSync(join(team.folder, 'printed'), text)
@@ -51,14 +55,20 @@ describe('a token command that prints', () => {
     ['JSON with an empty token', '{"token":""}', 'printed nothing', mustPrint],
     ['JSON with two tokens', '{"token":"s3cret s3cret"}', notOne, mustPrint],
     ['JSON with a line break in its token', '{"token":"s3cret\\r\\nX: s3cret"}', notOne, mustPrint],
-    ...['soon', '', '2999-12-31', '2999-13-31T23:59:59Z', '2999-12-31T23:59:59', '2020-01-01 00:00 (s3cret)', 's3cret'].map(
-      (time): [string, string, string, string] => [
-        `JSON with the time ${JSON.stringify(time)}`,
-        JSON.stringify({ token: 's3cret', expires: time }),
-        'printed an invalid "expires"',
-        'It must be a time such as 2026-01-02T03:04:05Z',
-      ],
-    ),
+    ...[
+      'soon',
+      '',
+      '2999-12-31',
+      '2999-13-31T23:59:59Z',
+      '2999-12-31T23:59:59',
+      '2020-01-01 00:00 (s3cret)',
+      's3cret',
+    ].map((time): [string, string, string, string] => [
+      `JSON with the time ${JSON.stringify(time)}`,
+      JSON.stringify({ token: 's3cret', expires: time }),
+      'printed an invalid "expires"',
+      'It must be a time such as 2026-01-02T03:04:05Z',
+    ]),
     [
       'JSON with a time that is a number',
       '{"token":"s3cret","expires":1893456000}',
@@ -92,6 +102,8 @@ describe('a token command that prints', () => {
   test('exactly 64 KiB around a token gives it', async () => {
     const team = new Team()
     writeFileSync(join(team.folder, 'printed'), 's3cret'.padEnd(65_536, '\n'))
-    expect(await team.takes(`cat ${team.folder}/printed`).token()).toEqual(found({ token: 's3cret', source: 'command' }))
+    expect(await team.takes(`cat ${team.folder}/printed`).token()).toEqual(
+      found({ token: 's3cret', source: 'command' }),
+    )
   })
 })

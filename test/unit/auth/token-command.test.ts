@@ -40,7 +40,10 @@ describe('a token command that does not end well', () => {
     const team = new Team()
     const program = team.program('command', sh(`tail -f /dev/null &\necho $! > ${team.folder}/pid\nwait`))
     onTestFinished(() => void process.kill(parseInt(team.noted('pid'), 10), 'SIGKILL'))
-    expect(await team.takes(program).token('--timeout', '300ms')).toMatchObject({ code: 3, err: expect.stringContaining('within 0.3 s') })
+    expect(await team.takes(program).token('--timeout', '300ms')).toMatchObject({
+      code: 3,
+      err: expect.stringContaining('within 0.3 s'),
+    })
   })
 
   test('may take longer than a timer can', async () => {
@@ -50,7 +53,9 @@ describe('a token command that does not end well', () => {
 
   test('may take as long as is saved with the store', async () => {
     const team = new Team()
-    const stores = { team: { address: 'https://plants.example.com', 'token-command': 'tail -f /dev/null', timeout: '200ms' } }
+    const stores = {
+      team: { address: 'https://plants.example.com', 'token-command': 'tail -f /dev/null', timeout: '200ms' },
+    }
     writeFileSync(join(team.folder, 'settings.json'), JSON.stringify({ version: 1, stores }), { mode: 0o600 })
     expect(await team.token()).toMatchObject({ code: 3, err: expect.stringContaining('did not finish within 0.2 s') })
   })
@@ -75,7 +80,11 @@ describe('a token command that does not end well', () => {
   test.each(['', ' ', '\t\n'])('is refused when it is no word: %j', async (command) => {
     const team = new Team()
     const add = ['stores', 'add', 'team', 'https://plants.example.com', `--token-command=${command}`]
-    expect(await runPlants(add, { env: team.env })).toMatchObject({ code: 2, out: '', err: expect.stringContaining('--token-command') })
+    expect(await runPlants(add, { env: team.env })).toMatchObject({
+      code: 2,
+      out: '',
+      err: expect.stringContaining('--token-command'),
+    })
     await runPlants(['stores', 'add', 'team', 'https://plants.example.com'], { env: team.env })
     const set = ['config', 'set', 'stores.team.token-command', command]
     expect(await runPlants(set, { env: team.env })).toMatchObject({ code: 2, out: '' })
@@ -99,27 +108,36 @@ describe('a token command that does not end well', () => {
 
 describe.skipIf(process.platform === 'win32')('settings that others can change', () => {
   const change = (mode: string) => `can be changed by others (mode ${mode})`
-  const replace = (folder: string, mode: string) => `can be replaced by others, who can write to ${folder} (mode ${mode})`
+  const replace = (folder: string, mode: string) =>
+    `can be replaced by others, who can write to ${folder} (mode ${mode})`
 
   test.each<[string, (team: Team) => { why: string; fix: string }]>([
     ['a file of mode 666', (team) => opened(team.settings, 0o666, change('666'), '600')],
     ['a file of mode 620', (team) => opened(team.settings, 0o620, change('620'), '600')],
     ['a file in a directory of mode 770', (team) => opened(team.folder, 0o770, replace(team.folder, '770'), '700')],
-    ['a link into a directory of mode 777', (team) => opened(linked(team), 0o777, replace(join(team.folder, 'shared'), '777'), '700')],
+    [
+      'a link into a directory of mode 777',
+      (team) => opened(linked(team), 0o777, replace(join(team.folder, 'shared'), '777'), '700'),
+    ],
   ])('run no command and send no saved token or password: %s', async (_, open) => {
     const remote = await Hostile.listen({ posts })
     const team = new Team()
     const savedAt = '2026-01-02T03:04:05.678Z'
     const database = 'postgres://plants@127.0.0.1:1/plants'
     const stores = {
-      team: { address: `${remote.url}/v1`, 'token-command': team.program('ask', sh(`touch ${team.folder}/ran; echo s3cret`)) },
+      team: {
+        address: `${remote.url}/v1`,
+        'token-command': team.program('ask', sh(`touch ${team.folder}/ran; echo s3cret`)),
+      },
       own: { address: remote.url },
       shared: { address: database },
     }
     const tokens = { [remote.url]: { token: 's3cret-own', savedAt }, [database]: { token: 's3cret-password', savedAt } }
     writeFileSync(team.settings, JSON.stringify({ version: 1, stores, tokens }), { mode: 0o600 })
     const create = (store: string, env = {}) =>
-      runPlants(['create', '--id', '1', '--name', 'Fern', '--store', store, '--timeout', '1s'], { env: { ...team.env, ...env } })
+      runPlants(['create', '--id', '1', '--name', 'Fern', '--store', store, '--timeout', '1s'], {
+        env: { ...team.env, ...env },
+      })
     expect(await create('own')).toMatchObject({ code: 0 })
     const before = remote.connections
     const { why, fix } = open(team)
@@ -132,8 +150,14 @@ describe.skipIf(process.platform === 'win32')('settings that others can change',
       const expected = `plants: ${refusal}: the settings in ${team.settings} ${why}\n  Check what they contain, then run: ${fix}\n`
       expect({ store, code, out, err }).toEqual({ store, code: 3, out: '', err: expect.stringContaining(expected) })
     }
-    expect({ connections: remote.connections, ran: existsSync(join(team.folder, 'ran')) }).toEqual({ connections: before, ran: false })
-    expect(await runPlants(['config', 'get', 'stores.own.address'], { env: team.env })).toMatchObject({ code: 0, out: `${remote.url}\n` })
+    expect({ connections: remote.connections, ran: existsSync(join(team.folder, 'ran')) }).toEqual({
+      connections: before,
+      ran: false,
+    })
+    expect(await runPlants(['config', 'get', 'stores.own.address'], { env: team.env })).toMatchObject({
+      code: 0,
+      out: `${remote.url}\n`,
+    })
     expect(await create('own', { PLANTS_TOKEN: 's3cret' })).toMatchObject({ code: 0 })
     execFileSync('sh', ['-c', fix])
     expect(await create('team')).toMatchObject({ code: 0, err: '' })
@@ -170,32 +194,43 @@ describe('the words of a token command', () => {
     ['caf\u00e9 \u{1f331}', ['caf\u00e9', '\u{1f331}']],
   ])('%s are read by no shell', async (text, words) => {
     const team = new Team()
-    const program = team.program('words', sh(`for word in "$@"; do printf '%s\\n' "$word" >> ${team.folder}/words.txt; done; echo s3cret`))
+    const program = team.program(
+      'words',
+      sh(`for word in "$@"; do printf '%s\\n' "$word" >> ${team.folder}/words.txt; done; echo s3cret`),
+    )
     expect((await team.takes(`${program} ${text}`).token()).code).toBe(0)
     expect(team.noted('words.txt').split('\n').slice(0, -1)).toEqual(words)
   })
 
-  test.each([`"FOLDER/my command" x`, `'FOLDER/my command'`, `sh -c 'echo s3cret'`, `pass "show plants"`, `pass '' x`, '"'])(
-    'are refused when one begins with a quote, which no shell would read: %s',
-    async (text) => {
-      const team = new Team()
-      const command = text.replace('FOLDER', team.folder)
-      const refused = {
-        ...{ code: 2, out: '' },
-        err: expect.stringMatching(
-          / contains a quote, but no shell interprets it\n {2}Write a space within a word as "\\ ", or use a script/,
-        ),
-      }
-      const address = 'https://plants.example.com'
-      const env = { env: team.env }
-      expect(await runPlants(['stores', 'add', 'team', address, `--token-command=${command}`], env)).toEqual(refused)
-      expect((await runPlants(['stores', 'list'], env)).out.trimEnd().split('\n')).toHaveLength(1)
-      await runPlants(['stores', 'add', 'team', address], env)
-      expect(await runPlants(['config', 'set', 'stores.team.token-command', command], env)).toEqual(refused)
-      expect((await runPlants(['config', 'get', 'stores.team.token-command'], env)).code).toBe(1)
-      expect(await team.takes(command).token()).toMatchObject({ code: 2, out: '', err: expect.stringContaining('contains a quote') })
-    },
-  )
+  test.each([
+    `"FOLDER/my command" x`,
+    `'FOLDER/my command'`,
+    `sh -c 'echo s3cret'`,
+    `pass "show plants"`,
+    `pass '' x`,
+    '"',
+  ])('are refused when one begins with a quote, which no shell would read: %s', async (text) => {
+    const team = new Team()
+    const command = text.replace('FOLDER', team.folder)
+    const refused = {
+      ...{ code: 2, out: '' },
+      err: expect.stringMatching(
+        / contains a quote, but no shell interprets it\n {2}Write a space within a word as "\\ ", or use a script/,
+      ),
+    }
+    const address = 'https://plants.example.com'
+    const env = { env: team.env }
+    expect(await runPlants(['stores', 'add', 'team', address, `--token-command=${command}`], env)).toEqual(refused)
+    expect((await runPlants(['stores', 'list'], env)).out.trimEnd().split('\n')).toHaveLength(1)
+    await runPlants(['stores', 'add', 'team', address], env)
+    expect(await runPlants(['config', 'set', 'stores.team.token-command', command], env)).toEqual(refused)
+    expect((await runPlants(['config', 'get', 'stores.team.token-command'], env)).code).toBe(1)
+    expect(await team.takes(command).token()).toMatchObject({
+      code: 2,
+      out: '',
+      err: expect.stringContaining('contains a quote'),
+    })
+  })
 
   test('are refused when they hold U+0000, and not repeated', async () => {
     const team = new Team()
@@ -208,7 +243,10 @@ describe('the words of a token command', () => {
     team.takes(command)
     for (const line of ['auth token', 'auth status', 'create --id 1 --name Fern', 'doctor']) {
       const { code, err } = await runPlants([...line.split(' '), '--store', 'team'], { env: team.env })
-      const refused = { code: 2, err: expect.stringMatching(/^plants: stores\.team\.token-command in .* contains U\+0000\n/) }
+      const refused = {
+        code: 2,
+        err: expect.stringMatching(/^plants: stores\.team\.token-command in .* contains U\+0000\n/),
+      }
       const failed = { code: 1, err: 'plants: 2 checks failed\n  See the hints above\n' }
       expect({ line, code, err }).toEqual({ line, ...(line === 'doctor' ? failed : refused) })
     }
@@ -226,11 +264,17 @@ describe('a token command', () => {
 
   test('is run once a run', async () => {
     const team = new Team()
-    const remote = await Hostile.listen({ posts: [json(503, { error: 503, message: 'Not now' }, { 'Retry-After': 0 }), ...posts] })
+    const remote = await Hostile.listen({
+      posts: [json(503, { error: 503, message: 'Not now' }, { 'Retry-After': 0 }), ...posts],
+    })
     team.takes(team.program('count', sh(`echo run >> ${team.folder}/runs; echo s3cret`)), remote.url)
     const { code } = await runPlants([...fern, '--id', '1', '--name', 'Fern'], { env: team.env })
     const sent = remote.posts.map(({ headers }) => headers['authorization'])
-    expect({ code, sent, runs: team.noted('runs') }).toEqual({ code: 0, sent: ['Bearer s3cret', 'Bearer s3cret'], runs: 'run\n' })
+    expect({ code, sent, runs: team.noted('runs') }).toEqual({
+      code: 0,
+      sent: ['Bearer s3cret', 'Bearer s3cret'],
+      runs: 'run\n',
+    })
   })
 
   test.each<[string, string[], Record<string, string>]>([
@@ -248,7 +292,10 @@ describe('a token command', () => {
     const remote = await Hostile.listen({ posts })
     team.takes(team.program('count', sh(`echo run >> ${team.folder}/runs; echo s3cret`)), remote.url)
     const line = argv.map((word) => word.replace('FOLDER', team.folder).replace('URL', remote.url))
-    await runPlants(line, { env: { ...team.env, PLANTS_STORE: join(team.folder, 'plants.db'), ...env }, stdin: 's3cret-typed' })
+    await runPlants(line, {
+      env: { ...team.env, PLANTS_STORE: join(team.folder, 'plants.db'), ...env },
+      stdin: 's3cret-typed',
+    })
     expect(team.noted('runs')).toBe('')
   })
 

@@ -13,7 +13,14 @@ async function complete(line: string, world: World = {}) {
   const { code, out, err } = await runPlants(['__complete', '--', ...line.split(' ')], world)
   const [first = '', ...lines] = out.replace(/\n$/, '').split('\n')
   const [files, prefix] = first.split('\t')
-  return { code, err, files, prefix, words: lines.map((text) => text.split('\t')[0]), meanings: lines.map((text) => text.split('\t')[1]) }
+  return {
+    code,
+    err,
+    files,
+    prefix,
+    words: lines.map((text) => text.split('\t')[0]),
+    meanings: lines.map((text) => text.split('\t')[1]),
+  }
 }
 
 const words = async (line: string, world?: World) => (await complete(line, world)).words
@@ -38,16 +45,15 @@ describe('every command', () => {
     expect(await words('help ')).toEqual([...commandNames, ...Object.keys(topics)])
     expect(await words('help stores ')).toEqual(['add', 'init', 'list', 'use', 'rename', 'remove'])
     expect(await words('stores help ')).toEqual(['add', 'init', 'list', 'use', 'rename', 'remove'])
-    for (const line of ['help formats ', 'help create ', 'help stores add ', 'stores help add ']) expect(await words(line)).toEqual([])
+    for (const line of ['help formats ', 'help create ', 'help stores add ', 'stores help add '])
+      expect(await words(line)).toEqual([])
   })
 
-  test('is found by its other names, which are offered where nothing else begins so', async () => {
+  test('is found by its other names, which are not offered', async () => {
     expect(await words('ls --li')).toContain('--limit')
     expect(await words('stores rm ')).toEqual(await words('stores remove '))
     expect(await words('help stores rm ')).toEqual([])
     expect(await words('l')).not.toContain('ls')
-    const { words: found, meanings } = await complete('sh')
-    expect(meanings[found.indexOf('show')]).toBe('alias of get')
   })
 
   test('is told with what it does', async () => {
@@ -98,7 +104,7 @@ describe('values', () => {
   test.each([
     ['import --format ', ['ndjson', 'json', 'csv', 'tsv']],
     ['import --if-exists ', ['error', 'skip', 'same', 'update']],
-    ['serve --log-level ', ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']],
+    ['serve --log-level ', ['info', 'warn', 'error', 'silent']],
     ['--output ', outputFormats],
     ['list --output te', outputFormats],
     ['count -o ', commonFormats],
@@ -106,13 +112,17 @@ describe('values', () => {
     ['config set output ', outputFormats],
     ['config set stores.team.allow-http ', ['true', 'false']],
     ['config get ', ['store', 'output', 'timeout', 'ca-cert']],
-    ['completion ', ['bash', 'zsh', 'fish', 'powershell']],
+    ['completion ', ['bash', 'zsh', 'fish']],
   ])('of "%s" are %j', async (line, expected) => {
     expect(await complete(line)).toMatchObject({ files: 'none', prefix: '', words: expected })
   })
 
   test('stand behind "=", too', async () => {
-    expect(await complete('list --output=te')).toMatchObject({ files: 'none', prefix: '--output=', words: outputFormats })
+    expect(await complete('list --output=te')).toMatchObject({
+      files: 'none',
+      prefix: '--output=',
+      words: outputFormats,
+    })
     expect(await complete('create --file=fe')).toMatchObject({ files: 'any', prefix: '--file=', words: [] })
     expect(await complete('--store=unix:/ru')).toMatchObject({ files: 'any', prefix: '--store=unix:', words: [] })
     expect(await complete('create --yes=')).toEqual(nothing)
@@ -132,8 +142,8 @@ describe('values', () => {
     ['--store ~', 'any'],
     ['--store plants/ga', 'any'],
     ['--store sqlite:', 'any'],
-    ['--store ', 'db sqlite'],
-    ['config set store ', 'db sqlite'],
+    ['--store ', 'any'],
+    ['config set store ', 'any'],
     ['--store https:', 'none'],
     ['backup plants.bak ', 'none'],
   ])('of "%s" are files: %s', async (line, files) => {
@@ -171,19 +181,21 @@ describe('saved stores', () => {
   test('are offered by name, with their address', async () => {
     const { env } = user()
     const local = 'your own store, which is built in'
-    const names = { words: ['garden', 'team', 'local'], meanings: ['/srv/garden.db', 'https://plants.example.com/v1', local] }
-    expect(await complete('--store ', { env })).toMatchObject({ ...names, files: 'db sqlite' })
+    const names = {
+      words: ['garden', 'team', 'local'],
+      meanings: ['/srv/garden.db', 'https://plants.example.com/v1', local],
+    }
+    expect(await complete('--store ', { env })).toMatchObject({ ...names, files: 'any' })
     expect(await complete('stores use ', { env })).toMatchObject(names)
     expect(await complete('config set store ', { env })).toMatchObject(names)
     expect(await complete('stores remove ', { env })).toMatchObject({ words: ['garden', 'team'], files: 'none' })
   })
 
-  test('have settings, and those in a file not those of a service', async () => {
+  test('have settings', async () => {
     const { env } = user()
-    expect((await words('config set ', { env })).slice(-2)).toEqual(['stores.garden.', 'stores.team.'])
-    expect(await words('config set stores.garden.', { env })).toEqual(['stores.garden.address', 'stores.garden.timeout'])
-    const ofService = ['address', 'timeout', 'ca-cert', 'allow-http', 'token-command'].map((name) => `stores.team.${name}`)
-    expect(await words('config set stores.team.t', { env })).toEqual(ofService)
+    const names = ['address', 'timeout', 'ca-cert', 'allow-http', 'token-command']
+    const ofStores = ['garden', 'team'].flatMap((store) => names.map((name) => `stores.${store}.${name}`))
+    expect((await words('config set ', { env })).slice(-10)).toEqual(ofStores)
   })
 
   test('cannot drive a terminal or add a line, and show no password', async () => {
@@ -239,14 +251,9 @@ describe('whatever is wrong, less is offered and nothing is said', () => {
   })
 })
 
-test('a script that cannot give an empty word asks for the next one', async () => {
-  const next = (...argv: string[]) => runPlants(['__complete', '--next', '--', ...argv])
-  expect(await next('stores')).toEqual(await runPlants(['__complete', '--', 'stores', '']))
-  expect(await next()).toEqual(await runPlants(['__complete', '--', '']))
-})
-
 test('the question of the scripts is in no help', async () => {
-  for (const command of treeOf(program.root)) expect((await runPlants([...namesOf(command), '--help'])).out).not.toContain('__complete')
+  for (const command of treeOf(program.root))
+    expect((await runPlants([...namesOf(command), '--help'])).out).not.toContain('__complete')
 })
 
 function namesOf(command: Command): string[] {

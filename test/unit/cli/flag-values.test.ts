@@ -7,18 +7,15 @@ test('the values of options have the names and types that the definition says', 
     { flags: '--map <fields>', description: '' },
     { flags: '--yes', description: '' },
     { flags: '--if-exists <what>', description: '', choices: ['error', 'skip'], default: 'error' },
-    { flags: '--journal <path>', description: '' },
-    { flags: '--no-journal', description: '' },
     { flags: '--no-input', description: '' },
     { flags: '-v, --verbose', description: '' },
   ] as const
   type Values = OptionValues<typeof options>
-  expectTypeOf<keyof Values>().toEqualTypeOf<'idFrom' | 'map' | 'yes' | 'ifExists' | 'journal' | 'input' | 'verbose'>()
+  expectTypeOf<keyof Values>().toEqualTypeOf<'idFrom' | 'map' | 'yes' | 'ifExists' | 'input' | 'verbose'>()
   expectTypeOf<Values['idFrom']>().toEqualTypeOf<bigint | undefined>()
   expectTypeOf<Values['map']>().toEqualTypeOf<string | undefined>()
   expectTypeOf<Values['yes']>().toEqualTypeOf<boolean | undefined>()
   expectTypeOf<Values['ifExists']>().toEqualTypeOf<'error' | 'skip'>()
-  expectTypeOf<Values['journal']>().toEqualTypeOf<string | false | undefined>()
   expectTypeOf<Values['input']>().toEqualTypeOf<boolean | undefined>()
 })
 
@@ -28,11 +25,11 @@ test('a command gets its arguments and options with their types', () => {
     ...base,
     arguments: [
       { name: '<id>', description: '', parse: parseId },
-      { name: '[shell]', description: '' },
+      { name: '<shell>', description: '' },
     ],
     options: [{ flags: '--yes', description: '' }],
     run: async ({ args, flags }) => {
-      expectTypeOf(args).toEqualTypeOf<[bigint, string | undefined]>()
+      expectTypeOf(args).toEqualTypeOf<[bigint, string]>()
       expectTypeOf(flags.yes).toEqualTypeOf<boolean | undefined>()
       expectTypeOf(flags.store).toEqualTypeOf<string | undefined>()
     },

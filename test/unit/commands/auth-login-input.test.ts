@@ -24,9 +24,13 @@ describe('login --with-token', () => {
     const user = new AuthUser()
     const remote = await accepting()
     user.save({ stores: { team: { address: remote.url, 'token-command': `touch ${user.folder}/ran` } } })
-    const hint = 'Renew the token where the command reads it, or remove the command: plants config unset stores.team.token-command'
+    const hint =
+      'Renew the token where the command reads it, or remove the command: plants config unset stores.team.token-command'
     expect(await user.login('team')).toEqual(failure(2, 400, 'team gets its token from a command', hint))
-    expect({ connections: remote.connections, files: readdirSync(user.folder) }).toEqual({ connections: 0, files: ['settings.json'] })
+    expect({ connections: remote.connections, files: readdirSync(user.folder) }).toEqual({
+      connections: 0,
+      files: ['settings.json'],
+    })
     expect((await user.login(remote.url)).code).toBe(0)
   })
 
@@ -34,7 +38,9 @@ describe('login --with-token', () => {
     const user = new AuthUser()
     const { url } = await accepting()
     await user.run(['stores', 'add', 'team', `${url}/v1/`])
-    expect(read(await user.login('team'))).toMatchObject({ out: [{ store: 'team', address: `${url}/v1`, checked: true }] })
+    expect(read(await user.login('team'))).toMatchObject({
+      out: [{ store: 'team', address: `${url}/v1`, checked: true }],
+    })
     expect(user.saved).toMatchObject({ tokens: { [`${url}/v1`]: { token } } })
   })
 
@@ -69,7 +75,10 @@ describe('login --with-token', () => {
     const remote = await accepting()
     const result = await user.auth(`login --with-token --store ${remote.url}`, stdin === undefined ? {} : { stdin })
     expect(result).toEqual(failure(2, 400, message, 'Copy the token again, without any other text'))
-    expect({ isUntouched: user.isUntouched, connections: remote.connections }).toEqual({ isUntouched: true, connections: 0 })
+    expect({ isUntouched: user.isUntouched, connections: remote.connections }).toEqual({
+      isUntouched: true,
+      connections: 0,
+    })
   })
 
   test.each<[string, string | Uint8Array, number, string, string]>([
@@ -89,7 +98,9 @@ describe('login --with-token', () => {
     ],
   ])('refuses %s, and saves nothing', async (_, stdin, error, message, hint) => {
     const user = new AuthUser()
-    expect(await user.auth('login --with-token --store https://plants.example.com', { stdin })).toEqual(failure(2, error, message, hint))
+    expect(await user.auth('login --with-token --store https://plants.example.com', { stdin })).toEqual(
+      failure(2, error, message, hint),
+    )
     expect(user.isUntouched).toBe(true)
   })
 
@@ -98,7 +109,11 @@ describe('login --with-token', () => {
     const { url } = await accepting()
     const other = { token: 'other', savedAt: when, more: 1 }
     const stores = { team: { address: url, colour: 'blue' } }
-    user.save({ tokens: { [url]: { token: 'old', savedAt: when }, 'https://other.example.com': other }, colour: 'green', stores })
+    user.save({
+      tokens: { [url]: { token: 'old', savedAt: when }, 'https://other.example.com': other },
+      colour: 'green',
+      stores,
+    })
     await user.login(url)
     expect(user.saved).toEqual({
       version: 1,
@@ -121,7 +136,8 @@ describe('login --with-token', () => {
     const user = new AuthUser()
     const { url, port } = await accepting()
     const addresses = [url, `${url}/v1`, `${url}/V1`, `http://localhost:${port}`, `unix:${socketPath()}`]
-    for (const [index, address] of addresses.entries()) expect((await user.login(address, `s3cret-${index}`)).code).toBe(0)
+    for (const [index, address] of addresses.entries())
+      expect((await user.login(address, `s3cret-${index}`)).code).toBe(0)
     const { tokens } = user.saved as { tokens: Record<string, { token: string }> }
     expect(Object.entries(tokens).map(([address, { token }]) => [address, token])).toEqual(
       addresses.map((address, index) => [address, `s3cret-${index}`]),
@@ -145,7 +161,10 @@ describe('login --with-token', () => {
     const user = new AuthUser()
     const remote = await accepting()
     const env = { PLANTS_TOKEN: 's3cret-of-env' }
-    const { code, out, err } = await user.auth(`login --with-token --output text --store ${remote.url}`, { stdin: token, env })
+    const { code, out, err } = await user.auth(`login --with-token --output text --store ${remote.url}`, {
+      stdin: token,
+      env,
+    })
     expect(user.saved).toMatchObject({ tokens: { [remote.url]: { token } } })
     expect({ code, out, err }).toEqual({
       code: 0,
@@ -168,7 +187,12 @@ describe('login --with-token', () => {
     const user = new AuthUser()
     for (const world of [{ stdin: token }, { terminals: ['stdin' as const, 'stdout' as const] }]) {
       expect(await user.auth('login', world)).toEqual(
-        failure(2, 400, 'Cannot prompt for the token', `Read it from stdin: plants auth login --store ${store} --from-stdin < FILE`),
+        failure(
+          2,
+          400,
+          'Cannot prompt for the token',
+          `Read it from stdin: plants auth login --store ${store} --from-stdin < FILE`,
+        ),
       )
     }
     const everywhere: World = { terminals: ['stdin', 'stdout', 'stderr'] }
@@ -176,21 +200,24 @@ describe('login --with-token', () => {
     expect(user.isUntouched).toBe(true)
   })
 
-  test.each([['login'], ['login --with-token'], ['logout'], ['status'], ['token']])('%s is for a service, not for a file', async (verb) => {
-    const user = new AuthUser()
-    const { code, out, err } = read(await user.auth(`${verb} --store /srv/garden.db`, { stdin: token }))
-    expect({ code, out, err }).toEqual({
-      code: 2,
-      out: [],
-      err: [
-        {
-          error: 400,
-          message: '/srv/garden.db is a file, and uses no token',
-          hint: 'Select a service: --store https://plants.example.com',
-        },
-      ],
-    })
-  })
+  test.each([['login'], ['login --with-token'], ['logout'], ['status'], ['token']])(
+    '%s is for a service, not for a file',
+    async (verb) => {
+      const user = new AuthUser()
+      const { code, out, err } = read(await user.auth(`${verb} --store /srv/garden.db`, { stdin: token }))
+      expect({ code, out, err }).toEqual({
+        code: 2,
+        out: [],
+        err: [
+          {
+            error: 400,
+            message: '/srv/garden.db is a file, and uses no token',
+            hint: 'Select a store: --store https://plants.example.com',
+          },
+        ],
+      })
+    },
+  )
 
   test.each([
     ['login', '--token', token],

@@ -10,15 +10,26 @@ const isRoot = process.getuid?.() === 0
 describe('token', () => {
   test('is printed for other programs, from wherever it is', async () => {
     const user = new AuthUser()
-    user.save({ tokens: { [store]: { token, savedAt: when } }, stores: { team: { address: store, 'token-command': 'echo s3cret-made' } } })
+    user.save({
+      tokens: { [store]: { token, savedAt: when } },
+      stores: { team: { address: store, 'token-command': 'echo s3cret-made' } },
+    })
     expect(await user.run(['auth', 'token', '--store', store])).toEqual({ code: 0, out: `${token}\n`, err: '' })
     expect(await user.auth('token')).toEqual(answer({ token, source: 'file', savedAt: when }))
     const env = { PLANTS_TOKEN: 's3cret-of-env' }
-    expect(await user.run(['auth', 'token', '--store', store], { env })).toEqual({ code: 0, out: 's3cret-of-env\n', err: '' })
+    expect(await user.run(['auth', 'token', '--store', store], { env })).toEqual({
+      code: 0,
+      out: 's3cret-of-env\n',
+      err: '',
+    })
     expect(await user.auth('token', { env })).toEqual(answer({ token: 's3cret-of-env', source: 'variable' }))
     const path = { PATH: process.env['PATH'] ?? '' }
-    expect(await user.auth('token --store team', { env: path })).toEqual(answer({ token: 's3cret-made', source: 'command' }))
-    expect(await user.auth('token --store team', { env })).toEqual(answer({ token: 's3cret-of-env', source: 'variable' }))
+    expect(await user.auth('token --store team', { env: path })).toEqual(
+      answer({ token: 's3cret-made', source: 'command' }),
+    )
+    expect(await user.auth('token --store team', { env })).toEqual(
+      answer({ token: 's3cret-of-env', source: 'variable' }),
+    )
   })
 
   test('ends with 3 when there is none', async () => {
@@ -91,7 +102,11 @@ describe('a settings file that is broken', () => {
   // The other kinds of it are in unit/config/broken-file.test.ts.
   test.each<[string, string, RegExp]>([
     ['cut off', `{"version":1,"tokens":{"${store}":{"token":"${token}`, /are not JSON: .*line 1/],
-    ['of a later version', `{"version":2,"tokens":{"${store}":"${token}"}}`, /written by a newer plants \(version 2\)$/],
+    [
+      'of a later version',
+      `{"version":2,"tokens":{"${store}":"${token}"}}`,
+      /written by a newer plants \(version 2\)$/,
+    ],
     ['with tokens in an array', `{"version":1,"tokens":["${token}"]}`, /tokens must be an object$/],
     [
       'with a token that is no text',
@@ -107,7 +122,9 @@ describe('a settings file that is broken', () => {
         ...{ command, code: 2, out: [] },
         err: [{ error: 400, message: expect.stringMatching(why), hint: expect.any(String) }],
       })
-      expect(err).toEqual([expect.objectContaining({ message: expect.stringContaining(`The settings in ${user.file} `) })])
+      expect(err).toEqual([
+        expect.objectContaining({ message: expect.stringContaining(`The settings in ${user.file} `) }),
+      ])
     }
     expect((await user.run(['create', '--id', '1', '--name', 'Fern', '--store', store])).code).toBe(2)
     expect(readFileSync(user.file)).toEqual(Buffer.from(text))
@@ -123,20 +140,27 @@ describe('a settings file that is broken', () => {
   test('that is a folder is named', async () => {
     const user = new AuthUser()
     mkdirSync(user.file, { recursive: true })
-    expect(read(await user.auth('status'))).toMatchObject({ code: 2, err: [{ message: `The settings in ${user.file} are a directory` }] })
+    expect(read(await user.auth('status'))).toMatchObject({
+      code: 2,
+      err: [{ message: `The settings in ${user.file} are a directory` }],
+    })
   })
 })
 
 describe('a folder in which nothing can be saved', () => {
   const hint = 'Choose another directory with PLANTS_CONFIG_DIR, or use flags and variables instead'
-  const message = (folder: string, why: string) => `The settings in ${folder}/settings.json could not be changed: ${why}`
+  const message = (folder: string, why: string) =>
+    `The settings in ${folder}/settings.json could not be changed: ${why}`
 
   test('because a file is in its place, is named', async () => {
     const { url } = await accepting()
     const folder = join(temporaryFolder(), 'file')
     writeFileSync(folder, 'mine')
     for (const place of [folder, '/dev/null/plants']) {
-      const result = await new AuthUser().auth(`login --with-token --store ${url}`, { stdin: token, env: { PLANTS_CONFIG_DIR: place } })
+      const result = await new AuthUser().auth(`login --with-token --store ${url}`, {
+        stdin: token,
+        env: { PLANTS_CONFIG_DIR: place },
+      })
       expect(result).toEqual(failure(74, 500, message(place, 'a part of its path is not a directory'), hint))
     }
     expect(readFileSync(folder, 'utf8')).toBe('mine')

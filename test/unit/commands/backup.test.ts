@@ -14,10 +14,9 @@ import {
 import { join } from 'node:path'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { PlantsError } from '../../../src/platform/errors.js'
-import { SqliteStore } from '../../../src/stores/sqlite/store.js'
+import { SqliteStore } from '../../../src/stores/sqlite/sqlite-store.js'
 import { commandsIn, damagedCopy, look, namesIn } from '../../helpers/backups.js'
 import { DatabaseSync } from '../../helpers/database.js'
-import { fill } from '../../helpers/fill.js'
 import { open } from '../../helpers/sqlite-file.js'
 import { closedAfterTest, fileAddress, openOptions } from '../../helpers/store.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
@@ -50,19 +49,23 @@ describe('backup', () => {
     expect(readdirSync(folder).filter((name) => name.includes('bak'))).toEqual(['plants.bak'])
     expect(await listOf(file)).toBe(moss + fern)
     expect((await plants(['tokens', 'list', '--store', file])).out).toContain('"note":"ci"')
-    const again = await plants(['create', '--store', file, '--id=-9223372036854775808', '--name', 'Moss', '--idempotency-key', 'k'])
+    const again = await plants([
+      'create',
+      '--store',
+      file,
+      '--id=-9223372036854775808',
+      '--name',
+      'Moss',
+      '--idempotency-key',
+      'k',
+    ])
     expect(again).toEqual({ code: 0, out: '{"name":"Moss"}\n', err: '' })
   })
 
   test('says in text what it did', async () => {
     await plant({ id: 1, name: 'Fern' })
     const result = await plants(['backup', file, '--output', 'text'])
-    const out = `Backed up 1 plant from ${store} to ${file} (${statSync(file).size / 1024} KiB)\n`
-    expect(result).toEqual({ code: 0, out, err: '' })
-    fill(store, 30_000)
-    expect((await plants(['backup', file, '--output', 'text'])).out).toMatch(/^Backed up 30,000 plants from .* \(\d\d\d KiB\)\n$/)
-    fill(store, 200_000)
-    expect((await plants(['backup', file, '--output', 'text'])).out).toMatch(/^Backed up 200,000 plants from .* \(\d\.\d MiB\)\n$/)
+    expect(result).toEqual({ code: 0, out: `Backed up 1 plant from ${store} to ${file}\n`, err: '' })
   })
 
   test('has what is in the log, and not what somebody is just writing', async () => {
@@ -112,14 +115,14 @@ describe('backup', () => {
     }
     for (const [name, why] of Object.entries(reasons)) {
       const before = readFileSync(join(folder, name))
-      const hint = 'Choose another file for the backup, or delete this one first'
+      const hint = 'Choose another file for the backup'
       const err = `plants: A backup would replace a file that is not a backup: ${join(folder, name)} ${why}\n  ${hint}\n`
       expect(await plants(['backup', name])).toEqual({ code: 2, out: '', err })
       expect(readFileSync(join(folder, name))).toEqual(before)
     }
-    const err = `plants: ${folder}/folder cannot be replaced by a backup: it is a directory\n  Name a file in it\n`
+    const err = `plants: ${folder}/folder cannot be replaced by a backup: it is not a regular file\n  Choose another file for the backup\n`
     expect(await plants(['backup', 'folder'])).toEqual({ code: 2, out: '', err })
-    expect((await plants(['backup', '/dev/full'])).err).toContain('it is a device or a pipe\n')
+    expect((await plants(['backup', '/dev/full'])).err).toContain('it is not a regular file\n')
   })
 
   test('refuses to replace another store that is in use', async () => {
@@ -163,7 +166,10 @@ describe('backup', () => {
     await plants(['backup', file])
     const damaged = await damagedCopy(store, folder)
     const { code, err } = await plants(['backup', file, '--store', damaged])
-    expect({ code, err }).toEqual({ code: 4, err: expect.stringContaining(`plants: The store ${damaged} is damaged: `) })
+    expect({ code, err }).toEqual({
+      code: 4,
+      err: expect.stringContaining(`plants: The store ${damaged} is damaged: `),
+    })
     expect(await listOf(file)).toBe(fern)
     expect(namesIn(folder)).toEqual(['damaged.db', 'plants.bak', 'plants.db'])
   })
@@ -216,7 +222,11 @@ describe('backup', () => {
   test('leaves nothing behind when it is interrupted', async () => {
     await plant({ id: 1, name: 'Fern' })
     const signal = AbortSignal.abort(new PlantsError('interrupted', 'Interrupted'))
-    expect(await plants(['backup', file], { signal })).toEqual({ code: 130, out: '', err: 'plants: Interrupted, nothing was changed\n' })
+    expect(await plants(['backup', file], { signal })).toEqual({
+      code: 130,
+      out: '',
+      err: 'plants: Interrupted, nothing was changed\n',
+    })
     expect(namesIn(folder)).toEqual(['plants.db'])
   })
 })

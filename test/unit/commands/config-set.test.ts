@@ -34,7 +34,8 @@ describe('config set, get and unset', () => {
     const value = expected.replace('HOME', user.home)
     expect(await user.run(['config', 'set', name, given, '--output', 'json'])).toEqual(answer({ name, value }))
     expect(fieldOf(user, name)).toBe(value)
-    if (name !== 'output') expect(await user.run(['config', 'get', name, '--output', 'text'])).toEqual(printed(`${value}\n`))
+    if (name !== 'output')
+      expect(await user.run(['config', 'get', name, '--output', 'text'])).toEqual(printed(`${value}\n`))
     if (name.endsWith('.address')) return
     expect(await user.run(['config', 'unset', name, '--output', 'json'])).toEqual(answer({ name, removed: true }))
     expect(fieldOf(user, name)).toBe(undefined)
@@ -65,16 +66,19 @@ describe('config set, get and unset', () => {
     )
   })
 
-  test.runIf(hasOpenssl).each([['ca-cert'], ['stores.team.ca-cert']])('%s is kept as an absolute path (needs openssl)', async (name) => {
-    const user = gardener()
-    writeFileSync(join(user.home, 'ca.pem'), certificate({ names: ['DNS:localhost'] }).cert)
-    const value = join(user.home, 'ca.pem')
-    for (const path of ['ca.pem', './ca.pem', value]) {
-      expect(await user.run(['config', 'set', name, path])).toEqual(answer({ name, value }))
-      expect(await user.run(['config', 'get', name])).toEqual(printed(`${value}\n`))
-    }
-    expect(await user.run(['config', 'unset', name])).toEqual(answer({ name, removed: true }))
-  })
+  test.runIf(hasOpenssl).each([['ca-cert'], ['stores.team.ca-cert']])(
+    '%s is kept as an absolute path (needs openssl)',
+    async (name) => {
+      const user = gardener()
+      writeFileSync(join(user.home, 'ca.pem'), certificate({ names: ['DNS:localhost'] }).cert)
+      const value = join(user.home, 'ca.pem')
+      for (const path of ['ca.pem', './ca.pem', value]) {
+        expect(await user.run(['config', 'set', name, path])).toEqual(answer({ name, value }))
+        expect(await user.run(['config', 'get', name])).toEqual(printed(`${value}\n`))
+      }
+      expect(await user.run(['config', 'unset', name])).toEqual(answer({ name, removed: true }))
+    },
+  )
 
   test('say what they do in a sentence', async () => {
     const user = gardener()
@@ -82,7 +86,10 @@ describe('config set, get and unset', () => {
     expect(await user.run('config unset timeout --output text')).toEqual(printed('Removed the setting timeout\n'))
     expect(await user.run('config unset timeout --output text')).toEqual(printed('The setting timeout was not saved\n'))
     const { out, err } = await user.run('config set timeout 1m --output text', { env: { PLANTS_TIMEOUT: '5s' } })
-    expect({ out, err }).toEqual({ out: 'Set timeout to 1m\n', err: 'plants: PLANTS_TIMEOUT is still set, and takes precedence\n' })
+    expect({ out, err }).toEqual({
+      out: 'Set timeout to 1m\n',
+      err: 'plants: PLANTS_TIMEOUT is still set, and takes precedence\n',
+    })
   })
 
   test('store says when PLANTS_STORE wins over it', async () => {
@@ -93,7 +100,10 @@ describe('config set, get and unset', () => {
   test('the address of a store warns of what was for the old one', async () => {
     const old = 'http://127.0.0.1:4010'
     const fields = { timeout: '2m', 'allow-http': true, 'token-command': 'pass plants', 'ca-cert': '/etc/ca.pem' }
-    const user = gardener({ stores: { team: { address: old, ...fields } }, tokens: { [old]: { token: 's3cret', savedAt: '' } } })
+    const user = gardener({
+      stores: { team: { address: old, ...fields } },
+      tokens: { [old]: { token: 's3cret', savedAt: '' } },
+    })
     const warnings = [
       'team keeps its ca-cert, allow-http, token-command',
       'The saved token is for the old address. Save a new one: plants auth login --store team',
@@ -104,8 +114,12 @@ describe('config set, get and unset', () => {
       out: `${JSON.stringify({ name: 'stores.team.address', value: team })}\n`,
       err: warnings.map((warning) => `${JSON.stringify({ warning })}\n`).join(''),
     })
-    expect(user.saved).toMatchObject({ stores: { team: { address: team, ...fields } }, tokens: { [old]: { token: 's3cret' } } })
-    for (const name of ['ca-cert', 'allow-http', 'token-command']) await user.run(['config', 'unset', `stores.team.${name}`])
+    expect(user.saved).toMatchObject({
+      stores: { team: { address: team, ...fields } },
+      tokens: { [old]: { token: 's3cret' } },
+    })
+    for (const name of ['ca-cert', 'allow-http', 'token-command'])
+      await user.run(['config', 'unset', `stores.team.${name}`])
     expect(await set('https://other.example.com')).toMatchObject({ code: 0, err: '' })
     expect(await user.run(['config', 'set', 'stores.team.address', old])).toMatchObject({ code: 0, err: '' })
   })
@@ -125,7 +139,8 @@ describe('config set, get and unset', () => {
 
 describe('a value that a setting cannot have is refused:', () => {
   const duration = 'must be a duration such as 30s, 500ms or 2m, but was'
-  const addresses = 'A store is a saved name, "local", a path such as ./plants.db, sqlite:PATH, http(s)://…, unix:PATH or postgres://…'
+  const addresses =
+    'A store is a saved name, "local", a path such as ./plants.db, sqlite:PATH, http(s)://…, unix:PATH or postgres://…'
 
   test.each<[string, string, string, string | RegExp | undefined]>([
     ['timeout', 'soon', `timeout ${duration} "soon"`, 'For example: 30s'],
@@ -134,13 +149,18 @@ describe('a value that a setting cannot have is refused:', () => {
     ['timeout', '1M', `timeout ${duration} "1M"`, 'For example: 30s'],
     ['stores.garden.timeout', '-', `stores.garden.timeout ${duration} "-"`, 'For example: 30s'],
     ['output', 'xml', 'output must be one of text, json, ndjson, csv, tsv, but was "xml"', 'See: plants help formats'],
-    ['output', 'JSON', 'output must be one of text, json, ndjson, csv, tsv, but was "JSON"', 'See: plants help formats'],
+    [
+      'output',
+      'JSON',
+      'output must be one of text, json, ndjson, csv, tsv, but was "JSON"',
+      'See: plants help formats',
+    ],
     ['output', '', 'output must be one of text, json, ndjson, csv, tsv, but was ""', 'See: plants help formats'],
     ['store', '', 'store is empty', addresses],
     ['store', 'tean', 'There is no store named "tean"', 'Did you mean team?'],
-    ['store', 'constructor', 'There is no store named "constructor"', /^The saved stores are: team, garden\. /],
+    ['store', 'constructor', 'There is no store named "constructor"', 'The saved stores are: team, garden'],
     ['store', '__proto__', 'store does not name a store: "__proto__"', addresses],
-    ['store', 'ftp://plants.example.com', 'store begins with ftp://, which this version cannot open', addresses],
+    ['store', 'ftp://plants.example.com', 'store does not name a store', addresses],
     ['store', 'https://', 'store is not a valid URL', addresses],
     [
       'store',
@@ -156,9 +176,19 @@ describe('a value that a setting cannot have is refused:', () => {
     ['stores.team.address', '', 'stores.team.address is empty', addresses],
     ['stores.team.address', 'garden', 'stores.team.address does not name a store: "garden"', addresses],
     ['stores.team.address', 'https://a?b', 'stores.team.address must be a base URL, without "?" and "#"', addresses],
-    ['stores.garden.allow-http', 'true', 'allow-http is for stores behind HTTP, and garden is a file', 'Set it for another store'],
-    ['stores.garden.token-command', 'pass', 'token-command is for stores behind HTTP, and garden is a file', 'Set it for another store'],
-    ['stores.garden.ca-cert', 'ca.pem', 'ca-cert is for stores behind HTTP, and garden is a file', 'Set it for another store'],
+    [
+      'stores.garden.allow-http',
+      'true',
+      'allow-http is for a service, and garden is a file',
+      'Set it for another store',
+    ],
+    [
+      'stores.garden.token-command',
+      'pass',
+      'token-command is for a service, and garden is a file',
+      'Set it for another store',
+    ],
+    ['stores.garden.ca-cert', 'ca.pem', 'ca-cert is for a service, and garden is a file', 'Set it for another store'],
   ])('%s %j', async (name, value, message, hint) => {
     const user = gardener()
     const before = readFileSync(user.file)
@@ -173,14 +203,26 @@ describe('a value that a setting cannot have is refused:', () => {
   test.each<[string, string | undefined, RegExp]>([
     ['is not there', undefined, /^.*ca\.pem could not be read|ca\.pem: there is no such file/],
     ['is empty', '', /ca\.pem contains no PEM certificate$/],
-    ['is a key', '-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n', /ca\.pem contains no PEM certificate$/],
-    ['is broken', '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n', /ca\.pem contains an invalid certificate$/],
+    [
+      'is a key',
+      '-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n',
+      /ca\.pem contains no PEM certificate$/,
+    ],
+    [
+      'is broken',
+      '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n',
+      /ca\.pem contains an invalid certificate$/,
+    ],
   ])('ca-cert, when the file %s', async (_, text, message) => {
     const user = gardener()
     if (text !== undefined) writeFileSync(join(user.home, 'ca.pem'), text)
     for (const name of ['ca-cert', 'stores.team.ca-cert']) {
       const { code, err } = await user.run(['config', 'set', name, 'ca.pem', '--output', 'json'])
-      expect({ name, code, ...JSON.parse(err) }).toMatchObject({ name, code: 2, message: expect.stringMatching(message) })
+      expect({ name, code, ...JSON.parse(err) }).toMatchObject({
+        name,
+        code: 2,
+        message: expect.stringMatching(message),
+      })
       expect(JSON.parse(err).hint).not.toContain('came from plants config set')
     }
     expect(user.saved).toEqual({ version: 1, stores })
@@ -214,17 +256,7 @@ describe('a name that is no setting is refused:', () => {
     ['stores.team.store', ofTeam],
     ['stores.team.timeout.x', expect.stringContaining('stores.team.timeout')],
   ])('%j', async (name, hint) => {
-    const user = gardener()
-    for (const command of [
-      ['get', name],
-      ['set', name, '1m'],
-      ['unset', name],
-    ]) {
-      const { code, out, err } = await user.run(['config', ...command, '--output', 'json'])
-      const message = `There is no setting ${JSON.stringify(name)}`
-      expect({ command, code, out, ...JSON.parse(err) }).toEqual({ command, code: 2, out: '', error: 400, message, hint })
-    }
-    expect(user.saved).toEqual({ version: 1, stores })
+    await expectRefusals(name, `There is no setting ${JSON.stringify(name)}`, hint)
   })
 
   test.each([
@@ -233,18 +265,8 @@ describe('a name that is no setting is refused:', () => {
     ['stores.__proto__.timeout', '__proto__', expect.stringContaining('team, garden')],
     ['stores..timeout', '', expect.stringContaining('team, garden')],
   ])('%j, of a store that is not saved', async (name, store, hint) => {
-    const user = gardener()
-    for (const command of [
-      ['get', name],
-      ['set', name, '1m'],
-      ['unset', name],
-    ]) {
-      const { code, out, err } = await user.run(['config', ...command, '--output', 'json'])
-      const message = `There is no store named ${JSON.stringify(store)}`
-      expect({ command, code, out, ...JSON.parse(err) }).toEqual({ command, code: 2, out: '', error: 400, message, hint })
-      expect(JSON.parse(err).hint).not.toContain('Did you mean local?')
-    }
-    expect(user.saved).toEqual({ version: 1, stores })
+    for (const given of await expectRefusals(name, `There is no store named ${JSON.stringify(store)}`, hint))
+      expect(given).not.toContain('Did you mean local?')
   })
 
   test.each([['allow-http'], ['token-command']])('%s, which only a store has', async (name) => {
@@ -263,14 +285,38 @@ describe('a name that is no setting is refused:', () => {
   })
 
   test.each([
-    ['config get', 'config get needs a setting', 'See: plants config get --help'],
-    ['config set', 'config set needs a setting', 'See: plants config set --help'],
-    ['config set timeout', 'config set needs a value', 'See: plants config set --help'],
-    ['config set timeout 1m 2m', 'config set takes 2 arguments, but got 3', 'See: plants config set --help'],
-    ['config get timeout store', 'config get takes one setting, but got 2', 'See: plants config get --help'],
-    ['config list timeout', 'config list takes no arguments, but got 1', 'See: plants config list --help'],
-    ['config path x', 'config path takes no arguments, but got 1', 'See: plants config path --help'],
-    ['config show', 'config get needs a setting', 'See: plants config get --help'],
+    ['config get', 'config get needs a setting', 'Usage: plants config get <setting>. See: plants config get --help'],
+    [
+      'config set',
+      'config set needs a setting',
+      'Usage: plants config set <setting> <value>. See: plants config set --help',
+    ],
+    [
+      'config set timeout',
+      'config set needs a value',
+      'Usage: plants config set <setting> <value>. See: plants config set --help',
+    ],
+    [
+      'config set timeout 1m 2m',
+      'config set takes 2 arguments, but got 3',
+      'Usage: plants config set <setting> <value>. See: plants config set --help',
+    ],
+    [
+      'config get timeout store',
+      'config get takes one setting, but got 2',
+      'Usage: plants config get <setting>. See: plants config get --help',
+    ],
+    [
+      'config list timeout',
+      'config list takes no arguments, but got 1',
+      'Usage: plants config list. See: plants config list --help',
+    ],
+    [
+      'config path x',
+      'config path takes no arguments, but got 1',
+      'Usage: plants config path. See: plants config path --help',
+    ],
+    ['config show', 'config get needs a setting', 'Usage: plants config get <setting>. See: plants config get --help'],
     ['config reset timeout', 'Unknown command reset', 'Did you mean: plants config unset SETTING'],
     ['config onset timeout', 'Unknown command onset', 'See: plants config --help'],
   ])('plants %s', async (command, message, hint) => {
@@ -283,4 +329,22 @@ function fieldOf(user: User, name: string): unknown {
   const [first = '', store = '', setting = ''] = name.split('.')
   const saved = user.saved as Record<string, Record<string, Record<string, unknown>>>
   return first === 'stores' ? saved[first]?.[store]?.[setting] : saved[first]
+}
+
+/** By each command, without a change. Returns the hints. */
+async function expectRefusals(name: string, message: string, hint: unknown): Promise<string[]> {
+  const user = gardener()
+  const hints: string[] = []
+  for (const command of [
+    ['get', name],
+    ['set', name, '1m'],
+    ['unset', name],
+  ]) {
+    const { code, out, err } = await user.run(['config', ...command, '--output', 'json'])
+    const answer = JSON.parse(err)
+    expect({ command, code, out, ...answer }).toEqual({ ...{ command, code: 2, out: '', error: 400 }, message, hint })
+    hints.push(answer.hint)
+  }
+  expect(user.saved).toEqual({ version: 1, stores })
+  return hints
 }

@@ -40,7 +40,14 @@ describe('config get', () => {
   })
 
   const sources: [string, string, 'flag' | 'variable' | 'store' | 'saved', string[], World, object][] = [
-    ['timeout', '1s', 'flag', ['--timeout', '1s'], { env: { PLANTS_TIMEOUT: '2s', PLANTS_STORE: 'team' } }, { timeout: '4s' }],
+    [
+      'timeout',
+      '1s',
+      'flag',
+      ['--timeout', '1s'],
+      { env: { PLANTS_TIMEOUT: '2s', PLANTS_STORE: 'team' } },
+      { timeout: '4s' },
+    ],
     ['timeout', '2s', 'variable', [], { env: { PLANTS_TIMEOUT: '2s', PLANTS_STORE: 'team' } }, { timeout: '4s' }],
     ['timeout', '2m', 'store', [], { env: { PLANTS_TIMEOUT: '', PLANTS_STORE: 'team' } }, { timeout: '4s' }],
     ['timeout', '2m', 'store', ['--store', 'team'], {}, { timeout: '4s' }],
@@ -53,7 +60,14 @@ describe('config get', () => {
     ['store', 'team', 'saved', [], { env: { PLANTS_STORE: '' } }, { store: 'team' }],
     ['output', 'json', 'variable', [], { env: { PLANTS_OUTPUT: 'json' } }, { output: 'text' }],
     ['output', 'json', 'saved', [], {}, { output: 'json' }],
-    ['ca-cert', '/a.pem', 'flag', ['--ca-cert', '/a.pem'], { env: { PLANTS_CA_CERT: '/b.pem' } }, { 'ca-cert': '/c.pem' }],
+    [
+      'ca-cert',
+      '/a.pem',
+      'flag',
+      ['--ca-cert', '/a.pem'],
+      { env: { PLANTS_CA_CERT: '/b.pem' } },
+      { 'ca-cert': '/c.pem' },
+    ],
     ['ca-cert', '/b.pem', 'variable', [], { env: { PLANTS_CA_CERT: '/b.pem' } }, { 'ca-cert': '/c.pem' }],
     ['ca-cert', '/c.pem', 'saved', [], {}, { 'ca-cert': '/c.pem' }],
     ['allow-http', 'true', 'flag', ['--allow-http'], { env: { PLANTS_ALLOW_HTTP: 'no' } }, {}],
@@ -105,7 +119,12 @@ describe('config list', () => {
         line('token-command', undefined, 'default'),
         { name: 'stores.team.address', value: team, source: 'saved', meaning: 'address of team' },
         { name: 'stores.team.timeout', value: '2m', source: 'saved', meaning: `for team: ${meanings.timeout}` },
-        { name: 'stores.team.allow-http', value: 'true', source: 'saved', meaning: `for team: ${meanings['allow-http']}` },
+        {
+          name: 'stores.team.allow-http',
+          value: 'true',
+          source: 'saved',
+          meaning: `for team: ${meanings['allow-http']}`,
+        },
       ),
     )
   })
@@ -117,8 +136,7 @@ describe('config list', () => {
       code: 0,
       out: [
         'NAME                   VALUE           SOURCE   DESCRIPTION',
-        'store                  local           default  the store: a saved name, a path, sqlite:PATH, http(s)://…, unix:PATH or',
-        '                                                postgres://…',
+        'store                  local           default  the store: a saved name, a path, sqlite:PATH, http(s)://…, unix:PATH or postgres://…',
         'output                 -               default  the output format: text, json, ndjson and, for plants, csv or tsv',
         'timeout                4s              saved    how long to wait for a store: 500ms, 30s, 2m',
         'ca-cert                -               default  a file of trusted PEM certificates',
@@ -142,7 +160,9 @@ describe('config list', () => {
   test('never shows a token', async () => {
     const user = gardener({ tokens: { [team]: { token: 's3cret', savedAt: '2026-01-02T03:04:05.678Z' } } })
     for (const output of ['text', 'json']) {
-      const { out, err } = await user.run(`config list --output ${output} --verbose`, { env: { PLANTS_TOKEN: 's3cret' } })
+      const { out, err } = await user.run(`config list --output ${output} --verbose`, {
+        env: { PLANTS_TOKEN: 's3cret' },
+      })
       expect(out + err).not.toContain('s3cret')
     }
   })
@@ -153,8 +173,12 @@ describe('config path', () => {
     const user = new User()
     expect(await user.run('config path')).toEqual(printed(`${user.file}\n`))
     expect(await user.run('config path', onTerminal)).toEqual(printed(`${user.file}\n`))
-    expect(await user.run('config path', { env: { PLANTS_CONFIG_DIR: 'here' } })).toEqual(printed(`${user.home}/here/settings.json\n`))
-    expect(await user.run('config path', { env: { PLANTS_CONFIG_DIR: '' } })).toEqual(printed('/nonexistent/config/settings.json\n'))
+    expect(await user.run('config path', { env: { PLANTS_CONFIG_DIR: 'here' } })).toEqual(
+      printed(`${user.home}/here/settings.json\n`),
+    )
+    expect(await user.run('config path', { env: { PLANTS_CONFIG_DIR: '' } })).toEqual(
+      printed('/nonexistent/config/settings.json\n'),
+    )
     expect(readdirSync(user.home)).toEqual([])
   })
 

@@ -13,7 +13,11 @@ const hidden = 'Remove it, and set PGPASSWORD, or save it with: plants auth logi
 function gardener(saved: Record<string, unknown> = {}): User {
   const user = new User()
   user.write({
-    stores: { db: { address: garden }, team: { address: 'https://plants.example.com' }, file: { address: '/srv/x.db' } },
+    stores: {
+      db: { address: garden },
+      team: { address: 'https://plants.example.com' },
+      file: { address: '/srv/x.db' },
+    },
     ...saved,
   })
   return user
@@ -24,7 +28,7 @@ describe('the address of a database with a password', () => {
     ['--store', 'get 1 --store ADDRESS'],
     ['The address', 'stores add mine ADDRESS'],
     ['The address', 'stores init ADDRESS'],
-    ['The store', 'stores use ADDRESS'],
+    ['store', 'stores use ADDRESS'],
     ['store', 'config set store ADDRESS'],
     ['stores.db.address', 'config set stores.db.address ADDRESS'],
   ])('is refused as an argument: %s of %s', async (place, line) => {
@@ -46,12 +50,16 @@ describe('the address of a database with a password', () => {
     const shown = 'postgres://ann:***@h1:5432/garden'
     const world = { env: { PLANTS_STORE: 'postgres://bob:s3cret@h1/garden' } }
     expect((await user.run('stores list', world)).out).toContain(`{"name":"db","address":"${shown}","inUse":false}\n`)
-    expect((await user.run('stores list', world)).out).toContain('{"address":"postgres://bob:***@h1/garden","inUse":true}\n')
+    expect((await user.run('stores list', world)).out).toContain(
+      '{"address":"postgres://bob:***@h1/garden","inUse":true}\n',
+    )
     expect(await user.run('config get stores.db.address')).toEqual(printed(`${shown}\n`))
     expect(await user.run('config get store', world)).toEqual(printed('postgres://bob:***@h1/garden\n'))
     expect((await user.run('stores add db /x.db')).err).toContain(`The store db already exists: ${shown}\n`)
     expect((await user.run('__complete -- stores remove d')).out).toContain(`db\t${shown}\n`)
-    expect((await user.run('get 1 --verbose --timeout 10ms', world)).err).toContain('* store postgres://bob:***@h1/garden (PLANTS_STORE)\n')
+    expect((await user.run('get 1 --verbose --timeout 10ms', world)).err).toContain(
+      '* store postgres://bob:***@h1/garden (PLANTS_STORE)\n',
+    )
   })
 })
 
@@ -91,13 +99,13 @@ describe('a database with a name', () => {
   test.each([
     [
       'stores add x postgres://h1/x --allow-http',
-      '--allow-http is for stores behind HTTP, and postgres://gardener@h1:5432/x is a database',
+      '--allow-http is for a service, and postgres://gardener@h1:5432/x is a database',
     ],
     [
       'stores add x postgres://h1/x --token-command pass',
-      '--token-command is for stores behind HTTP, and postgres://gardener@h1:5432/x is a database',
+      '--token-command is for a service, and postgres://gardener@h1:5432/x is a database',
     ],
-    ['stores add x ./x.db --allow-http', '--allow-http is for stores behind HTTP, and HOME/x.db is a file'],
+    ['stores add x ./x.db --allow-http', '--allow-http is for a service, and HOME/x.db is a file'],
   ])('has only the settings of its kind: %s', async (line, message) => {
     const user = gardener()
     const text = message.replace('HOME', user.home)
@@ -105,27 +113,23 @@ describe('a database with a name', () => {
   })
 
   test('names its certificates in its address, not with --ca-cert', async () => {
-    const message = '--ca-cert is for stores behind HTTP, and postgres://gardener@h1:5432/x is a database'
+    const message = '--ca-cert is for a service, and postgres://gardener@h1:5432/x is a database'
     const hint = 'Leave it out, and add to the address: sslrootcert=ca.pem'
     expect(await gardener().run('stores add x postgres://h1/x --ca-cert ca.pem')).toEqual(refusal(message, hint))
   })
 
   test('has only the settings of its kind, also later', async () => {
-    const user = gardener({ stores: { db: { address: garden }, web: { address: 'https://x.example', 'allow-http': true } } })
+    const user = gardener({
+      stores: { db: { address: garden }, web: { address: 'https://x.example', 'allow-http': true } },
+    })
     const other = 'Set it for another store'
     expect(await user.run('config set stores.db.ca-cert ca.pem')).toEqual(
-      refusal('ca-cert is for stores behind HTTP, and db is a database', other),
+      refusal('ca-cert is for a service, and db is a database', other),
     )
-    const held = 'web has the setting allow-http, which is for stores behind HTTP, and /x.db is a file'
+    const held = 'web has the setting allow-http, which is for a service, and /x.db is a file'
     expect(await user.run('config set stores.web.address /x.db')).toEqual(
       refusal(held, 'Unset it first: plants config unset stores.web.allow-http'),
     )
-  })
-
-  test('completes the settings of its kind', async () => {
-    const { out } = await gardener().run('__complete -- config set stores.db.')
-    const names = out.split('\n').map((line) => line.split('\t')[0])
-    expect(names).toEqual(['none', 'stores.db.address', 'stores.db.timeout', ''])
   })
 
   test('is forgotten with its password, which other parameters do not change', async () => {
@@ -160,14 +164,16 @@ describe('plants auth, for a database', () => {
 
   test('tells where the password comes from', async () => {
     const user = gardener({ tokens: { [garden]: { token: 's3cret', savedAt } } })
-    const status = async (flags: string, env: Record<string, string> = {}) => user.run(`auth status ${flags}`.trim(), { env })
+    const status = async (flags: string, env: Record<string, string> = {}) =>
+      user.run(`auth status ${flags}`.trim(), { env })
     expect(await status('--store db')).toEqual(answer({ store: 'db', address: garden, source: 'file', savedAt }))
-    expect(await status('--store db --output text', { PGPASSWORD: 's3cret' })).toEqual(printed(`db (${garden}): from PGPASSWORD\n`))
+    expect(await status('--store db --output text', { PGPASSWORD: 's3cret' })).toEqual(
+      printed(`db (${garden}): from PGPASSWORD\n`),
+    )
     expect(await status('', { PLANTS_STORE: 'postgres://ann:s3cret@h2/garden' })).toEqual(
       answer(
         { store: 'postgres://ann@h2:5432/garden', address: 'postgres://ann@h2:5432/garden', source: 'address' },
-        { store: 'db', address: garden, source: 'file', savedAt },
-        { store: 'team', address: 'https://plants.example.com', source: 'none' },
+        { store: garden, address: garden, source: 'file', savedAt },
       ),
     )
     const none = { store: 'postgres://ann@h2:5432/garden', address: 'postgres://ann@h2:5432/garden', source: 'none' }
@@ -203,9 +209,21 @@ describe('plants auth, for a database', () => {
   const ask = 'Check the user in the address, or ask the administrator of the database how to log in'
 
   test.each<[string, Answer, string, string, Record<string, string>]>([
-    ['wants a password', says.scram, 'it requires a password, but none is set', 'Set PGPASSWORD, or save the password', {}],
+    [
+      'wants a password',
+      says.scram,
+      'it requires a password, but none is set',
+      'Set PGPASSWORD, or save the password',
+      {},
+    ],
     ['rejects the user', message('E', 'SFATAL\0C28000\0Mno such role\0\0'), 'no such role', ask, {}],
-    ['rejects the password', says.refused, 'wrong password', 'The password is from PGPASSWORD', { PGPASSWORD: 's3cret' }],
+    [
+      'rejects the password',
+      says.refused,
+      'wrong password',
+      'The password is from PGPASSWORD',
+      { PGPASSWORD: 's3cret' },
+    ],
   ])('is asked for without a doubt where the server %s', async (_, answer, why, hint, env) => {
     const { port } = await Listener.start([answer])
     const name = `postgres://ann@127.0.0.1:${port}/garden`
@@ -249,7 +267,9 @@ test('an import into a database says which flags are for services', async () => 
 
 test('only a database needs to be initialised', async () => {
   const hint = 'For example: plants stores init postgres://postgres@db.example.com/plants --role plants'
-  expect(await gardener().run('stores init file')).toEqual(refusal('/srv/x.db is a file: only a database needs to be initialised', hint))
+  expect(await gardener().run('stores init file')).toEqual(
+    refusal('/srv/x.db is a file: only a database needs to be initialised', hint),
+  )
   expect(await gardener().run('stores init team')).toEqual(
     refusal('https://plants.example.com is a service: only a database needs to be initialised', hint),
   )
@@ -259,7 +279,9 @@ test('only a database needs to be initialised', async () => {
       refusal(`--role ${role} ${why}`, 'Use the role that plants serve logs in as'),
     )
   }
-  expect(await gardener().run('stores init db --role=')).toEqual(refusal('--role is empty', 'Give it a value, or leave it out'))
+  expect(await gardener().run('stores init db --role=')).toEqual(
+    refusal('--role is empty', 'Give it a value, or leave it out'),
+  )
 })
 
 test('a password is not taken as a flag', async () => {

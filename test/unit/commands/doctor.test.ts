@@ -23,7 +23,9 @@ describe('a setting that decides about trust', () => {
     const world = { ...env, PLANTS_CONFIG_DIR: root, PLANTS_DATA_DIR: root }
     const stores = { team: { address: remote.url, ...ofStore } }
     const tokens = { [remote.url]: { token, savedAt: '2026-01-02T03:04:05.678Z' } }
-    writeFileSync(join(root, 'settings.json'), JSON.stringify({ version: 1, ...saved, stores, tokens }), { mode: 0o600 })
+    writeFileSync(join(root, 'settings.json'), JSON.stringify({ version: 1, ...saved, stores, tokens }), {
+      mode: 0o600,
+    })
     for (const more of [flags, ['--store', 'team']]) {
       const { out } = await runPlants(['doctor', '--output', 'ndjson', ...more], { env: world })
       expect(objectsOf(out)).toContainEqual(
@@ -31,22 +33,6 @@ describe('a setting that decides about trust', () => {
       )
     }
     expect(remote.connections).toBe(0)
-  })
-})
-
-describe('a terminal', () => {
-  test.each<[Record<string, string>, 'ok' | 'warning']>([
-    [{}, 'ok'],
-    [{ LANG: 'de_DE.utf8' }, 'ok'],
-    [{ LANG: 'C', LC_ALL: 'C.UTF-8' }, 'ok'],
-    [{ LANG: 'C.UTF-8', LC_ALL: 'POSIX' }, 'warning'],
-    [{ LANG: 'C.UTF-8', LC_CTYPE: 'C' }, 'warning'],
-  ])('is judged by its locale: %j', async (env, state) => {
-    const { code, out } = await runPlants(['doctor', '--output', 'ndjson'], { env, terminals: ['stdout', 'stderr'], columns: 100 })
-    expect({ code, ...objectsOf(out).at(-1) }).toMatchObject({
-      ...{ code: 0, check: 'terminal', state },
-      message: expect.stringContaining('stdout, stderr, 100 columns'),
-    })
   })
 })
 

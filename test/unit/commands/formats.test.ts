@@ -1,6 +1,7 @@
 import { PassThrough } from 'node:stream'
 import { describe, expect, test } from 'vitest'
 import { run } from '../../../src/cli/program/run.js'
+import { PlantsError } from '../../../src/platform/errors.js'
 import { ioOf } from '../../helpers/run.js'
 import { printed, User } from '../../helpers/user.js'
 
@@ -16,9 +17,12 @@ describe.each([0, 1, 1000])('with %i plants', (count) => {
     ['delete', ['delete', '--tag', 'x', '--yes']],
   ])('%s prints one JSON value, NDJSON or a table', async (_, argv) => {
     const user = new User()
-    if (count > 0) expect(await user.run('import', { stdin: JSON.stringify(stored) })).toMatchObject({ code: 0, err: '' })
+    if (count > 0)
+      expect(await user.run('import', { stdin: JSON.stringify(stored) })).toMatchObject({ code: 0, err: '' })
     const rows = stored.map(({ id }) => `${id},"a,""b""",x\n`)
-    expect((await user.run([...argv.filter((word) => word !== '--yes'), ...csv, ...dryRun(argv)])).out).toBe(header + rows.join(''))
+    expect((await user.run([...argv.filter((word) => word !== '--yes'), ...csv, ...dryRun(argv)])).out).toBe(
+      header + rows.join(''),
+    )
     const ndjson = await user.run([...argv.filter((word) => word !== '--yes'), '--output', 'ndjson', ...dryRun(argv)])
     const isDryRun = dryRun(argv).length > 0 && { dryRun: true }
     expect(ndjson.out).toBe(stored.map((plant) => `${JSON.stringify({ ...isDryRun, ...plant })}\n`).join(''))
@@ -34,8 +38,12 @@ function dryRun(argv: string[]): string[] {
 test('one plant is a header and a row', async () => {
   const user = new User()
   expect(await user.run(['create', '--id', '1', '--name', 'Fern', ...csv])).toEqual(printed('name,tag\nFern,\n'))
-  expect(await user.run(['create', '--id', 'next', '--name', 'Moss', ...csv])).toEqual(printed('id,name,tag\n2,Moss,\n'))
-  expect(await user.run(['create', '--id', '3', '--name', 'Ivy', '--dry-run', ...csv])).toEqual(printed('id,name,tag\n3,Ivy,\n'))
+  expect(await user.run(['create', '--id', 'next', '--name', 'Moss', ...csv])).toEqual(
+    printed('id,name,tag\n2,Moss,\n'),
+  )
+  expect(await user.run(['create', '--id', '3', '--name', 'Ivy', '--dry-run', ...csv])).toEqual(
+    printed('id,name,tag\n3,Ivy,\n'),
+  )
   expect(await user.run(['get', '1', '--output', 'tsv'])).toEqual(printed('id\tname\ttag\n1\tFern\t\n'))
   expect(await user.run(['update', '1', '--tag', 'a', ...csv])).toEqual(printed('id,name,tag\n1,Fern,a\n'))
 })
@@ -84,29 +92,59 @@ test('errors are JSON with json and ndjson', async () => {
   expect((await new User().run(['get', '1', ...csv])).err).toMatch(/^plants: No plant has id 1 /)
 })
 
-test.each([
-  ['the first plants', 1, 2, '2 plants'],
-  ['the end of the document', 2, 1, '{"id":1,"name":"Fern"}'],
-])('delete says what was deleted when %s cannot be written', async (_, failing, count, which) => {
+/** Deletes plants, and at one of the writes to stdout, `fails` is called. */
+async function deleting(ids: number[], failing: number, args: string[], fails: (stop: AbortController) => void) {
   const user = new User()
-  const plants = [
-    { id: 1, name: 'Fern' },
-    { id: 2, name: 'Moss' },
-  ].slice(0, count)
+  const plants = ids.map((id) => ({ id, name: 'Fern', tag: 'wet' }))
   expect(await user.run('import', { stdin: JSON.stringify(plants) })).toMatchObject({ code: 0, err: '' })
+  const stop = new AbortController()
   let writes = 0
   const write = async () => {
     writes += 1
-    if (writes === failing) throw Object.assign(new Error('full'), { code: 'ENOSPC' })
+    if (writes === failing) fails(stop)
   }
   let err = ''
   const log = async (text: string) => {
     err += text
   }
   const output = { isTerminal: false, columns: 80, rows: 24, log, stream: () => new PassThrough() }
-  const io = ioOf({ env: user.env, cwd: user.home }, { ...output, write }, { ...output, write: log })
-  const ids = plants.map(({ id }) => String(id))
-  expect(await run(['delete', ...ids, '--yes', '--output', 'json'], io)).toBe(74)
-  expect(JSON.parse(err)).toMatchObject({ error: 500, hint: `Deleted, but not printed completely: ${which}` })
-  expect((await user.run('list')).out).toBe('')
+  const world = { env: user.env, cwd: user.home, signal: stop.signal }
+  const io = ioOf(world, { ...output, write }, { ...output, write: log })
+  const code = await run(['delete', ...args, '--output', 'json'], io)
+  const [error] = err.trimEnd().split('\n').slice(-1)
+  return { code, ...JSON.parse(error ?? ''), left: Number((await user.run('count')).out) }
+}
+
+const isFull = () => {
+  throw Object.assign(new Error('full'), { code: 'ENOSPC' })
+}
+const isClosed = () => {
+  throw Object.assign(new Error('closed'), { code: 'EPIPE' })
+}
+const fern = '{"id":1,"name":"Fern","tag":"wet"}'
+
+test.each<[string, number[], number, string[], string, number]>([
+  ['one plant', [1], 1, ['1', '--yes'], `Deleted, but not printed completely: ${fern}`, 0],
+  ['the end of the document', [1], 2, ['1', '--yes'], `Deleted, but not printed completely: ${fern}`, 0],
+  ['several plants', [1, 2], 1, ['1', '2', '--yes'], 'Deleted, but not printed completely: 2 plants', 0],
+  ['an empty list', [1], 1, ['--tag', 'none', '--yes'], 'Nothing was deleted', 1],
+  ['a dry run', [1], 1, ['1', '--dry-run'], 'Nothing was deleted', 1],
+])('delete says what was deleted when %s cannot be written', async (_, ids, failing, args, hint, left) => {
+  expect(await deleting(ids, failing, args, isFull)).toMatchObject({ code: 74, error: 500, hint, left })
+})
+
+test('delete says what was deleted when nobody reads it any more, and deletes no more', async () => {
+  const ids = Array.from({ length: 100 }, (_, index) => index + 1)
+  expect(await deleting(ids, 1, ['--tag', 'wet', '--yes'], isClosed)).toEqual({
+    ...{ code: 74, error: 500, message: 'The output was closed', left: 36 },
+    hint: 'Deleted, but not printed completely: 64 plants. No more were deleted',
+  })
+})
+
+test('delete says how many it has deleted when it is interrupted', async () => {
+  const ids = Array.from({ length: 100 }, (_, index) => index + 1)
+  const result = await deleting(ids, 1, ['--tag', 'wet', '--yes'], (stop) =>
+    stop.abort(new PlantsError('interrupted', 'Interrupted')),
+  )
+  expect(result).toEqual({ code: 130, error: 500, message: 'Interrupted after deleting 64 plants', left: 36 })
 })

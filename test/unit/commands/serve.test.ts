@@ -78,7 +78,11 @@ describe('a store that does not exist', () => {
     const folder = temporaryFolder()
     const hint = 'Check the address. To create a store, and a token for clients: plants tokens create'
     const err = `plants: There is no store at ${folder}/plants.db\n  ${hint}\n`
-    expect(await runPlants(['serve', '--port', '0'], { env: { PLANTS_DATA_DIR: folder } })).toEqual({ code: 4, out: '', err })
+    expect(await runPlants(['serve', '--port', '0'], { env: { PLANTS_DATA_DIR: folder } })).toEqual({
+      code: 4,
+      out: '',
+      err,
+    })
     expect(readdirSync(folder)).toEqual([])
   })
 
@@ -86,7 +90,10 @@ describe('a store that does not exist', () => {
     const folder = temporaryFolder()
     const created = (err: string) => err.split('\n').filter((line) => line.includes('Created store'))
     const first = await serve(folder, [])
-    expect([first.code, created(first.err).map((line) => JSON.parse(line).msg)]).toEqual([0, [`Created store ${folder}/plants.db`]])
+    expect([first.code, created(first.err).map((line) => JSON.parse(line).msg)]).toEqual([
+      0,
+      [`Created store ${folder}/plants.db`],
+    ])
     expect(created((await serve(folder, [])).err)).toEqual([])
   })
 })
@@ -96,7 +103,15 @@ test.each([
   ['json', '{"address":"unix:', '\\u202e'],
 ])('the address is escaped on a terminal: --output %s', async (output, start, inPipe) => {
   const folder = temporaryFolder()
-  const args = ['serve', '--store', join(folder, 'plants.db'), '--socket', join(folder, 's\x1b[31m\x9b\u202e'), '--output', output]
+  const args = [
+    'serve',
+    '--store',
+    join(folder, 'plants.db'),
+    '--socket',
+    join(folder, 's\x1b[31m\x9b\u202e'),
+    '--output',
+    output,
+  ]
   const world = { env: { PLANTS_SERVE_TOKEN: 's3cret-token-of-a-service' }, signal: AbortSignal.abort() }
   const seen = await runPlants(args, { ...world, terminals: ['stdout'] })
   expect([seen.code, seen.out.startsWith(start)]).toEqual([0, true])
@@ -112,11 +127,14 @@ test.each([
   [['--host', '127.0.0.3'], '127.0.0.1', []],
   [['--admin-host', '127.0.0.2'], '127.0.0.2', []],
   [['--admin-host', '0.0.0.0'], '127.0.0.1', [open]],
-])('the admin port listens on this machine alone, unless --admin-host names another address: %s', async (args, host, warnings) => {
-  const { code, err } = await serve(temporaryFolder(), ['--admin-port', '0', ...args])
-  const line = err.split('\n').find((text) => text.includes('"listening"')) ?? '{}'
-  expect([code, new URL(JSON.parse(line).admin).hostname, warningsIn(err)]).toEqual([0, host, warnings])
-})
+])(
+  'the admin port listens on this machine alone, unless --admin-host names another address: %s',
+  async (args, host, warnings) => {
+    const { code, err } = await serve(temporaryFolder(), ['--admin-port', '0', ...args])
+    const line = err.split('\n').find((text) => text.includes('"listening"')) ?? '{}'
+    expect([code, new URL(JSON.parse(line).admin).hostname, warningsIn(err)]).toEqual([0, host, warnings])
+  },
+)
 
 test.each([
   [['--admin-host', '127.0.0.1'], '--admin-host needs --admin-port', 'Add --admin-port 9090'],
@@ -125,23 +143,30 @@ test.each([
     '192.0.2.1 is not an address of this machine',
     'Give --admin-host 127.0.0.1, or 0.0.0.0 for all of them',
   ],
-  [['--host', '192.0.2.1'], '192.0.2.1 is not an address of this machine', 'Give --host 127.0.0.1, or 0.0.0.0 for all of them'],
+  [
+    ['--host', '192.0.2.1'],
+    '192.0.2.1 is not an address of this machine',
+    'Give --host 127.0.0.1, or 0.0.0.0 for all of them',
+  ],
 ])('a place where it cannot listen is refused by the name of its flag: %s', async (args, message, hint) => {
   const { code, err } = await serve(temporaryFolder(), args)
   expect([code, err.includes(message), err.includes(hint)]).toEqual([2, true, true])
 })
 
 test.each([
-  ['on a terminal', [], 'text'],
-  ['on a terminal with --log-format json', ['--log-format', 'json'], 'json'],
-  ['in a file', [], 'json'],
-  ['in a file with --log-format text', ['--log-format', 'text'], 'text'],
-])('the log %s is %s', async (place, flags, format) => {
-  const args = ['serve', '--store', join(temporaryFolder(), 'plants.db'), '--port', '0', ...flags]
-  const terminals: 'stderr'[] = place.includes('terminal') ? ['stderr'] : []
+  ['on a terminal', 'text', ['stderr' as const]],
+  ['in a file', 'json', []],
+])('the log %s is %s', async (_, format, terminals) => {
+  const args = ['serve', '--store', join(temporaryFolder(), 'plants.db'), '--port', '0']
   const world = { env: { PLANTS_SERVE_TOKEN: 's3cret-token-of-a-service' }, signal: AbortSignal.abort(), terminals }
   const { err } = await runPlants(args, world)
   const line = err.split('\n').find((text) => text.includes('listening')) ?? ''
   if (format === 'text') expect(line).toMatch(/^\d\d:\d\d:\d\d listening address=http:\/\/127\.0\.0\.1:\d+$/)
-  else expect(JSON.parse(line)).toEqual({ level: 'info', time: expect.stringMatching(/Z$/), address: expect.any(String), msg: 'listening' })
+  else
+    expect(JSON.parse(line)).toEqual({
+      level: 'info',
+      time: expect.stringMatching(/Z$/),
+      address: expect.any(String),
+      msg: 'listening',
+    })
 })

@@ -1,66 +1,37 @@
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { garden, gardener, onTerminal } from '../../helpers/gardener.js'
+import { gardener, onTerminal } from '../../helpers/gardener.js'
 import { Hostile, json } from '../../helpers/hostile.js'
 import { answer, printed, refusal, User } from '../../helpers/user.js'
 
 const fern = 'create --id 1 --name Fern'
 
 describe('stores use', () => {
-  test('chooses the store of all commands that name none', async () => {
+  test('sets the store of all commands that name none, as config set store does', async () => {
     const user = gardener()
-    expect(await user.run('stores use garden')).toEqual(answer({ name: 'garden', address: garden, inUse: true }))
+    expect(await user.run('stores use garden')).toEqual(answer({ name: 'store', value: 'garden' }))
     expect(user.saved).toMatchObject({ store: 'garden' })
-    expect(await user.run('stores use garden', onTerminal)).toEqual(printed(`The default store is now garden, ${garden}\n`))
-    expect(await user.run('stores use local --output text')).toEqual(
-      printed(`The default store is now local, ${user.home}/data/plants.db\n`),
-    )
-    expect(user.saved).not.toHaveProperty('store')
-    expect(await user.run('stores use local')).toEqual(answer({ name: 'local', address: `${user.home}/data/plants.db`, inUse: true }))
-  })
-
-  test('gives the object that list has', async () => {
-    const user = gardener()
-    const { out } = await user.run('stores use team')
-    expect((await user.run('stores list')).out.split('\n').slice(-2).join('\n')).toBe(out)
-  })
-
-  test.each([
-    ['./other.db', 'HOME/other.db'],
-    ['https://Other.example.com/', 'https://other.example.com'],
-    ['unix:p.sock', 'unix:HOME/p.sock'],
-  ])('takes the address %s', async (given, expected) => {
-    const user = gardener()
-    const address = expected.replace('HOME', user.home)
-    expect(await user.run(['stores', 'use', given])).toMatchObject({
-      code: 0,
-      out: expect.stringContaining(`"address":"${address}","inUse":true`),
-    })
-    expect(user.saved).toMatchObject({ store: address })
-    expect(await user.run('config get store')).toEqual(printed(`${address}\n`))
-  })
-
-  test('warns when PLANTS_STORE is set, which wins', async () => {
-    const user = gardener()
+    expect(await user.run('stores use garden', onTerminal)).toEqual(printed('Set store to garden\n'))
+    expect(await user.run('stores use local --output text')).toEqual(printed('Set store to local\n'))
+    expect(await user.run('config get store')).toEqual(printed('local\n'))
     const world = { env: { PLANTS_STORE: 'team' } }
-    const out = `${JSON.stringify({ name: 'garden', address: garden, inUse: false })}\n`
-    expect(await user.run('stores use garden', world)).toEqual({
-      code: 0,
-      out,
-      err: 'plants: PLANTS_STORE is still set, and takes precedence\n',
-    })
-    expect((await user.run('stores use garden', { env: { PLANTS_STORE: '' } })).err).toBe('')
+    expect((await user.run('stores use garden', world)).err).toBe(
+      'plants: PLANTS_STORE is still set, and takes precedence\n',
+    )
   })
 
   test.each([
     ['gardn', 'There is no store named "gardn"', 'Did you mean garden?'],
-    ['loca', 'There is no store named "loca"', 'Did you mean local?'],
-    ['nothing', 'There is no store named "nothing"', expect.stringMatching(/^The saved stores are: team, garden\. /)],
-    ['constructor', 'There is no store named "constructor"', expect.stringMatching(/^The saved stores are: team, garden\. /)],
-    ['', expect.stringMatching(/^The store is empty/), expect.any(String)],
-    ['__proto__', expect.stringMatching(/^The store does not name a store: "__proto__"/), expect.any(String)],
-    ['x'.repeat(65), expect.stringMatching(/^The store does not name a store: "x+"/), expect.any(String)],
+    ['nothing', 'There is no store named "nothing"', expect.stringMatching(/^The saved stores are: team, garden$/)],
+    [
+      'constructor',
+      'There is no store named "constructor"',
+      expect.stringMatching(/^The saved stores are: team, garden$/),
+    ],
+    ['', expect.stringMatching(/^store is empty/), expect.any(String)],
+    ['__proto__', expect.stringMatching(/^store does not name a store: "__proto__"/), expect.any(String)],
+    ['x'.repeat(65), expect.stringMatching(/^store does not name a store: "x+"/), expect.any(String)],
   ])('refuses %j', async (name, message, hint) => {
     const user = gardener({ store: 'team' })
     const { code, out, err } = await user.run(['stores', 'use', name, '--output', 'json'])
@@ -87,7 +58,9 @@ describe('the store of a command is', () => {
     await user.run(['stores', 'use', used])
     const err = expected === 'data/plants.db' ? '' : `plants: Created store ${join(user.home, expected)}\n`
     expect(await user.run([...fern.split(' '), ...flags], { env })).toEqual({ ...answer({ name: 'Fern' }), err })
-    const made = ['flag.db', 'variable.db', 'saved.db', 'other.db', 'data/plants.db'].filter((path) => existsSync(join(user.home, path)))
+    const made = ['flag.db', 'variable.db', 'saved.db', 'other.db', 'data/plants.db'].filter((path) =>
+      existsSync(join(user.home, path)),
+    )
     expect(made).toEqual([expected])
   })
 
@@ -95,20 +68,43 @@ describe('the store of a command is', () => {
     const user = new User()
     const remote = await Hostile.listen({ posts: [json(200, { name: 'Fern' })] })
     await user.run(['stores', 'add', 'team', `${remote.url}/v1/`])
-    expect(await user.run(`${fern} --store team`, { env: { PLANTS_TOKEN: 's3cret' } })).toEqual(answer({ name: 'Fern' }))
-    expect(remote.posts.map(({ line, headers }) => [line, headers['authorization']])).toEqual([['POST /v1/plants', 'Bearer s3cret']])
+    expect(await user.run(`${fern} --store team`, { env: { PLANTS_TOKEN: 's3cret' } })).toEqual(
+      answer({ name: 'Fern' }),
+    )
+    expect(remote.posts.map(({ line, headers }) => [line, headers['authorization']])).toEqual([
+      ['POST /v1/plants', 'Bearer s3cret'],
+    ])
   })
 
   test.each([
     ['--store', ['--store', 'gardn'], {}, 'There is no store named "gardn" (from --store)', 'Did you mean garden?'],
-    ['PLANTS_STORE', [], { PLANTS_STORE: 'gardn' }, 'There is no store named "gardn" (from PLANTS_STORE)', 'Did you mean garden?'],
-    ['--store', ['--store', 'nothing'], {}, 'There is no store named "nothing" (from --store)', /^The saved stores are: team, garden\. /],
+    [
+      'PLANTS_STORE',
+      [],
+      { PLANTS_STORE: 'gardn' },
+      'There is no store named "gardn" (from PLANTS_STORE)',
+      'Did you mean garden?',
+    ],
+    [
+      '--store',
+      ['--store', 'nothing'],
+      {},
+      'There is no store named "nothing" (from --store)',
+      /^The saved stores are: team, garden\. /,
+    ],
   ])('refused when %s names none', async (_, flags, env: Record<string, string>, message, hint) => {
     const user = gardener()
     for (const command of [fern, 'list', 'get 1', 'auth status', 'tokens list']) {
       const { code, out, err } = await user.run([...command.split(' '), ...flags, '--output', 'json'], { env })
       const matching = typeof hint === 'string' ? hint : expect.stringMatching(hint)
-      expect({ command, code, out, ...JSON.parse(err) }).toEqual({ command, code: 2, out: '', error: 400, message, hint: matching })
+      expect({ command, code, out, ...JSON.parse(err) }).toEqual({
+        command,
+        code: 2,
+        out: '',
+        error: 400,
+        message,
+        hint: matching,
+      })
     }
     expect(readdirSync(user.home)).toEqual(['config'])
   })
@@ -121,7 +117,7 @@ describe('a store that is in use, and gone from the file,', () => {
       expect(await user.run(command)).toEqual(
         refusal(
           `There is no store named "gone" (from store in ${user.file})`,
-          'The saved stores are: team, garden. Choose another: plants stores use NAME',
+          'The saved stores are: team, garden. Choose another: plants stores use local',
         ),
       )
     }
@@ -146,7 +142,12 @@ describe('a store that is in use, and gone from the file,', () => {
 
   test('hinders no change of another', async () => {
     const user = gardener({ store: 'gone' })
-    for (const command of ['stores add new /new.db', 'stores remove garden', 'config set stores.team.timeout 3m', 'stores list']) {
+    for (const command of [
+      'stores add new /new.db',
+      'stores remove garden',
+      'config set stores.team.timeout 3m',
+      'stores list',
+    ]) {
       expect({ command, ...(await user.run(command)) }).toMatchObject({ command, code: 0, err: '' })
     }
   })

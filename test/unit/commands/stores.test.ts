@@ -70,11 +70,20 @@ describe('stores list', () => {
   test('leaves out what others have written under a name that none can have; it can be removed', async () => {
     const user = new User()
     user.write({
-      stores: { 'my store': { address: garden }, '\u001b[2J': { address: garden }, team: { address: team, name: 'x', inUse: true } },
+      stores: {
+        'my store': { address: garden },
+        '\u001b[2J': { address: garden },
+        team: { address: team, name: 'x', inUse: true },
+      },
     })
-    expect(await user.run('stores list')).toEqual(answer(local(user, true), { name: 'team', address: team, inUse: false }))
-    for (const command of ['stores list', 'config list']) expect((await user.run(command, onTerminal)).out).not.toContain('\u001b[2J')
-    expect((await user.run(['stores', 'remove', '\u001b[2J'], onTerminal)).out).toMatch(/^Removed the store \\u\{1b\}\[2J\. /)
+    expect(await user.run('stores list')).toEqual(
+      answer(local(user, true), { name: 'team', address: team, inUse: false }),
+    )
+    for (const command of ['stores list', 'config list'])
+      expect((await user.run(command, onTerminal)).out).not.toContain('\u001b[2J')
+    expect((await user.run(['stores', 'remove', '\u001b[2J'], onTerminal)).out).toMatch(
+      /^Removed the store \\u\{1b\}\[2J\. /,
+    )
     expect(user.saved).toMatchObject({ stores: { 'my store': { address: garden }, team: { address: team } } })
   })
 
@@ -88,7 +97,8 @@ describe('stores list', () => {
 
 describe('stores remove', () => {
   const token = { token: 's3cret', savedAt }
-  const forgotten = (fields: object = {}) => answer({ name: 'team', address: team, removed: true, tokenRemoved: false, ...fields })
+  const forgotten = (fields: object = {}) =>
+    answer({ name: 'team', address: team, removed: true, tokenRemoved: false, ...fields })
 
   test('forgets a store and its token, and no other', async () => {
     const other = 'https://plants.example.com'
@@ -98,23 +108,34 @@ describe('stores remove', () => {
     expect(readFileSync(user.file, 'utf8')).not.toContain(team)
   })
 
-  test.each([[team], ['HTTPS://Plants.Example.com:443/v1/']])('keeps a token that another store has, at %s', async (address) => {
-    const user = gardener({ stores: { team: { address: team }, twin: { address } }, tokens: { [team]: token } })
-    expect(await user.run('stores remove team')).toEqual(forgotten())
-    expect(user.saved).toEqual({ version: 1, stores: { twin: { address } }, tokens: { [team]: token } })
-    expect(await user.run('stores remove twin')).toMatchObject({ code: 0, out: expect.stringContaining('"tokenRemoved":true') })
-    expect(user.saved).toEqual({ version: 1, stores: {}, tokens: {} })
-  })
+  test.each([[team], ['HTTPS://Plants.Example.com:443/v1/']])(
+    'keeps a token that another store has, at %s',
+    async (address) => {
+      const user = gardener({ stores: { team: { address: team }, twin: { address } }, tokens: { [team]: token } })
+      expect(await user.run('stores remove team')).toEqual(forgotten())
+      expect(user.saved).toEqual({ version: 1, stores: { twin: { address } }, tokens: { [team]: token } })
+      expect(await user.run('stores remove twin')).toMatchObject({
+        code: 0,
+        out: expect.stringContaining('"tokenRemoved":true'),
+      })
+      expect(user.saved).toEqual({ version: 1, stores: {}, tokens: {} })
+    },
+  )
 
   test('removes the token of an address that was written in another way', async () => {
-    const user = gardener({ stores: { team: { address: 'HTTPS://Plants.Example.com:443/v1/' } }, tokens: { [team]: token } })
+    const user = gardener({
+      stores: { team: { address: 'HTTPS://Plants.Example.com:443/v1/' } },
+      tokens: { [team]: token },
+    })
     expect(await user.run('stores remove team')).toEqual(forgotten({ tokenRemoved: true }))
   })
 
   test('of the one in use goes back to local, and says so', async () => {
     const user = gardener({ store: 'team', tokens: { [team]: token } })
     expect(await user.run('stores remove team --output text')).toEqual(
-      printed(`Removed the store team and its token. Its plants are still in ${team}. The default store is now local\n`),
+      printed(
+        `Removed the store team and its token. Its plants are still in ${team}. The default store is now local\n`,
+      ),
     )
     expect(user.saved).toEqual({ version: 1, stores: { garden: { address: garden } }, tokens: {} })
     expect(await user.run('config get store')).toEqual(printed('local\n'))
@@ -122,7 +143,9 @@ describe('stores remove', () => {
 
   test('of another leaves the one in use', async () => {
     const user = gardener({ store: 'garden' })
-    expect(await user.run('stores remove team', onTerminal)).toEqual(printed(`Removed the store team. Its plants are still in ${team}\n`))
+    expect(await user.run('stores remove team', onTerminal)).toEqual(
+      printed(`Removed the store team. Its plants are still in ${team}\n`),
+    )
     expect(user.saved).toEqual({ version: 1, store: 'garden', stores: { garden: { address: garden } } })
   })
 
@@ -160,19 +183,46 @@ describe('stores remove', () => {
 
 test('the store local is not removed', async () => {
   const { code, err } = await gardener().run('stores remove local')
-  expect({ code, err }).toEqual({ code: 2, err: expect.stringMatching(/^plants: The store local is built in, and cannot be removed\n/) })
+  expect({ code, err }).toEqual({
+    code: 2,
+    err: expect.stringMatching(/^plants: The store local is built in, and cannot be removed\n/),
+  })
 })
 
 describe('a command line that is wrong:', () => {
   test.each([
-    ['stores add', 'stores add needs a name', 'See: plants stores add --help'],
-    ['stores add team', 'stores add needs an address', 'See: plants stores add --help'],
-    ['stores add a ./b.db c', 'stores add takes 2 arguments, but got 3', 'See: plants stores add --help'],
-    ['stores use', 'stores use needs a store', 'See: plants stores use --help'],
-    ['stores remove', 'stores remove needs a name', 'See: plants stores remove --help'],
-    ['stores remove a b', 'stores remove takes one name, but got 2', 'See: plants stores remove --help'],
-    ['stores list x', 'stores list takes no arguments, but got 1', 'See: plants stores list --help'],
-    ['stores rm', 'stores remove needs a name', 'See: plants stores remove --help'],
+    [
+      'stores add',
+      'stores add needs a name',
+      'Usage: plants stores add [options] <name> <address>. See: plants stores add --help',
+    ],
+    [
+      'stores add team',
+      'stores add needs an address',
+      'Usage: plants stores add [options] <name> <address>. See: plants stores add --help',
+    ],
+    [
+      'stores add a ./b.db c',
+      'stores add takes 2 arguments, but got 3',
+      'Usage: plants stores add [options] <name> <address>. See: plants stores add --help',
+    ],
+    ['stores use', 'stores use needs a store', 'Usage: plants stores use <store>. See: plants stores use --help'],
+    [
+      'stores remove',
+      'stores remove needs a name',
+      'Usage: plants stores remove <name>. See: plants stores remove --help',
+    ],
+    [
+      'stores remove a b',
+      'stores remove takes one name, but got 2',
+      'Usage: plants stores remove <name>. See: plants stores remove --help',
+    ],
+    [
+      'stores list x',
+      'stores list takes no arguments, but got 1',
+      'Usage: plants stores list. See: plants stores list --help',
+    ],
+    ['stores rm', 'stores remove needs a name', 'Usage: plants stores remove <name>. See: plants stores remove --help'],
     ['stores move team t2', 'Unknown command move', 'See: plants stores --help'],
     ['stores revoke team', 'Unknown command revoke', 'See: plants stores --help'],
     ['stores remov team', 'Unknown command remov', 'Did you mean remove?'],
@@ -200,13 +250,17 @@ describe('stores rename', () => {
   test('keeps what belongs to the store, and the choice of it', async () => {
     const user = gardener({ store: 'team' })
     expect(await user.run('stores rename team crew --output text')).toEqual(printed('Renamed the store team to crew\n'))
-    expect(user.saved).toMatchObject({ store: 'crew', stores: { garden: { address: garden }, crew: { address: team, timeout: '2m' } } })
+    expect(user.saved).toMatchObject({
+      store: 'crew',
+      stores: { garden: { address: garden }, crew: { address: team, timeout: '2m' } },
+    })
     expect(user.saved).not.toHaveProperty('stores.team')
   })
 
   test.each([
     ['gone crew', 'There is no store named "gone"'],
-    ['team garden', 'The store garden already exists'],
+    ['team garden', 'The store garden already exists\n  Choose another name\n'],
+    ['team team', 'The store team already exists\n  Choose another name\n'],
     ['team local', 'The store local is built in, and cannot be changed'],
     ['local crew', 'There is no store named "local"'],
     ['team x/y', 'A store cannot be called "x/y"'],

@@ -20,7 +20,11 @@ describe('tokens create', () => {
     const run = user()
     const [first, second] = [await run('tokens create'), await run('tokens create --note laptop --expires 90d')]
     expect([first, second]).toEqual(
-      ['plants: Created store STORE\n', ''].map((err) => ({ code: 0, out: expect.stringMatching(/^plants_[\w-]{43}\n$/), err })),
+      ['plants: Created store STORE\n', ''].map((err) => ({
+        code: 0,
+        out: expect.stringMatching(/^plants_[\w-]{43}\n$/),
+        err,
+      })),
     )
     expect(first.out).not.toBe(second.out)
   })
@@ -42,26 +46,32 @@ describe('tokens create', () => {
     expect(err).toContain('This is token 1, valid until TIME. It is not shown again')
   })
 
-  test.each(['0', '90', '1.5', '90D', '', '-1', '5y', '999999999d', '36526d'])('refuses to let one expire after %s', async (life) => {
-    const message = `--expires must be a duration with its unit, such as 90d or 12h, up to 36525d, but was ${JSON.stringify(life)}`
-    const { code, out, err } = await user()(`tokens create --expires=${life} --output json`)
-    expect({ code, out, error: JSON.parse(err) }).toEqual({
-      code: 2,
-      out: '',
-      error: { error: 400, message, hint: 'For example: --expires 90d' },
-    })
-  })
+  test.each(['0', '90', '1.5', '90D', '', '-1', '5y', '999999999d', '36526d'])(
+    'refuses to let one expire after %s',
+    async (life) => {
+      const message = `--expires must be a duration with its unit, such as 90d or 12h, up to 36525d, but was ${JSON.stringify(life)}`
+      const { code, out, err } = await user()(`tokens create --expires=${life} --output json`)
+      expect({ code, out, error: JSON.parse(err) }).toEqual({
+        code: 2,
+        out: '',
+        error: { error: 400, message, hint: 'For example: --expires 90d' },
+      })
+    },
+  )
 })
 
 describe('--allow', () => {
-  test.each(['write', '', 'create,,read', 'create;read', 'READ'])('of tokens create, serve and stores init is not "%s"', async (rights) => {
-    const message = `--allow must be one or more of create, read, update, delete, separated by commas, but was ${JSON.stringify(rights)}`
-    for (const command of ['tokens create', 'serve', 'stores init postgres://plants@db.example.com/plants']) {
-      const { code, out, err } = await runPlants([...command.split(' '), `--allow=${rights}`, '--output', 'json'])
-      const error = { error: 400, message, hint: 'For example: --allow create,read' }
-      expect({ code, out, error: JSON.parse(err) }).toEqual({ code: 2, out: '', error })
-    }
-  })
+  test.each(['write', '', 'create,,read', 'create;read', 'READ'])(
+    'of tokens create, serve and stores init is not "%s"',
+    async (rights) => {
+      const message = `--allow must be one or more of create, read, update, delete, separated by commas, but was ${JSON.stringify(rights)}`
+      for (const command of ['tokens create', 'serve', 'stores init postgres://plants@db.example.com/plants']) {
+        const { code, out, err } = await runPlants([...command.split(' '), `--allow=${rights}`, '--output', 'json'])
+        const error = { error: 400, message, hint: 'For example: --allow create,read' }
+        expect({ code, out, error: JSON.parse(err) }).toEqual({ code: 2, out: '', error })
+      }
+    },
+  )
 })
 
 describe('tokens list and revoke', () => {
@@ -102,28 +112,16 @@ describe('tokens list and revoke', () => {
     ])
   })
 
-  test('show rows that fit 80 columns', async () => {
-    const run = user()
-    await run('tokens create --note laptop --expires 90d --allow create,read,update,delete')
-    await run('tokens create --note ci')
-    const { out } = await run('tokens list', { terminals: ['stdout'], columns: 80, env: { NO_COLOR: '1' } })
-    expect(out.replaceAll(/\d\d/g, '20').replaceAll('2020-20-20', 'YYYY-MM-DD')).toBe(
-      [
-        'ID  NOTE    CREATED     EXPIRES           LAST USED  STATE  RIGHTS',
-        ' 1  laptop  YYYY-MM-DD  YYYY-MM-DD 20:20             valid  create, read,',
-        `${' '.repeat(60)}update, delete`,
-        ' 2  ci      YYYY-MM-DD                               valid  create, read',
-        '',
-      ].join('\n'),
-    )
-  })
-
   test('revoke twice what was revoked once, at its own time', async () => {
     const run = user()
     await run('tokens create')
     const once = await run('tokens revoke 1')
     expect(await run('tokens revoke 1')).toEqual(once)
-    expect(once).toEqual({ code: 0, out: '{"id":1,"rights":["create","read"],"createdAt":"TIME","revokedAt":"TIME"}\n', err: '' })
+    expect(once).toEqual({
+      code: 0,
+      out: '{"id":1,"rights":["create","read"],"createdAt":"TIME","revokedAt":"TIME"}\n',
+      err: '',
+    })
   })
 
   test('revoke by a note that one token has which is not revoked yet', async () => {
@@ -139,7 +137,7 @@ describe('tokens list and revoke', () => {
     expect(await run('tokens revoke ci')).toMatchObject({ code: 0, out: expect.stringContaining('"id":2') })
     expect(await run('tokens revoke ci')).toMatchObject({
       code: 1,
-      err: expect.stringMatching(/^plants: No token has the note "ci" in STORE\n/),
+      err: expect.stringMatching(/^plants: No token has the id or the note "ci" in STORE\n/),
     })
   })
 
@@ -150,13 +148,17 @@ describe('tokens list and revoke', () => {
     expect(await run('tokens revoke 7 --output text')).toMatchObject({ out: 'Revoked token 3 (7)\n' })
     expect(await run('tokens revoke 8 --output text')).toMatchObject({ out: 'Revoked token 4 (8)\n' })
     for (const note of ['9', '9']) await run(`tokens create --note ${note}`)
-    expect(await run('tokens revoke 9')).toMatchObject({ code: 2, err: expect.stringContaining('2 tokens have the note "9": 5, 6\n') })
+    expect(await run('tokens revoke 9')).toMatchObject({
+      code: 2,
+      err: expect.stringContaining('2 tokens have the note "9": 5, 6\n'),
+    })
   })
 
   test('make no store where there is none', async () => {
     const run = user()
     const err = 'plants: There is no store at STORE\n  Check the address. plants create creates a missing store\n'
-    for (const line of ['tokens list', 'tokens revoke 7', 'list']) expect(await run(line)).toEqual({ code: 4, out: '', err })
+    for (const line of ['tokens list', 'tokens revoke 7', 'list'])
+      expect(await run(line)).toEqual({ code: 4, out: '', err })
   })
 
   test('say that there is none', async () => {
@@ -182,6 +184,10 @@ test.each(['tokens list', 'tokens create', 'tokens revoke 1', 'serve'])('%s refu
   expect({ ...result, err: JSON.parse(result.err) }).toEqual({
     code: 2,
     out: '',
-    err: { error: 400, message, hint: 'Run the command on the host of the service, or select another store with --store' },
+    err: {
+      error: 400,
+      message,
+      hint: 'Run the command on the host of the service, or select another store with --store',
+    },
   })
 })

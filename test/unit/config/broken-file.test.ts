@@ -25,7 +25,11 @@ describe('a settings file that is broken is named, and left as it is:', () => {
     ['another format', 'version = 1', 'are not JSON: unexpected "v" at line 1, column 1'],
     ['with a comment', '{"version":1}\n// mine', 'are not JSON: unexpected "/" at line 2, column 1'],
     ['with a comma too much', '{\n  "version": 1,\n}', 'are not JSON: unexpected "}" at line 3, column 1'],
-    ['with a token that lacks its quotes', `{"tokens":{"a":${token}}}`, 'are not JSON: unexpected "s" at line 1, column 16'],
+    [
+      'with a token that lacks its quotes',
+      `{"tokens":{"a":${token}}}`,
+      'are not JSON: unexpected "s" at line 1, column 16',
+    ],
     ['twice', '{"version":1}{"version":1}', 'are not JSON: more than one JSON value, the second at line 1, column 14'],
     ['not UTF-8', Buffer.from('{"version":1,"a":"\xe9"}', 'latin1'), 'are not UTF-8'],
     ['UTF-16', Buffer.from('\ufeff{"version":1}', 'utf16le'), 'are not UTF-8'],
@@ -45,8 +49,16 @@ describe('a settings file that is broken is named, and left as it is:', () => {
     ['with stores that are a list', of({ stores: [] }), 'are invalid: stores must be an object'],
     ['with stores that are a text', of({ stores: team }), 'are invalid: stores must be an object'],
     ['with a store that is a text', of({ stores: { team } }), 'are invalid: stores.team must be an object'],
-    ['with a store without an address', of({ stores: { team: {} } }), 'are invalid: stores.team.address must be a string'],
-    ['with an address that is 1', of({ stores: { team: { address: 1 } } }), 'are invalid: stores.team.address must be a string'],
+    [
+      'with a store without an address',
+      of({ stores: { team: {} } }),
+      'are invalid: stores.team.address must be a string',
+    ],
+    [
+      'with an address that is 1',
+      of({ stores: { team: { address: 1 } } }),
+      'are invalid: stores.team.address must be a string',
+    ],
     [
       'with an allow-http that is "yes"',
       of({ stores: { team: { address: team, 'allow-http': 'yes' } } }),
@@ -59,7 +71,11 @@ describe('a settings file that is broken is named, and left as it is:', () => {
     ],
     ['with tokens that are null', of({ tokens: null }), 'are invalid: tokens must be an object'],
     ['with a token that is a text', of({ tokens: { [team]: token } }), `are invalid: tokens.${team} must be an object`],
-    ['with a token that is a number', of({ tokens: { a: { token: 1, savedAt } } }), 'are invalid: tokens.***.token must be a string'],
+    [
+      'with a token that is a number',
+      of({ tokens: { a: { token: 1, savedAt } } }),
+      'are invalid: tokens.***.token must be a string',
+    ],
     ['with a token of no time', of({ tokens: { a: { token } } }), 'are invalid: tokens.***.savedAt must be a string'],
     [
       'with several mistakes',
@@ -90,7 +106,9 @@ describe('a settings file that is broken is named, and left as it is:', () => {
         `auth logout --store ${team}`,
       ]
       // Each file with two commands, and each command with several files.
-      for (const command of commands.filter((_, at) => at === index % commands.length || at === (index + 6) % commands.length)) {
+      for (const command of commands.filter(
+        (_, at) => at === index % commands.length || at === (index + 6) % commands.length,
+      )) {
         const { code, out, err } = await user.run(`${command} --output json`, { stdin: token })
         expect({ command, code, out, ...JSON.parse(err) }).toEqual({ command, code: 2, out: '', ...error })
         expect(JSON.parse(err).message.replace(`The settings in ${user.file} `, '')).toEqual(why)
@@ -122,7 +140,9 @@ describe('a settings file that is broken is named, and left as it is:', () => {
     mkdirSync(user.folder)
     execFileSync('mkfifo', [user.file])
     for (const command of ['config list', 'config set timeout 1m', 'list']) {
-      expect(await user.run(command)).toEqual(refusal(`The settings in ${user.file} are not a regular file`, 'Move it away'))
+      expect(await user.run(command)).toEqual(
+        refusal(`The settings in ${user.file} are not a regular file`, 'Move it away'),
+      )
     }
     expect(lstatSync(user.file).isFIFO()).toBe(true)
   })
@@ -151,7 +171,10 @@ test('a change that would make the file larger than what can be read again is re
   user.write({ notes: 'x'.repeat(1_048_500) })
   const before = readFileSync(user.file)
   const { code } = await user.run(['stores', 'add', 'team', team])
-  expect({ code, isReadable: (await user.run('config list')).code === 0 }).toEqual({ code: expect.not.closeTo(0), isReadable: true })
+  expect({ code, isReadable: (await user.run('config list')).code === 0 }).toEqual({
+    code: expect.not.closeTo(0),
+    isReadable: true,
+  })
   expect(readFileSync(user.file).equals(before)).toBe(true)
 })
 
@@ -187,21 +210,27 @@ describe('a saved value that its setting cannot have', () => {
   ])('is named where it counts, and can be mended with config: %s', async (name, settings, key, why) => {
     const user = new User()
     user.write({ ...settings })
-    expect(await user.run('list')).toMatchObject({ code: 2, err: expect.stringContaining(`plants: ${key} in ${user.file} ${why}\n`) })
+    expect(await user.run('list')).toMatchObject({
+      code: 2,
+      err: expect.stringContaining(`plants: ${key} in ${user.file} ${why}\n`),
+    })
     expect(await user.run(['config', 'unset', name, '--output', 'json'])).toEqual(answer({ name, removed: true }))
     expect((await user.run('list')).code).not.toBe(2)
   })
 
-  test.each([['nowhere'], [''], ['ftp://x']])('as the address of a store, hinders nobody else, and can be mended: %j', async (address) => {
-    const user = new User()
-    user.write({ stores: { team: { address } } })
-    expect((await user.run('list')).code).toBe(0)
-    expect((await user.run('stores list')).code).toBe(0)
-    expect(await user.run('list --store team')).toMatchObject({
-      code: 2,
-      err: expect.stringContaining(`plants: stores.team.address in ${user.file} `),
-    })
-    expect((await user.run('config set stores.team.address ./team.db')).code).toBe(0)
-    expect((await user.run('create --id 1 --name Fern --store team')).code).toBe(0)
-  })
+  test.each([['nowhere'], [''], ['ftp://x']])(
+    'as the address of a store, hinders nobody else, and can be mended: %j',
+    async (address) => {
+      const user = new User()
+      user.write({ stores: { team: { address } } })
+      expect((await user.run('list')).code).toBe(0)
+      expect((await user.run('stores list')).code).toBe(0)
+      expect(await user.run('list --store team')).toMatchObject({
+        code: 2,
+        err: expect.stringContaining(`plants: stores.team.address in ${user.file} `),
+      })
+      expect((await user.run('config set stores.team.address ./team.db')).code).toBe(0)
+      expect((await user.run('create --id 1 --name Fern --store team')).code).toBe(0)
+    },
+  )
 })

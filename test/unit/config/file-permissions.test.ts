@@ -1,5 +1,15 @@
 import { execFileSync } from 'node:child_process'
-import { chmodSync, chownSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  chownSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { modeOf, unwritable } from '../../helpers/settings-file.js'
@@ -22,7 +32,9 @@ describe.skipIf(process.platform === 'win32')('a settings file', () => {
     chmodSync(user.folder, folderMode)
     const complaint = `The settings in ${user.file} are open to others (mode ${mode}). Fix it with: chmod 600 ${user.file}`
     expect(await user.run('config get timeout')).toEqual({ code: 0, out: '7s\n', err: `plants: ${complaint}\n` })
-    expect(await user.run('config get timeout --output json')).toMatchObject({ err: `${JSON.stringify({ warning: complaint })}\n` })
+    expect(await user.run('config get timeout --output json')).toMatchObject({
+      err: `${JSON.stringify({ warning: complaint })}\n`,
+    })
     expect((await user.run('create --id 1 --name Fern')).err).toBe(`plants: ${complaint}\n`)
     expect(modeOf(user.file)).toBe(mode)
     expect((await user.run('config set timeout 8s')).err).toBe(`plants: ${complaint}\n`)
@@ -37,20 +49,26 @@ describe.skipIf(process.platform === 'win32')('a settings file', () => {
     expect(await user.run('config get timeout')).toEqual(printed('7s\n'))
   })
 
-  test.each([['777'], ['770'], ['722']])('in a folder of mode %s, where others can replace it, is complained of', async (mode) => {
-    const user = new User()
-    user.write({ timeout: '7s' })
-    chmodSync(user.folder, mode)
-    const complaint = `Others can replace the settings in ${user.folder} (mode ${mode}). Fix it with: chmod 700 ${user.folder}`
-    expect(await user.run('config get timeout')).toEqual({ code: 0, out: '7s\n', err: `plants: ${complaint}\n` })
-  })
+  test.each([['777'], ['770'], ['722']])(
+    'in a folder of mode %s, where others can replace it, is complained of',
+    async (mode) => {
+      const user = new User()
+      user.write({ timeout: '7s' })
+      chmodSync(user.folder, mode)
+      const complaint = `Others can replace the settings in ${user.folder} (mode ${mode}). Fix it with: chmod 700 ${user.folder}`
+      expect(await user.run('config get timeout')).toEqual({ code: 0, out: '7s\n', err: `plants: ${complaint}\n` })
+    },
+  )
 
-  test.each([['1777'], ['755']])('in a folder of mode %s, where others cannot replace it, is not complained of', async (mode) => {
-    const user = new User()
-    user.write({ timeout: '7s' })
-    chmodSync(user.folder, mode)
-    expect(await user.run('config get timeout')).toEqual(printed('7s\n'))
-  })
+  test.each([['1777'], ['755']])(
+    'in a folder of mode %s, where others cannot replace it, is not complained of',
+    async (mode) => {
+      const user = new User()
+      user.write({ timeout: '7s' })
+      chmodSync(user.folder, mode)
+      expect(await user.run('config get timeout')).toEqual(printed('7s\n'))
+    },
+  )
 
   test.runIf(isRoot)('of another user is refused, and not touched (needs root)', async () => {
     const user = new User()
@@ -60,7 +78,8 @@ describe.skipIf(process.platform === 'win32')('a settings file', () => {
       `The settings in ${user.file} belong to another user (uid ${stranger})`,
       'Change its owner, or set PLANTS_CONFIG_DIR',
     )
-    for (const command of ['config get timeout', 'config set timeout 8s', 'list']) expect(await user.run(command)).toEqual(refused)
+    for (const command of ['config get timeout', 'config set timeout 8s', 'list'])
+      expect(await user.run(command)).toEqual(refused)
     expect(user.saved).toEqual({ version: 1, timeout: '7s' })
     expect(readdirSync(user.folder)).toEqual(['settings.json'])
   })
@@ -88,7 +107,12 @@ describe('where nothing may be written', () => {
     const before = readFileSync(user.file)
     const message = `The settings in ${user.file} could not be changed: the file is read-only`
     const refused = refusal(message, `Make the file writable: chmod u+w ${user.file}`, 74)
-    for (const command of ['config set timeout 8s', 'config unset timeout', `stores add garden ./garden.db`, 'stores use team']) {
+    for (const command of [
+      'config set timeout 8s',
+      'config unset timeout',
+      `stores add garden ./garden.db`,
+      'stores use team',
+    ]) {
       expect(await user.run(command)).toEqual(refused)
     }
     expect(await user.run('stores remove team --output json')).toMatchObject({

@@ -64,7 +64,10 @@ describe('a settings file that is a link', () => {
     symlinkSync('../gone/plants.json', user.file)
     expect(await user.run('config get timeout')).toEqual(printed('30s\n'))
     const { code, err } = await user.run('config set timeout 1m')
-    expect({ code, err }).toEqual({ code: 74, err: expect.stringMatching(/could not be changed: .*(folder|directory)/) })
+    expect({ code, err }).toEqual({
+      code: 74,
+      err: expect.stringMatching(/could not be changed: .*(folder|directory)/),
+    })
     expect(readlinkSync(user.file)).toBe('../gone/plants.json')
   })
 })

@@ -8,7 +8,12 @@ const token = 's3cret-Token'
 const savedAt = '2026-01-02T03:04:05.678Z'
 
 describe('keys that this version does not know stay', () => {
-  const own = { constructor: [null], 'a.b': { 'c.d': {} }, toString: '', later: { deep: [{ x: null }, 'é', 1.5, true] } }
+  const own = {
+    constructor: [null],
+    'a.b': { 'c.d': {} },
+    toString: '',
+    later: { deep: [{ x: null }, 'é', 1.5, true] },
+  }
   const before = {
     version: 1,
     output: 'json',
@@ -24,12 +29,21 @@ describe('keys that this version does not know stay', () => {
     ['config unset output', (saved) => Reflect.deleteProperty(saved, 'output')],
     ['config set stores.team.timeout 3m', ({ stores }) => Object.assign(stores.team, { timeout: '3m' })],
     ['config unset stores.team.timeout', ({ stores }) => Reflect.deleteProperty(stores.team, 'timeout')],
-    ['config set stores.garden.address /srv/other.db', ({ stores }) => Object.assign(stores.garden, { address: '/srv/other.db' })],
+    [
+      'config set stores.garden.address /srv/other.db',
+      ({ stores }) => Object.assign(stores.garden, { address: '/srv/other.db' }),
+    ],
     ['stores add new /srv/new.db', ({ stores }) => Object.assign(stores, { new: { address: '/srv/new.db' } })],
     ['stores use team', (saved) => Object.assign(saved, { store: 'team' })],
-    ['stores use local', (saved) => Reflect.deleteProperty(saved, 'store')],
-    ['stores remove garden', (saved) => [Reflect.deleteProperty(saved.stores, 'garden'), Reflect.deleteProperty(saved, 'store')]],
-    ['stores remove team', (saved) => [Reflect.deleteProperty(saved.stores, 'team'), Reflect.deleteProperty(saved.tokens, team)]],
+    ['stores use local', (saved) => Object.assign(saved, { store: 'local' })],
+    [
+      'stores remove garden',
+      (saved) => [Reflect.deleteProperty(saved.stores, 'garden'), Reflect.deleteProperty(saved, 'store')],
+    ],
+    [
+      'stores remove team',
+      (saved) => [Reflect.deleteProperty(saved.stores, 'team'), Reflect.deleteProperty(saved.tokens, team)],
+    ],
     [`auth logout --store ${team}`, ({ tokens }) => Reflect.deleteProperty(tokens, team)],
   ])('with %s', async (command, change) => {
     const user = new User()

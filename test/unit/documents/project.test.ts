@@ -40,13 +40,16 @@ describe('a workflow', () => {
       'release.yml: npm': { 'id-token': 'write' },
       'release.yml: files': { contents: 'write' },
     })
-    for (const { uses, with: given } of steps()) if (uses?.includes('/checkout@')) expect(given?.['persist-credentials']).toBe(false)
+    for (const { uses, with: given } of steps())
+      if (uses?.includes('/checkout@')) expect(given?.['persist-credentials']).toBe(false)
     expect([...workflows.values()].join()).not.toContain('secrets.')
   })
 
   test('runs actions of a known commit', () => {
     const lines = [...workflows.values()].join('\n').match(/uses: .*/g) ?? []
-    expect(lines.filter((line) => !/@[0-9a-f]{40} # v\d+\.\d+\.\d+$|: \.\/\.github\/workflows\/ci\.yml$/.test(line))).toEqual([])
+    expect(
+      lines.filter((line) => !/@[0-9a-f]{40} # v\d+\.\d+\.\d+$|: \.\/\.github\/workflows\/ci\.yml$/.test(line)),
+    ).toEqual([])
   })
 
   test('installs packages without running their scripts', () => {
@@ -58,7 +61,10 @@ describe('a workflow', () => {
     const scripts = steps().flatMap(({ run = '' }) => /^npm (?:run )?(test|(?<=run )[\w:]+)/.exec(run)?.[1] ?? [])
     expect(scripts.filter((script) => !Object.hasOwn(packageJson.scripts, script))).toEqual([])
     const ci = parse(workflows.get('ci.yml') ?? '') as Workflow
-    expect(ci.jobs['node']?.strategy?.matrix).toEqual({ os: ['ubuntu-latest', 'macos-latest', 'windows-latest'], node: versions })
+    expect(ci.jobs['node']?.strategy?.matrix).toEqual({
+      os: ['ubuntu-latest', 'macos-latest', 'windows-latest'],
+      node: versions,
+    })
   })
 })
 
@@ -66,10 +72,16 @@ test.each([...forms])('the issue form %s has what GitHub needs', (_, text) => {
   const { name, description, body } = parse(text) as Form
   expect([name, description].every((value) => typeof value === 'string' && value.length > 2)).toBe(true)
   const fields = body.filter(({ type }) => type !== 'markdown')
-  expect(fields.filter(({ type, id, attributes }) => !['textarea', 'dropdown'].includes(type) || !id || !attributes['label'])).toEqual([])
+  expect(
+    fields.filter(
+      ({ type, id, attributes }) => !['textarea', 'dropdown'].includes(type) || !id || !attributes['label'],
+    ),
+  ).toEqual([])
   expect(new Set(fields.map(({ id }) => id)).size).toBe(fields.length)
   for (const { type, attributes } of body)
-    expect(Object.keys(attributes)).toEqual(expect.arrayContaining({ markdown: ['value'], dropdown: ['options'] }[type] ?? []))
+    expect(Object.keys(attributes)).toEqual(
+      expect.arrayContaining({ markdown: ['value'], dropdown: ['options'] }[type] ?? []),
+    )
 })
 
 test('editors and Biome format alike', () => {
@@ -82,7 +94,12 @@ test('editors and Biome format alike', () => {
   )
   const { indentStyle, lineWidth } = biome.formatter
   // Biome's own defaults are an indentation of 2 and LF.
-  expect(settings).toMatchObject({ indent_style: indentStyle, max_line_length: `${lineWidth}`, indent_size: '2', end_of_line: 'lf' })
+  expect(settings).toMatchObject({
+    indent_style: indentStyle,
+    max_line_length: `${lineWidth}`,
+    indent_size: '2',
+    end_of_line: 'lf',
+  })
   expect(pages.trim()).toBe('max_line_length = off') // nothing that Biome formats
 })
 
@@ -118,7 +135,9 @@ interface Form {
 }
 
 function steps(): Step[] {
-  return [...workflows.values()].flatMap((text) => Object.values((parse(text) as Workflow).jobs).flatMap((job) => job.steps ?? []))
+  return [...workflows.values()].flatMap((text) =>
+    Object.values((parse(text) as Workflow).jobs).flatMap((job) => job.steps ?? []),
+  )
 }
 
 function filesIn(folder: string): Map<string, string> {

@@ -17,7 +17,9 @@ describe('the README', () => {
       'npm ci && npm run build && npx plants create --id 1 --name Fern --store ./try.db\n',
       'npm ci && npm test\n',
     ])
-    expect(read('.ci/run')).toMatch(/^npm ci\nnpm run build\n.*npx plants create --id 1 --name Fern --store "\$home\/try\.db"\nnpm test$/m)
+    expect(read('.ci/run')).toMatch(
+      /^npm ci\nnpm run build\n.*npx plants create --id 1 --name Fern --store "\$home\/try\.db"\nnpm test$/m,
+    )
   })
 
   test('is short, and leads to every page', () => {
@@ -51,7 +53,9 @@ describe('the documentation', () => {
   })
 
   test('names files of the project that exist', () => {
-    const named = [...documentation.matchAll(/`((?:src|test|bin|deploy|docs|\.ci)\/[\w./-]+)`/g)].map(([, path = '']) => path)
+    const named = [...documentation.matchAll(/`((?:src|test|bin|deploy|docs|\.ci)\/[\w./-]+)`/g)].map(
+      ([, path = '']) => path,
+    )
     expect(named.filter((path) => !existsSync(join(root, path)))).toEqual([])
   })
 
@@ -68,7 +72,9 @@ describe('the documentation', () => {
 
   test('names the npm scripts that there are', () => {
     const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> }
-    const named = new Set([...documentation.matchAll(/\bnpm (?:run )?(start|test(?::\w+)?|(?<=run )[\w:]+)/g)].map(([, name = '']) => name))
+    const named = new Set(
+      [...documentation.matchAll(/\bnpm (?:run )?(start|test(?::\w+)?|(?<=run )[\w:]+)/g)].map(([, name = '']) => name),
+    )
     expect([...named].toSorted()).toEqual(
       Object.keys(scripts)
         .filter((script) => script !== 'prepack')
@@ -99,7 +105,9 @@ describe('the documentation', () => {
       const names = longs.split(', ')
       return shorts.split(', ').map((short, index) => `${short} ${names[index]}`)
     })
-    expect(listed.toSorted()).toEqual([...new Set(Array.from(real, ([, short, long]) => `${short} ${long}`))].toSorted())
+    expect(listed.toSorted()).toEqual(
+      [...new Set(Array.from(real, ([, short, long]) => `${short} ${long}`))].toSorted(),
+    )
     const aliases = [...helps.keys()].flatMap(
       (path) =>
         commandAt(path.split(' '))
@@ -116,7 +124,9 @@ describe('the documentation', () => {
   test('has the defaults of the limits of the service', () => {
     const help = helps.get('serve')?.replaceAll(/\s+/g, ' ') ?? ''
     const rows = tableAt('| flag | default |')
-    const missing = rows.filter(([flag = '', value]) => !RegExp(`${flag.split(' ')[0]} <[^-]*\\(default: ${value}\\)`).test(help))
+    const missing = rows.filter(
+      ([flag = '', value]) => !RegExp(`${flag.split(' ')[0]} <[^-]*\\(default: ${value}\\)`).test(help),
+    )
     expect([rows.length > 0, missing]).toEqual([true, []])
   })
 
@@ -128,14 +138,32 @@ describe('the documentation', () => {
   })
 
   test('lists every exit code with its error values', () => {
-    const listed = tableAt('| exit code |').map(([code, , errors = '']) => [Number(code), (errors.match(/\d+/g) ?? []).map(Number)])
+    const listed = tableAt('| exit code |').map(([code, , errors = '']) => [
+      Number(code),
+      (errors.match(/\d+/g) ?? []).map(Number),
+    ])
     expect(listed).toEqual(exitCodes())
   })
 
   test('lists every environment variable that is read', () => {
-    const used = new Set([...sources().matchAll(/env\['(\w+)'\]|'(PLANTS_\w+)'/g)].map((match) => match[1] ?? match[2] ?? ''))
-    const ofTheSystem = ['APPDATA', 'HOME', 'TERM', 'LANG', 'LC_ALL', 'LC_CTYPE', 'LOCALAPPDATA', 'SHELL', 'SNAP', 'SUDO_UID']
-    expect([...used].filter((name) => !ofTheSystem.includes(name) && !documentation.includes(`\`${name}\``))).toEqual([])
+    const used = new Set(
+      [...sources().matchAll(/env\['(\w+)'\]|'(PLANTS_\w+)'/g)].map((match) => match[1] ?? match[2] ?? ''),
+    )
+    const ofTheSystem = [
+      'APPDATA',
+      'HOME',
+      'TERM',
+      'LANG',
+      'LC_ALL',
+      'LC_CTYPE',
+      'LOCALAPPDATA',
+      'SHELL',
+      'SNAP',
+      'SUDO_UID',
+    ]
+    expect([...used].filter((name) => !ofTheSystem.includes(name) && !documentation.includes(`\`${name}\``))).toEqual(
+      [],
+    )
   })
 
   test('has the settings and variables of "plants help environment"', async () => {
@@ -144,7 +172,9 @@ describe('the documentation', () => {
     expect(page.match(/ Default: /g)).toHaveLength(settings.length)
     for (const [name, flag, variable, saved = '', fallback] of settings) {
       const places = [flag === '-' ? '' : `Flag: ${flag}. `, variable === '-' ? '' : `Variable: ${variable}. `]
-      expect(page).toMatch(literally(` ${name} `, `. ${places.join('')}Saved as: ${saved.replace(', ', ' or ')}. Default: ${fallback}`))
+      expect(page).toMatch(
+        literally(` ${name} `, `. ${places.join('')}Saved as: ${saved.replace(', ', ' or ')}. Default: ${fallback}`),
+      )
     }
     const variables = tableAt('| variable | meaning |').flatMap(([names = '']) => names.split(', '))
     const listed = page.split('Other variables: ')[1] ?? ''
@@ -152,9 +182,14 @@ describe('the documentation', () => {
   })
 
   test('names each package that the program is made from', () => {
-    const { dependencies, devDependencies } = JSON.parse(read('package.json')) as Record<'dependencies' | 'devDependencies', object>
+    const { dependencies, devDependencies } = JSON.parse(read('package.json')) as Record<
+      'dependencies' | 'devDependencies',
+      object
+    >
     const code = sources()
-    const used = Object.keys({ ...dependencies, ...devDependencies }).filter((name) => RegExp(`(from |import\\()'${name}[/']`).test(code))
+    const used = Object.keys({ ...dependencies, ...devDependencies }).filter((name) =>
+      RegExp(`(from |import\\()'${name}[/']`).test(code),
+    )
     expect(tableAt('| package |').map(([name]) => name)).toEqual(used.toSorted())
   })
 })
@@ -181,7 +216,9 @@ function literally(start: string, end: string): RegExp {
 }
 
 function sources(): string {
-  const names = readdirSync(join(root, 'src'), { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.ts'))
+  const names = readdirSync(join(root, 'src'), { recursive: true, encoding: 'utf8' }).filter((name) =>
+    name.endsWith('.ts'),
+  )
   return names.map((name) => read(join('src', name))).join('\n')
 }
 

@@ -27,7 +27,10 @@ interface Made {
 
 interface Case {
   name: string
-  /** makes what the hint is about, and gives the command line, and the path or word that stands in the command of the hint */
+  /**
+   * makes what the hint is about, and gives the command line, and the path or word that stands in the command of the
+   * hint
+   */
   make(user: User, text: string): Made | Promise<Made>
   /** what stands in front of the command */
   before: string

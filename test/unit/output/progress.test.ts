@@ -16,7 +16,10 @@ test('the rate and the time left of an import that is resumed are those of this 
   progress.show(() => ({ done: 760_216, rejected: 0, part: 0.5 }))
   terminal.time = 2000
   progress.show(() => ({ done: 960_216, rejected: 3, part: 0.75 }))
-  expect(terminal.drawn).toEqual(['\r50 %, 760,216 done\u001b[K', '\r75 %, 960,216 done, 3 rejected, 100,000/s, 2 s left\u001b[K'])
+  expect(terminal.drawn).toEqual([
+    '\r50 %, 760,216 done\u001b[K',
+    '\r75 %, 960,216 done, 3 rejected, 100,000/s, 2 s left\u001b[K',
+  ])
 })
 
 test('it is drawn after the delay, ten times a second, and as wide as the terminal', async () => {
@@ -38,7 +41,11 @@ test('a copy has no plants, but a part', () => {
 
 test('nothing is drawn where it is not shown', async () => {
   const terminal = screen()
-  const parts = withProgress(Readable.from([[1], [2, 3]]), ({ length }: number[]) => length, progressLine(terminal.io, false, 0))
+  const parts = withProgress(
+    Readable.from([[1], [2, 3]]),
+    ({ length }: number[]) => length,
+    progressLine(terminal.io, false, 0),
+  )
   for await (const _ of parts) terminal.time += 1000
   expect(terminal.drawn).toEqual([])
 })

@@ -6,7 +6,8 @@ import { OutputUser, when } from '../../helpers/redacting.js'
 
 describe('a token that a service repeats is not shown', () => {
   const token = 's3cret-Of/one+address~s3cret=='
-  const error = (status: number, message: string, headers: Record<string, string> = {}) => json(status, { error: status, message }, headers)
+  const error = (status: number, message: string, headers: Record<string, string> = {}) =>
+    json(status, { error: status, message }, headers)
 
   const answers: [string, Answer][] = [
     ['in its message', error(400, `Bad: ${token}`)],
@@ -21,16 +22,31 @@ describe('a token that a service repeats is not shown', () => {
     ['in its message, with lines', error(400, `first\n${token}\r\nthird`)],
     ['in its request id', error(400, 'No', { 'Request-Id': token })],
     ['in another request id', error(401, 'No', { 'X-Request-Id': `id-${token}` })],
-    ['in its headers', json(422, { error: 422, message: 'No' }, { 'X-Debug': `Bearer ${token}`, 'Set-Cookie': `token=${token}` })],
+    [
+      'in its headers',
+      json(422, { error: 422, message: 'No' }, { 'X-Debug': `Bearer ${token}`, 'Set-Cookie': `token=${token}` }),
+    ],
     ['in the headers of a redirect', http(302, '', { Location: `https://example.com/login?token=${token}` })],
-    ['percent-encoded in a redirect', http(307, '', { Location: `https://example.com/?token=${encodeURIComponent(token)}` })],
-    ['in a redirect that is cut within it', http(301, '', { Location: `https://example.com/${'x'.repeat(270)}${token}` })],
+    [
+      'percent-encoded in a redirect',
+      http(307, '', { Location: `https://example.com/?token=${encodeURIComponent(token)}` }),
+    ],
+    [
+      'in a redirect that is cut within it',
+      http(301, '', { Location: `https://example.com/${'x'.repeat(270)}${token}` }),
+    ],
     ['in its media type', http(200, '{}', { 'Content-Type': `text/${token}` })],
-    ['in its media type, which is cut within it', http(200, '{}', { 'Content-Type': `text/${'x'.repeat(62)}${token}` })],
+    [
+      'in its media type, which is cut within it',
+      http(200, '{}', { 'Content-Type': `text/${'x'.repeat(62)}${token}` }),
+    ],
     ['in its status line', `HTTP/1.1 400 ${token}\r\nContent-Length: 0\r\n\r\n`],
     ['in no HTTP', (socket) => void socket.end(`${token}\r\n`)],
     ['in half an answer', (socket) => void socket.end(`HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n${token}`)],
-    ['in an answer that is longer than is read', http(200, token.repeat(50_000), { 'Content-Type': 'application/json' })],
+    [
+      'in an answer that is longer than is read',
+      http(200, token.repeat(50_000), { 'Content-Type': 'application/json' }),
+    ],
   ]
 
   const sources: [string, (url: string) => { fields?: object; env?: Record<string, string> }][] = [
@@ -40,7 +56,8 @@ describe('a token that a service repeats is not shown', () => {
   ]
 
   describe.each(sources)('when it is from %s', (source, given) => {
-    const sample = answers.filter((_, index) => source === 'PLANTS_TOKEN' || index % 5 === 0) // what is redacted does not know where it is from
+    // what is redacted does not know where it is from
+    const sample = answers.filter((_, index) => source === 'PLANTS_TOKEN' || index % 5 === 0)
     test.each(sample)('%s', async (_, answer) => {
       const { url } = await Hostile.listen({ posts: [answer] })
       const { fields = {}, env = {} } = given(url)
@@ -57,7 +74,9 @@ describe('a token that a service repeats is not shown', () => {
 
   test.each(answers)('%s, to a login', async (_, answer) => {
     const { url } = await Hostile.listen({ posts: [answer] })
-    await new OutputUser().someWays(['auth', 'login', '--with-token', '--store', url, '--timeout', '300ms'], { stdin: token })
+    await new OutputUser().someWays(['auth', 'login', '--with-token', '--store', url, '--timeout', '300ms'], {
+      stdin: token,
+    })
   })
 
   /** Tokens whose first characters are escaped, too; the last one is as long as a service's own. */
@@ -81,7 +100,8 @@ describe('a token that a service repeats is not shown', () => {
       const { url } = await Hostile.listen({ posts: [said] })
       const argv = ['create', '--id', '1', '--name', 'Fern', '--store', url]
       const shown = await new OutputUser().everyWay(argv, { env: { PLANTS_TOKEN: secret } })
-      expect(shown.match(/\*\*\*/g)?.length).toBeGreaterThan(4) // twice as what was sent, and each time that it was repeated
+      // twice as what was sent, and each time that it was repeated
+      expect(shown.match(/\*\*\*/g)?.length).toBeGreaterThan(4)
       expect(shown).not.toContain(text.slice(-14, -3))
     }
   }
@@ -92,28 +112,35 @@ describe('a token that a service repeats is not shown', () => {
 
   test('as the name of a header', async () => {
     const secret = 's3cret-of-one-address-s3cret'
-    const { url } = await Hostile.listen({ posts: [json(400, { error: 400, message: 'No' }, { [`X-${secret}`]: '1' })] })
+    const { url } = await Hostile.listen({
+      posts: [json(400, { error: 400, message: 'No' }, { [`X-${secret}`]: '1' })],
+    })
     const argv = ['create', '--id', '1', '--name', 'Fern', '--store', url]
     const shown = await new OutputUser().everyWay(argv, { env: { PLANTS_TOKEN: secret } })
     expect(shown).toContain('< x-***: 1\n')
-    expect(shown).toContain('"x-***":"1"')
+    expect(shown).toContain('{"verbose":"< x-***: 1"}\n')
   })
 
   test('in the warning of a plant that is another one', async () => {
     const { url } = await Hostile.listen({ posts: [json(200, { name: token, tag: token })] })
     const argv = ['create', '--id', '1', '--name', 'Fern', '--store', url]
     const { code, err } = await new OutputUser().run(argv, { env: { PLANTS_TOKEN: token }, mayShowSecrets: true })
-    expect({ code, err }).toEqual({ code: 0, err: expect.stringMatching(/The store returned a plant that differs.*\*\*\*/) })
+    expect({ code, err }).toEqual({
+      code: 0,
+      err: expect.stringMatching(/The store returned a plant that differs.*\*\*\*/),
+    })
     expect(err).not.toContain('s3cret')
   })
 
   test('in the traces, where *** stands for it', async () => {
     const { url } = await Hostile.listen({ posts: [json(200, { name: 'Fern' }, { 'X-Debug': `<${token}>` })] })
     const user = new OutputUser()
-    const said = await user.everyWay(['create', '--id', '1', '--name', 'Fern', '--store', url], { env: { PLANTS_TOKEN: token } })
+    const said = await user.everyWay(['create', '--id', '1', '--name', 'Fern', '--store', url], {
+      env: { PLANTS_TOKEN: token },
+    })
     expect(said).toContain('> authorization: Bearer ***\n')
-    expect(said).toContain('"authorization":"Bearer ***"')
+    expect(said).toContain('{"verbose":"> authorization: Bearer ***"}\n')
     expect(said).toContain('< x-debug: <***>\n')
-    expect(said).toContain('"x-debug":"<***>"')
+    expect(said).toContain('{"verbose":"< x-debug: <***>"}\n')
   })
 })

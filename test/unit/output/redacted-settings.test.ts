@@ -21,14 +21,27 @@ describe('a password in the address of a store is not shown', () => {
   const numbered = addresses.map((address, index) => ({ address, index }))
 
   test.each(numbered)('that is given for a run: $address', async ({ address, index }) => {
-    const lines = ['stores list', 'config list', 'config get store', 'list', 'create --id 1 --name x', 'auth status', 'doctor']
+    const lines = [
+      'stores list',
+      'config list',
+      'config get store',
+      'list',
+      'create --id 1 --name x',
+      'auth status',
+      'doctor',
+    ]
     for (const line of lines.filter((_, at) => (at + index) % 2 === 0)) {
       const argv = line.split(' ')
       await new OutputUser().someWays([...argv, '--store', address])
       await new OutputUser().someWays(argv, { env: { PLANTS_STORE: address } })
     }
     const user = new OutputUser()
-    for (const line of ['stores add x ADDRESS', 'stores use ADDRESS', 'stores remove ADDRESS', 'config set store ADDRESS']) {
+    for (const line of [
+      'stores add x ADDRESS',
+      'stores use ADDRESS',
+      'stores remove ADDRESS',
+      'config set store ADDRESS',
+    ]) {
       await user.someWays(line.split(' ').map((word) => word.replace('ADDRESS', address)))
     }
   })
@@ -36,7 +49,15 @@ describe('a password in the address of a store is not shown', () => {
   test.each(numbered)('that somebody has saved: $address', async ({ address, index }) => {
     const saved = JSON.stringify({ version: 1, store: address, stores: { team: { address } } })
     const user = new OutputUser().write(saved)
-    const asking = ['stores list', 'config list', 'config get stores.team.address', 'config get store', 'auth status', 'doctor', 'list']
+    const asking = [
+      'stores list',
+      'config list',
+      'config get stores.team.address',
+      'config get store',
+      'auth status',
+      'doctor',
+      'list',
+    ]
     for (const line of asking.filter((_, at) => (at + index) % 2 === 0)) {
       await user.someWays(line.split(' '))
       await user.someWays([...line.split(' '), '--store', 'team'])
@@ -47,7 +68,10 @@ describe('a password in the address of a store is not shown', () => {
     }
     for (const output of ['text', 'json']) {
       const removal = await user.write(saved).run(['stores', 'remove', 'team', '--output', output, '--verbose'])
-      expect(removal).toMatchObject({ code: 0, out: expect.stringMatching(/https?:.*\*\*\*@h\.example|https?:.*\*\*\*@\/v1/i) })
+      expect(removal).toMatchObject({
+        code: 0,
+        out: expect.stringMatching(/https?:.*\*\*\*@h\.example|https?:.*\*\*\*@\/v1/i),
+      })
     }
   })
 })
@@ -89,14 +113,25 @@ describe('settings that are broken near a token do not show it', () => {
     ['a token without its address', `{"version":1,"tokens":"${short}"}`],
     ['a token in an array', `{"version":1,"tokens":["${short}"]}`],
     ['a token without a time', `{"version":1,"tokens":{"https://127.0.0.1:1":{"token":"${short}"}}}`],
-    ['a token in an array of its entry', `{"version":1,"tokens":{"https://127.0.0.1:1":{"token":["${short}"],"savedAt":"${when}"}}}`],
+    [
+      'a token in an array of its entry',
+      `{"version":1,"tokens":{"https://127.0.0.1:1":{"token":["${short}"],"savedAt":"${when}"}}}`,
+    ],
     ['a token and its address the wrong way round', `{"version":1,"tokens":{"${short}":"https://127.0.0.1:1"}}`],
     ['a token in place of a store', `{"version":1,"stores":{"team":"${short}"}}`],
     ['a token in a later version', `{"version":2,"tokens":{${entry}}}`],
   ]
 
   test.each(broken)('%s', async (_, text) => {
-    const lines = ['auth status', 'list', 'create --id 1 --name x', 'stores list', 'config list', 'config get timeout', 'doctor']
+    const lines = [
+      'auth status',
+      'list',
+      'create --id 1 --name x',
+      'stores list',
+      'config list',
+      'config get timeout',
+      'doctor',
+    ]
     for (const [content, commands] of [
       [text, lines],
       [text.replaceAll(short, long), ['list', 'doctor']],
@@ -146,7 +181,9 @@ describe('what is asked of settings and stores shows no token', () => {
     'help environment',
     'list',
   ])('%s', async (line) => {
-    const user = new OutputUser().write(JSON.stringify({ version: 1, ...fields }).replace('token.txt', '/nonexistent/token.txt'))
+    const user = new OutputUser().write(
+      JSON.stringify({ version: 1, ...fields }).replace('token.txt', '/nonexistent/token.txt'),
+    )
     await user.someWays([...line.split(' '), '--timeout', '200ms'])
     await user.someWays([...line.split(' '), '--timeout', '200ms'], { env: { PLANTS_TOKEN: 's3cret-of-env' } })
     for (const terminals of [['stdout' as const], ['stdout' as const, 'stderr' as const]]) {
@@ -158,7 +195,9 @@ describe('what is asked of settings and stores shows no token', () => {
     'not even one that somebody has put with a store: %s',
     async (line) => {
       const stores = { team: { address, token: short, headers: { authorization: short } } }
-      await new OutputUser().write(JSON.stringify({ version: 1, stores })).someWays([...line.split(' '), '--timeout', '200ms'])
+      await new OutputUser()
+        .write(JSON.stringify({ version: 1, stores }))
+        .someWays([...line.split(' '), '--timeout', '200ms'])
     },
   )
 
@@ -176,7 +215,10 @@ describe('what is asked of settings and stores shows no token', () => {
       ]) {
         const env = { [name]: value, PLANTS_TOKEN: short }
         for (const [line = '', store = ''] of name === 'HTTP_PROXY' ? overHttp : overHttps) {
-          await new OutputUser().someWays([...line.split(' '), '--store', store, '--allow-http', '--timeout', '100ms'], { env })
+          await new OutputUser().someWays(
+            [...line.split(' '), '--store', store, '--allow-http', '--timeout', '100ms'],
+            { env },
+          )
         }
       }
     }

@@ -51,7 +51,10 @@ describe('a password in what is not quite an address is shown nowhere:', () => {
     const some = <Item>(items: Item[]) => items.filter((_, at) => at === index % items.length)
     const user = new User()
     const env = { PLANTS_STORE: address }
-    for (const line of ['get 1', ...some(['config list', 'config get store', 'doctor', 'stores list', 'auth status', 'tokens list'])]) {
+    for (const line of [
+      'get 1',
+      ...some(['config list', 'config get store', 'doctor', 'stores list', 'auth status', 'tokens list']),
+    ]) {
       await user.run(`${line} --timeout 50ms --verbose`, { env })
     }
     await user.run(['__complete', '--', '--store', ''], { env })
@@ -93,15 +96,18 @@ describe('a password in what is not quite an address is shown nowhere:', () => {
 test.each([
   ['postgres://u%3As3cretPw@h/db', 'postgres://u:***@h/db'],
   ['postgres://u;s3cretPw@h/db', 'postgres://u:***@h/db'],
-])('a part that can be an address and may be a password is not shown by config and stores: %s', async (address, shown) => {
-  const user = new User()
-  const env = { PLANTS_STORE: address }
-  expect(await user.run('config get store', { env })).toEqual(printed(`${shown}\n`))
-  await user.run('config list', { env })
-  user.write({ stores: { team: { address } } })
-  expect(await user.run('config get stores.team.address')).toEqual(printed(`${shown}\n`))
-  await user.run('stores list')
-})
+])(
+  'a part that can be an address and may be a password is not shown by config and stores: %s',
+  async (address, shown) => {
+    const user = new User()
+    const env = { PLANTS_STORE: address }
+    expect(await user.run('config get store', { env })).toEqual(printed(`${shown}\n`))
+    await user.run('config list', { env })
+    user.write({ stores: { team: { address } } })
+    expect(await user.run('config get stores.team.address')).toEqual(printed(`${shown}\n`))
+    await user.run('stores list')
+  },
+)
 
 test('what holds no password is shown as it is', async () => {
   const user = new User()
@@ -131,6 +137,14 @@ test('what holds no password is shown as it is', async () => {
 
 test('PLANTS_STORE may have spaces around it', async () => {
   const user = new User()
-  expect(await user.run('config get store', { env: { PLANTS_STORE: ' ./a.db\n' } })).toEqual({ code: 0, out: './a.db\n', err: '' })
-  expect(await user.run('config get store', { env: { PLANTS_STORE: ' \n' } })).toEqual({ code: 0, out: 'local\n', err: '' })
+  expect(await user.run('config get store', { env: { PLANTS_STORE: ' ./a.db\n' } })).toEqual({
+    code: 0,
+    out: './a.db\n',
+    err: '',
+  })
+  expect(await user.run('config get store', { env: { PLANTS_STORE: ' \n' } })).toEqual({
+    code: 0,
+    out: 'local\n',
+    err: '',
+  })
 })

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import { expect, test } from 'vitest'
-import { NumberText, parseInt64, parseJson, toJson } from '../../../src/plant/json.js'
+import { NumberText, parseInt64, parseJson, toJson } from '../../../src/plant/exact-json.js'
 import { fc } from '../../helpers/fast-check.js'
 import { rounds } from '../../helpers/rounds.js'
 
@@ -130,7 +130,9 @@ test.each([
 
 test('a string of millions of escapes is read, with an exact id behind it', () => {
   const name = '\n'.repeat(4_000_000)
-  expect(parseJson(`{"name":${JSON.stringify(name)},"id":9007199254740993}`)).toStrictEqual({ value: { name, id: 9007199254740993n } })
+  expect(parseJson(`{"name":${JSON.stringify(name)},"id":9007199254740993}`)).toStrictEqual({
+    value: { name, id: 9007199254740993n },
+  })
 })
 
 test('in a list, the ids of all objects are exact', () => {
@@ -143,7 +145,9 @@ test('no array is taken for an object with a numeric id', () => {
   expect(parseJson('[[1]]', { idKey: 'length' })).toStrictEqual({ value: [[1]] })
 })
 
-test('a text is JSON here when it is for JSON.parse, and is the same value apart from the id', { timeout: rounds(60_000) }, () => {
+test('a text is JSON here when it is for JSON.parse, and is the same value apart from the id', {
+  timeout: rounds(60_000),
+}, () => {
   fc.assert(
     fc.property(fc.oneof(jsonText(), mutated(jsonText()), fc.string({ unit: 'binary' })), (text) => {
       const parsed = parseJson(text)
@@ -170,7 +174,9 @@ test('an error points at the character that cannot be there', { timeout: rounds(
   )
 })
 
-test('an error points into the text, behind a beginning that could still become JSON', { timeout: rounds(60_000) }, () => {
+test('an error points into the text, behind a beginning that could still become JSON', {
+  timeout: rounds(60_000),
+}, () => {
   fc.assert(
     fc.property(mutated(jsonText()), (text) => {
       const error = parseJson(text)
@@ -190,7 +196,9 @@ test('an error points into the text, behind a beginning that could still become 
   )
 })
 
-test('what is written is the same line of JSON for every reader, and nothing in it moves a terminal', { timeout: rounds(60_000) }, () => {
+test('what is written is the same line of JSON for every reader, and nothing in it moves a terminal', {
+  timeout: rounds(60_000),
+}, () => {
   const text = fc.oneof(
     fc.string({ unit: 'binary' }),
     fc.string({ unit: fc.constantFrom(...'a"\\\n\u007f\u009b\u061c\u2028\u202e\u2069\ud83c') }),
@@ -245,9 +253,18 @@ function numberText(): fc.Arbitrary<string> {
   )
   const zeros = fc.nat({ max: 4 }).map((count) => '0'.repeat(count))
   const exponent = fc.tuple(fc.constantFrom('e', 'E'), fc.constantFrom('', '+', '-'), zeros, fc.nat({ max: 40 }))
-  const shape = fc.record({ sign: fc.constantFrom('', '-'), digits, zeros, point: fc.nat({ max: 25 }), exponent: fc.option(exponent) })
+  const shape = fc.record({
+    sign: fc.constantFrom('', '-'),
+    digits,
+    zeros,
+    point: fc.nat({ max: 25 }),
+    exponent: fc.option(exponent),
+  })
   return shape.map(
-    (number) => number.sign + pointed(String(BigInt(number.digits + number.zeros)), number.point) + (number.exponent ?? []).join(''),
+    (number) =>
+      number.sign +
+      pointed(String(BigInt(number.digits + number.zeros)), number.point) +
+      (number.exponent ?? []).join(''),
   )
 }
 
@@ -273,7 +290,9 @@ function spacedTokens(): fc.Arbitrary<string[]> {
 
 function tokensOfJson(): fc.Arbitrary<string[]> {
   const character = fc.oneof(
-    fc.string({ unit: 'binary', minLength: 1, maxLength: 1 }).filter((text) => text >= ' ' && text !== '"' && text !== '\\'),
+    fc
+      .string({ unit: 'binary', minLength: 1, maxLength: 1 })
+      .filter((text) => text >= ' ' && text !== '"' && text !== '\\'),
     fc.constantFrom('\\"', '\\\\', '\\/', '\\n', '\\u0000', '\\ud800', '\\uDF31', '\\u0069', '\ud800'),
   )
   const text = fc.array(character, { maxLength: 4 }).map((characters) => `"${characters.join('')}"`)
@@ -339,9 +358,11 @@ function nameOf(text: string, before: string): string {
 
 /** What a message says, and the text before and behind the place that it names. Throws when that is not in the text. */
 function placeOf(message: string, text: string): { what: string; before: string; after: string } {
-  const [, what = '', line = '', column = ''] = /^(.+?)(?:, the second)? at line (\d+), column (\d+)$/s.exec(message) ?? []
+  const [, what = '', line = '', column = ''] =
+    /^(.+?)(?:, the second)? at line (\d+), column (\d+)$/s.exec(message) ?? []
   const lines = text.split('\n')
-  const at = lines.slice(0, parseInt(line, 10) - 1).join('\n').length + (line === '1' ? 0 : 1) + parseInt(column, 10) - 1
+  const at =
+    lines.slice(0, parseInt(line, 10) - 1).join('\n').length + (line === '1' ? 0 : 1) + parseInt(column, 10) - 1
   const width = lines[parseInt(line, 10) - 1]?.length ?? -1
   expect(parseInt(column, 10)).toBeGreaterThanOrEqual(1)
   expect(parseInt(column, 10)).toBeLessThanOrEqual(width + 1)

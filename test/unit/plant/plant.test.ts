@@ -1,7 +1,15 @@
 import { expect, test } from 'vitest'
-import { NumberText } from '../../../src/plant/json.js'
-import { acceptNewPlant, type FieldName, type Form, isIdempotencyKey, isObject, otherFieldsOf, plantOf } from '../../../src/plant/plant.js'
-import { problemOf, problemsOf, schemas } from '../../../src/plant/schema.js'
+import { NumberText } from '../../../src/plant/exact-json.js'
+import {
+  acceptNewPlant,
+  type FieldName,
+  type Form,
+  isIdempotencyKey,
+  isObject,
+  otherFieldsOf,
+  plantOf,
+} from '../../../src/plant/plant.js'
+import { problemOf, problemsOf, schemas } from '../../../src/plant/plant-schema.js'
 import { shorten } from '../../../src/platform/escape.js'
 import { fc } from '../../helpers/fast-check.js'
 import { rounds } from '../../helpers/rounds.js'
@@ -21,18 +29,38 @@ test.each([
     JSON.parse('{"__proto__":{"tag":"x"}}'),
     { problems: [`${wrongId} is missing`, 'name must be a string, but is missing'], otherFields: ['__proto__'] },
   ],
-  ['a typing error', { id: 1n, nmae: 'Fern' }, { problems: ['name must be a string, but is missing'], otherFields: ['nmae'] }],
+  [
+    'a typing error',
+    { id: 1n, nmae: 'Fern' },
+    { problems: ['name must be a string, but is missing'], otherFields: ['nmae'] },
+  ],
   ['nothing', undefined, { problems: ['it must be an object, but is missing'], otherFields: [] }],
   ['null', null, { problems: ['it must be an object, but was null'], otherFields: [] }],
   ['an array', [fern], { problems: ['it must be an object, but was an array'], otherFields: [] }],
   ['a text', 'Fern', { problems: ['it must be an object, but was "Fern"'], otherFields: [] }],
   ['a number', 1, { problems: ['it must be an object, but was a number'], otherFields: [] }],
   ['a boolean', false, { problems: ['it must be an object, but was false'], otherFields: [] }],
-  ['an id as a text', { id: '1', name: 'Fern' }, { problems: ['id must be an integer, not a string, but was "1"'], otherFields: [] }],
+  [
+    'an id as a text',
+    { id: '1', name: 'Fern' },
+    { problems: ['id must be an integer, not a string, but was "1"'], otherFields: [] },
+  ],
   ['an id as a number', { id: 1, name: 'Fern' }, { problems: [`${wrongId} was a number`], otherFields: [] }],
-  ['an id with a fraction', { id: new NumberText('1.5'), name: 'Fern' }, { problems: [`${wrongId} was 1.5`], otherFields: [] }],
-  ['an id above', { id: 2n ** 63n, name: 'Fern' }, { problems: [`${outOfRange} was 9223372036854775808`], otherFields: [] }],
-  ['an id below', { id: -(2n ** 63n) - 1n, name: 'Fern' }, { problems: [`${outOfRange} was -9223372036854775809`], otherFields: [] }],
+  [
+    'an id with a fraction',
+    { id: new NumberText('1.5'), name: 'Fern' },
+    { problems: [`${wrongId} was 1.5`], otherFields: [] },
+  ],
+  [
+    'an id above',
+    { id: 2n ** 63n, name: 'Fern' },
+    { problems: [`${outOfRange} was 9223372036854775808`], otherFields: [] },
+  ],
+  [
+    'an id below',
+    { id: -(2n ** 63n) - 1n, name: 'Fern' },
+    { problems: [`${outOfRange} was -9223372036854775809`], otherFields: [] },
+  ],
   [
     'three wrong fields',
     { tag: null, name: '\ud800', id: {} },
@@ -75,7 +103,9 @@ test('says nothing about a field that is right', () => {
 })
 
 test('says of a wrong field what it must be and what it was', () => {
-  expect(wrongFields.map(([field, value]) => problemOf(field, value))).toEqual(wrongFields.map(([, , problem]) => problem))
+  expect(wrongFields.map(([field, value]) => problemOf(field, value))).toEqual(
+    wrongFields.map(([, , problem]) => problem),
+  )
 })
 
 test.each([
@@ -95,7 +125,9 @@ test('a Plant has the name and the tag, in that order, and no id', () => {
   expect(JSON.stringify(plantOf(fern))).toBe('{"name":"Fern"}')
 })
 
-test('any value at all is a NewPlant as it is, or has a problem for each field that is wrong', { timeout: rounds(60_000) }, () => {
+test('any value at all is a NewPlant as it is, or has a problem for each field that is wrong', {
+  timeout: rounds(60_000),
+}, () => {
   const fields = {
     id: fc.oneof(int64(), anything()),
     name: fc.oneof(text(), anything()),
@@ -133,12 +165,17 @@ test('a value that is no object has one problem', { timeout: rounds(60_000) }, (
 })
 
 test('an idempotency key is 1 to 255 visible ASCII characters', { timeout: rounds(60_000) }, () => {
-  const almost = fc.string({ unit: fc.constantFrom('!', '~', 'k', ' ', '\n', '\u007f', '\u0080', '\u00e9'), maxLength: 4 })
+  const almost = fc.string({
+    unit: fc.constantFrom('!', '~', 'k', ' ', '\n', '\u007f', '\u0080', '\u00e9'),
+    maxLength: 4,
+  })
   const long = fc.nat({ max: 300 }).map((length) => 'k'.repeat(length))
   fc.assert(
     fc.property(fc.oneof(almost, long, fc.string({ unit: 'binary' })), (key) => {
       const codes = Array.from(key, (character) => character.codePointAt(0) ?? 0)
-      expect(isIdempotencyKey(key)).toBe(codes.length >= 1 && codes.length <= 255 && codes.every((code) => code > 0x20 && code < 0x7f))
+      expect(isIdempotencyKey(key)).toBe(
+        codes.length >= 1 && codes.length <= 255 && codes.every((code) => code > 0x20 && code < 0x7f),
+      )
     }),
     { numRuns: rounds(2000) },
   )
@@ -164,26 +201,31 @@ function isInt64(value: unknown): boolean {
 function isText(value: unknown): boolean {
   return (
     typeof value === 'string' &&
-    Array.from(value, (character) => character.codePointAt(0) ?? 0).every((code) => code > 0 && (code < 0xd800 || code > 0xdfff))
+    Array.from(value, (character) => character.codePointAt(0) ?? 0).every(
+      (code) => code > 0 && (code < 0xd800 || code > 0xdfff),
+    )
   )
 }
 
-test.each(['newPlant', 'record', 'patch'] satisfies Form[])('the schema of a %s and the acceptor beside it decide the same', (form) => {
-  const text = fc.oneof(
-    fc.string({ unit: 'binary' }),
-    fc.constantFrom('', '\ud800', 'a\0b', 1, null, undefined, [], {}, new NumberText('1.5')),
-  )
-  const edges = fc.constantFrom(2n ** 63n - 1n, 2n ** 63n, -(2n ** 63n), -(2n ** 63n) - 1n)
-  const id = fc.oneof(fc.bigInt({ min: -(2n ** 65n), max: 2n ** 65n }), edges, text)
-  const value = fc.record({ id, name: text, tag: text, other: fc.boolean() }, { requiredKeys: [] })
-  const same = (given: unknown) => {
-    const { data, error } = schemas[form].safeParse(given)
-    const defined = data && Object.fromEntries(Object.entries(data).filter(([, field]) => field !== undefined))
-    expect(acceptNewPlant(given, form)).toEqual(defined)
-    expect(problemsOf(given, form)).toEqual(error?.issues.map(({ message }) => message) ?? [])
-  }
-  fc.assert(fc.property(fc.oneof(value, text), same), { numRuns: rounds(500) })
-})
+test.each(['newPlant', 'record', 'patch'] satisfies Form[])(
+  'the schema of a %s and the acceptor beside it decide the same',
+  (form) => {
+    const text = fc.oneof(
+      fc.string({ unit: 'binary' }),
+      fc.constantFrom('', '\ud800', 'a\0b', 1, null, undefined, [], {}, new NumberText('1.5')),
+    )
+    const edges = fc.constantFrom(2n ** 63n - 1n, 2n ** 63n, -(2n ** 63n), -(2n ** 63n) - 1n)
+    const id = fc.oneof(fc.bigInt({ min: -(2n ** 65n), max: 2n ** 65n }), edges, text)
+    const value = fc.record({ id, name: text, tag: text, other: fc.boolean() }, { requiredKeys: [] })
+    const same = (given: unknown) => {
+      const { data, error } = schemas[form].safeParse(given)
+      const defined = data && Object.fromEntries(Object.entries(data).filter(([, field]) => field !== undefined))
+      expect(acceptNewPlant(given, form)).toEqual(defined)
+      expect(problemsOf(given, form)).toEqual(error?.issues.map(({ message }) => message) ?? [])
+    }
+    fc.assert(fc.property(fc.oneof(value, text), same), { numRuns: rounds(500) })
+  },
+)
 
 /** The plant, or a problem for each wrong field; and the names of the unknown fields. */
 function check(value: unknown): { plant?: unknown; problems?: string[]; otherFields: string[] } {

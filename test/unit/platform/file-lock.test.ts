@@ -1,5 +1,15 @@
 import { execFileSync } from 'node:child_process'
-import { chownSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  chownSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { backoff } from '../../../src/platform/clock.js'
@@ -22,14 +32,22 @@ function tryLock(): Promise<string> {
   return holdLock(path, options, async ({ directory }) => directory)
 }
 
-const isHeld = { type: 'unavailable', message: expect.stringMatching(/^Another process held .*lock for 0 s$/), retryable: true }
+const isHeld = {
+  type: 'unavailable',
+  message: expect.stringMatching(/^Another process held .*lock for 0 s$/),
+  retryable: true,
+}
 
 describe('a lock is not acquired', () => {
   test.each<[string, string, () => void]>([
     ['on a link', 'it is not a directory', () => symlinkSync(dirname(path), path)],
     ['on a file', 'it is not a directory', () => writeFileSync(path, 'mine')],
     ['on a pipe', 'it is not a directory', () => execFileSync('mkfifo', [path])],
-    ['on a directory with other files', 'it contains other files', () => mkdirSync(join(path, 'notes'), { recursive: true })],
+    [
+      'on a directory with other files',
+      'it contains other files',
+      () => mkdirSync(join(path, 'notes'), { recursive: true }),
+    ],
   ])('%s', async (_, why, make) => {
     make()
     await expectRejected(why)
@@ -171,6 +189,9 @@ test.each([
   [3, 0, 40],
   [9, 0, 50],
   [5000, 1, 100],
-])('the backoff before attempt %i is between half and all of what it may be at most', (attempt, random, milliseconds) => {
-  expect(backoff(attempt, { base: 10, max: 100, random: () => random })).toBe(milliseconds)
-})
+])(
+  'the backoff before attempt %i is between half and all of what it may be at most',
+  (attempt, random, milliseconds) => {
+    expect(backoff(attempt, { base: 10, max: 100, random: () => random })).toBe(milliseconds)
+  },
+)

@@ -1,16 +1,23 @@
 import { expect, test } from 'vitest'
 import { authenticator, digestOf, freshness, tokensOfStore } from '../../../src/server/authenticator.js'
-import type { HttpError } from '../../../src/server/errors.js'
-import { SqliteStore } from '../../../src/stores/sqlite/store.js'
+import type { HttpError } from '../../../src/server/http-error.js'
+import { SqliteStore } from '../../../src/stores/sqlite/sqlite-store.js'
 import { closedAfterTest, fileAddress, openOptions } from '../../helpers/store.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
 
 const hour = 3_600_000
 
 test('the use of a token is saved once a day, and not at all when it is not accepted', async () => {
-  const { tokens } = closedAfterTest(await SqliteStore.open(fileAddress(`${temporaryFolder()}/plants.db`), openOptions()))
+  const { tokens } = closedAfterTest(
+    await SqliteStore.open(fileAddress(`${temporaryFolder()}/plants.db`), openOptions()),
+  )
   const evening = Date.UTC(2026, 0, 1, 22)
-  const added = { note: undefined, rights: ['create'], createdAt: new Date(evening), expiresAt: new Date(evening + 30 * hour) } as const
+  const added = {
+    note: undefined,
+    rights: ['create'],
+    createdAt: new Date(evening),
+    expiresAt: new Date(evening + 30 * hour),
+  } as const
   for (const token of ['used', 'unused']) await tokens.add(digestOf(token), added)
   let passed = 0
   const find = tokensOfStore(tokens, { now: () => passed, time: () => evening + passed, warn: expect.fail })
@@ -91,11 +98,15 @@ test('a token whose use cannot be saved is accepted, with a warning a day', asyn
   const store = { find: async () => token, add: unused, list: unused, revoke: unused, markUsed }
   const find = tokensOfStore(store, { ...clock, warn: (message) => void warnings.push(message) })
   for (now = 0; now < 30 * hour; now += hour) expect(await find('any')).toEqual({ name: '7', rights: [] })
-  expect(warnings).toEqual(Array.from({ length: 2 }, () => 'The last use of token 7 could not be saved: permission denied'))
+  expect(warnings).toEqual(
+    Array.from({ length: 2 }, () => 'The last use of token 7 could not be saved: permission denied'),
+  )
 })
 
 test('a token is accepted until exactly its expiry, on a connection that has just used it too, and told why not', async () => {
-  const { tokens } = closedAfterTest(await SqliteStore.open(fileAddress(`${temporaryFolder()}/plants.db`), openOptions()))
+  const { tokens } = closedAfterTest(
+    await SqliteStore.open(fileAddress(`${temporaryFolder()}/plants.db`), openOptions()),
+  )
   const start = Date.UTC(2026, 0, 1, 23, 59, 59)
   const expiresAt = new Date(start + 1000)
   await tokens.add(digestOf('token'), { note: undefined, rights: ['read'], createdAt: new Date(start), expiresAt })

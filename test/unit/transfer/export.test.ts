@@ -1,13 +1,22 @@
 import { spawnSync } from 'node:child_process'
-import { chmodSync, existsSync, lstatSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  existsSync,
+  lstatSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import * as zlib from 'node:zlib'
 import { parse } from 'csv-parse/sync'
 import { beforeEach, describe, expect, test } from 'vitest'
-import { parseJson } from '../../../src/plant/json.js'
+import { parseJson } from '../../../src/plant/exact-json.js'
 import type { NewPlant } from '../../../src/plant/plant.js'
 import { PlantsError } from '../../../src/platform/errors.js'
-import { SqliteStore } from '../../../src/stores/sqlite/store.js'
+import { SqliteStore } from '../../../src/stores/sqlite/sqlite-store.js'
 import { DatabaseSync } from '../../helpers/database.js'
 import { fc } from '../../helpers/fast-check.js'
 import { rounds } from '../../helpers/rounds.js'
@@ -85,8 +94,12 @@ describe('export prints', () => {
   test('the smallest and the largest id, and nothing behind that', async () => {
     const [smallest, largest] = [-(2n ** 63n), 2n ** 63n - 1n]
     await plant({ ...fern, id: largest }, { ...fern, id: smallest })
-    expect((await plants(['export', '--output', 'csv'])).out).toBe(`id,name,tag\n${smallest},Fern,shade\n${largest},Fern,shade\n`)
-    expect((await plants(['export', `--after=${smallest}`])).out).toBe(`{"id":${largest},"name":"Fern","tag":"shade"}\n`)
+    expect((await plants(['export', '--output', 'csv'])).out).toBe(
+      `id,name,tag\n${smallest},Fern,shade\n${largest},Fern,shade\n`,
+    )
+    expect((await plants(['export', `--after=${smallest}`])).out).toBe(
+      `{"id":${largest},"name":"Fern","tag":"shade"}\n`,
+    )
     expect((await plants(['export', `--after=${largest}`])).out).toBe('')
   })
 
@@ -97,9 +110,18 @@ describe('export prints', () => {
   ])('the same as list, for %s', async (_, count, length) => {
     const name = '\u0001é"'.repeat(Math.ceil(length / 4))
     await plant(
-      ...Array.from({ length: count }, (__, id) => ({ id: BigInt(id * 7), name: name.slice(0, length / 2), tag: id % 3 ? 'x' : 'y' })),
+      ...Array.from({ length: count }, (__, id) => ({
+        id: BigInt(id * 7),
+        name: name.slice(0, length / 2),
+        tag: id % 3 ? 'x' : 'y',
+      })),
     )
-    for (const flags of [[], ['--limit', `${count - 1}`], ['--tag', 'x'], ['--tag', 'x', '--limit', '2', '--after', '1']]) {
+    for (const flags of [
+      [],
+      ['--limit', `${count - 1}`],
+      ['--tag', 'x'],
+      ['--tag', 'x', '--limit', '2', '--after', '1'],
+    ]) {
       const [exported, listed] = [await plants(['export', ...flags]), await plants(['list', ...flags])]
       expect(exported.out === listed.out && exported.out.length > length).toBe(true)
     }
@@ -107,7 +129,9 @@ describe('export prints', () => {
 
   test('nothing to a terminal that could drive it', async () => {
     await plant({ id: 1n, name: 'a\u001b[31m\u009b\u202e,\tb\nc' })
-    expect((await plants(['export'], { terminals: ['stdout'] })).out).toBe('{"id":1,"name":"a\\u001b[31m\\u009b\\u202e,\\tb\\nc"}\n')
+    expect((await plants(['export'], { terminals: ['stdout'] })).out).toBe(
+      '{"id":1,"name":"a\\u001b[31m\\u009b\\u202e,\\tb\\nc"}\n',
+    )
     expect((await plants(['export', '--output', 'csv'], { terminals: ['stdout'] })).out).toBe(
       'id,name,tag\n1,"a\\u{1b}[31m\\u{9b}\\u{202e},\tb\nc",\n',
     )
@@ -129,35 +153,48 @@ const readers: Record<string, (text: string) => unknown[]> = {
   tsv: (text) => parseCells(text, '\t'),
 }
 
-test.each(Object.entries(readers))('any plants come out of %s as they were', { timeout: rounds(60_000) }, async (format, readBack) => {
-  const trip = async (all: NewPlant[]) => {
-    store = join(temporaryFolder(), 'plants.db')
-    await plant(...all)
-    const { code, out, err } = await plants(['export', '--output', format])
-    const expected = all.toSorted((one, other) => (one.id < other.id ? -1 : 1))
-    expect({ code, plants: readBack(out), err }).toEqual({ code: 0, plants: expected, err: '' })
-  }
-  const id = fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n })
-  const anyPlant = fc.record({ id, name: text(), tag: text() }, { requiredKeys: ['id', 'name'] })
-  await fc.assert(fc.asyncProperty(fc.uniqueArray(anyPlant, { selector: (each) => each.id, maxLength: 20 }), trip), { numRuns: rounds(40) })
-})
+test.each(Object.entries(readers))(
+  'any plants come out of %s as they were',
+  { timeout: rounds(60_000) },
+  async (format, readBack) => {
+    const trip = async (all: NewPlant[]) => {
+      store = join(temporaryFolder(), 'plants.db')
+      await plant(...all)
+      const { code, out, err } = await plants(['export', '--output', format])
+      const expected = all.toSorted((one, other) => (one.id < other.id ? -1 : 1))
+      expect({ code, plants: readBack(out), err }).toEqual({ code: 0, plants: expected, err: '' })
+    }
+    const id = fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n })
+    const anyPlant = fc.record({ id, name: text(), tag: text() }, { requiredKeys: ['id', 'name'] })
+    await fc.assert(fc.asyncProperty(fc.uniqueArray(anyPlant, { selector: (each) => each.id, maxLength: 20 }), trip), {
+      numRuns: rounds(40),
+    })
+  },
+)
 
-test.each(['csv', 'tsv'])('an import of %s makes the store that was exported', { timeout: rounds(60_000) }, async (format) => {
-  const odd = fc.string({ unit: fc.constantFrom(...' \t\r\n",0\u00a0a'), maxLength: 5 })
-  const anyPlant = fc.record({ id: fc.bigInt({ min: -9n, max: 99n }), name: odd, tag: odd }, { requiredKeys: ['id', 'name'] })
-  const trip = async (all: NewPlant[]) => {
-    const copy = join(temporaryFolder(), 'copy.db')
-    store = join(temporaryFolder(), 'plants.db')
-    await plant(...all)
-    const { out } = await plants(['export', '--output', format])
-    const { out: before } = await plants(['export'])
-    store = copy
-    expect(await plants(['import', '--format', format], { stdin: out })).toMatchObject({ code: 0 })
-    expect((await plants(['export'])).out).toBe(before)
-  }
-  const some = fc.uniqueArray(anyPlant, { selector: ({ id }) => id, minLength: 1, maxLength: 20 })
-  await fc.assert(fc.asyncProperty(some, trip), { numRuns: rounds(20) })
-})
+test.each(['csv', 'tsv'])(
+  'an import of %s makes the store that was exported',
+  { timeout: rounds(60_000) },
+  async (format) => {
+    const odd = fc.string({ unit: fc.constantFrom(...' \t\r\n",0\u00a0a'), maxLength: 5 })
+    const anyPlant = fc.record(
+      { id: fc.bigInt({ min: -9n, max: 99n }), name: odd, tag: odd },
+      { requiredKeys: ['id', 'name'] },
+    )
+    const trip = async (all: NewPlant[]) => {
+      const copy = join(temporaryFolder(), 'copy.db')
+      store = join(temporaryFolder(), 'plants.db')
+      await plant(...all)
+      const { out } = await plants(['export', '--output', format])
+      const { out: before } = await plants(['export'])
+      store = copy
+      expect(await plants(['import', '--format', format], { stdin: out })).toMatchObject({ code: 0 })
+      expect((await plants(['export'])).out).toBe(before)
+    }
+    const some = fc.uniqueArray(anyPlant, { selector: ({ id }) => id, minLength: 1, maxLength: 20 })
+    await fc.assert(fc.asyncProperty(some, trip), { numRuns: rounds(20) })
+  },
+)
 
 test('what another program has stored against the contract spoils nothing else', async () => {
   await plant(fern, moss)
@@ -167,28 +204,38 @@ test('what another program has stored against the contract spoils nothing else',
   )
   db.close()
   const rest = readers['ndjson']?.((await plants(['export'])).out)
-  expect(rest).toEqual([{ id: -1n, name: 'A\0B"', tag: '\0,' }, { id: 0n, name: 'A\ufffdB', tag: '\ufffd\ufffd\ufffd' }, fern, moss])
+  expect(rest).toEqual([
+    { id: -1n, name: 'A\0B"', tag: '\0,' },
+    { id: 0n, name: 'A\ufffdB', tag: '\ufffd\ufffd\ufffd' },
+    fern,
+    moss,
+  ])
   expect((await plants(['export', '--output', 'csv'])).out).toBe(
     'id,name,tag\n-1,"A\0B""","\0,"\n0,A\ufffdB,\ufffd\ufffd\ufffd\n1,Fern,shade\n2,Moss,\n',
   )
 })
 
 describe('export --out', () => {
-  test.each(Object.entries(exports))('writes a file whose name ends in .%s in that format, and says so', async (format, text) => {
-    await plant(...awkward)
-    const [path, bytes] = [join(folder, `out.${format}`), Buffer.byteLength(text)]
-    expect(await plants(['export', '--out', `out.${format}`])).toEqual({
-      code: 0,
-      out: `{"file":"${path}","plants":3,"bytes":${bytes}}\n`,
-      err: '',
-    })
-    expect(read(`out.${format}`)).toBe(text)
-    expect(await plants(['export', '--limit', '1', '--out', `./out.${format}`], { env: { PLANTS_OUTPUT: 'text' } })).toEqual({
-      code: 0,
-      out: `Exported 1 plant to ./out.${format}\n`,
-      err: '',
-    })
-  })
+  test.each(Object.entries(exports))(
+    'writes a file whose name ends in .%s in that format, and says so',
+    async (format, text) => {
+      await plant(...awkward)
+      const [path, bytes] = [join(folder, `out.${format}`), Buffer.byteLength(text)]
+      expect(await plants(['export', '--out', `out.${format}`])).toEqual({
+        code: 0,
+        out: `{"file":"${path}","plants":3,"bytes":${bytes}}\n`,
+        err: '',
+      })
+      expect(read(`out.${format}`)).toBe(text)
+      expect(
+        await plants(['export', '--limit', '1', '--out', `./out.${format}`], { env: { PLANTS_OUTPUT: 'text' } }),
+      ).toEqual({
+        code: 0,
+        out: `Exported 1 plant to ./out.${format}\n`,
+        err: '',
+      })
+    },
+  )
 
   test('writes the format that was asked for, whatever the name', async () => {
     await plant(...awkward)
@@ -197,14 +244,17 @@ describe('export --out', () => {
     expect([read('out.csv'), read('out.jsonl')]).toEqual([exports['json'], exports['ndjson']])
   })
 
-  test.each(['.cvs', '.xlsx', '.txt', '.db'])('rejects a file whose name ends in %s, unless its format is given', async (end) => {
-    await plant(fern)
-    const hint = 'Choose one of ndjson, json, csv, tsv, for example: --output csv'
-    const err = `plants: ${end} is not an export format\n  ${hint}\n`
-    expect(await plants(['export', '--out', `out.csv${end}`])).toEqual({ code: 2, out: '', err })
-    expect(existsSync(join(folder, `out.csv${end}`))).toBe(false)
-    expect((await plants(['export', '--out', `out.csv${end}`, '--output', 'csv'])).err).toBe('')
-  })
+  test.each(['.cvs', '.xlsx', '.txt', '.db'])(
+    'rejects a file whose name ends in %s, unless its format is given',
+    async (end) => {
+      await plant(fern)
+      const hint = 'Choose one of ndjson, json, csv, tsv, for example: --output csv'
+      const err = `plants: ${end} is not an export format\n  ${hint}\n`
+      expect(await plants(['export', '--out', `out.csv${end}`])).toEqual({ code: 2, out: '', err })
+      expect(existsSync(join(folder, `out.csv${end}`))).toBe(false)
+      expect((await plants(['export', '--out', `out.csv${end}`, '--output', 'csv'])).err).toBe('')
+    },
+  )
 
   test.each(Object.entries(exports))('compresses %s with gzip by name', async (format, text) => {
     await plant(...awkward)
@@ -218,10 +268,15 @@ describe('export --out', () => {
     await plant(...awkward)
     const result = await plants(['export', '--out', 'out.csv.zst', '--limit', '3'])
     const { zstdDecompressSync } = zlib as { zstdDecompressSync?: (bytes: Uint8Array) => Buffer } // since Node 22.15
-    if (zstdDecompressSync) expect(zstdDecompressSync(readFileSync(join(folder, 'out.csv.zst'))).toString()).toBe(exports['csv'])
+    if (zstdDecompressSync)
+      expect(zstdDecompressSync(readFileSync(join(folder, 'out.csv.zst'))).toString()).toBe(exports['csv'])
     else {
       const hint = 'Use Node 22.15 or newer, or a name that ends with .gz'
-      expect(result).toEqual({ code: 2, out: '', err: `plants: This version of Node cannot compress with zstd\n  ${hint}\n` })
+      expect(result).toEqual({
+        code: 2,
+        out: '',
+        err: `plants: This version of Node cannot compress with zstd\n  ${hint}\n`,
+      })
       expect(existsSync(join(folder, 'out.csv.zst'))).toBe(false)
     }
   })
@@ -324,7 +379,10 @@ describe('export --out', () => {
 test.each([
   [['--output', 'xml'], '--output must be one of ndjson, json, csv, tsv, but was "xml"\n  See: plants help formats\n'],
   [['--out', ''], '--out is empty\n  Give it a value, or leave it out\n'],
-  [['--limit', '0'], '--limit must be a whole number from 1 to 9007199254740991, but was "0"\n  For example: --limit 10\n'],
+  [
+    ['--limit', '0'],
+    '--limit must be a whole number from 1 to 9007199254740991, but was "0"\n  For example: --limit 10\n',
+  ],
 ])('export rejects %j', async (flags, err) => {
   await plant(fern)
   expect(await plants(['export', ...flags])).toEqual({ code: 2, out: '', err: `plants: ${err}` })

@@ -21,9 +21,9 @@ test('creates 5000 at once over one connection, each with its own answer', async
   const answers = await Promise.all(ids(5000).map((id) => store.create({ id, name: `Fern ${id}` })))
   expect(answers).toStrictEqual(ids(5000).map((id) => ({ name: `Fern ${id}` })))
   expect(commits).toEqual([1000, 1000, 1000, 1000, 1000])
-  expect(await place.sql("SELECT count(*), count(*) FILTER (WHERE name = 'Fern ' || id) AS good FROM plant_store.plants")).toEqual([
-    { count: 5000n, good: 5000n },
-  ])
+  expect(
+    await place.sql("SELECT count(*), count(*) FILTER (WHERE name = 'Fern ' || id) AS good FROM plant_store.plants"),
+  ).toEqual([{ count: 5000n, good: 5000n }])
 })
 
 test('settles what has an id or a key in common in the order in which it came', async () => {
@@ -72,7 +72,9 @@ test('lets two stores create the same ids in opposite order, each one once', asy
   const place = await database()
   const stores = [await openShared(place), await openShared(place)]
   const orders = [ids(5000), ids(5000).toReversed()]
-  const calls = stores.map((store, which) => settled((orders[which] ?? []).map((id) => store.create({ id, name: `Fern ${which}` }))))
+  const calls = stores.map((store, which) =>
+    settled((orders[which] ?? []).map((id) => store.create({ id, name: `Fern ${which}` }))),
+  )
   const [one = [], other = []] = await Promise.all(calls)
   other.reverse()
   const expected = ids(5000).map((id) => ['created', `conflict: A plant with id ${id} already exists`])

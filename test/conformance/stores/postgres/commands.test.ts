@@ -1,5 +1,9 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { PlantsError } from '../../../../src/platform/errors.js'
 import { freshDatabase } from '../../../helpers/postgres.js'
+import { othersWait } from '../../../helpers/shared-store.js'
 import { answer, printed, refusal, User } from '../../../helpers/user.js'
 
 const fern = ['create', '--id', '1', '--name', 'Fern', '--store']
@@ -21,7 +25,11 @@ test('a password is saved when the database accepts it, and used from then on', 
   const { PGPASSWORD = '' } = env
   const line = ['auth', 'login', '--with-token', '--store', url]
   const { code, err } = await user.run(line, { stdin: 's3cret-but-wrong' })
-  expect({ code, err, saved: user.saved }).toEqual({ code: 3, err: expect.stringContaining('Nothing was saved'), saved: undefined })
+  expect({ code, err, saved: user.saved }).toEqual({
+    code: 3,
+    err: expect.stringContaining('Nothing was saved'),
+    saved: undefined,
+  })
   expect(await user.run([...line, '--output', 'text'], { stdin: `${PGPASSWORD}\n` })).toEqual(
     printed(`Saved the password for ${url}, which accepts it\n`),
   )
@@ -42,11 +50,6 @@ test('doctor says what it finds', async () => {
   expect(await doctor()).toEqual({ ...ok, message: expect.stringMatching(/^postgres:\S+, PostgreSQL [\d.]+$/) })
   const elsewhere = await doctor(url.replace('127.0.0.1', '0.0.0.0')) // which leads here too
   expect(elsewhere).toMatchObject({ code: 0, state: 'warning', message: expect.stringContaining('has no TLS') })
-  await admin('GRANT CREATE ON SCHEMA public TO PUBLIC')
-  expect(await doctor()).toMatchObject({
-    ...{ code: 0, state: 'warning', message: `${url}: every role may create functions in the schema public` },
-    hint: 'The owner of the database can prevent this with: REVOKE CREATE ON SCHEMA public FROM PUBLIC',
-  })
   await admin('DROP SCHEMA public')
   expect(await doctor()).toMatchObject(ok)
   expect(await doctor(url.replace(/db\w+$/, 'nowhere'))).toMatchObject({ code: 1, state: 'failed' })
@@ -55,8 +58,12 @@ test('doctor says what it finds', async () => {
 test('a dry run shows what a create would do', async () => {
   const { url, env, user, sql } = await gardener()
   const dry = { dryRun: true, id: 1, name: 'Fern', store: url }
-  expect(await user.run([...fern, url, '--dry-run'], { env })).toEqual(answer({ ...dry, exists: false, creates: true }))
-  expect(await sql(`SELECT to_regclass('plant_store.plants') IS NULL AS is_untouched`)).toEqual([{ is_untouched: true }])
+  expect(await user.run([...fern, url, '--dry-run'], { env })).toEqual(
+    answer({ ...dry, storeExists: false, creates: true }),
+  )
+  expect(await sql(`SELECT to_regclass('plant_store.plants') IS NULL AS is_untouched`)).toEqual([
+    { is_untouched: true },
+  ])
   await user.run([...fern, url], { env })
   expect(await user.run([...fern, url, '--dry-run'], { env })).toEqual(
     refusal('A plant with id 1 already exists', `Look at it with: plants get 1 --store ${url}`, 1),
@@ -86,4 +93,24 @@ test('a store that an administrator has made is used by a role that may create a
   } finally {
     await admin(`DROP OWNED BY ${role}; DROP ROLE ${role}`)
   }
+})
+
+test('an import whose transaction is rolled back, and that is stopped meanwhile, has created nothing', async () => {
+  const place = await freshDatabase()
+  const { url, env } = place
+  const user = new User()
+  expect(await user.run(['stores', 'init', url], { env })).toMatchObject({ code: 0 })
+  await place.hold('LOCK TABLE plant_store.imports IN EXCLUSIVE MODE')
+  writeFileSync(join(user.home, 'plants.ndjson'), '{"id":1,"name":"Fern"}')
+  const stop = new AbortController()
+  const result = user.run(['import', 'plants.ndjson', '--store', url], { env, signal: stop.signal })
+  await othersWait(place, 1)
+  stop.abort(new PlantsError('interrupted', 'Interrupted'))
+  const own = "application_name = 'plants' AND datname = current_database()"
+  await place.admin(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE ${own}`)
+  const { code, out, err } = await result
+  expect({ code, out, end: err.split('\n').at(-2) }).toEqual({
+    ...{ code: 130, out: '', end: 'plants: Interrupted, nothing was changed' },
+  })
+  expect(await place.sql('SELECT count(*)::int FROM plant_store.plants')).toEqual([{ count: 0 }])
 })

@@ -8,7 +8,9 @@ const database = reusedDatabase()
 const insert = 'INSERT INTO plant_store.plants'
 const moments: Moment[] = ['before', 'sent', 'answered']
 
-const unknown = expect.stringMatching(/^unknownOutcome: The connection to .* was lost during a commit: whether it is stored is unknown$/)
+const unknown = expect.stringMatching(
+  /^unknownOutcome: The connection to .* was lost during a commit: whether it is stored is unknown$/,
+)
 
 async function openByLine(options: Parameters<typeof openShared>[1] = {}) {
   const place = await database()
@@ -116,13 +118,16 @@ test('does not take for its own what another has deleted, after a try that the s
   }
 })
 
-test.each([1, 2, 3, 4, 5, 6, 7, 8])('opens and creates all the same when a connection is cut behind answer %i', async (answer) => {
-  const place = await database()
-  const line = await Line.to(place)
-  line.cutBehind(answer)
-  const store = await openShared({ url: line.url, env: place.env })
-  expect(await Promise.all([1n, 2n, 3n].map((id) => store.create({ id, name: 'Fern' })))).toHaveLength(3)
-  do await store.check()
-  while (line.cuts === 0) // the answers of a store come over several connections
-  expect(line.cuts).toBe(1)
-})
+test.each([1, 2, 3, 4, 5, 6, 7, 8])(
+  'opens and creates all the same when a connection is cut behind answer %i',
+  async (answer) => {
+    const place = await database()
+    const line = await Line.to(place)
+    line.cutBehind(answer)
+    const store = await openShared({ url: line.url, env: place.env })
+    expect(await Promise.all([1n, 2n, 3n].map((id) => store.create({ id, name: 'Fern' })))).toHaveLength(3)
+    do await store.check()
+    while (line.cuts === 0) // the answers of a store come over several connections
+    expect(line.cuts).toBe(1)
+  },
+)

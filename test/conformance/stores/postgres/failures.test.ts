@@ -18,7 +18,8 @@ test.each([
   const calls = ids(3000).map((id) => store.create({ id, name: `Fern ${id}` }, { idempotencyKey: keyOf(id) }))
   const answers = settled(calls)
   await Promise.race(calls) // the other batches are in flight
-  if (how === 'terminate') await place.admin("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'plants'")
+  if (how === 'terminate')
+    await place.admin("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'plants'")
   else {
     await place.stop('immediate')
     await place.start()
@@ -58,7 +59,9 @@ test('stores nothing of creates that have waited too long for others with the sa
   const release = await place.hold("INSERT INTO plant_store.plants (id, attempt, name) VALUES (1, 1, 'Moss')")
   const start = performance.now()
   const late = expect.stringMatching(/^unavailable: /)
-  expect(await settled(Array.from({ length: 5 }, () => store.create(fern)))).toEqual(Array.from({ length: 5 }, () => late))
+  expect(await settled(Array.from({ length: 5 }, () => store.create(fern)))).toEqual(
+    Array.from({ length: 5 }, () => late),
+  )
   expect(performance.now() - start).toBeLessThan(2900)
   await release()
   expect(await place.sql(stored)).toEqual([])
@@ -89,7 +92,10 @@ test('waits while the database is read-only, says so in time, and goes on', asyn
   await expect.poll(() => settled([hasty.create(fern)]), { interval: 5 }).toEqual([notNow])
   const moss = patient.create({ id: 2n, name: 'Moss' })
   await set('off')
-  expect(await Promise.all([moss, patient.create({ id: 3n, name: 'Fern' })])).toStrictEqual([{ name: 'Moss' }, { name: 'Fern' }])
+  expect(await Promise.all([moss, patient.create({ id: 3n, name: 'Fern' })])).toStrictEqual([
+    { name: 'Moss' },
+    { name: 'Fern' },
+  ])
 })
 
 test('waits for a connection while others have them all, says so in time, and goes on', async () => {

@@ -2,12 +2,36 @@ import { expect, onTestFinished, test } from 'vitest'
 import { type Database, freshDatabase } from '../../../helpers/postgres.js'
 import { User } from '../../../helpers/user.js'
 
-/** What the program calls, by the types that it calls it with: an exact match in any schema wins over a match by a cast in pg_catalog. */
+/**
+ * What the program calls, by the types that it calls it with: an exact match in any schema wins over a match by a cast
+ * in pg_catalog.
+ */
 const functions = [
-  ...['to_json(text) json', 'octet_length(text) int', 'current_setting(text) text', 'current_setting(text, boolean) text'],
-  ...['current_database() name', 'strpos(text, text) int', 'replace(text, text, text) text', 'chr(int) text', 'length(text) int'],
-  ...['unnest(bigint[]) bigint', 'unnest(text[]) text', 'has_table_privilege(text, text) boolean', 'to_regclass(text) regclass'],
-  ...['pg_advisory_xact_lock(int) int', 'pg_advisory_xact_lock(bigint) int', 'concat(text, bigint) text', 'coalesce(text, text) text'],
+  ...[
+    'to_json(text) json',
+    'octet_length(text) int',
+    'current_setting(text) text',
+    'current_setting(text, boolean) text',
+  ],
+  ...[
+    'current_database() name',
+    'strpos(text, text) int',
+    'replace(text, text, text) text',
+    'chr(int) text',
+    'length(text) int',
+  ],
+  ...[
+    'unnest(bigint[]) bigint',
+    'unnest(text[]) text',
+    'has_table_privilege(text, text) boolean',
+    'to_regclass(text) regclass',
+  ],
+  ...[
+    'pg_advisory_xact_lock(int) int',
+    'pg_advisory_xact_lock(bigint) int',
+    'concat(text, bigint) text',
+    'coalesce(text, text) text',
+  ],
 ]
 const aggregates = [
   'lag(bigint, int, numeric) numeric',
@@ -79,45 +103,52 @@ async function hijack({ url, admin }: Database): Promise<{ role: string; service
   return { role, service }
 }
 
-test.each(['"$user", public', 'public, pg_catalog'])('nothing of another role is called, with the search path %s', async (path) => {
-  const database = await freshDatabase()
-  const { url, env, admin } = database
-  const { service } = await hijack(database)
-  await admin(`ALTER DATABASE ${new URL(url).pathname.slice(1)} SET search_path = ${path}`)
-  const user = new User()
-  const world = { env: { ...env, PLANTS_STORE: url } }
-  const more = [5, 6, 7].map((id) => `{"id":${id},"name":"Fern","tag":"a,b"}\n`).join('')
-  const runs: [line: string, stdin?: string][] = [
-    [`stores init ${url} --role ${service}`],
-    ['create --id 1 --name Fern --tag green'],
-    ['create --id 2 --name Moss --idempotency-key two'],
-    ['create --id 2 --name Moss --idempotency-key two'],
-    ['create --id 3 --name Ivy --dry-run'],
-    ['import', more],
-    ['import --if-exists same', `${more}{"id":8,"name":"Oak"}\n`],
-    ['import --if-exists skip --max-errors 1', `${more}{"id":9,"name":"Oak"}\n`],
-    ['import --dry-run', more.replaceAll('"id":', '"id":1')],
-    ['import --atomic --if-exists skip', `${more}{"id":10,"name":"Oak"}\n`],
-    ['list'],
-    ['list --tag green --after 0 --limit 5'],
-    ...['ndjson', 'csv', 'tsv', 'json'].map((format): [string] => [`export --output ${format}`]),
-    ['export --after 1 --tag a,b'],
-    ['get 1'],
-    ['delete 1 --yes'],
-    ['tokens create --note a'],
-    ['tokens list'],
-    ['tokens revoke 1'],
-    ['doctor'],
-    [`stores init ${url}`],
-  ]
-  const codes: unknown[] = []
-  for (const [line, stdin] of runs) {
-    const { code } = await user.run(line, { ...world, ...(stdin === undefined ? {} : { stdin }), mayShowSecrets: true })
-    codes.push([line, code])
-  }
-  expect(await admin('SELECT DISTINCT who, what FROM public.loot ORDER BY what')).toEqual([])
-  expect(codes).toEqual(runs.map(([line]) => [line, 0]))
-  expect((await user.run('list', world)).out).toBe(
-    `{"id":2,"name":"Moss"}\n${more}{"id":8,"name":"Oak"}\n{"id":9,"name":"Oak"}\n{"id":10,"name":"Oak"}\n`,
-  )
-})
+test.each(['"$user", public', 'public, pg_catalog'])(
+  'nothing of another role is called, with the search path %s',
+  async (path) => {
+    const database = await freshDatabase()
+    const { url, env, admin } = database
+    const { service } = await hijack(database)
+    await admin(`ALTER DATABASE ${new URL(url).pathname.slice(1)} SET search_path = ${path}`)
+    const user = new User()
+    const world = { env: { ...env, PLANTS_STORE: url } }
+    const more = [5, 6, 7].map((id) => `{"id":${id},"name":"Fern","tag":"a,b"}\n`).join('')
+    const runs: [line: string, stdin?: string][] = [
+      [`stores init ${url} --role ${service}`],
+      ['create --id 1 --name Fern --tag green'],
+      ['create --id 2 --name Moss --idempotency-key two'],
+      ['create --id 2 --name Moss --idempotency-key two'],
+      ['create --id 3 --name Ivy --dry-run'],
+      ['import', more],
+      ['import --if-exists same', `${more}{"id":8,"name":"Oak"}\n`],
+      ['import --if-exists skip --max-errors 1', `${more}{"id":9,"name":"Oak"}\n`],
+      ['import --dry-run', more.replaceAll('"id":', '"id":1')],
+      ['import --atomic --if-exists skip', `${more}{"id":10,"name":"Oak"}\n`],
+      ['list'],
+      ['list --tag green --after 0 --limit 5'],
+      ...['ndjson', 'csv', 'tsv', 'json'].map((format): [string] => [`export --output ${format}`]),
+      ['export --after 1 --tag a,b'],
+      ['get 1'],
+      ['delete 1 --yes'],
+      ['tokens create --note a'],
+      ['tokens list'],
+      ['tokens revoke 1'],
+      ['doctor'],
+      [`stores init ${url}`],
+    ]
+    const codes: unknown[] = []
+    for (const [line, stdin] of runs) {
+      const { code } = await user.run(line, {
+        ...world,
+        ...(stdin === undefined ? {} : { stdin }),
+        mayShowSecrets: true,
+      })
+      codes.push([line, code])
+    }
+    expect(await admin('SELECT DISTINCT who, what FROM public.loot ORDER BY what')).toEqual([])
+    expect(codes).toEqual(runs.map(([line]) => [line, 0]))
+    expect((await user.run('list', world)).out).toBe(
+      `{"id":2,"name":"Moss"}\n${more}{"id":8,"name":"Oak"}\n{"id":9,"name":"Oak"}\n{"id":10,"name":"Oak"}\n`,
+    )
+  },
+)

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { PostgresStore } from '../../../../src/stores/postgres/store.js'
+import { PostgresStore } from '../../../../src/stores/postgres/postgres-store.js'
 import { type Certificate, certificate, hasOpenssl } from '../../../helpers/certificates.js'
 import { installations } from '../../../helpers/postgres/installation.js'
 import { Line } from '../../../helpers/postgres/line.js'
@@ -32,7 +32,9 @@ test.runIf(hasOpenssl)('lets those in by each sslmode whom libpq lets in, with c
     const login = async () => ({ ...(await databaseOptions({ env: {} }).login(address)), ca: ca?.cert })
     const store = closedAfterTest(await PostgresStore.open(address, databaseOptions(place, { login })))
     await store.check()
-    const ways = await place.admin(`SELECT ssl FROM pg_stat_ssl JOIN pg_stat_activity USING (pid) WHERE usename = '${username}'`)
+    const ways = await place.admin(
+      `SELECT ssl FROM pg_stat_ssl JOIN pg_stat_activity USING (pid) WHERE usename = '${username}'`,
+    )
     await store.close()
     return ways.map(({ ssl }) => (ssl ? 'secure' : 'plain'))
   }
@@ -49,11 +51,21 @@ test.runIf(hasOpenssl)('lets those in by each sslmode whom libpq lets in, with c
   const checked = ['require', 'verify-ca', 'verify-full']
   expect(await together(checked.map((mode) => () => come('secure', mode, authority)))).toEqual([secure, secure, secure])
   const unknown = expect.stringMatching(/^unavailable: .*: unable to verify the first certificate$/)
-  expect(await together(checked.map((mode) => () => come('secure', mode, stranger)))).toEqual([unknown, unknown, unknown])
-  // As libpq has it, what prefers TLS goes on without.
-  expect(await together(['plain', 'secure'].map((user) => () => come(user, 'prefer', stranger)))).toEqual([plain, unknown])
+  expect(await together(checked.map((mode) => () => come('secure', mode, stranger)))).toEqual([
+    unknown,
+    unknown,
+    unknown,
+  ])
+  expect(await together(['plain', 'secure'].map((user) => () => come(user, 'prefer', stranger)))).toEqual([
+    plain,
+    secure,
+  ])
   const elsewhere = expect.stringMatching(/^unavailable: .* does not match certificate's altnames/)
-  expect(await together(checked.map((mode) => () => come('secure', mode, authority, '127.0.0.1')))).toEqual([secure, secure, elsewhere])
+  expect(await together(checked.map((mode) => () => come('secure', mode, authority, '127.0.0.1')))).toEqual([
+    secure,
+    secure,
+    elsewhere,
+  ])
 })
 
 describe('of several hosts', () => {

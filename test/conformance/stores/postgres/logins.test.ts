@@ -1,6 +1,6 @@
 import { createHmac, pbkdf2Sync } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
-import { PostgresStore } from '../../../../src/stores/postgres/store.js'
+import { PostgresStore } from '../../../../src/stores/postgres/postgres-store.js'
 import { certificate, hasOpenssl } from '../../../helpers/certificates.js'
 import { type Answer, Listener, says } from '../../../helpers/postgres/listener.js'
 import { settled } from '../../../helpers/settled.js'
@@ -15,7 +15,10 @@ interface Come {
   ca?: string | undefined
 }
 
-/** Opens a store behind a listener that goes on with its answers; gives what came of it, and what the listener was answered. */
+/**
+ * Opens a store behind a listener that goes on with its answers; gives what came of it, and what the listener was
+ * answered.
+ */
 async function come(answers: Answer[], { host = '127.0.0.1', parameters = '', tls, ca }: Come = {}) {
   const listener = await Listener.start([...answers, says.refused, says.refused], tls)
   const address = addressOf({ url: `postgres://plants@${host}:${listener.port}/plants` }, parameters)
@@ -56,15 +59,18 @@ describe('a password', () => {
     })
   })
 
-  test.runIf(hasOpenssl)('goes elsewhere in clear by TLS with a certificate that was checked alone, made by openssl', async () => {
-    const authority = certificate({ names: ['DNS:ca'], isAuthority: true })
-    const tls = certificate({ names: ['IP:0.0.0.0'], issuer: authority })
-    const outcomes = ['sslmode=require', 'sslmode=verify-full', 'sslmode=prefer'].flatMap((parameters) =>
-      [undefined, authority.cert].map((ca) => come([says.clear], { host: '0.0.0.0', parameters, tls, ca })),
-    )
-    const given = (await Promise.all(outcomes)).map(({ passwords }) => passwords.length > 0)
-    expect(given).toEqual([false, true, false, true, false, true])
-  })
+  test.runIf(hasOpenssl)(
+    'goes elsewhere in clear by TLS with a certificate that was checked alone, made by openssl',
+    async () => {
+      const authority = certificate({ names: ['DNS:ca'], isAuthority: true })
+      const tls = certificate({ names: ['IP:0.0.0.0'], issuer: authority })
+      const outcomes = ['sslmode=require', 'sslmode=verify-full', 'sslmode=prefer'].flatMap((parameters) =>
+        [undefined, authority.cert].map((ca) => come([says.clear], { host: '0.0.0.0', parameters, tls, ca })),
+      )
+      const given = (await Promise.all(outcomes)).map(({ passwords }) => passwords.length > 0)
+      expect(given).toEqual([false, true, false, true, false, false])
+    },
+  )
 })
 
 /** A server's part of SCRAM-SHA-256 that knows the password, but for what is wrong. */
@@ -96,7 +102,12 @@ describe('SCRAM', () => {
   })
 
   test.each([
-    ['with a nonce that is not ours', { nonce: () => 'anothernonce' }, 'server nonce does not start with client nonce', 1],
+    [
+      'with a nonce that is not ours',
+      { nonce: () => 'anothernonce' },
+      'server nonce does not start with client nonce',
+      1,
+    ],
     ['with our nonce alone', { nonce: (own: string) => own }, 'server nonce is too short', 1],
     ['with 4095 iterations', { iterations: 4095 }, 'it requests 4095 SCRAM iterations, but the minimum is 4096', 1],
     ['with 2147483647 iterations', { iterations: 2_147_483_647 }, 'iteration count 2147483647 exceeds', 1],

@@ -18,7 +18,11 @@ function withUser({ url }: Database, username: string): string {
 
 /** What a command says of a store that is not used. */
 function refusal(why: string) {
-  return { code: 4, out: '', err: expect.stringContaining(`contains a schema plant_store that plants did not create: ${why}`) }
+  return {
+    code: 4,
+    out: '',
+    err: expect.stringContaining(`contains a schema plant_store that plants did not create: ${why}`),
+  }
 }
 
 const lines = [
@@ -39,7 +43,9 @@ test.each(['a role that may create schemas', 'the owner of the database'])(
     const mallory = await as(place, 'mallory')
     const service = await as(place, 'service')
     onTestFinished(async () => {
-      await place.admin(`DROP OWNED BY ${mallory.role}, ${service.role} CASCADE; DROP ROLE ${mallory.role}, ${service.role}`)
+      await place.admin(
+        `DROP OWNED BY ${mallory.role}, ${service.role} CASCADE; DROP ROLE ${mallory.role}, ${service.role}`,
+      )
     })
     await place.sql(`GRANT CREATE ON DATABASE ${new URL(place.url).pathname.slice(1)} TO ${mallory.role}`)
     const maker = who === 'the owner of the database' ? 'plants' : mallory.role
@@ -75,8 +81,12 @@ test.each(['a role that may create schemas', 'the owner of the database'])(
 test('an empty schema of another role is not used either', async () => {
   const place = await freshDatabase()
   const mallory = await as(place, 'mallory')
-  onTestFinished(async () => void (await place.admin(`DROP OWNED BY ${mallory.role} CASCADE; DROP ROLE ${mallory.role}`)))
-  await place.admin(`CREATE SCHEMA plant_store AUTHORIZATION ${mallory.role}; GRANT ALL ON SCHEMA plant_store TO PUBLIC`)
+  onTestFinished(
+    async () => void (await place.admin(`DROP OWNED BY ${mallory.role} CASCADE; DROP ROLE ${mallory.role}`)),
+  )
+  await place.admin(
+    `CREATE SCHEMA plant_store AUTHORIZATION ${mallory.role}; GRANT ALL ON SCHEMA plant_store TO PUBLIC`,
+  )
   for (const url of [place.url, withUser(place, 'postgres')]) {
     const { code, out, err } = await new User().run(`stores init ${url}`, { env: place.env })
     expect({ code, out, err }).toEqual(refusal(`it belongs to ${mallory.role}`))
@@ -89,7 +99,11 @@ test.each([
     'CREATE TRIGGER t BEFORE INSERT ON plant_store.plants EXECUTE FUNCTION f()',
     'DROP TRIGGER t ON plant_store.plants',
   ],
-  ['plants has a rule', 'CREATE RULE r AS ON INSERT TO plant_store.plants DO ALSO SELECT g()', 'DROP RULE r ON plant_store.plants'],
+  [
+    'plants has a rule',
+    'CREATE RULE r AS ON INSERT TO plant_store.plants DO ALSO SELECT g()',
+    'DROP RULE r ON plant_store.plants',
+  ],
   [
     'tokens has row security',
     'ALTER TABLE plant_store.tokens ENABLE ROW LEVEL SECURITY',
@@ -106,9 +120,17 @@ test.each([
     'ALTER TABLE plant_store.imports DROP CONSTRAINT c',
   ],
   ['plants has an index', 'CREATE INDEX i ON plant_store.plants (g(name))', 'DROP INDEX plant_store.i'],
-  ['plants has an index', 'CREATE INDEX i ON plant_store.plants (name) WHERE g(name) IS NULL', 'DROP INDEX plant_store.i'],
+  [
+    'plants has an index',
+    'CREATE INDEX i ON plant_store.plants (name) WHERE g(name) IS NULL',
+    'DROP INDEX plant_store.i',
+  ],
   ['imports has a parent or children', 'CREATE TABLE child () INHERITS (plant_store.imports)', 'DROP TABLE child'],
-  ['imports has a column of another type', 'ALTER TABLE plant_store.imports ADD more d', 'ALTER TABLE plant_store.imports DROP more'],
+  [
+    'imports has a column of another type',
+    'ALTER TABLE plant_store.imports ADD more d',
+    'ALTER TABLE plant_store.imports DROP more',
+  ],
   [
     'tokens is not a table',
     'ALTER TABLE plant_store.tokens RENAME TO t; CREATE VIEW plant_store.tokens AS SELECT * FROM plant_store.t',
@@ -142,6 +164,7 @@ test('a store is used by its owner, by who shares a role with it, and by a role 
   expect(await run('list', clerk.url)).toBe(0)
   expect(await run('list', withUser(place, 'postgres'))).toBe(4)
   await place.admin('DROP SCHEMA plant_store CASCADE')
-  for (const _ of [1, 2]) expect(await run(`stores init ADDRESS --role ${clerk.role}`, withUser(place, 'postgres'))).toBe(0)
+  for (const _ of [1, 2])
+    expect(await run(`stores init ADDRESS --role ${clerk.role}`, withUser(place, 'postgres'))).toBe(0)
   for (const url of [withUser(place, 'postgres'), clerk.url]) expect(await run('list', url)).toBe(0)
 })

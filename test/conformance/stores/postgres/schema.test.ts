@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test } from 'vitest'
 import { ConnectionPool } from '../../../../src/stores/postgres/pool.js'
-import { grants, migrate, migrations } from '../../../../src/stores/postgres/schema.js'
-import { PostgresStore } from '../../../../src/stores/postgres/store.js'
+import { grants, migrate, migrations } from '../../../../src/stores/postgres/postgres-schema.js'
+import { PostgresStore } from '../../../../src/stores/postgres/postgres-store.js'
 import { batchOf, createAll } from '../../../helpers/bulk.js'
 import { password } from '../../../helpers/postgres/cluster.js'
 import { type Database, freshDatabase, ownServer, reusedDatabase } from '../../../helpers/postgres.js'
@@ -36,7 +36,10 @@ test('migrates while another store goes on creating, and the older one refuses t
   await creating
   expect(await place.sql('SELECT max(version) AS version FROM plant_store.schema_version')).toEqual([{ version: 4 }])
   const newer = `unavailable: ${address.name} was created by a newer version of plants (schema 4, this one supports 3)`
-  expect(await settled([openShared(place), PostgresStore.openExisting(address, databaseOptions(place))])).toEqual([newer, newer])
+  expect(await settled([openShared(place), PostgresStore.openExisting(address, databaseOptions(place))])).toEqual([
+    newer,
+    newer,
+  ])
 })
 
 test('is told to be migrated when it is opened for reading and lacks a column', async () => {
@@ -105,7 +108,13 @@ test('creates nothing that a crash could lose, from the moment that a setting sa
       () => [[oak]],
       () => false,
     )
-  const calls = [store.create(oak), createAll(store, batchOf([oak])), all(), store.replace({ ...fern, tag: 'shade' }), store.delete(1n)]
+  const calls = [
+    store.create(oak),
+    createAll(store, batchOf([oak])),
+    all(),
+    store.replace({ ...fern, tag: 'shade' }),
+    store.delete(1n),
+  ]
   expect(await settled([...calls, openShared(place)])).toEqual([...calls, 0].map(() => early))
   expect(await place.sql('SELECT id, tag FROM plant_store.plants')).toEqual([{ id: 1n, tag: null }])
 })

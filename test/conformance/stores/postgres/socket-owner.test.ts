@@ -1,7 +1,7 @@
 import { chmodSync, chownSync, lchownSync, readFileSync, renameSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { PostgresStore } from '../../../../src/stores/postgres/store.js'
+import { PostgresStore } from '../../../../src/stores/postgres/postgres-store.js'
 import { Listener, says } from '../../../helpers/postgres/listener.js'
 import { settled } from '../../../helpers/settled.js'
 import { addressOf, databaseOptions } from '../../../helpers/shared-store.js'
@@ -54,16 +54,25 @@ describe.runIf(isRoot)('a Unix socket (needs root, who can give files away)', ()
     ['of this user in a folder like /tmp', { mode: 0o1777, owner: 0 }],
     ['of another user in a folder of this one', { mode: 0o755, owner: 12_345 }],
     ['of another user in a folder of a group', { mode: 0o2775, owner: 12_345 }],
-    ...(uidOf('postgres') === undefined ? [] : [['of postgres in a folder like /tmp', { mode: 0o1777, owner: uidOf('postgres') }]]),
+    ...(uidOf('postgres') === undefined
+      ? []
+      : [['of postgres in a folder like /tmp', { mode: 0o1777, owner: uidOf('postgres') }]]),
   ] as [string, Place][])('%s is used', async (_, place) => {
-    expect(await come(place)).toEqual({ told: expect.stringMatching(/^unauthorized:.* wrong password$/), isGiven: true })
+    expect(await come(place)).toEqual({
+      told: expect.stringMatching(/^unauthorized:.* wrong password$/),
+      isGiven: true,
+    })
   })
 
   const socket = /FOLDER\/\.s\.PGSQL\.5432 belongs to another user \(uid 12345\)$/
   const folder = /FOLDER belongs to another user \(uid 65534\)$/
   test.each([
     ['of another user in a folder like /tmp', { mode: 0o1777, owner: 12_345 }, socket],
-    ['of this user in an open folder', { mode: 0o777, owner: 0 }, /other users can replace what is in FOLDER \(mode 777\)$/],
+    [
+      'of this user in an open folder',
+      { mode: 0o777, owner: 0 },
+      /other users can replace what is in FOLDER \(mode 777\)$/,
+    ],
     ['behind a link of another user', { mode: 0o1777, owner: 12_345, isLink: true }, socket],
     ['in a folder of another user below one like /tmp', { mode: 0o755, folderOwner: nobody, owner: nobody }, folder],
     ['of this user in such a folder', { mode: 0o755, folderOwner: nobody, owner: 0 }, folder],

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { PostgresStore } from '../../../../src/stores/postgres/store.js'
+import { PostgresStore } from '../../../../src/stores/postgres/postgres-store.js'
 import { batchOf, createAll } from '../../../helpers/bulk.js'
 import { Line } from '../../../helpers/postgres/line.js'
 import { type Database, ownServer } from '../../../helpers/postgres.js'
@@ -25,14 +25,18 @@ async function waitForNone(database: Database): Promise<void> {
 
 test('what is not on a standby is answered by no store, also by one that was connected before there was a standby', async () => {
   const database = await ownServer()
-  const open = async () => closedAfterTest(await PostgresStore.open(addressOf(database), databaseOptions(database, { timeout: 1500 })))
+  const open = async () =>
+    closedAfterTest(await PostgresStore.open(addressOf(database), databaseOptions(database, { timeout: 1500 })))
   const [first, second] = [await open(), await open()]
   await Promise.all([first.create({ ...fern, id: -1n }), second.create({ ...fern, id: -2n })])
   await waitForStandby(database)
   const create = (store: PostgresStore) => store.create(fern, { idempotencyKey: 'fern' })
 
   await expect(create(first)).rejects.toEqual(unknown)
-  expect(await Promise.allSettled([create(second), create(first)])).toMatchObject([{ status: 'rejected' }, { status: 'rejected' }])
+  expect(await Promise.allSettled([create(second), create(first)])).toMatchObject([
+    { status: 'rejected' },
+    { status: 'rejected' },
+  ])
 
   await waitForNone(database)
   await expect.poll(() => create(second).catch(() => undefined)).toEqual({ name: 'Fern' })

@@ -102,7 +102,12 @@ describe('what cannot be reached is told apart', () => {
 
   test.each([
     [`https://${noName}`, `the host ${noName} is unknown`, 'Check the address for typing errors', false],
-    ['unix:/nonexistent/p.sock', 'there is no socket at /nonexistent/p.sock', 'Is it running? Try: plants serve --socket PATH', true],
+    [
+      'unix:/nonexistent/p.sock',
+      'there is no socket at /nonexistent/p.sock',
+      'Is it running? Try: plants serve --socket PATH',
+      true,
+    ],
   ])('%s', async (store, why, hint, isRetried) => {
     const { code, out, err } = await runPlants(atStore(store, '--timeout', '1s'), { env })
     const message = `Could not reach ${store}: ${why}`
@@ -129,8 +134,14 @@ describe('what cannot be reached is told apart', () => {
   })
 
   test('a service that refuses connections for longer than the time-out, when --retry says so', async () => {
-    const { code, err } = await runPlants(atStore(`http://127.0.0.1:${closedPort}`, '--timeout', '100ms', '--retry', '1s'), { env })
-    expect({ code, err: err.split('\n')[0] }).toEqual({ code: 4, err: expect.stringContaining('Trying again for up to 1 s') })
+    const { code, err } = await runPlants(
+      atStore(`http://127.0.0.1:${closedPort}`, '--timeout', '100ms', '--retry', '1s'),
+      { env },
+    )
+    expect({ code, err: err.split('\n')[0] }).toEqual({
+      code: 4,
+      err: expect.stringContaining('Trying again for up to 1 s'),
+    })
   })
 
   test('a TLS handshake that nobody answers', async () => {

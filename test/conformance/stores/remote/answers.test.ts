@@ -21,7 +21,12 @@ const unusable = (message: string, status: number) => ({
 
 const notPlants: Row[] = [
   ['HTML', html(200), 5, unusable('200 with text/html; charset=utf-8', 200)],
-  ['a Plant as text', http(200, JSON.stringify(plant), { 'Content-Type': 'text/plain' }), 5, unusable('200 with text/plain', 200)],
+  [
+    'a Plant as text',
+    http(200, JSON.stringify(plant), { 'Content-Type': 'text/plain' }),
+    5,
+    unusable('200 with text/plain', 200),
+  ],
   ['a Plant without a media type', http(200, JSON.stringify(plant)), 5, unusable('200 with no JSON', 200)],
   [
     'a Plant of another JSON',
@@ -34,10 +39,20 @@ const notPlants: Row[] = [
   ['two Plants', json(200, '{"name":"Fern"}\n{"name":"Fern"}'), 5, unusable('200 with invalid JSON', 200)],
   ['a Plant without a name', json(200, { tag: 'shade' }), 5, unusable('200 with JSON that is no Plant', 200)],
   ['a Plant whose name is a number', json(200, { name: 1 }), 5, unusable('200 with JSON that is no Plant', 200)],
-  ['a Plant whose tag is null', json(200, { name: 'Fern', tag: null }), 5, unusable('200 with JSON that is no Plant', 200)],
+  [
+    'a Plant whose tag is null',
+    json(200, { name: 'Fern', tag: null }),
+    5,
+    unusable('200 with JSON that is no Plant', 200),
+  ],
   ['a Plant in an array', json(200, [plant]), 5, unusable('200 with JSON that is no Plant', 200)],
   ['null', json(200, 'null'), 5, unusable('200 with JSON that is no Plant', 200)],
-  ['a prototype with a name', json(200, '{"__proto__":{"name":"Fern"}}'), 5, unusable('200 with JSON that is no Plant', 200)],
+  [
+    'a prototype with a name',
+    json(200, '{"__proto__":{"name":"Fern"}}'),
+    5,
+    unusable('200 with JSON that is no Plant', 200),
+  ],
   ['an Error', json(200, refusal), 5, unusable('200 with JSON that is no Plant', 200)],
   ['arrays in arrays', json(200, '['.repeat(500_000)), 5, unusable('200 with invalid JSON', 200)],
   [
@@ -46,7 +61,12 @@ const notPlants: Row[] = [
     5,
     unusable('200 with invalid JSON', 200),
   ],
-  ['more than 1 MiB', json(200, `{"name":"Fern"}${' '.repeat(1_048_562)}`), 5, unusable('200 with more than 1 MiB', 200)],
+  [
+    'more than 1 MiB',
+    json(200, `{"name":"Fern"}${' '.repeat(1_048_562)}`),
+    5,
+    unusable('200 with more than 1 MiB', 200),
+  ],
   [
     'a bomb of gzip',
     json(200, gzipSync(`{"name":"${'F'.repeat(20_000_000)}"}`).toString('latin1'), { 'Content-Encoding': 'gzip' }),
@@ -56,13 +76,14 @@ const notPlants: Row[] = [
 ]
 
 const redirects: Row[] = [301, 302, 303, 307, 308, 300, 304, 399].map((status) => {
-  const hint = 'Redirects are not followed, because the token is only for this address. If the new address is right, use it with --store'
+  const hint =
+    'Redirects are not followed, because the token is only for this address. If the new address is right, use it with --store'
   const isMoved = ![300, 303, 304, 399].includes(status)
   const said = isMoved ? { error: 503, message: `URL answered ${status}`, hint, status } : unusable(`${status}`, status)
   return [`${status}`, http(status), isMoved ? 4 : 5, said]
 })
 
-const wrongToken = 'The token is from PLANTS_TOKEN: set another one'
+const wrongToken = 'The token is from PLANTS_TOKEN: set another one there'
 const wrongAddress = 'Is the address right? It is the base URL: the part before /plants'
 const otherId = 'Choose another id; to repeat an earlier create safely, use the same --idempotency-key for both'
 const said = 'This message is from URL'
@@ -81,14 +102,24 @@ const refusals: Row[] = (
     [422, 1, said],
   ] as const
 ).flatMap(([status, code, hint]): Row[] => [
-  [`${status} with an Error`, json(status, { ...refusal, error: status }), code, { error: status, message: refusal.message, hint, status }],
+  [
+    `${status} with an Error`,
+    json(status, { ...refusal, error: status }),
+    code,
+    { error: status, message: refusal.message, hint, status },
+  ],
   [
     `${status} with HTML`,
     html(status),
     code,
     { error: status, message: `URL answered ${status} with text/html; charset=utf-8`, hint, status },
   ],
-  [`${status} with nothing`, http(status), code, { error: status, message: `URL answered ${status} with nothing`, hint, status }],
+  [
+    `${status} with nothing`,
+    http(status),
+    code,
+    { error: status, message: `URL answered ${status} with nothing`, hint, status },
+  ],
 ])
 
 /** The one status of the specification, and the values of `error` that the contract knows. */
@@ -147,10 +178,10 @@ const errors: Row[] = [
 
 /** Statuses of success that the specification does not know: nothing says what has become of the plant. */
 const otherSuccesses: Row[] = [
-  ['201 with a Plant', json(201, plant), 5, unusable('201 with JSON that is no Error, which is not in the specification', 201)],
-  ['201 with HTML', html(201), 5, unusable('201 with text/html; charset=utf-8, which is not in the specification', 201)],
+  ['201 with a Plant', json(201, plant), 5, unusable('201 with JSON that is no Error', 201)],
+  ['201 with HTML', html(201), 5, unusable('201 with text/html; charset=utf-8', 201)],
   ['202 with an Error', json(202, refusal), 5, { ...unusable('', 202), message: 'URL failed: No ferns today' }],
-  ['204', Buffer.from('HTTP/1.1 204 No Content\r\n\r\n'), 5, unusable('204 with nothing, which is not in the specification', 204)],
+  ['204', Buffer.from('HTTP/1.1 204 No Content\r\n\r\n'), 5, unusable('204 with nothing', 204)],
 ]
 
 /** Statuses that promise that nothing was stored: asked to wait for longer than there is time, it does not. */
@@ -159,7 +190,12 @@ const comeAgain: Row[] = [429, 503].flatMap((status): Row[] => {
   const later = { 'Retry-After': 60 }
   return [
     [`${status} with an Error`, json(status, refusal, later), 4, { error: 503, message: refusal.message, ...rest }],
-    [`${status} with nothing`, http(status, '', later), 4, { error: 503, message: `URL answered ${status} with nothing`, ...rest }],
+    [
+      `${status} with nothing`,
+      http(status, '', later),
+      4,
+      { error: 503, message: `URL answered ${status} with nothing`, ...rest },
+    ],
     [
       `${status} with more than 1 MiB`,
       http(status, ' '.repeat(2_000_000), later),
@@ -176,25 +212,23 @@ test.each(rows)('an answer that is no success: %s', async (_, answer, code, erro
   expect(await createAt(remote)).toEqual<Outcome>({ code, out: '', said: [error], requests: ['POST /plants'] })
 })
 
-/** Answers that leave it open, so that the service is asked whether it keeps keys. It does not, and nothing is sent again. */
+/**
+ * Answers that leave it open, so that the service is asked whether it keeps keys. It does not, and nothing is sent
+ * again.
+ */
 const open: Row[] = [500, 501, 502, 504, 599].flatMap((status): Row[] => {
   const rest = { error: 502, hint: howToRepeat.unlisted, status }
   const message = `URL answered ${status} with`
   return [
     [`${status} with an Error`, json(status, refusal), 5, { ...rest, message: 'URL failed: No ferns today' }],
-    [
-      `${status} with HTML`,
-      html(status),
-      5,
-      { ...rest, message: `${message} text/html; charset=utf-8, which is not in the specification` },
-    ],
-    [`${status} with nothing`, http(status), 5, { ...rest, message: `${message} nothing, which is not in the specification` }],
+    [`${status} with HTML`, html(status), 5, { ...rest, message: `${message} text/html; charset=utf-8` }],
+    [`${status} with nothing`, http(status), 5, { ...rest, message: `${message} nothing` }],
   ]
 })
 
 const ended = (message: string) => ({
   error: 504,
-  message: `URL received the plant, but did not answer: ${message}`,
+  message: `URL received the request, but did not answer: ${message}`,
   hint: howToRepeat.unlisted,
 })
 const half = 'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n'
@@ -203,14 +237,24 @@ const broken: Row[] = [
   ['a reset', (socket) => void socket.resetAndDestroy(), 5, ended('the connection was reset')],
   ['a closed connection', (socket) => void socket.end(), 5, ended('the connection was closed')],
   ['half of the headers', (socket) => void socket.end(half), 5, ended('the connection was closed')],
-  ['half of a body', (socket) => void socket.end(`${half}Content-Length: 15\r\n\r\n{"name":"Fern"`), 5, ended('the connection was closed')],
+  [
+    'half of a body',
+    (socket) => void socket.end(`${half}Content-Length: 15\r\n\r\n{"name":"Fern"`),
+    5,
+    ended('the connection was closed'),
+  ],
   [
     'half of a body in chunks, which is a Plant as it stands',
     (socket) => void socket.end(`${half}Transfer-Encoding: chunked\r\n\r\nf\r\n{"name":"Fern"}\r\n`),
     5,
     ended('the connection was closed'),
   ],
-  ['100 Continue, and then the end', (socket) => void socket.end('HTTP/1.1 100 Continue\r\n\r\n'), 5, ended('the connection was closed')],
+  [
+    '100 Continue, and then the end',
+    (socket) => void socket.end('HTTP/1.1 100 Continue\r\n\r\n'),
+    5,
+    ended('the connection was closed'),
+  ],
 ]
 
 test.each([open, broken].flat())('an answer that settles nothing: %s', async (_, answer, code, error) => {
@@ -219,10 +263,15 @@ test.each([open, broken].flat())('an answer that settles nothing: %s', async (_,
   expect(await createAt(remote)).toEqual<Outcome>({ code, out: '', said: [error], requests })
 })
 
-/** What answers, but not in HTTP: whatever it says, it is an answer that cannot be used (502), and not a silence (504). */
+/**
+ * What answers, but not in HTTP: whatever it says, it is an answer that cannot be used (502), and not a silence (504).
+ */
 test.each<[string, Answer]>([
   ['garbage', 'SSH-2.0-OpenSSH_9.9\r\n'],
-  ['headers of 1 MiB', http(200, '{"name":"Fern"}', { 'Content-Type': 'application/json', 'X-Long': 'x'.repeat(1_048_576) })],
+  [
+    'headers of 1 MiB',
+    http(200, '{"name":"Fern"}', { 'Content-Type': 'application/json', 'X-Long': 'x'.repeat(1_048_576) }),
+  ],
   ['two lengths', `${half}Content-Length: 15\r\nContent-Length: 3\r\n\r\n{"name":"Fern"}`],
   ['a length that is none', `${half}Content-Length: -1\r\n\r\n{"name":"Fern"}`],
   ['another protocol', 'HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: plants\r\n\r\n'],

@@ -1,14 +1,18 @@
 import { describe, expect, test } from 'vitest'
-import type { NewPlant } from '../../../../src/plant/plant.js'
-import { type Deed, PlantService, takeTime } from '../../../helpers/plant-service.js'
+import { type Deed, PlantService } from '../../../helpers/plant-service.js'
 import { batchOf, busy, importOptions, open, plantsOf, tally } from '../../../helpers/remote-bulk.js'
 
 describe('limits', () => {
   test('an import that is told to stop begins nothing more, and settles what is on its way', async () => {
     const controller = new AbortController()
-    const service = await PlantService.listen({ deed: ({ index }) => void (index === 100 && controller.abort(new Error('stopped'))) })
+    const service = await PlantService.listen({
+      deed: ({ index }) => void (index === 100 && controller.abort(new Error('stopped'))),
+    })
     const batch = batchOf(plantsOf(1000))
-    await (await open(service.url, { opening: { concurrency: 8 } })).createMany(batch, importOptions({ stop: controller.signal }))
+    await (await open(service.url, { opening: { concurrency: 8 } })).createMany(
+      batch,
+      importOptions({ stop: controller.signal }),
+    )
     const { created = 0, pending = 0 } = tally(batch)
     expect({ made: service.made.size, posts: service.posts.length, all: created + pending }).toEqual({
       made: created,
@@ -27,7 +31,10 @@ describe('limits', () => {
     }
     const service = await PlantService.listen({ deed })
     const batch = batchOf(plantsOf(10))
-    await (await open(service.url, { opening: { concurrency: 4 } })).createMany(batch, importOptions({ stop: controller.signal }))
+    await (await open(service.url, { opening: { concurrency: 4 } })).createMany(
+      batch,
+      importOptions({ stop: controller.signal }),
+    )
     expect({ tally: tally(batch), isFew: service.posts.length <= 4 }).toEqual({ tally: { pending: 10 }, isFew: true })
   })
 
@@ -63,28 +70,5 @@ describe('limits', () => {
       mostConnections: 3,
       mostUnderWay: 3,
     })
-  })
-
-  test('half of the requests at once after a series of 503, until the next batch', async () => {
-    const counts: [inFlight: number, index: number][] = []
-    let inFlight = 0
-    const deed = async ({ index }: { index: number }): Promise<Deed> => {
-      inFlight += 1
-      counts.push([inFlight, index])
-      await takeTime(5)
-      inFlight -= 1
-      return index >= 50 && index <= 60 ? busy : undefined // the first ones in flight together, the others alone
-    }
-    const service = await PlantService.listen({ deed })
-    const store = await open(service.url, { opening: { concurrency: 8 } })
-    const greatest = async (plants: NewPlant[], from: number) => {
-      const batch = batchOf(plants)
-      await store.createMany(batch, importOptions({ keyOf: (row) => `import-${from}-${row}` }))
-      const { created } = tally(batch)
-      return { created, inFlight: Math.max(...counts.flatMap(([count, index]) => (index > from ? [count] : []))) }
-    }
-    const plants = plantsOf(300)
-    expect(await greatest(plants.slice(0, 200), 60 + 8)).toEqual({ created: 200, inFlight: 4 })
-    expect(await greatest(plants.slice(200), 201)).toEqual({ created: 100, inFlight: 8 })
   })
 })

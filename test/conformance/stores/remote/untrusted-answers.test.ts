@@ -11,7 +11,11 @@ const openapi = json(200, { openapi: '3.1.0', paths: { '/plants': { post: {} } }
 const half = 'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n'
 
 describe('an answer that does not come in time', () => {
-  const late = { error: 504, message: 'URL received the plant, but did not answer: the request timed out', hint: howToRepeat.unasked }
+  const late = {
+    error: 504,
+    message: 'URL received the request, but did not answer: the request timed out',
+    hint: howToRepeat.unasked,
+  }
 
   test.each<[string, Answer]>([
     ['none at all', () => undefined],
@@ -20,11 +24,18 @@ describe('an answer that does not come in time', () => {
     ['100 Continue for ever', (socket) => void repeat(socket, 'HTTP/1.1 103 Early Hints\r\n\r\n')],
   ])('is not waited for: %s', async (_, answer) => {
     const remote = await Hostile.listen({ posts: [answer], openapi })
-    expect(await createAt(remote, ['--timeout', '1s'])).toEqual({ code: 5, out: '', said: [late], requests: ['POST /plants'] })
+    expect(await createAt(remote, ['--timeout', '1s'])).toEqual({
+      code: 5,
+      out: '',
+      said: [late],
+      requests: ['POST /plants'],
+    })
   })
 
   test('is waited for when the time-out is longer than a timer of Node can be', async () => {
-    const remote = await Hostile.listen({ posts: [(socket) => void setImmediate(() => socket.write(json(200, plant)))] })
+    const remote = await Hostile.listen({
+      posts: [(socket) => void setImmediate(() => socket.write(json(200, plant)))],
+    })
     expect(await createAt(remote, ['--timeout', '90d'])).toEqual({
       code: 0,
       out: '{"name":"Fern"}\n',
@@ -56,12 +67,16 @@ describe('what a remote says', () => {
       const argv = ['create', '--id', '1', '--name', 'Fern', '--output', 'text', '--store', remote.url]
       const { out, err } = await runPlants(argv, { env: { PLANTS_TOKEN: token }, terminals: ['stdout', 'stderr'] })
       // biome's rule knows nothing of what a terminal does: SGR sequences are our own colours
-      expect(`${out}${err}`.replaceAll(/\u001b\[\d+m/g, '')).not.toMatch(/[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u202e]/)
+      expect(`${out}${err}`.replaceAll(/\u001b\[\d+m/g, '')).not.toMatch(
+        /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u202e]/,
+      )
     }
   })
 
   test('is cut when it is long, but not within a character', async () => {
-    const remote = await Hostile.listen({ posts: [json(400, { error: 400, message: `${'x'.repeat(999)}${'\u{1f331}'.repeat(250_000)}` })] })
+    const remote = await Hostile.listen({
+      posts: [json(400, { error: 400, message: `${'x'.repeat(999)}${'\u{1f331}'.repeat(250_000)}` })],
+    })
     const [error] = (await createAt(remote)).said as [{ message: string }]
     expect(error.message.length).toBeLessThan(2000)
     expect(error.message.isWellFormed()).toBe(true)
@@ -82,7 +97,10 @@ describe('what a remote says', () => {
 
   test('says with which status it came, also to people', async () => {
     for (const status of [404, 500, 502]) {
-      const remote = await Hostile.listen({ posts: [json(status, { ...refusal, message: `No ferns at :1${status}2` })], openapi })
+      const remote = await Hostile.listen({
+        posts: [json(status, { ...refusal, message: `No ferns at :1${status}2` })],
+        openapi,
+      })
       expect((await createAt(remote, ['--output', 'text'])).said[0]).toMatch(new RegExp(` \\(status ${status}\\)$`))
     }
   })
@@ -96,7 +114,12 @@ describe('a Plant', () => {
   ])('with %s is printed, with a warning', async (_, answer, out) => {
     const remote = await Hostile.listen({ posts: [json(200, answer)] })
     const warning = `The store returned a plant that differs from the one that was sent: ${out} instead of {"name":"Fern"}`
-    expect(await createAt(remote)).toEqual({ code: 0, out: `${out}\n`, said: [{ warning }], requests: ['POST /plants'] })
+    expect(await createAt(remote)).toEqual({
+      code: 0,
+      out: `${out}\n`,
+      said: [{ warning }],
+      requests: ['POST /plants'],
+    })
   })
 
   test.each<[string, Answer]>([
@@ -104,13 +127,25 @@ describe('a Plant', () => {
     ['with a charset', http(200, '{"name":"Fern"}', { 'Content-Type': 'Application/JSON ; charset=utf-8' })],
     ['with spaces around it', json(200, ' \r\n{"name":"Fern"}\t')],
     ['of exactly 1 MiB', json(200, `{"name":"Fern"}${' '.repeat(1_048_561)}`)],
-    ['in chunks', `${half}Transfer-Encoding: chunked\r\n\r\n1\r\n{\r\ne;x=y\r\n"name":"Fern"}\r\n0\r\nTrailer: 1\r\n\r\n`],
+    [
+      'in chunks',
+      `${half}Transfer-Encoding: chunked\r\n\r\n1\r\n{\r\ne;x=y\r\n"name":"Fern"}\r\n0\r\nTrailer: 1\r\n\r\n`,
+    ],
     ['up to the end of the connection', (socket) => void socket.end(`${half}\r\n{"name":"Fern"}`)],
-    ['of HTTP/1.0', (socket) => void socket.end('HTTP/1.0 200 OK\r\nContent-Type: application/json\r\n\r\n{"name":"Fern"}')],
+    [
+      'of HTTP/1.0',
+      (socket) => void socket.end('HTTP/1.0 200 OK\r\nContent-Type: application/json\r\n\r\n{"name":"Fern"}'),
+    ],
     ['in many pieces', (socket) => void pieces(socket)],
     ['after 100 Continue', `HTTP/1.1 100 Continue\r\n\r\n${json(200, plant)}`],
-    ['after 102 and 103', `HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n${json(200, plant)}`],
-    ['after 103 and 100', `HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\nHTTP/1.1 100 Continue\r\n\r\n${json(200, plant)}`],
+    [
+      'after 102 and 103',
+      `HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n${json(200, plant)}`,
+    ],
+    [
+      'after 103 and 100',
+      `HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\nHTTP/1.1 100 Continue\r\n\r\n${json(200, plant)}`,
+    ],
     ['after 100 without a reason', `HTTP/1.1 100\r\n\r\n${json(200, plant)}`],
     ['before another answer', `${json(200, plant)}${json(200, { name: 'Moss' })}`],
     ['before garbage', `${json(200, plant)}garbage`],
@@ -122,7 +157,8 @@ describe('a Plant', () => {
   function pieces(socket: Socket): void {
     socket.setNoDelay(true)
     const bytes = [...json(200, plant)]
-    const more = () => void (bytes.length > 0 && socket.write(Buffer.from(bytes.splice(0, 7)), () => setImmediate(more)))
+    const more = () =>
+      void (bytes.length > 0 && socket.write(Buffer.from(bytes.splice(0, 7)), () => setImmediate(more)))
     more()
   }
 })
@@ -156,7 +192,7 @@ describe('a connection that ends before anything is answered', () => {
     const remote = await Hostile.listen({ onConnect })
     const { code, out, said } = await createAt(remote, ['--timeout', '1s'])
     expect({ code, out }).toEqual({ code: 5, out: '' })
-    const message = 'URL received the plant, but did not answer: the connection was closed'
+    const message = 'URL received the request, but did not answer: the connection was closed'
     expect(said).toMatchObject([{ warning: `${message}. Trying again for up to 1 s` }, { error: 504, message }])
   })
 
@@ -164,6 +200,9 @@ describe('a connection that ends before anything is answered', () => {
     const remote = await Hostile.listen({ onConnect: (socket) => void socket.resetAndDestroy() })
     const { code, out, said } = await createAt(remote, ['--timeout', '1s'])
     expect({ code, out }).toEqual({ code: expect.toSatisfy((exit) => exit === 4 || exit === 5), out: '' })
-    expect(said.at(-1)).toMatchObject({ error: code === 4 ? 503 : 504, message: expect.stringContaining('the connection was reset') })
+    expect(said.at(-1)).toMatchObject({
+      error: code === 4 ? 503 : 504,
+      message: expect.stringContaining('the connection was reset'),
+    })
   })
 })

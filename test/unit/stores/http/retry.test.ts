@@ -1,31 +1,42 @@
 import { expect, onTestFinished, test } from 'vitest'
 import { PlantsError } from '../../../../src/platform/errors.js'
-import { HttpClient } from '../../../../src/stores/http/client.js'
-import type { Failure } from '../../../../src/stores/http/failure.js'
-import { Retries } from '../../../../src/stores/http/retry.js'
+import type { Failure } from '../../../../src/stores/http/classify.js'
+import { HttpClient } from '../../../../src/stores/http/http-client.js'
+import { requestToRead } from '../../../../src/stores/http/plant-request.js'
+import { Requests } from '../../../../src/stores/http/retry.js'
 import { parseAddress } from '../../../../src/stores/registry.js'
-import { token } from '../../../helpers/remote.js'
+import { closedPort } from '../../../helpers/hostile.js'
+import { usualAccess } from '../../../helpers/remote.js'
 import { openOptions, place } from '../../../helpers/store.js'
 
-test('how long a request is retried does not change by asking', async () => {
+test('how long a request is retried does not change by asking, and refused connections do not use up the timeout', async () => {
   let now = 0
   const clock = { signal: new AbortController().signal, now: () => now, random: () => 0 }
-  const address = await parseAddress('http://127.0.0.1:9', 'test', place())
+  const address = await parseAddress(`http://127.0.0.1:${closedPort}`, 'test', place())
   if (address.scheme !== 'remote') throw new Error('Only services are expected here')
-  const access = { token, userAgent: 'test', ca: undefined, proxy: undefined, observer: undefined, tokenHint: '' }
-  const options = openOptions({ timeout: 30_000, retry: 2000, clock })
-  const client = await HttpClient.open(address, { ...access, notify: async () => {} }, options)
+  const warnings: string[] = []
+  const notify = async (text: string) => {
+    warnings.push(text)
+    now += 1000
+  }
+  const access = { ...usualAccess, notify }
+  const client = await HttpClient.open(address, access, openOptions({ timeout: 30_000, retry: 1500, clock }))
   onTestFinished(() => client.close())
-  const retries = new Retries(client)
-  const failure: Failure = { outcome: 'retry', reason: 'refused', error: new PlantsError('unavailable', 'Refused') }
-  const asked = () => [retries.explain(failure), retries.limit(failure), retries.pauseAfter(failure, 0), retries.left]
-  now = 1500
-  expect([asked(), asked()]).toEqual(Array(2).fill(['Refused. Trying again for up to 1 s', 2000, 50, 28_500]))
-  retries.note(failure)
-  expect([asked(), asked()]).toEqual(Array(2).fill(['Refused. Trying again for up to 2 s', 3500, 50, 30_000]))
-  now = 2500
-  retries.note(failure)
-  expect(asked()).toEqual(['Refused. Trying again for up to 1 s', 3500, 50, 30_000])
-  now = 3500
-  expect(retries.pauseAfter(failure, 0)).toBeUndefined()
+  const requests = new Requests(client)
+  const error = new PlantsError('unavailable', 'Not now')
+  const failures: Failure[] = [
+    { outcome: 'retry', error, isRefused: true },
+    { outcome: 'retry', error, retryAfter: 28_000 },
+    { outcome: 'retry', error, retryAfter: 29_500 },
+  ]
+  const asked = () => failures.map((failure) => requests.isOver(failure))
+  expect([asked(), asked()]).toEqual(Array(2).fill([false, false, true]))
+  now = 29_000
+  expect([asked(), asked()]).toEqual(Array(2).fill([false, true, true]))
+  const sent = requests.send(requestToRead(client, 1n))
+  await expect.poll(() => warnings.length).toBe(1)
+  expect(asked()).toEqual([false, false, true]) // the refused connection has begun the timeout again
+  now = 31_000
+  expect(await sent).toMatchObject({ outcome: 'retry', isRefused: true })
+  expect(warnings).toEqual([expect.stringMatching(/the connection was refused\. Trying again for up to 2 s$/)])
 })

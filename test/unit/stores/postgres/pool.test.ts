@@ -1,6 +1,9 @@
 import { expect, test } from 'vitest'
 import { PlantsError } from '../../../../src/platform/errors.js'
 import { ConnectionPool } from '../../../../src/stores/postgres/pool.js'
+import { closedPort } from '../../../helpers/hostile.js'
+import { objectsOf } from '../../../helpers/json-lines.js'
+import { runPlants } from '../../../helpers/run.js'
 import { addressOf, databaseOptions } from '../../../helpers/shared-store.js'
 
 test('no try begins when its time is over', async () => {
@@ -19,4 +22,12 @@ test('no try begins when its time is over', async () => {
   await expect(pool.retry({ deadline: 45 }, fail)).rejects.toBe(failure)
   expect(tries).toEqual([0, 10, 20])
   pool.close()
+})
+
+test('a command that cannot reach its database warns for how long it tries again', async () => {
+  const argv = ['list', '--store', `postgres://u@127.0.0.1:${closedPort}/x`, '--timeout', '2s', '--output', 'json']
+  const { code, err } = await runPlants(argv)
+  const message = expect.stringContaining('Could not reach')
+  const warning = expect.stringMatching(/ECONNREFUSED .*\. Trying again for up to 2 s$/)
+  expect([code, objectsOf(err)]).toMatchObject([4, [{ warning }, { error: 503, message }]])
 })

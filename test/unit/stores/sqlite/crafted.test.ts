@@ -3,7 +3,7 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { digestOf } from '../../../../src/server/authenticator.js'
-import { SqliteStore } from '../../../../src/stores/sqlite/store.js'
+import { SqliteStore } from '../../../../src/stores/sqlite/sqlite-store.js'
 import { DatabaseSync } from '../../../helpers/database.js'
 import { journalOf } from '../../../helpers/journal.js'
 import { type Result, runPlants } from '../../../helpers/run.js'
@@ -102,7 +102,11 @@ const otherCommands: typeof commands = [
 async function expectRefused([argv, code]: (typeof commands)[number], why: RegExp): Promise<void> {
   const before = contents()
   const start = process.cpuUsage()
-  const result = await runPlants(argv, { cwd: folder, env: { PLANTS_DATA_DIR: join(folder, 'data') }, stdin: '{"id":2,"name":"Moss"}\n' })
+  const result = await runPlants(argv, {
+    cwd: folder,
+    env: { PLANTS_DATA_DIR: join(folder, 'data') },
+    stdin: '{"id":2,"name":"Moss"}\n',
+  })
   const { user, system } = process.cpuUsage(start) // not the time, which a loaded machine makes longer
   const isSlow = user + system > 2_000_000
   expect({ argv, code: result.code, said: said(result), isSlow, contents: contents() }).toEqual({
@@ -121,14 +125,26 @@ function said({ out, err }: Result): string {
 }
 
 const kinds: [what: string, statements: () => string[]][] = [
-  ['a hostile column of imports', () => [plants, keys, tokens, `CREATE TABLE imports (${hostileColumn(folder)} TEXT)`, fern]],
-  ['a hostile column of tokens', () => [plants, keys, `CREATE TABLE tokens (${hostileColumn(folder)} TEXT)`, imports, fern]],
+  [
+    'a hostile column of imports',
+    () => [plants, keys, tokens, `CREATE TABLE imports (${hostileColumn(folder)} TEXT)`, fern],
+  ],
+  [
+    'a hostile column of tokens',
+    () => [plants, keys, `CREATE TABLE tokens (${hostileColumn(folder)} TEXT)`, imports, fern],
+  ],
   [
     'a hostile column of plants',
-    () => [`CREATE TABLE plants (id INTEGER PRIMARY KEY, name TEXT, tag TEXT, idempotency_key TEXT, ${hostileColumn(folder)})`, fern],
+    () => [
+      `CREATE TABLE plants (id INTEGER PRIMARY KEY, name TEXT, tag TEXT, idempotency_key TEXT, ${hostileColumn(folder)})`,
+      fern,
+    ],
   ],
   ['a trigger', () => [...exact, trigger]],
-  ['a trigger with a name of SQLite', () => [...exact, trigger, rename("name = 'sqlite_evil', sql = replace(sql, 'evil', 'sqlite_evil')")]],
+  [
+    'a trigger with a name of SQLite',
+    () => [...exact, trigger, rename("name = 'sqlite_evil', sql = replace(sql, 'evil', 'sqlite_evil')")],
+  ],
   ['an endless view that is called plants', () => [endless('plants'), tokens, imports]],
   ['an endless view besides', () => [...exact, endless('others')]],
 ]
@@ -175,7 +191,11 @@ const variants: [what: string, why: RegExp, statements: string[]][] = [
   [
     'a table of statistics with a column more',
     changed,
-    [...exact, 'ANALYZE', rewrite("UPDATE sqlite_schema SET sql = replace(sql, ')', ',x)') WHERE name = 'sqlite_stat1'")],
+    [
+      ...exact,
+      'ANALYZE',
+      rewrite("UPDATE sqlite_schema SET sql = replace(sql, ')', ',x)') WHERE name = 'sqlite_stat1'"),
+    ],
   ],
   ['a virtual table', changed, [...exact, 'CREATE VIRTUAL TABLE evil USING fts5 (x)']],
   [
@@ -188,11 +208,19 @@ const variants: [what: string, why: RegExp, statements: string[]][] = [
   ['a DEFAULT', changed, [plants.replace('tag TEXT', 'tag TEXT DEFAULT (hex(randomblob(9)))'), keys, tokens, imports]],
   ['a table without types', changed, [plants.replace(' STRICT', ''), keys, tokens, imports]],
   ['a table without row ids', changed, [plants.replace('STRICT', 'STRICT, WITHOUT ROWID'), keys, tokens, imports]],
-  ['an index of an expression', changed, [plants, keys.replace('(idempotency_key)', '(lower(idempotency_key))'), tokens, imports]],
+  [
+    'an index of an expression',
+    changed,
+    [plants, keys.replace('(idempotency_key)', '(lower(idempotency_key))'), tokens, imports],
+  ],
   ['an index of other rows', changed, [plants, keys.replace('IS NOT NULL', "> ''"), tokens, imports]],
   ['an index that is not there', changed, [plants, tokens, imports]],
   ['a name in capitals', changed, [plants.replace('TABLE plants', 'TABLE PLANTS'), keys, tokens, imports]],
-  ['texts in UTF-16', /evil\.db is not a store of plants: its encoding is UTF-16le, not UTF-8/, ["PRAGMA encoding = 'UTF-16le'", ...exact]],
+  [
+    'texts in UTF-16',
+    /evil\.db is not a store of plants: its encoding is UTF-16le, not UTF-8/,
+    ["PRAGMA encoding = 'UTF-16le'", ...exact],
+  ],
   [
     'more tables than anybody needs',
     changed,
@@ -215,7 +243,10 @@ describe('a journal that names a file for SQLite to delete is not played back', 
   )('by "%s"', async (argv, code) => {
     craft('evil.db', 5, exact)
     writeFileSync(join(folder, 'precious.txt'), 'water the fern')
-    writeFileSync(join(folder, 'evil.db-journal'), journalOf(readFileSync(join(folder, 'evil.db')), join(folder, 'precious.txt')))
+    writeFileSync(
+      join(folder, 'evil.db-journal'),
+      journalOf(readFileSync(join(folder, 'evil.db')), join(folder, 'precious.txt')),
+    )
     const why = /evil\.db is not a store of plants: .*evil\.db-journal names another file, which SQLite would delete/
     const ofBackup = /evil\.db is no complete backup, because it has changes in .*evil\.db-journal/
     await expectRefused([argv, code], argv[0] === 'restore' ? ofBackup : why)
@@ -233,9 +264,17 @@ describe('what rows hold that SQLite would not have let in is not taken for plan
   ])('a name that is %s', async (name, names) => {
     craft('evil.db', 5, [...loose, `INSERT INTO plants (id, name, idempotency_key) VALUES (1, ${name}, 'k')`, strict])
     for (const command of names) {
-      const flags = { create: ['--id', '1', '--name', 'Fern', '--idempotency-key', 'k'], delete: ['1', '--yes'], get: ['1'] }[command] ?? []
+      const flags =
+        { create: ['--id', '1', '--name', 'Fern', '--idempotency-key', 'k'], delete: ['1', '--yes'], get: ['1'] }[
+          command
+        ] ?? []
       const { code, out, err } = await runPlants([command, ...flags, '--store', './evil.db'], { cwd: folder })
-      expect({ command, code, out, err }).toEqual({ command, code: 4, out: '', err: expect.stringMatching(/evil\.db is damaged: /) })
+      expect({ command, code, out, err }).toEqual({
+        command,
+        code: 4,
+        out: '',
+        err: expect.stringMatching(/evil\.db is damaged: /),
+      })
     }
     expect((await runPlants(['restore', 'evil.db', '--yes', '--store', './mine.db'], { cwd: folder })).code).toBe(2)
   })
@@ -263,10 +302,14 @@ describe('what rows hold that SQLite would not have let in is not taken for plan
     const root = 2 * size - size // plants is the first table, on page 2
     const first = bytes.readUInt16BE(root + 12)
     const last = root + 12 + 2 * (bytes.readUInt16BE(root + 3) - 1)
-    bytes.copy(bytes, root + bytes.readUInt16BE(last), root + first, root + first + 4) // the last child is the first once more
+    // the last child is the first once more
+    bytes.copy(bytes, root + bytes.readUInt16BE(last), root + first, root + first + 4)
     writeFileSync(file, bytes)
     const { code, err } = await runPlants(['list', '--store', './evil.db'], { cwd: folder })
-    expect({ code, err }).toEqual({ code: 4, err: expect.stringMatching(/evil\.db is damaged: the id \d+ comes after \d+/) })
+    expect({ code, err }).toEqual({
+      code: 4,
+      err: expect.stringMatching(/evil\.db is damaged: the id \d+ comes after \d+/),
+    })
     for (const command of commands.slice(0, 1)) await expectRefused(command, /evil\.db is damaged: /)
   })
 
@@ -297,10 +340,11 @@ describe('what rows hold that SQLite would not have let in is not taken for plan
   })
 
   test('a token that expires at no time that a date has', async () => {
-    const token = "INSERT INTO tokens (digest, created_at, expires_at, rights) VALUES (x'00', -9e18, 9e18, 'read')".replaceAll(
-      '9e18',
-      '9000000000000000000',
-    )
+    const token =
+      "INSERT INTO tokens (digest, created_at, expires_at, rights) VALUES (x'00', -9e18, 9e18, 'read')".replaceAll(
+        '9e18',
+        '9000000000000000000',
+      )
     craft('evil.db', 5, [...exact, token])
     const { code, out, err } = await runPlants(['tokens', 'list', '--store', './evil.db'], { cwd: folder })
     expect({ code, err, out }).toEqual({ code: 0, err: '', out: expect.stringContaining('+275760-09-13T00:00:00') })
@@ -309,7 +353,11 @@ describe('what rows hold that SQLite would not have let in is not taken for plan
 
 test('statistics of SQLite are no change', async () => {
   craft('evil.db', 5, [...exact, 'ANALYZE', 'CREATE TABLE t (x INTEGER PRIMARY KEY AUTOINCREMENT)', 'DROP TABLE t'])
-  expect(await runPlants(['list', '--store', './evil.db'], { cwd: folder })).toEqual({ code: 0, out: '{"id":1,"name":"Fern"}\n', err: '' })
+  expect(await runPlants(['list', '--store', './evil.db'], { cwd: folder })).toEqual({
+    code: 0,
+    out: '{"id":1,"name":"Fern"}\n',
+    err: '',
+  })
 })
 
 test('a plant that cannot be read does not affect those that are read at the same time', async () => {
@@ -322,7 +370,9 @@ test('a plant that cannot be read does not affect those that are read at the sam
     { status: 'fulfilled', value: { id: 1n, name: 'Fern' } },
     {
       status: 'rejected',
-      reason: expect.objectContaining({ message: `The store ${path} is damaged: plant 2 has a value that is not text` }),
+      reason: expect.objectContaining({
+        message: `The store ${path} is damaged: plant 2 has a value that is not text`,
+      }),
     },
     { status: 'fulfilled', value: undefined },
   ])

@@ -11,7 +11,7 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { SqliteStore } from '../../../../src/stores/sqlite/store.js'
+import { SqliteStore } from '../../../../src/stores/sqlite/sqlite-store.js'
 import { runPlants } from '../../../helpers/run.js'
 import { create, list, open, query, storeIn } from '../../../helpers/sqlite-file.js'
 import { closedAfterTest, fileAddress, openOptions } from '../../../helpers/store.js'
@@ -47,7 +47,9 @@ describe('the file of a store', () => {
       const folder = temporaryFolder()
       await create(`sqlite:${name}`, '1', folder)
       expect(readdirSync(folder).toSorted()[0]).toBe(name)
-      expect((await runPlants(['get', '1', '--store', `./${name}`], { cwd: folder })).out).toBe('{"id":1,"name":"Fern"}\n')
+      expect((await runPlants(['get', '1', '--store', `./${name}`], { cwd: folder })).out).toBe(
+        '{"id":1,"name":"Fern"}\n',
+      )
     },
   )
 
@@ -78,7 +80,11 @@ describe('the file of a store', () => {
     const create = store.create({ id: 2n, name: 'Moss' })
     change(path)
     other.exec('ROLLBACK')
-    await expect(create).rejects.toMatchObject({ type: 'unavailable', retryable: true, message: `${path} was deleted or replaced` })
+    await expect(create).rejects.toMatchObject({
+      type: 'unavailable',
+      retryable: true,
+      message: `${path} was deleted or replaced`,
+    })
   })
 
   test('keeps no plants of a transaction that another process never finished', async () => {
@@ -96,7 +102,9 @@ test('a hundred thousand creates that run out of time in a queue end together', 
   const path = join(await storeIn(temporaryFolder()), 'plants.db')
   let now = 0
   const { clock } = openOptions()
-  const store = closedAfterTest(await SqliteStore.open(fileAddress(path), openOptions({ clock: { ...clock, now: () => now } })))
+  const store = closedAfterTest(
+    await SqliteStore.open(fileAddress(path), openOptions({ clock: { ...clock, now: () => now } })),
+  )
   open(path).exec('BEGIN IMMEDIATE')
   const ended = Promise.allSettled(Array.from({ length: 100_000 }, () => store.create({ id: 1n, name: 'Fern' })))
   const start = process.cpuUsage()
@@ -105,7 +113,8 @@ test('a hundred thousand creates that run out of time in a queue end together', 
   const { user, system } = process.cpuUsage(start)
   expect(new Set(messages).size).toBe(1)
   expect(messages[0]).toMatch('was in use by')
-  expect(user + system).toBeLessThan(2_000_000) // microseconds; with a look through the queue for each it is many times that
+  // microseconds; with a look through the queue for each it is many times that
+  expect(user + system).toBeLessThan(2_000_000)
 })
 
 test('a store that was vacuumed is a store', async () => {
@@ -119,7 +128,9 @@ test('a store that a newer version has taken over is written to no more', async 
   const store = closedAfterTest(await SqliteStore.open(fileAddress(path), openOptions()))
   await store.create({ id: 1n, name: 'Fern' })
   query(path, 'PRAGMA user_version=99')
-  await expect(store.create({ id: 2n, name: 'Moss' })).rejects.toThrow(`${path} was written by a newer version of plants`)
+  await expect(store.create({ id: 2n, name: 'Moss' })).rejects.toThrow(
+    `${path} was written by a newer version of plants`,
+  )
 })
 
 test('a store that was changed since it was opened is written to no more, until that is undone', async () => {
@@ -149,6 +160,25 @@ test('a callback that throws after a commit fails its create, and no later one',
   expect([counts, await store.count()]).toEqual([[1, 1], 2n])
 })
 
+test('a defect while a write waits for a lock fails that write, and no later one', async () => {
+  const path = join(temporaryFolder(), 'plants.db')
+  const defect = new Error('no random numbers')
+  const { clock } = openOptions()
+  let isBroken = true
+  const random = () => {
+    if (isBroken) throw defect
+    return 0
+  }
+  const store = closedAfterTest(await SqliteStore.open(fileAddress(path), openOptions({ clock: { ...clock, random } })))
+  const other = open(path)
+  other.exec('BEGIN IMMEDIATE')
+  await expect(store.create({ id: 1n, name: 'Fern' })).rejects.toBe(defect)
+  isBroken = false
+  const second = store.create({ id: 2n, name: 'Moss' })
+  other.exec('COMMIT')
+  expect(await second).toEqual({ name: 'Moss' })
+})
+
 test('a snapshot that was read to its end keeps nothing of the log', async () => {
   const path = join(temporaryFolder(), 'plants.db')
   const store = closedAfterTest(await SqliteStore.open(fileAddress(path), openOptions()))
@@ -165,7 +195,9 @@ describe('a damaged store is named as that, and what is whole in it can be read:
   ])('%s', async (_, damage, what) => {
     const path = join(temporaryFolder(), 'plants.db')
     const store = await SqliteStore.open(fileAddress(path), openOptions())
-    await Promise.all(Array.from({ length: 200 }, (__, index) => store.create({ id: BigInt(index), name: 'F'.repeat(500) })))
+    await Promise.all(
+      Array.from({ length: 200 }, (__, index) => store.create({ id: BigInt(index), name: 'F'.repeat(500) })),
+    )
     await store.close()
     query(path, 'PRAGMA wal_checkpoint(TRUNCATE)')
     damage(path)

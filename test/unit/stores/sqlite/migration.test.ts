@@ -3,8 +3,8 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, expect, onTestFinished, test } from 'vitest'
 import { plantFields } from '../../../../src/plant/fields.js'
 import { digestOf } from '../../../../src/server/authenticator.js'
-import { addedColumns, columnsOf } from '../../../../src/stores/sqlite/schema.js'
-import { SqliteStore } from '../../../../src/stores/sqlite/store.js'
+import { addedColumns, columnsOf } from '../../../../src/stores/sqlite/sqlite-schema.js'
+import { SqliteStore } from '../../../../src/stores/sqlite/sqlite-store.js'
 import { DatabaseSync } from '../../../helpers/database.js'
 import { type Result, runPlants } from '../../../helpers/run.js'
 import { query } from '../../../helpers/sqlite-file.js'
@@ -21,7 +21,12 @@ beforeEach(async () => {
   addedColumns.length = 0
   const store = await SqliteStore.open(fileAddress(path), openOptions())
   await store.create({ id: 1n, name: 'Fern' }, { idempotencyKey: 'key' })
-  await store.tokens.add(digestOf('old'), { note: 'laptop', rights: ['read'], createdAt: new Date(1), expiresAt: undefined })
+  await store.tokens.add(digestOf('old'), {
+    note: 'laptop',
+    rights: ['read'],
+    createdAt: new Date(1),
+    expiresAt: undefined,
+  })
   await store.close()
   addedColumns.push(
     { table: 'tokens', name: 'scope', type: 'TEXT NOT NULL', value: "'all'" },
@@ -71,7 +76,9 @@ test('a create migrates it, to the schema of a new store', async () => {
   const schema = 'SELECT type, name, tbl_name, sql FROM sqlite_schema'
   expect([version(), query(path, schema)]).toEqual([{ user_version: 7 }, query(join(folder, 'new.db'), schema)])
   expect(JSON.parse((await plants('tokens', 'list')).out)).toMatchObject(oldToken)
-  expect((await plants('create', '--id', '1', '--name', 'Fern', '--idempotency-key', 'key')).out).toBe('{"name":"Fern"}\n')
+  expect((await plants('create', '--id', '1', '--name', 'Fern', '--idempotency-key', 'key')).out).toBe(
+    '{"name":"Fern"}\n',
+  )
 })
 
 test('it has its columns in the order in which an import writes them, as a new store has', async () => {
@@ -114,7 +121,10 @@ test('a backup keeps the rights of tokens', async () => {
   await plants('backup', 'new.bak')
   await runPlants(['restore', 'new.bak', '--store', './new.db'], { cwd: folder })
   const { out } = await runPlants(['tokens', 'list', '--store', './new.db'], { cwd: folder })
-  expect(out.split('\n').flatMap((line) => (line === '' ? [] : [JSON.parse(line).rights]))).toEqual([['read'], ['read', 'delete']])
+  expect(out.split('\n').flatMap((line) => (line === '' ? [] : [JSON.parse(line).rights]))).toEqual([
+    ['read'],
+    ['read', 'delete'],
+  ])
 })
 
 test('a store whose first write is rolled back is migrated by the next one', async () => {

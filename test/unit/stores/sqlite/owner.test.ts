@@ -27,7 +27,12 @@ describe.runIf(process.getuid?.() === 0)('a store that another user owns', () =>
     const path = join(folder, 'plants.db')
     await runPlants(['backup', 'other.bak', '--store', path], { cwd: folder })
     chownSync(path, 65_534, 65_534)
-    const world = { cwd: folder, stdin: '{"id":3,"name":"Ivy"}\n', mayShowSecrets: true, env: { PLANTS_STATE_DIR: folder } }
+    const world = {
+      cwd: folder,
+      stdin: '{"id":3,"name":"Ivy"}\n',
+      mayShowSecrets: true,
+      env: { PLANTS_STATE_DIR: folder },
+    }
     const { code, err } = await runPlants([...argv, '--store', path], world)
     expect({ code, warnings: err.split('\n').filter((line) => line.includes('belongs')) }).toEqual({
       code: argv.includes('revoke') ? 1 : 0,
@@ -53,7 +58,11 @@ describe.runIf(process.getuid?.() === 0)('a store that another user owns', () =>
     for (const [index, link] of links.entries()) symlinkSync(links[index + 1] ?? 'plants.db', join(folder, link))
     lchownSync(join(folder, 'theirs.db'), 65_534, 65_534)
     const store = join(folder, links[0] ?? '')
-    for (const argv of [['list'], ['create', '--id', '2', '--name', 'Moss', '--dry-run'], ['create', '--id', '2', '--name', 'Moss']]) {
+    for (const argv of [
+      ['list'],
+      ['create', '--id', '2', '--name', 'Moss', '--dry-run'],
+      ['create', '--id', '2', '--name', 'Moss'],
+    ]) {
       const { code, err } = await runPlants([...argv, '--store', store])
       expect({ code, warnings: err.split('\n').filter((line) => line.includes('another user')) }).toEqual({
         code: 0,
@@ -68,7 +77,10 @@ describe.runIf(process.getuid?.() === 0)('a store that another user owns', () =>
     const path = join(await storeIn(temporaryFolder()), 'plants.db')
     chownSync(path, 65_534, 65_534)
     const { code, out } = await runPlants(['doctor', '--store', path])
-    expect({ code, out }).toEqual({ code: 0, out: expect.stringContaining(`${path} belongs to another user (uid 65534), who can read`) })
+    expect({ code, out }).toEqual({
+      code: 0,
+      out: expect.stringContaining(`${path} belongs to another user (uid 65534), who can read`),
+    })
   })
 })
 
@@ -84,7 +96,11 @@ describe.runIf(process.getuid?.() === 0)('where other users can create files bes
     ['a private folder of another user', [{ mode: 0o700, uid: 1234 }], 'belongs to another user (uid 1234)'],
     ['a folder in one that is open to all', [{ mode: 0o777 }, { mode: 0o755 }], written('777'), 1],
     ['a folder in a sticky one', [{ mode: 0o1777 }, { mode: 0o755 }]],
-    ['a folder of another user in a sticky one', [{ mode: 0o1777 }, { mode: 0o755, uid: 1234 }], 'belongs to another user (uid 1234)'],
+    [
+      'a folder of another user in a sticky one',
+      [{ mode: 0o1777 }, { mode: 0o755, uid: 1234 }],
+      'belongs to another user (uid 1234)',
+    ],
     ['an open folder in a private one', [{ mode: 0o700 }, { mode: 0o777 }]],
   ])('doctor fails and a create warns: %s', async (_, folders, reason, depth = folders.length) => {
     const top = temporaryFolder()
@@ -98,7 +114,8 @@ describe.runIf(process.getuid?.() === 0)('where other users can create files bes
     }
     const path = join(place, 'plants.db')
     const { code, err } = await create(path, '1')
-    const exposed = reason && `exposed to other users: ${join(top, ...folders.slice(0, depth).map(() => 'in'))} ${reason}`
+    const exposed =
+      reason && `exposed to other users: ${join(top, ...folders.slice(0, depth).map(() => 'in'))} ${reason}`
     const advice = 'Move it to a directory that only you can write to'
     expect({ code, err: err.split('\n').filter((line) => line.includes('exposed')) }).toEqual({
       code: 0,

@@ -11,7 +11,11 @@ describe('a file that cannot be a store is refused, and left as it is:', () => {
   test.each<[string, (path: string) => void, string, string]>([
     [
       'a text',
-      (path) => writeFileSync(path, 'not a database, but longer than a header of one hundred bytes, so that SQLite reads it and wonders'),
+      (path) =>
+        writeFileSync(
+          path,
+          'not a database, but longer than a header of one hundred bytes, so that SQLite reads it and wonders',
+        ),
       '{} is not a store: it is not an SQLite file',
       elsewhere,
     ],
@@ -33,7 +37,7 @@ describe('a file that cannot be a store is refused, and left as it is:', () => {
       '{} was written by a newer version of plants (schema 99, this one supports 5)',
       'Update plants',
     ],
-    ['a folder', (path) => mkdirSync(path), '{} is a directory, not a store', 'Name a file in it with --store PATH'],
+    ['a folder', (path) => mkdirSync(path), 'The store {} could not be opened: it is a directory', elsewhere],
   ])('%s', async (_, make, message, hint) => {
     const path = join(temporaryFolder(), 'plants.db')
     make(path)
@@ -48,11 +52,19 @@ describe('a file that cannot be a store is refused, and left as it is:', () => {
 
   test.each<[string, (path: string) => void, string]>([
     ['a device', (path) => symlinkSync('/dev/null', path), '/dev/null is a device or a pipe, not a store'],
-    ['a link to nowhere', (path) => symlinkSync('nowhere', path), '{} is a link to a file that does not exist'],
+    [
+      'a link to nowhere',
+      (path) => symlinkSync('nowhere', path),
+      'The store {} could not be opened: there is no such file',
+    ],
   ])('%s', async (_, make, message) => {
     const path = join(temporaryFolder(), 'plants.db')
     make(path)
-    expect(await create(path, '1')).toEqual({ code: 4, out: '', err: `plants: ${message.replace('{}', path)}\n  ${elsewhere}\n` })
+    expect(await create(path, '1')).toEqual({
+      code: 4,
+      out: '',
+      err: `plants: ${message.replace('{}', path)}\n  ${elsewhere}\n`,
+    })
   })
 
   const undo = 'Undo that, or restore a backup'
@@ -79,8 +91,11 @@ describe('a file that cannot be a store is refused, and left as it is:', () => {
   })
 
   test.runIf(process.platform === 'linux')('one in a folder where none can be made', async () => {
-    const err = 'plants: There is no directory /proc/none for the store /proc/none/plants.db\n  Make it with: mkdir -p /proc/none\n'
-    expect(await runPlants(['create', '--id', '1', '--name', 'Fern'], { env: { PLANTS_DATA_DIR: '/proc/none' } })).toEqual({
+    const err =
+      'plants: There is no directory /proc/none for the store /proc/none/plants.db\n  Make it with: mkdir -p /proc/none\n'
+    expect(
+      await runPlants(['create', '--id', '1', '--name', 'Fern'], { env: { PLANTS_DATA_DIR: '/proc/none' } }),
+    ).toEqual({
       code: 4,
       out: '',
       err,
@@ -93,7 +108,7 @@ describe('a file that cannot be a store is refused, and left as it is:', () => {
     expect(await runPlants(['create', '--id', '1', '--name', 'Fern'], { env: { PLANTS_DATA_DIR: file } })).toEqual({
       code: 4,
       out: '',
-      err: `plants: The store ${file}/plants.db cannot be created: ${file} is not a directory\n  ${elsewhere}\n`,
+      err: `plants: The store ${file}/plants.db could not be opened: a part of its path is not a directory\n  ${elsewhere}\n`,
     })
   })
 
@@ -109,7 +124,7 @@ describe('a file that cannot be a store is refused, and left as it is:', () => {
   test('one below a file', async () => {
     const folder = temporaryFolder()
     writeFileSync(join(folder, 'file'), '')
-    const err = `plants: The store ${folder}/file/plants.db cannot be created: ${folder}/file is not a directory\n  ${elsewhere}\n`
+    const err = `plants: The store ${folder}/file/plants.db could not be opened: a part of its path is not a directory\n  ${elsewhere}\n`
     expect(await create(join(folder, 'file/plants.db'), '1')).toEqual({ code: 4, out: '', err })
     expect(await list(join(folder, 'file/plants.db'))).toEqual({ code: 4, out: '', err })
   })

@@ -12,15 +12,21 @@ import { rounds } from '../../../helpers/rounds.js'
 const plain: FieldRules = { map: {}, idFrom: undefined }
 const strayQuote = 'a stray quote. Write a quote in a cell as "", and the cell in quotes'
 const openQuote = 'a quote is not closed'
-const nameColumns = 'Name the columns in place of COLUMN: --map id=COLUMN,name=COLUMN'
-const headless = 'If there is no header, see --columns in: plants help import'
+const columnHint = 'Name the columns with --columns, such as --columns id,name,tag'
+const noId = 'Choose the column with --map id=COLUMN, or number the plants with --id-from N, see: plants help import'
+const noName = 'Choose the column with --map name=COLUMN'
+const neither = 'Choose the columns with --map id=COLUMN,name=COLUMN'
 
 test.each<[string, string, ReadRecord[]]>([
   ['nothing', '', []],
   ['a header alone', 'id,name\n', []],
   ['a header without its line break', 'id,name', []],
   ['rows', 'id,name\n1,a\n2,b', [row(1, 'a', 2, '1,a\n'), row(2, 'b', 3, '2,b')]],
-  ['rows with CRLF, and blank ones', '\r\nid,name\r\n\r\n1,a\r\n\n2,b\r', [row(1, 'a', 4, '1,a\r\n'), row(2, 'b', 6, '2,b\r')]],
+  [
+    'rows with CRLF, and blank ones',
+    '\r\nid,name\r\n\r\n1,a\r\n\n2,b\r',
+    [row(1, 'a', 4, '1,a\r\n'), row(2, 'b', 6, '2,b\r')],
+  ],
   ['columns in any order', 'name,"id"\na,1\n', [row(1, 'a', 2, 'a,1\n')]],
   [
     'quotes, commas and line breaks in quotes',
@@ -30,7 +36,13 @@ test.each<[string, string, ReadRecord[]]>([
   [
     'rows that end with CR, LF and CRLF, and blank ones',
     'id,name\r\r1,a\r2,"b"\r\n\r3,"c\rd"\r4,e\n5,f',
-    [row(1, 'a', 3, '1,a\r'), row(2, 'b', 4, '2,"b"\r\n'), row(3, 'c\rd', 6, '3,"c\rd"\r'), row(4, 'e', 8, '4,e\n'), row(5, 'f', 9, '5,f')],
+    [
+      row(1, 'a', 3, '1,a\r'),
+      row(2, 'b', 4, '2,"b"\r\n'),
+      row(3, 'c\rd', 6, '3,"c\rd"\r'),
+      row(4, 'e', 8, '4,e\n'),
+      row(5, 'f', 9, '5,f'),
+    ],
   ],
   [
     'spaces around cells, which do not belong to them, and in quotes, where they do',
@@ -58,7 +70,11 @@ test.each<[string, string, ReadRecord[]]>([
     'id,name\n9.22E+18,a\n',
     [notPlant('id must have all its digits, but was "9.22E+18": a spreadsheet may have rounded it', 2, '9.22E+18,a\n')],
   ],
-  ['an id that is none', 'id,name\n" 1",a\n', [notPlant('id must be an integer without spaces, but was " 1"', 2, '" 1",a\n')]],
+  [
+    'an id that is none',
+    'id,name\n" 1",a\n',
+    [notPlant('id must be an integer without spaces, but was " 1"', 2, '" 1",a\n')],
+  ],
   ['an id that is missing', 'id,name\n,a\n', [notPlant('id must be an integer, but is missing', 2, ',a\n')]],
   ['an id that is empty', 'id,name\n"",a\n', [notPlant('id must be an integer, but was ""', 2, '"",a\n')]],
   [
@@ -81,8 +97,16 @@ test.each<[string, string, ReadRecord[]]>([
       row(4, 'd', 6, '4,d\n'),
     ],
   ],
-  ['a quote inside a cell', 'id,name\n1,a"b"\n2,b\n', [problem(`Not CSV: ${strayQuote}`, 2, '1,a"b"\n'), row(2, 'b', 3, '2,b\n')]],
-  ['text behind a quote', 'id,name\n1,"a"b\n2,b\n', [problem(`Not CSV: ${strayQuote}`, 2, '1,"a"b\n'), row(2, 'b', 3, '2,b\n')]],
+  [
+    'a quote inside a cell',
+    'id,name\n1,a"b"\n2,b\n',
+    [problem(`Not CSV: ${strayQuote}`, 2, '1,a"b"\n'), row(2, 'b', 3, '2,b\n')],
+  ],
+  [
+    'text behind a quote',
+    'id,name\n1,"a"b\n2,b\n',
+    [problem(`Not CSV: ${strayQuote}`, 2, '1,"a"b\n'), row(2, 'b', 3, '2,b\n')],
+  ],
   [
     'a carriage return behind a quote',
     'id,name\n1,"a"\rb\n2,b\n',
@@ -110,7 +134,8 @@ test.each<[string, string, ReadRecord[]]>([
 ])('%s', (_, input, records) => {
   const make = () => csv.read(new RecordMapper(plain))
   expect(readRecords(input, { make }).records).toEqual(records)
-  const tabs = (text: string) => text.replaceAll(',', '\t').replace('Not CSV', 'Not TSV').replace('cell as ""\t', 'cell as "",')
+  const tabs = (text: string) =>
+    text.replaceAll(',', '\t').replace('Not CSV', 'Not TSV').replace('cell as ""\t', 'cell as "",')
   const inTabs = readRecords(tabs(input), { make: () => tsv.read(new RecordMapper(plain)) })
   const shown = ({ line, raw, problem: said, plant }: ReadRecord) => ({
     line,
@@ -165,90 +190,60 @@ test('columns are renamed and rows are numbered', () => {
 })
 
 test.each<[string, string, Partial<FieldRules>, string, string]>([
-  [
-    'no id',
-    'no,Name\n',
-    {},
-    'The header in line 1 has no column id, only "no", "Name"',
-    'Name the columns in place of COLUMN: --map id=COLUMN. To number the rows, starting at N: --id-from N',
-  ],
-  [
-    'no name',
-    'id;Nom\n',
-    {},
-    'The header in line 1 has no column name, only "id", "Nom"',
-    'Name the columns in place of COLUMN: --map name=COLUMN',
-  ],
+  ['no id', 'no,Name\n', {}, 'The header in line 1 has no column id, only "no", "Name"', noId],
+  ['no name', 'id;Nom\n', {}, 'The header in line 1 has no column name, only "id", "Nom"', noName],
   [
     'no name, but two others',
     'id;Nom;Famille\n',
     {},
     'The header in line 1 has no column name, only "id", "Nom", "Famille"',
-    'Name the columns in place of COLUMN: --map name=COLUMN',
+    noName,
   ],
   [
     'no name beside a mapped id',
     'No;Nom\n',
     { map: { id: 'No' } },
     'The header in line 1 has no column name, only "No", "Nom"',
-    'Name the columns in place of COLUMN: --map id=No,name=COLUMN',
+    noName,
   ],
-  [
-    'neither',
-    'No|Nom\n',
-    {},
-    'The header in line 1 has no columns id and name, only "No", "Nom"',
-    `${nameColumns}. To number the rows, starting at N: --map name=COLUMN --id-from N. ${headless}`,
-  ],
+  ['neither', 'No|Nom\n', {}, 'The header in line 1 has no columns id and name, only "No", "Nom"', neither],
   [
     'a title, a blank row and other columns',
     '\n"Oak & Sons,\n2026"; ;\n;;\n\n Nr. ;Nom;\n1;Acer;\n',
     {},
     'The header in line 6 has no columns id and name, only "Nr.", "Nom"',
-    `${nameColumns}. To number the rows, starting at N: --map name=COLUMN --id-from N. ${headless}`,
+    neither,
   ],
-  [
-    'a title, and then numbers',
-    'Oak & Sons\n\n1;Acer\n',
-    {},
-    'There is no header: line 3 is "1", "Acer"',
-    'If it is the header, name its columns in place of COLUMN: --map id=COLUMN,name=COLUMN. If not, remove the lines before the header, or see --columns in: plants help import',
-  ],
-  [
-    'empty cells',
-    ',,,\n',
-    {},
-    'The header in line 1 has no columns id and name, only empty cells',
-    `${nameColumns}. To number the rows, starting at N: --map name=COLUMN --id-from N. ${headless}`,
-  ],
+  ['a title, and then numbers', 'Oak & Sons\n\n1;Acer\n', {}, 'There is no header: line 3 is "1", "Acer"', columnHint],
+  ['empty cells', ',,,\n', {}, 'The header in line 1 has no columns id and name, only empty cells', neither],
   [
     'a number that --map names',
     '110,Fennel,herb\n',
     { map: { id: '110', name: 'Fennel', tag: 'herb' } },
     'There is no header: line 1 is "110", "Fennel", "herb"',
-    'If it is the header, name its columns in place of COLUMN: --map id=COLUMN,name=COLUMN. If not, remove the lines before the header, or see --columns in: plants help import',
+    columnHint,
   ],
-  [
-    'a number elsewhere',
-    'Fennel\t\t7\n',
-    {},
-    'There is no header: line 1 is "Fennel", "", "7"',
-    'If it is the header, name its columns in place of COLUMN: --map id=COLUMN,name=COLUMN. If not, remove the lines before the header, or see --columns in: plants help import',
-  ],
+  ['a number elsewhere', 'Fennel\t\t7\n', {}, 'There is no header: line 1 is "Fennel", "", "7"', columnHint],
   [
     'no mapped column',
     'id,name\n',
     { map: { tag: 'Family' } },
     'The header in line 1 has no column "Family" for tag, only "id", "name"',
-    'Name the columns in place of COLUMN: --map tag=COLUMN',
+    'Choose the column with --map tag=COLUMN',
   ],
-  ['a column twice', 'id,name,name\n', {}, 'The header has the column "name" twice', 'Give each column a different name'],
+  [
+    'a column twice',
+    'id,name,name\n',
+    {},
+    'The header has the column "name" twice',
+    'Give each column a different name',
+  ],
   [
     'many columns',
     'a,b,c,d,e,f,g,h,i,j\n',
     { idFrom: 1n },
     'The header in line 1 has no column name, only "a", "b", "c", "d", "e", "f", "g", "h" and 2 more',
-    'Name the columns in place of COLUMN: --map name=COLUMN',
+    noName,
   ],
   [
     'a stray quote',
@@ -302,7 +297,10 @@ describe('a row larger than 1 MiB', () => {
     const lines = long.split('\n').length - 1
     for (const isRestored of [false, true]) {
       const { records } = readRecords(`id,name\n${long}2,b\n`, { make, cuts, isRestored })
-      expect(records).toEqual([{ problem: tooLarge, line: 2, raw: long }, row(2, 'b', 2 + lines, '2,b\n')])
+      expect(records).toEqual([
+        { problem: tooLarge, line: 2, raw: expect.toBeOneOf(['', long]) },
+        row(2, 'b', 2 + lines, '2,b\n'),
+      ])
     }
   })
 
@@ -355,7 +353,13 @@ test('what was written is read, and what was read is input again', { timeout: ro
     expect(records.map(({ raw }) => raw)).toEqual(lines)
   }
   const delimiter = fc.constantFrom<(',' | '\t')[]>(',', '\t')
-  const runs = fc.property(fc.array(newPlant(), { maxLength: 6 }), delimiter, fc.constantFrom('\n', '\r\n', '\r'), fc.boolean(), trip)
+  const runs = fc.property(
+    fc.array(newPlant(), { maxLength: 6 }),
+    delimiter,
+    fc.constantFrom('\n', '\r\n', '\r'),
+    fc.boolean(),
+    trip,
+  )
   fc.assert(runs, { numRuns: rounds(400) })
 })
 
@@ -372,7 +376,9 @@ test('a broken row takes no other with it', { timeout: rounds(60_000) }, () => {
     fc.pre(inQuotes.length === 0)
     expect(records.flatMap(({ plant }) => (plant?.name.startsWith('plant ') ? [plant] : []))).toEqual(expected)
   }
-  fc.assert(fc.property(fc.array(fc.oneof(good, broken), { minLength: 1, maxLength: 8 }), survive), { numRuns: rounds(300) })
+  fc.assert(fc.property(fc.array(fc.oneof(good, broken), { minLength: 1, maxLength: 8 }), survive), {
+    numRuns: rounds(300),
+  })
 })
 
 function row(id: number, name: string, line: number, raw: string): ReadRecord {
@@ -406,5 +412,8 @@ function nearCsv(): fc.Arbitrary<Uint8Array> {
 
 function newPlant(): fc.Arbitrary<NewPlant> {
   const name = fc.oneof(fc.string({ unit: fc.constantFrom(...'a",\t\r\n é\u00a0') }), fc.string({ unit: 'grapheme' }))
-  return fc.record({ id: fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }), name, tag: name }, { requiredKeys: ['id', 'name'] })
+  return fc.record(
+    { id: fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }), name, tag: name },
+    { requiredKeys: ['id', 'name'] },
+  )
 }

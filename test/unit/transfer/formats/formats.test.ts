@@ -83,9 +83,24 @@ test.each<[string, string | Buffer, string, string]>([
     'plants.csv contains an SQLite database, not records',
     'If it is a store, import the output of: plants export --store ./plants.csv',
   ],
-  ['a spreadsheet', 'PK\x03\x04', 'plants.csv is a ZIP archive, or a spreadsheet', 'Save the sheet as CSV (UTF-8) first'],
-  ['HTML', '<!DOCTYPE html>\n<p>a, b</p>\n', 'plants.csv is not CSV, TSV, NDJSON or JSON', 'See the formats: plants help formats'],
-  ['YAML', '- id: 1\n  name: a\n', 'plants.csv is not CSV, TSV, NDJSON or JSON', 'See the formats: plants help formats'],
+  [
+    'a spreadsheet',
+    'PK\x03\x04',
+    'plants.csv is a ZIP archive, or a spreadsheet',
+    'Save the sheet as CSV (UTF-8) first',
+  ],
+  [
+    'HTML',
+    '<!DOCTYPE html>\n<p>a, b</p>\n',
+    'plants.csv is not CSV, TSV, NDJSON or JSON',
+    'See the formats: plants help formats',
+  ],
+  [
+    'YAML',
+    '- id: 1\n  name: a\n',
+    'plants.csv is not CSV, TSV, NDJSON or JSON',
+    'See the formats: plants help formats',
+  ],
   [
     'an object with plants',
     '{"plants":[{"id":1,"name":"a"}]}',
@@ -113,11 +128,17 @@ test.each<[string, string | Buffer, string, string]>([
   expect(read).toThrow(expect.objectContaining(error))
 })
 
-test.each(['stdin', 'plants.db.gz'])('a store that cannot be opened where it is, from %s, is to be saved first', (source) => {
-  const message = `${source} contains an SQLite database, not records`
-  const hint = 'If it is a store, save it to a file without compression, then import the output of: plants export --store FILE'
-  expect(() => formatOf(Buffer.from('SQLite format 3\0'), true, source, nothing)).toThrow(expect.objectContaining({ message, hint }))
-})
+test.each(['stdin', 'plants.db.gz'])(
+  'a store that cannot be opened where it is, from %s, is to be saved first',
+  (source) => {
+    const message = `${source} contains an SQLite database, not records`
+    const hint =
+      'If it is a store, save it to a file without compression, then import the output of: plants export --store FILE'
+    expect(() => formatOf(Buffer.from('SQLite format 3\0'), true, source, nothing)).toThrow(
+      expect.objectContaining({ message, hint }),
+    )
+  },
+)
 
 test.each<[string, Buffer, Partial<InputOptions>]>([
   ['one bad byte among letters of UTF-8', Buffer.from('id,name\n1,Caf\xc3\xa9\n2,\xff\n', 'latin1'), {}],

@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, test } from 'vitest'
 import { Importing, imported, lines } from '../../../helpers/importing.js'
+import { query } from '../../../helpers/sqlite-file.js'
 import { refusal } from '../../../helpers/user.js'
 
 let user: Importing
@@ -89,11 +90,18 @@ describe('a command line that is wrong is rejected, and nothing is made:', () =>
         'Its names are at https://encoding.spec.whatwg.org/#names-and-labels',
       ],
     ),
-    [['plants', '--columns=id,name', '--format=json'], '--columns applies to csv and tsv, but not to json', 'Leave out one of them'],
-    [['plants', '--format=ndjson', '--delimiter=;'], '--delimiter applies to csv and tsv, but not to ndjson', 'Leave out one of them'],
+    [
+      ['plants', '--columns=id,name', '--format=json'],
+      '--columns applies to csv and tsv, but not to json',
+      'Leave out one of them',
+    ],
+    [
+      ['plants', '--format=ndjson', '--delimiter=;'],
+      '--delimiter applies to csv and tsv, but not to ndjson',
+      'Leave out one of them',
+    ],
     [['plants', '--map', 'id='], '--map id= leaves the plants without ids', 'Assign ids, starting at N: --id-from N'],
     empty('plants', '--rejects', ''),
-    empty('plants', '--journal', ''),
     empty('plants', ''),
     together('--dry-run', '--atomic'),
     together('--dry-run', '--restart'),
@@ -126,15 +134,13 @@ describe('flags that go together', () => {
     [['--max-errors', '1', '--if-exists', 'same', '--rejects', 'bad']],
     [['--atomic', '--max-errors', '1', '--rejects', 'bad']],
     [['--atomic', '--id-from', '5', '--map', 'tag=x']],
-    [['--journal', 'kept/here.json', '--restart']],
-    [['--no-journal', '--restart']],
-    [['--atomic', '--no-journal']],
+    [['--restart']],
     [['--verbose', '--no-input', '--no-color']],
   ])('%j', async (flags) => {
     const { code, summary, err } = await user.import(['plants', ...flags])
     expect({ code, summary, err: flags.includes('--verbose') ? '' : err }).toEqual(imported({ created: 1 }))
     expect(await user.list()).toBe(good)
-    expect([user.has('bad'), user.has('bad.reasons'), user.has('kept/here.json'), user.journals()]).toEqual([false, false, false, []])
+    expect([user.has('bad'), user.has('bad.reasons'), user.journals()]).toEqual([false, false, []])
   })
 
   test.each([
@@ -144,16 +150,6 @@ describe('flags that go together', () => {
     const { code, summary, err } = await user.import(['plants', ...flags])
     const warning = `plants: ${flag} applies only to services, and has no effect on a file\n`
     expect({ code, summary, err }).toEqual(imported({ created: 1 }, warning))
-  })
-
-  test('--journal goes with stdin', async () => {
-    const flags = ['--journal', 'kept', '--max-errors', '1']
-    const stdin = `${good}{"id":-1}\n{"id":2,"name":"Moss"}\n`
-    expect(await user.import(flags, { stdin })).toMatchObject({ code: 6, summary: { created: 1 } })
-    expect(user.has('kept')).toBe(true)
-    expect(await user.import(flags, { stdin })).toMatchObject({ code: 6, summary: { created: 2 } })
-    expect(user.has('kept')).toBe(false)
-    expect(await user.list()).toBe(`${good}{"id":2,"name":"Moss"}\n`)
   })
 
   test('other flags than those it was begun with are rejected, until it is begun again', async () => {
@@ -166,15 +162,13 @@ describe('flags that go together', () => {
       ['--rejects', 'bad'],
       ['--format', 'json'],
       ['--encoding', 'latin1'],
-      ['--delimiter', ';'],
-      ['--columns', 'id,name'],
     ]) {
       const { code, err } = await user.import([...flags, ...other])
       expect({ code, err }).toEqual({
         code: 2,
         err: expect.stringMatching(
           new RegExp(
-            `^plants: This import was started with no ${other[0]} \\(.*\\)\n {2}Use the same flags, or start again with --restart\n$`,
+            `^plants: This import was started without ${other[0]}\n {2}Use the same flags, or start again with --restart\n$`,
           ),
         ),
       })
@@ -202,38 +196,21 @@ describe('flags that go together', () => {
   })
 })
 
-describe('--restart', () => {
-  test.each([['plants'], ['notes']])('loses no file that is no journal: %s', async (name) => {
-    user.write('notes', 'mine\n')
-    const before = user.read(name)
-    const { code } = await user.import(['plants', '--journal', name, '--restart'])
-    expect({ code, kept: user.has(name) && user.read(name) }).toEqual({ code: 2, kept: before })
-  })
-
-  test('begins again where another version of plants has begun', async () => {
-    const saved = { type: 'the journal of plants import', version: 3, id: 'x', store: user.store, inputs: [] }
-    user.write('j.json', JSON.stringify(saved))
-    const argv = ['plants', '--journal', 'j.json']
-    const message = `This import was started by another version of plants, whose journal this version cannot read (${user.folder}/j.json)`
-    const hint = 'Start again with --restart. What was created stays, so add --if-exists skip'
-    expect(await user.import(argv)).toEqual({ code: 2, summary: undefined, err: `plants: ${message}\n  ${hint}\n` })
-    expect([user.has('plants.db'), user.read('j.json')]).toEqual([false, JSON.stringify(saved)])
-    expect(await user.import([...argv, '--restart', '--if-exists', 'skip'])).toMatchObject(imported({ created: 1 }))
-    expect(user.has('j.json')).toBe(false)
-  })
-
-  test('begins again although the journal is broken', async () => {
-    user.write('plants', `${good}{"id":2}\n{"id":3,"name":"C"}\n`)
-    await user.import(['plants', '--max-errors', '1'])
-    const [journal = ''] = user.journals()
-    user.write(`state/imports/${journal}`, '{"version":1,')
-    expect(await user.import(['plants', '--max-errors', '1'])).toMatchObject({ code: 2 })
-    expect(await user.import(['plants', '--restart', '--if-exists', 'same'])).toMatchObject({
-      code: 6,
-      summary: { created: 1, skipped: 1, rejected: 1 },
+test('--restart begins again although the checkpoint is broken', async () => {
+  user.write('plants', `${good}{"id":2}\n{"id":3,"name":"C"}\n`)
+  await user.import(['plants', '--max-errors', '1'])
+  for (const broken of ['{"version":1,', '{"version":2}', '']) {
+    query(user.store, `UPDATE imports SET state = '${broken}'`)
+    expect(await user.import(['plants', '--max-errors', '1'])).toEqual({
+      ...{ code: 2, summary: undefined },
+      err: 'plants: The checkpoint of this import is damaged\n  Start again with --restart\n',
     })
-    expect(user.journals()).toEqual([])
+  }
+  expect(await user.import(['plants', '--restart', '--if-exists', 'same'])).toMatchObject({
+    code: 6,
+    summary: { created: 1, skipped: 1, rejected: 1 },
   })
+  expect(query(user.store, 'SELECT * FROM imports')).toEqual([])
 })
 
 test.each([
@@ -250,23 +227,48 @@ test('how many other fields there are besides those that are named is told', asy
 })
 
 describe('the summary', () => {
-  const told = async (argv: string[], world = {}) => (await user.run(['import', ...argv, '--output', 'text'], world)).out
+  const told = async (argv: string[], world = {}) =>
+    (await user.run(['import', ...argv, '--output', 'text'], world)).out
   const time = '\\d+(?:\\.\\d)? s(?: \\([\\d,]+/s\\))?'
 
   test.each([
     [0, [], '', 'Read 0 plants in TIME: 0 created'],
     [1, [], good, 'Read 1 plant in TIME: 1 created'],
     [2, [], `${good}{"id":2,"name":"Moss"}\n`, 'Read 2 plants in TIME: 2 created'],
-    [3, ['--if-exists', 'skip'], `${good}${good}{"id":2}\n`, 'Read 3 plants in TIME: 1 created, 1 skipped, 1 rejected \\(1 invalid\\)'],
-    [4, [], `${good}${good}x\n{"id":2}\n`, 'Read 4 plants in TIME: 1 created, 3 rejected \\(1 not JSON, 1 id exists, 1 invalid\\)'],
-    [4, [], 'id,name\n1,A\n1,B\n1,"C"\n1,"D"x\n', 'Read 4 plants in TIME: 1 created, 3 rejected \\(1 not CSV, 2 ids exist\\)'],
-    [1, ['--dry-run'], good, 'Checked 1 plant in TIME: 1 can be created'],
+    [
+      3,
+      ['--if-exists', 'skip'],
+      `${good}${good}{"id":2}\n`,
+      'Read 3 plants in TIME: 1 created, 1 skipped, 1 rejected \\(1 invalid\\)',
+    ],
+    [
+      4,
+      [],
+      `${good}${good}x\n{"id":2}\n`,
+      'Read 4 plants in TIME: 1 created, 3 rejected \\(1 not JSON, 1 id exists, 1 invalid\\)',
+    ],
+    [
+      4,
+      [],
+      'id,name\n1,A\n1,B\n1,"C"\n1,"D"x\n',
+      'Read 4 plants in TIME: 1 created, 3 rejected \\(1 not CSV, 2 ids exist\\)',
+    ],
+    [1, ['--dry-run'], good, 'Would create 1 plant: checked 1 plant in TIME'],
+    [
+      4,
+      ['--dry-run', '--if-exists', 'skip'],
+      `${good}${good}{"id":2,"name":"y"}\nx\n`,
+      'Would create 2 plants, skip 1 and reject 1 \\(1 not JSON\\): checked 4 plants in TIME',
+    ],
+    [0, ['--dry-run'], '', 'Would create 0 plants: checked 0 plants in TIME'],
   ])('counts %i for people', async (_, flags, stdin, expected) => {
     expect(await told([...flags], { stdin })).toMatch(new RegExp(`^${expected.replace('TIME', time)}\n$`))
   })
 
   test.each([
-    ['of an empty input', [], '', 'plants: warning: stdin contains no records\n'],
+    ['of an empty input', [], '', 'plants: warning: stdin is empty\n'],
+    ['of a blank line', [], '\n', 'plants: warning: stdin contains no records\n'],
+    ['of an empty file', ['empty'], '', 'plants: warning: empty is empty\n'],
     ['of a header alone', [], 'id,name\n', 'plants: warning: stdin contains no records\n'],
     ['of two empty inputs', ['empty', '-'], ' \n', 'plants: warning: the inputs contain no records\n'],
     ['without a warning', ['--quiet'], '', ''],

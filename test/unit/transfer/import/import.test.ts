@@ -10,7 +10,11 @@ beforeEach(() => {
   user = new Importing()
 })
 
-const [fern, moss, rose] = ['{"id":1,"name":"Fern","tag":"shade"}', '{"id":2,"name":"Moss"}', '{"id":3,"name":"Rose","tag":""}']
+const [fern, moss, rose] = [
+  '{"id":1,"name":"Fern","tag":"shade"}',
+  '{"id":2,"name":"Moss"}',
+  '{"id":3,"name":"Rose","tag":""}',
+]
 const two = `${fern}\n${moss}\n`
 const three = `${two}${rose}\n`
 
@@ -49,7 +53,10 @@ describe('an import reads', () => {
     ['without one', three.trimEnd()],
     ['with a byte order mark', `\ufeff${three}`],
     ['with CRLF', three.replaceAll('\n', '\r\n')],
-    ['with CRLF and a byte order mark, without a break at its end', `\ufeff${three.trimEnd().replaceAll('\n', '\r\n')}`],
+    [
+      'with CRLF and a byte order mark, without a break at its end',
+      `\ufeff${three.trimEnd().replaceAll('\n', '\r\n')}`,
+    ],
     ['with LF and CRLF', `${fern}\r\n${moss}\n${rose}`],
     [
       'with many blank lines',
@@ -73,10 +80,11 @@ describe('an import reads', () => {
     ['a line break', '\n'],
     ['blank lines', '\r\n \t \n\n  '],
     ['packed nothing', zlib.gzipSync('')],
-  ])('%s, and creates nothing', async (_, content) => {
+  ])('%s, and creates nothing', async (name, content) => {
     user.write('empty', content)
-    expect(await user.import(['empty'])).toEqual(imported({}, 'plants: warning: empty contains no records\n'))
-    expect(await user.import([], { stdin: content })).toEqual(imported({}, 'plants: warning: stdin contains no records\n'))
+    const what = name.endsWith('nothing') ? 'is empty' : 'contains no records'
+    expect(await user.import(['empty'])).toEqual(imported({}, `plants: warning: empty ${what}\n`))
+    expect(await user.import([], { stdin: content })).toEqual(imported({}, `plants: warning: stdin ${what}\n`))
     expect(await user.list()).toBe('')
   })
 
@@ -100,7 +108,8 @@ describe('an import reads', () => {
   })
 
   test.runIf('zstdCompressSync' in zlib)('a text packed with zstd (needs Node 22.15)', async () => {
-    const packed = (zlib as { zstdCompressSync?: (text: Buffer) => Uint8Array }).zstdCompressSync?.(Buffer.from(three)) ?? ''
+    const packed =
+      (zlib as { zstdCompressSync?: (text: Buffer) => Uint8Array }).zstdCompressSync?.(Buffer.from(three)) ?? ''
     user.write('plants.zst', packed)
     expect(await user.import(['plants.zst'])).toEqual(imported({ created: 3 }))
     expect(await user.import(['--if-exists', 'skip'], { stdin: packed })).toEqual(imported({ skipped: 3 }))
@@ -110,7 +119,7 @@ describe('an import reads', () => {
     'nothing packed with zstd where Node cannot, and says what can (needs a Node without zstd)',
     async () => {
       user.write('plants.zst', Buffer.from([0x28, 0xb5, 0x2f, 0xfd, 0, 0]))
-      const { code, summary: told, err } = await user.import(['plants.zst', '--no-journal'])
+      const { code, summary: told, err } = await user.import(['plants.zst'])
       expect({ code, told, err }).toEqual({
         code: 2,
         told: undefined,
@@ -128,7 +137,12 @@ describe('an import does not read', () => {
     ['a file that is not there', 'missing', 'there is no such file', usual],
     ['a folder', 'folder', 'it is a directory', usual],
     ['a path through a file', 'plants/ndjson', 'a part of its path is not a directory', usual],
-    ['a URL', 'https://a.example/x.csv', 'there is no such file', 'Download it first: curl -sSfLO https://a.example/x.csv'],
+    [
+      'a URL',
+      'https://a.example/x.csv',
+      'there is no such file',
+      'Download it first: curl -sSfLO https://a.example/x.csv',
+    ],
   ])('%s', async (_, path, why, hint) => {
     user.write('plants', three)
     mkdirSync(join(user.folder, 'folder'))
@@ -163,7 +177,7 @@ describe('an import does not read', () => {
   ])('gzip that is damaged: %s', async (_, content, why) => {
     user.write('plants.gz', content)
     for (const [argv, name] of [
-      [['plants.gz', '--no-journal'], 'plants.gz'],
+      [['plants.gz'], 'plants.gz'],
       [['-'], 'stdin'],
     ] as const) {
       const { code, summary: told, err } = await user.import([...argv], { stdin: content })
@@ -188,7 +202,11 @@ describe('an import does not read', () => {
   ])('%s without a mark, unless that is given', async (name, content) => {
     const flag = `--encoding ${name.toLowerCase()}`
     const { code, summary: told, err } = await user.import([], { stdin: content })
-    expect({ code, told, err: err.includes(`Run it again with: ${flag}\n`) }).toEqual({ code: 2, told: undefined, err: true })
+    expect({ code, told, err: err.includes(`Run it again with: ${flag}\n`) }).toEqual({
+      code: 2,
+      told: undefined,
+      err: true,
+    })
     expect(await user.import(flag.split(' '), { stdin: content })).toEqual(imported({ created: 3 }))
   })
 

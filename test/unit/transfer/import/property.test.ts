@@ -22,7 +22,10 @@ test('an import puts into a store what create accepts one by one, and rejects th
     const { code, summary } = await many.import(['plants', '--format', 'ndjson', '--rejects', 'bad'])
     const rejected = expected.flatMap((error, index) => (error === 0 ? [] : { index, error }))
     const created = expected.length - rejected.length
-    expect({ code, summary }).toMatchObject({ code: rejected.length > 0 ? 6 : 0, summary: { created, rejected: rejected.length } })
+    expect({ code, summary }).toMatchObject({
+      code: rejected.length > 0 ? 6 : 0,
+      summary: { created, rejected: rejected.length },
+    })
     expect(await many.list()).toBe(await one.list())
     if (rejected.length > 0) {
       expect(many.reasons('bad').map(({ line, error }) => ({ line, error }))).toEqual(
@@ -32,13 +35,20 @@ test('an import puts into a store what create accepts one by one, and rejects th
       expect(many.bytes('bad').equals(Buffer.concat([Buffer.from(list.hasMark ? '\ufeff' : ''), ...kept]))).toBe(true)
     } else expect(many.has('bad') || many.has('bad.reasons')).toBe(false)
     const check = await looking.import(['--format', 'ndjson', '--dry-run'], { stdin: input })
-    expect(check.summary).toMatchObject({ dryRun: true, created: created, rejected: rejected.length, reasons: countOf(rejected) })
+    expect(check.summary).toMatchObject({
+      dryRun: true,
+      created: created,
+      rejected: rejected.length,
+      reasons: countOf(rejected),
+    })
     expect(many.journals()).toEqual([])
   }
   await fc.assert(fc.asyncProperty(list(), compare), { numRuns: rounds(20) })
 })
 
-test('what was rejected, imported again, is rejected again for the same reasons', { timeout: rounds(60_000) }, async () => {
+test('what was rejected, imported again, is rejected again for the same reasons', {
+  timeout: rounds(60_000),
+}, async () => {
   const compare = async (list: Listed) => {
     const user = new Importing()
     const { input } = inputOf(list)
@@ -64,7 +74,10 @@ test('however an input is cut into files, the same plants are created', { timeou
     const { input, places } = inputOf({ ...list, hasMark: false })
     const ends = [...new Set(cuts.flatMap((at) => places[at]?.end ?? []))].toSorted((a, b) => a - b)
     const files = [0, ...ends].map((start, index) => cut.write(`part-${index}`, input.subarray(start, ends[index])))
-    const results = [await whole.import(['--format', 'ndjson'], { stdin: input }), await cut.import(['--format', 'ndjson', ...files])]
+    const results = [
+      await whole.import(['--format', 'ndjson'], { stdin: input }),
+      await cut.import(['--format', 'ndjson', ...files]),
+    ]
     expect(results[1]?.summary).toEqual(results[0]?.summary)
     expect(await cut.list()).toBe(await whole.list())
   }
@@ -84,7 +97,10 @@ async function createEach(user: Importing, records: Buffer[]): Promise<number[]>
 
 test('an import that updates changes what its records have, as a model does', { timeout: rounds(60_000) }, async () => {
   const texts = fc.constantFrom('A', 'B', '', 'a "b", c')
-  const record = fc.record({ id: fc.constantFrom(1, 2, 3, 4), name: texts, tag: fc.option(texts) }, { requiredKeys: ['id'] })
+  const record = fc.record(
+    { id: fc.constantFrom(1, 2, 3, 4), name: texts, tag: fc.option(texts) },
+    { requiredKeys: ['id'] },
+  )
   const tables = fc.constantFrom<string[] | undefined>(undefined, ['id', 'name'], ['tag', 'id'], ['id', 'name', 'tag'])
   const compare = async (inputs: Patch[][], columns: string[] | undefined, isAtomic: boolean) => {
     const user = new Importing()
@@ -96,7 +112,11 @@ test('an import that updates changes what its records have, as a model does', { 
       if (!isUndone) model = next
       const stdin = textOf(patches, columns)
       const flags = ['--if-exists', 'update', '--format', columns ? 'csv' : 'ndjson']
-      expect((await user.import([...flags, '--dry-run'], { stdin })).summary).toMatchObject({ dryRun: true, created, ...counts })
+      expect((await user.import([...flags, '--dry-run'], { stdin })).summary).toMatchObject({
+        dryRun: true,
+        created,
+        ...counts,
+      })
       const { summary } = await user.import(isAtomic ? [...flags, '--atomic'] : flags, { stdin })
       expect(summary).toMatchObject(isUndone ? { ...counts, created: 0, updated: 0 } : { created, ...counts })
       expect(await user.list()).toBe(listOf(model))
@@ -140,7 +160,9 @@ function patchAll(model: Map<number, Patch>, patches: Patch[], columns: string[]
 function textOf(patches: Patch[], columns: string[] | undefined): string {
   if (!columns) return patches.map((patch) => JSON.stringify(patch)).join('\n')
   const cell = (value: unknown) => (typeof value === 'string' ? `"${value.replaceAll('"', '""')}"` : (value ?? ''))
-  return [columns, ...patches.map((patch) => columns.map((column) => cell(Reflect.get(patch, column))))].map((row) => row.join()).join('\n')
+  return [columns, ...patches.map((patch) => columns.map((column) => cell(Reflect.get(patch, column))))]
+    .map((row) => row.join())
+    .join('\n')
 }
 
 function listOf(model: Map<number, Patch>): string {
@@ -173,7 +195,10 @@ function countOf(rejected: { error: number }[]): Record<number, number> {
 function list(): fc.Arbitrary<Listed> {
   return fc.record({
     records: fc.array(fc.oneof({ weight: 4, arbitrary: record() }, oddRecord()), { minLength: 1, maxLength: 10 }),
-    breaks: fc.array(fc.constantFrom('\n', '\n', '\r\n', '\n\n', '\r\n\r\n', '\n \t\n', '\n\r\n\n'), { minLength: 1, maxLength: 4 }),
+    breaks: fc.array(fc.constantFrom('\n', '\n', '\r\n', '\n\n', '\r\n\r\n', '\n \t\n', '\n\r\n\n'), {
+      minLength: 1,
+      maxLength: 4,
+    }),
     hasMark: fc.boolean(),
     hasEnd: fc.boolean(),
   })
@@ -186,7 +211,10 @@ const space = () => fc.constantFrom('', '', '', ' ', '  ', '\t', ' \t ')
  * only an import accepts.
  */
 function record(): fc.Arbitrary<Buffer> {
-  const id = fc.oneof({ weight: 6, arbitrary: fc.constantFrom('1', '2', '3', '9007199254740993', '-9223372036854775808') }, number())
+  const id = fc.oneof(
+    { weight: 6, arbitrary: fc.constantFrom('1', '2', '3', '9007199254740993', '-9223372036854775808') },
+    number(),
+  )
   const base = fc.tuple(id, string()).map(([digits, name]): [string, string][] => [
     ['"id"', digits],
     ['"name"', name],
@@ -197,9 +225,16 @@ function record(): fc.Arbitrary<Buffer> {
       fc.constantFrom('"id"', '"\\u0069d"', '"name"', '"tag"', '"t\\u0061g"'),
       fc.oneof(number(), string(), fc.json({ maxDepth: 2 })),
     ),
-    fc.tuple(fc.constantFrom('"nmae"', '""', '"__proto__"', '"constructor"', '"ID"', '"id "'), fc.json({ maxDepth: 2 })),
+    fc.tuple(
+      fc.constantFrom('"nmae"', '""', '"__proto__"', '"constructor"', '"ID"', '"id "'),
+      fc.json({ maxDepth: 2 }),
+    ),
   )
-  const members = fc.tuple(fc.oneof({ weight: 5, arbitrary: base }, fc.constant([])), fc.array(extra, { maxLength: 2 }), fc.boolean())
+  const members = fc.tuple(
+    fc.oneof({ weight: 5, arbitrary: base }, fc.constant([])),
+    fc.array(extra, { maxLength: 2 }),
+    fc.boolean(),
+  )
   const ordered = members.map(([first, others, isTurned]) => {
     const rest = others.filter(([key, value]) => JSON.parse(key) !== 'tag' || value !== 'null')
     return isTurned ? [...rest, ...first] : [...first, ...rest]
@@ -252,7 +287,8 @@ function string(): fc.Arbitrary<string> {
   const escaped = fc
     .string({ maxLength: 6 })
     .map(
-      (text) => `"${Array.from({ length: text.length }, (_, at) => `\\u${text.charCodeAt(at).toString(16).padStart(4, '0')}`).join('')}"`,
+      (text) =>
+        `"${Array.from({ length: text.length }, (_, at) => `\\u${text.charCodeAt(at).toString(16).padStart(4, '0')}`).join('')}"`,
     )
   const odd = fc.constantFrom(
     '"\\ud800"',

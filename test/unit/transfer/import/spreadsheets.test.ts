@@ -43,10 +43,19 @@ const sheets: Sheet[] = [
   },
   { name: 'without a header', content: '1,Fern,shade\r\n2,Bärlauch; wild,\r\n', flags: ['--columns', 'id,name,tag'] },
   { name: 'of an old Mac', content: 'id,name,tag\r1,Fern,shade\r2,Bärlauch; wild,\r' },
-  { name: 'of an old Mac, with a line that names the delimiter', content: 'sep=;\rid;name;tag\r1;Fern;shade\r2;"Bärlauch; wild"' },
-  { name: 'with spaces, and zeros in front of ids', content: 'id , name, tag\n 0001 , Fern ,\tshade\n02,Bärlauch; wild,  \n' },
+  {
+    name: 'of an old Mac, with a line that names the delimiter',
+    content: 'sep=;\rid;name;tag\r1;Fern;shade\r2;"Bärlauch; wild"',
+  },
+  {
+    name: 'with spaces, and zeros in front of ids',
+    content: 'id , name, tag\n 0001 , Fern ,\tshade\n02,Bärlauch; wild,  \n',
+  },
   { name: 'with a header in other case, and spaces', content: 'Id, NAME , tag \n1,Fern,shade\n2,Bärlauch; wild,\n' },
-  { name: 'with commas at the end, and blank rows', content: 'id,name,tag,,\n1,Fern,shade,,\n2,Bärlauch; wild,,,\n,,,,\n' },
+  {
+    name: 'with commas at the end, and blank rows',
+    content: 'id,name,tag,,\n1,Fern,shade,,\n2,Bärlauch; wild,,,\n,,,,\n',
+  },
   { name: 'with a title', content: 'My plants 2024;;\r\n;;\r\nid;name;tag\r\n1;Fern;shade\r\n2;"Bärlauch; wild";\r\n' },
   { name: 'with pipes', content: 'id|name|tag\n1|Fern|shade\n2|Bärlauch; wild\n' },
   {
@@ -57,7 +66,8 @@ const sheets: Sheet[] = [
   {
     name: 'with long ids in exponents',
     content: 'id;name\n9,22337E+18;Fern\n1,00E+02;Moss\n',
-    failure: 'sheet.csv:2: Invalid plant: id must have all its digits, but was "9,22337E+18": a spreadsheet may have rounded it',
+    failure:
+      'sheet.csv:2: Invalid plant: id must have all its digits, but was "9,22337E+18": a spreadsheet may have rounded it',
     hint: '--if-exists same --rejects rejected.txt',
     plants: [''],
   },
@@ -82,19 +92,22 @@ test('the hint for ids that are none names a page of help', async () => {
   expect(err).toContain('  To ignore these ids and number the plants, see --map and --id-from in: plants help import\n')
 })
 
-describe.each(sheets)('a spreadsheet $name', ({ content, flags = [], failure, hint, plants: expected = plants, err = '' }) => {
-  test(failure === undefined ? 'is imported at the first try' : 'says what works', async () => {
-    const user = new Importing()
-    user.write('sheet.csv', content)
-    const first = await user.import(['sheet.csv', ...flags])
-    if (failure === undefined) expect(first).toEqual(imported({ created: expected.length - 1 }, err))
-    else {
-      expect(first.err).toContain(`plants: ${failure}\n`)
-      const [, given = ''] = /[Rr]un it again with: (.*)\n/.exec(first.err) ?? []
-      expect(given).toBe(hint)
-      const { code } = await user.import(['sheet.csv', ...flags, ...given.split(' ')])
-      expect(code).toBe(expected.length > 1 ? 0 : 6)
-    }
-    expect((await user.list()).split('\n')).toEqual(expected)
-  })
-})
+describe.each(sheets)(
+  'a spreadsheet $name',
+  ({ content, flags = [], failure, hint, plants: expected = plants, err = '' }) => {
+    test(failure === undefined ? 'is imported at the first try' : 'says what works', async () => {
+      const user = new Importing()
+      user.write('sheet.csv', content)
+      const first = await user.import(['sheet.csv', ...flags])
+      if (failure === undefined) expect(first).toEqual(imported({ created: expected.length - 1 }, err))
+      else {
+        expect(first.err).toContain(`plants: ${failure}\n`)
+        const [, given = ''] = /[Rr]un it again with: (.*)\n/.exec(first.err) ?? []
+        expect(given).toBe(hint)
+        const { code } = await user.import(['sheet.csv', ...flags, ...given.split(' ')])
+        expect(code).toBe(expected.length > 1 ? 0 : 6)
+      }
+      expect((await user.list()).split('\n')).toEqual(expected)
+    })
+  },
+)

@@ -1,0 +1,128 @@
+import { malformed } from '../platform/errors.js'
+import { outputFormats, parseDuration, parseOutput, parseSwitch, parseText, type Values } from '../platform/values.js'
+import type { Address } from '../stores/common/address.js'
+import { schemes } from '../stores/registry.js'
+
+/** Flags, help, the validation of the file, `plants config` and the README are derived from it. */
+export const settingsTable = {
+  store: {
+    flag: '--store <address>',
+    short: '-s',
+    variable: 'PLANTS_STORE',
+    scopes: ['user'],
+    parse: parseText,
+    default: 'local',
+    meaning: 'the store: a saved name, a path, sqlite:PATH, http(s)://…, unix:PATH or postgres://…',
+    values: 'store',
+  },
+  output: {
+    flag: '--output <format>',
+    short: '-o',
+    variable: 'PLANTS_OUTPUT',
+    scopes: ['user'],
+    parse: parseOutput,
+    default: { words: 'text on a terminal, else JSON' },
+    meaning: 'the output format: text, json, ndjson and, for plants, csv or tsv',
+    values: outputFormats,
+  },
+  timeout: {
+    flag: '--timeout <duration>',
+    variable: 'PLANTS_TIMEOUT',
+    scopes: ['user', 'store'],
+    parse: parseDuration,
+    default: '30s',
+    meaning: 'how long to wait for a store: 500ms, 30s, 2m',
+  },
+  'ca-cert': {
+    flag: '--ca-cert <path>',
+    variable: 'PLANTS_CA_CERT',
+    scopes: ['user', 'store'],
+    parse: parseText,
+    onlyFor: 'remote',
+    default: { words: 'those of the system' },
+    meaning: 'a file of trusted PEM certificates',
+    values: 'file',
+  },
+  'allow-http': {
+    flag: '--allow-http',
+    variable: 'PLANTS_ALLOW_HTTP',
+    scopes: ['store'],
+    parse: parseSwitch,
+    onlyFor: 'remote',
+    isSwitch: true,
+    default: 'false',
+    meaning: 'send the token without TLS, also to other machines',
+  },
+  'token-command': {
+    scopes: ['store'],
+    parse: parseCommand,
+    onlyFor: 'remote',
+    default: { words: 'none' },
+    meaning: 'a command that prints the token',
+  },
+} satisfies Record<string, Setting>
+
+interface Setting {
+  /** as in the help, with the name of its value; undefined for a setting that only `stores add` sets */
+  flag?: string
+  short?: string
+  variable?: string
+  scopes: Scope[]
+  parse(source: string, text: string): unknown
+  /** a value, or a description of the behaviour without one */
+  default: string | { words: string }
+  meaning: string
+  values?: Values
+  /** saved as true or false, not as a string */
+  isSwitch?: boolean
+  /** undefined for all schemes */
+  onlyFor?: Address['scheme']
+}
+
+export type Scope = 'user' | 'store'
+
+export type SettingName = keyof typeof settingsTable
+export const settingNames = Object.keys(settingsTable) as SettingName[] // as its type says
+
+export function settingOf(name: SettingName): Setting {
+  return settingsTable[name]
+}
+
+export function settingsIn(scope: Scope): SettingName[] {
+  return settingNames.filter((name) => settingOf(name).scopes.includes(scope))
+}
+
+export function isFor(name: SettingName, scheme: Address['scheme']): boolean {
+  return (settingOf(name).onlyFor ?? scheme) === scheme
+}
+
+export function unsupportedReason(name: SettingName, scheme: Address['scheme'], store: string): string {
+  return `is for ${schemes[settingOf(name).onlyFor ?? scheme].noun}, and ${store} is ${schemes[scheme].noun}`
+}
+
+export function defaultOf(name: SettingName): string {
+  const setting = settingOf(name)
+  return typeof setting.default === 'string' ? setting.default : setting.default.words
+}
+
+export function flagOf(name: SettingName): string | undefined {
+  return settingOf(name).flag?.split(' ')[0]
+}
+
+/** Under commander's name for it: `caCert` for `ca-cert`. */
+export function flagValue(name: SettingName, flags: Flags): string | undefined {
+  return textOf(flags[name.replace(/-(.)/g, (_, letter: string) => letter.toUpperCase())])
+}
+
+export type Flags = Readonly<Record<string, unknown>>
+
+export function textOf(value: unknown): string | undefined {
+  return typeof value === 'string' || typeof value === 'boolean' ? String(value) : undefined
+}
+
+/** No word may begin with a quote, which people expect a shell to interpret. */
+function parseCommand(source: string, text: string): string {
+  if (!/(?:^|\s)["']/.test(text)) return parseText(source, text.trim())
+  const hint = 'Write a space within a word as "\\ ", or use a script as the command'
+  throw malformed(`${source} contains a quote, but no shell interprets it`, hint)
+}

@@ -1,0 +1,170 @@
+import { isUtf8 } from 'node:buffer'
+import {
+  closeSync,
+  constants,
+  existsSync,
+  fstatSync,
+  openSync,
+  readFileSync,
+  realpathSync,
+  type Stats,
+  statSync,
+} from 'node:fs'
+import { dirname, join } from 'node:path'
+import { parseJson } from '../plant/exact-json.js'
+import { isObject } from '../plant/plant.js'
+import { malformed, PlantsError, shellWord, systemCode, systemReasons } from '../platform/errors.js'
+import type { Io } from '../platform/io.js'
+import { isLoginAddress } from '../stores/common/address.js'
+import { type SettingName, settingOf, settingsIn } from './setting-table.js'
+
+/** Stores are keyed by name, tokens by the address of their store. */
+export interface SavedSettings extends SavedValues {
+  version: 1
+  stores?: Record<string, SavedStore>
+  /** `savedAt` is in ISO 8601 */
+  tokens?: Record<string, { token: string; savedAt: string }>
+}
+
+export type SavedStore = SavedValues & { address: string }
+
+/** A name may also be that of a property that every object inherits. */
+export function savedStore({ stores = {} }: SavedSettings, name: string): SavedStore | undefined {
+  return Object.hasOwn(stores, name) ? stores[name] : undefined
+}
+
+type SavedValues = { [name in SettingName]?: string | boolean }
+
+export interface SettingsFile {
+  /** absolute; undefined when there is no folder for settings */
+  path: string | undefined
+  saved: SavedSettings
+  /** why its commands are not run and its tokens and passwords are not sent: somebody else may have written them */
+  distrust?: { why: string; hint: string } | undefined
+  /** each with the command that fixes it */
+  warnings: { what: string; command: string }[]
+}
+
+export async function settingsPath({ env, resolvePath, configFolder }: Io): Promise<string> {
+  const folder = env['PLANTS_CONFIG_DIR'] ? resolvePath(env['PLANTS_CONFIG_DIR']) : await configFolder()
+  return join(folder, 'settings.json')
+}
+
+/** A missing file counts as empty. Throws `malformed` for an invalid file. */
+export async function readSettings(io: Io): Promise<SettingsFile> {
+  let path: string | undefined
+  try {
+    path = await settingsPath(io)
+    const { bytes, stats } = readOwn(path, io)
+    return { path, saved: parseSettings(bytes, path), ...accessByOthers(path, stats, io) }
+  } catch (error) {
+    const nothing: SettingsFile = { path, saved: { version: 1 }, warnings: [] }
+    if (path === undefined && error instanceof PlantsError && !io.env['PLANTS_CONFIG_DIR']) return nothing
+    const code = systemCode(error)
+    if (path === undefined || code === undefined) throw error
+    // A folder without access counts as missing: under `sudo -u`, it may be in the home of root.
+    if (code === 'ENOENT' || code === 'ENOTDIR' || (code === 'EACCES' && !existsSync(path))) return nothing
+    const hint =
+      code === 'ELOOP' ? 'Fix the link' : 'Change its permissions, or set PLANTS_CONFIG_DIR to another directory'
+    throw broken(path, `could not be read: ${systemReasons[code] ?? code}`, hint, error)
+  }
+}
+
+export const maxFileBytes = 1_048_576
+
+function readOwn(path: string, io: Io): { bytes: Buffer; stats: Stats } {
+  const fd = openSync(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0)) // a pipe in its place must not block
+  try {
+    const stats = fstatSync(fd)
+    if (!stats.isFile())
+      throw broken(path, stats.isDirectory() ? 'are a directory' : 'are not a regular file', 'Move it away')
+    if (stats.size > maxFileBytes) throw broken(path, 'are larger than 1 MiB')
+    if (!io.trusts(stats.uid))
+      throw broken(path, `belong to another user (uid ${stats.uid})`, 'Change its owner, or set PLANTS_CONFIG_DIR')
+    return { bytes: readFileSync(fd), stats }
+  } finally {
+    closeSync(fd)
+  }
+}
+
+function parseSettings(bytes: Buffer, path: string): SavedSettings {
+  if (bytes.length === 0) throw broken(path, 'are empty', `Move the file away, or write {"version":1} into it`)
+  if (!isUtf8(bytes)) throw broken(path, 'are not UTF-8')
+  const text = bytes.toString().replace(/^\uFEFF/, '')
+  const parsed = parseJson(text) // its errors are the same in every version of Node
+  if ('message' in parsed) throw broken(path, `are not JSON: ${parsed.message}`)
+  const value: unknown = JSON.parse(text) // without bigints, which could not be written
+  const problems = problemsOf(value)
+  if (problems.length === 0) return value as SavedSettings // `problemsOf` has checked it
+  if (isObject(value) && typeof value['version'] === 'number' && value['version'] > 1) {
+    const why = `were written by a newer plants (version ${value['version']})`
+    throw broken(path, why, 'Update plants, or set PLANTS_CONFIG_DIR to another directory')
+  }
+  throw broken(path, `are invalid: ${problems.slice(0, 5).join('; ')}`)
+}
+
+/** The key and the rule of each, but never the value, which may be a token. */
+function problemsOf(value: unknown): string[] {
+  if (!isObject(value)) return ['the document must be an object']
+  const { version, stores = {}, tokens = {} } = value
+  return [
+    ...(version === 1 ? [] : ['version must be 1']),
+    ...problemsOfFields(value, '', [], settingsIn('user')),
+    ...problemsOfEntries(stores, 'stores', (store, key) =>
+      problemsOfFields(store, key, ['address'], settingsIn('store')),
+    ),
+    ...problemsOfEntries(tokens, 'tokens', (token, key) => problemsOfFields(token, key, ['token', 'savedAt'])),
+  ]
+}
+
+/** Names an entry of `tokens` only if its key is an address: it may be a token in the wrong place. */
+function problemsOfEntries(
+  entries: unknown,
+  name: string,
+  problems: (entry: Fields, key: string) => string[],
+): string[] {
+  if (!isObject(entries)) return [`${name} must be an object`]
+  return Object.entries(entries).flatMap(([entryName, entry]) => {
+    const key = `${name}.${name === 'tokens' && !isLoginAddress(entryName) ? '***' : entryName}`
+    return isObject(entry) ? problems(entry, `${key}.`) : [`${key} must be an object`]
+  })
+}
+
+function problemsOfFields(fields: Fields, key: string, required: string[], settings: SettingName[] = []): string[] {
+  const isSwitch = (name: string) => settings.some((setting) => setting === name && settingOf(setting).isSwitch)
+  return [...required, ...settings.filter((name) => fields[name] !== undefined)]
+    .filter((name) => typeof fields[name] !== (isSwitch(name) ? 'boolean' : 'string'))
+    .map((name) => `${key}${name} must be ${isSwitch(name) ? 'true or false' : 'a string'}`)
+}
+
+type Fields = Record<string, unknown>
+
+function broken(path: string, why: string, hint = 'Fix the file, or move it away', cause?: unknown): PlantsError {
+  return malformed(`The settings in ${path} ${why}`, hint, cause)
+}
+
+/** Whether other users can read the tokens, or replace the file, or a link to it, by one with their own command. */
+function accessByOthers(path: string, { uid, mode }: Stats, io: Io): Pick<SettingsFile, 'distrust' | 'warnings'> {
+  if (process.platform === 'win32') return { warnings: [] } // its files have no modes
+  const octal = (bits: number) => `(mode ${(bits & 0o777).toString(8)})`
+  const warnings: SettingsFile['warnings'] = []
+  let command = `chmod 600 ${shellWord(path)}`
+  let why = (mode & 0o022) === 0 ? undefined : `can be changed by others ${octal(mode)}`
+  if ((mode & 0o077) !== 0)
+    warnings.push({ what: `The settings in ${path} are open to others ${octal(mode)}`, command })
+  for (const folder of new Set([path, realpathSync(path)].map((place) => dirname(place)))) {
+    const { mode } = statSync(folder)
+    if ((mode & 0o022) === 0 || (mode & 0o1000) !== 0) continue
+    command = `chmod 700 ${shellWord(folder)}`
+    why = `can be replaced by others, who can write to ${folder} ${octal(mode)}`
+    warnings.push({ what: `Others can replace the settings in ${folder} ${octal(mode)}`, command })
+  }
+  if (!io.mayRunFor(uid)) {
+    const hint = 'Run plants as that user, without sudo, or set PLANTS_TOKEN or PGPASSWORD'
+    return { warnings, distrust: { why: `belong to another user (uid ${uid})`, hint } }
+  }
+  return {
+    warnings,
+    distrust: why === undefined ? undefined : { why, hint: `Check what they contain, then run: ${command}` },
+  }
+}

@@ -1,0 +1,50 @@
+import { malformed } from './errors.js'
+import type { Io } from './io.js'
+import { isLoopback, urlOf } from './network.js'
+
+type ProxyTarget = { url: URL; socketPath?: string }
+
+/** Undefined for this machine: the loopback of a proxy is a different one. Throws `malformed`. */
+export async function proxyFor({ url, socketPath }: ProxyTarget, io: Io): Promise<string | undefined> {
+  // The names that are reserved for loopback (RFC 6761, 6.3) are trusted less with plain HTTP.
+  const isThisMachine =
+    socketPath !== undefined || isLoopback(url.hostname) || /(^|\.)localhost\.?$/i.test(url.hostname)
+  if (isThisMachine || !(await io.isProxied(url))) return undefined
+  const name = [url.protocol === 'https:' ? 'HTTPS_PROXY' : 'HTTP_PROXY', 'ALL_PROXY'].find((each) =>
+    variable(each, io),
+  )
+  return name && parseProxy(name, variable(name, io))
+}
+
+/** Without credentials. Throws `malformed` for one that is not a URL. */
+export function proxyVariables(io: Io): string[] {
+  const proxies = ['HTTPS_PROXY', 'HTTP_PROXY', 'ALL_PROXY'].flatMap((name) => {
+    const text = variable(name, io)
+    return text === '' ? [] : [`${name} ${new URL(parseProxy(name, text)).host}`]
+  })
+  const except = variable('NO_PROXY', io)
+  return except === '' ? proxies : [...proxies, `NO_PROXY ${except}`]
+}
+
+function parseProxy(name: string, text: string): string {
+  const proxy = text.includes('://') ? text : `http://${text}`
+  const url = /^https?:\/\/./i.test(proxy) ? urlOf(proxy) : undefined
+  if (url && isDecodable(url)) return url.href
+  const hint = url
+    ? 'In its user name and password, "%" is written as %25'
+    : `For example: ${name}=http://proxy.example.com:3128`
+  throw malformed(`${name} is not the address of an http or https proxy`, hint)
+}
+
+function isDecodable({ username, password }: URL): boolean {
+  try {
+    return decodeURIComponent(username + password) !== undefined
+  } catch (error) {
+    if (error instanceof URIError) return false
+    throw error
+  }
+}
+
+function variable(name: string, { env }: Io): string {
+  return env[name.toLowerCase()] || env[name] || ''
+}

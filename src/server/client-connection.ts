@@ -1,0 +1,87 @@
+import { type ServerResponse, STATUS_CODES } from 'node:http'
+import type { Socket } from 'node:net'
+import type { HttpError } from './http-error.js'
+
+/** milliseconds in which a client may still send after this side of the connection is closed */
+const lingerTime = 1000
+
+export class ClientConnection {
+  readonly socket: Socket
+  /** whether this is the socket below TLS, which brings no requests itself */
+  readonly isHandshake: boolean
+  /** unfinished responses, in the order of their requests */
+  readonly open: ServerResponse[] = []
+  /** the response to the latest request */
+  last: ServerResponse | undefined
+  /** whether input was no request, so that nothing after it is read */
+  isBroken = false
+  /** bytes that the system has accepted, and when a check last saw that number change */
+  #sent = -1
+  #sentAt = 0
+
+  constructor(socket: Socket, isHandshake: boolean) {
+    this.socket = socket
+    this.isHandshake = isHandshake
+  }
+
+  /**
+   * Sends an error for input that is no request, after the responses to earlier requests, and closes the connection.
+   *
+   * @param code of the parser's error
+   * @returns whether the input counts: not if the client is gone, or if an earlier response is the last one
+   */
+  reject(error: HttpError, code: string): boolean {
+    const { socket, open, last } = this
+    if (this.isBroken || socket.writableEnded) return false
+    this.isBroken = true
+    if (!socket.writable || code === 'ECONNRESET' || code === 'EPIPE') {
+      socket.destroy()
+      return false
+    }
+    // The request whose body is broken gets no second response if it was answered early.
+    const broken = last?.req.complete === false ? last : undefined
+    const isLast = code === 'HPE_CLOSED_CONNECTION' || last?.shouldKeepAlive === false
+    const isAnswered = () => isLast || broken?.headersSent === true
+    const end = () => this.end(isAnswered() ? undefined : error)
+    const previous = open.filter((response) => response !== broken).at(-1)
+    if (previous) previous.once('close', end)
+    else end()
+    return !isAnswered()
+  }
+
+  /** Destroys a connection whose client has read nothing for `timeout` milliseconds although data is pending. */
+  endIfStalled(now: number, timeout: number): void {
+    const { socket } = this
+    const sent = socket.bytesWritten - socket.writableLength
+    if (socket.writableLength === 0 || sent !== this.#sent) {
+      this.#sent = sent
+      this.#sentAt = now
+    } else if (now - this.#sentAt >= timeout) {
+      socket.destroy()
+    }
+  }
+
+  /** The client may still send for a while (RFC 9112, 9.6). */
+  end(error?: HttpError): void {
+    const { socket } = this
+    if (socket.writableEnded) return
+    if (error && socket.writable) socket.write(bytesOf(error))
+    socket.end()
+    socket.resume()
+    const timer = setTimeout(() => socket.destroy(), lingerTime)
+    socket.once('end', () => socket.destroy())
+    socket.once('close', () => clearTimeout(timer))
+  }
+}
+
+/** The bytes of a response for which node:http has no response object. */
+function bytesOf({ status, body }: HttpError): string {
+  const head = [
+    `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
+    'Content-Type: application/json',
+    `Content-Length: ${Buffer.byteLength(body)}`,
+    'X-Content-Type-Options: nosniff',
+    'Connection: close',
+  ]
+  return `${head.join('\r\n')}\r\n\r\n${body}`
+}

@@ -1,0 +1,181 @@
+import type { QueryConfig } from 'pg'
+import { equalPlants, type NewPlant, type Plant, type PlantPatch } from '../../plant/plant.js'
+import type { PostgresAddress } from '../common/address.js'
+import type { OnConflict } from '../common/conflict.js'
+import { pagesOf } from '../common/pages.js'
+import type {
+  Batch,
+  Block,
+  Checkpoint,
+  CheckpointStore,
+  CountQuery,
+  CreateManyOptions,
+  CreateOptions,
+  ListQuery,
+  OpenOptions,
+  Right,
+  ServedStore,
+  SnapshotQuery,
+  TokenStore,
+} from '../common/store.js'
+import { ConnectionPool } from './pool.js'
+import { checkWritable } from './postgres-check.js'
+import type { Client } from './postgres-client.js'
+import { identify, migrate } from './postgres-schema.js'
+import { postgresTokens } from './postgres-tokens.js'
+import { PostgresWriter } from './postgres-writer.js'
+import {
+  barrier,
+  binder,
+  deleteStatement,
+  getStatement,
+  imports,
+  keepCheckpointStatement,
+  pageStatement,
+  pinned,
+  plants,
+  replaceStatement,
+  rightsStatement,
+  toPlant,
+  toRights,
+  where,
+} from './sql.js'
+
+export class PostgresStore implements ServedStore, CheckpointStore {
+  readonly tokens: TokenStore
+  readonly maxSnapshots: number
+  readonly #connections: ConnectionPool
+  readonly #writer: PostgresWriter
+
+  private constructor(connections: ConnectionPool) {
+    this.#connections = connections
+    this.#writer = new PostgresWriter(connections)
+    this.maxSnapshots = connections.size - 1 // each uses a connection until its reader is done
+    this.tokens = postgresTokens((statement) => connections.query(statement))
+  }
+
+  static async open(address: PostgresAddress, options: OpenOptions): Promise<PostgresStore> {
+    const { connections } = await connected(address, options, (client) => migrate(client, address))
+    return new PostgresStore(connections)
+  }
+
+  static async openExisting(address: PostgresAddress, options: OpenOptions): Promise<PostgresStore | undefined> {
+    const { connections, result: version } = await connected(address, options, (client) => identify(client, address))
+    if (version > 0) return new PostgresStore(connections)
+    connections.close()
+    return undefined
+  }
+
+  create(plant: NewPlant, options?: CreateOptions): Promise<Plant> {
+    return this.#writer.create(plant, options)
+  }
+
+  async greatestId(): Promise<bigint | undefined> {
+    const [[id] = []] = await this.#connections.query({ text: `SELECT pg_catalog.max(id) FROM ${plants}` })
+    return id == null ? undefined : BigInt(id)
+  }
+
+  async get(id: bigint): Promise<NewPlant | undefined> {
+    return (await this.getMany([id])).get(id)
+  }
+
+  async getMany(ids: bigint[]): Promise<Map<bigint, NewPlant>> {
+    return new Map((await this.#connections.query(getStatement(ids))).map((row) => [BigInt(row[0] ?? 0), toPlant(row)]))
+  }
+
+  async count(query: CountQuery = {}): Promise<bigint> {
+    const values: unknown[] = []
+    const text = `SELECT pg_catalog.count(*) FROM ${plants} ${where(query, binder(values))}`
+    const [[count] = []] = await this.#connections.query({ text, values })
+    return BigInt(count ?? 0)
+  }
+
+  list(query: ListQuery = {}): AsyncIterable<NewPlant[]> {
+    return pagesOf(query, async (after, rows) =>
+      (await this.#connections.query(pageStatement({ ...query, after }, rows, pageBytes))).map(toPlant),
+    )
+  }
+
+  async *snapshot(query: SnapshotQuery): AsyncIterable<Block> {
+    const { snapshot } = await import('./postgres-snapshot.js')
+    yield* snapshot(this.#connections, query)
+  }
+
+  replace(plant: NewPlant, only?: NewPlant): Promise<NewPlant | undefined> {
+    return this.#change(plant.id, replaceStatement(plant, only), (now) =>
+      now && equalPlants(now, plant) ? now : undefined,
+    )
+  }
+
+  async delete(id: bigint, only?: NewPlant): Promise<NewPlant | undefined> {
+    const before = only ?? (await this.get(id))
+    return this.#change(id, deleteStatement(id, only), (now) => (now ? undefined : before))
+  }
+
+  /**
+   * `resultFrom` returns the result of an earlier try whose response was lost from the plant that has the id now, if a
+   * retry finds nothing left to change.
+   */
+  #change(id: bigint, statement: QueryConfig, resultFrom: (now: NewPlant | undefined) => NewPlant | undefined) {
+    return this.#connections.run(async (client, { isLost }) => {
+      const [changed] = await client.commit(statement)
+      if (changed) return toPlant(changed)
+      if (!isLost) return undefined
+      await client.ask(pinned(barrier)) // what is read after this is also on the standbys
+      const [now] = await client.ask(getStatement([id]))
+      return resultFrom(now && toPlant(now))
+    })
+  }
+
+  async createMany(batch: Batch, options: CreateManyOptions): Promise<void> {
+    const { createRows } = await import('./postgres-bulk.js')
+    await createRows(this.#connections, batch, options)
+  }
+
+  async createAll(pages: () => Iterable<PlantPatch[]>, onConflict: OnConflict): Promise<void> {
+    const { createAll } = await import('./postgres-bulk.js')
+    await createAll(this.#connections, pages, onConflict)
+  }
+
+  async findCheckpoint(id: string): Promise<string | undefined> {
+    const text = `SELECT state FROM ${imports} WHERE id OPERATOR(pg_catalog.=) $1`
+    return (await this.#connections.query({ text, values: [id] }))[0]?.[0] ?? undefined
+  }
+
+  async keepCheckpoint(checkpoint: Checkpoint): Promise<void> {
+    await this.#connections.query(keepCheckpointStatement(checkpoint))
+  }
+
+  async removeCheckpoint(id: string): Promise<void> {
+    await this.#connections.query({ text: `DELETE FROM ${imports} WHERE id OPERATOR(pg_catalog.=) $1`, values: [id] })
+  }
+
+  async preload(): Promise<void> {
+    await import('./postgres-snapshot.js')
+  }
+
+  async rights(): Promise<readonly Right[]> {
+    const [row] = await this.#connections.query(rightsStatement())
+    return toRights(row)
+  }
+
+  check(): Promise<void> {
+    return this.#connections.run((client) => checkWritable(client, this.#connections.account.address))
+  }
+
+  async close(): Promise<void> {
+    this.#connections.close()
+  }
+}
+
+async function connected<T>(address: PostgresAddress, options: OpenOptions, action: (client: Client) => Promise<T>) {
+  const connections = new ConnectionPool({ address, login: await options.login(address) }, options)
+  try {
+    return { connections, result: await connections.run(action) }
+  } catch (error) {
+    connections.close()
+    throw error
+  }
+}
+
+const pageBytes = 1_000_000

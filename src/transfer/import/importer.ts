@@ -1,0 +1,314 @@
+import { createHash, type Hash } from 'node:crypto'
+import type { FormatName } from '../../plant/records.js'
+import { malformed, type PlantsError } from '../../platform/errors.js'
+import type { Io } from '../../platform/io.js'
+import { Outcome } from '../../stores/common/conflict.js'
+import type { BulkStore, CreateManyOptions } from '../../stores/common/store.js'
+import type { Chunk } from '../formats/chunk.js'
+import { formatOf, formats, type InputOptions } from '../formats/formats.js'
+import type { RecordMapper } from '../formats/record-mapper.js'
+import {
+  addCounts,
+  type Checkpoints,
+  type Counters,
+  noCounters,
+  type Position,
+  rejectedIn,
+  type SavedImport,
+  settledIn,
+} from './checkpoint.js'
+import { Reader } from './reader.js'
+import { type RejectedRecord, type Rejects, rejectedRecords } from './rejects.js'
+import { type ImportInput, openSource } from './source.js'
+
+export interface ImportOptions {
+  plan: ImportPlan
+  /** absolute */
+  rejects: string | undefined
+  isRestart: boolean
+  /** `atomic`: all plants or none */
+  staging: 'dryRun' | 'atomic' | undefined
+  /** requests in flight at most */
+  concurrency: number | undefined
+  /** how long refused connections are retried, in milliseconds */
+  retry: number | undefined
+}
+
+export interface ImportPlan extends InputOptions {
+  inputs: ImportInput[]
+  ifExists: CreateManyOptions['ifExists']
+  /** rejected records after which the import stops */
+  maxErrors: number
+  chunkBytes: number
+}
+
+export interface ImportContext {
+  store: BulkStore
+  /** a chunk is one transaction of the store, which also keeps the checkpoint */
+  isTransactional: boolean
+  /** undefined if the import cannot be resumed */
+  checkpoints: Checkpoints | undefined
+  saved: SavedImport
+  rejects: Rejects | undefined
+  /** `signal` stops the import */
+  io: Io
+  onRejected(rejected: RejectedRecord[], input: string): Promise<void>
+  /** called when the input is unchanged up to the position of an earlier run */
+  onResume(): Promise<void>
+  onProgress(): void
+}
+
+export interface OpenInput {
+  reader: Reader
+  format: FormatName
+  chunk: Chunk | undefined
+  close(): void
+}
+
+/**
+ * Reads the first chunk, so that an unreadable input is found out before anything is created.
+ *
+ * @param hash of the inputs before it
+ * @throws {PlantsError} `malformed` for an unreadable input, an unknown format and an unusable header
+ */
+export async function openInput(
+  input: ImportInput,
+  plan: ImportPlan,
+  mapper: RecordMapper,
+  io: Pick<Io, 'stdin' | 'signal'>,
+  hash: Hash = createHash('sha256'),
+): Promise<OpenInput> {
+  const source = await openSource(input, io)
+  try {
+    const reader = new Reader(source, hash, plan.encoding)
+    const { bytes, isLast } = await reader.head(readTimeout)
+    io.signal.throwIfAborted() // the head may be cut
+    const format = formatOf(bytes, isLast, reader.name, plan)
+    reader.use(formats[format], mapper)
+    const chunk = await reader.next(plan.chunkBytes, readTimeout)
+    io.signal.throwIfAborted()
+    return { reader, format, chunk, close: source.close }
+  } catch (error) {
+    source.close()
+    throw error
+  }
+}
+
+/** A chunk up to the first row that is pending, and the position after it. */
+interface Settled {
+  rejected: RejectedRecord[]
+  position: Position
+  syntaxError: RejectedRecord | undefined
+}
+
+/**
+ * A chunk is one transaction, which also writes the checkpoint; for a service, the checkpoint is written after the
+ * chunk. A chunk that was interrupted is repeated.
+ */
+export class Import {
+  readonly #plan: ImportPlan
+  readonly #context: ImportContext
+  readonly #start: Position | undefined
+  /** after the last chunk */
+  #position: Position | undefined
+  readonly mapper: RecordMapper
+  isDone = false
+  isBeforeRecord = false
+  /** no input has a byte, except a byte order mark */
+  isEmpty = true
+  /** records that this run rejected because of an id that is in the input twice */
+  repeated = 0
+  format: FormatName = 'ndjson'
+  #input = 0
+  /** in bytes, of the only input if it is not compressed */
+  #size: number | undefined
+  #chunk: Chunk | undefined
+  #hasSent = false
+
+  constructor(plan: ImportPlan, mapper: RecordMapper, context: ImportContext) {
+    this.#plan = plan
+    this.mapper = mapper
+    this.#context = context
+    this.#start = context.saved.position
+    this.#position = this.#start
+  }
+
+  /**
+   * @param first closed by the caller
+   * @throws {PlantsError} the errors of the store and of its context; the reason of the signal
+   */
+  async run(first: OpenInput): Promise<void> {
+    this.isDone = await this.#readAll(first)
+    if (!this.isDone) this.#context.io.signal.throwIfAborted()
+    this.#context.rejects?.finish()
+  }
+
+  async #readAll(first: OpenInput): Promise<boolean> {
+    let opened = first
+    const { form } = first.reader
+    for (const [index, input] of this.#plan.inputs.entries()) {
+      this.#input = index
+      if (index > 0) opened = await openInput(input, this.#plan, this.mapper, this.#context.io, opened.reader.hash)
+      try {
+        if (this.#context.rejects) assertSameForm(form, opened.reader)
+        if (!(await this.#readInput(opened))) return false
+      } finally {
+        if (index > 0) opened.close()
+      }
+    }
+    return true
+  }
+
+  get counters(): Counters {
+    return this.#position?.counters ?? noCounters
+  }
+
+  /** of this run, including those whose outcome is unknown */
+  get rejected(): number {
+    const countIn = (counters: Counters) => rejectedIn(counters) + counters.unknown
+    return countIn(this.counters) - countIn(this.#start?.counters ?? noCounters)
+  }
+
+  get isBegun(): boolean {
+    return this.#hasSent || this.#start !== undefined || settledIn(this.counters) > 0
+  }
+
+  /** Includes the settled rows of the chunk in progress. `part` is from 0 to 1, if the size is known. */
+  get snapshot() {
+    const { outcomes, bytes } = this.#chunk ?? { outcomes: new Uint8Array(), bytes: [] }
+    const settled = outcomes.reduce((sum, outcome) => sum + (outcome === Outcome.pending ? 0 : 1), 0)
+    const offset = (this.#position?.offset ?? 0) + (settled / Math.max(1, outcomes.length)) * bytes.length
+    const part = this.#size === undefined ? undefined : Math.min(1, offset / this.#size)
+    return { done: settledIn(this.counters) + settled, rejected: this.rejected, part }
+  }
+
+  async #readInput({ reader, format, chunk: first }: OpenInput): Promise<boolean> {
+    const start = this.#start
+    const { signal } = this.#context.io
+    if (reader.end > 0) this.isEmpty = false
+    if (start && this.#input < start.input) return !(await reader.skipTo(Infinity))
+    this.format = format
+    if (this.#plan.inputs.length === 1) this.#size = reader.size
+    const next = () => reader.next(this.#plan.chunkBytes, readTimeout)
+    let chunk = first
+    if (start?.input === this.#input) {
+      await reader.skipTo(start.offset)
+      if (signal.aborted) return false
+      if (reader.hash.digest('base64url') !== start.hash) throw changedInput(reader.name)
+      await this.#context.onResume()
+      reader.restore(start.reader)
+      chunk = await next()
+    }
+    for (; chunk && !signal.aborted; chunk = await next()) {
+      const goesOn = await this.#process(chunk, reader)
+      if (!goesOn || signal.aborted) return goesOn && reader.isDone
+    }
+    return !signal.aborted
+  }
+
+  /** Returns false if the import ends with the chunk. */
+  async #process(read: Chunk, reader: Reader): Promise<boolean> {
+    const { maxErrors, inputs, ifExists } = this.#plan
+    const { store, isTransactional, checkpoints, saved, io, onProgress } = this.#context
+    const stopsAtReject = read.length >= maxErrors - this.rejected
+    const [invalid] = read.invalid
+    const chunk = stopsAtReject && invalid ? reader.first(invalid.row + 1) : read
+    if (isTransactional && !stopsAtReject) chunk.order = chunk.rows.orderById()
+    chunk.outcomes = new Uint8Array(chunk.rows.length)
+    this.#chunk = chunk
+    let settled: Settled | undefined
+    const settle = () => {
+      settled = this.#settle(chunk, reader, stopsAtReject)
+      return settled.position
+    }
+    let failure: { error: unknown } | undefined
+    try {
+      await store.createMany(chunk, {
+        ...{ ifExists, stopsAtReject, stop: io.signal, onProgress },
+        checkpoint:
+          isTransactional && checkpoints ? () => checkpoints.checkpointOf({ ...saved, position: settle() }) : undefined,
+        keyOf: (row) => {
+          checkpoints?.assertHeld()
+          this.#hasSent = true
+          return `${saved.id}-${this.#input}-${reader.offset + chunk.rangeOf(row).start}`
+        },
+      })
+    } catch (error) {
+      if (isTransactional) throw error
+      failure = { error } // what the service has created before is kept
+    }
+    if (this.#isRolledBack(chunk)) return false
+    if (!settled) {
+      settled = this.#settle(chunk, reader, stopsAtReject)
+      await checkpoints?.keep({ ...saved, position: settled.position })
+    }
+    this.#chunk = undefined
+    this.#position = settled.position
+    this.repeated += settled.rejected.filter(({ isRepeated }) => isRepeated).length
+    await this.#context.onRejected(settled.rejected, reader.name)
+    if (failure) throw failure.error
+    if (this.rejected >= maxErrors) return reader.isDone && this.#input === inputs.length - 1
+    const { syntaxError } = settled
+    if (!syntaxError) return true
+    this.isBeforeRecord = true // as the checkpoint is, so that the record can be fixed
+    const { bytes } = chunk
+    this.#position = this.#positionAfter(
+      { bytes, outcomes: new Uint8Array(), otherFields: new Map() },
+      [syntaxError],
+      reader,
+    )
+    await this.#context.onRejected([syntaxError], reader.name)
+    return false
+  }
+
+  /** A transaction that was rolled back is not repeated when the import is stopped. */
+  #isRolledBack({ outcomes }: Chunk): boolean {
+    const { isTransactional, io } = this.#context
+    return isTransactional && io.signal.aborted && outcomes.every((outcome) => outcome === Outcome.pending)
+  }
+
+  /** A store may call it again, when it repeats a transaction. */
+  #settle(all: Chunk, reader: Reader, stopsAtReject: boolean): Settled {
+    let chunk = all
+    const pending = all.outcomes.indexOf(Outcome.pending)
+    const done = pending >= 0 ? pending : all.outcomes.length
+    const isEnded = stopsAtReject && (all.outcomes.at(done - 1) ?? Outcome.pending) >= Outcome.exists
+    if (pending >= 0 || isEnded) {
+      const before = all.invalid.filter(({ row }) => row < done || (row === done && !isEnded))
+      chunk = reader.first(done + before.length)
+      chunk.outcomes = all.outcomes.slice(0, done)
+      for (const [row, rejection] of all.rejections) chunk.rejections.set(row, rejection)
+    }
+    const rejected = rejectedRecords(chunk, this.#plan.ifExists)
+    return { rejected, position: this.#positionAfter(chunk, rejected, reader), syntaxError: chunk.syntaxError }
+  }
+
+  /** Also writes the rejects file, because the position counts its records. */
+  #positionAfter(
+    { bytes, outcomes, otherFields }: Pick<Chunk, 'bytes' | 'outcomes' | 'otherFields'>,
+    rejected: RejectedRecord[],
+    reader: Reader,
+  ): Position {
+    return {
+      ...{ input: this.#input, format: this.format, reader: reader.state, offset: reader.end },
+      hash: reader.hash.digest('base64url'),
+      counters: addCounts(this.counters, outcomes, rejected, otherFields),
+      rejects: this.#context.rejects?.write(this.#position?.rejects, rejected, bytes, reader),
+    }
+  }
+}
+
+const readTimeout = 100
+
+/** A rejects file must be importable, so its records have one format, header and encoding. */
+function assertSameForm(first: string, reader: Reader): void {
+  if (reader.form === first) return
+  const what = `The format, header or encoding of ${reader.name} differs, so its rejected records cannot be in the same file`
+  throw malformed(what, 'Convert it, or import it alone, with another --rejects')
+}
+
+function changedInput(name: string): PlantsError {
+  const hint =
+    'To import all of it, add --restart. Plants that exist are then rejected, or skipped with --if-exists skip'
+  return malformed(`${name} was changed since its import was interrupted`, hint)
+}
