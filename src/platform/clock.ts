@@ -17,7 +17,7 @@ export function wait(milliseconds: number, signals: AbortSignal[]): Promise<void
       if (aborted) reject(aborted.reason)
       else resolve()
     }
-    const timer = setTimeout(end, Math.min(milliseconds, maxTimer))
+    const timer = setTimeout(end, delayOf(milliseconds))
     for (const signal of signals) signal.addEventListener('abort', end)
     if (signals.some((signal) => signal.aborted)) end()
   })
@@ -48,7 +48,7 @@ export async function within<T>(
 ): Promise<T> {
   const controller = new AbortController()
   const stop = () => controller.abort(signals.find((signal) => signal.aborted)?.reason)
-  const timer = setTimeout(() => controller.abort(timeIsOver()), Math.min(milliseconds, maxTimer))
+  const timer = setTimeout(() => controller.abort(timeIsOver()), delayOf(milliseconds))
   for (const signal of signals) signal.addEventListener('abort', stop, { once: true })
   if (signals.some((signal) => signal.aborted)) stop()
   try {
@@ -69,3 +69,8 @@ export function isTimeout(reason: unknown): boolean {
 
 /** The longest delay of a timer, 24.8 days; a longer one fires at once. */
 export const maxTimer = 2 ** 31 - 1
+
+/** For `setTimeout`, of what is left of a timeout, which may be over: Node warns of a negative delay. */
+export function delayOf(milliseconds: number): number {
+  return Math.min(Math.max(0, milliseconds), maxTimer)
+}

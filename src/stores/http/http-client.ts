@@ -1,7 +1,7 @@
 import { Agent, request as httpRequest, type IncomingHttpHeaders, type IncomingMessage } from 'node:http'
 import { Socket } from 'node:net'
 import type { NewPlant } from '../../plant/plant.js'
-import { maxTimer, timeIsOver } from '../../platform/clock.js'
+import { delayOf, timeIsOver } from '../../platform/clock.js'
 import { PlantsError } from '../../platform/errors.js'
 import { GrowingBuffer } from '../../platform/growing-buffer.js'
 import type { Access } from '../common/access.js'
@@ -157,7 +157,7 @@ export class HttpClient {
         outgoing.destroy()
       }
       const abort = () => end(signal?.reason)
-      const timer = setTimeout(() => end(timeIsOver()), Math.min(timeout, maxTimer))
+      const timer = setTimeout(() => end(timeIsOver()), delayOf(timeout))
       let response: IncomingMessage | undefined
       outgoing.on('response', (incoming) => {
         response = incoming

@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer'
 import type { IncomingMessage } from 'node:http'
 import { acceptNewPlant, largestId, type NewPlant } from '../../plant/plant.js'
 import { readRecord, recordWriter } from '../../plant/records.js'
-import { isTimeout, maxTimer, timeIsOver } from '../../platform/clock.js'
+import { delayOf, isTimeout, timeIsOver } from '../../platform/clock.js'
 import { PlantsError } from '../../platform/errors.js'
 import { GrowingBuffer } from '../../platform/growing-buffer.js'
 import { urlOf } from '../../platform/network.js'
@@ -118,7 +118,7 @@ async function* blocksOf(client: HttpClient, stream: IncomingMessage): AsyncGene
   const { signal } = options.clock
   const abort = () => stream.destroy(signal.reason)
   signal.addEventListener('abort', abort)
-  const startTimer = () => setTimeout(() => stream.destroy(timeIsOver()), Math.min(options.timeout, maxTimer))
+  const startTimer = () => setTimeout(() => stream.destroy(timeIsOver()), delayOf(options.timeout))
   let timer = startTimer()
   let rest = new GrowingBuffer()
   try {

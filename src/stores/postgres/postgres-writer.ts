@@ -1,5 +1,5 @@
 import { equalPlants, type NewPlant, type Plant, plantOf, textLength } from '../../plant/plant.js'
-import { maxTimer } from '../../platform/clock.js'
+import { delayOf } from '../../platform/clock.js'
 import { PlantsError } from '../../platform/errors.js'
 import { idExists, keyConflict } from '../common/conflict.js'
 import type { CreateOptions } from '../common/store.js'
@@ -77,7 +77,7 @@ export class PostgresWriter {
         this.#queue.delete(job)
         reject(this.#connections.late())
       }
-      const timer = setTimeout(expire, Math.min(maxTimer, left))
+      const timer = setTimeout(expire, delayOf(left))
       const job = { ...entry, deadline, resolve, reject, timer }
       this.#queue.add(job)
       this.#start()

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { allCreated, plantLines } from '../../helpers/import.js'
 import { type Deed, PlantService, type Post } from '../../helpers/plant-service.js'
-import { eachOnce, goOn, RemoteImport, remoteToken, teamSettings } from '../../helpers/remote-import.js'
+import { eachOnce, goOn, idOf, RemoteImport, remoteToken, teamSettings } from '../../helpers/remote-import.js'
 import { addressOf, startService } from '../../helpers/service-process.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
 
@@ -59,7 +59,8 @@ describe('a service that is not what it should be', () => {
     ['and nothing is unknown that was answered, or rejected, by one without keys', false],
   ])('says how to go on when it has ended in the middle, %s', async (_, isKeyed) => {
     let isMended = false
-    const deed = ({ index }: Post): Deed => (index < 700 || isMended ? undefined : { status: 404 })
+    const rows = new Map(lines.map((line, row) => [idOf(line), row]))
+    const deed = ({ id }: Post): Deed => ((rows.get(id) ?? 0) < 700 || isMended ? undefined : { status: 404 })
     const service = await PlantService.listen({ isKeyed, deed })
     const run = new RemoteImport(lines, service.url)
     const result = await run.run()
