@@ -1,3 +1,4 @@
+import { must } from '../platform/values.js'
 import { type PlantPatch, textFields } from './fields.js'
 
 /** Byte ranges; `noText` for a plant that has none, `missingText` for a record that does not say. */
@@ -33,7 +34,7 @@ export class PlantRows {
     const row = this.next()
     this.setId(row, patch.id)
     for (const [index, column] of this.texts.entries()) {
-      const text = patch[textFields[index]?.name ?? 'name']
+      const text = patch[must(textFields[index]).name]
       const none = text === null ? noText : missingText
       column.start[row] = text == null ? none : this.#keep(text, Buffer.byteLength(text))
       column.end[row] = text == null ? none : this.bytes.length + this.#decodedLength
@@ -54,27 +55,25 @@ export class PlantRows {
   at(row: number): PlantPatch {
     const patch: PlantPatch = { id: this.idAt(row) }
     for (const [index, { name }] of textFields.entries()) {
-      const column = this.texts[index]
-      const start = column?.start[row] ?? missingText
-      if (start !== missingText) patch[name] = start === noText ? null : this.textAt(start, column?.end[row] ?? 0)
+      const { start, end } = must(this.texts[index])
+      const from = must(start[row])
+      if (from !== missingText) patch[name] = from === noText ? null : this.textAt(from, must(end[row]))
     }
     return patch
   }
 
   isComplete(row: number): boolean {
-    return textFields.every(
-      ({ isRequired }, index) => !isRequired || isText(this.texts[index]?.start[row] ?? missingText),
-    )
+    return textFields.every(({ isRequired }, index) => !isRequired || isText(must(must(this.texts[index]).start[row])))
   }
 
   sizeAt(row: number): number {
     let size = 0
-    for (const { start, end } of this.texts) size += (end[row] ?? 0) - (start[row] ?? 0)
+    for (const { start, end } of this.texts) size += must(end[row]) - must(start[row])
     return size
   }
 
   idAt(row: number): bigint {
-    return (BigInt(this.idHigh[row] ?? 0) << 32n) | BigInt(this.idLow[row] ?? 0)
+    return (BigInt(must(this.idHigh[row])) << 32n) | BigInt(must(this.idLow[row]))
   }
 
   get decoded(): Buffer {
@@ -111,7 +110,7 @@ export class PlantRows {
   orderById(): Uint32Array | undefined {
     const { idHigh, idLow } = this
     const compare = (one: number, other: number) =>
-      (idHigh[one] ?? 0) - (idHigh[other] ?? 0) || (idLow[one] ?? 0) - (idLow[other] ?? 0)
+      must(idHigh[one]) - must(idHigh[other]) || must(idLow[one]) - must(idLow[other])
     const order = Uint32Array.from({ length: this.length }, (_, row) => row)
     const isSorted = order.every((row) => row === 0 || compare(row - 1, row) <= 0)
     return isSorted ? undefined : order.sort(compare)

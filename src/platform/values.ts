@@ -4,6 +4,12 @@ import { shorten } from './escape.js'
 /** What shells complete: one of these words, or names. */
 export type Values = readonly string[] | 'file' | 'store' | 'saved-store' | 'setting' | 'setting-value'
 
+/** What an index finds that is in range. Anything else is a defect. */
+export function must<T>(value: T | undefined): T {
+  if (value === undefined) throw new RangeError('An index is out of range')
+  return value
+}
+
 function wholeNumber(what: string, min: number, max: number, example: string) {
   return (flag: string, text: string): number => {
     const number = /^(?:0|[1-9]\d{0,15})$/.test(text) ? parseInt(text, 10) : Number.NaN

@@ -1,4 +1,10 @@
-import { Agent, request as httpRequest, type IncomingHttpHeaders, type IncomingMessage } from 'node:http'
+import {
+  Agent,
+  type ClientRequest,
+  request as httpRequest,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+} from 'node:http'
 import { Socket } from 'node:net'
 import type { NewPlant } from '../../plant/plant.js'
 import { delayOf, timeIsOver } from '../../platform/clock.js'
@@ -118,40 +124,22 @@ export class HttpClient {
   /** @param timeout milliseconds */
   send(request: HttpRequest<unknown>, timeout: number, signal?: AbortSignal): Promise<HttpResponse | NoResponse> {
     const { method, path, headers, body, expected } = request
-    const { maxBody = 1_048_576, streamedType } = expected
-    const { observer } = this.access
-    const { clock } = this.options
-    const start = clock.now()
-    const outgoing = this.#request({
-      agent: this.#agent,
-      ...this.#target,
-      method,
-      path: this.#basePath + path,
-      headers,
-    })
-    if (observer)
-      outgoing.once('socket', (socket) => {
-        const sent = () =>
-          observer.sent({ method, url: this.address.name + path, headers, length: Buffer.byteLength(body ?? '') })
-        if (this.#ready.has(socket)) return sent()
-        socket.once(this.#readyEvent, () => {
-          observer.connected(clock.now() - start)
-          sent()
-        })
-      })
+    const start = this.options.clock.now()
+    const target = { agent: this.#agent, ...this.#target, method, path: this.#basePath + path, headers }
+    const outgoing = this.#request(target)
+    this.#observeSent(outgoing, request, start)
     return new Promise((resolve) => {
       let isSettled = false
       const settle = (result: HttpResponse | NoResponse) => {
+        if (isSettled) return
         isSettled = true
         clearTimeout(timer)
         signal?.removeEventListener('abort', abort)
+        if ('cause' in result) this.access.observer?.failed(result.cause)
         resolve(result)
       }
-      const fail = (cause: unknown) => {
-        if (isSettled) return
-        observer?.failed(cause)
+      const fail = (cause: unknown) =>
         settle({ cause, isSent: outgoing.socket !== null && this.#ready.has(outgoing.socket) })
-      }
       const end = (cause: unknown) => {
         fail(cause)
         outgoing.destroy()
@@ -161,24 +149,8 @@ export class HttpClient {
       let response: IncomingMessage | undefined
       outgoing.on('response', (incoming) => {
         response = incoming
-        const { statusCode: status = 0, headers } = incoming
-        observer?.answered({ status, headers: incoming.headersDistinct }, clock.now() - start)
-        const type = headers['content-type']?.split(';')[0]?.trim()
-        if (status === 200 && streamedType !== undefined && type === streamedType && !isSettled)
-          return settle({ status, headers, body: Buffer.alloc(0), maxBody, stream: incoming })
-        const received = new GrowingBuffer()
-        const finish = () => {
-          if (isSettled) return
-          observer?.ended(received.length, clock.now() - start)
-          settle({ status, headers, body: received.bytes, maxBody })
-          if (received.length > maxBody) outgoing.destroy()
-        }
-        incoming.on('data', (chunk: Buffer) => {
-          if (!isSettled) received.append(chunk)
-          if (received.length > maxBody) finish()
-        })
-        incoming.on('end', finish)
         incoming.on('error', fail)
+        this.#receive(incoming, expected, start, settle)
       })
       outgoing.on('error', (error) => {
         if (!response?.complete) fail(error) // otherwise the error concerns input after the response
@@ -191,6 +163,54 @@ export class HttpClient {
       if (signal?.aborted) abort()
       else outgoing.end(body)
     })
+  }
+
+  #observeSent(
+    outgoing: ClientRequest,
+    { method, path, headers, body = '' }: HttpRequest<unknown>,
+    start: number,
+  ): void {
+    const { observer } = this.access
+    if (!observer) return
+    const sent = () =>
+      observer.sent({ method, url: this.address.name + path, headers, length: Buffer.byteLength(body) })
+    outgoing.once('socket', (socket) => {
+      if (this.#ready.has(socket)) return sent()
+      socket.once(this.#readyEvent, () => {
+        observer.connected(this.options.clock.now() - start)
+        sent()
+      })
+    })
+  }
+
+  #receive(
+    incoming: IncomingMessage,
+    { maxBody = 1_048_576, streamedType }: Expected<unknown>,
+    start: number,
+    settle: (result: HttpResponse) => void,
+  ): void {
+    const { observer } = this.access
+    const { clock } = this.options
+    const { statusCode: status = 0, headers, headersDistinct } = incoming
+    observer?.answered({ status, headers: headersDistinct }, clock.now() - start)
+    const type = headers['content-type']?.split(';')[0]?.trim()
+    if (status === 200 && streamedType !== undefined && type === streamedType) {
+      settle({ status, headers, body: Buffer.alloc(0), maxBody, stream: incoming })
+      return
+    }
+    const received = new GrowingBuffer()
+    const finish = () => {
+      observer?.ended(received.length, clock.now() - start)
+      settle({ status, headers, body: received.bytes, maxBody })
+    }
+    incoming.on('data', (chunk: Buffer) => {
+      if (received.length > maxBody) return
+      received.append(chunk)
+      if (received.length <= maxBody) return
+      finish()
+      incoming.destroy()
+    })
+    incoming.on('end', finish)
   }
 
   /** After a 401, the request with a newer token, if there is one. Concurrent calls share one renewal. */

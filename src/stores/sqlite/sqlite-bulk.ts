@@ -2,6 +2,7 @@ import { plantColumns, plantParameters, textFields } from '../../plant/fields.js
 import { type PlantPatch, patchedPlant, valuesOf } from '../../plant/plant.js'
 import { isText, missingText, type PlantRows } from '../../plant/rows.js'
 import { type Clock, checkSignal } from '../../platform/clock.js'
+import { must } from '../../platform/values.js'
 import { comparesPlants, incompletePlant, type OnConflict, Outcome, resolveRecord } from '../common/conflict.js'
 import type { Batch, CreateManyOptions } from '../common/store.js'
 import { findPlant } from './select.js'
@@ -124,8 +125,7 @@ const SQLITE_CHANGESET_ABORT = 2
 
 /** Each of these returns where the next bytes go. */
 function writeRow(bytes: Uint8Array, start: number, rows: PlantRows, row: number): number {
-  const high = rows.idHigh[row] ?? 0
-  const low = rows.idLow[row] ?? 0
+  const [high, low] = [must(rows.idHigh[row]), must(rows.idLow[row])]
   bytes[start] = insert
   bytes[start + 1] = 0
   bytes[start + 2] = integer
@@ -140,10 +140,10 @@ function writeRow(bytes: Uint8Array, start: number, rows: PlantRows, row: number
   bytes[start + 10] = low
   let at = start + 11
   for (const index of textIndexes) {
-    const column = rows.texts[index]
-    const from = column?.start[row] ?? missingText
-    if (!isText(from)) bytes[at++] = nothing
-    else at = writeText(bytes, at, rows, from, column?.end[row] ?? 0)
+    const column = rows.texts[index] // none for the idempotency key
+    const from = column ? must(column.start[row]) : missingText
+    if (!column || !isText(from)) bytes[at++] = nothing
+    else at = writeText(bytes, at, rows, from, must(column.end[row]))
   }
   return at
 }
@@ -157,7 +157,7 @@ function writeText(bytes: Uint8Array, start: number, rows: PlantRows, from: numb
     bytes.set(source.subarray(from - base, to - base), at)
     return at + to - from
   }
-  for (let index = from - base; index < to - base; index += 1) bytes[at++] = source[index] ?? 0
+  for (let index = from - base; index < to - base; index += 1) bytes[at++] = must(source[index])
   return at
 }
 

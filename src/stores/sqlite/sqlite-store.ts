@@ -143,11 +143,11 @@ export class SqliteStore implements ServedStore, CheckpointStore {
         await createRows(this.#connection, batch, options)
         this.#keep(options.checkpoint?.())
       })
+      options.onProgress()
     } catch (error) {
       batch.outcomes.fill(Outcome.pending) // rolled back
-      throw error
+      if (!options.stop.aborted || error !== options.stop.reason) throw error
     }
-    options.onProgress()
   }
 
   getMany(ids: bigint[]): Promise<Map<bigint, NewPlant>> {

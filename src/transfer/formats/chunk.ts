@@ -2,6 +2,7 @@ import type { PlantPatch } from '../../plant/plant.js'
 import { PlantRows } from '../../plant/rows.js'
 import { type ErrorType, errorValue } from '../../platform/errors.js'
 import { maxDocumentBytes } from '../../platform/text-files.js'
+import { must } from '../../platform/values.js'
 import type { Batch } from '../../stores/common/store.js'
 
 /** A part of an input: its plants in columns, and its invalid records. */
@@ -60,7 +61,7 @@ export class Chunk implements Batch {
   }
 
   rangeOf(row: number): RecordRange {
-    return { start: this.recordStart[row] ?? 0, end: this.recordEnd[row] ?? 0, line: this.recordLine[row] ?? 0 }
+    return { start: must(this.recordStart[row]), end: must(this.recordEnd[row]), line: must(this.recordLine[row]) }
   }
 
   addInvalid({ error, message }: Reason, { start, end, line }: RecordRange): void {

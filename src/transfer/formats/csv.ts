@@ -1,6 +1,7 @@
 import { parseInt64 } from '../../plant/exact-json.js'
 import { missingText, noText, type PlantRows } from '../../plant/rows.js'
 import { shorten } from '../../platform/escape.js'
+import { must } from '../../platform/values.js'
 import { type Chunk, maxRecordBytes, type RecordRange, reason } from './chunk.js'
 import type { Format, ReaderState } from './format.js'
 import { LineReader } from './line-reader.js'
@@ -100,13 +101,13 @@ function recordOf(
   const record: Record<string, unknown> = Object.create(null) // a column may be named __proto__
   for (const other of others) {
     if (other >= cells.length) break // a header can have many more columns than a row
-    if (cells[other]) record[keys[other] ?? ''] = cells[other]
+    if (cells[other]) record[must(keys[other])] = cells[other]
   }
   const idText = cells[id]
-  if (idText !== undefined) record[keys[id] ?? ''] = parseInt64(idText) ?? idText
+  if (idText !== undefined) record[must(keys[id])] = parseInt64(idText) ?? idText
   // An empty cell has no text, which only an optional field may have.
   const textOf = (column: number) => cells[column] ?? (required.includes(column) ? undefined : null)
-  for (const column of texts) if (column >= 0) record[keys[column] ?? ''] = textOf(column)
+  for (const column of texts) if (column >= 0) record[must(keys[column])] = textOf(column)
   return record
 }
 
@@ -116,8 +117,8 @@ function readPlainRow(chunk: Chunk, start: number, line: number, columns: Column
   const { starts, id, others, required } = columns
   const end = findCells(bytes, start, starts, columns.delimiter.charCodeAt(0))
   if (end === unread || end - start > maxRecordBytes) return unread
-  const startOf = (cell: number) => starts[cell] ?? 0
-  const endOf = (cell: number) => (starts[cell + 1] ?? 0) - 1
+  const startOf = (cell: number) => must(starts[cell])
+  const endOf = (cell: number) => must(starts[cell + 1]) - 1
   const isEmpty = (cell: number) => endOf(cell) === startOf(cell)
   if (!others.every(isEmpty) || required.some(isEmpty) || digitsEnd(bytes, startOf(id)) !== endOf(id)) return unread
   const row = rows.next()
@@ -133,19 +134,15 @@ function readPlainRow(chunk: Chunk, start: number, line: number, columns: Column
 /** Returns false for a space at the ends of a cell. */
 function readTexts(rows: PlantRows, row: number, { starts, texts }: Columns): boolean {
   for (const [field, column] of rows.texts.entries()) {
-    const cell = texts[field] ?? -1
-    const start = starts[cell] ?? noText
-    const end = (starts[cell + 1] ?? 0) - 1
-    const isEmpty = end <= start
-    if (!isEmpty && (isBlank(rows.bytes[start]) || isBlank(rows.bytes[end - 1]))) return false
-    column.start[row] = isEmpty ? noneIn(cell) : start
-    column.end[row] = isEmpty ? noneIn(cell) : end
+    const cell = must(texts[field])
+    const start = cell < 0 ? missingText : must(starts[cell])
+    const end = cell < 0 ? missingText : must(starts[cell + 1]) - 1
+    const isEmpty = cell >= 0 && end === start
+    if (end > start && (isBlank(rows.bytes[start]) || isBlank(rows.bytes[end - 1]))) return false
+    column.start[row] = isEmpty ? noText : start
+    column.end[row] = isEmpty ? noText : end
   }
   return true
-}
-
-function noneIn(cell: number): number {
-  return cell < 0 ? missingText : noText
 }
 
 /** Sets `starts`. Returns the end of the row; `unread` for an empty row, another number of cells, a quote or U+0000. */

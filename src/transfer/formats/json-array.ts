@@ -1,5 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import { describeUnexpected, parseJson, TokenType, tokenTypes } from '../../plant/exact-json.js'
+import { must } from '../../platform/values.js'
 import { type Chunk, maxRecordBytes, notUtf8, type Reason, type RecordRange, reason, recordTooLarge } from './chunk.js'
 import { endOfLine, type Format, type FormatReader, type Head, type ReaderState, skipSpace } from './format.js'
 import { readPlantObject, unread } from './plant-object.js'
@@ -57,7 +58,7 @@ class JsonReader implements FormatReader {
   /** Returns the end of the token or value, or its start if it is incomplete or ends the input. */
   #step(chunk: Chunk, start: number, isLast: boolean, fastEnd: number): number {
     const { bytes } = chunk
-    const byte = bytes[start] ?? 0
+    const byte = must(bytes[start])
     if (this.#state === 'start' && byte !== bracket) this.#state = 'values'
     const state = transitions[this.#state]?.[String.fromCharCode(byte)]
     if (state !== undefined) {
@@ -79,7 +80,7 @@ class JsonReader implements FormatReader {
   #value(chunk: Chunk, start: number, isLast: boolean): number {
     const { bytes } = chunk
     const found = endOfValue(bytes, start, bytes.length)
-    const mayContinue = found === cut || (found === bytes.length && tokenTypes[bytes[start] ?? 0] === TokenType.scalar)
+    const mayContinue = found === cut || (found === bytes.length && tokenTypes[must(bytes[start])] === TokenType.scalar)
     const isTooLong = mayContinue && bytes.length - start > maxUnclosed
     if (mayContinue && !isLast && !isTooLong) return start
     const end = found === cut ? bytes.length : found
@@ -158,7 +159,7 @@ function notJson(what: string, { line, column }: Place): Reason {
 export function endOfValue(bytes: Buffer, start: number, until: number): number {
   let depth = 0
   for (let at = start; at < until; at += 1) {
-    switch (tokenTypes[bytes[at] ?? 0]) {
+    switch (tokenTypes[must(bytes[at])]) {
       case TokenType.brace:
       case TokenType.bracket:
         depth += 1
@@ -184,7 +185,7 @@ export const cut = -1
 
 function endOfScalar(bytes: Buffer, start: number, until: number): number {
   let at = start
-  while (at < until && tokenTypes[bytes[at] ?? 0] === TokenType.scalar) at += 1
+  while (at < until && tokenTypes[must(bytes[at])] === TokenType.scalar) at += 1
   return at
 }
 

@@ -1,5 +1,6 @@
 import { textFields } from '../../plant/fields.js'
 import { missingText, type PlantRows } from '../../plant/rows.js'
+import { must } from '../../platform/values.js'
 import { type Chunk, maxRecordBytes } from './chunk.js'
 
 /**
@@ -35,7 +36,7 @@ export function readId(rows: PlantRows, row: number, start: number, end: number)
     return BigInt.asIntN(64, id) === id
   }
   let value = 0
-  for (let at = first; at < end; at += 1) value = value * 10 + (bytes[at] ?? 0) - zero
+  for (let at = first; at < end; at += 1) value = value * 10 + must(bytes[at]) - zero
   if (isNegative) value = -value
   rows.idLow[row] = value // modulo 2 ** 32
   rows.idHigh[row] = Math.floor(value / 2 ** 32)
@@ -48,9 +49,8 @@ const exactDigits = 15
 /** Returns the offset after the member; `at` if an optional one is missing. */
 function readText(rows: PlantRows, row: number, field: number, at: number): number {
   const { bytes } = rows
-  const column = rows.texts[field]
-  const { key, isRequired } = textKeys[field] ?? {}
-  if (!column || !key) return unread
+  const column = must(rows.texts[field])
+  const { key, isRequired } = must(textKeys[field])
   const start = after(bytes, at, key)
   if (start === unread) {
     column.start[row] = missingText
@@ -78,7 +78,7 @@ function after(bytes: Uint8Array, start: number, expected: Uint8Array): number {
 
 export function digitsEnd(bytes: Uint8Array, start: number): number {
   let at = bytes[start] === minus ? start + 1 : start
-  for (let byte = bytes[at] ?? 0; byte >= zero && byte <= nine; byte = bytes[at] ?? 0) at += 1
+  for (let byte = must(bytes[at]); byte >= zero && byte <= nine; byte = must(bytes[at])) at += 1
   return at
 }
 
@@ -86,7 +86,7 @@ export function digitsEnd(bytes: Uint8Array, start: number): number {
 function textEnd(bytes: Uint8Array, start: number): number {
   let isEscaped = false
   for (let at = start; ; at += 1) {
-    const byte = bytes[at] ?? 0
+    const byte = bytes[at] ?? 0 // the bytes may end inside a text
     if (byte === quote) return isEscaped ? -2 - at : at
     if (byte < space) return unread
     if (byte !== backslash) continue

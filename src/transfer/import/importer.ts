@@ -208,23 +208,48 @@ export class Import {
 
   /** Returns false if the import ends with the chunk. */
   async #process(read: Chunk, reader: Reader): Promise<boolean> {
-    const { maxErrors, inputs, ifExists } = this.#plan
-    const { store, isTransactional, checkpoints, saved, io, onProgress } = this.#context
+    const { maxErrors, inputs } = this.#plan
+    const { isTransactional, onRejected } = this.#context
     const stopsAtReject = read.length >= maxErrors - this.rejected
     const [invalid] = read.invalid
     const chunk = stopsAtReject && invalid ? reader.first(invalid.row + 1) : read
     if (isTransactional && !stopsAtReject) chunk.order = chunk.rows.orderById()
     chunk.outcomes = new Uint8Array(chunk.rows.length)
     this.#chunk = chunk
+    const { settled, failure } = await this.#create(chunk, reader, stopsAtReject)
+    if (!settled) return false
+    const { rejected, position, syntaxError } = settled
+    this.#chunk = undefined
+    this.#position = position
+    this.repeated += rejected.filter(({ isRepeated }) => isRepeated).length
+    await onRejected(rejected, reader.name)
+    if (failure) throw failure.error
+    if (this.rejected >= maxErrors) return reader.isDone && this.#input === inputs.length - 1
+    if (!syntaxError) return true
+    this.isBeforeRecord = true // as the checkpoint is, so that the record can be fixed
+    const { bytes } = chunk
+    const end = { bytes, outcomes: new Uint8Array(), otherFields: new Map() }
+    this.#position = this.#positionAfter(end, [syntaxError], reader)
+    await onRejected([syntaxError], reader.name)
+    return false
+  }
+
+  /** Nothing is settled if the import was stopped, and its transaction rolled back. */
+  async #create(
+    chunk: Chunk,
+    reader: Reader,
+    stopsAtReject: boolean,
+  ): Promise<{ settled?: Settled; failure?: { error: unknown } | undefined }> {
+    const { store, isTransactional, checkpoints, saved, io, onProgress } = this.#context
     let settled: Settled | undefined
+    let failure: { error: unknown } | undefined
     const settle = () => {
       settled = this.#settle(chunk, reader, stopsAtReject)
       return settled.position
     }
-    let failure: { error: unknown } | undefined
     try {
       await store.createMany(chunk, {
-        ...{ ifExists, stopsAtReject, stop: io.signal, onProgress },
+        ...{ ifExists: this.#plan.ifExists, stopsAtReject, stop: io.signal, onProgress },
         checkpoint:
           isTransactional && checkpoints ? () => checkpoints.checkpointOf({ ...saved, position: settle() }) : undefined,
         keyOf: (row) => {
@@ -237,34 +262,13 @@ export class Import {
       if (isTransactional) throw error
       failure = { error } // what the service has created before is kept
     }
-    if (this.#isRolledBack(chunk)) return false
+    if (isTransactional && io.signal.aborted && chunk.outcomes.every((outcome) => outcome === Outcome.pending))
+      return {}
     if (!settled) {
       settled = this.#settle(chunk, reader, stopsAtReject)
       await checkpoints?.keep({ ...saved, position: settled.position })
     }
-    this.#chunk = undefined
-    this.#position = settled.position
-    this.repeated += settled.rejected.filter(({ isRepeated }) => isRepeated).length
-    await this.#context.onRejected(settled.rejected, reader.name)
-    if (failure) throw failure.error
-    if (this.rejected >= maxErrors) return reader.isDone && this.#input === inputs.length - 1
-    const { syntaxError } = settled
-    if (!syntaxError) return true
-    this.isBeforeRecord = true // as the checkpoint is, so that the record can be fixed
-    const { bytes } = chunk
-    this.#position = this.#positionAfter(
-      { bytes, outcomes: new Uint8Array(), otherFields: new Map() },
-      [syntaxError],
-      reader,
-    )
-    await this.#context.onRejected([syntaxError], reader.name)
-    return false
-  }
-
-  /** A transaction that was rolled back is not repeated when the import is stopped. */
-  #isRolledBack({ outcomes }: Chunk): boolean {
-    const { isTransactional, io } = this.#context
-    return isTransactional && io.signal.aborted && outcomes.every((outcome) => outcome === Outcome.pending)
+    return { settled, failure }
   }
 
   /** A store may call it again, when it repeats a transaction. */

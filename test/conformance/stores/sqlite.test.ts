@@ -61,7 +61,7 @@ test('many plants that exist are interrupted, and nothing of them stays', async 
   const batch = batchOf(plants.map((plant) => ({ ...plant, name: 'Moss' })))
   const done = createAll(store, batch, { ifExists: 'update', stop: stop.signal })
   setImmediate(() => stop.abort(new Error('stopped')))
-  await expect(done).rejects.toThrow('stopped')
+  await done
   expect(new Set(outcomesOf(batch))).toEqual(new Set(['pending']))
   expect(await store.get(3999n)).toEqual(plants.at(-1))
 })
