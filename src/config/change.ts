@@ -47,23 +47,27 @@ export async function changeSettings(
         return made
       })
     })
-  } catch (cause) {
-    if (cause instanceof RangeError)
-      // the depth at which the stack overflows depends on the version of Node
-      throw malformed(
-        'The settings are nested too deeply to be written',
-        'Fix the settings file, or move it away',
-        cause,
-      )
-    if (cause instanceof PlantsError && cause.isInterruption)
-      throw new PlantsError(cause.type, `${cause.message}, nothing was changed`, { cause })
-    const code = systemCode(cause)
-    if (code === undefined) throw cause
-    const noFolder = 'their directory, or the directory that a link points to, does not exist'
-    const reason = code === 'ENOENT' ? noFolder : unwritableReasons[code]
-    const hint = 'Choose another directory with PLANTS_CONFIG_DIR, or use flags and variables instead'
-    throw unwritable(path, reason ?? `system error ${code}`, hint, cause)
+  } catch (error) {
+    throw explain(error, path)
   }
+}
+
+function explain(cause: unknown, path: string): unknown {
+  // the depth at which the stack overflows depends on the version of Node
+  if (cause instanceof RangeError)
+    return malformed(
+      'The settings are nested too deeply to be written',
+      'Fix the settings file, or move it away',
+      cause,
+    )
+  if (cause instanceof PlantsError && cause.isInterruption)
+    return new PlantsError(cause.type, `${cause.message}, nothing was changed`, { cause })
+  const code = systemCode(cause)
+  if (code === undefined) return cause
+  const noFolder = 'their directory, or the directory that a link points to, does not exist'
+  const reason = code === 'ENOENT' ? noFolder : unwritableReasons[code]
+  const hint = 'Choose another directory with PLANTS_CONFIG_DIR, or use flags and variables instead'
+  return unwritable(path, reason ?? `system error ${code}`, hint, cause)
 }
 
 function unwritable(path: string, reason: string, hint: string, cause?: unknown): PlantsError {

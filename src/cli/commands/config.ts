@@ -63,7 +63,7 @@ export async function saveSetting(name: string, text: string, flags: GlobalFlags
     const { savedToken } = await import('../../auth/credentials.js')
     // its parameters are not part of a login
     const old = savedStore(before, store)?.address.replace(/^(postgres:.*?)\?.*/s, '$1') ?? ''
-    if (old !== loginAddress(address) && savedToken(before, old)) {
+    if (old !== loginAddress(address) && savedToken(before, old) && !savedToken(after, loginAddress(address))) {
       const noun = schemes[address.scheme].credential ?? 'token'
       await settings.warn(
         `The saved ${noun} is for the old address. Save a new one: plants auth login --store ${shellWord(store)}`,

@@ -122,6 +122,10 @@ describe('config set, get and unset', () => {
       await user.run(['config', 'unset', `stores.team.${name}`])
     expect(await set('https://other.example.com')).toMatchObject({ code: 0, err: '' })
     expect(await user.run(['config', 'set', 'stores.team.address', old])).toMatchObject({ code: 0, err: '' })
+    await user.run(['config', 'set', 'stores.team.address', team])
+    const login = ['auth', 'login', '--store', 'http://127.0.0.1:4011', '--from-stdin']
+    await user.run(login, { stdin: 's3cret-of-another' })
+    expect(await set('http://127.0.0.1:4011')).toMatchObject({ code: 0, err: '' })
   })
 
   test('unset makes nothing where nothing is', async () => {
