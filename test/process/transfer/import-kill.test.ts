@@ -13,6 +13,7 @@ import {
   writeLines,
 } from '../../helpers/import.js'
 import { canTrace, killAt } from '../../helpers/linux.js'
+import { type Database, freshDatabase } from '../../helpers/postgres.js'
 import { type ProcessResult, plants, start, startUnder } from '../../helpers/process.js'
 import { isSoak, nextPlace, rounds } from '../../helpers/rounds.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
@@ -39,6 +40,10 @@ describe('an import that is killed at random goes on, and at the end its store h
 
   test('ids in no order, with rejected lines, and equal plants to be skipped', async () => {
     await killAndGoOn(withRejected(shuffled(sorted), ['--if-exists', 'same']))
+  })
+
+  test('ids in no order, with rejected lines, in a database', async () => {
+    await killAndGoOn(withRejected(shuffled(sorted), []), freshDatabase)
   })
 })
 
@@ -81,23 +86,27 @@ function withRejected(good: readonly string[], flags: string[]): Scenario {
 }
 
 /** Kills imports until enough of them have gone on in the middle. Every one is brought to its end, and looked at. */
-async function killAndGoOn({ lines, flags, counts, rejected }: Scenario): Promise<void> {
+async function killAndGoOn(
+  { lines, flags, counts, rejected }: Scenario,
+  database?: () => Promise<Pick<Database, 'url' | 'env'>>,
+): Promise<void> {
   const base = temporaryFolder()
   writeLines(base, lines)
   const rejects = rejected ? ['--rejects', 'rejects.ndjson'] : []
-  const args = ['import', '../plants.ndjson', ...flags, ...rejects]
   let [goneOn, longest] = [0, 500]
   for (let round = 0; goneOn < rounds(1); round += 1) {
     const folder = join(base, `${round}`)
     mkdirSync(folder)
-    const end = await untilDone(args, folder, () => Math.random() * longest)
+    const { url, env } = (await database?.()) ?? { url: join(folder, 'plants.db'), env: {} }
+    const args = ['import', '../plants.ndjson', ...flags, ...rejects, '--store', url]
+    const end = await untilDone(args, { folder, env }, () => Math.random() * longest)
     goneOn += end.goneOn
     longest = Math.max(end.longest, 300)
     const code = end.code === 'killed' ? 'killed' : rejected ? 6 : 0
     expect({ round, code: end.code, counts: end.out && countsOf(end.out) }).toEqual({ round, code, counts })
     if (code !== 'killed') expect(journalsIn(folder)).toEqual([])
-    expect(integrityOf(join(folder, 'data/plants.db'))).toBe('ok')
-    const exported = await plants(['export'], folder)
+    if (!database) expect(integrityOf(url)).toBe('ok')
+    const exported = await plants(['export', '--store', url], folder, { env })
     expect(digestOf(exported.out)).toBe(digestOf(`${sorted.join('\n')}\n`))
     if (rejected) judgeRejects(folder, rejected)
   }
@@ -114,11 +123,16 @@ function judgeRejects(folder: string, rejected: NonNullable<Scenario['rejected']
 }
 
 /** Runs the same command until it comes to its end, and kills it after a while each time. */
-async function untilDone(args: string[], folder: string, chooseDelay: () => number) {
+async function untilDone(
+  args: string[],
+  { folder, env }: { folder: string; env: Database['env'] },
+  chooseDelay: () => number,
+) {
   for (let [goneOn, kills] = [0, 0]; ; kills += 1) {
     const began = performance.now()
     // Longer after each kill: where a start alone takes long, it would never come to its end.
-    const run = start(args, folder, { cwd: folder, timeout: chooseDelay() * (1 + kills / 10), killSignal: 'SIGKILL' })
+    const timeout = chooseDelay() * (1 + kills / 10)
+    const run = start(args, folder, { cwd: folder, env, timeout, killSignal: 'SIGKILL' })
     const { exitCode: code, signal, stdout, stderr } = await run
     const out = String(stdout)
     if (String(stderr).includes('Resuming an interrupted import')) goneOn += 1
