@@ -1,6 +1,6 @@
 import pg from 'pg'
 import { isTimeout } from '../../platform/clock.js'
-import { type ErrorType, PlantsError, reasonOf, shellWord, systemCode } from '../../platform/errors.js'
+import { type Explanation, explainedBy, PlantsError, reasonOf, shellWord, systemCode } from '../../platform/errors.js'
 import type { PostgresAddress } from '../common/address.js'
 import type { Login } from '../common/store.js'
 
@@ -86,7 +86,7 @@ export function isUnknownParameter(error: unknown): boolean {
 export function isTransient(error: unknown): boolean {
   if (error instanceof PlantsError) return error.retryable
   if (error instanceof LostCommit) return isTransient(error.cause)
-  return isExplained(error) && failureOf(error).isTransient === true
+  return isExplained(error) && failureOf(error).retryable === true
 }
 
 export function isReadOnly(error: unknown): boolean {
@@ -110,27 +110,15 @@ export function lostCommit({ name }: PostgresAddress, cause: unknown): PlantsErr
 }
 
 /** Returns errors of other sources unchanged. */
-export function explainDatabase(error: unknown, { address, login }: Account): unknown {
-  if (!isExplained(error)) return error
-  const { sentence, hint, type = 'unavailable', isTransient } = failureOf(error)
-  const advice = typeof hint === 'string' ? hint : hint(address, login)
-  return new PlantsError(type, sentence(address, textOf(error)), {
-    hint: advice,
-    retryable: isTransient === true,
-    cause: error,
-  })
+export function explainDatabase(error: unknown, account: Account): unknown {
+  return isExplained(error) ? explainedBy(failureOf(error), account, textOf(error), error) : error
 }
 
 function isExplained(error: unknown): error is Error {
   return error instanceof pg.DatabaseError || error instanceof ConnectionError || error instanceof LoginError
 }
 
-interface Failure {
-  sentence(address: PostgresAddress, text: string): string
-  hint: string | ((address: PostgresAddress, login: Login) => string)
-  type?: ErrorType
-  isTransient?: boolean
-}
+type Failure = Explanation<Account>
 
 function failureOf(error: Error): Failure {
   if (error instanceof LoginError) return error instanceof MissingPassword ? passwordMissing : loginFailed(error)
@@ -140,35 +128,35 @@ function failureOf(error: Error): Failure {
 }
 
 const unreached: Failure = {
-  sentence: ({ name }, text) => `Could not reach ${name}: ${text}`,
+  sentence: ({ address: { name } }, text) => `Could not reach ${name}: ${text}`,
   hint: 'Is PostgreSQL running there, and is the address right?',
-  isTransient: true,
+  retryable: true,
 }
 
 const refused: Failure = {
-  sentence: ({ name }, text) => `${name} reported an error: ${text}`,
+  sentence: ({ address: { name } }, text) => `${name} reported an error: ${text}`,
   hint: 'Look at the log of the database',
 }
 
-const busy: Failure = { ...refused, isTransient: true }
+const busy: Failure = { ...refused, retryable: true }
 
 const loginFailed = ({ hint }: LoginError): Failure => ({
-  sentence: ({ name }, text) => `Could not log in to ${name}: ${text}`,
+  sentence: ({ address: { name } }, text) => `Could not log in to ${name}: ${text}`,
   hint,
 })
 
 const loginRejected: Failure = {
-  sentence: ({ name, user }, text) => `${name} rejected the login of ${user}: ${text}`,
-  hint: ({ hosts }, { password, passwordHint }) =>
-    hosts.some((host) => password(host) !== undefined)
-      ? passwordHint
+  sentence: ({ address: { name, user } }, text) => `${name} rejected the login of ${user}: ${text}`,
+  hint: ({ address, login }) =>
+    address.hosts.some((host) => login.password(host) !== undefined)
+      ? login.passwordHint
       : 'Check the user in the address, or ask the administrator of the database how to log in',
   type: 'unauthorized',
 }
 
-const passwordMissing: Failure = { ...loginRejected, hint: (_, { passwordHint }) => passwordHint }
+const passwordMissing: Failure = { ...loginRejected, hint: ({ login }) => login.passwordHint }
 
-const unreachable: Failure = { ...unreached, isTransient: false }
+const unreachable: Failure = { ...unreached, retryable: false }
 
 const untrusted: Failure = {
   ...unreachable,
@@ -180,7 +168,7 @@ const failures: Record<string, Failure> = {
   '08': unreached,
   // of `fsyncs` in sql.ts
   '22012': {
-    sentence: ({ name }) => `${name} answers before a plant is on disk: fsync is off`,
+    sentence: ({ address: { name } }) => `${name} answers before a plant is on disk: fsync is off`,
     hint: 'Turn fsync on in postgresql.conf',
   },
   // another writer has just created the id
@@ -189,37 +177,37 @@ const failures: Record<string, Failure> = {
   '25006': busy,
   '28': loginRejected,
   '3D': {
-    sentence: ({ name }) => `${name} names a database that does not exist`,
-    hint: ({ database }) =>
+    sentence: ({ address: { name } }) => `${name} names a database that does not exist`,
+    hint: ({ address: { database } }) =>
       `Create it there: CREATE DATABASE ${pg.escapeIdentifier(database)} ENCODING UTF8 TEMPLATE template0`,
   },
   // transaction rollback
   '40': busy,
   '40003': unreached,
   '42703': {
-    sentence: ({ name }, text) => `${name} has the tables of an older version of plants: ${text}`,
+    sentence: ({ address: { name } }, text) => `${name} has the tables of an older version of plants: ${text}`,
     hint: 'Migrate them with: plants stores init ADDRESS',
   },
   '42501': {
-    sentence: ({ name, user }, text) => `Permission denied for ${user} in ${name}: ${text}`,
-    hint: ({ user }) =>
+    sentence: ({ address: { name, user } }, text) => `Permission denied for ${user} in ${name}: ${text}`,
+    hint: ({ address: { user } }) =>
       `To create and to read, it needs: plants stores init OWNER-ADDRESS --role ${shellWord(user)}. To update and to delete, add --allow create,read,update,delete. For anything else use the address of the owner`,
   },
   // resources
   '53': busy,
   '53300': {
-    sentence: ({ name }) => `${name} has no free connection`,
+    sentence: ({ address: { name } }) => `${name} has no free connection`,
     hint: 'Try again, raise max_connections there, or put PgBouncer in front of it',
-    isTransient: true,
+    retryable: true,
   },
   // lock not available
   '55P03': busy,
   // operator intervention
   '57': busy,
   '57014': {
-    sentence: ({ name }) => `${name} did not finish in time`,
+    sentence: ({ address: { name } }) => `${name} did not finish in time`,
     hint: 'Try again, or raise --timeout',
-    isTransient: true,
+    retryable: true,
   },
   // system
   '58': busy,
@@ -229,8 +217,8 @@ const failures: Record<string, Failure> = {
   ENOTFOUND: unreachable,
   ERR_TLS_CERT_ALTNAME_INVALID: unreachable,
   NO_TLS: {
-    sentence: ({ name }) => `${name} has no TLS`,
-    hint: ({ sslmode }) =>
+    sentence: ({ address: { name } }) => `${name} has no TLS`,
+    hint: ({ address: { sslmode } }) =>
       `Turn on ssl there. Or on a network that only you use, connect without TLS: sslmode=prefer instead of ${sslmode}`,
   },
   SELF_SIGNED_CERT_IN_CHAIN: untrusted,

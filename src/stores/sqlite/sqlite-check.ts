@@ -1,13 +1,14 @@
 import { constants, existsSync, statfsSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import type { NewPlant } from '../../plant/plant.js'
+import { explainedBy } from '../../platform/errors.js'
 import { sharedReason } from '../../platform/files.js'
 import type { FileAddress } from '../common/address.js'
 import { assertRepeated } from '../common/conflict.js'
 import type { CreateOptions, CreatePreview, FileOptions } from '../common/store.js'
 import { findPlant } from './select.js'
 import { type Connection, look } from './sqlite-connection.js'
-import { allows, explained, forbidden, isWritable, unavailable } from './sqlite-errors.js'
+import { allows, explained, forbidden, isWritable } from './sqlite-errors.js'
 import { identify, prepareToRead } from './sqlite-schema.js'
 import { realPathOf, reportOwner, statIfThere } from './store-file.js'
 
@@ -59,7 +60,7 @@ export async function dryRun(
   const path = realPathOf(address.name)
   const { exists, isWritable: isOpen } = await inspect(address, options)
   await reportOwner(address, options)
-  if (!isOpen) throw unavailable(forbidden(path))
+  if (!isOpen) throw explainedBy(forbidden, path, '')
   if (!exists) return { exists, creates: true }
   return explained(path, () =>
     look(path, options, async (connection) => {

@@ -9,7 +9,14 @@ import {
   statSync,
 } from 'node:fs'
 import { basename, dirname } from 'node:path'
-import { PlantsError, shellWord, systemCode, systemReasons } from '../../platform/errors.js'
+import {
+  type Explanation,
+  explainedBy,
+  PlantsError,
+  shellWord,
+  systemCode,
+  systemReasons,
+} from '../../platform/errors.js'
 import { detectFileCompression } from '../../platform/files.js'
 import { primaryCode } from '../../platform/sqlite.js'
 
@@ -18,8 +25,8 @@ export function explainFailure(error: unknown, path: string): unknown {
   const code = primaryCode(error) ?? systemCode(error) ?? ''
   const text = systemReasons[code] ?? (error instanceof Error ? error.message : '')
   const isCrafted = (code === 1 || code === 19) && craftedError.test(text)
-  const explain = error instanceof DamageError || isCrafted ? damaged : explanationOf(code, path)
-  return explain ? unavailable(explain(path, text), error) : error
+  const explanation = error instanceof DamageError || isCrafted ? damaged : explanationOf(code, path)
+  return explanation ? explainedBy(explanation, path, text, error) : error
 }
 
 export async function explained<T>(path: string, action: () => Promise<T>): Promise<T> {
@@ -40,31 +47,22 @@ const craftedError =
 /** The file holds what only a failed disk, or another program, can have written. */
 export class DamageError extends Error {}
 
-interface Diagnosis {
-  message: string
-  hint: string
-  retryable?: boolean
-}
-
-export function unavailable({ message, ...details }: Diagnosis, cause?: unknown): PlantsError {
-  return new PlantsError('unavailable', message, { ...details, cause })
-}
-
 export function notOurs(path: string, why: string, hint = elsewhere): PlantsError {
-  return unavailable({ message: `${path} ${why}`, hint })
+  return new PlantsError('unavailable', `${path} ${why}`, { hint })
 }
 
 export function replacedStore(path: string): PlantsError {
-  return unavailable({ message: `${path} was deleted or replaced`, hint: 'Try again', retryable: true })
+  return new PlantsError('unavailable', `${path} was deleted or replaced`, { hint: 'Try again', retryable: true })
 }
 
 export function changedWhileRead(path: string): PlantsError {
-  return unavailable({ message: `${path} was changed while it was read`, hint: 'Try again', retryable: true })
+  return new PlantsError('unavailable', `${path} was changed while it was read`, { hint: 'Try again', retryable: true })
 }
 
 export function lockedError(path: string, timeout: number): PlantsError {
   const message = `The store ${path} was in use by ${findHolder(path) ?? 'another process'} for ${timeout / 1000} s`
-  return unavailable({ message, hint: 'Try again, or wait longer with --timeout 2m', retryable: true })
+  const hint = 'Try again, or wait longer with --timeout 2m'
+  return new PlantsError('unavailable', message, { hint, retryable: true })
 }
 
 /** Such as "process 4242 (sqlite3)"; undefined outside Linux. */
@@ -95,75 +93,70 @@ export function unchanged(error: unknown, signal: AbortSignal): unknown {
 
 const elsewhere = 'Choose another file with --store PATH'
 
-type Explain = (path: string, text: string) => Diagnosis
-
 /** What SQLite says (https://sqlite.org/rescode.html) is often a consequence: its causes are looked for first. */
-function explanationOf(code: number | string, path: string): Explain | undefined {
+function explanationOf(code: number | string, path: string): Explanation<string> | undefined {
   if ((code === 14 || code === 'ENOENT') && !existsSync(dirname(path))) return noFolder
   if ((code === 8 || code === 14) && !(isReadable(path) && isWritable(path))) return forbidden
   if ((code === 8 || code === 10) && isFull(path)) return full // no space for the wal-index is an I/O error, too
   return explanations[code] ?? (code in systemReasons ? unopened : undefined)
 }
 
-const unopened: Explain = (path, reason) => ({
-  message: `The store ${path} could not be opened: ${reason}`,
+const unopened: Explanation<string> = {
+  sentence: (path, reason) => `The store ${path} could not be opened: ${reason}`,
   hint: elsewhere,
-})
+}
 
-const noFolder: Explain = (path) => ({
-  message: `There is no directory ${dirname(path)} for the store ${path}`,
-  hint: `Make it with: mkdir -p ${shellWord(dirname(path))}`,
-})
+const noFolder: Explanation<string> = {
+  sentence: (path) => `There is no directory ${dirname(path)} for the store ${path}`,
+  hint: (path) => `Make it with: mkdir -p ${shellWord(dirname(path))}`,
+}
 
-const damaged: Explain = (path, why) => ({
-  message: `The store ${path} is damaged: ${why}`,
-  hint: `Move the file aside, then restore a backup, or recover what is readable: sqlite3 ${shellWord(path)} .recover`,
-})
+const damaged: Explanation<string> = {
+  sentence: (path, reason) => `The store ${path} is damaged: ${reason}`,
+  hint: (path) =>
+    `Move the file aside, then restore a backup, or recover what is readable: sqlite3 ${shellWord(path)} .recover`,
+}
 
-const full: Explain = (path) => ({
-  message: `No space left on the disk of ${path}`,
+const full: Explanation<string> = {
+  sentence: (path) => `No space left on the disk of ${path}`,
   hint: 'Free some space, then try again',
   retryable: true,
-})
+}
 
-const unusable: Explain = (path, text) => ({
-  message: `The store ${path} could not be used: ${text}`,
+const unusable: Explanation<string> = {
+  sentence: (path, reason) => `The store ${path} could not be used: ${reason}`,
   hint: 'Try again',
   retryable: true,
-})
+}
+
+const failedDisk: Explanation<string> = {
+  sentence: (path, reason) => `The disk failed under ${path}: ${reason}`,
+  hint: 'Look at the disk and its logs, then try again',
+  retryable: true,
+}
+
+const noDatabase: Explanation<string> = {
+  sentence: (path) => {
+    const compression = detectFileCompression(path)
+    return `${path} is not a store: it is ${compression ? `compressed with ${compression}` : 'not an SQLite file'}`
+  },
+  hint: (path) =>
+    detectFileCompression(path)
+      ? 'For a compressed backup: plants help restore. For compressed plants: plants help import'
+      : elsewhere,
+}
 
 /** Also for a store whose folder is read-only. */
-export const forbidden = (path: string): Diagnosis => ({
-  message: `The store ${path} cannot be ${isReadable(path) ? 'written' : 'read'} by this user`,
+export const forbidden: Explanation<string> = {
+  sentence: (path) => `The store ${path} cannot be ${isReadable(path) ? 'written' : 'read'} by this user`,
   hint: 'Change the permissions of the file and its directory, or choose another file with --store PATH',
-})
+}
 
 /** By SQLite's primary result code, or by system error code. */
-const explanations: Readonly<Record<number | string, Explain>> = {
-  3: forbidden,
-  7: unusable,
-  8: unusable,
-  10: (path, text) => ({
-    message: `The disk failed under ${path}: ${text}`,
-    hint: 'Look at the disk and its logs, then try again',
-    retryable: true,
-  }),
-  11: damaged,
-  13: full,
-  14: unusable,
-  18: unusable,
-  26: (path) => {
-    const compression = detectFileCompression(path)
-    if (!compression) return { message: `${path} is not a store: it is not an SQLite file`, hint: elsewhere }
-    const hint = 'For a compressed backup: plants help restore. For compressed plants: plants help import'
-    return { message: `${path} is not a store: it is compressed with ${compression}`, hint }
-  },
-  EACCES: forbidden,
-  EDQUOT: full,
-  EMFILE: unusable,
-  ENFILE: unusable,
-  ENOSPC: full,
-  EPERM: forbidden,
+const explanations: Readonly<Record<number | string, Explanation<string>>> = {
+  ...{ 3: forbidden, 7: unusable, 8: unusable, 10: failedDisk, 11: damaged, 13: full, 14: unusable, 18: unusable },
+  ...{ 26: noDatabase },
+  ...{ EACCES: forbidden, EPERM: forbidden, EDQUOT: full, ENOSPC: full, EMFILE: unusable, ENFILE: unusable },
 }
 
 /** False when that is unknown. */
