@@ -157,9 +157,10 @@ async function describe(address, hide) {
 
 /**
  * Leaves out that U+0000 is not allowed in a text, since the tester adds a "_" to break a pattern, which breaks nothing
- * here; and the stream, for which it does not ask.
+ * here; and the stream, for which it does not ask, so that a limit has the maximum of a page.
  */
 function hideUntested(key, value) {
+  if (key === 'schema' && this.name === 'limit') return { ...value, maximum: 1000 }
   const isHidden = key === 'application/x-ndjson' || (key === 'pattern' && value.includes('u0000'))
   return isHidden ? undefined : value
 }
