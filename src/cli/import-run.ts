@@ -1,10 +1,13 @@
 import { accessSync, constants, realpathSync, statSync } from 'node:fs'
-import { writeRejected } from '../output/output.js'
+import { quoteIfNeeded, type Style, styleFor, writeAnswer, writeRejected } from '../output/output.js'
 import { type Progress, progressLine } from '../output/progress.js'
-import { plantCount } from '../plant/plant.js'
+import { toJson } from '../plant/exact-json.js'
+import { textFields } from '../plant/fields.js'
+import { plantCount, plantOf } from '../plant/plant.js'
 import { malformed, PlantsError, systemCode } from '../platform/errors.js'
+import { escapeControlChars } from '../platform/escape.js'
 import type { Io } from '../platform/io.js'
-import type { ManyStore, Right } from '../stores/common/store.js'
+import type { ManyStore, Right, Update } from '../stores/common/store.js'
 import { isOwn, openManyStore } from '../stores/registry.js'
 import { RecordMapper } from '../transfer/formats/record-mapper.js'
 import {
@@ -100,6 +103,7 @@ async function importInto(many: ManyStore, first: OpenInput, mapper: RecordMappe
   const { options, settings, io, lock } = run
   const checkpoints = lock && new Checkpoints(lock, many.checkpoints, io.trusts)
   const { saved, rejects } = await begin(checkpoints, run)
+  if (many.isUnread) await settings.warn(`Only the input is checked, not which ids exist at ${settings.store.name}`)
   const progress = progressLine(io, settings.showsProgress, 0)
   const start = { time: io.now(), settled: settledIn(saved.position?.counters ?? noCounters) }
   const importing: Import = new Import(options.plan, mapper, {
@@ -107,6 +111,7 @@ async function importInto(many: ManyStore, first: OpenInput, mapper: RecordMappe
     onRejected: rejectedWriter(progress, settings, io),
     onResume: () => settings.warn(`Resuming an interrupted import: ${plantsAre(start.settled)} done`),
     onProgress: () => progress.show(() => importing.snapshot),
+    onUpdates: updatesWriter(progress, run),
   })
   try {
     // Before a plant is sent with its idempotency key, or written to the rejects file.
@@ -151,6 +156,38 @@ function rejectedWriter(progress: Progress, settings: Settings, io: Io): ImportC
     await progress.clear()
     await writeRejected(io, shown, settings)
   }
+}
+
+/** Writes what a dry run would change: as text, the first of them. */
+function updatesWriter(progress: Progress, { options, settings, io }: Run): ImportContext['onUpdates'] {
+  const { output, isQuiet, colors } = settings
+  if (options.staging !== 'dryRun') return undefined
+  let remaining = output === 'ndjson' ? Infinity : output === 'text' && !isQuiet ? maxShown : 0
+  return async (updates) => {
+    const shown = updates.slice(0, remaining)
+    remaining -= shown.length
+    if (shown.length === 0) return
+    const style = await styleFor(colors(io.stdout))
+    const lines = shown.map((update) => (output === 'text' ? updateLine(update, style) : updateJson(update)))
+    await progress.clear()
+    await writeAnswer(io, lines.join(''))
+  }
+}
+
+function updateJson({ before, after }: Update): string {
+  return `${toJson({ dryRun: true, id: before.id, before: plantOf(before), after: plantOf(after) })}\n`
+}
+
+/** Such as `Would update Fern (id 1): tag "shade" → none`. */
+function updateLine({ before, after }: Update, style: Style): string {
+  const shown = (text = '') => escapeControlChars(JSON.stringify(text))
+  const changes = textFields
+    .filter(({ name }) => before[name] !== after[name])
+    .map(
+      ({ name }) =>
+        `${name} ${[before, after].map((plant) => (name in plant ? shown(plant[name]) : 'none')).join(' → ')}`,
+    )
+  return `Would update ${style.strong(quoteIfNeeded(before.name))} ${style.faint(`(id ${before.id})`)}: ${changes.join(', ')}\n`
 }
 
 function isInterruption(error: unknown, { signal }: Io): boolean {

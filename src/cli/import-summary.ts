@@ -13,7 +13,7 @@ import type { Import, ImportOptions } from '../transfer/import/importer.js'
 import type { Settings } from './context.js'
 import { givenFlags } from './flag-words.js'
 
-/** maximum number of rejected records printed as text */
+/** maximum numbers of rejected records, and of updates of a dry run, printed as text */
 export const maxShown = 20
 
 /** Throws `incomplete` for rejected records, and `unknownOutcome` for unknown outcomes. */
@@ -88,7 +88,7 @@ function reasonsIn(counters: Counters, format: FormatName): string {
 async function warnOfOmissions(
   { counters, rejected, isEmpty }: Import,
   options: ImportOptions,
-  { store, errors, warn }: Settings,
+  { errors, output, warn }: Settings,
 ): Promise<void> {
   const { inputs } = options.plan
   const [input, ...others] = inputs
@@ -107,8 +107,8 @@ async function warnOfOmissions(
     await warn(await unknownField(name, ` of ${plantCount(count)}`, '--map'), 'warning')
   const more = fields.length - maxShown
   if (more > 0) await warn(`ignored ${grouped(more)} more unknown ${more === 1 ? 'field' : 'fields'}`, 'warning')
-  if (options.staging === 'dryRun' && !isOwn(store))
-    await warn(`Only the input was checked, not which ids exist at ${store.name}`)
+  const hiddenUpdates = options.staging === 'dryRun' && output === 'text' ? counters.updated - maxShown : 0
+  if (hiddenUpdates > 0) await warn(`Updates that are not shown: ${grouped(hiddenUpdates)}. For all: --output ndjson`)
 }
 
 function unknownOutcome({ unknown }: Counters, { rejects }: ImportOptions): PlantsError {

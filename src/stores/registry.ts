@@ -13,7 +13,7 @@ import {
   type RemoteAddress,
   shownAddress,
 } from './common/address.js'
-import type { StagedStore } from './common/staging.js'
+import type { StagedStore, StagingSource } from './common/staging.js'
 import type {
   BulkStore,
   CheckpointStore,
@@ -160,16 +160,38 @@ export async function openManyStore(
     return { store: checkpoints ?? (await schemeOf(address).open(address, options)), checkpoints }
   }
   const { Staging } = await import('./common/staging.js')
-  const existing = await own?.openExisting(address, options)
-  const store = new Staging(existing, own !== undefined)
-  if (!own || staging === 'dryRun') return { store, checkpoints: undefined }
+  if (!own) {
+    const readable = address.scheme === 'remote' ? await openReadable(address, options) : undefined
+    const isUnread = readable === undefined
+    return { store: new Staging(readable, !isUnread), checkpoints: undefined, isUnread }
+  }
+  const existing = await own.openExisting(address, options)
+  const store = new Staging(existing, true)
+  if (staging === 'dryRun') return { store, checkpoints: undefined }
   try {
     await existing?.check() // early, not after the whole input was read
   } catch (error) {
     await store.close()
     throw error
   }
-  return { store, checkpoints: undefined, commit: () => store.commit(() => own.open(address, options)) }
+  const commit = async () => {
+    const target = existing ?? (await own.open(address, options))
+    await store.commit(target).finally(() => (existing ? undefined : target.close()))
+  }
+  return { store, checkpoints: undefined, commit }
+}
+
+/** Undefined without a token, and for a service that does not let it read. */
+async function openReadable(address: RemoteAddress, options: OpenOptions): Promise<StagingSource | undefined> {
+  try {
+    const store = await openRemote(address, options)
+    if (await store.isReadable()) return store
+    await store.close()
+  } catch (error) {
+    const isWithoutToken = error instanceof PlantsError && error.type === 'unauthorized' && error.status === undefined
+    if (!isWithoutToken) throw error
+  }
+  return undefined
 }
 
 /** Also for the files that SQLite keeps beside a store. */

@@ -69,7 +69,10 @@ const options = [
     parse: parseCount,
   },
   pathOption('--rejects <path>', 'write the rejected records to this file, unchanged, and the reasons to PATH.reasons'),
-  { ...dryRunOption('create nothing, and report what would be rejected'), conflicts: ['atomic', 'restart'] },
+  {
+    ...dryRunOption('create nothing, and report what would be created, updated and rejected'),
+    conflicts: ['atomic', 'restart'],
+  },
   { flags: '--atomic', description: 'create all plants or none', conflicts: ['restart'] },
   { group: 'Resuming', flags: '--restart', description: 'begin again instead of resuming an interrupted import' },
   {

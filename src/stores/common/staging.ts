@@ -17,11 +17,16 @@ import {
   Outcome,
   resolveRecord,
 } from './conflict.js'
-import type { Batch, BulkStore, CreateManyOptions } from './store.js'
+import type { Batch, BulkStore, CreateManyOptions, Update } from './store.js'
+
+/** The store of a dry run. */
+export interface StagingSource {
+  getMany(ids: bigint[]): Promise<Map<bigint, NewPlant>>
+  close(): Promise<void>
+}
 
 /** The store of an import that creates nothing before its end. */
-export interface StagedStore {
-  getMany(ids: bigint[]): Promise<Map<bigint, NewPlant>>
+export interface StagedStore extends StagingSource {
   /**
    * One transaction: all or none.
    *
@@ -31,12 +36,11 @@ export interface StagedStore {
    * was stored; `unknownOutcome` when that is unknown
    */
   createAll(pages: () => Iterable<PlantPatch[]>, onConflict: OnConflict): Promise<void>
-  close(): Promise<void>
 }
 
 /** Collects the records of an import in a temporary table on the local disk. `--dry-run` never calls `commit`. */
 export class Staging implements BulkStore {
-  #store: StagedStore | undefined
+  readonly #source: StagingSource | undefined
   readonly #isReadable: boolean
   readonly #db = connect(':memory:', { readOnly: false })
   readonly #insert: Statement
@@ -46,11 +50,11 @@ export class Staging implements BulkStore {
   #policy: ExistsPolicy = 'error'
 
   /**
-   * @param store undefined if there is none yet, or if it cannot be read
-   * @param isReadable whether an id that is neither in `store` nor in the input is known not to exist
+   * @param source undefined if there is no store yet, or if it cannot be read
+   * @param isReadable whether an id that is neither in `source` nor in the input is known not to exist
    */
-  constructor(store: StagedStore | undefined, isReadable: boolean) {
-    this.#store = store
+  constructor(source: StagingSource | undefined, isReadable: boolean) {
+    this.#source = source
     this.#isReadable = isReadable
     const columns = textFields.map(({ name }) => `${name} ANY`) // a number for a text that is missing
     this.#db.exec(
@@ -64,47 +68,56 @@ export class Staging implements BulkStore {
     this.#select = this.#db.prepare(`SELECT ${plantColumns} FROM staged WHERE id >= ? ORDER BY id LIMIT ${rowsAtOnce}`)
   }
 
-  async createMany(batch: Batch, { ifExists, stopsAtReject, stop, onProgress }: CreateManyOptions): Promise<void> {
+  async createMany(batch: Batch, options: CreateManyOptions): Promise<void> {
+    const { ifExists, stopsAtReject, stop, onProgress, onUpdates } = options
     this.#policy = ifExists
     let isStopped = false
     for (let from = 0; from < batch.rows.length && !isStopped && !stop.aborted; from += rowsAtOnce) {
       const patches = Array.from({ length: Math.min(rowsAtOnce, batch.rows.length - from) }, (_, index) =>
         batch.rows.at(from + index),
       )
-      const existing = await this.#store?.getMany(patches.map(({ id }) => id))
+      const existing = await this.#source?.getMany(patches.map(({ id }) => id))
+      const updates: Update[] = []
       this.#db.exec('BEGIN')
       for (const [index, patch] of patches.entries()) {
         if (batch.outcomes[from + index] !== Outcome.pending) continue
-        const outcome = this.#outcomeOf(patch, existing?.get(patch.id), batch, from + index)
+        const { outcome, update } = this.#resolve(patch, existing?.get(patch.id), batch, from + index)
+        if (update) updates.push(update)
         batch.outcomes[from + index] = outcome
         isStopped = stopsAtReject && outcome >= Outcome.exists
         if (isStopped) break
       }
       this.#db.exec('COMMIT')
+      await onUpdates?.(updates)
       onProgress()
       await new Promise(setImmediate)
     }
   }
 
-  #outcomeOf(patch: PlantPatch, existing: NewPlant | undefined, batch: Batch, row: number): Outcome {
+  #resolve(
+    patch: PlantPatch,
+    existing: NewPlant | undefined,
+    batch: Batch,
+    row: number,
+  ): { outcome: Outcome; update?: Update | undefined } {
     if (!existing && patchedPlant(patch) && BigInt(this.#insert.run(...valuesOf(patch)).changes) === 1n)
-      return Outcome.created
+      return { outcome: Outcome.created }
     const found: unknown = this.#find.get(patch.id)
     const staged = found === undefined ? undefined : patchIn(found)
     const before = staged ? patchedPlant(staged, existing) : existing
-    const { outcome } = resolveRecord(this.#policy, patch, before)
+    const { outcome, plant: after } = resolveRecord(this.#policy, patch, before)
     const isUpdated = outcome === Outcome.updated || (outcome === Outcome.rejected && !this.#isReadable)
     if (isUpdated) this.#replace.run(...valuesOf({ ...staged, ...patch }))
     else if (outcome === Outcome.rejected) batch.rejections.set(row, incompletePlant(patch))
     else if (outcome === Outcome.exists && !existing)
       batch.rejections.set(row, { error: 409, message: `The id ${patch.id} is in the input twice`, isRepeated: true })
-    return isUpdated ? Outcome.updated : outcome
+    const update = isUpdated && before && after ? { before, after } : undefined
+    return { outcome: isUpdated ? Outcome.updated : outcome, update }
   }
 
-  /** Throws `conflict` for an id that was created or deleted meanwhile. `open` creates a missing store. */
-  async commit(open: () => Promise<StagedStore>): Promise<void> {
-    this.#store ??= await open()
-    await this.#store.createAll(
+  /** Throws `conflict` for an id that was created or deleted meanwhile. */
+  async commit(store: StagedStore): Promise<void> {
+    await store.createAll(
       () => this.#pages(),
       (patch, existing) => {
         const { outcome } = resolveRecord(this.#policy, patch, existing)
@@ -128,7 +141,7 @@ export class Staging implements BulkStore {
 
   async close(): Promise<void> {
     this.#db.close()
-    await this.#store?.close()
+    await this.#source?.close()
   }
 }
 

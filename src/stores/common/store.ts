@@ -99,14 +99,20 @@ export interface CreateManyOptions {
   /** the Idempotency-Key of a row, for a service */
   keyOf(row: number): string
   onProgress(): void
+  /** of a dry run: what some records would change */
+  onUpdates?: ((updates: Update[]) => Promise<void>) | undefined
   stop: AbortSignal
 }
+
+export type Update = Record<'before' | 'after', NewPlant>
 
 export interface ManyStore {
   store: BulkStore
   /** the store, if it writes them */
   checkpoints: CheckpointStore | undefined
   commit?: (() => Promise<void>) | undefined
+  /** a dry run at a service that cannot be read checks only the input */
+  isUnread?: boolean
 }
 
 /** The progress of an import. */

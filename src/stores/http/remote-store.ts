@@ -4,17 +4,18 @@ import type { NewPlant, Plant } from '../../plant/plant.js'
 import { PlantsError, shellWord } from '../../platform/errors.js'
 import type { RemoteAddress } from '../common/address.js'
 import { comparesPlants } from '../common/conflict.js'
-import type {
-  Batch,
-  Block,
-  BulkStore,
-  CountQuery,
-  CreateManyOptions,
-  CreateOptions,
-  ListQuery,
-  OpenOptions,
-  ReadableStore,
-  SnapshotQuery,
+import {
+  type Batch,
+  type Block,
+  type BulkStore,
+  type CountQuery,
+  type CreateManyOptions,
+  type CreateOptions,
+  defaultConcurrency,
+  type ListQuery,
+  type OpenOptions,
+  type ReadableStore,
+  type SnapshotQuery,
 } from '../common/store.js'
 import { addressHint } from './classify.js'
 import { HttpClient } from './http-client.js'
@@ -58,6 +59,29 @@ export class RemoteStore implements ReadableStore, BulkStore {
     await this.#require('read')
     const plant = await ask(this.#client, requestToRead(this.#client, id))
     return plant === 404 ? undefined : plant
+  }
+
+  /** Whether the service lets this token read. */
+  async isReadable(): Promise<boolean> {
+    const { operations } = await this.#describe()
+    if (!operations.has(operationOf.read)) return false
+    try {
+      await ask(this.#client, requestToRead(this.#client, 0n))
+      return true
+    } catch (error) {
+      if (error instanceof PlantsError && error.error === 403) return false
+      throw error
+    }
+  }
+
+  async getMany(ids: bigint[]): Promise<Map<bigint, NewPlant>> {
+    const found = new Map<bigint, NewPlant>()
+    const { concurrency = defaultConcurrency } = this.#client.options
+    for (let from = 0; from < ids.length; from += concurrency) {
+      const plants = await Promise.all(ids.slice(from, from + concurrency).map((id) => this.get(id)))
+      for (const plant of plants) if (plant) found.set(plant.id, plant)
+    }
+    return found
   }
 
   /** of one moment */

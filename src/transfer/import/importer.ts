@@ -56,6 +56,7 @@ export interface ImportContext {
   /** called when the input is unchanged up to the position of an earlier run */
   onResume(): Promise<void>
   onProgress(): void
+  onUpdates: CreateManyOptions['onUpdates']
 }
 
 export interface OpenInput {
@@ -240,7 +241,7 @@ export class Import {
     reader: Reader,
     stopsAtReject: boolean,
   ): Promise<{ settled?: Settled; failure?: { error: unknown } | undefined }> {
-    const { store, isTransactional, checkpoints, saved, io, onProgress } = this.#context
+    const { store, isTransactional, checkpoints, saved, io, onProgress, onUpdates } = this.#context
     let settled: Settled | undefined
     let failure: { error: unknown } | undefined
     const settle = () => {
@@ -249,7 +250,7 @@ export class Import {
     }
     try {
       await store.createMany(chunk, {
-        ...{ ifExists: this.#plan.ifExists, stopsAtReject, stop: io.signal, onProgress },
+        ...{ ifExists: this.#plan.ifExists, stopsAtReject, stop: io.signal, onProgress, onUpdates },
         checkpoint:
           isTransactional && checkpoints ? () => checkpoints.checkpointOf({ ...saved, position: settle() }) : undefined,
         keyOf: (row) => {

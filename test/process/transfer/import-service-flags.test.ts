@@ -27,7 +27,7 @@ describe('the flags of an import into a service', () => {
         counts: { created: lines.length, skipped: 0, rejected: 2, reasons: { 400: 1, 409: 1 }, unknown: 0 },
         journals: 0,
       },
-      err: expect.stringContaining(`plants: Only the input was checked, not which ids exist at ${service.url}\n`),
+      err: expect.stringContaining(`plants: Only the input is checked, not which ids exist at ${service.url}\n`),
     })
     expect(service.posts).toEqual([])
   })

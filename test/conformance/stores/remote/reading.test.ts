@@ -1,8 +1,11 @@
+import { writeFileSync } from 'node:fs'
 import type { Socket } from 'node:net'
+import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { type Answer, Hostile, http, json } from '../../../helpers/hostile.js'
 import { createAt, linesOf, token } from '../../../helpers/remote.js'
 import { runPlants, withUsual } from '../../../helpers/run.js'
+import { temporaryFolder } from '../../../helpers/temporary.js'
 
 const item = { get: {}, put: {}, delete: {} }
 /** A description of a service that has all operations, and calls the parameter as it likes. */
@@ -43,6 +46,28 @@ describe('a service that can be read', () => {
     expect({ code, out }).toEqual({ code: 0, out: '{"id":9007199254740993,"name":"Fern","tag":"a"}\n' })
     expect(remote.lines).toEqual(['GET /openapi.json', 'GET /plants/9007199254740993'])
     expect(remote.requests.map(({ headers }) => headers['authorization'])).toEqual([undefined, `Bearer ${token}`])
+  })
+
+  test.each([
+    ['may', missing, ['GET /plants/0', 'GET /plants/1', 'GET /plants/2'], { created: 1, updated: 1 }],
+    ['may not', json(403, { error: 403, message: 'No' }), ['GET /plants/0'], { created: 2, updated: 0 }],
+  ])('is what a dry run compares the input with, if the token %s read', async (_, first, requests, counts) => {
+    const file = join(temporaryFolder(), 'plants.csv')
+    writeFileSync(file, 'id,name,tag\n1,Fern,wet\n2,Moss,\n')
+    const { code, out, said, remote } = await runAt(['import', file, '--if-exists', 'update', '--dry-run'], {
+      'GET /plants/0': [first],
+      'GET /plants/1': [json(200, '{"id":1,"name":"Fern","tag":"dry"}')],
+      'GET /plants/2': [missing],
+    })
+    const update = '{"dryRun":true,"id":1,"before":{"name":"Fern","tag":"dry"},"after":{"name":"Fern","tag":"wet"}}'
+    expect(out.trim().split('\n').slice(0, -1)).toEqual(counts.updated > 0 ? [update] : [])
+    expect({ code, summary: JSON.parse(out.trim().split('\n').at(-1) ?? '') }).toMatchObject({
+      code: 0,
+      summary: counts,
+    })
+    const warning = 'Only the input is checked, not which ids exist at URL'
+    expect(said).toEqual(counts.updated > 0 ? [] : [{ warning }])
+    expect(remote.lines.toSorted()).toEqual(['GET /openapi.json', ...requests])
   })
 
   test('lists plants page by page, as its links lead, and no more than were asked for', async () => {
