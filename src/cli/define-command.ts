@@ -108,12 +108,15 @@ export const globalOptions: readonly OptionDefinition[] = [
 
 export type GlobalFlags = OptionValues<typeof ownOptions> & { store?: string | undefined; output?: string | undefined }
 
-type FieldFlags<Field> = Field extends { name: `${infer Letter}${infer Rest}`; type: infer Type extends string }
-  ? `-${Letter}, --${Letter}${Rest} <${Type}>`
+type FieldFlags<Field> = Field extends { name: infer Name extends string; type: infer Type extends string }
+  ? Field extends { short: infer Short extends string }
+    ? `-${Short}, --${Name} <${Type}>`
+    : `--${Name} <${Type}>`
   : never
 
-export function fieldFlags<Field extends PlantField>({ name, type }: Field): FieldFlags<Field> {
-  return `-${name[0]}, --${name} <${type}>` as FieldFlags<Field> // which TypeScript cannot compute
+export function fieldFlags<Field extends PlantField>(field: Field): FieldFlags<Field> {
+  const short = 'short' in field ? `-${field.short}, ` : ''
+  return `${short}--${field.name} <${field.type}>` as FieldFlags<Field> // which TypeScript cannot compute
 }
 
 export const filterOptions = [

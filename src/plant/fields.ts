@@ -1,6 +1,8 @@
 interface FieldDefinition {
   /** of the JSON member, the column, the option, the prompt */
   name: string
+  /** its option in one letter, which no other option has */
+  short?: string
   /** `int64`: -9223372036854775808 to 9223372036854775807; `text`: well-formed Unicode without U+0000 */
   type: 'int64' | 'text'
   isRequired: boolean
@@ -15,15 +17,24 @@ interface FieldDefinition {
 export const plantFields = [
   {
     name: 'id',
+    short: 'i',
     type: 'int64',
     isRequired: true,
     meaning: 'identification number, or next: the greatest id plus 1',
     description:
       'Identification number of the plant: an integer from -9223372036854775808 to 9223372036854775807, kept exact',
   },
-  { name: 'name', type: 'text', isRequired: true, meaning: 'name of the plant', description: 'The name of the plant' },
+  {
+    name: 'name',
+    short: 'n',
+    type: 'text',
+    isRequired: true,
+    meaning: 'name of the plant',
+    description: 'The name of the plant',
+  },
   {
     name: 'tag',
+    short: 't',
     type: 'text',
     isRequired: false,
     meaning: 'tag of the plant, such as shade',

@@ -14,11 +14,13 @@ import { temporaryFolder } from '../../../helpers/temporary.js'
 let folder: string
 let path: string
 
+const released = addedColumns.length
+
 /** Makes a store as this version does; from then on, the program is a later version, with two more columns. */
 beforeEach(async () => {
   folder = temporaryFolder()
   path = join(folder, 'old.db')
-  addedColumns.length = 0
+  addedColumns.length = released
   const store = await SqliteStore.open(fileAddress(path), openOptions())
   await store.create({ id: 1n, name: 'Fern' }, { idempotencyKey: 'key' })
   await store.tokens.add(digestOf('old'), {
@@ -35,7 +37,7 @@ beforeEach(async () => {
 })
 
 afterEach(() => {
-  addedColumns.length = 0
+  addedColumns.length = released
 })
 
 function plants(...argv: string[]): Promise<Result> {
