@@ -102,12 +102,12 @@ async function importWith(run: Run): Promise<void> {
 async function importInto(many: ManyStore, first: OpenInput, mapper: RecordMapper, run: Run): Promise<void> {
   const { options, settings, io, lock } = run
   const checkpoints = lock && new Checkpoints(lock, many.checkpoints, io.trusts)
-  const { saved, rejects } = await begin(checkpoints, run)
+  const { saved, rejects } = await openCheckpoint(checkpoints, run)
   if (many.isUnread) await settings.warn(`Only the input is checked, not which ids exist at ${settings.store.name}`)
   const progress = progressLine(io, settings.showsProgress, 0)
   const start = { time: io.now(), settled: settledIn(saved.position?.counters ?? noCounters) }
   const importing: Import = new Import(options.plan, mapper, {
-    ...{ store: many.store, isTransactional: many.checkpoints !== undefined, checkpoints, saved, rejects, io },
+    ...{ store: many.store, keepsCheckpoints: many.checkpoints !== undefined, checkpoints, saved, rejects, io },
     onRejected: rejectedWriter(progress, settings, io),
     onResume: () => settings.warn(`Resuming an interrupted import: ${plantsAre(start.settled)} done`),
     onProgress: () => progress.show(() => importing.snapshot),
@@ -137,7 +137,10 @@ function plantsAre(count: number): string {
   return `${plantCount(count)} ${count === 1 ? 'is' : 'are'}`
 }
 
-async function begin(checkpoints: Checkpoints | undefined, { options: { plan, rejects, isRestart }, io }: Run) {
+async function openCheckpoint(
+  checkpoints: Checkpoints | undefined,
+  { options: { plan, rejects, isRestart }, io }: Run,
+) {
   const flags: Record<string, string> = { ...recordFlags(plan), ...(rejects !== undefined && { '--rejects': rejects }) }
   const begun = { saved: beginImport(flags), isOurs: false }
   const { saved, isOurs } = (await checkpoints?.open(plan.inputs.length, flags, isRestart)) ?? begun

@@ -63,27 +63,27 @@ function tooLarge(bodyLimit: number): HttpError {
 
 export interface InFlight {
   /** requests that wait for the store */
-  waiting: number
+  requests: number
   /** bytes of request bodies that are arriving, or that wait for the store */
-  bytes: number
+  bodyBytes: number
   /** bytes of responses that clients have not read yet */
-  unread: number
+  unreadBytes: number
 }
 
 /** The limit of all bodies in flight, as a multiple of the limit of one body. */
-const maxLargestBodies = 64
+const maxBodies = 64
 
 export const noBody = Buffer.alloc(0)
 
 /** `total` bytes are in flight. */
 function sizeError(length: number, total: number, bodyLimit: number): HttpError | undefined {
   if (length > bodyLimit) return tooLarge(bodyLimit)
-  return total > maxLargestBodies * bodyLimit ? busy() : undefined
+  return total > maxBodies * bodyLimit ? busy() : undefined
 }
 
 /** The request must be `complete`. Throws 413 or 503. */
 export function takeBody(request: IncomingMessage, bodyLimit: number, inFlight: InFlight): Buffer {
-  const error = sizeError(request.readableLength, inFlight.bytes + request.readableLength, bodyLimit)
+  const error = sizeError(request.readableLength, inFlight.bodyBytes + request.readableLength, bodyLimit)
   if (error) throw error
   const bytes: Buffer | null = request.read()
   return bytes ?? noBody
@@ -95,9 +95,9 @@ export function receiveBody(response: ServerResponse, bodyLimit: number, inFligh
   const received = new GrowingBuffer() // node:http would keep each small chunk as an object of hundreds of bytes
   const body = new Promise<Buffer>((resolve, reject) => {
     const append = (chunk: Buffer) => {
-      inFlight.bytes += chunk.length
+      inFlight.bodyBytes += chunk.length
       received.append(chunk)
-      const error = sizeError(received.length, inFlight.bytes, bodyLimit)
+      const error = sizeError(received.length, inFlight.bodyBytes, bodyLimit)
       if (!error) return
       stop()
       reject(error)
@@ -109,7 +109,7 @@ export function receiveBody(response: ServerResponse, bodyLimit: number, inFligh
     const stop = () => {
       request.off('data', append).off('end', end)
       response.off('close', stop)
-      inFlight.bytes -= received.length
+      inFlight.bodyBytes -= received.length
     }
     request.on('data', append).on('end', end)
     response.on('close', stop)

@@ -107,13 +107,13 @@ export class Router {
 
   async #process(call: Call, route: Route): Promise<Answer> {
     const { inFlight } = this.#options
-    inFlight.waiting += 1
-    inFlight.bytes += call.body.length
+    inFlight.requests += 1
+    inFlight.bodyBytes += call.body.length
     try {
       return await route.handler(call)
     } finally {
-      inFlight.waiting -= 1
-      inFlight.bytes -= call.body.length
+      inFlight.requests -= 1
+      inFlight.bodyBytes -= call.body.length
     }
   }
 
@@ -165,16 +165,16 @@ export class Router {
 
   /** @throws {HttpError} 503 if the unread responses leave no room for so many bytes */
   #requireRoom(bytes: number): void {
-    if (this.#options.inFlight.unread + bytes > maxUnread) throw busy()
+    if (this.#options.inFlight.unreadBytes + bytes > maxUnread) throw busy()
   }
 
   /** Counts bytes as unread until the client has read the response, or has disconnected. */
   #hold(bytes: number, response: ServerResponse): void {
     if (response.destroyed) return
     const { inFlight } = this.#options
-    inFlight.unread += bytes
+    inFlight.unreadBytes += bytes
     response.once('close', () => {
-      inFlight.unread -= bytes
+      inFlight.unreadBytes -= bytes
     })
   }
 
@@ -213,11 +213,11 @@ export class Router {
         if (response.destroyed) break
         begin()
         const size = Buffer.byteLength(piece)
-        inFlight.unread += size
+        inFlight.unreadBytes += size
         const drained = response.write(piece) || once(response, 'drain', { signal }).catch(() => undefined)
         await new Promise(setImmediate) // a fast reader must not starve other requests
         await drained
-        inFlight.unread -= size
+        inFlight.unreadBytes -= size
       }
     } finally {
       clearTimeout(timer)

@@ -40,8 +40,8 @@ export interface Service {
 /** @throws {PlantsError} when the store cannot be opened, no token would be accepted, or the address cannot be used */
 export async function startService(options: ServiceOptions): Promise<Service> {
   const log = openLog(options.log)
-  const inFlight = { waiting: 0, bytes: 0, unread: 0 }
-  const metrics = options.admin && new Metrics(() => inFlight.waiting)
+  const inFlight = { requests: 0, bodyBytes: 0, unreadBytes: 0 }
+  const metrics = options.admin && new Metrics(() => inFlight.requests)
   const store = await options.openStore({
     onCommit: (count) => metrics?.recordCommit(count),
     onCreated: async (path) => log.info(`Created store ${path}`),

@@ -15,8 +15,8 @@ import {
   isTransient,
   isUnknownParameter,
   LostCommit,
-  lostCommit,
   mayRetryWithoutTls,
+  unknownCommit,
 } from './postgres-errors.js'
 import { fsyncs, type Row } from './sql.js'
 
@@ -91,7 +91,7 @@ export class ConnectionPool {
         isLost ||= error instanceof LostCommit
         const pause = this.#backoff(tries)
         const isOver = signal?.aborted === true || this.options.clock.now() + pause >= deadline || !isTransient(error)
-        if (isOver && isLost) throw lostCommit(this.account.address, error)
+        if (isOver && isLost) throw unknownCommit(this.account.address, error)
         signal?.throwIfAborted()
         if (isOver) throw explainDatabase(error, this.account)
         await this.#pause(pause, signal)

@@ -14,7 +14,7 @@ import {
   copyStatement,
   getStatement,
   keepCheckpointStatement,
-  newWriteId,
+  newAttempt,
   toPlant,
   updateStatement,
 } from './sql.js'
@@ -124,7 +124,7 @@ export async function createAll(
 interface Transaction {
   client: Client
   connections: ConnectionPool
-  writeId: bigint
+  attempt: bigint
 }
 
 /** Repeats the transaction as a whole when another writer has created one of the ids meanwhile. */
@@ -133,12 +133,12 @@ async function transact(
   signal: AbortSignal,
   action: (transaction: Transaction, isFirst: boolean) => Promise<void>,
 ): Promise<void> {
-  const writeId = newWriteId()
+  const attempt = newAttempt()
   const limits = { ...connections.limits(), signal }
   await connections.run(async (client, { tries, isLost }) => {
     try {
       await client.ask(begin)
-      await action({ client, connections, writeId }, tries === 0)
+      await action({ client, connections, attempt }, tries === 0)
       // Rows of a commit whose response was lost may not be on the standbys yet. This commit waits until they are.
       if (isLost) await client.ask({ text: barrier })
       await client.commit(commitStatement)
@@ -150,13 +150,13 @@ async function transact(
 }
 
 /** `ours` was stored by this transaction, in a commit whose response was lost. */
-async function find({ client, connections, writeId }: Transaction, ids: bigint[]) {
+async function find({ client, connections, attempt }: Transaction, ids: bigint[]) {
   connections.setDeadline(client)
   const found = await client.ask(getStatement(ids))
   return new Map<bigint, NewPlant | 'ours'>(
     found.map((row) => {
       const plant = toPlant(row)
-      return [plant.id, row.at(-1) === String(writeId) ? 'ours' : plant]
+      return [plant.id, row.at(-1) === String(attempt) ? 'ours' : plant]
     }),
   )
 }
@@ -168,7 +168,7 @@ async function write(transaction: Transaction, created: NewPlant[], changed: Pla
 }
 
 /** COPY is by far the fastest way. It fails if one of the ids exists. */
-async function copy({ client, connections, writeId }: Transaction, plants: Iterable<PlantPatch>): Promise<void> {
+async function copy({ client, connections, attempt }: Transaction, plants: Iterable<PlantPatch>): Promise<void> {
   connections.setDeadline(client)
   const stream = client.query(copyFrom(copyStatement))
   let count = 0
@@ -176,7 +176,7 @@ async function copy({ client, connections, writeId }: Transaction, plants: Itera
     let piece = ''
     for (const plant of plants) {
       count += 1
-      piece += lineOf(plant, writeId)
+      piece += lineOf(plant, attempt)
       if (piece.length < pieceSize) continue
       yield piece
       piece = ''
@@ -193,8 +193,8 @@ async function copy({ client, connections, writeId }: Transaction, plants: Itera
 const pieceSize = 65_536
 
 /** A row for `copyStatement`, in PostgreSQL's CSV, where NULL is an empty cell without quotes. */
-function lineOf(plant: PlantPatch, writeId: bigint): string {
-  let line = `${plant.id},${writeId}`
+function lineOf(plant: PlantPatch, attempt: bigint): string {
+  let line = `${plant.id},${attempt}`
   for (const { name } of textFields) {
     const text = plant[name]
     line += text == null ? ',' : `,"${text.includes('"') ? text.replaceAll('"', '""') : text}"`

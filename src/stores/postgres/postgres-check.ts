@@ -6,8 +6,8 @@ import type { CreateOptions, CreatePreview, OpenOptions } from '../common/store.
 import { checkServer, usingOnce } from './pool.js'
 import type { Client } from './postgres-client.js'
 import { identify, inspectSchema } from './postgres-schema.js'
-import { resultsOf } from './postgres-writer.js'
-import { findStatement, newWriteId, pinned, plants, rightsStatement, schemaName, toRights } from './sql.js'
+import { resolveConflicts } from './postgres-writer.js'
+import { findStatement, newAttempt, pinned, plants, rightsStatement, schemaName, toRights } from './sql.js'
 
 /** Changes nothing. Throws `unavailable`, or `unauthorized` when the database rejects the login. */
 export function inspectPostgres(address: PostgresAddress, options: OpenOptions) {
@@ -54,8 +54,8 @@ export function previewCreate(
     const { isWritable } = await rightsOver(client)
     if (!isWritable) throw mayNotCreate(address)
     if ((await identify(client, address)) === 0) return { exists: false, creates: true }
-    const entry = { plant, key: create.idempotencyKey, writeId: newWriteId() }
-    const result = resultsOf([entry], await client.ask(findStatement([entry]))).get(entry)
+    const entry = { plant, key: create.idempotencyKey, attempt: newAttempt() }
+    const result = resolveConflicts([entry], await client.ask(findStatement([entry]))).get(entry)
     if (result instanceof PlantsError) throw result
     return { exists: true, creates: result === undefined }
   })

@@ -101,7 +101,7 @@ export class LeftOutError extends PlantsError {
   }
 }
 
-export function lostCommit({ name }: PostgresAddress, cause: unknown): PlantsError {
+export function unknownCommit({ name }: PostgresAddress, cause: unknown): PlantsError {
   const message = `The connection to ${name} was lost during a commit: whether it is stored is unknown`
   return new PlantsError('unknownOutcome', message, {
     hint: 'When the database is available again, plants get shows whether the plant is stored',

@@ -6,7 +6,7 @@ import type { CreateOptions } from '../common/store.js'
 import type { ConnectionPool } from './pool.js'
 import type { Client } from './postgres-client.js'
 import { isTransient, LeftOutError } from './postgres-errors.js'
-import { barrier, type Entry, findStatement, insertStatement, newWriteId, pinned, type Row, toPlant } from './sql.js'
+import { barrier, type Entry, findStatement, insertStatement, newAttempt, pinned, type Row, toPlant } from './sql.js'
 
 type CreateResult = 'created' | PlantsError
 
@@ -37,7 +37,7 @@ export class PostgresWriter {
   #waiting = 0
   #inFlight = 0
   /** of the last create; counted from a random one, which is faster than a random one for each */
-  #writeId = newWriteId()
+  #attempt = newAttempt()
 
   constructor(connections: ConnectionPool) {
     this.#connections = connections
@@ -46,8 +46,8 @@ export class PostgresWriter {
   create(plant: NewPlant, { idempotencyKey: key }: CreateOptions = {}): Promise<Plant> {
     const names = key === undefined ? [plant.id] : [plant.id, key]
     const earlier = names.flatMap((name) => this.#last.get(name) ?? [])
-    this.#writeId = BigInt.asIntN(64, this.#writeId + 1n)
-    const created = this.#createAfter(earlier, { plant, key, writeId: this.#writeId }).finally(() => {
+    this.#attempt = BigInt.asIntN(64, this.#attempt + 1n)
+    const created = this.#createAfter(earlier, { plant, key, attempt: this.#attempt }).finally(() => {
       for (const name of names) if (this.#last.get(name) === created) this.#last.delete(name)
     })
     for (const name of names) this.#last.set(name, created)
@@ -138,7 +138,7 @@ export class PostgresWriter {
     const others = jobs.filter(({ plant }) => !created.has(String(plant.id)))
     for (const job of jobs) if (created.has(String(job.plant.id))) job.resolve('created')
     if (others.length === 0) return
-    const results = resultsOf(others, await client.ask(findStatement(others)))
+    const results = resolveConflicts(others, await client.ask(findStatement(others)))
     // The plant is visible, but possibly not on the standbys yet. A later commit waits until it is.
     if ([...results.values()].includes('created')) await client.ask(pinned(barrier))
     for (const job of others) {
@@ -151,17 +151,17 @@ export class PostgresWriter {
 }
 
 /** The result of each plant that conflicts with a row: `created` if the row is the plant itself, else the error. */
-export function resultsOf<E extends Entry>(entries: E[], rows: Row[]): Map<E, CreateResult> {
+export function resolveConflicts<E extends Entry>(entries: E[], rows: Row[]): Map<E, CreateResult> {
   const byKey = new Map(rows.map((row) => [row.at(-1), toPlant(row)]))
-  const writeIds = new Map(rows.map((row) => [row[0], row.at(-2)]))
+  const attempts = new Map(rows.map((row) => [row[0], row.at(-2)]))
   const results = new Map<E, CreateResult>()
   for (const entry of entries) {
-    const { plant, key, writeId } = entry
+    const { plant, key, attempt } = entry
     const repeated = key === undefined ? undefined : byKey.get(key)
-    const other = writeIds.get(String(plant.id))
+    const other = attempts.get(String(plant.id))
     if (repeated) results.set(entry, equalPlants(repeated, plant) ? 'created' : keyConflict(repeated.id))
     else if (other !== undefined)
-      results.set(entry, key === undefined && other === String(writeId) ? 'created' : idExists(plant.id))
+      results.set(entry, key === undefined && other === String(attempt) ? 'created' : idExists(plant.id))
   }
   return results
 }

@@ -53,7 +53,7 @@ export interface Entry {
   plant: NewPlant
   key: string | undefined
   /** is stored with the plant, so that a commit whose response was lost can be recognized */
-  writeId: bigint
+  attempt: bigint
 }
 
 /**
@@ -70,18 +70,18 @@ export function insertStatement(entries: Entry[]): QueryConfig {
       ON CONFLICT DO NOTHING RETURNING id, ${durable}`,
     values: [
       entries.map(({ plant }) => plant.id),
-      entries.map(({ writeId }) => writeId),
+      entries.map(({ attempt }) => attempt),
       ...textNames.map((name) => entries.map(({ plant }) => plant[name])),
       entries.map(({ key }) => key),
     ],
   }
 }
 
-export function newWriteId(): bigint {
+export function newAttempt(): bigint {
   return randomBytes(8).readBigInt64BE()
 }
 
-/** Returns the columns of each plant, its write id and its key. */
+/** Returns the columns of each plant, its attempt and its key. */
 export function findStatement(entries: Entry[]): Statement {
   return {
     text: `SELECT ${plantColumns}, attempt, idempotency_key FROM ${plants}

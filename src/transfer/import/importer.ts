@@ -45,7 +45,7 @@ export interface ImportPlan extends InputOptions {
 export interface ImportContext {
   store: BulkStore
   /** a chunk is one transaction of the store, which also keeps the checkpoint */
-  isTransactional: boolean
+  keepsCheckpoints: boolean
   /** undefined if the import cannot be resumed */
   checkpoints: Checkpoints | undefined
   saved: SavedImport
@@ -210,11 +210,11 @@ export class Import {
   /** Returns false if the import ends with the chunk. */
   async #process(read: Chunk, reader: Reader): Promise<boolean> {
     const { maxErrors, inputs } = this.#plan
-    const { isTransactional, onRejected } = this.#context
+    const { keepsCheckpoints, onRejected } = this.#context
     const stopsAtReject = read.length >= maxErrors - this.rejected
     const [invalid] = read.invalid
     const chunk = stopsAtReject && invalid ? reader.first(invalid.row + 1) : read
-    if (isTransactional && !stopsAtReject) chunk.order = chunk.rows.orderById()
+    if (keepsCheckpoints && !stopsAtReject) chunk.order = chunk.rows.orderById()
     chunk.outcomes = new Uint8Array(chunk.rows.length)
     this.#chunk = chunk
     const { settled, failure } = await this.#create(chunk, reader, stopsAtReject)
@@ -241,7 +241,7 @@ export class Import {
     reader: Reader,
     stopsAtReject: boolean,
   ): Promise<{ settled?: Settled; failure?: { error: unknown } | undefined }> {
-    const { store, isTransactional, checkpoints, saved, io, onProgress, onUpdates } = this.#context
+    const { store, keepsCheckpoints, checkpoints, saved, io, onProgress, onUpdates } = this.#context
     let settled: Settled | undefined
     let failure: { error: unknown } | undefined
     const settle = () => {
@@ -252,7 +252,9 @@ export class Import {
       await store.createMany(chunk, {
         ...{ ifExists: this.#plan.ifExists, stopsAtReject, stop: io.signal, onProgress, onUpdates },
         checkpoint:
-          isTransactional && checkpoints ? () => checkpoints.checkpointOf({ ...saved, position: settle() }) : undefined,
+          keepsCheckpoints && checkpoints
+            ? () => checkpoints.checkpointOf({ ...saved, position: settle() })
+            : undefined,
         keyOf: (row) => {
           checkpoints?.assertHeld()
           this.#hasSent = true
@@ -260,10 +262,10 @@ export class Import {
         },
       })
     } catch (error) {
-      if (isTransactional) throw error
+      if (keepsCheckpoints) throw error
       failure = { error } // what the service has created before is kept
     }
-    if (isTransactional && io.signal.aborted && chunk.outcomes.every((outcome) => outcome === Outcome.pending))
+    if (keepsCheckpoints && io.signal.aborted && chunk.outcomes.every((outcome) => outcome === Outcome.pending))
       return {}
     if (!settled) {
       settled = this.#settle(chunk, reader, stopsAtReject)
