@@ -1,7 +1,7 @@
 import stringWidth from 'string-width'
 import type { Output } from '../platform/io.js'
 
-interface Layout<Row> {
+interface TableLayout<Row> {
   titles: string[]
   cellsOf(row: Row): string[]
   /** to fit the terminal */
@@ -10,7 +10,7 @@ interface Layout<Row> {
 }
 
 /** The first page sets the widths of the columns; later pages can only widen them. */
-export function tableOf<Row>({ titles, cellsOf, isTruncated, style }: Layout<Row>, stdout: Output) {
+export function tableOf<Row>({ titles, cellsOf, isTruncated, style }: TableLayout<Row>, stdout: Output) {
   const columns = stdout.isTerminal && isTruncated ? stdout.columns : undefined
   let widths: number[] | undefined
   return (page: Row[]): string => {

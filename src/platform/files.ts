@@ -139,7 +139,7 @@ export function targetOf(path: string, { trusts }: { trusts(uid: number): boolea
 }
 
 /** `writers` are the mode bits of others: a group may consist of trusted users. */
-type Trust = { trusts(uid: number): boolean; writers: number }
+type TrustRule = { trusts(uid: number): boolean; writers: number }
 
 /**
  * Why another user can have created a file; undefined when none can. Whoever can write to a folder decides what is in
@@ -149,7 +149,12 @@ type Trust = { trusts(uid: number): boolean; writers: number }
  *
  * @param owners the owners of the folders above, who are also trusted
  */
-export function untrustedReason(path: string, trust: Trust, owners = new Set<number>(), links = 0): string | undefined {
+export function untrustedReason(
+  path: string,
+  trust: TrustRule,
+  owners = new Set<number>(),
+  links = 0,
+): string | undefined {
   if (process.platform === 'win32') return undefined
   const names = path.split('/').filter(Boolean)
   let place = '/'

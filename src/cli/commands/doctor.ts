@@ -36,13 +36,13 @@ export const doctor = defineCommand({
   },
 })
 
-interface Result {
+interface CheckResult {
   state: 'ok' | 'warning' | 'failed' | 'skipped'
   message: string
   hint?: string | undefined
 }
 
-type Finding = Result & { check: string }
+type Finding = CheckResult & { check: string }
 
 function lineOf({ check, state, message, hint }: Finding, style: Style, io: Io): string {
   const states = {
@@ -78,7 +78,7 @@ async function* examine(flags: GlobalFlags, io: Io): AsyncIterable<Finding> {
   })
 }
 
-async function examineSettings(file: SettingsFile, flags: GlobalFlags, io: Io): Promise<Result> {
+async function examineSettings(file: SettingsFile, flags: GlobalFlags, io: Io): Promise<CheckResult> {
   const { path = 'no settings file, because there is no home directory', warnings } = file
   const { sources } = await resolvePreferences(flags, io, { ignoresInvalid: true, file })
   const invalid = sources.map(failureOf).find(Boolean)
@@ -111,7 +111,7 @@ async function* examineStores(file: SettingsFile, flags: GlobalFlags, io: Io): A
   for (const finding of findings) yield finding
 }
 
-async function examineStore(settings: Settings, io: Io): Promise<Result> {
+async function examineStore(settings: Settings, io: Io): Promise<CheckResult> {
   const { store, sources } = settings
   const own = sources.filter(({ name, source }) => source === 'store' || settingOf(name).onlyFor !== undefined)
   const invalid = own.map(failureOf).find(Boolean)
@@ -125,7 +125,7 @@ async function examineFile(
   address: FileAddress,
   { storeOptions }: Pick<Settings, 'storeOptions'>,
   io: Io,
-): Promise<Result> {
+): Promise<CheckResult> {
   const { inspect } = await import('../../stores/sqlite/sqlite-check.js')
   const { exists, owner, exposure, isWritable, free, network } = await inspect(address, storeOptions)
   const where = exists ? address.name : `${address.name} (not created yet)`
@@ -151,7 +151,7 @@ async function examineFile(
 async function examineDatabase(
   address: PostgresAddress,
   { storeOptions, isOfRun }: Pick<Settings, 'storeOptions' | 'isOfRun'>,
-): Promise<Result> {
+): Promise<CheckResult> {
   const { inspectPostgres } = await import('../../stores/postgres/postgres-check.js')
   const report = await attempt(() => inspectPostgres(address, storeOptions))
   // PGPASSWORD applies only to the store of this run, so another store may have no password here.
@@ -176,7 +176,7 @@ async function examineService(
   address: RemoteAddress,
   settings: AccessSettings & Pick<Settings, 'storeOptions'>,
   io: Io,
-): Promise<Result> {
+): Promise<CheckResult> {
   if (!settings.isOfRun && settings.tokenCommand !== undefined) {
     return ok(
       `${address.name}: not checked, because its token command may prompt. Check it with: plants doctor${settings.storeFlag}`,
@@ -194,7 +194,7 @@ async function examineService(
   })
 }
 
-async function runCheck(check: string, action: () => Result | Promise<Result>): Promise<Finding> {
+async function runCheck(check: string, action: () => CheckResult | Promise<CheckResult>): Promise<Finding> {
   const result = await attempt(action)
   return { check, ...(result instanceof PlantsError ? failed(result) : result) }
 }
@@ -208,14 +208,14 @@ async function attempt<T>(action: () => T | Promise<T>): Promise<T | PlantsError
   }
 }
 
-function ok(message: string): Result {
+function ok(message: string): CheckResult {
   return { state: 'ok', message }
 }
 
-function warning(message: string, hint: string | undefined): Result {
+function warning(message: string, hint: string | undefined): CheckResult {
   return { state: 'warning', message, hint }
 }
 
-function failed({ message, hint }: Pick<PlantsError, 'message' | 'hint'>): Result {
+function failed({ message, hint }: Pick<PlantsError, 'message' | 'hint'>): CheckResult {
   return { state: 'failed', message, hint }
 }

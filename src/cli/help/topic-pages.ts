@@ -4,21 +4,21 @@ import { textFields } from '../../plant/fields.js'
 import { type ExitCode, exitCodes } from '../../platform/errors.js'
 import type { topics } from '../commands/index.js'
 
-type Page = (help: Help, program: Command) => string
+type TopicPage = (help: Help, program: Command) => string
 
 function optionsPage(help: Help, program: Command): string {
   const about =
     'Every command takes these options, before or after its name. Each setting is also an environment variable: plants help environment'
   const options = help
     .visibleOptions(program)
-    .map((option): Row => [help.optionTerm(option), help.optionDescription(option)])
+    .map((option): Item => [help.optionTerm(option), help.optionDescription(option)])
   return `${paragraph(about, help)}\n${list('Global options', options, help)}`
 }
 
-type Row = [term: string, meaning: string]
+type Item = [term: string, meaning: string]
 
 /** The meaning of a long term begins on the next line. */
-function list(title: string, rows: readonly Row[], help: Help): string {
+function list(title: string, rows: readonly Item[], help: Help): string {
   const width = Math.max(...rows.map(([term]) => term.length).filter((length) => length <= 26))
   const items = rows.map(([term, meaning]) => {
     if (term.length <= width) return help.formatItem(term, width, meaning, help)
@@ -148,7 +148,7 @@ const quantities = {
   'a size': '16KiB, 1MiB or 1GiB; a number without a unit means bytes',
 }
 
-export const topicPages: Record<keyof typeof topics, Page> = {
+export const topicPages: Record<keyof typeof topics, TopicPage> = {
   options: optionsPage,
   environment: environmentPage,
   'exit-codes': exitCodesPage,

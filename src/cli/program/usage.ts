@@ -67,9 +67,9 @@ export function usageError(argv: string[], program: Program, error: CommanderErr
   return malformed(message, hint, error)
 }
 
-type Explanation = [message: string, hint?: string | undefined]
+type Advice = [message: string, hint?: string | undefined]
 
-function explain(argv: string[], program: Program, code: string): Explanation {
+function explain(argv: string[], program: Program, code: string): Advice {
   const { command } = program
   if (code === 'commander.unknownCommand') return explainUnknownCommand(command)
   if (code === 'commander.unknownOption') return explainUnknownOption(command, argv)
@@ -101,7 +101,7 @@ function conflictIn({ command, definitions, given }: Program): string {
   return 'Some options cannot be used together'
 }
 
-function explainUnknownCommand(command: Command): Explanation {
+function explainUnknownCommand(command: Command): Advice {
   const [word = ''] = command.args
   const names = [...command.commands.map((below) => below.name()), 'help']
   const topic = command.parent ? undefined : similar(word, Object.keys(topics))[0]
@@ -112,7 +112,7 @@ function explainUnknownCommand(command: Command): Explanation {
   return [`Unknown command ${word.trim() === '' ? JSON.stringify(word) : shorten(word)}`, guess]
 }
 
-function explainUnknownOption(command: Command, argv: string[]): Explanation {
+function explainUnknownOption(command: Command, argv: string[]): Advice {
   // not a negative id
   const text = command.args.find((word) => /^-./.test(word) && !/^-(\d+|\d*\.\d+)(e[+-]?\d+)?$/.test(word)) ?? ''
   const flag = text.startsWith('--') ? text.replace(/[= ].*/s, '') : text.slice(0, 2)

@@ -174,14 +174,14 @@ interface DatabaseOptions extends OwnStoreOptions {
   onAway?(failure: PlantsError | undefined): void
 }
 
-export interface ServiceOptions extends AnyStoreOptions {
+export interface RemoteOptions extends AnyStoreOptions {
   access(address: RemoteAddress): Promise<Access>
   concurrency?: number | undefined
   /** how long refused connections are retried, in milliseconds; at most the timeout */
   retry?: number | undefined
 }
 
-export type OpenOptions = FileOptions & DatabaseOptions & ServiceOptions
+export type OpenOptions = FileOptions & DatabaseOptions & RemoteOptions
 
 export const defaultConcurrency = 64
 

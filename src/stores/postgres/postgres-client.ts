@@ -18,7 +18,7 @@ import {
   LostCommit,
   MissingPassword,
 } from './postgres-errors.js'
-import type { Row, Statement } from './sql.js'
+import type { Query, Row } from './sql.js'
 
 /** An absolute path as the host is the folder of a Unix socket. */
 export interface Endpoint extends PostgresHost {
@@ -103,7 +103,7 @@ export class Client extends pg.Client {
    * Returns the rows of the last statement. Throws `pg.DatabaseError` when the server reports an error; anything else
    * when the connection is lost.
    */
-  async ask({ text, values, plants = 0 }: Statement): Promise<Row[]> {
+  async ask({ text, values, plants = 0 }: Query): Promise<Row[]> {
     this.#isDoubtful = false
     this.#maxResponse = Math.min(maxAnswer + plants * maxPlant, maxText)
     const asked: Promise<pg.QueryArrayResult<Row> | pg.QueryArrayResult<Row>[]> = this.query<Row>({
@@ -121,7 +121,7 @@ export class Client extends pg.Client {
   }
 
   /** Throws like `ask`, but `LostCommit` when it is unknown whether the statement has committed. */
-  async commit(statement: Statement): Promise<Row[]> {
+  async commit(statement: Query): Promise<Row[]> {
     try {
       return await this.ask(statement)
     } catch (error) {

@@ -118,34 +118,34 @@ function isExplained(error: unknown): error is Error {
   return error instanceof pg.DatabaseError || error instanceof ConnectionError || error instanceof LoginError
 }
 
-type Failure = Explanation<Account>
+type DatabaseFailure = Explanation<Account>
 
-function failureOf(error: Error): Failure {
+function failureOf(error: Error): DatabaseFailure {
   if (error instanceof LoginError) return error instanceof MissingPassword ? passwordMissing : loginFailed(error)
   const state = sqlState(error)
   if (state !== undefined) return failures[state] ?? failures[state.slice(0, 2)] ?? refused
   return failures[systemCode(error) ?? ''] ?? unreached
 }
 
-const unreached: Failure = {
+const unreached: DatabaseFailure = {
   sentence: ({ address: { name } }, text) => `Could not reach ${name}: ${text}`,
   hint: 'Is PostgreSQL running there, and is the address right?',
   retryable: true,
 }
 
-const refused: Failure = {
+const refused: DatabaseFailure = {
   sentence: ({ address: { name } }, text) => `${name} reported an error: ${text}`,
   hint: 'Look at the log of the database',
 }
 
-const busy: Failure = { ...refused, retryable: true }
+const busy: DatabaseFailure = { ...refused, retryable: true }
 
-const loginFailed = ({ hint }: LoginError): Failure => ({
+const loginFailed = ({ hint }: LoginError): DatabaseFailure => ({
   sentence: ({ address: { name } }, text) => `Could not log in to ${name}: ${text}`,
   hint,
 })
 
-const loginRejected: Failure = {
+const loginRejected: DatabaseFailure = {
   sentence: ({ address: { name, user } }, text) => `${name} rejected the login of ${user}: ${text}`,
   hint: ({ address, login }) =>
     address.hosts.some((host) => login.password(host) !== undefined)
@@ -154,17 +154,17 @@ const loginRejected: Failure = {
   type: 'unauthorized',
 }
 
-const passwordMissing: Failure = { ...loginRejected, hint: ({ login }) => login.passwordHint }
+const passwordMissing: DatabaseFailure = { ...loginRejected, hint: ({ login }) => login.passwordHint }
 
-const unreachable: Failure = { ...unreached, retryable: false }
+const unreachable: DatabaseFailure = { ...unreached, retryable: false }
 
-const untrusted: Failure = {
+const untrusted: DatabaseFailure = {
   ...unreachable,
   hint: 'Set the root certificate of its issuer: sslrootcert=PATH, or --ca-cert PATH',
 }
 
 /** by SQLSTATE or its class, or by the code of a system call, of TLS, or of a `ConnectionError` */
-const failures: Record<string, Failure> = {
+const failures: Record<string, DatabaseFailure> = {
   '08': unreached,
   // of `fsyncs` in sql.ts
   '22012': {

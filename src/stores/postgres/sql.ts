@@ -12,7 +12,7 @@ import { type Checkpoint, type ListQuery, type Right, rights } from '../common/s
 export type Row = (string | null)[]
 
 /** `plants` is how many it asks for by their ids or keys, however long they are. */
-export interface Statement extends QueryConfig {
+export interface Query extends QueryConfig {
   plants?: number
 }
 
@@ -82,7 +82,7 @@ export function newAttempt(): bigint {
 }
 
 /** Returns the columns of each plant, its attempt and its key. */
-export function findStatement(entries: Entry[]): Statement {
+export function findStatement(entries: Entry[]): Query {
   return {
     text: `SELECT ${plantColumns}, attempt, idempotency_key FROM ${plants}
       WHERE idempotency_key ${eq} ANY ($1::${text}[]) OR id ${eq} ANY ($2::bigint[])`,
@@ -102,7 +102,7 @@ export const barrier = `INSERT INTO ${imports} SELECT 'barrier ' || pg_backend_p
 export const copyStatement = `COPY ${plants} (id, attempt, ${textColumns}) FROM STDIN (FORMAT csv)`
 
 /** Returns the columns of each plant, and the id of the write that stored it. */
-export function getStatement(ids: bigint[]): Statement {
+export function getStatement(ids: bigint[]): Query {
   return {
     text: `SELECT ${plantColumns}, attempt FROM ${plants} WHERE id ${eq} ANY ($1::bigint[])`,
     values: [ids],

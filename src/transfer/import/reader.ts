@@ -8,7 +8,7 @@ import type { RecordMapper } from '../formats/record-mapper.js'
 import type { Position } from './checkpoint.js'
 import type { Source } from './source.js'
 
-type ReaderState = Position['reader']
+type SavedReader = Position['reader']
 
 /** Each chunk overwrites the bytes of the one before. */
 export class Reader {
@@ -32,7 +32,7 @@ export class Reader {
   #size = 0
   #length = 0
   /** before the current chunk */
-  #state: ReaderState = { format: {} }
+  #state: SavedReader = { format: {} }
 
   /** @param encoding by default that of the byte order mark, or UTF-8 */
   constructor(source: Source, hash: Hash, encoding?: EncodingName) {
@@ -163,11 +163,11 @@ export class Reader {
   }
 
   /** after the current chunk */
-  get state(): ReaderState {
+  get state(): SavedReader {
     return { format: this.#records?.save() ?? {}, nextId: this.#mapper?.nextId?.toString() }
   }
 
-  restore({ format, nextId }: ReaderState): void {
+  restore({ format, nextId }: SavedReader): void {
     this.#records?.restore(format)
     if (this.#mapper) this.#mapper.nextId = nextId === undefined ? undefined : BigInt(nextId)
   }
