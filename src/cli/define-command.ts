@@ -118,6 +118,7 @@ export function fieldFlags<Field extends PlantField>({ name, type }: Field): Fie
 
 export const filterOptions = [
   { flags: '-t, --tag <text>', description: 'only plants with this tag' },
+  { flags: '--no-tag', description: 'only plants without a tag' },
   {
     flags: '--search <text>',
     description: `only plants whose ${textsInWords} contains this text, ignoring the case of A to Z`,

@@ -132,7 +132,8 @@ export function where(
 ): string {
   const conditions: string[] = []
   if (after !== undefined) conditions.push(`id OPERATOR(pg_catalog.>) ${bind(after, 'bigint')}`)
-  if (tag !== undefined) conditions.push(`tag ${eq} ${bind(tag, text)}`)
+  if (tag === false) conditions.push('tag IS NULL')
+  else if (tag !== undefined) conditions.push(`tag ${eq} ${bind(tag, text)}`)
   if (search !== undefined)
     conditions.push(`(${textNames.map((name) => contains(name, bind(search, text))).join(' OR ')})`)
   return conditions.length === 0 ? '' : `WHERE ${conditions.join(' AND ')}`
