@@ -28,8 +28,8 @@ export const deletePlant = defineCommand({
     const filter = tag === undefined && search === undefined ? undefined : { tag, search }
     if (args.length > 0 === (filter !== undefined))
       throw malformed(
-        'delete takes either ids, or --tag and --search',
-        'Name plants by their ids, or by what they match: plants help delete',
+        'delete takes either ids or filters',
+        'Name plants by their ids, or by --tag, --no-tag or --search: plants help delete',
       )
     const settings = await resolveSettings(flags, io, { formats })
     const asks = !dryRun && !yes
@@ -81,7 +81,8 @@ async function plantsThatMatch(filter: CountQuery, store: ReadableStore | undefi
   if (!store || count === 0n) return { pages: [], question: '' }
   const { tag, search } = filter
   const conditions = [
-    tag === undefined ? [] : `with the tag ${JSON.stringify(tag)}`,
+    tag === false ? 'without a tag' : [],
+    typeof tag === 'string' ? `with the tag ${JSON.stringify(tag)}` : [],
     search === undefined ? [] : `whose ${textsInWords} contains ${JSON.stringify(search)}`,
   ]
   return { pages: store.list(filter), question: [plantCount(count), ...conditions.flat()].join(' ') }

@@ -59,6 +59,7 @@ Arguments:
 
 Options:
   -t, --tag <text>      only plants with this tag
+      --no-tag          only plants without a tag
       --search <text>   only plants whose name or tag contains this text, ignoring the case of A to
                         Z
       --ignore-missing  ignore ids that no plant has

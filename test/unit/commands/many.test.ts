@@ -152,7 +152,8 @@ describe('delete', () => {
   test.each([
     ['--search O', lines(moss, oak), 'Deleted 2 plants'],
     ['--search o --tag b', lines(oak), 'Deleted 1 plant'],
-    ['--search none', '', 'Deleted 0 plants'],
+    ['--no-tag', lines(moss), 'Deleted 1 plant'],
+    ['--no-tag --search oak', '', 'Deleted 0 plants'],
   ])('takes what matches all filters: %s', async (filters, out, summary) => {
     expect(await user.run(`delete ${filters} --yes`)).toEqual({ code: 0, out, err: `plants: ${summary}\n` })
     expect((await user.run('list')).out).toBe(
