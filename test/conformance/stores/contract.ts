@@ -267,6 +267,34 @@ export function describeReadableStore(name: string, open: Open<ReadableStore>): 
       expect(replaced).toStrictEqual([await look(1n)])
     })
 
+    test('changes many at the same moment, each with its own answer', async () => {
+      const { store } = await open()
+      const plants = Array.from({ length: 200 }, (_, index) => ({ ...fern, id: BigInt(index) }))
+      await Promise.all(plants.map((plant) => store.create(plant)))
+      const moss = { name: 'Moss' }
+      const changes: ((plant: NewPlant) => [call: Promise<NewPlant | undefined>, result: NewPlant | undefined])[] = [
+        (plant) => [store.replace({ ...moss, id: plant.id }), { id: plant.id, ...moss }],
+        (plant) => [store.replace({ ...moss, id: plant.id }, plant), { id: plant.id, ...moss }],
+        ({ id }) => [store.replace({ ...moss, id }, { ...moss, id }), undefined],
+        ({ id }) => [store.replace({ ...moss, id: id + 1000n }), undefined],
+        (plant) => [store.delete(plant.id), plant],
+        (plant) => [store.delete(plant.id, plant), plant],
+        ({ id }) => [store.delete(id, { ...moss, id }), undefined],
+        ({ id }) => [store.delete(id + 1000n), undefined],
+        (plant) => [store.get(plant.id), plant],
+        ({ id }) => [store.get(id + 1000n), undefined],
+      ]
+      const made = plants.flatMap((plant, index) =>
+        changes.slice(index % changes.length, 1 + (index % changes.length)).map((change) => change(plant)),
+      )
+      expect(await Promise.all(made.map(([call]) => call))).toStrictEqual(made.map(([, result]) => result))
+      const left = plants.flatMap((plant, index) => {
+        if ([4, 5].includes(index % changes.length)) return []
+        return [0, 1].includes(index % changes.length) ? [{ id: plant.id, ...moss }] : [plant]
+      })
+      expect(await listed(store)).toStrictEqual(left)
+    })
+
     test('takes the key of a plant that it replaces: a late retry of its create is a conflict', async () => {
       const { store, look } = await open()
       const idempotencyKey = 'order-66'
