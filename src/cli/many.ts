@@ -20,7 +20,7 @@ interface Work<Target> {
   /** by default a sentence for each plant */
   text?(): Promise<(plants: NewPlant[]) => string>
   /** of earlier steps */
-  failures?: PlantsError[]
+  failures?: PlantsError[] | undefined
 }
 
 type WorkSettings = Pick<Settings, 'output' | 'isQuiet' | 'errors' | 'colors' | 'warn'>
@@ -48,7 +48,8 @@ export async function performAll<Target>(
   } catch (error) {
     failures.push(plantsErrorOf(error, results.changed && `${results.changed}. No more were ${verb}d`))
   }
-  if (work.isCounted && !failures.some(({ isInterruption }) => isInterruption))
+  const isDone = results.total > 0 || failures.length === 0
+  if (work.isCounted && isDone && !failures.some(({ isInterruption }) => isInterruption))
     await settings.warn(`${inPast(work)} ${plantCount(results.total)}`)
   await throwWorst(failures, verb && { verb, total: work.isDryRun ? 0 : results.total }, settings, io)
 }

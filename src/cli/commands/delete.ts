@@ -40,7 +40,7 @@ export const deletePlant = defineCommand({
     try {
       // With --yes, plants are not read first: the token needs no right to read.
       let selection: Selection = { pages: [ids], question: '' }
-      if (filter) selection = await plantsThatMatch(filter, store)
+      if (filter) selection = await plantsThatMatch(filter, store, asks)
       else if (asks) selection = await readPlants(ids, store, settings, io)
       if (asks && selection.question !== '') await confirm(selection.question, settings, io)
       const perform = async (target: Target) => {
@@ -49,17 +49,9 @@ export const deletePlant = defineCommand({
         if (plant || (ignoreMissing && !only)) return plant
         throw only ? changed(id) : notFound(id, settings, store !== undefined)
       }
-      const { pages, failures = [] } = selection
-      const isCounted = filter !== undefined
-      const isReported = ({ type }: PlantsError) => !ignoreMissing || type !== 'notFound'
-      const work = {
-        perform,
-        verb: 'delete',
-        isDryRun: dryRun,
-        isCounted,
-        failures: failures.filter(isReported),
-      } as const
-      await performAll(pages, work, settings, io)
+      const failures = ignoreMissing ? [] : selection.failures
+      const work = { perform, verb: 'delete', isDryRun: dryRun, isCounted: filter !== undefined, failures } as const
+      await performAll(selection.pages, work, settings, io)
     } finally {
       await store?.close()
     }
@@ -76,7 +68,12 @@ interface Selection {
   failures?: PlantsError[]
 }
 
-async function plantsThatMatch(filter: CountQuery, store: ReadableStore | undefined): Promise<Selection> {
+async function plantsThatMatch(
+  filter: CountQuery,
+  store: ReadableStore | undefined,
+  asks: boolean,
+): Promise<Selection> {
+  if (!asks) return { pages: store?.list(filter) ?? [], question: '' }
   const count = (await store?.count(filter)) ?? 0n
   if (!store || count === 0n) return { pages: [], question: '' }
   const { tag, search } = filter

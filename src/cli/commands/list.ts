@@ -20,7 +20,7 @@ import {
 
 export const get = defineCommand({
   name: 'get',
-  description: 'Show the plants with these ids: several as a table or a list.',
+  description: 'Show plants by id; several as a list.',
   arguments: [idsArgument],
   formats: outputFormats,
   examples: ['plants get 1', 'plants get 1 2 3 --output json'],

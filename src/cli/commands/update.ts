@@ -20,14 +20,14 @@ const options = [
   ...textFields
     .filter(({ isRequired }) => !isRequired)
     .map(({ name }) => ({ flags: `--no-${name}` as const, description: `remove the ${name}` })),
-  dryRunOption('print what the plant would be, but change nothing'),
+  dryRunOption('print what the plants would be, but change nothing'),
 ]
 
 type Changes = OptionValues<typeof options>
 
 export const update = defineCommand({
   name: 'update',
-  description: `Change the ${textsInWords} of plants, and print the plants. Their idempotency keys are removed.`,
+  description: `Change the ${textsInWords} of plants, and print them. Their idempotency keys are removed.`,
   arguments: [idsArgument],
   options,
   formats: outputFormats,

@@ -164,26 +164,27 @@ export function deleteStatement(changes: Change[]): Statement {
 
 /** Returns the columns of each changed plant. */
 function changeStatement(action: string, changes: Change[]): Statement {
-  const columns: [name: string, type: string, values: unknown[]][] = [
-    ['id', 'bigint', changes.map(({ id }) => id)],
-    ['is_any', 'boolean', changes.map(({ only }) => only === undefined)],
-    ...textNames.map((name): [string, string, unknown[]] => [name, text, changes.map(({ plant }) => plant?.[name])]),
-    ...textNames.map((name): [string, string, unknown[]] => [
-      `only_${name}`,
-      text,
-      changes.map(({ only }) => only?.[name]),
-    ]),
+  const column = (name: string, type: string, value: (change: Change) => unknown) => ({
+    name,
+    type,
+    values: changes.map(value),
+  })
+  const columns = [
+    column('id', 'bigint', ({ id }) => id),
+    column('is_any', 'boolean', ({ only }) => only === undefined),
+    ...textNames.map((name) => column(name, text, ({ plant }) => plant?.[name])),
+    ...textNames.map((name) => column(`only_${name}`, text, ({ only }) => only?.[name])),
   ]
-  const parameters = columns.map(([, type], index) => `$${index + 1}::${type}[]`).join()
+  const parameters = columns.map(({ type }, index) => `$${index + 1}::${type}[]`).join()
   // IS NOT DISTINCT FROM has an operator that cannot be schema-qualified
   const isUnchanged = textNames.map(
     (name) => `(plant.${name} ${eq} only_${name} OR (plant.${name} IS NULL AND only_${name} IS NULL))`,
   )
   return {
-    text: `${action} unnest(${parameters}) AS change (${columns.map(([name]) => name).join()})
+    text: `${action} unnest(${parameters}) AS change (${columns.map(({ name }) => name).join()})
       WHERE plant.id ${eq} change.id AND (is_any OR (${isUnchanged.join(' AND ')}))
       RETURNING ${plantFields.map(({ name }) => `plant.${name}`).join()}, ${durable}`,
-    values: columns.map(([, , values]) => values),
+    values: columns.map(({ values }) => values),
     plants: changes.length,
   }
 }
