@@ -18,8 +18,10 @@ const chunks = {
     'platform/semaphore.ts',
     'stores/common/store.ts',
     'stores/common/pages.ts',
-    ...['create', 'delete', 'list'].map((name) => `cli/commands/${name}.ts`),
+    ...['create', 'list'].map((name) => `cli/commands/${name}.ts`),
   ],
+  // what changes or reads several plants
+  many: ['cli/commands/delete.ts', 'cli/commands/update.ts'],
   credentials: ['cli/store-access.ts'],
   sqlite: ['stores/sqlite/sqlite-store.ts'],
   http: ['stores/http/remote-store.ts'],

@@ -26,7 +26,7 @@ export interface CommandDefinition {
 }
 
 export interface ArgumentDefinition {
-  /** `<id>` or `[files...]` */
+  /** `<file>`, `<id...>` or `[files...]` */
   name: string
   description: string
   values?: Values
@@ -121,6 +121,7 @@ export function fieldFlags<Field extends PlantField>(field: Field): FieldFlags<F
 
 export const filterOptions = [
   { flags: '-t, --tag <text>', description: 'only plants with this tag' },
+  { flags: '--no-tag', description: 'only plants without a tag' },
   {
     flags: '--search <text>',
     description: `only plants whose ${textsInWords} contains this text, ignoring the case of A to Z`,
@@ -179,8 +180,18 @@ export function parseId(name: string, text: string): bigint {
   throw invalidValue(name, idRuleFor(text), text, '1')
 }
 
+export const idsArgument = {
+  name: '<id...>',
+  description: 'ids of the plants; "-" for ids or plants on stdin, one on each line',
+} as const satisfies ArgumentDefinition
+
+/** undefined for several ids, and for `-` */
+export function singleId([text = '-', ...others]: readonly string[]): bigint | undefined {
+  return text === '-' || others.length > 0 ? undefined : parseId('id', text)
+}
+
 type ArgumentValues<Arguments extends readonly ArgumentDefinition[]> = Arguments extends readonly [
-  { name: `[${string}...]` },
+  { name: `${string}...${string}` },
 ]
   ? string[]
   : { -readonly [Index in keyof Arguments]: ParsedOf<Arguments[Index], string> }

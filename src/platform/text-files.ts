@@ -19,13 +19,16 @@ export async function readText(path: string, io: Io, hints: { wanted: string; to
           hint: hints.tooLarge,
         })
     }
-    return decode(Buffer.concat(parts), source)
+    return decoderOf(source)(Buffer.concat(parts))
   } catch (error) {
-    const code = systemCode(error)
-    throw code === undefined || code.startsWith('ERR_')
-      ? error
-      : unreadable(path === '-' ? 'stdin' : path, error, hints.wanted)
+    throw explainRead(path, error, hints.wanted)
   }
+}
+
+/** Of a file or `-` for stdin: an error of the system becomes `malformed`, with the hint. */
+export function explainRead(path: string, error: unknown, hint: string): unknown {
+  const code = systemCode(error)
+  return code === undefined || code.startsWith('ERR_') ? error : unreadable(path === '-' ? 'stdin' : path, error, hint)
 }
 
 /** At most 16 MiB: a device may be endless. */
@@ -54,13 +57,17 @@ function* chunksOf(path: string, limit: number): Iterable<Uint8Array> {
   }
 }
 
-function decode(bytes: Buffer, source: string): string {
-  try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
-  } catch (error) {
-    if (systemCode(error) !== 'ERR_ENCODING_INVALID_ENCODED_DATA') throw error
-    const isUtf16 = ['fffe', 'feff'].includes(bytes.toString('hex', 0, 2))
-    const hint = `Convert it from ${isUtf16 ? 'UTF-16' : 'its encoding'} to UTF-8 first`
-    throw malformed(`${source} is not UTF-8`, hint, error)
+/** Returns a function that decodes UTF-8, without a byte order mark at the start. Throws `malformed`. */
+export function decoderOf(source: string): (bytes: Uint8Array, isLast?: boolean) => string {
+  const decoder = new TextDecoder('utf-8', { fatal: true })
+  return (bytes, isLast = true) => {
+    try {
+      return decoder.decode(bytes, { stream: !isLast })
+    } catch (error) {
+      if (systemCode(error) !== 'ERR_ENCODING_INVALID_ENCODED_DATA') throw error
+      const isUtf16 = ['fffe', 'feff'].includes(Buffer.from(bytes.subarray(0, 2)).toString('hex'))
+      const hint = `Convert it from ${isUtf16 ? 'UTF-16' : 'its encoding'} to UTF-8 first`
+      throw malformed(`${source} is not UTF-8`, hint, error)
+    }
   }
 }

@@ -75,6 +75,7 @@ const parameters = {
   ),
   After: parameter('query', 'after', 'Only ids greater than this one', int64, 0),
   Tag: parameter('query', 'tag', 'Only plants with exactly this tag', text, 'shade'),
+  NoTag: parameter('query', 'noTag', 'Only plants without a tag. Cannot be used with tag', { type: 'boolean' }, true),
   Search: parameter(
     'query',
     'search',
@@ -152,7 +153,7 @@ export const operations: readonly Operation[] = [
     method: 'get',
     operationId: 'listPlants',
     summary: 'Lists plants in ascending order of id',
-    parameters: named('Limit', 'After', 'Tag', 'Search'),
+    parameters: named('Limit', 'After', 'Tag', 'NoTag', 'Search'),
     responses: {
       200: {
         description:

@@ -157,15 +157,18 @@ export function parseId(text: string, name = 'id'): bigint {
  * @throws {HttpError} 400 for a parameter that is unknown, repeated or malformed
  */
 export function parseListQuery(url: string, maxLimit = listLimits.max): ListQuery {
-  const texts = parametersOf(url, ['limit', 'after', 'tag', 'search'])
+  const texts = parametersOf(url, ['limit', 'after', 'tag', 'noTag', 'search'])
   const parsed = <T>(name: string, parse: (text: string, name: string) => T): T | undefined => {
     const text = texts.get(name)
     return text === undefined ? undefined : parse(text, name)
   }
+  const tag = parsed('tag', plantText)
+  const isUntagged = parsed('noTag', parseBoolean) === true
+  if (isUntagged && tag !== undefined) throw new HttpError(400, 'tag and noTag cannot be used together')
   return {
     limit: parsed('limit', (text) => parseLimit(text, maxLimit)),
     after: parsed('after', parseId),
-    tag: parsed('tag', plantText),
+    tag: isUntagged ? false : tag,
     search: parsed('search', plantText),
   }
 }
@@ -201,6 +204,11 @@ function parseLimit(text: string, maxLimit: number): number {
   const limit = /^\d{1,15}$/.test(text) ? parseInt(text, 10) : 0
   if (limit < 1 || limit > maxLimit) throw invalid(`limit must be a whole number from 1 to ${maxLimit}`, text)
   return limit
+}
+
+function parseBoolean(text: string, name: string): boolean {
+  if (text !== 'true' && text !== 'false') throw invalid(`${name} must be true or false`, text)
+  return text === 'true'
 }
 
 function plantText(text: string, name: string): string {

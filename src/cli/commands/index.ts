@@ -11,10 +11,10 @@ interface ListedCommand {
 export const groups: Readonly<Record<string, readonly ListedCommand[]>> = {
   Plants: [
     { name: 'create', summary: 'create a plant', load: async () => (await import('./create.js')).create },
-    { name: 'get', summary: 'show a plant', load: async () => (await import('./list.js')).get },
+    { name: 'get', summary: 'show plants by id', load: async () => (await import('./list.js')).get },
     { name: 'list', summary: 'list or search plants', load: async () => (await import('./list.js')).list },
     { name: 'count', summary: 'count plants', load: async () => (await import('./count.js')).count },
-    { name: 'update', summary: 'change a plant', load: async () => (await import('./update.js')).update },
+    { name: 'update', summary: 'change plants', load: async () => (await import('./update.js')).update },
     { name: 'delete', summary: 'delete plants', load: async () => (await import('./delete.js')).deletePlant },
   ],
   Files: [

@@ -4,38 +4,56 @@ import { plantFields } from '../../plant/fields.js'
 import { type FieldName, type NewPlant, plantCount } from '../../plant/plant.js'
 import { fieldNames } from '../../plant/records.js'
 import { malformed } from '../../platform/errors.js'
-import type { Output } from '../../platform/io.js'
+import type { Io, Output } from '../../platform/io.js'
 import { outputFormats, parseChoice } from '../../platform/values.js'
 import type { ReadableStore, SnapshotQuery } from '../../stores/common/store.js'
 import { isOwn, noStoreYet, openExistingStore } from '../../stores/registry.js'
 import { resolveSettings, type Settings } from '../context.js'
-import { defineCommand, type OptionDefinition, parseId, parseWords, queryOptions } from '../define-command.js'
+import {
+  defineCommand,
+  idsArgument,
+  type OptionDefinition,
+  parseWords,
+  queryOptions,
+  singleId,
+} from '../define-command.js'
 
 export const get = defineCommand({
   name: 'get',
-  description: 'Show the plant with this id.',
-  arguments: [{ name: '<id>', description: 'id of the plant', parse: parseId }],
+  description: 'Show plants by id; several as a list.',
+  arguments: [idsArgument],
   formats: outputFormats,
-  examples: ['plants get 1'],
-  async run({ args: [id], flags, formats }, io) {
+  examples: ['plants get 1', 'plants get 1 2 3 --output json'],
+  async run({ args, flags, formats }, io) {
+    const id = singleId(args)
+    const ids = id === undefined ? await (await import('../ids.js')).readIds(args, io) : []
     const settings = await resolveSettings(flags, io, { formats })
     const store = await openExistingStore(settings.store, settings.storeOptions)
+    const perform = async (wanted: bigint) => {
+      const plant = await store?.get(wanted)
+      if (plant) return plant
+      throw notFound(wanted, settings, store !== undefined)
+    }
     try {
-      const plant = await store?.get(id)
-      if (!plant) throw notFound(id, settings, store !== undefined)
-      const { faint, strong } = await styleFor(settings.colors(io.stdout))
-      const width = Math.max(...plantFields.map(({ name }) => name.length))
-      const lines = plantFields.flatMap(({ name }) => {
-        if (plant[name] === undefined) return []
-        const text = quoteIfNeeded(String(plant[name]))
-        return `${faint(name)}${' '.repeat(width - name.length)}  ${name === 'name' ? strong(text) : text}`
-      })
-      await writeResult(io, { output: settings.output }, plant, lines.join('\n'), 'Run it again')
+      if (id !== undefined) return await showPlant(await perform(id), settings, io)
+      const { performAll } = await import('../many.js')
+      await performAll([ids], { perform, text: () => plantTable(fieldNames, settings, io.stdout) }, settings, io)
     } finally {
       await store?.close()
     }
   },
 })
+
+async function showPlant(plant: NewPlant, { output, colors }: Pick<Settings, 'output' | 'colors'>, io: Io) {
+  const { faint, strong } = await styleFor(colors(io.stdout))
+  const width = Math.max(...plantFields.map(({ name }) => name.length))
+  const lines = plantFields.flatMap(({ name }) => {
+    if (plant[name] === undefined) return []
+    const text = quoteIfNeeded(String(plant[name]))
+    return `${faint(name)}${' '.repeat(width - name.length)}  ${name === 'name' ? strong(text) : text}`
+  })
+  await writeResult(io, { output }, plant, lines.join('\n'), 'Run it again')
+}
 
 const options = [
   {

@@ -1,12 +1,16 @@
 import { describePlant, notFound, styleFor, writeResult } from '../../output/output.js'
+import { parseInt64 } from '../../plant/exact-json.js'
 import { textFields, textsInWords } from '../../plant/fields.js'
-import { acceptNewPlant, invalidPlant, type NewPlant, plantFrom } from '../../plant/plant.js'
+import { acceptNewPlant, invalidPlant, type NewPlant, plantCount, plantFrom } from '../../plant/plant.js'
 import { malformed, PlantsError } from '../../platform/errors.js'
+import { shorten } from '../../platform/escape.js'
 import { outputFormats } from '../../platform/values.js'
 import type { ReadableStore } from '../../stores/common/store.js'
 import { openExistingStore } from '../../stores/registry.js'
-import { resolveSettings } from '../context.js'
-import { defineCommand, dryRunOption, fieldFlags, type OptionValues, parseId } from '../define-command.js'
+import { resolveSettings, type Settings } from '../context.js'
+import { defineCommand, dryRunOption, fieldFlags, idsArgument, type OptionValues, singleId } from '../define-command.js'
+import { readIds } from '../ids.js'
+import { performAll } from '../many.js'
 
 const options = [
   ...textFields.map((field) => ({
@@ -16,46 +20,80 @@ const options = [
   ...textFields
     .filter(({ isRequired }) => !isRequired)
     .map(({ name }) => ({ flags: `--no-${name}` as const, description: `remove the ${name}` })),
-  dryRunOption('print what the plant would be, but change nothing'),
+  dryRunOption('print what the plants would be, but change nothing'),
 ]
 
 type Changes = OptionValues<typeof options>
 
 export const update = defineCommand({
   name: 'update',
-  description: `Change the ${textsInWords} of a plant, and print the plant. Its idempotency key is removed.`,
-  arguments: [{ name: '<id>', description: 'id of the plant', parse: parseId }],
+  description: `Change the ${textsInWords} of plants, and print them. Their idempotency keys are removed.`,
+  arguments: [idsArgument],
   options,
   formats: outputFormats,
-  examples: ['plants update 1 --name "Sword fern"', 'plants update 1 --no-tag'],
-  async run({ args: [id], flags, formats }, io) {
-    if (textFields.every(({ name }) => flags[name] === undefined)) {
-      const names = options.slice(0, -1).map((option) => option.flags.replace(/^-., | <.*/g, ''))
-      throw malformed('update needs something to change', `Add one of ${names.join(', ')}`)
-    }
+  examples: ['plants update 1 --name "Sword fern"', 'plants list --search moss | plants update - --no-tag'],
+  async run({ args, flags, formats }, io) {
+    assertChanges(args, flags)
+    const id = singleId(args)
+    const ids = await readIds(args, io)
     const settings = await resolveSettings(flags, io, { formats })
     const store = await openExistingStore(settings.store, { ...settings.storeOptions, needs: ['update'] })
+    const emptied: Emptied = new Map()
+    const perform = async (wanted: bigint) => {
+      const plant = await store?.get(wanted)
+      const result = store && plant && (await replace(store, plant, flags))
+      if (!result) throw notFound(wanted, settings, store !== undefined)
+      noteEmptied(emptied, result.old, flags)
+      return result.updated
+    }
+    const { dryRun: isDryRun = false } = flags
     try {
-      const plant = await store?.get(id)
-      if (!store || !plant) throw notFound(id, settings, store !== undefined)
-      const { old, updated } = (await replace(store, plant, flags)) ?? {}
-      if (!updated) throw notFound(id, settings, true)
-      for (const { name, isRequired } of textFields) {
-        // an unset variable of a shell must not empty it silently
-        if (flags[name] !== '' || old?.[name] === '') continue
-        const change = `the ${name} changes from ${old?.[name] === undefined ? 'none' : JSON.stringify(old[name])} to ""`
-        const remove = isRequired ? '' : `. To remove it, use --no-${name}`
-        await settings.warn(`--${name} is empty: ${change}${remove}`, 'warning')
-      }
+      if (id === undefined) return await performAll([ids], { perform, verb: 'update', isDryRun }, settings, io)
+      const updated = await perform(id)
       const what = describePlant(updated, await styleFor(settings.colors(io.stdout)))
-      if (!flags.dryRun) return await writeResult(io, settings, updated, `Updated ${what}`, 'The plant was updated')
+      if (!isDryRun) return await writeResult(io, settings, updated, `Updated ${what}`, 'The plant was updated')
       const style = { output: settings.output }
       await writeResult(io, style, { dryRun: true, ...updated }, `Would update ${what}`, 'Nothing was updated')
     } finally {
       await store?.close()
+      await warnOfEmptied(emptied, settings)
     }
   },
 })
+
+/** Throws `malformed` if nothing is to be changed, and for a text that is neither an id nor an option. */
+function assertChanges(args: readonly string[], flags: Changes): void {
+  const stray = args.slice(1).find((text) => text !== '-' && parseInt64(text) === undefined)
+  if (stray !== undefined)
+    throw malformed(
+      `update takes ids, but got ${JSON.stringify(shorten(stray))}`,
+      'What changes is an option, and a text with spaces is in quotes: plants update ID --name "TEXT"',
+    )
+  if (textFields.some(({ name }) => flags[name] !== undefined)) return
+  const names = options.slice(0, -1).map((option) => option.flags.replace(/^-., | <.*/g, ''))
+  throw malformed('update needs something to change', `Add one of ${names.join(', ')}`)
+}
+
+/** By the name of the field: how many texts became empty, and one that did. */
+type Emptied = Map<string, { count: number; text: string | undefined }>
+
+/** An unset variable of a shell must not empty a text silently. */
+function noteEmptied(emptied: Emptied, old: NewPlant, changes: Changes): void {
+  for (const { name } of textFields)
+    if (changes[name] === '' && old[name] !== '')
+      emptied.set(name, { count: (emptied.get(name)?.count ?? 0) + 1, text: old[name] })
+}
+
+async function warnOfEmptied(emptied: Emptied, { warn }: Pick<Settings, 'warn'>): Promise<void> {
+  for (const { name, isRequired } of textFields) {
+    const { count = 0, text } = emptied.get(name) ?? {}
+    if (count === 0) continue
+    const from = text === undefined ? 'none' : JSON.stringify(text)
+    const change = count === 1 ? `the ${name} changes from ${from}` : `the ${name} of ${plantCount(count)} changes`
+    const remove = isRequired ? '' : `. To remove it, use --no-${name}`
+    await warn(`--${name} is empty: ${change} to ""${remove}`, 'warning')
+  }
+}
 
 const maxAttempts = 10
 

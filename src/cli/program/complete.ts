@@ -96,7 +96,8 @@ async function completeAt(line: Line, text: string, program: Program, io: Io): P
   if (command.commands.length > 0 && operands.length === 0) return { ...nothing, candidates: commandCandidates(line) }
   if (command.commands.length > 0 || isHelp) return nothing
   const argument =
-    command.registeredArguments[operands.length] ?? command.registeredArguments.findLast(({ variadic }) => variadic)
+    command.registeredArguments[operands.length] ??
+    command.registeredArguments.findLast((last) => last.variadic && program.values.has(last))
   if (argument) return valuesOf(argument, text)
   return text === '' ? { ...nothing, candidates: optionCandidates(command, program, false) } : nothing
 }

@@ -29,10 +29,9 @@ export const habits: Readonly<Record<string, readonly string[]>> = {
   help: ['man', 'docs', 'browse', 'feedback'],
   'For a plant: plants update ID --name TEXT. For a setting: plants config set SETTING VALUE': ['set'],
   'For plants by their ids: plants get ID': ['list NUMBER'],
-  'For many plants: plants import FILE --if-exists update': ['update NUMBER'],
   'Its fields are options, and a text with spaces is in quotes: plants create --id ID --name "TEXT"': ['create WORD'],
-  'What changes is an option, and a text with spaces is in quotes: plants update ID --name "TEXT"': ['update WORD'],
   'The id is an argument: plants get ID': ['get --id', 'get -i'],
+  'For plants that match: plants list --search TEXT | plants update - --tag TEXT': ['update --search'],
   'The id is an argument: plants delete ID': ['delete --id', 'delete -i'],
   'The id is an argument, and cannot be changed: plants update ID --name TEXT': ['update --id', 'update -i'],
   'To skip or update a plant that exists, import it from stdin. See: plants import --help': [

@@ -21,6 +21,7 @@ export async function* pagesOf<Row extends { id: bigint }>(
 
 /** Such as `limit=100&after=1`, percent-encoded; empty without parameters. */
 export function queryText({ limit, after, tag, search }: ListQuery): string {
-  const given = Object.entries({ limit, after, tag, search }).filter(([, value]) => value !== undefined)
+  const parameters = tag === false ? { limit, after, noTag: true, search } : { limit, after, tag, search }
+  const given = Object.entries(parameters).filter(([, value]) => value !== undefined)
   return given.map(([name, value]) => `${name}=${encodeURIComponent(String(value))}`).join('&')
 }

@@ -50,7 +50,8 @@ export interface ListQuery {
   after?: bigint | undefined
   /** at least 1 */
   limit?: number | undefined
-  tag?: string | undefined
+  /** false for plants without one */
+  tag?: string | false | undefined
   /** in any text, ignoring the case of A to Z */
   search?: string | undefined
   signal?: AbortSignal | undefined

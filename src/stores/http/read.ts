@@ -157,7 +157,8 @@ function orderOf(client: HttpClient, { after, tag }: ListQuery): (plant: NewPlan
   let last = after
   return (plant) => {
     if (last !== undefined && plant.id <= last) throw unusable(client, `plant ${plant.id} after plant ${last}`)
-    if (tag !== undefined && plant.tag !== tag) throw unusable(client, `plant ${plant.id}, which has a different tag`)
+    if (tag !== undefined && plant.tag !== (tag === false ? undefined : tag))
+      throw unusable(client, `plant ${plant.id}, which has ${tag === false ? 'a' : 'a different'} tag`)
     last = plant.id
   }
 }

@@ -1,4 +1,3 @@
-import type { QueryConfig } from 'pg'
 import { equalPlants, type NewPlant, type Plant, type PlantPatch } from '../../plant/plant.js'
 import type { PostgresAddress } from '../common/address.js'
 import type { OnConflict } from '../common/conflict.js'
@@ -18,6 +17,7 @@ import type {
   SnapshotQuery,
   TokenStore,
 } from '../common/store.js'
+import { batched } from './batched.js'
 import { ConnectionPool } from './pool.js'
 import { checkWritable } from './postgres-check.js'
 import type { Client } from './postgres-client.js'
@@ -27,6 +27,7 @@ import { PostgresWriter } from './postgres-writer.js'
 import {
   barrier,
   binder,
+  type Change,
   deleteStatement,
   getStatement,
   imports,
@@ -34,6 +35,8 @@ import {
   pageStatement,
   pinned,
   plants,
+  type Query,
+  type Row,
   replaceStatement,
   rightsStatement,
   toPlant,
@@ -46,6 +49,13 @@ export class PostgresStore implements ServedStore, CheckpointStore {
   readonly maxSnapshots: number
   readonly #connections: ConnectionPool
   readonly #writer: PostgresWriter
+  readonly #get = batched((jobs: { id: bigint }[]) => this.getMany(jobs.map(({ id }) => id)))
+  readonly #delete = batched((changes: Change[]) => this.#deleteMany(changes))
+  readonly #replace = batched((changes: Change[]) =>
+    this.#change(changes, replaceStatement(changes), ({ plant }, now) =>
+      plant && now && equalPlants(now, plant) ? now : undefined,
+    ),
+  )
 
   private constructor(connections: ConnectionPool) {
     this.#connections = connections
@@ -75,12 +85,12 @@ export class PostgresStore implements ServedStore, CheckpointStore {
     return id == null ? undefined : BigInt(id)
   }
 
-  async get(id: bigint): Promise<NewPlant | undefined> {
-    return (await this.getMany([id])).get(id)
+  get(id: bigint): Promise<NewPlant | undefined> {
+    return this.#get({ id })
   }
 
   async getMany(ids: bigint[]): Promise<Map<bigint, NewPlant>> {
-    return new Map((await this.#connections.query(getStatement(ids))).map((row) => [BigInt(row[0] ?? 0), toPlant(row)]))
+    return ids.length === 0 ? new Map() : byId(await this.#connections.query(getStatement(ids)))
   }
 
   async count(query: CountQuery = {}): Promise<bigint> {
@@ -102,28 +112,40 @@ export class PostgresStore implements ServedStore, CheckpointStore {
   }
 
   replace(plant: NewPlant, only?: NewPlant): Promise<NewPlant | undefined> {
-    return this.#change(plant.id, replaceStatement(plant, only), (now) =>
-      now && equalPlants(now, plant) ? now : undefined,
-    )
+    return this.#replace({ id: plant.id, plant, only })
   }
 
-  async delete(id: bigint, only?: NewPlant): Promise<NewPlant | undefined> {
-    const before = only ?? (await this.get(id))
-    return this.#change(id, deleteStatement(id, only), (now) => (now ? undefined : before))
+  delete(id: bigint, only?: NewPlant): Promise<NewPlant | undefined> {
+    return this.#delete({ id, only })
+  }
+
+  async #deleteMany(changes: Change[]): Promise<Map<bigint, NewPlant>> {
+    const before = await this.getMany(changes.filter(({ only }) => !only).map(({ id }) => id))
+    return this.#change(changes, deleteStatement(changes), ({ id, only }, now) =>
+      now ? undefined : (only ?? before.get(id)),
+    )
   }
 
   /**
    * `resultFrom` returns the result of an earlier try whose response was lost from the plant that has the id now, if a
    * retry finds nothing left to change.
    */
-  #change(id: bigint, statement: QueryConfig, resultFrom: (now: NewPlant | undefined) => NewPlant | undefined) {
+  #change(
+    changes: Change[],
+    statement: Query,
+    resultFrom: (change: Change, now: NewPlant | undefined) => NewPlant | undefined,
+  ): Promise<Map<bigint, NewPlant>> {
     return this.#connections.run(async (client, { isLost }) => {
-      const [changed] = await client.commit(statement)
-      if (changed) return toPlant(changed)
-      if (!isLost) return undefined
+      const changed = byId(await client.commit(statement))
+      const others = changes.filter(({ id }) => !changed.has(id))
+      if (!isLost || others.length === 0) return changed
       await client.ask(pinned(barrier)) // what is read after this is also on the standbys
-      const [now] = await client.ask(getStatement([id]))
-      return resultFrom(now && toPlant(now))
+      const now = byId(await client.ask(getStatement(others.map(({ id }) => id))))
+      for (const change of others) {
+        const result = resultFrom(change, now.get(change.id))
+        if (result) changed.set(change.id, result)
+      }
+      return changed
     })
   }
 
@@ -176,6 +198,10 @@ async function connected<T>(address: PostgresAddress, options: OpenOptions, acti
     connections.close()
     throw error
   }
+}
+
+function byId(rows: Row[]): Map<bigint, NewPlant> {
+  return new Map(rows.map(toPlant).map((plant) => [plant.id, plant]))
 }
 
 const pageBytes = 1_000_000

@@ -5,7 +5,7 @@
  */
 import { randomBytes } from 'node:crypto'
 import type { QueryConfig } from 'pg'
-import { type NewPlant, type PlantPatch, plantColumns, textFields } from '../../plant/fields.js'
+import { type NewPlant, type PlantPatch, plantColumns, plantFields, textFields } from '../../plant/fields.js'
 import { plantFrom } from '../../plant/plant.js'
 import { type Checkpoint, type ListQuery, type Right, rights } from '../common/store.js'
 
@@ -132,7 +132,8 @@ export function where(
 ): string {
   const conditions: string[] = []
   if (after !== undefined) conditions.push(`id OPERATOR(pg_catalog.>) ${bind(after, 'bigint')}`)
-  if (tag !== undefined) conditions.push(`tag ${eq} ${bind(tag, text)}`)
+  if (tag === false) conditions.push('tag IS NULL')
+  else if (tag !== undefined) conditions.push(`tag ${eq} ${bind(tag, text)}`)
   if (search !== undefined)
     conditions.push(`(${textNames.map((name) => contains(name, bind(search, text))).join(' OR ')})`)
   return conditions.length === 0 ? '' : `WHERE ${conditions.join(' AND ')}`
@@ -144,13 +145,47 @@ function contains(column: string, part: string): string {
   return `pg_catalog.strpos(${whole}, ${sought}) OPERATOR(pg_catalog.>) 0`
 }
 
-export function replaceStatement(plant: NewPlant, only: NewPlant | undefined): QueryConfig {
-  const values: unknown[] = [plant.id]
-  const texts = textNames.map((name) => `${name} = $${values.push(plant[name] ?? null)}`).join(', ')
-  const set = `SET ${texts}, idempotency_key = NULL`
+export interface Change {
+  id: bigint
+  /** undefined to delete it */
+  plant?: NewPlant
+  /** the plant must still equal it */
+  only: NewPlant | undefined
+}
+
+export function replaceStatement(changes: Change[]): Query {
+  const set = textNames.map((name) => `${name} = change.${name}`).join()
+  return changeStatement(`UPDATE ${plants} AS plant SET ${set}, idempotency_key = NULL FROM`, changes)
+}
+
+export function deleteStatement(changes: Change[]): Query {
+  return changeStatement(`DELETE FROM ${plants} AS plant USING`, changes)
+}
+
+/** Returns the columns of each changed plant. */
+function changeStatement(action: string, changes: Change[]): Query {
+  const column = (name: string, type: string, value: (change: Change) => unknown) => ({
+    name,
+    type,
+    values: changes.map(value),
+  })
+  const columns = [
+    column('id', 'bigint', ({ id }) => id),
+    column('is_any', 'boolean', ({ only }) => only === undefined),
+    ...textNames.map((name) => column(name, text, ({ plant }) => plant?.[name])),
+    ...textNames.map((name) => column(`only_${name}`, text, ({ only }) => only?.[name])),
+  ]
+  const parameters = columns.map(({ type }, index) => `$${index + 1}::${type}[]`).join()
+  // IS NOT DISTINCT FROM has an operator that cannot be schema-qualified
+  const isUnchanged = textNames.map(
+    (name) => `(plant.${name} ${eq} only_${name} OR (plant.${name} IS NULL AND only_${name} IS NULL))`,
+  )
   return {
-    text: `UPDATE ${plants} ${set} WHERE id ${eq} $1${unchanged(only, values)} RETURNING ${plantColumns}, ${durable}`,
-    values,
+    text: `${action} unnest(${parameters}) AS change (${columns.map(({ name }) => name).join()})
+      WHERE plant.id ${eq} change.id AND (is_any OR (${isUnchanged.join(' AND ')}))
+      RETURNING ${plantFields.map(({ name }) => `plant.${name}`).join()}, ${durable}`,
+    values: columns.map(({ values }) => values),
+    plants: changes.length,
   }
 }
 
@@ -171,21 +206,6 @@ export function updateStatement(changed: PlantPatch[]): QueryConfig {
       ...textNames.map((name) => changed.map((patch) => patch[name] !== undefined)),
     ],
   }
-}
-
-export function deleteStatement(id: bigint, only: NewPlant | undefined): QueryConfig {
-  const values: unknown[] = [id]
-  return {
-    text: `DELETE FROM ${plants} WHERE id ${eq} $1${unchanged(only, values)} RETURNING ${plantColumns}, ${durable}`,
-    values,
-  }
-}
-
-/** IS NOT DISTINCT FROM has an operator that cannot be schema-qualified. */
-function unchanged(only: NewPlant | undefined, values: unknown[]): string {
-  const equals = (column: string, value: string) =>
-    ` AND (${column} ${eq} ${value} OR (${column} IS NULL AND ${value} IS NULL))`
-  return only ? textNames.map((name) => equals(name, `$${values.push(only[name] ?? null)}::${text}`)).join('') : ''
 }
 
 /** @param role the current one by default */

@@ -8,9 +8,10 @@ import { toPlant } from './sqlite-schema.js'
 /** SQL to append to another condition, and the values of its parameters. */
 export function filterOf({ tag, search }: CountQuery) {
   const contains = textFields.map(({ name }) => `instr(lower(${name}), lower(?))`) // ASCII letters only
+  const hasTag = tag === false ? 'AND tag IS NULL' : 'AND tag = ?'
   return {
-    sql: `${tag === undefined ? '' : 'AND tag = ?'} ${search === undefined ? '' : `AND (${contains.join(' OR ')})`}`.trim(),
-    values: [tag ?? [], search === undefined ? [] : contains.map(() => search)].flat(),
+    sql: `${tag === undefined ? '' : hasTag} ${search === undefined ? '' : `AND (${contains.join(' OR ')})`}`.trim(),
+    values: [typeof tag === 'string' ? tag : [], search === undefined ? [] : contains.map(() => search)].flat(),
   }
 }
 

@@ -81,6 +81,8 @@ describe('GET /plants', () => {
     ['?after=9223372036854775807', []],
     ['?tag=shade', [fern]],
     ['?tag=a+b%26c%3D%C3%BC&after=-1', all.filter((plant) => plant.includes('a b') && !idOf(plant).startsWith('-'))],
+    ['?noTag=true', all.filter((plant) => !plant.includes('"tag":'))],
+    ['?noTag=false&tag=shade', [fern]],
     ['?search=MOSS', [moss]],
     ['?search=PLANT&tag=shade', []],
   ])('%s lists what was asked for, in the order of ids', async (query, plants) => {
@@ -114,9 +116,11 @@ describe('GET /plants', () => {
     ['after=1.5', `after must be ${int64}, but was "1.5"`],
     ['tag=%00', 'tag must be text without U+0000, but contains it'],
     ['search=%FF', 'The query of the request is not valid'],
+    ['noTag=1', 'noTag must be true or false, but was "1"'],
+    ['tag=&noTag=true', 'tag and noTag cannot be used together'],
     ['tag=a&tag=b', 'The parameter tag must be given once'],
-    ['name=Fern', 'There is no parameter "name", only limit, after, tag, search'],
-    ['__proto__=x', 'There is no parameter "__proto__", only limit, after, tag, search'],
+    ['name=Fern', 'There is no parameter "name", only limit, after, tag, noTag, search'],
+    ['__proto__=x', 'There is no parameter "__proto__", only limit, after, tag, noTag, search'],
   ])('refuses %s', async (query, message) => {
     const answer = await answerTo(service(), get(`/plants?${query}`))
     expect(answer).toEqual({ status: 400, body: { error: 400, message }, headers: varying })

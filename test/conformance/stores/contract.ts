@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import type { NewPlant } from '../../../src/plant/plant.js'
 import type { PlantsError } from '../../../src/platform/errors.js'
 import { createNext } from '../../../src/stores/common/conflict.js'
-import type { ListQuery, PlantStore, ReadableStore } from '../../../src/stores/common/store.js'
+import type { CountQuery, ListQuery, PlantStore, ReadableStore } from '../../../src/stores/common/store.js'
 
 /** A store under test, and a look behind it that does not go through it. */
 export interface Subject<Store extends PlantStore> {
@@ -169,6 +169,8 @@ export function describeReadableStore(name: string, open: Open<ReadableStore>): 
       ['those with a tag', { tag: 'shade' }, [-2n, 10n]],
       ['so many with a tag after an id', { tag: 'shade', after: -2n, limit: 1 }, [10n]],
       ['none with a tag that no plant has', { tag: '' }, []],
+      ['those without a tag', { tag: false }, [-9223372036854775808n, 0n, 9n, 9223372036854775807n]],
+      ['so many without a tag, with a text', { tag: false, search: 'fern', after: 0n, limit: 1 }, [9n]],
       ['those with a text in the tag, in either case', { search: 'HAD' }, [-2n, 10n]],
       ['those with a text in the name, after an id', { search: 'fe', after: 0n, limit: 2 }, [9n, 10n]],
     ])('lists %s, in the order of ids', async (_, query, expected) => {
@@ -265,6 +267,34 @@ export function describeReadableStore(name: string, open: Open<ReadableStore>): 
       expect(replaced).toStrictEqual([await look(1n)])
     })
 
+    test('changes many at the same moment, each with its own answer', async () => {
+      const { store } = await open()
+      const plants = Array.from({ length: 200 }, (_, index) => ({ ...fern, id: BigInt(index) }))
+      await Promise.all(plants.map((plant) => store.create(plant)))
+      const moss = { name: 'Moss' }
+      const changes: ((plant: NewPlant) => [call: Promise<NewPlant | undefined>, result: NewPlant | undefined])[] = [
+        (plant) => [store.replace({ ...moss, id: plant.id }), { id: plant.id, ...moss }],
+        (plant) => [store.replace({ ...moss, id: plant.id }, plant), { id: plant.id, ...moss }],
+        ({ id }) => [store.replace({ ...moss, id }, { ...moss, id }), undefined],
+        ({ id }) => [store.replace({ ...moss, id: id + 1000n }), undefined],
+        (plant) => [store.delete(plant.id), plant],
+        (plant) => [store.delete(plant.id, plant), plant],
+        ({ id }) => [store.delete(id, { ...moss, id }), undefined],
+        ({ id }) => [store.delete(id + 1000n), undefined],
+        (plant) => [store.get(plant.id), plant],
+        ({ id }) => [store.get(id + 1000n), undefined],
+      ]
+      const made = plants.flatMap((plant, index) =>
+        changes.slice(index % changes.length, 1 + (index % changes.length)).map((change) => change(plant)),
+      )
+      expect(await Promise.all(made.map(([call]) => call))).toStrictEqual(made.map(([, result]) => result))
+      const left = plants.flatMap((plant, index) => {
+        if ([4, 5].includes(index % changes.length)) return []
+        return [0, 1].includes(index % changes.length) ? [{ id: plant.id, ...moss }] : [plant]
+      })
+      expect(await listed(store)).toStrictEqual(left)
+    })
+
     test('takes the key of a plant that it replaces: a late retry of its create is a conflict', async () => {
       const { store, look } = await open()
       const idempotencyKey = 'order-66'
@@ -306,15 +336,16 @@ export function describeReadableStore(name: string, open: Open<ReadableStore>): 
           name: index === 3 ? 'shady' : 'Fern',
           ...(tag !== undefined && { tag }),
         })
-      const queries = [
+      const queries: CountQuery[] = [
         {},
         { tag: 'shade' },
         { tag: '' },
+        { tag: false },
         { search: 'Shad' },
         { tag: 'shade', search: 'fern' },
         { search: 'x' },
       ]
-      expect(await Promise.all(queries.map((query) => store.count(query)))).toEqual([4n, 1n, 1n, 3n, 1n, 0n])
+      expect(await Promise.all(queries.map((query) => store.count(query)))).toEqual([4n, 1n, 1n, 1n, 3n, 1n, 0n])
     })
 
     test.each([

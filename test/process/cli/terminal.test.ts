@@ -36,10 +36,17 @@ test('takes the id after, when somebody else has taken the one that was proposed
 test.each([
   ['ids', ['1', '2', '7'], 'Delete Fern (id 1, tag wet), Moss (id 2, tag wet)? (y/N)', 1],
   ['a tag', ['--tag', 'wet'], 'Delete 2 plants with the tag "wet"? (y/N)', 0],
+  [
+    'a tag and a text',
+    ['--tag', 'wet', '--search', 'W'],
+    'Delete 2 plants with the tag "wet" whose name or tag contains "W"? (y/N)',
+    0,
+  ],
+  ['no tag', ['--no-tag'], 'Delete 2 plants without a tag? (y/N)', 0],
 ])('asks once before it deletes by %s', async (_, args, question, code) => {
   const folder = temporaryFolder()
   for (const [id, name] of Object.entries(['', 'Fern', 'Moss']).slice(1))
-    await plants(['create', '--id', id, '--name', name, '--tag', 'wet'], folder)
+    await plants(['create', '--id', id, '--name', name, ...(args.includes('--no-tag') ? [] : ['--tag', 'wet'])], folder)
   const session = terminal(['delete', ...args, '--no-color'], folder)
   await session.answer([question, 'y\r'])
   expect((await session.ended).code).toBe(code)

@@ -54,6 +54,23 @@ describe('a store behind a service', () => {
     expect(await run('update 2 --name Moss')).toMatchObject({ code: 1, out: '' })
   })
 
+  test('is read and changed by many ids at once, and by what matches', async () => {
+    const lines = (tag: string, ids: number[]) =>
+      ids.map((id) => `{"id":${id},"name":"Fern","tag":"${tag}"}`).join('\n')
+    const ids = Array.from({ length: 150 }, (_, index) => index + 1000)
+    await run('import', { stdin: lines('many', ids) })
+    const list = await run('list --tag many --search FER')
+    expect(list).toEqual({ code: 0, out: lines('many', ids), err: '' })
+    expect(await run('get -', { stdin: `${list.out}\n999` })).toEqual({
+      ...{ code: 1, out: list.out, err: expect.stringMatching(/^plants: No plant has id 999 in URL\n/) },
+    })
+    expect(await run('update - --tag more', { stdin: list.out })).toEqual({ code: 0, out: lines('more', ids), err: '' })
+    expect(await run('delete 1000 999 --ignore-missing --yes')).toMatchObject({ code: 0, out: lines('more', [1000]) })
+    expect(await run('delete --tag more --search FER --yes')).toEqual({
+      ...{ code: 0, out: lines('more', ids.slice(1)), err: 'plants: Deleted 149 plants' },
+    })
+  })
+
   test.each([
     [
       'same',

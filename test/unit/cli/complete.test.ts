@@ -90,7 +90,7 @@ describe('flags', () => {
   test('are offered at once where no argument can stand', async () => {
     expect((await words('create ')).slice(0, 3)).toEqual(['--id', '--name', '--tag'])
     expect(await words('create f')).toEqual([])
-    expect(await words('get 1 ')).toContain('--store')
+    for (const command of ['get', 'update', 'delete']) expect(await words(`${command} 1 `)).toContain('--store')
   })
 
   test('of one command are not those of another', async () => {

@@ -50,23 +50,26 @@ describe('help', () => {
 
   test('of a command begins with its usage, ends with examples, and has its own options alone', async () => {
     const { out } = await plants(['help', 'rm'])
-    expect(out).toBe(`Usage: plants delete|rm [options] [ids...]
+    expect(out).toBe(`Usage: plants delete|rm [options] [id...]
 
-Delete the plants with these ids or with a tag, and print them, so that they can be created again.
+Delete plants by id, or all that match, and print them, so that they can be created again.
 
 Arguments:
-  ids               ids of the plants, separated by spaces
+  id                    ids of the plants; "-" for ids or plants on stdin, one on each line
 
 Options:
-  -t, --tag <text>  delete all plants with this tag
-      --dry-run     print what would be deleted, but delete nothing
-  -y, --yes         do not ask for confirmation
-  -h, --help        show this help
+  -t, --tag <text>      only plants with this tag
+      --no-tag          only plants without a tag
+      --search <text>   only plants whose name or tag contains this text, ignoring the case of A to
+                        Z
+      --ignore-missing  ignore ids that no plant has
+      --dry-run         print what would be deleted, but delete nothing
+  -y, --yes             do not ask for confirmation
+  -h, --help            show this help
 
 Examples:
-  plants delete 1
   plants delete 1 2 3 --yes > deleted.ndjson
-  plants delete --tag shade --dry-run
+  plants delete --tag shade --search fern --dry-run
 
 Global options: plants help options
 `)

@@ -122,7 +122,10 @@ test.each([
     'Its fields are options, and a text with spaces is in quotes: plants create --id ID --name "TEXT"',
   ]),
   ['update 1 name=x', 'What changes is an option, and a text with spaces is in quotes: plants update ID --name "TEXT"'],
-  ['get 1 2', 'Usage: plants get <id>. See: plants get --help'],
+  [
+    'update 1 -name x',
+    'What changes is an option, and a text with spaces is in quotes: plants update ID --name "TEXT"',
+  ],
   ['completion', 'Usage: plants completion <shell>. See: plants completion --help'],
   ['stores rename x', 'Usage: plants stores rename <name> <new-name>. See: plants stores rename --help'],
 ])('plants %s: %s', async (argv, hint) => {
@@ -138,11 +141,11 @@ const ivy = '{"id":1,"name":"Ivy"}\n'
  */
 const pasted: [line: string, message: string, hint: string, command?: string, out?: unknown][] = [
   [
-    'update 1 2 --tag x',
-    'update takes one id, but got 2',
-    'For many plants: plants import FILE --if-exists update',
-    'import edited.csv --if-exists update',
-    expect.stringContaining('"updated":2'),
+    'update --search o --tag x',
+    'Unknown option --search',
+    'For plants that match: plants list --search TEXT | plants update - --tag TEXT',
+    'list --search o',
+    '{"id":2,"name":"Moss","tag":"wet"}\n',
   ],
   [
     'update 1 --id 5',

@@ -92,8 +92,8 @@ test('errors are JSON with json and ndjson', async () => {
   expect((await new User().run(['get', '1', ...csv])).err).toMatch(/^plants: No plant has id 1 /)
 })
 
-/** Deletes plants, and at one of the writes to stdout, `fails` is called. */
-async function deleting(ids: number[], failing: number, args: string[], fails: (stop: AbortController) => void) {
+/** Runs a command with plants, and at one of the writes to stdout, `fails` is called. */
+async function running(ids: number[], failing: number, args: string[], fails: (stop: AbortController) => void) {
   const user = new User()
   const plants = ids.map((id) => ({ id, name: 'Fern', tag: 'wet' }))
   expect(await user.run('import', { stdin: JSON.stringify(plants) })).toMatchObject({ code: 0, err: '' })
@@ -110,7 +110,7 @@ async function deleting(ids: number[], failing: number, args: string[], fails: (
   const output = { isTerminal: false, columns: 80, rows: 24, log, stream: () => new PassThrough() }
   const world = { env: user.env, cwd: user.home, signal: stop.signal }
   const io = ioOf(world, { ...output, write }, { ...output, write: log })
-  const code = await run(['delete', ...args, '--output', 'json'], io)
+  const code = await run([...args, '--output', 'json'], io)
   const [error] = err.trimEnd().split('\n').slice(-1)
   return { code, ...JSON.parse(error ?? ''), left: Number((await user.run('count')).out) }
 }
@@ -124,27 +124,46 @@ const isClosed = () => {
 const fern = '{"id":1,"name":"Fern","tag":"wet"}'
 
 test.each<[string, number[], number, string[], string, number]>([
-  ['one plant', [1], 1, ['1', '--yes'], `Deleted, but not printed completely: ${fern}`, 0],
-  ['the end of the document', [1], 2, ['1', '--yes'], `Deleted, but not printed completely: ${fern}`, 0],
-  ['several plants', [1, 2], 1, ['1', '2', '--yes'], 'Deleted, but not printed completely: 2 plants', 0],
-  ['an empty list', [1], 1, ['--tag', 'none', '--yes'], 'Nothing was deleted', 1],
-  ['a dry run', [1], 1, ['1', '--dry-run'], 'Nothing was deleted', 1],
+  ['one plant', [1], 1, ['delete', '1', '--yes'], `Deleted, but not printed completely: ${fern}`, 0],
+  ['the end of the document', [1], 2, ['delete', '1', '--yes'], `Deleted, but not printed completely: ${fern}`, 0],
+  ['several plants', [1, 2], 1, ['delete', '1', '2', '--yes'], 'Deleted, but not printed completely: 2 plants', 0],
+  ['an empty list', [1], 1, ['delete', '--tag', 'none', '--yes'], 'Nothing was deleted', 1],
+  ['a dry run', [1], 1, ['delete', '1', '--dry-run'], 'Nothing was deleted', 1],
 ])('delete says what was deleted when %s cannot be written', async (_, ids, failing, args, hint, left) => {
-  expect(await deleting(ids, failing, args, isFull)).toMatchObject({ code: 74, error: 500, hint, left })
+  expect(await running(ids, failing, args, isFull)).toMatchObject({ code: 74, error: 500, hint, left })
 })
 
-test('delete says what was deleted when nobody reads it any more, and deletes no more', async () => {
-  const ids = Array.from({ length: 100 }, (_, index) => index + 1)
-  expect(await deleting(ids, 1, ['--tag', 'wet', '--yes'], isClosed)).toEqual({
-    ...{ code: 74, error: 500, message: 'The output was closed', left: 36 },
-    hint: 'Deleted, but not printed completely: 64 plants. No more were deleted',
-  })
+const hundred = Array.from({ length: 100 }, (_, index) => index + 1)
+
+test.each([
+  [
+    'delete',
+    ['delete', '--tag', 'wet', '--yes'],
+    'Deleted, but not printed completely: 64 plants. No more were deleted',
+    36,
+  ],
+  [
+    'update',
+    ['update', ...hundred.map(String), '--tag', 'x'],
+    'Updated, but not printed completely: 64 plants. No more were updated',
+    100,
+  ],
+])('%s says what was done when nobody reads it any more, and does no more', async (_, args, hint, left) => {
+  const result = { code: 74, error: 500, message: 'The output was closed', hint, left }
+  expect(await running(hundred, 1, args, isClosed)).toEqual(result)
 })
 
-test('delete says how many it has deleted when it is interrupted', async () => {
-  const ids = Array.from({ length: 100 }, (_, index) => index + 1)
-  const result = await deleting(ids, 1, ['--tag', 'wet', '--yes'], (stop) =>
-    stop.abort(new PlantsError('interrupted', 'Interrupted')),
-  )
-  expect(result).toEqual({ code: 130, error: 500, message: 'Interrupted after deleting 64 plants', left: 36 })
+test.each([
+  ['delete', ['delete', '--tag', 'wet', '--yes'], 'Interrupted after deleting 64 plants', 36],
+  ['update', ['update', ...hundred.map(String), '--tag', 'x'], 'Interrupted after updating 64 plants', 100],
+  [
+    'a dry run',
+    ['update', ...hundred.map(String), '--no-tag', '--dry-run'],
+    'Interrupted after updating 0 plants',
+    100,
+  ],
+  ['get', ['get', ...hundred.map(String)], 'Interrupted', 100],
+])('%s says how many plants it has changed when it is interrupted', async (_, args, message, left) => {
+  const stopIt = (stop: AbortController) => stop.abort(new PlantsError('interrupted', 'Interrupted'))
+  expect(await running(hundred, 1, args, stopIt)).toEqual({ code: 130, error: 500, message, left })
 })

@@ -25,7 +25,10 @@ test.each([
   ['list --output json --tag none', '[\n]\n'],
   ['list --output text --fields tag,id --search fern', 'TAG  ID\nb     3\n'],
   ['list --output ndjson --limit 1', '{"id":1,"name":"Moss"}\n'],
+  ['list --no-tag', '{"id":1,"name":"Moss"}\n'],
+  ['export --no-tag --output csv', 'id,name,tag\n1,Moss,\n'],
   ['count', '3\n'],
+  ['count --no-tag', '1\n'],
   ['count --tag b --output text', '1 plant\n'],
   ['count --search M', '1\n'],
 ])('%s', async (line, out) => {

@@ -14,6 +14,21 @@ test('sends what waits at the same moment as one statement', async () => {
   expect(commits).toEqual([300])
 })
 
+test('replaces what is asked for at the same moment in one transaction, but a plant only once', async () => {
+  const place = await database()
+  const store = await openShared(place)
+  const plants = ids(64).map((id) => ({ id, name: 'Fern' }))
+  await Promise.all(plants.map((plant) => store.create(plant)))
+  const mosses = plants.map(({ id }) => ({ id, name: 'Moss' }))
+  const calls = mosses.map((moss, index) => store.replace(moss, plants[index]))
+  const late = store.replace({ id: 5n, name: 'Ivy' }, { id: 5n, name: 'Fern' })
+  const results = await Promise.all([...calls, late])
+  const winners = results.filter((result) => result?.id === 5n)
+  expect({ changed: results.filter(Boolean).length, winners }).toEqual({ changed: 64, winners: [await store.get(5n)] })
+  const query = "SELECT count(DISTINCT xmin::text)::int AS transactions FROM plant_store.plants WHERE name = 'Moss'"
+  expect(await place.sql(query)).toEqual([{ transactions: 1 }])
+})
+
 test('creates 5000 at once over one connection, each with its own answer', async () => {
   const commits: number[] = []
   const place = await database()

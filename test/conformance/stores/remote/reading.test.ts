@@ -226,6 +226,15 @@ describe('what a service answers that reads', () => {
     expect({ code, said: said.at(-1) }).toEqual({ code: 5, said: `URL answered ${message}` })
   })
 
+  test('a service that does not know --no-tag is not believed', async () => {
+    const refusal = json(400, { error: 400, message: 'There is no parameter "noTag"' })
+    const answers = [withTag(page([fern])), refusal]
+    const said: unknown[] = []
+    for (const answer of answers)
+      said.push((await runAt(['list', '--no-tag'], { 'GET /plants': [answer] })).said.at(-1))
+    expect(said).toEqual(['URL answered plant 1, which has a tag', 'There is no parameter "noTag"'])
+  })
+
   const endless: Answer = (socket: Socket) => {
     socket.write('HTTP/1.1 200 OK\r\nContent-Type: application/x-ndjson\r\nTransfer-Encoding: chunked\r\n\r\n')
     const chunk = `100000\r\n${'x'.repeat(1_048_576)}\r\n`
