@@ -1,6 +1,6 @@
-import { unknownField, writeResult } from '../output/output.js'
+import { similarField, unknownField, writeResult } from '../output/output.js'
 import { clockOf } from '../output/progress.js'
-import { inWords } from '../plant/fields.js'
+import { type FieldName, inWords } from '../plant/fields.js'
 import { plantCount } from '../plant/plant.js'
 import type { FormatName } from '../plant/records.js'
 import { PlantsError, shellWord } from '../platform/errors.js'
@@ -11,7 +11,7 @@ import { canEncode } from '../transfer/formats/encoding.js'
 import { type Counters, rejectedIn, settledIn } from '../transfer/import/checkpoint.js'
 import type { Import, ImportOptions } from '../transfer/import/importer.js'
 import type { Settings } from './context.js'
-import { givenFlags } from './flag-words.js'
+import { givenFlags, mapFlag } from './flag-words.js'
 
 /** maximum number of rejected records printed as text */
 export const maxShown = 20
@@ -90,7 +90,7 @@ async function warnOfOmissions(
   options: ImportOptions,
   { store, errors, warn }: Settings,
 ): Promise<void> {
-  const { inputs } = options.plan
+  const { inputs, rules } = options.plan
   const [input, ...others] = inputs
   if (settledIn(counters) === 0) {
     await warn(
@@ -102,13 +102,26 @@ async function warnOfOmissions(
   }
   const hidden = rejected - maxShown
   if (hidden > 0 && errors === 'text') await warn(`Rejected records that are not shown: ${grouped(hidden)}`)
-  const fields = Object.entries(counters.otherFields)
-  for (const [name, count] of fields.slice(0, maxShown))
-    await warn(await unknownField(name, ` of ${plantCount(count)}`, '--map'), 'warning')
-  const more = fields.length - maxShown
-  if (more > 0) await warn(`ignored ${grouped(more)} more unknown ${more === 1 ? 'field' : 'fields'}`, 'warning')
+  await warnOfUnknownFields(counters, rules.map, warn)
   if (options.staging === 'dryRun' && !isOwn(store))
     await warn(`Only the input was checked, not which ids exist at ${store.name}`)
+}
+
+async function warnOfUnknownFields(
+  { otherFields }: Counters,
+  given: Partial<Record<FieldName, string>>,
+  warn: Settings['warn'],
+): Promise<void> {
+  const fields = Object.entries(otherFields)
+  const map: Record<string, string> = { ...given }
+  for (const [name, count] of fields.slice(0, maxShown)) {
+    const alike = await similarField(name)
+    if (alike) map[alike] ??= name
+    await warn(unknownField(name, alike, ` of ${plantCount(count)}`), 'warning')
+  }
+  const more = fields.length - maxShown
+  if (more > 0) await warn(`ignored ${grouped(more)} more unknown ${more === 1 ? 'field' : 'fields'}`, 'warning')
+  if (Object.keys(map).length > Object.keys(given).length) await warn(`If so: --map ${shellWord(mapFlag(map))}`)
 }
 
 function unknownOutcome({ unknown }: Counters, { rejects }: ImportOptions): PlantsError {

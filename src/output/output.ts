@@ -1,7 +1,7 @@
 import { toJson } from '../plant/exact-json.js'
 import { type FieldName, type NewPlant, textFields } from '../plant/fields.js'
 import { documentIn, fieldNames } from '../plant/records.js'
-import { PlantsError, shellWord, systemCode, systemReasons } from '../platform/errors.js'
+import { PlantsError, systemCode, systemReasons } from '../platform/errors.js'
 import { escapeControlChars, escapeControlCharsInLines } from '../platform/escape.js'
 import type { Io, Output } from '../platform/io.js'
 import { printable, redactFields } from '../platform/redact.js'
@@ -106,14 +106,18 @@ export async function warn(io: Io, text: string, style: ErrorStyle, label?: 'war
 }
 
 /**
+ * Of such a field of the input.
+ *
  * @param of ` of 2 plants`, or nothing
- * @param flag `--map`, where the command has it
  */
-export async function unknownField(name: string, of = '', flag?: string): Promise<string> {
+export function unknownField(name: string, alike: string | undefined, of = ''): string {
+  return `ignored unknown field ${JSON.stringify(name)}${of}${alike === undefined ? '' : `. Did you mean "${alike}"?`}`
+}
+
+export async function similarField(name: string): Promise<FieldName | undefined> {
   const { similar } = await import('../platform/nearest.js')
   const [alike] = similar(name, fieldNames)
-  const advice = flag === undefined ? '' : ` If so: ${flag} ${shellWord(`${alike}=${name}`)}`
-  return `ignored unknown field ${JSON.stringify(name)}${of}${alike === undefined ? '' : `. Did you mean "${alike}"?${advice}`}`
+  return fieldNames.find((field) => field === alike)
 }
 
 /** Does not wait for the write, so that an action in progress continues and can be interrupted. */

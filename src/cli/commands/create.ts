@@ -1,4 +1,4 @@
-import { addLookupHint, describePlant, styleFor, unknownField, writeResult } from '../../output/output.js'
+import { addLookupHint, describePlant, similarField, styleFor, unknownField, writeResult } from '../../output/output.js'
 import { parseInt64, parseJson, toJson } from '../../plant/exact-json.js'
 import { plantFields, textFields } from '../../plant/fields.js'
 import {
@@ -219,7 +219,7 @@ async function accept(
   const plant = acceptNewPlant(value)
   const unknown = (isObject(value) ? otherFieldsOf(value) : []).map((name) => shorten(name))
   if (plant) {
-    for (const name of unknown.slice(0, 5)) await warn(await unknownField(name), 'warning')
+    for (const name of unknown.slice(0, 5)) await warn(unknownField(name, await similarField(name)), 'warning')
     return plant
   }
   const { problemsOf } = await import('../../plant/plant-schema.js')

@@ -121,14 +121,23 @@ describe('of fields', () => {
     const { code, summary: told, err } = await user.import([], { stdin })
     expect({ code, told }).toEqual({ code: 6, told: summary({ created: 3, rejected: 1, reasons: { 422: 1 } }) })
     for (const line of [
-      of('"nmae"', '2 plants', '. Did you mean "name"? If so: --map name=nmae'),
+      of('"nmae"', '2 plants', '. Did you mean "name"?'),
       of('"__proto__"', '1 plant'),
       of('""', '1 plant'),
-      of('"tags"', '1 plant', '. Did you mean "tag"? If so: --map tag=tags'),
+      of('"tags"', '1 plant', '. Did you mean "tag"?'),
       of('"x"', '1 plant'),
+      'plants: If so: --map name=nmae,tag=tags\n',
     ])
       expect(err.split(line)).toHaveLength(2)
     expect(await user.list()).toBe('{"id":1,"name":"A"}\n{"id":2,"name":"B"}\n{"id":4,"name":"C"}\n')
+  })
+
+  test.each([
+    [['--map', 'id=nr'], "--map 'id=nr,name=na me'"],
+    [['--map', 'id=nr,name=other'], undefined],
+  ])('one --map is suggested, with what %j maps', async (flags, hint) => {
+    const { err } = await user.import(flags, { stdin: '{"nr":1,"na me":"A"}\n' })
+    expect(/If so: (.*)/.exec(err)?.[1]).toBe(hint)
   })
 
   test('those that no plant has are a line of JSON each when that is asked for', async () => {
