@@ -106,6 +106,8 @@ async function importInto(many: ManyStore, first: OpenInput, mapper: RecordMappe
     ...{ store: many.store, isTransactional: many.checkpoints !== undefined, checkpoints, saved, rejects, io },
     onRejected: rejectedWriter(progress, settings, io),
     onResume: () => settings.warn(`Resuming an interrupted import: ${plantsAre(start.settled)} done`),
+    onAssumedEncoding: (input, encoding) =>
+      settings.warn(`${input} is not UTF-8, and is read as ${encoding}. For another encoding: --encoding NAME`),
     onProgress: () => progress.show(() => importing.snapshot),
   })
   try {

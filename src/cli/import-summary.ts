@@ -195,7 +195,8 @@ function hintOfRejected(importing: Import, options: ImportOptions, settings: Set
     return 'Records larger than 1 MiB are not in the rejects file: correct the input'
   const rules = { ...plan.rules, idFrom: mapper.nextId } // the ids before it were used
   // otherwise the file is UTF-8
-  const encoding = plan.encoding !== undefined && canEncode(plan.encoding) ? plan.encoding : undefined
+  const read = plan.encoding ?? importing.assumedEncoding
+  const encoding = read !== undefined && canEncode(read) ? read : undefined
   const given = givenFlags(storeFlag, { ...plan, encoding, format: format === 'json' ? format : plan.format, rules })
   return `${exist}Fix them in ${rejects}${withoutLarge(counters)}, then: plants import ${shellWord(rejects)}${given}`
 }

@@ -32,8 +32,7 @@ const sheets: Sheet[] = [
   {
     name: 'in Windows-1252',
     content: windows1252('id;name;tag\r\n1;Fern;shade\r\n2;"Bärlauch; wild";\r\n3;Fünf €;\r\n'),
-    failure: 'sheet.csv is not UTF-8, but seems to be windows-1252',
-    hint: '--encoding windows-1252',
+    err: 'plants: sheet.csv is not UTF-8, and is read as windows-1252. For another encoding: --encoding NAME\n',
     plants: [...plants.slice(0, 2), '{"id":3,"name":"Fünf €"}', ''],
   },
   {

@@ -7,6 +7,7 @@ const encodings: [name: string, flags: string[], encode: Encode][] = [
   ['UTF-16', [], (text) => Buffer.from(`\ufeff${text}`, 'utf16le')],
   ['UTF-16 from the other end', [], (text) => Buffer.from(`\ufeff${text}`, 'utf16le').swap16()],
   ['UTF-16 without a mark', ['--encoding', 'utf-16be'], (text) => Buffer.from(text, 'utf16le').swap16()],
+  ['Latin 1, which is not named', [], (text) => Buffer.from(text, 'latin1')],
   ['Latin 1', ['--encoding', 'latin1'], (text) => Buffer.from(text, 'latin1')],
 ]
 
@@ -89,6 +90,12 @@ test.each([
     expect(await user.list()).toBe(`{"id":1,"name":"${name}"}\n{"id":2,"name":"${name}"}\n`)
   },
 )
+
+test('a table with a byte order mark of UTF-8 is read as UTF-8, and its other rows are rejected', async () => {
+  const user = new Importing()
+  const stdin = Buffer.from('\xef\xbb\xbfid,name\n1,Fern\n2,Caf\xe9\n', 'latin1')
+  expect(await user.import([], { stdin })).toMatchObject({ code: 6, summary: { created: 1, reasons: { 400: 1 } } })
+})
 
 test('--encoding utf-16 goes by the byte order mark', async () => {
   for (const swap of [false, true]) {
