@@ -19,7 +19,7 @@ import { readText } from '../../platform/text-files.js'
 import { outputFormats } from '../../platform/values.js'
 import { createNext, idAfter, idExists } from '../../stores/common/conflict.js'
 import type { OpenOptions } from '../../stores/common/store.js'
-import { isOwn, schemeOf, takesToken } from '../../stores/registry.js'
+import { isOwn, nextIdIn, schemeOf, takesToken } from '../../stores/registry.js'
 import { resolveSettings, type Settings } from '../context.js'
 import {
   defineCommand,
@@ -124,13 +124,7 @@ async function previewPlant(flags: CreateFlags, settings: InputSettings, io: Io)
   if (flags.id === 'next' && !isOwn(store))
     throw malformed('The service chooses the id of --id next', 'Use a specific id')
   const { plant, isNext } = await readPlant(flags, settings, io)
-  if (!isNext) return plant
-  const existing = await schemeOf(store).openExisting(store, storeOptions)
-  try {
-    return plantFrom(idAfter(await existing?.greatestId()), ({ name }) => plant[name])
-  } finally {
-    await existing?.close()
-  }
+  return isNext ? plantFrom(await nextIdIn(store, storeOptions), ({ name }) => plant[name]) : plant
 }
 
 /** With `isNext`, the store chooses the id, which replaces that of `plant`. */

@@ -203,7 +203,7 @@ function missingColumns(
   const what = line === undefined ? '--columns' : `The header in line ${line}`
   const columns = missing.length === 1 ? 'column' : 'columns'
   const onlyId = missing.every(({ name }) => name === 'id')
-  const numbers = onlyId ? ', or number the plants with --id-from N, see: plants help import' : ''
+  const numbers = onlyId ? ', or number the plants with --id-from next' : ''
   const hint = `Choose the ${columns} with --map ${missing.map(({ name }) => `${name}=COLUMN`).join(',')}${numbers}`
   return malformed(`${what} has no ${columns} ${wanted}, only ${listOf(names.filter(Boolean))}`, hint)
 }

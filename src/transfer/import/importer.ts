@@ -145,6 +145,10 @@ export class Import {
    * @throws {PlantsError} the errors of the store and of its context; the reason of the signal
    */
   async run(first: OpenInput): Promise<void> {
+    if (this.firstId !== undefined && !this.#start) {
+      this.mapper.nextId = this.firstId
+      if (first.chunk) first.chunk = first.reader.numberFrom(this.firstId)
+    }
     this.isDone = await this.#readAll(first)
     if (!this.isDone) this.#context.io.signal.throwIfAborted()
     this.#context.rejects?.finish()
@@ -177,6 +181,16 @@ export class Import {
   get rejected(): number {
     const countIn = (counters: Counters) => rejectedIn(counters) + counters.unknown
     return countIn(this.counters) - countIn(this.#start?.counters ?? noCounters)
+  }
+
+  /** of `--id-from next` */
+  get firstId(): bigint | undefined {
+    const { firstId } = this.#context.saved
+    return firstId === undefined ? undefined : BigInt(firstId)
+  }
+
+  get hasAssignedIds(): boolean {
+    return this.mapper.nextId !== (this.firstId ?? this.#plan.rules.idFrom)
   }
 
   get isBegun(): boolean {

@@ -175,6 +175,13 @@ export class Reader {
     return this.#read(count)
   }
 
+  /** Reads the current chunk again. */
+  numberFrom(id: bigint): Chunk {
+    this.restore({ ...this.#state, nextId: String(id) })
+    this.#state = this.state
+    return this.#read()
+  }
+
   /** after the current chunk */
   get state(): ReaderState {
     return { format: this.#records?.save() ?? {}, nextId: this.#mapper?.nextId?.toString() }

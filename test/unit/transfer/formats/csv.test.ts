@@ -13,7 +13,7 @@ const plain: FieldRules = { map: {}, idFrom: undefined }
 const strayQuote = 'a stray quote. Write a quote in a cell as "", and the cell in quotes'
 const openQuote = 'a quote is not closed'
 const columnHint = 'Name the columns with --columns, such as --columns id,name,tag'
-const noId = 'Choose the column with --map id=COLUMN, or number the plants with --id-from N, see: plants help import'
+const noId = 'Choose the column with --map id=COLUMN, or number the plants with --id-from next'
 const noName = 'Choose the column with --map name=COLUMN'
 const neither = 'Choose the columns with --map id=COLUMN,name=COLUMN'
 

@@ -224,7 +224,7 @@ test('rejected rows of a table with CR are kept as they came', async () => {
 test('--columns without a column that is needed is rejected', async () => {
   const user = new Importing()
   const { code, err } = await user.import(['--columns', 'name,tag'], { stdin: 'Fern,shade\n' })
-  const hint = 'Choose the column with --map id=COLUMN, or number the plants with --id-from N, see: plants help import'
+  const hint = 'Choose the column with --map id=COLUMN, or number the plants with --id-from next'
   expect({ code, err }).toEqual({
     code: 2,
     err: `plants: stdin: --columns has no column id, only "name", "tag"\n  ${hint}\n`,
