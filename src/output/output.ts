@@ -1,6 +1,6 @@
 import { toJson } from '../plant/exact-json.js'
 import { type FieldName, type NewPlant, textFields } from '../plant/fields.js'
-import { documentIn, fieldNames } from '../plant/records.js'
+import { documentIn, fieldNames, type TableLayout } from '../plant/records.js'
 import { PlantsError, systemCode, systemReasons } from '../platform/errors.js'
 import { escapeControlChars, escapeControlCharsInLines } from '../platform/escape.js'
 import type { Io, Output } from '../platform/io.js'
@@ -46,6 +46,7 @@ export async function writeResult(
 interface Layout<Row> {
   /** all by default */
   fields?: readonly FieldName[] | undefined
+  table?: TableLayout
   /** loads the layout as text */
   text?(): Promise<(rows: Row[]) => string>
   hint?: string
@@ -55,10 +56,10 @@ interface Layout<Row> {
 export async function recordPrinter<Row extends object>(
   io: Io,
   { output }: Pick<OutputStyle, 'output'>,
-  { fields, text, hint }: Layout<Row>,
+  { fields, table, text, hint }: Layout<Row>,
 ) {
   const layout = output === 'text' ? await text?.() : undefined
-  const document = documentIn(output === 'text' ? 'ndjson' : output, fields)
+  const document = documentIn(output === 'text' ? 'ndjson' : output, fields, table)
   const print = async (part: string, why = hint) => {
     if (part !== '')
       await writeAnswer(io, layout || !io.stdout.isTerminal ? part : escapeControlCharsInLines(part), why)

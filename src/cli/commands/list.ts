@@ -9,7 +9,15 @@ import { outputFormats, parseChoice } from '../../platform/values.js'
 import type { ReadableStore, SnapshotQuery } from '../../stores/common/store.js'
 import { isOwn, noStoreYet, openExistingStore } from '../../stores/registry.js'
 import { resolveSettings, type Settings } from '../context.js'
-import { defineCommand, type OptionDefinition, parseId, parseWords, queryOptions } from '../define-command.js'
+import {
+  defineCommand,
+  type OptionDefinition,
+  parseId,
+  parseWords,
+  queryOptions,
+  tableLayout,
+  tableOptions,
+} from '../define-command.js'
 
 export const get = defineCommand({
   name: 'get',
@@ -52,6 +60,7 @@ const options = [
     parse: parseWords(fieldNames, 'name,id'),
   },
   ...queryOptions,
+  ...tableOptions,
 ] as const satisfies readonly OptionDefinition[]
 
 export const list = defineCommand({
@@ -74,6 +83,7 @@ export const list = defineCommand({
       )
     }
     const { fields = fieldNames } = flags
+    const table = tableLayout(flags, settings.output)
     const isTable = settings.output === 'text'
     const store = await openExistingStore(settings.store, settings.storeOptions)
     let shown = 0
@@ -94,7 +104,7 @@ export const list = defineCommand({
     }
     try {
       const { print, end } = await recordPrinter(io, settings, {
-        fields,
+        ...{ fields, table },
         text: async () => plantTable(fields, settings, io.stdout),
       })
       const shownPages = isTable ? (await import('../../output/text-table.js')).withFirstRows(pages()) : pages()

@@ -352,7 +352,7 @@ test('what was written is read, and what was read is input again', { timeout: ro
   const trip = (plants: NewPlant[], delimiter: ',' | '\t', lineBreak: string, isQuoted: boolean) => {
     const make = () => (delimiter === ',' ? csv : tsv).read(new RecordMapper(plain))
     const header = `tag${delimiter}id${delimiter}name${lineBreak}`
-    const write = recordWriter(delimiter === ',' ? 'csv' : 'tsv', ['tag', 'id', 'name'])
+    const write = recordWriter(delimiter, ['tag', 'id', 'name'])
     const inQuotes = ({ id, name, tag }: NewPlant) =>
       [tag === undefined ? '' : quote(tag, true), String(id), quote(name, true)].join(delimiter)
     const lines = plants.map((plant) => (isQuoted ? inQuotes(plant) : write(plant)) + lineBreak)
