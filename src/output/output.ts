@@ -78,7 +78,7 @@ export function rowPrinter<Row extends object>(
 ) {
   const text = async () => {
     const { tableOf } = await import('./text-table.js')
-    return tableOf({ titles, cellsOf, isTruncated: false, style: await styleFor(style.colors(io.stdout)) }, io.stdout)
+    return tableOf({ titles, cellsOf, style: await styleFor(style.colors(io.stdout)) }, io.stdout)
   }
   return recordPrinter<Row>(io, style, { text })
 }

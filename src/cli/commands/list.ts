@@ -137,5 +137,5 @@ async function plantTable(fields: readonly FieldName[], { colors }: Pick<Setting
   const titles = fields.map((name) => name.toUpperCase())
   const cellsOf = (plant: NewPlant) =>
     fields.map((name) => (plant[name] === undefined ? '' : quoteIfNeeded(String(plant[name]))))
-  return tableOf({ titles, cellsOf, isTruncated: true, style: await styleFor(colors(stdout)) }, stdout)
+  return tableOf({ titles, cellsOf, style: await styleFor(colors(stdout)) }, stdout)
 }
