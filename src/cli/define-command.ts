@@ -2,6 +2,8 @@ import { defaultOf, type SettingName, settingNames, settingOf } from '../config/
 import { parseInt64 } from '../plant/exact-json.js'
 import { type PlantField, textsInWords } from '../plant/fields.js'
 import { idRuleFor } from '../plant/plant.js'
+import type { TableLayout } from '../plant/records.js'
+import { malformed } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
 import { invalidValue, type OutputFormat, parseCount, parseRetry, parseText, type Values } from '../platform/values.js'
 import { type Right, rights } from '../stores/common/store.js'
@@ -133,6 +135,23 @@ export const queryOptions = [
   { flags: '--after <int64>', description: 'only ids greater than this one', parse: parseId },
   ...filterOptions,
 ] as const satisfies readonly OptionDefinition[]
+
+export const tableOptions = [
+  {
+    flags: '--delimiter <character>',
+    description: 'the delimiter of csv; by default a comma',
+    choices: [',', ';', '|'],
+  },
+  { flags: '--bom', description: 'begin csv or tsv with a byte order mark, as Excel expects it' },
+] as const satisfies readonly OptionDefinition[]
+
+/** @throws {PlantsError} `malformed` if the output is not such a table */
+export function tableLayout({ delimiter, bom }: OptionValues<typeof tableOptions>, output: OutputFormat): TableLayout {
+  const [flag, wanted] = delimiter === undefined ? ['--bom', 'csv and tsv'] : ['--delimiter', 'csv']
+  if ((delimiter ?? bom) !== undefined && !wanted.split(' ').includes(output))
+    throw malformed(`${flag} applies to ${wanted}, but the output is ${output}`, 'For csv: --output csv')
+  return { delimiter, bom }
+}
 
 export function pathOption<const Flags extends string>(flags: Flags, description: string) {
   return { flags, description, values: 'file', parse: parseText } as const satisfies OptionDefinition

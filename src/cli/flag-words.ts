@@ -4,18 +4,23 @@ import type { ImportPlan } from '../transfer/import/importer.js'
 
 export function recordFlags({ format, encoding, rules }: InputOptions): Record<string, string> {
   const { columns, delimiter, map, idFrom } = rules
-  const fields = Object.entries(map).map((entry) => entry.join('='))
   const flags = {
     '--format': format,
     '--encoding': encoding,
     '--delimiter': delimiter === '\t' ? 'tab' : delimiter,
     '--columns': columns?.join(','),
-    '--map': fields.join(',') || undefined,
+    '--map': mapFlag(map) || undefined,
     '--id-from': idFrom?.toString(),
   }
   return Object.fromEntries(
     Object.entries(flags).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])),
   )
+}
+
+export function mapFlag(map: InputOptions['rules']['map']): string {
+  return Object.entries(map)
+    .map((entry) => entry.join('='))
+    .join()
 }
 
 /** To import in the same way into the same store, such as ` --store ./garden.db --map 'id=No'`. */

@@ -8,7 +8,7 @@ import { malformed, PlantsError, systemCode } from '../platform/errors.js'
 import { escapeControlChars } from '../platform/escape.js'
 import type { Io } from '../platform/io.js'
 import type { ManyStore, Right, Update } from '../stores/common/store.js'
-import { isOwn, openManyStore } from '../stores/registry.js'
+import { isOwn, nextIdIn, openManyStore } from '../stores/registry.js'
 import { RecordMapper } from '../transfer/formats/record-mapper.js'
 import {
   beginImport,
@@ -29,7 +29,7 @@ import { Rejects } from '../transfer/import/rejects.js'
 import { unreadableInput } from '../transfer/import/source.js'
 import type { Settings } from './context.js'
 import { recordFlags } from './flag-words.js'
-import { maxShown, writeSummary } from './import-summary.js'
+import { idsOfRepeat, maxShown, writeSummary } from './import-summary.js'
 
 interface Run {
   options: ImportOptions
@@ -110,6 +110,8 @@ async function importInto(many: ManyStore, first: OpenInput, mapper: RecordMappe
     ...{ store: many.store, keepsCheckpoints: many.checkpoints !== undefined, checkpoints, saved, rejects, io },
     onRejected: rejectedWriter(progress, settings, io),
     onResume: () => settings.warn(`Resuming an interrupted import: ${plantsAre(start.settled)} done`),
+    onAssumedEncoding: (input, encoding) =>
+      settings.warn(`${input} is not UTF-8, and is read as ${encoding}. For another encoding: --encoding NAME`),
     onProgress: () => progress.show(() => importing.snapshot),
     onUpdates: updatesWriter(progress, run),
   })
@@ -137,15 +139,19 @@ function plantsAre(count: number): string {
   return `${plantCount(count)} ${count === 1 ? 'is' : 'are'}`
 }
 
-async function openCheckpoint(
-  checkpoints: Checkpoints | undefined,
-  { options: { plan, rejects, isRestart }, io }: Run,
-) {
+async function openCheckpoint(checkpoints: Checkpoints | undefined, { options, settings, io }: Run) {
+  const { plan, rejects, isRestart } = options
   const flags: Record<string, string> = { ...recordFlags(plan), ...(rejects !== undefined && { '--rejects': rejects }) }
   const begun = { saved: beginImport(flags), isOurs: false }
   const { saved, isOurs } = (await checkpoints?.open(plan.inputs.length, flags, isRestart)) ?? begun
   const start = isOurs ? (saved.position?.rejects ?? { records: 0, reasons: 0 }) : undefined
-  return { saved, rejects: rejects === undefined ? undefined : new Rejects(rejects, start, io.trusts) }
+  const { store, storeOptions } = settings
+  const isNext = plan.rules.idFrom === 'next'
+  const firstId = isNext ? (saved.firstId ?? String(await nextIdIn(store, storeOptions, '--id-from'))) : undefined
+  return {
+    saved: { ...saved, firstId },
+    rejects: rejects === undefined ? undefined : new Rejects(rejects, start, io.trusts),
+  }
 }
 
 function rejectedWriter(progress: Progress, settings: Settings, io: Io): ImportContext['onRejected'] {
@@ -217,7 +223,7 @@ function failureOf(reason: unknown, importing: Import, run: Run): unknown {
   if (!importing.isBegun && !(lock && error.type === 'unknownOutcome')) return error
   if (error.hint?.includes('--restart')) return error // its hint explains how to continue
   const policy = options.plan.ifExists === 'update' ? 'update' : isOwn(settings.store) ? 'same' : 'skip'
-  const again = `The plants created so far are kept. To continue, run it again with --if-exists ${policy}`
+  const again = `The plants created so far are kept. To continue, run it again with${idsOfRepeat(importing)} --if-exists ${policy}`
   const restart = options.isRestart ? ' without --restart' : ''
   const resume = lock ? `To resume, run the same command again${restart}` : again
   const hint = error.hint === undefined ? resume : `${error.hint}. ${resume}`

@@ -1,6 +1,6 @@
-import { unknownField, writeResult } from '../output/output.js'
+import { similarField, unknownField, writeResult } from '../output/output.js'
 import { clockOf } from '../output/progress.js'
-import { inWords } from '../plant/fields.js'
+import { type FieldName, inWords } from '../plant/fields.js'
 import { plantCount } from '../plant/plant.js'
 import type { FormatName } from '../plant/records.js'
 import { PlantsError, shellWord } from '../platform/errors.js'
@@ -11,7 +11,7 @@ import { canEncode } from '../transfer/formats/encoding.js'
 import { type Counters, rejectedIn, settledIn } from '../transfer/import/checkpoint.js'
 import type { Import, ImportOptions } from '../transfer/import/importer.js'
 import type { Settings } from './context.js'
-import { givenFlags } from './flag-words.js'
+import { givenFlags, mapFlag } from './flag-words.js'
 
 /** maximum numbers of rejected records, and of updates of a dry run, printed as text */
 export const maxShown = 20
@@ -90,7 +90,7 @@ async function warnOfOmissions(
   options: ImportOptions,
   { errors, output, warn }: Settings,
 ): Promise<void> {
-  const { inputs } = options.plan
+  const { inputs, rules } = options.plan
   const [input, ...others] = inputs
   if (settledIn(counters) === 0) {
     await warn(
@@ -102,13 +102,26 @@ async function warnOfOmissions(
   }
   const hidden = rejected - maxShown
   if (hidden > 0 && errors === 'text') await warn(`Rejected records that are not shown: ${grouped(hidden)}`)
-  const fields = Object.entries(counters.otherFields)
-  for (const [name, count] of fields.slice(0, maxShown))
-    await warn(await unknownField(name, ` of ${plantCount(count)}`, '--map'), 'warning')
-  const more = fields.length - maxShown
-  if (more > 0) await warn(`ignored ${grouped(more)} more unknown ${more === 1 ? 'field' : 'fields'}`, 'warning')
+  await warnOfUnknownFields(counters, rules.map, warn)
   const hiddenUpdates = options.staging === 'dryRun' && output === 'text' ? counters.updated - maxShown : 0
   if (hiddenUpdates > 0) await warn(`Updates that are not shown: ${grouped(hiddenUpdates)}. For all: --output ndjson`)
+}
+
+async function warnOfUnknownFields(
+  { otherFields }: Counters,
+  given: Partial<Record<FieldName, string>>,
+  warn: Settings['warn'],
+): Promise<void> {
+  const fields = Object.entries(otherFields)
+  const map: Record<string, string> = { ...given }
+  for (const [name, count] of fields.slice(0, maxShown)) {
+    const alike = await similarField(name)
+    if (alike) map[alike] ??= name
+    await warn(unknownField(name, alike, ` of ${plantCount(count)}`), 'warning')
+  }
+  const more = fields.length - maxShown
+  if (more > 0) await warn(`ignored ${grouped(more)} more unknown ${more === 1 ? 'field' : 'fields'}`, 'warning')
+  if (Object.keys(map).length > Object.keys(given).length) await warn(`If so: --map ${shellWord(mapFlag(map))}`)
 }
 
 function unknownOutcome({ unknown }: Counters, { rejects }: ImportOptions): PlantsError {
@@ -141,11 +154,14 @@ function incomplete(importing: Import, options: ImportOptions, settings: Setting
   })
 }
 
-function hintOfConflicts({ counters, repeated, mapper }: Import, { ifExists, rules }: ImportOptions['plan']): string {
+function hintOfConflicts(importing: Import, { plan, staging }: ImportOptions): string {
+  const { counters, repeated } = importing
+  const { ifExists, rules } = plan
   const { 409: conflicts = 0 } = counters.rejected
   if (conflicts === 0 || ifExists === 'update') return ''
   const { idFrom } = rules
-  if (mapper.nextId !== idFrom) return 'For ids that exist, use another --id-from. '
+  // those that were created would be created again
+  if (importing.hasAssignedIds) return staging && idFrom !== 'next' ? 'For ids that exist, use --id-from next. ' : ''
   const repeats = repeated > 0 ? 'Of records with the same id, keep one. ' : ''
   if (repeated === conflicts) return repeats
   const other =
@@ -163,26 +179,47 @@ function withoutLarge(counters: Counters): string {
   return large === 0 ? '' : ` (${grouped(large)} larger than 1 MiB ${large === 1 ? 'is' : 'are'} not in it)`
 }
 
+/** For a repeat that gives the plants that were created the same ids. */
+export function idsOfRepeat({ firstId }: Import): string {
+  return firstId === undefined ? '' : ` --id-from ${firstId}`
+}
+
 function hintOfRejected(importing: Import, options: ImportOptions, settings: Settings): string {
-  const { counters, format, mapper } = importing
+  const { counters, mapper } = importing
   const { plan, rejects, staging } = options
-  const { store, storeFlag } = settings
-  const hasNoIds = plan.rules.idFrom === undefined && mapper.textIds === settledIn(counters)
-  if (plan.ifExists !== 'update' && rejects === undefined && hasNoIds)
-    return 'To ignore these ids and number the plants, see --map and --id-from in: plants help import'
+  const { store } = settings
+  const hasNoIds = plan.rules.idFrom === undefined && mapper.withoutIds === settledIn(counters)
+  if (plan.ifExists !== 'update' && rejects === undefined && hasNoIds) {
+    const map = shellWord(mapFlag({ ...plan.rules.map, id: '' }))
+    return `To number the plants, whatever ids they have, run it again with: --map ${map} --id-from next`
+  }
   // with skip, records that differ from their plants would be left out of the rejects
   const policyOfRest = isOwn(store) || counters.rejected[409] ? 'same' : 'skip'
-  const exist = hintOfConflicts(importing, plan)
+  const exist = hintOfConflicts(importing, options)
   if (staging === 'atomic') return `${exist}Fix the rejected records, then run the same command again`
   if (staging) return `${exist}Fix the input: nothing was created`
   const policy = plan.ifExists === 'error' ? ` --if-exists ${policyOfRest}` : ''
   if (rejects === undefined)
-    return `${exist}To keep the rejected plants in a file, run it again with:${policy} --rejects rejected.txt`
+    return `${exist}To keep the rejected plants in a file, run it again with:${idsOfRepeat(importing)}${policy} --rejects rejected.txt`
+  return `${exist}${hintOfRejectsFile(importing, plan, rejects, settings)}`
+}
+
+function hintOfRejectsFile(
+  importing: Import,
+  plan: ImportOptions['plan'],
+  rejects: string,
+  { store, storeFlag }: Settings,
+): string {
+  const { counters, format, mapper } = importing
   if (largeIn(counters) === rejectedIn(counters))
     return 'Records larger than 1 MiB are not in the rejects file: correct the input'
-  const rules = { ...plan.rules, idFrom: mapper.nextId } // the ids before it were used
+  const { idFrom } = plan.rules
+  const isTaken = idFrom !== undefined && isOwn(store) && counters.rejected[409]
+  // the ids before it were used
+  const rules = { ...plan.rules, idFrom: idFrom === 'next' || isTaken ? ('next' as const) : mapper.nextId }
   // otherwise the file is UTF-8
-  const encoding = plan.encoding !== undefined && canEncode(plan.encoding) ? plan.encoding : undefined
+  const read = plan.encoding ?? importing.assumedEncoding
+  const encoding = read !== undefined && canEncode(read) ? read : undefined
   const given = givenFlags(storeFlag, { ...plan, encoding, format: format === 'json' ? format : plan.format, rules })
-  return `${exist}Fix them in ${rejects}${withoutLarge(counters)}, then: plants import ${shellWord(rejects)}${given}`
+  return `Fix them in ${rejects}${withoutLarge(counters)}, then: plants import ${shellWord(rejects)}${given}`
 }

@@ -1,7 +1,7 @@
 import { toJson } from '../plant/exact-json.js'
 import { type FieldName, type NewPlant, textFields } from '../plant/fields.js'
-import { documentIn, fieldNames } from '../plant/records.js'
-import { PlantsError, shellWord, systemCode, systemReasons } from '../platform/errors.js'
+import { documentIn, fieldNames, type TableLayout } from '../plant/records.js'
+import { PlantsError, systemCode, systemReasons } from '../platform/errors.js'
 import { escapeControlChars, escapeControlCharsInLines } from '../platform/escape.js'
 import type { Io, Output } from '../platform/io.js'
 import { printable, redactFields } from '../platform/redact.js'
@@ -46,6 +46,7 @@ export async function writeResult(
 interface Layout<Row> {
   /** all by default */
   fields?: readonly FieldName[] | undefined
+  table?: TableLayout
   /** loads the layout as text */
   text?(): Promise<(rows: Row[]) => string>
   hint?: string
@@ -55,10 +56,10 @@ interface Layout<Row> {
 export async function recordPrinter<Row extends object>(
   io: Io,
   { output }: Pick<OutputStyle, 'output'>,
-  { fields, text, hint }: Layout<Row>,
+  { fields, table, text, hint }: Layout<Row>,
 ) {
   const layout = output === 'text' ? await text?.() : undefined
-  const document = documentIn(output === 'text' ? 'ndjson' : output, fields)
+  const document = documentIn(output === 'text' ? 'ndjson' : output, fields, table)
   const print = async (part: string, why = hint) => {
     if (part !== '')
       await writeAnswer(io, layout || !io.stdout.isTerminal ? part : escapeControlCharsInLines(part), why)
@@ -77,7 +78,7 @@ export function rowPrinter<Row extends object>(
 ) {
   const text = async () => {
     const { tableOf } = await import('./text-table.js')
-    return tableOf({ titles, cellsOf, isTruncated: false, style: await styleFor(style.colors(io.stdout)) }, io.stdout)
+    return tableOf({ titles, cellsOf, style: await styleFor(style.colors(io.stdout)) }, io.stdout)
   }
   return recordPrinter<Row>(io, style, { text })
 }
@@ -106,14 +107,18 @@ export async function warn(io: Io, text: string, style: ErrorStyle, label?: 'war
 }
 
 /**
+ * Of such a field of the input.
+ *
  * @param of ` of 2 plants`, or nothing
- * @param flag `--map`, where the command has it
  */
-export async function unknownField(name: string, of = '', flag?: string): Promise<string> {
+export function unknownField(name: string, alike: string | undefined, of = ''): string {
+  return `ignored unknown field ${JSON.stringify(name)}${of}${alike === undefined ? '' : `. Did you mean "${alike}"?`}`
+}
+
+export async function similarField(name: string): Promise<FieldName | undefined> {
   const { similar } = await import('../platform/nearest.js')
   const [alike] = similar(name, fieldNames)
-  const advice = flag === undefined ? '' : ` If so: ${flag} ${shellWord(`${alike}=${name}`)}`
-  return `ignored unknown field ${JSON.stringify(name)}${of}${alike === undefined ? '' : `. Did you mean "${alike}"?${advice}`}`
+  return fieldNames.find((field) => field === alike)
 }
 
 /** Does not wait for the write, so that an action in progress continues and can be interrupted. */

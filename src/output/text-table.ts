@@ -1,17 +1,15 @@
 import stringWidth from 'string-width'
 import type { Output } from '../platform/io.js'
 
-interface TableLayout<Row> {
+interface TextTable<Row> {
   titles: string[]
   cellsOf(row: Row): string[]
-  /** to fit the terminal */
-  isTruncated: boolean
   style: { faint(text: string): string }
 }
 
-/** The first page sets the widths of the columns; later pages can only widen them. */
-export function tableOf<Row>({ titles, cellsOf, isTruncated, style }: TableLayout<Row>, stdout: Output) {
-  const columns = stdout.isTerminal && isTruncated ? stdout.columns : undefined
+/** Fits a terminal. The first page sets the widths of the columns; later pages can only widen them. */
+export function tableOf<Row>({ titles, cellsOf, style }: TextTable<Row>, stdout: Output) {
+  const columns = stdout.isTerminal ? stdout.columns : undefined
   let widths: number[] | undefined
   return (page: Row[]): string => {
     const rows = page.map((row) => cellsOf(row).map(prefixOf))

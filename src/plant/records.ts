@@ -3,12 +3,22 @@ import { type FieldName, plantFields } from './fields.js'
 import { acceptNewPlant, type NewPlant } from './plant.js'
 
 /**
- * Of one plant: a JSON object, or a row of CSV (RFC 4180) or TSV. In a row, an empty text is `""`, the cell of a
- * missing tag is empty, and a text with a space or tab at its ends is in quotes, because an import trims other cells.
+ * Of one plant: a JSON object, or a row of a table (RFC 4180) with this delimiter. In a row, an empty text is `""`, the
+ * cell of a missing tag is empty, and a text with a space or tab at its ends is in quotes, because an import trims other
+ * cells.
  */
-export type RecordFormat = 'json' | 'csv' | 'tsv'
+export type RecordFormat = 'json' | Delimiter
 
-export const separators = { json: '', csv: ',', tsv: '\t' } as const satisfies Record<RecordFormat, string>
+/** those that an import detects */
+export const delimiters = [',', ';', '\t', '|'] as const
+export type Delimiter = (typeof delimiters)[number]
+
+export interface TableLayout {
+  /** of CSV; by default a comma */
+  delimiter?: Exclude<Delimiter, '\t'> | undefined
+  /** a byte order mark before the header, as Excel expects it of UTF-8 */
+  bom?: boolean | undefined
+}
 
 export const fieldNames: readonly FieldName[] = plantFields.map(({ name }) => name)
 
@@ -18,26 +28,26 @@ export function recordWriter(format: RecordFormat, fields = fieldNames): (plant:
     return fields === fieldNames
       ? toJson
       : (plant) => toJson(Object.fromEntries(fields.map((name) => [name, plant[name]])))
-  const separator = separators[format]
-  const isSpecial = (text: string) => text === '' || /^[ \t]|[ \t]$|["\r\n]/.test(text) || text.includes(separator)
+  const isSpecial = (text: string) => text === '' || /^[ \t]|[ \t]$|["\r\n]/.test(text) || text.includes(format)
   const cell = (text: string) => (isSpecial(text) ? `"${text.replaceAll('"', '""')}"` : text)
-  return (plant) => fields.map((name) => (plant[name] === undefined ? '' : cell(String(plant[name])))).join(separator)
+  return (plant) => fields.map((name) => (plant[name] === undefined ? '' : cell(String(plant[name])))).join(format)
 }
 
 /** The formats of many plants, in a file or on stdout. */
 export const formatNames = ['ndjson', 'json', 'csv', 'tsv'] as const
 export type FormatName = (typeof formatNames)[number]
 
-export function recordFormatOf(format: FormatName): RecordFormat {
-  return format === 'ndjson' ? 'json' : format
+export function recordFormatOf(format: FormatName, { delimiter = ',' }: TableLayout = {}): RecordFormat {
+  if (format === 'csv') return delimiter
+  return format === 'tsv' ? '\t' : 'json'
 }
 
 /** The records of a part are separated by line feeds, which in JSON are always separators. */
-export function documentIn(format: FormatName, fields = fieldNames) {
-  const record = recordFormatOf(format)
+export function documentIn(format: FormatName, fields = fieldNames, layout: TableLayout = {}) {
+  const record = recordFormatOf(format, layout)
   const write = recordWriter(record, fields)
   const isArray = format === 'json'
-  let head = isArray ? '[\n' : record === 'json' ? '' : `${fields.join(separators[record])}\n`
+  let head = isArray ? '[\n' : record === 'json' ? '' : `${layout.bom ? '\ufeff' : ''}${fields.join(record)}\n`
   const join = (records: string) => {
     const text = isArray ? head + records.replaceAll('\n', ',\n') : `${head}${records}\n`
     head = isArray ? ',\n' : ''

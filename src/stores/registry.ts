@@ -13,6 +13,7 @@ import {
   type RemoteAddress,
   shownAddress,
 } from './common/address.js'
+import { idAfter } from './common/conflict.js'
 import type { StagedStore, StagingSource } from './common/staging.js'
 import type {
   BulkStore,
@@ -135,6 +136,20 @@ export async function openExistingStore(address: Address, options: OpenOptions):
   const store = await schemeOf(address).openExisting(address, options)
   if (!store && !isDefaultStore(address)) throw noStore(address)
   return store
+}
+
+/**
+ * The greatest id plus 1, or 1 if there is no store.
+ *
+ * @param flag of an id, for the hint if there is no such id
+ */
+export async function nextIdIn(address: Address, options: OpenOptions, flag?: string): Promise<bigint> {
+  const store = await schemeOf(address).openExisting(address, options)
+  try {
+    return idAfter(await store?.greatestId(), flag)
+  } finally {
+    await store?.close()
+  }
 }
 
 export function noStore(

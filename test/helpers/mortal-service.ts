@@ -24,7 +24,7 @@ export class MortalService {
     const address = await addressOf(service)
     return new MortalService(
       folder,
-      place.includes('--port') ? ['--port', new URL(address).port] : place,
+      place.map((word) => (word === '0' ? new URL(address).port : word)),
       service,
       address,
     )

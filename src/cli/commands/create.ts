@@ -1,4 +1,4 @@
-import { addLookupHint, describePlant, styleFor, unknownField, writeResult } from '../../output/output.js'
+import { addLookupHint, describePlant, similarField, styleFor, unknownField, writeResult } from '../../output/output.js'
 import { parseInt64, parseJson, toJson } from '../../plant/exact-json.js'
 import { plantFields, textFields } from '../../plant/fields.js'
 import {
@@ -19,7 +19,7 @@ import { readText } from '../../platform/text-files.js'
 import { outputFormats } from '../../platform/values.js'
 import { createNext, idAfter, idExists } from '../../stores/common/conflict.js'
 import type { OpenOptions } from '../../stores/common/store.js'
-import { isOwn, schemeOf, takesToken } from '../../stores/registry.js'
+import { isOwn, nextIdIn, schemeOf, takesToken } from '../../stores/registry.js'
 import { resolveSettings, type Settings } from '../context.js'
 import {
   defineCommand,
@@ -124,13 +124,7 @@ async function previewPlant(flags: CreateFlags, settings: InputSettings, io: Io)
   if (flags.id === 'next' && !isOwn(store))
     throw malformed('The service chooses the id of --id next', 'Use a specific id')
   const { plant, isNext } = await readPlant(flags, settings, io)
-  if (!isNext) return plant
-  const existing = await schemeOf(store).openExisting(store, storeOptions)
-  try {
-    return plantFrom(idAfter(await existing?.greatestId()), ({ name }) => plant[name])
-  } finally {
-    await existing?.close()
-  }
+  return isNext ? plantFrom(await nextIdIn(store, storeOptions), ({ name }) => plant[name]) : plant
 }
 
 /** With `isNext`, the store chooses the id, which replaces that of `plant`. */
@@ -219,7 +213,7 @@ async function accept(
   const plant = acceptNewPlant(value)
   const unknown = (isObject(value) ? otherFieldsOf(value) : []).map((name) => shorten(name))
   if (plant) {
-    for (const name of unknown.slice(0, 5)) await warn(await unknownField(name), 'warning')
+    for (const name of unknown.slice(0, 5)) await warn(unknownField(name, await similarField(name)), 'warning')
     return plant
   }
   const { problemsOf } = await import('../../plant/plant-schema.js')

@@ -11,7 +11,7 @@ import { outputFormats, parseOutput } from '../../platform/values.js'
 import type { Block, ReadableStore, SnapshotQuery } from '../../stores/common/store.js'
 import { isPartOf, noStoreYet, openExistingStore } from '../../stores/registry.js'
 import { resolveSettings, type Settings } from '../context.js'
-import { defineCommand, pathOption, queryOptions } from '../define-command.js'
+import { defineCommand, pathOption, queryOptions, tableLayout, tableOptions } from '../define-command.js'
 
 export const exportPlants = defineCommand({
   name: 'export',
@@ -23,6 +23,7 @@ export const exportPlants = defineCommand({
       'write to this file, replacing it atomically; .gz and .zst are compressed. By default stdout',
     ),
     ...queryOptions,
+    ...tableOptions,
   ],
   formats: formatNames,
   examples: [
@@ -39,14 +40,19 @@ export const exportPlants = defineCommand({
       throw new PlantsError('malformed', `${path} is the store itself`, { hint: 'Choose another file with --out FILE' })
     const { compressionOf, formatOfName } = await import('../../transfer/export/out-file.js')
     const format = path !== undefined && flags.output === undefined ? formatOfName(path) : formatOf(settings)
+    const layout = tableLayout(flags, format)
     const compression = compressionOf(path)
     const store = await openExistingStore(settings.store, settings.storeOptions)
     try {
       if (!store) await warnOfMissing(settings, path, out)
       const { isTerminal } = io.stdout
       const progress = progressLine(io, settings.showsProgress && (path !== undefined || !isTerminal))
-      const query = { limit, after, tag, search, record: recordFormatOf(format) }
-      const blocks = withProgress(documentOf(store, query, format), ({ plants }) => plants, progress)
+      const query = { limit, after, tag, search, record: recordFormatOf(format, layout) }
+      const blocks = withProgress(
+        documentOf(store, query, documentIn(format, undefined, layout)),
+        ({ plants }) => plants,
+        progress,
+      )
       if (path !== undefined) return await save(blocks, { path, out }, compression, settings, io)
       for await (const { text } of blocks) await writeAnswer(io, isTerminal ? escapeControlCharsInLines(text) : text)
     } finally {
@@ -69,9 +75,8 @@ async function warnOfMissing({ store, warn }: Settings, path: string | undefined
 async function* documentOf(
   store: ReadableStore | undefined,
   query: SnapshotQuery,
-  format: FormatName,
+  { join, end }: ReturnType<typeof documentIn>,
 ): AsyncGenerator<Block> {
-  const { join, end } = documentIn(format)
   for await (const { text, plants } of store?.snapshot(query) ?? []) yield { text: join(text), plants }
   yield { text: end(), plants: 0 }
 }

@@ -52,8 +52,9 @@ const options = [
   },
   {
     flags: '--id-from <int64>',
-    description: 'assign ids, starting at this one, to plants that have none',
-    parse: parseId,
+    description: 'assign ids to plants that have none, starting at this one, or at next: the greatest id plus 1',
+    values: ['next'],
+    parse: parseIdFrom,
   },
   {
     group: 'Existing ids',
@@ -94,7 +95,7 @@ export const importPlants = defineCommand({
   options,
   examples: [
     'plants import plants.ndjson',
-    'plants import list.csv --map name=CommonName,tag=Family --id-from 1',
+    'plants import list.csv --map name=CommonName,tag=Family --id-from next',
     'plants export | plants import --store ./copy.db',
   ],
   async run({ args, flags }, io) {
@@ -155,7 +156,7 @@ function assertCompatible({ format, columns, delimiter, map, idFrom, ifExists }:
       'It numbers new plants, and says nothing of those that exist. Leave out one of them',
     )
   if (map?.id === '' && idFrom === undefined)
-    throw malformed('--map id= leaves the plants without ids', 'Assign ids, starting at N: --id-from N')
+    throw malformed('--map id= leaves the plants without ids', 'Assign ids: --id-from next')
 }
 
 /** A label of the Encoding Standard, such as `cp1252` for windows-1252. */
@@ -172,6 +173,10 @@ function parseDelimiter(flag: string, text: string): string {
   if (!/^[^\w"\r\n\0\x80-\uffff]$/.test(character))
     throw invalidValue(flag, 'one character such as ; or |, or the word tab', text, "';'")
   return character
+}
+
+function parseIdFrom(flag: string, text: string): bigint | 'next' {
+  return text === 'next' ? text : parseId(flag, text)
 }
 
 function parseColumns(_flag: string, text: string): string[] {

@@ -16,6 +16,8 @@ import {
   parseWords,
   queryOptions,
   singleId,
+  tableLayout,
+  tableOptions,
 } from '../define-command.js'
 
 export const get = defineCommand({
@@ -70,6 +72,7 @@ const options = [
     parse: parseWords(fieldNames, 'name,id'),
   },
   ...queryOptions,
+  ...tableOptions,
 ] as const satisfies readonly OptionDefinition[]
 
 export const list = defineCommand({
@@ -92,6 +95,7 @@ export const list = defineCommand({
       )
     }
     const { fields = fieldNames } = flags
+    const table = tableLayout(flags, settings.output)
     const isTable = settings.output === 'text'
     const store = await openExistingStore(settings.store, settings.storeOptions)
     let shown = 0
@@ -112,7 +116,7 @@ export const list = defineCommand({
     }
     try {
       const { print, end } = await recordPrinter(io, settings, {
-        fields,
+        ...{ fields, table },
         text: async () => plantTable(fields, settings, io.stdout),
       })
       const shownPages = isTable ? (await import('../../output/text-table.js')).withFirstRows(pages()) : pages()
@@ -145,5 +149,5 @@ async function plantTable(fields: readonly FieldName[], { colors }: Pick<Setting
   const titles = fields.map((name) => name.toUpperCase())
   const cellsOf = (plant: NewPlant) =>
     fields.map((name) => (plant[name] === undefined ? '' : quoteIfNeeded(String(plant[name]))))
-  return tableOf({ titles, cellsOf, isTruncated: true, style: await styleFor(colors(stdout)) }, stdout)
+  return tableOf({ titles, cellsOf, style: await styleFor(colors(stdout)) }, stdout)
 }

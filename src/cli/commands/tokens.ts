@@ -34,7 +34,7 @@ const create = defineCommand({
       await writeAnswer(io, settings.errors === 'json' ? `${toJson({ ...added, token })}\n` : `${token}\n`, hint)
       if (io.stdout.isTerminal && settings.errors === 'text')
         await settings.warn(
-          `This is token ${added.id}${expiresAt ? `, valid until ${dateOf(expiresAt)}` : ''}. It is not shown again`,
+          `This is token ${added.id}${expiresAt ? `, valid until ${expiresAt.toISOString().replace(/:\d\d\.\d+Z$/, 'Z')}` : ''}. It is not shown again`,
         )
     } finally {
       await store.close()
@@ -53,10 +53,10 @@ const list = defineCommand({
         String(token.id),
         escapeControlChars(token.note ?? ''),
         dayOf(token.createdAt),
-        dateOf(token.expiresAt).replace('T', ' ').replace('Z', ''),
+        dayOf(token.expiresAt),
         dayOf(token.lastUsedAt),
         token.revokedAt ? 'revoked' : (token.expiresAt?.getTime() ?? Infinity) > io.time() ? 'valid' : 'expired',
-        token.rights.join(', '), // last, because only the last column is wrapped
+        token.rights.join(','),
       ]
       const rows = await rowPrinter(
         ['ID', 'NOTE', 'CREATED', 'EXPIRES', 'LAST USED', 'STATE', 'RIGHTS'],
@@ -134,10 +134,6 @@ async function revokeNamed(name: string, tokens: TokenStore, at: Date, storeFlag
   if (ids.length < 2) return other === undefined ? undefined : tokens.revoke(other, at)
   const hint = `Use an id: plants tokens revoke ID${storeFlag}`
   throw malformed(`${ids.length} tokens have the note ${JSON.stringify(name)}: ${ids.slice(0, 10).join(', ')}`, hint)
-}
-
-function dateOf(date: Date | undefined): string {
-  return date === undefined ? '' : date.toISOString().replace(/:\d\d\.\d+Z$/, 'Z')
 }
 
 function dayOf(date: Date | undefined): string {

@@ -82,11 +82,11 @@ export function idExistsText(id: bigint, policy: ExistsPolicy = 'error'): string
   return `A ${comparesPlants(policy) ? 'different plant' : 'plant'} with id ${id} already exists`
 }
 
-export function idAfter(greatest: bigint | undefined): bigint {
+export function idAfter(greatest: bigint | undefined, flag = '--id'): bigint {
   if (greatest === undefined) return 1n
   if (greatest < largestId) return greatest + 1n
   throw new PlantsError('conflict', `There is no id after ${largestId}, which a plant has`, {
-    hint: 'Choose one with --id NUMBER',
+    hint: `Choose one with ${flag} NUMBER`,
   })
 }
 

@@ -2,7 +2,7 @@ import type { QueryConfig } from 'pg'
 import { to as copyTo } from 'pg-copy-streams'
 import { escapeUnsafe } from '../../plant/exact-json.js'
 import { type FieldName, plantColumns, type TextField, textFields } from '../../plant/fields.js'
-import { recordWriter, separators } from '../../plant/records.js'
+import { type Delimiter, recordWriter } from '../../plant/records.js'
 import type { Block, SnapshotQuery } from '../common/store.js'
 import type { ConnectionPool } from './pool.js'
 import { type Client, maxAnswer, tooLarge } from './postgres-client.js'
@@ -67,17 +67,17 @@ function readJson(lines: string[]): string {
 }
 
 /** Reads only those lines as plants that may need quotes, because that takes ten times as long. */
-function rowReader(format: 'csv' | 'tsv') {
-  const write = recordWriter(format)
+function rowReader(delimiter: Delimiter) {
+  const write = recordWriter(delimiter)
   const row = (line: string) =>
     mayNeedQuotes.test(line)
       ? write(toPlant(line.split('\t').map((cell) => (cell === '\\N' ? null : textOf(cell)))))
-      : line.replaceAll('\\N', '').replaceAll('\t', separators[format])
+      : line.replaceAll('\\N', '').replaceAll('\t', delimiter)
   return (lines: string[]) => lines.map(row).join('\n')
 }
 
-/** A separator, a quote, an escape other than NULL, or a cell that is empty or has a space at its ends. */
-const mayNeedQuotes = /[",]|\\(?!N(?:\t|$))|\t(?=[ \t]|$)| (?=\t|$)/
+/** A delimiter, a quote, an escape other than NULL, or a cell that is empty or has a space at its ends. */
+const mayNeedQuotes = /[",;|]|\\(?!N(?:\t|$))|\t(?=[ \t]|$)| (?=\t|$)/
 
 /** The timeout applies to each chunk, but not to the time that the caller takes to use it. */
 async function* chunksOf(copy: string, client: Client, connections: ConnectionPool): AsyncGenerator<Buffer> {

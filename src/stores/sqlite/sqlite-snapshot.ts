@@ -32,7 +32,7 @@ export async function* readSorted(
   const where = `WHERE ${after === undefined ? 'true' : 'id > ?'} ${sql} ORDER BY ${sort} IS NULL, lower(${sort}), id LIMIT ?`
   // Prepared by the connection, which keeps it: the driver finalizes a statement that is garbage, also while it is
   // read.
-  const select = connection.prepare(`SELECT CAST(${records[query.record]} AS BLOB) AS bytes FROM plants ${where}`)
+  const select = connection.prepare(`SELECT CAST(${recordIn(query.record)} AS BLOB) AS bytes FROM plants ${where}`)
   const rows = select.iterate(...[after ?? []].flat(), ...values, limit)
   for (;;) {
     const lines = await connection.run(() => takeLines(rows))
@@ -77,7 +77,7 @@ type Sizes = Record<'last' | 'size', bigint | null> & { plants: bigint } // max 
 function readText(connection: Connection, query: SnapshotQuery, { first, last }: BlockRange): string {
   const { sql, values } = filterOf(query)
   const select =
-    connection.prepare(`SELECT CAST(group_concat(${records[query.record]}, char(10) ORDER BY id) AS BLOB) AS bytes FROM plants
+    connection.prepare(`SELECT CAST(group_concat(${recordIn(query.record)}, char(10) ORDER BY id) AS BLOB) AS bytes FROM plants
     WHERE id BETWEEN ? AND ? ${sql}`)
   const { bytes } = select.get(first, last, ...values) as { bytes: Uint8Array } // of at least one row
   const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString()
@@ -86,10 +86,10 @@ function readText(connection: Connection, query: SnapshotQuery, { first, last }:
 
 const sizeOfTexts = textFields.map(({ name }) => `ifnull(octet_length(${name}), 0)`).join(' + ')
 
-const records: Record<RecordFormat, string> = {
-  json: `'{"id":' || id || ${textFields.map(jsonMember).join(' || ')} || '}'`,
-  csv: cells("','"),
-  tsv: cells('char(9)'),
+function recordIn(format: RecordFormat): string {
+  return format === 'json'
+    ? `'{"id":' || id || ${textFields.map(jsonMember).join(' || ')} || '}'`
+    : cells(`char(${format.charCodeAt(0)})`)
 }
 
 function jsonMember({ name, isRequired }: TextField): string {

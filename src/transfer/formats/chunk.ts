@@ -91,7 +91,7 @@ export type Reason = { error: number; message: string }
 export const maxRecordBytes = maxDocumentBytes
 
 export const recordTooLarge = reason('tooLarge', `The record is larger than 1 MiB (${maxRecordBytes} bytes)`)
-export const notUtf8 = reason('malformed', 'Not UTF-8')
+export const notUtf8 = reason('malformed', 'Not UTF-8. If the input has another encoding, name it with --encoding')
 
 export function reason(type: ErrorType, message: string): Reason {
   return { error: errorValue(type), message }

@@ -52,11 +52,7 @@ export function decoderFor(
       return Buffer.from(decode(bytes, isLast))
     } catch (error) {
       if (!(error instanceof TypeError)) throw error
-      throw malformed(
-        `${source} is not ${encoding}`,
-        `Set its encoding with --encoding, such as ${commonEncodings.join(', ')}`,
-        error,
-      )
+      throw malformed(`${source} is not ${encoding}`, encodingHint, error)
     }
   }
 }
@@ -77,7 +73,7 @@ export function markedEncoding(head: Buffer): EncodingName {
 
 /**
  * Without `--encoding`. Throws `malformed` for UTF-16 without a byte order mark, a binary file (zero bytes in its first
- * line, or in a table that is not UTF-8), and a table with letters of another encoding.
+ * line, or in a table that is not UTF-8), and a table that is neither UTF-8 nor windows-1252.
  */
 export function checkEncoding(
   head: Buffer,
@@ -85,15 +81,31 @@ export function checkEncoding(
 ): void {
   if (/^PK(\x03\x04|\x05\x06)/.test(head.toString('latin1', 0, 4)))
     throw malformed(`${source} is a ZIP archive, or a spreadsheet`, 'Save the sheet as CSV (UTF-8) first')
-  const whole = head.subarray(0, isLast ? head.length : Math.max(head.lastIndexOf(0x0a), head.lastIndexOf(0x0d)) + 1)
-  const isOther = isTable && !isUtf8(whole) && !/[^\0-\x7f\ufffd]/.test(whole.toString())
+  const other = isTable ? otherLetters(head, isLast) : undefined
   const zeros = Array.from(head.subarray(0, 3), (byte) => byte === 0).join()
-  const isBinary = (isOther ? whole : head.subarray(0, endOfLine(head, 0))).includes(0)
-  const encoding = unmarked[zeros] ?? (isOther && !isBinary ? 'windows-1252' : undefined)
+  const encoding = unmarked[zeros]
   if (encoding)
     throw malformed(`${source} is not UTF-8, but seems to be ${encoding}`, `Run it again with: --encoding ${encoding}`)
+  const isBinary = (other ?? head.toString('latin1', 0, endOfLine(head, 0))).includes('\0')
   if (isBinary) throw malformed(`${source} is not text: it contains U+0000`, 'Use a file of CSV, TSV, NDJSON or JSON')
+  if (other && notWindows1252.test(other)) throw malformed(`${source} is not UTF-8`, encodingHint)
 }
+
+/** Whether a table without a byte order mark, which passes `checkEncoding`, is not UTF-8. */
+export function isWindows1252(head: Buffer, isLast: boolean): boolean {
+  return otherLetters(head, isLast) !== undefined
+}
+
+/** The whole lines, one character per byte, if they have letters, and none of UTF-8. */
+function otherLetters(head: Buffer, isLast: boolean): string | undefined {
+  const whole = head.subarray(0, isLast ? head.length : Math.max(head.lastIndexOf(0x0a), head.lastIndexOf(0x0d)) + 1)
+  return isUtf8(whole) || /[^\0-\x7f\ufffd]/.test(whole.toString()) ? undefined : whole.toString('latin1')
+}
+
+/** bytes without a character */
+const notWindows1252 = /[\x81\x8d\x8f\x90\x9d]/
+
+const encodingHint = `Set its encoding with --encoding, such as ${commonEncodings.join(', ')}`
 
 const unmarked: Readonly<Record<string, EncodingName>> = {
   'true,false,true': 'utf-16be',

@@ -43,7 +43,7 @@ export abstract class LineReader implements FormatReader {
     const row = this.#isSkipping ? rows.rest(start) : rows.find(start)
     if (!row) return undefined
     const { end, text, why } = row
-    const range = { start, end: row.isCut ? start : end, line: this.#line }
+    const range = { start, end: why === recordTooLarge ? start : end, line: this.#line }
     if (why) chunk.addInvalid(why, range)
     else if (text !== '') this.add(text, chunk, range)
     this.#isSkipping = row.isCut
@@ -124,8 +124,8 @@ interface TextRow {
 
 /**
  * Finds lines; with a delimiter, the rows of a table (RFC 4180), which may also end with CR alone. Only a quote at the
- * start of a cell quotes it. An invalid row ends with its first line, because a superfluous or missing quote would
- * otherwise include all rows that follow.
+ * start of a cell quotes it. A row with a stray quote, or with one that is not closed within 16 MiB, ends with its first
+ * line, because it would otherwise include the rows that follow.
  */
 export class Rows {
   readonly #bytes: Buffer
@@ -147,22 +147,25 @@ export class Rows {
 
   find(start: number): TextRow | undefined {
     this.#look(start)
-    const until = Math.min(this.#bytes.length, start + maxRecordBytes + 2)
-    const isTooLong = until - start > maxRecordBytes + 1
-    const isEnd = this.#isLast && until === this.#bytes.length
-    const lineEnd = this.#endOfBreak(this.#nextBreak)
-    const isQuoted = this.#nextQuote < Math.min(this.#nextBreak, until)
-    const found = isQuoted ? this.#scanQuoted(start, until) : lineEnd <= until ? lineEnd : undefined
+    const length = this.#bytes.length - start
+    if (this.#nextQuote > Math.min(this.#nextBreak, start + maxRecordBytes + 1)) return this.#findLine(start)
+    const found = this.#scanQuoted(start, Math.min(this.#bytes.length, start + maxQuotedBytes))
     if (typeof found === 'number') return this.#row(start, found)
-    // the quote may be closed in the next chunk
-    const why = found === this.#quotes.open && !isTooLong && !isEnd ? undefined : found
-    if (why && lineEnd <= until) return { end: lineEnd, text: '', why, isCut: false }
-    if (isTooLong) {
-      const end = this.#endOfBreak(until - 1) === Infinity ? until - 1 : until
-      return { end, text: '', why: recordTooLarge, isCut: true }
-    }
-    if (!isEnd) return undefined
-    return why ? { end: until, text: '', why, isCut: false } : this.#row(start, until)
+    const isAll = length >= maxQuotedBytes || this.#isLast
+    if (found === this.#quotes.stray || (found && isAll)) return this.#findLine(start, found)
+    if (!isAll) return undefined
+    return length < maxQuotedBytes ? this.#row(start, this.#bytes.length) : tooLong(start + maxQuotedBytes)
+  }
+
+  /** @param why the line is not a row */
+  #findLine(start: number, why?: Reason): TextRow | undefined {
+    const until = Math.min(this.#bytes.length, start + maxRecordBytes + 2)
+    const lineEnd = this.#endOfBreak(this.#nextBreak)
+    const isTooLong = until - start > maxRecordBytes + 1
+    if (lineEnd > until && isTooLong) return tooLong(this.#endOfBreak(until - 1) === Infinity ? until - 1 : until)
+    if (lineEnd > until && !this.#isLast) return undefined
+    const end = Math.min(lineEnd, until)
+    return why ? { end, text: '', why, isCut: false } : this.#row(start, end)
   }
 
   /** undefined if it may end with a CRLF that is cut */
@@ -231,6 +234,13 @@ export class Rows {
     return this.#delimiter === tab ? quoteReasons.TSV : quoteReasons.CSV
   }
 }
+
+function tooLong(end: number): TextRow {
+  return { end, text: '', why: recordTooLarge, isCut: true }
+}
+
+/** of a row, to find the end of a cell in quotes that is too large */
+const maxQuotedBytes = 16 * maxRecordBytes
 
 const quoteReasonsOf = (format: string) => ({
   open: reason('malformed', `Not ${format}: a quote is not closed`),

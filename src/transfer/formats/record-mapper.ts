@@ -6,8 +6,8 @@ import { type Chunk, type RecordRange, reason } from './chunk.js'
 export interface FieldRules {
   /** such as `CommonName` for `name`; by default the same name, and an empty one is not read */
   map: Partial<Record<FieldName, string>>
-  /** of the first record that has none; the next one gets the next id */
-  idFrom: bigint | undefined
+  /** of the first record that has none, where `next` is the greatest of the store plus 1; the others count up from it */
+  idFrom: bigint | 'next' | undefined
   /** required texts may be missing, and then stay as they are stored */
   isPartial?: boolean
   columns?: readonly string[] | undefined
@@ -19,13 +19,13 @@ export class RecordMapper {
   readonly rules: FieldRules
   readonly #sources: ReadonlySet<string>
   nextId: bigint | undefined
-  /** rejected records with an id such as "A-7" */
-  textIds = 0
+  /** rejected records without an id, or with one such as "A-7" */
+  withoutIds = 0
 
   constructor(rules: FieldRules) {
     this.rules = rules
     this.#sources = new Set(Object.values(rules.map))
-    this.nextId = rules.idFrom
+    this.nextId = rules.idFrom === 'next' ? 0n : rules.idFrom // until the store is open
   }
 
   get idKey(): string {
@@ -43,8 +43,8 @@ export class RecordMapper {
     const patch = acceptNewPlant(mapped, form)
     if (patch) chunk.addPlant(patch, range)
     else {
-      const id = isObject(mapped) ? mapped['id'] : undefined
-      if (typeof id === 'string' && parseInt64(id) === undefined) this.textIds += 1
+      const id = isObject(mapped) ? (mapped['id'] ?? '') : undefined
+      if (typeof id === 'string' && parseInt64(id) === undefined) this.withoutIds += 1
       chunk.addInvalid(reason('invalid', invalidPlant(problemsOf(mapped, form))), range)
     }
   }

@@ -1,5 +1,6 @@
 import { parseInt64 } from '../../plant/exact-json.js'
 import { type PlantField, plantFields, textFields } from '../../plant/fields.js'
+import { delimiters } from '../../plant/records.js'
 import { malformed, type PlantsError } from '../../platform/errors.js'
 import { shorten } from '../../platform/escape.js'
 import { maxRecordBytes, type Reason } from './chunk.js'
@@ -66,8 +67,6 @@ export function findHeader(bytes: Buffer, options: HeaderOptions): Columns | und
   checkHeader(header)
   return columnsOf(header, rules)
 }
-
-const delimiters = [',', ';', '\t', '|']
 
 /** maximum number of lines before a header, each with one cell at most */
 export const maxTitles = 10
@@ -203,7 +202,7 @@ function missingColumns(
   const what = line === undefined ? '--columns' : `The header in line ${line}`
   const columns = missing.length === 1 ? 'column' : 'columns'
   const onlyId = missing.every(({ name }) => name === 'id')
-  const numbers = onlyId ? ', or number the plants with --id-from N, see: plants help import' : ''
+  const numbers = onlyId ? ', or number the plants with --id-from next' : ''
   const hint = `Choose the ${columns} with --map ${missing.map(({ name }) => `${name}=COLUMN`).join(',')}${numbers}`
   return malformed(`${what} has no ${columns} ${wanted}, only ${listOf(names.filter(Boolean))}`, hint)
 }

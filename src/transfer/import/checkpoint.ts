@@ -16,6 +16,7 @@ import type { Checkpoint, CheckpointStore } from '../../stores/common/store.js'
 
 const count = z.number().check(z.int(), z.nonnegative())
 const counts = z.record(z.string(), count)
+const int64 = z.string().check(z.regex(/^-?\d{1,20}$/))
 
 const position = z.object({
   /** its index */
@@ -23,7 +24,7 @@ const position = z.object({
   format: z.enum(formatNames),
   reader: z.object({
     format: z.record(z.string(), z.union([z.string(), z.number(), z.boolean()])),
-    nextId: z.optional(z.string().check(z.regex(/^-?\d{1,20}$/))),
+    nextId: z.optional(int64),
   }),
   /** in decompressed bytes of UTF-8 */
   offset: count,
@@ -46,6 +47,8 @@ const schema = z.object({
   id: z.string().check(z.regex(/^[\da-f-]{36}$/)),
   /** those that determine how records are read */
   flags: z.record(z.string(), z.string()),
+  /** for `--id-from next`; a restart begins with it, too, so that it creates no plant twice */
+  firstId: z.optional(int64),
   /** the end of the last chunk that was created */
   position: z.optional(position),
 })
@@ -90,7 +93,7 @@ export class Checkpoints {
     const isOurs = saved !== undefined && saved.flags['--rejects'] === flags['--rejects']
     if (isRestart) {
       await this.remove()
-      return { saved: begun, isOurs }
+      return { saved: { ...begun, firstId: saved?.firstId }, isOurs }
     }
     if (!saved || (saved.position?.input ?? -1) >= inputs)
       throw malformed('The checkpoint of this import is damaged', 'Start again with --restart')

@@ -1,10 +1,11 @@
 import { createHash, type Hash } from 'node:crypto'
-import type { FormatName } from '../../plant/records.js'
+import { type FormatName, recordFormatOf } from '../../plant/records.js'
 import { malformed, type PlantsError } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import { Outcome } from '../../stores/common/conflict.js'
 import type { BulkStore, CreateManyOptions } from '../../stores/common/store.js'
 import type { Chunk } from '../formats/chunk.js'
+import type { EncodingName } from '../formats/format.js'
 import { formatOf, formats, type InputOptions } from '../formats/formats.js'
 import type { RecordMapper } from '../formats/record-mapper.js'
 import {
@@ -55,6 +56,7 @@ export interface ImportContext {
   onRejected(rejected: RejectedRecord[], input: string): Promise<void>
   /** called when the input is unchanged up to the position of an earlier run */
   onResume(): Promise<void>
+  onAssumedEncoding(input: string, encoding: EncodingName): Promise<void>
   onProgress(): void
   onUpdates: CreateManyOptions['onUpdates']
 }
@@ -62,6 +64,8 @@ export interface ImportContext {
 export interface OpenInput {
   reader: Reader
   format: FormatName
+  /** of a table whose encoding is neither given nor marked, and not UTF-8 */
+  assumed: EncodingName | undefined
   chunk: Chunk | undefined
   close(): void
 }
@@ -86,9 +90,11 @@ export async function openInput(
     io.signal.throwIfAborted() // the head may be cut
     const format = formatOf(bytes, isLast, reader.name, plan)
     reader.use(formats[format], mapper)
+    const isTable = recordFormatOf(format) !== 'json'
+    const assumed = isTable && plan.encoding === undefined ? reader.assumeEncoding() : undefined
     const chunk = await reader.next(plan.chunkBytes, readTimeout)
     io.signal.throwIfAborted()
-    return { reader, format, chunk, close: source.close }
+    return { reader, format, assumed, chunk, close: source.close }
   } catch (error) {
     source.close()
     throw error
@@ -120,6 +126,7 @@ export class Import {
   /** records that this run rejected because of an id that is in the input twice */
   repeated = 0
   format: FormatName = 'ndjson'
+  assumedEncoding: EncodingName | undefined
   #input = 0
   /** in bytes, of the only input if it is not compressed */
   #size: number | undefined
@@ -139,6 +146,10 @@ export class Import {
    * @throws {PlantsError} the errors of the store and of its context; the reason of the signal
    */
   async run(first: OpenInput): Promise<void> {
+    if (this.firstId !== undefined && !this.#start) {
+      this.mapper.nextId = this.firstId
+      if (first.chunk) first.chunk = first.reader.numberFrom(this.firstId)
+    }
     this.isDone = await this.#readAll(first)
     if (!this.isDone) this.#context.io.signal.throwIfAborted()
     this.#context.rejects?.finish()
@@ -151,7 +162,10 @@ export class Import {
       this.#input = index
       if (index > 0) opened = await openInput(input, this.#plan, this.mapper, this.#context.io, opened.reader.hash)
       try {
-        if (this.#context.rejects) assertSameForm(form, opened.reader)
+        const { assumed, reader } = opened
+        if (this.#context.rejects) assertSameForm(form, reader)
+        if (assumed) await this.#context.onAssumedEncoding(reader.name, assumed)
+        this.assumedEncoding = assumed
         if (!(await this.#readInput(opened))) return false
       } finally {
         if (index > 0) opened.close()
@@ -168,6 +182,16 @@ export class Import {
   get rejected(): number {
     const countIn = (counters: Counters) => rejectedIn(counters) + counters.unknown
     return countIn(this.counters) - countIn(this.#start?.counters ?? noCounters)
+  }
+
+  /** of `--id-from next` */
+  get firstId(): bigint | undefined {
+    const { firstId } = this.#context.saved
+    return firstId === undefined ? undefined : BigInt(firstId)
+  }
+
+  get hasAssignedIds(): boolean {
+    return this.mapper.nextId !== (this.firstId ?? this.#plan.rules.idFrom)
   }
 
   get isBegun(): boolean {

@@ -1,7 +1,7 @@
 import type { Hash } from 'node:crypto'
 import { PlantsError } from '../../platform/errors.js'
 import { Chunk } from '../formats/chunk.js'
-import { decoderFor, encoderFor, markedEncoding } from '../formats/encoding.js'
+import { decoderFor, encoderFor, isWindows1252, markedEncoding } from '../formats/encoding.js'
 import type { EncodingName, Format, FormatReader } from '../formats/format.js'
 import { headSize } from '../formats/formats.js'
 import type { RecordMapper } from '../formats/record-mapper.js'
@@ -53,15 +53,10 @@ export class Reader {
    */
   async head(timeout?: number): Promise<{ bytes: Buffer; isLast: boolean }> {
     await this.#fill(longestMark)
-    const first = this.#buffer.subarray(0, this.#filled)
-    const marked = markedEncoding(first)
+    const marked = markedEncoding(this.#buffer.subarray(0, this.#filled))
     // utf-16 is a label of utf-16le
     if (this.#encoding?.startsWith('utf-16') && marked !== 'utf-8') this.#encoding = marked
-    this.#encoding ??= marked
-    this.#decode = decoderFor(this.#encoding, this.name)
-    this.encode = encoderFor(this.#encoding)
-    this.#filled = 0
-    this.#append(first)
+    this.#decodeFrom(this.#encoding ?? marked)
     for (let before = -1; before < this.#filled && this.#filled < headSize && !this.#hasLine; ) {
       before = this.#filled
       await this.#fill(before + 1)
@@ -83,6 +78,24 @@ export class Reader {
   use(format: Format, mapper: RecordMapper): void {
     this.#mapper = mapper
     this.#records = format.read(mapper)
+  }
+
+  /** Returns the encoding that is assumed of a table without a byte order mark that is not UTF-8. */
+  assumeEncoding(): EncodingName | undefined {
+    const head = this.#buffer.subarray(0, this.#filled)
+    if (this.#mark.length > 0 || !isWindows1252(head, this.#isAtEnd)) return undefined
+    this.#decodeFrom('windows-1252')
+    return this.encoding
+  }
+
+  /** what was read, and what follows */
+  #decodeFrom(encoding: EncodingName): void {
+    const raw = this.#buffer.subarray(0, this.#filled)
+    this.#encoding = encoding
+    this.#decode = decoderFor(encoding, this.name)
+    this.encode = encoderFor(encoding)
+    this.#filled = 0
+    this.#append(raw)
   }
 
   get encoding(): EncodingName {
@@ -160,6 +173,13 @@ export class Reader {
   first(count: number): Chunk {
     this.restore(this.#state)
     return this.#read(count)
+  }
+
+  /** Reads the current chunk again. */
+  numberFrom(id: bigint): Chunk {
+    this.restore({ ...this.#state, nextId: String(id) })
+    this.#state = this.state
+    return this.#read()
   }
 
   /** after the current chunk */

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import type { FieldName, NewPlant, PlantPatch } from '../../../src/plant/plant.js'
-import { readRecord, recordWriter } from '../../../src/plant/records.js'
+import { delimiters, readRecord, recordWriter } from '../../../src/plant/records.js'
 import { Outcome } from '../../../src/stores/common/conflict.js'
 import type {
   Block,
@@ -63,7 +63,7 @@ export function describeSortedStore(name: string, open: () => Promise<Store>): v
         return Buffer.compare(keyOf(a[field]), keyOf(b[field]))
       })
     const expected = (sort === 'id' ? byId : byText(sort)).slice(0, limit)
-    for (const record of ['json', 'csv'] as const) {
+    for (const record of ['json', ','] as const) {
       const blocks: Block[] = []
       for await (const block of store.snapshot({ ...query, sort, record })) blocks.push(block)
       expect(blocks.map(({ text }) => text).join('\n')).toBe(expected.map(recordWriter(record)).join('\n'))
@@ -281,6 +281,8 @@ function describeSnapshots(open: () => Promise<Store>): void {
     ' ',
     '"',
     ',',
+    ';',
+    'a|b',
     '\t',
     '\r',
     '\n',
@@ -300,8 +302,8 @@ function describeSnapshots(open: () => Promise<Store>): void {
 
   test.each<[SnapshotQuery['record'], string]>([
     ['json', '{"id":1,"name":"Fern","tag":"shade"}\n{"id":2,"name":"Moss"}\n{"id":3,"name":"Ivy","tag":""}'],
-    ['csv', '1,Fern,shade\n2,Moss,\n3,Ivy,""'],
-    ['tsv', '1\tFern\tshade\n2\tMoss\t\n3\tIvy\t""'],
+    [',', '1,Fern,shade\n2,Moss,\n3,Ivy,""'],
+    ['\t', '1\tFern\tshade\n2\tMoss\t\n3\tIvy\t""'],
   ])('writes them as %s', async (record, text) => {
     const store = await open()
     await createMany(store, [ivy, moss, fern])
@@ -319,7 +321,7 @@ function describeSnapshots(open: () => Promise<Store>): void {
     expect(text.match(/[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u2028]/)).toBeNull()
   })
 
-  test('quotes the cells of CSV and TSV that need it', async () => {
+  test('quotes the cells of a table that need it', async () => {
     const store = await open()
     await createMany(
       store,
@@ -329,12 +331,10 @@ function describeSnapshots(open: () => Promise<Store>): void {
       text === '' || /^[ \t]|[ \t]$|["\r\n]/.test(text) || text.includes(separator)
         ? `"${text.replaceAll('"', '""')}"`
         : text
-    expect(await textOf(store, { record: 'csv' })).toBe(
-      odd.map((text, index) => `${index},${quoted(',')(text)},`).join('\n'),
-    )
-    expect(await textOf(store, { record: 'tsv' })).toBe(
-      odd.map((text, index) => `${index}\t${quoted('\t')(text)}\t`).join('\n'),
-    )
+    for (const record of delimiters)
+      expect(await textOf(store, { record })).toBe(
+        odd.map((text, index) => [index, quoted(record)(text), ''].join(record)).join('\n'),
+      )
   })
 
   test('chooses them as a list does', async () => {
@@ -347,18 +347,18 @@ function describeSnapshots(open: () => Promise<Store>): void {
         ...(index % 3 === 0 && { tag: 'x' }),
       })),
     )
-    const text = await textOf(store, { record: 'csv', after: 10n, limit: 1500, tag: 'x' })
+    const text = await textOf(store, { record: ',', after: 10n, limit: 1500, tag: 'x' })
     expect(text.split('\n')).toEqual(Array.from({ length: 996 }, (_, index) => `${12 + 3 * index},F,x`))
-    expect(await textOf(store, { record: 'csv', limit: 900, search: 'X' })).toBe(
+    expect(await textOf(store, { record: ',', limit: 900, search: 'X' })).toBe(
       Array.from({ length: 900 }, (_, index) => `${3 * index},F,x`).join('\n'),
     )
-    expect(await textOf(store, { record: 'csv', search: 'nothing' })).toBe('')
+    expect(await textOf(store, { record: ',', search: 'nothing' })).toBe('')
   })
 
   test('shows each reader the plants of one moment, while others read and write', async () => {
     const store = await open()
     const plants = Array.from({ length: 5000 }, (_, index) => ({ id: BigInt(index), name: 'F' }))
-    const query = { record: 'csv' } as const
+    const query = { record: ',' } as const
     const textOfAll = (count: number) => Array.from({ length: count }, (_, index) => `${index},F,`).join('\n')
     await createMany(store, plants)
     const first = store.snapshot(query)[Symbol.asyncIterator]()

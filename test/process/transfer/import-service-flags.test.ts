@@ -40,13 +40,14 @@ describe('the flags of an import into a service', () => {
     expect(service.made).toEqual(eachOnce(lines))
   })
 
-  test('--if-exists same and --atomic are rejected before anything is sent', async () => {
+  test('--if-exists same, --id-from next and --atomic are rejected before anything is sent', async () => {
     const service = await PlantService.listen()
     for (const [flags, err] of [
       [
         ['--if-exists', 'same'],
         'plants: This service can only create plants: its openapi.json lists no GET /plants/{id}',
       ],
+      [['--id-from', 'next'], 'plants: This service can only create plants: its openapi.json lists no GET /plants\n'],
       [['--atomic'], 'plants: --atomic is not supported at'],
     ] as const) {
       const result = await new RemoteImport(lines, service.url, ...flags).run()

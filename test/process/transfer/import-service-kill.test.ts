@@ -41,8 +41,9 @@ describe('an import and its service, both killed at random, go on, and at the en
     const plant = (index: number) => ({ name: `Fern\nnumber ${index}`, tag: `${index % 7} "o'clock"` })
     const records = good.map((_, index) => `"${plant(index).name}","${plant(index).tag.replaceAll('"', '""')}"`)
     const exported = good.map((_, index) => JSON.stringify({ id: index + 1, ...plant(index) }))
-    const flags = ['--format', 'csv', '--id-from', '1']
-    await killAndGoOn(() => ({ place: ['--port', '0'], lines: ['name,tag', ...records], flags, exported }))
+    const flags = ['--format', 'csv', '--id-from', 'next']
+    const place = ['--port', '0', '--allow', 'create,read']
+    await killAndGoOn(() => ({ place, lines: ['name,tag', ...records], flags, exported }))
   })
 })
 

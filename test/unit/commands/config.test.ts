@@ -136,7 +136,7 @@ describe('config list', () => {
       code: 0,
       out: [
         'NAME                   VALUE           SOURCE   DESCRIPTION',
-        'store                  local           default  the store: a saved name, a path, sqlite:PATH, http(s)://…, unix:PATH or postgres://…',
+        'store                  local           default  the store: a saved name, a path, sqlite:PATH, http(s)://…, unix:PATH or…',
         'output                 -               default  the output format: text, json, ndjson and, for plants, csv or tsv',
         'timeout                4s              saved    how long to wait for a store: 500ms, 30s, 2m',
         'ca-cert                -               default  a file of trusted PEM certificates',
@@ -147,6 +147,14 @@ describe('config list', () => {
       ].join('\n'),
       err: '',
     })
+  })
+
+  test('fits a terminal of 80 columns', async () => {
+    const user = gardener({ timeout: '4s', stores: { garden: stores.garden } })
+    const { out } = await user.run('config list', { ...onTerminal, columns: 80 })
+    const lines = stripVTControlCharacters(out).split('\n')
+    expect(lines.filter((line) => line.length > 80)).toEqual([])
+    expect(lines[3]).toBe('timeout                4s              saved    how long to wait for a store: 5…')
   })
 
   test('tells what is saved and wrong, so that it can be mended', async () => {

@@ -20,6 +20,8 @@ test.each([
   ['list --sort tag --fields id --limit 2', '{"id":2}\n{"id":3}\n'],
   ['list --fields tag,id --after 1 --limit 1', '{"tag":"","id":2}\n'],
   ['list --output csv', 'id,name,tag\n1,Moss,\n2,"a,""b""",""\n3,fern,b\n'],
+  ['list --output csv --delimiter ; --bom', '\ufeffid;name;tag\n1;Moss;\n2;"a,""b""";""\n3;fern;b\n'],
+  ['list --output tsv --bom --fields id --limit 1', '\ufeffid\n1\n'],
   ['list --output tsv --fields name,id,name --after 2', 'name\tid\nfern\t3\n'],
   ['list --output json --fields id', '[\n{"id":1},\n{"id":2},\n{"id":3}\n]\n'],
   ['list --output json --tag none', '[\n]\n'],
@@ -71,6 +73,9 @@ test('escapes what could drive a terminal in every format', async () => {
 })
 
 test.each([
+  ['list --delimiter ; --bom', '--delimiter applies to csv, but the output is ndjson', 'For csv: --output csv'],
+  ['export --bom', '--bom applies to csv and tsv, but the output is ndjson', 'For csv: --output csv'],
+  ['export --output csv --delimiter x', '--delimiter must be one of ,, ;, |, but was "x"', undefined],
   ['list --sort size', '--sort must be one of id, name, tag, but was "size"', undefined],
   ['list --sort -name', '--sort must be one of id, name, tag, but was "-name"', 'There is no descending order'],
   ['list --sort=-name', '--sort must be one of id, name, tag, but was "-name"', 'There is no descending order'],

@@ -172,6 +172,14 @@ test.each(Object.entries(readers))(
   },
 )
 
+test('a table for a German Excel is imported again as it was', async () => {
+  await plant({ ...fern, name: 'Größe; "XL" | a, b' }, moss)
+  await plants(['export', '--out', 'all.csv', '--delimiter', ';', '--bom'])
+  expect(read('all.csv')).toBe('\ufeffid;name;tag\n1;"Größe; ""XL"" | a, b";shade\n2;Moss;\n')
+  const { code } = await plants(['import', 'all.csv', '--if-exists', 'same'])
+  expect(code).toBe(0)
+})
+
 test.each(['csv', 'tsv'])(
   'an import of %s makes the store that was exported',
   { timeout: rounds(60_000) },

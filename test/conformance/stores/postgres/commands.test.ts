@@ -95,6 +95,16 @@ test('a store that an administrator has made is used by a role that may create a
   }
 })
 
+test('an import numbers its plants from the greatest id of a database', async () => {
+  const { url, env } = await freshDatabase()
+  const user = new User()
+  await user.run(['create', '--id', '7', '--name', 'Fern', '--store', url], { env })
+  for (const flags of [['--dry-run'], ['--atomic'], []])
+    await user.run(['import', '--id-from', 'next', '--store', url, ...flags], { env, stdin: '{"name":"Moss"}\n' })
+  const { out } = await user.run(['list', '--fields', 'id', '--store', url], { env })
+  expect(out).toBe('{"id":7}\n{"id":8}\n{"id":9}\n')
+})
+
 test('an import whose transaction is rolled back, and that is stopped meanwhile, has created nothing', async () => {
   const place = await freshDatabase()
   const { url, env } = place

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import type { NewPlant } from '../../../../src/plant/plant.js'
 import { recordWriter } from '../../../../src/plant/records.js'
 import type { PlantsError } from '../../../../src/platform/errors.js'
-import { Chunk } from '../../../../src/transfer/formats/chunk.js'
+import { Chunk, notUtf8 } from '../../../../src/transfer/formats/chunk.js'
 import { csv, tsv } from '../../../../src/transfer/formats/csv.js'
 import { type FieldRules, RecordMapper } from '../../../../src/transfer/formats/record-mapper.js'
 import { fc } from '../../../helpers/fast-check.js'
@@ -13,7 +13,7 @@ const plain: FieldRules = { map: {}, idFrom: undefined }
 const strayQuote = 'a stray quote. Write a quote in a cell as "", and the cell in quotes'
 const openQuote = 'a quote is not closed'
 const columnHint = 'Name the columns with --columns, such as --columns id,name,tag'
-const noId = 'Choose the column with --map id=COLUMN, or number the plants with --id-from N, see: plants help import'
+const noId = 'Choose the column with --map id=COLUMN, or number the plants with --id-from next'
 const noName = 'Choose the column with --map name=COLUMN'
 const neither = 'Choose the columns with --map id=COLUMN,name=COLUMN'
 
@@ -149,7 +149,7 @@ test.each<[string, string, ReadRecord[]]>([
 test('a row that is not UTF-8 is a problem of its own', () => {
   const input = Buffer.from('id,name\n1,\xff\n2,\xc3\xbc\n', 'latin1')
   expect(readRecords(input, { make: () => csv.read(new RecordMapper(plain)) }).records).toEqual([
-    problem('Not UTF-8', 2, '1,\ufffd\n'),
+    problem(notUtf8.message, 2, '1,\ufffd\n'),
     row(2, 'ü', 3, '2,ü\n'),
   ])
 })
@@ -256,7 +256,7 @@ test.each<[string, string, Partial<FieldRules>, string, string]>([
     'bytes that are not UTF-8',
     'id,name,\xff\n',
     {},
-    'The header in line 1 cannot be read: Not UTF-8',
+    `The header in line 1 cannot be read: ${notUtf8.message}`,
     'It must name the columns, for example: id,name,tag',
   ],
   [
@@ -289,6 +289,7 @@ describe('a row larger than 1 MiB', () => {
 
   test.each<[string, string]>([
     ['is a problem of its own', `1,${'a'.repeat(limit - 1)}\n`],
+    ['is one with line breaks in quotes', `1,"${'a,b\n2,c\n'.repeat(limit / 4)}",d\n`],
     ['is one with quotes', `1,"${'a,"",'.repeat(limit / 4)}"\n`],
     ['is one whose cells are large together', `1,"${'a'.repeat(limit / 2)}\n",${'a'.repeat(limit)}\r\n`],
     ['ends at its line when it is broken', `1,"a"b${'a'.repeat(2 * limit)}\n`],
@@ -302,6 +303,13 @@ describe('a row larger than 1 MiB', () => {
         row(2, 'b', 2 + lines, '2,b\n'),
       ])
     }
+  })
+
+  test('is one of 16 MiB at most, after which its quote counts as not closed', () => {
+    const many = (length: number) => `id,name\n1,"a\n${`9,${'b'.repeat(1021)}\n`.repeat(length / 1024)}"\n2,b\n`
+    const problemsIn = (input: string) => readRecords(input, { make }).records.flatMap(({ problem }) => problem ?? [])
+    expect(problemsIn(many(16 * limit - 1024))).toEqual([tooLarge])
+    expect(problemsIn(many(16 * limit))).toEqual([`400: Not CSV: ${openQuote}`, `400: Not CSV: ${openQuote}`])
   })
 
   test('is not one that has just 1 MiB', () => {
@@ -344,7 +352,7 @@ test('what was written is read, and what was read is input again', { timeout: ro
   const trip = (plants: NewPlant[], delimiter: ',' | '\t', lineBreak: string, isQuoted: boolean) => {
     const make = () => (delimiter === ',' ? csv : tsv).read(new RecordMapper(plain))
     const header = `tag${delimiter}id${delimiter}name${lineBreak}`
-    const write = recordWriter(delimiter === ',' ? 'csv' : 'tsv', ['tag', 'id', 'name'])
+    const write = recordWriter(delimiter, ['tag', 'id', 'name'])
     const inQuotes = ({ id, name, tag }: NewPlant) =>
       [tag === undefined ? '' : quote(tag, true), String(id), quote(name, true)].join(delimiter)
     const lines = plants.map((plant) => (isQuoted ? inQuotes(plant) : write(plant)) + lineBreak)

@@ -60,10 +60,10 @@ test.each<[string, string | Buffer, string, string]>([
     'Run it again with: --encoding utf-16be',
   ],
   [
-    'letters of Windows-1252',
-    Buffer.from('id,name\n1,Caf\xe9\n', 'latin1'),
-    'plants.csv is not UTF-8, but seems to be windows-1252',
-    'Run it again with: --encoding windows-1252',
+    'a byte that is no character of Windows-1252',
+    Buffer.from('id,name\n1,M\x81hle\n', 'latin1'),
+    'plants.csv is not UTF-8',
+    'Set its encoding with --encoding, such as utf-8, utf-16le, windows-1252, iso-8859-2, shift_jis',
   ],
   [
     'bytes of a program',

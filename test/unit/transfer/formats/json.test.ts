@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { NewPlant } from '../../../../src/plant/plant.js'
-import { Chunk } from '../../../../src/transfer/formats/chunk.js'
+import { Chunk, notUtf8 } from '../../../../src/transfer/formats/chunk.js'
 import { json } from '../../../../src/transfer/formats/json-array.js'
 import { RecordMapper } from '../../../../src/transfer/formats/record-mapper.js'
 import { fc } from '../../../helpers/fast-check.js'
@@ -85,7 +85,7 @@ test.each<[string, string, number, string]>([
 test('a value that is not UTF-8 is a problem of its own', () => {
   const input = Buffer.from('[{"id":1,"name":"\xff"},{"id":2,"name":"\xc3\xbc\xef\xbf\xbd"}]', 'latin1')
   expect(readRecords(input, { make }).records).toEqual([
-    { problem: '400: Not UTF-8', line: 1, raw: '{"id":1,"name":"\ufffd"}' },
+    { problem: `400: ${notUtf8.message}`, line: 1, raw: '{"id":1,"name":"\ufffd"}' },
     fern(2, 'ü\ufffd', 1),
   ])
 })

@@ -121,14 +121,23 @@ describe('of fields', () => {
     const { code, summary: told, err } = await user.import([], { stdin })
     expect({ code, told }).toEqual({ code: 6, told: summary({ created: 3, rejected: 1, reasons: { 422: 1 } }) })
     for (const line of [
-      of('"nmae"', '2 plants', '. Did you mean "name"? If so: --map name=nmae'),
+      of('"nmae"', '2 plants', '. Did you mean "name"?'),
       of('"__proto__"', '1 plant'),
       of('""', '1 plant'),
-      of('"tags"', '1 plant', '. Did you mean "tag"? If so: --map tag=tags'),
+      of('"tags"', '1 plant', '. Did you mean "tag"?'),
       of('"x"', '1 plant'),
+      'plants: If so: --map name=nmae,tag=tags\n',
     ])
       expect(err.split(line)).toHaveLength(2)
     expect(await user.list()).toBe('{"id":1,"name":"A"}\n{"id":2,"name":"B"}\n{"id":4,"name":"C"}\n')
+  })
+
+  test.each([
+    [['--map', 'id=nr'], "--map 'id=nr,name=na me'"],
+    [['--map', 'id=nr,name=other'], undefined],
+  ])('one --map is suggested, with what %j maps', async (flags, hint) => {
+    const { err } = await user.import(flags, { stdin: '{"nr":1,"na me":"A"}\n' })
+    expect(/If so: (.*)/.exec(err)?.[1]).toBe(hint)
   })
 
   test('those that no plant has are a line of JSON each when that is asked for', async () => {
@@ -225,6 +234,52 @@ describe('--id-from', () => {
     expect(await user.list()).toBe('{"id":9223372036854775807,"name":"A"}\n')
   })
 
+  describe('next', () => {
+    const stdin = '{"name":"A"}\n{"id":3,"name":"B"}\n{"name":"C"}\n'
+
+    test.each<[string[], object, string[]]>([
+      [[], { created: 3 }, ['{"id":3,"name":"B"}', '{"id":8,"name":"A"}', '{"id":9,"name":"C"}']],
+      [['--atomic'], { created: 3 }, ['{"id":3,"name":"B"}', '{"id":8,"name":"A"}', '{"id":9,"name":"C"}']],
+      [['--dry-run'], { dryRun: true, created: 3 }, []],
+    ])('is the greatest id of the store plus 1, with %j', async (flags, counts, created) => {
+      await user.run(['create', '--id', '7', '--name', 'Z'])
+      expect(await user.import(['--id-from', 'next', ...flags], { stdin })).toEqual(imported(counts))
+      expect(lines(await user.list()).toSorted()).toEqual([...created, '{"id":7,"name":"Z"}'].toSorted())
+    })
+
+    test.each([[], ['--atomic']])('is 1 in a new store, %s', async (...flags) => {
+      expect((await user.import(['--id-from', 'next', ...flags], { stdin: '{"name":"A"}\n' })).code).toBe(0)
+      expect(await user.list()).toBe('{"id":1,"name":"A"}\n')
+    })
+
+    test('is kept when the import is resumed, or begins again', async () => {
+      user.write('plants', '{"name":"A"}\nx\n{"name":"B"}\n')
+      const argv = ['plants', '--id-from', 'next', '--max-errors', '1']
+      await user.import(argv)
+      await user.run(['create', '--id', '9', '--name', 'Z'])
+      await user.import([...argv, '--restart', '--if-exists', 'same'])
+      expect(await user.list()).toBe('{"id":1,"name":"A"}\n{"id":9,"name":"Z"}\n')
+      expect((await user.import([...argv, '--if-exists', 'same'])).summary).toMatchObject({ created: 1, skipped: 1 })
+      expect(await user.list()).toBe('{"id":1,"name":"A"}\n{"id":2,"name":"B"}\n{"id":9,"name":"Z"}\n')
+    })
+
+    test('is a number in a hint that repeats the import, and next in one that imports other records', async () => {
+      const flags = ['--id-from', 'next']
+      const { err } = await user.import(flags, { stdin: '{"name":"A"}\nx\n' })
+      expect(err).toContain('run it again with: --id-from 1 --if-exists same --rejects rejected.txt\n')
+      const { err: other } = await user.import([...flags, '--rejects', 'bad'], { stdin: '{"name":"A"}\nx\n' })
+      expect(other).toContain(`/bad --id-from next\n`)
+    })
+
+    test('is none after the largest id', async () => {
+      await user.run(['create', '--id', '9223372036854775807', '--name', 'Z'])
+      expect(await user.import(['--id-from', 'next'], { stdin })).toEqual({
+        ...{ code: 1, summary: undefined },
+        err: 'plants: There is no id after 9223372036854775807, which a plant has\n  Choose one with --id-from NUMBER\n',
+      })
+    })
+  })
+
   test('counts on over several files', async () => {
     user.write('one', '{"name":"A"}\n{"name":"B"}\n')
     user.write('other', '{"name":"C"}\n')
@@ -241,11 +296,13 @@ describe('--id-from', () => {
 
   test('says of a plant that has an id that is taken', async () => {
     const stdin = '{"id":1,"name":"A"}\n{"name":"B"}\n'
-    const hint = `For ids that exist, use another --id-from. ${keepHint}`
     expect(await user.import(['--id-from', '1'], { stdin })).toEqual({
       code: 6,
       summary: summary({ created: 1, rejected: 1, reasons: { 409: 1 } }),
-      err: complaints(['stdin:2: The id 1 is in the input twice, also in line 1'], '1 plant was rejected', hint),
+      err: complaints(['stdin:2: The id 1 is in the input twice, also in line 1'], '1 plant was rejected', keepHint),
     })
+    expect((await user.import(['--id-from', '1', '--dry-run'], { stdin })).err).toContain(
+      '\n  For ids that exist, use --id-from next. Fix the input: nothing was created\n',
+    )
   })
 })

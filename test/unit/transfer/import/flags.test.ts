@@ -100,7 +100,7 @@ describe('a command line that is wrong is rejected, and nothing is made:', () =>
       '--delimiter applies to csv and tsv, but not to ndjson',
       'Leave out one of them',
     ],
-    [['plants', '--map', 'id='], '--map id= leaves the plants without ids', 'Assign ids, starting at N: --id-from N'],
+    [['plants', '--map', 'id='], '--map id= leaves the plants without ids', 'Assign ids: --id-from next'],
     empty('plants', '--rejects', ''),
     empty('plants', ''),
     together('--dry-run', '--atomic'),

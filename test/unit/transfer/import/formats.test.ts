@@ -205,7 +205,7 @@ describe('a table', () => {
   })
 
   test.each([
-    ['without ids', 'name\nFern\n', ['id', '--id-from N']],
+    ['without ids', 'name\nFern\n', ['id', '--id-from next']],
     ['without names', 'id,CommonName\n1,Fern\n', ['name', '"CommonName"', '--map name=COLUMN']],
     ['with a column twice', 'id,name,id\n1,Fern,2\n', ['"id"', 'twice']],
   ])('%s is rejected with words, and nothing is kept of it', async (_, content, words) => {

@@ -32,8 +32,7 @@ const sheets: Sheet[] = [
   {
     name: 'in Windows-1252',
     content: windows1252('id;name;tag\r\n1;Fern;shade\r\n2;"Bärlauch; wild";\r\n3;Fünf €;\r\n'),
-    failure: 'sheet.csv is not UTF-8, but seems to be windows-1252',
-    hint: '--encoding windows-1252',
+    err: 'plants: sheet.csv is not UTF-8, and is read as windows-1252. For another encoding: --encoding NAME\n',
     plants: [...plants.slice(0, 2), '{"id":3,"name":"Fünf €"}', ''],
   },
   {
@@ -85,11 +84,15 @@ const sheets: Sheet[] = [
   },
 ]
 
-test('the hint for ids that are none names a page of help', async () => {
+test.each<[string, string[], string, string]>([
+  ['are none', [], 'id,name\nA-7,Fern\n', '--map id= --id-from next'],
+  ['are none, beside --map', ['--map', 'name=Plant'], 'id,Plant\nA-7,Fern\n', '--map name=Plant,id= --id-from next'],
+  ['are missing', [], '{"name":"Fern"}\n', '--map id= --id-from next'],
+])('the hint for ids that %s imports them', async (_, flags, stdin, command) => {
   const user = new Importing()
-  const { err } = await user.import([], { stdin: 'id,name\nA-7,Fern\n' })
-  expect(err).toContain('stdin:2: Invalid plant: id must be an integer, in digits only, but was "A-7"')
-  expect(err).toContain('  To ignore these ids and number the plants, see --map and --id-from in: plants help import\n')
+  const hint = `\n  To number the plants, whatever ids they have, run it again with: ${command}\n`
+  expect((await user.import(flags, { stdin })).err).toContain(hint)
+  expect(await user.import(command.split(' '), { stdin })).toEqual(imported({ created: 1 }))
 })
 
 describe.each(sheets)(

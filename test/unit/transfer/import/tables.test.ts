@@ -7,6 +7,7 @@ const encodings: [name: string, flags: string[], encode: Encode][] = [
   ['UTF-16', [], (text) => Buffer.from(`\ufeff${text}`, 'utf16le')],
   ['UTF-16 from the other end', [], (text) => Buffer.from(`\ufeff${text}`, 'utf16le').swap16()],
   ['UTF-16 without a mark', ['--encoding', 'utf-16be'], (text) => Buffer.from(text, 'utf16le').swap16()],
+  ['Latin 1, which is not named', [], (text) => Buffer.from(text, 'latin1')],
   ['Latin 1', ['--encoding', 'latin1'], (text) => Buffer.from(text, 'latin1')],
 ]
 
@@ -89,6 +90,12 @@ test.each([
     expect(await user.list()).toBe(`{"id":1,"name":"${name}"}\n{"id":2,"name":"${name}"}\n`)
   },
 )
+
+test('a table with a byte order mark of UTF-8 is read as UTF-8, and its other rows are rejected', async () => {
+  const user = new Importing()
+  const stdin = Buffer.from('\xef\xbb\xbfid,name\n1,Fern\n2,Caf\xe9\n', 'latin1')
+  expect(await user.import([], { stdin })).toMatchObject({ code: 6, summary: { created: 1, reasons: { 400: 1 } } })
+})
 
 test('--encoding utf-16 goes by the byte order mark', async () => {
   for (const swap of [false, true]) {
@@ -217,7 +224,7 @@ test('rejected rows of a table with CR are kept as they came', async () => {
 test('--columns without a column that is needed is rejected', async () => {
   const user = new Importing()
   const { code, err } = await user.import(['--columns', 'name,tag'], { stdin: 'Fern,shade\n' })
-  const hint = 'Choose the column with --map id=COLUMN, or number the plants with --id-from N, see: plants help import'
+  const hint = 'Choose the column with --map id=COLUMN, or number the plants with --id-from next'
   expect({ code, err }).toEqual({
     code: 2,
     err: `plants: stdin: --columns has no column id, only "name", "tag"\n  ${hint}\n`,
