@@ -32,12 +32,12 @@ export function tableOf<Row>({ titles, cellsOf, style }: TextTable<Row>, stdout:
   }
 }
 
-/** Joins the first pages, which set the widths of a table. */
-export async function* withFirstRows<Row>(pages: AsyncIterable<Row[]>): AsyncGenerator<Row[]> {
+/** Joins the first pages, with up to 1000 of `rows`, which set the widths of a table. */
+export async function* withFirstRows<Row>(pages: AsyncIterable<Row[]>, rows = 200): AsyncGenerator<Row[]> {
   let first: Row[] | undefined = []
   for await (const page of pages) {
     if (!first) yield page
-    else if (first.push(...page) >= 200) {
+    else if (first.push(...page) >= Math.min(rows, 1000)) {
       yield first
       first = undefined
     }

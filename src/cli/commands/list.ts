@@ -119,7 +119,7 @@ export const list = defineCommand({
         ...{ fields, table },
         text: async () => plantTable(fields, settings, io.stdout),
       })
-      const shownPages = isTable ? (await import('../../output/text-table.js')).withFirstRows(pages()) : pages()
+      const shownPages = isTable ? (await import('../../output/text-table.js')).withFirstRows(pages(), limit) : pages()
       for await (const page of shownPages) await print(page)
       await end()
       if (!store) await settings.warn(noStoreYet(settings.store))

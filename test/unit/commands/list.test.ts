@@ -64,6 +64,12 @@ test('aligns a table whose first page holds a single plant', async () => {
 9992  Plant 9992  t2
 9993  Plant 9993  t0
 `)
+  const { out: many } = await user.run(
+    ['list', '--search', 'Plant', '--after', '700', '--limit', '400', '--no-color'],
+    onTerminal,
+  )
+  const names = many.split('\n').slice(0, -1)
+  expect(new Set(names.map((line) => line.search(/NAME|Plant/)))).toEqual(new Set([6]))
 })
 
 test('escapes what could drive a terminal in every format', async () => {
