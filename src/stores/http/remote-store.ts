@@ -8,6 +8,7 @@ import type {
   Batch,
   Block,
   BulkStore,
+  CountByQuery,
   CountQuery,
   CreateManyOptions,
   CreateOptions,
@@ -75,6 +76,11 @@ export class RemoteStore implements ReadableStore, BulkStore {
   async *snapshot(query: SnapshotQuery): AsyncGenerator<Block> {
     const { readSnapshot } = await this.#reading()
     yield* readSnapshot(this.#client, query)
+  }
+
+  async *countBy(query: CountByQuery): AsyncGenerator<Block> {
+    const { countTexts } = await this.#reading()
+    yield* countTexts(this.#client, query)
   }
 
   async replace(plant: NewPlant, only?: NewPlant): Promise<NewPlant | undefined> {

@@ -187,7 +187,7 @@ const pasted: [line: string, message: string, hint: string, command?: string, ou
     'import more.csv',
     expect.stringContaining('"created":1'),
   ]),
-  ['list --desc', 'Unknown option --desc', 'There is no descending order'],
+  ['list --reverse', 'Unknown option --reverse', 'Did you mean --desc?'],
   ['get 1 --format csv', 'Unknown option --format', 'Did you mean --output?'],
   [
     'list --jq .name',
