@@ -18,6 +18,7 @@ const chunks = {
     'platform/semaphore.ts',
     'stores/common/store.ts',
     'stores/common/pages.ts',
+    'stores/common/search.ts',
     ...['create', 'delete', 'list'].map((name) => `cli/commands/${name}.ts`),
   ],
   credentials: ['cli/store-access.ts'],
