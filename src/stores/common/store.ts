@@ -64,8 +64,8 @@ export interface ListQuery {
   signal?: AbortSignal | undefined
 }
 
-/** Unicode characters: a pattern of SQLite has at most 50,000 bytes */
-export const maxSearch = 1000
+/** Unicode characters: the time to search a text of one character again and again grows with it */
+export const maxSearch = 200
 
 export type CountQuery = Pick<ListQuery, 'tag' | 'search'>
 

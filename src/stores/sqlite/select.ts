@@ -23,8 +23,9 @@ export function selectionOf({ tag, search, signal }: ListQuery): Selection {
     const contained = soughtTexts(search).flatMap((sought) =>
       textFields.map(({ name }) => {
         values.push(sought.folded, globOf(sought))
-        // GLOB takes twice as long, and few texts that are only ASCII need it
-        return `(octet_length(${name}) > length(${name}) OR instr(lower(${name}), ?)) AND ${name} GLOB ?`
+        // GLOB takes twice as long, and ASCII does not need it
+        const isAscii = `octet_length(${name}) = length(${name})`
+        return `CASE WHEN ${isAscii} THEN instr(lower(${name}), ?) ELSE ${name} GLOB ? END`
       }),
     )
     conditions.push(`AND (${contained.join(' OR ')})`)

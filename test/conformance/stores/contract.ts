@@ -396,7 +396,7 @@ export function describeReadableStore(name: string, open: Open<ReadableStore>): 
 
     test('finds a text of as many characters as can be sought', async () => {
       const { store } = await open()
-      const text = '\u1f82'.repeat(1000)
+      const text = '\u1f82'.repeat(200)
       await store.create({ id: 1n, name: `x${text.toUpperCase()}`, tag: text.normalize('NFD') })
       expect(await store.count({ search: text })).toBe(1n)
     })
