@@ -141,14 +141,16 @@ export function where({ after, tag, search }: ListQuery, bind: Bind): string {
   return conditions.length === 0 ? '' : `WHERE ${conditions.join(' AND ')}`
 }
 
-/** With the collation "C", only the letters A to Z have upper and lower case: the others that occur are translated. */
+/** With the collation "C", `lower` changes only A to Z. The other variants are translated. */
 function contains(column: string, { folded, variants }: SoughtText, bind: Bind): string {
   const pairs = variants.flatMap(([first = '', ...others]) => others.map((other) => [other, first] as const))
   const translated = new Map(pairs.filter(([other]) => !/[A-Z]/.test(other)))
   let whole = `pg_catalog.lower(${column} COLLATE pg_catalog."C")`
   if (translated.size > 0) {
     const [from, to] = [[...translated.keys()].join(''), [...translated.values()].join('')]
-    whole = `pg_catalog.translate(${whole}, ${bind(from, text)}, ${bind(to, text)})`
+    const isAscii = `pg_catalog.octet_length(${column}) ${eq} pg_catalog.char_length(${column})`
+    const other = `pg_catalog.translate(${whole}, ${bind(from, text)}, ${bind(to, text)})`
+    whole = `CASE WHEN ${isAscii} THEN ${whole} ELSE ${other} END`
   }
   return `pg_catalog.strpos(${whole}, ${bind(folded, text)}) OPERATOR(pg_catalog.>) 0`
 }

@@ -111,6 +111,8 @@ test.each([
   ['stores current', 'Did you mean: plants stores list'],
   ['feedback', 'Did you mean: plants help'],
   ['list --count', 'Did you mean: plants count'],
+  ['tags', 'Did you mean: plants count --by tag'],
+  ['duplicates', 'Did you mean: plants count --by name --min 2'],
   ['restart', 'Did you mean restore?'],
   ['date 1', 'Did you mean update?'],
   ['udpate 1', 'Did you mean update?'],
