@@ -1,5 +1,5 @@
 import { recordPrinter, writeAnswer } from '../../output/output.js'
-import { textFields } from '../../plant/fields.js'
+import { textFields, textsInWords } from '../../plant/fields.js'
 import { plantCount } from '../../plant/plant.js'
 import type { PlantRecord } from '../../plant/records.js'
 import { malformed } from '../../platform/errors.js'
@@ -13,12 +13,15 @@ import { plantTable, rowsOf } from './list.js'
 
 export const count = defineCommand({
   name: 'count',
-  description:
-    'Print the number of plants; with --output json or ndjson as a JSON number. With --by, print how many plants have each name or tag, the most frequent first.',
+  description: 'Print the number of plants; with --output json or ndjson as a JSON number.',
   options: [
-    { flags: '--by <field>', description: 'count by this field', choices: textFields.map(({ name }) => name) },
-    { flags: '--min <count>', description: 'only what at least this many plants have', parse: parseCount },
-    { flags: '--limit <count>', description: 'at most this many rows', parse: parseCount },
+    {
+      flags: '--by <field>',
+      description: `count the plants of each ${textsInWords}, the most frequent first`,
+      choices: textFields.map(({ name }) => name),
+    },
+    { flags: '--min <count>', description: 'with --by: only what at least this many plants have', parse: parseCount },
+    { flags: '--limit <count>', description: 'with --by: at most this many rows', parse: parseCount },
     ...filterOptions,
   ],
   formats: outputFormats,
