@@ -18,6 +18,7 @@ const chunks = {
     'platform/semaphore.ts',
     'stores/common/store.ts',
     'stores/common/pages.ts',
+    'stores/common/search.ts',
     ...['create', 'list'].map((name) => `cli/commands/${name}.ts`),
   ],
   // what changes or reads several plants

@@ -6,7 +6,7 @@ import type { TableLayout } from '../plant/records.js'
 import { malformed } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
 import { invalidValue, type OutputFormat, parseCount, parseRetry, parseText, type Values } from '../platform/values.js'
-import { type Right, rights } from '../stores/common/store.js'
+import { maxSearch, type Right, rights } from '../stores/common/store.js'
 
 /** `run` imports what is slow to load. */
 export interface CommandDefinition {
@@ -126,7 +126,8 @@ export const filterOptions = [
   { flags: '--no-tag', description: 'only plants without a tag' },
   {
     flags: '--search <text>',
-    description: `only plants whose ${textsInWords} contains this text, ignoring the case of A to Z`,
+    description: `only plants whose ${textsInWords} contains this text, in any case`,
+    parse: parseSearch,
   },
 ] as const satisfies readonly OptionDefinition[]
 
@@ -191,6 +192,12 @@ export const retryOption = {
   description: 'how long to retry while a service refuses connections: 0 to 1h; by default 2s',
   parse: parseRetry,
 } as const satisfies OptionDefinition
+
+function parseSearch(flag: string, text: string): string {
+  const { length } = Array.from(text)
+  if (length <= maxSearch) return text
+  throw malformed(`${flag} must have at most ${maxSearch} characters, but has ${length}`, 'Search for a part of it')
+}
 
 /** In JSON's number grammar. */
 export function parseId(name: string, text: string): bigint {

@@ -1,6 +1,6 @@
 import { toJson } from '../plant/exact-json.js'
 import { type FieldName, type NewPlant, textFields } from '../plant/fields.js'
-import { documentIn, fieldNames, type TableLayout } from '../plant/records.js'
+import { type Column, documentIn, fieldNames, type TableLayout } from '../plant/records.js'
 import { PlantsError, systemCode, systemReasons } from '../platform/errors.js'
 import { escapeControlChars, escapeControlCharsInLines } from '../platform/escape.js'
 import type { Io, Output } from '../platform/io.js'
@@ -45,7 +45,7 @@ export async function writeResult(
 
 interface Layout<Row> {
   /** all by default */
-  fields?: readonly FieldName[] | undefined
+  fields?: readonly Column[] | undefined
   table?: TableLayout
   /** loads the layout as text */
   text?(): Promise<(rows: Row[]) => string>

@@ -20,7 +20,7 @@ export function tableOf<Row>({ titles, cellsOf, style }: TextTable<Row>, stdout:
     const lineOf = (row: string[]) => {
       const cells = row.map((text, column) => {
         const width = fitted[column] ?? 0
-        if (titles[column] === idTitle) return text.padStart(width)
+        if (isNumber(titles[column])) return text.padStart(width)
         const shown = truncate(width, text)
         return shown + ' '.repeat(width - widthOf(shown))
       })
@@ -47,8 +47,10 @@ export async function* withFirstRows<Row>(pages: AsyncIterable<Row[]>, rows = 20
 
 const gap = '  '
 
-/** the title of a column that is aligned to the right, and never truncated */
-const idTitle = 'ID'
+/** Whether a column with this title is aligned to the right, and never truncated. */
+function isNumber(title: string | undefined): boolean {
+  return title === 'ID' || title === 'COUNT'
+}
 
 /** Each row of a page is padded to the widest. */
 const maxCellWidth = 1000
@@ -60,13 +62,13 @@ function prefixOf(text: string): string {
 }
 
 /**
- * Divides the line, less the id, among the other columns: narrow ones keep their width, the others get equal widths.
+ * Divides the line, less the numbers, among the other columns: narrow ones keep their width, the others get equal widths.
  */
 function fitWidths(titles: string[], widths: number[], columns: number | undefined): number[] {
-  const texts = [...widths.entries()].filter(([column]) => titles[column] !== idTitle)
-  const id = widths[titles.indexOf(idTitle)] ?? 0
+  const texts = [...widths.entries()].filter(([column]) => !isNumber(titles[column]))
+  const numbers = widths.reduce((sum, width, column) => (isNumber(titles[column]) ? sum + width : sum), 0)
   let room =
-    columns === undefined ? Infinity : Math.max(columns - id - (titles.length - 1) * gap.length, 4 * texts.length)
+    columns === undefined ? Infinity : Math.max(columns - numbers - (titles.length - 1) * gap.length, 4 * texts.length)
   const fitted = [...widths]
   for (const [index, [column, width]] of texts.toSorted(([, a], [, b]) => a - b).entries()) {
     const maximum = Math.min(width, Math.floor(room / (texts.length - index)), maxCellWidth)

@@ -22,8 +22,18 @@ export interface TableLayout {
 
 export const fieldNames: readonly FieldName[] = plantFields.map(({ name }) => name)
 
+/** A plant, or how many have a text. */
+export interface PlantRecord extends Partial<NewPlant> {
+  count?: bigint
+}
+
+export type Column = keyof PlantRecord
+
 /** JSON omits a field that the plant does not have. */
-export function recordWriter(format: RecordFormat, fields = fieldNames): (plant: Partial<NewPlant>) => string {
+export function recordWriter(
+  format: RecordFormat,
+  fields: readonly Column[] = fieldNames,
+): (plant: PlantRecord) => string {
   if (format === 'json')
     return fields === fieldNames
       ? toJson
@@ -43,7 +53,7 @@ export function recordFormatOf(format: FormatName, { delimiter = ',' }: TableLay
 }
 
 /** The records of a part are separated by line feeds, which in JSON are always separators. */
-export function documentIn(format: FormatName, fields = fieldNames, layout: TableLayout = {}) {
+export function documentIn(format: FormatName, fields: readonly Column[] = fieldNames, layout: TableLayout = {}) {
   const record = recordFormatOf(format, layout)
   const write = recordWriter(record, fields)
   const isArray = format === 'json'
@@ -55,7 +65,7 @@ export function documentIn(format: FormatName, fields = fieldNames, layout: Tabl
   }
   return {
     join,
-    add: (records: Partial<NewPlant>[]) => (records.length === 0 ? '' : join(records.map(write).join('\n'))),
+    add: (records: PlantRecord[]) => (records.length === 0 ? '' : join(records.map(write).join('\n'))),
     end: () => (!isArray ? head : head === ',\n' ? '\n]\n' : '[\n]\n'),
   }
 }

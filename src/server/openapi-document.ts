@@ -1,5 +1,5 @@
 import { plantFields, textsInWords } from '../plant/fields.js'
-import type { Right } from '../stores/common/store.js'
+import { maxSearch, type Right } from '../stores/common/store.js'
 
 export const listLimits = { max: 1000, default: 100 }
 
@@ -79,8 +79,8 @@ const parameters = {
   Search: parameter(
     'query',
     'search',
-    `Only plants whose ${textsInWords} contains this text; the letters A to Z match in either case`,
-    text,
+    `Only plants whose ${textsInWords} contains this text as it is, composed (NFC) or decomposed (NFD); characters match by Unicode's simple case folding`,
+    { ...text, maxLength: maxSearch },
     'fern',
   ),
   IfMatch: parameter('header', 'If-Match', 'Only if the plant has one of these entity tags; * for any', string, '*'),

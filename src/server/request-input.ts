@@ -6,7 +6,7 @@ import { acceptNewPlant, idRule, invalidPlant, isIdempotencyKey, isObject, type 
 import { problemOf, problemsOf } from '../plant/plant-schema.js'
 import { shorten } from '../platform/escape.js'
 import { GrowingBuffer } from '../platform/growing-buffer.js'
-import type { ListQuery } from '../stores/common/store.js'
+import { type ListQuery, maxSearch } from '../stores/common/store.js'
 import { busy, HttpError, invalidHttp } from './http-error.js'
 import { listLimits } from './openapi-document.js'
 
@@ -169,7 +169,7 @@ export function parseListQuery(url: string, maxLimit = listLimits.max): ListQuer
     limit: parsed('limit', (text) => parseLimit(text, maxLimit)),
     after: parsed('after', parseId),
     tag: isUntagged ? false : tag,
-    search: parsed('search', plantText),
+    search: parsed('search', searchText),
   }
 }
 
@@ -215,6 +215,13 @@ function plantText(text: string, name: string): string {
   const problem = problemOf('tag', text)
   if (problem !== undefined) throw new HttpError(400, problem.replace('tag', name))
   return text
+}
+
+function searchText(text: string, name: string): string {
+  const { length } = Array.from(text)
+  if (length > maxSearch)
+    throw new HttpError(400, `${name} must have at most ${maxSearch} characters, but has ${length}`)
+  return plantText(text, name)
 }
 
 function invalid(rule: string, text: string): HttpError {

@@ -124,6 +124,7 @@ export async function serveStore(
       snapshot: (query) => store.snapshot?.(query) ?? unused(),
       replace: (plant, only) => store.replace?.(plant, only) ?? unused(),
       count: unused,
+      countBy: unused,
       greatestId: unused,
       delete: (id, only) => store.delete?.(id, only) ?? unused(),
       tokens,

@@ -2,11 +2,11 @@ import { notFound, quoteIfNeeded, recordPrinter, styleFor, writeResult } from '.
 import { parseJson } from '../../plant/exact-json.js'
 import { plantFields } from '../../plant/fields.js'
 import { type FieldName, type NewPlant, plantCount } from '../../plant/plant.js'
-import { fieldNames } from '../../plant/records.js'
+import { type Column, fieldNames, type PlantRecord } from '../../plant/records.js'
 import { malformed } from '../../platform/errors.js'
 import type { Io, Output } from '../../platform/io.js'
-import { outputFormats, parseChoice } from '../../platform/values.js'
-import type { ReadableStore, SnapshotQuery } from '../../stores/common/store.js'
+import { grouped, outputFormats, parseChoice } from '../../platform/values.js'
+import type { Block, CountQuery, ReadableStore } from '../../stores/common/store.js'
 import { isOwn, noStoreYet, openExistingStore } from '../../stores/registry.js'
 import { resolveSettings, type Settings } from '../context.js'
 import {
@@ -60,11 +60,12 @@ async function showPlant(plant: NewPlant, { output, colors }: Pick<Settings, 'ou
 const options = [
   {
     flags: '--sort <field>',
-    description: `sort by a field (${fieldNames.join(', ')}), ignoring the case of A to Z; a service sorts only by id`,
+    description: `sort by a field (${fieldNames.join(', ')}), ignoring the case of A to Z; not at a service`,
     choices: fieldNames,
     default: 'id',
     parse: parseSort,
   },
+  { flags: '--desc', description: 'sort in descending order; not at a service' },
   {
     flags: '--fields <fields>',
     description: 'print only these fields, in this order, such as name,id',
@@ -82,17 +83,17 @@ export const list = defineCommand({
   formats: outputFormats,
   examples: [
     'plants list --tag shade',
-    'plants list --limit 100 --after 1000',
+    'plants list --desc --limit 10',
     'plants list --search fern --sort name --output csv',
   ],
   async run({ flags, formats }, io) {
     const settings = await resolveSettings(flags, io, { formats })
-    const { limit, after, tag, search, sort } = flags
-    if (sort !== 'id' && !isOwn(settings.store)) {
-      throw malformed(
-        `--sort ${sort} is not supported at ${settings.store.name}: a service sorts only by id`,
-        'Leave it out',
-      )
+    const { limit, after, tag, search, sort, desc } = flags
+    const isById = sort === 'id' && !desc
+    if (!isById && !isOwn(settings.store)) {
+      const option = sort === 'id' ? '--desc' : `--sort ${sort}`
+      const why = 'a service lists plants only in ascending order of id'
+      throw malformed(`${option} is not supported at ${settings.store.name}: ${why}`, 'Leave it out')
     }
     const { fields = fieldNames } = flags
     const table = tableLayout(flags, settings.output)
@@ -104,8 +105,9 @@ export const list = defineCommand({
     /** A table reads one plant beyond its limit, to know whether there are more. */
     async function* pages(): AsyncGenerator<NewPlant[]> {
       if (!store) return
-      const query = { limit: limit && limit + Number(isTable), after, tag, search, sort }
-      for await (const page of sort === 'id' ? store.list(query) : sortedPages(store, { ...query, record: 'json' })) {
+      const query = { limit: limit && limit + Number(isTable), after, tag, search, sort, desc }
+      const found = isById ? store.list(query) : rowsOf<NewPlant>(store.snapshot({ ...query, record: 'json' }))
+      for await (const page of found) {
         const kept = page.slice(0, limit && limit - shown)
         isTruncated = kept.length < page.length
         if (kept.length === 0) return
@@ -123,31 +125,43 @@ export const list = defineCommand({
       for await (const page of shownPages) await print(page)
       await end()
       if (!store) await settings.warn(noStoreYet(settings.store))
-      else if (shown === 0 && isTable)
-        await settings.warn(tag === undefined && search === undefined ? 'No plants' : 'No plants match')
-      else if (isTruncated)
-        await settings.warn(
-          `Only ${plantCount(shown)} shown. ${sort === 'id' ? `For more: --after ${last?.id}` : 'For all, leave out --limit'}`,
-        )
+      else if (isTruncated) {
+        const more = isById ? `For more: --after ${last?.id}` : 'For all, leave out --limit'
+        await settings.warn(`Only ${await shareOf(store, shown, flags, settings)} shown. ${more}`)
+      } else if (isTable) await noteFound(shown, flags, settings)
     } finally {
       await store?.close()
     }
   },
 })
 
+function isFiltered({ tag, search }: CountQuery): boolean {
+  return tag !== undefined || search !== undefined
+}
+
+/** Such as `10 of 153 plants`. At a service, a count would read all of them. */
+async function shareOf(store: ReadableStore, shown: number, { tag, search }: CountQuery, settings: Settings) {
+  if (!isFiltered({ tag, search }) || !isOwn(settings.store)) return plantCount(shown)
+  return `${grouped(shown)} of ${plantCount(await store.count({ tag, search }))}`
+}
+
+async function noteFound(shown: number, query: CountQuery, { warn }: Settings): Promise<void> {
+  if (isFiltered(query)) await warn(shown === 0 ? 'No plants match' : `Found ${plantCount(shown)}`)
+  else if (shown === 0) await warn('No plants')
+}
+
 function parseSort(flag: string, text: string): FieldName {
-  return parseChoice(flag, text, fieldNames, text.startsWith('-') ? 'There is no descending order' : undefined)
+  return parseChoice(flag, text, fieldNames, text.startsWith('-') ? 'For descending order: --desc' : undefined)
 }
 
-async function* sortedPages(store: ReadableStore, query: SnapshotQuery): AsyncGenerator<NewPlant[]> {
-  for await (const { text } of store.snapshot(query))
-    yield text.split('\n').map((line) => (parseJson(line) as { value: NewPlant }).value) // as the store wrote it
+export async function* rowsOf<Row>(blocks: AsyncIterable<Block>): AsyncGenerator<Row[]> {
+  for await (const { text } of blocks) yield text.split('\n').map((line) => (parseJson(line) as { value: Row }).value) // as the store wrote it
 }
 
-async function plantTable(fields: readonly FieldName[], { colors }: Pick<Settings, 'colors'>, stdout: Output) {
+export async function plantTable(fields: readonly Column[], { colors }: Pick<Settings, 'colors'>, stdout: Output) {
   const { tableOf } = await import('../../output/text-table.js')
   const titles = fields.map((name) => name.toUpperCase())
-  const cellsOf = (plant: NewPlant) =>
+  const cellsOf = (plant: PlantRecord) =>
     fields.map((name) => (plant[name] === undefined ? '' : quoteIfNeeded(String(plant[name]))))
   return tableOf({ titles, cellsOf, style: await styleFor(colors(stdout)) }, stdout)
 }

@@ -1,3 +1,4 @@
+import type { TextField } from '../../plant/fields.js'
 import type { FieldName, NewPlant, Plant } from '../../plant/plant.js'
 import type { RecordFormat } from '../../plant/records.js'
 import type { PlantRows } from '../../plant/rows.js'
@@ -30,6 +31,12 @@ export interface ReadableStore extends PlantStore {
   greatestId(): Promise<bigint | undefined>
   /** in a consistent snapshot */
   count(query?: CountQuery): Promise<bigint>
+  /**
+   * How many plants have each text, such as `{"tag":"shade","count":2}` on a line: the most frequent first, then in the
+   * order of Unicode. Plants without the field come last of those that are as frequent. A service has a limit for
+   * different texts.
+   */
+  countBy(query: CountByQuery): AsyncIterable<Block>
   /** In ascending order of id, in pages of at most a few MiB. */
   list(query?: ListQuery): AsyncIterable<NewPlant[]>
   /** Consistent, in blocks of some hundred KiB. Does not block writers. Uses a connection until the iteration ends. */
@@ -52,21 +59,34 @@ export interface ListQuery {
   limit?: number | undefined
   /** false for plants without one */
   tag?: string | false | undefined
-  /** in any text, ignoring the case of A to Z */
+  /** in any text, in any case: see `soughtTexts`; at most `maxSearch` */
   search?: string | undefined
   signal?: AbortSignal | undefined
 }
 
+/** Unicode characters: the time to search a text of one character again and again grows with it */
+export const maxSearch = 200
+
 export type CountQuery = Pick<ListQuery, 'tag' | 'search'>
+
+export interface CountByQuery extends CountQuery {
+  by: TextField['name']
+  /** at least 1 */
+  min?: number | undefined
+  limit?: number | undefined
+}
 
 export interface SnapshotQuery extends ListQuery {
   record: RecordFormat
   /** ignoring the case of A to Z, then by id; plants without the field come last. A service sorts only by id */
   sort?: FieldName | undefined
+  /** the field of `sort` in descending order; not at a service */
+  desc?: boolean | undefined
 }
 
 export interface Block {
   text: string
+  /** or other records, of which each is a line of `text` */
   plants: number
 }
 

@@ -1,5 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import type { IncomingMessage } from 'node:http'
+import { toJson } from '../../plant/exact-json.js'
 import { acceptNewPlant, largestId, type NewPlant } from '../../plant/plant.js'
 import { readRecord, recordWriter } from '../../plant/records.js'
 import { delayOf, isTimeout, timeIsOver } from '../../platform/clock.js'
@@ -7,7 +8,7 @@ import { PlantsError } from '../../platform/errors.js'
 import { GrowingBuffer } from '../../platform/growing-buffer.js'
 import { urlOf } from '../../platform/network.js'
 import { pageRows, queryText } from '../common/pages.js'
-import type { Block, ListQuery, SnapshotQuery } from '../common/store.js'
+import type { Block, CountByQuery, ListQuery, SnapshotQuery } from '../common/store.js'
 import { basePathOf, type Expected, type HttpClient } from './http-client.js'
 import { maxRead, readJson, requestTo } from './plant-request.js'
 import { ask } from './retry.js'
@@ -105,6 +106,47 @@ export async function* readSnapshot(client: HttpClient, query: SnapshotQuery): A
     })
     yield { text: texts.join('\n'), plants: texts.length }
   }
+}
+
+/** Keeps the different texts in memory. */
+export async function* countTexts(
+  client: HttpClient,
+  { by, min = 1, limit, ...query }: CountByQuery,
+): AsyncGenerator<Block> {
+  const counts = new Map<string | undefined, number>()
+  let size = 0
+  for await (const { text } of readSnapshot(client, { ...query, record: 'json' })) {
+    for (const line of text.split('\n')) {
+      const value = readRecord(line)?.[by]
+      const count = counts.get(value) ?? 0
+      if (count === 0) size += (value?.length ?? 0) + 100
+      if (size > maxTexts) throw tooMany(client, by)
+      counts.set(value, count + 1)
+    }
+  }
+  const frequent = [...counts].filter(([, count]) => count >= min).toSorted(byFrequency)
+  for (const rest = frequent.slice(0, limit); rest.length > 0; ) {
+    const lines = rest.splice(0, pageRows).map(([value, count]) => toJson({ [by]: value, count }))
+    yield { text: lines.join('\n'), plants: lines.length }
+  }
+}
+
+type TextCount = [text: string | undefined, count: number]
+
+/** in the order of UTF-8, as the other stores */
+function byFrequency([one, oneCount]: TextCount, [other, otherCount]: TextCount): number {
+  if (oneCount !== otherCount) return otherCount - oneCount
+  if (one === undefined || other === undefined) return one === undefined ? 1 : -1
+  return Buffer.compare(Buffer.from(one), Buffer.from(other))
+}
+
+/** in UTF-16 code units, each text with about what the map takes for it */
+const maxTexts = 100_000_000
+
+function tooMany({ address }: HttpClient, by: string): PlantsError {
+  const message = `The plants of ${address.name} have too many different texts as their ${by} to count them here`
+  const hint = 'Count some of them, with --tag or --search, or run the command on the host of the service'
+  return new PlantsError('malformed', message, { hint })
 }
 
 const expectedStream: Expected<IncomingMessage> = {

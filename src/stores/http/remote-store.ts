@@ -8,6 +8,7 @@ import {
   type Batch,
   type Block,
   type BulkStore,
+  type CountByQuery,
   type CountQuery,
   type CreateManyOptions,
   type CreateOptions,
@@ -99,6 +100,11 @@ export class RemoteStore implements ReadableStore, BulkStore {
   async *snapshot(query: SnapshotQuery): AsyncGenerator<Block> {
     const { readSnapshot } = await this.#reading()
     yield* readSnapshot(this.#client, query)
+  }
+
+  async *countBy(query: CountByQuery): AsyncGenerator<Block> {
+    const { countTexts } = await this.#reading()
+    yield* countTexts(this.#client, query)
   }
 
   async replace(plant: NewPlant, only?: NewPlant): Promise<NewPlant | undefined> {

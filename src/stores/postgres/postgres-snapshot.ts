@@ -1,15 +1,44 @@
 import type { QueryConfig } from 'pg'
 import { to as copyTo } from 'pg-copy-streams'
 import { escapeUnsafe } from '../../plant/exact-json.js'
-import { type FieldName, plantColumns, type TextField, textFields } from '../../plant/fields.js'
+import { plantColumns, type TextField, textFields } from '../../plant/fields.js'
 import { type Delimiter, recordWriter } from '../../plant/records.js'
-import type { Block, SnapshotQuery } from '../common/store.js'
+import type { Block, CountByQuery, SnapshotQuery } from '../common/store.js'
 import type { ConnectionPool } from './pool.js'
 import { type Client, maxAnswer, tooLarge } from './postgres-client.js'
 import { driverError, explainDatabase } from './postgres-errors.js'
-import { pin, plants, toPlant, where } from './sql.js'
+import { type Bind, pin, plants, toPlant, where } from './sql.js'
 
-export async function* snapshot(connections: ConnectionPool, query: SnapshotQuery): AsyncGenerator<Block> {
+export function snapshot(connections: ConnectionPool, query: SnapshotQuery): AsyncGenerator<Block> {
+  const { record, sort = 'id', desc, limit } = query
+  const direction = desc ? 'DESC' : 'ASC'
+  // with the collation "C", only the letters A to Z have another case
+  const order = sort === 'id' ? `id ${direction}` : `${sort} IS NULL, lower(${sort} COLLATE "C") ${direction}, id`
+  const columns = record === 'json' ? jsonRecord : plantColumns
+  const statement = (bind: Bind) =>
+    `SELECT ${columns} FROM ${plants} ${where(query, bind)} ORDER BY ${order} ${limitOf(limit, bind)}`
+  return copyLines(connections, statement, record === 'json' ? readJson : rowReader(record))
+}
+
+export function countBy(connections: ConnectionPool, query: CountByQuery): AsyncGenerator<Block> {
+  const { by, min = 1, limit } = query
+  const record = `'{' || coalesce('"${by}":' || to_json(${by})::text || ',', '') || '"count":' || count(*) || '}'`
+  const statement = (bind: Bind) =>
+    `SELECT ${record} FROM ${plants} ${where(query, bind)} GROUP BY ${by} HAVING count(*) >= ${bind(min, 'bigint')}
+      ORDER BY count(*) DESC, ${by} IS NULL, ${by} COLLATE "C" ${limitOf(limit, bind)}`
+  return copyLines(connections, statement, readJson)
+}
+
+function limitOf(limit: number | undefined, bind: Bind): string {
+  return limit === undefined ? '' : `LIMIT ${bind(limit, 'bigint')}`
+}
+
+/** @param read returns the text of some lines of COPY, with its escapes */
+async function* copyLines(
+  connections: ConnectionPool,
+  statement: (bind: Bind) => string,
+  read: (lines: string[]) => string,
+): AsyncGenerator<Block> {
   const limits = connections.limits()
   const client = await connections.retry(limits, () => connections.lease(limits))
   const ask = (statement: QueryConfig) => {
@@ -17,10 +46,9 @@ export async function* snapshot(connections: ConnectionPool, query: SnapshotQuer
     return client.ask(statement)
   }
   try {
-    const { parameters, copy } = copyStatements(query)
+    const { parameters, copy } = copyStatements(statement)
     await ask({ text: `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; ${pin}; SET LOCAL statement_timeout = 0` })
     await ask(parameters)
-    const read = query.record === 'json' ? readJson : rowReader(query.record)
     for await (const lines of wholeLines(chunksOf(copy, client, connections))) {
       const records = lines.split('\n')
       yield { text: read(records), plants: records.length }
@@ -37,22 +65,14 @@ export async function* snapshot(connections: ConnectionPool, query: SnapshotQuer
  * Passes parameters as settings of the transaction, since COPY has none. The COPY returns a line for each plant, with
  * escapes for the line feeds of its texts.
  */
-function copyStatements({ limit, record, sort, ...query }: SnapshotQuery): { parameters: QueryConfig; copy: string } {
+function copyStatements(statement: (bind: Bind) => string): { parameters: QueryConfig; copy: string } {
   const values: unknown[] = []
-  const bind = (value: bigint | number | string, type: string) => {
+  const rows = statement((value, type) => {
     values.push(String(value))
     return `current_setting('plants.parameter_${values.length}')::${type}`
-  }
-  const condition = where(query, bind)
-  const select = `SELECT ${record === 'json' ? jsonRecord : plantColumns} FROM ${plants} ${condition} ORDER BY ${orderOf(sort)}`
-  const rows = limit === undefined ? select : `${select} LIMIT ${bind(limit, 'bigint')}`
+  })
   const settings = values.map((_, index) => `set_config('plants.parameter_${index + 1}', $${index + 1}, true)`)
   return { parameters: { text: `SELECT ${settings.join() || '1'}`, values }, copy: `COPY (${rows}) TO STDOUT` }
-}
-
-/** With the collation "C", only the letters A to Z have another case. */
-function orderOf(sort: FieldName = 'id'): string {
-  return sort === 'id' ? 'id' : `${sort} IS NULL, lower(${sort} COLLATE "C"), id`
 }
 
 const jsonRecord = `'{"id":' || id || ${textFields.map(jsonMember).join(' || ')} || '}'`

@@ -7,6 +7,7 @@ import type {
   Block,
   Checkpoint,
   CheckpointStore,
+  CountByQuery,
   CountQuery,
   CreateManyOptions,
   CreateOptions,
@@ -109,6 +110,11 @@ export class PostgresStore implements ServedStore, CheckpointStore {
   async *snapshot(query: SnapshotQuery): AsyncIterable<Block> {
     const { snapshot } = await import('./postgres-snapshot.js')
     yield* snapshot(this.#connections, query)
+  }
+
+  async *countBy(query: CountByQuery): AsyncIterable<Block> {
+    const { countBy } = await import('./postgres-snapshot.js')
+    yield* countBy(this.#connections, query)
   }
 
   replace(plant: NewPlant, only?: NewPlant): Promise<NewPlant | undefined> {

@@ -7,6 +7,7 @@ import { randomBytes } from 'node:crypto'
 import type { QueryConfig } from 'pg'
 import { type NewPlant, type PlantPatch, plantColumns, plantFields, textFields } from '../../plant/fields.js'
 import { plantFrom } from '../../plant/plant.js'
+import { type SoughtText, soughtTexts } from '../common/search.js'
 import { type Checkpoint, type ListQuery, type Right, rights } from '../common/store.js'
 
 export type Row = (string | null)[]
@@ -121,28 +122,37 @@ export function pageStatement(query: ListQuery, rows: number, bytes: number): Qu
   return { text: `SELECT ${plantColumns} FROM (${sums}) AS sums WHERE ${fits} ORDER BY id`, values }
 }
 
-export function binder(values: unknown[]) {
-  return (value: unknown, type: string) => `$${values.push(value)}::${type}`
+export function binder(values: unknown[]): Bind {
+  return (value, type) => `$${values.push(value)}::${type}`
 }
 
-/** @param bind returns the SQL of a value */
-export function where(
-  { after, tag, search }: ListQuery,
-  bind: (value: bigint | string, type: string) => string,
-): string {
+/** Returns the SQL of a value. */
+export type Bind = (value: bigint | number | string, type: string) => string
+
+export function where({ after, tag, search }: ListQuery, bind: Bind): string {
   const conditions: string[] = []
   if (after !== undefined) conditions.push(`id OPERATOR(pg_catalog.>) ${bind(after, 'bigint')}`)
   if (tag === false) conditions.push('tag IS NULL')
   else if (tag !== undefined) conditions.push(`tag ${eq} ${bind(tag, text)}`)
-  if (search !== undefined)
-    conditions.push(`(${textNames.map((name) => contains(name, bind(search, text))).join(' OR ')})`)
+  if (search !== undefined) {
+    const contained = soughtTexts(search).flatMap((sought) => textNames.map((name) => contains(name, sought, bind)))
+    conditions.push(`(${contained.join(' OR ')})`)
+  }
   return conditions.length === 0 ? '' : `WHERE ${conditions.join(' AND ')}`
 }
 
-/** With the collation "C", only the letters A to Z have upper and lower case. */
-function contains(column: string, part: string): string {
-  const [whole, sought] = [column, part].map((each) => `pg_catalog.lower(${each} COLLATE pg_catalog."C")`)
-  return `pg_catalog.strpos(${whole}, ${sought}) OPERATOR(pg_catalog.>) 0`
+/** With the collation "C", `lower` changes only A to Z. The other variants are translated. */
+function contains(column: string, { folded, variants }: SoughtText, bind: Bind): string {
+  const pairs = variants.flatMap(([first = '', ...others]) => others.map((other) => [other, first] as const))
+  const translated = new Map(pairs.filter(([other]) => !/[A-Z]/.test(other)))
+  let whole = `pg_catalog.lower(${column} COLLATE pg_catalog."C")`
+  if (translated.size > 0) {
+    const [from, to] = [[...translated.keys()].join(''), [...translated.values()].join('')]
+    const isAscii = `pg_catalog.octet_length(${column}) ${eq} pg_catalog.char_length(${column})`
+    const other = `pg_catalog.translate(${whole}, ${bind(from, text)}, ${bind(to, text)})`
+    whole = `CASE WHEN ${isAscii} THEN ${whole} ELSE ${other} END`
+  }
+  return `pg_catalog.strpos(${whole}, ${bind(folded, text)}) OPERATOR(pg_catalog.>) 0`
 }
 
 export interface Change {

@@ -1,18 +1,40 @@
 import { plantColumns, textFields } from '../../plant/fields.js'
 import { largestId, type NewPlant, smallestId, textLength } from '../../plant/plant.js'
+import { type SoughtText, soughtTexts } from '../common/search.js'
 import type { CountQuery, ListQuery } from '../common/store.js'
 import type { Connection } from './sqlite-connection.js'
 import { DamageError } from './sqlite-errors.js'
 import { toPlant } from './sqlite-schema.js'
 
-/** SQL to append to another condition, and the values of its parameters. */
-export function filterOf({ tag, search }: CountQuery) {
-  const contains = textFields.map(({ name }) => `instr(lower(${name}), lower(?))`) // ASCII letters only
-  const hasTag = tag === false ? 'AND tag IS NULL' : 'AND tag = ?'
-  return {
-    sql: `${tag === undefined ? '' : hasTag} ${search === undefined ? '' : `AND (${contains.join(' OR ')})`}`.trim(),
-    values: [typeof tag === 'string' ? tag : [], search === undefined ? [] : contains.map(() => search)].flat(),
+export interface Selection extends Pick<ListQuery, 'signal'> {
+  /** to append to another condition; empty for all plants */
+  sql: string
+  /** of its parameters */
+  values: string[]
+}
+
+export function selectionOf({ tag, search, signal }: ListQuery): Selection {
+  const conditions: string[] = []
+  const values: string[] = []
+  if (tag === false) conditions.push('AND tag IS NULL')
+  else if (tag !== undefined) conditions.push('AND tag = ?')
+  if (typeof tag === 'string') values.push(tag)
+  if (search !== undefined) {
+    const contained = soughtTexts(search).flatMap((sought) =>
+      textFields.map(({ name }) => {
+        values.push(sought.folded, globOf(sought))
+        // GLOB takes twice as long, and ASCII does not need it
+        const isAscii = `octet_length(${name}) = length(${name})`
+        return `CASE WHEN ${isAscii} THEN instr(lower(${name}), ?) ELSE ${name} GLOB ? END`
+      }),
+    )
+    conditions.push(`AND (${contained.join(' OR ')})`)
   }
+  return { sql: conditions.join(' '), values, signal }
+}
+
+function globOf({ variants }: SoughtText): string {
+  return `*${variants.map((each) => (each.includes('^') ? '^' : `[${each.join('')}]`)).join('')}*`
 }
 
 const selectBy = {
@@ -30,23 +52,23 @@ export function findPlant(
 }
 
 export function countSelected(connection: Connection, query: CountQuery): bigint {
-  const { sql, values } = filterOf(query)
+  const { sql, values } = selectionOf(query)
   const statement = `SELECT count(*) AS count FROM plants ${sql.replace(/^AND/, 'WHERE')}`
   return (connection.prepare(statement).get(...values) as { count: bigint }).count // a count gives one row
 }
 
 export async function readPage(
   connection: Connection,
-  query: ListQuery,
+  selection: Selection,
   after: bigint | undefined,
   rows: number,
 ): Promise<NewPlant[]> {
-  const { sql, values } = filterOf(query)
+  const { sql, values } = selection
   const statement = `SELECT ${plantColumns} FROM plants WHERE id BETWEEN ? AND ? ${sql} ORDER BY id LIMIT ?`
   for (
-    let range = await findRange(connection, query, after);
+    let range = await findRange(connection, selection, after);
     range;
-    range = await findRange(connection, query, range.last)
+    range = await findRange(connection, selection, range.last)
   ) {
     const { first, last } = range
     const page = await connection.run(() =>
@@ -90,10 +112,9 @@ export function checkOrder(id: bigint, first: bigint): void {
  */
 export async function findRange(
   connection: Connection,
-  query: ListQuery,
+  { sql, values, signal }: Selection,
   after: bigint | undefined,
 ): Promise<IdRange | undefined> {
-  const { sql, values } = filterOf(query)
   let first = idFrom(after)
   while (first <= largestId) {
     if (sql === '') return { first, last: largestId }
@@ -111,7 +132,7 @@ export async function findRange(
     if (step.isFound) return step
     first = step.last + 1n
     await new Promise(setImmediate)
-    query.signal?.throwIfAborted()
+    signal?.throwIfAborted()
   }
   return undefined
 }

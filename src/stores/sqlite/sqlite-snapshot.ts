@@ -1,19 +1,21 @@
 import { escapeUnsafe } from '../../plant/exact-json.js'
 import { type TextField, textFields } from '../../plant/fields.js'
 import type { RecordFormat } from '../../plant/records.js'
-import type { Block, SnapshotQuery } from '../common/store.js'
-import { checkOrder, filterOf, findRange, type IdRange } from './select.js'
+import type { Block, CountByQuery, SnapshotQuery } from '../common/store.js'
+import { checkOrder, findRange, type IdRange, type Selection, selectionOf } from './select.js'
 import type { Connection } from './sqlite-connection.js'
 
 /** SQLite writes the text, which is three times as fast as JavaScript. */
 export async function* readBlocks(connection: Connection, query: SnapshotQuery): AsyncGenerator<Block> {
+  const selection = { ...selectionOf(query), record: query.record }
   let after = query.after
   for (let left = query.limit ?? Infinity; left > 0; ) {
-    const range = await findRange(connection, query, after)
+    const range = await findRange(connection, selection, after)
     const block =
-      range && (await connection.run(() => findBlock(connection, query, { ...range, rows: Math.min(left, blockRows) })))
+      range &&
+      (await connection.run(() => findBlock(connection, selection, { ...range, rows: Math.min(left, blockRows) })))
     if (block === undefined) return
-    yield { text: await connection.run(() => readText(connection, query, block)), plants: block.plants }
+    yield { text: await connection.run(() => readText(connection, selection, block)), plants: block.plants }
     after = block.last
     left -= block.plants
   }
@@ -21,24 +23,43 @@ export async function* readBlocks(connection: Connection, query: SnapshotQuery):
 
 type BlockRange = IdRange & { plants: number }
 
+export function readSorted(connection: Connection, query: SnapshotQuery): AsyncGenerator<Block> {
+  const { sql, values } = selectionOf(query)
+  const { record, after, limit = noLimit, sort = 'id', desc } = query
+  const direction = desc ? 'DESC' : 'ASC'
+  const order = sort === 'id' ? `id ${direction}` : `${sort} IS NULL, lower(${sort}) ${direction}, id`
+  const select = `SELECT CAST(${recordIn(record)} AS BLOB) AS bytes FROM plants`
+  const statement = `${select} WHERE ${after === undefined ? 'true' : 'id > ?'} ${sql} ORDER BY ${order} LIMIT ?`
+  return readLines(connection, record, statement, ...[after ?? []].flat(), ...values, limit)
+}
+
+export function readCounts(connection: Connection, query: CountByQuery): AsyncGenerator<Block> {
+  const { sql, values } = selectionOf(query)
+  const { by, min = 1, limit = noLimit } = query
+  const member = `CASE WHEN ${by} IS NULL THEN '' ELSE '"${by}":' || json_quote(${by}) || ',' END`
+  const record = `'{' || ${member} || '"count":' || count(*) || '}'`
+  const groups = `SELECT CAST(${record} AS BLOB) AS bytes FROM plants WHERE true ${sql} GROUP BY ${by} HAVING count(*) >= ?`
+  const statement = `${groups} ORDER BY count(*) DESC, ${by} IS NULL, ${by} LIMIT ?`
+  return readLines(connection, 'json', statement, ...values, min, limit)
+}
+
+const noLimit = -1
+
 /** SQLite spills to a temporary file what does not fit into its cache. */
-export async function* readSorted(
+async function* readLines(
   connection: Connection,
-  query: SnapshotQuery,
-  sort: TextField['name'],
+  record: RecordFormat,
+  statement: string,
+  ...values: (bigint | number | string)[]
 ): AsyncGenerator<Block> {
-  const { sql, values } = filterOf(query)
-  const { after, limit = -1 } = query // which is no limit
-  const where = `WHERE ${after === undefined ? 'true' : 'id > ?'} ${sql} ORDER BY ${sort} IS NULL, lower(${sort}), id LIMIT ?`
   // Prepared by the connection, which keeps it: the driver finalizes a statement that is garbage, also while it is
   // read.
-  const select = connection.prepare(`SELECT CAST(${recordIn(query.record)} AS BLOB) AS bytes FROM plants ${where}`)
-  const rows = select.iterate(...[after ?? []].flat(), ...values, limit)
+  const rows = connection.prepare(statement).iterate(...values)
   for (;;) {
     const lines = await connection.run(() => takeLines(rows))
     if (lines.length === 0) return
     const text = lines.join('\n')
-    yield { text: query.record === 'json' ? escapeUnsafe(text) : text, plants: lines.length }
+    yield { text: record === 'json' ? escapeUnsafe(text) : text, plants: lines.length }
   }
 }
 
@@ -57,31 +78,34 @@ function takeLines(rows: Iterator<unknown>): string[] {
 /** Does not read the texts. A plant that is too large gets its own block. */
 function findBlock(
   connection: Connection,
-  query: SnapshotQuery,
+  selection: Selection,
   range: IdRange & { rows: number },
 ): BlockRange | undefined {
-  const { sql, values } = filterOf(query)
+  const { sql, values } = selection
   const sizes = `SELECT id, ${sizeOfTexts} AS size FROM plants WHERE id BETWEEN ? AND ? ${sql} ORDER BY id LIMIT ?`
   const select = connection.prepare(`SELECT max(id) AS last, count(*) AS plants, sum(size) AS size FROM (${sizes})`)
   const { last, plants, size } = select.get(range.first, range.last, ...values, range.rows) as Sizes
   if (last === null || size === null) return undefined
   checkOrder(last, range.first)
   if (size > blockBytes && plants > 1n)
-    return findBlock(connection, query, { ...range, rows: Math.floor(Number(plants) / 2) })
+    return findBlock(connection, selection, { ...range, rows: Math.floor(Number(plants) / 2) })
   return { first: range.first, last, plants: Number(plants) }
 }
 
 type Sizes = Record<'last' | 'size', bigint | null> & { plants: bigint } // max and sum of no rows are NULL
 
 /** As a BLOB: drivers truncate TEXT at U+0000, or fail on invalid UTF-8. Other programs can write both. */
-function readText(connection: Connection, query: SnapshotQuery, { first, last }: BlockRange): string {
-  const { sql, values } = filterOf(query)
+function readText(
+  connection: Connection,
+  { sql, values, record }: Selection & Pick<SnapshotQuery, 'record'>,
+  { first, last }: BlockRange,
+): string {
   const select =
-    connection.prepare(`SELECT CAST(group_concat(${recordIn(query.record)}, char(10) ORDER BY id) AS BLOB) AS bytes FROM plants
+    connection.prepare(`SELECT CAST(group_concat(${recordIn(record)}, char(10) ORDER BY id) AS BLOB) AS bytes FROM plants
     WHERE id BETWEEN ? AND ? ${sql}`)
   const { bytes } = select.get(first, last, ...values) as { bytes: Uint8Array } // of at least one row
   const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString()
-  return query.record === 'json' ? escapeUnsafe(text) : text
+  return record === 'json' ? escapeUnsafe(text) : text
 }
 
 const sizeOfTexts = textFields.map(({ name }) => `ifnull(octet_length(${name}), 0)`).join(' + ')

@@ -8,6 +8,7 @@ import {
   type Block,
   type Checkpoint,
   type CheckpointStore,
+  type CountByQuery,
   type CountQuery,
   type CreateManyOptions,
   type CreateOptions,
@@ -19,7 +20,7 @@ import {
   type SnapshotQuery,
   type TokenStore,
 } from '../common/store.js'
-import { countSelected, findPlant, readPage } from './select.js'
+import { countSelected, findPlant, readPage, selectionOf } from './select.js'
 import { type Connection, openSnapshot, openToRead, openToWrite } from './sqlite-connection.js'
 import { explained, isWritable, replacedStore } from './sqlite-errors.js'
 import { updatePlant } from './sqlite-schema.js'
@@ -94,19 +95,28 @@ export class SqliteStore implements ServedStore, CheckpointStore {
   }
 
   list(query: ListQuery = {}): AsyncIterable<NewPlant[]> {
-    return pagesOf(query, (after, rows) => readPage(this.#connection, query, after, rows))
+    const selection = selectionOf(query)
+    return pagesOf(query, (after, rows) => readPage(this.#connection, selection, after, rows))
+  }
+
+  async *snapshot(query: SnapshotQuery): AsyncIterable<Block> {
+    const { readBlocks, readSorted } = await import('./sqlite-snapshot.js')
+    const isSorted = query.desc || (query.sort ?? 'id') !== 'id'
+    yield* this.#atOnce((connection) => (isSorted ? readSorted : readBlocks)(connection, query))
+  }
+
+  async *countBy(query: CountByQuery): AsyncIterable<Block> {
+    const { readCounts } = await import('./sqlite-snapshot.js')
+    yield* this.#atOnce((connection) => readCounts(connection, query))
   }
 
   /** Uses another connection: a transaction on this one would affect all other operations. */
-  async *snapshot(query: SnapshotQuery): AsyncIterable<Block> {
-    const { readBlocks, readSorted } = await import('./sqlite-snapshot.js')
+  async *#atOnce(read: (connection: Connection) => AsyncIterable<Block>): AsyncIterable<Block> {
     const { path, identity } = this.#connection
     const connection = await explained(path, () => openSnapshot(path, this.#options))
     try {
       if (connection?.identity !== identity) throw replacedStore(path)
-      yield* query.sort === undefined || query.sort === 'id'
-        ? readBlocks(connection, query)
-        : readSorted(connection, query, query.sort)
+      yield* read(connection)
     } finally {
       connection?.close()
     }

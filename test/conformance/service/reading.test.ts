@@ -102,6 +102,12 @@ describe('GET /plants', () => {
     expect(found.join()).toBe(all.join())
   })
 
+  test('refuses to search for more than 200 characters', async () => {
+    const { status, body } = await answerTo(service(), get(`/plants?search=${'x'.repeat(201)}`))
+    const message = 'search must have at most 200 characters, but has 201'
+    expect({ status, body }).toEqual({ status: 400, body: { error: 400, message } })
+  })
+
   test('carries the parameters on in its link', async () => {
     const { headers } = await exchange(service(), get('/plants?search=plant&limit=1&tag=a%20b%26c%3D%C3%BC'))
     expect(headers['link']).toBe(

@@ -48,6 +48,9 @@ export function describeSortedStore(name: string, open: () => Promise<Store>): v
     ['name', { limit: 5, after: 0n }],
     ['tag', { search: 'b', limit: 100 }],
     ['name', { tag: 'B' }],
+    ['id', { desc: true }],
+    ['id', { desc: true, search: 'b', limit: 2, after: 0n }],
+    ['tag', { desc: true }],
     ['tag', { tag: 'none' }],
   ])(`${name} sorts by %s, then by id, with %o`, async (sort, query) => {
     const store = await open()
@@ -56,11 +59,12 @@ export function describeSortedStore(name: string, open: () => Promise<Store>): v
     const selected = plants
       .filter((plant) => plant.id > after && (tag === undefined || plant.tag === tag))
       .filter((plant) => [plant.name, plant.tag].some((text) => text?.toLowerCase().includes(search)))
-    const byId = selected.toSorted((a, b) => (a.id < b.id ? -1 : 1))
+    const sign = query.desc ? -1 : 1
+    const byId = selected.toSorted((a, b) => (a.id < b.id ? -1 : 1) * (sort === 'id' ? sign : 1))
     const byText = (field: Exclude<FieldName, 'id'>) =>
       byId.toSorted((a, b) => {
         if ((a[field] === undefined) !== (b[field] === undefined)) return a[field] === undefined ? 1 : -1
-        return Buffer.compare(keyOf(a[field]), keyOf(b[field]))
+        return Buffer.compare(keyOf(a[field]), keyOf(b[field])) * sign
       })
     const expected = (sort === 'id' ? byId : byText(sort)).slice(0, limit)
     for (const record of ['json', ','] as const) {

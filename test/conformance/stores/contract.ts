@@ -2,7 +2,13 @@ import { describe, expect, test } from 'vitest'
 import type { NewPlant } from '../../../src/plant/plant.js'
 import type { PlantsError } from '../../../src/platform/errors.js'
 import { createNext } from '../../../src/stores/common/conflict.js'
-import type { CountQuery, ListQuery, PlantStore, ReadableStore } from '../../../src/stores/common/store.js'
+import type {
+  CountByQuery,
+  CountQuery,
+  ListQuery,
+  PlantStore,
+  ReadableStore,
+} from '../../../src/stores/common/store.js'
 
 /** A store under test, and a look behind it that does not go through it. */
 export interface Subject<Store extends PlantStore> {
@@ -183,27 +189,57 @@ export function describeReadableStore(name: string, open: Open<ReadableStore>): 
       )
     })
 
+    const names = [
+      'Fern',
+      'Röse',
+      'ETE\u0301',
+      'été',
+      'İ',
+      'ı',
+      'Straße',
+      'ΟΔΟΣ',
+      'Сосна',
+      'a%b_c',
+      '[\\]',
+      "'",
+      'x*?^-',
+      'ſ',
+    ]
     test.each<[string, string[]]>([
-      ['', ['Fern', 'É', 'ÉTÉ', 'İ', 'ß', 'a%b_c', '[\\]', "'", 'zZ']],
+      ['', names],
       ['fERN', ['Fern']],
-      ['é', []],
-      ['É', ['É', 'ÉTÉ']],
-      ['Ét', ['ÉTÉ']],
+      ['RÖSE', ['Röse']],
+      ['ro\u0308s', ['Röse']],
+      ['É', ['ETE\u0301', 'été']],
+      ['te\u0301', ['ETE\u0301', 'été']],
+      ['ete', ['ETE\u0301']],
       ['i', []],
+      ['İ', ['İ']],
+      ['I', []],
+      ['ı', ['ı']],
+      ['STRAẞE', ['Straße']],
       ['SS', []],
+      ['s', ['Röse', 'Straße', 'ſ']],
+      ['οδος', ['ΟΔΟΣ']],
+      ['δοσ', ['ΟΔΟΣ']],
+      ['СОСна', ['Сосна']],
+      ['c', ['a%b_c']],
       ['%', ['a%b_c']],
       ['A%B_', ['a%b_c']],
-      ['\\', ['[\\]']],
+      ['\\]', ['[\\]']],
       ["'", ["'"]],
-      ['Zz', ['zZ']],
-    ])('finds the text "%s" where A to Z match in either case, and nothing else does', async (search, expected) => {
+      ['[', ['[\\]']],
+      ['X*?^-', ['x*?^-']],
+      ['f*n', []],
+      ['f[e]', []],
+    ])('finds the text "%s" in any case, composed or decomposed', async (search, expected) => {
       const { store } = await open()
-      const names = ['Fern', 'É', 'ÉTÉ', 'İ', 'ß', 'a%b_c', '[\\]', "'", 'zZ']
       await Promise.all(names.map((name, index) => store.create({ id: BigInt(index), name })))
       await Promise.all(names.map((tag, index) => store.create({ id: BigInt(index + 20), name: '', tag })))
       const found = await listed(store, { search })
       expect(found.flatMap(({ name }) => (name === '' ? [] : name))).toEqual(expected)
       expect(found.flatMap(({ tag }) => tag ?? [])).toEqual(expected)
+      expect(await store.count({ search })).toBe(BigInt(search === '' ? 2 * names.length : 2 * expected.length))
     })
 
     test('finds a few plants among many', async () => {
@@ -346,6 +382,51 @@ export function describeReadableStore(name: string, open: Open<ReadableStore>): 
         { search: 'x' },
       ]
       expect(await Promise.all(queries.map((query) => store.count(query)))).toEqual([4n, 1n, 1n, 1n, 3n, 1n, 0n])
+    })
+
+    test.each<[Omit<CountByQuery, 'by'>, string[], string[]]>([
+      [
+        {},
+        [
+          '{"count":4}',
+          '{"tag":"a","count":2}',
+          '{"tag":"\uffff","count":2}',
+          '{"tag":"🌿","count":2}',
+          '{"tag":"","count":1}',
+        ],
+        ['{"name":"Fern","count":5}', '{"name":"fern","count":5}', '{"name":"\\"é\\"","count":1}'],
+      ],
+      [
+        { min: 2, limit: 2 },
+        ['{"count":4}', '{"tag":"a","count":2}'],
+        ['{"name":"Fern","count":5}', '{"name":"fern","count":5}'],
+      ],
+      [{ tag: 'a' }, ['{"tag":"a","count":2}'], ['{"name":"Fern","count":1}', '{"name":"fern","count":1}']],
+      [{ search: 'É', tag: false }, ['{"count":1}'], ['{"name":"\\"é\\"","count":1}']],
+      [{ search: 'none' }, [], []],
+    ])('counts plants by their texts, with %o', async (query, tags, names) => {
+      const { store } = await open()
+      const texts = [undefined, undefined, undefined, 'a', 'a', '🌿', '🌿', '\uffff', '\uffff', '']
+      for (const [index, tag] of texts.entries())
+        await store.create({
+          id: BigInt(index),
+          name: index % 2 > 0 ? 'Fern' : 'fern',
+          ...(tag !== undefined && { tag }),
+        })
+      await store.create({ id: 10n, name: '"é"' })
+      const counted = async (by: CountByQuery['by']) => {
+        const lines: string[] = []
+        for await (const { text } of store.countBy({ ...query, by })) lines.push(...text.split('\n'))
+        return lines
+      }
+      expect({ tags: await counted('tag'), names: await counted('name') }).toEqual({ tags, names })
+    })
+
+    test('finds a text of as many characters as can be sought', async () => {
+      const { store } = await open()
+      const text = '\u1f82'.repeat(200)
+      await store.create({ id: 1n, name: `x${text.toUpperCase()}`, tag: text.normalize('NFD') })
+      expect(await store.count({ search: text })).toBe(1n)
     })
 
     test.each([

@@ -3,7 +3,7 @@ import type { Command } from 'commander'
 import { describe, expect, test } from 'vitest'
 import { topics } from '../../../src/cli/commands/index.js'
 import { formatNames } from '../../../src/plant/records.js'
-import { commonFormats, outputFormats } from '../../../src/platform/values.js'
+import { outputFormats } from '../../../src/platform/values.js'
 import { commandNames, program, treeOf } from '../../helpers/helps.js'
 import { runPlants, type World } from '../../helpers/run.js'
 import { User } from '../../helpers/user.js'
@@ -107,7 +107,7 @@ describe('values', () => {
     ['serve --log-level ', ['info', 'warn', 'error', 'silent']],
     ['--output ', outputFormats],
     ['list --output te', outputFormats],
-    ['count -o ', commonFormats],
+    ['count -o ', outputFormats],
     ['export -o ', formatNames],
     ['config set output ', outputFormats],
     ['config set stores.team.allow-http ', ['true', 'false']],

@@ -111,6 +111,8 @@ test.each([
   ['stores current', 'Did you mean: plants stores list'],
   ['feedback', 'Did you mean: plants help'],
   ['list --count', 'Did you mean: plants count'],
+  ['tags', 'Did you mean: plants count --by tag'],
+  ['duplicates', 'Did you mean: plants count --by name --min 2'],
   ['restart', 'Did you mean restore?'],
   ['date 1', 'Did you mean update?'],
   ['udpate 1', 'Did you mean update?'],
@@ -190,7 +192,7 @@ const pasted: [line: string, message: string, hint: string, command?: string, ou
     'import more.csv',
     expect.stringContaining('"created":1'),
   ]),
-  ['list --desc', 'Unknown option --desc', 'There is no descending order'],
+  ['list --reverse', 'Unknown option --reverse', 'Did you mean --desc?'],
   ['get 1 --format csv', 'Unknown option --format', 'Did you mean --output?'],
   [
     'list --jq .name',

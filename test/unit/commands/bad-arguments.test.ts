@@ -372,7 +372,7 @@ test('refuses each option with a value that is given twice, and no switch', asyn
     command.options.map(async ({ long: flag = '', required }) => {
       const names = namesOf(command)
       const values = required
-        ? ['x', '1', '1d', 'json', 'skip', 'info', 'continue', 'id', 'id=x', 'utf-8', ';', '/x', 'read']
+        ? ['x', '1', '1d', 'json', 'skip', 'info', 'continue', 'id', 'name', 'id=x', 'utf-8', ';', '/x', 'read']
         : ['']
       const tried = values.map(async (value) => {
         const given = required ? [flag, value] : [flag]

@@ -25,7 +25,8 @@ test.each([
   ['list --output tsv --fields name,id,name --after 2', 'name\tid\nfern\t3\n'],
   ['list --output json --fields id', '[\n{"id":1},\n{"id":2},\n{"id":3}\n]\n'],
   ['list --output json --tag none', '[\n]\n'],
-  ['list --output text --fields tag,id --search fern', 'TAG  ID\nb     3\n'],
+  ['list --desc --fields id', '{"id":3}\n{"id":2}\n{"id":1}\n'],
+  ['list --sort tag --desc --fields id --limit 1', '{"id":3}\n'],
   ['list --output ndjson --limit 1', '{"id":1,"name":"Moss"}\n'],
   ['list --no-tag', '{"id":1,"name":"Moss"}\n'],
   ['export --no-tag --output csv', 'id,name,tag\n1,Moss,\n'],
@@ -33,6 +34,11 @@ test.each([
   ['count --no-tag', '1\n'],
   ['count --tag b --output text', '1 plant\n'],
   ['count --search M', '1\n'],
+  ['count --by tag', '{"tag":"","count":1}\n{"tag":"b","count":1}\n{"count":1}\n'],
+  ['count --by tag --output csv', 'tag,count\n"",1\nb,1\n,1\n'],
+  ['count --by name --search m --output json', '[\n{"name":"Moss","count":1}\n]\n'],
+  ['count --by name --limit 1 --output text', 'NAME  COUNT\nMoss      1\n'],
+  ['count --by name --min 2', ''],
 ])('%s', async (line, out) => {
   expect(await user.run(line)).toEqual(printed(out))
 })
@@ -42,12 +48,30 @@ describe('a table that --limit cuts', () => {
     ['list --limit 3', ''],
     ['list --limit 2', 'plants: Only 2 plants shown. For more: --after 2\n'],
     ['list --limit 1 --after 1 --fields id', 'plants: Only 1 plant shown. For more: --after 2\n'],
-    ['list --limit 1 --sort name --search=b', 'plants: Only 1 plant shown. For all, leave out --limit\n'],
+    ['list --limit 1 --sort name --search=b', 'plants: Only 1 of 2 plants shown. For all, leave out --limit\n'],
+    ['list --limit 1 --desc', 'plants: Only 1 plant shown. For all, leave out --limit\n'],
     ['list --limit 1 --store ./data/plants.db', 'plants: Only 1 plant shown. For more: --after 1\n'],
     ['list --limit 1 --output ndjson', ''],
   ])('says how to see more: %s', async (line, err) => {
     expect(await user.run([...line.split(' '), '--no-color'], onTerminal)).toMatchObject({ code: 0, err })
   })
+})
+
+test.each([
+  ['list --search FERN', 'plants: Found 1 plant\n'],
+  ['list --no-tag --desc', 'plants: Found 1 plant\n'],
+  ['list --search x', 'plants: No plants match\n'],
+  ['list', ''],
+  ['list --search fern --quiet', ''],
+  ['list --search fern --output ndjson', ''],
+])('says how many plants a table shows that were asked for: %s', async (line, err) => {
+  expect(await user.run([...line.split(' '), '--no-color'], onTerminal)).toMatchObject({ code: 0, err })
+})
+
+test('searches for at most 200 characters', async () => {
+  expect(await user.run(['list', '--search', '🌿'.repeat(200)])).toEqual(printed(''))
+  const message = '--search must have at most 200 characters, but has 201'
+  expect(await user.run(['count', '--search', 'x'.repeat(201)])).toEqual(refusal(message, 'Search for a part of it'))
 })
 
 test('aligns a table whose first page holds a single plant', async () => {
@@ -82,10 +106,19 @@ test.each([
   ['list --delimiter ; --bom', '--delimiter applies to csv, but the output is ndjson', 'For csv: --output csv'],
   ['export --bom', '--bom applies to csv and tsv, but the output is ndjson', 'For csv: --output csv'],
   ['export --output csv --delimiter x', '--delimiter must be one of ,, ;, |, but was "x"', undefined],
+  ['count --min 2', '--min needs --by', 'For example: plants count --by name'],
+  ['count --limit 2', '--limit needs --by', 'For example: plants count --by name'],
+  ['count --by id', '--by must be one of name, tag, but was "id"', undefined],
+  ['count --output csv', '--output must be one of text, json, ndjson, but was "csv"', 'See: plants help formats'],
+  [
+    'list --desc --store http://127.0.0.1:9',
+    '--desc is not supported at http://127.0.0.1:9: a service lists plants only in ascending order of id',
+    'Leave it out',
+  ],
   ['list --sort size', '--sort must be one of id, name, tag, but was "size"', undefined],
-  ['list --sort -name', '--sort must be one of id, name, tag, but was "-name"', 'There is no descending order'],
-  ['list --sort=-name', '--sort must be one of id, name, tag, but was "-name"', 'There is no descending order'],
-  ['list --sort --tag x', '--sort must be one of id, name, tag, but was "--tag"', 'There is no descending order'],
+  ['list --sort -name', '--sort must be one of id, name, tag, but was "-name"', 'For descending order: --desc'],
+  ['list --sort=-name', '--sort must be one of id, name, tag, but was "-name"', 'For descending order: --desc'],
+  ['list --sort --tag x', '--sort must be one of id, name, tag, but was "--tag"', 'For descending order: --desc'],
   [
     'list --fields id,size',
     '--fields must be one or more of id, name, tag, separated by commas, but was "id,size"',
@@ -93,7 +126,7 @@ test.each([
   ],
   [
     'list --sort name --store http://127.0.0.1:9',
-    '--sort name is not supported at http://127.0.0.1:9: a service sorts only by id',
+    '--sort name is not supported at http://127.0.0.1:9: a service lists plants only in ascending order of id',
     'Leave it out',
   ],
 ])('refuses %s', async (line, message, hint) => {

@@ -235,6 +235,16 @@ describe('what a service answers that reads', () => {
     expect(said).toEqual(['URL answered plant 1, which has a tag', 'There is no parameter "noTag"'])
   })
 
+  test('texts of a service are counted up to a limit', async () => {
+    const lines = Array.from({ length: 8 }, (_, id) => `{"id":${id},"name":"${id}${'x'.repeat(14_000_000)}"}\n`)
+    const { code, out, said } = await runAt(['count', '--by', 'name'], { 'GET /plants': [chunked(...lines, '')] })
+    expect({ code, out, said: said.at(-1) }).toEqual({
+      code: 2,
+      out: '',
+      said: 'The plants of URL have too many different texts as their name to count them here',
+    })
+  })
+
   const endless: Answer = (socket: Socket) => {
     socket.write('HTTP/1.1 200 OK\r\nContent-Type: application/x-ndjson\r\nTransfer-Encoding: chunked\r\n\r\n')
     const chunk = `100000\r\n${'x'.repeat(1_048_576)}\r\n`
