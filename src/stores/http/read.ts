@@ -133,15 +133,18 @@ export async function* countTexts(
 
 type TextCount = [text: string | undefined, count: number]
 
-/** in the order of UTF-8, as the other stores */
+/** In the order of Unicode, which UTF-8 has, and UTF-16 where one of two texts has nothing from its surrogates on. */
 function byFrequency([one, oneCount]: TextCount, [other, otherCount]: TextCount): number {
   if (oneCount !== otherCount) return otherCount - oneCount
   if (one === undefined || other === undefined) return one === undefined ? 1 : -1
-  return Buffer.compare(Buffer.from(one), Buffer.from(other))
+  if (late.test(one) && late.test(other)) return Buffer.compare(Buffer.from(one), Buffer.from(other))
+  return one < other ? -1 : 1
 }
 
-/** in UTF-16 code units, each text with about what the map takes for it */
-const maxTexts = 100_000_000
+const late = /[\ud800-\uffff]/
+
+/** in UTF-16 code units, and 100 more for each text */
+const maxTexts = 200_000_000
 
 function tooMany({ address }: HttpClient, by: string): PlantsError {
   const message = `The plants of ${address.name} have too many different texts as their ${by} to count them here`

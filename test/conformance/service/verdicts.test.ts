@@ -103,7 +103,7 @@ function verdictOf({ error, message }: { error: number; message: string }): Verd
   const what = message
     .replace(/^(Invalid plant: |Not JSON: |(Stdin|The body) (is not JSON: |contains ))/, '')
     .replace(' at line 1,', ' at')
-  return { error, message: what.replace(/^.*not UTF-8$/i, 'not UTF-8') }
+  return { error, message: what.replace(/^.*not UTF-8(\. If the input .*)?$/i, 'not UTF-8') }
 }
 
 /** In an import, a tag that is null is none. */

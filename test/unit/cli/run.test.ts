@@ -60,8 +60,7 @@ Arguments:
 Options:
   -t, --tag <text>      only plants with this tag
       --no-tag          only plants without a tag
-      --search <text>   only plants whose name or tag contains this text, ignoring the case of A to
-                        Z
+      --search <text>   only plants whose name or tag contains this text, in any case
       --ignore-missing  ignore ids that no plant has
       --dry-run         print what would be deleted, but delete nothing
   -y, --yes             do not ask for confirmation

@@ -236,7 +236,7 @@ describe('what a service answers that reads', () => {
   })
 
   test('texts of a service are counted up to a limit', async () => {
-    const lines = Array.from({ length: 8 }, (_, id) => `{"id":${id},"name":"${id}${'x'.repeat(14_000_000)}"}\n`)
+    const lines = Array.from({ length: 15 }, (_, id) => `{"id":${id},"name":"${id}${'x'.repeat(14_000_000)}"}\n`)
     const { code, out, said } = await runAt(['count', '--by', 'name'], { 'GET /plants': [chunked(...lines, '')] })
     expect({ code, out, said: said.at(-1) }).toEqual({
       code: 2,
