@@ -122,7 +122,7 @@ export function fieldFlags<Field extends PlantField>(field: Field): FieldFlags<F
 }
 
 export const filterOptions = [
-  { flags: '-t, --tag <text>', description: 'only plants with this tag' },
+  { flags: '-t, --tag <text>', description: 'only plants with this tag', values: 'tag' },
   { flags: '--no-tag', description: 'only plants without a tag' },
   {
     flags: '--search <text>',
@@ -209,6 +209,7 @@ export function parseId(name: string, text: string): bigint {
 export const idsArgument = {
   name: '<id...>',
   description: 'ids of the plants; "-" for ids or plants on stdin, one on each line',
+  values: 'id',
 } as const satisfies ArgumentDefinition
 
 /** undefined for several ids, and for `-` */

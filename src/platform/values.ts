@@ -2,7 +2,10 @@ import { malformed, type PlantsError } from './errors.js'
 import { shorten } from './escape.js'
 
 /** What shells complete: one of these words, or names. */
-export type Values = readonly string[] | 'file' | 'store' | 'saved-store' | 'setting' | 'setting-value'
+export type Values = readonly string[] | 'file' | 'store' | 'saved-store' | 'setting' | 'setting-value' | StoredValues
+
+/** what a store has */
+export type StoredValues = 'id' | 'tag' | 'token'
 
 /** What an index finds that is in range. Anything else is a defect. */
 export function must<T>(value: T | undefined): T {

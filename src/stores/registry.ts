@@ -48,7 +48,7 @@ interface OwnStoreScheme<A extends Address> extends StoreScheme<A> {
   previewCreate(address: A, plant: NewPlant, create: CreateOptions, options: OpenOptions): Promise<CreatePreview>
 }
 
-type OwnStore = ServedStore & CheckpointStore & StagedStore
+export type OwnStore = ServedStore & CheckpointStore & StagedStore
 
 const openRemote = async (address: RemoteAddress, options: OpenOptions) =>
   (await import('./http/remote-store.js')).RemoteStore.open(address, options)

@@ -77,7 +77,14 @@ const list = defineCommand({
 const revoke = defineCommand({
   name: 'revoke',
   description: 'Revoke a token. A running plants serve rejects it within a second.',
-  arguments: [{ name: '<token>', description: 'its id or its note, as shown by plants tokens list', parse: parseText }],
+  arguments: [
+    {
+      name: '<token>',
+      description: 'its id or its note, as shown by plants tokens list',
+      values: 'token',
+      parse: parseText,
+    },
+  ],
   async run({ args: [name], flags }, io) {
     const settings = await resolveSettings(flags, io)
     await withTokens(settings, async (tokens) => {

@@ -3,13 +3,17 @@ import { namedStores, shownValue } from '../../config/resolve.js'
 import { type Scope, settingNames, settingOf, settingsIn } from '../../config/setting-table.js'
 import { readSettings, type SavedSettings } from '../../config/settings-file.js'
 import { writeAnswer } from '../../output/output.js'
+import type { NewPlant } from '../../plant/fields.js'
 import { PlantsError } from '../../platform/errors.js'
 import { shorten } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
 import { printable } from '../../platform/redact.js'
-import type { Values } from '../../platform/values.js'
+import type { StoredValues, Values } from '../../platform/values.js'
+import type { Token } from '../../stores/common/store.js'
+import { type OwnStore, ownSchemeOf, takesCredential } from '../../stores/registry.js'
 import { topics } from '../commands/index.js'
-import { type Program, subcommandOf } from './program.js'
+import { resolveSettings } from '../context.js'
+import { globalFlagsIn, type Program, subcommandOf } from './program.js'
 
 /** Each shell filters them by the typed text in its own way. */
 interface Completions {
@@ -47,6 +51,7 @@ async function complete(before: string[], text: string, program: Program, io: Io
 }
 
 interface Line {
+  words: string[]
   command: Command
   operands: string[]
   /** after `help`, where words only name commands */
@@ -66,7 +71,7 @@ async function parseLine(words: string[], program: Program): Promise<Line> {
       const [word = '', ...others] = operands
       const below = subcommandOf(command, word)
       if (word === 'help' && command.commands.length > 0) isHelp = true
-      else if (!below) return { command, operands, isHelp }
+      else if (!below) return { words, command, operands, isHelp }
       else {
         await program.load(below)
         command = below
@@ -77,13 +82,13 @@ async function parseLine(words: string[], program: Program): Promise<Line> {
     if (!(error instanceof CommanderError)) throw error
     const flag = words.at(-1)?.replace(/^-\w*(?=\w$)/, '-') // -f of -yf
     const pending = command.options.find(({ short, long }) => short === flag || long === flag)
-    return { command, operands: [], isHelp, pending }
+    return { words, command, operands: [], isHelp, pending }
   }
 }
 
 async function completeAt(line: Line, text: string, program: Program, io: Io): Promise<Completions> {
   const { command, operands, isHelp, pending } = line
-  const valuesOf = (of: Option | Argument, part: string) => completeValues(program.values.get(of), part, operands, io)
+  const valuesOf = (of: Option | Argument, part: string) => completeValues(program.values.get(of), part, line, io)
   if (pending) return valuesOf(pending, text)
   const { name, value = '' } = /^(?<name>--[^=]+)=(?<value>.*)$/s.exec(text)?.groups ?? {}
   if (name !== undefined) {
@@ -95,10 +100,10 @@ async function completeAt(line: Line, text: string, program: Program, io: Io): P
   if (text.startsWith('-')) return { ...nothing, candidates: optionCandidates(command, program, /^-[^-]/.test(text)) }
   if (command.commands.length > 0 && operands.length === 0) return { ...nothing, candidates: commandCandidates(line) }
   if (command.commands.length > 0 || isHelp) return nothing
-  const argument =
-    command.registeredArguments[operands.length] ??
-    command.registeredArguments.findLast((last) => last.variadic && program.values.has(last))
-  if (argument) return valuesOf(argument, text)
+  const next = command.registeredArguments[operands.length]
+  const argument = next ?? command.registeredArguments.findLast(({ variadic }) => variadic)
+  const found = argument ? await valuesOf(argument, text) : nothing
+  if (next || found !== nothing) return found
   return text === '' ? { ...nothing, candidates: optionCandidates(command, program, false) } : nothing
 }
 
@@ -122,17 +127,50 @@ function optionCandidates({ options }: Command, { given, helpOption }: Program, 
 async function completeValues(
   values: Values | undefined,
   text: string,
-  operands: string[],
+  line: Pick<Line, 'operands' | 'words'>,
   io: Io,
 ): Promise<Completions> {
   if (values === undefined) return nothing
   if (values === 'file') return anyFile
-  if (values === 'setting-value') return completeValues(valuesOfSetting(operands[0] ?? ''), text, operands, io)
+  if (values === 'setting-value') return completeValues(valuesOfSetting(line.operands[0] ?? ''), text, line, io)
   if (values === 'store') return completeStores(text, io)
   if (values === 'saved-store') return { ...nothing, candidates: storesIn(await savedSettings(io)) }
   if (values === 'setting') return { ...nothing, candidates: settingsFor(await savedSettings(io)) }
+  if (values === 'id' || values === 'tag' || values === 'token')
+    return candidatesIn(await fileOf(line.words, io), values)
   return { ...nothing, candidates: values.map((word) => [word, '']) }
 }
+
+/** Undefined for a service and a database: those could ask for a password, or take long. */
+async function fileOf(words: string[], io: Io): Promise<OwnStore | undefined> {
+  const file = await readSettings(io)
+  const { store, storeOptions } = await resolveSettings(globalFlagsIn(words), io, { file, ignoresInvalid: true })
+  if (takesCredential(store)) return undefined
+  return ownSchemeOf(store).openExisting(store, { ...storeOptions, timeout: 50, onExposed: async () => undefined })
+}
+
+async function candidatesIn(store: OwnStore | undefined, what: StoredValues): Promise<Completions> {
+  const found = new Map<string, string>()
+  const pages = what === 'token' ? store?.tokens.list() : store?.list({ limit: what === 'id' ? maxStored : 1000 })
+  try {
+    for await (const page of pages ?? [])
+      for (const [word, meaning] of page.flatMap((one) => candidateOf(one, what))) found.set(word, meaning)
+  } finally {
+    await store?.close()
+  }
+  return found.size === 0 ? nothing : { ...nothing, candidates: [...found].slice(0, maxStored) }
+}
+
+/** None for a revoked token, and for a tag that a shell would have to quote. */
+function candidateOf(one: Token | NewPlant, what: StoredValues): Candidate[] {
+  const id = String(one.id)
+  if (!('name' in one)) return one.revokedAt ? [] : [[id, one.note ?? '']]
+  if (what === 'id') return [[id, shorten(one.name)]]
+  const { tag = '' } = one
+  return /^[\p{L}\p{N}_][\p{L}\p{N}_.-]*$/u.test(tag) ? [[tag, '']] : []
+}
+
+const maxStored = 50
 
 async function completeStores(text: string, io: Io): Promise<Completions> {
   const [prefix = ''] = /^(sqlite|unix):/i.exec(text) ?? []

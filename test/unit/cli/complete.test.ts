@@ -62,6 +62,35 @@ describe('every command', () => {
   })
 })
 
+describe('what a store has', () => {
+  test('is offered: ids with their names, tags and tokens, of a file only', async () => {
+    const user = new User()
+    const store = './x.db'
+    for (const [id, name, tag] of [
+      ['7', 'Fern', 'shade'],
+      ['-3', 'Tree\tfern\u001b', 'shade'],
+      ['12', 'Moss', 'in the dark'],
+    ] as const)
+      await user.run(['create', `--id=${id}`, '--name', name, '--tag', tag, '--store', store])
+    await user.run(['tokens', 'create', '--note', 'laptop', '--store', store])
+    await user.run(['tokens', 'create', '--note', 'old', '--store', store])
+    await user.run(['tokens', 'revoke', 'old', '--store', store])
+    const at = (line: string) => complete(line, { cwd: user.home })
+    expect(await at(`get --store ${store} `)).toMatchObject({
+      ...nothing,
+      words: ['-3', '7', '12'],
+      meanings: expect.arrayContaining(['Fern', 'Moss']),
+    })
+    for (const line of [`-s ${store} delete 1 `, `update -s=${store} `]) expect((await at(line)).err).toBe('')
+    expect((await at(`list --store ${store} --tag `)).words).toEqual(['shade'])
+    expect(await at(`tokens revoke -s ${store} `)).toMatchObject({ ...nothing, words: ['1'], meanings: ['laptop'] })
+    for (const other of ['./missing.db', 'http://127.0.0.1:9', 'postgres://127.0.0.1:9/x', 'nobody'])
+      expect(await at(`get --store ${other} `)).toEqual(nothing)
+    expect(await at(`tokens revoke -s ./none.db `)).toEqual(nothing)
+    expect(existsSync(`${user.home}/missing.db`)).toBe(false)
+  })
+})
+
 describe('flags', () => {
   test('are found before the command, too', async () => {
     expect(await words('--')).toEqual(['--version', ...globalFlags, '--help'])
