@@ -35,6 +35,7 @@ function idIn(text: string, line: number): bigint {
   const parsed = text.startsWith('{') ? parseJson(text) : { value: { id: parseInt64(text) } }
   const id = 'value' in parsed && isObject(parsed.value) ? parsed.value['id'] : undefined
   if (typeof id === 'bigint') return id
+  if (/^[+-]?\d/.test(text)) return parseId(`Line ${line} of stdin`, text) // says what is wrong with it
   throw malformed(
     `Line ${line} of stdin is neither an id nor a plant with an id: ${JSON.stringify(shorten(text))}`,
     'For one plant on each line: plants list --output ndjson',

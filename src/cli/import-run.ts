@@ -7,6 +7,7 @@ import { plantCount, plantOf } from '../plant/plant.js'
 import { malformed, PlantsError, systemCode } from '../platform/errors.js'
 import { escapeControlChars } from '../platform/escape.js'
 import type { Io } from '../platform/io.js'
+import { idAfter } from '../stores/common/conflict.js'
 import type { ManyStore, Right, Update } from '../stores/common/store.js'
 import { isOwn, nextIdIn, openManyStore } from '../stores/registry.js'
 import { RecordMapper } from '../transfer/formats/record-mapper.js'
@@ -19,6 +20,7 @@ import {
   whileAlone,
 } from '../transfer/import/checkpoint.js'
 import {
+  greatestIdIn,
   Import,
   type ImportContext,
   type ImportOptions,
@@ -145,13 +147,19 @@ async function openCheckpoint(checkpoints: Checkpoints | undefined, { options, s
   const begun = { saved: beginImport(flags), isOurs: false }
   const { saved, isOurs } = (await checkpoints?.open(plan.inputs.length, flags, isRestart)) ?? begun
   const start = isOurs ? (saved.position?.rejects ?? { records: 0, reasons: 0 }) : undefined
-  const { store, storeOptions } = settings
-  const isNext = plan.rules.idFrom === 'next'
-  const firstId = isNext ? (saved.firstId ?? String(await nextIdIn(store, storeOptions, '--id-from'))) : undefined
+  const firstId =
+    plan.rules.idFrom === 'next' ? (saved.firstId ?? String(await firstIdFor(options, settings, io))) : undefined
   return {
     saved: { ...saved, firstId },
     rejects: rejects === undefined ? undefined : new Rejects(rejects, start, io.trusts),
   }
+}
+
+/** Above all ids of the store and, if they can be read twice, of the inputs. */
+async function firstIdFor({ plan }: ImportOptions, { store, storeOptions }: Settings, io: Io): Promise<bigint> {
+  const greatest = await greatestIdIn(plan, io)
+  const next = await nextIdIn(store, storeOptions, '--id-from')
+  return greatest !== undefined && greatest >= next ? idAfter(greatest, '--id-from') : next
 }
 
 function rejectedWriter(progress: Progress, settings: Settings, io: Io): ImportContext['onRejected'] {

@@ -86,10 +86,11 @@ function reasonsIn(counters: Counters, format: FormatName): string {
 }
 
 async function warnOfOmissions(
-  { counters, rejected, isEmpty }: Import,
+  importing: Import,
   options: ImportOptions,
   { errors, output, warn }: Settings,
 ): Promise<void> {
+  const { counters, rejected, isEmpty } = importing
   const { inputs, rules } = options.plan
   const [input, ...others] = inputs
   if (settledIn(counters) === 0) {
@@ -100,11 +101,22 @@ async function warnOfOmissions(
       'warning',
     )
   }
+  await warnOfNumbers(importing, options, warn)
   const hidden = rejected - maxShown
   if (hidden > 0 && errors === 'text') await warn(`Rejected records that are not shown: ${grouped(hidden)}`)
   await warnOfUnknownFields(counters, rules.map, warn)
   const hiddenUpdates = options.staging === 'dryRun' && output === 'text' ? counters.updated - maxShown : 0
   if (hiddenUpdates > 0) await warn(`Updates that are not shown: ${grouped(hiddenUpdates)}. For all: --output ndjson`)
+}
+
+async function warnOfNumbers(
+  { firstId, mapper: { nextId } }: Import,
+  { staging }: ImportOptions,
+  warn: Settings['warn'],
+): Promise<void> {
+  if (firstId === undefined || nextId === undefined || nextId === firstId) return
+  const range = nextId - firstId === 1n ? String(firstId) : `${firstId} to ${nextId - 1n}`
+  await warn(`Plants without an id ${staging === 'dryRun' ? 'would get' : 'got'} ${range}`)
 }
 
 async function warnOfUnknownFields(
@@ -198,7 +210,8 @@ function hintOfRejected(importing: Import, options: ImportOptions, settings: Set
   const exist = hintOfConflicts(importing, options)
   if (staging === 'atomic') return `${exist}Fix the rejected records, then run the same command again`
   if (staging) return `${exist}Fix the input: nothing was created`
-  const policy = plan.ifExists === 'error' ? ` --if-exists ${policyOfRest}` : ''
+  const isNext = importing.firstId !== undefined && plan.ifExists === 'skip' // the repeat has a number instead
+  const policy = plan.ifExists === 'error' || isNext ? ` --if-exists ${policyOfRest}` : ''
   if (rejects === undefined)
     return `${exist}To keep the rejected plants in a file, run it again with:${idsOfRepeat(importing)}${policy} --rejects rejected.txt`
   return `${exist}${hintOfRejectsFile(importing, plan, rejects, settings)}`

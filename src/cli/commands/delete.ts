@@ -31,6 +31,8 @@ export const deletePlant = defineCommand({
         'delete takes either ids or filters',
         'Name plants by their ids, or by --tag, --no-tag or --search: plants help delete',
       )
+    if (search === '')
+      throw malformed('--search is empty, and would match every plant', 'Give it a text, or leave it out')
     const settings = await resolveSettings(flags, io, { formats })
     const asks = !dryRun && !yes
     if (asks && (args.includes('-') || !settings.mayAsk()))

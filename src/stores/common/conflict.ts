@@ -34,6 +34,14 @@ export type Outcome = (typeof Outcome)[keyof typeof Outcome]
 export const existsPolicies = ['error', 'skip', 'same', 'update'] as const
 export type ExistsPolicy = (typeof existsPolicies)[number]
 
+/** A plant must not be skipped because another one has the number that the import has given to it. */
+export function policyFor(
+  id: bigint,
+  { ifExists, assignedFrom = largestId + 1n }: { ifExists: ExistsPolicy; assignedFrom?: bigint | undefined },
+): ExistsPolicy {
+  return id >= assignedFrom && ifExists === 'skip' ? 'same' : ifExists
+}
+
 interface Resolution {
   outcome: Outcome
   /** the plant that has the id then; undefined if that was not read */

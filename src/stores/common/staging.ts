@@ -15,6 +15,7 @@ import {
   incompletePlant,
   type OnConflict,
   Outcome,
+  policyFor,
   resolveRecord,
 } from './conflict.js'
 import type { Batch, BulkStore, CreateManyOptions, Update } from './store.js'
@@ -47,7 +48,7 @@ export class Staging implements BulkStore {
   readonly #find: Statement
   readonly #replace: Statement
   readonly #select: Statement
-  #policy: ExistsPolicy = 'error'
+  #policyOf = (_id: bigint): ExistsPolicy => 'error'
 
   /**
    * @param source undefined if there is no store yet, or if it cannot be read
@@ -69,8 +70,8 @@ export class Staging implements BulkStore {
   }
 
   async createMany(batch: Batch, options: CreateManyOptions): Promise<void> {
-    const { ifExists, stopsAtReject, stop, onProgress, onUpdates } = options
-    this.#policy = ifExists
+    const { stopsAtReject, stop, onProgress, onUpdates } = options
+    this.#policyOf = (id) => policyFor(id, options)
     let isStopped = false
     for (let from = 0; from < batch.rows.length && !isStopped && !stop.aborted; from += rowsAtOnce) {
       const patches = Array.from({ length: Math.min(rowsAtOnce, batch.rows.length - from) }, (_, index) =>
@@ -105,7 +106,7 @@ export class Staging implements BulkStore {
     const found: unknown = this.#find.get(patch.id)
     const staged = found === undefined ? undefined : patchIn(found)
     const before = staged ? patchedPlant(staged, existing) : existing
-    const { outcome, plant: after } = resolveRecord(this.#policy, patch, before)
+    const { outcome, plant: after } = resolveRecord(this.#policyOf(patch.id), patch, before)
     const isUpdated = outcome === Outcome.updated || (outcome === Outcome.rejected && !this.#isReadable)
     if (isUpdated) this.#replace.run(...valuesOf({ ...staged, ...patch }))
     else if (outcome === Outcome.rejected) batch.rejections.set(row, incompletePlant(patch))
@@ -120,9 +121,10 @@ export class Staging implements BulkStore {
     await store.createAll(
       () => this.#pages(),
       (patch, existing) => {
-        const { outcome } = resolveRecord(this.#policy, patch, existing)
+        const policy = this.#policyOf(patch.id)
+        const { outcome } = resolveRecord(policy, patch, existing)
         if (existing && outcome < Outcome.exists) return outcome === Outcome.updated
-        const what = existing ? idExistsText(patch.id, this.#policy) : `There is no plant with id ${patch.id}`
+        const what = existing ? idExistsText(patch.id, policy) : `There is no plant with id ${patch.id}`
         const happened = `it was ${existing ? 'created' : 'deleted'} a moment ago, so nothing was imported`
         throw new PlantsError('conflict', `${what}: ${happened}`, { hint: 'Run it again' })
       },

@@ -113,6 +113,8 @@ export interface Batch {
 
 export interface CreateManyOptions {
   ifExists: ExistsPolicy
+  /** from this id on, the import has numbered the plants */
+  assignedFrom?: bigint | undefined
   /** rows are then created in their order */
   stopsAtReject: boolean
   /** written in the transaction of the plants; their outcomes are set whenever it is called */

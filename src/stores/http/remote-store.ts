@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import { setMaxListeners } from 'node:events'
-import type { NewPlant, Plant } from '../../plant/plant.js'
+import { largestId, type NewPlant, type Plant } from '../../plant/plant.js'
 import { PlantsError, shellWord } from '../../platform/errors.js'
 import type { RemoteAddress } from '../common/address.js'
-import { comparesPlants } from '../common/conflict.js'
+import { comparesPlants, policyFor } from '../common/conflict.js'
 import {
   type Batch,
   type Block,
@@ -139,7 +139,7 @@ export class RemoteStore implements ReadableStore, BulkStore {
       if (!stop.aborted) throw error
     })
     if (description === undefined) return
-    if (comparesPlants(ifExists)) await this.#require('read')
+    if (comparesPlants(policyFor(largestId, options))) await this.#require('read')
     if (ifExists === 'update') await this.#require('update')
     const { Upload } = await import('./upload.js')
     await new Upload(this.#client, { batch, options, isKeyed: description.supportsKeys }).run()

@@ -2,7 +2,7 @@ import { setMaxListeners } from 'node:events'
 import { toJson } from '../../plant/exact-json.js'
 import { equalFields, type NewPlant, type Plant, type PlantPatch, patchedPlant, plantOf } from '../../plant/plant.js'
 import { PlantsError } from '../../platform/errors.js'
-import { comparesPlants, idExists, incompletePlant, Outcome, resolveRecord } from '../common/conflict.js'
+import { comparesPlants, idExists, incompletePlant, Outcome, policyFor, resolveRecord } from '../common/conflict.js'
 import { type Batch, type CreateManyOptions, defaultConcurrency } from '../common/store.js'
 import type { HttpClient } from './http-client.js'
 import { requestToCreate, requestToRead } from './plant-request.js'
@@ -77,14 +77,14 @@ export class Upload {
   /** Returns whether the row depends on the plant that has its id; otherwise the row is settled. */
   async #create(row: number, plant: NewPlant): Promise<boolean> {
     const { options, isKeyed } = this.#task
-    const { ifExists, keyOf } = options
-    const request = requestToCreate(this.#client.access, plant, keyOf(row))
+    const policy = policyFor(plant.id, options)
+    const request = requestToCreate(this.#client.access, plant, options.keyOf(row))
     const result = await this.#requests.send(request, { mayRepeat: async () => isKeyed })
     if (result.outcome === 'done') this.#noteStored(row, Outcome.created, plant, result.value)
     // A service with idempotency keys would have recognized this row, so a conflict is with another plant.
     else if (result.outcome !== 'rejected' || result.error.type !== 'conflict') this.#noteFailure(row, result, !isKeyed)
-    else if (comparesPlants(ifExists)) return true
-    else this.#note(row, resolveRecord(ifExists, plant, true).outcome, result.error)
+    else if (comparesPlants(policy)) return true
+    else this.#note(row, resolveRecord(policy, plant, true).outcome, result.error)
     return false
   }
 
@@ -93,7 +93,7 @@ export class Upload {
     const read = await this.#requests.send(requestToRead(this.#client, patch.id))
     if (read.outcome !== 'done') return this.#noteFailure(row, read)
     const existing = read.value === 404 ? undefined : read.value
-    const { outcome, plant } = resolveRecord(this.#task.options.ifExists, patch, existing)
+    const { outcome, plant } = resolveRecord(policyFor(patch.id, this.#task.options), patch, existing)
     if (outcome === Outcome.created) return true
     if (outcome !== Outcome.updated || !plant) return this.#note(row, outcome)
     const replaced = await replacePlant(this.#requests, plant, existing)

@@ -2,7 +2,7 @@ import { pipeline } from 'node:stream/promises'
 import { from as copyFrom } from 'pg-copy-streams'
 import { textFields } from '../../plant/fields.js'
 import { type NewPlant, type PlantPatch, patchedPlant } from '../../plant/plant.js'
-import { incompletePlant, type OnConflict, Outcome, resolveRecord } from '../common/conflict.js'
+import { incompletePlant, type OnConflict, Outcome, policyFor, resolveRecord } from '../common/conflict.js'
 import type { Batch, CreateManyOptions } from '../common/store.js'
 import type { ConnectionPool } from './pool.js'
 import type { Client } from './postgres-client.js'
@@ -67,7 +67,6 @@ async function resolveRows(
   options: CreateManyOptions,
 ): Promise<void> {
   const { rows, outcomes, rejections } = batch
-  const { ifExists, stopsAtReject } = options
   const stored = await find(
     transaction,
     pending.map((row) => rows.idAt(row)),
@@ -78,13 +77,13 @@ async function resolveRows(
   for (const row of pending) {
     const patch = rows.at(row)
     const found = seen.get(patch.id) ?? stored.get(patch.id)
-    const { outcome, plant } = resolveRecord(ifExists, patch, found === 'ours' ? undefined : found)
+    const { outcome, plant } = resolveRecord(policyFor(patch.id, options), patch, found === 'ours' ? undefined : found)
     outcomes[row] = outcome
     if (outcome === Outcome.rejected) rejections.set(row, incompletePlant(patch))
     else seen.set(patch.id, plant)
     if (outcome === Outcome.created && plant && !found) created.push(plant)
     if (outcome === Outcome.updated) changed.set(patch.id, { ...changed.get(patch.id), ...patch })
-    if (stopsAtReject && outcome >= Outcome.exists) break
+    if (options.stopsAtReject && outcome >= Outcome.exists) break
   }
   await write(transaction, created, [...changed.values()])
 }

@@ -1,9 +1,16 @@
 import { plantColumns, plantParameters, textFields } from '../../plant/fields.js'
-import { type PlantPatch, patchedPlant, valuesOf } from '../../plant/plant.js'
+import { largestId, type PlantPatch, patchedPlant, valuesOf } from '../../plant/plant.js'
 import { isText, missingText, type PlantRows } from '../../plant/rows.js'
 import { type Clock, checkSignal } from '../../platform/clock.js'
 import { must } from '../../platform/values.js'
-import { comparesPlants, incompletePlant, type OnConflict, Outcome, resolveRecord } from '../common/conflict.js'
+import {
+  comparesPlants,
+  incompletePlant,
+  type OnConflict,
+  Outcome,
+  policyFor,
+  resolveRecord,
+} from '../common/conflict.js'
 import type { Batch, CreateManyOptions } from '../common/store.js'
 import { findPlant } from './select.js'
 import type { Connection } from './sqlite-connection.js'
@@ -16,7 +23,7 @@ import { columnsOf, toPlant, updatePlant } from './sqlite-schema.js'
 export async function createRows(
   connection: Connection,
   batch: Batch,
-  options: Pick<CreateManyOptions, 'ifExists' | 'stopsAtReject' | 'stop'>,
+  options: Pick<CreateManyOptions, 'ifExists' | 'assignedFrom' | 'stopsAtReject' | 'stop'>,
 ): Promise<void> {
   const order = batch.order ?? Uint32Array.from({ length: batch.rows.length }, (_, row) => row)
   for (let from = 0; from < order.length; from += rowsAtOnce) {
@@ -46,19 +53,20 @@ function createEach(
   connection: Connection,
   { rows, outcomes, rejections }: Batch,
   order: Uint32Array,
-  { ifExists, stopsAtReject }: Pick<CreateManyOptions, 'ifExists' | 'stopsAtReject'>,
+  options: Pick<CreateManyOptions, 'ifExists' | 'assignedFrom' | 'stopsAtReject'>,
 ): boolean {
-  const find = connection.prepare(`SELECT ${comparesPlants(ifExists) ? plantColumns : '1'} FROM plants WHERE id = ?`)
-  const read = comparesPlants(ifExists) ? toPlant : () => true as const
+  const compares = comparesPlants(policyFor(largestId, options))
+  const find = connection.prepare(`SELECT ${compares ? plantColumns : '1'} FROM plants WHERE id = ?`)
+  const read = compares ? toPlant : () => true as const
   for (const row of order) {
     const patch = rows.at(row)
     const existing = find.get(patch.id)
-    const { outcome, plant } = resolveRecord(ifExists, patch, existing && read(existing))
+    const { outcome, plant } = resolveRecord(policyFor(patch.id, options), patch, existing && read(existing))
     outcomes[row] = outcome
     if (outcome === Outcome.rejected) rejections.set(row, incompletePlant(patch))
     if (plant && outcome === Outcome.created) connection.prepare(insertPlant).run(...valuesOf(plant))
     if (plant && outcome === Outcome.updated) connection.prepare(updatePlant).run(...valuesOf(plant))
-    if (stopsAtReject && outcome >= Outcome.exists) return true
+    if (options.stopsAtReject && outcome >= Outcome.exists) return true
   }
   return false
 }

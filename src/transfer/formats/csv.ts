@@ -87,9 +87,12 @@ class CsvReader extends LineReader {
     if (cells.length > names.length) {
       const row = `The row has ${cells.length} ${cells.length === 1 ? 'cell' : 'cells'}`
       chunk.addInvalid(reason('malformed', `${row}, but the header has ${names.length}`), range)
-    } else if (/^-?\d+([.,]\d+)?e[-+]?\d{2,}$/i.test(idText)) {
-      const was = `was ${JSON.stringify(shorten(idText))}: a spreadsheet may have rounded it`
-      chunk.addInvalid(reason('invalid', `Invalid plant: id must have all its digits, but ${was}`), range)
+    } else if (/^-?(\d+([.,]\d+)?e[-+]?\d{2,}|\d{1,3}(\.\d{3})+)$/i.test(idText)) {
+      const isRounded = /e/i.test(idText)
+      const why = isRounded ? 'a spreadsheet may have rounded it' : 'in some countries, the point groups thousands'
+      const rule = `id must ${isRounded ? 'have all its digits' : 'be in digits only'}`
+      const message = `Invalid plant: ${rule}, but was ${JSON.stringify(shorten(idText))}: ${why}`
+      chunk.addInvalid(reason('invalid', message), range)
     } else this.mapper.add(recordOf(cells, this.#columns), range, chunk)
   }
 }

@@ -19,6 +19,8 @@ export class RecordMapper {
   readonly rules: FieldRules
   readonly #sources: ReadonlySet<string>
   nextId: bigint | undefined
+  /** the first id that it assigns, below which are those of the records: of `next` */
+  firstId: bigint | undefined
   /** rejected records without an id, or with one such as "A-7" */
   withoutIds = 0
 
@@ -37,11 +39,16 @@ export class RecordMapper {
   }
 
   add(record: unknown, range: RecordRange, chunk: Chunk): void {
+    const before = this.nextId
     const mapped = this.isIdentity ? record : this.#map(record)
     for (const field of isObject(mapped) ? otherFieldsOf(mapped) : []) chunk.countField(field)
     const form: Form = this.rules.isPartial ? 'patch' : 'record'
     const patch = acceptNewPlant(mapped, form)
-    if (patch) chunk.addPlant(patch, range)
+    const { firstId } = this
+    if (patch && before === this.nextId && firstId !== undefined && patch.id >= firstId) {
+      const limit = `must be below ${firstId}, the first that --id-from next assigns: name a greater one with --id-from`
+      chunk.addInvalid(reason('conflict', `The id ${patch.id} ${limit}`), range)
+    } else if (patch) chunk.addPlant(patch, range)
     else {
       const id = isObject(mapped) ? (mapped['id'] ?? '') : undefined
       if (typeof id === 'string' && parseInt64(id) === undefined) this.withoutIds += 1

@@ -1,5 +1,8 @@
 import { createHash, type Hash } from 'node:crypto'
+import { statSync } from 'node:fs'
+import { smallestId } from '../../plant/plant.js'
 import { type FormatName, recordFormatOf } from '../../plant/records.js'
+import { checkSignal } from '../../platform/clock.js'
 import { malformed, type PlantsError } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import { Outcome } from '../../stores/common/conflict.js'
@@ -7,7 +10,7 @@ import type { BulkStore, CreateManyOptions } from '../../stores/common/store.js'
 import type { Chunk } from '../formats/chunk.js'
 import type { EncodingName } from '../formats/format.js'
 import { formatOf, formats, type InputOptions } from '../formats/formats.js'
-import type { RecordMapper } from '../formats/record-mapper.js'
+import { RecordMapper } from '../formats/record-mapper.js'
 import {
   addCounts,
   type Checkpoints,
@@ -101,6 +104,29 @@ export async function openInput(
   }
 }
 
+/** Of the records that have an id; undefined if an input cannot be read twice. */
+export async function greatestIdIn(plan: ImportPlan, io: Pick<Io, 'stdin' | 'signal'>): Promise<bigint | undefined> {
+  let greatest: bigint | undefined
+  if (!plan.inputs.every(({ path }) => path !== '-' && statSync(path).isFile())) return undefined
+  for (const input of plan.inputs) {
+    const mapper = new RecordMapper(plan.rules)
+    mapper.nextId = smallestId // what it assigns meanwhile is not greater
+    const { reader, chunk: first, close } = await openInput(input, plan, mapper, io)
+    try {
+      for (let chunk = first; chunk; chunk = await reader.next(plan.chunkBytes, readTimeout)) {
+        for (let row = 0; row < chunk.rows.length; row += 1) {
+          const id = chunk.rows.idAt(row)
+          if (greatest === undefined || id > greatest) greatest = id
+        }
+        await checkSignal(io.signal)
+      }
+    } finally {
+      close()
+    }
+  }
+  return greatest
+}
+
 /** A chunk up to the first row that is pending, and the position after it. */
 interface Settled {
   rejected: RejectedRecord[]
@@ -146,6 +172,7 @@ export class Import {
    * @throws {PlantsError} the errors of the store and of its context; the reason of the signal
    */
   async run(first: OpenInput): Promise<void> {
+    this.mapper.firstId = this.firstId
     if (this.firstId !== undefined && !this.#start) {
       this.mapper.nextId = this.firstId
       if (first.chunk) first.chunk = first.reader.numberFrom(this.firstId)
@@ -274,7 +301,8 @@ export class Import {
     }
     try {
       await store.createMany(chunk, {
-        ...{ ifExists: this.#plan.ifExists, stopsAtReject, stop: io.signal, onProgress, onUpdates },
+        ...{ ifExists: this.#plan.ifExists, assignedFrom: this.firstId, stopsAtReject },
+        ...{ stop: io.signal, onProgress, onUpdates },
         checkpoint:
           keepsCheckpoints && checkpoints
             ? () => checkpoints.checkpointOf({ ...saved, position: settle() })

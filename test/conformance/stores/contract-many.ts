@@ -220,6 +220,24 @@ function describeOutcomes(open: () => Promise<Store>): void {
     expect(await all(store)).toStrictEqual([moss])
   })
 
+  test('does not skip a plant whose assigned number another one has', async () => {
+    const store = await open()
+    for (const id of [4n, 5n, 6n]) await store.create({ id, name: 'Oak' })
+    const input = [
+      { id: 4n, name: 'Elm' },
+      { id: 5n, name: 'Elm' },
+      { id: 6n, name: 'Oak' },
+      { id: 7n, name: 'Ash' },
+    ]
+    expect(await createMany(store, input, { ifExists: 'skip', assignedFrom: 5n })).toEqual([
+      skipped,
+      exists,
+      skipped,
+      created,
+    ])
+    expect((await all(store)).map(({ name }) => name)).toEqual(['Oak', 'Oak', 'Oak', 'Ash'])
+  })
+
   test('begins nothing after one that was rejected, when that ends it', async () => {
     const store = await open()
     await store.create(moss)

@@ -56,9 +56,6 @@ describe('ids on stdin', () => {
   test.each([
     ['[', '['],
     ['id,name', 'id,name'],
-    ['007', '007'],
-    ['9223372036854775808', '9223372036854775808'],
-    ['1 2', '1 2'],
     ['{"id":1', '{"id":1'],
     ['{"id":"1"}', '{"id":"1"}'],
     ['{"id":1.5}', '{"id":1.5}'],
@@ -72,6 +69,17 @@ describe('ids on stdin', () => {
     expect(await user.run('delete - --yes', { stdin })).toEqual(expected)
     expect(await user.run('update - --tag x', { stdin })).toEqual(expected)
     expect((await user.run('list')).out).toBe(lines(moss, oak, fern))
+  })
+
+  test('say what is wrong with a number', async () => {
+    const message = 'Line 2 of stdin must be an integer without leading zeros, but was "007"'
+    expect(await user.run('delete - --yes', { stdin: '1\n007\n' })).toEqual(refusal(message, 'For example: 1'))
+  })
+
+  test('delete nothing for an empty search', async () => {
+    const message = '--search is empty, and would match every plant'
+    const result = await user.run(['delete', '--search', '', '--yes'])
+    expect(result).toEqual(refusal(message, 'Give it a text, or leave it out'))
   })
 
   test.each([

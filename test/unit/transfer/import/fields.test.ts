@@ -243,7 +243,8 @@ describe('--id-from', () => {
       [['--dry-run'], { dryRun: true, created: 3 }, []],
     ])('is the greatest id of the store plus 1, with %j', async (flags, counts, created) => {
       await user.run(['create', '--id', '7', '--name', 'Z'])
-      expect(await user.import(['--id-from', 'next', ...flags], { stdin })).toEqual(imported(counts))
+      const err = `plants: Plants without an id ${flags.includes('--dry-run') ? 'would get' : 'got'} 8 to 9\n`
+      expect(await user.import(['--id-from', 'next', ...flags], { stdin })).toEqual(imported(counts, err))
       expect(lines(await user.list()).toSorted()).toEqual([...created, '{"id":7,"name":"Z"}'].toSorted())
     })
 
@@ -261,6 +262,26 @@ describe('--id-from', () => {
       expect(await user.list()).toBe('{"id":1,"name":"A"}\n{"id":9,"name":"Z"}\n')
       expect((await user.import([...argv, '--if-exists', 'same'])).summary).toMatchObject({ created: 1, skipped: 1 })
       expect(await user.list()).toBe('{"id":1,"name":"A"}\n{"id":2,"name":"B"}\n{"id":9,"name":"Z"}\n')
+    })
+
+    const mixed = 'id,name\n,A\n0007,B\n,C\n2,D\n'
+
+    test('is above all ids of the files, which keep theirs', async () => {
+      user.write('plants.csv', mixed)
+      const { code, err } = await user.import(['plants.csv', '--id-from', 'next', '--if-exists', 'skip'])
+      expect({ code, err }).toEqual({ code: 0, err: 'plants: Plants without an id got 8 to 9\n' })
+      const names = lines(await user.list()).map((line) => /"id":(\d+),"name":"(.)"/.exec(line)?.slice(1).join(' '))
+      expect(names).toEqual(['2 D', '7 B', '8 A', '9 C'])
+    })
+
+    test('rejects ids of stdin that it could assign, and says so', async () => {
+      const { code, err } = await user.import(['--id-from', 'next', '--format', 'csv', '--if-exists', 'skip'], {
+        stdin: mixed,
+      })
+      expect(code).toBe(6)
+      const rule = 'must be below 1, the first that --id-from next assigns: name a greater one with --id-from'
+      expect(err).toContain(`plants: stdin:3: The id 7 ${rule}\nplants: stdin:5: The id 2 ${rule}\n`)
+      expect(err).toContain('run it again with: --id-from 1 --if-exists same --rejects rejected.txt\n')
     })
 
     test('is a number in a hint that repeats the import, and next in one that imports other records', async () => {

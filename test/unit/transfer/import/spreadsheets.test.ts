@@ -92,7 +92,9 @@ test.each<[string, string[], string, string]>([
   const user = new Importing()
   const hint = `\n  To number the plants, whatever ids they have, run it again with: ${command}\n`
   expect((await user.import(flags, { stdin })).err).toContain(hint)
-  expect(await user.import(command.split(' '), { stdin })).toEqual(imported({ created: 1 }))
+  expect(await user.import(command.split(' '), { stdin })).toEqual(
+    imported({ created: 1 }, 'plants: Plants without an id got 1\n'),
+  )
 })
 
 describe.each(sheets)(
