@@ -12,6 +12,7 @@ export async function readIds(args: readonly string[], io: Io): Promise<bigint[]
   if (!args.includes('-')) return [...new Set(args.map((text) => parseId('id', text)))]
   if (args.length > 1)
     throw malformed('"-" reads all ids from stdin, but other ids were given', 'Leave out one of them')
+  if (!io.stdin.isPiped && !io.stdin.isTerminal) throw malformed('Stdin cannot be read', oneOnEachLine)
   const ids = new Set<bigint>()
   let line = 0
   let count = 0

@@ -230,7 +230,8 @@ function failureOf(reason: unknown, importing: Import, run: Run): unknown {
   if (!(error instanceof PlantsError) || error.type === 'defect' || options.staging) return error
   if (!importing.isBegun && !(lock && error.type === 'unknownOutcome')) return error
   if (error.hint?.includes('--restart')) return error // its hint explains how to continue
-  const policy = options.plan.ifExists === 'update' ? 'update' : isOwn(settings.store) ? 'same' : 'skip'
+  const isReadable = isOwn(settings.store) || importing.firstId !== undefined
+  const policy = options.plan.ifExists === 'update' ? 'update' : isReadable ? 'same' : 'skip'
   const again = `The plants created so far are kept. To continue, run it again with${idsOfRepeat(importing)} --if-exists ${policy}`
   const restart = options.isRestart ? ' without --restart' : ''
   const resume = lock ? `To resume, run the same command again${restart}` : again

@@ -206,7 +206,8 @@ function hintOfRejected(importing: Import, options: ImportOptions, settings: Set
     return `To number the plants, whatever ids they have, run it again with: --map ${map} --id-from next`
   }
   // with skip, records that differ from their plants would be left out of the rejects
-  const policyOfRest = isOwn(store) || counters.rejected[409] ? 'same' : 'skip'
+  const isReadable = isOwn(store) || importing.firstId !== undefined
+  const policyOfRest = isReadable || counters.rejected[409] ? 'same' : 'skip'
   const exist = hintOfConflicts(importing, options)
   if (staging === 'atomic') return `${exist}Fix the rejected records, then run the same command again`
   if (staging) return `${exist}Fix the input: nothing was created`

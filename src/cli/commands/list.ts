@@ -6,7 +6,7 @@ import { type Column, fieldNames, type PlantRecord } from '../../plant/records.j
 import { malformed } from '../../platform/errors.js'
 import type { Io, Output } from '../../platform/io.js'
 import { grouped, outputFormats, parseChoice } from '../../platform/values.js'
-import type { Block, CountQuery, ReadableStore } from '../../stores/common/store.js'
+import type { Block, CountQuery, ListQuery, ReadableStore } from '../../stores/common/store.js'
 import { isOwn, noStoreYet, openExistingStore } from '../../stores/registry.js'
 import { resolveSettings, type Settings } from '../context.js'
 import {
@@ -140,8 +140,8 @@ function isFiltered({ tag, search }: CountQuery): boolean {
 }
 
 /** Such as `10 of 153 plants`. At a service, a count would read all of them. */
-async function shareOf(store: ReadableStore, shown: number, { tag, search }: CountQuery, settings: Settings) {
-  if (!isFiltered({ tag, search }) || !isOwn(settings.store)) return plantCount(shown)
+async function shareOf(store: ReadableStore, shown: number, { tag, search, after }: ListQuery, settings: Settings) {
+  if (!isFiltered({ tag, search }) || after !== undefined || !isOwn(settings.store)) return plantCount(shown)
   return `${grouped(shown)} of ${plantCount(await store.count({ tag, search }))}`
 }
 

@@ -119,10 +119,7 @@ export async function findRange(
   while (first <= largestId) {
     if (sql === '') return { first, last: largestId }
     const step = await connection.run(() => {
-      const row = connection
-        .prepare(`SELECT id FROM plants WHERE id >= ? ORDER BY id LIMIT 1 OFFSET ${rowsAtOnce - 1}`)
-        .get(first)
-      const last = (row as { id: bigint } | undefined)?.id ?? largestId // the rowid
+      const last = endOfStep(connection, first)
       checkOrder(last, first)
       const found = connection
         .prepare(`SELECT 1 FROM plants WHERE id BETWEEN ? AND ? ${sql} LIMIT 1`)
@@ -139,5 +136,17 @@ export async function findRange(
 
 export type IdRange = Record<'first' | 'last', bigint>
 
-/** rows to search in one step; each may contain several MiB */
+/** The last id of the rows to search in one step. Does not read the texts. */
+function endOfStep(connection: Connection, first: bigint, rows = rowsAtOnce): bigint {
+  const sizes = `SELECT id, ${sizeOfTexts} AS size FROM plants WHERE id >= ? ORDER BY id LIMIT ?`
+  const select = connection.prepare(`SELECT max(id) AS last, sum(size) AS size FROM (${sizes})`)
+  const { last, size } = select.get(first, rows) as Record<'last' | 'size', bigint | null> // NULL of no rows
+  if (last === null || size === null) return largestId
+  return size > bytesAtOnce && rows > 1 ? endOfStep(connection, first, Math.floor(rows / 2)) : last
+}
+
+export const sizeOfTexts = textFields.map(({ name }) => `ifnull(octet_length(${name}), 0)`).join(' + ')
+
+/** rows and bytes of texts to search in one step, or one row */
 const rowsAtOnce = 256
+const bytesAtOnce = 262_144n

@@ -2,7 +2,7 @@ import { escapeUnsafe } from '../../plant/exact-json.js'
 import { type TextField, textFields } from '../../plant/fields.js'
 import type { RecordFormat } from '../../plant/records.js'
 import type { Block, CountByQuery, SnapshotQuery } from '../common/store.js'
-import { checkOrder, findRange, type IdRange, type Selection, selectionOf } from './select.js'
+import { checkOrder, findRange, type IdRange, type Selection, selectionOf, sizeOfTexts } from './select.js'
 import type { Connection } from './sqlite-connection.js'
 
 /** SQLite writes the text, which is three times as fast as JavaScript. */
@@ -107,8 +107,6 @@ function readText(
   const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString()
   return record === 'json' ? escapeUnsafe(text) : text
 }
-
-const sizeOfTexts = textFields.map(({ name }) => `ifnull(octet_length(${name}), 0)`).join(' + ')
 
 function recordIn(format: RecordFormat): string {
   return format === 'json'

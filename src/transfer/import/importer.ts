@@ -317,8 +317,7 @@ export class Import {
       if (keepsCheckpoints) throw error
       failure = { error } // what the service has created before is kept
     }
-    if (keepsCheckpoints && io.signal.aborted && chunk.outcomes.every((outcome) => outcome === Outcome.pending))
-      return {}
+    if (keepsCheckpoints && io.signal.aborted && isRolledBack(chunk)) return {}
     if (!settled) {
       settled = this.#settle(chunk, reader, stopsAtReject)
       await checkpoints?.keep({ ...saved, position: settled.position })
@@ -355,6 +354,11 @@ export class Import {
       rejects: this.#context.rejects?.write(this.#position?.rejects, rejected, bytes, reader),
     }
   }
+}
+
+/** A chunk may have only invalid records. */
+function isRolledBack({ outcomes }: Chunk): boolean {
+  return outcomes.length > 0 && outcomes.every((outcome) => outcome === Outcome.pending)
 }
 
 const readTimeout = 100

@@ -1,5 +1,6 @@
+import { isUtf8 } from 'node:buffer'
 import type { Hash } from 'node:crypto'
-import { PlantsError } from '../../platform/errors.js'
+import { malformed, PlantsError } from '../../platform/errors.js'
 import { Chunk } from '../formats/chunk.js'
 import { decoderFor, encoderFor, isWindows1252, markedEncoding } from '../formats/encoding.js'
 import type { EncodingName, Format, FormatReader } from '../formats/format.js'
@@ -23,6 +24,7 @@ export class Reader {
   #buffer = Buffer.alloc(0)
   #filled = 0
   #decode: ReturnType<typeof decoderFor>
+  #isAssumed = false
   encode = encoderFor('utf-8')
   #isAtEnd = false
   /** the current chunk is the last one */
@@ -85,6 +87,7 @@ export class Reader {
     const head = this.#buffer.subarray(0, this.#filled)
     if (this.#mark.length > 0 || !isWindows1252(head, this.#isAtEnd)) return undefined
     this.#decodeFrom('windows-1252')
+    this.#isAssumed = true
     return this.encoding
   }
 
@@ -230,7 +233,13 @@ export class Reader {
     }
   }
 
+  /** Throws `malformed` where the assumption about the encoding would change letters. */
   #append(raw: Buffer): void {
+    if (this.#isAssumed && isUtf8(raw) && raw.some((byte) => byte > 0x7f))
+      throw malformed(
+        `${this.name} is not UTF-8 at first, but is later`,
+        'Fix its first lines that are not UTF-8, or name its encoding, such as: --encoding windows-1252',
+      )
     const bytes = this.#decode?.(raw, this.#isAtEnd)
     if (bytes) {
       this.#reserve(this.#filled + bytes.length)

@@ -65,3 +65,17 @@ test('many plants that exist are interrupted, and nothing of them stays', async 
   expect(new Set(outcomesOf(batch))).toEqual(new Set(['pending']))
   expect(await store.get(3999n)).toEqual(plants.at(-1))
 })
+
+test('a search goes on in steps, of one plant where plants are large', async () => {
+  const { store } = await openEmpty()
+  for (let id = 1n; id <= 10n; id += 1n) await store.create({ id, name: 'ι'.repeat(150_000) })
+  let [turns, isOver] = [0, false]
+  const count = () => {
+    turns += 1
+    if (!isOver) setImmediate(count)
+  }
+  setImmediate(count)
+  for await (const page of store.list({ search: 'ιιx' })) expect(page).toEqual([])
+  isOver = true
+  expect(turns).toBeGreaterThanOrEqual(10)
+})

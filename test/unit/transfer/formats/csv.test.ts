@@ -69,6 +69,10 @@ test.each<[string, string, ReadRecord[]]>([
     'an id with an exponent',
     'id,name\n9.22E+18,a\n',
     [notPlant('id must have all its digits, but was "9.22E+18": a spreadsheet may have rounded it', 2, '9.22E+18,a\n')],
+  ],
+  [
+    'an id with a point that may group thousands',
+    'id,name\n1.000,a\n',
     [
       notPlant(
         'id must be in digits only, but was "1.000": in some countries, the point groups thousands',

@@ -1,3 +1,5 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { Importing, imported, lines, summary } from '../../../helpers/importing.js'
 
@@ -328,3 +330,16 @@ test.each(['', 'a', 'ab'])(
     expect(user.bytes('bad').equals(expected)).toBe(true)
   },
 )
+
+test('a table that is taken for windows-1252 ends where it is UTF-8', async () => {
+  const rows = Array.from({ length: 200_000 }, (_, index) => `${index + 10},plain\n`).join('')
+  const user = new Importing()
+  writeFileSync(
+    join(user.folder, 'mixed.csv'),
+    Buffer.concat([Buffer.from('id,name\n1,Caf\xe9\n', 'latin1'), Buffer.from(`${rows}2,Zürich\n`)]),
+  )
+  const { code, err } = await user.import(['mixed.csv'])
+  expect(code).toBe(2)
+  expect(err).toContain('plants: mixed.csv is not UTF-8 at first, but is later\n')
+  expect(await user.list()).not.toContain('rich')
+})
