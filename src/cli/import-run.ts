@@ -9,7 +9,7 @@ import { escapeControlChars } from '../platform/escape.js'
 import type { Io } from '../platform/io.js'
 import { idAfter } from '../stores/common/conflict.js'
 import type { ManyStore, Right, Update } from '../stores/common/store.js'
-import { isOwn, nextIdIn, openManyStore } from '../stores/registry.js'
+import { nextIdIn, openManyStore } from '../stores/registry.js'
 import { RecordMapper } from '../transfer/formats/record-mapper.js'
 import {
   beginImport,
@@ -31,7 +31,7 @@ import { Rejects } from '../transfer/import/rejects.js'
 import { unreadableInput } from '../transfer/import/source.js'
 import type { Settings } from './context.js'
 import { recordFlags } from './flag-words.js'
-import { idsOfRepeat, maxShown, writeSummary } from './import-summary.js'
+import { canCompare, idsOfRepeat, maxShown, writeSummary } from './import-summary.js'
 
 interface Run {
   options: ImportOptions
@@ -230,8 +230,7 @@ function failureOf(reason: unknown, importing: Import, run: Run): unknown {
   if (!(error instanceof PlantsError) || error.type === 'defect' || options.staging) return error
   if (!importing.isBegun && !(lock && error.type === 'unknownOutcome')) return error
   if (error.hint?.includes('--restart')) return error // its hint explains how to continue
-  const isReadable = isOwn(settings.store) || importing.firstId !== undefined
-  const policy = options.plan.ifExists === 'update' ? 'update' : isReadable ? 'same' : 'skip'
+  const policy = options.plan.ifExists === 'update' ? 'update' : canCompare(importing, settings) ? 'same' : 'skip'
   const again = `The plants created so far are kept. To continue, run it again with${idsOfRepeat(importing)} --if-exists ${policy}`
   const restart = options.isRestart ? ' without --restart' : ''
   const resume = lock ? `To resume, run the same command again${restart}` : again

@@ -196,18 +196,21 @@ export function idsOfRepeat({ firstId }: Import): string {
   return firstId === undefined ? '' : ` --id-from ${firstId}`
 }
 
+/** Whether a repeat can use `same`, which reads plants: `--id-from next` reads them, so the token has the right. */
+export function canCompare({ firstId }: Import, { store }: Settings): boolean {
+  return isOwn(store) || firstId !== undefined
+}
+
 function hintOfRejected(importing: Import, options: ImportOptions, settings: Settings): string {
   const { counters, mapper } = importing
   const { plan, rejects, staging } = options
-  const { store } = settings
   const hasNoIds = plan.rules.idFrom === undefined && mapper.withoutIds === settledIn(counters)
   if (plan.ifExists !== 'update' && rejects === undefined && hasNoIds) {
     const map = shellWord(mapFlag({ ...plan.rules.map, id: '' }))
     return `To number the plants, whatever ids they have, run it again with: --map ${map} --id-from next`
   }
   // with skip, records that differ from their plants would be left out of the rejects
-  const isReadable = isOwn(store) || importing.firstId !== undefined
-  const policyOfRest = isReadable || counters.rejected[409] ? 'same' : 'skip'
+  const policyOfRest = canCompare(importing, settings) || counters.rejected[409] ? 'same' : 'skip'
   const exist = hintOfConflicts(importing, options)
   if (staging === 'atomic') return `${exist}Fix the rejected records, then run the same command again`
   if (staging) return `${exist}Fix the input: nothing was created`

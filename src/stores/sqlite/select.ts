@@ -119,8 +119,8 @@ export async function findRange(
   while (first <= largestId) {
     if (sql === '') return { first, last: largestId }
     const step = await connection.run(() => {
-      const last = endOfStep(connection, first)
-      checkOrder(last, first)
+      const range = { first, last: largestId }
+      const { last } = rowsThatFit(connection, { sql: '', values: [] }, range, rowsAtOnce, bytesAtOnce) ?? range
       const found = connection
         .prepare(`SELECT 1 FROM plants WHERE id BETWEEN ? AND ? ${sql} LIMIT 1`)
         .get(first, last, ...values)
@@ -136,16 +136,34 @@ export async function findRange(
 
 export type IdRange = Record<'first' | 'last', bigint>
 
-/** The last id of the rows to search in one step. Does not read the texts. */
-function endOfStep(connection: Connection, first: bigint, rows = rowsAtOnce): bigint {
-  const sizes = `SELECT id, ${sizeOfTexts} AS size FROM plants WHERE id >= ? ORDER BY id LIMIT ?`
-  const select = connection.prepare(`SELECT max(id) AS last, sum(size) AS size FROM (${sizes})`)
-  const { last, size } = select.get(first, rows) as Record<'last' | 'size', bigint | null> // NULL of no rows
-  if (last === null || size === null) return largestId
-  return size > bytesAtOnce && rows > 1 ? endOfStep(connection, first, Math.floor(rows / 2)) : last
+/**
+ * The first rows of a range, at most `rows` and `bytes` of texts, or one row that is larger. Does not read the texts.
+ * Undefined for no rows.
+ */
+export function rowsThatFit(
+  connection: Connection,
+  selection: Pick<Selection, 'sql' | 'values'>,
+  range: IdRange,
+  rows: number,
+  bytes: bigint,
+): RowRange | undefined {
+  const { sql, values } = selection
+  const { first } = range
+  const sizes = `SELECT id, ${sizeOfTexts} AS size FROM plants WHERE id BETWEEN ? AND ? ${sql} ORDER BY id LIMIT ?`
+  const select = connection.prepare(`SELECT max(id) AS last, count(*) AS plants, sum(size) AS size FROM (${sizes})`)
+  const { last, plants, size } = select.get(first, range.last, ...values, rows) as Sizes
+  if (last === null || size === null) return undefined
+  checkOrder(last, first)
+  if (size > bytes && plants > 1n)
+    return rowsThatFit(connection, selection, range, Math.floor(Number(plants) / 2), bytes)
+  return { first, last, plants: Number(plants) }
 }
 
-export const sizeOfTexts = textFields.map(({ name }) => `ifnull(octet_length(${name}), 0)`).join(' + ')
+export type RowRange = IdRange & { plants: number }
+
+type Sizes = Record<'last' | 'size', bigint | null> & { plants: bigint } // max and sum of no rows are NULL
+
+const sizeOfTexts = textFields.map(({ name }) => `ifnull(octet_length(${name}), 0)`).join(' + ')
 
 /** rows and bytes of texts to search in one step, or one row */
 const rowsAtOnce = 256

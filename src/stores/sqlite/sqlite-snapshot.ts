@@ -2,7 +2,7 @@ import { escapeUnsafe } from '../../plant/exact-json.js'
 import { type TextField, textFields } from '../../plant/fields.js'
 import type { RecordFormat } from '../../plant/records.js'
 import type { Block, CountByQuery, SnapshotQuery } from '../common/store.js'
-import { checkOrder, findRange, type IdRange, type Selection, selectionOf, sizeOfTexts } from './select.js'
+import { findRange, type RowRange, rowsThatFit, type Selection, selectionOf } from './select.js'
 import type { Connection } from './sqlite-connection.js'
 
 /** SQLite writes the text, which is three times as fast as JavaScript. */
@@ -11,17 +11,14 @@ export async function* readBlocks(connection: Connection, query: SnapshotQuery):
   let after = query.after
   for (let left = query.limit ?? Infinity; left > 0; ) {
     const range = await findRange(connection, selection, after)
-    const block =
-      range &&
-      (await connection.run(() => findBlock(connection, selection, { ...range, rows: Math.min(left, blockRows) })))
+    const rows = Math.min(left, blockRows)
+    const block = range && (await connection.run(() => rowsThatFit(connection, selection, range, rows, blockBytes)))
     if (block === undefined) return
     yield { text: await connection.run(() => readText(connection, selection, block)), plants: block.plants }
     after = block.last
     left -= block.plants
   }
 }
-
-type BlockRange = IdRange & { plants: number }
 
 export function readSorted(connection: Connection, query: SnapshotQuery): AsyncGenerator<Block> {
   const { sql, values } = selectionOf(query)
@@ -75,30 +72,11 @@ function takeLines(rows: Iterator<unknown>): string[] {
   return lines
 }
 
-/** Does not read the texts. A plant that is too large gets its own block. */
-function findBlock(
-  connection: Connection,
-  selection: Selection,
-  range: IdRange & { rows: number },
-): BlockRange | undefined {
-  const { sql, values } = selection
-  const sizes = `SELECT id, ${sizeOfTexts} AS size FROM plants WHERE id BETWEEN ? AND ? ${sql} ORDER BY id LIMIT ?`
-  const select = connection.prepare(`SELECT max(id) AS last, count(*) AS plants, sum(size) AS size FROM (${sizes})`)
-  const { last, plants, size } = select.get(range.first, range.last, ...values, range.rows) as Sizes
-  if (last === null || size === null) return undefined
-  checkOrder(last, range.first)
-  if (size > blockBytes && plants > 1n)
-    return findBlock(connection, selection, { ...range, rows: Math.floor(Number(plants) / 2) })
-  return { first: range.first, last, plants: Number(plants) }
-}
-
-type Sizes = Record<'last' | 'size', bigint | null> & { plants: bigint } // max and sum of no rows are NULL
-
 /** As a BLOB: drivers truncate TEXT at U+0000, or fail on invalid UTF-8. Other programs can write both. */
 function readText(
   connection: Connection,
   { sql, values, record }: Selection & Pick<SnapshotQuery, 'record'>,
-  { first, last }: BlockRange,
+  { first, last }: RowRange,
 ): string {
   const select =
     connection.prepare(`SELECT CAST(group_concat(${recordIn(record)}, char(10) ORDER BY id) AS BLOB) AS bytes FROM plants
