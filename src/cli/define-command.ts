@@ -147,7 +147,7 @@ export const tableOptions = [
 ] as const satisfies readonly OptionDefinition[]
 
 /** @throws {PlantsError} `malformed` if the output is not such a table */
-export function tableLayout({ delimiter, bom }: OptionValues<typeof tableOptions>, output: OutputFormat): TableLayout {
+export function tableLayout({ delimiter, bom }: OptionValues<typeof tableOptions>, output: string): TableLayout {
   const [flag, wanted] = delimiter === undefined ? ['--bom', 'csv and tsv'] : ['--delimiter', 'csv']
   if ((delimiter ?? bom) !== undefined && !wanted.split(' ').includes(output))
     throw malformed(`${flag} applies to ${wanted}, but the output is ${output}`, 'For csv: --output csv')

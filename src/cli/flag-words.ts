@@ -2,10 +2,11 @@ import { shellOption } from '../platform/errors.js'
 import type { InputOptions } from '../transfer/formats/formats.js'
 import type { ImportPlan } from '../transfer/import/importer.js'
 
-export function recordFlags({ format, encoding, rules }: InputOptions): Record<string, string> {
+export function recordFlags({ format, sheet, encoding, rules }: InputOptions): Record<string, string> {
   const { columns, delimiter, map, idFrom } = rules
   const flags = {
     '--format': format,
+    '--sheet': sheet,
     '--encoding': encoding,
     '--delimiter': delimiter === '\t' ? 'tab' : delimiter,
     '--columns': columns?.join(','),

@@ -46,14 +46,16 @@ export function recordWriter(
 /** The formats of many plants, in a file or on stdout. */
 export const formatNames = ['ndjson', 'json', 'csv', 'tsv'] as const
 export type FormatName = (typeof formatNames)[number]
+/** A workbook is made from a JSON object on each line. */
+export type FileFormat = FormatName | 'xlsx'
 
-export function recordFormatOf(format: FormatName, { delimiter = ',' }: TableLayout = {}): RecordFormat {
+export function recordFormatOf(format: FileFormat, { delimiter = ',' }: TableLayout = {}): RecordFormat {
   if (format === 'csv') return delimiter
   return format === 'tsv' ? '\t' : 'json'
 }
 
 /** The records of a part are separated by line feeds, which in JSON are always separators. */
-export function documentIn(format: FormatName, fields: readonly Column[] = fieldNames, layout: TableLayout = {}) {
+export function documentIn(format: FileFormat, fields: readonly Column[] = fieldNames, layout: TableLayout = {}) {
   const record = recordFormatOf(format, layout)
   const write = recordWriter(record, fields)
   const isArray = format === 'json'

@@ -15,9 +15,10 @@ export function makeFolder(folder: string): void {
   }
 }
 
-/** By the first bytes (RFC 1952, RFC 8878). The results are also names of commands. */
-export function detectCompression(head: Uint8Array): 'gzip' | 'zstd' | undefined {
+/** By the first bytes (RFC 1952, RFC 8878, PKWARE's APPNOTE). The results are also names of commands. */
+export function detectCompression(head: Uint8Array): 'gzip' | 'zstd' | 'zip' | undefined {
   if (head[0] === 0x1f && head[1] === 0x8b) return 'gzip'
+  if (/^PK(\x03\x04|\x05\x06)/.test(Buffer.from(head).toString('latin1'))) return 'zip'
   return Buffer.from([0x28, 0xb5, 0x2f, 0xfd]).equals(head.subarray(0, 4)) ? 'zstd' : undefined
 }
 

@@ -1,5 +1,4 @@
 import { statSync } from 'node:fs'
-import type { Transform } from 'node:stream'
 import { quoteIfNeeded, writeAnswer, writeResult } from '../../output/output.js'
 import { progressLine, withProgress } from '../../output/progress.js'
 import { plantCount } from '../../plant/plant.js'
@@ -20,7 +19,7 @@ export const exportPlants = defineCommand({
   options: [
     pathOption(
       '--out <file>',
-      'write to this file, replacing it atomically; .gz and .zst are compressed. By default stdout',
+      'write to this file, replacing it atomically; .xlsx is an Excel workbook, .gz and .zst are compressed. By default stdout',
     ),
     ...queryOptions,
     ...tableOptions,
@@ -29,7 +28,7 @@ export const exportPlants = defineCommand({
   examples: [
     'plants export > plants.ndjson',
     'plants export --output csv --tag shade',
-    'plants export --out plants.csv.gz',
+    'plants export --out plants.xlsx',
   ],
   async run({ flags, formats }, io) {
     if (flags.output !== undefined) parseOutput('--output', flags.output, formats)
@@ -38,10 +37,10 @@ export const exportPlants = defineCommand({
     const path = out === undefined || /^(-|\/dev\/stdout)$/.test(out) ? undefined : io.resolvePath(out)
     if (path !== undefined && (await isPartOf(settings.store, path)))
       throw new PlantsError('malformed', `${path} is the store itself`, { hint: 'Choose another file with --out FILE' })
-    const { compressionOf, formatOfName } = await import('../../transfer/export/out-file.js')
+    const { encoderFor, formatOfName } = await import('../../transfer/export/out-file.js')
     const format = path !== undefined && flags.output === undefined ? formatOfName(path) : formatOf(settings)
     const layout = tableLayout(flags, format)
-    const compression = compressionOf(path)
+    const encode = await encoderFor(path, format)
     const store = await openExistingStore(settings.store, settings.storeOptions)
     try {
       if (!store) await warnOfMissing(settings, path, out)
@@ -53,7 +52,7 @@ export const exportPlants = defineCommand({
         ({ plants }) => plants,
         progress,
       )
-      if (path !== undefined) return await save(blocks, { path, out }, compression, settings, io)
+      if (path !== undefined) return await save(blocks, { path, out }, encode, settings, io)
       for await (const { text } of blocks) await writeAnswer(io, isTerminal ? escapeControlCharsInLines(text) : text)
     } finally {
       await store?.close()
@@ -84,20 +83,20 @@ async function* documentOf(
 async function save(
   blocks: AsyncIterable<Block>,
   { path, out = path }: { path: string; out: string | undefined },
-  compression: Transform | undefined,
+  encode: (texts: AsyncIterable<string>) => AsyncIterable<Uint8Array>,
   settings: Settings,
   io: Io,
 ): Promise<void> {
-  const { compressed, writeOut } = await import('../../transfer/export/out-file.js')
+  const { writeOut } = await import('../../transfer/export/out-file.js')
   let plants = 0
-  async function* encode(): AsyncGenerator<Uint8Array> {
+  async function* texts(): AsyncGenerator<string> {
     for await (const block of blocks) {
       io.signal.throwIfAborted()
-      yield Buffer.from(block.text)
+      yield block.text
       plants += block.plants
     }
   }
-  const bytes = await writeOut(path, io, compressed(encode(), compression))
+  const bytes = await writeOut(path, io, encode(texts()))
   const sentence = `Exported ${plantCount(plants)} to ${quoteIfNeeded(out)}`
   const isTable = settings.output === 'csv' || settings.output === 'tsv'
   const output = isTable ? (io.stdout.isTerminal ? 'text' : 'json') : settings.output

@@ -29,6 +29,12 @@ const options = [
     choices: formatNames,
   },
   {
+    flags: '--sheet <name>',
+    description: 'the sheet of a workbook: its name or number; by default the only one that has the columns of plants',
+    values: 'sheet',
+    parse: parseText,
+  },
+  {
     flags: '--encoding <name>',
     description: 'such as utf-16le, windows-1252 or shift_jis; by default UTF-8, or the encoding of a byte order mark',
     values: commonEncodings,
@@ -48,6 +54,7 @@ const options = [
   {
     flags: '--map <fields>',
     description: `the fields of the input for ${fieldsInWords}: name=CommonName,tag=Family; id= ignores the ids of the input`,
+    values: 'map',
     parse: parseMap,
   },
   {
@@ -90,12 +97,12 @@ type ImportFlags = GlobalFlags & OptionValues<typeof options>
 export const importPlants = defineCommand({
   name: 'import',
   description:
-    'Create plants from files or stdin, in NDJSON, JSON, CSV or TSV. If an import is interrupted, the same command resumes it.',
+    'Create plants from files or stdin: NDJSON, JSON, CSV, TSV or an Excel workbook. If an import is interrupted, the same command resumes it.',
   arguments: [{ name: '[files...]', description: 'files to read, also .gz and .zst; "-" for stdin', values: 'file' }],
   options,
   examples: [
     'plants import plants.ndjson',
-    'plants import list.csv --map name=CommonName,tag=Family --id-from next',
+    'plants import stock.xlsx --map name=CommonName,tag=Family --id-from next',
     'plants export | plants import --store ./copy.db',
   ],
   async run({ args, flags }, io) {
@@ -125,10 +132,30 @@ function optionsOf(files: string[], flags: ImportFlags, isOwnStore: boolean, io:
   const inputs = names.map((name) =>
     name === '-' ? { path: '-', name: 'stdin' } : { path: io.resolvePath(parseText('file', name)), name },
   )
-  const { format, encoding, columns, delimiter, map = {}, idFrom, ifExists, maxErrors = Infinity, rejects } = flags
+  const {
+    format,
+    sheet,
+    encoding,
+    columns,
+    delimiter,
+    map = {},
+    idFrom,
+    ifExists,
+    maxErrors = Infinity,
+    rejects,
+  } = flags
   const rules = { map, idFrom, columns, delimiter, isPartial: ifExists === 'update' }
   return {
-    plan: { inputs, format, encoding, rules, ifExists, maxErrors, chunkBytes: chunkBytesFor(isOwnStore, maxErrors) },
+    plan: {
+      inputs,
+      format,
+      sheet,
+      encoding,
+      rules,
+      ifExists,
+      maxErrors,
+      chunkBytes: chunkBytesFor(isOwnStore, maxErrors),
+    },
     rejects: rejects === undefined ? undefined : io.resolvePath(rejects),
     isRestart: flags.restart === true,
     staging: flags.dryRun ? 'dryRun' : flags.atomic ? 'atomic' : undefined,

@@ -4,11 +4,12 @@ import { type Scope, settingNames, settingOf, settingsIn } from '../../config/se
 import { readSettings, type SavedSettings } from '../../config/settings-file.js'
 import { writeAnswer } from '../../output/output.js'
 import type { NewPlant } from '../../plant/fields.js'
+import { fieldNames } from '../../plant/records.js'
 import { PlantsError } from '../../platform/errors.js'
 import { shorten } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
 import { printable } from '../../platform/redact.js'
-import type { StoredValues, Values } from '../../platform/values.js'
+import type { FileValues, StoredValues, Values } from '../../platform/values.js'
 import type { Token } from '../../stores/common/store.js'
 import { type OwnStore, ownSchemeOf, takesCredential } from '../../stores/registry.js'
 import { topics } from '../commands/index.js'
@@ -124,12 +125,7 @@ function optionCandidates({ options }: Command, { given, helpOption }: Program, 
     })
 }
 
-async function completeValues(
-  values: Values | undefined,
-  text: string,
-  line: Pick<Line, 'operands' | 'words'>,
-  io: Io,
-): Promise<Completions> {
+async function completeValues(values: Values | undefined, text: string, line: Line, io: Io): Promise<Completions> {
   if (values === undefined) return nothing
   if (values === 'file') return anyFile
   if (values === 'setting-value') return completeValues(valuesOfSetting(line.operands[0] ?? ''), text, line, io)
@@ -138,6 +134,7 @@ async function completeValues(
   if (values === 'setting') return { ...nothing, candidates: settingsFor(await savedSettings(io)) }
   if (values === 'id' || values === 'tag' || values === 'token')
     return candidatesIn(await fileOf(line.words, io), values)
+  if (values === 'sheet' || values === 'map') return namesInFile(values, text, line, io)
   return { ...nothing, candidates: values.map((word) => [word, '']) }
 }
 
@@ -167,7 +164,28 @@ function candidateOf(one: Token | NewPlant, what: StoredValues): Candidate[] {
   if (!('name' in one)) return one.revokedAt ? [] : [[id, one.note ?? '']]
   if (what === 'id') return [[id, shorten(one.name)]]
   const { tag = '' } = one
-  return /^[\p{L}\p{N}_][\p{L}\p{N}_.-]*$/u.test(tag) ? [[tag, '']] : []
+  return isPlain(tag) ? [[tag, '']] : []
+}
+
+/** A shell need not quote it. */
+function isPlain(word: string): boolean {
+  return /^[\p{L}\p{N}_][\p{L}\p{N}_.-]*$/u.test(word)
+}
+
+/** Of the file that is imported. A sheet that a shell would have to quote is its number. */
+async function namesInFile(what: FileValues, text: string, { words, command }: Line, io: Io): Promise<Completions> {
+  const { columnsIn, isSmallFile, sheetsIn } = await import('../../transfer/import/names.js')
+  const path = words.map((word) => io.resolvePath(word)).find(isSmallFile)
+  const [prefix = ''] = /^.*[,=]/s.exec(text) ?? []
+  if (what === 'map' && !prefix.endsWith('='))
+    return { ...nothing, prefix, candidates: fieldNames.map((name) => [`${name}=`, '']) }
+  if (path === undefined) return nothing
+  if (what === 'map') {
+    const columns = await columnsIn(path, command.opts<{ sheet?: string }>().sheet, io)
+    return { ...nothing, prefix, candidates: columns.filter(isPlain).map((name) => [name, '']) }
+  }
+  const sheets = await sheetsIn(path, io)
+  return { ...nothing, candidates: sheets.map((name, index) => (isPlain(name) ? [name, ''] : [`${index + 1}`, name])) }
 }
 
 const maxStored = 50

@@ -3,7 +3,7 @@ import type { Transform } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { setImmediate, setTimeout } from 'node:timers/promises'
 import * as zlib from 'node:zlib'
-import { type FormatName, formatNames } from '../../plant/records.js'
+import { type FileFormat, formatNames } from '../../plant/records.js'
 import { AtomicFile, unwritable } from '../../platform/atomic-file.js'
 import { malformed, PlantsError, systemCode } from '../../platform/errors.js'
 import { targetOf } from '../../platform/files.js'
@@ -109,18 +109,29 @@ async function pause(signal: AbortSignal): Promise<void> {
   signal.throwIfAborted()
 }
 
-export function formatOfName(path: string): FormatName {
-  const extension = /[^/\\]\.(\w+)(?:\.(?:gz|zst))?$/i.exec(path)?.[1]?.toLowerCase()
-  const format = formatNames.find((name) => name === extension)
-  if (format || extension === undefined || /^(jsonl|gz|zst)$/.test(extension)) return format ?? 'ndjson'
+export function formatOfName(path: string): FileFormat {
+  const [, name = '', compression = ''] = /[^/\\]\.(\w+)(\.gz|\.zst)?$/i.exec(path) ?? []
+  const extension = name.toLowerCase()
+  if (extension === 'xlsx' && compression === '') return extension
+  const format = formatNames.find((each) => each === extension)
+  if (format || /^(|jsonl|gz|zst)$/.test(extension)) return format ?? 'ndjson'
   throw malformed(
-    `.${extension} is not an export format`,
+    `.${extension}${compression} is not an export format`,
     `Choose one of ${formatNames.join(', ')}, for example: --output csv`,
   )
 }
 
 /** Throws `malformed` for a compression that this runtime does not support. */
-export function compressionOf(path = ''): Transform | undefined {
+export async function encoderFor(
+  path: string | undefined,
+  format: FileFormat,
+): Promise<(texts: AsyncIterable<string>) => AsyncIterable<Uint8Array>> {
+  if (format === 'xlsx') return (await import('./workbook-file.js')).workbookOf
+  const compression = compressionOf(path)
+  return (texts) => compressed(texts, compression)
+}
+
+function compressionOf(path = ''): Transform | undefined {
   if (/\.gz$/i.test(path)) return zlib.createGzip()
   if (!/\.zst$/i.test(path)) return undefined
   const { createZstdCompress } = zlib as { createZstdCompress?: () => Transform } // since Node 22.15
@@ -131,12 +142,10 @@ export function compressionOf(path = ''): Transform | undefined {
   )
 }
 
-export async function* compressed(
-  bytes: AsyncIterable<Uint8Array>,
-  stream: Transform | undefined,
-): AsyncGenerator<Uint8Array> {
-  if (stream === undefined) return yield* bytes
-  const done = pipeline(bytes, stream).catch(() => undefined) // the stream emits the same error
+async function* compressed(texts: AsyncIterable<string>, stream: Transform | undefined): AsyncGenerator<Uint8Array> {
+  if (stream === undefined) for await (const text of texts) yield Buffer.from(text)
+  if (stream === undefined) return
+  const done = pipeline(texts, stream).catch(() => undefined) // the stream emits the same error
   try {
     yield* stream
   } finally {

@@ -20,13 +20,19 @@ export const csv: Format = {
       !first.startsWith('<') && (!/[{}[\]:]/.test(first) || [first, ...others].some((line) => /[,;\t|]/.test(line)))
     )
   },
-  read: (mapper) => new CsvReader(mapper, mapper.rules.delimiter),
+  read: (mapper) => new CsvReader(mapper, 'table', mapper.rules.delimiter),
 }
 
 /** Never detected, because CSV detects the tab. */
 export const tsv: Format = {
   detect: () => false,
-  read: (mapper) => new CsvReader(mapper, mapper.rules.delimiter ?? '\t'),
+  read: (mapper) => new CsvReader(mapper, 'table', mapper.rules.delimiter ?? '\t'),
+}
+
+/** The CSV of a sheet of a workbook. */
+export const sheet: Format = {
+  detect: () => false,
+  read: (mapper) => new CsvReader(mapper, 'sheet', ','),
 }
 
 class CsvReader extends LineReader {
@@ -34,8 +40,8 @@ class CsvReader extends LineReader {
   header: Buffer | undefined
   #columns: Columns | undefined
 
-  constructor(mapper: RecordMapper, delimiter: string | undefined) {
-    super(mapper, true)
+  constructor(mapper: RecordMapper, kind: 'table' | 'sheet', delimiter: string | undefined) {
+    super(mapper, kind)
     this.#delimiter = delimiter
   }
 
@@ -46,11 +52,11 @@ class CsvReader extends LineReader {
     while (bytes[start] === lineFeed || bytes[start] === carriageReturn) start += 1
     // it may be cut off its LF
     if (start > 0 && start === bytes.length && bytes[start - 1] === carriageReturn && !isLast) start -= 1
-    this.countLines(bytes, 0, start)
+    this.skipLines(bytes, 0, start)
     const columns = this.#readHeader(bytes.subarray(start), isLast, this.#delimiter)
     if (!columns && isLast) return bytes.length
     const end = start + (columns?.end ?? 0)
-    this.countLines(bytes, start, end)
+    this.skipLines(bytes, start, end)
     return columns ? super.read(chunk, isLast, end, columns.delimiter) : end
   }
 
@@ -68,7 +74,8 @@ class CsvReader extends LineReader {
   }
 
   #readHeader(bytes: Buffer, isLast: boolean, delimiter: string | undefined): Columns | undefined {
-    this.#columns = findHeader(bytes, { isLast, rules: this.mapper.rules, given: delimiter, firstLine: this.line })
+    const lineAt = (end: number) => this.lineAt(bytes, 0, end)
+    this.#columns = findHeader(bytes, { isLast, rules: this.mapper.rules, given: delimiter, lineAt })
     this.header = this.#columns && Buffer.from(bytes.subarray(0, this.#columns.end))
     return this.#columns
   }

@@ -79,8 +79,6 @@ export function checkEncoding(
   head: Buffer,
   { isLast, isTable, source }: { isLast: boolean; isTable: boolean; source: string },
 ): void {
-  if (/^PK(\x03\x04|\x05\x06)/.test(head.toString('latin1', 0, 4)))
-    throw malformed(`${source} is a ZIP archive, or a spreadsheet`, 'Save the sheet as CSV (UTF-8) first')
   const other = isTable ? otherLetters(head, isLast) : undefined
   const zeros = Array.from(head.subarray(0, 3), (byte) => byte === 0).join()
   const encoding = unmarked[zeros]

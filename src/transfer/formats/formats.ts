@@ -16,6 +16,8 @@ export const headSize = 65_536
 /** What is undefined is detected. */
 export interface InputOptions {
   format: FormatName | undefined
+  /** of a workbook: a name, or a number from 1 */
+  sheet: string | undefined
   encoding: EncodingName | undefined
   rules: FieldRules
 }
@@ -50,6 +52,11 @@ export function importOutputOf(command: string, source: string): string {
 
 function checkConvertible(bytes: Buffer, source: string): void {
   const head = bytes.toString('hex', 0, 16)
+  if (head.startsWith('d0cf11e0'))
+    throw malformed(
+      `${source} is a workbook of an old Excel (.xls), or has a password`,
+      'Save it as .xlsx, without one',
+    )
   const found = convertible.find((one) => one.head.test(head))
   if (found)
     throw malformed(

@@ -8,13 +8,14 @@ import type { RecordMapper } from './record-mapper.js'
 /** Records end with LF or CRLF and, in a table, also CR. */
 export abstract class LineReader implements FormatReader {
   protected readonly mapper: RecordMapper
-  readonly #isTable: boolean
+  readonly #kind: 'ndjson' | 'table' | 'sheet'
   #line = 1
   #isSkipping = false
 
-  constructor(mapper: RecordMapper, isTable = false) {
+  /** @param kind lines of a `sheet` are its rows, which only CRLF ends */
+  constructor(mapper: RecordMapper, kind: 'ndjson' | 'table' | 'sheet') {
     this.mapper = mapper
-    this.#isTable = isTable
+    this.#kind = kind
   }
 
   /** @param delimiter of a table, whose quoted cells can contain line breaks */
@@ -47,19 +48,23 @@ export abstract class LineReader implements FormatReader {
     if (why) chunk.addInvalid(why, range)
     else if (text !== '') this.add(text, chunk, range)
     this.#isSkipping = row.isCut
-    this.countLines(chunk.bytes, start, end)
+    this.#line = this.lineAt(chunk.bytes, start, end)
     return end
   }
 
-  protected get line(): number {
-    return this.#line
+  /** The line of `end` if that of `start` is the current one. */
+  protected lineAt(bytes: Buffer, start: number, end: number): number {
+    let line = this.#line
+    for (let at = start; at < end; at += 1) {
+      const isReturn = this.#kind === 'table' && bytes[at] === carriageReturn && bytes[at + 1] !== lineFeed
+      const isFeed = bytes[at] === lineFeed && (this.#kind !== 'sheet' || bytes[at - 1] === carriageReturn)
+      if (isReturn || isFeed) line += 1
+    }
+    return line
   }
 
-  protected countLines(bytes: Buffer, start: number, end: number): void {
-    for (let at = start; at < end; at += 1) {
-      const isReturn = this.#isTable && bytes[at] === carriageReturn && bytes[at + 1] !== lineFeed
-      if (isReturn || bytes[at] === lineFeed) this.#line += 1
-    }
+  protected skipLines(bytes: Buffer, start: number, end: number): void {
+    this.#line = this.lineAt(bytes, start, end)
   }
 
   save(): ReaderState {
@@ -88,7 +93,7 @@ export const ndjson: Format = {
       .filter((line) => line.trim() !== '')
     return /^\{\s*"/.test(second)
   },
-  read: (mapper) => new NdjsonReader(mapper),
+  read: (mapper) => new NdjsonReader(mapper, 'ndjson'),
 }
 
 class NdjsonReader extends LineReader {

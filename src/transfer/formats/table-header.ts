@@ -28,7 +28,7 @@ interface HeaderOptions {
   rules: FieldRules
   /** by default that of a `sep=` line, or the one with which a line names the required columns */
   given: string | undefined
-  firstLine: number
+  lineAt(offset: number): number
 }
 
 /**
@@ -68,6 +68,13 @@ export function findHeader(bytes: Buffer, options: HeaderOptions): Columns | und
   return columnsOf(header, rules)
 }
 
+/** Of the first line with several cells; none if there is none. */
+export function columnNames(bytes: Buffer): readonly string[] {
+  const options = { isLast: true, rules: { map: {}, idFrom: undefined }, given: undefined, lineAt: () => 1 }
+  const tables = delimiters.map((one) => readFirstLines(bytes, 0, one, options).lines.at(-1)?.names ?? [])
+  return tables.filter(isSeveral).toSorted((one, other) => other.length - one.length)[0] ?? []
+}
+
 /** maximum number of lines before a header, each with one cell at most */
 export const maxTitles = 10
 
@@ -77,7 +84,7 @@ interface FirstLine extends Pick<Columns, 'names' | 'delimiter' | 'end'> {
 }
 
 /** Up to the first line with several cells, without blank ones; `isCut` if the bytes end before. */
-function readFirstLines(bytes: Buffer, start: number, delimiter: string, { isLast, firstLine }: HeaderOptions) {
+function readFirstLines(bytes: Buffer, start: number, delimiter: string, { isLast, lineAt }: HeaderOptions) {
   const rows = new Rows(bytes, isLast, delimiter)
   const lines: FirstLine[] = []
   for (let at = start; lines.length < maxTitles && at - start <= maxRecordBytes; ) {
@@ -85,8 +92,7 @@ function readFirstLines(bytes: Buffer, start: number, delimiter: string, { isLas
     if (!row) return { delimiter, lines, isCut: true }
     const { text, why, end } = row
     const names = why ? [] : parseCells(text, delimiter).map((cell) => cell ?? '')
-    const line = firstLine + (bytes.toString('latin1', 0, at).match(/\r\n?|\n/g)?.length ?? 0)
-    if (why || text !== '') lines.push({ names, delimiter, end, line, why })
+    if (why || text !== '') lines.push({ names, delimiter, end, line: lineAt(at), why })
     if (why || isSeveral(names)) break
     at = end
   }

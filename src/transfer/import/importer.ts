@@ -8,6 +8,7 @@ import type { Io } from '../../platform/io.js'
 import { Outcome } from '../../stores/common/conflict.js'
 import type { BulkStore, CreateManyOptions } from '../../stores/common/store.js'
 import type { Chunk } from '../formats/chunk.js'
+import { sheet } from '../formats/csv.js'
 import type { EncodingName } from '../formats/format.js'
 import { formatOf, formats, type InputOptions } from '../formats/formats.js'
 import { RecordMapper } from '../formats/record-mapper.js'
@@ -86,13 +87,13 @@ export async function openInput(
   io: Pick<Io, 'stdin' | 'signal'>,
   hash: Hash = createHash('sha256'),
 ): Promise<OpenInput> {
-  const source = await openSource(input, io)
+  const source = await openSource(input, plan, io)
   try {
     const reader = new Reader(source, hash, plan.encoding)
     const { bytes, isLast } = await reader.head(readTimeout)
     io.signal.throwIfAborted() // the head may be cut
-    const format = formatOf(bytes, isLast, reader.name, plan)
-    reader.use(formats[format], mapper)
+    const format = reader.isSheet ? 'csv' : formatOf(bytes, isLast, reader.name, plan)
+    reader.use(reader.isSheet ? sheet : formats[format], mapper)
     const isTable = recordFormatOf(format) !== 'json'
     const assumed = isTable && plan.encoding === undefined ? reader.assumeEncoding() : undefined
     const chunk = await reader.next(plan.chunkBytes, readTimeout)

@@ -109,6 +109,10 @@ export class Reader {
     return this.#source.name
   }
 
+  get isSheet(): boolean {
+    return this.#source.isSheet
+  }
+
   get size(): number | undefined {
     return this.encoding === 'utf-8' ? this.#source.size : undefined
   }

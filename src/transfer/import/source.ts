@@ -6,7 +6,7 @@ import { malformed, type PlantsError, shellWord, systemCode } from '../../platfo
 import { detectCompression, detectFileCompression } from '../../platform/files.js'
 import type { Io } from '../../platform/io.js'
 import { unreadable } from '../../platform/text-files.js'
-import { importOutputOf } from '../formats/formats.js'
+import { type InputOptions, importOutputOf } from '../formats/formats.js'
 
 export interface ImportInput {
   path: string
@@ -16,6 +16,8 @@ export interface ImportInput {
 export interface Source {
   name: string
   size: number | undefined
+  /** of a workbook, as CSV; known after the first bytes */
+  isSheet: boolean
   /**
    * Returns 0 at the end, and undefined if no byte arrived within `timeout` milliseconds, or before the import was
    * stopped.
@@ -27,16 +29,18 @@ export interface Source {
 /** Throws `malformed` for an unreadable input. */
 export async function openSource(
   { path, name }: ImportInput,
+  options: InputOptions,
   { stdin, signal }: Pick<Io, 'stdin' | 'signal'>,
 ): Promise<Source> {
-  if (path === '-') return streamSource(name, decompressed(stdin.chunks(), name), signal, () => stdin.stream())
+  if (path === '-') return streamSource(name, stdin.chunks(), options, signal, () => stdin.stream())
   try {
     // Without O_NONBLOCK, opening a FIFO waits for a writer, and cannot be interrupted.
     const fd = openSync(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0))
     const stats = fstatSync(fd)
-    if (stats.isFIFO() || stats.isCharacterDevice() || detectFileCompression(path)) {
+    const isPlain = !stats.isFIFO() && !stats.isCharacterDevice() && !detectFileCompression(path)
+    if (!isPlain || options.sheet !== undefined) {
       const stream = stats.isFIFO() ? await readPipe(fd) : createReadStream(path, { fd, highWaterMark: chunkSize })
-      return streamSource(name, decompressed(stream, name), signal, () => stream)
+      return streamSource(name, stream, options, signal, () => stream)
     }
     const read = async (into: Buffer) => {
       try {
@@ -45,7 +49,7 @@ export async function openSource(
         throw inputError(error, name)
       }
     }
-    return { name, size: stats.size, read, close: () => closeSync(fd) }
+    return { name, size: stats.size, isSheet: false, read, close: () => closeSync(fd) }
   } catch (error) {
     throw inputError(error, name)
   }
@@ -77,15 +81,18 @@ export function unreadableInput(name: string, cause: unknown): PlantsError {
 /** @param stream the underlying stream, which would keep the process running */
 function streamSource(
   name: string,
-  pieces: AsyncGenerator<Uint8Array>,
+  packed: AsyncIterable<Uint8Array>,
+  options: InputOptions,
   stop: AbortSignal,
   stream: () => NodeJS.ReadableStream,
 ): Source {
+  const pieces = unpack()
   let rest: Uint8Array = new Uint8Array()
   let next: Promise<IteratorResult<Uint8Array>> | undefined
-  return {
+  const source: Source = {
     name,
     size: undefined,
+    isSheet: false,
     read: async (into, timeout = maxTimer) => {
       while (rest.length === 0) {
         // A piece that is late is awaited again by the next call.
@@ -114,9 +121,17 @@ function streamSource(
       if (next !== undefined) Readable.prototype.destroy.call(stream().on('error', () => undefined))
     },
   }
+  async function* unpack(): AsyncGenerator<Uint8Array> {
+    const { compression, all } = await detectIn(packed)
+    source.isSheet = compression === 'zip'
+    if (compression === 'zip') return yield* csvOfSheet(all, name, options, stop)
+    if (options.sheet !== undefined) throw malformed(`${name} is no workbook, and has no sheets`, 'Leave out --sheet')
+    yield* compression ? decompressed(all, compression, name) : all
+  }
+  return source
 }
 
-async function* decompressed(pieces: AsyncIterable<Uint8Array>, name: string): AsyncGenerator<Uint8Array> {
+async function detectIn(pieces: AsyncIterable<Uint8Array>) {
   const iterator = pieces[Symbol.asyncIterator]()
   let head = Buffer.alloc(0)
   while (head.length < 4) {
@@ -128,8 +143,37 @@ async function* decompressed(pieces: AsyncIterable<Uint8Array>, name: string): A
     if (head.length > 0) yield head
     yield* { [Symbol.asyncIterator]: () => iterator }
   }
-  const compression = detectCompression(head)
-  if (!compression) return yield* all()
+  return { compression: detectCompression(head), all: all() }
+}
+
+async function* csvOfSheet(
+  packed: AsyncIterable<Uint8Array>,
+  name: string,
+  { format, encoding, sheet, rules }: InputOptions,
+  stop: AbortSignal,
+): AsyncGenerator<Uint8Array> {
+  const given = { '--format': format, '--encoding': encoding, '--delimiter': rules.delimiter }
+  const [unused] = Object.entries(given).find(([, value]) => value !== undefined) ?? []
+  if (unused !== undefined) throw malformed(`${unused} does not apply to a workbook, as ${name} is`, 'Leave it out')
+  const pieces: Uint8Array[] = []
+  let length = 0
+  for await (const piece of packed) {
+    length += piece.length
+    if (length > maxWorkbook) throw malformed(`${name} is larger than ${maxWorkbook} bytes`, 'Save the sheet as CSV')
+    pieces.push(piece)
+  }
+  const { Workbook } = await import('../formats/workbook.js')
+  const workbook = await Workbook.open(Buffer.concat(pieces), name, stop)
+  for await (const rows of workbook.csv(sheet ?? (await workbook.sheetOfPlants(rules)))) yield Buffer.from(rows)
+}
+
+const maxWorkbook = 67_108_864
+
+async function* decompressed(
+  packed: AsyncIterable<Uint8Array>,
+  compression: 'gzip' | 'zstd',
+  name: string,
+): AsyncGenerator<Uint8Array> {
   const zlib: Pick<typeof import('node:zlib'), 'createGunzip'> & {
     createZstdDecompress?(options: object): NodeJS.ReadWriteStream // since Node 22.15
   } = await import('node:zlib')
@@ -138,7 +182,7 @@ async function* decompressed(pieces: AsyncIterable<Uint8Array>, name: string): A
     const what = `${name} is compressed with ${compression}, which this version of Node cannot decompress`
     throw malformed(what, `Use Node 22.15 or newer, or ${importOutputOf(`${compression} -dc`, name)}`)
   }
-  pipeline(all(), stream, () => undefined) // the stream emits the same errors
+  pipeline(packed, stream, () => undefined) // the stream emits the same errors
   try {
     yield* stream as AsyncIterable<Buffer> // a stream of bytes consists of buffers
   } catch (error) {

@@ -5,8 +5,10 @@ import { topics } from '../../../src/cli/commands/index.js'
 import { formatNames } from '../../../src/plant/records.js'
 import { outputFormats } from '../../../src/platform/values.js'
 import { commandNames, program, treeOf } from '../../helpers/helps.js'
+import { Importing } from '../../helpers/importing.js'
 import { runPlants, type World } from '../../helpers/run.js'
 import { User } from '../../helpers/user.js'
+import { rows, workbook } from '../../helpers/workbook.js'
 
 /** What a line can go on with: `files` and `prefix` are what its shell is told besides. */
 async function complete(line: string, world: World = {}) {
@@ -244,6 +246,36 @@ describe('saved stores', () => {
     for (const line of ['--store ', 'stores remove ', 'config set ', 'auth token --store ']) {
       expect((await runPlants(['__complete', '--', ...line.split(' ')], { env })).out).not.toContain('s3cret')
     }
+  })
+})
+
+describe('the file of an import', () => {
+  const importing = () => {
+    const somebody = new Importing()
+    const sheets = { Plants: rows(['Nr', 'Common name', 'Art'], ['1', 'Fern', '']), 'Our notes': rows(['x']) }
+    somebody.write('stock.xlsx', workbook({ sheets }))
+    somebody.write('plants.csv', 'My plants;;\n\nNo;Plant name;Familie\n1;Fern;\n')
+    return { cwd: somebody.folder, env: { PLANTS_STORE: somebody.store } }
+  }
+
+  test('has sheets; one that a shell would have to quote is its number', async () => {
+    const world = importing()
+    const expected = { code: 0, words: ['Plants', '2'], meanings: ['', 'Our notes'] }
+    expect(await complete('import stock.xlsx --sheet ', world)).toMatchObject({ ...expected, prefix: '' })
+    expect(await complete('import stock.xlsx -q --sheet=P', world)).toMatchObject({ ...expected, prefix: '--sheet=' })
+  })
+
+  test.each([
+    ['import plants.csv --map ', '', ['id=', 'name=', 'tag=']],
+    ['import plants.csv --map id=', 'id=', ['No', 'Familie']],
+    ['import plants.csv --map id=No,t', 'id=No,', ['id=', 'name=', 'tag=']],
+    ['import plants.csv --map=id=No,tag=', '--map=id=No,tag=', ['No', 'Familie']],
+    ['import stock.xlsx --sheet 1 --map id=', 'id=', ['Nr', 'Art']],
+    ['import stock.xlsx --map id=', '', []], // which of the two sheets?
+    ['import missing.xlsx --map id=', '', []],
+    ['import plants.csv --sheet ', '', []],
+  ])('has columns: %s', async (line, prefix, names) => {
+    expect(await complete(line, importing())).toMatchObject({ code: 0, err: '', files: 'none', prefix, words: names })
   })
 })
 

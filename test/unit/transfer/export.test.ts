@@ -10,13 +10,16 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
+import { text as contentOf } from 'node:stream/consumers'
 import * as zlib from 'node:zlib'
 import { parse } from 'csv-parse/sync'
 import { beforeEach, describe, expect, test } from 'vitest'
+import { fromBufferPromise } from 'yauzl'
 import { parseJson } from '../../../src/plant/exact-json.js'
 import type { NewPlant } from '../../../src/plant/plant.js'
 import { PlantsError } from '../../../src/platform/errors.js'
 import { SqliteStore } from '../../../src/stores/sqlite/sqlite-store.js'
+import { text as anyText, int64 } from '../../helpers/any-plant.js'
 import { DatabaseSync } from '../../helpers/database.js'
 import { fc } from '../../helpers/fast-check.js'
 import { rounds } from '../../helpers/rounds.js'
@@ -252,7 +255,7 @@ describe('export --out', () => {
     expect([read('out.csv'), read('out.jsonl')]).toEqual([exports['json'], exports['ndjson']])
   })
 
-  test.each(['.cvs', '.xlsx', '.txt', '.db'])(
+  test.each(['.cvs', '.xlsx.gz', '.txt', '.db'])(
     'rejects a file whose name ends in %s, unless its format is given',
     async (end) => {
       await plant(fern)
@@ -263,6 +266,53 @@ describe('export --out', () => {
       expect((await plants(['export', '--out', `out.csv${end}`, '--output', 'csv'])).err).toBe('')
     },
   )
+
+  test('writes a workbook, which is imported as it was, but for spaces at the ends of a text', async () => {
+    const trimmed = anyText()
+      .map((one) => one.trim())
+      .filter((one) => one !== '')
+    const all = fc.record({ id: int64(), name: trimmed, tag: trimmed }, { requiredKeys: ['id', 'name'] })
+    const lists = fc.uniqueArray(all, { selector: ({ id }) => id, maxLength: 20 })
+    const compare = async (list: NewPlant[]) => {
+      store = join(temporaryFolder(), 'plants.db')
+      await plant({ id: 1n, name: '=1+1', tag: '_x0041_' }, { id: 2n ** 53n, name: '\uffff\ufffe\r\n\u0001.' })
+      await plant(...list.filter(({ id }) => id !== 1n && id !== 2n ** 53n))
+      const { out } = await plants(['export'])
+      await plants(['export', '--out', 'out.xlsx'])
+      store = join(temporaryFolder(), 'plants.db')
+      expect((await plants(['import', 'out.xlsx', '-q'])).err).toBe('')
+      expect((await plants(['export'])).out).toBe(out)
+    }
+    await fc.assert(fc.asyncProperty(lists, compare), { numRuns: rounds(20) })
+  })
+
+  test('writes a workbook of numbers and texts, with a header that stays in view', async () => {
+    const large = [10n ** 15n - 1n, 10n ** 15n, -(10n ** 15n)]
+    await plant({ id: 1n, name: '=1+1' }, ...large.map((id) => ({ id, name: '<a>', tag: ' b ' })))
+    const { out } = await plants(['export', '--out', 'out.xlsx'])
+    expect(JSON.parse(out)).toMatchObject({ plants: 4, bytes: statSync(join(folder, 'out.xlsx')).size })
+    const zip = await fromBufferPromise(readFileSync(join(folder, 'out.xlsx')), { lazyEntries: true })
+    let sheet = ''
+    for await (const entry of zip.eachEntry())
+      if (/sheet1/.test(entry.fileName)) sheet = await contentOf(await zip.openReadStreamPromise(entry))
+    expect(sheet).toContain('<pane ySplit="1" topLeftCell="A2" state="frozen"')
+    expect(sheet).toContain('<c r="A3"><v>1</v></c><c r="B3" t="inlineStr"><is><t>=1+1</t></is></c>')
+    expect(sheet).toContain('<c r="A4"><v>999999999999999</v></c>')
+    expect(sheet).toContain('<c r="A5" t="inlineStr"><is><t>1000000000000000</t></is></c>')
+    expect(sheet).toContain('<c r="A2" t="inlineStr"><is><t>-1000000000000000</t></is></c>')
+    expect(sheet).toContain('<t xml:space="preserve"> b </t>')
+  })
+
+  test('writes no workbook with a text that is too long for a cell, and keeps the old file', async () => {
+    writeFileSync(join(folder, 'out.xlsx'), 'old')
+    await plant({ id: 7n, name: 'a', tag: 'b'.repeat(32_768) })
+    expect(await plants(['export', '--out', 'out.xlsx'])).toEqual({
+      code: 2,
+      out: '',
+      err: 'plants: The tag of the plant with id 7 has 32768 characters, but a cell has at most 32767\n  Use a .csv file\n',
+    })
+    expect(read('out.xlsx')).toBe('old')
+  })
 
   test.each(Object.entries(exports))('compresses %s with gzip by name', async (format, text) => {
     await plant(...awkward)

@@ -6,7 +6,12 @@ import { fc } from '../../../helpers/fast-check.js'
 import { rounds } from '../../../helpers/rounds.js'
 
 const plant = '{"id":1,"name":"a"}'
-const nothing: InputOptions = { format: undefined, encoding: undefined, rules: { map: {}, idFrom: undefined } }
+const nothing: InputOptions = {
+  format: undefined,
+  sheet: undefined,
+  encoding: undefined,
+  rules: { map: {}, idFrom: undefined },
+}
 
 test.each<[string, FormatName]>([
   ['', 'ndjson'],
@@ -82,12 +87,6 @@ test.each<[string, string | Buffer, string, string]>([
     'SQLite format 3\0\x10\0\x01\x01',
     'plants.csv contains an SQLite database, not records',
     'If it is a store, import the output of: plants export --store ./plants.csv',
-  ],
-  [
-    'a spreadsheet',
-    'PK\x03\x04',
-    'plants.csv is a ZIP archive, or a spreadsheet',
-    'Save the sheet as CSV (UTF-8) first',
   ],
   [
     'HTML',

@@ -1,0 +1,53 @@
+import { writeXlsxStream, XLSX_MAX_ROWS_PER_SHEET } from 'hucre/xlsx'
+import type { NewPlant } from '../../plant/fields.js'
+import { fieldNames, readRecord } from '../../plant/records.js'
+import { malformed } from '../../platform/errors.js'
+import { must } from '../../platform/values.js'
+
+/**
+ * A workbook (.xlsx) with a header that stays in view. All texts are texts, also those that begin with `=`. Ids of more
+ * than 15 digits, which spreadsheets round, are texts.
+ *
+ * @param texts a JSON object on each line, which a line feed ends
+ * @throws {PlantsError} `malformed` for a text that is too long for a cell, and for too many plants
+ */
+export async function* workbookOf(texts: AsyncIterable<string>): AsyncGenerator<Uint8Array> {
+  const columns = fieldNames.map((header) => ({ header }))
+  yield* writeXlsxStream(rowsOf(texts), { name: 'Plants', columns, freezePane: { rows: 1 }, maxRowsPerSheet: Infinity })
+}
+
+async function* rowsOf(texts: AsyncIterable<string>) {
+  let rows = 1
+  for await (const text of texts) {
+    for (const line of text.split('\n').slice(0, -1)) {
+      rows += 1
+      if (rows > XLSX_MAX_ROWS_PER_SHEET)
+        throw malformed(
+          `A sheet has at most ${XLSX_MAX_ROWS_PER_SHEET} rows`,
+          'Use --limit and --after, or a .csv file',
+        )
+      const plant = must(readRecord(line))
+      yield fieldNames.map((name) => cellOf(plant, name))
+    }
+  }
+}
+
+function cellOf(plant: NewPlant, name: keyof NewPlant): string | number | null {
+  const value = plant[name]
+  if (typeof value === 'bigint') return value > -maxNumber && value < maxNumber ? Number(value) : String(value)
+  if (value !== undefined && value.length > maxText)
+    throw malformed(
+      `The ${name} of the plant with id ${plant.id} has ${value.length} characters, but a cell has at most ${maxText}`,
+      'Use a .csv file',
+    )
+  return value === undefined ? null : value.replace(/_(?=x[\dA-F]{4}_)|[\ufffe\uffff]/gi, escaped)
+}
+
+/** Such as `_x005F_`, for what would be read as such a word, and for characters that XML cannot have. */
+function escaped(character: string): string {
+  return `_x${character.charCodeAt(0).toString(16).toUpperCase().padStart(4, '0')}_`
+}
+
+const maxNumber = 10n ** 15n
+/** in UTF-16 code units, as Excel counts */
+const maxText = 32_767

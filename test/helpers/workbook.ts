@@ -1,0 +1,91 @@
+import { crc32, deflateRawSync } from 'node:zlib'
+
+const office = 'http://schemas.openxmlformats.org/officeDocument/2006/relationships'
+
+export interface Parts {
+  /** by name; a text is the content of `sheetData` */
+  sheets?: Record<string, string>
+  sharedStrings?: string
+  styles?: string
+  /** the content of `workbook`, before its sheets */
+  properties?: string
+  /** unpacked size that the archive says the first sheet has */
+  declared?: number
+}
+
+/** A workbook of these parts, such as a spreadsheet program may write, or an attacker. */
+export function workbook({ sheets = {}, sharedStrings, styles, properties = '', declared }: Parts): Buffer {
+  const names = Object.keys(sheets)
+  const files: [name: string, text: string, size?: number | undefined][] = [
+    ['_rels/.rels', relationships([['rId1', 'officeDocument', 'xl/workbook.xml']])],
+    [
+      'xl/workbook.xml',
+      `<workbook xmlns:r="${office}">${properties}<sheets>${names
+        .map((name, index) => `<sheet name="${name}" sheetId="${index + 1}" r:id="rId${index + 1}"/>`)
+        .join('')}</sheets></workbook>`,
+    ],
+    [
+      'xl/_rels/workbook.xml.rels',
+      relationships([
+        ...names.map((_, index): Relation => [`rId${index + 1}`, 'worksheet', `worksheets/sheet${index + 1}.xml`]),
+        ['styles', 'styles', 'styles.xml'],
+        ['texts', 'sharedStrings', '/xl/sharedStrings.xml'],
+      ]),
+    ],
+    ...names.map((name, index): [string, string, number | undefined] => [
+      `xl/worksheets/sheet${index + 1}.xml`,
+      `<worksheet><sheetData>${sheets[name]}</sheetData></worksheet>`,
+      index === 0 ? declared : undefined,
+    ]),
+  ]
+  if (styles !== undefined) files.push(['xl/styles.xml', `<styleSheet>${styles}</styleSheet>`])
+  if (sharedStrings !== undefined) files.push(['xl/sharedStrings.xml', `<sst>${sharedStrings}</sst>`])
+  return zip(files)
+}
+
+type Relation = [id: string, type: string, target: string]
+
+function relationships(relations: Relation[]): string {
+  const each = ([id, type, target]: Relation) =>
+    `<Relationship Id="${id}" Type="${office}/${type}" Target="${target}"/>`
+  return `<?xml version="1.0" encoding="UTF-8"?><Relationships>${relations.map(each).join('')}</Relationships>`
+}
+
+/** @param files each with the size that the archive says, if it is another one */
+export function zip(files: [name: string, text: string, size?: number | undefined][]): Buffer {
+  const locals: Buffer[] = []
+  const entries: Buffer[] = []
+  let offset = 0
+  for (const [name, text, size] of files) {
+    const packed = deflateRawSync(text)
+    const common = Buffer.alloc(26)
+    common.writeUInt16LE(20, 0)
+    common.writeUInt16LE(8, 4)
+    common.writeUInt32LE(crc32(text), 10)
+    common.writeUInt32LE(packed.length, 14)
+    common.writeUInt32LE(size ?? Buffer.byteLength(text), 18)
+    common.writeUInt16LE(Buffer.byteLength(name), 22)
+    const place = Buffer.alloc(14)
+    place.writeUInt32LE(offset, 10)
+    const local = [Buffer.from('PK\x03\x04'), common, Buffer.from(name), packed]
+    entries.push(Buffer.from('PK\x01\x02\x14\0', 'latin1'), common, place, Buffer.from(name))
+    locals.push(...local)
+    offset += Buffer.concat(local).length
+  }
+  const end = Buffer.alloc(22)
+  end.write('PK\x05\x06')
+  end.writeUInt16LE(files.length, 8)
+  end.writeUInt16LE(files.length, 10)
+  end.writeUInt32LE(Buffer.concat(entries).length, 12)
+  end.writeUInt32LE(offset, 16)
+  return Buffer.concat([...locals, ...entries, end])
+}
+
+/** The rows of a sheet whose cells are inline texts. */
+export function rows(...cells: string[][]): string {
+  return cells.map((row) => `<row>${row.map((text) => inline(text)).join('')}</row>`).join('')
+}
+
+export function inline(text: string): string {
+  return `<c t="inlineStr"><is><t>${text}</t></is></c>`
+}
