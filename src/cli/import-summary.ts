@@ -237,6 +237,7 @@ function hintOfRejectsFile(
   // otherwise the file is UTF-8
   const read = plan.encoding ?? importing.assumedEncoding
   const encoding = read !== undefined && canEncode(read) ? read : undefined
-  const given = givenFlags(storeFlag, { ...plan, encoding, format: format === 'json' ? format : plan.format, rules })
+  const form = { format: format === 'json' ? format : plan.format, sheet: undefined, encoding }
+  const given = givenFlags(storeFlag, { ...plan, ...form, rules })
   return `Fix them in ${rejects}${withoutLarge(counters)}, then: plants import ${shellWord(rejects)}${given}`
 }

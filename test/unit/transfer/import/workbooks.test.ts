@@ -120,6 +120,19 @@ test('an id above 2^53 is exact as a text, and rejected as a number', async () =
   expect(await user.list()).toBe('{"id":9007199254740993,"name":"a"}\n')
 })
 
+test('the hint for the rejects of a sheet imports them', async () => {
+  const user = new Importing()
+  user.write(
+    'stock.xlsx',
+    workbook({ sheets: { Stock: rows(['No', 'Name'], ['x', 'Fern']), Other: rows(['id', 'name']) } }),
+  )
+  const { err } = await user.import(['stock.xlsx', '--sheet', 'Stock', '--map', 'id=No', '--rejects', 'bad.csv'])
+  const [, command = ''] = /then: plants (.*)\n$/.exec(err) ?? []
+  expect(command).toBe(`import ${user.folder}/bad.csv --map id=No`)
+  user.write('bad.csv', user.read('bad.csv').replace('x', '1'))
+  expect(await user.run(command.split(' '))).toMatchObject({ code: 0 })
+})
+
 describe('the sheet', () => {
   const two = { 'Our notes': rows(['water on Mondays']), Plants: header + rows(['1', 'Fern', 'shade']) }
   const three = { ...two, '2027': rows(['No', 'Name'], ['5', 'Rose']), Copy: header + rows(['9', 'Copy']) }
