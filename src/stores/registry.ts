@@ -169,20 +169,20 @@ export async function openManyStore(
   options: OpenOptions,
   staging: 'dryRun' | 'atomic' | undefined,
 ): Promise<ManyStore> {
-  const own = isOwn(address) ? ownSchemeOf(address) : undefined
   if (!staging) {
-    const checkpoints = await own?.open(address, options)
-    return { store: checkpoints ?? (await schemeOf(address).open(address, options)), checkpoints }
+    if (!isOwn(address)) return { store: await openRemote(address, options) }
+    const checkpoints = await ownSchemeOf(address).open(address, options)
+    return { store: checkpoints, checkpoints }
   }
   const { Staging } = await import('./common/staging.js')
-  if (!own) {
-    const readable = address.scheme === 'remote' ? await openReadable(address, options) : undefined
-    const isUnread = readable === undefined
-    return { store: new Staging(readable, !isUnread), checkpoints: undefined, isUnread }
+  if (!isOwn(address)) {
+    const readable = await openReadable(address, options)
+    return { store: new Staging(readable, readable !== undefined), isUnread: readable === undefined }
   }
+  const own = ownSchemeOf(address)
   const existing = await own.openExisting(address, options)
   const store = new Staging(existing, true)
-  if (staging === 'dryRun') return { store, checkpoints: undefined }
+  if (staging === 'dryRun') return { store }
   try {
     await existing?.check() // early, not after the whole input was read
   } catch (error) {
@@ -193,7 +193,7 @@ export async function openManyStore(
     const target = existing ?? (await own.open(address, options))
     await store.commit(target).finally(() => (existing ? undefined : target.close()))
   }
-  return { store, checkpoints: undefined, commit }
+  return { store, commit }
 }
 
 /** Undefined without a token, and for a service that does not let it read. */

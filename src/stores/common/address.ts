@@ -1,4 +1,4 @@
-import { PlantsError } from '../../platform/errors.js'
+import { malformed, type PlantsError } from '../../platform/errors.js'
 import { urlOf } from '../../platform/network.js'
 
 export interface AddressContext {
@@ -143,7 +143,7 @@ const uriHint =
   'A database is postgres://USER@HOST/DATABASE, a service is https://…, and a path with such characters begins with ./'
 
 export function addressError(source: string, why: string, hint = addresses): PlantsError {
-  return new PlantsError('malformed', `${source} ${why}`, { hint })
+  return malformed(`${source} ${why}`, hint)
 }
 
 /**

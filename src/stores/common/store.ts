@@ -132,7 +132,7 @@ export type Update = Record<'before' | 'after', NewPlant>
 export interface ManyStore {
   store: BulkStore
   /** the store, if it writes them */
-  checkpoints: CheckpointStore | undefined
+  checkpoints?: CheckpointStore | undefined
   commit?: (() => Promise<void>) | undefined
   /** a dry run at a service that cannot be read checks only the input */
   isUnread?: boolean
@@ -170,41 +170,30 @@ export interface Login {
   trusts(uid: number): boolean
 }
 
-interface AnyStoreOptions {
+export interface FileOptions {
   /** of a call, in milliseconds */
   timeout: number
   clock: Clock
   /** the rights of a command that writes, besides the default ones. Also for the hint about a token that lacks one */
   needs?: readonly Right[]
-}
-
-interface OwnStoreOptions extends AnyStoreOptions {
   onCommit?(count: number): void
   /** not called for the default store */
   onCreated?: ((path: string) => Promise<void>) | undefined
-}
-
-export interface FileOptions extends OwnStoreOptions {
   /** whether a user's files are trusted like this user's own */
   trusts(uid: number): boolean
   /** before the store is opened: what other users can do to its file, or to a backup of it */
   onExposed?(warning: string): Promise<void>
 }
 
-interface DatabaseOptions extends OwnStoreOptions {
+export interface OpenOptions extends FileOptions {
   login(address: PostgresAddress): Promise<Login>
   /** a database has been unavailable for a second, or, with undefined, is available again */
   onAway?(failure: PlantsError | undefined): void
-}
-
-export interface RemoteOptions extends AnyStoreOptions {
   access(address: RemoteAddress): Promise<Access>
   concurrency?: number | undefined
   /** how long refused connections are retried, in milliseconds; at most the timeout */
   retry?: number | undefined
 }
-
-export type OpenOptions = FileOptions & DatabaseOptions & RemoteOptions
 
 export const defaultConcurrency = 64
 
