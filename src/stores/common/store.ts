@@ -4,6 +4,7 @@ import type { RecordFormat } from '../../plant/records.js'
 import type { PlantRows } from '../../plant/rows.js'
 import type { Clock } from '../../platform/clock.js'
 import type { PlantsError } from '../../platform/errors.js'
+import { must } from '../../platform/values.js'
 import type { Access } from './access.js'
 import type { PostgresAddress, PostgresHost, RemoteAddress } from './address.js'
 import type { ExistsPolicy } from './conflict.js'
@@ -236,6 +237,27 @@ export interface ServedStore extends ReadableStore {
 }
 
 type NewToken = Pick<Token, 'note' | 'rights' | 'createdAt' | 'expiresAt'>
+
+export const tokenColumns = 'id, note, rights, created_at, expires_at, revoked_at, last_used_at'
+
+/** @param times in milliseconds, in the order of `tokenColumns` */
+export function tokenFrom(id: bigint, note: string | null, rights: string, times: (bigint | string | null)[]): Token {
+  const [createdAt, expiresAt, revokedAt, lastUsedAt] = times.map((time) => (time === null ? undefined : toDate(time)))
+  return {
+    id,
+    note: note ?? undefined,
+    rights: rightsIn(rights),
+    createdAt: must(createdAt),
+    expiresAt,
+    revokedAt,
+    lastUsedAt,
+  }
+}
+
+/** Clamped: outside the range of `Date`, all comparisons are false. */
+function toDate(time: bigint | string): Date {
+  return new Date(Math.min(Math.max(Number(time), -8.64e15), 8.64e15))
+}
 
 export interface Token {
   id: bigint

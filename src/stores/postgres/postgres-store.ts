@@ -30,6 +30,7 @@ import {
   binder,
   type Change,
   deleteStatement,
+  eq,
   getStatement,
   imports,
   keepCheckpointStatement,
@@ -166,7 +167,7 @@ export class PostgresStore implements ServedStore, CheckpointStore {
   }
 
   async findCheckpoint(id: string): Promise<string | undefined> {
-    const text = `SELECT state FROM ${imports} WHERE id OPERATOR(pg_catalog.=) $1`
+    const text = `SELECT state FROM ${imports} WHERE id ${eq} $1`
     return (await this.#connections.query({ text, values: [id] }))[0]?.[0] ?? undefined
   }
 
@@ -175,7 +176,7 @@ export class PostgresStore implements ServedStore, CheckpointStore {
   }
 
   async removeCheckpoint(id: string): Promise<void> {
-    await this.#connections.query({ text: `DELETE FROM ${imports} WHERE id OPERATOR(pg_catalog.=) $1`, values: [id] })
+    await this.#connections.query({ text: `DELETE FROM ${imports} WHERE id ${eq} $1`, values: [id] })
   }
 
   async preload(): Promise<void> {

@@ -1,12 +1,12 @@
 import type { QueryConfig } from 'pg'
 import { pagesOf } from '../common/pages.js'
-import { rightsIn, type Token, type TokenStore } from '../common/store.js'
-import { durable, type Row, tokens } from './sql.js'
+import { type Token, type TokenStore, tokenColumns, tokenFrom } from '../common/store.js'
+import { durable, eq, type Row, tokens } from './sql.js'
 
 /** @param query runs an idempotent statement */
 export function postgresTokens(query: (statement: QueryConfig) => Promise<Row[]>): TokenStore {
   const find = async (digest: Uint8Array) => {
-    const text = `SELECT ${columns} FROM ${tokens} WHERE digest OPERATOR(pg_catalog.=) $1`
+    const text = `SELECT ${tokenColumns} FROM ${tokens} WHERE digest ${eq} $1`
     return toToken((await query({ text, values: [Buffer.from(digest)] }))[0])
   }
   return {
@@ -23,40 +23,26 @@ export function postgresTokens(query: (statement: QueryConfig) => Promise<Row[]>
     },
 
     list() {
-      const text = `SELECT ${columns} FROM ${tokens} WHERE id OPERATOR(pg_catalog.>) $1 ORDER BY id LIMIT $2`
+      const text = `SELECT ${tokenColumns} FROM ${tokens} WHERE id OPERATOR(pg_catalog.>) $1 ORDER BY id LIMIT $2`
       return pagesOf({}, async (after = 0n, rows) =>
         (await query({ text, values: [after, rows] })).flatMap((row) => toToken(row) ?? []),
       )
     },
 
     async revoke(id, at) {
-      const text = `UPDATE ${tokens} SET revoked_at = coalesce(revoked_at, $2) WHERE id OPERATOR(pg_catalog.=) $1 RETURNING ${columns}, ${durable}`
+      const text = `UPDATE ${tokens} SET revoked_at = coalesce(revoked_at, $2) WHERE id ${eq} $1 RETURNING ${tokenColumns}, ${durable}`
       return toToken((await query({ text, values: [id, at.getTime()] }))[0])
     },
 
     async markUsed(id, at) {
-      const text = `UPDATE ${tokens} SET last_used_at = $2 WHERE id OPERATOR(pg_catalog.=) $1`
+      const text = `UPDATE ${tokens} SET last_used_at = $2 WHERE id ${eq} $1`
       await query({ text, values: [id, at.getTime()] })
     },
   }
 }
 
-const columns = 'id, note, rights, created_at, expires_at, revoked_at, last_used_at'
-
 function toToken(row: Row | undefined): Token | undefined {
   if (!row) return undefined
-  const [id, note, rights, createdAt, expiresAt, revokedAt, lastUsedAt] = row
-  return {
-    id: BigInt(id ?? 0),
-    note: note ?? undefined,
-    rights: rightsIn(rights ?? ''),
-    createdAt: new Date(Number(createdAt)),
-    expiresAt: toDate(expiresAt),
-    revokedAt: toDate(revokedAt),
-    lastUsedAt: toDate(lastUsedAt),
-  }
-}
-
-function toDate(time: string | null | undefined): Date | undefined {
-  return time == null ? undefined : new Date(Number(time))
+  const [id, note = null, rights, ...times] = row
+  return tokenFrom(BigInt(id ?? 0), note, rights ?? '', times)
 }

@@ -39,7 +39,7 @@ export const begin: QueryConfig = { text: `BEGIN; ${pin}` }
 const textNames = textFields.map(({ name }) => name)
 const textColumns = textNames.join(', ')
 
-const eq = 'OPERATOR(pg_catalog.=)'
+export const eq = 'OPERATOR(pg_catalog.=)'
 const text = 'pg_catalog.text'
 
 /** Fails with a division by zero (SQLSTATE 22012) if fsync is off, which can change during a connection. */

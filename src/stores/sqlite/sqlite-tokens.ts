@@ -1,6 +1,6 @@
 import { largestId } from '../../plant/plant.js'
 import { pagesOf } from '../common/pages.js'
-import { rightsIn, type Token, type TokenStore } from '../common/store.js'
+import { type Token, type TokenStore, tokenColumns, tokenFrom } from '../common/store.js'
 import { checkOrder, idFrom } from './select.js'
 import type { Connection } from './sqlite-connection.js'
 import { DamageError } from './sqlite-errors.js'
@@ -28,7 +28,7 @@ export function sqliteTokens(connection: Connection, writer: SqliteWriter): Toke
     revoke: (id, at) =>
       writer.write(() => {
         connection.prepare('UPDATE tokens SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL').run(at.getTime(), id)
-        return toToken(connection.prepare(`SELECT ${columns} FROM tokens WHERE id = ?`).get(id))
+        return toToken(connection.prepare(`SELECT ${tokenColumns} FROM tokens WHERE id = ?`).get(id))
       }),
 
     markUsed: (id, at) =>
@@ -38,14 +38,14 @@ export function sqliteTokens(connection: Connection, writer: SqliteWriter): Toke
   }
 }
 
-const columns = 'id, note, rights, created_at, expires_at, revoked_at, last_used_at'
-
 /** Compares the digest again in the table, which `list` shows: the index of a crafted file can have other digests. */
-const findSql = `SELECT ${columns} FROM tokens NOT INDEXED WHERE id = (SELECT id FROM tokens WHERE digest = ?) AND digest = ?`
+const findSql = `SELECT ${tokenColumns} FROM tokens NOT INDEXED WHERE id = (SELECT id FROM tokens WHERE digest = ?) AND digest = ?`
 
 function readTokens(connection: Connection, first: bigint, rows: number): Token[] {
   if (first > largestId) return []
-  const found = connection.prepare(`SELECT ${columns} FROM tokens WHERE id >= ? ORDER BY id LIMIT ?`).all(first, rows)
+  const found = connection
+    .prepare(`SELECT ${tokenColumns} FROM tokens WHERE id >= ? ORDER BY id LIMIT ?`)
+    .all(first, rows)
   const page = found.flatMap((row) => toToken(row) ?? [])
   checkOrder(page.at(-1)?.id ?? first, first)
   return page
@@ -57,24 +57,8 @@ type TokenRow = Record<'id' | 'created_at', bigint> &
 
 function toToken(row: unknown): Token | undefined {
   if (row === undefined) return undefined
-  const { id, note, rights, created_at, ...times } = row as TokenRow // the columns of a STRICT table
+  const { id, note, rights, created_at, expires_at, revoked_at, last_used_at } = row as TokenRow // of a STRICT table
   if (note !== null && typeof note !== 'string') throw new DamageError(`the token ${id} has a note that is not text`)
   if (typeof rights !== 'string') throw new DamageError(`the token ${id} has rights that are not text`)
-  const [expiresAt, revokedAt, lastUsedAt] = [times.expires_at, times.revoked_at, times.last_used_at].map((time) =>
-    time === null ? undefined : toDate(time),
-  )
-  return {
-    id,
-    note: note ?? undefined,
-    rights: rightsIn(rights),
-    createdAt: toDate(created_at),
-    expiresAt,
-    revokedAt,
-    lastUsedAt,
-  }
-}
-
-/** Clamped: outside the range of `Date`, all comparisons are false. */
-function toDate(time: bigint): Date {
-  return new Date(Math.min(Math.max(Number(time), -8.64e15), 8.64e15))
+  return tokenFrom(id, note, rights, [created_at, expires_at, revoked_at, last_used_at])
 }
