@@ -65,18 +65,16 @@ export async function readPage(
 ): Promise<NewPlant[]> {
   const { sql, values } = selection
   const statement = `SELECT ${plantColumns} FROM plants WHERE id BETWEEN ? AND ? ${sql} ORDER BY id LIMIT ?`
-  for (
-    let range = await findRange(connection, selection, after);
-    range;
-    range = await findRange(connection, selection, range.last)
-  ) {
+  for (let from = after; ; ) {
+    const range = await findRange(connection, selection, from)
+    if (!range) return []
     const { first, last } = range
     const page = await connection.run(() =>
       readPlants(connection.prepare(statement).iterate(first, last, ...values, rows), first),
     )
     if (page.length > 0) return page // otherwise the plants were deleted after `findRange`
+    from = last
   }
-  return []
 }
 
 function readPlants(rows: Iterable<unknown>, first: bigint): NewPlant[] {
@@ -134,7 +132,7 @@ export async function findRange(
   return undefined
 }
 
-export type IdRange = Record<'first' | 'last', bigint>
+type IdRange = Record<'first' | 'last', bigint>
 
 /**
  * The first rows of a range, at most `rows` and `bytes` of texts, or one row that is larger. Does not read the texts.
@@ -142,7 +140,7 @@ export type IdRange = Record<'first' | 'last', bigint>
  */
 export function rowsThatFit(
   connection: Connection,
-  selection: Pick<Selection, 'sql' | 'values'>,
+  selection: Selection,
   range: IdRange,
   rows: number,
   bytes: bigint,

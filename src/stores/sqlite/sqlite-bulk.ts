@@ -20,11 +20,7 @@ import { columnsOf, toPlant, updatePlant } from './sqlite-schema.js'
  * Creates the rows in the order of the batch, in a transaction that the caller begins, and rolls back on any error.
  * Throws the reason of `stop`: rows that exist take ten times as long as new ones.
  */
-export async function createRows(
-  connection: Connection,
-  batch: Batch,
-  options: Pick<CreateManyOptions, 'ifExists' | 'assignedFrom' | 'stopsAtReject' | 'stop'>,
-): Promise<void> {
+export async function createRows(connection: Connection, batch: Batch, options: CreateManyOptions): Promise<void> {
   const order = batch.order ?? Uint32Array.from({ length: batch.rows.length }, (_, row) => row)
   for (let from = 0; from < order.length; from += rowsAtOnce) {
     const rows = order.subarray(from, from + rowsAtOnce)
@@ -38,12 +34,11 @@ export async function createRows(
 
 /** All or none: an id that exists is a conflict, and so is a NULL in a required column. */
 function createTogether(connection: Connection, { rows, outcomes }: Batch, order: Uint32Array): boolean {
-  const countChanges = () =>
-    BigInt(connection.prepare('SELECT total_changes() AS changes').get()?.['changes'] as bigint) // a number in SQL
+  const countChanges = () => Number(connection.prepare('SELECT total_changes() AS changes').get()?.['changes'])
   const before = countChanges()
   if (!connection.db.applyChangeset(changesetOf(rows, order), { onConflict: () => SQLITE_CHANGESET_ABORT }))
     return false
-  if (countChanges() - before !== BigInt(order.length)) throw new Error('SQLite applied a changeset only in part')
+  if (countChanges() - before !== order.length) throw new Error('SQLite applied a changeset only in part')
   for (const row of order) outcomes[row] = Outcome.created
   return true
 }
@@ -53,7 +48,7 @@ function createEach(
   connection: Connection,
   { rows, outcomes, rejections }: Batch,
   order: Uint32Array,
-  options: Pick<CreateManyOptions, 'ifExists' | 'assignedFrom' | 'stopsAtReject'>,
+  options: CreateManyOptions,
 ): boolean {
   const compares = comparesPlants(policyFor(largestId, options))
   const find = connection.prepare(`SELECT ${compares ? plantColumns : '1'} FROM plants WHERE id = ?`)
@@ -90,7 +85,7 @@ function changesetOf(rows: PlantRows, order: Uint32Array): Uint8Array {
  */
 export async function createAll(
   connection: Connection,
-  { now, signal }: Pick<Clock, 'now' | 'signal'>,
+  { now, signal }: Clock,
   pages: Iterable<PlantPatch[]>,
   onConflict: OnConflict,
 ): Promise<void> {

@@ -16,6 +16,7 @@ import {
   shellWord,
   systemCode,
   systemReasons,
+  unlessSystemError,
 } from '../../platform/errors.js'
 import { detectFileCompression } from '../../platform/files.js'
 import { primaryCode } from '../../platform/sqlite.js'
@@ -67,23 +68,20 @@ export function lockedError(path: string, timeout: number): PlantsError {
 
 /** Such as "process 4242 (sqlite3)"; undefined outside Linux. */
 function findHolder(path: string): string | undefined {
-  try {
+  return unlessSystemError(() => {
     const files = [path, `${path}-shm`].flatMap((file) => statSync(file, { throwIfNoEntry: false }) ?? [])
     const isOpenAs = (link: string) => {
       const stats = statSync(link, { throwIfNoEntry: false })
       return files.some(({ dev, ino }) => dev === stats?.dev && ino === stats.ino)
     }
-    for (const [, pid, inode] of readFileSync('/proc/locks', 'utf8').matchAll(
-      /POSIX +\w+ +WRITE (\d+) [\da-f]+:[\da-f]+:(\d+) /g,
-    )) {
+    const writeLocks = /POSIX +\w+ +WRITE (\d+) [\da-f]+:[\da-f]+:(\d+) /g
+    for (const [, pid, inode] of readFileSync('/proc/locks', 'utf8').matchAll(writeLocks)) {
       const isLocked = files.some(({ ino }) => ino === Number(inode))
       if (isLocked && readdirSync(`/proc/${pid}/fd`).some((fd) => isOpenAs(`/proc/${pid}/fd/${fd}`)))
         return `process ${pid} (${basename(readlinkSync(`/proc/${pid}/exe`))})`
     }
-  } catch (error) {
-    if (systemCode(error) === undefined) throw error
-  }
-  return undefined
+    return undefined
+  })
 }
 
 export function unchanged(error: unknown, signal: AbortSignal): unknown {
@@ -161,13 +159,8 @@ const explanations: Readonly<Record<number | string, Explanation<string>>> = {
 
 /** False when that is unknown. */
 export function isFull(path: string): boolean {
-  try {
-    const { bavail, bsize } = statfsSync(dirname(path))
-    return bavail * bsize < 1_048_576
-  } catch (error) {
-    if (systemCode(error) === undefined) throw error
-    return false
-  }
+  const stats = unlessSystemError(() => statfsSync(dirname(path)))
+  return stats !== undefined && stats.bavail * stats.bsize < 1_048_576
 }
 
 /** Also true for a missing store. */

@@ -27,7 +27,7 @@ export function readSorted(connection: Connection, query: SnapshotQuery): AsyncG
   const order = sort === 'id' ? `id ${direction}` : `${sort} IS NULL, lower(${sort}) ${direction}, id`
   const select = `SELECT CAST(${recordIn(record)} AS BLOB) AS bytes FROM plants`
   const statement = `${select} WHERE ${after === undefined ? 'true' : 'id > ?'} ${sql} ORDER BY ${order} LIMIT ?`
-  return readLines(connection, record, statement, ...[after ?? []].flat(), ...values, limit)
+  return readLines(connection, record, statement, [...(after === undefined ? [] : [after]), ...values, limit])
 }
 
 export function readCounts(connection: Connection, query: CountByQuery): AsyncGenerator<Block> {
@@ -37,7 +37,7 @@ export function readCounts(connection: Connection, query: CountByQuery): AsyncGe
   const record = `'{' || ${member} || '"count":' || count(*) || '}'`
   const groups = `SELECT CAST(${record} AS BLOB) AS bytes FROM plants WHERE true ${sql} GROUP BY ${by} HAVING count(*) >= ?`
   const statement = `${groups} ORDER BY count(*) DESC, ${by} IS NULL, ${by} LIMIT ?`
-  return readLines(connection, 'json', statement, ...values, min, limit)
+  return readLines(connection, 'json', statement, [...values, min, limit])
 }
 
 const noLimit = -1
@@ -47,7 +47,7 @@ async function* readLines(
   connection: Connection,
   record: RecordFormat,
   statement: string,
-  ...values: (bigint | number | string)[]
+  values: (bigint | number | string)[],
 ): AsyncGenerator<Block> {
   // Prepared by the connection, which keeps it: the driver finalizes a statement that is garbage, also while it is
   // read.
@@ -66,7 +66,7 @@ function takeLines(rows: Iterator<unknown>): string[] {
     const { value, done } = rows.next()
     if (done) break
     const line = (value as { bytes: Uint8Array }).bytes // the column of the statement
-    lines.push(Buffer.from(line.buffer, line.byteOffset, line.byteLength).toString())
+    lines.push(textIn(line))
     bytes += line.byteLength
   }
   return lines
@@ -82,8 +82,12 @@ function readText(
     connection.prepare(`SELECT CAST(group_concat(${recordIn(record)}, char(10) ORDER BY id) AS BLOB) AS bytes FROM plants
     WHERE id BETWEEN ? AND ? ${sql}`)
   const { bytes } = select.get(first, last, ...values) as { bytes: Uint8Array } // of at least one row
-  const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString()
+  const text = textIn(bytes)
   return record === 'json' ? escapeUnsafe(text) : text
+}
+
+function textIn({ buffer, byteOffset, byteLength }: Uint8Array): string {
+  return Buffer.from(buffer, byteOffset, byteLength).toString()
 }
 
 function recordIn(format: RecordFormat): string {
