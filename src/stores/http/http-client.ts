@@ -88,7 +88,7 @@ export class HttpClient {
     const https = address.url.protocol === 'https:' ? await import('node:https') : undefined
     const pool = { keepAlive: true, maxSockets, maxFreeSockets: maxSockets, timeout: idleTimeout }
     // Certificates are always verified, regardless of NODE_TLS_REJECT_UNAUTHORIZED.
-    const settings = { ...pool, rejectUnauthorized: true, ...(access.ca !== undefined && { ca: access.ca }) }
+    const settings = { ...pool, rejectUnauthorized: true, ca: access.ca }
     let agent = https ? new https.Agent(settings) : new Agent(pool)
     if (access.proxy !== undefined) {
       const { TunnelAgent } = await import('./tunnel.js')

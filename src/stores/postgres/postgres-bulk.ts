@@ -2,6 +2,7 @@ import { pipeline } from 'node:stream/promises'
 import { from as copyFrom } from 'pg-copy-streams'
 import { textFields } from '../../plant/fields.js'
 import { type NewPlant, type PlantPatch, patchedPlant } from '../../plant/plant.js'
+import type { PlantRows } from '../../plant/rows.js'
 import { incompletePlant, type OnConflict, Outcome, policyFor, resolveRecord } from '../common/conflict.js'
 import type { Batch, CreateManyOptions } from '../common/store.js'
 import type { ConnectionPool } from './pool.js'
@@ -36,7 +37,7 @@ export async function createRows(connections: ConnectionPool, batch: Batch, opti
     await transact(connections, stop, async (transaction, isFirst) => {
       if (isFirst && areComplete) {
         for (let from = 0; from < pending.length; from += rowsAtOnce) {
-          await copy(transaction, patchesOf(batch, pending.slice(from, from + rowsAtOnce)))
+          await copy(transaction, patchesOf(rows, pending.slice(from, from + rowsAtOnce)))
         }
         setAll(Outcome.created)
       } else {
@@ -56,7 +57,7 @@ export async function createRows(connections: ConnectionPool, batch: Batch, opti
 /** The timeout applies to each statement. */
 const rowsAtOnce = 65_536
 
-function* patchesOf({ rows }: Batch, pending: number[]): Iterable<PlantPatch> {
+function* patchesOf(rows: PlantRows, pending: number[]): Iterable<PlantPatch> {
   for (const row of pending) yield rows.at(row)
 }
 
@@ -88,13 +89,7 @@ async function resolveRows(
   await write(transaction, created, [...changed.values()])
 }
 
-/**
- * Writes all or none, in one transaction.
- *
- * @param pages returns the records in ascending order of id, from the beginning with each call
- * @throws {PlantsError} the errors of `onConflict`; `unavailable` when nothing was stored; `unknownOutcome` when that
- *   is unknown
- */
+/** See `StagedStore`. */
 export async function createAll(
   connections: ConnectionPool,
   pages: () => Iterable<PlantPatch[]>,

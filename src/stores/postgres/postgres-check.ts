@@ -30,7 +30,7 @@ export async function checkPassword(address: PostgresAddress, options: OpenOptio
   }
 }
 
-async function rightsOver(client: Client): Promise<{ exists: boolean; isWritable: boolean }> {
+async function rightsOver(client: Client) {
   const [[exists, isWritable] = []] = await client.ask(pinned(rights))
   return { exists: exists === 't', isWritable: isWritable === 't' }
 }
@@ -43,7 +43,6 @@ const rights = `SELECT ${schema} IS NOT NULL, coalesce(
     WHEN ${schema} IS NOT NULL THEN false END,
   pg_catalog.has_database_privilege(pg_catalog.current_database(), 'CREATE'))`
 
-/** Throws the errors of a create, as far as they can be predicted. */
 export function previewCreate(
   address: PostgresAddress,
   plant: NewPlant,
@@ -64,8 +63,7 @@ export function previewCreate(
 /** Throws `unavailable` when no plant can be created over a connection. */
 export async function checkWritable(client: Client, address: PostgresAddress): Promise<void> {
   await checkServer(client, address)
-  const [row] = await client.ask(rightsStatement())
-  if (!toRights(row).includes('create')) throw mayNotCreate(address)
+  if (!toRights(await client.ask(rightsStatement())).includes('create')) throw mayNotCreate(address)
 }
 
 function mayNotCreate({ name, user }: PostgresAddress): PlantsError {

@@ -56,7 +56,7 @@ export class Client extends pg.Client {
       ssl: usesTls && tlsOptions(account),
       sslnegotiation: 'postgres',
       types: { getTypeParser: () => (text: string) => text },
-      ...(statementTimeout === undefined ? {} : { statement_timeout: statementTimeout }),
+      statement_timeout: statementTimeout,
       ...scramLimit,
       password: () => this.#passwordToSend(), // without a function, the driver would search for a password itself
       ...(host.startsWith('/') && { stream: () => checkedSocket(socketPath(host, port), login.trusts) }),
@@ -238,7 +238,7 @@ function tlsOptions(account: Account) {
   const { ca, cert, key } = account.login
   return {
     rejectUnauthorized: isVerified(account),
-    ...(ca !== undefined && { ca }),
+    ca,
     ...(cert !== undefined && key !== undefined && { cert, key }),
     ...(account.address.sslmode !== 'verify-full' && { checkServerIdentity: () => undefined }),
   }

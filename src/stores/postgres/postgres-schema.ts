@@ -1,5 +1,5 @@
 import pg from 'pg'
-import { PlantsError } from '../../platform/errors.js'
+import { malformed, PlantsError } from '../../platform/errors.js'
 import type { PostgresAddress } from '../common/address.js'
 import type { OpenOptions, Right } from '../common/store.js'
 import { usingOnce } from './pool.js'
@@ -113,15 +113,13 @@ export async function inspectSchema(
 ): Promise<{ exists: boolean; hasVersions: boolean }> {
   const [[exists, hasVersions, owner, flaw] = []] = await client.ask(pinned(inspection))
   if (owner == null && flaw == null) return { exists: exists === 't', hasVersions: hasVersions === 't' }
-  const [why, hint] =
-    owner == null
-      ? [flaw, 'Remove what plants did not create, or use another database']
-      : [
-          `it belongs to ${owner}`,
-          `If you trust ${owner}, log in as that role, not as a superuser. Otherwise have the schema removed, or use another database`,
-        ]
-  const message = `${name} contains a schema ${schemaName} that plants did not create: ${why}`
-  throw new PlantsError('unavailable', message, { hint })
+  const message = `${name} contains a schema ${schemaName} that plants did not create`
+  if (owner == null) {
+    const hint = 'Remove what plants did not create, or use another database'
+    throw new PlantsError('unavailable', `${message}: ${flaw}`, { hint })
+  }
+  const hint = `If you trust ${owner}, log in as that role, not as a superuser. Otherwise have the schema removed, or use another database`
+  throw new PlantsError('unavailable', `${message}: it belongs to ${owner}`, { hint })
 }
 
 const names = [plants, tokens, imports, versions].map((table) => `'${table.slice(schemaName.length + 1)}'`).join()
@@ -198,14 +196,11 @@ export function initialise(address: PostgresAddress, options: OpenOptions, grant
     await client.ask({ text: grants(grant) }).catch((error: unknown) => {
       if (sqlState(error) !== '42704') throw error
       const hint = `Create it first: CREATE ROLE ${pg.escapeIdentifier(role)} LOGIN`
-      throw new PlantsError('malformed', `There is no role ${JSON.stringify(role)} in ${address.name}`, {
-        hint,
-        cause: error,
-      })
+      throw malformed(`There is no role ${JSON.stringify(role)} in ${address.name}`, hint, error)
     })
     // Without the privilege to grant, PostgreSQL only sends a notice.
-    const [row] = await client.ask(rightsStatement(role))
-    if (rights.every((right) => toRights(row).includes(right))) return
+    const granted = toRights(await client.ask(rightsStatement(role)))
+    if (rights.every((right) => granted.includes(right))) return
     const hint = 'Use the address of the owner of the tables, or of an administrator'
     throw new PlantsError('unavailable', `${address.user} cannot grant these rights in ${address.name}`, { hint })
   })

@@ -104,7 +104,7 @@ export class PostgresStore implements ServedStore, CheckpointStore {
 
   list(query: ListQuery = {}): AsyncIterable<NewPlant[]> {
     return pagesOf(query, async (after, rows) =>
-      (await this.#connections.query(pageStatement({ ...query, after }, rows, pageBytes))).map(toPlant),
+      (await this.#connections.query(pageStatement({ ...query, after }, rows))).map(toPlant),
     )
   }
 
@@ -184,8 +184,7 @@ export class PostgresStore implements ServedStore, CheckpointStore {
   }
 
   async rights(): Promise<readonly Right[]> {
-    const [row] = await this.#connections.query(rightsStatement())
-    return toRights(row)
+    return toRights(await this.#connections.query(rightsStatement()))
   }
 
   check(): Promise<void> {
@@ -210,5 +209,3 @@ async function connected<T>(address: PostgresAddress, options: OpenOptions, acti
 function byId(rows: Row[]): Map<bigint, NewPlant> {
   return new Map(rows.map(toPlant).map((plant) => [plant.id, plant]))
 }
-
-const pageBytes = 1_000_000

@@ -41,6 +41,12 @@ const textColumns = textNames.join(', ')
 
 export const eq = 'OPERATOR(pg_catalog.=)'
 const text = 'pg_catalog.text'
+const textTypes = textNames.map(() => text)
+
+/** Parameters for `unnest`. */
+function arrays(...types: string[]): string {
+  return types.map((type, index) => `$${index + 1}::${type}[]`).join()
+}
 
 /** Fails with a division by zero (SQLSTATE 22012) if fsync is off, which can change during a connection. */
 export const fsyncs = `1 OPERATOR(pg_catalog./) CASE WHEN pg_catalog.current_setting('fsync') ${eq} 'off' THEN 0 ELSE 1 END`
@@ -63,11 +69,11 @@ export interface Entry {
  * @param entries in ascending order of id, as all writers send them, which prevents deadlocks
  */
 export function insertStatement(entries: Entry[]): QueryConfig {
-  const columns = textNames.map((_, index) => `$${index + 3}::${text}[]`).join()
+  const parameters = arrays('bigint', 'bigint', ...textTypes, text)
   return {
     text: `INSERT INTO ${plants} (id, attempt, ${textColumns}, idempotency_key)
       SELECT id, attempt, ${textColumns}, key
-      FROM unnest($1::bigint[], $2::bigint[], ${columns}, $${textNames.length + 3}::${text}[]) AS new (id, attempt, ${textColumns}, key)
+      FROM unnest(${parameters}) AS new (id, attempt, ${textColumns}, key)
       ON CONFLICT DO NOTHING RETURNING id, ${durable}`,
     values: [
       entries.map(({ plant }) => plant.id),
@@ -112,15 +118,17 @@ export function getStatement(ids: bigint[]): Query {
 }
 
 /** Limits a page by rows and by bytes of text, but to at least one row. */
-export function pageStatement(query: ListQuery, rows: number, bytes: number): QueryConfig {
+export function pageStatement(query: ListQuery, rows: number): QueryConfig {
   const values: unknown[] = []
   const bind = binder(values)
   const size = textNames.map((name) => `coalesce(pg_catalog.octet_length(${name}), 0)`).join(' OPERATOR(pg_catalog.+) ')
   const page = `SELECT ${plantColumns}, ${size} AS size FROM ${plants} ${where(query, bind)} ORDER BY id LIMIT ${bind(rows, 'bigint')}`
   const sums = `SELECT *, pg_catalog.sum(size) OVER (ORDER BY id ROWS UNBOUNDED PRECEDING) AS bytes FROM (${page}) AS page`
-  const fits = `bytes OPERATOR(pg_catalog.<=) ${bind(bytes, 'bigint')} OR bytes ${eq} size`
+  const fits = `bytes OPERATOR(pg_catalog.<=) ${bind(pageBytes, 'bigint')} OR bytes ${eq} size`
   return { text: `SELECT ${plantColumns} FROM (${sums}) AS sums WHERE ${fits} ORDER BY id`, values }
 }
+
+const pageBytes = 1_000_000
 
 export function binder(values: unknown[]): Bind {
   return (value, type) => `$${values.push(value)}::${type}`
@@ -174,27 +182,22 @@ export function deleteStatement(changes: Change[]): Query {
 
 /** Returns the columns of each changed plant. */
 function changeStatement(action: string, changes: Change[]): Query {
-  const column = (name: string, type: string, value: (change: Change) => unknown) => ({
-    name,
-    type,
-    values: changes.map(value),
-  })
-  const columns = [
-    column('id', 'bigint', ({ id }) => id),
-    column('is_any', 'boolean', ({ only }) => only === undefined),
-    ...textNames.map((name) => column(name, text, ({ plant }) => plant?.[name])),
-    ...textNames.map((name) => column(`only_${name}`, text, ({ only }) => only?.[name])),
-  ]
-  const parameters = columns.map(({ type }, index) => `$${index + 1}::${type}[]`).join()
+  const columns = ['id', 'is_any', ...textNames, ...textNames.map((name) => `only_${name}`)]
+  const parameters = arrays('bigint', 'boolean', ...textTypes, ...textTypes)
   // IS NOT DISTINCT FROM has an operator that cannot be schema-qualified
   const isUnchanged = textNames.map(
     (name) => `(plant.${name} ${eq} only_${name} OR (plant.${name} IS NULL AND only_${name} IS NULL))`,
   )
   return {
-    text: `${action} unnest(${parameters}) AS change (${columns.map(({ name }) => name).join()})
+    text: `${action} unnest(${parameters}) AS change (${columns.join()})
       WHERE plant.id ${eq} change.id AND (is_any OR (${isUnchanged.join(' AND ')}))
       RETURNING ${plantFields.map(({ name }) => `plant.${name}`).join()}, ${durable}`,
-    values: columns.map(({ values }) => values),
+    values: [
+      changes.map(({ id }) => id),
+      changes.map(({ only }) => only === undefined),
+      ...textNames.map((name) => changes.map(({ plant }) => plant?.[name])),
+      ...textNames.map((name) => changes.map(({ only }) => only?.[name])),
+    ],
     plants: changes.length,
   }
 }
@@ -205,11 +208,10 @@ export function updateStatement(changed: PlantPatch[]): QueryConfig {
   const set = textNames.map(
     (name, index) => `${name} = CASE WHEN new.${isGiven[index]} THEN new.${name} ELSE old.${name} END`,
   )
-  const types = ['bigint', ...textNames.map(() => text), ...isGiven.map(() => 'boolean')]
-  const parameters = types.map((type, index) => `$${index + 1}::${type}[]`)
+  const parameters = arrays('bigint', ...textTypes, ...isGiven.map(() => 'boolean'))
   return {
     text: `UPDATE ${plants} AS old SET ${set.join(', ')}, idempotency_key = NULL
-      FROM unnest(${parameters.join()}) AS new (id, ${textColumns}, ${isGiven.join()}) WHERE old.id ${eq} new.id`,
+      FROM unnest(${parameters}) AS new (id, ${textColumns}, ${isGiven.join()}) WHERE old.id ${eq} new.id`,
     values: [
       changed.map(({ id }) => id),
       ...textNames.map((name) => changed.map((patch) => patch[name])),
@@ -225,7 +227,8 @@ export function rightsStatement(role?: string): QueryConfig {
   return { text: `SELECT ${columns.join()}`, values: role === undefined ? [] : [role] }
 }
 
-export function toRights(row: Row = []): Right[] {
+/** @param rows of `rightsStatement` */
+export function toRights([row = []]: Row[]): Right[] {
   return rights.filter((_, index) => row[index] === 't')
 }
 
