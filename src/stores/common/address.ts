@@ -106,20 +106,17 @@ export function parseService(text: string, source: string, { resolvePath }: Addr
     throw addressError(source, 'does not name a socket', 'For example: unix:/run/plants.sock')
   const { url } = parseUrl(`http://localhost${base}`, source)
   const socketPath = resolvePath(path)
-  if (Buffer.byteLength(socketPath) > maxSocketPathBytes)
-    throw addressError(
-      source,
-      `has a socket path that is longer than ${maxSocketPathBytes} bytes`,
-      'Sockets need shorter ones',
-    )
-  if (socketPath.includes(':/'))
-    throw addressError(
-      source,
-      'has a socket path that contains ":/", where a base path would begin',
-      'Give it another path',
-    )
+  assertShort(socketPath, source)
+  const why = 'has a socket path that contains ":/", where a base path would begin'
+  if (socketPath.includes(':/')) throw addressError(source, why, 'Give it another path')
   const basePath = url.pathname.replace(/\/$/, '')
   return { scheme: 'remote', name: `unix:${socketPath}${basePath && `:${basePath}`}`, url, socketPath }
+}
+
+export function assertShort(socketPath: string, source: string): void {
+  if (Buffer.byteLength(socketPath) <= maxSocketPathBytes) return
+  const why = `has a socket path that is longer than ${maxSocketPathBytes} bytes`
+  throw addressError(source, why, 'Sockets need shorter ones')
 }
 
 function parseUrl(address: string, source: string): RemoteAddress {

@@ -4,7 +4,8 @@ import { malformed, type PlantsError } from '../../platform/errors.js'
 import { shorten } from '../../platform/escape.js'
 import {
   type AddressContext,
-  maxSocketPathBytes,
+  addressError,
+  assertShort,
   type PostgresAddress,
   type PostgresHost,
   sessionAttributes,
@@ -66,7 +67,9 @@ const unsupported = ['PGREQUIREAUTH', 'PGREQUIREPEER', 'PGCHANNELBINDING']
 const example = 'For example: postgres://user@db.example.com:5432/plants?sslmode=verify-full'
 
 /** The texts must not contain what may be a part of a password. */
-type AddressError = (why: string, hint?: string) => PlantsError
+function invalid(source: string, why: string, hint = example): PlantsError {
+  return addressError(source, why, hint)
+}
 
 /**
  * Parses an address like libpq: what it lacks comes from libpq's environment variables, then from the defaults. Throws
@@ -76,8 +79,7 @@ type AddressError = (why: string, hint?: string) => PlantsError
  */
 export function parsePostgres(address: string, source: string, place: AddressContext): PostgresAddress {
   const { env } = place
-  const addressError: AddressError = (why, hint = example) => malformed(`${source} ${why}`, hint)
-  const given = parseUri(address, addressError, place)
+  const given = parseUri(address, source, place)
   const asked = unsupported.find((name) => !['', 'disable', 'prefer'].includes(env[name] ?? ''))
   if (asked !== undefined) {
     const hint = 'Unset it. To verify the server, add to the address: sslmode=verify-full'
@@ -91,16 +93,17 @@ export function parsePostgres(address: string, source: string, place: AddressCon
     // Anybody can get a certificate for some host, so that its name must be verified.
     const sslmode = given.get('sslmode') ?? (env['PGSSLMODE'] || 'verify-full')
     if (sslmode !== 'verify-full')
-      throw addressError(`combines sslrootcert=system with sslmode=${sslmode}`, 'Use sslmode=verify-full')
+      throw invalid(source, `combines sslrootcert=system with sslmode=${sslmode}`, 'Use sslmode=verify-full')
     values.sslmode = sslmode
   }
   const user = values.user ?? place.userName()
   if (user === undefined)
-    throw addressError(
+    throw invalid(
+      source,
       'has no user, and this process has no user name',
       'Write postgres://USER@HOST/DATABASE, or set PGUSER',
     )
-  const hosts = hostsFrom((values.host ?? defaultHost()).split(','), values.port.split(','), addressError)
+  const hosts = hostsFrom((values.host ?? defaultHost()).split(','), values.port.split(','), source)
   const database = values.dbname ?? user
   const login = `postgres://${encodeURIComponent(user)}@${hosts.map(hostText).join()}/${encodeURIComponent(database)}`
   // The parameters that the name must contain to have the same meaning, both in this environment and without any
@@ -161,26 +164,20 @@ const uri =
  * (https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-CONNSTRING-URIS). The package pg-connection-string
  * knows one host only, and reads files.
  */
-function parseUri(
-  address: string,
-  addressError: AddressError,
-  { secrets, isArgument }: AddressContext,
-): Map<string, string> {
+function parseUri(address: string, source: string, { secrets, isArgument }: AddressContext): Map<string, string> {
   const parts = uri.exec(address)?.groups
   if (!parts) {
-    const isEncoded = !address.includes('@')
-    throw addressError(
-      'is not a valid address of a database',
-      isEncoded ? example : 'In a user name or a password, write @ as %40, / as %2F and : as %3A',
-    )
+    const hint = address.includes('@') ? 'In a user name or a password, write @ as %40, / as %2F and : as %3A' : example
+    throw invalid(source, 'is not a valid address of a database', hint)
   }
   const { user = '', password = '', hosts = '', dbname = '', query = '' } = parts
   for (const text of [password, /(?:^|&)password=(?<text>[^&]*)/.exec(query)?.groups?.['text'] ?? '']) {
     if (text === '') continue
     // If the rest of the address contains it, too, a `***` there would reveal which part it is.
-    if (!address.replace(text, '').includes(text)) secrets.add(decoded(text, addressError)).add(text)
+    if (!address.replace(text, '').includes(text)) secrets.add(decoded(text, source)).add(text)
     if (!isArgument) continue
-    throw addressError(
+    throw invalid(
+      source,
       'contains a password, which other users could see in the list of processes',
       'Remove it, and set PGPASSWORD, or save it with: plants auth login',
     )
@@ -188,36 +185,34 @@ function parseUri(
   const servers = hosts.split(',').map((part) => {
     const server = /^(?<host>\[[^\]]*\]|[^:[\]]*)(?::(?<port>\d*))?$/.exec(part)?.groups
     if (!server)
-      throw addressError('has an invalid host', 'A port is a number, and an IPv6 address is in brackets: [::1]:5432')
+      throw invalid(source, 'has an invalid host', 'A port is a number, and an IPv6 address is in brackets: [::1]:5432')
     return server
   })
   const given = {
-    user: decoded(user, addressError),
-    password: decoded(password, addressError),
-    host: servers.map(({ host = '' }) => decoded(host, addressError).replace(/^\[(.*)\]$/, '$1')).join(),
+    user: decoded(user, source),
+    password: decoded(password, source),
+    host: servers.map(({ host = '' }) => decoded(host, source).replace(/^\[(.*)\]$/, '$1')).join(),
     port: servers.map(({ port = '' }) => port).join(),
-    dbname: decoded(dbname, addressError),
+    dbname: decoded(dbname, source),
   }
-  return new Map([...Object.entries(given).filter(([, value]) => value !== ''), ...parseQuery(query, addressError)])
+  return new Map([...Object.entries(given).filter(([, value]) => value !== ''), ...parseQuery(query, source)])
 }
 
-function parseQuery(query: string, addressError: AddressError): [string, string][] {
+function parseQuery(query: string, source: string): [string, string][] {
   return query.split('&').flatMap((part): [string, string][] => {
     if (part === '') return []
     const { name = part, value = '' } = /^(?<name>[^=]*)=(?<value>.*)$/s.exec(part)?.groups ?? {}
     if (!Object.hasOwn(parameters, name)) {
       const which = /password/i.test(query) ? '' : ` ${JSON.stringify(shorten(name))}` // a password may contain "&"
-      throw addressError(
-        `contains a parameter${which} that is not supported`,
-        `The parameters are: ${parameterNames.join(', ')}`,
-      )
+      const hint = `The parameters are: ${parameterNames.join(', ')}`
+      throw invalid(source, `contains a parameter${which} that is not supported`, hint)
     }
-    if (value === '') throw addressError(`contains the parameter ${name} without a value`)
-    return [[name, decoded(value, addressError)]]
+    if (value === '') throw invalid(source, `contains the parameter ${name} without a value`)
+    return [[name, decoded(value, source)]]
   })
 }
 
-function decoded(text: string, addressError: AddressError): string {
+function decoded(text: string, source: string): string {
   try {
     const value = decodeURIComponent(text)
     encodeURIComponent(value)
@@ -225,7 +220,11 @@ function decoded(text: string, addressError: AddressError): string {
   } catch (error) {
     if (!(error instanceof URIError)) throw error
   }
-  throw addressError('is not percent-encoded correctly', 'Write % as %25, and percent-encode other characters as UTF-8')
+  throw invalid(
+    source,
+    'is not percent-encoded correctly',
+    'Write % as %25, and percent-encode other characters as UTF-8',
+  )
 }
 
 function defaultHost(): string {
@@ -233,27 +232,25 @@ function defaultHost(): string {
   return existsSync(folder) ? folder : 'localhost'
 }
 
-function hostsFrom(names: string[], ports: string[], addressError: AddressError): PostgresHost[] {
+function hostsFrom(names: string[], ports: string[], source: string): PostgresHost[] {
   if (ports.length !== 1 && ports.length !== names.length)
-    throw addressError(
+    throw invalid(
+      source,
       `names ${names.length} hosts, but ${ports.length} ports`,
       'Name one port for all hosts, or one for each',
     )
   return names.map((name, index) => {
     const text = (ports.length === 1 ? ports[0] : ports[index]) || parameters.port.default
     const port = /^\d{1,5}$/.test(text) ? parseInt(text, 10) : 0
-    if (port < 1 || port > 65_535) throw addressError('has a port that is not a number from 1 to 65535')
-    if (name.startsWith('/')) return { host: folderFrom(name, port, addressError), port }
-    if (!isIPv6(name) && !/^[^\s:/@,%?#[\]\\]{1,255}$/.test(name)) throw addressError('has an invalid host')
+    if (port < 1 || port > 65_535) throw invalid(source, 'has a port that is not a number from 1 to 65535')
+    if (name.startsWith('/')) {
+      const folder = name.replace(/(?<=.)\/+$/, '')
+      assertShort(socketPath(folder, port), source)
+      return { host: folder, port }
+    }
+    if (!isIPv6(name) && !/^[^\s:/@,%?#[\]\\]{1,255}$/.test(name)) throw invalid(source, 'has an invalid host')
     return { host: name.toLowerCase(), port }
   })
-}
-
-function folderFrom(name: string, port: number, addressError: AddressError): string {
-  const folder = name.replace(/(?<=.)\/+$/, '')
-  if (Buffer.byteLength(socketPath(folder, port)) > maxSocketPathBytes)
-    throw addressError(`has a socket path that is longer than ${maxSocketPathBytes} bytes`, 'Sockets need shorter ones')
-  return folder
 }
 
 export function socketPath(folder: string, port: number): string {
