@@ -3,12 +3,14 @@ interface FieldDefinition {
   name: string
   /** its option in one letter, which no other option has */
   short?: string
-  /** `int64`: -9223372036854775808 to 9223372036854775807; `text`: well-formed Unicode without U+0000 */
+  /** `int64`: see `idRule`; `text`: well-formed Unicode without U+0000 */
   type: 'int64' | 'text'
   isRequired: boolean
   meaning: string
   description: string
 }
+
+export const idRule = 'an integer from -9223372036854775808 to 9223372036854775807'
 
 /**
  * In output order: the id first; all others are text. Types, schema, options, prompts, columns and OpenAPI are derived
@@ -21,8 +23,7 @@ export const plantFields = [
     type: 'int64',
     isRequired: true,
     meaning: 'identification number, or next: the greatest id plus 1',
-    description:
-      'Identification number of the plant: an integer from -9223372036854775808 to 9223372036854775807, kept exact',
+    description: `Identification number of the plant: ${idRule}, kept exact`,
   },
   {
     name: 'name',

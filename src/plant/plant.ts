@@ -1,10 +1,16 @@
 import { grouped } from '../platform/values.js'
 import { NumberText, parseInt64 } from './exact-json.js'
-import { type NewPlant, type Plant, type PlantPatch, plantFields, type TextField, textFields } from './fields.js'
+import {
+  idRule,
+  type NewPlant,
+  type Plant,
+  type PlantPatch,
+  plantFields,
+  type TextField,
+  textFields,
+} from './fields.js'
 
 export type { FieldName, NewPlant, Plant, PlantPatch } from './fields.js'
-
-export const idRule = 'an integer from -9223372036854775808 to 9223372036854775807'
 
 /** Names the range only for an id outside it. */
 export function idRuleFor(value: unknown): string {
