@@ -19,11 +19,10 @@ export async function verifyToken(
     const response = await client.send(request, timeout, clock.signal)
     if ('cause' in response) clock.signal.throwIfAborted()
     const result = classify(client, request, response)
-    if (result.outcome === 'done')
-      return {
-        state: 'unknown',
-        error: new PlantsError('unusable', `${address.name} answered 200 to an empty object`, { status: 200 }),
-      }
+    if (result.outcome === 'done') {
+      const message = `${address.name} answered 200 to an empty object`
+      return { state: 'unknown', error: new PlantsError('unusable', message, { status: 200 }) }
+    }
     const hasOtherRights =
       // RFC 6750, 3.1
       'headers' in response && /\binsufficient_scope\b/.test(response.headers['www-authenticate'] ?? '')

@@ -4,7 +4,7 @@ import { toJson } from '../../plant/exact-json.js'
 import { acceptNewPlant, largestId, type NewPlant } from '../../plant/plant.js'
 import { readRecord, recordWriter } from '../../plant/records.js'
 import { delayOf, isTimeout, timeIsOver } from '../../platform/clock.js'
-import { PlantsError } from '../../platform/errors.js'
+import { malformed, PlantsError } from '../../platform/errors.js'
 import { GrowingBuffer } from '../../platform/growing-buffer.js'
 import { urlOf } from '../../platform/network.js'
 import { pageRows, queryText } from '../common/pages.js'
@@ -17,13 +17,11 @@ const ndjson = 'application/x-ndjson'
 
 export async function* listPages(client: HttpClient, query: ListQuery): AsyncGenerator<NewPlant[]> {
   const check = orderOf(client, query)
+  const requestFor = (path: string) => requestTo(client.access, { method: 'GET', path, expected: expectedPage })
   let left = query.limit ?? Infinity
   let path: string | undefined = pathFor({ ...query, limit: Math.min(left, pageRows) })
   while (path !== undefined && left > 0) {
-    const { plants, next }: Page = await ask(
-      client,
-      requestTo(client.access, { method: 'GET', path, expected: expectedPage }),
-    )
+    const { plants, next }: Page = await ask(client, requestFor(path))
     for (const plant of plants) check(plant)
     if (plants.length === 0 && next !== undefined) throw unusable(client, 'an empty page with a link to the next one')
     const page = plants.slice(0, left)
@@ -75,18 +73,12 @@ function nextOf(link: string): string | undefined {
 }
 
 export async function* readSnapshot(client: HttpClient, query: SnapshotQuery): AsyncGenerator<Block> {
-  const request = requestTo(client.access, {
-    method: 'GET',
-    path: pathFor(query),
-    expected: expectedStream,
-    accept: ndjson,
-  })
+  const path = pathFor(query)
+  const request = requestTo(client.access, { method: 'GET', path, expected: expectedStream, accept: ndjson })
   const stream = await ask(client, request)
   const { 'transfer-encoding': chunked, 'content-length': length, 'content-encoding': coding } = stream.headers
-  if (
-    coding !== undefined ||
-    (chunked === undefined ? length === undefined : chunked.trim().toLowerCase() !== 'chunked')
-  ) {
+  const isEndless = chunked === undefined ? length === undefined : chunked.trim().toLowerCase() !== 'chunked'
+  if (coding !== undefined || isEndless) {
     stream.destroy()
     throw unusable(client, 'a stream that is compressed or does not mark its end')
   }
@@ -120,7 +112,11 @@ export async function* countTexts(
       const value = readRecord(line)?.[by]
       const count = counts.get(value) ?? 0
       if (count === 0) size += (value?.length ?? 0) + 100
-      if (size > maxTexts) throw tooMany(client, by)
+      if (size > maxTexts) {
+        const message = `The plants of ${client.address.name} have too many different texts as their ${by} to count them here`
+        const hint = 'Count some of them, with --tag or --search, or run the command on the host of the service'
+        throw malformed(message, hint)
+      }
       counts.set(value, count + 1)
     }
   }
@@ -145,12 +141,6 @@ const late = /[\ud800-\uffff]/
 
 /** in UTF-16 code units, and 100 more for each text */
 const maxTexts = 200_000_000
-
-function tooMany({ address }: HttpClient, by: string): PlantsError {
-  const message = `The plants of ${address.name} have too many different texts as their ${by} to count them here`
-  const hint = 'Count some of them, with --tag or --search, or run the command on the host of the service'
-  return new PlantsError('malformed', message, { hint })
-}
 
 const expectedStream: Expected<IncomingMessage> = {
   what: 'stream of plants',

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { setMaxListeners } from 'node:events'
 import { largestId, type NewPlant, type Plant } from '../../plant/plant.js'
-import { PlantsError, shellWord } from '../../platform/errors.js'
+import { malformed, PlantsError, shellWord } from '../../platform/errors.js'
 import type { RemoteAddress } from '../common/address.js'
 import { comparesPlants, policyFor } from '../common/conflict.js'
 import {
@@ -46,9 +46,10 @@ export class RemoteStore implements ReadableStore, BulkStore {
     const mayRepeat = (lost: PlantsError) => this.#supportsKeys(requests, lost)
     const request = requestToCreate(this.#client.access, plant, key)
     const result = await requests.report(requests.send(request, { mayRepeat }))
-    const conflict =
-      idempotencyKey === undefined ? undefined : 'Choose another id or another key: a key belongs to one plant only'
-    return this.#valueOf(result, { conflict, unknown: () => this.#howToRepeat(plant.id, key) })
+    return this.#valueOf(result, {
+      conflict: idempotencyKey && 'Choose another id or another key: a key belongs to one plant only',
+      unknown: () => this.#howToRepeat(plant.id, key),
+    })
   }
 
   async greatestId(): Promise<bigint | undefined> {
@@ -183,9 +184,8 @@ export class RemoteStore implements ReadableStore, BulkStore {
     }
     const offers = Object.values(operationOf).some((name) => operations.has(name))
     const what = offers ? 'does not offer this' : 'can only create plants'
-    throw new PlantsError('malformed', `This service ${what}: its openapi.json lists no ${operationOf[operation]}`, {
-      hint: 'Run the command on the host of the service, or select another store with --store',
-    })
+    const hint = 'Run the command on the host of the service, or select another store with --store'
+    throw malformed(`This service ${what}: its openapi.json lists no ${operationOf[operation]}`, hint)
   }
 
   #valueOf<T>(result: Result<T>, hints: Hints): T {
@@ -195,10 +195,8 @@ export class RemoteStore implements ReadableStore, BulkStore {
       const { address, options } = this.#client
       const { reason } = options.clock.signal
       if (!(reason instanceof PlantsError)) throw reason
-      const message = lost
-        ? `${reason.message} before ${address.name} answered`
-        : `${reason.message}, nothing was stored`
-      throw new PlantsError(reason.type, message, { hint: lost && hints.unknown(), cause: reason })
+      const ending = lost ? ` before ${address.name} answered` : ', nothing was stored'
+      throw new PlantsError(reason.type, reason.message + ending, { hint: lost && hints.unknown(), cause: reason })
     }
     // If the plant may have been stored, only a response to its own key settles that.
     throw this.#explain(lost && result.error.type !== 'conflict' ? lost : result.error, hints)

@@ -2,6 +2,8 @@ import { equalPlants, type NewPlant, type Plant, plantOf } from '../../plant/pla
 import { expectStored, requestTo, requestToRead } from './plant-request.js'
 import type { Requests, Result } from './retry.js'
 
+type Changed = Result<NewPlant | 404 | 412>
+
 /**
  * With `only`, changes the plant only if it still equals that one, by its entity tag where the service has them. The
  * value is 404 without such a plant, and 412 if it has changed.
@@ -10,7 +12,7 @@ export async function changePlant(
   requests: Requests,
   change: { method: 'DELETE'; id: bigint } | { method: 'PUT'; id: bigint; body: Plant },
   only: NewPlant | undefined,
-): Promise<Result<NewPlant | 404 | 412>> {
+): Promise<Changed> {
   const { access, etags } = requests.client
   const { id } = change
   let current = only
@@ -25,11 +27,7 @@ export async function changePlant(
   return requests.send(requestTo(access, { ...change, path: `/plants/${id}`, expected, ifMatch }))
 }
 
-export async function replacePlant(
-  requests: Requests,
-  plant: NewPlant,
-  only?: NewPlant,
-): Promise<Result<NewPlant | 404 | 412>> {
+export async function replacePlant(requests: Requests, plant: NewPlant, only?: NewPlant): Promise<Changed> {
   const { id } = plant
   const result = await changePlant(requests, { method: 'PUT', id, body: plantOf(plant) }, only)
   if (result.outcome !== 'done' || result.value !== 412 || !result.lost) return result
