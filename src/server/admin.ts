@@ -1,6 +1,6 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 import { isLoopback } from '../platform/network.js'
-import { HttpError } from './http-error.js'
+import { busy, HttpError } from './http-error.js'
 import type { AccessLog, AccessLogEntry } from './log.js'
 import { type Handler, type HttpAnswer, HttpServer, type Limits, respond } from './server.js'
 
@@ -42,7 +42,7 @@ function isAddressed(named: string | undefined, host: string): boolean {
   return named === undefined || !isLoopback(host) || isLoopback(named.replace(/:\d*$/, ''))
 }
 
-const notReady = new HttpError(503, 'The service is not ready', ['Retry-After', '1'])
+const notReady = busy('The service is not ready')
 
 export class Metrics {
   readonly #registry = new Registry()

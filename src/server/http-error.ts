@@ -34,10 +34,8 @@ export const parserErrors: Readonly<Record<string, HttpError>> = {
 /** for a CONNECT, whose target is a host and a port */
 export const notProxy = new HttpError(404, 'There is nothing at this path: this service is not a proxy')
 
-const retrySoon = ['Retry-After', '1']
-
 export function busy(message = 'The service is busy, and nothing was stored'): HttpError {
-  return new HttpError(503, message, retrySoon)
+  return new HttpError(503, message, ['Retry-After', '1'])
 }
 
 /** For an internal error, the response contains only the request id; the details are in the log. */
@@ -46,10 +44,7 @@ export function toHttpError(error: unknown, requestId: string): HttpError {
   const type = error instanceof PlantsError ? error.type : undefined
   if (error instanceof PlantsError && type === 'conflict') return new HttpError(409, error.message)
   const hint = `Ask the operator of the service about request ${requestId}`
-  if (type === 'unavailable')
-    return new HttpError(503, `The store is not available, and nothing was stored. ${hint}`, retrySoon)
-  return new HttpError(
-    500,
-    `${type === 'unknownOutcome' ? 'Whether the plant is stored is unknown' : 'Internal error'}. ${hint}`,
-  )
+  if (type === 'unavailable') return busy(`The store is not available, and nothing was stored. ${hint}`)
+  const what = type === 'unknownOutcome' ? 'Whether the plant is stored is unknown' : 'Internal error'
+  return new HttpError(500, `${what}. ${hint}`)
 }

@@ -74,21 +74,14 @@ function explain(error: unknown, address: ListenAddress): unknown {
   const isDenied = code === 'EACCES' || code === 'EPERM'
   if ('path' in address)
     return isDenied ? malformed(`${address.path}: permission denied`, 'Give another path with --socket', error) : error
-  const { host, port, isAdmin = false } = address
+  const { host, port, isAdmin } = address
   const prefix = isAdmin ? '--admin-' : '--'
   const name = `Port ${port} of ${host}`
-  if (code === 'EADDRINUSE') return inUse(name, `Give another with ${prefix}port, or 0 for any free port`)
+  const another = `Give another with ${prefix}port`
+  if (code === 'EADDRINUSE') return inUse(name, `${another}, or 0 for any free port`)
   if (isDenied)
-    return malformed(
-      `${name}: permission denied`,
-      `Give another with ${prefix}port; those below 1024 are often reserved for root`,
-      error,
-    )
-  if (['EADDRNOTAVAIL', 'ENOTFOUND', 'EAI_AGAIN', 'EAFNOSUPPORT'].includes(code))
-    return malformed(
-      `${host} is not an address of this machine`,
-      `Give ${prefix}host 127.0.0.1, or 0.0.0.0 for all of them`,
-      error,
-    )
-  return error
+    return malformed(`${name}: permission denied`, `${another}; those below 1024 are often reserved for root`, error)
+  if (!['EADDRNOTAVAIL', 'ENOTFOUND', 'EAI_AGAIN', 'EAFNOSUPPORT'].includes(code)) return error
+  const hint = `Give ${prefix}host 127.0.0.1, or 0.0.0.0 for all of them`
+  return malformed(`${host} is not an address of this machine`, hint, error)
 }

@@ -74,8 +74,6 @@ function invalid(source: string, why: string, hint = example): PlantsError {
 /**
  * Parses an address like libpq: what it lacks comes from libpq's environment variables, then from the defaults. Throws
  * `malformed`; the message never contains what may be a password.
- *
- * @param source the option or setting with the address, such as `--store`
  */
 export function parsePostgres(address: string, source: string, place: AddressContext): PostgresAddress {
   const { env } = place

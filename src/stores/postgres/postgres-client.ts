@@ -20,7 +20,6 @@ import {
 } from './postgres-errors.js'
 import type { Query, Row } from './sql.js'
 
-/** An absolute path as the host is the folder of a Unix socket. */
 export interface Endpoint extends PostgresHost {
   usesTls: boolean
 }

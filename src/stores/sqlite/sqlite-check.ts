@@ -23,13 +23,11 @@ export function inspect(address: FileAddress, options: FileOptions) {
     let place = path
     while (!existsSync(place)) place = dirname(place)
     const { bavail, bsize, type } = statfsSync(place, { bigint: true })
+    const folder = place === path ? dirname(path) : place
     return {
       exists,
       owner: stats?.uid,
-      exposure: sharedReason(
-        place === path ? dirname(path) : place,
-        (uid) => options.trusts(uid) || uid === stats?.uid,
-      ),
+      exposure: sharedReason(folder, (uid) => options.trusts(uid) || uid === stats?.uid),
       isWritable: place === path ? isWritable(path) : allows(place, constants.W_OK),
       free: bavail * bsize,
       network: networks.get(type & 0xffffffffn),

@@ -26,12 +26,8 @@ export function identify(db: Database, path: string): SchemaVersions | undefined
   }
   const { user_version: version, schema_version: schema, encoding } = first
   const latest = latestVersion()
-  if (version > latest)
-    throw notOurs(
-      path,
-      `was written by a newer version of plants (schema ${version}, this one supports ${latest})`,
-      'Update plants',
-    )
+  const newer = `was written by a newer version of plants (schema ${version}, this one supports ${latest})`
+  if (version > latest) throw notOurs(path, newer, 'Update plants')
   if (encoding !== 'UTF-8') throw notOurs(path, `is not a store of plants: its encoding is ${encoding}, not UTF-8`)
   if (!versions().includes(version) || !hasSchema(found, version)) throw changedSchema(path)
   return { schema, user: version }
@@ -53,11 +49,8 @@ function hasSchema(found: SchemaObject[], version: bigint): boolean {
 }
 
 function changedSchema(path: string): Error {
-  return notOurs(
-    path,
-    'is not a store of plants: its tables, indexes or triggers were changed',
-    'Undo that, or restore a backup',
-  )
+  const why = 'is not a store of plants: its tables, indexes or triggers were changed'
+  return notOurs(path, why, 'Undo that, or restore a backup')
 }
 
 /** the columns of `sqlite_schema`; NULL if it is empty */
@@ -85,12 +78,8 @@ export function prepareStore(db: Database, path: string): SchemaVersions {
   const found = identify(db, path)
   if (found && isLatest(found) && isWal(db)) return found
   db.exec('PRAGMA journal_mode=WAL')
-  if (!isWal(db))
-    throw notOurs(
-      path,
-      `cannot be a store: its file system does not support SQLite's WAL mode`,
-      'Put it on a local disk: --store PATH',
-    )
+  const why = `cannot be a store: its file system does not support SQLite's WAL mode`
+  if (!isWal(db)) throw notOurs(path, why, 'Put it on a local disk: --store PATH')
   db.exec('BEGIN IMMEDIATE')
   const versions = identify(db, path)
   if (versions) migrate(db, versions)
@@ -235,8 +224,7 @@ export function toPlant(row: unknown): NewPlant {
   })
 }
 
-export function countPlants(db: Database, database: 'main' | 'backup' = 'main'): bigint {
-  // count(*) always returns one row
-  const { count } = db.prepare(`SELECT count(*) AS count FROM ${database}.plants`).get() as { count: bigint }
+export function countPlants(db: Database): bigint {
+  const { count } = db.prepare('SELECT count(*) AS count FROM main.plants').get() as { count: bigint } // one row
   return count
 }

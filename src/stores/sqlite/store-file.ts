@@ -113,9 +113,8 @@ export function assertNoJournal(path: string, trust: Trust): void {
   const journal = `${path}-journal`
   if (!fileHasContent(journal)) return
   const why = `cannot be used with ${journal}, where other users can create files`
-  const hint =
-    'If the journal is yours, move both files to a directory that only you can write to. Otherwise remove it: '
-  throw notOurs(path, why, `${hint}rm ${shellWord(journal)}`)
+  const hint = 'If the journal is yours, move both files to a directory that only you can write to. Otherwise remove it'
+  throw notOurs(path, why, `${hint}: rm ${shellWord(journal)}`)
 }
 
 /** As device:inode; `none` if there is no file, else the system error code. */
@@ -194,12 +193,8 @@ export function assertSafeToOpen(path: string, trust: Trust): void {
   const stats = statSync(path)
   if (stats.isDirectory()) throw Object.assign(new Error('is a directory'), { code: 'EISDIR' })
   if (!stats.isFile()) throw notOurs(path, 'is a device or a pipe, not a store')
-  if (stats.nlink > 1)
-    throw notOurs(
-      path,
-      'has more than one hard link, and each would have its own write-ahead log',
-      'Copy the file instead',
-    )
+  const linked = 'has more than one hard link, and each would have its own write-ahead log'
+  if (stats.nlink > 1) throw notOurs(path, linked, 'Copy the file instead')
   const trusts = trustOf(path, trust)
   for (const suffix of sidecars) checkSidecar(path, path + suffix, trusts)
   checkJournal(path)
@@ -217,10 +212,8 @@ function checkSidecar(path: string, file: string, trusts: (uid: number) => boole
   if (stats.nlink > 1) throw reject('has more than one hard link')
   if (trusts(stats.uid)) return
   const give = `chown ${statSync(path).uid} ${shellWord(file)}`
-  throw reject(
-    `belongs to another user (uid ${stats.uid})`,
-    `If you trust this user, change its owner: ${give}. Otherwise remove it: `,
-  )
+  const hint = `If you trust this user, change its owner: ${give}. Otherwise remove it: `
+  throw reject(`belongs to another user (uid ${stats.uid})`, hint)
 }
 
 /**
