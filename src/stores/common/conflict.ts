@@ -34,26 +34,27 @@ export type Outcome = (typeof Outcome)[keyof typeof Outcome]
 export const existsPolicies = ['error', 'skip', 'same', 'update'] as const
 export type ExistsPolicy = (typeof existsPolicies)[number]
 
+export interface PolicyOptions {
+  ifExists: ExistsPolicy
+  /** from this id on, the import has numbered the plants */
+  assignedFrom?: bigint | undefined
+}
+
 /** A plant must not be skipped because another one has the number that the import has given to it. */
-export function policyFor(
-  id: bigint,
-  { ifExists, assignedFrom = largestId + 1n }: { ifExists: ExistsPolicy; assignedFrom?: bigint | undefined },
-): ExistsPolicy {
+export function policyFor(id: bigint, { ifExists, assignedFrom = largestId + 1n }: PolicyOptions): ExistsPolicy {
   return id >= assignedFrom && ifExists === 'skip' ? 'same' : ifExists
 }
 
-interface Resolution {
-  outcome: Outcome
-  /** the plant that has the id then; undefined if that was not read */
-  plant: NewPlant | undefined
-}
-
-/** @param existing `true` if the plant was not read, because the policy does not compare plants */
+/**
+ * @param existing `true` if the plant was not read, because the policy does not compare plants
+ * @returns the plant that has the id then; undefined if that was not read
+ */
 export function resolveRecord(
-  policy: ExistsPolicy,
+  options: PolicyOptions,
   patch: PlantPatch,
   existing: NewPlant | true | undefined,
-): Resolution {
+): { outcome: Outcome; plant: NewPlant | undefined } {
+  const policy = policyFor(patch.id, options)
   const stored = existing === true ? undefined : existing
   const plant = patchedPlant(patch, policy === 'update' ? stored : undefined)
   if (!existing) return { outcome: plant ? Outcome.created : Outcome.rejected, plant }

@@ -10,11 +10,11 @@ import { largestId, patchedPlant, smallestId } from '../../plant/plant.js'
 import { PlantsError } from '../../platform/errors.js'
 import { connect, type Statement } from '../../platform/sqlite.js'
 import {
-  type ExistsPolicy,
   idExistsText,
   incompletePlant,
   type OnConflict,
   Outcome,
+  type PolicyOptions,
   policyFor,
   resolveRecord,
 } from './conflict.js'
@@ -48,7 +48,7 @@ export class Staging implements BulkStore {
   readonly #find: Statement
   readonly #replace: Statement
   readonly #select: Statement
-  #policyOf = (_id: bigint): ExistsPolicy => 'error'
+  #options: PolicyOptions = { ifExists: 'error' }
 
   /**
    * @param source undefined if there is no store yet, or if it cannot be read
@@ -71,7 +71,7 @@ export class Staging implements BulkStore {
 
   async createMany(batch: Batch, options: CreateManyOptions): Promise<void> {
     const { stopsAtReject, stop, onProgress, onUpdates } = options
-    this.#policyOf = (id) => policyFor(id, options)
+    this.#options = options
     let isStopped = false
     for (let from = 0; from < batch.rows.length && !isStopped && !stop.aborted; from += rowsAtOnce) {
       const patches = Array.from({ length: Math.min(rowsAtOnce, batch.rows.length - from) }, (_, index) =>
@@ -106,7 +106,7 @@ export class Staging implements BulkStore {
     const found: unknown = this.#find.get(patch.id)
     const staged = found === undefined ? undefined : patchIn(found)
     const before = staged ? patchedPlant(staged, existing) : existing
-    const { outcome, plant: after } = resolveRecord(this.#policyOf(patch.id), patch, before)
+    const { outcome, plant: after } = resolveRecord(this.#options, patch, before)
     const isUpdated = outcome === Outcome.updated || (outcome === Outcome.rejected && !this.#isReadable)
     if (isUpdated) this.#replace.run(...valuesOf({ ...staged, ...patch }))
     else if (outcome === Outcome.rejected) batch.rejections.set(row, incompletePlant(patch))
@@ -121,9 +121,9 @@ export class Staging implements BulkStore {
     await store.createAll(
       () => this.#pages(),
       (patch, existing) => {
-        const policy = this.#policyOf(patch.id)
-        const { outcome } = resolveRecord(policy, patch, existing)
+        const { outcome } = resolveRecord(this.#options, patch, existing)
         if (existing && outcome < Outcome.exists) return outcome === Outcome.updated
+        const policy = policyFor(patch.id, this.#options)
         const what = existing ? idExistsText(patch.id, policy) : `There is no plant with id ${patch.id}`
         const happened = `it was ${existing ? 'created' : 'deleted'} a moment ago, so nothing was imported`
         throw new PlantsError('conflict', `${what}: ${happened}`, { hint: 'Run it again' })

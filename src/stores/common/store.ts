@@ -7,7 +7,7 @@ import type { PlantsError } from '../../platform/errors.js'
 import { must } from '../../platform/values.js'
 import type { Access } from './access.js'
 import type { PostgresAddress, PostgresHost, RemoteAddress } from './address.js'
-import type { ExistsPolicy } from './conflict.js'
+import type { PolicyOptions } from './conflict.js'
 
 /** When `create` resolves, the plant is on disk. */
 export interface PlantStore {
@@ -112,10 +112,7 @@ export interface Batch {
   rejections: Map<number, Pick<PlantsError, 'error' | 'message'> & { isRepeated?: boolean }>
 }
 
-export interface CreateManyOptions {
-  ifExists: ExistsPolicy
-  /** from this id on, the import has numbered the plants */
-  assignedFrom?: bigint | undefined
+export interface CreateManyOptions extends PolicyOptions {
   /** rows are then created in their order */
   stopsAtReject: boolean
   /** written in the transaction of the plants; their outcomes are set whenever it is called */

@@ -77,14 +77,13 @@ export class Upload {
   /** Returns whether the row depends on the plant that has its id; otherwise the row is settled. */
   async #create(row: number, plant: NewPlant): Promise<boolean> {
     const { options, isKeyed } = this.#task
-    const policy = policyFor(plant.id, options)
     const request = requestToCreate(this.#client.access, plant, options.keyOf(row))
     const result = await this.#requests.send(request, { mayRepeat: async () => isKeyed })
     if (result.outcome === 'done') this.#noteStored(row, Outcome.created, plant, result.value)
     // A service with idempotency keys would have recognized this row, so a conflict is with another plant.
     else if (result.outcome !== 'rejected' || result.error.type !== 'conflict') this.#noteFailure(row, result, !isKeyed)
-    else if (comparesPlants(policy)) return true
-    else this.#note(row, resolveRecord(policy, plant, true).outcome, result.error)
+    else if (comparesPlants(policyFor(plant.id, options))) return true
+    else this.#note(row, resolveRecord(options, plant, true).outcome, result.error)
     return false
   }
 
@@ -93,7 +92,7 @@ export class Upload {
     const read = await this.#requests.send(requestToRead(this.#client, patch.id))
     if (read.outcome !== 'done') return this.#noteFailure(row, read)
     const existing = read.value === 404 ? undefined : read.value
-    const { outcome, plant } = resolveRecord(policyFor(patch.id, this.#task.options), patch, existing)
+    const { outcome, plant } = resolveRecord(this.#task.options, patch, existing)
     if (outcome === Outcome.created) return true
     if (outcome !== Outcome.updated || !plant) return this.#note(row, outcome)
     const replaced = await replacePlant(this.#requests, plant, existing)

@@ -3,7 +3,7 @@ import { from as copyFrom } from 'pg-copy-streams'
 import { textFields } from '../../plant/fields.js'
 import { type NewPlant, type PlantPatch, patchedPlant } from '../../plant/plant.js'
 import type { PlantRows } from '../../plant/rows.js'
-import { incompletePlant, type OnConflict, Outcome, policyFor, resolveRecord } from '../common/conflict.js'
+import { incompletePlant, type OnConflict, Outcome, resolveRecord } from '../common/conflict.js'
 import type { Batch, CreateManyOptions } from '../common/store.js'
 import type { ConnectionPool } from './pool.js'
 import type { Client } from './postgres-client.js'
@@ -78,7 +78,7 @@ async function resolveRows(
   for (const row of pending) {
     const patch = rows.at(row)
     const found = seen.get(patch.id) ?? stored.get(patch.id)
-    const { outcome, plant } = resolveRecord(policyFor(patch.id, options), patch, found === 'ours' ? undefined : found)
+    const { outcome, plant } = resolveRecord(options, patch, found === 'ours' ? undefined : found)
     outcomes[row] = outcome
     if (outcome === Outcome.rejected) rejections.set(row, incompletePlant(patch))
     else seen.set(patch.id, plant)

@@ -56,7 +56,7 @@ function createEach(
   for (const row of order) {
     const patch = rows.at(row)
     const existing = find.get(patch.id)
-    const { outcome, plant } = resolveRecord(policyFor(patch.id, options), patch, existing && read(existing))
+    const { outcome, plant } = resolveRecord(options, patch, existing && read(existing))
     outcomes[row] = outcome
     if (outcome === Outcome.rejected) rejections.set(row, incompletePlant(patch))
     if (plant && outcome === Outcome.created) connection.prepare(insertPlant).run(...valuesOf(plant))
