@@ -7,7 +7,7 @@ import { incompletePlant, type OnConflict, Outcome, resolveRecord } from '../com
 import type { Batch, CreateManyOptions } from '../common/store.js'
 import type { ConnectionPool } from './pool.js'
 import type { Client } from './postgres-client.js'
-import { driverError, isServerError, LeftOutError } from './postgres-errors.js'
+import { driverError, isServerError, leftOut } from './postgres-errors.js'
 import {
   barrier,
   begin,
@@ -180,7 +180,7 @@ async function copy({ client, connections, attempt }: Transaction, plants: Itera
   await pipeline(pieces, stream).catch((error: unknown) => {
     throw driverError(error)
   })
-  if (stream.rowCount !== count) throw new LeftOutError(connections.account.address)
+  if (stream.rowCount !== count) throw leftOut(connections.account.address)
 }
 
 /** The server processes a piece while the next is encoded. */

@@ -94,31 +94,27 @@ export function isReadOnly(error: unknown): boolean {
 }
 
 /** A trigger or a rule of the table suppresses rows that nothing conflicts with. */
-export class LeftOutError extends PlantsError {
-  constructor({ name }: PostgresAddress, { retryable } = { retryable: false }) {
-    const hint = 'Look for triggers, rules and policies on plant_store.plants that plants did not create'
-    super('unavailable', `${name} did not insert all plants`, { hint, retryable })
-  }
+export function leftOut({ name }: PostgresAddress, retryable = false): PlantsError {
+  const hint = 'Look for triggers, rules and policies on plant_store.plants that plants did not create'
+  return new PlantsError('unavailable', `${name} did not insert all plants`, { hint, retryable })
 }
 
 export function unknownCommit({ name }: PostgresAddress, cause: unknown): PlantsError {
   const message = `The connection to ${name} was lost during a commit: whether it is stored is unknown`
-  return new PlantsError('unknownOutcome', message, {
-    hint: 'When the database is available again, plants get shows whether the plant is stored',
-    cause,
-  })
+  const hint = 'When the database is available again, plants get shows whether the plant is stored'
+  return new PlantsError('unknownOutcome', message, { hint, cause })
 }
 
 /** Returns errors of other sources unchanged. */
-export function explainDatabase(error: unknown, account: Account): unknown {
-  return isExplained(error) ? explainedBy(failureOf(error), account, textOf(error), error) : error
+export function explainDatabase(error: unknown, { address, login }: Account): unknown {
+  return isExplained(error) ? explainedBy(failureOf(error), { ...address, login }, textOf(error), error) : error
 }
 
 function isExplained(error: unknown): error is Error {
   return error instanceof pg.DatabaseError || error instanceof ConnectionError || error instanceof LoginError
 }
 
-type DatabaseFailure = Explanation<Account>
+type DatabaseFailure = Explanation<Omit<PostgresAddress, 'login'> & Pick<Account, 'login'>>
 
 function failureOf(error: Error): DatabaseFailure {
   if (error instanceof LoginError) return error instanceof MissingPassword ? passwordMissing : loginFailed(error)
@@ -128,27 +124,27 @@ function failureOf(error: Error): DatabaseFailure {
 }
 
 const unreached: DatabaseFailure = {
-  sentence: ({ address: { name } }, text) => `Could not reach ${name}: ${text}`,
+  sentence: ({ name }, text) => `Could not reach ${name}: ${text}`,
   hint: 'Is PostgreSQL running there, and is the address right?',
   retryable: true,
 }
 
 const refused: DatabaseFailure = {
-  sentence: ({ address: { name } }, text) => `${name} reported an error: ${text}`,
+  sentence: ({ name }, text) => `${name} reported an error: ${text}`,
   hint: 'Look at the log of the database',
 }
 
 const busy: DatabaseFailure = { ...refused, retryable: true }
 
 const loginFailed = ({ hint }: LoginError): DatabaseFailure => ({
-  sentence: ({ address: { name } }, text) => `Could not log in to ${name}: ${text}`,
+  sentence: ({ name }, text) => `Could not log in to ${name}: ${text}`,
   hint,
 })
 
 const loginRejected: DatabaseFailure = {
-  sentence: ({ address: { name, user } }, text) => `${name} rejected the login of ${user}: ${text}`,
-  hint: ({ address, login }) =>
-    address.hosts.some((host) => login.password(host) !== undefined)
+  sentence: ({ name, user }, text) => `${name} rejected the login of ${user}: ${text}`,
+  hint: ({ hosts, login }) =>
+    hosts.some((host) => login.password(host) !== undefined)
       ? login.passwordHint
       : 'Check the user in the address, or ask the administrator of the database how to log in',
   type: 'unauthorized',
@@ -168,7 +164,7 @@ const failures: Record<string, DatabaseFailure> = {
   '08': unreached,
   // of `fsyncs` in sql.ts
   '22012': {
-    sentence: ({ address: { name } }) => `${name} answers before a plant is on disk: fsync is off`,
+    sentence: ({ name }) => `${name} answers before a plant is on disk: fsync is off`,
     hint: 'Turn fsync on in postgresql.conf',
   },
   // another writer has just created the id
@@ -177,26 +173,26 @@ const failures: Record<string, DatabaseFailure> = {
   '25006': busy,
   '28': loginRejected,
   '3D': {
-    sentence: ({ address: { name } }) => `${name} names a database that does not exist`,
-    hint: ({ address: { database } }) =>
+    sentence: ({ name }) => `${name} names a database that does not exist`,
+    hint: ({ database }) =>
       `Create it there: CREATE DATABASE ${pg.escapeIdentifier(database)} ENCODING UTF8 TEMPLATE template0`,
   },
   // transaction rollback
   '40': busy,
   '40003': unreached,
   '42703': {
-    sentence: ({ address: { name } }, text) => `${name} has the tables of an older version of plants: ${text}`,
+    sentence: ({ name }, text) => `${name} has the tables of an older version of plants: ${text}`,
     hint: 'Migrate them with: plants stores init ADDRESS',
   },
   '42501': {
-    sentence: ({ address: { name, user } }, text) => `Permission denied for ${user} in ${name}: ${text}`,
-    hint: ({ address: { user } }) =>
+    sentence: ({ name, user }, text) => `Permission denied for ${user} in ${name}: ${text}`,
+    hint: ({ user }) =>
       `To create and to read, it needs: plants stores init OWNER-ADDRESS --role ${shellWord(user)}. To update and to delete, add --allow create,read,update,delete. For anything else use the address of the owner`,
   },
   // resources
   '53': busy,
   '53300': {
-    sentence: ({ address: { name } }) => `${name} has no free connection`,
+    sentence: ({ name }) => `${name} has no free connection`,
     hint: 'Try again, raise max_connections there, or put PgBouncer in front of it',
     retryable: true,
   },
@@ -205,7 +201,7 @@ const failures: Record<string, DatabaseFailure> = {
   // operator intervention
   '57': busy,
   '57014': {
-    sentence: ({ address: { name } }) => `${name} did not finish in time`,
+    sentence: ({ name }) => `${name} did not finish in time`,
     hint: 'Try again, or raise --timeout',
     retryable: true,
   },
@@ -217,8 +213,8 @@ const failures: Record<string, DatabaseFailure> = {
   ENOTFOUND: unreachable,
   ERR_TLS_CERT_ALTNAME_INVALID: unreachable,
   NO_TLS: {
-    sentence: ({ address: { name } }) => `${name} has no TLS`,
-    hint: ({ address: { sslmode } }) =>
+    sentence: ({ name }) => `${name} has no TLS`,
+    hint: ({ sslmode }) =>
       `Turn on ssl there. Or on a network that only you use, connect without TLS: sslmode=prefer instead of ${sslmode}`,
   },
   SELF_SIGNED_CERT_IN_CHAIN: untrusted,

@@ -5,7 +5,7 @@ import { idExists, keyConflict } from '../common/conflict.js'
 import type { CreateOptions } from '../common/store.js'
 import type { ConnectionPool } from './pool.js'
 import type { Client } from './postgres-client.js'
-import { isTransient, LeftOutError } from './postgres-errors.js'
+import { isTransient, leftOut } from './postgres-errors.js'
 import { barrier, type Entry, findStatement, insertStatement, newAttempt, pinned, type Row, toPlant } from './sql.js'
 
 type CreateResult = 'created' | PlantsError
@@ -145,7 +145,7 @@ export class PostgresWriter {
       const result = results.get(job)
       if (result) job.resolve(result)
       // Another writer may have created and deleted the id between the statements.
-      else job.reject(new LeftOutError(this.#connections.account.address, { retryable: true }))
+      else job.reject(leftOut(this.#connections.account.address, true))
     }
   }
 }
