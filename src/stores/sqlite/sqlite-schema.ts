@@ -129,8 +129,10 @@ const applicationId = 0x706c6e74n
 /** A store of this version is read without changes, and migrated when it is opened for writing. */
 const oldestVersion = 5n
 
+type Table = 'plants' | 'tokens'
+
 interface AddedColumn {
-  table: 'plants' | 'tokens'
+  table: Table
   name: string
   type: string
   /** in rows that are older than the column, in SQL */
@@ -159,7 +161,7 @@ const oldestColumns = {
   ],
 }
 
-const addedTo = (table: AddedColumn['table'], version: bigint) =>
+const addedTo = (table: Table, version: bigint) =>
   addedColumns.slice(0, Number(version - oldestVersion)).filter((column) => column.table === table)
 
 const addedSince = (version: bigint) => addedColumns.slice(Number(version - oldestVersion))
@@ -168,7 +170,7 @@ const definitionOf = ({ name, type, value }: AddedColumn) =>
   `${name} ${type}${value === 'NULL' ? '' : ` DEFAULT ${value}`}`
 
 /** With later columns exactly as ALTER TABLE appends them. */
-const tableOf = (table: AddedColumn['table'], version: bigint) =>
+const tableOf = (table: Table, version: bigint) =>
   `CREATE TABLE ${table} (\n  ${oldestColumns[table].join(',\n  ')}\n${addedTo(table, version)
     .map((column) => `, ${definitionOf(column)}`)
     .join('')}) STRICT`
@@ -178,7 +180,7 @@ const keys = 'CREATE UNIQUE INDEX plants_idempotency_key ON plants (idempotency_
 /** The checkpoints of unfinished imports. */
 const imports = 'CREATE TABLE imports (id TEXT PRIMARY KEY, state TEXT NOT NULL) STRICT'
 
-export function columnsOf(table: AddedColumn['table'], version = latestVersion()): string[] {
+export function columnsOf(table: Table, version = latestVersion()): string[] {
   return [...oldestColumns[table], ...addedTo(table, version).map(definitionOf)].map((definition) =>
     definition.replace(/ .*/, ''),
   )
@@ -192,22 +194,31 @@ export function tablesOf(version = latestVersion()) {
   }
 }
 
+const table = (name: string, sql: string): SchemaObject => ({ type: 'table', name, tbl_name: name, sql })
+
+const index = (name: string, tbl_name: string, sql: string | null): SchemaObject => ({
+  type: 'index',
+  name,
+  tbl_name,
+  sql,
+})
+
 /** The content of `sqlite_schema`, including the automatic indexes of UNIQUE and PRIMARY KEY. */
 const objectsOf = (version: bigint): readonly SchemaObject[] => [
-  { type: 'table', name: 'plants', tbl_name: 'plants', sql: tableOf('plants', version) },
-  { type: 'index', name: 'plants_idempotency_key', tbl_name: 'plants', sql: keys },
-  { type: 'table', name: 'tokens', tbl_name: 'tokens', sql: tableOf('tokens', version) },
-  { type: 'index', name: 'sqlite_autoindex_tokens_1', tbl_name: 'tokens', sql: null },
-  { type: 'table', name: 'imports', tbl_name: 'imports', sql: imports },
-  { type: 'index', name: 'sqlite_autoindex_imports_1', tbl_name: 'imports', sql: null },
+  table('plants', tableOf('plants', version)),
+  index('plants_idempotency_key', 'plants', keys),
+  table('tokens', tableOf('tokens', version)),
+  index('sqlite_autoindex_tokens_1', 'tokens', null),
+  table('imports', imports),
+  index('sqlite_autoindex_imports_1', 'imports', null),
 ]
 
 /** The tables that ANALYZE and AUTOINCREMENT create (https://sqlite.org/fileformat2.html, 2.6). */
-const statistics: readonly SchemaObject[] = Object.entries({
-  sqlite_sequence: 'name,seq',
-  sqlite_stat1: 'tbl,idx,stat',
-  sqlite_stat4: 'tbl,idx,neq,nlt,ndlt,sample',
-}).map(([name, columns]) => ({ type: 'table', name, tbl_name: name, sql: `CREATE TABLE ${name}(${columns})` }))
+const statistics: readonly SchemaObject[] = [
+  table('sqlite_sequence', 'CREATE TABLE sqlite_sequence(name,seq)'),
+  table('sqlite_stat1', 'CREATE TABLE sqlite_stat1(tbl,idx,stat)'),
+  table('sqlite_stat4', 'CREATE TABLE sqlite_stat4(tbl,idx,neq,nlt,ndlt,sample)'),
+]
 
 /** Also removes the idempotency key. The parameters are the values of `plantColumns`. */
 export const updatePlant = `UPDATE plants SET idempotency_key = NULL${plantFields
