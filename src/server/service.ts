@@ -40,13 +40,13 @@ export interface Service {
 /** @throws {PlantsError} when the store cannot be opened, no token would be accepted, or the address cannot be used */
 export async function startService(options: ServiceOptions): Promise<Service> {
   const log = openLog(options.log)
+  const warn = (message: string) => log.warn(message)
   const inFlight = { requests: 0, bodyBytes: 0, unreadBytes: 0 }
   const metrics = options.admin && new Metrics(() => inFlight.requests)
   const store = await options.openStore({
     onCommit: (count) => metrics?.recordCommit(count),
     onCreated: async (path) => log.info(`Created store ${path}`),
-    onAway: (failure) =>
-      failure ? log.warn(`${failure.message}. Requests wait for it`) : log.info('The store is back'),
+    onAway: (failure) => (failure ? warn(`${failure.message}. Requests wait for it`) : log.info('The store is back')),
   })
   const servers: HttpServer[] = []
   const stop = async () => {
@@ -56,7 +56,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   try {
     const { basePath, allow, tls, now } = options
     await store.preload()
-    const connectionLimit = possibleConnections(options.limits.connectionLimit, (message) => log.warn(message))
+    const connectionLimit = possibleConnections(options.limits.connectionLimit, warn)
     const limits = { ...options.limits, connectionLimit }
     const rights = (await store.rights()).filter((right) => allow.includes(right))
     const accessLog: AccessLog = {
@@ -66,7 +66,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
         metrics?.record(entry)
       },
     }
-    const authenticate = authenticator(await options.openTokenSource(store.tokens, (message) => log.warn(message)), now)
+    const authenticate = authenticator(await options.openTokenSource(store.tokens, warn), now)
     const router = new Router(plantRoutes(store, rights, basePath), {
       ...options,
       log: accessLog,
@@ -84,9 +84,8 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     const adminAddress = options.admin && admin && (await listen(admin.server, options.admin))
     log.info({ address, admin: adminAddress }, 'listening')
     if (!isLocal(options.listen) && !tls)
-      log.warn('Other machines can reach this address. Without TLS, tokens and plants can be read on the network')
-    if (options.admin && !isLocal(options.admin))
-      log.warn('Other machines can reach the admin port, which needs no token')
+      warn('Other machines can reach this address. Without TLS, tokens and plants can be read on the network')
+    if (options.admin && !isLocal(options.admin)) warn('Other machines can reach the admin port, which needs no token')
     return {
       address,
       drain: async (milliseconds) => {

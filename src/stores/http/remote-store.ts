@@ -131,8 +131,7 @@ export class RemoteStore implements ReadableStore, BulkStore {
 
   /**
    * Retries what is safe to retry, until nothing has been settled for the timeout. Throws the errors of `create` that
-   * do not concern a single plant, when nothing is in flight any more. Rows that are pending then were not stored, or
-   * can be sent again safely with the same keys.
+   * do not concern a single plant. Rows that are pending then can be sent again safely with the same keys.
    */
   async createMany(batch: Batch, options: CreateManyOptions): Promise<void> {
     const { stop, ifExists } = options

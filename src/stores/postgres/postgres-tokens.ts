@@ -7,7 +7,7 @@ import { durable, eq, type Row, tokens } from './sql.js'
 export function postgresTokens(query: (statement: QueryConfig) => Promise<Row[]>): TokenStore {
   const find = async (digest: Uint8Array) => {
     const text = `SELECT ${tokenColumns} FROM ${tokens} WHERE digest ${eq} $1`
-    return toToken((await query({ text, values: [Buffer.from(digest)] }))[0])
+    return (await query({ text, values: [Buffer.from(digest)] })).map(toToken)[0]
   }
   return {
     find,
@@ -24,14 +24,12 @@ export function postgresTokens(query: (statement: QueryConfig) => Promise<Row[]>
 
     list() {
       const text = `SELECT ${tokenColumns} FROM ${tokens} WHERE id OPERATOR(pg_catalog.>) $1 ORDER BY id LIMIT $2`
-      return pagesOf({}, async (after = 0n, rows) =>
-        (await query({ text, values: [after, rows] })).flatMap((row) => toToken(row) ?? []),
-      )
+      return pagesOf({}, async (after = 0n, rows) => (await query({ text, values: [after, rows] })).map(toToken))
     },
 
     async revoke(id, at) {
       const text = `UPDATE ${tokens} SET revoked_at = coalesce(revoked_at, $2) WHERE id ${eq} $1 RETURNING ${tokenColumns}, ${durable}`
-      return toToken((await query({ text, values: [id, at.getTime()] }))[0])
+      return (await query({ text, values: [id, at.getTime()] })).map(toToken)[0]
     },
 
     async markUsed(id, at) {
@@ -41,8 +39,6 @@ export function postgresTokens(query: (statement: QueryConfig) => Promise<Row[]>
   }
 }
 
-function toToken(row: Row | undefined): Token | undefined {
-  if (!row) return undefined
-  const [id, note = null, rights, ...times] = row
+function toToken([id, note = null, rights, ...times]: Row): Token {
   return tokenFrom(BigInt(id ?? 0), note, rights ?? '', times)
 }

@@ -190,7 +190,7 @@ async function open(
   path: string,
   mode: OpenMode,
   opening: Opening,
-  prepare: Prepare,
+  prepare: (db: Database) => SchemaVersions | undefined,
   attempt = 1,
 ): Promise<Connection> {
   const connection = new Connection(path, mode, opening)
@@ -204,8 +204,6 @@ async function open(
     return open(path, mode, opening, prepare, attempt + 1)
   }
 }
-
-type Prepare = (db: Database) => SchemaVersions | undefined
 
 /** how often the log of an exposed store may be replaced while it is opened */
 const maxAttempts = 50

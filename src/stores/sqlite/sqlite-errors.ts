@@ -48,16 +48,16 @@ const craftedError =
 /** The file holds what only a failed disk, or another program, can have written. */
 export class DamageError extends Error {}
 
-export function notOurs(path: string, why: string, hint = elsewhere): PlantsError {
-  return new PlantsError('unavailable', `${path} ${why}`, { hint })
+export function notOurs(path: string, why: string, hint = elsewhere, retryable = false): PlantsError {
+  return new PlantsError('unavailable', `${path} ${why}`, { hint, retryable })
 }
 
 export function replacedStore(path: string): PlantsError {
-  return new PlantsError('unavailable', `${path} was deleted or replaced`, { hint: 'Try again', retryable: true })
+  return notOurs(path, 'was deleted or replaced', 'Try again', true)
 }
 
 export function changedWhileRead(path: string): PlantsError {
-  return new PlantsError('unavailable', `${path} was changed while it was read`, { hint: 'Try again', retryable: true })
+  return notOurs(path, 'was changed while it was read', 'Try again', true)
 }
 
 export function lockedError(path: string, timeout: number): PlantsError {

@@ -8,27 +8,25 @@ import type { SqliteWriter } from './sqlite-writer.js'
 
 export function sqliteTokens(connection: Connection, writer: SqliteWriter): TokenStore {
   return {
-    find: (digest) => connection.run(() => toToken(connection.prepare(findSql).get(digest, digest))),
+    find: (digest) =>
+      connection.run(() => {
+        const row = connection.prepare(findSql).get(digest, digest)
+        return row && toToken(row)
+      }),
 
-    async add(digest, token) {
-      const { note, rights, createdAt, expiresAt } = token
-      const id = await writer.write(() => {
-        const sql =
-          'INSERT INTO tokens (digest, note, rights, created_at, expires_at) VALUES (?, ?, ?, ?, ?) RETURNING id'
-        const row = connection
-          .prepare(sql)
-          .get(digest, note ?? null, rights.join(), createdAt.getTime(), expiresAt?.getTime() ?? null)
-        return (row as { id: bigint }).id // RETURNING always returns a row
-      })
-      return { id, ...token, revokedAt: undefined, lastUsedAt: undefined }
-    },
+    add: (digest, { note, rights, createdAt, expiresAt }) =>
+      writer.write(() => {
+        const times = [createdAt.getTime(), expiresAt?.getTime() ?? null]
+        return toToken(connection.prepare(insertSql).get(digest, note ?? null, rights.join(), ...times))
+      }),
 
     list: () => pagesOf({}, (after, rows) => connection.run(() => readTokens(connection, idFrom(after), rows))),
 
     revoke: (id, at) =>
       writer.write(() => {
         connection.prepare('UPDATE tokens SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL').run(at.getTime(), id)
-        return toToken(connection.prepare(`SELECT ${tokenColumns} FROM tokens WHERE id = ?`).get(id))
+        const row = connection.prepare(`SELECT ${tokenColumns} FROM tokens WHERE id = ?`).get(id)
+        return row && toToken(row)
       }),
 
     markUsed: (id, at) =>
@@ -38,15 +36,15 @@ export function sqliteTokens(connection: Connection, writer: SqliteWriter): Toke
   }
 }
 
+const insertSql = `INSERT INTO tokens (digest, note, rights, created_at, expires_at) VALUES (?, ?, ?, ?, ?) RETURNING ${tokenColumns}`
+
 /** Compares the digest again in the table, which `list` shows: the index of a crafted file can have other digests. */
 const findSql = `SELECT ${tokenColumns} FROM tokens NOT INDEXED WHERE id = (SELECT id FROM tokens WHERE digest = ?) AND digest = ?`
 
 function readTokens(connection: Connection, first: bigint, rows: number): Token[] {
   if (first > largestId) return []
-  const found = connection
-    .prepare(`SELECT ${tokenColumns} FROM tokens WHERE id >= ? ORDER BY id LIMIT ?`)
-    .all(first, rows)
-  const page = found.flatMap((row) => toToken(row) ?? [])
+  const select = connection.prepare(`SELECT ${tokenColumns} FROM tokens WHERE id >= ? ORDER BY id LIMIT ?`)
+  const page = select.all(first, rows).map(toToken)
   checkOrder(page.at(-1)?.id ?? first, first)
   return page
 }
@@ -55,8 +53,7 @@ type TokenRow = Record<'id' | 'created_at', bigint> &
   Record<'expires_at' | 'revoked_at' | 'last_used_at', bigint | null> &
   Record<'note' | 'rights', unknown>
 
-function toToken(row: unknown): Token | undefined {
-  if (row === undefined) return undefined
+function toToken(row: unknown): Token {
   const { id, note, rights, created_at, expires_at, revoked_at, last_used_at } = row as TokenRow // of a STRICT table
   if (note !== null && typeof note !== 'string') throw new DamageError(`the token ${id} has a note that is not text`)
   if (typeof rights !== 'string') throw new DamageError(`the token ${id} has rights that are not text`)
