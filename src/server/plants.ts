@@ -49,8 +49,7 @@ export function plantRoutes(store: ServedStore, rights: readonly Right[], basePa
   const offered = operations.filter(({ right }) => rights.includes(right))
   const body = Buffer.from(openApi(basePath, offered))
   const handler = async () => ({ outcome: 'described', status: 200, body })
-  const open = { right: undefined, isOffered: true, hasBody: false, varies: false }
-  return [...routes, { ...open, method: 'GET', path: `${basePath}/openapi.json`, handler }]
+  return [...routes, { method: 'GET', path: `${basePath}/openapi.json`, right: undefined, isOffered: true, handler }]
 }
 
 class PlantHandlers implements Record<OperationId, Route['handler']> {

@@ -16,9 +16,9 @@ export interface Route {
   right: Right | undefined
   /** if not, each request gets 403 */
   isOffered: boolean
-  hasBody: boolean
+  hasBody?: boolean
   /** whether its responses depend on Accept */
-  varies: boolean
+  varies?: boolean
   /** A thrown `HttpError` is sent as the response. */
   handler(call: Call): Promise<Answer>
 }
@@ -129,11 +129,8 @@ export class Router {
     const route = routes.find((each) => each.method === (method === 'HEAD' ? 'GET' : method))
     if (route) return route
     const offered = routes.filter(({ isOffered }) => isOffered)
-    if (offered.length === 0)
-      throw new HttpError(
-        404,
-        `There is nothing at this path. The API is described at ${this.#options.basePath}/openapi.json`,
-      )
+    const api = `${this.#options.basePath}/openapi.json`
+    if (offered.length === 0) throw new HttpError(404, `There is nothing at this path. The API is described at ${api}`)
     const allowed = offered.map((each) => (each.method === 'GET' ? 'GET, HEAD' : each.method)).join(', ')
     throw new HttpError(405, `${path} allows ${allowed}, but not ${method}`, ['Allow', allowed])
   }

@@ -8,7 +8,7 @@ import {
 } from '../../plant/fields.js'
 import { largestId, patchedPlant, smallestId } from '../../plant/plant.js'
 import { PlantsError } from '../../platform/errors.js'
-import { connect, type Statement } from '../../platform/sqlite.js'
+import { connect, type Database } from '../../platform/sqlite.js'
 import {
   idExistsText,
   incompletePlant,
@@ -43,11 +43,13 @@ export interface StagedStore extends StagingSource {
 export class Staging implements BulkStore {
   readonly #source: StagingSource | undefined
   readonly #isReadable: boolean
-  readonly #db = connect(':memory:', { readOnly: false })
-  readonly #insert: Statement
-  readonly #find: Statement
-  readonly #replace: Statement
-  readonly #select: Statement
+  readonly #db = openTable()
+  readonly #insert = this.#db.prepare(`INSERT INTO staged ${values} ON CONFLICT DO NOTHING`)
+  readonly #find = this.#db.prepare(`SELECT ${plantColumns} FROM staged WHERE id = ?`)
+  readonly #replace = this.#db.prepare(`REPLACE INTO staged ${values}`)
+  readonly #select = this.#db.prepare(
+    `SELECT ${plantColumns} FROM staged WHERE id >= ? ORDER BY id LIMIT ${rowsAtOnce}`,
+  )
   #options: PolicyOptions = { ifExists: 'error' }
 
   /**
@@ -57,16 +59,6 @@ export class Staging implements BulkStore {
   constructor(source: StagingSource | undefined, isReadable: boolean) {
     this.#source = source
     this.#isReadable = isReadable
-    const columns = textFields.map(({ name }) => `${name} ANY`) // a number for a text that is missing
-    this.#db.exec(
-      `CREATE TEMP TABLE staged (id INTEGER PRIMARY KEY, ${columns.join()}) STRICT; PRAGMA temp.cache_size=-16384`,
-    )
-    this.#insert = this.#db.prepare(
-      `INSERT INTO staged (${plantColumns}) VALUES (${plantParameters}) ON CONFLICT DO NOTHING`,
-    )
-    this.#find = this.#db.prepare(`SELECT ${plantColumns} FROM staged WHERE id = ?`)
-    this.#replace = this.#db.prepare(`REPLACE INTO staged (${plantColumns}) VALUES (${plantParameters})`)
-    this.#select = this.#db.prepare(`SELECT ${plantColumns} FROM staged WHERE id >= ? ORDER BY id LIMIT ${rowsAtOnce}`)
   }
 
   async createMany(batch: Batch, options: CreateManyOptions): Promise<void> {
@@ -149,6 +141,15 @@ export class Staging implements BulkStore {
 
 /** about 20 ms, after which signals are handled */
 const rowsAtOnce = 4000
+
+function openTable(): Database {
+  const db = connect(':memory:', { readOnly: false })
+  const columns = textFields.map(({ name }) => `${name} ANY`) // a number for a text that is missing
+  db.exec(`CREATE TEMP TABLE staged (id INTEGER PRIMARY KEY, ${columns.join()}) STRICT; PRAGMA temp.cache_size=-16384`)
+  return db
+}
+
+const values = `(${plantColumns}) VALUES (${plantParameters})`
 
 function valuesOf(patch: PlantPatch): (bigint | string | null)[] {
   return plantFields.map(({ name }) => {

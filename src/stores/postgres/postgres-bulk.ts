@@ -68,10 +68,8 @@ async function resolveRows(
   options: CreateManyOptions,
 ): Promise<void> {
   const { rows, outcomes, rejections } = batch
-  const stored = await find(
-    transaction,
-    pending.map((row) => rows.idAt(row)),
-  )
+  const ids = pending.map((row) => rows.idAt(row))
+  const stored = await find(transaction, ids)
   const seen = new Map<bigint, NewPlant | undefined>()
   const created: NewPlant[] = []
   const changed = new Map<bigint, PlantPatch>()
@@ -99,10 +97,8 @@ export async function createAll(
   await transact(connections, signal, async (transaction) => {
     for (const patches of pages()) {
       signal.throwIfAborted()
-      const stored = await find(
-        transaction,
-        patches.map(({ id }) => id),
-      )
+      const ids = patches.map(({ id }) => id)
+      const stored = await find(transaction, ids)
       const created = patches.flatMap((patch) => (!stored.has(patch.id) && patchedPlant(patch)) || [])
       const changed = patches.filter((patch) => {
         const found = stored.get(patch.id)

@@ -103,17 +103,14 @@ export async function createAll(
 
 function writePatch(connection: Connection, patch: PlantPatch, onConflict: OnConflict): void {
   const plant = patchedPlant(patch)
-  if (
-    plant &&
-    Number(connection.prepare(`${insertPlant} ON CONFLICT DO NOTHING`).run(...valuesOf(plant)).changes) === 1
-  )
-    return
+  if (plant && Number(connection.prepare(insertNewPlant).run(...valuesOf(plant)).changes) === 1) return
   const existing = findPlant(connection, 'id', patch.id)
   const changed = onConflict(patch, existing) ? patchedPlant(patch, existing) : undefined
   if (changed) connection.prepare(updatePlant).run(...valuesOf(changed))
 }
 
 const insertPlant = `INSERT INTO plants (${plantColumns}) VALUES (${plantParameters})`
+const insertNewPlant = `${insertPlant} ON CONFLICT DO NOTHING`
 
 /** milliseconds of `createAll` between two turns of the event loop */
 const maxStep = 10
@@ -180,10 +177,8 @@ const columns = columnsOf('plants')
 const textIndexes = columns.slice(1).map((column) => textFields.findIndex(({ name }) => name === column))
 
 /** "T", the number of columns, a primary key flag for each, and the name of the table. */
-const header = Buffer.from(
-  `T${String.fromCharCode(columns.length)}\x01${'\0'.repeat(columns.length - 1)}plants\0`,
-  'latin1',
-)
+const primaryKey = `\x01${'\0'.repeat(columns.length - 1)}`
+const header = Buffer.from(`T${String.fromCharCode(columns.length)}${primaryKey}plants\0`, 'latin1')
 
 const insert = 18
 const integer = 1

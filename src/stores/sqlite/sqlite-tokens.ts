@@ -30,9 +30,9 @@ export function sqliteTokens(connection: Connection, writer: SqliteWriter): Toke
       }),
 
     markUsed: (id, at) =>
-      writer.write(
-        () => void connection.prepare('UPDATE tokens SET last_used_at = ? WHERE id = ?').run(at.getTime(), id),
-      ),
+      writer.write(() => {
+        connection.prepare('UPDATE tokens SET last_used_at = ? WHERE id = ?').run(at.getTime(), id)
+      }),
   }
 }
 

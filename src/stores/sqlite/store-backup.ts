@@ -229,10 +229,8 @@ async function replaceRows(connection: Connection, backup: CheckedBackup, option
       const hint = 'To replace it, and keep a copy beside it, add --yes'
       throw new PlantsError('conflict', `The store ${path} has ${plantCount(present)}`, { hint })
     }
-    const isEmpty = Object.keys(tablesOf()).every(
-      (table) => db.prepare(`SELECT 1 FROM main.${table} LIMIT 1`).get() === undefined,
-    )
-    if (!isEmpty) kept = await backUpBeside(path, options)
+    const hasRows = (table: string) => db.prepare(`SELECT 1 FROM main.${table} LIMIT 1`).get() !== undefined
+    if (Object.keys(tablesOf()).some(hasRows)) kept = await backUpBeside(path, options)
     const version = identifyBackup(db, backup.path) // the file may have been replaced since the check
     await copyRows(db, tablesOf(version), options.clock.signal)
     plants = countPlants(db)
