@@ -40,8 +40,11 @@ function setExactIds(items: unknown[], text: string, key: string): void {
 }
 
 function hasNumber(value: unknown, key: string): value is object {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return false
-  return Object.hasOwn(value, key) && typeof Reflect.get(value, key) === 'number'
+  return isObject(value) && Object.hasOwn(value, key) && typeof value[key] === 'number'
+}
+
+export function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 /** The usual case, in a tenth of the time: the id comes first, and is the only `id`. */

@@ -1,5 +1,5 @@
 import { grouped } from '../platform/values.js'
-import { NumberText, parseInt64 } from './exact-json.js'
+import { isObject, NumberText, parseInt64 } from './exact-json.js'
 import {
   idRule,
   type NewPlant,
@@ -10,6 +10,7 @@ import {
   textFields,
 } from './fields.js'
 
+export { isObject } from './exact-json.js'
 export type { FieldName, NewPlant, Plant, PlantPatch } from './fields.js'
 
 /** Names the range only for an id outside it. */
@@ -70,10 +71,6 @@ export function patchedPlant(patch: PlantPatch, stored?: Plant): NewPlant | unde
 
 export function otherFieldsOf(value: object): string[] {
   return Object.keys(value).filter((key) => !plantFields.some(({ name }) => name === key))
-}
-
-export function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 export function invalidPlant(problems: readonly string[]): string {

@@ -29,10 +29,7 @@ const maxChanges = 64
 /** at a time: each lasts as long as its client takes to read it */
 const maxSnapshots = 8
 
-/**
- * @param rights those whose operations are offered
- * @param basePath "" or "/v1"
- */
+/** @param rights those whose operations are offered */
 export function plantRoutes(store: ServedStore, rights: readonly Right[], basePath: string): Route[] {
   const handlers = new PlantHandlers(store)
   // The specification's operation exists in every service: one that does not offer it rejects each create.

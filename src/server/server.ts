@@ -104,7 +104,6 @@ export class HttpServer {
     server.once('close', () => clearInterval(timer))
   }
 
-  /** Answers every received request, and closes. Destroys the connections that are left after the timeout. */
   async drain(milliseconds: number): Promise<void> {
     // From now on, the last response on each connection closes it.
     this.isDraining = true

@@ -1,7 +1,4 @@
-/**
- * The HTTP service around a store: routes, authentication, limits, drain, access log, metrics and admin port. It may
- * import `stores`, `plant` and `platform`. It must not know settings, the command line, or the kind of its store.
- */
+/** The HTTP service around a store: routes, authentication, limits, drain, access log, metrics and admin port. */
 import { openFileLimit } from '../platform/files.js'
 import type { OpenOptions, Right, ServedStore, TokenStore } from '../stores/common/store.js'
 import { adminServer, Metrics } from './admin.js'
