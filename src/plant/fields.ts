@@ -69,12 +69,14 @@ export function inWords(items: readonly string[], conjunction: 'and' | 'or'): st
   return items.join(', ').replace(/, ([^,]+)$/, ` ${conjunction} $1`)
 }
 
-const namesOf = (fields: readonly FieldDefinition[]) => fields.map(({ name }) => name)
+export const fieldNames: readonly FieldName[] = plantFields.map(({ name }) => name)
 
-export const fieldsInWords = inWords(namesOf(plantFields), 'and')
+export const textNames = textFields.map(({ name }) => name)
 
-export const textsInWords = inWords(namesOf(textFields), 'or')
+export const fieldsInWords = inWords(fieldNames, 'and')
 
-export const plantColumns = plantFields.map(({ name }) => name).join(', ')
+export const textsInWords = inWords(textNames, 'or')
 
-export const plantParameters = plantFields.map(() => '?').join()
+export const plantColumns = fieldNames.join(', ')
+
+export const plantParameters = fieldNames.map(() => '?').join()

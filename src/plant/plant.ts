@@ -1,13 +1,14 @@
 import { grouped } from '../platform/values.js'
 import { isObject, NumberText, parseInt64 } from './exact-json.js'
 import {
+  fieldNames,
   idRule,
   type NewPlant,
   type Plant,
   type PlantPatch,
-  plantFields,
   type TextField,
   textFields,
+  textNames,
 } from './fields.js'
 
 export { isObject } from './exact-json.js'
@@ -70,7 +71,7 @@ export function patchedPlant(patch: PlantPatch, stored?: Plant): NewPlant | unde
 }
 
 export function otherFieldsOf(value: object): string[] {
-  return Object.keys(value).filter((key) => !plantFields.some(({ name }) => name === key))
+  return Object.keys(value).filter((key) => !fieldNames.some((name) => name === key))
 }
 
 export function invalidPlant(problems: readonly string[]): string {
@@ -80,7 +81,7 @@ export function invalidPlant(problems: readonly string[]): string {
 /** In order, without the id. */
 export function plantOf(plant: Plant): Plant {
   const copy: Plant = { name: plant.name }
-  for (const { name } of textFields) {
+  for (const name of textNames) {
     const text = plant[name]
     if (text !== undefined) copy[name] = text
   }
@@ -100,7 +101,7 @@ export function plantFrom(
 }
 
 export function valuesOf(plant: NewPlant): (bigint | string | null)[] {
-  return plantFields.map(({ name }) => plant[name] ?? null)
+  return fieldNames.map((name) => plant[name] ?? null)
 }
 
 export function plantCount(count: number | bigint): string {
@@ -109,7 +110,7 @@ export function plantCount(count: number | bigint): string {
 
 /** in UTF-16 code units */
 export function textLength(plant: Plant): number {
-  return textFields.reduce((sum, { name }) => sum + (plant[name]?.length ?? 0), 0)
+  return textNames.reduce((sum, name) => sum + (plant[name]?.length ?? 0), 0)
 }
 
 export function equalPlants(one: NewPlant, other: NewPlant): boolean {
@@ -117,7 +118,7 @@ export function equalPlants(one: NewPlant, other: NewPlant): boolean {
 }
 
 export function equalFields(one: Plant, other: Plant): boolean {
-  return textFields.every(({ name }) => one[name] === other[name])
+  return textNames.every((name) => one[name] === other[name])
 }
 
 export function isIdempotencyKey(text: string): boolean {

@@ -1,6 +1,8 @@
 import { parseJson, toJson } from './exact-json.js'
-import { type FieldName, plantFields } from './fields.js'
+import { fieldNames } from './fields.js'
 import { acceptNewPlant, type NewPlant } from './plant.js'
+
+export { fieldNames } from './fields.js'
 
 /**
  * Of one plant: a JSON object, or a row of a table (RFC 4180) with this delimiter. In a row, an empty text is `""`, the
@@ -19,8 +21,6 @@ export interface TableLayout {
   /** a byte order mark before the header, as Excel expects it of UTF-8 */
   bom?: boolean | undefined
 }
-
-export const fieldNames: readonly FieldName[] = plantFields.map(({ name }) => name)
 
 /** A plant, or how many have a text. */
 export interface PlantRecord extends Partial<NewPlant> {

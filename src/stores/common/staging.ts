@@ -1,10 +1,10 @@
 import {
+  fieldNames,
   type NewPlant,
   type PlantPatch,
   plantColumns,
-  plantFields,
   plantParameters,
-  textFields,
+  textNames,
 } from '../../plant/fields.js'
 import { largestId, patchedPlant, smallestId } from '../../plant/plant.js'
 import { PlantsError } from '../../platform/errors.js'
@@ -144,7 +144,7 @@ const rowsAtOnce = 4000
 
 function openTable(): Database {
   const db = connect(':memory:', { readOnly: false })
-  const columns = textFields.map(({ name }) => `${name} ANY`) // a number for a text that is missing
+  const columns = textNames.map((name) => `${name} ANY`) // a number for a text that is missing
   db.exec(`CREATE TEMP TABLE staged (id INTEGER PRIMARY KEY, ${columns.join()}) STRICT; PRAGMA temp.cache_size=-16384`)
   return db
 }
@@ -152,17 +152,14 @@ function openTable(): Database {
 const values = `(${plantColumns}) VALUES (${plantParameters})`
 
 function valuesOf(patch: PlantPatch): (bigint | string | null)[] {
-  return plantFields.map(({ name }) => {
-    const value = patch[name]
-    return value === undefined ? missing : value
-  })
+  return fieldNames.map((name) => (patch[name] === undefined ? missing : patch[name]))
 }
 
 function patchIn(row: unknown): PlantPatch {
   // as `valuesOf` returns them
   const { id, ...texts } = row as { id: bigint } & Record<string, string | null | typeof missing>
   const patch: PlantPatch = { id }
-  for (const { name } of textFields) {
+  for (const name of textNames) {
     const text = texts[name]
     if (typeof text !== 'bigint') patch[name] = text ?? null
   }

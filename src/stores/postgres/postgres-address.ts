@@ -84,9 +84,8 @@ export function parsePostgres(address: string, source: string, place: AddressCon
     throw malformed(`${asked} is set, but it is not supported`, hint)
   }
   // The values fit their types, since they match their patterns.
-  const values = Object.fromEntries(
-    parameterNames.map((name) => [name, parameterValue(name, given, source, place)]),
-  ) as ParameterValues
+  const entries = parameterNames.map((name) => [name, parameterValue(name, given, source, place)])
+  const values = Object.fromEntries(entries) as ParameterValues
   if (values.sslrootcert === 'system') {
     // Anybody can get a certificate for some host, so that its name must be verified.
     const sslmode = given.get('sslmode') ?? (env['PGSSLMODE'] || 'verify-full')

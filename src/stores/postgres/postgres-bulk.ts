@@ -1,6 +1,6 @@
 import { pipeline } from 'node:stream/promises'
 import { from as copyFrom } from 'pg-copy-streams'
-import { textFields } from '../../plant/fields.js'
+import { textNames } from '../../plant/fields.js'
 import { type NewPlant, type PlantPatch, patchedPlant } from '../../plant/plant.js'
 import type { PlantRows } from '../../plant/rows.js'
 import { incompletePlant, type OnConflict, Outcome, resolveRecord } from '../common/conflict.js'
@@ -185,7 +185,7 @@ const pieceSize = 65_536
 /** A row for `copyStatement`, in PostgreSQL's CSV, where NULL is an empty cell without quotes. */
 function lineOf(plant: PlantPatch, attempt: bigint): string {
   let line = `${plant.id},${attempt}`
-  for (const { name } of textFields) {
+  for (const name of textNames) {
     const text = plant[name]
     line += text == null ? ',' : `,"${text.includes('"') ? text.replaceAll('"', '""') : text}"`
   }

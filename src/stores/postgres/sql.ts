@@ -5,7 +5,7 @@
  */
 import { randomBytes } from 'node:crypto'
 import type { QueryConfig } from 'pg'
-import { type NewPlant, type PlantPatch, plantColumns, plantFields, textFields } from '../../plant/fields.js'
+import { fieldNames, type NewPlant, type PlantPatch, plantColumns, textNames } from '../../plant/fields.js'
 import { plantFrom } from '../../plant/plant.js'
 import { type SoughtText, soughtTexts } from '../common/search.js'
 import { type Checkpoint, type ListQuery, type Right, rights } from '../common/store.js'
@@ -36,7 +36,6 @@ export const pin = 'SET LOCAL search_path = pg_catalog, pg_temp; SET LOCAL synch
 
 export const begin: QueryConfig = { text: `BEGIN; ${pin}` }
 
-const textNames = textFields.map(({ name }) => name)
 const textColumns = textNames.join(', ')
 
 export const eq = 'OPERATOR(pg_catalog.=)'
@@ -191,7 +190,7 @@ function changeStatement(action: string, changes: Change[]): Query {
   return {
     text: `${action} unnest(${parameters}) AS change (${columns.join()})
       WHERE plant.id ${eq} change.id AND (is_any OR (${isUnchanged.join(' AND ')}))
-      RETURNING ${plantFields.map(({ name }) => `plant.${name}`).join()}, ${durable}`,
+      RETURNING ${fieldNames.map((name) => `plant.${name}`).join()}, ${durable}`,
     values: [
       changes.map(({ id }) => id),
       changes.map(({ only }) => only === undefined),

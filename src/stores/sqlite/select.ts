@@ -1,4 +1,4 @@
-import { plantColumns, textFields } from '../../plant/fields.js'
+import { plantColumns, textNames } from '../../plant/fields.js'
 import { largestId, type NewPlant, smallestId, textLength } from '../../plant/plant.js'
 import { type SoughtText, soughtTexts } from '../common/search.js'
 import type { CountQuery, ListQuery } from '../common/store.js'
@@ -21,7 +21,7 @@ export function selectionOf({ tag, search, signal }: ListQuery): Selection {
   if (typeof tag === 'string') values.push(tag)
   if (search !== undefined) {
     const contained = soughtTexts(search).flatMap((sought) =>
-      textFields.map(({ name }) => {
+      textNames.map((name) => {
         values.push(sought.folded, globOf(sought))
         // GLOB takes twice as long, and ASCII does not need it
         const isAscii = `octet_length(${name}) = length(${name})`
@@ -161,7 +161,7 @@ export type RowRange = IdRange & { plants: number }
 
 type Sizes = Record<'last' | 'size', bigint | null> & { plants: bigint } // max and sum of no rows are NULL
 
-const sizeOfTexts = textFields.map(({ name }) => `ifnull(octet_length(${name}), 0)`).join(' + ')
+const sizeOfTexts = textNames.map((name) => `ifnull(octet_length(${name}), 0)`).join(' + ')
 
 /** rows and bytes of texts to search in one step, or one row */
 const rowsAtOnce = 256

@@ -1,4 +1,4 @@
-import { plantColumns, plantParameters, textFields } from '../../plant/fields.js'
+import { plantColumns, plantParameters, textNames } from '../../plant/fields.js'
 import { largestId, type PlantPatch, patchedPlant, valuesOf } from '../../plant/plant.js'
 import { isText, missingText, type PlantRows } from '../../plant/rows.js'
 import { type Clock, checkSignal } from '../../platform/clock.js'
@@ -173,8 +173,8 @@ function writeLength(bytes: Uint8Array, start: number, length: number): number {
 
 const columns = columnsOf('plants')
 
-/** The index in `textFields` of each column after the id; -1 for the idempotency key, which no row has. */
-const textIndexes = columns.slice(1).map((column) => textFields.findIndex(({ name }) => name === column))
+/** The index in `textNames` of each column after the id; -1 for the idempotency key, which no row has. */
+const textIndexes = columns.slice(1).map((column) => textNames.findIndex((name) => name === column))
 
 /** "T", the number of columns, a primary key flag for each, and the name of the table. */
 const primaryKey = `\x01${'\0'.repeat(columns.length - 1)}`
@@ -186,4 +186,4 @@ const text = 3
 const nothing = 5
 
 /** the maximum bytes of a row in addition to its texts */
-const maxRowOverhead = 20 + 6 * textFields.length
+const maxRowOverhead = 20 + 6 * textNames.length

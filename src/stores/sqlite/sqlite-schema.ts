@@ -1,4 +1,4 @@
-import { type NewPlant, plantFields } from '../../plant/fields.js'
+import { fieldNames, type NewPlant, textNames } from '../../plant/fields.js'
 import { plantFrom } from '../../plant/plant.js'
 import type { Database } from '../../platform/sqlite.js'
 import { DamageError, notOurs } from './sqlite-errors.js'
@@ -220,10 +220,10 @@ const statistics: readonly SchemaObject[] = [
   table('sqlite_stat4', 'CREATE TABLE sqlite_stat4(tbl,idx,neq,nlt,ndlt,sample)'),
 ]
 
+const updates = textNames.map((name) => `${name} = ?${fieldNames.indexOf(name) + 1}`)
+
 /** Also removes the idempotency key. The parameters are the values of `plantColumns`. */
-export const updatePlant = `UPDATE plants SET idempotency_key = NULL${plantFields
-  .map(({ name }, index) => (name === 'id' ? '' : `, ${name} = ?${index + 1}`))
-  .join('')} WHERE id = ?1`
+export const updatePlant = `UPDATE plants SET ${updates.join()}, idempotency_key = NULL WHERE id = ?1`
 
 /** Throws `DamageError` for a row that only another program can have written. */
 export function toPlant(row: unknown): NewPlant {

@@ -1,5 +1,5 @@
 import { escapeUnsafe } from '../../plant/exact-json.js'
-import { type TextField, textFields } from '../../plant/fields.js'
+import { type TextField, textFields, textNames } from '../../plant/fields.js'
 import type { RecordFormat } from '../../plant/records.js'
 import type { Block, CountByQuery, SnapshotQuery } from '../common/store.js'
 import { findRange, type RowRange, rowsThatFit, type Selection, selectionOf } from './select.js'
@@ -102,7 +102,7 @@ function jsonMember({ name, isRequired }: TextField): string {
 }
 
 function cells(separator: string): string {
-  return ['id', ...textFields.map(({ name }) => `ifnull(${cell(name, separator)}, '')`)].join(` || ${separator} || `)
+  return ['id', ...textNames.map((name) => `ifnull(${cell(name, separator)}, '')`)].join(` || ${separator} || `)
 }
 
 /** Quotes as `recordWriter` does. Uses `instr` and `trim`, since other functions stop at U+0000. */
