@@ -1,4 +1,4 @@
-import { constants, existsSync, statfsSync, statSync } from 'node:fs'
+import { existsSync, statfsSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import type { NewPlant } from '../../plant/plant.js'
 import { explainedBy } from '../../platform/errors.js'
@@ -8,7 +8,7 @@ import { assertRepeated } from '../common/conflict.js'
 import type { CreateOptions, CreatePreview, FileOptions } from '../common/store.js'
 import { findPlant } from './select.js'
 import { type Connection, look } from './sqlite-connection.js'
-import { allows, explained, forbidden, isWritable } from './sqlite-errors.js'
+import { explained, forbidden, isWritable, mayWrite } from './sqlite-errors.js'
 import { identify, prepareToRead } from './sqlite-schema.js'
 import { realPathOf, reportOwner, statIfThere } from './store-file.js'
 
@@ -28,7 +28,7 @@ export function inspect(address: FileAddress, options: FileOptions) {
       exists,
       owner: stats?.uid,
       exposure: sharedReason(folder, (uid) => options.trusts(uid) || uid === stats?.uid),
-      isWritable: place === path ? isWritable(path) : allows(place, constants.W_OK),
+      isWritable: place === path ? isWritable(path) : mayWrite(place),
       free: bavail * bsize,
       network: networks.get(type & 0xffffffffn),
     }

@@ -169,12 +169,12 @@ function isReadable(path: string): boolean {
 }
 
 export function isWritable(path: string): boolean {
-  return allows(path, constants.W_OK) && allows(dirname(path), constants.W_OK)
+  return mayWrite(path) && mayWrite(dirname(path))
 }
 
-/** False for a missing file. `mode` is that of access(2). */
-export function allows(path: string, mode: number): boolean {
-  return accessCode(path, mode) === undefined
+/** False for a missing file. */
+export function mayWrite(path: string): boolean {
+  return accessCode(path, constants.W_OK) === undefined
 }
 
 /** `EACCES` also for a file in a folder that is closed to this user. */
