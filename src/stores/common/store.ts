@@ -195,9 +195,6 @@ export interface OpenOptions extends FileOptions {
 
 export const defaultConcurrency = 64
 
-/** milliseconds */
-export const defaultRetry = 2000
-
 export interface TokenStore {
   /** @param digest SHA-256 of the token */
   find(digest: Uint8Array): Promise<Token | undefined>

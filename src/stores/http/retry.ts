@@ -1,6 +1,6 @@
 import { backoff, isTimeout, wait } from '../../platform/clock.js'
 import type { PlantsError } from '../../platform/errors.js'
-import { defaultRetry } from '../common/store.js'
+
 import { classify, type Failure, type RequestResult } from './classify.js'
 import type { HttpClient, HttpRequest } from './http-client.js'
 
@@ -195,6 +195,9 @@ function moreTelling(before: Failure | undefined, last: Failure): Failure {
 function isTransient(result: RequestResult<unknown> | Aborted): result is Failure {
   return result.outcome === 'retry' || result.outcome === 'unknown'
 }
+
+/** milliseconds */
+const defaultRetry = 2000
 
 /** for a request that is never settled, while others are */
 export const triesOfOne = 5

@@ -18,7 +18,8 @@ import {
   versions,
 } from './sql.js'
 
-const firstVersion = 3
+/** the version that the first of `migrations` follows */
+const baseVersion = 2
 
 /**
  * Each leads to the next version. A released migration is never changed, and removes nothing, because nodes with the
@@ -46,10 +47,6 @@ export const migrations: readonly string[] = [
   CREATE TABLE ${imports} (id text COLLATE "C" PRIMARY KEY, state text NOT NULL)`,
 ]
 
-function versionAfter(steps: readonly string[]): number {
-  return firstVersion - 1 + steps.length
-}
-
 /**
  * Returns the version of the schema, or 0 if there is no store. Throws `unavailable` when a newer version of this
  * program, or somebody else, has created it.
@@ -57,7 +54,7 @@ function versionAfter(steps: readonly string[]): number {
 export async function identify(
   client: Client,
   address: PostgresAddress,
-  newest = versionAfter(migrations),
+  newest = baseVersion + migrations.length,
 ): Promise<number> {
   const { hasVersions } = await inspectSchema(client, address)
   if (!hasVersions) return 0
@@ -73,7 +70,7 @@ export async function identify(
  * be used for anything else meanwhile; after an error, it is still in the transaction.
  */
 export async function migrate(client: Client, address: PostgresAddress, steps = migrations): Promise<void> {
-  const latest = versionAfter(steps)
+  const latest = baseVersion + steps.length
   if ((await identify(client, address, latest)) === latest) return
   await client.ask(begin)
   await client.ask({ text: `SELECT pg_advisory_xact_lock(${lock})` })
@@ -81,7 +78,7 @@ export async function migrate(client: Client, address: PostgresAddress, steps = 
   if (!exists) await client.ask({ text: `CREATE SCHEMA ${schemaName}` })
   await client.ask({ text: `CREATE TABLE IF NOT EXISTS ${versions} (version integer PRIMARY KEY)` })
   const version = await identify(client, address, latest)
-  const left = steps.slice(Math.max(0, version - firstVersion + 1))
+  const left = steps.slice(Math.max(0, version - baseVersion))
   for (const step of left) await client.ask({ text: step })
   if (left.length > 0) await client.ask({ text: `INSERT INTO ${versions} VALUES (${latest})` })
   await client.ask({ text: 'COMMIT' })
