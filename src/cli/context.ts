@@ -54,7 +54,7 @@ export async function resolveSettings(flags: GlobalFlags, io: Io, options: Resol
   const { usable, ...preferences } = await resolvePreferences(flags, io, options)
   const { timeout, warn, file, storeSource } = preferences
   const store = await resolveStore(storeSource, file, io)
-  const settings: Omit<Settings, 'store' | 'storeOptions'> = {
+  const settings = {
     ...preferences,
     storeName: isStoreName(storeSource.value ?? '') ? storeSource.value : undefined,
     storeFlag: shellOption('store', options.other ?? flags.store),

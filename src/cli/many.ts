@@ -23,13 +23,11 @@ interface Work<Target> {
   failures?: PlantsError[] | undefined
 }
 
-type WorkSettings = Pick<Settings, 'output' | 'isQuiet' | 'errors' | 'colors' | 'warn'>
-
 /** Prints the results. Reports all failures, and throws the most severe one. */
 export async function performAll<Target>(
   pages: AsyncIterable<Target[]> | Target[][],
   work: Work<Target>,
-  settings: WorkSettings,
+  settings: Settings,
   io: Io,
 ): Promise<void> {
   const { verb, failures = [] } = work
@@ -54,7 +52,7 @@ export async function performAll<Target>(
   await throwWorst(failures, verb && { verb, total: work.isDryRun ? 0 : results.total }, settings, io)
 }
 
-async function resultsPrinter(work: Omit<Work<never>, 'perform'>, settings: WorkSettings, io: Io) {
+async function resultsPrinter(work: Work<never>, settings: Settings, io: Io) {
   const { verb, isDryRun = false, text = async () => sentences(work, settings, io) } = work
   const { print, end } = await recordPrinter<NewPlant>(io, settings, { text })
   const nothing = verb && `Nothing was ${verb}d`
@@ -83,7 +81,7 @@ function inPast({ verb = 'update', isDryRun }: Pick<Work<never>, 'verb' | 'isDry
   return isDryRun ? `Would ${verb}` : `${verb.charAt(0).toUpperCase()}${verb.slice(1)}d`
 }
 
-async function sentences(work: Pick<Work<never>, 'verb' | 'isDryRun'>, { colors, isQuiet }: WorkSettings, io: Io) {
+async function sentences(work: Work<never>, { colors, isQuiet }: Settings, io: Io) {
   const style = await styleFor(colors(io.stdout))
   const line = (plant: NewPlant) => `${inPast(work)} ${describePlant(plant, style)}\n`
   return (plants: NewPlant[]) => (isQuiet && !work.isDryRun ? '' : plants.map(line).join(''))
@@ -113,7 +111,7 @@ async function* parts<Target>(pages: AsyncIterable<Target[]> | Target[][]): Asyn
 async function throwWorst(
   failures: PlantsError[],
   done: { verb: 'delete' | 'update'; total: number } | undefined,
-  settings: Pick<Settings, 'errors' | 'colors'>,
+  settings: Settings,
   io: Io,
 ): Promise<void> {
   const groups = new Map<string, PlantsError[]>()

@@ -9,7 +9,7 @@ import type { Address, RemoteAddress } from '../stores/common/address.js'
 import type { OpenOptions } from '../stores/common/store.js'
 import { ownSchemeOf, takesToken } from '../stores/registry.js'
 import type { Settings } from './context.js'
-import { type AccessSettings, accessTo } from './store-access.js'
+import { accessTo } from './store-access.js'
 
 interface CreateRequest {
   idempotencyKey: string | undefined
@@ -17,22 +17,15 @@ interface CreateRequest {
   readPlant(storeOptions: OpenOptions): Promise<NewPlant>
 }
 
-type PreviewSettings = AccessSettings & Pick<Settings, 'store' | 'storeOptions'>
-
 /** Throws the same errors as a create. Writes and sends nothing, shows no token, and runs no token command. */
-export async function showPreview(create: CreateRequest, settings: PreviewSettings, io: Io): Promise<void> {
+export async function showPreview(create: CreateRequest, settings: Settings, io: Io): Promise<void> {
   const { store } = settings
   return takesToken(store)
     ? previewAtService(store, create, settings, io)
     : previewInOwnStore(store, create, settings, io)
 }
 
-async function previewInOwnStore(
-  store: Address,
-  create: CreateRequest,
-  settings: PreviewSettings,
-  io: Io,
-): Promise<void> {
+async function previewInOwnStore(store: Address, create: CreateRequest, settings: Settings, io: Io): Promise<void> {
   const { idempotencyKey } = create
   const plant = await create.readPlant(settings.storeOptions)
   const { exists, creates } = await ownSchemeOf(store)
@@ -51,7 +44,7 @@ async function previewInOwnStore(
 async function previewAtService(
   store: RemoteAddress,
   create: CreateRequest,
-  settings: PreviewSettings,
+  settings: Settings,
   io: Io,
 ): Promise<void> {
   const found = locateToken(store, settings, io)

@@ -1,4 +1,4 @@
-import { type Credential, type CredentialContext, findToken, noToken, tokenVariable } from '../../auth/credentials.js'
+import { type Credential, findToken, noToken, tokenVariable } from '../../auth/credentials.js'
 import { assertNotExposed } from '../../auth/exposure.js'
 import { findPassword, noPassword, type Password } from '../../auth/password.js'
 import { failureOf } from '../../auth/token.js'
@@ -15,7 +15,7 @@ import { isLoginAddress, type PostgresAddress, type RemoteAddress } from '../../
 import { loginAddress, schemeOfText, schemes, takesCredential, takesToken } from '../../stores/registry.js'
 import { resolveSettings, type Settings } from '../context.js'
 import { type CommandDefinition, defineCommand } from '../define-command.js'
-import { type AccessSettings, accessTo, loginTo, warnOfExposure } from '../store-access.js'
+import { accessTo, loginTo, warnOfExposure } from '../store-access.js'
 
 const login = defineCommand({
   name: 'login',
@@ -133,7 +133,7 @@ export const auth: CommandDefinition = {
 
 type CredentialAddress = RemoteAddress | PostgresAddress
 
-function credentialStore({ store, file: { saved } }: Pick<Settings, 'store' | 'file'>): CredentialAddress {
+function credentialStore({ store, file: { saved } }: Settings): CredentialAddress {
   if (takesCredential(store)) return store
   const [name] = namedStores(saved).find(([, { address }]) => schemes[schemeOfText(address)].credential) ?? []
   throw malformed(
@@ -149,7 +149,7 @@ function nounOf(store: CredentialAddress): 'token' | 'password' {
 async function readSecret(
   fromStdin: boolean,
   store: CredentialAddress,
-  { storeFlag, mayAsk, colors }: Pick<Settings, 'storeFlag' | 'mayAsk' | 'colors'>,
+  { storeFlag, mayAsk, colors }: Settings,
   io: Io,
 ): Promise<string> {
   const noun = nounOf(store)
@@ -187,7 +187,7 @@ function passwordFailureOf(text: string): string | undefined {
 async function checkSecret(
   secret: string,
   store: CredentialAddress,
-  settings: AccessSettings & Pick<Settings, 'storeOptions'>,
+  settings: Settings,
   io: Io,
 ): Promise<CredentialCheck> {
   const { storeOptions } = settings
@@ -210,7 +210,7 @@ function setVariable(store: CredentialAddress, io: Io): string | undefined {
   return io.env['PGPASSWORD'] && 'PGPASSWORD'
 }
 
-async function findCredential(store: CredentialAddress, settings: CredentialContext, io: Io) {
+async function findCredential(store: CredentialAddress, settings: Settings, io: Io) {
   if (takesToken(store)) {
     const found = await findToken(store, settings, io)
     return found && { ...found, secret: found.token }
@@ -220,7 +220,7 @@ async function findCredential(store: CredentialAddress, settings: CredentialCont
   return found && secret !== undefined ? { ...found, secret, expires: undefined } : undefined
 }
 
-function noCredential(store: CredentialAddress, { storeFlag }: Pick<Settings, 'storeFlag'>): PlantsError {
+function noCredential(store: CredentialAddress, { storeFlag }: Settings): PlantsError {
   return takesToken(store) ? noToken(store, storeFlag) : noPassword(store, storeFlag)
 }
 
@@ -234,7 +234,7 @@ interface Status {
   expires?: string | undefined
 }
 
-function namesOf(store: CredentialAddress, { storeName }: Pick<Settings, 'storeName'>) {
+function namesOf(store: CredentialAddress, { storeName }: Settings) {
   return { store: storeName ?? loginAddress(store), address: loginAddress(store) }
 }
 

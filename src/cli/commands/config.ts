@@ -140,7 +140,7 @@ async function writeText(text: string, fields: object | undefined, io: Io): Prom
   await writeAnswer(io, `${fields ? toJson(fields) : shown}\n`)
 }
 
-function entriesOf({ sources, file }: Pick<Preferences, 'sources' | 'file'>) {
+function entriesOf({ sources, file }: Preferences) {
   const own = sources.map(({ name, value, source }) => ({
     name,
     value: shownValue(value),

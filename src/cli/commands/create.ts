@@ -52,8 +52,6 @@ const options = [
 
 type CreateFlags = GlobalFlags & OptionValues<typeof options>
 
-type InputSettings = Pick<Settings, 'store' | 'storeOptions' | 'storeFlag' | 'mayAsk' | 'colors' | 'warn'>
-
 export const create = defineCommand({
   name: 'create',
   description: 'Create a plant from flags, from JSON in a file or on stdin, or from prompts.',
@@ -119,7 +117,7 @@ function parseIdempotencyKey(flag: string, key: string): string {
   )
 }
 
-async function previewPlant(flags: CreateFlags, settings: InputSettings, io: Io): Promise<NewPlant> {
+async function previewPlant(flags: CreateFlags, settings: Settings, io: Io): Promise<NewPlant> {
   const { store, storeOptions } = settings
   if (flags.id === 'next' && !isOwn(store))
     throw malformed('The service chooses the id of --id next', 'Use a specific id')
@@ -130,7 +128,7 @@ async function previewPlant(flags: CreateFlags, settings: InputSettings, io: Io)
 /** With `isNext`, the store chooses the id, which replaces that of `plant`. */
 async function readPlant(
   flags: CreateFlags,
-  settings: InputSettings,
+  settings: Settings,
   io: Io,
 ): Promise<{ plant: NewPlant; isNext: boolean }> {
   const isNext = flags.id === 'next'
@@ -157,7 +155,7 @@ async function readPlant(
 }
 
 /** An unset variable of a shell must not leave a text empty silently. */
-async function warnOfEmpty(flags: CreateFlags, { warn }: Pick<Settings, 'warn'>): Promise<void> {
+async function warnOfEmpty(flags: CreateFlags, { warn }: Settings): Promise<void> {
   for (const { name } of textFields)
     if (flags[name] === '') await warn(`--${name} is empty: the plant gets the ${name} ""`, 'warning')
 }
@@ -178,7 +176,7 @@ function fieldsOf(flags: CreateFlags): Record<string, unknown> {
 }
 
 /** Prompts for the missing fields, unless a given field is invalid or the given id exists. */
-async function ask(given: Record<string, unknown>, flags: CreateFlags, settings: InputSettings, io: Io) {
+async function ask(given: Record<string, unknown>, flags: CreateFlags, settings: Settings, io: Io) {
   if ('id' in given && 'name' in given) return { plant: given, isProposed: false }
   const partial = acceptNewPlant({ ...anyPlant, ...given })
   if (!partial) return { plant: given, isProposed: false }
@@ -204,12 +202,7 @@ async function ask(given: Record<string, unknown>, flags: CreateFlags, settings:
   }
 }
 
-async function accept(
-  value: unknown,
-  prefix: string,
-  hint: string,
-  { warn }: Pick<Settings, 'warn'>,
-): Promise<NewPlant> {
+async function accept(value: unknown, prefix: string, hint: string, { warn }: Settings): Promise<NewPlant> {
   const plant = acceptNewPlant(value)
   const unknown = (isObject(value) ? otherFieldsOf(value) : []).map((name) => shorten(name))
   if (plant) {

@@ -90,7 +90,7 @@ async function plantsThatMatch(
 async function readPlants(
   ids: bigint[],
   store: ReadableStore | undefined,
-  settings: Pick<Settings, 'store' | 'storeFlag' | 'colors'>,
+  settings: Settings,
   io: Io,
 ): Promise<Selection> {
   const failures: PlantsError[] = []
@@ -104,11 +104,7 @@ async function readPlants(
   return { pages: [found], question: found.map((plant) => describePlant(plant, style)).join(', '), failures }
 }
 
-async function confirm(
-  what: string,
-  { store, storeName, colors }: Pick<Settings, 'store' | 'storeName' | 'colors'>,
-  io: Io,
-): Promise<void> {
+async function confirm(what: string, { store, storeName, colors }: Settings, io: Io): Promise<void> {
   const address = quoteIfNeeded(store.name)
   const place = isDefaultStore(store) ? '' : ` from ${storeName === undefined ? address : `${storeName} (${address})`}`
   const { askToConfirm } = await import('../prompts.js')

@@ -12,7 +12,7 @@ import type { FileAddress, PostgresAddress, RemoteAddress } from '../../stores/c
 import { isDefaultStore, takesPassword, takesToken } from '../../stores/registry.js'
 import { chosenFormat, printedFormat, resolvePreferences, resolveSettings, type Settings } from '../context.js'
 import { defineCommand, type GlobalFlags } from '../define-command.js'
-import { type AccessSettings, accessTo } from '../store-access.js'
+import { accessTo } from '../store-access.js'
 
 export const doctor = defineCommand({
   name: 'doctor',
@@ -121,11 +121,7 @@ async function examineStore(settings: Settings, io: Io): Promise<CheckResult> {
   return takesPassword(store) ? examineDatabase(store, settings) : examineFile(store, settings, io)
 }
 
-async function examineFile(
-  address: FileAddress,
-  { storeOptions }: Pick<Settings, 'storeOptions'>,
-  io: Io,
-): Promise<CheckResult> {
+async function examineFile(address: FileAddress, { storeOptions }: Settings, io: Io): Promise<CheckResult> {
   const { inspect } = await import('../../stores/sqlite/sqlite-check.js')
   const { exists, owner, exposure, isWritable, free, network } = await inspect(address, storeOptions)
   const where = exists ? address.name : `${address.name} (not created yet)`
@@ -148,10 +144,7 @@ async function examineFile(
   return warning(stranger, 'Unless you trust this user, choose another file with --store PATH')
 }
 
-async function examineDatabase(
-  address: PostgresAddress,
-  { storeOptions, isOfRun }: Pick<Settings, 'storeOptions' | 'isOfRun'>,
-): Promise<CheckResult> {
+async function examineDatabase(address: PostgresAddress, { storeOptions, isOfRun }: Settings): Promise<CheckResult> {
   const { inspectPostgres } = await import('../../stores/postgres/postgres-check.js')
   const report = await attempt(() => inspectPostgres(address, storeOptions))
   // PGPASSWORD applies only to the store of this run, so another store may have no password here.
@@ -172,11 +165,7 @@ async function examineDatabase(
   )
 }
 
-async function examineService(
-  address: RemoteAddress,
-  settings: AccessSettings & Pick<Settings, 'storeOptions'>,
-  io: Io,
-): Promise<CheckResult> {
+async function examineService(address: RemoteAddress, settings: Settings, io: Io): Promise<CheckResult> {
   if (!settings.isOfRun && settings.tokenCommand !== undefined) {
     return ok(
       `${address.name}: not checked, because its token command may prompt. Check it with: plants doctor${settings.storeFlag}`,

@@ -46,7 +46,7 @@ export const get = defineCommand({
   },
 })
 
-async function showPlant(plant: NewPlant, { output, colors }: Pick<Settings, 'output' | 'colors'>, io: Io) {
+async function showPlant(plant: NewPlant, { output, colors }: Settings, io: Io) {
   const { faint, strong } = await styleFor(colors(io.stdout))
   const width = Math.max(...plantFields.map(({ name }) => name.length))
   const lines = plantFields.flatMap(({ name }) => {
@@ -158,7 +158,7 @@ export async function* rowsOf<Row>(blocks: AsyncIterable<Block>): AsyncGenerator
   for await (const { text } of blocks) yield text.split('\n').map((line) => (parseJson(line) as { value: Row }).value) // as the store wrote it
 }
 
-export async function plantTable(fields: readonly Column[], { colors }: Pick<Settings, 'colors'>, stdout: Output) {
+export async function plantTable(fields: readonly Column[], { colors }: Settings, stdout: Output) {
   const { tableOf } = await import('../../output/text-table.js')
   const titles = fields.map((name) => name.toUpperCase())
   const cellsOf = (plant: PlantRecord) =>

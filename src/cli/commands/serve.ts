@@ -97,8 +97,6 @@ const options = [
 
 type ServeFlags = GlobalFlags & OptionValues<typeof options>
 
-type StoreSettings = Pick<Settings, 'store' | 'storeFlag' | 'storeOptions'>
-
 export const serve = defineCommand({
   name: 'serve',
   description:
@@ -126,11 +124,8 @@ export const serve = defineCommand({
   },
 })
 
-async function optionsFor(
-  flags: ServeFlags,
-  { store, storeFlag, storeOptions }: StoreSettings,
-  io: Io,
-): Promise<ServiceOptions> {
+async function optionsFor(flags: ServeFlags, settings: Settings, io: Io): Promise<ServiceOptions> {
+  const { store, storeFlag, storeOptions } = settings
   const { socket, host, port = defaultPort, adminHost = loopback, adminPort } = flags
   if (socket !== undefined && process.platform === 'win32')
     throw malformed('--socket does not work on Windows', 'Use --port instead')
@@ -155,7 +150,7 @@ async function optionsFor(
       warnOfPermissions('--tls-key', flags.tlsKey, io, warn)
       warnOfPermissions('--token-file', flags.tokenFile, io, warn)
       if (!given) {
-        await assertUsable(tokens, mayShowToken, { store, storeFlag }, io)
+        await assertUsable(tokens, mayShowToken, settings, io)
         return tokensOfStore(tokens, { now: io.now, time: io.time, warn })
       }
       for (const [token, name] of given)
@@ -223,7 +218,7 @@ function readGivenTokens({ tokenFile }: ServeFlags, io: Io): Map<string, string>
 async function assertUsable(
   tokens: TokenStore,
   mayShow: boolean,
-  { store, storeFlag }: Omit<StoreSettings, 'storeOptions'>,
+  { store, storeFlag }: Settings,
   io: Io,
 ): Promise<void> {
   let isEmpty = true

@@ -114,7 +114,7 @@ export const tokens: CommandDefinition = {
 
 /** A store that does not exist is not created: the action gets undefined. */
 async function withTokens(
-  { store: address, storeOptions }: Pick<Settings, 'store' | 'storeOptions'>,
+  { store: address, storeOptions }: Settings,
   action: (tokens: TokenStore | undefined) => Promise<void>,
 ): Promise<void> {
   const scheme = ownSchemeOf(address)

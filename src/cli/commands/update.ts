@@ -84,7 +84,7 @@ function noteEmptied(emptied: Emptied, old: NewPlant, changes: Changes): void {
       emptied.set(name, { count: (emptied.get(name)?.count ?? 0) + 1, text: old[name] })
 }
 
-async function warnOfEmptied(emptied: Emptied, { warn }: Pick<Settings, 'warn'>): Promise<void> {
+async function warnOfEmptied(emptied: Emptied, { warn }: Settings): Promise<void> {
   for (const { name, isRequired } of textFields) {
     const { count = 0, text } = emptied.get(name) ?? {}
     if (count === 0) continue
