@@ -5,7 +5,7 @@ import type { NewPlant } from '../plant/plant.js'
 import { escapeControlChars } from '../platform/escape.js'
 import type { Io } from '../platform/io.js'
 import type { Access } from '../stores/common/access.js'
-import type { Address, RemoteAddress } from '../stores/common/address.js'
+import type { RemoteAddress } from '../stores/common/address.js'
 import type { OpenOptions } from '../stores/common/store.js'
 import { ownSchemeOf, takesToken } from '../stores/registry.js'
 import type { Settings } from './context.js'
@@ -20,12 +20,7 @@ interface CreateRequest {
 /** Throws the same errors as a create. Writes and sends nothing, shows no token, and runs no token command. */
 export async function showPreview(create: CreateRequest, settings: Settings, io: Io): Promise<void> {
   const { store } = settings
-  return takesToken(store)
-    ? previewAtService(store, create, settings, io)
-    : previewInOwnStore(store, create, settings, io)
-}
-
-async function previewInOwnStore(store: Address, create: CreateRequest, settings: Settings, io: Io): Promise<void> {
+  if (takesToken(store)) return previewAtService(store, create, settings, io)
   const { idempotencyKey } = create
   const plant = await create.readPlant(settings.storeOptions)
   const { exists, creates } = await ownSchemeOf(store)
