@@ -1,7 +1,7 @@
 import { version } from '../../package.json'
 import { type Credential, type CredentialContext, findToken, noToken } from '../auth/credentials.js'
 import { assertNotExposed, exposureOf } from '../auth/exposure.js'
-import { findPassword, redactPassword } from '../auth/password.js'
+import { findPassword, type Password, redactPassword } from '../auth/password.js'
 import { type OutputStyle, waitingLine, warnMeanwhile } from '../output/output.js'
 import type { Io } from '../platform/io.js'
 import type { Access } from '../stores/common/access.js'
@@ -32,16 +32,12 @@ export async function accessTo(
   const { isVerbose, showsProgress, caCert, storeFlag } = settings
   const found = given ?? (await findToken(address, settings, io))
   if (!found) throw noToken(address, storeFlag)
-  const trace = isVerbose ? await import('../output/trace.js') : undefined
-  trace?.traceCredential('token', found.place, settings, io)
+  const tracing = isVerbose ? await import('../output/trace.js') : undefined
+  tracing?.trace(io, settings, `* token from ${found.place}`)
   assertNotExposed(address, settings, io)
   const isProxySet = Object.keys(io.env).some((name) => /^(https?|all)_proxy$/i.test(name))
   const proxy = isProxySet ? await (await import('../platform/proxy-variables.js')).proxyFor(address, io) : undefined
-  if (proxy !== undefined) trace?.traceProxy(proxy, settings, io)
-  const isSaved = found.source === 'file'
-  const tokenHint = isSaved
-    ? `The token was saved. Save another with: plants auth login${storeFlag}`
-    : `The token is from ${found.place}: set another one there`
+  if (proxy !== undefined) tracing?.trace(io, settings, `* proxy ${new URL(proxy).host}`) // without its password
   let renewedAt = -Infinity
   const renew = async () => {
     if (io.now() - renewedAt < 60_000) return undefined
@@ -51,7 +47,7 @@ export async function accessTo(
   const onWait = showsProgress ? waitingLine(io, address.socketPath ?? address.url.host) : undefined
   return {
     token: found.token,
-    tokenHint,
+    tokenHint: hintOf('token', found, storeFlag),
     renew: found.source === 'command' ? renew : undefined,
     userAgent: `plants/${version}`,
     ca: caCert && (await import('../platform/certificates.js')).readCertificates(caCert.path, caCert.source),
@@ -62,8 +58,13 @@ export async function accessTo(
       return warnMeanwhile(io, text, settings)
     },
     onWait,
-    observer: trace?.observerOf(settings, io),
+    observer: tracing?.observerOf(settings, io),
   }
+}
+
+function hintOf(noun: 'token' | 'password', { source, place }: Credential | Password, storeFlag: string): string {
+  if (source === 'file') return `The ${noun} was saved. Save another with: plants auth login${storeFlag}`
+  return `The ${noun} is from ${place}: set another one there`
 }
 
 /**
@@ -80,18 +81,15 @@ export async function loginTo(
   redactPassword(given, address, io)
   const found = given === undefined ? await findPassword(address, settings, io) : undefined
   if (isVerbose) {
-    const { traceCredential } = await import('../output/trace.js')
-    traceCredential('password', given === undefined ? (found?.place ?? 'no source') : 'this login', settings, io)
+    const { trace } = await import('../output/trace.js')
+    trace(io, settings, `* password from ${given === undefined ? (found?.place ?? 'no source') : 'this login'}`)
   }
   const { readLoginCertificates } = await import('../auth/login-certificates.js')
-  let passwordHint = `Set PGPASSWORD, or save the password with: plants auth login${storeFlag}`
-  if (found) passwordHint = `The password is from ${found.place}: set another one there`
-  if (found?.source === 'file')
-    passwordHint = `The password was saved. Save another with: plants auth login${storeFlag}`
+  const unset = `Set PGPASSWORD, or save the password with: plants auth login${storeFlag}`
   return {
     password: (host) => given ?? found?.of(host),
     trusts: io.trusts,
-    passwordHint,
+    passwordHint: found ? hintOf('password', found, storeFlag) : unset,
     ...(await readLoginCertificates(address, settings, io)),
   }
 }

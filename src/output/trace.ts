@@ -12,15 +12,6 @@ export function traceSettings(path: string | undefined, settings: TracedSetting[
   trace(io, style, `* settings ${path ?? 'not read: this user has no home directory'}`, ...lines)
 }
 
-export function traceCredential(noun: 'token' | 'password', place: string, style: TraceStyle, io: Io): void {
-  trace(io, style, `* ${noun} from ${place}`)
-}
-
-/** Omits the password. */
-export function traceProxy(proxy: string, style: TraceStyle, io: Io): void {
-  trace(io, style, `* proxy ${new URL(proxy).host}`)
-}
-
 /** In curl's notation: `>` was sent, `<` was received. */
 export function observerOf(style: TraceStyle, io: Io): Observer {
   const log = (...lines: string[]) => trace(io, style, ...lines)
@@ -44,7 +35,7 @@ function headerLines(sign: string, headers: Readonly<Record<string, string | str
 }
 
 /** Does not wait for the write, so that a slow reader of stderr delays nothing and signals still work. */
-function trace(io: Io, { errors }: TraceStyle, ...lines: string[]): void {
+export function trace(io: Io, { errors }: TraceStyle, ...lines: string[]): void {
   const texts = lines.map((line) => (errors === 'json' ? jsonLine({ verbose: line }, io) : `${printable(line, io)}\n`))
   void io.stderr.log(texts.join(''))
 }
