@@ -56,24 +56,19 @@ async function resultsPrinter(work: Work<never>, settings: Settings, io: Io) {
   const { verb, isDryRun = false, text = async () => sentences(work, settings, io) } = work
   const { print, end } = await recordPrinter<NewPlant>(io, settings, { text })
   const nothing = verb && `Nothing was ${verb}d`
-  let total = 0
-  let changed: string | undefined
-  return {
-    get total() {
-      return total
-    },
+  const results = {
+    total: 0,
     /** what a failed write would hide */
-    get changed() {
-      return changed
-    },
+    changed: undefined as string | undefined,
     async print(plants: NewPlant[]) {
-      total += plants.length
-      if (verb && !isDryRun && total > 0) changed = unprinted(verb, total, plants)
+      results.total += plants.length
+      if (verb && !isDryRun && results.total > 0) results.changed = unprinted(verb, results.total, plants)
       const shown = isDryRun ? plants.map((plant) => ({ dryRun: true, ...plant })) : plants
-      if (plants.length > 0) await print(shown, changed ?? nothing)
+      if (plants.length > 0) await print(shown, results.changed ?? nothing)
     },
-    end: () => end(changed ?? nothing),
+    end: () => end(results.changed ?? nothing),
   }
+  return results
 }
 
 /** Such as `Updated` or `Would update`. */
