@@ -8,19 +8,14 @@ export interface Clock {
 }
 
 /** Throws the reason of the first signal that aborts. */
-export function wait(milliseconds: number, signals: AbortSignal[]): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const end = () => {
-      clearTimeout(timer)
-      for (const signal of signals) signal.removeEventListener('abort', end)
-      const aborted = signals.find((signal) => signal.aborted)
-      if (aborted) reject(aborted.reason)
-      else resolve()
-    }
-    const timer = setTimeout(end, delayOf(milliseconds))
-    for (const signal of signals) signal.addEventListener('abort', end)
-    if (signals.some((signal) => signal.aborted)) end()
-  })
+export async function wait(milliseconds: number, signals: AbortSignal[]): Promise<void> {
+  const end = (signal: AbortSignal) =>
+    new Promise<void>((resolve) => {
+      if (signal.aborted) resolve()
+      signal.addEventListener('abort', () => resolve())
+    })
+  await within(milliseconds, signals, end)
+  for (const signal of signals) signal.throwIfAborted()
 }
 
 /** Lets the event loop deliver signals, which are pending while SQLite works. */
