@@ -31,7 +31,7 @@ export async function writeAnswer(io: Io, text: string, hint = 'Run it again'): 
 /** Throws like `writeAnswer`. */
 export async function writeResult(
   io: Io,
-  { output, isQuiet }: Pick<OutputStyle, 'output'> & Partial<Pick<OutputStyle, 'isQuiet'>>,
+  { output, isQuiet }: { output: OutputFormat; isQuiet?: boolean },
   fields: object,
   sentence: string,
   hint = 'The command succeeded, only its output was not written',
@@ -83,13 +83,16 @@ export function rowPrinter<Row extends object>(
   return recordPrinter<Row>(io, style, { text })
 }
 
-export interface OutputStyle {
-  /** of results */
-  output: OutputFormat
+interface ErrorStyle {
   /** JSON only if it was requested */
   errors: 'text' | 'json'
-  isQuiet: boolean
+  isQuiet?: boolean
   colors(stream: Output): boolean
+}
+
+export interface OutputStyle extends ErrorStyle {
+  /** of results */
+  output: OutputFormat
 }
 
 /** Precedence: the flag, FORCE_COLOR, NO_COLOR, the terminal. See https://no-color.org and https://force-color.org. */
@@ -98,8 +101,6 @@ export function mayColor(stream: Output, { color }: { color?: boolean }, { env }
   if (env['FORCE_COLOR']) return !['0', 'false'].includes(env['FORCE_COLOR'])
   return !env['NO_COLOR'] && env['TERM'] !== 'dumb' && stream.isTerminal
 }
-
-type ErrorStyle = Pick<OutputStyle, 'errors' | 'colors'> & Partial<Pick<OutputStyle, 'isQuiet'>>
 
 /** With the label, it is about something that the user may have to correct. */
 export async function warn(io: Io, text: string, style: ErrorStyle, label?: 'warning'): Promise<void> {
@@ -230,12 +231,12 @@ async function writeToStderr(io: Io, text: string): Promise<void> {
   }
 }
 
-export function jsonLine(fields: object, io: Pick<Io, 'secrets'>): string {
+export function jsonLine(fields: object, io: Io): string {
   return `${toJson(redacted(fields, io))}\n`
 }
 
 /** Also redacts the keys of nested objects, which come from outside. */
-export function redacted<Fields extends object>(fields: Fields, io: Pick<Io, 'secrets'>): Fields {
+export function redacted<Fields extends object>(fields: Fields, io: Io): Fields {
   const entries = Object.entries(fields).map(([key, value]: [string, unknown]) => [key, redactFields(value, io)])
   return Object.fromEntries(entries) as Fields // each value keeps its type
 }

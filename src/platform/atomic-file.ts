@@ -92,7 +92,7 @@ export const unwritableReasons: Readonly<Record<string, string>> = {
 /** Returns any error that is not a system error unchanged. */
 export function unwritable(what: string, cause: unknown, hint: string): unknown {
   const code = systemCode(cause)
-  if (cause instanceof PlantsError || code === undefined) return cause
+  if (code === undefined) return cause
   const reason = unwritableReasons[code] ?? `system error ${code}`
   return new PlantsError('unwritable', `${what} could not be written: ${reason}`, { hint, cause })
 }

@@ -1,13 +1,11 @@
 import { escapeControlChars } from './escape.js'
 import type { Io } from './io.js'
 
-type Secrets = Pick<Io, 'secrets'>
-
-export function printable(text: string, io: Secrets): string {
+export function printable(text: string, io: Io): string {
   return escapeControlChars(redact(text, io))
 }
 
-function redact(text: string, { secrets }: Secrets): string {
+function redact(text: string, { secrets }: Io): string {
   // shorter ones would match in every text
   const forms = [...secrets].filter(({ length }) => length > 3).flatMap(formsOf)
   if (forms.length === 0) return text
@@ -33,7 +31,7 @@ function formsOf(secret: string): string[] {
   return [secret, json, json.replaceAll('/', '\\/'), encodeURI(wellFormed), encodeURIComponent(wellFormed)]
 }
 
-export function redactFields(value: unknown, io: Secrets): unknown {
+export function redactFields(value: unknown, io: Io): unknown {
   if (typeof value === 'string') return redact(value, io)
   if (Array.isArray(value)) return value.map((item) => redactFields(item, io))
   if (typeof value !== 'object' || value === null) return value

@@ -90,7 +90,7 @@ export function uriOf(path: string, query: string): string {
 }
 
 export function isSqliteError(error: unknown): error is Error {
-  return error instanceof Error && systemCode(error) === 'ERR_SQLITE_ERROR'
+  return systemCode(error) === 'ERR_SQLITE_ERROR'
 }
 
 export function isBusy(error: unknown): boolean {

@@ -126,7 +126,8 @@ export class ProcessOutput implements Output {
   }
 
   async write(text: string): Promise<void> {
-    if (this.#signals.received !== undefined) return this.#writeBriefly(text)
+    // The program is ending: if the reader stalls, a second signal to end the wait may never come.
+    if (this.#signals.received !== undefined) return briefly(this.log(text))
     this.#text += text
     if (this.#signals.isListening || isConsole(this.#fd)) return this.#writeUntilSignal()
     try {
@@ -161,11 +162,6 @@ export class ProcessOutput implements Output {
       clearInterval(keepAlive)
       signal.removeEventListener('abort', abort)
     }
-  }
-
-  /** The program is ending: if the reader stalls, a second signal to end the wait may never come. */
-  async #writeBriefly(text: string): Promise<void> {
-    await briefly(this.log(text))
   }
 
   #hasMore(): boolean {
