@@ -22,10 +22,8 @@ export async function readLoginCertificates(
   const root = sslrootcert ?? given?.path ?? defaultFile('root.crt', io)
   if (root === undefined && sslmode === 'verify-ca') {
     const message = `${name} has no root certificate to verify the server with, and ~/.postgresql/root.crt does not exist`
-    throw malformed(
-      message,
-      'Set sslrootcert or --ca-cert, or use sslmode=verify-full, which trusts the certificates of the system',
-    )
+    const instead = 'sslmode=verify-full, which trusts the certificates of the system'
+    throw malformed(message, `Set sslrootcert or --ca-cert, or use ${instead}`)
   }
   const source = sslrootcert ? `sslrootcert of ${name}` : given?.source
   const own = await ownCertificate(address, io)

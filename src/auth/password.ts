@@ -68,10 +68,8 @@ export async function readPasswordFile(io: Io, warn: (message: string) => Promis
     if (!stats.isFile() || isOpen) {
       const isNew = !warned.has(io)
       warned.add(io)
-      if (isNew)
-        await warn(
-          `The password file ${path} is ignored, because ${stats.isFile() ? mode : 'it is not a regular file'}`,
-        )
+      const why = stats.isFile() ? mode : 'it is not a regular file'
+      if (isNew) await warn(`The password file ${path} is ignored, because ${why}`)
       return undefined
     }
     const lines = readFileSync(path, 'utf8').split(/\r?\n/)

@@ -79,11 +79,8 @@ async function outputOf(
     throw fail(`did not finish within ${timeout / 1000} s`, 'If it needs longer, set a longer timeout: --timeout 2m')
   if (exitCode === 0) return new TextDecoder().decode(Buffer.concat(chunks)) // without a byte order mark
   const code = systemCode(cause)
-  if (code === undefined)
-    throw fail(
-      exitCode === undefined ? `was killed by ${killer}` : `ended with exit code ${exitCode}`,
-      'Try it in a shell',
-    )
+  const end = exitCode === undefined ? `was killed by ${killer}` : `ended with exit code ${exitCode}`
+  if (code === undefined) throw fail(end, 'Try it in a shell')
   throw fail(`could not be started: ${startFailures[code] ?? code}`, 'Check its name, or use its full path', cause)
 }
 

@@ -85,11 +85,8 @@ export function parsed<Value>(
     return parse(place, value)
   } catch (error) {
     if (!(error instanceof PlantsError) || key === undefined) throw error
-    throw malformed(
-      error.message,
-      `Change it: plants config set ${key} VALUE. Or unset it: plants config unset ${key}`,
-      error,
-    )
+    const hint = `Change it: plants config set ${key} VALUE. Or unset it: plants config unset ${key}`
+    throw malformed(error.message, hint, error)
   }
 }
 

@@ -98,11 +98,8 @@ function resolvePath(path: string): string {
     return resolve(place)
   } catch (error) {
     if (systemCode(error) !== 'ENOENT') throw error
-    throw malformed(
-      'The current directory no longer exists',
-      'Change to another directory, or use absolute paths',
-      error,
-    )
+    const hint = 'Change to another directory, or use absolute paths'
+    throw malformed('The current directory no longer exists', hint, error)
   }
 }
 

@@ -35,14 +35,9 @@ const login = defineCommand({
     const secret = await readSecret(flags.fromStdin === true, store, settings, io)
     const check = await checkSecret(secret, store, settings, io)
     if (check.state === 'rejected') {
-      const { message, status, requestId, error } = check.error
+      const message = `${store.name} does not accept this ${noun}: ${check.error.message}`
       const hint = 'Nothing was saved. Copy it again, or ask for a new one'
-      throw new PlantsError('unauthorized', `${store.name} does not accept this ${noun}: ${message}`, {
-        hint,
-        status,
-        requestId,
-        error,
-      })
+      throw new PlantsError('unauthorized', message, { ...check.error, hint })
     }
     const savedAt = new Date(io.time()).toISOString()
     const names = namesOf(store, settings)
@@ -136,10 +131,8 @@ type CredentialAddress = RemoteAddress | PostgresAddress
 function credentialStore({ store, file: { saved } }: Settings): CredentialAddress {
   if (takesCredential(store)) return store
   const [name] = namedStores(saved).find(([, { address }]) => schemes[schemeOfText(address)].credential) ?? []
-  throw malformed(
-    `${store.name} is a file, and uses no token`,
-    `Select a store: --store ${name ?? 'https://plants.example.com'}`,
-  )
+  const hint = `Select a store: --store ${name ?? 'https://plants.example.com'}`
+  throw malformed(`${store.name} is a file, and uses no token`, hint)
 }
 
 function nounOf(store: CredentialAddress): 'token' | 'password' {
@@ -164,11 +157,8 @@ async function readSecret(
     if (failure === undefined) return clean(text)
     throw malformed(`The ${noun} on stdin ${failure}`, `Copy the ${noun} again, without any other text`)
   }
-  if (!mayAsk())
-    throw malformed(
-      `Cannot prompt for the ${noun}`,
-      `Read it from stdin: plants auth login${storeFlag} --from-stdin < FILE`,
-    )
+  const hint = `Read it from stdin: plants auth login${storeFlag} --from-stdin < FILE`
+  if (!mayAsk()) throw malformed(`Cannot prompt for the ${noun}`, hint)
   const { askForSecret } = await import('../prompts.js')
   const check = (text: string) => {
     const failure = failureIn(text)
@@ -194,11 +184,8 @@ async function checkSecret(
   if (takesToken(store)) {
     io.secrets.add(secret) // `loginTo` adds a password
     const { verifyToken } = await import('../../stores/http/check-token.js')
-    return verifyToken(
-      store,
-      await accessTo(store, settings, io, { token: secret, source: 'file', place: 'this login' }),
-      storeOptions,
-    )
+    const access = await accessTo(store, settings, io, { token: secret, source: 'file', place: 'this login' })
+    return verifyToken(store, access, storeOptions)
   }
   const { checkPassword } = await import('../../stores/postgres/postgres-check.js')
   return checkPassword(store, { ...storeOptions, login: () => loginTo(store, settings, io, secret) })

@@ -41,11 +41,8 @@ export const backup = defineCommand({
       return copy
     }
     if (path === '-') {
-      if (io.stdout.isTerminal)
-        throw malformed(
-          'A backup is not written to a terminal',
-          `Pipe it: plants backup -${settings.storeFlag} | gzip > plants.bak.gz`,
-        )
+      const pipe = `plants backup -${settings.storeFlag} | gzip > plants.bak.gz`
+      if (io.stdout.isTerminal) throw malformed('A backup is not written to a terminal', `Pipe it: ${pipe}`)
       return inTempFile(io, async (file) => {
         await copyTo(file)
         const written = pipeline(createReadStream(file), io.stdout.stream(), { end: false, signal: io.signal })
@@ -95,10 +92,10 @@ export const restore = defineCommand({
         return await restoreStore(address, from, options)
       } catch (error) {
         if (!(error instanceof PlantsError)) throw error
-        const { type, message, hint, retryable } = error
+        const { type, message } = error
         if (type !== 'conflict')
-          throw new PlantsError(type, message.replaceAll(from, source), { hint, retryable, cause: error })
-        if (!settings.mayAsk()) throw malformed(message, hint, error)
+          throw new PlantsError(type, message.replaceAll(from, source), { ...error, cause: error })
+        if (!settings.mayAsk()) throw malformed(message, error.hint, error)
         const { askToConfirm } = await import('../prompts.js')
         const question = `${escapeControlChars(message)}. Replace it, and keep a copy beside it?`
         await askToConfirm(question, 'Nothing was restored', settings.colors(io.stderr), io)
@@ -107,25 +104,18 @@ export const restore = defineCommand({
     }
     const { plants, kept } = isPiped
       ? await inTempFile(io, async (copy) => {
-          await pipeline(io.stdin.stream(), createWriteStream(copy, { flags: 'wx', mode: 0o600 }), {
-            signal: io.signal,
-          })
+          const stream = createWriteStream(copy, { flags: 'wx', mode: 0o600 })
+          await pipeline(io.stdin.stream(), stream, { signal: io.signal })
           return restoreFrom(copy)
         })
       : await restoreFrom(file)
+    const what = `${plantCount(plants)} from ${escapeControlChars(source)} to ${escapeControlChars(name)}`
     if (flags.dryRun) {
-      const sentence = `Would restore ${plantCount(plants)} from ${escapeControlChars(source)} to ${escapeControlChars(name)}`
-      return writeResult(
-        io,
-        { output: settings.output },
-        { dryRun: true, file, store: name, plants },
-        sentence,
-        'Nothing was restored',
-      )
+      const fields = { dryRun: true, file, store: name, plants }
+      return writeResult(io, { output: settings.output }, fields, `Would restore ${what}`, 'Nothing was restored')
     }
     const rest = kept === undefined ? '' : `; the previous contents are kept in ${escapeControlChars(kept)}`
-    const sentence = `Restored ${plantCount(plants)} from ${escapeControlChars(source)} to ${escapeControlChars(name)}${rest}`
-    await writeResult(io, settings, { file, store: name, plants, kept }, sentence)
+    await writeResult(io, settings, { file, store: name, plants, kept }, `Restored ${what}${rest}`)
   },
 })
 

@@ -65,9 +65,8 @@ export async function saveSetting(name: string, text: string, flags: GlobalFlags
     const old = savedStore(before, store)?.address.replace(/^(postgres:.*?)\?.*/s, '$1') ?? ''
     if (old !== loginAddress(address) && savedToken(before, old) && !savedToken(after, loginAddress(address))) {
       const noun = schemes[address.scheme].credential ?? 'token'
-      await settings.warn(
-        `The saved ${noun} is for the old address. Save a new one: plants auth login --store ${shellWord(store)}`,
-      )
+      const fix = `Save a new one: plants auth login --store ${shellWord(store)}`
+      await settings.warn(`The saved ${noun} is for the old address. ${fix}`)
     }
   }
   if (address) await (await import('../store-access.js')).warnOfExposure(address, settings)
@@ -84,20 +83,13 @@ const unset = defineCommand({
     const settings = await resolvePreferences(flags, io, { ignoresInvalid: true })
     const { before, after } = await changeSettings(io, settings, async (saved) => {
       const key = await parseKey(name, saved)
-      if (key.setting === 'address')
-        throw malformed(
-          'A store needs an address',
-          `To remove the store: plants stores remove ${shellWord(key.store ?? '')}`,
-        )
+      const hint = `To remove the store: plants stores remove ${shellWord(key.store ?? '')}`
+      if (key.setting === 'address') throw malformed('A store needs an address', hint)
       return withValue(key, undefined, saved)
     })
     const removed = before !== after
-    await writeResult(
-      io,
-      settings,
-      { name, removed },
-      removed ? `Removed the setting ${name}` : `The setting ${name} was not saved`,
-    )
+    const text = removed ? `Removed the setting ${name}` : `The setting ${name} was not saved`
+    await writeResult(io, settings, { name, removed }, text)
   },
 })
 

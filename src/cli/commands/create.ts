@@ -65,11 +65,10 @@ export const create = defineCommand({
   async run({ flags, formats }, io) {
     const settings = await resolveSettings(flags, io, { formats })
     const { idempotencyKey } = flags
-    if (flags.id === 'next' && idempotencyKey !== undefined)
-      throw malformed(
-        '--id next cannot be used with --idempotency-key: a repeat would create another plant',
-        'Use a specific id',
-      )
+    if (flags.id === 'next' && idempotencyKey !== undefined) {
+      const message = '--id next cannot be used with --idempotency-key: a repeat would create another plant'
+      throw malformed(message, 'Use a specific id')
+    }
     if (flags.dryRun) {
       const { showPreview } = await import('../preview.js')
       const readPlant = (storeOptions: OpenOptions) => previewPlant(flags, { ...settings, storeOptions }, io)
@@ -95,13 +94,8 @@ export const create = defineCommand({
       await warnOfEmpty(flags, settings)
       const planted = describePlant(answer, await styleFor(settings.colors(io.stdout)))
       const see = isOwn(settings.store) ? `. Show it with: plants get ${answer.id}${settings.storeFlag}` : ''
-      await writeResult(
-        io,
-        settings,
-        isNext ? answer : plantOf(answer),
-        `Planted ${planted}`,
-        `The plant is stored${see}`,
-      )
+      const fields = isNext ? answer : plantOf(answer)
+      await writeResult(io, settings, fields, `Planted ${planted}`, `The plant is stored${see}`)
     } finally {
       await store.close()
     }
@@ -111,10 +105,8 @@ export const create = defineCommand({
 function parseIdempotencyKey(flag: string, key: string): string {
   if (isIdempotencyKey(key)) return key
   const failure = /^[\x21-\x7e]+$/.test(key) ? `has ${key.length}` : `was ${JSON.stringify(shorten(key))}`
-  throw malformed(
-    `${flag} must be 1 to 255 visible ASCII characters, but ${failure}`,
-    `For example: ${flag} "$(uuidgen)"`,
-  )
+  const hint = `For example: ${flag} "$(uuidgen)"`
+  throw malformed(`${flag} must be 1 to 255 visible ASCII characters, but ${failure}`, hint)
 }
 
 async function previewPlant(flags: CreateFlags, settings: Settings, io: Io): Promise<NewPlant> {
@@ -148,9 +140,8 @@ async function readPlant(
   const [unread, other] = io.stdin.isPiped
     ? ['Stdin was not read, because flags were given. ', 'read JSON from stdin with --file -']
     : ['', 'read JSON from a file with --file PATH']
-  const missing = plantFields.filter(({ name, isRequired }) => isRequired && given[name] === undefined)
-  const correction =
-    missing.length > 0 ? `Add ${missing.map(({ name }) => `--${name}`).join(' and ')}` : 'Correct the flags'
+  const missing = plantFields.flatMap(({ name, isRequired }) => (isRequired && !(name in given) ? `--${name}` : []))
+  const correction = missing.length > 0 ? `Add ${missing.join(' and ')}` : 'Correct the flags'
   return { plant: await accept(given, '', `${unread}${correction}, or ${other}`, settings), isNext }
 }
 
@@ -177,9 +168,8 @@ function fieldsOf(flags: CreateFlags): Record<string, unknown> {
 
 /** Prompts for the missing fields, unless a given field is invalid or the given id exists. */
 async function ask(given: Record<string, unknown>, flags: CreateFlags, settings: Settings, io: Io) {
-  if ('id' in given && 'name' in given) return { plant: given, isProposed: false }
   const partial = acceptNewPlant({ ...anyPlant, ...given })
-  if (!partial) return { plant: given, isProposed: false }
+  if (!partial || ('id' in given && 'name' in given)) return { plant: given, isProposed: false }
   // fails without a token, before the prompts
   if (takesToken(settings.store)) await settings.storeOptions.access(settings.store)
   const store = isOwn(settings.store)
@@ -204,19 +194,14 @@ async function ask(given: Record<string, unknown>, flags: CreateFlags, settings:
 
 async function accept(value: unknown, prefix: string, hint: string, { warn }: Settings): Promise<NewPlant> {
   const plant = acceptNewPlant(value)
-  const unknown = (isObject(value) ? otherFieldsOf(value) : []).map((name) => shorten(name))
+  const unknown = (isObject(value) ? otherFieldsOf(value) : []).slice(0, 5).map(shorten)
   if (plant) {
-    for (const name of unknown.slice(0, 5)) await warn(unknownField(name, await similarField(name)), 'warning')
+    for (const name of unknown) await warn(unknownField(name, await similarField(name)), 'warning')
     return plant
   }
   const { problemsOf } = await import('../../plant/plant-schema.js')
-  const others =
-    unknown.length === 0
-      ? ''
-      : `. Unknown fields: ${unknown
-          .slice(0, 5)
-          .map((name) => JSON.stringify(name))
-          .join(', ')}`
+  const names = unknown.map((name) => JSON.stringify(name)).join(', ')
+  const others = names && `. Unknown fields: ${names}`
   throw new PlantsError('invalid', `${prefix}${problemsOf(value).join('; ')}`, { hint: hint + others })
 }
 
@@ -224,11 +209,8 @@ async function readDocument(path: string, io: Io): Promise<unknown> {
   if (path === '') throw malformed('--file needs a path', 'To read stdin: --file -')
   const text = await readText(path, io, { wanted: 'Use a file that contains one plant as JSON', tooLarge: onePlant })
   const source = path === '-' ? 'Stdin' : path
-  if (text.trim() === '')
-    throw malformed(
-      `${source} is empty`,
-      path === '-' ? 'For a plant in flags: plants create --id ID --name NAME' : example,
-    )
+  const instead = path === '-' ? 'For a plant in flags: plants create --id ID --name NAME' : example
+  if (text.trim() === '') throw malformed(`${source} is empty`, instead)
   const parsed = parseJson(text)
   if ('value' in parsed) return parsed.value
   if (parsed.isSeveral) throw malformed(`${source} contains ${parsed.message}`, onePlant)

@@ -26,11 +26,10 @@ export const deletePlant = defineCommand({
   async run({ args, flags, formats }, io) {
     const { tag, search, ignoreMissing = false, dryRun = false, yes = false } = flags
     const filter = tag === undefined && search === undefined ? undefined : { tag, search }
-    if (args.length > 0 === (filter !== undefined))
-      throw malformed(
-        'delete takes either ids or filters',
-        'Name plants by their ids, or by --tag, --no-tag or --search: plants help delete',
-      )
+    if (args.length > 0 === (filter !== undefined)) {
+      const hint = 'Name plants by their ids, or by --tag, --no-tag or --search: plants help delete'
+      throw malformed('delete takes either ids or filters', hint)
+    }
     if (search === '')
       throw malformed('--search is empty, and would match every plant', 'Give it a text, or leave it out')
     const settings = await resolveSettings(flags, io, { formats })
@@ -112,7 +111,6 @@ async function confirm(what: string, { store, storeName, colors }: Settings, io:
 }
 
 function changed(id: bigint): PlantsError {
-  return new PlantsError('conflict', `The plant ${id} was changed or deleted by another process`, {
-    hint: 'This command did not delete it. Run it again',
-  })
+  const hint = 'This command did not delete it. Run it again'
+  return new PlantsError('conflict', `The plant ${id} was changed or deleted by another process`, { hint })
 }

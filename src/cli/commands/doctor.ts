@@ -29,10 +29,8 @@ export const doctor = defineCommand({
       await print([redacted(finding, io)])
     }
     await end()
-    if (failures > 0)
-      throw new PlantsError('unwell', failures === 1 ? 'One check failed' : `${failures} checks failed`, {
-        hint: 'See the hints above',
-      })
+    const message = failures === 1 ? 'One check failed' : `${failures} checks failed`
+    if (failures > 0) throw new PlantsError('unwell', message, { hint: 'See the hints above' })
   },
 })
 
@@ -83,12 +81,9 @@ async function examineSettings(file: SettingsFile, flags: GlobalFlags, io: Io): 
   const { sources } = await resolvePreferences(flags, io, { ignoresInvalid: true, file })
   const invalid = sources.map(failureOf).find(Boolean)
   if (invalid) return failed(invalid)
-  if (warnings.length > 0)
-    return warning(
-      warnings.map(({ what }) => what).join('; '),
-      warnings.map(({ command }) => `Fix it with: ${command}`).join('; '),
-    )
-  return ok(path)
+  if (warnings.length === 0) return ok(path)
+  const hints = warnings.map(({ command }) => `Fix it with: ${command}`)
+  return warning(warnings.map(({ what }) => what).join('; '), hints.join('; '))
 }
 
 /** Concurrent, because some stores may be slow to answer. */
@@ -160,16 +155,14 @@ async function examineDatabase(address: PostgresAddress, { storeOptions, isOfRun
     return warning(`The connection to ${name} has no TLS: others can read plants in transit`, exposureHint)
   const unverified = `The connection to ${name} uses TLS, but the certificate is not verified: others could impersonate the server`
   if (exposureOf(address) !== undefined) return warning(unverified, exposureHint)
-  return ok(
-    `${name}${exists ? '' : ' (no store yet)'}, PostgreSQL ${version.split(' ')[0]}${isSecure ? ' with TLS' : ''}`,
-  )
+  const server = `PostgreSQL ${version.split(' ')[0]}${isSecure ? ' with TLS' : ''}`
+  return ok(`${name}${exists ? '' : ' (no store yet)'}, ${server}`)
 }
 
 async function examineService(address: RemoteAddress, settings: Settings, io: Io): Promise<CheckResult> {
   if (!settings.isOfRun && settings.tokenCommand !== undefined) {
-    return ok(
-      `${address.name}: not checked, because its token command may prompt. Check it with: plants doctor${settings.storeFlag}`,
-    )
+    const how = `Check it with: plants doctor${settings.storeFlag}`
+    return ok(`${address.name}: not checked, because its token command may prompt. ${how}`)
   }
   const access = await attempt(() => accessTo(address, settings, io))
   if (access instanceof PlantsError) return settings.isOfRun ? failed(access) : warning(access.message, access.hint)
@@ -177,10 +170,8 @@ async function examineService(address: RemoteAddress, settings: Settings, io: Io
   const result = await verifyToken(address, access, settings.storeOptions)
   if (result.state === 'accepted') return ok(`${address.name} answers, and accepts the token`)
   const { message, hint = 'Is it a Plant Store service? For details: plants create --verbose' } = result.error
-  return failed({
-    message: result.state === 'rejected' ? `${address.name} does not accept the token: ${message}` : message,
-    hint,
-  })
+  const rejection = result.state === 'rejected' ? `${address.name} does not accept the token: ` : ''
+  return failed({ message: rejection + message, hint })
 }
 
 async function runCheck(check: string, action: () => CheckResult | Promise<CheckResult>): Promise<Finding> {

@@ -37,10 +37,10 @@ const add = defineCommand({
     },
   ],
   settings: settingsIn('store'),
-  async run({ args: [name, text], flags }, io) {
+  async run({ args: [name, place], flags }, io) {
     const settings = await resolvePreferences(flags, io)
     assertStoreName(name)
-    const address = await resolveAddress(text, 'The address', io, { isArgument: true })
+    const address = await resolveAddress(place, 'The address', io, { isArgument: true })
     const store: SavedStore = { address: isDefaultStore(address) ? 'local' : address.name }
     for (const setting of settingsIn('store')) {
       const value = flagValue(setting, flags)
@@ -58,19 +58,13 @@ const add = defineCommand({
       return { ...saved, stores: { ...saved.stores, [name]: store } }
     })
     if (takesToken(address) && isOpenToAll(address) && !store['allow-http']) {
-      const hint = `plants config set stores.${name}.allow-http true`
-      await settings.warn(
-        `No token will be sent to ${address.name}, because others could read it. To allow it: ${hint}`,
-      )
+      const hint = `To allow it: plants config set stores.${name}.allow-http true`
+      await settings.warn(`No token will be sent to ${address.name}, because others could read it. ${hint}`)
     }
     await warnOfExposure(address, settings)
     const how = `Use it with --store ${name}, or make it the default: plants stores use ${name}`
-    await writeResult(
-      io,
-      settings,
-      { name, ...store },
-      `Saved the store ${name}, ${quoteIfNeeded(address.name)}. ${how}`,
-    )
+    const text = `Saved the store ${name}, ${quoteIfNeeded(address.name)}. ${how}`
+    await writeResult(io, settings, { name, ...store }, text)
   },
 })
 
@@ -104,12 +98,8 @@ const init = defineCommand({
     await initialise(store, settings.storeOptions, role === undefined ? undefined : { role, rights: allow })
     const may = allow.join(', ').replace(/, (\w+)$/, ' and $1')
     const granted = role === undefined ? '' : `, and ${quoteIfNeeded(role)} may ${may} plants there`
-    await writeResult(
-      io,
-      settings,
-      { address: store.name, role },
-      `The store in ${quoteIfNeeded(store.name)} is ready${granted}`,
-    )
+    const sentence = `The store in ${quoteIfNeeded(store.name)} is ready${granted}`
+    await writeResult(io, settings, { address: store.name, role }, sentence)
   },
 })
 
@@ -127,12 +117,7 @@ const list = defineCommand({
       ...row,
       inUse: (row.name ?? row.address) === used,
     }))
-    const cellsOf = ({
-      name,
-      inUse,
-      address,
-      ...others
-    }: SavedStore & { name: string | undefined; inUse: boolean }) => [
+    const cellsOf = ({ name, inUse, address, ...others }: (typeof rows)[number]) => [
       inUse ? '*' : '',
       name === undefined ? '-' : quoteIfNeeded(name),
       quoteIfNeeded(address),
@@ -172,12 +157,8 @@ const rename = defineCommand({
       return saved.store === name ? { ...saved, stores, store: newName } : { ...saved, stores }
     })
     const renamed = savedStore(after, newName)
-    await writeResult(
-      io,
-      settings,
-      renamed ? fieldsOf(newName, renamed) : {},
-      `Renamed the store ${name} to ${newName}`,
-    )
+    const fields = renamed ? fieldsOf(newName, renamed) : {}
+    await writeResult(io, settings, fields, `Renamed the store ${name} to ${newName}`)
   },
 })
 

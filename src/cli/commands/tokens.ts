@@ -32,10 +32,9 @@ const create = defineCommand({
       const added = await store.tokens.add(digestOf(token), { note, rights: allow, createdAt, expiresAt })
       const hint = `Revoke it with: plants tokens revoke ${added.id}${settings.storeFlag}`
       await writeAnswer(io, settings.errors === 'json' ? `${toJson({ ...added, token })}\n` : `${token}\n`, hint)
+      const validity = expiresAt ? `, valid until ${expiresAt.toISOString().slice(0, 16)}Z` : ''
       if (io.stdout.isTerminal && settings.errors === 'text')
-        await settings.warn(
-          `This is token ${added.id}${expiresAt ? `, valid until ${expiresAt.toISOString().replace(/:\d\d\.\d+Z$/, 'Z')}` : ''}. It is not shown again`,
-        )
+        await settings.warn(`This is token ${added.id}${validity}. It is not shown again`)
     } finally {
       await store.close()
     }
@@ -58,12 +57,8 @@ const list = defineCommand({
         token.revokedAt ? 'revoked' : (token.expiresAt?.getTime() ?? Infinity) > io.time() ? 'valid' : 'expired',
         token.rights.join(','),
       ]
-      const rows = await rowPrinter(
-        ['ID', 'NOTE', 'CREATED', 'EXPIRES', 'LAST USED', 'STATE', 'RIGHTS'],
-        cellsOf,
-        settings,
-        io,
-      )
+      const titles = ['ID', 'NOTE', 'CREATED', 'EXPIRES', 'LAST USED', 'STATE', 'RIGHTS']
+      const rows = await rowPrinter(titles, cellsOf, settings, io)
       for await (const page of tokens?.list() ?? []) {
         isEmpty = false
         await rows.print(page)
@@ -91,9 +86,8 @@ const revoke = defineCommand({
       const token = tokens && (await revokeNamed(name, tokens, new Date(io.time()), settings.storeFlag))
       if (!token) {
         const message = `No token has the id or the note ${JSON.stringify(name)} in ${settings.store.name}`
-        throw new PlantsError('notFound', message, {
-          hint: `List the tokens with: plants tokens list${settings.storeFlag}`,
-        })
+        const hint = `List the tokens with: plants tokens list${settings.storeFlag}`
+        throw new PlantsError('notFound', message, { hint })
       }
       const note = token.note === undefined ? '' : ` (${escapeControlChars(token.note)})`
       await writeResult(io, settings, token, `Revoked token ${token.id}${note}`, 'The token was revoked')

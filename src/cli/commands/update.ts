@@ -52,8 +52,8 @@ export const update = defineCommand({
       const updated = await perform(id)
       const what = describePlant(updated, await styleFor(settings.colors(io.stdout)))
       if (!isDryRun) return await writeResult(io, settings, updated, `Updated ${what}`, 'The plant was updated')
-      const style = { output: settings.output }
-      await writeResult(io, style, { dryRun: true, ...updated }, `Would update ${what}`, 'Nothing was updated')
+      const fields = { dryRun: true, ...updated }
+      await writeResult(io, { output: settings.output }, fields, `Would update ${what}`, 'Nothing was updated')
     } finally {
       await store?.close()
       await warnOfEmptied(emptied, settings)
@@ -115,11 +115,6 @@ async function replace(store: ReadableStore, plant: NewPlant, changes: Changes) 
     if (!current) return undefined
     old = current
   }
-  throw new PlantsError(
-    'conflict',
-    `Other processes changed plant ${plant.id} during each of ${maxAttempts} attempts`,
-    {
-      hint: 'This command changed nothing. Try again',
-    },
-  )
+  const message = `Other processes changed plant ${plant.id} during each of ${maxAttempts} attempts`
+  throw new PlantsError('conflict', message, { hint: 'This command changed nothing. Try again' })
 }

@@ -19,9 +19,7 @@ export const version = defineCommand({
     })
     const platform = `${process.platform}-${process.arch}`
     const runtime = bun === undefined ? `node ${node}` : `bun ${bun}`
-    await writeAnswer(
-      io,
-      `${toJson({ version: ownVersion, runtime, sqlite: sqlite?.version, driver: sqlite?.driver, platform })}\n`,
-    )
+    const fields = { version: ownVersion, runtime, sqlite: sqlite?.version, driver: sqlite?.driver, platform }
+    await writeAnswer(io, `${toJson(fields)}\n`)
   },
 })
