@@ -70,17 +70,38 @@ export async function recordPrinter<Row extends object>(
   }
 }
 
-export function rowPrinter<Row extends object>(
+type Pages<Row> = Iterable<Row[]> | AsyncIterable<Row[]>
+
+/** Returns the number of rows. Throws like `writeAnswer`. */
+export async function writeRows<Row extends object>(
+  io: Io,
+  style: OutputStyle,
+  pages: Pages<Row>,
+  layout: Layout<Row>,
+): Promise<number> {
+  const { print, end } = await recordPrinter(io, style, layout)
+  let total = 0
+  for await (const page of pages) {
+    await print(page)
+    total += page.length
+  }
+  await end()
+  return total
+}
+
+/** Does what `writeRows` does, as text in a table. */
+export function writeTable<Row extends object>(
+  io: Io,
+  style: OutputStyle,
+  pages: Pages<Row>,
   titles: string[],
   cellsOf: (row: Row) => string[],
-  style: Pick<OutputStyle, 'output' | 'colors'>,
-  io: Io,
-) {
+): Promise<number> {
   const text = async () => {
     const { tableOf } = await import('./text-table.js')
     return tableOf({ titles, cellsOf, style: await styleFor(style.colors(io.stdout)) }, io.stdout)
   }
-  return recordPrinter<Row>(io, style, { text })
+  return writeRows(io, style, pages, { text })
 }
 
 interface ErrorStyle {

@@ -1,7 +1,7 @@
 import { namedStores, shownValue } from '../../config/resolve.js'
 import { defaultOf, settingNames, settingOf, settingsIn } from '../../config/setting-table.js'
 import { savedStore, settingsPath } from '../../config/settings-file.js'
-import { quoteIfNeeded, rowPrinter, writeAnswer, writeResult } from '../../output/output.js'
+import { quoteIfNeeded, writeAnswer, writeResult, writeTable } from '../../output/output.js'
 import { toJson } from '../../plant/exact-json.js'
 import { malformed, PlantsError, shellWord } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
@@ -98,14 +98,13 @@ const list = defineCommand({
   description: 'List the settings with their values, sources and descriptions.',
   async run({ flags }, io) {
     const settings = await resolvePreferences(flags, io, { ignoresInvalid: true })
-    const rows = await rowPrinter<ReturnType<typeof entriesOf>[number]>(
-      ['NAME', 'VALUE', 'SOURCE', 'DESCRIPTION'],
-      ({ name, value, source, meaning }) => [name, value === undefined ? '-' : quoteIfNeeded(value), source, meaning],
-      settings,
-      io,
-    )
-    await rows.print(entriesOf(settings))
-    await rows.end()
+    const titles = ['NAME', 'VALUE', 'SOURCE', 'DESCRIPTION']
+    await writeTable(io, settings, [entriesOf(settings)], titles, ({ name, value, source, meaning }) => [
+      name,
+      value === undefined ? '-' : quoteIfNeeded(value),
+      source,
+      meaning,
+    ])
   },
 })
 

@@ -1,4 +1,4 @@
-import { recordPrinter, writeAnswer } from '../../output/output.js'
+import { writeAnswer, writeRows } from '../../output/output.js'
 import { textFields, textsInWords } from '../../plant/fields.js'
 import { plantCount } from '../../plant/plant.js'
 import type { PlantRecord } from '../../plant/records.js'
@@ -44,11 +44,6 @@ export const count = defineCommand({
 
 async function printCounts(store: ReadableStore | undefined, query: CountByQuery, settings: Settings, io: Io) {
   const fields = [query.by, 'count'] as const
-  const { print, end } = await recordPrinter<PlantRecord>(io, settings, {
-    fields,
-    text: async () => plantTable(fields, settings, io.stdout),
-  })
   const rows = store ? rowsOf<PlantRecord>(store.countBy(query)) : []
-  for await (const page of rows) await print(page)
-  await end()
+  await writeRows(io, settings, rows, { fields, text: () => plantTable(fields, settings, io.stdout) })
 }

@@ -1,4 +1,4 @@
-import { notFound, quoteIfNeeded, recordPrinter, styleFor, writeResult } from '../../output/output.js'
+import { notFound, quoteIfNeeded, styleFor, writeResult, writeRows } from '../../output/output.js'
 import { parseJson } from '../../plant/exact-json.js'
 import { plantFields } from '../../plant/fields.js'
 import { type FieldName, type NewPlant, plantCount } from '../../plant/plant.js'
@@ -117,13 +117,9 @@ export const list = defineCommand({
       }
     }
     try {
-      const { print, end } = await recordPrinter(io, settings, {
-        ...{ fields, table },
-        text: async () => plantTable(fields, settings, io.stdout),
-      })
       const shownPages = isTable ? (await import('../../output/text-table.js')).withFirstRows(pages(), limit) : pages()
-      for await (const page of shownPages) await print(page)
-      await end()
+      const text = () => plantTable(fields, settings, io.stdout)
+      await writeRows(io, settings, shownPages, { fields, table, text })
       if (!store) await settings.warn(noStoreYet(settings.store))
       else if (isTruncated) {
         const more = isById ? `For more: --after ${last?.id}` : 'For all, leave out --limit'

@@ -5,7 +5,7 @@ import { assertStoreName, savedValue, withField } from '../../config/edit.js'
 import { isStoreName, namedStores, resolveAddress, shownValue, unknownStore } from '../../config/resolve.js'
 import { flagValue, isFor, settingsIn, unsupportedReason } from '../../config/setting-table.js'
 import { type SavedSettings, type SavedStore, savedStore } from '../../config/settings-file.js'
-import { quoteIfNeeded, rowPrinter, writeResult } from '../../output/output.js'
+import { quoteIfNeeded, writeResult, writeTable } from '../../output/output.js'
 import { malformed, PlantsError, shellWord } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import { parseText } from '../../platform/values.js'
@@ -117,17 +117,15 @@ const list = defineCommand({
       ...row,
       inUse: (row.name ?? row.address) === used,
     }))
-    const cellsOf = ({ name, inUse, address, ...others }: (typeof rows)[number]) => [
+    const titles = ['', 'NAME', 'ADDRESS', 'SETTINGS']
+    await writeTable(io, settings, [rows], titles, ({ name, inUse, address, ...others }) => [
       inUse ? '*' : '',
       name === undefined ? '-' : quoteIfNeeded(name),
       quoteIfNeeded(address),
       Object.entries(others)
         .flatMap(([setting, value]) => (value === undefined ? [] : `${setting}=${quoteIfNeeded(String(value))}`))
         .join(', '),
-    ]
-    const { print, end } = await rowPrinter(['', 'NAME', 'ADDRESS', 'SETTINGS'], cellsOf, settings, io)
-    await print(rows)
-    await end()
+    ])
   },
 })
 

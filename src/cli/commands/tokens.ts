@@ -1,4 +1,4 @@
-import { rowPrinter, writeAnswer, writeResult } from '../../output/output.js'
+import { writeAnswer, writeResult, writeTable } from '../../output/output.js'
 import { parseInt64, toJson } from '../../plant/exact-json.js'
 import { malformed, PlantsError } from '../../platform/errors.js'
 import { escapeControlChars } from '../../platform/escape.js'
@@ -47,7 +47,6 @@ const list = defineCommand({
   async run({ flags }, io) {
     const settings = await resolveSettings(flags, io)
     await withTokens(settings, async (tokens) => {
-      let isEmpty = true
       const cellsOf = (token: Token) => [
         String(token.id),
         escapeControlChars(token.note ?? ''),
@@ -58,13 +57,8 @@ const list = defineCommand({
         token.rights.join(','),
       ]
       const titles = ['ID', 'NOTE', 'CREATED', 'EXPIRES', 'LAST USED', 'STATE', 'RIGHTS']
-      const rows = await rowPrinter(titles, cellsOf, settings, io)
-      for await (const page of tokens?.list() ?? []) {
-        isEmpty = false
-        await rows.print(page)
-      }
-      await rows.end()
-      if (isEmpty) await settings.warn(`No tokens. Create one with: plants tokens create${settings.storeFlag}`)
+      const total = await writeTable(io, settings, tokens?.list() ?? [], titles, cellsOf)
+      if (total === 0) await settings.warn(`No tokens. Create one with: plants tokens create${settings.storeFlag}`)
     })
   },
 })
