@@ -28,6 +28,9 @@ export interface Preferences extends OutputStyle {
   mayAsk(): boolean
   warn(text: string, label?: 'warning'): Promise<void>
   sources: SettingSource[]
+  /** `sources`, with defaults instead of ignored values */
+  usable: SettingSource[]
+  storeSource: SettingSource
   file: SettingsFile
 }
 
@@ -51,8 +54,8 @@ interface ResolveOptions {
 
 /** Throws `malformed` for an invalid value, an unknown store, and an invalid settings file. */
 export async function resolveSettings(flags: GlobalFlags, io: Io, options: ResolveOptions = {}): Promise<Settings> {
-  const { usable, ...preferences } = await resolvePreferences(flags, io, options)
-  const { timeout, warn, file, storeSource } = preferences
+  const preferences = await resolvePreferences(flags, io, options)
+  const { timeout, warn, file, usable, storeSource } = preferences
   const store = await resolveStore(storeSource, file, io)
   const settings = {
     ...preferences,
@@ -88,15 +91,12 @@ export async function resolveSettings(flags: GlobalFlags, io: Io, options: Resol
   return { ...settings, store, storeOptions }
 }
 
-/**
- * For a run without a store. Throws as `resolveSettings` does, but not for an unknown store. `usable` are the
- * `sources`, with defaults instead of ignored values.
- */
+/** For a run without a store. Throws as `resolveSettings` does, but not for an unknown store. */
 export async function resolvePreferences(
   flags: GlobalFlags,
   io: Io,
   { formats, ignoresInvalid, file: known, other }: ResolveOptions = {},
-): Promise<Preferences & { usable: SettingSource[]; storeSource: SettingSource }> {
+): Promise<Preferences> {
   const file = known ?? (await readSettings(io))
   const isOfRun = other === undefined
   const ofRun = findSource('store', { flags, io, file })
@@ -132,16 +132,13 @@ export async function resolvePreferences(
   return preferences
 }
 
-async function report({ file, sources, errors, isVerbose, warn }: Preferences, io: Io): Promise<void> {
+async function report(preferences: Preferences, io: Io): Promise<void> {
+  const { file, sources, isVerbose, warn } = preferences
   for (const { what, command } of file.warnings) await warn(`${what}. Fix it with: ${command}`)
   if (!isVerbose) return
-  const { traceSettings } = await import('../output/trace.js')
-  const settings = sources.map((setting) => ({
-    ...setting,
-    value: shownValue(setting.value),
-    fallback: defaultOf(setting.name),
-  }))
-  traceSettings(file.path, settings, { errors }, io)
+  const { trace } = await import('../output/trace.js')
+  const lines = sources.map(({ name, value, place }) => `* ${name} ${shownValue(value) ?? defaultOf(name)} (${place})`)
+  trace(io, preferences, `* settings ${file.path ?? 'not read: this user has no home directory'}`, ...lines)
   await new Promise(setImmediate) // writes the log before the output of the command
 }
 

@@ -3,17 +3,8 @@ import { printable } from '../platform/redact.js'
 import type { Observer } from '../stores/common/access.js'
 import { jsonLine, type OutputStyle } from './output.js'
 
-type TraceStyle = Pick<OutputStyle, 'errors'>
-type TracedSetting = Record<'name' | 'fallback' | 'place', string> & { value: string | undefined }
-
-/** `fallback` describes the default of a setting without a value. */
-export function traceSettings(path: string | undefined, settings: TracedSetting[], style: TraceStyle, io: Io): void {
-  const lines = settings.map(({ name, value, fallback, place }) => `* ${name} ${value ?? fallback} (${place})`)
-  trace(io, style, `* settings ${path ?? 'not read: this user has no home directory'}`, ...lines)
-}
-
 /** In curl's notation: `>` was sent, `<` was received. */
-export function observerOf(style: TraceStyle, io: Io): Observer {
+export function observerOf(style: OutputStyle, io: Io): Observer {
   const log = (...lines: string[]) => trace(io, style, ...lines)
   return {
     connected: (time) => log(`* connected after ${ms(time)}`),
@@ -35,7 +26,7 @@ function headerLines(sign: string, headers: Readonly<Record<string, string | str
 }
 
 /** Does not wait for the write, so that a slow reader of stderr delays nothing and signals still work. */
-export function trace(io: Io, { errors }: TraceStyle, ...lines: string[]): void {
+export function trace(io: Io, { errors }: OutputStyle, ...lines: string[]): void {
   const texts = lines.map((line) => (errors === 'json' ? jsonLine({ verbose: line }, io) : `${printable(line, io)}\n`))
   void io.stderr.log(texts.join(''))
 }
