@@ -50,7 +50,7 @@ export interface OptionDefinition {
   /** Throws `malformed`. */
   parse?(flag: string, text: string): unknown
   /** in camel case */
-  conflicts?: string[]
+  conflicts?: readonly string[]
 }
 
 interface Given<Args = string[], Flags = object> {
@@ -96,14 +96,9 @@ const ownOptions = [
 
 export const globalOptions: readonly OptionDefinition[] = [
   ...settingNames.flatMap((name) => {
-    const { flag, short, meaning, isSwitch, values } = settingOf(name)
-    if (flag === undefined) return []
-    const flags = short === undefined ? flag : `${short}, ${flag}`
-    return {
-      flags,
-      description: isSwitch ? meaning : `${meaning}; by default ${defaultOf(name)}`,
-      ...(values && { values }),
-    }
+    const { flag, meaning, isSwitch, values } = settingOf(name)
+    const description = isSwitch ? meaning : `${meaning}; by default ${defaultOf(name)}`
+    return flag === undefined ? [] : { flags: flag, description, ...(values && { values }) }
   }),
   ...ownOptions,
 ]

@@ -6,8 +6,7 @@ import { schemes } from '../stores/registry.js'
 /** Flags, help, the validation of the file, `plants config` and the README are derived from it. */
 export const settingsTable = {
   store: {
-    flag: '--store <address>',
-    short: '-s',
+    flag: '-s, --store <address>',
     variable: 'PLANTS_STORE',
     scopes: ['user'],
     parse: parseText,
@@ -16,8 +15,7 @@ export const settingsTable = {
     values: 'store',
   },
   output: {
-    flag: '--output <format>',
-    short: '-o',
+    flag: '-o, --output <format>',
     variable: 'PLANTS_OUTPUT',
     scopes: ['user'],
     parse: parseOutput,
@@ -65,7 +63,6 @@ export const settingsTable = {
 interface Setting {
   /** as in the help, with the name of its value; undefined for a setting that only `stores add` sets */
   flag?: string
-  short?: string
   variable?: string
   scopes: Scope[]
   parse(source: string, text: string): unknown
@@ -106,7 +103,7 @@ export function defaultOf(name: SettingName): string {
 }
 
 export function flagOf(name: SettingName): string | undefined {
-  return settingOf(name).flag?.split(' ')[0]
+  return /--[\w-]+/.exec(settingOf(name).flag ?? '')?.[0]
 }
 
 /** Under commander's name for it: `caCert` for `ca-cert`. */

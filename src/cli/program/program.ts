@@ -169,7 +169,7 @@ export class Program {
     const read = parse ?? (choices && ((name: string, value: string) => parseChoice(name, value, choices)))
     if (read) option.argParser((value: string) => read(flag, value))
     if (text !== undefined) option.default(read ? read(flag, text) : text, text)
-    if (conflicts) option.conflicts(conflicts)
+    if (conflicts) option.conflicts([...conflicts])
     if (values) this.values.set(option, values)
     command.addOption(option).on(`option:${option.name()}`, (value) => this.#note(option, flag, value))
     return option
