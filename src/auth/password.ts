@@ -45,11 +45,6 @@ export function redactPassword(password: string | undefined, { name }: PostgresA
   if (password && !name.includes(password)) secrets.add(password)
 }
 
-export function noPassword({ name }: PostgresAddress, storeFlag: string): PlantsError {
-  const hint = `If it requires one: set PGPASSWORD, or save it with: plants auth login${storeFlag}`
-  return new PlantsError('unauthorized', `There is no password for ${name}`, { hint })
-}
-
 /** On Windows, libpq's default files are in one folder. */
 export function libpqFile(path: string, nameOnWindows: string, { env }: Pick<Io, 'env'>): string {
   return process.platform === 'win32' && env['APPDATA'] ? join(env['APPDATA'], 'postgresql', nameOnWindows) : path

@@ -1,11 +1,11 @@
 import { type Credential, findToken, noToken, tokenVariable } from '../../auth/credentials.js'
 import { assertNotExposed } from '../../auth/exposure.js'
-import { findPassword, noPassword, type Password } from '../../auth/password.js'
+import { findPassword, type Password } from '../../auth/password.js'
 import { failureOf } from '../../auth/token.js'
 import { changeSettings } from '../../config/change.js'
 import { withField } from '../../config/edit.js'
 import { namedStores } from '../../config/resolve.js'
-import { quoteIfNeeded, recordPrinter, writeAnswer, writeResult } from '../../output/output.js'
+import { quoteIfNeeded, writeAnswer, writeResult, writeRows } from '../../output/output.js'
 import { toJson } from '../../plant/exact-json.js'
 import { malformed, PlantsError } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
@@ -91,9 +91,7 @@ const status = defineCommand({
       .filter(([address]) => address !== own[0]?.address && isLoginAddress(address))
       .map(([address, entry]): Status => ({ store: address, address, source: 'file', savedAt: entry.savedAt }))
     const text = async () => (lines: Status[]) => lines.map((line) => statusLine(line, path)).join('')
-    const { print, end } = await recordPrinter(io, settings, { text })
-    await print([...own, ...others])
-    await end()
+    await writeRows(io, settings, [[...own, ...others]], { text })
     if (store && !found) throw noCredential(store, settings)
     const hint = 'Save one with: plants auth login --store https://plants.example.com'
     if (!store && others.length === 0) throw new PlantsError('unauthorized', 'No token is saved', { hint })
@@ -208,7 +206,9 @@ async function findCredential(store: CredentialAddress, settings: Settings, io: 
 }
 
 function noCredential(store: CredentialAddress, { storeFlag }: Settings): PlantsError {
-  return takesToken(store) ? noToken(store, storeFlag) : noPassword(store, storeFlag)
+  if (takesToken(store)) return noToken(store, storeFlag)
+  const hint = `If it requires one: set PGPASSWORD, or save it with: plants auth login${storeFlag}`
+  return new PlantsError('unauthorized', `There is no password for ${store.name}`, { hint })
 }
 
 interface Status {
