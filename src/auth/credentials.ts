@@ -17,10 +17,7 @@ export interface CredentialContext {
 
 type SavedTokens = { tokens?: Record<string, { token: string; savedAt: string }> }
 
-export function savedToken(
-  { tokens = {} }: SavedTokens,
-  address: string,
-): { token: string; savedAt: string } | undefined {
+export function savedToken({ tokens = {} }: SavedTokens, address: string) {
   return Object.hasOwn(tokens, address) ? tokens[address] : undefined
 }
 

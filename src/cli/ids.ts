@@ -58,7 +58,7 @@ async function* linesOf({ stdin }: Pick<Io, 'stdin'>): AsyncGenerator<string> {
       yield* others
       rest = last
     }
-    yield rest + decode(new Uint8Array(), true)
+    yield rest + decode(new Uint8Array())
   } catch (error) {
     throw explainRead('-', error, oneOnEachLine)
   }

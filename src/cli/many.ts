@@ -72,7 +72,7 @@ async function resultsPrinter(work: Work<never>, settings: Settings, io: Io) {
 }
 
 /** Such as `Updated` or `Would update`. */
-function inPast({ verb = 'update', isDryRun }: Pick<Work<never>, 'verb' | 'isDryRun'>): string {
+function inPast({ verb = 'update', isDryRun }: { verb?: 'delete' | 'update'; isDryRun?: boolean }): string {
   return isDryRun ? `Would ${verb}` : `${verb.charAt(0).toUpperCase()}${verb.slice(1)}d`
 }
 
