@@ -105,11 +105,9 @@ export const globalOptions: readonly OptionDefinition[] = [
 
 export type GlobalFlags = OptionValues<typeof ownOptions> & { store?: string | undefined; output?: string | undefined }
 
-type FieldFlags<Field> = Field extends { name: infer Name extends string; type: infer Type extends string }
-  ? Field extends { short: infer Short extends string }
-    ? `-${Short}, --${Name} <${Type}>`
-    : `--${Name} <${Type}>`
-  : never
+type FieldFlags<Field extends PlantField> = Field extends { short: string }
+  ? `-${Field['short']}, --${Field['name']} <${Field['type']}>`
+  : `--${Field['name']} <${Field['type']}>`
 
 export function fieldFlags<Field extends PlantField>(field: Field): FieldFlags<Field> {
   const short = 'short' in field ? `-${field.short}, ` : ''
