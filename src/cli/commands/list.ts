@@ -1,7 +1,7 @@
 import { notFound, quoteIfNeeded, styleFor, writeResult, writeRows } from '../../output/output.js'
 import { parseJson } from '../../plant/exact-json.js'
 import { plantFields } from '../../plant/fields.js'
-import { type FieldName, type NewPlant, plantCount } from '../../plant/plant.js'
+import { type NewPlant, plantCount } from '../../plant/plant.js'
 import { type Column, fieldNames, type PlantRecord } from '../../plant/records.js'
 import { malformed } from '../../platform/errors.js'
 import type { Io, Output } from '../../platform/io.js'
@@ -63,7 +63,8 @@ const options = [
     description: `sort by a field (${fieldNames.join(', ')}), ignoring the case of A to Z; not at a service`,
     choices: fieldNames,
     default: 'id',
-    parse: parseSort,
+    parse: (flag: string, text: string) =>
+      parseChoice(flag, text, fieldNames, text.startsWith('-') ? 'For descending order: --desc' : undefined),
   },
   { flags: '--desc', description: 'sort in descending order; not at a service' },
   {
@@ -144,10 +145,6 @@ async function shareOf(store: ReadableStore, shown: number, { tag, search, after
 async function noteFound(shown: number, query: CountQuery, { warn }: Settings): Promise<void> {
   if (isFiltered(query)) await warn(shown === 0 ? 'No plants match' : `Found ${plantCount(shown)}`)
   else if (shown === 0) await warn('No plants')
-}
-
-function parseSort(flag: string, text: string): FieldName {
-  return parseChoice(flag, text, fieldNames, text.startsWith('-') ? 'For descending order: --desc' : undefined)
 }
 
 export async function* rowsOf<Row>(blocks: AsyncIterable<Block>): AsyncGenerator<Row[]> {

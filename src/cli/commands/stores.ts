@@ -4,7 +4,7 @@ import { changeSettings } from '../../config/change.js'
 import { assertStoreName, savedValue, withField } from '../../config/edit.js'
 import { isStoreName, namedStores, resolveAddress, shownValue, unknownStore } from '../../config/resolve.js'
 import { flagValue, isFor, settingsIn, unsupportedReason } from '../../config/setting-table.js'
-import { type SavedSettings, type SavedStore, savedStore } from '../../config/settings-file.js'
+import { type SavedStore, savedStore } from '../../config/settings-file.js'
 import { quoteIfNeeded, writeResult, writeTable } from '../../output/output.js'
 import { malformed, PlantsError, shellWord } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
@@ -54,8 +54,11 @@ const add = defineCommand({
     }
     // --timeout is saved with the store, and does not limit the wait for the lock.
     await changeSettings(io, { timeout: 30_000 }, (saved) => {
-      assertFree(name, store, saved)
-      return { ...saved, stores: { ...saved.stores, [name]: store } }
+      const other = savedStore(saved, name)
+      if (!other) return { ...saved, stores: { ...saved.stores, [name]: store } }
+      const change = `plants config set stores.${name}.address ${shellWord(store.address)}`
+      const hint = `Change it: ${change}. Or remove it: plants stores remove ${name}`
+      throw malformed(`The store ${name} already exists: ${shownValue(other.address)}`, hint)
     })
     if (takesToken(address) && isOpenToAll(address) && !store['allow-http']) {
       const hint = `To allow it: plants config set stores.${name}.allow-http true`
@@ -198,13 +201,6 @@ export const stores: CommandDefinition = {
     'plants stores add team https://plants.example.com/v1 --timeout 2m',
     'plants stores list',
   ],
-}
-
-function assertFree(name: string, { address }: SavedStore, saved: SavedSettings): void {
-  const other = savedStore(saved, name)
-  if (!other) return
-  const hint = `Change it: plants config set stores.${name}.address ${shellWord(address)}. Or remove it: plants stores remove ${name}`
-  throw malformed(`The store ${name} already exists: ${shownValue(other.address)}`, hint)
 }
 
 function fieldsOf(name: string, store: SavedStore) {

@@ -43,7 +43,9 @@ export const update = defineCommand({
       const plant = await store?.get(wanted)
       const result = store && plant && (await replace(store, plant, flags))
       if (!result) throw notFound(wanted, settings, store !== undefined)
-      noteEmptied(emptied, result.old, flags)
+      for (const { name } of textFields)
+        if (flags[name] === '' && result.old[name] !== '')
+          emptied.set(name, { count: (emptied.get(name)?.count ?? 0) + 1, text: result.old[name] })
       return result.updated
     }
     const { dryRun: isDryRun = false } = flags
@@ -78,12 +80,6 @@ function assertChanges(args: readonly string[], flags: Changes): void {
 type Emptied = Map<string, { count: number; text: string | undefined }>
 
 /** An unset variable of a shell must not empty a text silently. */
-function noteEmptied(emptied: Emptied, old: NewPlant, changes: Changes): void {
-  for (const { name } of textFields)
-    if (changes[name] === '' && old[name] !== '')
-      emptied.set(name, { count: (emptied.get(name)?.count ?? 0) + 1, text: old[name] })
-}
-
 async function warnOfEmptied(emptied: Emptied, { warn }: Settings): Promise<void> {
   for (const { name, isRequired } of textFields) {
     const { count = 0, text } = emptied.get(name) ?? {}
