@@ -3,13 +3,11 @@ import leven from 'leven'
 /** At most one letter in three is wrong, and never more than three. */
 export function similar(word: string, candidates: readonly string[]): string[] {
   const bare = (text: string) => text.replace(/^--/, '').toLowerCase()
-  const ranked = [...new Set(candidates)].map((candidate) => ({
-    candidate,
-    distance: editsBetween(bare(word), bare(candidate)),
-  }))
-  const near = ranked.filter(({ candidate, distance }) => {
+  const near = [...new Set(candidates)].flatMap((candidate) => {
+    const distance = editsBetween(bare(word), bare(candidate))
     const length = Math.max(bare(word).length, bare(candidate).length)
-    return 2 * distance < length && distance <= Math.max(1, Math.min(3, Math.floor(length / 3)))
+    const maximum = Math.max(1, Math.min(3, Math.floor(length / 3)))
+    return 2 * distance < length && distance <= maximum ? { candidate, distance } : []
   })
   const best = Math.min(...near.map(({ distance }) => distance))
   return near.flatMap(({ candidate, distance }) => (distance === best ? candidate : [])).toSorted()

@@ -145,11 +145,11 @@ function oneDash(argv: string[], { options }: Command): string | undefined {
 /** An option whose value is another option: in `--id $ID --name Fern`, ID may be empty. */
 function swallowedFlag(command: Command): string | undefined {
   const flags: unknown[] = command.options.flatMap(({ short, long }) => [short ?? '', long ?? ''])
-  const option = command.options.find((each) => flags.includes(command.getOptionValue(each.attributeName())))
-  return (
-    option &&
-    `The value of ${option.long} is ${command.getOptionValue(option.attributeName())}. ${seeHelp(nameOf(command))}`
-  )
+  for (const option of command.options) {
+    const value = command.getOptionValue(option.attributeName())
+    if (flags.includes(value)) return `The value of ${option.long} is ${value}. ${seeHelp(nameOf(command))}`
+  }
+  return undefined
 }
 
 function nameOf(command: Command): string {
