@@ -43,7 +43,7 @@ export const deletePlant = defineCommand({
       let selection: Selection = { pages: [ids], question: '' }
       if (filter) selection = await plantsThatMatch(filter, store, asks)
       else if (asks) selection = await readPlants(ids, store, settings, io)
-      if (asks && selection.question !== '') await confirm(selection.question, settings, io)
+      if (selection.question !== '') await confirm(selection.question, settings, io)
       const perform = async (target: Target) => {
         const [id, only] = typeof target === 'bigint' ? [target] : [target.id, target]
         const plant = dryRun ? (only ?? (await store?.get(id))) : await store?.delete(id, only)
@@ -64,34 +64,22 @@ type Target = NewPlant | bigint
 
 interface Selection {
   pages: AsyncIterable<Target[]> | Target[][]
-  /** empty if nothing is deleted */
+  /** empty if nothing is deleted or asked */
   question: string
   failures?: PlantsError[]
 }
 
-async function plantsThatMatch(
-  filter: CountQuery,
-  store: ReadableStore | undefined,
-  asks: boolean,
-): Promise<Selection> {
+async function plantsThatMatch(filter: CountQuery, store: ReadableStore | undefined, asks: boolean) {
   if (!asks) return { pages: store?.list(filter) ?? [], question: '' }
   const count = (await store?.count(filter)) ?? 0n
   if (!store || count === 0n) return { pages: [], question: '' }
   const { tag, search } = filter
-  const conditions = [
-    tag === false ? 'without a tag' : [],
-    typeof tag === 'string' ? `with the tag ${JSON.stringify(tag)}` : [],
-    search === undefined ? [] : `whose ${textsInWords} contains ${JSON.stringify(search)}`,
-  ]
-  return { pages: store.list(filter), question: [plantCount(count), ...conditions.flat()].join(' ') }
+  const withTag = tag === false ? ' without a tag' : tag === undefined ? '' : ` with the tag ${JSON.stringify(tag)}`
+  const withText = search === undefined ? '' : ` whose ${textsInWords} contains ${JSON.stringify(search)}`
+  return { pages: store.list(filter), question: plantCount(count) + withTag + withText }
 }
 
-async function readPlants(
-  ids: bigint[],
-  store: ReadableStore | undefined,
-  settings: Settings,
-  io: Io,
-): Promise<Selection> {
+async function readPlants(ids: bigint[], store: ReadableStore | undefined, settings: Settings, io: Io) {
   const failures: PlantsError[] = []
   const found: NewPlant[] = []
   for (const id of ids) {
