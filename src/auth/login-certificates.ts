@@ -32,10 +32,7 @@ export async function readLoginCertificates(
   return { ca: readCertificates(root, source), ...own }
 }
 
-async function ownCertificate(
-  { sslcert, sslkey, name }: PostgresAddress,
-  io: Io,
-): Promise<Pick<Login, 'cert' | 'key'>> {
+async function ownCertificate({ sslcert, sslkey, name }: PostgresAddress, io: Io) {
   const certPath = sslcert ?? defaultFile('postgresql.crt', io)
   const keyPath = sslkey ?? defaultFile('postgresql.key', io)
   if (certPath === undefined && sslkey === undefined) return { cert: undefined, key: undefined }

@@ -18,10 +18,7 @@ interface TokenCommand {
  * since ours may contain a plant. PLANTS_TOKEN_FOR contains the address of the store and, on the lines below, of the
  * stores whose commands wait for this one. Throws `unauthorized`, without the output, and the reason of a signal.
  */
-export async function runTokenCommand(
-  { command, address, storeName, timeout }: TokenCommand,
-  io: Io,
-): Promise<{ token: string; expires: string | undefined }> {
+export async function runTokenCommand({ command, address, storeName, timeout }: TokenCommand, io: Io) {
   const words = parseCommandString(command)
   const fail: Fail = (why, hint, cause) =>
     new PlantsError('unauthorized', `The token command of ${storeName} (${words[0] ?? ''}) ${why}`, { hint, cause })

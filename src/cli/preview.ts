@@ -36,12 +36,7 @@ export async function showPreview(create: CreateRequest, settings: Settings, io:
   await writeResult(io, { output: settings.output }, fields, sentence, 'Nothing was created')
 }
 
-async function previewAtService(
-  store: RemoteAddress,
-  create: CreateRequest,
-  settings: Settings,
-  io: Io,
-): Promise<void> {
+async function previewAtService(store: RemoteAddress, create: CreateRequest, settings: Settings, io: Io) {
   const found = locateToken(store, settings, io)
   const place = found?.place ?? 'there is no token yet: set PLANTS_TOKEN, or save one with plants auth login'
   const token = { token: '***', source: found?.source ?? 'variable', place } as const

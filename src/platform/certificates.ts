@@ -18,16 +18,10 @@ export function readCertificates(path: string, source?: string): string {
 }
 
 /** Throws `malformed` if the files do not belong together. `names` are their options. */
-export async function readKeyPair(
-  certPath: string,
-  keyPath: string,
-  names: string,
-): Promise<{ cert: string; key: string }> {
+export async function readKeyPair(certPath: string, keyPath: string, names: string) {
   const { createSecureContext } = await import('node:tls')
-  const pair = {
-    cert: readTextFile(certPath, `Use PEM files for ${names}`),
-    key: readTextFile(keyPath, `Use PEM files for ${names}`),
-  }
+  const files = `Use PEM files for ${names}`
+  const pair = { cert: readTextFile(certPath, files), key: readTextFile(keyPath, files) }
   try {
     createSecureContext(pair)
     return pair

@@ -10,7 +10,6 @@ import { toJson } from '../../plant/exact-json.js'
 import { malformed, PlantsError } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import { readText } from '../../platform/text-files.js'
-import type { CredentialCheck } from '../../stores/common/access.js'
 import { isLoginAddress, type PostgresAddress, type RemoteAddress } from '../../stores/common/address.js'
 import { loginAddress, schemeOfText, schemes, takesCredential, takesToken } from '../../stores/registry.js'
 import { resolveSettings, type Settings } from '../context.js'
@@ -172,12 +171,7 @@ function passwordFailureOf(text: string): string | undefined {
   return /[\0\r\n]/.test(text) ? 'contains a line break or U+0000' : undefined
 }
 
-async function checkSecret(
-  secret: string,
-  store: CredentialAddress,
-  settings: Settings,
-  io: Io,
-): Promise<CredentialCheck> {
+async function checkSecret(secret: string, store: CredentialAddress, settings: Settings, io: Io) {
   const { storeOptions } = settings
   if (takesToken(store)) {
     io.secrets.add(secret) // `loginTo` adds a password

@@ -118,11 +118,7 @@ async function previewPlant(flags: CreateFlags, settings: Settings, io: Io): Pro
 }
 
 /** With `isNext`, the store chooses the id, which replaces that of `plant`. */
-async function readPlant(
-  flags: CreateFlags,
-  settings: Settings,
-  io: Io,
-): Promise<{ plant: NewPlant; isNext: boolean }> {
+async function readPlant(flags: CreateFlags, settings: Settings, io: Io) {
   const isNext = flags.id === 'next'
   const given = fieldsOf(flags)
   const hasFlags = Object.keys(given).length > 0

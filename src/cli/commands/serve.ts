@@ -215,31 +215,20 @@ function readGivenTokens({ tokenFile }: ServeFlags, io: Io): Map<string, string>
 }
 
 /** Throws `unauthorized` without a valid token. With `mayShow`, creates and prints one if the store never had any. */
-async function assertUsable(
-  tokens: TokenStore,
-  mayShow: boolean,
-  { store, storeFlag }: Settings,
-  io: Io,
-): Promise<void> {
+async function assertUsable(tokens: TokenStore, mayShow: boolean, { store, storeFlag }: Settings, io: Io) {
   let isEmpty = true
   for await (const page of tokens.list()) {
     isEmpty = false
     if (page.some((token) => !endOf(token, io.time()))) return
   }
   if (!isEmpty || !mayShow) {
+    const message = `${store.name} has no valid token, so no client could use the service`
     const hint = `Create one with: plants tokens create${storeFlag}. Or set PLANTS_SERVE_TOKEN, or add --token-file PATH`
-    throw new PlantsError('unauthorized', `${store.name} has no valid token, so no client could use the service`, {
-      hint,
-    })
+    throw new PlantsError('unauthorized', message, { hint })
   }
   const token = newToken()
-  const note = 'created by plants serve'
-  await tokens.add(digestOf(token), {
-    note,
-    rights: defaultRights,
-    createdAt: new Date(io.time()),
-    expiresAt: undefined,
-  })
+  const [note, createdAt] = ['created by plants serve', new Date(io.time())]
+  await tokens.add(digestOf(token), { note, rights: defaultRights, createdAt, expiresAt: undefined })
   const use = 'Clients set it as PLANTS_TOKEN, or save it with: plants auth login --store ADDRESS'
   await io.stderr.write(`The store had no tokens. This new token is not shown again:\n\n  ${token}\n\n${use}\n`)
 }

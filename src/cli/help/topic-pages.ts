@@ -58,7 +58,7 @@ const otherVariables = {
 }
 
 function environmentPage(help: Help): string {
-  const settings = settingNames.map((name): [string, string] => {
+  const settings = settingNames.map((name): Item => {
     const { meaning, variable, scopes } = settingOf(name)
     const flag = flagOf(name)
     const saved = scopes.map((scope) => (scope === 'user' ? name : `stores.NAME.${name}`))
@@ -95,7 +95,7 @@ const exitCodeMeanings: Record<ExitCode, string> = {
 }
 
 function exitCodesPage(help: Help): string {
-  const rows = exitCodes().map(([code, errors]): [string, string] => {
+  const rows = exitCodes().map(([code, errors]): Item => {
     const values = `${errors.join(', ')}${code === 6 ? ', or the error of all rejected records, if it is the same' : ''}`
     return [String(code), `${exitCodeMeanings[code]}${errors.length > 0 ? ` (error ${values})` : ''}`]
   })
