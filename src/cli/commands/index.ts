@@ -1,46 +1,38 @@
 import type { CommandDefinition } from '../define-command.js'
 
-interface ListedCommand {
-  name: string
-  summary: string
-  /** undefined for `help`, which the program itself defines */
-  load?(): Promise<CommandDefinition>
-}
+/** Without `load` for `help`, which the program itself defines. */
+type ListedCommand = readonly [summary: string, load?: () => Promise<CommandDefinition>]
 
 /** As the help lists them. */
-export const groups: Readonly<Record<string, readonly ListedCommand[]>> = {
-  Plants: [
-    { name: 'create', summary: 'create a plant', load: async () => (await import('./create.js')).create },
-    { name: 'get', summary: 'show plants by id', load: async () => (await import('./list.js')).get },
-    { name: 'list', summary: 'list or search plants', load: async () => (await import('./list.js')).list },
-    { name: 'count', summary: 'count plants', load: async () => (await import('./count.js')).count },
-    { name: 'update', summary: 'change plants', load: async () => (await import('./update.js')).update },
-    { name: 'delete', summary: 'delete plants', load: async () => (await import('./delete.js')).deletePlant },
-  ],
-  Files: [
-    { name: 'import', summary: 'create many plants', load: async () => (await import('./import.js')).importPlants },
-    { name: 'export', summary: 'write plants to a file', load: async () => (await import('./export.js')).exportPlants },
-    { name: 'backup', summary: 'copy the store to a file', load: async () => (await import('./backup.js')).backup },
-    { name: 'restore', summary: 'restore a backup', load: async () => (await import('./backup.js')).restore },
-  ],
-  Service: [
-    { name: 'serve', summary: 'serve a store over HTTP', load: async () => (await import('./serve.js')).serve },
-    { name: 'tokens', summary: 'manage service tokens', load: async () => (await import('./tokens.js')).tokens },
-    { name: 'auth', summary: 'save a token or password', load: async () => (await import('./auth.js')).auth },
-    { name: 'openapi', summary: 'describe the HTTP API', load: async () => (await import('./openapi.js')).openapi },
-  ],
-  Setup: [
-    { name: 'stores', summary: 'name and select stores', load: async () => (await import('./stores.js')).stores },
-    { name: 'config', summary: 'read and change settings', load: async () => (await import('./config.js')).config },
-    { name: 'doctor', summary: 'check for problems', load: async () => (await import('./doctor.js')).doctor },
-    {
-      name: 'completion',
-      summary: 'set up shell completion',
-      load: async () => (await import('./completion.js')).completion,
-    },
-    { name: 'version', summary: 'show the version', load: async () => (await import('./version.js')).version },
-    { name: 'help', summary: 'show help' },
-  ],
+export const groups: Readonly<Record<string, Readonly<Record<string, ListedCommand>>>> = {
+  Plants: {
+    create: ['create a plant', async () => (await import('./create.js')).create],
+    get: ['show plants by id', async () => (await import('./list.js')).get],
+    list: ['list or search plants', async () => (await import('./list.js')).list],
+    count: ['count plants', async () => (await import('./count.js')).count],
+    update: ['change plants', async () => (await import('./update.js')).update],
+    delete: ['delete plants', async () => (await import('./delete.js')).deletePlant],
+  },
+  Files: {
+    import: ['create many plants', async () => (await import('./import.js')).importPlants],
+    export: ['write plants to a file', async () => (await import('./export.js')).exportPlants],
+    backup: ['copy the store to a file', async () => (await import('./backup.js')).backup],
+    restore: ['restore a backup', async () => (await import('./backup.js')).restore],
+  },
+  Service: {
+    serve: ['serve a store over HTTP', async () => (await import('./serve.js')).serve],
+    tokens: ['manage service tokens', async () => (await import('./tokens.js')).tokens],
+    auth: ['save a token or password', async () => (await import('./auth.js')).auth],
+    openapi: ['describe the HTTP API', async () => (await import('./openapi.js')).openapi],
+  },
+  Setup: {
+    stores: ['name and select stores', async () => (await import('./stores.js')).stores],
+    config: ['read and change settings', async () => (await import('./config.js')).config],
+    doctor: ['check for problems', async () => (await import('./doctor.js')).doctor],
+    completion: ['set up shell completion', async () => (await import('./completion.js')).completion],
+    version: ['show the version', async () => (await import('./version.js')).version],
+    help: ['show help'],
+  },
 }
 
 export const examples = ['plants create --id 1 --name Fern --tag shade', 'plants list --search fern']

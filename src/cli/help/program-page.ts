@@ -4,7 +4,7 @@ import type { Io } from '../../platform/io.js'
 import { examples, groups, topics } from '../commands/index.js'
 
 /** Help is as wide as the terminal, also through a pipe to another program there. */
-export function pageStyle(flags: { color?: boolean }, io: Pick<Io, 'stdout' | 'stderr' | 'env'>) {
+export function pageStyle(flags: { color?: boolean }, io: Io) {
   const isColored = mayColor(io.stdout, flags, io)
   return {
     width: [io.stdout, io.stderr].find(({ isTerminal }) => isTerminal)?.columns ?? 100,
@@ -17,7 +17,7 @@ export function pageStyle(flags: { color?: boolean }, io: Pick<Io, 'stdout' | 's
 export function programPage(width: number, styleTitle: (title: string) => string): string {
   const blocks = Object.entries(groups).map(([group, commands]) => [
     `${group}:`,
-    ...commands.map(({ name, summary }) => `  ${name.padEnd(10)}  ${summary}`),
+    ...Object.entries(commands).map(([name, [summary]]) => `  ${name.padEnd(10)}  ${summary}`),
     '',
   ])
   const [left, right] = width < 80 ? [blocks.flat(), []] : [blocks.slice(0, 2).flat(), blocks.slice(2).flat()]

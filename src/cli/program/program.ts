@@ -14,7 +14,7 @@ import {
 } from '../define-command.js'
 import { pageStyle, programPage } from '../help/program-page.js'
 
-const listed = Object.values(groups).flat()
+const listed = Object.assign({}, ...Object.values(groups)) as (typeof groups)[string]
 
 /** Commander's commands, and what one parsing of a command line has found. */
 export class Program {
@@ -62,7 +62,7 @@ export class Program {
       .version(version, '-V, --version', 'show the version')
       .hook('preSubcommand', (_, command) => this.load(command))
     for (const option of globalOptions) this.#addOption(this.root, option)
-    for (const { name, summary } of listed) this.#addCommand(this.root, name).summary(summary)
+    for (const [name, [summary]] of Object.entries(listed)) this.#addCommand(this.root, name).summary(summary)
     const formatHelp = (_: Command, { helpWidth = 80, styleTitle }: Help) => programPage(helpWidth, styleTitle)
     this.root.configureHelp({ ...this.root.configureHelp(), formatHelp }) // which commands do not inherit any more
   }
@@ -87,8 +87,8 @@ export class Program {
 
   async load(command: Command): Promise<void> {
     if (command.parent !== this.root || this.definitions.has(command)) return
-    const found = listed.find(({ name }) => name === command.name())
-    this.#define(command, (await found?.load?.()) ?? this.#helpCommand())
+    const [, load] = listed[command.name()] ?? []
+    this.#define(command, (await load?.()) ?? this.#helpCommand())
   }
 
   async #showHelp(words: string[]): Promise<void> {
