@@ -1,5 +1,5 @@
 import { existsSync, statSync } from 'node:fs'
-import { malformed, PlantsError, shellWord } from '../platform/errors.js'
+import { malformed, octal, PlantsError, shellWord } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
 import type { PostgresAddress } from '../stores/common/address.js'
 import type { Login } from '../stores/common/store.js'
@@ -44,7 +44,7 @@ async function ownCertificate({ sslcert, sslkey, name }: PostgresAddress, io: Io
   const pair = await readKeyPair(certPath, keyPath, 'sslcert and sslkey')
   // The rule of libpq: 0600 or stricter; 0640 for a key that root owns, which a group may read.
   const { uid, mode } = statSync(keyPath)
-  const open = `The key ${keyPath} is open to others (mode ${(mode & 0o777).toString(8)})`
+  const open = `The key ${keyPath} is open to others ${octal(mode)}`
   if (process.platform !== 'win32' && (mode & (uid === 0 ? 0o037 : 0o077)) !== 0)
     throw malformed(open, `Fix it with: chmod 600 ${shellWord(keyPath)}`)
   return pair

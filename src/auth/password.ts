@@ -1,6 +1,6 @@
 import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { PlantsError, shellWord, systemCode } from '../platform/errors.js'
+import { octal, PlantsError, shellWord, systemCode } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
 import type { PostgresAddress, PostgresHost } from '../stores/common/address.js'
 import { assertTrusted, type CredentialContext, savedToken } from './credentials.js'
@@ -46,7 +46,7 @@ export function redactPassword(password: string | undefined, { name }: PostgresA
 }
 
 /** On Windows, libpq's default files are in one folder. */
-export function libpqFile(path: string, nameOnWindows: string, { env }: Pick<Io, 'env'>): string {
+export function libpqFile(path: string, nameOnWindows: string, { env }: Io): string {
   return process.platform === 'win32' && env['APPDATA'] ? join(env['APPDATA'], 'postgresql', nameOnWindows) : path
 }
 
@@ -59,7 +59,7 @@ export async function readPasswordFile(io: Io, warn: (message: string) => Promis
     const path = io.resolvePath(io.env['PGPASSFILE'] || libpqFile('~/.pgpass', 'pgpass.conf', io))
     const stats = statSync(path)
     const isOpen = process.platform !== 'win32' && (stats.mode & 0o077) !== 0
-    const mode = `it is open to others (mode ${(stats.mode & 0o777).toString(8)}). Fix it with: chmod 600 ${shellWord(path)}`
+    const mode = `it is open to others ${octal(stats.mode)}. Fix it with: chmod 600 ${shellWord(path)}`
     if (!stats.isFile() || isOpen) {
       const isNew = !warned.has(io)
       warned.add(io)

@@ -152,6 +152,11 @@ export const systemReasons: Readonly<Record<string, string>> = {
   EBUSY: 'it is a mount point',
 }
 
+/** Such as `(mode 644)`. */
+export function octal(mode: number): string {
+  return `(mode ${(mode & 0o777).toString(8)})`
+}
+
 export function shellOption(name: string, value: string | undefined): string {
   return value === undefined ? '' : ` --${name}${value.startsWith('-') ? '=' : ' '}${shellWord(value)}`
 }

@@ -1,6 +1,6 @@
 import * as fs from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
-import { malformed, PlantsError, systemCode, unlessSystemError } from './errors.js'
+import { malformed, octal, PlantsError, systemCode, unlessSystemError } from './errors.js'
 
 /** Durable, also for missing parents. `mkdirSync` with `recursive` never returns in /proc. */
 export function makeFolder(folder: string): void {
@@ -101,9 +101,7 @@ export function assertNotRedirected(directory: string, trusts: (uid: number) => 
   const isShared = (mode & 0o002) !== 0 || ((mode & 0o020) !== 0 && gid !== uid)
   const isOfOther = !trusts(uid)
   if (!isOfOther && (!isShared || (mode & 0o1000) !== 0)) return
-  const whose = isOfOther
-    ? `belongs to another user (uid ${uid})`
-    : `can be written by other users (mode ${(mode & 0o777).toString(8)})`
+  const whose = isOfOther ? `belongs to another user (uid ${uid})` : `can be written by other users ${octal(mode)}`
   const message = `${directory} ${whose}, who could redirect what root writes there`
   throw new PlantsError('unwritable', message, { hint: 'Run plants as that user, or choose another directory' })
 }
@@ -166,7 +164,7 @@ export function untrustedReason(
     isPrivate ||= (folder.mode & 0o011) === 0
     const isShared = !isPrivate && (folder.mode & trust.writers) !== 0
     if (isShared && (folder.mode & 0o1000) === 0)
-      return `other users can replace what is in ${place} (mode ${(folder.mode & 0o777).toString(8)})`
+      return `other users can replace what is in ${place} ${octal(folder.mode)}`
     place = join(place, name)
     const entry = fs.lstatSync(place)
     if (isShared && !trust.trusts(entry.uid) && !owners.has(entry.uid))
