@@ -44,7 +44,7 @@ function idIn(text: string, line: number): bigint {
 }
 
 /** Without line breaks, except for the CR of a CRLF. */
-async function* linesOf({ stdin }: Pick<Io, 'stdin'>): AsyncGenerator<string> {
+async function* linesOf({ stdin }: Io): AsyncGenerator<string> {
   const decode = decoderOf('Stdin')
   let rest = ''
   try {

@@ -13,7 +13,7 @@ export interface SettingSource {
   /** as messages name it: `--timeout`, `PLANTS_TIMEOUT`, `timeout in /home/…/settings.json` */
   place: string
   /** the key for `plants config`, if it is saved */
-  key: string | undefined
+  key?: string | undefined
 }
 
 interface Sources {
@@ -44,8 +44,8 @@ export function findSource(
     { value: ofUser, source: 'saved', place: `${name} in ${path}`, key: name },
   ]
   const ofRun: typeof kept = [
-    { value: flag && flagValue(name, flags), source: 'flag', place: flag ?? '', key: undefined },
-    { value: inVariable, source: 'variable', place: variable, key: undefined },
+    { value: flag && flagValue(name, flags), source: 'flag', place: flag ?? '' },
+    { value: inVariable, source: 'variable', place: variable },
   ]
   const sources = !isOfRun && trust.includes(name) ? kept : [...ofRun, ...kept]
   const found = sources.find(({ value }) => value !== undefined)
@@ -55,7 +55,7 @@ export function findSource(
 export function defaultSource(name: SettingName): SettingSource {
   const { default: preset } = settingOf(name)
   const value = typeof preset === 'string' ? preset : undefined
-  return { name, value, source: 'default', place: 'default', key: undefined }
+  return { name, value, source: 'default', place: 'default' }
 }
 
 export function failureOf({ name, value, place }: SettingSource): PlantsError | undefined {

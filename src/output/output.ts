@@ -8,11 +8,7 @@ import { printable, redactFields } from '../platform/redact.js'
 import { isJson, type OutputFormat } from '../platform/values.js'
 import { idExists } from '../stores/common/conflict.js'
 
-export interface Style {
-  strong(text: string): string
-  bad(text: string): string
-  faint(text: string): string
-}
+export type Style = Record<'strong' | 'bad' | 'faint', (text: string) => string>
 
 /** Throws `unwritable` with the hint, the reason of a signal, or EPIPE if the reader has closed the pipe. */
 export async function writeAnswer(io: Io, text: string, hint = 'Run it again'): Promise<void> {
@@ -99,7 +95,7 @@ export function writeTable<Row extends object>(
 ): Promise<number> {
   const text = async () => {
     const { tableOf } = await import('./text-table.js')
-    return tableOf({ titles, cellsOf, style: await styleFor(style.colors(io.stdout)) }, io.stdout)
+    return tableOf(titles, cellsOf, await styleFor(style.colors(io.stdout)), io.stdout)
   }
   return writeRows(io, style, pages, { text })
 }
@@ -117,7 +113,7 @@ export interface OutputStyle extends ErrorStyle {
 }
 
 /** Precedence: the flag, FORCE_COLOR, NO_COLOR, the terminal. See https://no-color.org and https://force-color.org. */
-export function mayColor(stream: Output, { color }: { color?: boolean }, { env }: Pick<Io, 'env'>): boolean {
+export function mayColor(stream: Output, { color }: { color?: boolean }, { env }: Io): boolean {
   if (color === false) return false
   if (env['FORCE_COLOR']) return !['0', 'false'].includes(env['FORCE_COLOR'])
   return !env['NO_COLOR'] && env['TERM'] !== 'dumb' && stream.isTerminal
@@ -197,18 +193,18 @@ export async function writeError(io: Io, failure: PlantsError, { errors, colors 
   // 400 is the specification's status for every error.
   const isOmitted = status === undefined || status === 400 || message.split(/[ ,]/).includes(`${status}`)
   const shownStatus = isOmitted ? '' : ` (status ${status})`
-  const details = [...stack, ...(hint === undefined ? [] : [hint])].map((line) => `  ${faint(printable(line, io))}\n`)
+  const details = [...stack, hint ?? []].flat().map((line) => `  ${faint(printable(line, io))}\n`)
   await writeToStderr(io, `${bad('plants:')} ${printable(message, io)}${shownStatus}\n${details.join('')}`)
 }
 
-/** `isStore` is false if the store does not exist. */
+/** @param opened undefined if the store does not exist */
 export function notFound(
   id: bigint,
   { store, storeFlag }: { store: { name: string }; storeFlag: string },
-  isStore: boolean,
+  opened: object | undefined,
 ): PlantsError {
-  const place = isStore ? `in ${store.name}` : `because there is no store at ${store.name} yet`
-  const hint = isStore ? `List the plants with: plants list${storeFlag}` : 'List the stores with: plants stores list'
+  const place = opened ? `in ${store.name}` : `because there is no store at ${store.name} yet`
+  const hint = opened ? `List the plants with: plants list${storeFlag}` : 'List the stores with: plants stores list'
   return new PlantsError('notFound', `No plant has id ${id} ${place}`, { hint })
 }
 

@@ -1,14 +1,13 @@
 import stringWidth from 'string-width'
 import type { Output } from '../platform/io.js'
 
-interface TextTable<Row> {
-  titles: string[]
-  cellsOf(row: Row): string[]
-  style: { faint(text: string): string }
-}
-
 /** Fits a terminal. The first page sets the widths of the columns; later pages can only widen them. */
-export function tableOf<Row>({ titles, cellsOf, style }: TextTable<Row>, stdout: Output) {
+export function tableOf<Row>(
+  titles: string[],
+  cellsOf: (row: Row) => string[],
+  { faint }: { faint(text: string): string },
+  stdout: Output,
+) {
   const columns = stdout.isTerminal ? stdout.columns : undefined
   let widths: number[] | undefined
   return (page: Row[]): string => {
@@ -26,7 +25,7 @@ export function tableOf<Row>({ titles, cellsOf, style }: TextTable<Row>, stdout:
       })
       return `${cells.join(gap).trimEnd()}\n`
     }
-    const header = widths === undefined ? `${style.faint(lineOf(titles).trimEnd())}\n` : ''
+    const header = widths === undefined ? `${faint(lineOf(titles).trimEnd())}\n` : ''
     widths = fitted
     return header + rows.map(lineOf).join('')
   }

@@ -45,5 +45,5 @@ export const count = defineCommand({
 async function printCounts(store: ReadableStore | undefined, query: CountByQuery, settings: Settings, io: Io) {
   const fields = [query.by, 'count'] as const
   const rows = store ? rowsOf<PlantRecord>(store.countBy(query)) : []
-  await writeRows(io, settings, rows, { fields, text: () => plantTable(fields, settings, io.stdout) })
+  await writeRows(io, settings, rows, { fields, text: () => plantTable(fields, settings, io) })
 }

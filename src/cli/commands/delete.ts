@@ -48,7 +48,7 @@ export const deletePlant = defineCommand({
         const [id, only] = typeof target === 'bigint' ? [target] : [target.id, target]
         const plant = dryRun ? (only ?? (await store?.get(id))) : await store?.delete(id, only)
         if (plant || (ignoreMissing && !only)) return plant
-        throw only ? changed(id) : notFound(id, settings, store !== undefined)
+        throw only ? changed(id) : notFound(id, settings, store)
       }
       const failures = ignoreMissing ? [] : selection.failures
       const work = { perform, verb: 'delete', isDryRun: dryRun, isCounted: filter !== undefined, failures } as const
@@ -85,7 +85,7 @@ async function readPlants(ids: bigint[], store: ReadableStore | undefined, setti
   for (const id of ids) {
     const plant = await store?.get(id)
     if (plant) found.push(plant)
-    else failures.push(notFound(id, settings, store !== undefined))
+    else failures.push(notFound(id, settings, store))
   }
   const style = await styleFor(settings.colors(io.stderr))
   return { pages: [found], question: found.map((plant) => describePlant(plant, style)).join(', '), failures }

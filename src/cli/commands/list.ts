@@ -4,7 +4,7 @@ import { plantFields } from '../../plant/fields.js'
 import { type NewPlant, plantCount } from '../../plant/plant.js'
 import { type Column, fieldNames, type PlantRecord } from '../../plant/records.js'
 import { malformed } from '../../platform/errors.js'
-import type { Io, Output } from '../../platform/io.js'
+import type { Io } from '../../platform/io.js'
 import { grouped, outputFormats, parseChoice } from '../../platform/values.js'
 import type { Block, CountQuery, ListQuery, ReadableStore } from '../../stores/common/store.js'
 import { isOwn, noStoreYet, openExistingStore } from '../../stores/registry.js'
@@ -34,12 +34,12 @@ export const get = defineCommand({
     const perform = async (wanted: bigint) => {
       const plant = await store?.get(wanted)
       if (plant) return plant
-      throw notFound(wanted, settings, store !== undefined)
+      throw notFound(wanted, settings, store)
     }
     try {
       if (id !== undefined) return await showPlant(await perform(id), settings, io)
       const { performAll } = await import('../many.js')
-      await performAll([ids], { perform, text: () => plantTable(fieldNames, settings, io.stdout) }, settings, io)
+      await performAll([ids], { perform, text: () => plantTable(fieldNames, settings, io) }, settings, io)
     } finally {
       await store?.close()
     }
@@ -119,7 +119,7 @@ export const list = defineCommand({
     }
     try {
       const shownPages = isTable ? (await import('../../output/text-table.js')).withFirstRows(pages(), limit) : pages()
-      const text = () => plantTable(fields, settings, io.stdout)
+      const text = () => plantTable(fields, settings, io)
       await writeRows(io, settings, shownPages, { fields, table, text })
       if (!store) await settings.warn(noStoreYet(settings.store))
       else if (isTruncated) {
@@ -151,10 +151,10 @@ export async function* rowsOf<Row>(blocks: AsyncIterable<Block>): AsyncGenerator
   for await (const { text } of blocks) yield text.split('\n').map((line) => (parseJson(line) as { value: Row }).value) // as the store wrote it
 }
 
-export async function plantTable(fields: readonly Column[], { colors }: Settings, stdout: Output) {
+export async function plantTable(fields: readonly Column[], { colors }: Settings, { stdout }: Io) {
   const { tableOf } = await import('../../output/text-table.js')
   const titles = fields.map((name) => name.toUpperCase())
   const cellsOf = (plant: PlantRecord) =>
     fields.map((name) => (plant[name] === undefined ? '' : quoteIfNeeded(String(plant[name]))))
-  return tableOf({ titles, cellsOf, style: await styleFor(colors(stdout)) }, stdout)
+  return tableOf(titles, cellsOf, await styleFor(colors(stdout)), stdout)
 }

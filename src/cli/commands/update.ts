@@ -42,7 +42,7 @@ export const update = defineCommand({
     const perform = async (wanted: bigint) => {
       const plant = await store?.get(wanted)
       const result = store && plant && (await replace(store, plant, flags))
-      if (!result) throw notFound(wanted, settings, store !== undefined)
+      if (!result) throw notFound(wanted, settings, store)
       for (const { name } of textFields)
         if (flags[name] === '' && result.old[name] !== '')
           emptied.set(name, { count: (emptied.get(name)?.count ?? 0) + 1, text: result.old[name] })
