@@ -20,7 +20,7 @@ import type { Login, OpenOptions } from '../stores/common/store.js'
 import type { GlobalFlags } from './define-command.js'
 import type { AccessSettings } from './store-access.js'
 
-export interface Preferences extends OutputStyle {
+export interface Preferences extends OutputStyle, Pick<AccessSettings, 'storeName' | 'isOfRun'> {
   /** milliseconds to wait for a store, and for another process that changes the settings */
   timeout: number
   isVerbose: boolean
@@ -59,9 +59,7 @@ export async function resolveSettings(flags: GlobalFlags, io: Io, options: Resol
   const store = await resolveStore(storeSource, file, io)
   const settings = {
     ...preferences,
-    storeName: isStoreName(storeSource.value ?? '') ? storeSource.value : undefined,
     storeFlag: shellOption('store', options.other ?? flags.store),
-    isOfRun: options.other === undefined,
     allowHttp: parsed('allow-http', usable, settingsTable['allow-http'].parse) ?? false,
     caCert: parsed('ca-cert', usable, (source, text) => ({ path: io.resolvePath(parseText(source, text)), source })),
     tokenCommand: parsed('token-command', usable, settingsTable['token-command'].parse),
@@ -114,6 +112,8 @@ export async function resolvePreferences(
   const [isVerbose, isQuiet] = [flags.verbose === true, flags.quiet === true]
   const colors = (stream: Output) => mayColor(stream, flags, io)
   const preferences = {
+    storeName,
+    isOfRun,
     output: printedFormat(output, flags, io, formats),
     errors,
     timeout: parsed('timeout', usable, settingsTable.timeout.parse) ?? 0,
