@@ -6,6 +6,8 @@ import type { Io } from '../platform/io.js'
 import { defaultConcurrency } from '../stores/common/store.js'
 import type { Settings } from './context.js'
 
+type Verb = 'delete' | 'update'
+
 interface Work<Target> {
   /**
    * Returns undefined if there is nothing to print. Called for several plants at once. The errors `notFound` and
@@ -13,7 +15,7 @@ interface Work<Target> {
    */
   perform(target: Target): Promise<NewPlant | undefined>
   /** what it does to the plants; undefined if they are only read */
-  verb?: 'delete' | 'update'
+  verb?: Verb
   isDryRun?: boolean
   /** whether the number of plants is reported at the end */
   isCounted?: boolean
@@ -53,7 +55,7 @@ export async function performAll<Target>(
 }
 
 async function resultsPrinter(work: Work<never>, settings: Settings, io: Io) {
-  const { verb, isDryRun = false, text = async () => sentences(work, settings, io) } = work
+  const { verb, isDryRun = false, text = () => sentences(work, settings, io) } = work
   const { print, end } = await recordPrinter<NewPlant>(io, settings, { text })
   const nothing = verb && `Nothing was ${verb}d`
   const results = {
@@ -72,7 +74,7 @@ async function resultsPrinter(work: Work<never>, settings: Settings, io: Io) {
 }
 
 /** Such as `Updated` or `Would update`. */
-function inPast({ verb = 'update', isDryRun }: { verb?: 'delete' | 'update'; isDryRun?: boolean }): string {
+function inPast({ verb = 'update', isDryRun }: { verb?: Verb; isDryRun?: boolean }): string {
   return isDryRun ? `Would ${verb}` : `${verb.charAt(0).toUpperCase()}${verb.slice(1)}d`
 }
 
@@ -90,7 +92,7 @@ function plantsErrorOf(error: unknown, outcome?: string): PlantsError {
 }
 
 /** If this is not printed, one plant can still be created again. */
-function unprinted(verb: 'delete' | 'update', total: number, [first]: NewPlant[]): string {
+function unprinted(verb: Verb, total: number, [first]: NewPlant[]): string {
   const what = total === 1 && first ? toJson({ ...first }) : plantCount(total)
   return `${inPast({ verb })}, but not printed completely: ${what}`
 }
@@ -105,7 +107,7 @@ async function* parts<Target>(pages: AsyncIterable<Target[]> | Target[][]): Asyn
 /** A message that several plants share is printed once, and says how many. */
 async function throwWorst(
   failures: PlantsError[],
-  done: { verb: 'delete' | 'update'; total: number } | undefined,
+  done: { verb: Verb; total: number } | undefined,
   settings: Settings,
   io: Io,
 ): Promise<void> {

@@ -38,8 +38,9 @@ export class Program {
     const write = (text: string) => {
       this.page += text
     }
-    const width = () => pageStyle(this.flags, io).width
-    const hasColors = () => pageStyle(this.flags, io).isColored
+    const style = () => pageStyle({ color: !this.given.has('color') }, io)
+    const width = () => style().width
+    const hasColors = () => style().isColored
     this.root
       .enablePositionalOptions() // otherwise the value in `create --name -s` would be an option
       .exitOverride(this.#stopAt(this.root))
@@ -55,7 +56,7 @@ export class Program {
       })
       .configureHelp({
         minWidthToWrap: 20,
-        styleTitle: (text) => pageStyle(this.flags, io).styleTitle(text),
+        styleTitle: (text) => style().styleTitle(text),
         optionTerm: ({ short, flags }) => (short === undefined ? `    ${flags}` : flags),
         subcommandTerm: (command) => `${command.name()} ${command.usage()}`.replace(/ ?\[options\]/, ''),
       })
@@ -65,10 +66,6 @@ export class Program {
     for (const [name, [summary]] of Object.entries(listed)) this.#addCommand(this.root, name).summary(summary)
     const formatHelp = (_: Command, { helpWidth = 80, styleTitle }: Help) => programPage(helpWidth, styleTitle)
     this.root.configureHelp({ ...this.root.configureHelp(), formatHelp }) // which commands do not inherit any more
-  }
-
-  get flags(): { color: boolean } {
-    return { color: !this.given.has('color') }
   }
 
   /** Runs a command line, or sets `page`. Throws `CommanderError` for an invalid one. */
@@ -129,15 +126,7 @@ export class Program {
   }
 
   #define(command: Command, definition: CommandDefinition): void {
-    const {
-      description,
-      arguments: args = [],
-      options = [],
-      settings = [],
-      formats = commonFormats,
-      commands,
-      run,
-    } = definition
+    const { description, arguments: args = [], options = [], formats = commonFormats, commands, run } = definition
     this.definitions.set(command, definition)
     command.description(description)
     for (const { name, description, parse, values } of args) {
@@ -148,7 +137,7 @@ export class Program {
     }
     for (const option of options) this.#addOption(command, option)
     command.optionsGroup('')
-    const listed = settings.map(flagOf)
+    const listed = definition.settings?.map(flagOf) ?? []
     for (const definition of globalOptions) {
       const option = this.#addOption(command, definition).hideHelp(!listed.includes(longFlag(definition)))
       if (run && option.long === flagOf('output')) this.values.set(option, formats)
