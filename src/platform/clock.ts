@@ -1,3 +1,5 @@
+import { once } from 'node:events'
+
 export interface Clock {
   /** aborts when the program must stop; in `Io`, on SIGINT and SIGTERM with a `PlantsError` as the reason */
   readonly signal: AbortSignal
@@ -9,12 +11,8 @@ export interface Clock {
 
 /** Throws the reason of the first signal that aborts. */
 export async function wait(milliseconds: number, signals: AbortSignal[]): Promise<void> {
-  const end = (signal: AbortSignal) =>
-    new Promise<void>((resolve) => {
-      if (signal.aborted) resolve()
-      signal.addEventListener('abort', () => resolve())
-    })
-  await within(milliseconds, signals, end)
+  for (const signal of signals) signal.throwIfAborted()
+  await within(milliseconds, signals, (signal) => once(signal, 'abort'))
   for (const signal of signals) signal.throwIfAborted()
 }
 
