@@ -170,8 +170,6 @@ export async function chosenFormat(given: string | undefined, io: Io): Promise<O
 }
 
 export function isInteractive({ input }: GlobalFlags, { env }: Io): boolean {
-  return (
-    input !== false &&
-    ['PLANTS_NO_INPUT', 'CI'].every((name) => ['', '0', 'false'].includes(env[name]?.toLowerCase() ?? ''))
-  )
+  const isUnset = (name: string) => ['', '0', 'false'].includes(env[name]?.toLowerCase() ?? '')
+  return input !== false && isUnset('PLANTS_NO_INPUT') && isUnset('CI')
 }

@@ -241,11 +241,9 @@ type NameOf<Flags extends string> = Flags extends `${string}, ${infer Last}`
   ? NameOf<Last>
   : Flags extends `${infer Flag} <${string}`
     ? NameOf<Flag>
-    : Flags extends `--no-${infer Name}`
-      ? CamelCase<Name>
-      : Flags extends `--${infer Name}`
-        ? CamelCase<Name>
-        : never
+    : Flags extends `--${infer Name}`
+      ? CamelCase<Name extends `no-${infer Positive}` ? Positive : Name>
+      : never
 type CamelCase<Text extends string> = Text extends `${infer Word}-${infer Rest}`
   ? `${Word}${Capitalize<CamelCase<Rest>>}`
   : Text

@@ -88,8 +88,9 @@ export function isJson(format: string | undefined): boolean {
 }
 
 export function parseSwitch(name: string, text: string): boolean {
-  if (['1', 'true', 'yes', 'on'].includes(text.toLowerCase())) return true
-  if (['0', 'false', 'no', 'off'].includes(text.toLowerCase())) return false
+  const word = text.toLowerCase()
+  if (['1', 'true', 'yes', 'on'].includes(word)) return true
+  if (['0', 'false', 'no', 'off'].includes(word)) return false
   throw invalidValue(name, 'true or false', text)
 }
 

@@ -43,14 +43,9 @@ interface CheckResult {
 type Finding = CheckResult & { check: string }
 
 function lineOf({ check, state, message, hint }: Finding, style: Style, io: Io): string {
-  const states = {
-    ok: style.faint('ok     '),
-    warning: style.strong('warning'),
-    failed: style.bad('failed '),
-    skipped: style.faint('skipped'),
-  }
+  const styles = { ok: style.faint, warning: style.strong, failed: style.bad, skipped: style.faint }
   const advice = hint === undefined ? '' : `\n         ${style.faint(printable(hint, io))}`
-  return `${states[state]}  ${style.strong(printable(check, io))}: ${printable(message, io)}${advice}\n`
+  return `${styles[state](state.padEnd(7))}  ${style.strong(printable(check, io))}: ${printable(message, io)}${advice}\n`
 }
 
 /** Changes nothing, and yields each finding as soon as it is available. */

@@ -6,6 +6,7 @@ import { isStoreName, namedStores, resolveAddress, shownValue, unknownStore } fr
 import { flagValue, isFor, settingsIn, unsupportedReason } from '../../config/setting-table.js'
 import { type SavedStore, savedStore } from '../../config/settings-file.js'
 import { quoteIfNeeded, writeResult, writeTable } from '../../output/output.js'
+import { inWords } from '../../plant/fields.js'
 import { malformed, PlantsError, shellWord } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import { parseText } from '../../platform/values.js'
@@ -99,8 +100,7 @@ const init = defineCommand({
     }
     const { initialise } = await import('../../stores/postgres/postgres-schema.js')
     await initialise(store, settings.storeOptions, role === undefined ? undefined : { role, rights: allow })
-    const may = allow.join(', ').replace(/, (\w+)$/, ' and $1')
-    const granted = role === undefined ? '' : `, and ${quoteIfNeeded(role)} may ${may} plants there`
+    const granted = role === undefined ? '' : `, and ${quoteIfNeeded(role)} may ${inWords(allow, 'and')} plants there`
     const sentence = `The store in ${quoteIfNeeded(store.name)} is ready${granted}`
     await writeResult(io, settings, { address: store.name, role }, sentence)
   },
