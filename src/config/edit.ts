@@ -1,7 +1,7 @@
 import { malformed, shellWord } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
 import type { Address } from '../stores/common/address.js'
-import { isStoreName, resolveAddress, unknownStore } from './resolve.js'
+import { isStoreName, knownStore, resolveAddress } from './resolve.js'
 import { isFor, type SettingName, settingNames, settingOf, settingsIn, unsupportedReason } from './setting-table.js'
 import { type SavedSettings, type SavedStore, savedStore } from './settings-file.js'
 
@@ -15,7 +15,7 @@ export async function parseKey(name: string, saved: SavedSettings): Promise<Key>
   const names = store === undefined ? settingsIn('user') : ['address' as const, ...settingsIn('store')]
   const found = names.find((candidate) => candidate === setting)
   if (found !== undefined) {
-    if (store !== undefined && !savedStore(saved, store)) throw await unknownStore(store, saved)
+    if (store !== undefined) await knownStore(store, saved)
     return { store, setting: found }
   }
   if (store === undefined && settingNames.some((candidate) => candidate === setting)) {
@@ -42,9 +42,8 @@ export async function checkedValue(
 ): Promise<{ value: string | boolean; address?: Address | undefined }> {
   const store = savedStore(saved, storeName)
   if (setting === 'store' && isStoreName(text)) {
-    const named = savedStore(saved, text)
-    if (!named) throw await unknownStore(text, saved)
-    return { value: text, address: await resolveAddress(named.address, `stores.${text}.address`, io) }
+    const { address } = await knownStore(text, saved)
+    return { value: text, address: await resolveAddress(address, `stores.${text}.address`, io) }
   }
   if (setting === 'address' || setting === 'store') {
     const address = await resolveAddress(text, name, io, { isArgument: true })

@@ -94,9 +94,8 @@ export function parsed<Value>(
 export async function resolveStore(setting: SettingSource, { saved, path }: SettingsFile, io: Io): Promise<Address> {
   const { value = 'local', place, source } = setting
   if (!isStoreName(value)) return resolveAddress(value, place, io, { isArgument: source === 'flag' })
-  const known = savedStore(saved, value)
-  if (!known) throw await unknownStore(value, saved, setting)
-  return resolveAddress(known.address, `stores.${value}.address in ${path}`, io)
+  const { address } = await knownStore(value, saved, setting)
+  return resolveAddress(address, `stores.${value}.address in ${path}`, io)
 }
 
 export function resolveAddress(text: string, place: string, io: Io, { isArgument = false } = {}): Promise<Address> {
@@ -114,16 +113,22 @@ export function namedStores({ stores = {} }: SavedSettings): [name: string, stor
   return Object.entries(stores).filter(([name]) => isStoreName(name))
 }
 
-/** @param setting where the name is from, unless it is an argument */
-export async function unknownStore(name: string, saved: SavedSettings, setting?: SettingSource): Promise<PlantsError> {
+/**
+ * Throws `malformed` for an unknown store.
+ *
+ * @param setting where the name is from, unless it is an argument
+ */
+export async function knownStore(name: string, saved: SavedSettings, setting?: SettingSource): Promise<SavedStore> {
+  const store = savedStore(saved, name)
+  if (store) return store
   const { similar } = await import('../platform/nearest.js')
   const place = setting === undefined ? '' : ` (from ${setting.place})`
   const message = `There is no store named ${JSON.stringify(shorten(shownValue(name)))}${place}`
   const names = namedStores(saved).map(([known]) => known)
   const [guess] = similar(name, setting === undefined ? names : [...names, 'local'])
-  if (guess !== undefined) return malformed(message, `Did you mean ${guess}?`)
+  if (guess !== undefined) throw malformed(message, `Did you mean ${guess}?`)
   const known = names.length === 0 ? 'No store is saved' : `The saved stores are: ${names.slice(0, 10).join(', ')}`
   const advice =
     setting?.key === undefined ? `For a file with that name: ./${name}` : 'Choose another: plants stores use local'
-  return malformed(message, setting === undefined ? known : `${known}. ${advice}`)
+  throw malformed(message, setting === undefined ? known : `${known}. ${advice}`)
 }

@@ -2,7 +2,7 @@ import { savedToken } from '../../auth/credentials.js'
 import { isOpenToAll } from '../../auth/exposure.js'
 import { changeSettings } from '../../config/change.js'
 import { assertStoreName, savedValue, withField } from '../../config/edit.js'
-import { isStoreName, namedStores, resolveAddress, shownValue, unknownStore } from '../../config/resolve.js'
+import { isStoreName, knownStore, namedStores, resolveAddress, shownValue } from '../../config/resolve.js'
 import { flagValue, isFor, settingsIn, unsupportedReason } from '../../config/setting-table.js'
 import { type SavedStore, savedStore } from '../../config/settings-file.js'
 import { quoteIfNeeded, writeResult, writeTable } from '../../output/output.js'
@@ -151,8 +151,7 @@ const rename = defineCommand({
     const settings = await resolvePreferences(flags, io)
     assertStoreName(newName)
     const { after } = await changeSettings(io, settings, async (saved) => {
-      const store = savedStore(saved, name)
-      if (!store) throw await unknownStore(name, saved)
+      const store = await knownStore(name, saved)
       if (savedStore(saved, newName)) throw malformed(`The store ${newName} already exists`, 'Choose another name')
       const stores = { ...withField(saved.stores ?? {}, name, undefined), [newName]: store }
       return saved.store === name ? { ...saved, stores, store: newName } : { ...saved, stores }
@@ -173,9 +172,7 @@ const remove = defineCommand({
       throw malformed('The store local is built in, and cannot be removed', 'To use another: plants stores use NAME')
     let address = ''
     const { before, after } = await changeSettings(io, settings, async (saved) => {
-      const removed = savedStore(saved, name)
-      if (!removed) throw await unknownStore(name, saved)
-      address = await loginAddressOf(removed, io)
+      address = await loginAddressOf(await knownStore(name, saved), io)
       const stores = withField(saved.stores ?? {}, name, undefined)
       const others = await Promise.all(Object.values(stores).map((store) => loginAddressOf(store, io)))
       const tokens =
