@@ -1,5 +1,5 @@
 import { existsSync, statSync } from 'node:fs'
-import { malformed, octal, PlantsError, shellWord } from '../platform/errors.js'
+import { isWindows, malformed, octal, PlantsError, shellWord } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
 import type { PostgresAddress } from '../stores/common/address.js'
 import type { Login } from '../stores/common/store.js'
@@ -45,7 +45,7 @@ async function ownCertificate({ sslcert, sslkey, name }: PostgresAddress, io: Io
   // The rule of libpq: 0600 or stricter; 0640 for a key that root owns, which a group may read.
   const { uid, mode } = statSync(keyPath)
   const open = `The key ${keyPath} is open to others ${octal(mode)}`
-  if (process.platform !== 'win32' && (mode & (uid === 0 ? 0o037 : 0o077)) !== 0)
+  if (!isWindows && (mode & (uid === 0 ? 0o037 : 0o077)) !== 0)
     throw malformed(open, `Fix it with: chmod 600 ${shellWord(keyPath)}`)
   return pair
 }

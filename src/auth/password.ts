@@ -1,6 +1,6 @@
 import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { octal, PlantsError, shellWord, systemCode } from '../platform/errors.js'
+import { isWindows, octal, PlantsError, shellWord, systemCode } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
 import type { PostgresAddress, PostgresHost } from '../stores/common/address.js'
 import { assertTrusted, type CredentialContext, savedToken } from './credentials.js'
@@ -47,7 +47,7 @@ export function redactPassword(password: string | undefined, { name }: PostgresA
 
 /** On Windows, libpq's default files are in one folder. */
 export function libpqFile(path: string, nameOnWindows: string, { env }: Io): string {
-  return process.platform === 'win32' && env['APPDATA'] ? join(env['APPDATA'], 'postgresql', nameOnWindows) : path
+  return isWindows && env['APPDATA'] ? join(env['APPDATA'], 'postgresql', nameOnWindows) : path
 }
 
 /**
@@ -58,7 +58,7 @@ export async function readPasswordFile(io: Io, warn: (message: string) => Promis
   try {
     const path = io.resolvePath(io.env['PGPASSFILE'] || libpqFile('~/.pgpass', 'pgpass.conf', io))
     const stats = statSync(path)
-    const isOpen = process.platform !== 'win32' && (stats.mode & 0o077) !== 0
+    const isOpen = !isWindows && (stats.mode & 0o077) !== 0
     const mode = `it is open to others ${octal(stats.mode)}. Fix it with: chmod 600 ${shellWord(path)}`
     if (!stats.isFile() || isOpen) {
       const isNew = !warned.has(io)

@@ -1,7 +1,7 @@
 import { constants, copyFileSync, existsSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { unwritableReasons } from '../platform/atomic-file.js'
-import { malformed, PlantsError, shellWord, systemCode, unlessSystemError } from '../platform/errors.js'
+import { isWindows, malformed, PlantsError, shellWord, systemCode, unlessSystemError } from '../platform/errors.js'
 import { asOwnerOf, makeFolder, syncFolder, targetOf, unsetSnap } from '../platform/files.js'
 import type { Io } from '../platform/io.js'
 import { maxFileBytes, readSettings, type SavedSettings, settingsPath } from './settings-file.js'
@@ -77,7 +77,7 @@ function unwritable(path: string, reason: string, hint: string, cause?: unknown)
 function assertWritable(target: string): void {
   const { mode = 0o200 } = statSync(target, { throwIfNoEntry: false }) ?? {}
   if ((mode & 0o200) !== 0) return
-  const command = process.platform === 'win32' ? 'attrib -r' : 'chmod u+w'
+  const command = isWindows ? 'attrib -r' : 'chmod u+w'
   throw unwritable(target, 'the file is read-only', `Make the file writable: ${command} ${shellWord(target)}`)
 }
 

@@ -13,7 +13,7 @@ import {
 import { dirname, join } from 'node:path'
 import { parseJson } from '../plant/exact-json.js'
 import { isObject } from '../plant/plant.js'
-import { malformed, octal, PlantsError, shellWord, systemCode, systemReasons } from '../platform/errors.js'
+import { isWindows, malformed, octal, PlantsError, shellWord, systemCode, systemReasons } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
 import { isLoginAddress } from '../stores/common/address.js'
 import { type SettingName, settingOf, settingsIn } from './setting-table.js'
@@ -145,7 +145,7 @@ function broken(path: string, why: string, hint = 'Fix the file, or move it away
 
 /** Whether other users can read the tokens, or replace the file, or a link to it, by one with their own command. */
 function accessByOthers(path: string, { uid, mode }: Stats, io: Io): Pick<SettingsFile, 'distrust' | 'warnings'> {
-  if (process.platform === 'win32') return { warnings: [] } // its files have no modes
+  if (isWindows) return { warnings: [] } // its files have no modes
 
   const warnings: SettingsFile['warnings'] = []
   let command = `chmod 600 ${shellWord(path)}`

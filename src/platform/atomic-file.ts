@@ -12,7 +12,7 @@ import {
 } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
-import { PlantsError, systemCode, systemReasons } from './errors.js'
+import { isWindows, PlantsError, systemCode, systemReasons } from './errors.js'
 import { syncFolder } from './files.js'
 
 /** Replaces `target`, in the same file system, durably. The file itself must already be on disk. */
@@ -28,7 +28,7 @@ function rename(file: string, target: string): void {
       renameSync(file, target)
       return
     } catch (error) {
-      const isOpen = process.platform === 'win32' && ['EACCES', 'EBUSY', 'EPERM'].includes(systemCode(error) ?? '')
+      const isOpen = isWindows && ['EACCES', 'EBUSY', 'EPERM'].includes(systemCode(error) ?? '')
       if (!isOpen || attempt === 20) throw error
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 50) // milliseconds
     }

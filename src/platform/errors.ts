@@ -161,9 +161,11 @@ export function shellOption(name: string, value: string | undefined): string {
   return value === undefined ? '' : ` --${name}${value.startsWith('-') ? '=' : ' '}${shellWord(value)}`
 }
 
+export const isWindows = process.platform === 'win32'
+
 /** For PowerShell and cmd on Windows, otherwise for sh, bash and zsh. */
 export function shellWord(text: string): string {
-  return process.platform === 'win32' ? windowsWord(text) : posixWord(text)
+  return isWindows ? windowsWord(text) : posixWord(text)
 }
 
 export function posixWord(text: string): string {

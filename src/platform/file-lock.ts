@@ -3,7 +3,7 @@ import * as fs from 'node:fs'
 import { hostname } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import { backoff, type Clock, wait } from './clock.js'
-import { PlantsError, systemCode, unlessSystemError } from './errors.js'
+import { isWindows, PlantsError, systemCode, unlessSystemError } from './errors.js'
 import { prefixFor, removeFolder, tempFoldersBeside } from './files.js'
 
 // A lock is a directory with one entry, which is named after its holder, so that nobody removes the lock of another by
@@ -94,7 +94,6 @@ function acquireNow(path: string, holder: string | undefined, prepared: string, 
     fs.renameSync(prepared, path)
   } catch (error) {
     // Another process has acquired the lock, or has removed what looked like a leftover.
-    const isWindows = process.platform === 'win32'
     const late = ['EEXIST', 'ENOTEMPTY', 'ENOENT', ...(isWindows ? ['EPERM', 'EACCES', 'EBUSY'] : [])]
     if (late.includes(systemCode(error) ?? '')) return false
     throw error

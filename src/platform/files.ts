@@ -1,6 +1,6 @@
 import * as fs from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
-import { malformed, octal, PlantsError, systemCode, unlessSystemError } from './errors.js'
+import { isWindows, malformed, octal, PlantsError, systemCode, unlessSystemError } from './errors.js'
 
 /** Durable, also for missing parents. `mkdirSync` with `recursive` never returns in /proc. */
 export function makeFolder(folder: string): void {
@@ -154,7 +154,7 @@ export function untrustedReason(
   owners = new Set<number>(),
   links = 0,
 ): string | undefined {
-  if (process.platform === 'win32') return undefined
+  if (isWindows) return undefined
   const names = path.split('/').filter(Boolean)
   let place = '/'
   let isPrivate = false
@@ -191,7 +191,7 @@ export function openFileLimit(): number | undefined {
  * of a trusted user nothing is checked, and the owners of the folders above are trusted, as in `untrustedReason`.
  */
 export function sharedReason(folder: string, trusts: (uid: number) => boolean): string | undefined {
-  if (process.platform === 'win32') return undefined
+  if (isWindows) return undefined
   let isInShared = false
   for (const place of withParents(folder)) {
     const { uid, gid, mode } = fs.statSync(place)

@@ -1,6 +1,6 @@
 import * as fs from 'node:fs'
 import { basename, dirname, join } from 'node:path'
-import { unlessSystemError } from './errors.js'
+import { isWindows, unlessSystemError } from './errors.js'
 import { prefixFor, removeFolder, tempFoldersBeside } from './files.js'
 import { connect, type Database, uriOf } from './sqlite.js'
 
@@ -17,7 +17,6 @@ export async function withLockedTempDir<T>(
   name: string,
   action: (path: string) => Promise<T>,
 ): Promise<T> {
-  const isWindows = process.platform === 'win32'
   const created = fs.mkdtempSync(join(dirname(target), `${prefixFor(target)}${isWindows ? '' : 'new-'}`))
   let folder = created
   let lock: Database | undefined
@@ -47,12 +46,12 @@ const lockName = 'lock'
  */
 function isAbandoned(folder: string, name: string, user: number): boolean {
   const { uid, mode } = fs.lstatSync(folder)
-  if (uid !== user || (mode & (process.platform === 'win32' ? 0 : 0o077)) !== 0) return false
+  if (uid !== user || (mode & (isWindows ? 0 : 0o077)) !== 0) return false
   const names = [lockName, name].flatMap((file) => ['', '-journal', '-wal', '-shm'].map((suffix) => file + suffix))
   if (!fs.readdirSync(folder).every((entry) => names.includes(entry))) return false
   const lock = fs.lstatSync(join(folder, lockName), { throwIfNoEntry: false })
   // elsewhere, a folder in use contains a lock as long as it has this name
-  if (!lock) return process.platform !== 'win32'
+  if (!lock) return !isWindows
   if (!lock.isFile() || lock.nlink > 1) return false
   lockNow(join(folder, lockName)).close()
   return true

@@ -1,6 +1,6 @@
 import { closeSync, constants, fstatSync, openSync, readSync, type Stats, statSync, writeSync } from 'node:fs'
 import { devNull } from 'node:os'
-import { PlantsError, systemCode, unlessSystemError } from './errors.js'
+import { isWindows, PlantsError, systemCode, unlessSystemError } from './errors.js'
 
 export interface Input {
   readonly isTerminal: boolean
@@ -234,11 +234,11 @@ const maxBacklog = 1_048_576
  * `fs.write`).
  */
 function isConsole(fd: number): boolean {
-  return process.platform === 'win32' && isTerminal(fd)
+  return isWindows && isTerminal(fd)
 }
 
 function statsOf(fd: number): Stats | undefined {
-  return process.platform === 'win32' ? unlessSystemError(() => fstatSync(fd)) : fstatSync(fd)
+  return isWindows ? unlessSystemError(() => fstatSync(fd)) : fstatSync(fd)
 }
 
 /**

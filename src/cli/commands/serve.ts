@@ -3,7 +3,7 @@ import { statSync } from 'node:fs'
 import { parseToken } from '../../auth/token.js'
 import { toJson } from '../../plant/exact-json.js'
 import { within } from '../../platform/clock.js'
-import { malformed, PlantsError, shellWord } from '../../platform/errors.js'
+import { isWindows, malformed, PlantsError, shellWord } from '../../platform/errors.js'
 import { escapeControlChars } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
 import { readTextFile } from '../../platform/text-files.js'
@@ -127,8 +127,7 @@ export const serve = defineCommand({
 async function optionsFor(flags: ServeFlags, settings: Settings, io: Io): Promise<ServiceOptions> {
   const { store, storeFlag, storeOptions } = settings
   const { socket, host, port = defaultPort, adminHost = loopback, adminPort } = flags
-  if (socket !== undefined && process.platform === 'win32')
-    throw malformed('--socket does not work on Windows', 'Use --port instead')
+  if (socket !== undefined && isWindows) throw malformed('--socket does not work on Windows', 'Use --port instead')
   if (flags.adminHost !== undefined && adminPort === undefined)
     throw malformed('--admin-host needs --admin-port', 'Add --admin-port 9090')
   // A drain still answers requests in flight: the signal must not abort operations of the store.
@@ -169,7 +168,7 @@ async function optionsFor(flags: ServeFlags, settings: Settings, io: Io): Promis
 }
 
 function warnOfPermissions(flag: string, given: string | undefined, io: Io, warn: (message: string) => void): void {
-  if (given === undefined || process.platform === 'win32') return
+  if (given === undefined || isWindows) return
   const path = io.resolvePath(given)
   const stats = statSync(path, { throwIfNoEntry: false })
   if (!stats) return
