@@ -88,11 +88,8 @@ function findIn(
     if (line.startsWith('#')) continue
     const [, ...fields] =
       /^((?:\\.|[^\\:])*):((?:\\.|[^\\:])*):((?:\\.|[^\\:])*):((?:\\.|[^\\:])*):(.*)$/s.exec(line) ?? []
-    if (
-      fields.length > 0 &&
-      wanted.every((text, index) => fields[index] === '*' || withoutEscapes(fields[index]) === text)
-    )
-      return withoutEscapes(fields[4]) || undefined
+    const isFor = (text: string, index: number) => fields[index] === '*' || withoutEscapes(fields[index]) === text
+    if (fields.length > 0 && wanted.every(isFor)) return withoutEscapes(fields[4]) || undefined
   }
   return undefined
 }

@@ -211,10 +211,8 @@ export function notFound(
 /** Only for an id that exists: the conflict of an idempotency key has a hint of its own. */
 export function addLookupHint(error: unknown, id: bigint, { storeFlag }: { storeFlag: string }): unknown {
   if (!(error instanceof PlantsError && error.type === 'conflict' && error.hint === undefined)) return error
-  return new PlantsError('conflict', idExists(id).message, {
-    ...error,
-    hint: `Look at it with: plants get ${id}${storeFlag}`,
-  })
+  const hint = `Look at it with: plants get ${id}${storeFlag}`
+  return new PlantsError('conflict', idExists(id).message, { ...error, hint })
 }
 
 /** Such as `Fern (id 1, tag shade)`. */

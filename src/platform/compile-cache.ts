@@ -7,15 +7,9 @@ import { dirname, isAbsolute, join } from 'node:path'
  */
 export function useCompileCache(): void {
   const { env } = process
-  const isChosen = env['NODE_COMPILE_CACHE'] || env['NODE_DISABLE_COMPILE_CACHE']
+  if (env['NODE_COMPILE_CACHE'] || env['NODE_DISABLE_COMPILE_CACHE'] || 'bun' in process.versions) return
   const module: object = process.getBuiltinModule('node:module')
-  if (
-    isChosen ||
-    !('enableCompileCache' in module) ||
-    typeof module.enableCompileCache !== 'function' ||
-    'bun' in process.versions
-  )
-    return
+  if (!('enableCompileCache' in module) || typeof module.enableCompileCache !== 'function') return
   // Loading env-paths would take longer than the cache saves.
   const base = env['XDG_CACHE_HOME'] || env['LOCALAPPDATA'] || (env['HOME'] && join(env['HOME'], '.cache'))
   const folder = join(base ?? '', 'plants')
@@ -30,12 +24,8 @@ function isOwn(folder: string): boolean {
     for (const path of [parent, folder])
       if (!existsSync(path) && isOf(statSync(dirname(path)))) mkdirSync(path, { mode: 0o700 })
     const stats = lstatSync(folder)
-    return (
-      stats.isDirectory() &&
-      isOf(stats) &&
-      isOf(statSync(parent)) &&
-      (process.getuid === undefined || (stats.mode & 0o077) === 0)
-    )
+    const isPrivate = process.getuid === undefined || (stats.mode & 0o077) === 0
+    return isPrivate && stats.isDirectory() && isOf(stats) && isOf(statSync(parent))
   } catch {
     return false // the cache is optional
   }

@@ -62,17 +62,14 @@ export class PlantsError extends Error {
   readonly status: number | undefined
   readonly requestId: string | undefined
 
-  constructor(
-    type: ErrorType,
-    message: string,
-    { hint, retryable = false, cause, error, status, requestId }: Details = {},
-  ) {
+  constructor(type: ErrorType, message: string, details: Details = {}) {
+    const { hint, retryable = false, cause, error = errorTypes[type].error, status, requestId } = details
     super(message, cause === undefined ? undefined : { cause })
     this.name = 'PlantsError'
     this.type = type
     this.hint = hint
     this.retryable = retryable
-    this.error = error ?? errorTypes[type].error
+    this.error = error
     this.status = status
     this.requestId = requestId
   }

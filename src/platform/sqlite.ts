@@ -64,7 +64,8 @@ function isBuiltIn(): boolean {
  */
 function loadPackage(): Driver {
   const require = createRequire(import.meta.url)
-  const native = `node_modules/@photostructure/sqlite/prebuilds/${process.platform}-${process.arch}/@photostructure+sqlite.glibc.node`
+  const machine = `${process.platform}-${process.arch}`
+  const native = `node_modules/@photostructure/sqlite/prebuilds/${machine}/@photostructure+sqlite.glibc.node`
   let folder = dirname(fileURLToPath(import.meta.url))
   while (!existsSync(join(folder, native)) && folder !== dirname(folder)) folder = dirname(folder)
   try {
@@ -74,12 +75,9 @@ function loadPackage(): Driver {
   }
   try {
     return require('@photostructure/sqlite')
-  } catch (error) {
+  } catch (cause) {
     const hint = 'Reinstall plants, or use Node 24.15 or newer, which includes SQLite'
-    throw new PlantsError('unavailable', `Could not load SQLite for ${process.platform}-${process.arch}`, {
-      hint,
-      cause: error,
-    })
+    throw new PlantsError('unavailable', `Could not load SQLite for ${machine}`, { hint, cause })
   }
 }
 

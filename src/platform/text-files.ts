@@ -6,7 +6,7 @@ import { readFrom } from './streams.js'
 export const maxDocumentBytes = 1_048_576
 
 /** UTF-8, at most 1 MiB, of a file or `-` for stdin. Removes a byte order mark. */
-export async function readText(path: string, io: Io, hints: { wanted: string; tooLarge?: string }): Promise<string> {
+export async function readText(path: string, io: Io, hints: { wanted: string; tooLarge: string }): Promise<string> {
   const source = path === '-' ? 'Stdin' : path
   const parts: Uint8Array[] = []
   let length = 0
@@ -14,10 +14,9 @@ export async function readText(path: string, io: Io, hints: { wanted: string; to
     for await (const chunk of path === '-' ? io.stdin.chunks() : chunksOf(io.resolvePath(path), maxDocumentBytes)) {
       parts.push(chunk)
       length += chunk.length
-      if (length > maxDocumentBytes)
-        throw new PlantsError('tooLarge', `${source} is larger than 1 MiB (${maxDocumentBytes} bytes)`, {
-          hint: hints.tooLarge,
-        })
+      if (length <= maxDocumentBytes) continue
+      const message = `${source} is larger than 1 MiB (${maxDocumentBytes} bytes)`
+      throw new PlantsError('tooLarge', message, { hint: hints.tooLarge })
     }
     return decoderOf(source)(Buffer.concat(parts))
   } catch (error) {
