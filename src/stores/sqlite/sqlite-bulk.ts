@@ -174,7 +174,7 @@ function writeLength(bytes: Uint8Array, start: number, length: number): number {
 const columns = columnsOf('plants')
 
 /** The index in `textNames` of each column after the id; -1 for the idempotency key, which no row has. */
-const textIndexes = columns.slice(1).map((column) => textNames.findIndex((name) => name === column))
+const textIndexes = columns.slice(1).map((column) => (textNames as readonly string[]).indexOf(column))
 
 /** "T", the number of columns, a primary key flag for each, and the name of the table. */
 const primaryKey = `\x01${'\0'.repeat(columns.length - 1)}`
