@@ -1,5 +1,5 @@
 import { accessSync, constants, realpathSync, statSync } from 'node:fs'
-import { quoteIfNeeded, type Style, styleFor, writeAnswer, writeRejected } from '../output/output.js'
+import { describePlant, quoteIfNeeded, type Style, styleFor, writeAnswer, writeRejected } from '../output/output.js'
 import { type Progress, progressLine } from '../output/progress.js'
 import { toJson } from '../plant/exact-json.js'
 import { textFields } from '../plant/fields.js'
@@ -8,7 +8,7 @@ import { malformed, PlantsError, systemCode } from '../platform/errors.js'
 import { escapeControlChars } from '../platform/escape.js'
 import type { Io } from '../platform/io.js'
 import { idAfter } from '../stores/common/conflict.js'
-import type { ManyStore, Right, Update } from '../stores/common/store.js'
+import type { ManyStore, PlannedChange, Right } from '../stores/common/store.js'
 import { nextIdIn, openManyStore } from '../stores/registry.js'
 import { RecordMapper } from '../transfer/formats/record-mapper.js'
 import {
@@ -115,7 +115,7 @@ async function importInto(many: ManyStore, first: OpenInput, mapper: RecordMappe
     onAssumedEncoding: (input, encoding) =>
       settings.warn(`${input} is not UTF-8, and is read as ${encoding}. For another encoding: --encoding NAME`),
     onProgress: () => progress.show(() => importing.snapshot),
-    onUpdates: updatesWriter(progress, run),
+    onPlanned: changesWriter(progress, run),
   })
   try {
     // Before a plant is sent with its idempotency key, or written to the rejects file.
@@ -176,27 +176,29 @@ function rejectedWriter(progress: Progress, settings: Settings, io: Io): ImportC
 }
 
 /** Writes what a dry run would change: as text, the first of them. */
-function updatesWriter(progress: Progress, { options, settings, io }: Run): ImportContext['onUpdates'] {
+function changesWriter(progress: Progress, { options, settings, io }: Run): ImportContext['onPlanned'] {
   const { output, isQuiet, colors } = settings
   if (options.staging !== 'dryRun') return undefined
   let remaining = output === 'ndjson' ? Infinity : output === 'text' && !isQuiet ? maxShown : 0
-  return async (updates) => {
-    const shown = updates.slice(0, remaining)
+  return async (changes) => {
+    const shown = changes.slice(0, remaining)
     remaining -= shown.length
     if (shown.length === 0) return
     const style = await styleFor(colors(io.stdout))
-    const lines = shown.map((update) => (output === 'text' ? updateLine(update, style) : updateJson(update)))
+    const lines = shown.map((change) => (output === 'text' ? changeLine(change, style) : changeJson(change)))
     await progress.clear()
     await writeAnswer(io, lines.join(''))
   }
 }
 
-function updateJson({ before, after }: Update): string {
-  return `${toJson({ dryRun: true, id: before.id, before: plantOf(before), after: plantOf(after) })}\n`
+function changeJson({ before, after }: PlannedChange): string {
+  const old = before && { before: plantOf(before) }
+  return `${toJson({ dryRun: true, id: after.id, ...old, after: plantOf(after) })}\n`
 }
 
 /** Such as `Would update Fern (id 1): tag "shade" → none`. */
-function updateLine({ before, after }: Update, style: Style): string {
+function changeLine({ before, after }: PlannedChange, style: Style): string {
+  if (!before) return `Would create ${describePlant(after, style)}\n`
   const shown = (text = '') => escapeControlChars(JSON.stringify(text))
   const changes = textFields
     .filter(({ name }) => before[name] !== after[name])

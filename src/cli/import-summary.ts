@@ -13,7 +13,7 @@ import type { Import, ImportOptions } from '../transfer/import/importer.js'
 import type { Settings } from './context.js'
 import { givenFlags, mapFlag } from './flag-words.js'
 
-/** maximum numbers of rejected records, and of updates of a dry run, printed as text */
+/** maximum numbers of rejected records, and of changes of a dry run, printed as text */
 export const maxShown = 20
 
 /** Throws `incomplete` for rejected records, and `unknownOutcome` for unknown outcomes. */
@@ -105,8 +105,9 @@ async function warnOfOmissions(
   const hidden = rejected - maxShown
   if (hidden > 0 && errors === 'text') await warn(`Rejected records that are not shown: ${grouped(hidden)}`)
   await warnOfUnknownFields(counters, rules.map, warn)
-  const hiddenUpdates = options.staging === 'dryRun' && output === 'text' ? counters.updated - maxShown : 0
-  if (hiddenUpdates > 0) await warn(`Updates that are not shown: ${grouped(hiddenUpdates)}. For all: --output ndjson`)
+  const isShown = options.staging === 'dryRun' && output === 'text'
+  const hiddenChanges = isShown ? counters.created + counters.updated - maxShown : 0
+  if (hiddenChanges > 0) await warn(`Changes that are not shown: ${grouped(hiddenChanges)}. For all: --output ndjson`)
 }
 
 async function warnOfNumbers(
@@ -231,7 +232,7 @@ function hintOfRejectsFile(
   if (largeIn(counters) === rejectedIn(counters))
     return 'Records larger than 1 MiB are not in the rejects file: correct the input'
   const { idFrom } = plan.rules
-  const isTaken = idFrom !== undefined && isOwn(store) && counters.rejected[409]
+  const isTaken = idFrom !== undefined && isOwn(store) && (counters.rejected[409] ?? 0) > importing.repeated
   // the ids before it were used
   const rules = { ...plan.rules, idFrom: idFrom === 'next' || isTaken ? ('next' as const) : mapper.nextId }
   // otherwise the file is UTF-8

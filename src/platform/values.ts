@@ -80,7 +80,8 @@ export function parseOutput(
   text: string,
   formats: readonly OutputFormat[] = outputFormats,
 ): OutputFormat {
-  return parseChoice(flag, text, formats, `See: plants help ${/[./]/.test(text) ? 'export' : 'formats'}`)
+  const hint = text === 'xlsx' ? 'For a workbook: plants export --out FILE.xlsx' : 'See: plants help formats'
+  return parseChoice(flag, text, formats, /[./]/.test(text) ? 'See: plants help export' : hint)
 }
 
 export function isJson(format: string | undefined): boolean {

@@ -23,6 +23,11 @@ import {
 
 const options = [
   {
+    ...dryRunOption('create nothing, and report what would be created, updated and rejected'),
+    conflicts: ['atomic', 'restart'],
+  },
+  { flags: '--atomic', description: 'create all plants or none', conflicts: ['restart'] },
+  {
     group: 'Reading the file',
     flags: '--format <name>',
     description: 'ndjson, json, csv or tsv; by default detected from the content',
@@ -77,11 +82,6 @@ const options = [
     parse: parseCount,
   },
   pathOption('--rejects <path>', 'write the rejected records to this file, unchanged, and the reasons to PATH.reasons'),
-  {
-    ...dryRunOption('create nothing, and report what would be created, updated and rejected'),
-    conflicts: ['atomic', 'restart'],
-  },
-  { flags: '--atomic', description: 'create all plants or none', conflicts: ['restart'] },
   { group: 'Resuming', flags: '--restart', description: 'begin again instead of resuming an interrupted import' },
   {
     group: 'Services',
@@ -103,7 +103,7 @@ export const importPlants = defineCommand({
   examples: [
     'plants import plants.ndjson',
     'plants import stock.xlsx --map name=CommonName,tag=Family --id-from next',
-    'plants export | plants import --store ./copy.db',
+    'plants import plants.ndjson --if-exists update --dry-run',
   ],
   async run({ args, flags }, io) {
     const settings = await resolveSettings(flags, io)
@@ -144,6 +144,8 @@ function optionsOf(files: string[], flags: ImportFlags, isOwnStore: boolean, io:
     maxErrors = Infinity,
     rejects,
   } = flags
+  if (/\.xlsx$/i.test(flags.rejects ?? ''))
+    throw malformed('Rejected rows of a workbook are written as CSV', 'For example: --rejects rejected.csv')
   const rules = { map, idFrom, columns, delimiter, isPartial: ifExists === 'update' }
   return {
     plan: {

@@ -18,7 +18,7 @@ import {
   policyFor,
   resolveRecord,
 } from './conflict.js'
-import type { Batch, BulkStore, CreateManyOptions, Update } from './store.js'
+import type { Batch, BulkStore, CreateManyOptions, PlannedChange } from './store.js'
 
 /** The store of a dry run. */
 export interface StagingSource {
@@ -62,7 +62,7 @@ export class Staging implements BulkStore {
   }
 
   async createMany(batch: Batch, options: CreateManyOptions): Promise<void> {
-    const { stopsAtReject, stop, onProgress, onUpdates } = options
+    const { stopsAtReject, stop, onProgress, onPlanned } = options
     this.#options = options
     let isStopped = false
     for (let from = 0; from < batch.rows.length && !isStopped && !stop.aborted; from += rowsAtOnce) {
@@ -70,18 +70,18 @@ export class Staging implements BulkStore {
         batch.rows.at(from + index),
       )
       const existing = await this.#source?.getMany(patches.map(({ id }) => id))
-      const updates: Update[] = []
+      const changes: PlannedChange[] = []
       this.#db.exec('BEGIN')
       for (const [index, patch] of patches.entries()) {
         if (batch.outcomes[from + index] !== Outcome.pending) continue
-        const { outcome, update } = this.#resolve(patch, existing?.get(patch.id), batch, from + index)
-        if (update) updates.push(update)
+        const { outcome, change } = this.#resolve(patch, existing?.get(patch.id), batch, from + index)
+        if (change) changes.push(change)
         batch.outcomes[from + index] = outcome
         isStopped = stopsAtReject && outcome >= Outcome.exists
         if (isStopped) break
       }
       this.#db.exec('COMMIT')
-      await onUpdates?.(updates)
+      await onPlanned?.(changes)
       onProgress()
       await new Promise(setImmediate)
     }
@@ -92,9 +92,10 @@ export class Staging implements BulkStore {
     existing: NewPlant | undefined,
     batch: Batch,
     row: number,
-  ): { outcome: Outcome; update?: Update | undefined } {
-    if (!existing && patchedPlant(patch) && BigInt(this.#insert.run(...valuesOf(patch)).changes) === 1n)
-      return { outcome: Outcome.created }
+  ): { outcome: Outcome; change?: PlannedChange | undefined } {
+    const plant = existing ? undefined : patchedPlant(patch)
+    if (plant && BigInt(this.#insert.run(...valuesOf(patch)).changes) === 1n)
+      return { outcome: Outcome.created, change: { after: plant } }
     const found: unknown = this.#find.get(patch.id)
     const staged = found === undefined ? undefined : patchIn(found)
     const before = staged ? patchedPlant(staged, existing) : existing
@@ -104,8 +105,8 @@ export class Staging implements BulkStore {
     else if (outcome === Outcome.rejected) batch.rejections.set(row, incompletePlant(patch))
     else if (outcome === Outcome.exists && !existing)
       batch.rejections.set(row, { error: 409, message: `The id ${patch.id} is in the input twice`, isRepeated: true })
-    const update = isUpdated && before && after ? { before, after } : undefined
-    return { outcome: isUpdated ? Outcome.updated : outcome, update }
+    const change = isUpdated && before && after ? { before, after } : undefined
+    return { outcome: isUpdated ? Outcome.updated : outcome, change }
   }
 
   /** Throws `conflict` for an id that was created or deleted meanwhile. */

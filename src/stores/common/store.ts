@@ -120,12 +120,13 @@ export interface CreateManyOptions extends PolicyOptions {
   /** the Idempotency-Key of a row, for a service */
   keyOf(row: number): string
   onProgress(): void
-  /** of a dry run: what some records would change */
-  onUpdates?: ((updates: Update[]) => Promise<void>) | undefined
+  /** of a dry run: what some records would create and update */
+  onPlanned?: ((changes: PlannedChange[]) => Promise<void>) | undefined
   stop: AbortSignal
 }
 
-export type Update = Record<'before' | 'after', NewPlant>
+/** `before` is undefined for a plant that would be created. */
+export type PlannedChange = { before?: NewPlant | undefined; after: NewPlant }
 
 export interface ManyStore {
   store: BulkStore

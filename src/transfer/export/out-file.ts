@@ -117,7 +117,7 @@ export function formatOfName(path: string): FileFormat {
   if (format || /^(|jsonl|gz|zst)$/.test(extension)) return format ?? 'ndjson'
   throw malformed(
     `.${extension}${compression} is not an export format`,
-    `Choose one of ${formatNames.join(', ')}, for example: --output csv`,
+    `Choose a name that ends with .${formatNames.join(', .')} or .xlsx, or a format, such as: --output csv`,
   )
 }
 

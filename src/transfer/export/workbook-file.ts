@@ -12,7 +12,7 @@ import { must } from '../../platform/values.js'
  * @throws {PlantsError} `malformed` for a text that is too long for a cell, and for too many plants
  */
 export async function* workbookOf(texts: AsyncIterable<string>): AsyncGenerator<Uint8Array> {
-  const columns = fieldNames.map((header) => ({ header }))
+  const columns = fieldNames.map((header) => ({ header, width: 24 }))
   yield* writeXlsxStream(rowsOf(texts), { name: 'Plants', columns, freezePane: { rows: 1 }, maxRowsPerSheet: Infinity })
 }
 

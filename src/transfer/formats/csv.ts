@@ -29,6 +29,9 @@ export const tsv: Format = {
   read: (mapper) => new CsvReader(mapper, 'table', mapper.rules.delimiter ?? '\t'),
 }
 
+/** The text of a formula without a saved value, which no plant can have. */
+export const unsavedFormula = '\0'
+
 /** The CSV of a sheet of a workbook. */
 export const sheet: Format = {
   detect: () => false,
@@ -86,8 +89,9 @@ class CsvReader extends LineReader {
 
   protected add(text: string, chunk: Chunk, range: RecordRange): void {
     if (!this.#columns) return
-    const { names, id, delimiter } = this.#columns
+    const { names, id, texts, delimiter } = this.#columns
     const cells = parseCells(text, delimiter, id)
+    if (this.kind === 'sheet') cells.splice(names.length) // such as a note beside the table
     while (cells.length > 0 && cells.at(-1) === undefined) cells.pop()
     if (cells.length === 0) return // a blank row of a spreadsheet
     const idText = cells[id] ?? ''
@@ -100,6 +104,9 @@ class CsvReader extends LineReader {
       const rule = `id must ${isRounded ? 'have all its digits' : 'be in digits only'}`
       const message = `Invalid plant: ${rule}, but was ${JSON.stringify(shorten(idText))}: ${why}`
       chunk.addInvalid(reason('invalid', message), range)
+    } else if ([id, ...texts].some((column) => cells[column] === unsavedFormula)) {
+      const what = 'a formula has no saved value. Open the workbook in a spreadsheet program, and save it'
+      chunk.addInvalid(reason('invalid', `Invalid plant: ${what}`), range)
     } else this.mapper.add(recordOf(cells, this.#columns), range, chunk)
   }
 }

@@ -8,14 +8,14 @@ import type { RecordMapper } from './record-mapper.js'
 /** Records end with LF or CRLF and, in a table, also CR. */
 export abstract class LineReader implements FormatReader {
   protected readonly mapper: RecordMapper
-  readonly #kind: 'ndjson' | 'table' | 'sheet'
+  protected readonly kind: 'ndjson' | 'table' | 'sheet'
   #line = 1
   #isSkipping = false
 
   /** @param kind lines of a `sheet` are its rows, which only CRLF ends */
   constructor(mapper: RecordMapper, kind: 'ndjson' | 'table' | 'sheet') {
     this.mapper = mapper
-    this.#kind = kind
+    this.kind = kind
   }
 
   /** @param delimiter of a table, whose quoted cells can contain line breaks */
@@ -56,8 +56,8 @@ export abstract class LineReader implements FormatReader {
   protected lineAt(bytes: Buffer, start: number, end: number): number {
     let line = this.#line
     for (let at = start; at < end; at += 1) {
-      const isReturn = this.#kind === 'table' && bytes[at] === carriageReturn && bytes[at + 1] !== lineFeed
-      const isFeed = bytes[at] === lineFeed && (this.#kind !== 'sheet' || bytes[at - 1] === carriageReturn)
+      const isReturn = this.kind === 'table' && bytes[at] === carriageReturn && bytes[at + 1] !== lineFeed
+      const isFeed = bytes[at] === lineFeed && (this.kind !== 'sheet' || bytes[at - 1] === carriageReturn)
       if (isReturn || isFeed) line += 1
     }
     return line

@@ -71,11 +71,12 @@ export function findHeader(bytes: Buffer, options: HeaderOptions): Columns | und
 /** Of the first line with several cells; none if there is none. */
 export function columnNames(bytes: Buffer): readonly string[] {
   const options = { isLast: true, rules: { map: {}, idFrom: undefined }, given: undefined, lineAt: () => 1 }
-  const tables = delimiters.map((one) => readFirstLines(bytes, 0, one, options).lines.at(-1)?.names ?? [])
-  return tables.filter(isSeveral).toSorted((one, other) => other.length - one.length)[0] ?? []
+  const lines = delimiters.map((one) => readFirstLines(bytes, 0, one, options).lines.map(({ names }) => names))
+  const found = lines.map((names) => names.find(isSeveral) ?? [])
+  return found.toSorted((one, other) => other.length - one.length)[0] ?? []
 }
 
-/** maximum number of lines before a header, each with one cell at most */
+/** maximum number of lines up to a header */
 export const maxTitles = 10
 
 interface FirstLine extends Pick<Columns, 'names' | 'delimiter' | 'end'> {
@@ -83,7 +84,7 @@ interface FirstLine extends Pick<Columns, 'names' | 'delimiter' | 'end'> {
   why: Reason | undefined
 }
 
-/** Up to the first line with several cells, without blank ones; `isCut` if the bytes end before. */
+/** The first lines, without blank ones; `isCut` if the bytes end before. */
 function readFirstLines(bytes: Buffer, start: number, delimiter: string, { isLast, lineAt }: HeaderOptions) {
   const rows = new Rows(bytes, isLast, delimiter)
   const lines: FirstLine[] = []
@@ -93,7 +94,7 @@ function readFirstLines(bytes: Buffer, start: number, delimiter: string, { isLas
     const { text, why, end } = row
     const names = why ? [] : parseCells(text, delimiter).map((cell) => cell ?? '')
     if (why || text !== '') lines.push({ names, delimiter, end, line: lineAt(at), why })
-    if (why || isSeveral(names)) break
+    if (why) break
     at = end
   }
   return { delimiter, lines, isCut: false }
@@ -174,7 +175,7 @@ function columnsOf({ names, delimiter, end, line }: HeaderLine, rules: FieldRule
     rules.map[name] === '' ? columnOf(name, names, { ...rules, map: {} }) : -1,
   )
   const read = [id, ...texts, ...ignored]
-  const others = names.flatMap((name, index) => (read.includes(index) || (rules.columns && name === '') ? [] : index))
+  const others = names.flatMap((name, index) => (read.includes(index) || name === '' ? [] : index))
   const isRequired = new Set<number>(fields.filter((field) => field.isRequired).map(({ column }) => column))
   const required = texts.filter((column) => column >= 0 && isRequired.has(column))
   return { names, delimiter, end, keys, id, texts, required, others, starts: new Uint32Array(names.length + 1) }

@@ -4,6 +4,7 @@ import { type Entry, fromBufferPromise, type ZipFile } from 'yauzl'
 import { malformed, PlantsError, systemCode } from '../../platform/errors.js'
 import { shorten } from '../../platform/escape.js'
 import { maxRecordBytes } from './chunk.js'
+import { unsavedFormula } from './csv.js'
 import { headSize } from './formats.js'
 import type { FieldRules } from './record-mapper.js'
 import { findHeader } from './table-header.js'
@@ -59,7 +60,8 @@ export class Workbook {
    * @param sheet a name, or a number from 1
    */
   async *csv(sheet: string): AsyncGenerator<string> {
-    const found = this.#sheets.find(({ name }) => name === sheet) ?? this.#sheets[Number(sheet) - 1]
+    const named = (plain: (name: string) => string) => this.#sheets.find(({ name }) => plain(name) === plain(sheet))
+    const found = named((name) => name) ?? named((name) => name.trim().toLowerCase()) ?? this.#sheets[Number(sheet) - 1]
     if (!found) throw malformed(`${this.#source} has no sheet ${inQuotes(sheet)}`, `Its sheets are ${this.#list()}`)
     let last = 0
     try {
@@ -86,6 +88,11 @@ export class Workbook {
     const found: string[] = []
     for (const sheet of this.sheets) if (!rules.columns && (await this.#hasPlants(sheet, rules))) found.push(sheet)
     if (found[0] !== undefined && found.length === 1) return found[0]
+    if (found.length === 0 && !rules.columns)
+      throw malformed(
+        `None of the sheets of ${this.#source} has the columns of plants: ${this.#list()}`,
+        'Choose one with --sheet NAME, and its columns with --map',
+      )
     const which = found.length > 0 ? `sheets with plants: ${this.#list(found)}` : `sheets: ${this.#list()}`
     throw malformed(`${this.#source} has several ${which}`, 'Choose one with --sheet NAME')
   }
@@ -199,7 +206,7 @@ export class Workbook {
     const onEnd: OnEnd = (name, content) => {
       if ((name === 'v' || name === 't') && cell.text.length <= maxRecordBytes) cell.text += content
       else if (name === 'c') {
-        const text = this.#textOf(cell, row).trim()
+        const text = this.#textOf(cell).trim()
         if (text !== '') row.cells[cell.column] = text
       } else if (name === 'row') rows.push(row)
     }
@@ -209,7 +216,7 @@ export class Workbook {
     }
   }
 
-  #textOf({ type, isDate, text, isFormula }: Cell, row: Row): string {
+  #textOf({ type, isDate, text, isFormula }: Cell): string {
     if (type === 's' && text !== '') {
       const shared = this.#texts[Number(text)]
       if (shared === undefined) throw new Error(`no text ${text}`)
@@ -218,11 +225,7 @@ export class Workbook {
     if (type === 'b') return text === '1' ? 'TRUE' : 'FALSE'
     if (type !== 'n') return unescaped(text)
     if (text !== '') return isDate ? dateOf(Number(text), this.#epoch) : numberOf(text)
-    if (!isFormula) return ''
-    throw malformed(
-      `Row ${row.number} of ${this.#source} has a formula without a saved value`,
-      'Open the workbook in a spreadsheet program, and save it',
-    )
+    return isFormula ? unsavedFormula : ''
   }
 
   /** Without what tells how a text is spoken. Without a part, or if it is missing, there are no elements. */

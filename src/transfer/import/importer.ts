@@ -62,7 +62,7 @@ export interface ImportContext {
   onResume(): Promise<void>
   onAssumedEncoding(input: string, encoding: EncodingName): Promise<void>
   onProgress(): void
-  onUpdates: CreateManyOptions['onUpdates']
+  onPlanned: CreateManyOptions['onPlanned']
 }
 
 export interface OpenInput {
@@ -293,7 +293,7 @@ export class Import {
     reader: Reader,
     stopsAtReject: boolean,
   ): Promise<{ settled?: Settled; failure?: { error: unknown } | undefined }> {
-    const { store, keepsCheckpoints, checkpoints, saved, io, onProgress, onUpdates } = this.#context
+    const { store, keepsCheckpoints, checkpoints, saved, io, onProgress, onPlanned } = this.#context
     let settled: Settled | undefined
     let failure: { error: unknown } | undefined
     const settle = () => {
@@ -303,7 +303,7 @@ export class Import {
     try {
       await store.createMany(chunk, {
         ...{ ifExists: this.#plan.ifExists, assignedFrom: this.firstId, stopsAtReject },
-        ...{ stop: io.signal, onProgress, onUpdates },
+        ...{ stop: io.signal, onProgress, onPlanned },
         checkpoint:
           keepsCheckpoints && checkpoints
             ? () => checkpoints.checkpointOf({ ...saved, position: settle() })

@@ -64,7 +64,9 @@ export class Reader {
       await this.#fill(before + 1)
     }
     await this.#fill(headSize, timeout)
-    if (this.#buffer.subarray(0, Math.min(this.#filled, 3)).equals(byteOrderMark)) {
+    if (this.isSheet)
+      this.#mark = byteOrderMark // as Excel expects it of rejected rows
+    else if (this.#buffer.subarray(0, Math.min(this.#filled, 3)).equals(byteOrderMark)) {
       this.#mark = byteOrderMark
       this.#pass(3)
     }

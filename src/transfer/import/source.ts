@@ -122,11 +122,13 @@ function streamSource(
     },
   }
   async function* unpack(): AsyncGenerator<Uint8Array> {
-    const { compression, all } = await detectIn(packed)
+    let { compression, all } = await detectIn(packed)
+    if (compression === 'gzip' || compression === 'zstd')
+      ({ compression, all } = await detectIn(decompressed(all, compression, name)))
     source.isSheet = compression === 'zip'
-    if (compression === 'zip') return yield* csvOfSheet(all, name, options, stop)
+    if (source.isSheet) return yield* csvOfSheet(all, name, options, stop)
     if (options.sheet !== undefined) throw malformed(`${name} is no workbook, and has no sheets`, 'Leave out --sheet')
-    yield* compression ? decompressed(all, compression, name) : all
+    yield* all
   }
   return source
 }

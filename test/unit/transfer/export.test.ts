@@ -259,7 +259,8 @@ describe('export --out', () => {
     'rejects a file whose name ends in %s, unless its format is given',
     async (end) => {
       await plant(fern)
-      const hint = 'Choose one of ndjson, json, csv, tsv, for example: --output csv'
+      const hint =
+        'Choose a name that ends with .ndjson, .json, .csv, .tsv or .xlsx, or a format, such as: --output csv'
       const err = `plants: ${end} is not an export format\n  ${hint}\n`
       expect(await plants(['export', '--out', `out.csv${end}`])).toEqual({ code: 2, out: '', err })
       expect(existsSync(join(folder, `out.csv${end}`))).toBe(false)

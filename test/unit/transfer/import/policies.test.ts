@@ -221,7 +221,7 @@ describe('--dry-run', () => {
     })
     expect(readdirSync(user.folder)).toEqual(['plants'])
     expect((await user.run(['import', 'plants', '--dry-run', '--output', 'text'])).out).toMatch(
-      /^Would create 2 plants: checked 2 plants in \d+\.\d s(?: \([\d,]+\/s\))?\n$/,
+      /^Would create Plant 1 \(id 1\)\nWould create Plant 2 \(id 2\)\nWould create 2 plants: checked 2 plants in \d+\.\d s(?: \([\d,]+\/s\))?\n$/,
     )
   })
 
@@ -230,17 +230,19 @@ describe('--dry-run', () => {
     const stdin = `id,name,tag\n1,A,wet\n1,A,\n2,B,\n2,B 2,"a\u2028b"\n3,C,\n`
     const run = (...flags: string[]) =>
       user.run(['import', '--if-exists', 'update', '--dry-run', ...flags], { stdin: stdin })
-    const [first, second, third] = lines((await run('--output', 'ndjson')).out)
-    expect([first, second, third]).toEqual([
+    const all = lines((await run('--output', 'ndjson')).out)
+    expect(all.slice(0, -1)).toEqual([
       '{"dryRun":true,"id":1,"before":{"name":"A","tag":"x"},"after":{"name":"A","tag":"wet"}}',
       '{"dryRun":true,"id":1,"before":{"name":"A","tag":"wet"},"after":{"name":"A"}}',
       '{"dryRun":true,"id":2,"before":{"name":"B"},"after":{"name":"B 2","tag":"a\\u2028b"}}',
+      '{"dryRun":true,"id":3,"after":{"name":"C"}}',
     ])
     expect((await run('--output', 'json')).out).toMatch(/^\{"dryRun":true,"created":1,"updated":3,"skipped":1,.*\}\n$/)
     expect(lines((await run('--output', 'text')).out).slice(0, -1)).toEqual([
       'Would update A (id 1): tag "x" → "wet"',
       'Would update A (id 1): tag "wet" → none',
       'Would update B (id 2): name "B" → "B 2", tag none → "a\\u{2028}b"',
+      'Would create C (id 3)',
     ])
     expect((await run('--output', 'text', '--quiet')).out).toBe('')
     const many = Array.from({ length: 25 }, (_, index) => `1,A,${index}\n`).join('')
@@ -249,7 +251,7 @@ describe('--dry-run', () => {
     })
     expect({ shown: lines(out).length, err }).toEqual({
       shown: 21,
-      err: 'plants: Updates that are not shown: 5. For all: --output ndjson\n',
+      err: 'plants: Changes that are not shown: 5. For all: --output ndjson\n',
     })
   })
 })
