@@ -2,7 +2,7 @@ import { parseInt64 } from '../../plant/exact-json.js'
 import { missingText, noText, type PlantRows } from '../../plant/rows.js'
 import { shorten } from '../../platform/escape.js'
 import { must } from '../../platform/values.js'
-import { type Chunk, maxRecordBytes, type RecordRange, reason } from './chunk.js'
+import { type Chunk, maxRecordBytes, type Reason, type RecordRange, reason } from './chunk.js'
 import type { Format, ReaderState } from './format.js'
 import { LineReader } from './line-reader.js'
 import { digitsEnd, readId, unread } from './plant-object.js'
@@ -89,26 +89,32 @@ class CsvReader extends LineReader {
 
   protected add(text: string, chunk: Chunk, range: RecordRange): void {
     if (!this.#columns) return
-    const { names, id, texts, delimiter } = this.#columns
+    const { names, id, delimiter } = this.#columns
     const cells = parseCells(text, delimiter, id)
     if (this.kind === 'sheet') cells.splice(names.length) // such as a note beside the table
     while (cells.length > 0 && cells.at(-1) === undefined) cells.pop()
     if (cells.length === 0) return // a blank row of a spreadsheet
-    const idText = cells[id] ?? ''
-    if (cells.length > names.length) {
-      const row = `The row has ${cells.length} ${cells.length === 1 ? 'cell' : 'cells'}`
-      chunk.addInvalid(reason('malformed', `${row}, but the header has ${names.length}`), range)
-    } else if (/^-?(\d+([.,]\d+)?e[-+]?\d{2,}|\d{1,3}(\.\d{3})+)$/i.test(idText)) {
-      const isRounded = /e/i.test(idText)
-      const why = isRounded ? 'a spreadsheet may have rounded it' : 'in some countries, the point groups thousands'
-      const rule = `id must ${isRounded ? 'have all its digits' : 'be in digits only'}`
-      const message = `Invalid plant: ${rule}, but was ${JSON.stringify(shorten(idText))}: ${why}`
-      chunk.addInvalid(reason('invalid', message), range)
-    } else if ([id, ...texts].some((column) => cells[column] === unsavedFormula)) {
-      const what = 'a formula has no saved value. Open the workbook in a spreadsheet program, and save it'
-      chunk.addInvalid(reason('invalid', `Invalid plant: ${what}`), range)
-    } else this.mapper.add(recordOf(cells, this.#columns), range, chunk)
+    const why = whyInvalid(cells, this.#columns)
+    if (why) chunk.addInvalid(why, range)
+    else this.mapper.add(recordOf(cells, this.#columns), range, chunk)
   }
+}
+
+function whyInvalid(cells: (string | undefined)[], { names, id, texts }: Columns): Reason | undefined {
+  if (cells.length > names.length) {
+    const row = `The row has ${cells.length} ${cells.length === 1 ? 'cell' : 'cells'}`
+    return reason('malformed', `${row}, but the header has ${names.length}`)
+  }
+  if ([id, ...texts].some((column) => cells[column] === unsavedFormula)) {
+    const what = 'a formula has no saved value. Open the workbook in a spreadsheet program, and save it'
+    return reason('invalid', `Invalid plant: ${what}`)
+  }
+  const idText = cells[id] ?? ''
+  if (!/^-?(\d+([.,]\d+)?e[-+]?\d{2,}|\d{1,3}(\.\d{3})+)$/i.test(idText)) return undefined
+  const isRounded = /e/i.test(idText)
+  const why = isRounded ? 'a spreadsheet may have rounded it' : 'in some countries, the point groups thousands'
+  const rule = `id must ${isRounded ? 'have all its digits' : 'be in digits only'}`
+  return reason('invalid', `Invalid plant: ${rule}, but was ${JSON.stringify(shorten(idText))}: ${why}`)
 }
 
 function recordOf(
