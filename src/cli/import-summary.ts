@@ -234,7 +234,8 @@ function hintOfRejectsFile(
   const { idFrom } = plan.rules
   const isTaken = idFrom !== undefined && isOwn(store) && (counters.rejected[409] ?? 0) > importing.repeated
   // the ids before it were used
-  const rules = { ...plan.rules, idFrom: idFrom === 'next' || isTaken ? ('next' as const) : mapper.nextId }
+  const delimiter = importing.isSheet && plan.rules.columns ? ',' : plan.rules.delimiter
+  const rules = { ...plan.rules, delimiter, idFrom: idFrom === 'next' || isTaken ? ('next' as const) : mapper.nextId }
   // otherwise the file is UTF-8
   const read = plan.encoding ?? importing.assumedEncoding
   const encoding = read !== undefined && canEncode(read) ? read : undefined

@@ -1,14 +1,29 @@
-import * as fs from 'node:fs'
+import {
+  chmodSync,
+  closeSync,
+  existsSync,
+  fsyncSync,
+  lstatSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  readSync,
+  realpathSync,
+  rmSync,
+  statSync,
+} from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 import { isWindows, malformed, octal, PlantsError, systemCode, unlessSystemError } from './errors.js'
 
 /** Durable, also for missing parents. `mkdirSync` with `recursive` never returns in /proc. */
 export function makeFolder(folder: string): void {
-  if (fs.existsSync(folder) || dirname(folder) === folder) return // Windows has drives that do not exist
+  if (existsSync(folder) || dirname(folder) === folder) return // Windows has drives that do not exist
   makeFolder(dirname(folder))
   try {
-    fs.mkdirSync(folder, 0o700)
-    fs.chmodSync(folder, 0o700) // independent of the umask
+    mkdirSync(folder, 0o700)
+    chmodSync(folder, 0o700) // independent of the umask
     syncFolder(dirname(folder))
   } catch (error) {
     if (systemCode(error) !== 'EEXIST') throw error
@@ -24,20 +39,20 @@ export function detectCompression(head: Uint8Array): 'gzip' | 'zstd' | 'zip' | u
 
 export function detectFileCompression(path: string): ReturnType<typeof detectCompression> {
   return unlessSystemError(() => {
-    if (!fs.statSync(path).isFile()) return undefined
+    if (!statSync(path).isFile()) return undefined
     const head = Buffer.alloc(4)
-    const fd = fs.openSync(path, 'r')
+    const fd = openSync(path, 'r')
     try {
-      fs.readSync(fd, head)
+      readSync(fd, head)
     } finally {
-      fs.closeSync(fd)
+      closeSync(fd)
     }
     return detectCompression(head)
   })
 }
 
 export function removeFolder(folder: string): void {
-  unlessSystemError(() => fs.rmSync(folder, { recursive: true, force: true }))
+  unlessSystemError(() => rmSync(folder, { recursive: true, force: true }))
 }
 
 export function prefixFor(file: string): string {
@@ -46,7 +61,7 @@ export function prefixFor(file: string): string {
 
 export function tempFoldersBeside(file: string): string[] {
   const prefix = prefixFor(file)
-  const entries = fs.readdirSync(dirname(file), { withFileTypes: true })
+  const entries = readdirSync(dirname(file), { withFileTypes: true })
   const ours = entries.filter(
     (entry) => entry.isDirectory() && entry.name.startsWith(prefix) && /^\w{6}$/.test(entry.name.slice(prefix.length)),
   )
@@ -57,13 +72,13 @@ export function tempFoldersBeside(file: string): string[] {
 export function syncFolder(folder: string): void {
   let fd: number | undefined
   try {
-    fd = fs.openSync(folder, 'r')
-    fs.fsyncSync(fd)
+    fd = openSync(folder, 'r')
+    fsyncSync(fd)
   } catch (error) {
     // Windows and some file systems cannot sync a folder
     if (!['EACCES', 'EPERM', 'EINVAL', 'ENOTSUP', 'EISDIR'].includes(systemCode(error) ?? '')) throw error
   } finally {
-    if (fd !== undefined) fs.closeSync(fd)
+    if (fd !== undefined) closeSync(fd)
   }
 }
 
@@ -75,7 +90,7 @@ export function syncFolder(folder: string): void {
 export async function asOwnerOf<T>(directory: string, action: () => Promise<T>): Promise<T> {
   const { getuid, getegid, getgroups, setegid, seteuid, setgroups } = process
   if (getuid?.() !== 0 || !getegid || !getgroups || !setegid || !seteuid || !setgroups) return action()
-  const { uid, gid } = fs.statSync(existingPlace(directory))
+  const { uid, gid } = statSync(existingPlace(directory))
   if (uid === 0) return action()
   const [group, groups] = [getegid(), getgroups()]
   setgroups([gid])
@@ -91,13 +106,13 @@ export async function asOwnerOf<T>(directory: string, action: () => Promise<T>):
 }
 
 function existingPlace(directory: string): string {
-  return fs.existsSync(directory) || dirname(directory) === directory ? directory : existingPlace(dirname(directory))
+  return existsSync(directory) || dirname(directory) === directory ? directory : existingPlace(dirname(directory))
 }
 
 /** Throws `unwritable` for root, if another user could put a link in the place of what root makes in a directory. */
 export function assertNotRedirected(directory: string, trusts: (uid: number) => boolean): void {
   if (process.getuid?.() !== 0) return
-  const { uid, gid, mode } = fs.statSync(directory)
+  const { uid, gid, mode } = statSync(directory)
   const isShared = (mode & 0o002) !== 0 || ((mode & 0o020) !== 0 && gid !== uid)
   const isOfOther = !trusts(uid)
   if (!isOfOther && (!isShared || (mode & 0o1000) !== 0)) return
@@ -112,10 +127,10 @@ const maxLinks = 40
 export function* linksOf(path: string): Generator<{ path: string; uid: number; target: string }> {
   let place = path
   for (let count = 0; ; count += 1) {
-    const stats = fs.lstatSync(place, { throwIfNoEntry: false })
+    const stats = lstatSync(place, { throwIfNoEntry: false })
     if (!stats?.isSymbolicLink()) return
     if (count === maxLinks) throw Object.assign(new Error('too many links'), { code: 'ELOOP' })
-    const target = resolve(fs.realpathSync(dirname(place)), fs.readlinkSync(place))
+    const target = resolve(realpathSync(dirname(place)), readlinkSync(place))
     yield { path: place, uid: stats.uid, target }
     place = target
   }
@@ -159,19 +174,19 @@ export function untrustedReason(
   let place = '/'
   let isPrivate = false
   for (const [index, name] of names.entries()) {
-    const folder = fs.lstatSync(place)
+    const folder = lstatSync(place)
     owners.add(folder.uid)
     isPrivate ||= (folder.mode & 0o011) === 0
     const isShared = !isPrivate && (folder.mode & trust.writers) !== 0
     if (isShared && (folder.mode & 0o1000) === 0)
       return `other users can replace what is in ${place} ${octal(folder.mode)}`
     place = join(place, name)
-    const entry = fs.lstatSync(place)
+    const entry = lstatSync(place)
     if (isShared && !trust.trusts(entry.uid) && !owners.has(entry.uid))
       return `${place} belongs to another user (uid ${entry.uid})`
     owners.add(entry.uid)
     if (entry.isSymbolicLink()) {
-      const target = resolve(dirname(place), fs.readlinkSync(place), ...names.slice(index + 1))
+      const target = resolve(dirname(place), readlinkSync(place), ...names.slice(index + 1))
       return links === maxLinks ? undefined : untrustedReason(target, trust, owners, links + 1)
     }
   }
@@ -180,7 +195,7 @@ export function untrustedReason(
 
 /** Undefined where the system does not say, or sets no limit. */
 export function openFileLimit(): number | undefined {
-  const limits = unlessSystemError(() => fs.readFileSync('/proc/self/limits', 'utf8')) ?? ''
+  const limits = unlessSystemError(() => readFileSync('/proc/self/limits', 'utf8')) ?? ''
   const [, soft] = /^Max open files +(\d+) /m.exec(limits) ?? []
   return soft === undefined ? undefined : parseInt(soft, 10)
 }
@@ -194,7 +209,7 @@ export function sharedReason(folder: string, trusts: (uid: number) => boolean): 
   if (isWindows) return undefined
   let isInShared = false
   for (const place of withParents(folder)) {
-    const { uid, gid, mode } = fs.statSync(place)
+    const { uid, gid, mode } = statSync(place)
     if ((isInShared || place === folder) && !trusts(uid)) return `${place} belongs to another user (uid ${uid})`
     isInShared = (mode & 0o002) !== 0 || ((mode & 0o020) !== 0 && gid !== uid)
     // the sticky bit: only its owner can replace an entry

@@ -3,8 +3,8 @@ import { crc32, deflateRawSync } from 'node:zlib'
 const office = 'http://schemas.openxmlformats.org/officeDocument/2006/relationships'
 
 export interface Parts {
-  /** by name; a text is the content of `sheetData` */
-  sheets?: Record<string, string>
+  /** the content of `sheetData` by name; a chart has none */
+  sheets?: Record<string, string | undefined>
   sharedStrings?: string
   styles?: string
   /** the content of `workbook`, before its sheets */
@@ -27,7 +27,13 @@ export function workbook({ sheets = {}, sharedStrings, styles, properties = '', 
     [
       'xl/_rels/workbook.xml.rels',
       relationships([
-        ...names.map((_, index): Relation => [`rId${index + 1}`, 'worksheet', `worksheets/sheet${index + 1}.xml`]),
+        ...names.map(
+          (name, index): Relation => [
+            `rId${index + 1}`,
+            sheets[name] === undefined ? 'chartsheet' : 'worksheet',
+            `worksheets/sheet${index + 1}.xml`,
+          ],
+        ),
         ['styles', 'styles', 'styles.xml'],
         ['texts', 'sharedStrings', '/xl/sharedStrings.xml'],
       ]),

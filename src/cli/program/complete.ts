@@ -83,7 +83,9 @@ async function parseLine(words: string[], program: Program): Promise<Line> {
     if (!(error instanceof CommanderError)) throw error
     const flag = words.at(-1)?.replace(/^-\w*(?=\w$)/, '-') // -f of -yf
     const pending = command.options.find(({ short, long }) => short === flag || long === flag)
-    return { words, command, operands: [], isHelp, pending }
+    program.given.clear()
+    const { operands } = pending ? command.parseOptions(rest.slice(0, -1)) : { operands: [] }
+    return { words, command, operands, isHelp, pending }
   }
 }
 
@@ -173,9 +175,9 @@ function isPlain(word: string): boolean {
 }
 
 /** Of the file that is imported. A sheet that a shell would have to quote is its number. */
-async function namesInFile(what: FileValues, text: string, { words, command }: Line, io: Io): Promise<Completions> {
+async function namesInFile(what: FileValues, text: string, { operands, command }: Line, io: Io): Promise<Completions> {
   const { columnsIn, isSmallFile, sheetsIn } = await import('../../transfer/import/names.js')
-  const path = words.map((word) => io.resolvePath(word)).find(isSmallFile)
+  const path = operands.map((word) => io.resolvePath(word)).find(isSmallFile)
   const [prefix = ''] = /^.*[,=]/s.exec(text) ?? []
   if (what === 'map' && !prefix.endsWith('='))
     return { ...nothing, prefix, candidates: fieldNames.map((name) => [`${name}=`, '']) }

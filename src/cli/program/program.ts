@@ -33,7 +33,8 @@ export class Program {
   readonly #io: Io
   #argv: string[] = []
 
-  constructor(io: Io) {
+  /** @param first the first word of a command line: if it is a command, no other one is needed */
+  constructor(io: Io, first = 'help') {
     this.#io = io
     const write = (text: string) => {
       this.page += text
@@ -63,7 +64,9 @@ export class Program {
       .version(version, '-V, --version', 'show the version')
       .hook('preSubcommand', (_, command) => this.load(command))
     for (const option of globalOptions) this.#addOption(this.root, option)
-    for (const [name, [summary]] of Object.entries(listed)) this.#addCommand(this.root, name).summary(summary)
+    const isOnly = first !== 'help' && Object.hasOwn(listed, first)
+    for (const [name, [summary]] of Object.entries(listed))
+      if (!isOnly || name === first) this.#addCommand(this.root, name).summary(summary)
     const formatHelp = (_: Command, { helpWidth = 80, styleTitle }: Help) => programPage(helpWidth, styleTitle)
     this.root.configureHelp({ ...this.root.configureHelp(), formatHelp }) // which commands do not inherit any more
   }

@@ -66,7 +66,7 @@ async function runProgram(argv: string[], io: Io): Promise<void> {
     return writeAnswer(io, programPage(width, styleTitle))
   }
   const [{ CommanderError }, { Program }] = await Promise.all([import('commander'), import('./program.js')])
-  const program = new Program(io)
+  const program = new Program(io, first)
   if (first === '__complete' && second === '--')
     return (await import('./complete.js')).printCompletions(words, program, io)
   try {

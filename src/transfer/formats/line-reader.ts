@@ -48,7 +48,8 @@ export abstract class LineReader implements FormatReader {
     if (why) chunk.addInvalid(why, range)
     else if (text !== '') this.add(text, chunk, range)
     this.#isSkipping = row.isCut
-    this.#line = this.lineAt(chunk.bytes, start, end)
+    if (this.kind !== 'sheet') this.#line = this.lineAt(chunk.bytes, start, end)
+    else if (!row.isCut) this.#line += 1 // its cells can have CRLF, too
     return end
   }
 

@@ -1,6 +1,8 @@
 import { posix } from 'node:path'
+import { crc32 } from 'node:zlib'
 import { SAXParser, type Tag } from 'sax'
 import { type Entry, fromBufferPromise, type ZipFile } from 'yauzl'
+import { checkSignal } from '../../platform/clock.js'
 import { malformed, PlantsError, systemCode } from '../../platform/errors.js'
 import { shorten } from '../../platform/escape.js'
 import { maxRecordBytes } from './chunk.js'
@@ -18,13 +20,19 @@ export class Workbook {
   readonly #signal: AbortSignal
   readonly #zip: ZipFile
   readonly #entries: ReadonlyMap<string, Entry>
-  readonly #sheets: { name: string; part: string }[] = []
+  /** without a part for a chart */
+  readonly #sheets: { name: string; part: string | undefined }[] = []
   /** which cells share, by index */
   readonly #texts: string[] = []
   /** of the styles of cells, by index */
   readonly #isDate: boolean[] = []
   /** in days since 1899-12-30 */
   #epoch = 0
+  /** the saved values of formulas are no results */
+  #isUncalculated = false
+  /** of the parts that are read before the first sheet */
+  #styles: string | undefined
+  #shared: string | undefined
   #unpacked = 0
 
   private constructor(source: string, signal: AbortSignal, zip: ZipFile, entries: ReadonlyMap<string, Entry>) {
@@ -65,6 +73,8 @@ export class Workbook {
     if (!found) throw malformed(`${this.#source} has no sheet ${inQuotes(sheet)}`, `Its sheets are ${this.#list()}`)
     let last = 0
     try {
+      await this.#readStyles()
+      await this.#readTexts()
       for await (const rows of this.#rows(found.part)) {
         let text = ''
         for (const { number, cells } of rows) {
@@ -83,8 +93,8 @@ export class Workbook {
 
   /** The only sheet, or the only one with the columns of plants. */
   async sheetOfPlants(rules: FieldRules): Promise<string> {
-    const [first = '', ...others] = this.sheets
-    if (others.length === 0) return first
+    const [first, ...others] = this.#sheets.filter(({ part }) => part !== undefined)
+    if (first && others.length === 0) return first.name
     const found: string[] = []
     for (const sheet of this.sheets) if (!rules.columns && (await this.#hasPlants(sheet, rules))) found.push(sheet)
     if (found[0] !== undefined && found.length === 1) return found[0]
@@ -108,11 +118,11 @@ export class Workbook {
   }
 
   async #hasPlants(sheet: string, rules: FieldRules): Promise<boolean> {
-    const bytes = Buffer.from(await this.head(sheet))
     try {
+      const bytes = Buffer.from(await this.head(sheet))
       return findHeader(bytes, { isLast: true, rules, given: ',', lineAt: () => 1 }) !== undefined
     } catch (error) {
-      if (error instanceof PlantsError) return false
+      if (error instanceof PlantsError && error.type === 'malformed') return false
       throw error
     }
   }
@@ -126,18 +136,19 @@ export class Workbook {
     const parts = await this.#relationsOf(main)
     const partOf = (wanted: string) => parts.find(({ type }) => type === wanted)?.part
     await this.#readPart(main, (name, attributes) => {
-      if (name === 'workbookPr' && /^(1|true)$/.test(attributes['date1904'] ?? '')) this.#epoch = daysTo1904
+      if (name === 'workbookPr' && isTrue(attributes['date1904'])) this.#epoch = daysTo1904
+      if (name === 'calcPr' && isTrue(attributes['fullCalcOnLoad'])) this.#isUncalculated = true
       if (name !== 'sheet') return
       const [, id] = Object.entries(attributes).find(([key]) => localName(key) === 'id') ?? []
-      const sheet = parts.find((part) => part.id === id && part.type === 'worksheet') // not a chart
-      if (sheet && this.#entries.has(sheet.part))
-        this.#sheets.push({ name: unescaped(attributes['name'] ?? ''), part: sheet.part })
+      const sheet = parts.find((part) => part.id === id && part.type === 'worksheet')
+      const part = sheet && this.#entries.has(sheet.part) ? sheet.part : undefined
+      this.#sheets.push({ name: unescaped(attributes['name'] ?? ''), part })
       if (this.#sheets.length > maxSheets) throw tooLarge(this.#source, `${maxSheets} sheets`)
     })
-    if (this.#sheets.length === 0)
+    if (this.#sheets.every(({ part }) => part === undefined))
       throw malformed(`${this.#source} is a ZIP archive without a sheet of Excel`, 'Save it as .xlsx, or as CSV')
-    await this.#readStyles(partOf('styles'))
-    await this.#readTexts(partOf('sharedStrings'))
+    this.#styles = partOf('styles')
+    this.#shared = partOf('sharedStrings')
   }
 
   /** @param part empty for those of the workbook as a whole */
@@ -153,7 +164,9 @@ export class Workbook {
     return relations
   }
 
-  async #readStyles(part: string | undefined): Promise<void> {
+  async #readStyles(): Promise<void> {
+    const part = this.#styles
+    this.#styles = undefined
     const custom = new Map<string, boolean>()
     let isOfCells = false
     await this.#readPart(
@@ -169,7 +182,9 @@ export class Workbook {
     )
   }
 
-  async #readTexts(part: string | undefined): Promise<void> {
+  async #readTexts(): Promise<void> {
+    const part = this.#shared
+    this.#shared = undefined
     let text = ''
     await this.#readPart(
       part,
@@ -177,7 +192,7 @@ export class Workbook {
         if (name === 'si') text = ''
       },
       (name, content) => {
-        if (name === 't') text += content
+        if (name === 't' && text.length <= maxRecordBytes) text += content
         if (name === 'si') this.#texts.push(unescaped(text))
         if (this.#texts.length > maxTexts) throw tooLarge(this.#source, `${maxTexts} texts`)
       },
@@ -190,13 +205,13 @@ export class Workbook {
   }
 
   /** Those of each piece that is unpacked. */
-  async *#rows(part: string): AsyncGenerator<Row[]> {
+  async *#rows(part: string | undefined): AsyncGenerator<Row[]> {
     let rows: Row[] = []
-    let row: Row = { number: 0, cells: [] }
+    let row: Row = { number: 0, cells: [], length: 0 }
     let cell: Cell = { column: -1, type: '', isDate: false, text: '', isFormula: false }
     const onStart: OnStart = (name, { r: place, t: type = 'n', s: style }) => {
       if (name === 'row') {
-        row = { number: inOrder(row.number, place, Number, maxRows), cells: [] }
+        row = { number: inOrder(row.number, place, Number, maxRows), cells: [], length: 0 }
         cell.column = -1
       } else if (name === 'c') {
         const column = inOrder(cell.column, place, columnOf, maxColumns - 1)
@@ -206,9 +221,11 @@ export class Workbook {
     const onEnd: OnEnd = (name, content) => {
       if ((name === 'v' || name === 't') && cell.text.length <= maxRecordBytes) cell.text += content
       else if (name === 'c') {
-        const text = this.#textOf(cell).trim()
-        if (text !== '') row.cells[cell.column] = text
-      } else if (name === 'row') rows.push(row)
+        const text = this.#textOf(cell)
+        // otherwise the record is too large already, and cells can share a text
+        if (text !== '' && row.length <= maxRecordBytes) row.cells[cell.column] = text
+        row.length += text.length
+      } else if (name === 'row' && rows.at(-1) !== row) rows.push(row)
     }
     for await (const _ of this.#parse(part, maxUnpacked, onStart, onEnd)) {
       yield rows
@@ -217,15 +234,11 @@ export class Workbook {
   }
 
   #textOf({ type, isDate, text, isFormula }: Cell): string {
-    if (type === 's' && text !== '') {
-      const shared = this.#texts[Number(text)]
-      if (shared === undefined) throw new Error(`no text ${text}`)
-      return shared
-    }
-    if (type === 'b') return text === '1' ? 'TRUE' : 'FALSE'
-    if (type !== 'n') return unescaped(text)
-    if (text !== '') return isDate ? dateOf(Number(text), this.#epoch) : numberOf(text)
-    return isFormula ? unsavedFormula : ''
+    if (type === 's' && text !== '') return this.#texts[Number(text)] ?? missingText(text)
+    if (isFormula && (this.#isUncalculated || (type === 'n' && text === ''))) return unsavedFormula
+    if (type === 'b' && text !== '') return isTrue(text) ? 'TRUE' : 'FALSE'
+    if (type === 'n' && text !== '') return isDate ? dateOf(Number(text), this.#epoch) : numberOf(text)
+    return unescaped(text)
   }
 
   /** Without what tells how a text is spoken. Without a part, or if it is missing, there are no elements. */
@@ -262,14 +275,19 @@ export class Workbook {
     }
     const decoder = new TextDecoder('utf-8', { fatal: true })
     // The stream ends with an error if it unpacks to another size than the archive says.
-    for await (const bytes of await this.#zip.openReadStreamPromise(entry)) {
-      this.#signal.throwIfAborted()
-      this.#unpacked += bytes.length
-      if (this.#unpacked > maxUnpacked) throw tooLarge(this.#source, `${maxUnpacked} bytes`)
-      parser.write(decoder.decode(bytes, { stream: true }))
-      yield
-    }
+    let sum = 0
+    for await (const all of await this.#zip.openReadStreamPromise(entry))
+      for (let at = 0; at < all.length; at += pieceSize) {
+        await checkSignal(this.#signal)
+        const piece = all.subarray(at, at + pieceSize)
+        sum = crc32(piece, sum)
+        this.#unpacked += piece.length
+        if (this.#unpacked > maxUnpacked) throw tooLarge(this.#source, `${maxUnpacked} bytes`)
+        parser.write(decoder.decode(piece, { stream: true }))
+        yield
+      }
     parser.close()
+    if (sum !== entry.crc32) throw new Error(`${part} has another checksum than the archive says`)
   }
 }
 
@@ -287,6 +305,8 @@ interface Row {
   number: number
   /** sparse */
   cells: string[]
+  /** of the texts, in UTF-16 code units */
+  length: number
 }
 
 interface Cell {
@@ -302,11 +322,13 @@ const maxEntries = 10_000
 const maxSheets = 1000
 /** in bytes of all parts together, and of each that is kept in memory */
 const maxUnpacked = 536_870_912
-const maxKept = 67_108_864
+const maxKept = 50_331_648
 const maxTexts = 4_194_304
 /** in UTF-16 code units */
 const maxTagLength = 65_536
 const maxDepth = 100
+/** A part that is not compressed is unpacked in one piece. */
+const pieceSize = 65_536
 const maxRows = 1_048_576
 const maxColumns = 16_384
 
@@ -337,29 +359,40 @@ function inOrder(before: number, place: string | undefined, parse: (place: strin
   throw new Error(`${place ?? found} is misplaced`)
 }
 
+function missingText(index: string): never {
+  throw new Error(`no text ${index}`)
+}
+
+function isTrue(text = ''): boolean {
+  return /^(1|true)$/.test(text)
+}
+
 /** Such as 27 of `AB3`; -1 for no place. */
 function columnOf(place: string): number {
   const [, letters = ''] = /^([A-Z]{1,3})\d+$/i.exec(place) ?? []
   return Array.from(letters.toUpperCase()).reduce((sum, letter) => 26 * sum + letter.charCodeAt(0) - 0x40, 0) - 1
 }
 
-/** Such as `_x000D_`, for a character that XML cannot have. */
+/** Trimmed, and with characters for words such as `_x000D_`, which XML cannot have. */
 function unescaped(text: string): string {
-  return text.replace(/_x(?!D[89A-F])([0-9A-F]{4})_/gi, (_, code) => String.fromCharCode(Number.parseInt(code, 16)))
+  if (text.length > maxRecordBytes) return text // a record that is too large does not become smaller
+  return text
+    .replace(/_x(?!D[89A-F])([0-9A-F]{4})_/gi, (_, code) => String.fromCharCode(Number.parseInt(code, 16)))
+    .trim()
 }
 
 /** Formats of dates and times (ECMA-376 part 1, 18.8.30). */
 const builtInDate = /^(1[4-9]|2[0-2]|2[7-9]|3[0-6]|4[5-7]|5[0-8])$/
 
-/** Whether it has letters of a date outside texts, colours and conditions. */
+/** Whether it has letters of a date outside texts, spaces, colours and conditions. */
 function isDateCode(code: string): boolean {
-  return /[dmyhs]/i.test(code.replace(/"[^"]*"|\\.|\[(?!(?:h+|m+|s+)\])[^\]]*\]/gi, ''))
+  return /[dmyhs]/i.test(code.replace(/"[^"]*"|[\\_*].|\[(?!(?:h+|m+|s+)\])[^[\]]*\]/gi, ''))
 }
 
 /** A number from 2^53 on has an exponent, because it may be rounded, as a spreadsheet has it. */
 function numberOf(text: string): string {
   const number = Number(text)
-  if (Number.isNaN(number)) return text
+  if (!Number.isFinite(number)) return text
   return Number.isInteger(number) && !Number.isSafeInteger(number) ? number.toExponential() : String(number)
 }
 
@@ -373,7 +406,7 @@ function dateOf(days: number, epoch: number): string {
   const seconds = Math.round((days + epoch + fromLeapDay - daysTo1970) * 86_400)
   if (!(seconds >= -2_300_000_000 && seconds < 253_402_300_800)) return String(days)
   const [day, time = ''] = new Date(seconds * 1000).toISOString().slice(0, 19).split('T')
-  if (days < 1) return time
+  if (days >= 0 && days < 1) return time
   return time === '00:00:00' ? `${day}` : `${day}T${time}`
 }
 

@@ -154,6 +154,7 @@ export class Import {
   repeated = 0
   format: FormatName = 'ndjson'
   assumedEncoding: EncodingName | undefined
+  isSheet = false
   #input = 0
   /** in bytes, of the only input if it is not compressed */
   #size: number | undefined
@@ -241,6 +242,7 @@ export class Import {
     if (reader.end > 0) this.isEmpty = false
     if (start && this.#input < start.input) return !(await reader.skipTo(Infinity))
     this.format = format
+    this.isSheet = reader.isSheet
     if (this.#plan.inputs.length === 1) this.#size = reader.size
     const next = () => reader.next(this.#plan.chunkBytes, readTimeout)
     let chunk = first

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import { readFileSync, statSync } from 'node:fs'
+import { unlessSystemError } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import { columnNames } from '../formats/table-header.js'
 import { Reader } from './reader.js'
@@ -8,7 +9,8 @@ import { openSource } from './source.js'
 /** Of a workbook, for a shell, which must not wait. Throws `malformed` for what is none. */
 export async function sheetsIn(path: string, { signal }: Io): Promise<string[]> {
   const { Workbook } = await import('../formats/workbook.js')
-  return (await Workbook.open(readFileSync(path), path, signal)).sheets
+  const bytes = unlessSystemError(() => readFileSync(path))
+  return bytes ? (await Workbook.open(bytes, path, signal)).sheets : []
 }
 
 /** Of a table, for a shell. */
@@ -25,6 +27,6 @@ export async function columnsIn(path: string, sheet: string | undefined, io: Io)
 
 /** A larger one would take too long. */
 export function isSmallFile(path: string): boolean {
-  const stats = statSync(path, { throwIfNoEntry: false })
+  const stats = unlessSystemError(() => statSync(path, { throwIfNoEntry: false }))
   return stats?.isFile() === true && stats.size <= 1_048_576
 }

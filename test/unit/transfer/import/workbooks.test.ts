@@ -47,9 +47,9 @@ test('a workbook of openpyxl, in which a name is a formula without a saved value
 })
 
 const dates =
-  '<numFmts><numFmt numFmtId="164" formatCode="[Red]0 &quot;days&quot;"/><numFmt numFmtId="165" formatCode="[hh]:mm"/></numFmts>' +
+  '<numFmts><numFmt numFmtId="164" formatCode="[Red]0 &quot;days&quot;"/><numFmt numFmtId="165" formatCode="[hh]:mm"/><numFmt numFmtId="166" formatCode="_-* #,##0.00\\ _R_S_D_-"/></numFmts>' +
   '<cellStyleXfs><xf numFmtId="14"/></cellStyleXfs>' +
-  '<cellXfs><xf numFmtId="0"/><xf numFmtId="14"/><xf numFmtId="164"/><xf numFmtId="165"/></cellXfs>'
+  '<cellXfs><xf numFmtId="0"/><xf numFmtId="14"/><xf numFmtId="164"/><xf numFmtId="165"/><xf numFmtId="166"/></cellXfs>'
 
 test.each<[string, string, string]>([
   ['a whole number', '<c><v>7.0</v></c>', '7'],
@@ -64,6 +64,10 @@ test.each<[string, string, string]>([
   ['a duration', '<c s="3"><v>0.75</v></c>', '18:00:00'],
   ['a date as text', '<c t="d"><v>2026-03-01</v></c>', '2026-03-01'],
   ['a logical value', '<c t="b"><v>0</v></c>', 'FALSE'],
+  ['another logical value', '<c t="b"><v>true</v></c>', 'TRUE'],
+  ['a number with a space as wide as a letter', '<c s="4"><v>1234.5</v></c>', '1234.5'],
+  ['a date before the first one', '<c s="1"><v>-1.5</v></c>', '1899-12-29T12:00:00'],
+  ['a number that is too large', '<c><v>1e400</v></c>', '1e400'],
   ['an error', '<c t="e"><v>#N/A</v></c>', '#N/A'],
   ['the value of a formula', '<c t="str"><f>A1&amp;"x"</f><v> x </v></c>', 'x'],
   ['a text with quotes and a comma', inline('"a", b'), '"a", b'],
@@ -149,6 +153,21 @@ describe('the sheet', () => {
     expect(await user.list()).toBe(plants)
   })
 
+  test('is counted with the charts before it, and unsaved formulas of others do not matter', async () => {
+    const unsaved = '<row><c><f>1+1</f></c><c><f>2+2</f></c></row>'
+    const sheets = { Chart: undefined, Sum: unsaved, Plants: header + rows(['1', 'Fern']) }
+    const [user, other] = [new Importing(), new Importing()]
+    expect(await user.import(['--sheet', '3'], { stdin: workbook({ sheets }) })).toEqual(imported({ created: 1 }))
+    expect(await other.import([], { stdin: workbook({ sheets }) })).toEqual(imported({ created: 1 }))
+  })
+
+  test('has formulas whose results are out of date', async () => {
+    const sheet = `${header}<row><c><v>1</v></c><c><f>A1</f><v>0</v></c></row>`
+    const stdin = workbook({ sheets: { P: sheet }, properties: '<calcPr fullCalcOnLoad="1"/>' })
+    const { err } = await new Importing().import([], { stdin })
+    expect(err).toContain('stdin:2: Invalid plant: a formula has no saved value')
+  })
+
   test.each<[string, Record<string, string>, string[], string]>([
     [
       'is one of several',
@@ -205,6 +224,14 @@ test('an import that was stopped resumes in the same workbook', async () => {
   expect(await user.list()).toBe('{"id":1,"name":"Fern"}\n{"id":3,"name":"Elm"}\n')
 })
 
+/** A workbook whose directory has another checksum of the sheet. */
+function flipped(): Buffer {
+  const bytes = workbook({ sheets: { P: header } })
+  const place = bytes.lastIndexOf('xl/worksheets/sheet1.xml') - 30
+  bytes.writeUInt32LE((bytes.readUInt32LE(place) ^ 1) >>> 0, place)
+  return bytes
+}
+
 const deep = '<a>'.repeat(200)
 const attributes = Array.from({ length: 9000 }, (_, index) => ` a${index}="1"`).join('')
 const damaged = 'Sheet "P" of stdin is damaged'
@@ -213,7 +240,7 @@ test.each<[string, Buffer, string]>([
   [
     'that unpacks to a lot',
     workbook({ sheets: { P: '' }, sharedStrings: ' '.repeat(68_000_000) }),
-    'stdin unpacks to more than 67108864 bytes of xl/sharedStrings.xml',
+    'stdin unpacks to more than 50331648 bytes of xl/sharedStrings.xml',
   ],
   [
     'that says it unpacks to a lot',
@@ -256,6 +283,11 @@ test.each<[string, Buffer, string]>([
   ['that is not XML', workbook({ sheets: { P: '<row></c>' } }), `${damaged}: Unexpected close tag`],
   ['with an entity of its own', workbook({ sheets: { P: '<row>&a;</row>' } }), `${damaged}: Invalid character entity`],
   [
+    'whose checksum differs',
+    flipped(),
+    `${damaged}: xl/worksheets/sheet1.xml has another checksum than the archive says`,
+  ],
+  [
     'that is cut',
     workbook({ sheets: { P: header } }).subarray(0, 500),
     'stdin is damaged: End of central directory record',
@@ -271,6 +303,29 @@ test.each<[string, Buffer, string]>([
   const { code, err } = await user.import([], { stdin })
   expect({ code, err: err.slice(0, message.length + 8) }).toEqual({ code: 2, err: `plants: ${message}` })
   expect(user.has('plants.db')).toBe(false)
+})
+
+test('a row whose cells share a large text is one rejected record', async () => {
+  const cells = '<c t="s"><v>0</v></c>'.repeat(16_000)
+  const sheet = `${header}<row><c><v>1</v></c>${cells}</row><row><c><v>2</v></c>${inline('Fern')}</row>`
+  const stdin = workbook({ sheets: { P: sheet }, sharedStrings: `<si><t>${'y'.repeat(32_767)}</t></si>` })
+  const { summary: result } = await new Importing().import(['-q'], { stdin })
+  expect(result).toEqual(summary({ created: 1, rejected: 1, reasons: { 413: 1 } }))
+})
+
+test('formats of numbers are read in time', async () => {
+  const codes = Array.from(
+    { length: 60 },
+    (_, id) => `<numFmt numFmtId="${id + 200}" formatCode="${'['.repeat(60_000)}"/>`,
+  )
+  const stdin = workbook({ sheets: { P: header + rows(['1', 'Fern']) }, styles: codes.join('') })
+  expect(await new Importing().import([], { stdin })).toEqual(imported({ created: 1 }))
+})
+
+test('line breaks in cells do not count as rows', async () => {
+  const sheet = header + rows(['1', 'a_x000D_\nb'], ['2', 'a&#13;&#10;b'], ['x', 'Fern'])
+  const { err } = await new Importing().import([], { stdin: workbook({ sheets: { P: sheet } }) })
+  expect(err).toContain('stdin:4: Invalid plant')
 })
 
 test('a large text that rows share, and one in many parts, are rejected records', async () => {
