@@ -179,7 +179,7 @@ function rejectedWriter(progress: Progress, settings: Settings, io: Io): ImportC
 function changesWriter(progress: Progress, { options, settings, io }: Run): ImportContext['onPlanned'] {
   const { output, isQuiet, colors } = settings
   if (options.staging !== 'dryRun') return undefined
-  let remaining = output === 'ndjson' ? Infinity : output === 'text' && !isQuiet ? maxShown : 0
+  let remaining = options.showsAll ? Infinity : output === 'text' && !isQuiet ? maxShown : 0
   return async (changes) => {
     const shown = changes.slice(0, remaining)
     remaining -= shown.length

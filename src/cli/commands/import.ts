@@ -160,6 +160,7 @@ function optionsOf(files: string[], flags: ImportFlags, isOwnStore: boolean, io:
     },
     rejects: rejects === undefined ? undefined : io.resolvePath(rejects),
     isRestart: flags.restart === true,
+    showsAll: flags.output === 'ndjson',
     staging: flags.dryRun ? 'dryRun' : flags.atomic ? 'atomic' : undefined,
     concurrency: flags.concurrency,
     retry: flags.retry,

@@ -33,6 +33,8 @@ export interface ImportOptions {
   isRestart: boolean
   /** `atomic`: all plants or none */
   staging: 'dryRun' | 'atomic' | undefined
+  /** of a dry run: every change is printed, as a JSON object on a line */
+  showsAll: boolean
   /** requests in flight at most */
   concurrency: number | undefined
   /** how long refused connections are retried, in milliseconds */
