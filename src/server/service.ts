@@ -90,10 +90,12 @@ export async function startService(options: ServiceOptions): Promise<Service> {
         await http.drain(milliseconds)
         await stop()
         log.info('stopped')
+        log.flush()
       },
     }
   } catch (error) {
     await stop()
+    log.flush()
     throw error
   }
 }

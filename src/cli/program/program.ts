@@ -33,7 +33,7 @@ export class Program {
   readonly #io: Io
   #argv: string[] = []
 
-  /** @param first the first word of a command line: if it is a command, no other one is needed */
+  /** @param first the first word of a command line: of a command, only its own options can follow */
   constructor(io: Io, first = 'help') {
     this.#io = io
     const write = (text: string) => {
@@ -63,8 +63,8 @@ export class Program {
       })
       .version(version, '-V, --version', 'show the version')
       .hook('preSubcommand', (_, command) => this.load(command))
-    for (const option of globalOptions) this.#addOption(this.root, option)
     const isOnly = first !== 'help' && Object.hasOwn(listed, first)
+    for (const option of isOnly ? [] : globalOptions) this.#addOption(this.root, option)
     for (const [name, [summary]] of Object.entries(listed))
       if (!isOnly || name === first) this.#addCommand(this.root, name).summary(summary)
     const formatHelp = (_: Command, { helpWidth = 80, styleTitle }: Help) => programPage(helpWidth, styleTitle)
