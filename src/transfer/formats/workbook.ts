@@ -107,20 +107,14 @@ export class Workbook {
     throw malformed(`${this.#source} has several ${which}`, 'Choose one with --sheet NAME')
   }
 
-  /** The first rows as CSV, without blank ones before them. */
-  async head(sheet: string): Promise<string> {
-    let text = ''
-    for await (const rows of this.csv(sheet)) {
-      text = `${text}${rows}`.replace(/^[\r\n]+/, '')
-      if (text.length >= headSize) break
-    }
-    return text
-  }
-
   async #hasPlants(sheet: string, rules: FieldRules): Promise<boolean> {
+    let head = ''
     try {
-      const bytes = Buffer.from(await this.head(sheet))
-      return findHeader(bytes, { isLast: true, rules, given: ',', lineAt: () => 1 }) !== undefined
+      for await (const rows of this.csv(sheet)) {
+        head = `${head}${rows}`.replace(/^[\r\n]+/, '') // the first line of a header is not blank
+        if (head.length >= headSize) break
+      }
+      return findHeader(Buffer.from(head), { isLast: true, rules, given: ',', lineAt: () => 1 }) !== undefined
     } catch (error) {
       if (error instanceof PlantsError && error.type === 'malformed') return false
       throw error
