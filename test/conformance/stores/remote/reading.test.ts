@@ -54,13 +54,19 @@ describe('a service that can be read', () => {
   ])('is what a dry run compares the input with, if the token %s read', async (_, first, requests, counts) => {
     const file = join(temporaryFolder(), 'plants.csv')
     writeFileSync(file, 'id,name,tag\n1,Fern,wet\n2,Moss,\n')
-    const { code, out, said, remote } = await runAt(['import', file, '--if-exists', 'update', '--dry-run'], {
-      'GET /plants/0': [first],
-      'GET /plants/1': [json(200, '{"id":1,"name":"Fern","tag":"dry"}')],
-      'GET /plants/2': [missing],
-    })
+    const { code, out, said, remote } = await runAt(
+      ['import', file, '--if-exists', 'update', '--dry-run', '--output', 'ndjson'],
+      {
+        'GET /plants/0': [first],
+        'GET /plants/1': [json(200, '{"id":1,"name":"Fern","tag":"dry"}')],
+        'GET /plants/2': [missing],
+      },
+    )
     const update = '{"dryRun":true,"id":1,"before":{"name":"Fern","tag":"dry"},"after":{"name":"Fern","tag":"wet"}}'
-    expect(out.trim().split('\n').slice(0, -1)).toEqual(counts.updated > 0 ? [update] : [])
+    const moss = '{"dryRun":true,"id":2,"after":{"name":"Moss"}}'
+    expect(out.trim().split('\n').slice(0, -1)).toEqual(
+      counts.updated > 0 ? [update, moss] : [update.replace(/"before":\{.*?\},/, ''), moss],
+    )
     expect({ code, summary: JSON.parse(out.trim().split('\n').at(-1) ?? '') }).toMatchObject({
       code: 0,
       summary: counts,
