@@ -1,11 +1,9 @@
 import { accessSync, constants, realpathSync, statSync } from 'node:fs'
-import { describePlant, quoteIfNeeded, type Style, styleFor, writeAnswer, writeRejected } from '../output/output.js'
+import { describeChange, describePlant, type Style, styleFor, writeAnswer, writeRejected } from '../output/output.js'
 import { type Progress, progressLine } from '../output/progress.js'
 import { toJson } from '../plant/exact-json.js'
-import { textFields } from '../plant/fields.js'
 import { plantCount, plantOf } from '../plant/plant.js'
 import { malformed, PlantsError, systemCode } from '../platform/errors.js'
-import { escapeControlChars } from '../platform/escape.js'
 import type { Io } from '../platform/io.js'
 import { idAfter } from '../stores/common/conflict.js'
 import type { ManyStore, PlannedChange, Right } from '../stores/common/store.js'
@@ -196,17 +194,8 @@ function changeJson({ before, after }: PlannedChange): string {
   return `${toJson({ dryRun: true, id: after.id, ...old, after: plantOf(after) })}\n`
 }
 
-/** Such as `Would update Fern (id 1): tag "shade" → none`. */
 function changeLine({ before, after }: PlannedChange, style: Style): string {
-  if (!before) return `Would create ${describePlant(after, style)}\n`
-  const shown = (text = '') => escapeControlChars(JSON.stringify(text))
-  const changes = textFields
-    .filter(({ name }) => before[name] !== after[name])
-    .map(
-      ({ name }) =>
-        `${name} ${[before, after].map((plant) => (name in plant ? shown(plant[name]) : 'none')).join(' → ')}`,
-    )
-  return `Would update ${style.strong(quoteIfNeeded(before.name))} ${style.faint(`(id ${before.id})`)}: ${changes.join(', ')}\n`
+  return `Would ${before ? `update ${describeChange(before, after, style)}` : `create ${describePlant(after, style)}`}\n`
 }
 
 function isInterruption(error: unknown, { signal }: Io): boolean {

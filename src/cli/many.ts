@@ -1,4 +1,4 @@
-import { describePlant, recordPrinter, styleFor, writeError } from '../output/output.js'
+import { describePlant, recordPrinter, type Style, styleFor, writeError } from '../output/output.js'
 import { toJson } from '../plant/exact-json.js'
 import { type NewPlant, plantCount } from '../plant/plant.js'
 import { PlantsError, systemCode } from '../platform/errors.js'
@@ -19,6 +19,7 @@ interface Work<Target> {
   isDryRun?: boolean
   /** whether the number of plants is reported at the end */
   isCounted?: boolean
+  describe?(plant: NewPlant, style: Style): string
   /** by default a sentence for each plant */
   text?(): Promise<(plants: NewPlant[]) => string>
   /** of earlier steps */
@@ -80,7 +81,8 @@ function inPast({ verb = 'update', isDryRun }: { verb?: Verb; isDryRun?: boolean
 
 async function sentences(work: Work<never>, { colors, isQuiet }: Settings, io: Io) {
   const style = await styleFor(colors(io.stdout))
-  const line = (plant: NewPlant) => `${inPast(work)} ${describePlant(plant, style)}\n`
+  const { describe = describePlant } = work
+  const line = (plant: NewPlant) => `${inPast(work)} ${describe(plant, style)}\n`
   return (plants: NewPlant[]) => (isQuiet && !work.isDryRun ? '' : plants.map(line).join(''))
 }
 

@@ -223,6 +223,16 @@ export function describePlant(plant: NewPlant, style: Style): string {
   return `${style.strong(quoteIfNeeded(plant.name))} ${style.faint(`(id ${plant.id}${others.join('')})`)}`
 }
 
+/** Such as `Fern (id 1): tag "shade" → none`. */
+export function describeChange(before: NewPlant, after: NewPlant, style: Style): string {
+  const shown = (text: string | undefined) => (text === undefined ? 'none' : escapeControlChars(JSON.stringify(text)))
+  const changes = textFields
+    .filter(({ name }) => before[name] !== after[name])
+    .map(({ name }) => `${name} ${shown(before[name])} → ${shown(after[name])}`)
+  const plant = `${style.strong(quoteIfNeeded(before.name))} ${style.faint(`(id ${before.id})`)}`
+  return `${plant}: ${changes.join(', ') || 'nothing'}`
+}
+
 /** Escapes the text for a terminal, too. */
 export function quoteIfNeeded(text: string): string {
   return text === '' || text !== text.trim() ? `"${escapeControlChars(text)}"` : escapeControlChars(text)

@@ -1,4 +1,4 @@
-import { describePlant, notFound, styleFor, writeResult } from '../../output/output.js'
+import { describeChange, describePlant, notFound, type Style, styleFor, writeResult } from '../../output/output.js'
 import { parseInt64 } from '../../plant/exact-json.js'
 import { textFields, textsInWords } from '../../plant/fields.js'
 import { acceptNewPlant, invalidPlant, type NewPlant, plantCount, plantFrom } from '../../plant/plant.js'
@@ -39,6 +39,9 @@ export const update = defineCommand({
     const settings = await resolveSettings(flags, io, { formats })
     const store = await openExistingStore(settings.store, { ...settings.storeOptions, needs: ['update'] })
     const emptied: Emptied = new Map()
+    /** of a dry run, by id */
+    const before = new Map<bigint, NewPlant>()
+    const { dryRun: isDryRun = false } = flags
     const perform = async (wanted: bigint) => {
       const plant = await store?.get(wanted)
       const result = store && plant && (await replace(store, plant, flags))
@@ -46,13 +49,16 @@ export const update = defineCommand({
       for (const { name } of textFields)
         if (flags[name] === '' && result.old[name] !== '')
           emptied.set(name, { count: (emptied.get(name)?.count ?? 0) + 1, text: result.old[name] })
+      if (isDryRun) before.set(wanted, result.old)
       return result.updated
     }
-    const { dryRun: isDryRun = false } = flags
+    const describe = (plant: NewPlant, style: Style) =>
+      isDryRun ? describeChange(before.get(plant.id) ?? plant, plant, style) : describePlant(plant, style)
     try {
-      if (id === undefined) return await performAll([ids], { perform, verb: 'update', isDryRun }, settings, io)
+      const work = { perform, verb: 'update', isDryRun, isCounted: isDryRun, describe } as const
+      if (id === undefined) return await performAll([ids], work, settings, io)
       const updated = await perform(id)
-      const what = describePlant(updated, await styleFor(settings.colors(io.stdout)))
+      const what = describe(updated, await styleFor(settings.colors(io.stdout)))
       if (!isDryRun) return await writeResult(io, settings, updated, `Updated ${what}`, 'The plant was updated')
       const fields = { dryRun: true, ...updated }
       await writeResult(io, { output: settings.output }, fields, `Would update ${what}`, 'Nothing was updated')

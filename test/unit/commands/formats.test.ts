@@ -53,7 +53,9 @@ test('update --dry-run prints the plant as it would be, and changes nothing', as
   await user.run('create --id 1 --name Fern')
   const change = ['update', '1', '--tag', 'shade', '--dry-run']
   expect(await user.run(change)).toEqual(printed('{"dryRun":true,"id":1,"name":"Fern","tag":"shade"}\n'))
-  expect(await user.run([...change, '--output', 'text'])).toEqual(printed('Would update Fern (id 1, tag shade)\n'))
+  expect(await user.run([...change, '--output', 'text'])).toEqual(
+    printed('Would update Fern (id 1): tag none → "shade"\n'),
+  )
   expect((await user.run('get 1')).out).toBe('{"id":1,"name":"Fern"}\n')
   expect((await user.run('update 2 --tag shade --dry-run')).code).toBe(1)
 })

@@ -113,7 +113,11 @@ describe('update of several ids', () => {
     const { out } = await user.run('list --search o')
     const changed = '{"id":1,"name":"Moss","tag":"bog"}\n{"id":2,"name":"Oak","tag":"bog"}\n'
     const dry = changed.replaceAll('{"id"', '{"dryRun":true,"id"')
-    expect(await user.run('update - --tag bog --dry-run', { stdin: out })).toEqual(printed(dry))
+    const total = 'plants: Would update 2 plants\n'
+    expect(await user.run('update - --tag bog --dry-run', { stdin: out })).toEqual({ ...printed(dry), err: total })
+    expect((await user.run('update 1 2 --tag bog --dry-run --output text')).out).toBe(
+      'Would update Moss (id 1): tag none → "bog"\nWould update Oak (id 2): tag "b" → "bog"\n',
+    )
     expect((await user.run('list --tag bog')).out).toBe('')
     expect(await user.run('update - --tag bog', { stdin: out })).toEqual(printed(changed))
     expect((await user.run('list --tag bog')).out).toBe(changed)
