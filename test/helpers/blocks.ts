@@ -54,7 +54,7 @@ ${lines}`
 
 /** What is on stderr besides notes about what was done. */
 export function withoutNotes(stderr: string): string {
-  const done = /Created store .*|Its id is -?\d+|(?:Deleted|Would delete) [\d,]+ plants?/
+  const done = /Created store .*|Its id is -?\d+|(?:Deleted|Would delete|Would update) [\d,]+ plants?/
   const notes = new RegExp(`^(?:plants: |\\{"warning":")(?:${done.source})(?:\\n|$)`, 'gm')
   return stderr.replaceAll(notes, '')
 }
