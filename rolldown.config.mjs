@@ -83,13 +83,11 @@ export default {
     minify: true,
     // Each takes the packages along that its files import.
     codeSplitting: {
-      groups: [
-        ...Object.keys(chunks).map((name, index, all) => ({
-          name,
-          test: (id) => chunkOf.get(id) === name || (name === 'program' && id.includes('/node_modules/env-paths/')),
-          priority: all.length - index,
-        })),
-      ],
+      groups: Object.keys(chunks).map((name, index, all) => ({
+        name,
+        test: (id) => chunkOf.get(id) === name,
+        priority: all.length - index,
+      })),
     },
   },
 }

@@ -232,7 +232,7 @@ function hintOfRejectsFile(
   if (largeIn(counters) === rejectedIn(counters))
     return 'Records larger than 1 MiB are not in the rejects file: correct the input'
   const { idFrom } = plan.rules
-  const isTaken = idFrom !== undefined && isOwn(store) && (counters.rejected[409] ?? 0) > importing.repeated
+  const isTaken = idFrom !== undefined && isOwn(store) && counters.rejected[409]
   // the ids before it were used
   const delimiter = importing.isSheet && plan.rules.columns ? ',' : plan.rules.delimiter
   const rules = { ...plan.rules, delimiter, idFrom: idFrom === 'next' || isTaken ? ('next' as const) : mapper.nextId }

@@ -22,31 +22,35 @@ export interface AccessLog {
 export interface LogOptions {
   output: Output
   level: string
+  /** in milliseconds */
+  delay: number
 }
 
 /**
- * JSON lines, or shorter text on a terminal. The lines after one of the last 100 ms are written together, at the latest
- * by `flush`. Ignores write errors.
+ * JSON lines, or shorter text on a terminal. Lines of requests are written together if others were written in the last
+ * `delay` milliseconds, at the latest by `flush`: a crash can lose these. Ignores write errors.
  */
-export function openLog({ output, level }: LogOptions): Logger {
+export function openLog({ output, level, delay }: LogOptions): Logger {
   const { isTerminal } = output
   let lines = ''
   let timer: NodeJS.Timeout | undefined
   const flush = () => {
     clearTimeout(timer)
     timer = undefined
-    if (lines === '') return
-    output.log(lines).catch(() => undefined)
+    const written = lines
     lines = ''
-    timer = setTimeout(flush, 100).unref()
-  }
-  const write = (line: string) => {
+    if (written === '') return
+    if (delay > 0) timer = setTimeout(flush, delay).unref()
     try {
-      lines += isTerminal ? formatAsText(line) : line
-      if (timer === undefined || lines.length >= 65_536) flush()
+      output.log(written).catch(() => undefined)
     } catch {
       // A request must not fail because of its log line.
     }
+  }
+  const write = (line: string) => {
+    lines += isTerminal ? formatAsText(line) : line
+    const isOfRequest = line.includes('"outcome":') // in a text, the quotes would be escaped
+    if (timer === undefined || !isOfRequest || lines.length >= 65_536) flush()
   }
   const destination: DestinationStream = Object.assign({ write }, { flush }) // `flush` is called by that of the logger
   const formatters = { level: (name: string) => ({ level: name }) }

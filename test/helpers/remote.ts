@@ -89,7 +89,7 @@ export async function ownService(listen: ListenAddress, path: string, basePath =
     tls: undefined,
     admin: undefined,
     limits: { bodyLimit: 1_048_576, requestTimeout: 30_000, connectionLimit: 1000 },
-    log: { output: silent, level: 'silent' },
+    log: { output: silent, level: 'silent', delay: 0 },
     now: () => performance.now(),
   })
   onTestFinished(() => service.drain(1000))

@@ -139,6 +139,7 @@ export async function serveStore(
     log: {
       output: { isTerminal: false, columns: 80, rows: 24, write: take, log: take, stream: unused },
       level: 'info',
+      delay: 0,
     },
     now: () => performance.now(),
     ...options,

@@ -162,7 +162,7 @@ async function optionsFor(flags: ServeFlags, settings: Settings, io: Io): Promis
     tls: await tlsFor(flags, io),
     admin: adminPort === undefined ? undefined : { host: adminHost, port: adminPort, isAdmin: true },
     limits: flags,
-    log: { output: io.stderr, level: flags.logLevel },
+    log: { output: io.stderr, level: flags.logLevel, delay: io.stderr.isTerminal ? 0 : 100 },
     now: () => performance.now(), // cheaper per call than io.now
   }
 }

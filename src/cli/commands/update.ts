@@ -49,11 +49,14 @@ export const update = defineCommand({
       for (const { name } of textFields)
         if (flags[name] === '' && result.old[name] !== '')
           emptied.set(name, { count: (emptied.get(name)?.count ?? 0) + 1, text: result.old[name] })
-      if (isDryRun) before.set(wanted, result.old)
+      if (isDryRun && settings.output === 'text') before.set(wanted, result.old)
       return result.updated
     }
-    const describe = (plant: NewPlant, style: Style) =>
-      isDryRun ? describeChange(before.get(plant.id) ?? plant, plant, style) : describePlant(plant, style)
+    const describe = (plant: NewPlant, style: Style) => {
+      const old = before.get(plant.id)
+      before.delete(plant.id)
+      return old ? describeChange(old, plant, style) : describePlant(plant, style)
+    }
     try {
       const work = { perform, verb: 'update', isDryRun, isCounted: isDryRun, describe } as const
       if (id === undefined) return await performAll([ids], work, settings, io)

@@ -4,7 +4,6 @@ import type { RecordFormat } from '../../plant/records.js'
 import type { PlantRows } from '../../plant/rows.js'
 import type { Clock } from '../../platform/clock.js'
 import type { PlantsError } from '../../platform/errors.js'
-import { must } from '../../platform/values.js'
 import type { Access } from './access.js'
 import type { PostgresAddress, PostgresHost, RemoteAddress } from './address.js'
 import type { PolicyOptions } from './conflict.js'
@@ -242,7 +241,7 @@ export function tokenFrom(id: bigint, note: string | null, rights: string, times
     id,
     note: note ?? undefined,
     rights: rightsIn(rights),
-    createdAt: must(createdAt),
+    createdAt: createdAt ?? new Date(0), // of a damaged row
     expiresAt,
     revokedAt,
     lastUsedAt,

@@ -55,7 +55,7 @@ export function findHeader(bytes: Buffer, options: HeaderOptions): Columns | und
     )
   }
   for (const { lines } of tables) {
-    const header = lines.find(({ names }, index) => isHeader(names, rules) && (index === 0 || names.length > 1))
+    const header = headerIn(lines, rules)
     if (header) return columnsOf(header, rules)
   }
   if (tables.some(({ isCut }) => isCut && !isLast)) return undefined
@@ -66,6 +66,13 @@ export function findHeader(bytes: Buffer, options: HeaderOptions): Columns | und
   if (!header) return undefined
   checkHeader(header)
   return columnsOf(header, rules)
+}
+
+/** Throws `malformed` if a line before it may be a record. */
+function headerIn(lines: FirstLine[], rules: FieldRules): FirstLine | undefined {
+  const found = lines.findIndex(({ names }, index) => isHeader(names, rules) && (index === 0 || names.length > 1))
+  for (const line of lines.slice(0, Math.max(found, 0))) if (isSeveral(line.names)) checkHeader(line)
+  return lines[found]
 }
 
 /** Of the first line with several cells; none if there is none. */

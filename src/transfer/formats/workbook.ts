@@ -19,6 +19,7 @@ export class Workbook {
   readonly #source: string
   readonly #signal: AbortSignal
   readonly #zip: ZipFile
+  /** by name, in lower case */
   readonly #entries: ReadonlyMap<string, Entry>
   /** without a part for a chart */
   readonly #sheets: { name: string; part: string | undefined }[] = []
@@ -48,7 +49,7 @@ export class Workbook {
       const zip = await fromBufferPromise(bytes, { lazyEntries: true })
       if (zip.entryCount > maxEntries) throw tooLarge(source, `${maxEntries} files`)
       const entries = new Map<string, Entry>()
-      for await (const entry of zip.eachEntry()) entries.set(entry.fileName, entry)
+      for await (const entry of zip.eachEntry()) entries.set(entry.fileName.toLowerCase(), entry)
       const workbook = new Workbook(source, signal, zip, entries)
       await workbook.#readParts()
       return workbook
@@ -109,14 +110,15 @@ export class Workbook {
 
   async #hasPlants(sheet: string, rules: FieldRules): Promise<boolean> {
     let head = ''
+    const start = this.#unpacked
+    for await (const rows of this.csv(sheet)) {
+      head = `${head}${rows}`.replace(/^[\r\n]+/, '') // the first line of a header is not blank
+      if (head.length >= headSize || this.#unpacked - start > maxSearched) break
+    }
     try {
-      for await (const rows of this.csv(sheet)) {
-        head = `${head}${rows}`.replace(/^[\r\n]+/, '') // the first line of a header is not blank
-        if (head.length >= headSize) break
-      }
       return findHeader(Buffer.from(head), { isLast: true, rules, given: ',', lineAt: () => 1 }) !== undefined
     } catch (error) {
-      if (error instanceof PlantsError && error.type === 'malformed') return false
+      if (error instanceof PlantsError) return false
       throw error
     }
   }
@@ -135,8 +137,8 @@ export class Workbook {
       if (name !== 'sheet') return
       const [, id] = Object.entries(attributes).find(([key]) => localName(key) === 'id') ?? []
       const sheet = parts.find((part) => part.id === id && part.type === 'worksheet')
-      const part = sheet && this.#entries.has(sheet.part) ? sheet.part : undefined
-      this.#sheets.push({ name: unescaped(attributes['name'] ?? ''), part })
+      if (sheet && !this.#entries.has(sheet.part.toLowerCase())) throw new Error(`there is no ${sheet.part}`)
+      this.#sheets.push({ name: unescaped(attributes['name'] ?? ''), part: sheet?.part })
       if (this.#sheets.length > maxSheets) throw tooLarge(this.#source, `${maxSheets} sheets`)
     })
     if (this.#sheets.every(({ part }) => part === undefined))
@@ -159,12 +161,11 @@ export class Workbook {
   }
 
   async #readStyles(): Promise<void> {
-    const part = this.#styles
-    this.#styles = undefined
+    if (this.#styles === undefined) return
     const custom = new Map<string, boolean>()
     let isOfCells = false
     await this.#readPart(
-      part,
+      this.#styles,
       (name, { numFmtId = '', formatCode = '' }) => {
         if (name === 'cellXfs') isOfCells = true
         if (name === 'numFmt') custom.set(numFmtId, isDateCode(formatCode))
@@ -174,14 +175,14 @@ export class Workbook {
         if (name === 'cellXfs') isOfCells = false
       },
     )
+    this.#styles = undefined
   }
 
   async #readTexts(): Promise<void> {
-    const part = this.#shared
-    this.#shared = undefined
+    if (this.#shared === undefined) return
     let text = ''
     await this.#readPart(
-      part,
+      this.#shared,
       (name) => {
         if (name === 'si') text = ''
       },
@@ -191,6 +192,7 @@ export class Workbook {
         if (this.#texts.length > maxTexts) throw tooLarge(this.#source, `${maxTexts} texts`)
       },
     )
+    this.#shared = undefined
   }
 
   async #readPart(part: string | undefined, onStart: OnStart, onEnd: OnEnd = () => undefined): Promise<void> {
@@ -221,7 +223,7 @@ export class Workbook {
         row.length += text.length
       } else if (name === 'row' && rows.at(-1) !== row) rows.push(row)
     }
-    for await (const _ of this.#parse(part, maxUnpacked, onStart, onEnd)) {
+    for await (const _ of this.#parse(part, maxUnpacked, ...within('sheetData', onStart, onEnd))) {
       yield rows
       rows = []
     }
@@ -235,38 +237,12 @@ export class Workbook {
     return unescaped(text)
   }
 
-  /** Without what tells how a text is spoken. Without a part, or if it is missing, there are no elements. */
+  /** Without a part, or if it is missing, there are no elements. */
   async *#parse(part: string | undefined, limit: number, onStart: OnStart, onEnd: OnEnd): AsyncGenerator<void> {
-    const entry = this.#entries.get(part ?? '')
+    const entry = this.#entries.get(part?.toLowerCase() ?? '')
     if (!entry) return
     if (entry.uncompressedSize > limit) throw tooLarge(this.#source, `${limit} bytes of ${part}`)
-    const parser = new SAXParser(true)
-    let content = ''
-    let depth = 0
-    let spoken = 0
-    parser.onerror = (error) => {
-      throw error
-    }
-    parser.onattribute = () => {
-      if (parser.position - parser.startTagPosition > maxTagLength) throw new Error('too many attributes')
-    }
-    parser.onopentag = ({ name, attributes }) => {
-      depth += 1
-      if (depth > maxDepth) throw new Error('elements nested too deeply')
-      content = ''
-      if (localName(name) === 'rPh') spoken += 1
-      if (spoken === 0) onStart(localName(name), attributes as Tag['attributes']) // without namespaces
-    }
-    parser.ontext = (text) => {
-      if (content.length <= maxRecordBytes) content += text
-    }
-    parser.oncdata = parser.ontext
-    parser.onclosetag = (name) => {
-      depth -= 1
-      if (spoken === 0) onEnd(localName(name), content)
-      else if (localName(name) === 'rPh') spoken -= 1
-      content = ''
-    }
+    const parser = parserOf(onStart, onEnd)
     const decoder = new TextDecoder('utf-8', { fatal: true })
     // The stream ends with an error if it unpacks to another size than the archive says.
     let sum = 0
@@ -277,12 +253,68 @@ export class Workbook {
         sum = crc32(piece, sum)
         this.#unpacked += piece.length
         if (this.#unpacked > maxUnpacked) throw tooLarge(this.#source, `${maxUnpacked} bytes`)
-        parser.write(decoder.decode(piece, { stream: true }))
+        write(parser, decoder.decode(piece, { stream: true }))
         yield
       }
     parser.close()
     if (sum !== entry.crc32) throw new Error(`${part} has another checksum than the archive says`)
   }
+}
+
+/** Without what tells how a text is spoken. */
+function parserOf(onStart: OnStart, onEnd: OnEnd): SAXParser {
+  const parser = new SAXParser(true)
+  let content = ''
+  let depth = 0
+  let spoken = 0
+  parser.onerror = (error) => {
+    throw error
+  }
+  parser.onattribute = () => {
+    if (parser.position - parser.startTagPosition > maxTagLength) throw new Error('too many attributes')
+  }
+  parser.onopentag = ({ name, attributes }) => {
+    depth += 1
+    if (depth > maxDepth) throw new Error('elements nested too deeply')
+    content = ''
+    if (localName(name) === 'rPh') spoken += 1
+    if (spoken === 0) onStart(localName(name), attributes as Tag['attributes']) // without namespaces
+  }
+  parser.ontext = (text) => {
+    if (content.length <= maxRecordBytes) content += text
+  }
+  parser.oncdata = parser.ontext
+  parser.onclosetag = (name) => {
+    depth -= 1
+    if (spoken === 0) onEnd(localName(name), content)
+    else if (localName(name) === 'rPh') spoken -= 1
+    content = ''
+  }
+  return parser
+}
+
+/** An attribute called `hasOwnProperty` is a TypeError in sax. */
+function write(parser: SAXParser, text: string): void {
+  try {
+    parser.write(text)
+  } catch (error) {
+    throw error instanceof TypeError ? new Error(error.message) : error
+  }
+}
+
+/** Only what is inside of an element: rows of a drawing, too, are called `row`. */
+function within(parent: string, onStart: OnStart, onEnd: OnEnd): [OnStart, OnEnd] {
+  let isInside = false
+  return [
+    (name, attributes) => {
+      if (isInside) onStart(name, attributes)
+      else isInside = name === parent
+    },
+    (name, content) => {
+      if (name === parent) isInside = false
+      if (isInside) onEnd(name, content)
+    },
+  ]
 }
 
 interface Relation {
@@ -318,6 +350,8 @@ const maxSheets = 1000
 const maxUnpacked = 536_870_912
 const maxKept = 50_331_648
 const maxTexts = 4_194_304
+/** in bytes of a sheet, of which the header is looked for */
+const maxSearched = 4_194_304
 /** in UTF-16 code units */
 const maxTagLength = 65_536
 const maxDepth = 100
@@ -371,7 +405,7 @@ function columnOf(place: string): number {
 function unescaped(text: string): string {
   if (text.length > maxRecordBytes) return text // a record that is too large does not become smaller
   return text
-    .replace(/_x(?!D[89A-F])([0-9A-F]{4})_/gi, (_, code) => String.fromCharCode(Number.parseInt(code, 16)))
+    .replace(/_x(?!0000|D[89A-F])([0-9A-F]{4})_/gi, (_, code) => String.fromCharCode(Number.parseInt(code, 16)))
     .trim()
 }
 

@@ -157,6 +157,12 @@ async function* csvOfSheet(
   const given = { '--format': format, '--encoding': encoding, '--delimiter': rules.delimiter }
   const [unused] = Object.entries(given).find(([, value]) => value !== undefined) ?? []
   if (unused !== undefined) throw malformed(`${unused} does not apply to a workbook, as ${name} is`, 'Leave it out')
+  const { Workbook } = await import('../formats/workbook.js')
+  const workbook = await Workbook.open(await readAll(packed, name), name, stop)
+  for await (const rows of workbook.csv(sheet ?? (await workbook.sheetOfPlants(rules)))) yield Buffer.from(rows)
+}
+
+async function readAll(packed: AsyncIterable<Uint8Array>, name: string): Promise<Buffer> {
   const pieces: Uint8Array[] = []
   let length = 0
   for await (const piece of packed) {
@@ -164,9 +170,7 @@ async function* csvOfSheet(
     if (length > maxWorkbook) throw malformed(`${name} is larger than ${maxWorkbook} bytes`, 'Save the sheet as CSV')
     pieces.push(piece)
   }
-  const { Workbook } = await import('../formats/workbook.js')
-  const workbook = await Workbook.open(Buffer.concat(pieces), name, stop)
-  for await (const rows of workbook.csv(sheet ?? (await workbook.sheetOfPlants(rules)))) yield Buffer.from(rows)
+  return Buffer.concat(pieces)
 }
 
 const maxWorkbook = 67_108_864

@@ -93,7 +93,7 @@ test.each([
   ['rejects', () => Promise.reject(new Error('The log is broken'))],
 ])('a log that %s fails no request, and ends nothing', async (_, take) => {
   const output = { isTerminal: false, columns: 80, rows: 24, write: take, log: take, stream: unused }
-  const { address } = await serveStore(quick, { log: { output, level: 'info' } })
+  const { address } = await serveStore(quick, { log: { output, level: 'info', delay: 0 } })
   const caller = { place: placeOf(address), token: testToken }
   for (const [body, status] of [[fern, 200] as const, ['{', 400] as const, [fern, 200] as const]) {
     expect((await exchange(caller, { body })).status).toBe(status)

@@ -73,8 +73,9 @@ describe('what is odd and still a request is answered:', () => {
       noProxy,
     ])
     expect((await exchange(service(), { body: `{"id":${id},"name":"Moss"}` })).body).toBe('{"name":"Moss"}')
-    const line = service().log.findLast(({ code }) => code === 'CONNECT')
-    expect(line).toMatchObject({ outcome: '404', method: 'CONNECT', from: '127.0.0.1' })
+    await expect
+      .poll(() => service().log.findLast(({ code }) => code === 'CONNECT'))
+      .toMatchObject({ outcome: '404', method: 'CONNECT', from: '127.0.0.1' })
   })
 
   test('one byte at a time', async () => {

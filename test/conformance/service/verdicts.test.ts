@@ -57,7 +57,7 @@ function createIn(env: Record<string, string>) {
 
 async function postAll() {
   const store: PlantStore = { create: async (plant) => plantOf(plant), close: async () => undefined }
-  const { address } = await serveStore(store, { limits, log: { output: silent, level: 'silent' } })
+  const { address } = await serveStore(store, { limits, log: { output: silent, level: 'silent', delay: 0 } })
   const caller = new Caller(address, 16)
   onTestFinished(() => caller.destroy())
   const headers = { authorization: `Bearer ${testToken}`, 'content-type': 'application/json' }

@@ -76,6 +76,7 @@ test.each<[string, string, string]>([
   ['a text that cells share', '<c t="s"><v>0</v></c>', 'bold plain'],
   ['a text with a reading', '<c t="s"><v>1</v></c>', '山'],
   ['a text in two parts', '<c t="inlineStr"><is><r><t>a </t></r><r><t>b</t></r></is></c>', 'a b'],
+  ['a word for U+0000', inline('a_x0000_'), 'a_x0000_'],
   ['marked text', '<c t="inlineStr"><is><t><![CDATA[<b>]]></t></is></c>', '<b>'],
   ['names with prefixes', '<x:c t="inlineStr"><x:is><x:t>a</x:t></x:is></x:c>', 'a'],
 ])('%s in a cell', async (_, cell, name) => {
@@ -224,10 +225,24 @@ test('an import that was stopped resumes in the same workbook', async () => {
   expect(await user.list()).toBe('{"id":1,"name":"Fern"}\n{"id":3,"name":"Elm"}\n')
 })
 
-/** A workbook whose directory has another checksum of the sheet. */
-function flipped(): Buffer {
-  const bytes = workbook({ sheets: { P: header } })
-  const place = bytes.lastIndexOf('xl/worksheets/sheet1.xml') - 30
+test('a workbook whose shared texts are damaged is rejected, whichever sheet is looked at first', async () => {
+  const sheets = { Notes: rows(['x']), Plants: `${header}<row><c><v>1</v></c><c t="s"><v>0</v></c></row>` }
+  const stdin = flipped(workbook({ sheets, sharedStrings: '<si><t>Fern</t></si>' }), 'xl/sharedStrings.xml')
+  const { code, err } = await new Importing().import([], { stdin })
+  expect({ code, err }).toMatchObject({ code: 2, err: expect.stringContaining('another checksum') })
+})
+
+test('records before a header are not passed over', async () => {
+  const stdin = '1,Fern,shade\n2,Moss,wet\nid,name,tag\n3,Oak,\n'
+  const { code, err } = await new Importing().import([], { stdin })
+  expect({ code, err }).toMatchObject({ code: 2, err: expect.stringContaining('There is no header: line 1 is "1"') })
+  const title = 'Stand,1 March\n\nid,name,tag\n3,Oak,\n'
+  expect(await new Importing().import([], { stdin: title })).toEqual(imported({ created: 1 }))
+})
+
+/** Changes the checksum of a part in the directory of a workbook. */
+function flipped(bytes = workbook({ sheets: { P: header } }), part = 'xl/worksheets/sheet1.xml'): Buffer {
+  const place = bytes.lastIndexOf(part) - 30
   bytes.writeUInt32LE((bytes.readUInt32LE(place) ^ 1) >>> 0, place)
   return bytes
 }
@@ -262,6 +277,8 @@ test.each<[string, Buffer, string]>([
     workbook({ sheets: Object.fromEntries(Array.from({ length: 1001 }, (_, index) => [`s${index}`, ''])) }),
     'stdin unpacks to more than 1000 sheets',
   ],
+  ['without its sheet', zip([['_rels/.rels', '<a/>']]), 'stdin is a ZIP archive without a sheet of Excel'],
+  ['with an attribute of JavaScript', workbook({ sheets: { P: '<row hasOwnProperty="1" a="2"/>' } }), `${damaged}: `],
   ['with deep elements', workbook({ sheets: { P: deep } }), `${damaged}: elements nested too deeply`],
   ['with many attributes', workbook({ sheets: { P: `<row${attributes}/>` } }), `${damaged}: too many attributes`],
   [
