@@ -233,6 +233,8 @@ describe('each request gets one answer, its own:', () => {
     const more = requestOf({ body: '{"id":3,"name":"Fern"}' }).repeat(5000)
     connection.send(requestOf({ headers: { Connection: 'close' }, body: '{"id":2,"name":"Fern"}' }) + more)
     expect(await connection.answers()).toHaveLength(1)
+    const { headers } = await exchange(service(), { method: 'GET', target: '/nope' })
+    await expect.poll(() => service().log.map(({ requestId }) => requestId)).toContain(headers['request-id'])
     expect(service().log.filter(({ code }) => code === 'HPE_CLOSED_CONNECTION')).toEqual([])
   })
 })

@@ -209,7 +209,7 @@ describe('what is no request is refused, and the next one is served:', () => {
       service().log.filter(({ code }) => code === (isSingleFile ? 'HPE_INVALID_CONSTANT' : 'HPE_INVALID_METHOD'))
     const before = lines().length
     await connection.send('SECRET garbage\r\n\r\n').answers()
-    await expect.poll(() => lines().length).toBe(before + 1)
+    await expect.poll(() => lines().length).toBeGreaterThan(before)
     expect(Object.keys(lines().at(-1) ?? {}).toSorted()).toEqual(['code', 'level', 'outcome', 'time'])
     expect(service().err).not.toContain('SECRET')
   })
