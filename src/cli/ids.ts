@@ -1,5 +1,4 @@
-import { parseInt64, parseJson } from '../plant/exact-json.js'
-import { isObject } from '../plant/plant.js'
+import { isObject, parseInt64, parseJson } from '../plant/exact-json.js'
 import { malformed } from '../platform/errors.js'
 import { shorten } from '../platform/escape.js'
 import type { Io } from '../platform/io.js'

@@ -11,8 +11,7 @@ import {
   statSync,
 } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { parseJson } from '../plant/exact-json.js'
-import { isObject } from '../plant/plant.js'
+import { isObject, parseJson } from '../plant/exact-json.js'
 import { isWindows, malformed, octal, PlantsError, shellWord, systemCode, systemReasons } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
 import { isLoginAddress } from '../stores/common/address.js'
@@ -146,7 +145,6 @@ function broken(path: string, why: string, hint = 'Fix the file, or move it away
 /** Whether other users can read the tokens, or replace the file, or a link to it, by one with their own command. */
 function accessByOthers(path: string, { uid, mode }: Stats, io: Io): Pick<SettingsFile, 'distrust' | 'warnings'> {
   if (isWindows) return { warnings: [] } // its files have no modes
-
   const warnings: SettingsFile['warnings'] = []
   let command = `chmod 600 ${shellWord(path)}`
   let why = (mode & 0o022) === 0 ? undefined : `can be changed by others ${octal(mode)}`

@@ -1,6 +1,6 @@
 import { toJson } from '../plant/exact-json.js'
-import { type FieldName, type NewPlant, textFields } from '../plant/fields.js'
-import { type Column, documentIn, fieldNames, type TableLayout } from '../plant/records.js'
+import { type FieldName, fieldNames, type NewPlant, textFields } from '../plant/fields.js'
+import { type Column, documentIn, type TableLayout } from '../plant/records.js'
 import { PlantsError, systemCode, systemReasons } from '../platform/errors.js'
 import { escapeControlChars, escapeControlCharsInLines } from '../platform/escape.js'
 import type { Io, Output } from '../platform/io.js'

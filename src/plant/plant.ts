@@ -11,7 +11,6 @@ import {
   textNames,
 } from './fields.js'
 
-export { isObject } from './exact-json.js'
 export type { FieldName, NewPlant, Plant, PlantPatch } from './fields.js'
 
 /** Names the range only for an id outside it. */

@@ -2,8 +2,6 @@ import { parseJson, toJson } from './exact-json.js'
 import { fieldNames } from './fields.js'
 import { acceptNewPlant, type NewPlant } from './plant.js'
 
-export { fieldNames } from './fields.js'
-
 /**
  * Of one plant: a JSON object, or a row of a table (RFC 4180) with this delimiter. In a row, an empty text is `""`, the
  * cell of a missing tag is empty, and a text with a space or tab at its ends is in quotes, because an import trims other
@@ -38,9 +36,13 @@ export function recordWriter(
     return fields === fieldNames
       ? toJson
       : (plant) => toJson(Object.fromEntries(fields.map((name) => [name, plant[name]])))
-  const isSpecial = (text: string) => text === '' || /^[ \t]|[ \t]$|["\r\n]/.test(text) || text.includes(format)
-  const cell = (text: string) => (isSpecial(text) ? `"${text.replaceAll('"', '""')}"` : text)
-  return (plant) => fields.map((name) => (plant[name] === undefined ? '' : cell(String(plant[name])))).join(format)
+  const cell = (value: PlantRecord[Column]) => (value === undefined ? '' : tableCell(String(value), format))
+  return (plant) => fields.map((name) => cell(plant[name])).join(format)
+}
+
+export function tableCell(text: string, delimiter: Delimiter): string {
+  const isSpecial = text === '' || /^[ \t]|[ \t]$|["\r\n]/.test(text) || text.includes(delimiter)
+  return isSpecial ? `"${text.replaceAll('"', '""')}"` : text
 }
 
 /** The formats of many plants, in a file or on stdout. */

@@ -52,7 +52,7 @@ export function openLog({ output, level, delay }: LogOptions): Logger {
     const isOfRequest = line.includes('"outcome":') // in a text, the quotes would be escaped
     if (timer === undefined || !isOfRequest || lines.length >= 65_536) flush()
   }
-  const destination: DestinationStream = Object.assign({ write }, { flush }) // `flush` is called by that of the logger
+  const destination: DestinationStream & { flush(): void } = { write, flush } // `flush` is called by that of the logger
   const formatters = { level: (name: string) => ({ level: name }) }
   // Without the process id and the host, which are the same in all lines.
   return pino({ level, base: null, timestamp: isoTime(), formatters }, destination)

@@ -1,11 +1,10 @@
 import { addLookupHint, describePlant, similarField, styleFor, unknownField, writeResult } from '../../output/output.js'
-import { parseInt64, parseJson, toJson } from '../../plant/exact-json.js'
+import { isObject, parseInt64, parseJson, toJson } from '../../plant/exact-json.js'
 import { plantFields, textFields } from '../../plant/fields.js'
 import {
   acceptNewPlant,
   equalFields,
   isIdempotencyKey,
-  isObject,
   largestId,
   type NewPlant,
   otherFieldsOf,

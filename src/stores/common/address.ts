@@ -1,4 +1,4 @@
-import { malformed, type PlantsError } from '../../platform/errors.js'
+import { isWindows, malformed, type PlantsError } from '../../platform/errors.js'
 import { urlOf } from '../../platform/network.js'
 
 export interface AddressContext {
@@ -100,7 +100,7 @@ export function parseService(text: string, source: string, { resolvePath }: Addr
   const [isSocket, path = '', base = ''] = /^unix:(.*?)(?::(\/.*))?$/is.exec(text) ?? []
   if (isSocket === undefined) return parseUrl(text, source)
   assertNoPassword(text, source)
-  if (process.platform === 'win32')
+  if (isWindows)
     throw addressError(source, 'names a Unix socket, which does not work on Windows', 'Use http://127.0.0.1:PORT')
   if (path === '' || path.startsWith('//'))
     throw addressError(source, 'does not name a socket', 'For example: unix:/run/plants.sock')
@@ -151,7 +151,7 @@ export function addressError(source: string, why: string, hint = addresses): Pla
  */
 export function shownAddress(text: string, hide: (secret: string) => void = () => undefined): string {
   const [, prefix = '', rest = ''] = /^(\s*(?:(?:sqlite|unix):)*)(.*)$/is.exec(text) ?? []
-  const isOfWindows = process.platform === 'win32' && /^[a-z]:[\\/]/i.test(rest)
+  const isOfWindows = isWindows && /^[a-z]:[\\/]/i.test(rest)
   if (isOfWindows || (/^(?:\.{0,2}[\\/](?![\\/])|~)/.test(rest) && !/:[\\/]{2}/.test(rest))) return text
   const mask = (secret: string) => {
     hide(secret)

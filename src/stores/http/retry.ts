@@ -1,6 +1,5 @@
 import { backoff, isTimeout, wait } from '../../platform/clock.js'
 import type { PlantsError } from '../../platform/errors.js'
-
 import { classify, type Failure, type RequestResult } from './classify.js'
 import type { HttpClient, HttpRequest } from './http-client.js'
 

@@ -3,7 +3,7 @@ import { Socket } from 'node:net'
 import { TLSSocket } from 'node:tls'
 import pg from 'pg'
 import { maxTimer, timeIsOver } from '../../platform/clock.js'
-import { unlessSystemError } from '../../platform/errors.js'
+import { isWindows, unlessSystemError } from '../../platform/errors.js'
 import { untrustedReason } from '../../platform/files.js'
 import { isLoopback } from '../../platform/network.js'
 import type { PostgresHost } from '../common/address.js'
@@ -203,7 +203,7 @@ function checkedSocket(path: string, trusts: (uid: number) => boolean): Socket {
  * @throws {LoginError} and the system's error if the socket no longer exists
  */
 function checkSocketOwner(path: string, trusts: (uid: number) => boolean): void {
-  if (process.platform === 'win32') return
+  if (isWindows) return
   const reason = untrustedReason(path, { trusts: (uid) => trusts(uid) || isPostgres(uid), writers: 0o002 })
   if (reason !== undefined)
     throw new LoginError(reason, 'If that user runs the database, connect over TCP: host=localhost')

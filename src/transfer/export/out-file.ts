@@ -128,7 +128,7 @@ export async function encoderFor(
 ): Promise<(texts: AsyncIterable<string>) => AsyncIterable<Uint8Array>> {
   if (format === 'xlsx') return (await import('./workbook-file.js')).workbookOf
   const compression = compressionOf(path)
-  return (texts) => compressed(texts, compression)
+  return (texts) => (compression ? compressed(texts, compression) : encoded(texts))
 }
 
 function compressionOf(path = ''): Transform | undefined {
@@ -142,9 +142,11 @@ function compressionOf(path = ''): Transform | undefined {
   )
 }
 
-async function* compressed(texts: AsyncIterable<string>, stream: Transform | undefined): AsyncGenerator<Uint8Array> {
-  if (stream === undefined) for await (const text of texts) yield Buffer.from(text)
-  if (stream === undefined) return
+async function* encoded(texts: AsyncIterable<string>): AsyncGenerator<Uint8Array> {
+  for await (const text of texts) yield Buffer.from(text)
+}
+
+async function* compressed(texts: AsyncIterable<string>, stream: Transform): AsyncGenerator<Uint8Array> {
   const done = pipeline(texts, stream).catch(() => undefined) // the stream emits the same error
   try {
     yield* stream

@@ -1,6 +1,6 @@
 import { writeXlsxStream, XLSX_MAX_ROWS_PER_SHEET } from 'hucre/xlsx'
-import type { NewPlant } from '../../plant/fields.js'
-import { fieldNames, readRecord } from '../../plant/records.js'
+import { fieldNames, type NewPlant } from '../../plant/fields.js'
+import { readRecord } from '../../plant/records.js'
 import { malformed } from '../../platform/errors.js'
 import { must } from '../../platform/values.js'
 

@@ -1,5 +1,4 @@
-import { parseJson } from '../../plant/exact-json.js'
-import { isObject } from '../../plant/plant.js'
+import { isObject, parseJson } from '../../plant/exact-json.js'
 import type { FormatName } from '../../plant/records.js'
 import { malformed, type PlantsError, shellWord } from '../../platform/errors.js'
 import { csv, tsv } from './csv.js'

@@ -1,5 +1,5 @@
-import { parseInt64 } from '../../plant/exact-json.js'
-import { acceptNewPlant, type FieldName, type Form, invalidPlant, isObject, otherFieldsOf } from '../../plant/plant.js'
+import { isObject, parseInt64 } from '../../plant/exact-json.js'
+import { acceptNewPlant, type FieldName, type Form, invalidPlant, otherFieldsOf } from '../../plant/plant.js'
 import { problemsOf } from '../../plant/plant-schema.js'
 import { type Chunk, type RecordRange, reason } from './chunk.js'
 

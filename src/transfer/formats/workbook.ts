@@ -2,6 +2,7 @@ import { posix } from 'node:path'
 import { crc32 } from 'node:zlib'
 import { SAXParser, type Tag } from 'sax'
 import { type Entry, fromBufferPromise, type ZipFile } from 'yauzl'
+import { tableCell } from '../../plant/records.js'
 import { checkSignal } from '../../platform/clock.js'
 import { malformed, PlantsError, systemCode } from '../../platform/errors.js'
 import { shorten } from '../../platform/escape.js'
@@ -79,7 +80,8 @@ export class Workbook {
       for await (const rows of this.#rows(found.part)) {
         let text = ''
         for (const { number, cells } of rows) {
-          text += `${'\r\n'.repeat(number - last - 1)}${Array.from(cells, (cell = '') => csvCell(cell)).join()}\r\n`
+          const line = Array.from(cells, (cell) => (cell === undefined ? '' : tableCell(cell, ','))).join()
+          text += `${'\r\n'.repeat(number - last - 1)}${line}\r\n`
           last = number
           if (text.length < maxRecordBytes) continue
           yield text // cells can share a large text
@@ -223,7 +225,7 @@ export class Workbook {
         row.length += text.length
       } else if (name === 'row' && rows.at(-1) !== row) rows.push(row)
     }
-    for await (const _ of this.#parse(part, maxUnpacked, ...within('sheetData', onStart, onEnd))) {
+    for await (const _ of this.#parse(part, maxUnpacked, ...onlyIn('sheetData', onStart, onEnd))) {
       yield rows
       rows = []
     }
@@ -261,12 +263,12 @@ export class Workbook {
   }
 }
 
-/** Without what tells how a text is spoken. */
+/** Skips phonetic guides. */
 function parserOf(onStart: OnStart, onEnd: OnEnd): SAXParser {
   const parser = new SAXParser(true)
   let content = ''
   let depth = 0
-  let spoken = 0
+  let phonetic = 0
   parser.onerror = (error) => {
     throw error
   }
@@ -277,8 +279,8 @@ function parserOf(onStart: OnStart, onEnd: OnEnd): SAXParser {
     depth += 1
     if (depth > maxDepth) throw new Error('elements nested too deeply')
     content = ''
-    if (localName(name) === 'rPh') spoken += 1
-    if (spoken === 0) onStart(localName(name), attributes as Tag['attributes']) // without namespaces
+    if (localName(name) === 'rPh') phonetic += 1
+    if (phonetic === 0) onStart(localName(name), attributes as Tag['attributes']) // without namespaces
   }
   parser.ontext = (text) => {
     if (content.length <= maxRecordBytes) content += text
@@ -286,8 +288,8 @@ function parserOf(onStart: OnStart, onEnd: OnEnd): SAXParser {
   parser.oncdata = parser.ontext
   parser.onclosetag = (name) => {
     depth -= 1
-    if (spoken === 0) onEnd(localName(name), content)
-    else if (localName(name) === 'rPh') spoken -= 1
+    if (phonetic === 0) onEnd(localName(name), content)
+    else if (localName(name) === 'rPh') phonetic -= 1
     content = ''
   }
   return parser
@@ -303,7 +305,7 @@ function write(parser: SAXParser, text: string): void {
 }
 
 /** Only what is inside of an element: rows of a drawing, too, are called `row`. */
-function within(parent: string, onStart: OnStart, onEnd: OnEnd): [OnStart, OnEnd] {
+function onlyIn(parent: string, onStart: OnStart, onEnd: OnEnd): [OnStart, OnEnd] {
   let isInside = false
   return [
     (name, attributes) => {
@@ -440,7 +442,3 @@ function dateOf(days: number, epoch: number): string {
 
 const daysTo1904 = 1462
 const daysTo1970 = 25_569
-
-function csvCell(text: string): string {
-  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
-}

@@ -1,11 +1,10 @@
 import { expect, test } from 'vitest'
-import { NumberText } from '../../../src/plant/exact-json.js'
+import { isObject, NumberText } from '../../../src/plant/exact-json.js'
 import {
   acceptNewPlant,
   type FieldName,
   type Form,
   isIdempotencyKey,
-  isObject,
   otherFieldsOf,
   plantOf,
 } from '../../../src/plant/plant.js'
