@@ -324,8 +324,11 @@ describe.runIf(isLinux)('needs the same memory', () => {
 
 type Run = ReturnType<typeof start>
 
-/** How much garbage V8 keeps before it collects it depends on its version, and would count as memory. */
-const env = { NODE_OPTIONS: '--max-semi-space-size=8' }
+/**
+ * How much garbage V8 and JavaScriptCore (of the single file) keep before they collect it depends on their versions and
+ * on the machine, and would count as memory.
+ */
+const env = { NODE_OPTIONS: '--max-semi-space-size=8', BUN_JSC_forceRAMSize: `${256 * mebibyte}` }
 
 function startMeasured(args: string[], folder: string, options: Options = {}): Run {
   return start(args, folder, { env, ...options })
