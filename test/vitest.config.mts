@@ -30,14 +30,17 @@ export default defineConfig({
         extends: true,
         test: {
           name: 'suite',
-          include: ['unit/**/*.test.ts', 'conformance/**/*.test.ts', 'process/**/*.test.ts'],
+          include: ['unit/**/*.test.ts', 'transcripts/*.test.ts', 'conformance/**/*.test.ts', 'process/**/*.test.ts'],
           testTimeout,
           globalSetup,
           setupFiles,
         },
       },
       // A part of the suite: the program in this process.
-      { extends: true, test: { name: 'unit', include: ['unit/**/*.test.ts'], testTimeout, setupFiles } },
+      {
+        extends: true,
+        test: { name: 'unit', include: ['unit/**/*.test.ts', 'transcripts/*.test.ts'], testTimeout, setupFiles },
+      },
       // Of what is run against another program, with PLANTS_BIN, only the tests that start it say anything.
       {
         extends: true,

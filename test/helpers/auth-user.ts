@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'vitest'
 import { Hostile, json } from './hostile.js'
-import { type Result, runPlants, type World, withUsual } from './run.js'
+import { type Result, type RunOptions, runPlants, withUsual } from './run.js'
 import { temporaryFolder } from './temporary.js'
 
 export const store = 'https://plants.example.com'
@@ -19,11 +19,11 @@ export class AuthUser {
   readonly folder = join(temporaryFolder(), 'config', 'plants')
   readonly file = join(this.folder, 'settings.json')
 
-  async auth(args: string, world: World = {}): Promise<Result> {
+  async auth(args: string, world: RunOptions = {}): Promise<Result> {
     return this.run(withUsual({ '--output': 'ndjson', '--store': store }, ['auth', ...args.split(' ')]), world)
   }
 
-  async run(argv: string[], world: World = {}): Promise<Result> {
+  async run(argv: string[], world: RunOptions = {}): Promise<Result> {
     return runPlants(argv, { ...world, env: { PLANTS_CONFIG_DIR: this.folder, ...world.env } })
   }
 

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fill } from './fill.js'
-import { type Result, runPlants, type World } from './run.js'
+import { type Result, type RunOptions, runPlants } from './run.js'
 import { open } from './sqlite-file.js'
 
 /** What is in a folder, but for what SQLite keeps beside a store for as long as this process has statements of it. */
@@ -33,7 +33,7 @@ export function look(path: string): object {
  * store.
  */
 export function commandsIn(folder: () => string) {
-  const plants = (argv: string[], world: World = {}): Promise<Result> =>
+  const plants = (argv: string[], world: RunOptions = {}): Promise<Result> =>
     runPlants(argv, { cwd: folder(), env: { PLANTS_DATA_DIR: folder() }, ...world })
   return {
     plants,

@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'vitest'
-import { runPlants, type World } from './run.js'
+import { type RunOptions, runPlants } from './run.js'
 import { temporaryFolder } from './temporary.js'
 
 /** What an import says at its end. */
@@ -41,12 +41,12 @@ export class Importing {
     return existsSync(folder) ? readdirSync(folder) : []
   }
 
-  run(argv: string[], world: World = {}) {
+  run(argv: string[], world: RunOptions = {}) {
     const env = { PLANTS_STATE_DIR: this.state, PLANTS_DATA_DIR: this.folder, ...world.env }
     return runPlants(argv, { cwd: this.folder, ...world, env })
   }
 
-  async import(argv: string[], world: World = {}): Promise<Imported> {
+  async import(argv: string[], world: RunOptions = {}): Promise<Imported> {
     const { code, out, err } = await this.run(['import', ...argv], world)
     return { code, summary: out === '' ? undefined : timeless(out), err }
   }

@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { type Result, runPlants, type World, withUsual } from './run.js'
+import { type Result, type RunOptions, runPlants, withUsual } from './run.js'
 import { temporaryFolder } from './temporary.js'
 
 // Whatever runs here, runPlants itself fails when a token is shown: each holds "s3cret", at its beginning and at its
@@ -35,7 +35,7 @@ export class OutputUser {
     return this
   }
 
-  async run(argv: string[], world: World = {}): Promise<Result> {
+  async run(argv: string[], world: RunOptions = {}): Promise<Result> {
     const env = {
       PATH: process.env['PATH'] ?? '',
       PLANTS_CONFIG_DIR: this.folder,
@@ -45,7 +45,7 @@ export class OutputUser {
   }
 
   /** Runs a command line in text and in JSON, one of them with its traces, each time the other one. */
-  async someWays(argv: string[], world: World = {}): Promise<void> {
+  async someWays(argv: string[], world: RunOptions = {}): Promise<void> {
     isOdd = !isOdd
     for (const [output = '', ...flags] of isOdd
       ? [['text'], ['json', '--verbose']]
@@ -55,7 +55,7 @@ export class OutputUser {
   }
 
   /** Runs a command line in every manner; all that it has said on stderr. */
-  async everyWay(argv: string[], world: World = {}): Promise<string> {
+  async everyWay(argv: string[], world: RunOptions = {}): Promise<string> {
     const said: string[] = []
     for (const [output = '', ...flags] of manners) {
       const line = withUsual({ '--output': output }, [...argv, ...flags])

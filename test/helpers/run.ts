@@ -6,7 +6,7 @@ import type { Input, Io, Output } from '../../src/platform/io.js'
 import { checkSecrets } from './secrets.js'
 import { temporaryFolder } from './temporary.js'
 
-export interface World {
+export interface RunOptions {
   /** what is piped to stdin; undefined stands for /dev/null */
   stdin?: string | Uint8Array
   env?: Record<string, string>
@@ -30,7 +30,7 @@ export interface Result {
  * Runs a command line in this process, in a world of its own: no terminal, no home directory, nothing of this process.
  * Fails when it shows a token.
  */
-export async function runPlants(argv: string[], world: World = {}): Promise<Result> {
+export async function runPlants(argv: string[], world: RunOptions = {}): Promise<Result> {
   const out = new Captured(world, 'stdout')
   const err = new Captured(world, 'stderr')
   const code = await run(argv, ioOf(world, out, err))
@@ -51,7 +51,7 @@ export function withUsual(usual: Record<string, string>, argv: string[]): string
 
 /** What a program sees of a world. */
 export function ioOf(
-  { stdin, env = {}, cwd = '/', terminals = [], signal = new AbortController().signal }: World,
+  { stdin, env = {}, cwd = '/', terminals = [], signal = new AbortController().signal }: RunOptions,
   stdout: Output = new Captured({}, 'stdout'),
   stderr: Output = new Captured({}, 'stderr'),
 ): Io {
@@ -102,7 +102,7 @@ class Captured implements Output {
   readonly columns: number
   readonly rows: number
 
-  constructor({ terminals = [], columns = 80, rows = Infinity }: World, name: 'stdout' | 'stderr') {
+  constructor({ terminals = [], columns = 80, rows = Infinity }: RunOptions, name: 'stdout' | 'stderr') {
     this.isTerminal = terminals.includes(name)
     this.columns = columns
     this.rows = rows

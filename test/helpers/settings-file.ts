@@ -1,5 +1,5 @@
 import { statSync } from 'node:fs'
-import type { User } from './user.js'
+import type { World } from './world.js'
 
 /** The mode of a file or folder, in octal digits. */
 export function modeOf(path: string): string {
@@ -7,7 +7,7 @@ export function modeOf(path: string): string {
 }
 
 /** What stderr says when the settings of a user could not be changed. */
-export function unwritable(user: User, why: string): string {
+export function unwritable(user: World, why: string): string {
   const hint = 'Choose another directory with PLANTS_CONFIG_DIR, or use flags and variables instead'
   return `plants: The settings in ${user.file} could not be changed: ${why}\n  ${hint}\n`
 }

@@ -1,12 +1,12 @@
 import { version } from '../../package.json'
 import { settingNames } from '../../src/config/setting-table.js'
 import { token } from './remote.js'
-import { type Result, runPlants, type World } from './run.js'
+import { type Result, type RunOptions, runPlants } from './run.js'
 
 export const fern = ['create', '--id', '1', '--name', 'Fern', '--verbose']
 
 /** Creates a plant with --verbose. */
-export function create(store: string, flags: string[] = [], world: World = {}): Promise<Result> {
+export function create(store: string, flags: string[] = [], world: RunOptions = {}): Promise<Result> {
   return runPlants([...fern, '--store', store, ...flags], { ...world, env: { PLANTS_TOKEN: token, ...world.env } })
 }
 

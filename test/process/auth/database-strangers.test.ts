@@ -2,7 +2,7 @@ import { expect, test, vi } from 'vitest'
 import { Listener, says } from '../../helpers/postgres/listener.js'
 import { freshDatabase } from '../../helpers/postgres.js'
 import { plants } from '../../helpers/process.js'
-import { User } from '../../helpers/user.js'
+import { World } from '../../helpers/world.js'
 
 const given = 's3cret-of-this-run'
 
@@ -13,8 +13,8 @@ async function strangers() {
     `other${index}`,
     { address: `postgres://someone@127.0.0.1:${port}/elsewhere` },
   ])
-  const user = new User()
-  user.write({ stores: Object.fromEntries(stores) })
+  const user = new World()
+  user.save({ stores: Object.fromEntries(stores) })
   return { user, listeners }
 }
 
@@ -48,8 +48,8 @@ test.each([
   const other = await Listener.start([says.clear, says.refused])
   const address = `postgres://ann@127.0.0.1:${one.port},127.0.0.1:${other.port}/garden`
   const stranger = await Listener.start([says.clear])
-  const user = new User()
-  user.write({ stores: { other: { address: `postgres://ann@127.0.0.1:${stranger.port}/garden` } } })
+  const user = new World()
+  user.save({ stores: { other: { address: `postgres://ann@127.0.0.1:${stranger.port}/garden` } } })
   const env = { PGPASSWORD: given, PLANTS_STORE: address }
   const { code } = await user.run(line.replace('ADDRESS', address), { env, stdin: '{"id":1,"name":"Fern"}\n' })
   expect({ code, heard: [one, other].map(({ passwords }) => new Set(passwords)) }).toEqual({
@@ -90,7 +90,7 @@ test('no variable of PostgreSQL changes anything that the address says, or that 
   ]
   const nonsense = Object.fromEntries(names.map((name) => [`PG${name}`, 'nonsense']))
   const store = `${url}?sslmode=disable&target_session_attrs=any&connect_timeout=5&max=2`
-  const user = new User()
+  const user = new World()
   const run = async (line: string) =>
     plants(line.split(' '), user.home, { env: { ...nonsense, ...env, PGAPPNAME: 'app', PLANTS_STORE: store } })
   const ok = (out: string) => ({ code: 0, out, err: '' })

@@ -2,10 +2,10 @@ import { stripVTControlCharacters } from 'node:util'
 import { expect, test } from 'vitest'
 import { garden } from '../../helpers/gardener.js'
 import { terminal } from '../../helpers/terminal.js'
-import { User } from '../../helpers/user.js'
+import { World } from '../../helpers/world.js'
 
 test('stores are added, listed and removed on a terminal', async () => {
-  const user = new User()
+  const user = new World()
   const show = async (...args: string[]) => {
     const { code, screen } = await terminal(args, user.home, { ...user.env, PLANTS_DATA_DIR: '/data' }).ended
     return { code, screen: stripVTControlCharacters(screen).replaceAll('\r', '') }

@@ -6,7 +6,7 @@ import { PlantService } from '../../helpers/plant-service.js'
 import { plants, resultOf, start } from '../../helpers/process.js'
 import { rounds } from '../../helpers/rounds.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
-import { User } from '../../helpers/user.js'
+import { World } from '../../helpers/world.js'
 
 const team = 'https://plants.example.com/v1'
 
@@ -34,9 +34,9 @@ describe('a settings file that is a link', () => {
 
 describe('processes that change settings at once', () => {
   test('lose nothing: many of them', { timeout: 60_000 }, async () => {
-    const user = new User()
+    const user = new World()
     const numbers = Array.from({ length: Math.min(rounds(10), 50) }, (_, index) => index)
-    user.write({
+    user.save({
       later: 1,
       stores: Object.fromEntries(numbers.map((n) => [`old${n}`, { address: `/old${n}.db`, later: n }])),
     })
@@ -51,23 +51,23 @@ describe('processes that change settings at once', () => {
     const olds = numbers.map((n) => [`old${n}`, { address: `/old${n}.db`, timeout: `${n + 1}s`, later: n }])
     const news = numbers.map((n) => [`new${n}`, { address: `/new${n}.db` }])
     expect(user.saved).toEqual({ version: 1, later: 1, stores: Object.fromEntries([...olds, ...news]) })
-    expect(readdirSync(user.folder)).toEqual(['settings.json'])
+    expect(readdirSync(user.config)).toEqual(['settings.json'])
   })
 
   test('make the folder together', async () => {
-    const user = new User()
+    const user = new World()
     const names = Array.from({ length: 12 }, (_, index) => `s${index}`)
-    const env = { ...user.env, PLANTS_CONFIG_DIR: join(user.folder, 'a/b/c') }
+    const env = { ...user.env, PLANTS_CONFIG_DIR: join(user.config, 'a/b/c') }
     const results = await Promise.all(
       names.map((name) => plants(['stores', 'add', name, `/${name}.db`], user.home, { env })),
     )
     expect(results.filter(({ code, err }) => code !== 0 || err !== '')).toEqual([])
-    const { stores } = JSON.parse(readFileSync(join(user.folder, 'a/b/c/settings.json'), 'utf8'))
+    const { stores } = JSON.parse(readFileSync(join(user.config, 'a/b/c/settings.json'), 'utf8'))
     expect(Object.keys(stores).toSorted()).toEqual(names.toSorted())
   })
 
   test('let one alone take a name', async () => {
-    const user = new User()
+    const user = new World()
     const numbers = Array.from({ length: 10 }, (_, index) => index)
     const results = await Promise.all(
       numbers.map((n) => plants(['stores', 'add', 'team', `/${n}.db`], user.home, { env: user.env })),
@@ -78,8 +78,8 @@ describe('processes that change settings at once', () => {
   })
 
   test('are read whole all the while', async () => {
-    const user = new User()
-    user.write({ stores: { team: { address: team } } })
+    const user = new World()
+    user.save({ stores: { team: { address: team } } })
     let isOver = false
     const writers = Promise.all(
       Array.from({ length: 10 }, (_, n) =>
@@ -103,11 +103,11 @@ describe('while a process on another machine holds the lock', () => {
     ['SIGINT', 130, 'Interrupted'],
     ['SIGTERM', 143, 'Terminated'],
   ] as const)('a change ends at once on %s with %s, and nothing is changed', async (signal, code, message) => {
-    const user = new User()
-    user.write({ timeout: '1m' })
+    const user = new World()
+    user.save({ timeout: '1m' })
     leaveLock(`${user.file}.lock`)
     const names: (string | null)[] = []
-    const watcher = watch(user.folder, (_, name) => names.push(name))
+    const watcher = watch(user.config, (_, name) => names.push(name))
     const waiting = start(['config', 'set', 'output', 'json'], user.home, { env: user.env })
     // looks for a heartbeat
     await expect.poll(() => names.some((name) => name?.startsWith('.settings.json.lock.')), { interval: 5 }).toBe(true)
@@ -123,7 +123,7 @@ describe.each([
   ['without it', { NODE_OPTIONS: '--no-addons' }],
 ])('%s', (_, options) => {
   test('settings, stores and tokens are saved, and a service is imported into', async () => {
-    const user = new User()
+    const user = new World()
     const service = await PlantService.listen()
     writeFileSync(join(user.home, 'plants.csv'), 'id,name\n1,Fern\n')
     const env = { ...user.env, ...options }
@@ -144,6 +144,6 @@ describe.each([
       tokens: { [service.url]: {} },
     })
     expect(service.made.get('1')).toBe(1)
-    expect(readdirSync(user.folder)).toEqual(['settings.json'])
+    expect(readdirSync(user.config)).toEqual(['settings.json'])
   })
 })

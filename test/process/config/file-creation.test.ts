@@ -5,13 +5,13 @@ import { canTrace } from '../../helpers/linux.js'
 import { plants, resultOf, startUnder } from '../../helpers/process.js'
 import { modeOf } from '../../helpers/settings-file.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
-import { User } from '../../helpers/user.js'
+import { World } from '../../helpers/world.js'
 
 test.runIf(canTrace)(
   'a change is on the disk, with the name of the file, before it is reported (needs strace)',
   async () => {
-    const user = new User()
-    mkdirSync(user.folder)
+    const user = new World()
+    mkdirSync(user.config)
     const log = join(user.home, 'trace')
     const strace = ['-f', '-y', '-o', log, '-e', 'trace=rename,renameat,renameat2,fsync,fdatasync,write']
     const { exitCode } = await startUnder('strace', strace, ['config', 'set', 'timeout', '1m'], user.home, {
@@ -20,7 +20,7 @@ test.runIf(canTrace)(
     const calls = readFileSync(log, 'utf8').replaceAll(/^\d+ +/gm, '')
     const at = (pattern: RegExp) => calls.search(pattern)
     const renamed = at(/^rename.*"[^"]*\/settings\.json"(, 0)?\) = 0/m)
-    const synced = at(new RegExp(`^fsync\\(\\d+<${user.folder}>\\)`, 'm'))
+    const synced = at(new RegExp(`^fsync\\(\\d+<${user.config}>\\)`, 'm'))
     expect({ exitCode, isInOrder: 0 < renamed && renamed < synced && synced < at(/^write\(1<.*timeout/m) }).toEqual({
       exitCode: 0,
       isInOrder: true,
@@ -76,7 +76,7 @@ describe.skipIf(process.platform === 'win32')('what is made', () => {
   })
 
   test.runIf(canTrace)('has its mode at birth, and is made exclusively (needs strace)', async () => {
-    const user = new User()
+    const user = new World()
     const log = join(user.home, 'log')
     const tracer = ['-f', '-o', log, '-e', 'trace=openat,mkdir,?mkdirat,creat']
     const sh = ['-c', 'umask 000; exec "$0" "$@"', 'strace', ...tracer]
@@ -85,17 +85,17 @@ describe.skipIf(process.platform === 'win32')('what is made', () => {
     )
     const made = readFileSync(log, 'utf8')
       .split('\n')
-      .filter((line) => line.includes(user.folder) && /O_CREAT|mkdir/.test(line) && !line.includes('EEXIST'))
+      .filter((line) => line.includes(user.config) && /O_CREAT|mkdir/.test(line) && !line.includes('EEXIST'))
       .map((line) =>
         line
           .replace(/.*"(.*?)", (?:\S+, )?(\d+)\).*/, '$1 $2')
-          .replace(`${user.folder}/`, '')
+          .replace(`${user.config}/`, '')
           .replace(/tmp-\w+/, '*')
           .replace(/\.plants-\w{6}(\/[\da-f]{16}-\d+-[\da-f]{8})?/, '*'),
       )
     expect(code).toBe(0)
     expect(made.filter((line) => !/ 0[67]00$/.test(line))).toEqual([])
-    expect(made[0]).toBe(`${user.folder} 0700`)
+    expect(made[0]).toBe(`${user.config} 0700`)
     expect(made).toContain('.settings.json.lock*/heartbeat 0600')
   })
 })

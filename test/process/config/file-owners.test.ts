@@ -5,15 +5,15 @@ import { plants, resultOf, startUnder } from '../../helpers/process.js'
 import { unwritable } from '../../helpers/settings-file.js'
 import { asStranger, becomeStranger, canBecome, stranger } from '../../helpers/stranger.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
-import { answer, printed, refusal, User } from '../../helpers/user.js'
+import { answer, printed, refusal, World } from '../../helpers/world.js'
 
 const token = 's3cret-Token'
 
 describe.skipIf(process.platform === 'win32')('a settings file', () => {
   test.runIf(canBecome)('of root is good for everybody who can read it (needs root and setpriv)', async () => {
-    const user = new User()
-    user.write({ timeout: '7s' })
-    for (const path of [user.home, user.folder, user.file]) chmodSync(path, 0o755)
+    const user = new World()
+    user.save({ timeout: '7s' })
+    for (const path of [user.home, user.config, user.file]) chmodSync(path, 0o755)
     const complaint = `The settings in ${user.file} are open to others (mode 755). Fix it with: chmod 600 ${user.file}`
     expect(await asStranger(user, 'config get timeout')).toEqual({
       code: 0,
@@ -30,9 +30,9 @@ describe.skipIf(process.platform === 'win32')('a settings file', () => {
   test.runIf(canBecome)(
     'of another user is refused whatever SUDO_UID says, by whoever is not root (needs root and setpriv)',
     async () => {
-      const user = new User()
-      user.write({ timeout: '7s' })
-      for (const path of [user.home, user.folder, user.file]) chmodSync(path, 0o755)
+      const user = new World()
+      user.save({ timeout: '7s' })
+      for (const path of [user.home, user.config, user.file]) chmodSync(path, 0o755)
       chownSync(user.file, 4321, 4321)
       const why = `The settings in ${user.file} belong to another user (uid 4321)`
       const { code, err } = await asStranger(user, 'config get timeout', { SUDO_UID: '4321' })
@@ -41,9 +41,9 @@ describe.skipIf(process.platform === 'win32')('a settings file', () => {
   )
 
   test.runIf(canBecome)('that is not to be read is named (needs root and setpriv)', async () => {
-    const user = new User()
-    user.write({ timeout: '7s' })
-    for (const path of [user.home, user.folder]) chmodSync(path, 0o755)
+    const user = new World()
+    user.save({ timeout: '7s' })
+    for (const path of [user.home, user.config]) chmodSync(path, 0o755)
     const refused = refusal(
       `The settings in ${user.file} could not be read: permission denied`,
       'Change its permissions, or set PLANTS_CONFIG_DIR to another directory',
@@ -55,8 +55,8 @@ describe.skipIf(process.platform === 'win32')('a settings file', () => {
   test.runIf(canBecome)(
     'that root changes for the user of sudo, stays that user’s (needs root and setpriv)',
     async () => {
-      const user = new User()
-      for (const path of [user.home, user.folder]) {
+      const user = new World()
+      for (const path of [user.home, user.config]) {
         mkdirSync(path, { recursive: true })
         chownSync(path, stranger, stranger)
       }
@@ -67,7 +67,7 @@ describe.skipIf(process.platform === 'win32')('a settings file', () => {
       expect(await plants(['config', 'set', 'output', 'json'], user.home, { env })).toEqual(
         answer({ name: 'output', value: 'json' }),
       )
-      expect(readdirSync(user.folder).map((name) => [name, statSync(join(user.folder, name)).uid])).toEqual([
+      expect(readdirSync(user.config).map((name) => [name, statSync(join(user.config, name)).uid])).toEqual([
         ['settings.json', stranger],
       ])
       expect(await asStranger(user, 'config get timeout --output text')).toEqual(printed('1m\n'))
@@ -78,24 +78,24 @@ describe.skipIf(process.platform === 'win32')('a settings file', () => {
 
 describe('where nothing may be written', () => {
   test.runIf(canBecome)('a folder of mode 0500 is read from (needs root and setpriv)', async () => {
-    const user = new User()
+    const user = new World()
     chownSync(user.home, stranger, stranger)
     expect((await asStranger(user, 'config set timeout 7s')).code).toBe(0)
-    const before = readdirSync(user.folder)
-    chmodSync(user.folder, 0o500)
+    const before = readdirSync(user.config)
+    chmodSync(user.config, 0o500)
     expect(await asStranger(user, 'config get timeout')).toEqual(printed('7s\n'))
     expect(await asStranger(user, 'config set timeout 8s')).toEqual({
       code: 74,
       out: '',
       err: unwritable(user, 'permission denied'),
     })
-    expect([user.saved, readdirSync(user.folder)]).toEqual([{ version: 1, timeout: '7s' }, before])
+    expect([user.saved, readdirSync(user.config)]).toEqual([{ version: 1, timeout: '7s' }, before])
   })
 })
 
 describe('where the file is not to be replaced', () => {
   test.runIf(canBecome)('because the lock is another user’s, the lock is named (needs root and setpriv)', async () => {
-    const user = new User()
+    const user = new World()
     chownSync(user.home, stranger, stranger)
     expect((await asStranger(user, 'config set timeout 7s')).code).toBe(0)
     mkdirSync(`${user.file}.lock`, { mode: 0o700 })
@@ -107,7 +107,7 @@ describe('where the file is not to be replaced', () => {
 
 describe('without a place for settings', () => {
   test.runIf(canBecome)('a user without an account and a HOME can use a store (needs root and setpriv)', async () => {
-    const user = new User()
+    const user = new World()
     chownSync(user.home, stranger, stranger)
     const args = ['create', '--id', '1', '--name', 'Fern', '--store', join(user.home, 'garden.db')]
     const env = ['-u', 'HOME', '-u', 'PLANTS_CONFIG_DIR', '-u', 'PLANTS_DATA_DIR']
@@ -128,15 +128,15 @@ describe('without a place for settings', () => {
       ['stores remove team'],
     ]
 
-    function asHomeless(user: User, variables: string[], command: string, input = '') {
+    function asHomeless(user: World, variables: string[], command: string, input = '') {
       const tracer = [...becomeStranger, 'env', ...homeless, ...variables]
       return resultOf(startUnder('setpriv', tracer, command.split(' '), user.home, { cwd: user.home, input }))
     }
 
     test('saves in PLANTS_CONFIG_DIR, and PLANTS_DATA_DIR is not needed for that', async () => {
-      const user = new User()
+      const user = new World()
       chownSync(user.home, stranger, stranger)
-      const variables = [`PLANTS_CONFIG_DIR=${user.folder}`]
+      const variables = [`PLANTS_CONFIG_DIR=${user.config}`]
       for (const [command, input] of changes) {
         expect({ command, ...(await asHomeless(user, variables, command, input)) }).toMatchObject({ command, code: 0 })
         if (command.startsWith('auth login')) expect(readFileSync(user.file, 'utf8')).toContain(token)
@@ -146,7 +146,7 @@ describe('without a place for settings', () => {
     })
 
     test('is told what to set where there is no place', async () => {
-      const user = new User()
+      const user = new World()
       chownSync(user.home, stranger, stranger)
       const needing = changes.filter(([command]) => /set timeout|add|login/.test(command))
       for (const [command, input] of needing.filter(([name]) => !name.includes('unset'))) {
@@ -163,10 +163,10 @@ describe('without a place for settings', () => {
 test.runIf(canBecome)(
   'root changes settings of the user of sudo with the rights of that user alone (needs root and setpriv)',
   async () => {
-    const user = new User()
+    const user = new World()
     const roots = join(temporaryFolder(), 'root')
     mkdirSync(roots, { mode: 0o755 })
-    for (const path of [user.home, user.folder]) {
+    for (const path of [user.home, user.config]) {
       mkdirSync(path, { recursive: true })
       chownSync(path, stranger, stranger)
     }

@@ -6,11 +6,11 @@ import { canTrace, killAt } from '../../helpers/linux.js'
 import { bin, plants, resultOf, start, startUnder } from '../../helpers/process.js'
 import { nextPlace, rounds } from '../../helpers/rounds.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
-import { answer, User } from '../../helpers/user.js'
+import { answer, World } from '../../helpers/world.js'
 
 describe('a process that is killed while it changes settings', () => {
   test('leaves them whole, old or new, and free for the next', { timeout: rounds(60_000) }, async () => {
-    const user = new User()
+    const user = new World()
     const answered = new Set<string>()
     const asked = new Set<string>()
     for (let round = 0; round < rounds(3); round += 1) {
@@ -24,7 +24,7 @@ describe('a process that is killed while it changes settings', () => {
         strange: stores.filter((name) => !asked.has(name)),
         list: (await user.run('stores list')).code,
         change: await user.run(`config set timeout ${round + 1}s --timeout 1s`),
-        names: readdirSync(user.folder),
+        names: readdirSync(user.config),
       }).toEqual({
         round,
         lost: [],
@@ -105,13 +105,13 @@ describe('a process that is killed while it changes settings', () => {
  * Adds stores at once, and kills those that are still at it when something has happened in the folder as often as
  * chance says.
  */
-async function addAndKill(names: string[], user: User): Promise<string[]> {
-  mkdirSync(user.folder, { recursive: true, mode: 0o700 })
+async function addAndKill(names: string[], user: World): Promise<string[]> {
+  mkdirSync(user.config, { recursive: true, mode: 0o700 })
   const answered: string[] = []
   const adds = names.map((name) => start(['stores', 'add', name, `/${name}.db`], user.home, { env: user.env }))
   for (const [index, name] of names.entries()) adds[index]?.stdout?.once('data', () => answered.push(name))
   let left = Math.ceil(Math.random() * 40)
-  const watcher = watch(user.folder, () => {
+  const watcher = watch(user.config, () => {
     left -= 1
     if (left === 0) for (const add of adds) add.kill('SIGKILL')
   })
@@ -120,22 +120,22 @@ async function addAndKill(names: string[], user: User): Promise<string[]> {
   return answered
 }
 
-function savedStores(user: User): Record<string, unknown> {
+function savedStores(user: World): Record<string, unknown> {
   return existsSync(user.file) ? (JSON.parse(readFileSync(user.file, 'utf8')).stores ?? {}) : {}
 }
 
 test.runIf(canTrace)(
   'a process that continues without the lock says so, and does not change the file (needs strace)',
   async () => {
-    const user = new User()
-    user.write({ timeout: '7s' })
+    const user = new World()
+    user.save({ timeout: '7s' })
     const log = join(user.home, 'log')
     const inject = ['-D', '-o', log, '-e', 'trace=fsync', '-e', 'inject=fsync:signal=STOP:when=1']
     const stopped = startUnder('strace', inject, ['config', 'set', 'timeout', '8s'], user.home, { env: user.env })
     const said = () => (existsSync(log) ? readFileSync(log, 'utf8') : '')
     await expect.poll(said, { timeout: 20_000 }).toContain('stopped by SIGSTOP')
-    for (const name of readdirSync(user.folder)) {
-      if (name !== 'settings.json') rmSync(join(user.folder, name), { recursive: true }) // as the next holder does
+    for (const name of readdirSync(user.config)) {
+      if (name !== 'settings.json') rmSync(join(user.config, name), { recursive: true }) // as the next holder does
     }
     stopped.kill('SIGCONT')
     const { code, out, err } = await resultOf(stopped)

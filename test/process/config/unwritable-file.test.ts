@@ -5,29 +5,29 @@ import { canMount, canTrace } from '../../helpers/linux.js'
 import { plants, resultOf, startUnder } from '../../helpers/process.js'
 import { errorsOf, nextPlace } from '../../helpers/rounds.js'
 import { unwritable } from '../../helpers/settings-file.js'
-import { answer, printed, User } from '../../helpers/user.js'
+import { answer, printed, World } from '../../helpers/world.js'
 
 describe('where nothing may be written', () => {
   test.runIf(canMount).each([
     ['where settings were changed before', true],
     ['where they were not', false],
   ])('a read-only disk is read from, %s (needs unshare)', async (_, isChanged) => {
-    const user = new User()
-    user.write({ timeout: '7s' })
+    const user = new World()
+    user.save({ timeout: '7s' })
     if (isChanged) await user.run('config set timeout 7s')
-    const before = readdirSync(user.folder)
+    const before = readdirSync(user.config)
     expect(await onReadOnlyDisk(user, 'config get timeout')).toEqual(printed('7s\n'))
     expect((await onReadOnlyDisk(user, 'create --id 1 --name Fern --store ./garden.db')).code).toBe(0)
     const refused = { code: 74, out: '', err: unwritable(user, 'the disk is read-only') }
     for (const command of ['config set timeout 8s', 'stores add garden ./garden.db']) {
       expect(await onReadOnlyDisk(user, command)).toEqual(refused)
     }
-    expect([user.saved, readdirSync(user.folder)]).toEqual([{ version: 1, timeout: '7s' }, before])
+    expect([user.saved, readdirSync(user.config)]).toEqual([{ version: 1, timeout: '7s' }, before])
   })
 
   test.runIf(canMount)('a full disk leaves the file as it is (needs unshare)', async () => {
-    const user = new User()
-    mkdirSync(user.folder)
+    const user = new World()
+    mkdirSync(user.config)
     const script = `
       mount -t tmpfs -o size=64k,mode=700 tmpfs "$PLANTS_CONFIG_DIR" && cd "$PLANTS_CONFIG_DIR" || exit 99
       "$0" config set timeout 7s > /dev/null || exit 98
@@ -49,12 +49,12 @@ describe('where nothing may be written', () => {
   test.runIf(canMount)(
     'a disk with room for a part of the file leaves its content as it is (needs unshare)',
     async () => {
-      const user = new User()
+      const user = new World()
       const stores = Object.fromEntries(
         Array.from({ length: 300 }, (_, n) => [`s${n}`, { address: `/${'x'.repeat(30)}/number-${n}.db` }]),
       )
       const saved = JSON.stringify({ version: 1, timeout: '7s', stores })
-      mkdirSync(user.folder)
+      mkdirSync(user.config)
       const script = `
       mount -t tmpfs -o size=128k,mode=700 tmpfs "$PLANTS_CONFIG_DIR" && cd "$PLANTS_CONFIG_DIR" || exit 99
       umask 077; cat > settings.json; head -c 92000 /dev/zero > filler
@@ -73,8 +73,8 @@ describe('where nothing may be written', () => {
 test.runIf(canTrace)(
   'settings that are written only in part, each time, leave the file as it is (needs strace)',
   async () => {
-    const user = new User()
-    user.write({ timeout: '7s' })
+    const user = new World()
+    user.save({ timeout: '7s' })
     const before = readFileSync(user.file, 'utf8')
     const inject = [
       '-D',
@@ -87,13 +87,13 @@ test.runIf(canTrace)(
     ]
     const started = startUnder('strace', inject, ['config', 'set', 'timeout', '8s'], user.home, { env: user.env })
     expect(await resultOf(started)).toEqual({ code: 74, out: '', err: unwritable(user, 'no space left on the disk') })
-    expect([readFileSync(user.file, 'utf8'), readdirSync(user.folder)]).toEqual([before, ['settings.json']])
+    expect([readFileSync(user.file, 'utf8'), readdirSync(user.config)]).toEqual([before, ['settings.json']])
   },
 )
 
 test('in a snap, the file is replaced as elsewhere, so that a kill leaves the old one or the new one', async () => {
-  const user = new User()
-  user.write({ timeout: '7s' })
+  const user = new World()
+  user.save({ timeout: '7s' })
   const { ino } = statSync(user.file)
   await plants(['config', 'set', 'timeout', '8s'], user.home, { env: { ...user.env, SNAP: '/snap/code/1' } })
   expect(user.saved).toEqual({ version: 1, timeout: '8s' })
@@ -102,8 +102,8 @@ test('in a snap, the file is replaced as elsewhere, so that a kill leaves the ol
 
 describe('where the file is not to be replaced', () => {
   test.runIf(canMount)('because it is mounted by itself, it is read and not changed (needs unshare)', async () => {
-    const user = new User()
-    user.write({ timeout: '7s' })
+    const user = new World()
+    user.save({ timeout: '7s' })
     const script =
       'mount --bind "$PLANTS_CONFIG_DIR/settings.json" "$PLANTS_CONFIG_DIR/settings.json" && exec "$0" "$@"'
     const under = (command: string) =>
@@ -114,7 +114,7 @@ describe('where the file is not to be replaced', () => {
       out: '',
       err: unwritable(user, 'it is a mount point'),
     })
-    expect(readdirSync(user.folder)).toEqual(['settings.json'])
+    expect(readdirSync(user.config)).toEqual(['settings.json'])
     expect(user.saved).toEqual({ version: 1, timeout: '7s' })
   })
 
@@ -131,10 +131,10 @@ describe('where the file is not to be replaced', () => {
     'because %s fails with %s, it is old or new, as the exit code says (needs strace)',
     async (call, error) => {
       for (let when = 1, isOver = false; !isOver; when = nextPlace(when)) {
-        const user = new User()
-        user.write({ timeout: '7s' })
+        const user = new World()
+        user.save({ timeout: '7s' })
         const log = join(user.home, 'log')
-        const own = ['', '/settings.json', '/settings.json.lock'].flatMap((name) => ['-P', user.folder + name])
+        const own = ['', '/settings.json', '/settings.json.lock'].flatMap((name) => ['-P', user.config + name])
         const inject = [
           '-e',
           `trace=${call}`,
@@ -158,15 +158,15 @@ describe('where the file is not to be replaced', () => {
           saved: { version: 1, timeout: code === 0 ? '8s' : '7s', output: 'json' },
           next: answer({ name: 'output', value: 'json' }),
         })
-        expect(readdirSync(user.folder)).toEqual(['settings.json'])
+        expect(readdirSync(user.config)).toEqual(['settings.json'])
       }
     },
   )
 })
 
 /** Runs a command where the settings folder is mounted read-only. */
-async function onReadOnlyDisk(user: User, command: string) {
+async function onReadOnlyDisk(user: World, command: string) {
   const script = 'mount --bind "$1" "$1" && mount -o remount,ro,bind "$1" && shift && exec "$@"'
-  const under = ['-rm', 'sh', '-c', script, 'sh', user.folder]
+  const under = ['-rm', 'sh', '-c', script, 'sh', user.config]
   return resultOf(startUnder('unshare', under, command.split(' '), user.home, { env: user.env, cwd: user.home }))
 }

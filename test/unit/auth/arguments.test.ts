@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { User } from '../../helpers/user.js'
+import { World } from '../../helpers/world.js'
 
 // runPlants itself fails when a secret is shown: each holds "s3cret", or is as long as a token of this program.
 
@@ -41,8 +41,8 @@ test.each([
   'list PGPASSWORD=T',
 ])('a secret in an argument is refused, and not repeated: %s', async (line) => {
   for (const secret of secrets) {
-    const user = new User()
-    user.write({ stores: { team: { address: 'https://h.example' } } })
+    const user = new World()
+    user.save({ stores: { team: { address: 'https://h.example' } } })
     for (const output of ['text', 'json']) {
       const { code, out } = await user.run(`${line.replace(/(?<![A-Z_])T(?![A-Z])/, secret)} --output ${output}`)
       expect({ code, out }).toEqual({ code: 2, out: '' })
@@ -54,7 +54,7 @@ test.each([
 test.each(['list T', 'T', 'help T', 'list --timeout T', 'config get T', 'tokens revoke T'])(
   'a token of plants is not repeated anywhere: %s',
   async (line) => {
-    const { code } = await new User().run(line.replace('T', secrets[1] ?? ''))
+    const { code } = await new World().run(line.replace('T', secrets[1] ?? ''))
     expect(code).not.toBe(0)
   },
 )

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { readPasswordFile } from '../../../src/auth/password.js'
 import { ioOf } from '../../helpers/run.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
-import { User } from '../../helpers/user.js'
+import { World } from '../../helpers/world.js'
 
 const ann = { user: 'ann', database: 'garden' }
 const here = { host: 'db.example.com', port: 5432 }
@@ -67,12 +67,12 @@ describe('the password file', () => {
 test.skipIf(process.platform === 'win32')(
   'a password file that is open to others is warned of once, whatever number of stores might need it',
   async () => {
-    const user = new User()
+    const user = new World()
     const path = join(user.home, 'pgpass')
     writeFileSync(path, '*:*:*:*:s3cret')
     chmodSync(path, 0o644)
     const address = 'postgres://me@127.0.0.1:1/plants'
-    user.write({ store: 'a', stores: { a: { address }, b: { address: `${address}2` }, c: { address: `${address}3` } } })
+    user.save({ store: 'a', stores: { a: { address }, b: { address: `${address}2` }, c: { address: `${address}3` } } })
     for (const command of ['auth status', 'doctor --timeout 50ms']) {
       const { err } = await user.run(command, { env: { PGPASSFILE: path } })
       expect(err.match(/The password file .* is ignored/g)).toHaveLength(1)

@@ -7,7 +7,7 @@ import { RemoteStore } from '../../../src/stores/http/remote-store.js'
 import { Hostile, json } from '../../helpers/hostile.js'
 import { ioOf } from '../../helpers/run.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
-import { User } from '../../helpers/user.js'
+import { World } from '../../helpers/world.js'
 
 const token = 's3cret-of-a-socket'
 const stranger = 1234
@@ -80,7 +80,7 @@ describe.skipIf(!isRoot)(`a token goes to a Unix socket${reason}`, () => {
     ],
   ])('%s', async (_, make) => {
     const [path, service] = await make(openFolder())
-    const { code, err } = await new User().run([...create, `unix:${path}`], { env: { PLANTS_TOKEN: token } })
+    const { code, err } = await new World().run([...create, `unix:${path}`], { env: { PLANTS_TOKEN: token } })
     expect({ code, err, posts: service.posts.length }).toEqual({ code: 0, err: '', posts: 1 })
   })
 })
@@ -150,7 +150,7 @@ describe.skipIf(!isRoot)(`a token goes to no Unix socket that another user may h
   ])('%s', async (_, why, make) => {
     const folder = openFolder()
     const [path, service] = await make(folder)
-    const user = new User()
+    const user = new World()
     const { PLANTS_CONFIG_DIR } = user.env
     const env = { PLANTS_TOKEN: token, PLANTS_CONFIG_DIR }
     const message = `The token is not sent to unix:${path}: ${why.replace('FOLDER', folder)}`
@@ -171,7 +171,7 @@ describe.skipIf(!isRoot)(`a token goes to no Unix socket that another user may h
     const folder = folderOf(join(openFolder(), 'shared'), 0o1777)
     const path = join(folder, 's')
     const service = await socketOf(join(folder, 'later'), stranger)
-    const io = ioOf({ env: { ...new User().env, PLANTS_TOKEN: token, PLANTS_TIMEOUT: '200ms' } })
+    const io = ioOf({ env: { ...new World().env, PLANTS_TOKEN: token, PLANTS_TIMEOUT: '200ms' } })
     const settings = await resolveSettings({ store: `unix:${path}` }, io)
     if (settings.store.scheme !== 'remote') throw new Error('It is no service')
     const access = await accessTo(settings.store, settings, io)

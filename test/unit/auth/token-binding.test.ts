@@ -5,7 +5,7 @@ import { certificate, hasOpenssl } from '../../helpers/certificates.js'
 import { type Answer, Hostile, http } from '../../helpers/hostile.js'
 import { accepts, created, fern, recorder, saved, token, tokensIn, tunnelTo } from '../../helpers/recorder.js'
 import { socketPath } from '../../helpers/remote.js'
-import { type Result, runPlants, type World } from '../../helpers/run.js'
+import { type Result, type RunOptions, runPlants } from '../../helpers/run.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
 
 class User {
@@ -20,7 +20,7 @@ class User {
     writeFileSync(this.file, JSON.stringify({ version: 1, ...fields }), { mode: 0o600 })
   }
 
-  async run(argv: string[], world: World = {}): Promise<Result> {
+  async run(argv: string[], world: RunOptions = {}): Promise<Result> {
     return runPlants(argv, {
       ...world,
       env: { PATH: process.env['PATH'] ?? '', PLANTS_CONFIG_DIR: this.folder, ...world.env },

@@ -6,12 +6,12 @@ import { formatNames } from '../../../src/plant/records.js'
 import { outputFormats } from '../../../src/platform/values.js'
 import { commandNames, program, treeOf } from '../../helpers/helps.js'
 import { Importing } from '../../helpers/importing.js'
-import { runPlants, type World } from '../../helpers/run.js'
-import { User } from '../../helpers/user.js'
+import { type RunOptions, runPlants } from '../../helpers/run.js'
 import { rows, workbook } from '../../helpers/workbook.js'
+import { World } from '../../helpers/world.js'
 
 /** What a line can go on with: `files` and `prefix` are what its shell is told besides. */
-async function complete(line: string, world: World = {}) {
+async function complete(line: string, world: RunOptions = {}) {
   const { code, out, err } = await runPlants(['__complete', '--', ...line.split(' ')], world)
   const [first = '', ...lines] = out.replace(/\n$/, '').split('\n')
   const [files, prefix] = first.split('\t')
@@ -25,7 +25,7 @@ async function complete(line: string, world: World = {}) {
   }
 }
 
-const words = async (line: string, world?: World) => (await complete(line, world)).words
+const words = async (line: string, world?: RunOptions) => (await complete(line, world)).words
 const nothing = { code: 0, err: '', files: 'none', prefix: '', words: [], meanings: [] }
 
 const settingFlags = ['--store', '--output', '--timeout', '--ca-cert', '--allow-http']
@@ -66,7 +66,7 @@ describe('every command', () => {
 
 describe('what a store has', () => {
   test('is offered: ids with their names, tags and tokens, of a file only', async () => {
-    const user = new User()
+    const user = new World()
     const store = './x.db'
     for (const [id, name, tag] of [
       ['7', 'Fern', 'shade'],
@@ -203,9 +203,9 @@ describe('values', () => {
 describe('saved stores', () => {
   const stores = { garden: { address: '/srv/garden.db' }, team: { address: 'https://plants.example.com/v1' } }
 
-  function user(settings: Record<string, unknown> = { stores }): User {
-    const somebody = new User()
-    somebody.write(settings)
+  function user(settings: Record<string, unknown> = { stores }): World {
+    const somebody = new World()
+    somebody.save(settings)
     return somebody
   }
 
@@ -287,15 +287,15 @@ describe('whatever is wrong, less is offered and nothing is said', () => {
     ['empty', ''],
     ['not UTF-8', new Uint8Array([0xff])],
   ])('with settings that are %s, which stay as they are', async (_, settings) => {
-    const somebody = new User()
-    somebody.write(settings)
+    const somebody = new World()
+    somebody.save(settings)
     const before = readFileSync(somebody.file)
     expect(await complete('--store ', { env: somebody.env })).toMatchObject({ code: 0, err: '', words: ['local'] })
     expect(readFileSync(somebody.file)).toEqual(before)
   })
 
   test('with settings that cannot be read', async () => {
-    const somebody = new User()
+    const somebody = new World()
     mkdirSync(somebody.file, { recursive: true })
     expect(await complete('--store ', { env: somebody.env })).toMatchObject({ code: 0, err: '', words: ['local'] })
   })
@@ -306,9 +306,9 @@ describe('whatever is wrong, less is offered and nothing is said', () => {
   })
 
   test('and nothing is written', async () => {
-    const somebody = new User()
+    const somebody = new World()
     await complete('--store ', { env: somebody.env })
-    expect(existsSync(somebody.folder)).toBe(false)
+    expect(existsSync(somebody.config)).toBe(false)
   })
 })
 

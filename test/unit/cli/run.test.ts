@@ -2,12 +2,12 @@ import { describe, expect, test } from 'vitest'
 import { version } from '../../../package.json'
 import { PlantsError } from '../../../src/platform/errors.js'
 import { commandNames, helpsOf } from '../../helpers/helps.js'
-import { type Result, runPlants, type World } from '../../helpers/run.js'
+import { type Result, type RunOptions, runPlants } from '../../helpers/run.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
 
 const fern = ['create', '--id', '1', '--name', 'Fern']
 
-function plants(argv: string[], world: World = {}): Promise<Result> {
+function plants(argv: string[], world: RunOptions = {}): Promise<Result> {
   return runPlants(argv, { ...world, env: { PLANTS_DATA_DIR: temporaryFolder(), ...world.env } })
 }
 
@@ -223,7 +223,7 @@ describe('global flags', () => {
     expect((await plants(['list', '--store', second])).out).toBe('{"id":1,"name":"Moss"}\n')
   })
 
-  test.each<[string, World, string[], boolean]>([
+  test.each<[string, RunOptions, string[], boolean]>([
     ['a terminal', { terminals: ['stdout'] }, [], true],
     ['a pipe', {}, ['--output', 'text'], false],
     ['a terminal with --no-color', { terminals: ['stdout'] }, ['--no-color'], false],

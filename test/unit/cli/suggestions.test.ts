@@ -6,7 +6,7 @@ import { topics } from '../../../src/cli/commands/index.js'
 import { habits } from '../../../src/cli/program/usage.js'
 import { commandAt, program, treeOf } from '../../helpers/helps.js'
 import { refused } from '../../helpers/refusals.js'
-import { refusal, User } from '../../helpers/user.js'
+import { refusal, World } from '../../helpers/world.js'
 
 const all = treeOf(program.root)
 const flagsOf = ({ options }: Pick<Command, 'options'>) => options.flatMap(({ short, long }) => [short, long])
@@ -211,7 +211,7 @@ const pasted: [line: string, message: string, hint: string, command?: string, ou
 ]
 
 test.each(pasted)('what is suggested does what was meant: plants %s', async (line, message, hint, command, out) => {
-  const user = new User()
+  const user = new World()
   for (const plant of ['--id 1 --name Fern', '--id 2 --name Moss --tag wet']) await user.run(`create ${plant}`)
   writeFileSync(join(user.home, 'edited.csv'), 'id,name,tag\n1,Fern,x\n2,Moss,x\n')
   writeFileSync(join(user.home, 'more.csv'), 'id,name\n3,Ivy\n')

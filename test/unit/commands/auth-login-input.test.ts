@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { AuthUser, accepting, failure, read, store, token, when } from '../../helpers/auth-user.js'
 import { socketPath } from '../../helpers/remote.js'
-import type { World } from '../../helpers/run.js'
+import type { RunOptions } from '../../helpers/run.js'
 import { modeOf } from '../../helpers/settings-file.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
 
@@ -195,7 +195,7 @@ describe('login --with-token', () => {
         ),
       )
     }
-    const everywhere: World = { terminals: ['stdin', 'stdout', 'stderr'] }
+    const everywhere: RunOptions = { terminals: ['stdin', 'stdout', 'stderr'] }
     expect((await user.auth('login --no-input', everywhere)).code).toBe(2)
     expect(user.isUntouched).toBe(true)
   })

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { digits, range, seedling } from '../../helpers/bad-plants.js'
 import { program, treeOf } from '../../helpers/helps.js'
 import { expectRefusal, type Refusal, refused, titleOf } from '../../helpers/refusals.js'
-import { refusal } from '../../helpers/user.js'
+import { refusal } from '../../helpers/world.js'
 
 const quotes = 'Its fields are options, and a text with spaces is in quotes: plants create --id ID --name "TEXT"'
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { runPlants } from '../../helpers/run.js'
-import { refusal } from '../../helpers/user.js'
+import { refusal } from '../../helpers/world.js'
 
 test.each([
   [['completion'], 'completion needs a shell', 'Usage: plants completion <shell>. See: plants completion --help'],

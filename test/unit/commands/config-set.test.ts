@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { certificate, hasOpenssl } from '../../helpers/certificates.js'
 import { gardener, stores, team } from '../../helpers/gardener.js'
-import { answer, printed, refusal, User } from '../../helpers/user.js'
+import { answer, printed, refusal, World } from '../../helpers/world.js'
 
 describe('config set, get and unset', () => {
   test.each([
@@ -129,7 +129,7 @@ describe('config set, get and unset', () => {
   })
 
   test('unset makes nothing where nothing is', async () => {
-    const user = new User()
+    const user = new World()
     expect(await user.run('config unset timeout')).toEqual(answer({ name: 'timeout', removed: false }))
     expect(readdirSync(user.home)).toEqual([])
   })
@@ -201,7 +201,7 @@ describe('a value that a setting cannot have is refused:', () => {
     expect({ code, out, ...JSON.parse(err) }).toEqual({ code: 2, out: '', error: 400, message, hint: matching })
     expect(err).not.toContain('s3cret')
     expect(readFileSync(user.file)).toEqual(before)
-    expect(readdirSync(user.folder)).toEqual(['settings.json'])
+    expect(readdirSync(user.config)).toEqual(['settings.json'])
   })
 
   test.each<[string, string | undefined, RegExp]>([
@@ -329,7 +329,7 @@ describe('a name that is no setting is refused:', () => {
 })
 
 /** What is saved under the name that `config` has for it. */
-function fieldOf(user: User, name: string): unknown {
+function fieldOf(user: World, name: string): unknown {
   const [first = '', store = '', setting = ''] = name.split('.')
   const saved = user.saved as Record<string, Record<string, Record<string, unknown>>>
   return first === 'stores' ? saved[first]?.[store]?.[setting] : saved[first]

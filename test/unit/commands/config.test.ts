@@ -2,8 +2,8 @@ import { mkdirSync, readdirSync } from 'node:fs'
 import { stripVTControlCharacters } from 'node:util'
 import { describe, expect, test } from 'vitest'
 import { gardener, onTerminal, stores, team } from '../../helpers/gardener.js'
-import type { World } from '../../helpers/run.js'
-import { answer, printed, refusal, User } from '../../helpers/user.js'
+import type { RunOptions } from '../../helpers/run.js'
+import { answer, printed, refusal, World } from '../../helpers/world.js'
 
 describe('config get', () => {
   test.each([
@@ -11,7 +11,7 @@ describe('config get', () => {
     ['timeout', '30s'],
     ['allow-http', 'false'],
   ])('%s is %s by default', async (name, value) => {
-    const user = new User()
+    const user = new World()
     expect(await user.run(['config', 'get', name])).toEqual(printed(`${value}\n`))
     expect(await user.run(['config', 'get', name], onTerminal)).toEqual(printed(`${value}\n`))
     const { out } = await user.run(['config', 'get', name, '--output', 'json'])
@@ -23,7 +23,7 @@ describe('config get', () => {
     ['ca-cert', 'The default applies: those of the system'],
     ['token-command', 'The default applies: none'],
   ])('%s ends with 1 without a value', async (name, hint) => {
-    const user = new User()
+    const user = new World()
     expect(await user.run(['config', 'get', name])).toEqual(refusal(`${name} is not set`, hint, 1))
     if (name === 'output') return
     expect(await user.run(['config', 'get', name, '--output', 'json'])).toEqual({
@@ -39,7 +39,7 @@ describe('config get', () => {
     )
   })
 
-  const sources: [string, string, 'flag' | 'variable' | 'store' | 'saved', string[], World, object][] = [
+  const sources: [string, string, 'flag' | 'variable' | 'store' | 'saved', string[], RunOptions, object][] = [
     [
       'timeout',
       '1s',
@@ -178,7 +178,7 @@ describe('config list', () => {
 
 describe('config path', () => {
   test('tells where the file is, or would be', async () => {
-    const user = new User()
+    const user = new World()
     expect(await user.run('config path')).toEqual(printed(`${user.file}\n`))
     expect(await user.run('config path', onTerminal)).toEqual(printed(`${user.file}\n`))
     expect(await user.run('config path', { env: { PLANTS_CONFIG_DIR: 'here' } })).toEqual(
@@ -193,14 +193,14 @@ describe('config path', () => {
   test.each([['{'], [''], ['{"version":2}'], ['{"version":1,"timeout":5}'], ['{"version":1,"output":"xml"}']])(
     'works where the file is broken: %j',
     async (text) => {
-      const user = new User()
-      user.write(text)
+      const user = new World()
+      user.save(text)
       expect(await user.run('config path')).toEqual(printed(`${user.file}\n`))
     },
   )
 
   test('works where the file is a folder', async () => {
-    const user = new User()
+    const user = new World()
     mkdirSync(user.file, { recursive: true })
     expect(await user.run('config path')).toEqual(printed(`${user.file}\n`))
   })
@@ -219,7 +219,7 @@ describe('a saved setting holds for other commands:', () => {
   })
 
   test('store is where plants go', async () => {
-    const user = new User()
+    const user = new World()
     expect((await user.run('config set store ./garden.db')).code).toBe(0)
     expect((await user.run('create --id 1 --name Fern')).code).toBe(0)
     expect(await user.run('get 1 --store ./garden.db')).toMatchObject({ code: 0 })

@@ -6,7 +6,7 @@ import { PlantService } from '../../helpers/plant-service.js'
 import { forwardProxy } from '../../helpers/proxy.js'
 import { token } from '../../helpers/remote.js'
 import { withUsual } from '../../helpers/run.js'
-import { User } from '../../helpers/user.js'
+import { World } from '../../helpers/world.js'
 
 const isRoot = process.getuid?.() === 0
 const fern = ['create', '--id', '1', '--name', 'Fern', '--tag', 'shade']
@@ -14,7 +14,7 @@ const service = 'https://plants.example.com/v1'
 const key = ['--idempotency-key', 'order-66']
 
 test('a dry run tells where a plant would go, and makes no file', async () => {
-  const user = new User()
+  const user = new World()
   const store = join(user.home, 'data', 'plants.db')
   const fields = { dryRun: true, id: 1, name: 'Fern', tag: 'shade', store, storeExists: false, creates: true }
   expect(await user.run([...fern, '--dry-run'])).toEqual({ code: 0, out: `${JSON.stringify(fields)}\n`, err: '' })
@@ -27,7 +27,7 @@ test('a dry run tells where a plant would go, and makes no file', async () => {
 })
 
 test('a dry run stores nothing in a file that is there', async () => {
-  const user = new User()
+  const user = new World()
   await user.run(fern)
   const out = await user.run([
     'create',
@@ -45,7 +45,7 @@ test('a dry run stores nothing in a file that is there', async () => {
 })
 
 test('a dry run keeps an id exact', async () => {
-  const { out } = await new User().run(
+  const { out } = await new World().run(
     'create --id -9223372036854775807 --name Fern --dry-run'.replace('--id ', '--id=').split(' '),
   )
   expect(out).toContain('"id":-9223372036854775807,')
@@ -57,7 +57,7 @@ test.each([
   ['whose id is taken, with a key', ['create', '--id', '1', '--name', 'Moss', '--idempotency-key', 'other']],
   ['whose key made another', ['create', '--id', '2', '--name', 'Moss', ...key]],
 ])('a dry run refuses a plant %s, as a create does', async (_, argv) => {
-  const user = new User()
+  const user = new World()
   await user.run([...fern, ...key])
   const real = await user.run(argv)
   expect(real.code).toBe(1)
@@ -65,7 +65,7 @@ test.each([
 })
 
 test('a dry run says when a key has made the plant already', async () => {
-  const user = new User()
+  const user = new World()
   await user.run([...fern, ...key])
   const text = 'Would plant nothing: the idempotency key has already created Fern (id 1, tag shade)\n'
   expect(await user.run([...fern, ...key, '--dry-run', '--output', 'text'])).toEqual({ code: 0, out: text, err: '' })
@@ -81,7 +81,7 @@ test.each([
   ['what is no store', (home: string) => join(home, 'text.db')],
   ['a folder as the parent', (home: string) => join(home, 'text.db', 'plants.db')],
 ])('a dry run is refused by %s as a create is (needs a user that is not root)', async (_, pathOf) => {
-  const user = new User()
+  const user = new World()
   writeFileSync(join(user.home, 'text.db'), 'This is no database, and long enough to be none. '.repeat(20))
   const argv = [...fern, '--store', pathOf(user.home)]
   const shown = await user.run([...argv, '--dry-run'])
@@ -93,7 +93,7 @@ test.skipIf(isRoot)(
   'a dry run is refused where nothing may be written, as a create is (needs a user that is not root)',
   async () => {
     const argv = [...fern, '--store', '/plants.db']
-    const user = new User()
+    const user = new World()
     expect(await user.run([...argv, '--dry-run'])).toEqual(await user.run(argv))
   },
 )
@@ -108,7 +108,7 @@ test.each([
   ['a token that would be seen', [...fern, '--store', 'http://plants.example.com'], 2],
   ['certificates that are not there', [...fern, '--store', service, '--ca-cert', 'none.pem'], 2],
 ])('%s is refused as by a create', async (_, argv, code) => {
-  const user = new User()
+  const user = new World()
   const env = { PLANTS_TOKEN: token }
   const real = await user.run(argv, { env })
   expect(real.code).toBe(code)
@@ -120,7 +120,7 @@ test.each([
   ['a token that is none', { PLANTS_TOKEN: 'a b' }],
 ])('%s is refused as by a create', async (_, env) => {
   const argv = [...fern, '--store', service]
-  const user = new User()
+  const user = new World()
   const real = await user.run(argv, { env })
   expect(real.code).toBe(2)
   expect(await user.run([...argv, '--dry-run'], { env })).toEqual(real)
@@ -129,7 +129,7 @@ test.each([
 test('a dry run shows the request to a service, and sends nothing', async () => {
   const server = await PlantService.listen()
   const env = { PLANTS_TOKEN: token }
-  const user = new User()
+  const user = new World()
   const argv = [...fern, ...key, '--dry-run', '--store', `${server.url}/v1`]
   const { out, ...rest } = await user.run(argv, { env })
   expect(rest).toEqual({ code: 0, err: '' })
@@ -166,7 +166,7 @@ test('a dry run shows the request that a create then sends', async () => {
   const server = await PlantService.listen()
   const env = { PLANTS_TOKEN: token }
   const argv = [...fern, '--store', server.url]
-  const user = new User()
+  const user = new World()
   const { request } = JSON.parse((await user.run([...argv, ...key, '--dry-run'], { env })).out)
   expect((await user.run([...argv, ...key, '--verbose', '--output', 'json'], { env })).code).toBe(0)
   const { err } = await user.run([...argv, ...key, '--verbose', '--output', 'json'], { env })
@@ -180,7 +180,7 @@ test('a dry run shows the request that a create then sends', async () => {
 })
 
 test('a dry run tells of the socket and of the proxy', async () => {
-  const user = new User()
+  const user = new World()
   const env = { PLANTS_TOKEN: token, HTTPS_PROXY: 'http://me:s3cret@proxy.example.com:3128' }
   const over = await user.run([...fern, '--dry-run', '--output', 'text', '--store', 'unix:/run/p.sock:/v1'], { env })
   expect(over.out).toContain('\nPOST http://localhost/v1/plants over the socket /run/p.sock\n')
@@ -192,9 +192,9 @@ test('a dry run tells of the socket and of the proxy', async () => {
 })
 
 test('a dry run starts no token command', async () => {
-  const user = new User()
+  const user = new World()
   const witness = join(user.home, 'started')
-  user.write({ stores: { team: { address: service, 'token-command': `touch ${witness}` } } })
+  user.save({ stores: { team: { address: service, 'token-command': `touch ${witness}` } } })
   const argv = [...fern, '--store', 'team']
   expect(JSON.parse((await user.run([...argv, '--dry-run'])).out)).toMatchObject({ token: 'command' })
   expect((await user.run([...argv, '--dry-run', '--output', 'text'])).out).toContain(
@@ -206,8 +206,8 @@ test('a dry run starts no token command', async () => {
 })
 
 test('a saved token is told of, and not shown', async () => {
-  const user = new User()
-  user.write({ tokens: { [service]: { token, savedAt: '2026-01-01T00:00:00.000Z' } } })
+  const user = new World()
+  user.save({ tokens: { [service]: { token, savedAt: '2026-01-01T00:00:00.000Z' } } })
   const { out } = await user.run([...fern, '--dry-run', '--store', service])
   expect(JSON.parse(out)).toMatchObject({ token: 'file', request: { headers: { authorization: 'Bearer ***' } } })
   const { err } = await user.run([...fern, '--dry-run', '--verbose', '--store', service])
@@ -215,7 +215,7 @@ test('a saved token is told of, and not shown', async () => {
 })
 
 test('without a token, a dry run says so', async () => {
-  const user = new User()
+  const user = new World()
   const { code, out, err } = await user.run([...fern, '--dry-run', '--store', service])
   expect({ code, err }).toEqual({ code: 0, err: '' })
   const { token: source, request } = JSON.parse(out)
@@ -230,7 +230,7 @@ test('without a token, a dry run says so', async () => {
 })
 
 test('each request without a key gets one of its own', async () => {
-  const user = new User()
+  const user = new World()
   const ask = async () =>
     JSON.parse((await user.run([...fern, '--dry-run', '--store', service])).out).request.headers['idempotency-key']
   const [one, other] = [await ask(), await ask()]
@@ -239,7 +239,7 @@ test('each request without a key gets one of its own', async () => {
 })
 
 test('what people see of a plant cannot drive their terminal', async () => {
-  const user = new User()
+  const user = new World()
   const name = '\u001b]0;x\u0007\u009b2J\u202e\n'
   const env = { PLANTS_TOKEN: token }
   for (const more of [
@@ -260,13 +260,13 @@ test('what people see of a plant cannot drive their terminal', async () => {
 test('a dry run sends nothing to a proxy', async () => {
   const proxy = await forwardProxy()
   const env = { PLANTS_TOKEN: token, HTTPS_PROXY: proxy.url }
-  const user = new User()
+  const user = new World()
   expect((await user.run([...fern, '--dry-run', '--store', service], { env })).code).toBe(0)
   expect(proxy.passed).toEqual([])
 })
 
 test('the plant is read from a file, from stdin, or from both and flags', async () => {
-  const user = new User()
+  const user = new World()
   writeFileSync(join(user.home, 'fern.json'), '{"id":1,"name":"Fern","nmae":1}')
   const warning = 'plants: warning: ignored unknown field "nmae". Did you mean "name"?\n'
   const { out, err } = await user.run(

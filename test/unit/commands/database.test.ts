@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { type Answer, Listener, message, says } from '../../helpers/postgres/listener.js'
-import { answer, printed, refusal, User } from '../../helpers/user.js'
+import { answer, printed, refusal, World } from '../../helpers/world.js'
 
 const garden = 'postgres://ann@h1:5432/garden'
 /** where nobody listens */
@@ -10,9 +10,9 @@ const isHidden = 'contains a password, which other users could see in the list o
 const hidden = 'Remove it, and set PGPASSWORD, or save it with: plants auth login'
 
 /** Somebody who has a database, a service and a file. */
-function gardener(saved: Record<string, unknown> = {}): User {
-  const user = new User()
-  user.write({
+function gardener(saved: Record<string, unknown> = {}): World {
+  const user = new World()
+  user.save({
     stores: {
       db: { address: garden },
       team: { address: 'https://plants.example.com' },
@@ -41,7 +41,7 @@ describe('the address of a database with a password', () => {
   })
 
   test('is not shown by an error that has nothing to do with it', async () => {
-    const { code, err } = await new User().run('get postgres://ann:s3cret@h1/garden')
+    const { code, err } = await new World().run('get postgres://ann:s3cret@h1/garden')
     expect({ code, err }).toEqual({ code: 2, err: expect.stringContaining('postgres://ann:***@h1/garden') })
   })
 
@@ -65,7 +65,7 @@ describe('the address of a database with a password', () => {
 
 describe('a database with a name', () => {
   test('is saved with its whole address', async () => {
-    const user = new User()
+    const user = new World()
     const fields = { name: 'db', address: 'postgres://gardener@h1:5432,h2:5433/plants?sslmode=verify-full' }
     const line = 'stores add db postgres://h1,h2:5433/plants?sslmode=verify-full&connect_timeout=5'
     expect(await user.run(line)).toEqual(answer(fields))
@@ -80,7 +80,7 @@ describe('a database with a name', () => {
     ['postgres://localhost,127.0.0.1,[::1]/x', false],
     ['postgres:///x?host=/run/pg', false],
   ])('is warned of where it could be another one: %s is %s', async (address, isWarned) => {
-    const user = new User()
+    const user = new World()
     const warning =
       /^plants: The connection to \S+ is not safe from an attacker on the network, .*\. Set sslmode=verify-full in its address\n/m
     for (const line of [
@@ -146,7 +146,7 @@ describe('a database with a name', () => {
 
 describe('plants auth, for a database', () => {
   test('keeps a password for who logs in where, whatever else the address says', async () => {
-    const user = new User()
+    const user = new World()
     const flags = ['--store', `${nobody}?max=9`, '--timeout', '10ms']
     const { code, out, err } = await user.run(['auth', 'login', '--with-token', ...flags], { stdin: ' s3cret word \n' })
     const fields = { store: nobody, address: nobody, source: 'file', savedAt: expect.any(String) }
@@ -186,7 +186,7 @@ describe('plants auth, for a database', () => {
 
   test('warns when an attacker on the network could impersonate the database', async () => {
     const flags = ['--with-token', '--store', nobody.replace('127.0.0.1', '0.0.0.0'), '--timeout', '10ms']
-    expect((await new User().run(['auth', 'login', ...flags], { stdin: 's3cret' })).err).toContain(
+    expect((await new World().run(['auth', 'login', ...flags], { stdin: 's3cret' })).err).toContain(
       '. Set sslmode=verify-full in its address\n',
     )
   })
@@ -227,7 +227,7 @@ describe('plants auth, for a database', () => {
   ])('is asked for without a doubt where the server %s', async (_, answer, why, hint, env) => {
     const { port } = await Listener.start([answer])
     const name = `postgres://ann@127.0.0.1:${port}/garden`
-    const { code, err } = await new User().run(['list', '--store', name, '--timeout', '1s'], { env })
+    const { code, err } = await new World().run(['list', '--store', name, '--timeout', '1s'], { env })
     expect({ code, err }).toEqual({
       code: 3,
       err: expect.stringContaining(`plants: ${name} rejected the login of ann: ${why}\n  ${hint}`),
@@ -237,7 +237,7 @@ describe('plants auth, for a database', () => {
   test('says what wins over a saved one', async () => {
     const env = { PGPASSWORD: 's3cret-of-env' }
     const flags = ['--with-token', '--store', nobody, '--timeout', '10ms']
-    const { err } = await new User().run(['auth', 'login', ...flags], { env, stdin: 's3cret' })
+    const { err } = await new World().run(['auth', 'login', ...flags], { env, stdin: 's3cret' })
     expect(err).toContain('plants: PGPASSWORD is still set, and takes precedence\n')
     expect(err).not.toContain('sslmode=verify-full')
   })
@@ -285,7 +285,7 @@ test('only a database needs to be initialised', async () => {
 })
 
 test('a password is not taken as a flag', async () => {
-  expect(await new User().run('list --password s3cret')).toEqual(
+  expect(await new World().run('list --password s3cret')).toEqual(
     refusal(
       'A password is not accepted on the command line, where other users can see it',
       'Set PGPASSWORD. To save it, see: plants auth login --help',

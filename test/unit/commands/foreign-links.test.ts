@@ -11,7 +11,7 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { refusal, User } from '../../helpers/user.js'
+import { refusal, World } from '../../helpers/world.js'
 
 const stranger = 1234
 /** A record that is rejected. */
@@ -25,8 +25,8 @@ function linkAt(path: string, target: string, uid = stranger): string {
   return path
 }
 
-async function userWithPlant(): Promise<User> {
-  const user = new User()
+async function userWithPlant(): Promise<World> {
+  const user = new World()
   await user.run('create --id 1 --name Fern')
   mkdirSync(join(user.home, 'shared'))
   writeFileSync(join(user.home, 'victim'), 'mine')
@@ -50,7 +50,7 @@ describe.skipIf(!isRoot)(
       const user = await userWithPlant()
       for (const target of ['../victim', '../new', '/dev/null', '../pipe']) {
         const path = linkAt(join(user.home, 'shared', name), target)
-        const before = readdirSync(user.home)
+        const before = readdirSync(user.home).filter((name) => name !== 'state')
         const { code, err } = await user.run(`${command(path)} --output json`)
         const last = JSON.parse(err.trimEnd().split('\n').at(-1) ?? '')
         expect({ code, ...last }).toEqual({
@@ -61,7 +61,8 @@ describe.skipIf(!isRoot)(
           },
           hint: 'Name another file, or remove the link',
         })
-        expect([readFileSync(join(user.home, 'victim'), 'utf8'), readdirSync(user.home)]).toEqual(['mine', before])
+        const after = readdirSync(user.home).filter((name) => name !== 'state')
+        expect([readFileSync(join(user.home, 'victim'), 'utf8'), after]).toEqual(['mine', before])
         expect(readlinkSync(path)).toBe(target)
         rmSync(path, { force: true })
       }

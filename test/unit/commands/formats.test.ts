@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { run } from '../../../src/cli/program/run.js'
 import { PlantsError } from '../../../src/platform/errors.js'
 import { ioOf } from '../../helpers/run.js'
-import { printed, User } from '../../helpers/user.js'
+import { printed, World } from '../../helpers/world.js'
 
 const csv = ['--output', 'csv']
 
@@ -16,7 +16,7 @@ describe.each([0, 1, 1000])('with %i plants', (count) => {
     ['export', ['export']],
     ['delete', ['delete', '--tag', 'x', '--yes']],
   ])('%s prints one JSON value, NDJSON or a table', async (_, argv) => {
-    const user = new User()
+    const user = new World()
     if (count > 0)
       expect(await user.run('import', { stdin: JSON.stringify(stored) })).toMatchObject({ code: 0, err: '' })
     const rows = stored.map(({ id }) => `${id},"a,""b""",x\n`)
@@ -36,7 +36,7 @@ function dryRun(argv: string[]): string[] {
 }
 
 test('one plant is a header and a row', async () => {
-  const user = new User()
+  const user = new World()
   expect(await user.run(['create', '--id', '1', '--name', 'Fern', ...csv])).toEqual(printed('name,tag\nFern,\n'))
   expect(await user.run(['create', '--id', 'next', '--name', 'Moss', ...csv])).toEqual(
     printed('id,name,tag\n2,Moss,\n'),
@@ -49,7 +49,7 @@ test('one plant is a header and a row', async () => {
 })
 
 test('update --dry-run prints the plant as it would be, and changes nothing', async () => {
-  const user = new User()
+  const user = new World()
   await user.run('create --id 1 --name Fern')
   const change = ['update', '1', '--tag', 'shade', '--dry-run']
   expect(await user.run(change)).toEqual(printed('{"dryRun":true,"id":1,"name":"Fern","tag":"shade"}\n'))
@@ -61,7 +61,7 @@ test('update --dry-run prints the plant as it would be, and changes nothing', as
 })
 
 test('a list is an array as json, and lines as ndjson', async () => {
-  const user = new User()
+  const user = new World()
   for (const line of ['stores list', 'tokens list', 'config list', 'doctor', 'list']) {
     const { out } = await user.run(`${line} --output json`)
     expect({ line, isArray: Array.isArray(JSON.parse(out)) }).toEqual({ line, isArray: true })
@@ -71,7 +71,7 @@ test('a list is an array as json, and lines as ndjson', async () => {
 })
 
 test('a saved format applies to the commands that print it', async () => {
-  const user = new User()
+  const user = new World()
   const env = { PLANTS_OUTPUT: 'csv' }
   await user.run('create --id 1 --name Fern')
   expect(await user.run('list', { env })).toEqual(printed('id,name,tag\n1,Fern,\n'))
@@ -80,7 +80,7 @@ test('a saved format applies to the commands that print it', async () => {
 })
 
 test.each(['json', 'ndjson', 'csv', 'tsv'])('an error alone prints no empty list as %s', async (output) => {
-  const user = new User()
+  const user = new World()
   await user.run('create --id 1 --name Fern')
   expect(await user.run(['delete', '2', '--yes', '--output', output])).toMatchObject({ code: 1, out: '' })
   expect((await user.run(['delete', '1', '2', '--yes', '--output', output])).out).toContain('Fern')
@@ -88,15 +88,15 @@ test.each(['json', 'ndjson', 'csv', 'tsv'])('an error alone prints no empty list
 
 test('errors are JSON with json and ndjson', async () => {
   for (const output of ['json', 'ndjson']) {
-    const { err } = await new User().run(['get', '1', '--output', output])
+    const { err } = await new World().run(['get', '1', '--output', output])
     expect(JSON.parse(err)).toMatchObject({ error: 404 })
   }
-  expect((await new User().run(['get', '1', ...csv])).err).toMatch(/^plants: No plant has id 1 /)
+  expect((await new World().run(['get', '1', ...csv])).err).toMatch(/^plants: No plant has id 1 /)
 })
 
 /** Runs a command with plants, and at one of the writes to stdout, `fails` is called. */
 async function running(ids: number[], failing: number, args: string[], fails: (stop: AbortController) => void) {
-  const user = new User()
+  const user = new World()
   const plants = ids.map((id) => ({ id, name: 'Fern', tag: 'wet' }))
   expect(await user.run('import', { stdin: JSON.stringify(plants) })).toMatchObject({ code: 0, err: '' })
   const stop = new AbortController()

@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { type Result, runPlants, type World } from '../../helpers/run.js'
+import { type Result, type RunOptions, runPlants } from '../../helpers/run.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
 
 test.each([
@@ -288,7 +288,7 @@ function done(out: string): Result {
 function world() {
   const folder = temporaryFolder()
   const plants = (argv: string[], stdin?: string) => {
-    const base: World = { cwd: folder, env: { PLANTS_DATA_DIR: join(folder, 'data') } }
+    const base: RunOptions = { cwd: folder, env: { PLANTS_DATA_DIR: join(folder, 'data') } }
     return runPlants(argv, stdin === undefined ? base : { ...base, stdin })
   }
   const file = (content: string) => {

@@ -1,13 +1,13 @@
 import { statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, test } from 'vitest'
-import { printed, refusal, User } from '../../helpers/user.js'
+import { printed, refusal, World } from '../../helpers/world.js'
 
 const onTerminal = { terminals: ['stdout', 'stderr'] as ('stdout' | 'stderr')[] }
-let user: User
+let user: World
 
 beforeEach(async () => {
-  user = new User()
+  user = new World()
   const lines = ['{"id":3,"name":"fern","tag":"b"}', '{"id":1,"name":"Moss"}', '{"id":2,"name":"a,\\"b\\"","tag":""}']
   expect(await user.run('import', { stdin: lines.join('\n') })).toMatchObject({ code: 0 })
 })
@@ -180,7 +180,7 @@ describe('a store that is not there', () => {
   })
 
   test('has no plants when it is the default one', async () => {
-    const other = new User()
+    const other = new World()
     expect(await other.run('count')).toEqual(printed('0\n'))
     expect((await other.run('list')).code).toBe(0)
   })
@@ -264,7 +264,7 @@ describe('create --id next', () => {
   })
 
   test('begins with 1, and gives each of many an id of its own', async () => {
-    const other = new User()
+    const other = new World()
     const results = await Promise.all(Array.from({ length: 20 }, () => other.run('create --id next --name Fern')))
     const ids = results.map(({ out }) => JSON.parse(out).id)
     expect(ids.toSorted((a, b) => a - b)).toEqual(ids.map((_, index) => index + 1))

@@ -1,15 +1,15 @@
 import { beforeEach, describe, expect, test } from 'vitest'
-import { printed, refusal, User } from '../../helpers/user.js'
+import { printed, refusal, World } from '../../helpers/world.js'
 
 const [moss, oak, fern] = [
   '{"id":1,"name":"Moss"}',
   '{"id":2,"name":"Oak","tag":"b"}',
   '{"id":3,"name":"Fern","tag":"b"}',
 ]
-let user: User
+let user: World
 
 beforeEach(async () => {
-  user = new User()
+  user = new World()
   expect(await user.run('import', { stdin: [moss, oak, fern].join('\n') })).toMatchObject({ code: 0 })
 })
 
@@ -193,7 +193,7 @@ describe('delete', () => {
     expect(await user.run('delete 1 7 2 --ignore-missing --dry-run --output json')).toEqual(
       printed('[\n{"dryRun":true,"id":2,"name":"Oak","tag":"b"}\n]\n'),
     )
-    expect(await new User().run('delete 1 --ignore-missing --yes')).toEqual(printed(''))
+    expect(await new World().run('delete 1 --ignore-missing --yes')).toEqual(printed(''))
     expect(await user.run('delete --tag b --ignore-missing')).toEqual(
       refusal('--ignore-missing cannot be used with --tag', 'Leave out one of them'),
     )

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from 'vitest'
-import { type Result, runPlants, type World } from '../../helpers/run.js'
+import { type Result, type RunOptions, runPlants } from '../../helpers/run.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
 
 let env: Record<string, string>
@@ -8,7 +8,7 @@ beforeEach(() => {
   env = { PLANTS_DATA_DIR: temporaryFolder() }
 })
 
-function plants(argv: string[], world: World = {}): Promise<Result> {
+function plants(argv: string[], world: RunOptions = {}): Promise<Result> {
   return runPlants(argv, { ...world, env: { ...env, ...world.env } })
 }
 

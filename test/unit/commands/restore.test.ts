@@ -9,7 +9,7 @@ import { fill } from '../../helpers/fill.js'
 import { open } from '../../helpers/sqlite-file.js'
 import { closedAfterTest, endConnections, fileAddress, openOptions } from '../../helpers/store.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
-import { refusal } from '../../helpers/user.js'
+import { refusal } from '../../helpers/world.js'
 
 let folder: string
 let store: string

@@ -2,11 +2,11 @@ import { chmodSync, chownSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { certificate, hasOpenssl } from '../../helpers/certificates.js'
-import { runPlants, type World } from '../../helpers/run.js'
+import { type RunOptions, runPlants } from '../../helpers/run.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
 
 /** Starts a service, which stops as soon as it has begun. */
-function serve(folder: string, args: string[], world: World = {}) {
+function serve(folder: string, args: string[], world: RunOptions = {}) {
   const signal = AbortSignal.abort()
   const env = { PLANTS_SERVE_TOKEN: 's3cret-token-of-a-service' }
   return runPlants(['serve', '--store', join(folder, 'plants.db'), '--port', '0', ...args], { env, signal, ...world })
@@ -56,7 +56,7 @@ describe('a file of secrets that others can read or write', () => {
 })
 
 describe('a store that does not exist', () => {
-  const terminals: World['terminals'] = ['stdin', 'stdout', 'stderr']
+  const terminals: RunOptions['terminals'] = ['stdin', 'stdout', 'stderr']
 
   test.each([
     ['in a pipe', {}],

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { gardener, onTerminal } from '../../helpers/gardener.js'
 import { Hostile, json } from '../../helpers/hostile.js'
-import { answer, printed, refusal, User } from '../../helpers/user.js'
+import { answer, printed, refusal, World } from '../../helpers/world.js'
 
 const fern = 'create --id 1 --name Fern'
 
@@ -53,7 +53,7 @@ describe('the store of a command is', () => {
     ['what was chosen with use', [], { PLANTS_STORE: '' }, 'saved', 'saved.db'],
     ['local', [], {}, 'local', 'data/plants.db'],
   ])('%s', async (_, flags, env, used, expected) => {
-    const user = new User()
+    const user = new World()
     for (const [name, path] of Object.entries(dbs)) await user.run(['stores', 'add', name, `.${path}`])
     await user.run(['stores', 'use', used])
     const err = expected === 'data/plants.db' ? '' : `plants: Created store ${join(user.home, expected)}\n`
@@ -65,7 +65,7 @@ describe('the store of a command is', () => {
   })
 
   test('a service, by its name, with its path and the token of this run', async () => {
-    const user = new User()
+    const user = new World()
     const remote = await Hostile.listen({ posts: [json(200, { name: 'Fern' })] })
     await user.run(['stores', 'add', 'team', `${remote.url}/v1/`])
     expect(await user.run(`${fern} --store team`, { env: { PLANTS_TOKEN: 's3cret' } })).toEqual(

@@ -4,13 +4,13 @@ import { describe, expect, test } from 'vitest'
 import { parseAddress } from '../../../src/stores/registry.js'
 import { certificate, hasOpenssl } from '../../helpers/certificates.js'
 import { gardener, onTerminal, team } from '../../helpers/gardener.js'
-import { answer, printed, refusal, User } from '../../helpers/user.js'
+import { answer, printed, refusal, World } from '../../helpers/world.js'
 
 const fern = 'create --id 1 --name Fern'
 
 describe('stores add', () => {
   test('lists in its help every option that it saves', async () => {
-    const { out } = await new User().run('stores add --help')
+    const { out } = await new World().run('stores add --help')
     expect(out.match(/(?<=^ {2,}(-\w, )?)--[a-z-]+/gm)).toEqual([
       ...['--token-command', '--timeout', '--ca-cert', '--allow-http', '--help'],
     ])
@@ -37,7 +37,7 @@ describe('stores add', () => {
     ['http://LOCALHOST:80', 'http://localhost'],
     ['http://[::1]:4010', 'http://[::1]:4010'],
   ])('takes the address %s', async (given, expected) => {
-    const user = new User()
+    const user = new World()
     const address = expected.replace('HOME', user.home)
     expect(await user.run(['stores', 'add', 'mine', given])).toEqual(answer({ name: 'mine', address }))
     expect(user.saved).toEqual({ version: 1, stores: { mine: { address } } })
@@ -144,7 +144,7 @@ describe('stores add', () => {
       await failed(['config', 'set', 'stores.team.address', address], 'stores.team.address')
       expect(user.saved).toEqual(gardener().saved)
 
-      user.write({ stores: { bad: { address }, garden: { address: join(user.home, 'garden.db') } } })
+      user.save({ stores: { bad: { address }, garden: { address: join(user.home, 'garden.db') } } })
       const place = `stores.bad.address in ${user.file}`
       for (const line of [fern, 'list', 'get 1', 'auth status'])
         await failed([...line.split(' '), '--store', 'bad'], place)
@@ -182,7 +182,7 @@ describe('stores add', () => {
     ['Local'],
     ['list'],
   ])('takes the name %s', async (name) => {
-    const user = new User()
+    const user = new World()
     expect(await user.run(['stores', 'add', name, '/mine.db'])).toEqual(answer({ name, address: '/mine.db' }))
     expect(await user.run(['stores', 'use', name])).toEqual(answer({ name: 'store', value: name }))
     expect(await user.run(['config', 'get', `stores.${name}.address`])).toEqual(printed('/mine.db\n'))
@@ -240,7 +240,7 @@ describe('stores add', () => {
   })
 
   test.runIf(hasOpenssl)('saves what belongs to a store (needs openssl)', async () => {
-    const user = new User()
+    const user = new World()
     const ca = join(user.home, 'ca.pem')
     writeFileSync(ca, certificate({ names: ['DNS:localhost'] }).cert)
     const flags = [
@@ -271,7 +271,7 @@ describe('stores add', () => {
   })
 
   test('saves nothing that was not given with it', async () => {
-    const user = new User()
+    const user = new World()
     const env = {
       PLANTS_TIMEOUT: '9s',
       PLANTS_CA_CERT: '/ca.pem',
@@ -279,7 +279,7 @@ describe('stores add', () => {
       PLANTS_TOKEN: 's3cret',
       PLANTS_STORE: 'gone',
     }
-    user.write({ timeout: '8s' })
+    user.save({ timeout: '8s' })
     expect(await user.run(['stores', 'add', 'team', team], { env })).toEqual(answer({ name: 'team', address: team }))
     expect(user.saved).toEqual({ version: 1, timeout: '8s', stores: { team: { address: team } } })
   })
@@ -329,7 +329,7 @@ describe('stores add', () => {
     ['http://0.0.0.0:4010'],
     ['http://127.0.0.1.example.com'],
   ])('warns that %s is open to all, unless that is allowed', async (address) => {
-    const user = new User()
+    const user = new World()
     const hint = 'plants config set stores.mine.allow-http true'
     const warning = `No token will be sent to ${address}, because others could read it. To allow it: ${hint}`
     const added = { code: 0, out: `${JSON.stringify({ name: 'mine', address })}\n` }
@@ -342,7 +342,7 @@ describe('stores add', () => {
   })
 
   test('says on a terminal what to do with it', async () => {
-    const user = new User()
+    const user = new World()
     expect(await user.run(['stores', 'add', 'team', team], onTerminal)).toEqual(
       printed(
         `Saved the store team, ${team}. Use it with --store team, or make it the default: plants stores use team\n`,
@@ -356,7 +356,7 @@ describe('stores add', () => {
   })
 
   test('makes no store', async () => {
-    const user = new User()
+    const user = new World()
     await user.run('stores add garden ./garden.db')
     await user.run('stores use garden')
     expect(readdirSync(user.home)).toEqual(['config'])

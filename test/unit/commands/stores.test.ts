@@ -3,16 +3,16 @@ import { join } from 'node:path'
 import { stripVTControlCharacters } from 'node:util'
 import { describe, expect, test } from 'vitest'
 import { garden, gardener, onTerminal, team } from '../../helpers/gardener.js'
-import { answer, printed, refusal, User } from '../../helpers/user.js'
+import { answer, printed, refusal, World } from '../../helpers/world.js'
 
 const savedAt = '2026-01-02T03:04:05.678Z'
 const fern = 'create --id 1 --name Fern'
 
 describe('stores list', () => {
-  const local = (user: User, inUse: boolean) => ({ name: 'local', address: join(user.home, 'data/plants.db'), inUse })
+  const local = (user: World, inUse: boolean) => ({ name: 'local', address: join(user.home, 'data/plants.db'), inUse })
 
   test('has local first, then the others by their names', async () => {
-    const user = new User()
+    const user = new World()
     expect(await user.run('stores list')).toEqual(answer(local(user, true)))
     expect(readdirSync(user.home)).toEqual([])
     for (const name of ['b', '10', 'a', '9', 'B']) await user.run(['stores', 'add', name, `/${name}.db`])
@@ -68,8 +68,8 @@ describe('stores list', () => {
   })
 
   test('leaves out what others have written under a name that none can have; it can be removed', async () => {
-    const user = new User()
-    user.write({
+    const user = new World()
+    user.save({
       stores: {
         'my store': { address: garden },
         '\u001b[2J': { address: garden },
@@ -88,8 +88,8 @@ describe('stores list', () => {
   })
 
   test('has one store that is called local, whatever the file says', async () => {
-    const user = new User()
-    user.write({ stores: { local: { address: garden } } })
+    const user = new World()
+    user.save({ stores: { local: { address: garden } } })
     const { out } = await user.run('stores list')
     expect(out.match(/"inUse":true/g)).toEqual(['"inUse":true'])
   })
@@ -150,7 +150,7 @@ describe('stores remove', () => {
   })
 
   test('never removes plants', async () => {
-    const user = new User()
+    const user = new World()
     await user.run('stores add garden ./garden.db')
     await user.run(`${fern} --store garden`)
     expect(await user.run('stores remove garden')).toMatchObject({ code: 0 })

@@ -1,12 +1,12 @@
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { runPlants, type World } from '../../helpers/run.js'
+import { type RunOptions, runPlants } from '../../helpers/run.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
 
 const stamp = /\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d\.\d{3})?Z/g
 
 /** Runs commands on one store; times are TIME in what they say. */
-function user(): (line: string, world?: World) => Promise<{ code: number; out: string; err: string }> {
+function user(): (line: string, world?: RunOptions) => Promise<{ code: number; out: string; err: string }> {
   const store = join(temporaryFolder(), 'plants.db')
   return async (line, world) => {
     const { code, out, err } = await runPlants([...line.split(' '), '--store', store], world)

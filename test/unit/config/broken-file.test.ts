@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { lstatSync, mkdirSync, readdirSync, readFileSync, readlinkSync, symlinkSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { isLinux } from '../../helpers/linux.js'
-import { answer, printed, refusal, User } from '../../helpers/user.js'
+import { answer, printed, refusal, World } from '../../helpers/world.js'
 
 const team = 'https://plants.example.com/v1'
 const token = 's3cret-Token'
@@ -87,8 +87,8 @@ describe('a settings file that is broken is named, and left as it is:', () => {
   test.each(broken.map(([name, bytes, why, hint = mend], index) => ({ name, bytes, why, hint, index })))(
     '$name',
     async ({ bytes, why, hint, index }) => {
-      const user = new User()
-      user.write(bytes)
+      const user = new World()
+      user.save(bytes)
       const error = { error: 400, message: expect.stringContaining(`The settings in ${user.file} `), hint }
       const commands = [
         'list',
@@ -122,12 +122,12 @@ describe('a settings file that is broken is named, and left as it is:', () => {
       }
       expect(readFileSync(user.file).equals(Buffer.from(bytes))).toBe(true)
       expect(readdirSync(user.home)).toEqual(['config'])
-      expect(readdirSync(user.folder)).toEqual(['settings.json'])
+      expect(readdirSync(user.config)).toEqual(['settings.json'])
     },
   )
 
   test('a folder', async () => {
-    const user = new User()
+    const user = new World()
     mkdirSync(user.file, { recursive: true })
     for (const command of ['config list', 'config set timeout 1m', 'list']) {
       expect(await user.run(command)).toEqual(refusal(`The settings in ${user.file} are a directory`, 'Move it away'))
@@ -136,8 +136,8 @@ describe('a settings file that is broken is named, and left as it is:', () => {
   })
 
   test.runIf(isLinux)('a pipe, which holds nobody up', { timeout: 10_000 }, async () => {
-    const user = new User()
-    mkdirSync(user.folder)
+    const user = new World()
+    mkdirSync(user.config)
     execFileSync('mkfifo', [user.file])
     for (const command of ['config list', 'config set timeout 1m', 'list']) {
       expect(await user.run(command)).toEqual(
@@ -148,8 +148,8 @@ describe('a settings file that is broken is named, and left as it is:', () => {
   })
 
   test('a link to itself', async () => {
-    const user = new User()
-    mkdirSync(user.folder)
+    const user = new World()
+    mkdirSync(user.config)
     symlinkSync('settings.json', user.file)
     const message = `The settings in ${user.file} could not be read: too many symbolic links`
     expect(await user.run('config set timeout 1m')).toEqual(refusal(message, 'Fix the link'))
@@ -158,17 +158,17 @@ describe('a settings file that is broken is named, and left as it is:', () => {
 })
 
 test('a settings file may begin with a byte order mark, and be 1 MiB large', async () => {
-  const user = new User()
+  const user = new World()
   const text = '\ufeff{"version":1,"timeout":"5s"}'
-  user.write(text.padEnd(1_048_576 - 2))
+  user.save(text.padEnd(1_048_576 - 2))
   expect(await user.run('config get timeout')).toEqual(printed('5s\n'))
   expect(await user.run('config set timeout 6s')).toEqual(answer({ name: 'timeout', value: '6s' }))
   expect(user.saved).toEqual({ version: 1, timeout: '6s' })
 })
 
 test('a change that would make the file larger than what can be read again is refused, and leaves it', async () => {
-  const user = new User()
-  user.write({ notes: 'x'.repeat(1_048_500) })
+  const user = new World()
+  user.save({ notes: 'x'.repeat(1_048_500) })
   const before = readFileSync(user.file)
   const { code } = await user.run(['stores', 'add', 'team', team])
   expect({ code, isReadable: (await user.run('config list')).code === 0 }).toEqual({
@@ -179,9 +179,9 @@ test('a change that would make the file larger than what can be read again is re
 })
 
 test('a settings file with lists in one another, 200,000 deep, is read, and refused where it would be written', async () => {
-  const user = new User()
+  const user = new World()
   const text = `{"version":1,"timeout":"7s","notes":${'['.repeat(200_000)}${']'.repeat(200_000)}}`
-  user.write(text)
+  user.save(text)
   expect(await user.run('config get timeout')).toEqual(printed('7s\n'))
   const why = 'The settings are nested too deeply to be written'
   const login = `auth login --with-token --timeout 10ms --store http://127.0.0.1:9`
@@ -194,7 +194,7 @@ test('a settings file with lists in one another, 200,000 deep, is read, and refu
     })
   }
   expect(readFileSync(user.file, 'utf8') === text).toBe(true)
-  expect(readdirSync(user.folder).filter((name) => !name.includes('lock'))).toEqual(['settings.json'])
+  expect(readdirSync(user.config).filter((name) => !name.includes('lock'))).toEqual(['settings.json'])
 })
 
 describe('a saved value that its setting cannot have', () => {
@@ -208,8 +208,8 @@ describe('a saved value that its setting cannot have', () => {
       'must be a duration such as 30s, 500ms or 2m, but was ""',
     ],
   ])('is named where it counts, and can be mended with config: %s', async (name, settings, key, why) => {
-    const user = new User()
-    user.write({ ...settings })
+    const user = new World()
+    user.save({ ...settings })
     expect(await user.run('list')).toMatchObject({
       code: 2,
       err: expect.stringContaining(`plants: ${key} in ${user.file} ${why}\n`),
@@ -221,8 +221,8 @@ describe('a saved value that its setting cannot have', () => {
   test.each([['nowhere'], [''], ['ftp://x']])(
     'as the address of a store, hinders nobody else, and can be mended: %j',
     async (address) => {
-      const user = new User()
-      user.write({ stores: { team: { address } } })
+      const user = new World()
+      user.save({ stores: { team: { address } } })
       expect((await user.run('list')).code).toBe(0)
       expect((await user.run('stores list')).code).toBe(0)
       expect(await user.run('list --store team')).toMatchObject({

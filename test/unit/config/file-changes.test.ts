@@ -2,24 +2,24 @@ import { mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { heldLock } from '../../helpers/lock.js'
-import { answer, printed, User } from '../../helpers/user.js'
+import { answer, printed, World } from '../../helpers/world.js'
 
 const team = 'https://plants.example.com/v1'
 
 describe('what a killed process has left', () => {
-  let user: User
+  let user: World
   const left = ['settings.json.tmp-51838694635207d8', 'settings.json.tmp-0000000000ffffff']
   beforeEach(() => {
-    user = new User()
-    user.write({ timeout: '7s' })
-    for (const name of left) writeFileSync(join(user.folder, name), '{"version":1,"tokens":{"https:', { mode: 0o600 })
+    user = new World()
+    user.save({ timeout: '7s' })
+    for (const name of left) writeFileSync(join(user.config, name), '{"version":1,"tokens":{"https:', { mode: 0o600 })
   })
 
   test('is not taken for settings, and is gone after the next change', async () => {
     expect(await user.run('config get timeout')).toEqual(printed('7s\n'))
     expect((await user.run('config set output json')).code).toBe(0)
     expect(user.saved).toEqual({ version: 1, timeout: '7s', output: 'json' })
-    expect(readdirSync(user.folder)).toEqual(['settings.json'])
+    expect(readdirSync(user.config)).toEqual(['settings.json'])
   })
 
   test('is gone beside the target of a link, too', async () => {
@@ -27,7 +27,7 @@ describe('what a killed process has left', () => {
     mkdirSync(folder, { mode: 0o700 })
     symlinkSync('../config/settings.json', join(folder, 'settings.json'))
     expect((await user.run('config set output json', { env: { PLANTS_CONFIG_DIR: folder } })).code).toBe(0)
-    expect(readdirSync(user.folder).filter((name) => left.includes(name))).toEqual([])
+    expect(readdirSync(user.config).filter((name) => left.includes(name))).toEqual([])
   })
 
   test('is all that is removed: files of the user stay', async () => {
@@ -41,11 +41,11 @@ describe('what a killed process has left', () => {
       'settings.json.tmp-mine',
       'a.backup',
     ]
-    for (const name of names) writeFileSync(join(user.folder, name), `my ${name}`)
-    mkdirSync(join(user.folder, 'settings.json.folder'))
-    writeFileSync(join(user.folder, 'settings.json.folder/notes.txt'), 'mine')
+    for (const name of names) writeFileSync(join(user.config, name), `my ${name}`)
+    mkdirSync(join(user.config, 'settings.json.folder'))
+    writeFileSync(join(user.config, 'settings.json.folder/notes.txt'), 'mine')
     expect((await user.run('config set output json')).code).toBe(0)
-    expect(readdirSync(user.folder).filter((name) => !left.includes(name))).toEqual(
+    expect(readdirSync(user.config).filter((name) => !left.includes(name))).toEqual(
       [...names, 'settings.json', 'settings.json.folder'].toSorted(),
     )
   })
@@ -53,8 +53,8 @@ describe('what a killed process has left', () => {
 
 describe('while another process holds the lock', () => {
   test('settings can be read, and a change ends when its time is over', async () => {
-    const user = new User()
-    user.write({ timeout: '7s', stores: { team: { address: team } } })
+    const user = new World()
+    user.save({ timeout: '7s', stores: { team: { address: team } } })
     const { release } = await heldLock(`${user.file}.lock`)
     expect(await user.run('config get timeout')).toEqual(printed('7s\n'))
     expect((await user.run('stores list')).code).toBe(0)
@@ -72,8 +72,8 @@ describe('while another process holds the lock', () => {
   })
 
   test('a store is added with a short time-out of its own, as nobody waits for that store here', async () => {
-    const user = new User()
-    user.write({})
+    const user = new World()
+    user.save({})
     const { release } = await heldLock(`${user.file}.lock`)
     const adding = user.run(['stores', 'add', 'team', team, '--timeout', '1ms'])
     for (let turn = 0; turn < 100; turn += 1) await new Promise(setImmediate)

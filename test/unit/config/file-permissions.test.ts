@@ -13,7 +13,7 @@ import {
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { modeOf, unwritable } from '../../helpers/settings-file.js'
-import { printed, refusal, User } from '../../helpers/user.js'
+import { printed, refusal, World } from '../../helpers/world.js'
 
 const team = 'https://plants.example.com/v1'
 const stranger = 1234
@@ -26,10 +26,10 @@ describe.skipIf(process.platform === 'win32')('a settings file', () => {
     ['601', '700'],
     ['777', '755'],
   ])('of mode %s is complained of, and used', async (mode, folderMode) => {
-    const user = new User()
-    user.write({ timeout: '7s' })
+    const user = new World()
+    user.save({ timeout: '7s' })
     chmodSync(user.file, mode)
-    chmodSync(user.folder, folderMode)
+    chmodSync(user.config, folderMode)
     const complaint = `The settings in ${user.file} are open to others (mode ${mode}). Fix it with: chmod 600 ${user.file}`
     expect(await user.run('config get timeout')).toEqual({ code: 0, out: '7s\n', err: `plants: ${complaint}\n` })
     expect(await user.run('config get timeout --output json')).toMatchObject({
@@ -43,8 +43,8 @@ describe.skipIf(process.platform === 'win32')('a settings file', () => {
   })
 
   test.each([['600'], ['400'], ['700']])('of mode %s is not complained of', async (mode) => {
-    const user = new User()
-    user.write({ timeout: '7s' })
+    const user = new World()
+    user.save({ timeout: '7s' })
     chmodSync(user.file, mode)
     expect(await user.run('config get timeout')).toEqual(printed('7s\n'))
   })
@@ -52,10 +52,10 @@ describe.skipIf(process.platform === 'win32')('a settings file', () => {
   test.each([['777'], ['770'], ['722']])(
     'in a folder of mode %s, where others can replace it, is complained of',
     async (mode) => {
-      const user = new User()
-      user.write({ timeout: '7s' })
-      chmodSync(user.folder, mode)
-      const complaint = `Others can replace the settings in ${user.folder} (mode ${mode}). Fix it with: chmod 700 ${user.folder}`
+      const user = new World()
+      user.save({ timeout: '7s' })
+      chmodSync(user.config, mode)
+      const complaint = `Others can replace the settings in ${user.config} (mode ${mode}). Fix it with: chmod 700 ${user.config}`
       expect(await user.run('config get timeout')).toEqual({ code: 0, out: '7s\n', err: `plants: ${complaint}\n` })
     },
   )
@@ -63,16 +63,16 @@ describe.skipIf(process.platform === 'win32')('a settings file', () => {
   test.each([['1777'], ['755']])(
     'in a folder of mode %s, where others cannot replace it, is not complained of',
     async (mode) => {
-      const user = new User()
-      user.write({ timeout: '7s' })
-      chmodSync(user.folder, mode)
+      const user = new World()
+      user.save({ timeout: '7s' })
+      chmodSync(user.config, mode)
       expect(await user.run('config get timeout')).toEqual(printed('7s\n'))
     },
   )
 
   test.runIf(isRoot)('of another user is refused, and not touched (needs root)', async () => {
-    const user = new User()
-    user.write({ timeout: '7s' })
+    const user = new World()
+    user.save({ timeout: '7s' })
     chownSync(user.file, stranger, stranger)
     const refused = refusal(
       `The settings in ${user.file} belong to another user (uid ${stranger})`,
@@ -81,28 +81,28 @@ describe.skipIf(process.platform === 'win32')('a settings file', () => {
     for (const command of ['config get timeout', 'config set timeout 8s', 'list'])
       expect(await user.run(command)).toEqual(refused)
     expect(user.saved).toEqual({ version: 1, timeout: '7s' })
-    expect(readdirSync(user.folder)).toEqual(['settings.json'])
+    expect(readdirSync(user.config)).toEqual(['settings.json'])
   })
 })
 
 test.runIf(isRoot)('root gives no file away that a user’s link leads to (needs root)', async () => {
-  const user = new User()
+  const user = new World()
   const victim = join(user.home, 'victim')
-  mkdirSync(user.folder)
-  chownSync(user.folder, stranger, stranger)
+  mkdirSync(user.config)
+  chownSync(user.config, stranger, stranger)
   writeFileSync(victim, '')
   for (const name of ['settings.json.lock', 'settings.json']) {
-    symlinkSync('../victim', join(user.folder, name))
+    symlinkSync('../victim', join(user.config, name))
     await user.run('config set timeout 1m')
     expect({ name, uid: statSync(victim).uid }).toEqual({ name, uid: 0 })
-    rmSync(join(user.folder, name), { force: true })
+    rmSync(join(user.config, name), { force: true })
   }
 })
 
 describe('where nothing may be written', () => {
   test('a file of mode 0400 is read and not changed', async () => {
-    const user = new User()
-    user.write({ timeout: '7s', stores: { team: { address: team } } })
+    const user = new World()
+    user.save({ timeout: '7s', stores: { team: { address: team } } })
     chmodSync(user.file, 0o400)
     const before = readFileSync(user.file)
     const message = `The settings in ${user.file} could not be changed: the file is read-only`
@@ -125,19 +125,19 @@ describe('where nothing may be written', () => {
   })
 
   test.runIf(isRoot)('config set by root makes a folder of the owner of the home (needs root)', async () => {
-    const user = new User()
+    const user = new World()
     chownSync(user.home, stranger, stranger)
     await user.run('config set timeout 8s')
-    expect([statSync(user.folder).uid, modeOf(user.folder)]).toEqual([stranger, '700'])
+    expect([statSync(user.config).uid, modeOf(user.config)]).toEqual([stranger, '700'])
   })
 
   test('a folder that cannot be made is named', async () => {
-    const user = new User()
-    writeFileSync(user.folder, 'mine')
+    const user = new World()
+    writeFileSync(user.config, 'mine')
     expect(await user.run('config get timeout')).toEqual(printed('30s\n'))
     const refused = { code: 74, out: '', err: unwritable(user, 'a part of its path is not a directory') }
     expect(await user.run('config set timeout 8s')).toEqual(refused)
-    expect(readFileSync(user.folder, 'utf8')).toBe('mine')
+    expect(readFileSync(user.config, 'utf8')).toBe('mine')
   })
 
   test.each([
@@ -145,9 +145,9 @@ describe('where nothing may be written', () => {
     ['a text', (path: string) => writeFileSync(path, 'garbage '.repeat(200))],
     ['a pipe', (path: string) => execFileSync('mkfifo', [path])],
   ])('because %s is in the place of the lock, names the lock', { timeout: 10_000 }, async (_, make) => {
-    const user = new User()
-    user.write({ timeout: '7s' })
-    make(join(user.folder, 'settings.json.lock'))
+    const user = new World()
+    user.save({ timeout: '7s' })
+    make(join(user.config, 'settings.json.lock'))
     const { code, err } = await user.run('config set timeout 8s')
     expect({ code, err }).toEqual({ code: 74, err: expect.stringContaining('settings.json.lock') })
     expect(err).not.toContain('ERR_')

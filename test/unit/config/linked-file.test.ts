@@ -2,7 +2,7 @@ import { lstatSync, mkdirSync, readdirSync, readlinkSync, realpathSync, symlinkS
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { modeOf } from '../../helpers/settings-file.js'
-import { answer, printed, User } from '../../helpers/user.js'
+import { answer, printed, World } from '../../helpers/world.js'
 
 describe('a settings file that is a link', () => {
   const shapes: [string, string][] = [
@@ -29,18 +29,18 @@ describe('a settings file that is a link', () => {
 
   const linkedPlaces = { areLinks: [true, true], isFile: true, mode: '600', left: [] }
 
-  function linked(link: string): { user: User; target: string } {
-    const user = new User()
-    for (const folder of [user.folder, join(user.home, 'dotfiles')]) mkdirSync(folder, { mode: 0o700 })
+  function linked(link: string): { user: World; target: string } {
+    const user = new World()
+    for (const folder of [user.config, join(user.home, 'dotfiles')]) mkdirSync(folder, { mode: 0o700 })
     symlinkSync(link.replace('/HOME', user.home), user.file)
-    symlinkSync('../dotfiles/plants.json', join(user.folder, 'step'))
+    symlinkSync('../dotfiles/plants.json', join(user.config, 'step'))
     return { user, target: join(user.home, 'dotfiles/plants.json') }
   }
 
-  function placesOf(user: User, target: string) {
-    const names = [...readdirSync(user.folder), ...readdirSync(join(user.home, 'dotfiles'))]
+  function placesOf(user: World, target: string) {
+    const names = [...readdirSync(user.config), ...readdirSync(join(user.home, 'dotfiles'))]
     return {
-      areLinks: [user.file, join(user.folder, 'step')].map((path) => lstatSync(path).isSymbolicLink()),
+      areLinks: [user.file, join(user.config, 'step')].map((path) => lstatSync(path).isSymbolicLink()),
       isFile: lstatSync(target).isFile(),
       mode: modeOf(target),
       left: names.filter((name) => !['settings.json', 'step', 'plants.json'].includes(name) && !name.endsWith('.lock')),
@@ -48,9 +48,9 @@ describe('a settings file that is a link', () => {
   }
 
   test('in a folder that is a link, dangling, leads where the system says', async () => {
-    const user = new User()
+    const user = new World()
     mkdirSync(join(user.home, 'dotfiles/sub'), { recursive: true })
-    symlinkSync('dotfiles/sub', user.folder)
+    symlinkSync('dotfiles/sub', user.config)
     symlinkSync('../plants.json', user.file)
     expect((await user.run('config set timeout 1m')).code).toBe(0)
     expect(await user.run('config get timeout')).toEqual(printed('1m\n'))
@@ -59,8 +59,8 @@ describe('a settings file that is a link', () => {
   })
 
   test('to nothing is like no file; where nothing can be made, nothing is saved', async () => {
-    const user = new User()
-    mkdirSync(user.folder)
+    const user = new World()
+    mkdirSync(user.config)
     symlinkSync('../gone/plants.json', user.file)
     expect(await user.run('config get timeout')).toEqual(printed('30s\n'))
     const { code, err } = await user.run('config set timeout 1m')

@@ -6,7 +6,7 @@ import { defaultOf, flagOf, type SettingName, settingNames, settingOf } from '..
 import { PlantsError } from '../../../src/platform/errors.js'
 import { certificate, hasOpenssl } from '../../helpers/certificates.js'
 import { Hostile, json } from '../../helpers/hostile.js'
-import { type Result, runPlants, type World, withUsual } from '../../helpers/run.js'
+import { type Result, type RunOptions, runPlants, withUsual } from '../../helpers/run.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
 
 const fern = ['create', '--id', '1', '--name', 'Fern']
@@ -49,7 +49,7 @@ class Desk {
     return places[source]
   }
 
-  async run(argv: string[] = fern, world: World = {}): Promise<Result> {
+  async run(argv: string[] = fern, world: RunOptions = {}): Promise<Result> {
     this.#write()
     const called = this.isTeamCalled ? { '--store': 'team' } : {}
     return runPlants(withUsual(called, [...argv, ...this.flags]), { ...world, env: this.#wholeEnv })

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { Hostile, json } from '../../helpers/hostile.js'
-import { User } from '../../helpers/user.js'
+import { World } from '../../helpers/world.js'
 
 const team = 'https://plants.example.com/v1'
 const token = 's3cret-Token'
@@ -46,8 +46,8 @@ describe('keys that this version does not know stay', () => {
     ],
     [`auth logout --store ${team}`, ({ tokens }) => Reflect.deleteProperty(tokens, team)],
   ])('with %s', async (command, change) => {
-    const user = new User()
-    user.write(before)
+    const user = new World()
+    user.save(before)
     expect((await user.run(command)).code).toBe(0)
     const after = structuredClone(before)
     change(after)
@@ -55,9 +55,9 @@ describe('keys that this version does not know stay', () => {
   })
 
   test('with auth login', async () => {
-    const user = new User()
+    const user = new World()
     const remote = await Hostile.listen({ posts: [json(422, { error: 422, message: 'id is missing' })] })
-    user.write(before)
+    user.save(before)
     expect((await user.run(`auth login --with-token --store ${remote.url}`, { stdin: token })).code).toBe(0)
     const tokens = { ...before.tokens, [remote.url]: { token, savedAt: expect.any(String) } }
     expect(user.saved).toMatchObject({ ...before, tokens })
@@ -70,8 +70,8 @@ describe('keys that this version does not know stay', () => {
     ['as an address', '"tokens":{"__proto__":{"token":"a","savedAt":"b"}}'],
     ['with a token', '"tokens":{"https://a":{"token":"a","savedAt":"b","__proto__":{"a":1}}}'],
   ])('also one called __proto__, %s', async (_, text) => {
-    const user = new User()
-    user.write(`{"version":1,${text}}`)
+    const user = new World()
+    user.save(`{"version":1,${text}}`)
     expect((await user.run('config set timeout 3m')).code).toBe(0)
     expect(readFileSync(user.file, 'utf8').replaceAll(/\s/g, '')).toContain(text)
   })

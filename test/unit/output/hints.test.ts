@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import * as zlib from 'node:zlib'
 import { describe, expect, test } from 'vitest'
 import { temporaryFolder } from '../../helpers/temporary.js'
-import { User } from '../../helpers/user.js'
+import { World } from '../../helpers/world.js'
 
 const hostile = [
   'x;touch pwned',
@@ -31,7 +31,7 @@ interface Case {
    * makes what the hint is about, and gives the command line, and the path or word that stands in the command of the
    * hint
    */
-  make(user: User, text: string): Made | Promise<Made>
+  make(user: World, text: string): Made | Promise<Made>
   /** what stands in front of the command */
   before: string
   isSkipped?: boolean
@@ -91,7 +91,7 @@ const cases: Case[] = [
     name: 'a setting of a store that a hand has written',
     make: (user, text) => {
       const name = text.replaceAll('.', '')
-      user.write({ stores: { [name]: { address: 'https://plants.example.com', 'ca-cert': '/ca.pem' } } })
+      user.save({ stores: { [name]: { address: 'https://plants.example.com', 'ca-cert': '/ca.pem' } } })
       return { argv: ['config', 'set', `stores.${name}.address`, './a.db'], word: `stores.${name}.ca-cert` }
     },
     before: 'first: ',
@@ -100,7 +100,7 @@ const cases: Case[] = [
     name: 'a store that a hand has written',
     make: (user, text) => {
       const name = text.replaceAll('.', '')
-      user.write({ stores: { [name]: { address: 'https://plants.example.com' } } })
+      user.save({ stores: { [name]: { address: 'https://plants.example.com' } } })
       return { argv: ['config', 'unset', `stores.${name}.address`], word: name }
     },
     before: 'store: ',
@@ -112,7 +112,7 @@ describe.each(cases.map((entry, index) => ({ ...entry, index })))(
   ({ make, before, index, isSkipped = false }) => {
     test.skipIf(isSkipped)(`in sh${isSkipped ? ' (needs a Node without zstd)' : ''}`, async () => {
       for (const text of hostile.filter((_, at) => at === index % hostile.length || at === 0)) {
-        const user = new User()
+        const user = new World()
         await user.run('create --id 1 --name Fern')
         const { argv, word, env = {} } = await make(user, text)
         const { err } = await user.run([...argv.slice(0, 1), '--output', 'json', ...argv.slice(1)], { env })
@@ -136,7 +136,7 @@ test('a value that begins with a dash is stored as it is', async () => {
   const dashed = hostile.filter((word) => word.startsWith('-'))
   expect(dashed).not.toEqual([])
   for (const name of dashed) {
-    const { code, out } = await new User().run(['create', '--id', '1', '--name', name])
+    const { code, out } = await new World().run(['create', '--id', '1', '--name', name])
     expect({ code, plant: JSON.parse(out) }).toEqual({ code: 0, plant: { name } })
   }
 })

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { printed, User } from '../../helpers/user.js'
+import { printed, World } from '../../helpers/world.js'
 
 // runPlants itself fails when a password is shown: each holds "s3cret".
 
@@ -49,7 +49,7 @@ describe('a password in what is not quite an address is shown nowhere:', () => {
   test.each(addresses.map((address, index) => ({ address, index })))('$address', async ({ address, index }) => {
     // Each address in each kind of place, with one command of each kind in its turn.
     const some = <Item>(items: Item[]) => items.filter((_, at) => at === index % items.length)
-    const user = new User()
+    const user = new World()
     const env = { PLANTS_STORE: address }
     for (const line of [
       'get 1',
@@ -74,7 +74,7 @@ describe('a password in what is not quite an address is shown nowhere:', () => {
       expect({ words, isRefused: code !== 0 }).toEqual({ words, isRefused: true })
     }
     expect(user.saved).toBe(undefined)
-    user.write({ store: 'team', stores: { team: { address } }, timeout: '50ms' })
+    user.save({ store: 'team', stores: { team: { address } }, timeout: '50ms' })
     for (const line of some([
       'get 1',
       'config list',
@@ -88,7 +88,7 @@ describe('a password in what is not quite an address is shown nowhere:', () => {
     }
     await user.run('stores list', { terminals: ['stdout'] })
     await user.run(['__complete', '--', 'stores', 'use', ''])
-    user.write({ store: address, timeout: '50ms' })
+    user.save({ store: address, timeout: '50ms' })
     for (const line of some(['get 1', 'config get store', 'stores list', 'doctor'])) await user.run(`${line} --verbose`)
   })
 })
@@ -99,18 +99,18 @@ test.each([
 ])(
   'a part that can be an address and may be a password is not shown by config and stores: %s',
   async (address, shown) => {
-    const user = new User()
+    const user = new World()
     const env = { PLANTS_STORE: address }
     expect(await user.run('config get store', { env })).toEqual(printed(`${shown}\n`))
     await user.run('config list', { env })
-    user.write({ stores: { team: { address } } })
+    user.save({ stores: { team: { address } } })
     expect(await user.run('config get stores.team.address')).toEqual(printed(`${shown}\n`))
     await user.run('stores list')
   },
 )
 
 test('what holds no password is shown as it is', async () => {
-  const user = new User()
+  const user = new World()
   for (const address of [
     './a:b@c.db',
     '/srv/plants@1/a:b@c.db',
@@ -136,7 +136,7 @@ test('what holds no password is shown as it is', async () => {
 })
 
 test('PLANTS_STORE may have spaces around it', async () => {
-  const user = new User()
+  const user = new World()
   expect(await user.run('config get store', { env: { PLANTS_STORE: ' ./a.db\n' } })).toEqual({
     code: 0,
     out: './a.db\n',

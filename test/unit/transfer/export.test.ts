@@ -23,7 +23,7 @@ import { text as anyText, int64 } from '../../helpers/any-plant.js'
 import { DatabaseSync } from '../../helpers/database.js'
 import { fc } from '../../helpers/fast-check.js'
 import { rounds } from '../../helpers/rounds.js'
-import { type Result, runPlants, type World } from '../../helpers/run.js'
+import { type Result, type RunOptions, runPlants } from '../../helpers/run.js'
 import { fileAddress, openOptions } from '../../helpers/store.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
 
@@ -35,7 +35,7 @@ beforeEach(() => {
   store = join(folder, 'plants.db')
 })
 
-function plants(argv: string[], world: World = {}): Promise<Result> {
+function plants(argv: string[], world: RunOptions = {}): Promise<Result> {
   return runPlants([...argv, '--store', store], { cwd: folder, ...world })
 }
 

@@ -4,14 +4,14 @@ import { expect, test } from 'vitest'
 import { PlantsError } from '../../../../src/platform/errors.js'
 import { freshDatabase } from '../../../helpers/postgres.js'
 import { othersWait } from '../../../helpers/shared-store.js'
-import { answer, printed, refusal, User } from '../../../helpers/user.js'
+import { answer, printed, refusal, World } from '../../../helpers/world.js'
 
 const fern = ['create', '--id', '1', '--name', 'Fern', '--store']
 
 /** A fresh database, somebody who uses it, and its address as people are shown it, with what doctor says of it. */
 async function gardener() {
   const { url, env, admin, sql } = await freshDatabase()
-  const user = new User()
+  const user = new World()
   const doctor = async (address = url, flags: string[] = []) => {
     const { code, out } = await user.run(['doctor', '--store', address, ...flags], { env })
     const found = out.split('\n').find((line) => line.includes('"check":"store postgres')) ?? '{}'
@@ -97,7 +97,7 @@ test('a store that an administrator has made is used by a role that may create a
 
 test('an import numbers its plants from the greatest id of a database', async () => {
   const { url, env } = await freshDatabase()
-  const user = new User()
+  const user = new World()
   await user.run(['create', '--id', '7', '--name', 'Fern', '--store', url], { env })
   for (const flags of [['--dry-run'], ['--atomic'], []])
     await user.run(['import', '--id-from', 'next', '--store', url, ...flags], { env, stdin: '{"name":"Moss"}\n' })
@@ -108,7 +108,7 @@ test('an import numbers its plants from the greatest id of a database', async ()
 test('an import whose transaction is rolled back, and that is stopped meanwhile, has created nothing', async () => {
   const place = await freshDatabase()
   const { url, env } = place
-  const user = new User()
+  const user = new World()
   expect(await user.run(['stores', 'init', url], { env })).toMatchObject({ code: 0 })
   await place.hold('LOCK TABLE plant_store.imports IN EXCLUSIVE MODE')
   writeFileSync(join(user.home, 'plants.ndjson'), '{"id":1,"name":"Fern"}')

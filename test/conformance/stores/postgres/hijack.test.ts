@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test } from 'vitest'
 import { type Database, freshDatabase } from '../../../helpers/postgres.js'
-import { User } from '../../../helpers/user.js'
+import { World } from '../../../helpers/world.js'
 
 /**
  * What the program calls, by the types that it calls it with: an exact match in any schema wins over a match by a cast
@@ -110,7 +110,7 @@ test.each(['"$user", public', 'public, pg_catalog'])(
     const { url, env, admin } = database
     const { service } = await hijack(database)
     await admin(`ALTER DATABASE ${new URL(url).pathname.slice(1)} SET search_path = ${path}`)
-    const user = new User()
+    const user = new World()
     const world = { env: { ...env, PLANTS_STORE: url } }
     const more = [5, 6, 7].map((id) => `{"id":${id},"name":"Fern","tag":"a,b"}\n`).join('')
     const runs: [line: string, stdin?: string][] = [

@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test } from 'vitest'
 import { password } from '../../../helpers/postgres/cluster.js'
 import { type Database, freshDatabase, reusedDatabase } from '../../../helpers/postgres.js'
-import { User } from '../../../helpers/user.js'
+import { World } from '../../../helpers/world.js'
 
 const database = reusedDatabase()
 
@@ -56,7 +56,7 @@ test.each(['a role that may create schemas', 'the owner of the database'])(
     CREATE VIEW plant_store.schema_version AS SELECT plant_store.rob() AS version;
     CREATE VIEW plant_store.plants AS SELECT plant_store.rob()::bigint AS id, 'a' AS name, 'b' AS tag;
     GRANT ALL ON ALL TABLES IN SCHEMA plant_store TO PUBLIC`)
-    const user = new User()
+    const user = new World()
     const roles = [
       { url: withUser(place, 'postgres'), why: `it belongs to ${maker}` },
       { url: place.url, why: 'plants is not a table' },
@@ -88,7 +88,7 @@ test('an empty schema of another role is not used either', async () => {
     `CREATE SCHEMA plant_store AUTHORIZATION ${mallory.role}; GRANT ALL ON SCHEMA plant_store TO PUBLIC`,
   )
   for (const url of [place.url, withUser(place, 'postgres')]) {
-    const { code, out, err } = await new User().run(`stores init ${url}`, { env: place.env })
+    const { code, out, err } = await new World().run(`stores init ${url}`, { env: place.env })
     expect({ code, out, err }).toEqual(refusal(`it belongs to ${mallory.role}`))
   }
 })
@@ -139,7 +139,7 @@ test.each([
 ])('a store is not used when %s: %s', async (why, change, undo) => {
   const place = await database()
   const world = { env: { ...place.env, PLANTS_STORE: place.url } }
-  const user = new User()
+  const user = new World()
   expect(await user.run(`stores init ${place.url}`, world)).toMatchObject({ code: 0 })
   await place.sql(`CREATE OR REPLACE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END';
     CREATE OR REPLACE FUNCTION g(text DEFAULT '') RETURNS text LANGUAGE sql IMMUTABLE AS 'SELECT $1';
@@ -159,7 +159,7 @@ test('a store is used by its owner, by who shares a role with it, and by a role 
   })
   await place.sql(`GRANT CREATE ON DATABASE ${new URL(place.url).pathname.slice(1)} TO ${owner.role}`)
   const run = async (line: string, url: string) =>
-    (await new User().run(line.replace('ADDRESS', url), { env: { ...place.env, PLANTS_STORE: url } })).code
+    (await new World().run(line.replace('ADDRESS', url), { env: { ...place.env, PLANTS_STORE: url } })).code
   expect(await run(`stores init ADDRESS --role ${clerk.role}`, owner.url)).toBe(0)
   expect(await run('list', clerk.url)).toBe(0)
   expect(await run('list', withUser(place, 'postgres'))).toBe(4)

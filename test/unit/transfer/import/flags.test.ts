@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from 'vitest'
 import { Importing, imported, lines } from '../../../helpers/importing.js'
 import { query } from '../../../helpers/sqlite-file.js'
-import { refusal } from '../../../helpers/user.js'
+import { refusal } from '../../../helpers/world.js'
 
 let user: Importing
 

@@ -1,0 +1,102 @@
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import type { RunOptions } from './run.js'
+import { World } from './world.js'
+
+/**
+ * Runs the commands of a transcript again, and returns it with what they print now. Each `# Title` begins a new world.
+ * A command is a line after `$ `, or after `tty$ ` for one whose output is a terminal of 80 columns. Below it stands its
+ * stdout, then its stderr with `! ` before each line, then its exit code in brackets, unless that is 0.
+ */
+export async function replay(text: string): Promise<string> {
+  let world = new World()
+  const lines: string[] = []
+  for (const line of text.split('\n')) {
+    if (line.startsWith('# ')) world = new World()
+    const [, terminal, command] = /^(tty)?\$ (.*)/.exec(line) ?? []
+    if (command !== undefined) lines.push(line, ...(await shown(command, terminal !== undefined, world)))
+    else if (line === '' || line.startsWith('#')) lines.push(line)
+  }
+  return `${lines
+    .join('\n')
+    .replace(/\n{3,}/g, '\n\n')
+    .trim()}\n`
+}
+
+async function shown(line: string, isTerminal: boolean, world: World): Promise<string[]> {
+  const { words, env, stdin, target } = parse(line, world)
+  const terminals: RunOptions['terminals'] = isTerminal ? ['stdout', 'stderr'] : []
+  const { code, out, err } =
+    words[0] === 'plants'
+      ? await world.run(words.slice(1), { env, terminals, ...(stdin !== undefined && { stdin }) })
+      : { code: 0, out: builtIn(words, world), err: '' }
+  if (target !== undefined) world.write(target, out)
+  const text = (target === undefined ? out : '') + err.replace(/^/gm, '! ').replace(/! $/, '')
+  const stable = text
+    .replaceAll(world.home, 'HOME')
+    .replaceAll('\u001b', '^[')
+    .replace(/"seconds":[\d.]+,"rate":\d+/g, '"seconds":0,"rate":0')
+    .replace(/\d{4}-\d\d-\d\dT[\d:.]{8,12}Z/g, 'TIME')
+  const shownCode = code === 0 ? [] : [`[${code}]`]
+  return [...(stable === '' ? [] : stable.replace(/\n$/, '').split('\n')), ...shownCode]
+}
+
+/** `NAME=value plants … < FILE`, `<<< 'a line'` or `> FILE`, with words in quotes as in bash; `$'…'` for escapes. */
+function parse(line: string, world: World) {
+  const token = /\$'((?:\\.|[^'\\])*)'|'([^']*)'|"([^"]*)"|(<<<|[<>])|([^\s'"<>]+)|(\s+)/gy
+  const words: { text: string; isOperator: boolean }[] = []
+  let isNew = true
+  for (const [, escaped, single, double, operator, bare, space] of line.matchAll(token)) {
+    const text = escaped === undefined ? (single ?? double ?? operator ?? bare ?? '') : unescaped(escaped)
+    if (space !== undefined || operator !== undefined) isNew = true
+    if (space !== undefined) continue
+    if (isNew) words.push({ text: '', isOperator: operator !== undefined })
+    const last = words.at(-1)
+    if (last) last.text += text
+    isNew = operator !== undefined
+  }
+  const env: Record<string, string> = {}
+  const plain: string[] = []
+  let stdin: string | undefined
+  let target: string | undefined
+  for (const [index, { text, isOperator }] of words.entries()) {
+    const before = words[index - 1]
+    if (isOperator) continue
+    const value = text.replaceAll('HOME', world.home)
+    const [, name, assigned] = /^([A-Z_]+)=(.*)$/s.exec(value) ?? []
+    if (before?.isOperator && before.text === '<') stdin = world.read(value)
+    else if (before?.isOperator && before.text === '<<<') stdin = `${value}\n`
+    else if (before?.isOperator) target = value
+    else if (name !== undefined && plain.length === 0) env[name] = assigned ?? ''
+    else plain.push(value)
+  }
+  return { words: plain, env, stdin, target }
+}
+
+function unescaped(text: string): string {
+  return JSON.parse(`"${text.replace(/\\'/g, "'").replace(/"/g, '\\"')}"`)
+}
+
+function builtIn([name, ...words]: string[], world: World): string {
+  const paths = words.map((word) => join(world.home, word))
+  if (name === 'echo') return `${words.join(' ')}\n`
+  if (name === 'printf') return words.join(' ')
+  if (name === 'cat') return paths.map((path) => readFileSync(path, 'utf8')).join('')
+  if (name === 'ls')
+    return paths
+      .concat(words.length === 0 ? world.home : [])
+      .map(listed)
+      .join('')
+  if (name === 'rm') for (const path of paths) rmSync(path, { recursive: true })
+  else if (name === 'mkdir') for (const path of paths) mkdirSync(path, { mode: 0o700 })
+  else throw new Error(`A transcript has no command ${name}`)
+  return ''
+}
+
+function listed(path: string): string {
+  return existsSync(path)
+    ? readdirSync(path)
+        .map((name) => `${name}\n`)
+        .join('')
+    : ''
+}
