@@ -43,34 +43,24 @@ async function shown(line: string, isTerminal: boolean, world: World): Promise<s
 
 /** `NAME=value plants … < FILE`, `<<< 'a line'` or `> FILE`, with words in quotes as in bash; `$'…'` for escapes. */
 function parse(line: string, world: World) {
-  const token = /\$'((?:\\.|[^'\\])*)'|'([^']*)'|"([^"]*)"|(<<<|[<>])|([^\s'"<>]+)|(\s+)/gy
-  const words: { text: string; isOperator: boolean }[] = []
-  let isNew = true
-  for (const [, escaped, single, double, operator, bare, space] of line.matchAll(token)) {
-    const text = escaped === undefined ? (single ?? double ?? operator ?? bare ?? '') : unescaped(escaped)
-    if (space !== undefined || operator !== undefined) isNew = true
-    if (space !== undefined) continue
-    if (isNew) words.push({ text: '', isOperator: operator !== undefined })
-    const last = words.at(-1)
-    if (last) last.text += text
-    isNew = operator !== undefined
-  }
   const env: Record<string, string> = {}
-  const plain: string[] = []
-  let stdin: string | undefined
-  let target: string | undefined
-  for (const [index, { text, isOperator }] of words.entries()) {
-    const before = words[index - 1]
-    if (isOperator) continue
-    const value = text.replaceAll('HOME', world.home)
-    const [, name, assigned] = /^([A-Z_]+)=(.*)$/s.exec(value) ?? []
-    if (before?.isOperator && before.text === '<') stdin = world.read(value)
-    else if (before?.isOperator && before.text === '<<<') stdin = `${value}\n`
-    else if (before?.isOperator) target = value
-    else if (name !== undefined && plain.length === 0) env[name] = assigned ?? ''
-    else plain.push(value)
+  const words: string[] = []
+  const operands: Record<string, string> = {}
+  for (const [, operator, word = ''] of line.matchAll(/(<<<|[<>])?\s*((?:\$?'(?:\\.|[^'])*'|"[^"]*"|[^\s'"<>])+)/g)) {
+    const text = unquoted(word).replaceAll('HOME', world.home)
+    const [, name, value = ''] = /^([A-Z_]+)=(.*)$/s.exec(text) ?? []
+    if (operator !== undefined) operands[operator] = text
+    else if (name !== undefined && words.length === 0) env[name] = value
+    else words.push(text)
   }
-  return { words: plain, env, stdin, target }
+  const { '<': source, '<<<': text, '>': target } = operands
+  return { words, env, target, stdin: source === undefined ? text && `${text}\n` : world.read(source) }
+}
+
+function unquoted(word: string): string {
+  return word.replace(/(\$?)'((?:\\.|[^'])*)'|"([^"]*)"/g, (_, dollar, single, double) =>
+    dollar === '$' ? unescaped(single) : (single ?? double),
+  )
 }
 
 function unescaped(text: string): string {
