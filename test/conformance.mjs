@@ -10,8 +10,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { DatabaseSync } from '@photostructure/sqlite'
-import { install, peers } from './bench/peers.mjs'
-import { start as startPeer } from './bench/server.mjs'
+import { install, peers } from '../bench/peers.mjs'
+import { start as startPeer } from '../bench/server.mjs'
 
 const tester = 'specmatic@2.55.1'
 const root = join(import.meta.dirname, '..')

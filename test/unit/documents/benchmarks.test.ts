@@ -1,8 +1,8 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import figures from '../../bench/figures.json'
-import { render } from '../../bench/page.mjs'
+import figures from '../../../bench/figures.json'
+import { render } from '../../../bench/page.mjs'
 
 const docs = join(import.meta.dirname, '../../../docs')
 const read = (name: string) => readFileSync(join(docs, name), 'utf8')

@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { join } from 'node:path'
 import { note, print } from '../figures.mjs'
 
-export const plants = join(import.meta.dirname, '../../../bin/plants.js')
+export const plants = join(import.meta.dirname, '../../bin/plants.js')
 
 const table = 'CREATE TABLE plants (id INTEGER PRIMARY KEY, name TEXT NOT NULL, tag TEXT) STRICT'
 

@@ -5,7 +5,7 @@ import pg from 'pg'
 import { runnerImport } from 'vite'
 import { plants } from '../import/programs.mjs'
 
-const root = join(import.meta.dirname, '../../..')
+const root = join(import.meta.dirname, '../..')
 
 /**
  * Starts the PostgreSQL of the tests in a folder, with the durability that it has by default.

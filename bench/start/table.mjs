@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
-import { fetchNode } from '../../nodes.mjs'
+import { fetchNode } from '../../test/nodes.mjs'
 import { installed } from '../import/programs.mjs'
 import { peers as servers } from '../peers.mjs'
 import { start } from '../server.mjs'

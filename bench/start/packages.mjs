@@ -4,7 +4,7 @@ import { recordCommands } from './commands.mjs'
 import { costsOf } from './costs.mjs'
 import { loadsReader } from './loads.mjs'
 
-const source = (path) => join(import.meta.dirname, '../../../src', path)
+const source = (path) => join(import.meta.dirname, '../../src', path)
 
 /**
  * What the program is made from: what is imported of it, and which package, or module of Node, it is found by, where it

@@ -9,7 +9,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { parseArgs } from 'node:util'
-import packageJson from '../../package.json' with { type: 'json' }
+import packageJson from '../package.json' with { type: 'json' }
 import { killAll, track } from './children.mjs'
 import { print } from './figures.mjs'
 import { render } from './page.mjs'
@@ -33,9 +33,9 @@ const names = flags.only.split(',')
 if (!names.every((name) => Object.hasOwn(benches, name)))
   end(2, `--only must be some of ${Object.keys(benches).join()}`)
 
-const root = join(import.meta.dirname, '../..')
+const root = join(import.meta.dirname, '..')
 const out = flags.quick ? mkdtempSync(join(tmpdir(), 'plants-bench-page-')) : root
-const [page, stored] = ['docs/benchmarks.md', 'test/bench/figures.json']
+const [page, stored] = ['docs/benchmarks.md', 'bench/figures.json']
 if (flags.quick) for (const path of [page, stored]) cpSync(join(root, path), join(out, path))
 const file = join(temporaryFolder(tmpdir(), killAll), 'figures')
 

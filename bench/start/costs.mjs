@@ -2,11 +2,11 @@ import { execFileSync } from 'node:child_process'
 import { mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { build } from 'rolldown'
-import config from '../../../rolldown.config.mjs'
+import config from '../../rolldown.config.mjs'
 import { median } from '../figures.mjs'
 
 /** Inside of node_modules, where the driver finds its package. */
-const cache = join(import.meta.dirname, '../../../node_modules/.cache/bench/packages')
+const cache = join(import.meta.dirname, '../../node_modules/.cache/bench/packages')
 
 // The clock is a module as well, which must be there before it is asked.
 const timer =

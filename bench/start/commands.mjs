@@ -7,7 +7,7 @@ import { peers } from '../peers.mjs'
 import { start } from '../server.mjs'
 import { recordTo } from './loads.mjs'
 
-const plants = join(import.meta.dirname, '../../../bin/plants.js')
+const plants = join(import.meta.dirname, '../../bin/plants.js')
 const token = randomBytes(16).toString('hex')
 const flags = (id) => ['create', '--id', String(id), '--name', 'Fern']
 

@@ -8,7 +8,7 @@
 import { spawnSync } from 'node:child_process'
 import { loadavg, tmpdir } from 'node:os'
 import { parseArgs } from 'node:util'
-import { versions } from '../nodes.mjs'
+import { versions } from '../test/nodes.mjs'
 import { killAll } from './children.mjs'
 import { print } from './figures.mjs'
 import { printMachine } from './machine.mjs'

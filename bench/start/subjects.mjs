@@ -1,10 +1,10 @@
 import { execFileSync } from 'node:child_process'
 import { existsSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { singleFile } from '../../single-file.mjs'
+import { singleFile } from '../../test/single-file.mjs'
 import { print } from '../figures.mjs'
 
-const root = join(import.meta.dirname, '../../..')
+const root = join(import.meta.dirname, '../..')
 const plants = join(root, 'bin/plants.js')
 
 /** The program on a Node: the arguments that start it, and those that start its runtime for nothing. */

@@ -1,4 +1,4 @@
-// What a caller can make the service hold: node test/bench/stalled.mjs [FLAG...]
+// What a caller can make the service hold: node bench/stalled.mjs [FLAG...]
 //   --connections 150  --requests 1500   each connection sends so many requests at once, and reads nothing
 //   --program PATH     another program than this one, such as an earlier version or the single file
 // The service has a heap of 256 MiB. Every scenario gets one of its own; exit code 1 when a bar is missed. Needs Linux
@@ -31,7 +31,7 @@ const { values: flags } = parseArgs({
   options: {
     connections: { type: 'string', default: '150' },
     requests: { type: 'string', default: '1500' },
-    program: { type: 'string', default: join(import.meta.dirname, '../../bin/plants.js') },
+    program: { type: 'string', default: join(import.meta.dirname, '../bin/plants.js') },
   },
 })
 const connections = Number(flags.connections)

@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs'
 import { basename, join, sep } from 'node:path'
 import { rolldown } from 'rolldown'
-import config from '../../../rolldown.config.mjs'
+import config from '../../rolldown.config.mjs'
 
-const root = join(import.meta.dirname, '../../..')
+const root = join(import.meta.dirname, '../..')
 
 export function recordTo(file) {
   return { args: ['--require', join(import.meta.dirname, 'record.cjs')], env: { LOADS_FILE: file } }
