@@ -37,6 +37,6 @@ test.each(Object.entries(requests))('%s gets the response that docs/platforms.md
   const connection = await connectTo(service().place)
   connection.send(bytes)
   const answer = await connection.answer()
-  const { error, message } = JSON.parse(answer?.body || '{}')
-  expect(answer ? `${answer.status}, ${error}: ${message}` : 'none').toBe(differences.get(name))
+  const { error } = JSON.parse(answer?.body || '{}')
+  expect(answer ? `${answer.status}, ${error}` : 'none').toBe(differences.get(name))
 })
