@@ -17,7 +17,7 @@ import { end, temporaryFolder } from './place.mjs'
 
 /** The flags of each: so many that all together take about 20 minutes on two processors, and as few as there can be. */
 const benches = {
-  start: { full: '--runs 30', quick: '--runs 1' },
+  start: { full: '--runs 30 --matrix', quick: '--runs 1' },
   serve: { full: '--reads', quick: '--reads --rounds 1 --seconds 1' },
   import: { full: '', quick: '--rounds 1 --rows 1000' },
   postgres: { full: '--seconds 3', quick: '--rounds 1 --seconds 1 --rows 1000' },

@@ -20,7 +20,7 @@ const megabytes = ({ peak }) => peak && peak / 1000
  */
 const tables = {
   start: { ms: 'time', '× empty process': 'ratio', 'peak, MB': 'peak' },
-  packages: { ms: 'time', KB: 'size' },
+  'start files': { KB: 'size' },
   serve: { 'requests/s': 'rate', '× first row': first('rate'), ...latencies, 'CPU, µs': 'cpu', 'peak, MB': megabytes },
   reads: { 'plants/s': 'rate', 'peak, MB': megabytes },
   'import ordered': imports,

@@ -1,6 +1,6 @@
 // What a whole process costs, from exec to exit, beside programs that everybody knows: npm run bench:start [-- FLAG...]
 //   --runs 30            how often each is started
-//   --only table,packages   the table with its bars, or what each package that the program is made from costs a start
+//   --only table,files   the table with its bars, or the files of the bundle that a create loads
 //   --node PATH          the Node that runs plants; it may be repeated. The first one is measured more closely
 //   --matrix             Node 22, 24 and 26 besides, which are fetched from the registry
 //   --folder PATH        where the temporary folder is made, and so which disk is written to
@@ -13,10 +13,10 @@ import { killAll } from './children.mjs'
 import { print } from './figures.mjs'
 import { printMachine } from './machine.mjs'
 import { cleanEnvironment, end, homeIn, temporaryFolder } from './place.mjs'
-import { measurePackages } from './start/packages.mjs'
+import { measureFiles } from './start/files.mjs'
 import { measureTable } from './start/table.mjs'
 
-const parts = { table: measureTable, packages: measurePackages }
+const parts = { table: measureTable, files: measureFiles }
 const { values: flags } = parseArgs({
   options: {
     runs: { type: 'string', default: '30' },

@@ -21,29 +21,6 @@ export function printTimes(entries) {
   print('')
 }
 
-/** Prints what a part of a start adds to it. */
-export function printDifferences(entries) {
-  for (const { what, more, less } of differences) {
-    const [longer, shorter] = [more, less].map((wanted) => entries.find(({ kind }) => kind === wanted))
-    const time = differenceOf(longer, shorter)
-    print(`${what}: ${time < 0 ? '-' : '+'}${Math.abs(time).toFixed(1)} ms (${longer.title}, against ${shorter.title})`)
-  }
-  print('')
-}
-
-const differences = [
-  { what: 'settings file', more: 'settled', less: 'create' },
-  { what: 'remote store', more: 'remote', less: 'create' },
-  { what: 'saved token, through a name', more: 'saved', less: 'remote' },
-]
-
-/**
- * The ms that one takes more than another, of each run by itself: what slows the machine down for a while, slows both.
- */
-export function differenceOf(longer, shorter) {
-  return longer && shorter ? median(longer.times.map((time, run) => time - shorter.times[run])) : Number.NaN
-}
-
 /** Not a number for what was not measured. */
 export function medianOf(entry) {
   return entry ? median(entry.times) : Number.NaN

@@ -55,8 +55,7 @@ function emptyFile(folder, env) {
 }
 
 /** What is started of a subject, each as a row of the table. */
-export function rowsOf({ title, major, command, bare, bareTitle }, bench, { closely }) {
-  const kinds = closely ? { ...always, ...onlyClosely } : always
+export function rowsOf({ title, major, command, bare, bareTitle }, bench) {
   const rows = Object.entries(kinds).map(([kind, { what, args, ...more }]) => ({
     ...more,
     kind,
@@ -72,24 +71,9 @@ export function rowsOf({ title, major, command, bare, bareTitle }, bench, { clos
 
 const create = ({ nextId }) => ['create', '--id', nextId(), '--name', 'Fern']
 
-const always = {
+const kinds = {
   version: { what: '--version', args: () => ['--version'] },
-  help: { what: '--help', args: () => ['--help'] },
-  completion: { what: 'completion', args: () => ['__complete', '--', 'cr'] },
   create: { what: 'create', args: create },
   remote: { what: 'create, remote', args: (bench) => [...create(bench), '--store', bench.url], env: 'remote' },
-  refused: { what: 'create, id exists (409)', args: () => ['create', '--id', '1', '--name', 'Fern'], status: 1 },
   list: { what: 'list of 10', args: ({ ten }) => ['list', '--store', ten] },
-}
-
-const onlyClosely = {
-  settled: { what: 'create, 20 stores saved', args: create, env: 'settled' },
-  saved: {
-    what: 'create, remote, saved token',
-    args: (bench) => [...create(bench), '--store', 'team'],
-    env: 'settled',
-  },
-  get: { what: 'get 1', args: () => ['get', '1'] },
-  stores: { what: 'stores list', args: () => ['stores', 'list'], env: 'settled' },
-  setting: { what: 'config set', args: () => ['config', 'set', 'timeout', '30s'], env: 'settled' },
 }

@@ -8,7 +8,7 @@ import { printBars } from './bars.mjs'
 import { others } from './others.mjs'
 import { place } from './place.mjs'
 import { measure, peakOf } from './process.mjs'
-import { printDifferences, printTimes } from './report.mjs'
+import { printTimes } from './report.mjs'
 import { compiled, onNode, rowsOf } from './subjects.mjs'
 
 const mostPeaks = 5 // runs that memory is taken from; it hardly differs
@@ -21,9 +21,7 @@ export async function measureTable({ folder, env, runs, warmUps, nodes, fetched 
   const store = join(folder, 'served.db')
   const { url, stop } = await start(servers.serve, { folder, store, env: { ...env, PLANTS_SERVE_TOKEN: token } })
   const bench = place({ folder, env, url, token, plants: subjects[0].command })
-  const rows = [...subjects, file]
-    .filter(Boolean)
-    .flatMap((subject, index) => rowsOf(subject, bench, { closely: index === 0 }))
+  const rows = [...subjects, file].filter(Boolean).flatMap((subject) => rowsOf(subject, bench))
   const entries = [...rows, ...installed(others(bench), env)].map((row) => ({ ...row, env: row.env ?? env, times: [] }))
   for (let run = -warmUps; run < runs; run += 1) {
     for (const entry of entries) {
@@ -34,6 +32,5 @@ export async function measureTable({ folder, env, runs, warmUps, nodes, fetched 
   for (const entry of entries) entry.peak = peakOf(entry, { folder, runs: Math.min(runs, mostPeaks) })
   await stop()
   printTimes(entries)
-  printDifferences(entries)
   printBars(entries)
 }
