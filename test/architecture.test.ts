@@ -54,10 +54,8 @@ test('rooms import what is below them, and the kinds of stores not each other', 
 
 test('docs/architecture.md lists what each room may import', () => {
   const rows = read('docs/architecture.md').matchAll(/^\| `src\/(\w+)(?:\.ts)?` \|[^|]*\|([^|]*)\|$/gm)
-  const listed = Array.from(rows, ([, room, imported = '']) => [
-    room,
-    [...imported.matchAll(/`(\w+)`/g)].map(([, name]) => name),
-  ])
+  const names = (cell: string) => [...cell.matchAll(/`(\w+)`/g)].map(([, name]) => name)
+  const listed = Array.from(rows, ([, room, imported = '']) => [room, names(imported)])
   expect(Object.fromEntries(listed)).toEqual(rooms)
 })
 
@@ -112,17 +110,18 @@ test('tests wait for events, never for time to pass', () => {
 })
 
 test('a unit test does not start the program', () => {
-  const reached = new Set(sourceFiles('test/unit'))
+  const tests = [...sourceFiles('test/unit'), ...sourceFiles('test/transcripts')]
+  const reached = new Set(tests)
   for (const file of reached) {
-    if (file === 'test/helpers/world.ts') continue // its methods that start the program are looked for below
-    const imported = [...read(file).matchAll(/^import (?!type )[^']*'(\.[^']+)'/gm)].map(([, name = '']) =>
-      targetOf(name, file),
-    )
-    for (const target of imported) if (target.startsWith('test/') && target.endsWith('.ts')) reached.add(target)
+    if (file === 'test/helpers/world.ts') continue // which also runs it in this process
+    const imported = read(file).matchAll(/^import (?!type )[^']*'(\.[^']+)'/gm)
+    for (const [, name = ''] of imported) {
+      const target = targetOf(name, file)
+      if (target.startsWith('test/') && target.endsWith('.ts')) reached.add(target)
+    }
   }
-  const starts = /\b(world|user)\.start\(|\.(spawn|terminal)\(/
-  const isStarter = (file: string) => file === 'test/helpers/process.ts' || starts.test(read(file))
-  expect([...reached].filter(isStarter)).toEqual([])
+  expect([...reached].filter((file) => file === 'test/helpers/process.ts')).toEqual([])
+  expect(tests.filter((file) => /\b(?:user|world)\.(?:start|spawn|terminal)\(/i.test(read(file)))).toEqual([])
 })
 
 function sourceFiles(folder: string): string[] {
@@ -158,18 +157,16 @@ function imports(): Import[] {
 
 /** The groups of files, or of folders, of which each one leads to every other. */
 function circles(edges: readonly Import[], nodes = files): string[][] {
-  const targets = new Map(nodes.map((file) => [file, edges.filter((edge) => edge.file === file)]))
   const reachedFrom = new Map(
-    nodes.map((file) => {
+    nodes.map((node) => {
       const reached = new Set<string>()
-      for (const { target } of targets.get(file) ?? []) reached.add(target)
-      for (const next of reached) for (const { target } of targets.get(next) ?? []) reached.add(target)
-      return [file, reached]
+      for (const { file, target } of edges) if (file === node) reached.add(target)
+      for (const from of reached) for (const edge of edges) if (edge.file === from) reached.add(edge.target)
+      return [node, reached]
     }),
   )
-  const groups = nodes.map((file) =>
-    nodes.filter((other) => reachedFrom.get(file)?.has(other) && reachedFrom.get(other)?.has(file)),
-  )
+  const areMutual = (one: string, other: string) => reachedFrom.get(one)?.has(other) && reachedFrom.get(other)?.has(one)
+  const groups = nodes.map((node) => nodes.filter((other) => areMutual(node, other)))
   return groups.filter((group, index) => group.length > 0 && group[0] === nodes[index])
 }
 

@@ -22,49 +22,46 @@ export interface Subject {
   issuer?: Certificate
   /** may sign others */
   isAuthority?: boolean
+  /** has an RSA key, instead of one on a curve */
+  isRsa?: boolean
 }
 
-export function certificate({ names, isExpired = false, issuer, isAuthority = false }: Subject): Certificate {
+export function certificate({ names, isExpired = false, issuer, isAuthority, isRsa }: Subject): Certificate {
   const folder = temporaryFolder()
-  const [key, request, path] = ['key', 'request', 'cert'].map((name) => join(folder, `${name}.pem`)) as [
-    string,
-    string,
-    string,
-  ]
-  const extensions = [
-    `subjectAltName=${names.join(',')}`,
-    `basicConstraints=critical,CA:${isAuthority ? 'TRUE' : 'FALSE'}`,
-  ]
+  const [key, request, path] = [join(folder, 'key.pem'), join(folder, 'request.pem'), join(folder, 'cert.pem')]
+  const algorithm = isRsa ? ['RSA'] : ['EC', '-pkeyopt', 'ec_paramgen_curve:prime256v1']
+  const extensions = [`subjectAltName=${names.join(',')}`, `basicConstraints=critical,CA:${isAuthority ?? false}`]
   const signer = issuer
     ? ['-CA', issuer.path, '-CAkey', issuer.path.replace('cert.pem', 'key.pem'), '-CAcreateserial']
     : ['-signkey', key]
-  const isMade =
-    openssl('ecparam', '-name', 'prime256v1', '-genkey', '-noout', '-out', key) === 0 &&
-    openssl(
+  const steps = [
+    ['genpkey', '-out', key, '-algorithm', ...algorithm],
+    [
       'req',
       '-new',
       '-key',
       key,
-      '-subj',
-      '/CN=plants',
-      ...extensions.flatMap((text) => ['-addext', text]),
       '-out',
       request,
-    ) === 0 &&
-    openssl(
+      '-subj',
+      '/CN=plants',
+      ...extensions.flatMap((ext) => ['-addext', ext]),
+    ],
+    [
       'x509',
       '-req',
       '-in',
       request,
+      '-out',
+      path,
       '-days',
       isExpired ? '-1' : '2',
       '-copy_extensions',
       'copy',
       ...signer,
-      '-out',
-      path,
-    ) === 0
-  if (!isMade) throw new Error('openssl has made no certificate')
+    ],
+  ]
+  if (!steps.every((step) => openssl(...step) === 0)) throw new Error('openssl has made no certificate')
   return { cert: readFileSync(path, 'utf8'), key: readFileSync(key, 'utf8'), path }
 }
 

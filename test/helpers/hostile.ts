@@ -143,3 +143,6 @@ export function json(status: number, value: unknown, headers: Record<string, str
     ...headers,
   })
 }
+
+/** The start of a 200 response with JSON, to which headers can be added. */
+export const jsonHead = 'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n'

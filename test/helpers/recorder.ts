@@ -1,12 +1,24 @@
 import { connect } from 'node:net'
 import { type Answer, Hostile, json } from './hostile.js'
+import { World } from './world.js'
 
 export const token = 's3cret-of-one-address'
-export const fern = ['create', '--id', '1', '--name', 'Fern', '--timeout', '3s', '--output', 'json', '--store']
+export const fern = 'create --id 1 --name Fern --timeout 3s --output json --store'
 export const accepts = json(400, { error: 422, message: 'No NewPlant' })
 export const created = json(200, { name: 'Fern' })
 
-/** Whatever it is asked, it writes down every byte of it. */
+/** A user who sends tokens; both functions return the exit code. */
+export class Sender extends World {
+  async login(store: string): Promise<number> {
+    return (await this.run(`auth login --with-token --store ${store}`, { stdin: token })).code
+  }
+
+  async createAt(store: string, env: Record<string, string> = {}): Promise<number> {
+    return (await this.run(`${fern} ${store}`, { env })).code
+  }
+}
+
+/** A service that keeps every byte that it is sent. */
 export function recorder(...posts: Answer[]): Promise<Hostile> {
   return Hostile.listen({ posts: posts.length === 0 ? [created] : posts })
 }
@@ -22,7 +34,7 @@ export function tunnelTo(remote: Hostile): Promise<Hostile> {
   })
 }
 
-/** The tokens that a server was sent, each time. */
+/** The tokens that each server was sent. */
 export function tokensIn(...servers: Hostile[]): string[][] {
   return servers.map(({ bytes }) => bytes.toString('latin1').match(/s3cret[\w-]*/g) ?? [])
 }

@@ -29,7 +29,7 @@ interface Reader {
 export function readRecords(input: string | Uint8Array, { make, cuts = [], isRestored = false }: Reader): Read {
   const bytes = Buffer.from(input)
   const ends = [...cuts.filter((cut) => cut < bytes.length).toSorted((one, other) => one - other), bytes.length]
-  const read: Collected = { records: [], raw: [], otherFields: new Map() }
+  const read: Read = { records: [], otherFields: new Map() }
   let format = make()
   let state: ReaderState | undefined
   let from = 0
@@ -48,33 +48,28 @@ export function readRecords(input: string | Uint8Array, { make, cuts = [], isRes
     from += left
     state = format.save()
   }
-  return {
-    records: read.records.map((record, index) => ({ ...record, raw: Buffer.concat(read.raw[index] ?? []).toString() })),
-    otherFields: read.otherFields,
-  }
+  return read
 }
 
-interface Collected {
-  records: Omit<ReadRecord, 'raw'>[]
-  /** the pieces of each record */
-  raw: Buffer[][]
-  otherFields: Map<string, number>
-}
-
-function collect(chunk: Chunk, { records, raw, otherFields }: Collected): void {
+function collect(chunk: Chunk, { records, otherFields }: Read): void {
   const problems = [...chunk.invalid, ...(chunk.syntaxError ? [chunk.syntaxError] : [])]
-  const takeProblems = (row: number) => {
-    while (problems[0] && problems[0].row <= row) {
-      const { error, message, start, end, line } = problems.shift() ?? problems[0]
-      records.push({ problem: `${error}: ${message}`, line })
-      raw.push([chunk.bytes.subarray(start, end)])
+  const rawOf = (start = 0, end = 0) => chunk.bytes.subarray(start, end).toString()
+  for (let row = 0; row <= chunk.rows.length; row += 1) {
+    for (; problems[0] && (problems[0].row <= row || row === chunk.rows.length); problems.shift()) {
+      const { error, message, start, end, line } = problems[0]
+      records.push({ problem: `${error}: ${message}`, line, raw: rawOf(start, end) })
     }
+    if (row === chunk.rows.length) break
+    const raw = rawOf(chunk.recordStart[row], chunk.recordEnd[row])
+    records.push({ plant: patchedPlant(chunk.rows.at(row)), line: chunk.recordLine[row] ?? 0, raw })
   }
-  for (let row = 0; row < chunk.rows.length; row += 1) {
-    takeProblems(row)
-    records.push({ plant: patchedPlant(chunk.rows.at(row)), line: chunk.recordLine[row] ?? 0 })
-    raw.push([chunk.bytes.subarray(chunk.recordStart[row], chunk.recordEnd[row])])
-  }
-  takeProblems(Infinity)
   for (const [field, count] of chunk.otherFields) otherFields.set(field, (otherFields.get(field) ?? 0) + count)
+}
+
+/** Each record as `LINE: ID NAME`, `LINE: ID NAME/TAG` or `LINE: PROBLEM`. */
+export function shown(records: ReadRecord[]): string[] {
+  return records.map(({ plant, problem, line }) => {
+    const { id, name, tag } = plant ?? {}
+    return `${line}: ${problem ?? `${id} ${name}${tag === undefined ? '' : `/${tag}`}`}`
+  })
 }

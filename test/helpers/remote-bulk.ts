@@ -1,15 +1,16 @@
-import type { NewPlant } from '../../src/plant/plant.js'
+import type { NewPlant, PlantPatch } from '../../src/plant/plant.js'
 import { PlantsError } from '../../src/platform/errors.js'
 import type { Access } from '../../src/stores/common/access.js'
 import { Outcome } from '../../src/stores/common/conflict.js'
 import type { Batch, CreateManyOptions, OpenOptions } from '../../src/stores/common/store.js'
 import { RemoteStore } from '../../src/stores/http/remote-store.js'
 import { parseAddress } from '../../src/stores/registry.js'
-import type { Deed } from './plant-service.js'
+import { batchOf } from './bulk.js'
+import { type Deed, PlantService, type Post } from './plant-service.js'
 import { usualAccess } from './remote.js'
 import { closedAfterTest, openOptions, place } from './store.js'
 
-export { batchOf } from './bulk.js'
+export { batchOf }
 
 interface Ways {
   access?: Partial<Access>
@@ -22,6 +23,33 @@ export async function open(url: string, { access = {}, opening = {} }: Ways = {}
   const options = openOptions({ timeout: 20_000, access: async () => ({ ...usualAccess, ...access }), ...opening })
   return closedAfterTest(await RemoteStore.open(address, options))
 }
+
+type Import = Ways &
+  Partial<CreateManyOptions> & {
+    /** another one than that of `isKeyed` and `deed` */
+    service?: PlantService
+    isKeyed?: boolean
+    deed?(post: Post): Deed | Promise<Deed>
+    /** 100 of `plantsOf`, unless this says how many, or which */
+    plants?: number | PlantPatch[]
+    /** expects an error */
+    fails?: boolean
+  }
+
+/** Imports plants into a service. `made` is how often the service made each plant, by its id. */
+export async function imported({ service, isKeyed = true, deed, plants = 100, fails, ...rest }: Import) {
+  const { access = {}, opening = {}, ...options } = rest
+  const target = service ?? (await PlantService.listen({ isKeyed, ...(deed && { deed }) }))
+  const batch = batchOf(typeof plants === 'number' ? plantsOf(plants) : plants)
+  const store = await open(target.url, { access, opening })
+  const done = store.createMany(batch, importOptions(options))
+  const error = fails ? await errorOf(done) : await done
+  const { posts, made } = target
+  return { service: target, store, batch, error, posts, made, tally: tally(batch), rejections: rejectionsOf(batch) }
+}
+
+/** What becomes of an import in which each plant is created once. */
+export const complete = (count = 100) => ({ tally: { created: count }, made: all(count) })
 
 export function plantsOf(count: number): NewPlant[] {
   return Array.from({ length: count }, (_, index) => ({

@@ -1,94 +1,10 @@
-import { readFileSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
 import type { Options } from 'execa'
-import { countsOf, importsIn, journalsIn, writeLines } from './import.js'
-import { start, startUnder } from './process.js'
-import { temporaryFolder } from './temporary.js'
+import { countsOf, journalsOf, remoteToken, writeLines } from './import.js'
+import { startUnder } from './process.js'
+import type { RunOptions } from './run.js'
+import { World } from './world.js'
 
-export const remoteToken = 's3cret-of-this-test'
-export const goOn = 'To resume, run the same command again'
-
-/** Somebody who imports the file plants.ndjson of a folder of their own into a service. */
-export class RemoteImport {
-  readonly folder = temporaryFolder()
-  readonly #args: string[]
-
-  constructor(lines: readonly string[], store: string, ...flags: string[]) {
-    writeLines(this.folder, lines)
-    this.#args = ['import', 'plants.ndjson', '--store', store, ...flags]
-  }
-
-  start(...flags: string[]) {
-    return this.startWith({}, ...flags)
-  }
-
-  startUnder(tracer: string, tracerArgs: string[]) {
-    return startUnder(tracer, tracerArgs, this.#args, this.folder, {
-      cwd: this.folder,
-      env: { PLANTS_TOKEN: remoteToken },
-    })
-  }
-
-  startWith({ env, ...options }: Options, ...flags: string[]) {
-    const variables = { PLANTS_TOKEN: remoteToken, ...env }
-    return start([...this.#args, ...flags], this.folder, { cwd: this.folder, env: variables, ...options })
-  }
-
-  /** Starts it while its service is not there, and resolves when it has found that out. */
-  async startInVain(...flags: string[]): Promise<{ child: ReturnType<typeof start> }> {
-    const child = this.start('--verbose', ...flags)
-    await new Promise<void>((resolve) => {
-      child.stderr?.on('data', (chunk: Buffer) => {
-        if (chunk.includes('* failed')) resolve()
-      })
-    })
-    return { child }
-  }
-
-  async run(...flags: string[]): Promise<RemoteResult> {
-    return this.resultOf(await this.start(...flags))
-  }
-
-  async runWith(env: Record<string, string>, ...flags: string[]): Promise<RemoteResult> {
-    return this.resultOf(await this.startWith({ env }, ...flags))
-  }
-
-  resultOf({ exitCode, signal, stdout, stderr }: Awaited<ReturnType<typeof start>>): RemoteResult {
-    const out = String(stdout)
-    return {
-      code: exitCode ?? signal,
-      counts: out === '' ? undefined : countsOf(out),
-      err: String(stderr),
-      journals: this.journals,
-    }
-  }
-
-  get journals(): number {
-    return journalsIn(this.folder).length
-  }
-
-  /** Whether its journal says that a part of the input is done. */
-  get hasPosition(): boolean {
-    const [name] = journalsIn(this.folder)
-    try {
-      return name !== undefined && readFileSync(join(importsIn(this.folder), name), 'utf8').includes('"position"')
-    } catch {
-      return false // it is done, and has removed its journal
-    }
-  }
-
-  read(name: string): string {
-    return readFileSync(join(this.folder, name), 'utf8')
-  }
-
-  /** The line, the error and the message of each reason beside a rejects file, without the last line. */
-  reasons(name: string): { line: number; error: number; message: string }[] {
-    const lines = this.read(`${name}.reasons`).split('\n').slice(0, -2)
-    return lines.map((line) => JSON.parse(line) as { line: number; error: number; message: string })
-  }
-}
-
-export interface RemoteResult {
+interface Imported {
   code: number | string | undefined
   counts: object | undefined
   err: string
@@ -96,14 +12,46 @@ export interface RemoteResult {
   journals: number
 }
 
-/** Settings with a store named "team" whose token is what a shell command prints, in a folder of their own. */
-export function teamSettings(address: string, command: string): string {
-  const folder = temporaryFolder()
-  const program = join(folder, 'token')
-  writeFileSync(program, `#!/bin/sh\ncd ${folder}\n${command}\n`, { mode: 0o700 })
-  const settings = { version: 1, stores: { team: { address, 'token-command': program } } }
-  writeFileSync(join(folder, 'settings.json'), JSON.stringify(settings), { mode: 0o600 })
-  return folder
+/** A user who imports the file plants.ndjson into a service. */
+export class RemoteImport extends World {
+  readonly #command: string
+
+  constructor(lines: readonly string[], store: string, flags = '') {
+    super()
+    writeLines(this.home, lines)
+    this.#command = `import plants.ndjson --store ${store}${flags && ` ${flags}`}`
+  }
+
+  /** Does it in this process. */
+  async import(flags = '', options: RunOptions = {}): Promise<Imported> {
+    const env = { PLANTS_TOKEN: remoteToken, ...options.env }
+    return this.#imported(await this.run(`${this.#command}${flags && ` ${flags}`}`, { ...options, env }))
+  }
+
+  /** Does it in a process. */
+  startImport(flags = '', options: Options = {}) {
+    return this.start(`${this.#command}${flags && ` ${flags}`}`, { env: { PLANTS_TOKEN: remoteToken }, ...options })
+  }
+
+  startImportUnder(tracer: string, tracerArgs: string[]) {
+    const env = { ...this.env, PLANTS_TOKEN: remoteToken }
+    return startUnder(tracer, tracerArgs, this.#command.split(' '), this.home, { cwd: this.home, env })
+  }
+
+  async ended(child: ReturnType<World['start']>): Promise<Imported> {
+    const { exitCode, signal, stdout, stderr } = await child
+    return this.#imported({ code: exitCode ?? signal, out: String(stdout), err: String(stderr) })
+  }
+
+  #imported({ code, out, err }: { code: Imported['code']; out: string; err: string }): Imported {
+    return { code, counts: out === '' ? undefined : countsOf(out), err, journals: journalsOf(this).length }
+  }
+
+  /** The line, the error and the message of each reason beside the rejects file `rejects`. */
+  get reasons(): { line: number; error: number; message: string }[] {
+    const lines = this.read('rejects.reasons').split('\n').slice(0, -2)
+    return lines.map((line) => JSON.parse(line))
+  }
 }
 
 /** What holds answers back until it is opened. */

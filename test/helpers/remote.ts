@@ -5,12 +5,15 @@ import { startService } from '../../src/server/service.js'
 import type { Access } from '../../src/stores/common/access.js'
 import { rights } from '../../src/stores/common/store.js'
 import { ownSchemeOf } from '../../src/stores/registry.js'
-import type { Hostile } from './hostile.js'
+import { type Hostile, json } from './hostile.js'
 import { runPlants, withUsual } from './run.js'
 import { fileAddress, openOptions } from './store.js'
 import { temporaryFolder } from './temporary.js'
 
 export const token = 's3cret-token'
+
+/** The description of a service without idempotency keys. */
+export const keyless = json(200, { openapi: '3.1.0', paths: { '/plants': { post: { parameters: [] } } } })
 
 /** How a create at a remote store went, and what that saw of it. */
 export interface Outcome {
@@ -21,6 +24,9 @@ export interface Outcome {
   /** the first line of each request */
   requests: string[]
 }
+
+/** How it goes when the first request is answered well. */
+export const created: Outcome = { code: 0, out: '{"name":"Fern"}\n', said: [], requests: ['POST /plants'] }
 
 /** Creates plant 1, Fern, at a remote store; every request for it must have one and the same key. */
 export async function createAt(

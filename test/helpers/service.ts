@@ -10,6 +10,7 @@ import type { Caller } from '../../src/server/authenticator.js'
 import { type Service, type ServiceOptions, startService } from '../../src/server/service.js'
 import { type PlantStore, type ReadableStore, rights, type TokenStore } from '../../src/stores/common/store.js'
 import { bin } from './process.js'
+import { runPlants } from './run.js'
 import { checkSecrets } from './secrets.js'
 import { temporaryFolder } from './temporary.js'
 
@@ -92,14 +93,27 @@ function tokenFor(folder: string, { rights }: { rights?: string | undefined }): 
   return { env: {}, token: stdout }
 }
 
+/** The plants in the data directory of a service, as JSON. */
+export async function storedIn({ folder }: Pick<RunningService, 'folder'>): Promise<string[]> {
+  const { code, out, err } = await runPlants(['list'], { env: { PLANTS_DATA_DIR: join(folder, 'data') } })
+  if (code !== 0) throw new Error(err)
+  return out.split('\n').slice(0, -1)
+}
+
 /** Who has the token of a store that is put behind HTTP here. */
 export const testCaller: Caller = { name: 'test', rights }
+
+/** A service in this process. */
+export interface ServedStore extends Service, Pick<RunningService, 'place' | 'token'> {
+  /** what it has logged so far */
+  log(): string
+}
 
 /** Puts any store behind HTTP in this process, until the test is over. */
 export async function serveStore(
   store: PlantStore & Partial<ReadableStore>,
   options: Partial<ServiceOptions> = {},
-): Promise<Service & { log(): string }> {
+): Promise<ServedStore> {
   let log = ''
   const take = async (text: string) => {
     log += text
@@ -145,7 +159,7 @@ export async function serveStore(
     ...options,
   })
   onTestFinished(() => service.drain(1000))
-  return { ...service, log: () => log }
+  return { ...service, place: placeOf(service.address), token: testToken, log: () => log }
 }
 
 /** Of a service under test, unless it is told otherwise. */

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import type { DatabaseSyncInstance } from '@photostructure/sqlite'
-import { onTestFinished } from 'vitest'
+import { expect, onTestFinished } from 'vitest'
 import { DatabaseSync } from './database.js'
 import { type Result, runPlants } from './run.js'
 
@@ -28,14 +28,20 @@ export function open(path: string): DatabaseSyncInstance {
 }
 
 /** Runs one statement past the program. */
-export function query(path: string, sql: string): unknown[] {
+export function query(path: string, sql: string): Record<string, unknown>[] {
   const db = new DatabaseSync(path)
   try {
     return db
       .prepare(sql)
       .all()
-      .map((row) => ({ ...(row as object) }))
+      .map((row) => ({ ...row }))
   } finally {
     db.close()
   }
+}
+
+/** The ids in a store, past the program. Fails if the file is damaged. */
+export function idsIn(path: string): number[] {
+  expect(query(path, 'PRAGMA integrity_check')).toEqual([{ integrity_check: 'ok' }])
+  return query(path, 'SELECT CAST(id AS TEXT) AS id FROM plants ORDER BY plants.id').map((row) => Number(row['id']))
 }

@@ -47,3 +47,10 @@ export async function endConnections(): Promise<void> {
   runInNewContext('gc')()
   await new Promise(setImmediate)
 }
+
+/** What comes in pages. */
+export async function gathered<Item>(pages: AsyncIterable<Item[]>): Promise<Item[]> {
+  const items: Item[] = []
+  for await (const page of pages) items.push(...page)
+  return items
+}

@@ -3,14 +3,13 @@ import { settingNames } from '../../src/config/setting-table.js'
 import { token } from './remote.js'
 import { type Result, type RunOptions, runPlants } from './run.js'
 
-export const fern = ['create', '--id', '1', '--name', 'Fern', '--verbose']
-
 /** Creates a plant with --verbose. */
 export function create(store: string, flags: string[] = [], world: RunOptions = {}): Promise<Result> {
-  return runPlants([...fern, '--store', store, ...flags], { ...world, env: { PLANTS_TOKEN: token, ...world.env } })
+  const create = 'create --id 1 --name Fern --verbose --store'.split(' ')
+  return runPlants([...create, store, ...flags], { ...world, env: { PLANTS_TOKEN: token, ...world.env } })
 }
 
-/** What was said behind the settings; times are N, the address is URL, and the idempotency key KEY. */
+/** What --verbose shows after the settings; times are N, the address is URL, and the idempotency key KEY. */
 export function wire(err: string, url: string): string[] {
   const general = err.replaceAll(url, 'URL').replaceAll(/\d+\.\d ms/g, 'N ms')
   return general
@@ -20,7 +19,6 @@ export function wire(err: string, url: string): string[] {
     .slice(1 + settingNames.length + 1) // the file, the settings, where the token is from
 }
 
-/** What --verbose shows of the headers and the body of a create. */
 const headers = [
   '> accept: application/json',
   '> authorization: Bearer ***',
@@ -30,7 +28,7 @@ const headers = [
   '> 22 bytes',
 ]
 export const connected = '* connected after N ms'
-/** What is told of a create, and of its answer. */
+/** What it shows of a create, and of its answer. */
 export const request = ['> POST URL/plants', ...headers]
 export const answer = [
   '< 200',

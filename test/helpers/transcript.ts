@@ -36,6 +36,7 @@ async function shown(line: string, isTerminal: boolean, world: World): Promise<s
     .replaceAll(world.home, 'HOME')
     .replaceAll('\u001b', '^[')
     .replace(/"seconds":[\d.]+,"rate":\d+/g, '"seconds":0,"rate":0')
+    .replace(/ in \d+(\.\d)? s( \([\d,]+\/s\))?/g, ' in 0.0 s')
     .replace(/\d{4}-\d\d-\d\dT[\d:.]{8,12}Z/g, 'TIME')
   const shownCode = code === 0 ? [] : [`[${code}]`]
   return [...(stable === '' ? [] : stable.replace(/\n$/, '').split('\n')), ...shownCode]

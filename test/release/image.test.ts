@@ -14,23 +14,12 @@ test.skipIf(!isHere('buildah') || !isRoot || process.arch !== 'x64')(
   async () => {
     const folder = temporaryFolder()
     const storage = join(folder, 'storage.conf')
-    writeFileSync(
-      storage,
-      `[storage]\ndriver = "vfs"\ngraphroot = "${join(folder, 'images')}"\nrunroot = "${join(folder, 'run')}"\n`,
-    )
+    const roots = `graphroot = "${join(folder, 'images')}"\nrunroot = "${join(folder, 'run')}"`
+    writeFileSync(storage, `[storage]\ndriver = "vfs"\n${roots}\n`)
     const buildah = async (...args: string[]) =>
       (await execa('buildah', args, { cwd: root, env: { CONTAINERS_STORAGE_CONF: storage } })).stdout
     // An empty base instead of that of a registry, so that all that the image has is what this project puts there.
-    const options = [
-      '--isolation',
-      'chroot',
-      '--format',
-      'docker',
-      '--build-arg',
-      'BASE=scratch',
-      '--file',
-      'deploy/Dockerfile',
-    ]
+    const options = '--isolation chroot --format docker --build-arg BASE=scratch --file deploy/Dockerfile'.split(' ')
     const image = await buildah('build', '--quiet', ...options, 'release')
     const { Docker } = JSON.parse(await buildah('inspect', '--type', 'image', image)) as {
       Docker: { config: Record<string, unknown> }
@@ -51,9 +40,8 @@ test.skipIf(!isHere('buildah') || !isRoot || process.arch !== 'x64')(
       '644 ./usr/share/doc/plants/LICENSES.txt',
       '755 ./usr/local/bin/plants',
     ])
-    expect(
-      readFileSync(join(place, 'usr/local/bin/plants')).equals(readFileSync(join(root, 'release', executable))),
-    ).toBe(true)
+    const [inside, outside] = [join(place, 'usr/local/bin/plants'), join(root, 'release', executable)]
+    expect(readFileSync(inside).equals(readFileSync(outside))).toBe(true)
     await buildah('umount', container)
   },
 )

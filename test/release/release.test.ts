@@ -14,19 +14,10 @@ const timeout = 180_000 // for what builds
 test('a dry run builds the package and the executable of this machine, and changes nothing', { timeout }, async () => {
   const project = await clone()
   const { exitCode, stdout, stderr } = await release(project, [next, '--dry-run'])
-  expect({ exitCode, last: stderr.split('\n').at(-1) }).toEqual({
-    exitCode: 0,
-    last: 'Dry run: nothing was changed, and these files are gone',
-  })
+  expect([exitCode, stderr.split('\n').at(-1)]).toEqual([0, 'Dry run: nothing was changed, and these files are gone'])
   expect(stdout).toBe(commands)
   for (const file of files) expect(stderr).toMatch(RegExp(`^ *\\d+\\.\\d MB  release/${next}/${file}$`, 'm'))
-  expect({
-    changes: await git(project, 'status', '--porcelain'),
-    release: existsSync(join(project, 'release')),
-  }).toEqual({
-    changes: '',
-    release: false,
-  })
+  expect([await git(project, 'status', '--porcelain'), existsSync(join(project, 'release'))]).toEqual(['', false])
 })
 
 test('a release sets the version, dates the changelog, and has files of that version; its tag can be built again', {
@@ -34,11 +25,7 @@ test('a release sets the version, dates the changelog, and has files of that ver
 }, async () => {
   const project = await clone()
   const { exitCode, stdout, stderr } = await release(project, [next, '--target', target])
-  expect({ exitCode, stdout, stderr: exitCode === 0 ? '' : stderr }).toEqual({
-    exitCode: 0,
-    stdout: commands,
-    stderr: '',
-  })
+  expect([exitCode, stdout, exitCode === 0 ? '' : stderr]).toEqual([0, commands, ''])
   const today = new Date().toISOString().slice(0, 10)
   expect(read(project, 'CHANGELOG.md')).toContain(`\n## [Unreleased]\n\n## [${next}] - ${today}\n\n`)
   expect(JSON.parse(read(project, 'package.json')).version).toBe(next)
@@ -52,12 +39,8 @@ test('a release sets the version, dates the changelog, and has files of that ver
   expect((await execa(join(folder, executable), ['version', '--output', 'json'])).stdout).toContain(
     `"version":"${next}"`,
   )
-  const { stdout: main } = await execa('tar', [
-    '-xzOf',
-    join(folder, `plant-store-${next}.tgz`),
-    'package/package.json',
-  ])
-  expect(JSON.parse(main).version).toBe(next)
+  const tar = ['-xzOf', join(folder, `plant-store-${next}.tgz`), 'package/package.json']
+  expect(JSON.parse((await execa('tar', tar)).stdout).version).toBe(next)
   const [commit = '', tag = ''] = stdout.split('\n')
   await execa('bash', ['-euc', `${commit}\n${tag}`], { cwd: project, env: author })
   expect(await git(project, 'status', '--porcelain')).toBe('')
@@ -79,17 +62,6 @@ test('a release sets the version, dates the changelog, and has files of that ver
 })
 
 describe('a release is refused', () => {
-  test.each([
-    [[], 'One version is needed\n'],
-    [['1.0.0', '2.0.0'], 'One version is needed\n'],
-    [['1.0'], 'A version is like 1.0.0, not 1.0\n'],
-    [['1.0.0-rc.1'], 'A version is like 1.0.0, not 1.0.0-rc.1\n'],
-    [['1.0.0', '--publish'], "Unknown option '--publish'"],
-  ])('of %j', async (args, message) => {
-    const { exitCode, stdout, stderr } = await release(root, args)
-    expect({ exitCode, stdout, stderr }).toEqual({ exitCode: 2, stdout: '', stderr: expect.stringContaining(message) })
-  })
-
   test('for a version that is not greater, and for a tree with changes', async () => {
     const project = await clone()
     for (const version of [current, '0.0.1']) {
@@ -97,12 +69,8 @@ describe('a release is refused', () => {
       expect(await release(project, [version])).toMatchObject({ exitCode: 1, stderr: expect.stringContaining(message) })
     }
     writeFileSync(join(project, 'notes.txt'), '')
-    const refused = {
-      exitCode: 1,
-      stdout: '',
-      stderr: 'The working tree has changes:\n?? notes.txt\nCommit or remove them',
-    }
-    expect(await release(project, [next, '--dry-run'])).toMatchObject(refused)
+    const stderr = 'The working tree has changes:\n?? notes.txt\nCommit or remove them'
+    expect(await release(project, [next, '--dry-run'])).toMatchObject({ exitCode: 1, stdout: '', stderr })
   })
 
   test.each([

@@ -1,181 +1,149 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
-import { expect, onTestFinished, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { adminServer, Metrics } from '../../../src/server/admin.js'
 import type { PlantStore } from '../../../src/stores/common/store.js'
 import { connectTo, exchange, type RawRequest, requestBytes } from '../../helpers/raw-http.js'
 import { placeOf, serveStore, testToken } from '../../helpers/service.js'
 
 const fern = '{"id":1,"name":"Fern"}'
+const moss = '{"id":2,"name":"Moss"}'
 const quick: PlantStore = { create: async ({ name }) => ({ name }), close: async () => undefined }
 
-test.each<[string, RawRequest, status: number, body: string]>([
-  ['an odd Expect', { headers: { Expect: 'z' } }, 200, '{"live":true}'],
-  ['an Upgrade', { headers: { Connection: 'Upgrade', Upgrade: 'h2c' } }, 200, '{"live":true}'],
-  ['two Hosts', { headers: { Host: ['a', 'b'] } }, 400, '{"error":400,"message":"The header Host must be given once"}'],
-  ['large headers', { headers: { X: 'x'.repeat(20_000) } }, 431, '{"error":431,"message":"The headers are too large"}'],
-])('the admin port answers %s by the contract', async (_, request, status, body) => {
-  const { place } = await adminOf()
-  const answer = await exchange({ place, token: testToken }, { method: 'GET', target: '/live', ...request })
-  expect([answer.status, answer.body]).toEqual([status, body])
-})
+/** The admin port of a service. */
+async function adminOf(host = '127.0.0.1') {
+  const { log } = await serveStore(quick, { admin: { host, port: 0 } })
+  const [, address = ''] = /"admin":"([^"]*)"/.exec(log()) ?? []
+  const place = placeOf(address)
+  const ask = (target: string, headers: RawRequest['headers'] = {}) =>
+    exchange({ place, token: testToken }, { method: 'GET', target, headers })
+  return { place, ask }
+}
 
-test('the admin port takes 64 connections, and the others are closed', async () => {
-  const { place } = await adminOf()
-  let closed = 0
-  for (let count = 0; count < 70; count += 1) {
-    const socket = connect(place).on('error', () => undefined)
-    onTestFinished(() => void socket.destroy())
-    socket.once('close', () => {
-      closed += 1
-    })
-    socket.resume()
-    await once(socket, 'connect')
-  }
-  await expect.poll(() => closed, { timeout: 10_000, interval: 20 }).toBe(6)
-})
-
-test('the admin port answers at once while strangers keep idle connections to it, whose oldest is closed', async () => {
-  const { place } = await adminOf()
-  const idle = await connectTo(place)
-  for (let count = 1; count < 64; count += 1) await connectTo(place)
-  const answer = await exchange({ place, token: testToken }, { method: 'GET', target: '/ready' })
-  expect([answer.status, answer.body]).toEqual([200, '{"ready":true}'])
-  expect(await idle.answer()).toBeUndefined()
-})
-
-test.each<[string, string | undefined, number]>([
-  ['127.0.0.1', 'LOCALHOST:9090', 200],
-  ['127.0.0.1', '127.8.9.10', 200],
-  ['127.0.0.1', '[::1]:9090', 200],
-  ['127.0.0.1', 'evil.example', 421],
-  ['127.0.0.1', 'evil.example:9090', 421],
-  ['127.0.0.1', 'localhost.evil.example', 421],
-  ['127.0.0.1', '127.0.0.1.evil.example', 421],
-  ['127.0.0.1', '192.0.2.1', 421],
-  ['127.0.0.1', 'user@127.0.0.1', 421],
-  ['localhost', 'evil.example', 421],
-  ['0.0.0.0', 'node1:9090', 200], // monitoring of another machine
-])('the admin port on %s answers Host %s with %i, against DNS rebinding', async (host, named, status) => {
-  const { place } = await adminOf(host)
-  for (const target of ['/metrics', '/live', '/nope']) {
-    const answer = await exchange({ place, token: testToken }, { method: 'GET', target, headers: { Host: named } })
-    expect(answer.status).toBe(status === 421 || target !== '/nope' ? status : 404)
-    if (status === 421)
-      expect(JSON.parse(answer.body)).toEqual({ error: 421, message: 'The admin port is not at this Host' })
-  }
-})
-
-test('metrics that fail are answered with 500, reported, and end nothing', async () => {
-  const errors: unknown[] = []
-  const metrics = new Metrics(() => {
-    throw new Error('This gauge is broken')
+describe('the admin port', () => {
+  test.each<[RawRequest['headers'], status: number, message?: string]>([
+    [{ Expect: 'z' }, 200],
+    [{ Connection: 'Upgrade', Upgrade: 'h2c' }, 200],
+    [{ Host: ['a', 'b'] }, 400, 'The header Host must be given once'],
+    [{ X: 'x'.repeat(20_000) }, 431, 'The headers are too large'],
+  ])('answers odd headers as the service does: %j', async (headers, error, message) => {
+    const { status, body } = await (await adminOf()).ask('/live', headers)
+    expect([status, JSON.parse(body)]).toEqual([error, message ? { error, message } : { live: true }])
   })
-  const error = (found: unknown) => void errors.push(found)
-  const now = () => performance.now()
-  const http = adminServer({ metrics, host: '127.0.0.1', isReady: async () => true, error, now })
-  onTestFinished(() => http.abort())
-  await new Promise<void>((resolve) => http.server.listen(0, '127.0.0.1', resolve))
-  const address = http.server.address()
-  const place = { host: '127.0.0.1', port: typeof address === 'object' && address !== null ? address.port : 0 }
-  const ask = async (target: string) => (await exchange({ place, token: testToken }, { method: 'GET', target })).status
-  expect([await ask('/metrics'), await ask('/live'), await ask('/metrics')]).toEqual([500, 200, 500])
-  expect(errors).toEqual([new Error('This gauge is broken'), new Error('This gauge is broken')])
+
+  test('takes 64 connections, and the others are closed', async () => {
+    const { place } = await adminOf()
+    let closed = 0
+    for (let count = 0; count < 70; count += 1) {
+      const socket = connect(place).on('error', () => undefined)
+      onTestFinished(() => void socket.destroy())
+      socket.once('close', () => {
+        closed += 1
+      })
+      await once(socket.resume(), 'connect')
+    }
+    await expect.poll(() => closed, { timeout: 10_000, interval: 20 }).toBe(6)
+  })
+
+  test('answers at once while strangers keep idle connections to it, whose oldest is closed', async () => {
+    const { place, ask } = await adminOf()
+    const idle = await connectTo(place)
+    for (let count = 1; count < 64; count += 1) await connectTo(place)
+    expect(await ask('/ready')).toMatchObject({ status: 200, body: '{"ready":true}' })
+    expect(await idle.answer()).toBeUndefined()
+  })
+
+  test.each([
+    ['127.0.0.1', 'LOCALHOST:9090', 200],
+    ['127.0.0.1', '127.8.9.10', 200],
+    ['127.0.0.1', '[::1]:9090', 200],
+    ['127.0.0.1', 'evil.example:9090', 421],
+    ['127.0.0.1', 'localhost.evil.example', 421],
+    ['127.0.0.1', '127.0.0.1.evil.example', 421],
+    ['127.0.0.1', '192.0.2.1', 421],
+    ['127.0.0.1', 'user@127.0.0.1', 421],
+    ['localhost', 'evil.example', 421],
+    ['0.0.0.0', 'node1:9090', 200], // monitoring of another machine
+  ])('on %s answers Host %s with %i, against DNS rebinding', async (host, Host, expected) => {
+    const { ask } = await adminOf(host)
+    for (const target of ['/metrics', '/live', '/nope']) {
+      const { status, body } = await ask(target, { Host })
+      expect(status).toBe(expected === 200 && target === '/nope' ? 404 : expected)
+      if (status === 421) expect(body).toBe('{"error":421,"message":"The admin port is not at this Host"}')
+    }
+  })
+
+  test('answers metrics that fail with 500, and goes on', async () => {
+    const errors: unknown[] = []
+    const broken = new Error('This gauge is broken')
+    const metrics = new Metrics(() => {
+      throw broken
+    })
+    const error = (found: unknown) => void errors.push(found)
+    const now = () => performance.now()
+    const { server } = adminServer({ metrics, host: '127.0.0.1', isReady: async () => true, error, now })
+    onTestFinished(() => void server.close().closeAllConnections())
+    await once(server.listen(0, '127.0.0.1'), 'listening')
+    const address = server.address()
+    const place = { host: '127.0.0.1', port: typeof address === 'object' && address !== null ? address.port : 0 }
+    const statuses: number[] = []
+    for (const target of ['/metrics', '/live', '/metrics'])
+      statuses.push((await exchange({ place, token: '' }, { method: 'GET', target })).status)
+    expect([statuses, errors]).toEqual([
+      [500, 200, 500],
+      [broken, broken],
+    ])
+  })
 })
 
-test.each([
-  [
-    'throws',
-    () => {
-      throw new Error('The log is broken')
-    },
-  ],
-  ['rejects', () => Promise.reject(new Error('The log is broken'))],
-])('a log that %s fails no request, and ends nothing', async (_, take) => {
-  const output = { isTerminal: false, columns: 80, rows: 24, write: take, log: take, stream: unused }
-  const { address } = await serveStore(quick, { log: { output, level: 'info', delay: 0 } })
-  const caller = { place: placeOf(address), token: testToken }
-  for (const [body, status] of [[fern, 200] as const, ['{', 400] as const, [fern, 200] as const]) {
-    expect((await exchange(caller, { body })).status).toBe(status)
-  }
-})
+describe('a service goes on', () => {
+  test.each([
+    [
+      'throws',
+      () => {
+        throw new Error('The log is broken')
+      },
+    ],
+    ['rejects', () => Promise.reject(new Error('The log is broken'))],
+  ])('when its log %s', async (_, write) => {
+    const output = { isTerminal: false, columns: 80, rows: 24, write, log: write, stream: () => expect.fail() }
+    const service = await serveStore(quick, { log: { output, level: 'info', delay: 0 } })
+    for (const body of [fern, '{', fern])
+      expect((await exchange(service, { body })).status).toBe(body === fern ? 200 : 400)
+  })
 
-test('a store that throws at once fails its request alone', async () => {
-  const store: PlantStore = {
+  /** A store that does something else for the plant with the id 1. */
+  const storeWith = (act: () => never): PlantStore => ({
     ...quick,
-    create: ({ id }) => {
-      if (id === 1n) throw new Error('This store is broken')
-      return Promise.resolve({ name: 'Moss' })
-    },
-  }
-  const { address } = await serveStore(store)
-  const caller = { place: placeOf(address), token: testToken }
-  expect((await exchange(caller, { body: fern })).status).toBe(500)
-  expect((await exchange(caller, { body: '{"id":2,"name":"Moss"}' })).status).toBe(200)
-})
+    create: (plant) => (plant.id === 1n ? act() : quick.create(plant)),
+  })
 
-test('a refusal that fails is logged, closes its connection, and ends nothing', async () => {
-  let isBroken = false
-  const now = () => {
-    if (!isBroken) return performance.now()
-    isBroken = false
-    throw new Error('The clock is broken')
-  }
-  const store: PlantStore = {
-    ...quick,
-    create: async ({ id, name }) => {
-      if (id !== 1n) return { name }
+  test('when its store throws at once', async () => {
+    const service = await serveStore(
+      storeWith(() => {
+        throw new Error('This store is broken')
+      }),
+    )
+    expect((await exchange(service, { body: fern })).status).toBe(500)
+    expect((await exchange(service, { body: moss })).status).toBe(200)
+  })
+
+  test('when the response to an error fails, which is logged, and closes the connection', async () => {
+    let isBroken = false
+    const now = () => {
+      if (!isBroken) return performance.now()
+      isBroken = false
+      throw new Error('The clock is broken')
+    }
+    const store = storeWith(() => {
       isBroken = true
       throw new Error('This store is broken')
-    },
-  }
-  const { address, log } = await serveStore(store, { now })
-  const connection = await connectTo(placeOf(address))
-  connection.send(requestBytes(testToken, { body: fern })).socket.resume()
-  await expect.poll(log, { timeout: 10_000, interval: 20 }).toContain('The clock is broken')
-  await connection.end().closed
-  expect(
-    (await exchange({ place: placeOf(address), token: testToken }, { body: '{"id":2,"name":"Moss"}' })).status,
-  ).toBe(200)
-})
-
-test('who leaves while the answer is made ends nothing', async () => {
-  let answer = () => {}
-  const waiting = new Promise<void>((resolve) => {
-    answer = resolve
+    })
+    const service = await serveStore(store, { now })
+    const connection = await connectTo(service.place)
+    connection.send(requestBytes(testToken, { body: fern })).socket.resume()
+    await expect.poll(service.log, { timeout: 10_000, interval: 20 }).toContain('The clock is broken')
+    await connection.end().closed
+    expect((await exchange(service, { body: moss })).status).toBe(200)
   })
-  let creates = 0
-  const store: PlantStore = {
-    ...quick,
-    create: async ({ name }) => {
-      creates += 1
-      if (creates === 1) await waiting
-      return { name }
-    },
-  }
-  const { address } = await serveStore(store)
-  const connection = await connectTo(placeOf(address))
-  connection.send(
-    `POST /plants HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${testToken}\r\nContent-Type: application/json\r\n`,
-  )
-  connection.send(`Content-Length: ${fern.length}\r\n\r\n${fern}`)
-  await expect.poll(() => creates).toBe(1)
-  connection.socket.resetAndDestroy()
-  await connection.closed
-  answer()
-  expect((await exchange({ place: placeOf(address), token: testToken }, { body: fern })).status).toBe(200)
 })
-
-function unused(): never {
-  throw new Error('No test needs this')
-}
-
-async function adminOf(host = '127.0.0.1') {
-  const service = await serveStore(quick, { admin: { host, port: 0 } })
-  const line =
-    service
-      .log()
-      .split('\n')
-      .find((text) => text.includes('"listening"')) ?? '{}'
-  return { place: placeOf(JSON.parse(line).admin) }
-}

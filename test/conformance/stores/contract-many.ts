@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
-import type { FieldName, NewPlant, PlantPatch } from '../../../src/plant/plant.js'
+import { type FieldName, largestId, type NewPlant, type PlantPatch, smallestId } from '../../../src/plant/plant.js'
 import { delimiters, readRecord, recordWriter } from '../../../src/plant/records.js'
 import { Outcome } from '../../../src/stores/common/conflict.js'
 import type {
@@ -11,8 +11,8 @@ import type {
   ReadableStore,
   SnapshotQuery,
 } from '../../../src/stores/common/store.js'
-
-import { batchOf } from '../../helpers/bulk.js'
+import { batchOf, createAll, outcomesOf } from '../../helpers/bulk.js'
+import { gathered } from '../../helpers/store.js'
 
 type Store = BulkStore & ReadableStore
 
@@ -20,7 +20,8 @@ const fern: NewPlant = { id: 1n, name: 'Fern', tag: 'shade' }
 const moss: NewPlant = { id: 2n, name: 'Moss' }
 const ivy: NewPlant = { id: 3n, name: 'Ivy', tag: '' }
 
-const { created, pending, skipped, exists, rejected, updated } = Outcome
+const plantsOf = (count: number, plant: (index: number) => Partial<NewPlant> = () => ({})): NewPlant[] =>
+  Array.from({ length: count }, (_, index) => ({ id: BigInt(index), name: 'F', ...plant(index) }))
 
 /** What a store must do that takes many plants at once. `open` gives an empty one. */
 export function describeManyStore(name: string, open: () => Promise<Store>): void {
@@ -48,28 +49,28 @@ export function describeSortedStore(name: string, open: () => Promise<Store>): v
     ['name', { limit: 5, after: 0n }],
     ['tag', { search: 'b', limit: 100 }],
     ['name', { tag: 'B' }],
-    ['id', { desc: true }],
     ['id', { desc: true, search: 'b', limit: 2, after: 0n }],
     ['tag', { desc: true }],
     ['tag', { tag: 'none' }],
   ])(`${name} sorts by %s, then by id, with %o`, async (sort, query) => {
     const store = await open()
     for (const plant of plants) await store.create(plant)
-    const { after = -(2n ** 63n), limit, tag, search = '' } = query
-    const selected = plants
+    const { after = smallestId, limit, tag, search = '' } = query
+    const sign = query.desc ? -1 : 1
+    const compare = (one: NewPlant, other: NewPlant) => {
+      const ids = one.id < other.id ? -1 : 1
+      if (sort === 'id') return ids * sign
+      const [a, b] = [one[sort], other[sort]]
+      if ((a === undefined) !== (b === undefined)) return a === undefined ? 1 : -1
+      return Buffer.compare(keyOf(a), keyOf(b)) * sign || ids
+    }
+    const expected = plants
       .filter((plant) => plant.id > after && (tag === undefined || plant.tag === tag))
       .filter((plant) => [plant.name, plant.tag].some((text) => text?.toLowerCase().includes(search)))
-    const sign = query.desc ? -1 : 1
-    const byId = selected.toSorted((a, b) => (a.id < b.id ? -1 : 1) * (sort === 'id' ? sign : 1))
-    const byText = (field: Exclude<FieldName, 'id'>) =>
-      byId.toSorted((a, b) => {
-        if ((a[field] === undefined) !== (b[field] === undefined)) return a[field] === undefined ? 1 : -1
-        return Buffer.compare(keyOf(a[field]), keyOf(b[field])) * sign
-      })
-    const expected = (sort === 'id' ? byId : byText(sort)).slice(0, limit)
+      .toSorted(compare)
+      .slice(0, limit)
     for (const record of ['json', ','] as const) {
-      const blocks: Block[] = []
-      for await (const block of store.snapshot({ ...query, sort, record })) blocks.push(block)
+      const blocks = await gatheredBlocks(store, { ...query, sort, record })
       expect(blocks.map(({ text }) => text).join('\n')).toBe(expected.map(recordWriter(record)).join('\n'))
       expect(blocks.reduce((sum, block) => sum + block.plants, 0)).toBe(expected.length)
     }
@@ -77,72 +78,61 @@ export function describeSortedStore(name: string, open: () => Promise<Store>): v
 
   test(`${name} sorts many, in blocks that stay small`, async () => {
     const store = await open()
-    const many = Array.from({ length: 3000 }, (_, index) => ({
-      id: BigInt(index),
-      name: `Fern ${9999 - index} ${'x'.repeat(500)}`,
-    }))
-    expect(new Set(await createMany(store, many))).toEqual(new Set([created]))
-    const ids: bigint[] = []
-    for await (const { text } of store.snapshot({ sort: 'name', record: 'json' })) {
-      expect(text.length).toBeLessThan(1_000_000)
-      ids.push(...text.split('\n').flatMap((line) => readRecord(line)?.id ?? []))
-    }
+    const many = plantsOf(3000, (index) => ({ name: `Fern ${9999 - index} ${'x'.repeat(500)}` }))
+    await createAll(store, batchOf(many))
+    const blocks = await gatheredBlocks(store, { sort: 'name', record: 'json' })
+    expect(Math.max(...blocks.map(({ text }) => text.length))).toBeLessThan(1_000_000)
+    const ids = blocks.flatMap(({ text }) => text.split('\n').map((line) => readRecord(line)?.id))
     expect(ids).toEqual(many.map(({ id }) => id).toReversed())
   })
 }
 
 function describeOutcomes(open: () => Promise<Store>): void {
   test('creates them all, whatever their texts and their order', async () => {
-    const store = await open()
     const plants = [
-      { id: 2n ** 63n - 1n, name: '\u{1f33f}'.repeat(100), tag: '"\\,;\t\n' },
+      { id: largestId, name: '\u{1f33f}'.repeat(100), tag: '"\\,;\t\n' },
       ivy,
-      { id: -(2n ** 63n), name: '' },
+      { id: smallestId, name: '' },
       moss,
     ]
-    expect(await createMany(store, plants)).toEqual([created, created, created, created])
-    expect(await all(store)).toStrictEqual(plants.toSorted((a, b) => (a.id < b.id ? -1 : 1)))
+    const store = await open()
+    expect(await createMany(store, plants)).toBe('created created created created')
+    expect(await gathered(store.list())).toStrictEqual(plants.toSorted((a, b) => (a.id < b.id ? -1 : 1)))
   })
 
-  test.each<[CreateManyOptions['ifExists'], number[]]>([
-    ['error', [exists, exists, created, exists]],
-    ['skip', [skipped, skipped, created, skipped]],
-    ['same', [skipped, exists, created, skipped]],
-    ['update', [skipped, updated, created, skipped]],
-  ])('holds ids that are taken, there or in the input, against the policy "%s"', async (ifExists, outcomes) => {
-    const store = await open()
-    await store.create(fern)
-    await store.create(moss, { idempotencyKey: 'key' })
-    expect(await createMany(store, [fern, { ...moss, tag: 'wet' }, ivy, ivy], { ifExists })).toEqual(outcomes)
-    expect(await all(store)).toStrictEqual([fern, ifExists === 'update' ? { ...moss, tag: 'wet' } : moss, ivy])
-  })
+  test.each<[CreateManyOptions['ifExists'], string, string]>([
+    ['error', 'exists exists created exists', 'created exists exists'],
+    ['skip', 'skipped skipped created skipped', 'created skipped skipped'],
+    ['same', 'skipped exists created skipped', 'created skipped skipped'],
+    ['update', 'skipped updated created skipped', 'created skipped skipped'],
+  ])(
+    'applies the policy "%s" to ids in the store or the input, and takes null for no tag',
+    async (ifExists, ...outcomes) => {
+      const store = await open()
+      await store.create(fern)
+      await store.create(moss, { idempotencyKey: 'key' })
+      expect(await createMany(store, [fern, { ...moss, tag: 'wet' }, ivy, ivy], { ifExists })).toBe(outcomes[0])
+      const oak = { id: 4n, name: 'Oak' }
+      expect(await createMany(store, [{ ...oak, tag: null }, oak, { ...oak, tag: null }], { ifExists })).toBe(
+        outcomes[1],
+      )
+      const now = ifExists === 'update' ? { ...moss, tag: 'wet' } : moss
+      expect(await gathered(store.list())).toStrictEqual([fern, now, ivy, oak])
+    },
+  )
 
   test('updates in the order of the input, and takes the keys of what it updates', async () => {
     const store = await open()
     await store.create(moss, { idempotencyKey: 'key' })
-    const input = [
-      fern,
-      { ...moss, name: 'one' },
-      { ...fern, name: 'two' },
-      moss,
+    const [two, three] = [
       { ...fern, name: 'two' },
       { ...moss, name: 'three' },
     ]
-    expect(await createMany(store, input, { ifExists: 'update' })).toEqual([
-      created,
-      updated,
-      updated,
-      updated,
-      skipped,
-      updated,
-    ])
-    expect(await all(store)).toStrictEqual([
-      { ...fern, name: 'two' },
-      { ...moss, name: 'three' },
-    ])
-    await expect(store.create(moss, { idempotencyKey: 'key' })).rejects.toMatchObject({
-      message: 'A plant with id 2 already exists',
-    })
+    const input = [fern, { ...moss, name: 'one' }, two, moss, two, three]
+    const outcomes = 'created updated updated updated skipped updated'
+    expect(await createMany(store, input, { ifExists: 'update' })).toBe(outcomes)
+    expect(await gathered(store.list())).toStrictEqual([two, three])
+    await expect(store.create(moss, { idempotencyKey: 'key' })).rejects.toThrow('A plant with id 2 already exists')
   })
 
   test('changes what a record has, and nothing else, record by record', async () => {
@@ -159,167 +149,94 @@ function describeOutcomes(open: () => Promise<Store>): void {
       { id: 5n, tag: 'tall' },
       { id: 3n },
     ])
-    await store.createMany(batch, manyOptions({ ifExists: 'update' }))
-    expect([...batch.outcomes]).toEqual([
-      updated,
-      updated,
-      rejected,
-      skipped,
-      updated,
-      created,
-      skipped,
-      updated,
-      skipped,
-    ])
-    expect([...batch.rejections].map(([row, { error, message }]) => ({ row, error, message }))).toEqual([
-      { row: 2, error: 422, message: 'Invalid plant: name must be a string, but is missing, and no plant has id 4' },
-    ])
+    expect((await createAll(store, batch, { ifExists: 'update' })).join(' ')).toBe(
+      'updated updated rejected skipped updated created skipped updated skipped',
+    )
+    const message = 'Invalid plant: name must be a string, but is missing, and no plant has id 4'
+    expect([...batch.rejections]).toMatchObject([[2, { error: 422, message }]])
     const now: NewPlant[] = [
       { id: 1n, name: 'Bracken' },
       { ...moss, tag: 'wet' },
       ivy,
       { id: 5n, name: 'Oak', tag: 'tall' },
     ]
-    expect(await all(store)).toStrictEqual(now)
+    expect(await gathered(store.list())).toStrictEqual(now)
     // its key is still there
     expect(await store.create(ivy, { idempotencyKey: 'key-3' })).toEqual({ name: 'Ivy', tag: '' })
-    for (const [plant, idempotencyKey] of [
-      [fern, 'key-1'],
-      [moss, 'key-2'],
-    ] as const)
-      await expect(store.create(plant, { idempotencyKey })).rejects.toMatchObject({
-        message: expect.stringContaining('already exists'),
-      })
-    expect(await all(store)).toStrictEqual(now)
+    for (const plant of [fern, moss])
+      await expect(store.create(plant, { idempotencyKey: `key-${plant.id}` })).rejects.toThrow('already exists')
+    expect(await gathered(store.list())).toStrictEqual(now)
   })
 
-  test('begins nothing after a record that lacks a name, and whose plant does not exist, when that ends it', async () => {
-    const store = await open()
-    await store.create(moss)
-    const input = [{ id: 2n, tag: 'wet' }, { id: 4n, tag: 'tall' }, fern]
-    expect(await createMany(store, input, { ifExists: 'update', stopsAtReject: true })).toEqual([
-      updated,
-      rejected,
-      pending,
-    ])
-    expect(await all(store)).toStrictEqual([{ ...moss, tag: 'wet' }])
-  })
-
-  test.each<[CreateManyOptions['ifExists'], number]>([
-    ['error', exists],
-    ['skip', skipped],
-    ['same', skipped],
-    ['update', skipped],
-  ])('takes null for no tag with the policy "%s"', async (ifExists, again) => {
-    const store = await open()
-    expect(await createMany(store, [{ ...moss, tag: null }, moss, { ...moss, tag: null }], { ifExists })).toEqual([
-      created,
-      again,
-      again,
-    ])
-    expect(await all(store)).toStrictEqual([moss])
-  })
-
-  test('does not skip a plant whose assigned number another one has', async () => {
+  test('skips no plant whose assigned id another one has', async () => {
     const store = await open()
     for (const id of [4n, 5n, 6n]) await store.create({ id, name: 'Oak' })
-    const input = [
-      { id: 4n, name: 'Elm' },
-      { id: 5n, name: 'Elm' },
-      { id: 6n, name: 'Oak' },
-      { id: 7n, name: 'Ash' },
-    ]
-    expect(await createMany(store, input, { ifExists: 'skip', assignedFrom: 5n })).toEqual([
-      skipped,
-      exists,
-      skipped,
-      created,
-    ])
-    expect((await all(store)).map(({ name }) => name)).toEqual(['Oak', 'Oak', 'Oak', 'Ash'])
+    const input = ['Elm', 'Elm', 'Oak', 'Ash'].map((name, index) => ({ id: BigInt(4 + index), name }))
+    const options = { ifExists: 'skip', assignedFrom: 5n } as const
+    expect(await createMany(store, input, options)).toBe('skipped exists skipped created')
+    expect((await gathered(store.list())).map(({ name }) => name)).toEqual(['Oak', 'Oak', 'Oak', 'Ash'])
   })
 
-  test('begins nothing after one that was rejected, when that ends it', async () => {
+  test('begins nothing after a rejected record, when that ends it', async () => {
     const store = await open()
     await store.create(moss)
-    expect(await createMany(store, [ivy, moss, fern], { stopsAtReject: true })).toEqual([created, exists, pending])
-    expect(await all(store)).toStrictEqual([moss, ivy])
+    expect(await createMany(store, [ivy, moss, fern], { stopsAtReject: true })).toBe('created exists pending')
+    const input = [{ id: 2n, tag: 'wet' }, { id: 4n, tag: 'tall' }, fern]
+    const options = { ifExists: 'update', stopsAtReject: true } as const
+    expect(await createMany(store, input, options)).toBe('updated rejected pending')
+    expect(await gathered(store.list())).toStrictEqual([{ ...moss, tag: 'wet' }, ivy])
   })
 
-  test('creates nothing when it was told to stop', async () => {
+  test('creates nothing when it was stopped before', async () => {
     const store = await open()
-    expect(await createMany(store, [ivy], { stop: AbortSignal.abort() })).toEqual([pending])
-    expect(await all(store)).toEqual([])
+    expect(await createMany(store, [ivy], { stop: AbortSignal.abort() })).toBe('pending')
+    expect(await gathered(store.list())).toEqual([])
   })
 
   test('shares the ids with whoever creates at the same moment, so that each is given once', async () => {
     const store = await open()
-    const plants = Array.from({ length: 1000 }, (_, index) => ({ id: BigInt(index), name: `Fern ${index}` }))
-    const single = plants.filter(({ id }) => id % 7n === 0n)
-    const [many, ...each] = await Promise.all([
-      createMany(store, plants),
-      ...single.map((plant) =>
-        store.create({ ...plant, tag: 'single' }).then(
-          () => plant.id,
-          () => undefined,
-        ),
-      ),
+    const plants = plantsOf(1000)
+    const batch = batchOf(plants)
+    const singles = plants.filter(({ id }) => id % 7n === 0n).map((plant) => ({ ...plant, tag: 'single' }))
+    const [, ...results] = await Promise.all([
+      createAll(store, batch),
+      ...singles.map((plant) => store.create(plant).then(Boolean, () => false)),
     ])
-    const ofSingle = new Set(each.filter((id) => id !== undefined))
-    expect(many).toEqual(plants.map(({ id }) => (ofSingle.has(id) ? exists : created)))
-    expect(await all(store)).toStrictEqual(
-      plants.map((plant) => (ofSingle.has(plant.id) ? { ...plant, tag: 'single' } : plant)),
-    )
+    const created = new Map(singles.filter((_, index) => results[index]).map((plant) => [plant.id, plant]))
+    expect(outcomesOf(batch)).toEqual(plants.map(({ id }) => (created.has(id) ? 'exists' : 'created')))
+    expect(await gathered(store.list())).toStrictEqual(plants.map((plant) => created.get(plant.id) ?? plant))
   })
 }
 
 /** What a store must do that keeps the positions of imports. `open` gives an empty one. */
 export function describeCheckpointStore(name: string, open: () => Promise<CheckpointStore & ReadableStore>): void {
-  describe(`${name} keeps the positions of imports: it`, () => describeCheckpoints(open))
-}
+  describe(`${name} keeps the positions of imports: it`, () => {
+    test('keeps, finds and removes them', async () => {
+      const store = await open()
+      await store.keepCheckpoint({ id: 'one', state: '{"at":1}' })
+      await store.keepCheckpoint({ id: 'one', state: `{"at":"'\\"}` })
+      await store.keepCheckpoint({ id: 'two', state: '' })
+      await store.removeCheckpoint('two')
+      expect([await store.findCheckpoint('one'), await store.findCheckpoint('two')]).toEqual([
+        `{"at":"'\\"}`,
+        undefined,
+      ])
+    })
 
-function describeCheckpoints(open: () => Promise<CheckpointStore & ReadableStore>): void {
-  test('keeps, finds and removes them', async () => {
-    const store = await open()
-    await store.keepCheckpoint({ id: 'one', state: '{"at":1}' })
-    await store.keepCheckpoint({ id: 'one', state: `{"at":"'\\"}` })
-    await store.keepCheckpoint({ id: 'two', state: '' })
-    await store.removeCheckpoint('two')
-    expect([await store.findCheckpoint('one'), await store.findCheckpoint('two')]).toEqual([`{"at":"'\\"}`, undefined])
-  })
-
-  test('asks for a position when it knows the outcomes, and keeps it with the plants', async () => {
-    const store = await open()
-    await store.create(moss)
-    const batch = batchOf([fern, moss, ivy])
-    const checkpoint = () => ({ id: 'one', state: Array.from(batch.outcomes).join() })
-    await store.createMany(batch, manyOptions({ checkpoint }))
-    expect(await store.findCheckpoint('one')).toBe([created, exists, created].join())
+    test('asks for a position when it knows the outcomes, and keeps it with the plants', async () => {
+      const store = await open()
+      await store.create(moss)
+      await createAll(store, batchOf([fern, moss, ivy]), { checkpoint: 'one' })
+      const { created, exists } = Outcome
+      expect(await store.findCheckpoint('one')).toBe([created, exists, created].join(''))
+    })
   })
 }
 
 function describeSnapshots(open: () => Promise<Store>): void {
   const odd = [
-    '',
-    ' ',
-    '"',
-    ',',
-    ';',
-    'a|b',
-    '\t',
-    '\r',
-    '\n',
-    '\\',
-    "'",
-    '\u0001\u001b\u007f\u009b\u2028',
-    'é\u{10ffff}',
-    'a,"b"\n',
-    '=1+1',
-    ' a',
-    'a ',
-    '\ta',
-    'a\t',
-    'a b',
-    '" ',
+    ...['', ' ', '"', ',', ';', 'a|b', '\t', '\r', '\n', '\\', "'", '\u0001\u001b\u007f\u009b\u2028', 'é\u{10ffff}'],
+    ...['a,"b"\n', '=1+1', ' a', 'a ', '\ta', 'a\t', 'a b', '" '],
   ]
 
   test.each<[SnapshotQuery['record'], string]>([
@@ -332,108 +249,80 @@ function describeSnapshots(open: () => Promise<Store>): void {
     expect(await textOf(store, { record })).toBe(text)
   })
 
-  test('writes texts of every kind as JSON does', async () => {
-    const store = await open()
-    const plants = odd.map((name, index) => ({ id: BigInt(index), name, tag: name }))
-    await createMany(store, plants)
-    const text = await textOf(store, { record: 'json' })
-    expect(JSON.parse(`[${text.replaceAll('\n', ',')}]`)).toEqual(
-      plants.map(({ id, ...texts }) => ({ id: Number(id), ...texts })),
-    )
-    expect(text.match(/[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u2028]/)).toBeNull()
-  })
-
-  test('quotes the cells of a table that need it', async () => {
+  test('writes texts of every kind, as JSON and as quoted cells', async () => {
     const store = await open()
     await createMany(
       store,
-      odd.map((name, index) => ({ id: BigInt(index), name })),
+      odd.map((name, index) => ({ id: BigInt(index), name, tag: name })),
     )
-    const quoted = (separator: string) => (text: string) =>
-      text === '' || /^[ \t]|[ \t]$|["\r\n]/.test(text) || text.includes(separator)
-        ? `"${text.replaceAll('"', '""')}"`
-        : text
-    for (const record of delimiters)
-      expect(await textOf(store, { record })).toBe(
-        odd.map((text, index) => [index, quoted(record)(text), ''].join(record)).join('\n'),
-      )
+    const text = await textOf(store, { record: 'json' })
+    const expected = odd.map((name, id) => ({ id, name, tag: name }))
+    expect(text.split('\n').map((line) => JSON.parse(line))).toEqual(expected)
+    expect(text.match(/[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u2028]/)).toBeNull()
+    for (const record of delimiters) {
+      const needsQuotes = (name: string) => name === '' || /^[ \t]|[ \t]$|["\r\n]/.test(name) || name.includes(record)
+      const cells = odd.map((name) => (needsQuotes(name) ? `"${name.replaceAll('"', '""')}"` : name))
+      const lines = cells.map((cell, id) => [id, cell, cell].join(record))
+      expect(await textOf(store, { record })).toBe(lines.join('\n'))
+    }
   })
 
   test('chooses them as a list does', async () => {
     const store = await open()
     await createMany(
       store,
-      Array.from({ length: 3000 }, (_, index) => ({
-        id: BigInt(index),
-        name: 'F',
-        ...(index % 3 === 0 && { tag: 'x' }),
-      })),
+      plantsOf(3000, (index) => (index % 3 === 0 ? { tag: 'x' } : {})),
     )
-    const text = await textOf(store, { record: ',', after: 10n, limit: 1500, tag: 'x' })
-    expect(text.split('\n')).toEqual(Array.from({ length: 996 }, (_, index) => `${12 + 3 * index},F,x`))
-    expect(await textOf(store, { record: ',', limit: 900, search: 'X' })).toBe(
-      Array.from({ length: 900 }, (_, index) => `${3 * index},F,x`).join('\n'),
-    )
+    const lines = (count: number, first: number) => Array.from({ length: count }, (_, row) => `${first + 3 * row},F,x`)
+    const tagged = await textOf(store, { record: ',', after: 10n, limit: 1500, tag: 'x' })
+    expect(tagged.split('\n')).toEqual(lines(996, 12))
+    expect((await textOf(store, { record: ',', limit: 900, search: 'X' })).split('\n')).toEqual(lines(900, 0))
     expect(await textOf(store, { record: ',', search: 'nothing' })).toBe('')
   })
 
   test('shows each reader the plants of one moment, while others read and write', async () => {
     const store = await open()
-    const plants = Array.from({ length: 5000 }, (_, index) => ({ id: BigInt(index), name: 'F' }))
-    const query = { record: ',' } as const
-    const textOfAll = (count: number) => Array.from({ length: count }, (_, index) => `${index},F,`).join('\n')
-    await createMany(store, plants)
-    const first = store.snapshot(query)[Symbol.asyncIterator]()
-    const blocks = [await first.next()]
-    await store.create({ id: 5000n, name: 'F' })
-    const second = store.snapshot(query)[Symbol.asyncIterator]()
-    const others = [await second.next()]
-    await store.delete(5000n)
-    expect(await all(store)).toHaveLength(5000)
-    expect(await store.get(5000n)).toBeUndefined()
-    const rest = async (reader: AsyncIterator<Block>, read: IteratorResult<Block>[]) => {
-      while (read.at(-1)?.done === false) read.push(await reader.next())
-      return read.flatMap(({ value }) => value?.text ?? []).join('\n')
+    await createMany(store, plantsOf(5000))
+    const read = async () => {
+      const reader = store.snapshot({ record: ',' })[Symbol.asyncIterator]()
+      const blocks = [await reader.next()]
+      return async () => {
+        while (blocks.at(-1)?.done === false) blocks.push(await reader.next())
+        return blocks.flatMap(({ value }) => value?.text ?? []).join('\n')
+      }
     }
-    const [one, other] = await Promise.all([
-      rest(first, blocks),
-      rest(second, others),
-      store.create({ id: 6000n, name: 'F' }),
-    ])
-    expect([one === textOfAll(5000), other === textOfAll(5001)]).toEqual([true, true])
-    await first.return?.()
-    await second.return?.()
+    const finish = await read()
+    await store.create({ id: 5000n, name: 'F' })
+    const finishOther = await read()
+    await store.delete(5000n)
+    expect([await store.count(), await store.get(5000n)]).toEqual([5000n, undefined])
+    const [text, other] = await Promise.all([finish(), finishOther(), store.create({ id: 6000n, name: 'F' })])
+    const all = plantsOf(5001).map(({ id }) => `${id},F,`)
+    expect([text === all.slice(0, 5000).join('\n'), other === all.join('\n')]).toEqual([true, true])
   })
 }
 
-function manyOptions(options: Partial<CreateManyOptions>): CreateManyOptions {
-  const usual = {
-    ifExists: 'error',
-    stopsAtReject: false,
-    checkpoint: undefined,
-    stop: new AbortController().signal,
-  } as const
-  return { ...usual, keyOf: () => randomUUID(), onProgress: () => undefined, ...options }
-}
-
+/** The names of the outcomes. */
 async function createMany(
   store: Store,
   plants: PlantPatch[],
   options: Partial<CreateManyOptions> = {},
-): Promise<number[]> {
+): Promise<string> {
   const batch = batchOf(plants)
-  await store.createMany(batch, manyOptions(options))
-  return Array.from(batch.outcomes)
+  await store.createMany(batch, {
+    ...{ ifExists: 'error', stopsAtReject: false, checkpoint: undefined, stop: new AbortController().signal },
+    ...{ keyOf: () => randomUUID(), onProgress: () => undefined },
+    ...options,
+  })
+  return outcomesOf(batch).join(' ')
 }
 
-async function all(store: Store): Promise<NewPlant[]> {
-  const plants: NewPlant[] = []
-  for await (const page of store.list()) plants.push(...page)
-  return plants
+async function gatheredBlocks(store: Store, query: SnapshotQuery): Promise<Block[]> {
+  const blocks: Block[] = []
+  for await (const block of store.snapshot(query)) blocks.push(block)
+  return blocks
 }
 
 async function textOf(store: Store, query: SnapshotQuery): Promise<string> {
-  const blocks: string[] = []
-  for await (const { text } of store.snapshot(query)) blocks.push(text)
-  return blocks.join('\n')
+  return (await gatheredBlocks(store, query)).map(({ text }) => text).join('\n')
 }

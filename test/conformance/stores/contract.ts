@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { NewPlant } from '../../../src/plant/plant.js'
+import { largestId, type NewPlant, smallestId } from '../../../src/plant/plant.js'
 import type { PlantsError } from '../../../src/platform/errors.js'
 import { createNext } from '../../../src/stores/common/conflict.js'
 import type {
@@ -9,6 +9,7 @@ import type {
   PlantStore,
   ReadableStore,
 } from '../../../src/stores/common/store.js'
+import { gathered } from '../../helpers/store.js'
 
 /** A store under test, and a look behind it that does not go through it. */
 export interface Subject<Store extends PlantStore> {
@@ -20,473 +21,364 @@ export interface Subject<Store extends PlantStore> {
 type Open<Store extends PlantStore> = () => Promise<Subject<Store>>
 
 const fern: NewPlant = { id: 1n, name: 'Fern', tag: 'shade' }
+const answer = { name: 'Fern', tag: 'shade' }
+const moss: NewPlant = { id: 1n, name: 'Moss' }
+const idempotencyKey = 'order-66'
+const idTaken = { type: 'conflict', error: 409, message: 'A plant with id 1 already exists' }
+const byId = (one: NewPlant, other: NewPlant) => (one.id < other.id ? -1 : 1)
+
+const plantsOf = (count: number, plant: (index: number) => Partial<NewPlant> = () => ({})): NewPlant[] =>
+  Array.from({ length: count }, (_, index) => ({ id: BigInt(index), name: `Fern ${index}`, ...plant(index) }))
 
 /** What every store must do, wherever it keeps its plants. `open` gives an empty one. */
 export function describePlantStore(name: string, open: Open<PlantStore>): void {
   describe(`${name} is a plant store: it`, () => {
-    describeAnswers(open)
-    describeRejections(open)
-    describeKeys(open)
-    describeCrowds(open)
-  })
-}
-
-function describeAnswers(open: Open<PlantStore>): void {
-  test('answers with the name, then the tag', async () => {
-    const { store } = await open()
-    expect(JSON.stringify(await store.create(fern))).toBe('{"name":"Fern","tag":"shade"}')
-  })
-
-  test('answers without a tag when none was given', async () => {
-    const { store, look } = await open()
-    expect(await store.create({ id: 1n, name: '' })).toStrictEqual({ name: '' })
-    expect(await look(1n)).toStrictEqual({ id: 1n, name: '' })
-  })
-
-  test.each([-9223372036854775808n, -1n, 0n, 9007199254740993n, 9223372036854775807n])(
-    'keeps the id %s exact',
-    async (id) => {
+    test('returns the name, then the tag if there is one', async () => {
       const { store, look } = await open()
-      await store.create({ ...fern, id })
-      expect(await look(id)).toStrictEqual({ ...fern, id })
-    },
-  )
-
-  test.each([
-    ['the empty one', ''],
-    ['spaces at its ends', '  Fern  '],
-    ['combining marks, not composed', 'e\u0301 \u00e9'],
-    ['all planes', '蕨 🌿 \u{10ffff} \uffff \ufffd'],
-    ['control characters', '\u0001\t\n\r\u001b[31m\u007f\u009b'],
-    ['quotes and backslashes', `"'\\%_?;--`],
-    ['a long one', '🌿'.repeat(50_000)],
-  ])('keeps every code point of a name and a tag: %s', async (_, text) => {
-    const { store, look } = await open()
-    expect(await store.create({ id: 1n, name: text, tag: text })).toStrictEqual({ name: text, tag: text })
-    expect(await look(1n)).toStrictEqual({ id: 1n, name: text, tag: text })
-  })
-}
-
-function describeRejections(open: Open<PlantStore>): void {
-  test.each([
-    ['equal', fern],
-    ['different', { ...fern, name: 'Moss' }],
-  ])('rejects an id that is taken, by a plant that is %s', async (_, second) => {
-    const { store, look } = await open()
-    await store.create(fern)
-    expect(await refusal(store.create(second))).toEqual({
-      type: 'conflict',
-      error: 409,
-      message: 'A plant with id 1 already exists',
+      expect(JSON.stringify(await store.create(fern))).toBe('{"name":"Fern","tag":"shade"}')
+      expect(await store.create({ id: 2n, name: '' })).toStrictEqual({ name: '' })
+      expect(await look(2n)).toStrictEqual({ id: 2n, name: '' })
     })
-    expect(await look(1n)).toStrictEqual(fern)
-  })
-}
 
-function describeKeys(open: Open<PlantStore>): void {
-  const idempotencyKey = 'order-66'
-  const keyTaken = { type: 'conflict', error: 409, message: 'This idempotency key was used for a different plant' }
+    test('keeps ids and texts exactly', async () => {
+      const { store, look } = await open()
+      const texts = [
+        '',
+        '  Fern  ',
+        'not composed: e\u0301 \u00e9',
+        '蕨 🌿 \u{10ffff} \uffff \ufffd',
+        '\u0001\t\n\r\u001b[31m\u007f\u009b',
+        `"'\\%_?;--`,
+        '🌿'.repeat(50_000),
+      ]
+      const ids = [smallestId, -1n, 0n, 1n, 2n, 9007199254740993n, largestId]
+      for (const [index, text] of texts.entries()) {
+        const plant = { id: ids[index] ?? 0n, name: text, tag: text }
+        expect(await store.create(plant)).toStrictEqual({ name: text, tag: text })
+        expect(await look(plant.id)).toStrictEqual(plant)
+      }
+    })
 
-  test('answers a repeated key as it did the first time', async () => {
-    const { store } = await open()
-    const first = await store.create(fern, { idempotencyKey })
-    expect(await store.create(fern, { idempotencyKey })).toStrictEqual(first)
-  })
-
-  test.each<[string, NewPlant]>([
-    ['another id', { ...fern, id: 2n }],
-    ['another name', { ...fern, name: 'Moss' }],
-    ['another tag', { ...fern, tag: 'sun' }],
-    ['no tag', { id: 1n, name: 'Fern' }],
-  ])('rejects a repeated key with %s', async (_, second) => {
-    const { store, look } = await open()
-    await store.create(fern, { idempotencyKey })
-    expect(await refusal(store.create(second, { idempotencyKey }))).toEqual(keyTaken)
-    expect(await look(1n)).toStrictEqual(fern)
-    expect(await look(2n)).toBeUndefined()
-  })
-
-  test.each([undefined, 'another-key'])(
-    'rejects a taken id under the key %s, though the plants are equal',
-    async (key) => {
-      const { store } = await open()
+    test('rejects an id that is taken, with or without a key', async () => {
+      const { store, look } = await open()
       await store.create(fern, { idempotencyKey })
-      expect(await refusal(store.create(fern, { idempotencyKey: key }))).toMatchObject({
-        error: 409,
-        message: 'A plant with id 1 already exists',
-      })
-    },
-  )
+      for (const plant of [fern, moss])
+        for (const options of [{}, { idempotencyKey: 'another-key' }])
+          expect(await refusal(store.create(plant, options))).toEqual(idTaken)
+      expect(await look(1n)).toStrictEqual(fern)
+    })
 
-  test('leaves a key free when its plant was rejected', async () => {
-    const { store } = await open()
-    await store.create(fern)
-    await refusal(store.create({ ...fern, name: 'Moss' }, { idempotencyKey }))
-    expect(await store.create({ ...fern, id: 2n }, { idempotencyKey })).toStrictEqual({ name: 'Fern', tag: 'shade' })
+    test('accepts a repeated key for an equal plant only', async () => {
+      const { store, look } = await open()
+      for (const _ of [1, 2]) expect(await store.create(fern, { idempotencyKey })).toStrictEqual(answer)
+      const message = 'This idempotency key was used for a different plant'
+      for (const change of [{ id: 2n }, { name: 'Moss' }, { tag: 'sun' }])
+        expect(await refusal(store.create({ ...fern, ...change }, { idempotencyKey }))).toEqual({ ...idTaken, message })
+      expect(await refusal(store.create({ id: 1n, name: 'Fern' }, { idempotencyKey }))).toEqual({ ...idTaken, message })
+      expect([await look(1n), await look(2n)]).toStrictEqual([fern, undefined])
+    })
+
+    test('leaves a key free when its plant was rejected', async () => {
+      const { store } = await open()
+      await store.create(fern)
+      await refusal(store.create(moss, { idempotencyKey }))
+      expect(await store.create({ ...fern, id: 2n }, { idempotencyKey })).toStrictEqual(answer)
+    })
+
+    test('creates many at the same moment, each with its own answer', async () => {
+      const { store, look } = await open()
+      const plants = plantsOf(50)
+      const answers = await Promise.all(plants.map((plant) => store.create(plant)))
+      expect(answers).toStrictEqual(plants.map(({ name }) => ({ name })))
+      expect(await Promise.all(plants.map(({ id }) => look(id)))).toStrictEqual(plants)
+    })
+
+    test('gives an id to the first of those who want it at the same moment', async () => {
+      const { store, look } = await open()
+      const plants = plantsOf(50, (index) => ({ id: BigInt(index % 2) }))
+      const results = await Promise.allSettled(plants.map((plant) => store.create(plant)))
+      expect(results.flatMap(({ status }, index) => (status === 'fulfilled' ? [index] : []))).toEqual([0, 1])
+      expect([await look(0n), await look(1n)]).toStrictEqual(plants.slice(0, 2))
+    })
+
+    test('makes one plant of a key that comes twice at the same moment', async () => {
+      const { store } = await open()
+      const create = () => store.create(fern, { idempotencyKey })
+      expect(await Promise.all([create(), create()])).toStrictEqual([answer, answer])
+    })
   })
 }
 
-function describeCrowds(open: Open<PlantStore>): void {
-  const ids = Array.from({ length: 50 }, (_, index) => BigInt(index))
-
-  test('creates what comes at the same moment, each with its own answer', async () => {
-    const { store, look } = await open()
-    const answers = await Promise.all(ids.map((id) => store.create({ id, name: `Fern ${id}` })))
-    expect(answers).toStrictEqual(ids.map((id) => ({ name: `Fern ${id}` })))
-    expect(await Promise.all(ids.map(look))).toStrictEqual(ids.map((id) => ({ id, name: `Fern ${id}` })))
-  })
-
-  test('gives an id to one of those who want it at the same moment, and rejects the others', async () => {
-    const { store, look } = await open()
-    const results = await Promise.allSettled(ids.map((id) => store.create({ id: id % 2n, name: `Fern ${id}` })))
-    expect(results.flatMap((result, index) => (result.status === 'fulfilled' ? [index] : []))).toEqual([0, 1])
-    expect([await look(0n), await look(1n)]).toStrictEqual([
-      { id: 0n, name: 'Fern 0' },
-      { id: 1n, name: 'Fern 1' },
-    ])
-  })
-
-  test('makes one plant of a key that comes twice at the same moment', async () => {
-    const { store } = await open()
-    const create = () => store.create(fern, { idempotencyKey: 'twice' })
-    expect(await Promise.all([create(), create()])).toStrictEqual([
-      { name: 'Fern', tag: 'shade' },
-      { name: 'Fern', tag: 'shade' },
-    ])
-  })
-}
-
-/** What a store must do besides, when it also tells what it holds. */
+/** What a store must do besides that can be read. */
 export function describeReadableStore(name: string, open: Open<ReadableStore>): void {
   describe(`${name} is a readable store: it`, () => {
-    test('gives a plant back as it was given', async () => {
-      const { store } = await open()
-      await store.create(fern)
-      expect(await store.get(1n)).toStrictEqual(fern)
-      expect(await store.get(2n)).toBeUndefined()
-    })
-
-    test.each<[string, ListQuery | undefined, bigint[]]>([
-      ['all', undefined, [-9223372036854775808n, -2n, 0n, 10n, 9n, 9223372036854775807n]],
-      ['those after an id', { after: -2n }, [0n, 9n, 10n, 9223372036854775807n]],
-      ['those after an id that is not there', { after: 5n }, [9n, 10n, 9223372036854775807n]],
-      ['none after the last id', { after: 9223372036854775807n }, []],
-      ['so many', { limit: 2 }, [-9223372036854775808n, -2n]],
-      ['those with a tag', { tag: 'shade' }, [-2n, 10n]],
-      ['so many with a tag after an id', { tag: 'shade', after: -2n, limit: 1 }, [10n]],
-      ['none with a tag that no plant has', { tag: '' }, []],
-      ['those without a tag', { tag: false }, [-9223372036854775808n, 0n, 9n, 9223372036854775807n]],
-      ['so many without a tag, with a text', { tag: false, search: 'fern', after: 0n, limit: 1 }, [9n]],
-      ['those with a text in the tag, in either case', { search: 'HAD' }, [-2n, 10n]],
-      ['those with a text in the name, after an id', { search: 'fe', after: 0n, limit: 2 }, [9n, 10n]],
-    ])('lists %s, in the order of ids', async (_, query, expected) => {
-      const { store } = await open()
-      for (const id of [10n, 9n, -2n, 0n, 9223372036854775807n, -9223372036854775808n]) {
-        await store.create(id === 10n || id === -2n ? { id, name: 'Fern', tag: 'shade' } : { id, name: 'Fern' })
-      }
-      expect((await listed(store, query)).map((plant) => plant.id)).toEqual(
-        expected.toSorted((a, b) => (a < b ? -1 : 1)),
-      )
-    })
-
-    const names = [
-      'Fern',
-      'Röse',
-      'ETE\u0301',
-      'été',
-      'İ',
-      'ı',
-      'Straße',
-      'ΟΔΟΣ',
-      'Сосна',
-      'a%b_c',
-      '[\\]',
-      "'",
-      'x*?^-',
-      'ſ',
-    ]
-    test.each<[string, string[]]>([
-      ['', names],
-      ['fERN', ['Fern']],
-      ['RÖSE', ['Röse']],
-      ['ro\u0308s', ['Röse']],
-      ['É', ['ETE\u0301', 'été']],
-      ['te\u0301', ['ETE\u0301', 'été']],
-      ['ete', ['ETE\u0301']],
-      ['i', []],
-      ['İ', ['İ']],
-      ['I', []],
-      ['ı', ['ı']],
-      ['STRAẞE', ['Straße']],
-      ['SS', []],
-      ['s', ['Röse', 'Straße', 'ſ']],
-      ['οδος', ['ΟΔΟΣ']],
-      ['δοσ', ['ΟΔΟΣ']],
-      ['СОСна', ['Сосна']],
-      ['c', ['a%b_c']],
-      ['%', ['a%b_c']],
-      ['A%B_', ['a%b_c']],
-      ['\\]', ['[\\]']],
-      ["'", ["'"]],
-      ['[', ['[\\]']],
-      ['X*?^-', ['x*?^-']],
-      ['f*n', []],
-      ['f[e]', []],
-    ])('finds the text "%s" in any case, composed or decomposed', async (search, expected) => {
-      const { store } = await open()
-      await Promise.all(names.map((name, index) => store.create({ id: BigInt(index), name })))
-      await Promise.all(names.map((tag, index) => store.create({ id: BigInt(index + 20), name: '', tag })))
-      const found = await listed(store, { search })
-      expect(found.flatMap(({ name }) => (name === '' ? [] : name))).toEqual(expected)
-      expect(found.flatMap(({ tag }) => tag ?? [])).toEqual(expected)
-      expect(await store.count({ search })).toBe(BigInt(search === '' ? 2 * names.length : 2 * expected.length))
-    })
-
-    test('finds a few plants among many', async () => {
-      const { store } = await open()
-      const ids = Array.from({ length: 3000 }, (_, index) => BigInt(index))
-      await Promise.all(
-        ids.map((id) =>
-          store.create({ id, name: id % 700n === 5n ? 'Fern' : 'Moss', ...(id % 1000n === 9n && { tag: 'x' }) }),
-        ),
-      )
-      expect((await listed(store, { search: 'fern' })).map(({ id }) => id)).toEqual([5n, 705n, 1405n, 2105n, 2805n])
-      expect((await listed(store, { tag: 'x', after: 9n, limit: 5 })).map(({ id }) => id)).toEqual([1009n, 2009n])
-    })
-
-    test('lists in pages that stay small for many plants and for large ones', async () => {
-      const { store } = await open()
-      const large = Array.from({ length: 30 }, (_, index) => ({ id: BigInt(index), name: 'F'.repeat(200_000) }))
-      const small = Array.from({ length: 3000 }, (_, index) => ({ id: BigInt(index + 100), name: 'F' }))
-      await Promise.all([...large, ...small].map((plant) => store.create(plant)))
-      const pages: NewPlant[][] = []
-      for await (const page of store.list()) pages.push(page)
-      expect(pages.flat()).toStrictEqual([...large, ...small])
-      expect(Math.max(...pages.map((page) => page.length))).toBeLessThanOrEqual(1000)
-      expect(
-        Math.max(...pages.map((page) => page.reduce((sum, plant) => sum + plant.name.length, 0))),
-      ).toBeLessThanOrEqual(1_200_000)
-    })
-
-    test('replaces the name and the tag of a plant, and gives it back as it is now', async () => {
-      const { store, look } = await open()
-      await store.create(fern)
-      expect(await store.replace({ id: 1n, name: "it's", tag: '' })).toStrictEqual({ id: 1n, name: "it's", tag: '' })
-      expect(await store.replace({ id: 1n, name: 'Moss' })).toStrictEqual({ id: 1n, name: 'Moss' })
-      expect(await look(1n)).toStrictEqual({ id: 1n, name: 'Moss' })
-    })
-
-    test('replaces no plant that is not there, or that is another than it was', async () => {
-      const { store, look } = await open()
-      expect(await store.replace(fern)).toBeUndefined()
-      await store.create(fern)
-      const moss = { id: 1n, name: 'Moss' }
-      for (const only of [
-        { ...fern, name: 'fern' },
-        { ...fern, tag: '' },
-        { id: 1n, name: 'Fern' },
-      ])
-        expect(await store.replace(moss, only)).toBeUndefined()
-      expect(await look(1n)).toStrictEqual(fern)
-      expect(await store.replace(moss, fern)).toStrictEqual(moss)
-      expect(await store.replace(fern, moss)).toStrictEqual(fern)
-      expect(await look(2n)).toBeUndefined()
-    })
-
-    test('replaces a plant once for many who have seen the same one', async () => {
-      const { store, look } = await open()
-      await store.create(fern)
-      const plants = Array.from({ length: 20 }, (_, index) => ({ id: 1n, name: `Moss ${index}` }))
-      const replaced = (await Promise.all(plants.map((plant) => store.replace(plant, fern)))).filter(
-        (plant) => plant !== undefined,
-      )
-      expect(replaced).toStrictEqual([await look(1n)])
-    })
-
-    test('changes many at the same moment, each with its own answer', async () => {
-      const { store } = await open()
-      const plants = Array.from({ length: 200 }, (_, index) => ({ ...fern, id: BigInt(index) }))
-      await Promise.all(plants.map((plant) => store.create(plant)))
-      const moss = { name: 'Moss' }
-      const changes: ((plant: NewPlant) => [call: Promise<NewPlant | undefined>, result: NewPlant | undefined])[] = [
-        (plant) => [store.replace({ ...moss, id: plant.id }), { id: plant.id, ...moss }],
-        (plant) => [store.replace({ ...moss, id: plant.id }, plant), { id: plant.id, ...moss }],
-        ({ id }) => [store.replace({ ...moss, id }, { ...moss, id }), undefined],
-        ({ id }) => [store.replace({ ...moss, id: id + 1000n }), undefined],
-        (plant) => [store.delete(plant.id), plant],
-        (plant) => [store.delete(plant.id, plant), plant],
-        ({ id }) => [store.delete(id, { ...moss, id }), undefined],
-        ({ id }) => [store.delete(id + 1000n), undefined],
-        (plant) => [store.get(plant.id), plant],
-        ({ id }) => [store.get(id + 1000n), undefined],
-      ]
-      const made = plants.flatMap((plant, index) =>
-        changes.slice(index % changes.length, 1 + (index % changes.length)).map((change) => change(plant)),
-      )
-      expect(await Promise.all(made.map(([call]) => call))).toStrictEqual(made.map(([, result]) => result))
-      const left = plants.flatMap((plant, index) => {
-        if ([4, 5].includes(index % changes.length)) return []
-        return [0, 1].includes(index % changes.length) ? [{ id: plant.id, ...moss }] : [plant]
-      })
-      expect(await listed(store)).toStrictEqual(left)
-    })
-
-    test('takes the key of a plant that it replaces: a late retry of its create is a conflict', async () => {
-      const { store, look } = await open()
-      const idempotencyKey = 'order-66'
-      await store.create(fern, { idempotencyKey })
-      await store.replace({ ...fern, name: 'Moss' })
-      expect(await refusal(store.create(fern, { idempotencyKey }))).toMatchObject({
-        message: 'A plant with id 1 already exists',
-      })
-      expect(await look(1n)).toStrictEqual({ ...fern, name: 'Moss' })
-    })
-
-    test('shows no plant whose create is rejected, while many are in flight', async () => {
-      const { store } = await open()
-      const ids = Array.from({ length: 40 }, (_, index) => BigInt(index))
-      const seen: NewPlant[] = []
-      let isOver = false
-      const watch = async (look: () => Promise<NewPlant[]>) => {
-        for (; !isOver; await new Promise(setImmediate)) seen.push(...(await look()))
-      }
-      const getAll = async () =>
-        (await Promise.all(ids.map((id) => store.get(id)))).filter((plant) => plant !== undefined)
-      const watching = [watch(getAll), watch(() => listed(store))]
-      const creates = Array.from({ length: 400 }, (_, index) => ({ id: BigInt(index % 40), name: `Fern ${index}` }))
-      const results = await Promise.allSettled(creates.map((plant) => store.create(plant)))
-      isOver = true
-      await Promise.all(watching)
-      const stored = creates.filter((_, index) => results[index]?.status === 'fulfilled')
-      expect(stored).toHaveLength(40)
-      expect(stored.map(({ name }) => name)).toEqual(expect.arrayContaining([...new Set(seen.map(({ name }) => name))]))
-    })
-
-    test('counts all plants, those with a tag, and those with a text', async () => {
-      const { store } = await open()
-      expect(await store.count()).toBe(0n)
-      const tags = ['shade', 'SHADE', '', undefined]
-      for (const [index, tag] of tags.entries())
-        await store.create({
-          id: BigInt(index),
-          name: index === 3 ? 'shady' : 'Fern',
-          ...(tag !== undefined && { tag }),
-        })
-      const queries: CountQuery[] = [
-        {},
-        { tag: 'shade' },
-        { tag: '' },
-        { tag: false },
-        { search: 'Shad' },
-        { tag: 'shade', search: 'fern' },
-        { search: 'x' },
-      ]
-      expect(await Promise.all(queries.map((query) => store.count(query)))).toEqual([4n, 1n, 1n, 1n, 3n, 1n, 0n])
-    })
-
-    test.each<[Omit<CountByQuery, 'by'>, string[], string[]]>([
-      [
-        {},
-        [
-          '{"count":4}',
-          '{"tag":"a","count":2}',
-          '{"tag":"\uffff","count":2}',
-          '{"tag":"🌿","count":2}',
-          '{"tag":"","count":1}',
-        ],
-        ['{"name":"Fern","count":5}', '{"name":"fern","count":5}', '{"name":"\\"é\\"","count":1}'],
-      ],
-      [
-        { min: 2, limit: 2 },
-        ['{"count":4}', '{"tag":"a","count":2}'],
-        ['{"name":"Fern","count":5}', '{"name":"fern","count":5}'],
-      ],
-      [{ tag: 'a' }, ['{"tag":"a","count":2}'], ['{"name":"Fern","count":1}', '{"name":"fern","count":1}']],
-      [{ search: 'É', tag: false }, ['{"count":1}'], ['{"name":"\\"é\\"","count":1}']],
-      [{ search: 'none' }, [], []],
-    ])('counts plants by their texts, with %o', async (query, tags, names) => {
-      const { store } = await open()
-      const texts = [undefined, undefined, undefined, 'a', 'a', '🌿', '🌿', '\uffff', '\uffff', '']
-      for (const [index, tag] of texts.entries())
-        await store.create({
-          id: BigInt(index),
-          name: index % 2 > 0 ? 'Fern' : 'fern',
-          ...(tag !== undefined && { tag }),
-        })
-      await store.create({ id: 10n, name: '"é"' })
-      const counted = async (by: CountByQuery['by']) => {
-        const lines: string[] = []
-        for await (const { text } of store.countBy({ ...query, by })) lines.push(...text.split('\n'))
-        return lines
-      }
-      expect({ tags: await counted('tag'), names: await counted('name') }).toEqual({ tags, names })
-    })
-
-    test('finds a text of as many characters as can be sought', async () => {
-      const { store } = await open()
-      const text = '\u1f82'.repeat(200)
-      await store.create({ id: 1n, name: `x${text.toUpperCase()}`, tag: text.normalize('NFD') })
-      expect(await store.count({ search: text })).toBe(1n)
-    })
-
-    test.each([
-      ['nothing', [], 1n],
-      ['a negative id', [-5n, -9223372036854775808n], -4n],
-      ['ids that are far apart', [1n, 4_000_000_000n, -3n], 4_000_000_001n],
-      ['the last id but one', [9223372036854775806n], 9223372036854775807n],
-    ])('creates a plant under the greatest id plus 1: after %s', async (_, ids: bigint[], next) => {
-      const { store, look } = await open()
-      for (const id of ids) await store.create({ id, name: 'Fern' })
-      expect(await store.greatestId()).toBe(ids.toSorted((a, b) => (a < b ? 1 : -1))[0])
-      expect(await createNext(store, { name: 'Moss', tag: '' })).toStrictEqual({ id: next, name: 'Moss', tag: '' })
-      expect(await look(next)).toStrictEqual({ id: next, name: 'Moss', tag: '' })
-    })
-
-    test('has no next id after the last one', async () => {
-      const { store } = await open()
-      await store.create({ ...fern, id: 9223372036854775807n })
-      expect(await refusal(createNext(store, fern))).toMatchObject({
-        type: 'conflict',
-        message: 'There is no id after 9223372036854775807, which a plant has',
-      })
-    })
-
-    test('gives one next id after the other to those who want one at the same moment', async () => {
-      const { store } = await open()
-      const created = await Promise.all(
-        Array.from({ length: 20 }, (_, index) => createNext(store, { name: `Fern ${index}` })),
-      )
-      expect(created.map(({ id }) => id).toSorted((a, b) => (a < b ? -1 : 1))).toEqual(
-        created.map((_, index) => BigInt(index + 1)),
-      )
-      expect(await listed(store)).toStrictEqual(created.toSorted((a, b) => (a.id < b.id ? -1 : 1)))
-    })
-
-    test('gives back what it deletes, and frees its id and its key', async () => {
-      const { store, look } = await open()
-      await store.create(fern, { idempotencyKey: 'again' })
-      expect(await store.delete(1n)).toStrictEqual(fern)
-      expect(await store.delete(1n)).toBeUndefined()
-      expect(await look(1n)).toBeUndefined()
-      expect(await store.create({ ...fern, name: 'Moss' }, { idempotencyKey: 'again' })).toStrictEqual({
-        name: 'Moss',
-        tag: 'shade',
-      })
-    })
+    describeQueries(open)
+    describeChanges(open)
+    describeNextIds(open)
   })
 }
 
-async function listed(store: ReadableStore, query?: ListQuery): Promise<NewPlant[]> {
-  const plants: NewPlant[] = []
-  for await (const page of store.list(query)) plants.push(...page)
-  return plants
+function describeQueries(open: Open<ReadableStore>): void {
+  test('lists plants in the order of ids', async () => {
+    const { store } = await open()
+    const ids = [10n, 9n, -2n, 0n, largestId, smallestId]
+    for (const id of ids) await store.create({ id, name: 'Fern', ...([10n, -2n].includes(id) && { tag: 'shade' }) })
+    const queries: [ListQuery | undefined, bigint[]][] = [
+      [undefined, [smallestId, -2n, 0n, 9n, 10n, largestId]],
+      [{ after: -2n }, [0n, 9n, 10n, largestId]],
+      [{ after: 5n }, [9n, 10n, largestId]],
+      [{ after: largestId }, []],
+      [{ limit: 2 }, [smallestId, -2n]],
+      [{ tag: 'shade' }, [-2n, 10n]],
+      [{ tag: 'shade', after: -2n, limit: 1 }, [10n]],
+      [{ tag: '' }, []],
+      [{ tag: false }, [smallestId, 0n, 9n, largestId]],
+      [{ tag: false, search: 'fern', after: 0n, limit: 1 }, [9n]],
+      [{ search: 'HAD' }, [-2n, 10n]],
+      [{ search: 'fe', after: 0n, limit: 2 }, [9n, 10n]],
+    ]
+    for (const [query, expected] of queries)
+      expect({ query, ids: (await gathered(store.list(query))).map(({ id }) => id) }).toEqual({ query, ids: expected })
+  })
+
+  test('finds texts in any case, composed or decomposed', async () => {
+    const { store } = await open()
+    const others = ['Straße', 'ΟΔΟΣ', 'Сосна', 'a%b_c', '[\\]', "'", 'x*?^-', 'ſ']
+    const names = ['Fern', 'Röse', 'ETE\u0301', 'été', 'İ', 'ı', ...others]
+    await Promise.all(names.map((text, index) => store.create({ id: BigInt(index), name: text })))
+    await Promise.all(names.map((text, index) => store.create({ id: BigInt(index + 20), name: '', tag: text })))
+    const searches: Record<string, string[]> = {
+      ...{ '': names, fERN: ['Fern'], RÖSE: ['Röse'], 'ro\u0308s': ['Röse'], 'f*n': [], 'f[e]': [] },
+      ...{ É: ['ETE\u0301', 'été'], 'te\u0301': ['ETE\u0301', 'été'], ete: ['ETE\u0301'] },
+      ...{ i: [], İ: ['İ'], I: [], ı: ['ı'], STRAẞE: ['Straße'], SS: [], s: ['Röse', 'Straße', 'ſ'] },
+      ...{ οδος: ['ΟΔΟΣ'], δοσ: ['ΟΔΟΣ'], СОСна: ['Сосна'], c: ['a%b_c'], '%': ['a%b_c'], 'A%B_': ['a%b_c'] },
+      ...{ '\\]': ['[\\]'], "'": ["'"], '[': ['[\\]'], 'X*?^-': ['x*?^-'] },
+    }
+    for (const [search, expected] of Object.entries(searches)) {
+      const found = await gathered(store.list({ search }))
+      const texts = { names: found.flatMap((plant) => plant.name || []), tags: found.flatMap(({ tag }) => tag ?? []) }
+      const count = await store.count({ search })
+      const all = search === '' ? names.length : expected.length
+      expect({ search, ...texts, count }).toEqual({ search, names: expected, tags: expected, count: BigInt(2 * all) })
+    }
+  })
+
+  test('finds a text of as many characters as can be sought', async () => {
+    const { store } = await open()
+    const text = '\u1f82'.repeat(200)
+    await store.create({ id: 1n, name: `x${text.toUpperCase()}`, tag: text.normalize('NFD') })
+    expect(await store.count({ search: text })).toBe(1n)
+  })
+
+  test('finds a few plants among many', async () => {
+    const { store } = await open()
+    const name = (index: number) => ({ name: index % 700 === 5 ? 'Fern' : 'Moss' })
+    const plants = plantsOf(3000, (index) => ({ ...name(index), ...(index % 1000 === 9 && { tag: 'x' }) }))
+    await Promise.all(plants.map((plant) => store.create(plant)))
+    const found = await gathered(store.list({ search: 'fern' }))
+    expect(found.map(({ id }) => id)).toEqual([5n, 705n, 1405n, 2105n, 2805n])
+    const tagged = await gathered(store.list({ tag: 'x', after: 9n, limit: 5 }))
+    expect(tagged.map(({ id }) => id)).toEqual([1009n, 2009n])
+  })
+
+  test('lists in pages that stay small for many plants and for large ones', async () => {
+    const { store } = await open()
+    const plants = plantsOf(3030, (index) => ({ name: 'F'.repeat(index < 30 ? 200_000 : 1) }))
+    await Promise.all(plants.map((plant) => store.create(plant)))
+    const pages: NewPlant[][] = []
+    for await (const page of store.list()) pages.push(page)
+    expect(pages.flat()).toStrictEqual(plants)
+    expect(Math.max(...pages.map((page) => page.length))).toBeLessThanOrEqual(1000)
+    const sizes = pages.map((page) => page.reduce((sum, plant) => sum + plant.name.length, 0))
+    expect(Math.max(...sizes)).toBeLessThanOrEqual(1_200_000)
+  })
+
+  test('counts all plants, those with a tag, and those with a text', async () => {
+    const { store } = await open()
+    expect(await store.count()).toBe(0n)
+    for (const [index, tag] of ['shade', 'SHADE', ''].entries())
+      await store.create({ id: BigInt(index), name: 'Fern', tag })
+    await store.create({ id: 3n, name: 'shady' })
+    const tags: CountQuery[] = [{ tag: 'shade' }, { tag: '' }, { tag: false }]
+    const queries: CountQuery[] = [{}, ...tags, { search: 'Shad' }, { tag: 'shade', search: 'fern' }, { search: 'x' }]
+    const counts = await Promise.all(queries.map((query) => store.count(query)))
+    expect(counts).toEqual([4n, 1n, 1n, 1n, 3n, 1n, 0n])
+  })
+
+  test('counts plants by their texts', async () => {
+    const { store } = await open()
+    for (const [index, tag] of [
+      undefined,
+      undefined,
+      undefined,
+      'a',
+      'a',
+      '🌿',
+      '🌿',
+      '\uffff',
+      '\uffff',
+      '',
+    ].entries())
+      await store.create({ id: BigInt(index), name: index % 2 ? 'Fern' : 'fern', ...(tag !== undefined && { tag }) })
+    await store.create({ id: 10n, name: '"é"' })
+    const counted = async (by: CountByQuery['by'], query: Omit<CountByQuery, 'by'>) => {
+      const lines: Record<string, unknown>[] = []
+      for await (const { text } of store.countBy({ ...query, by }))
+        lines.push(...text.split('\n').map((line) => JSON.parse(line)))
+      return lines.map(({ [by]: text, count }) => [text, count])
+    }
+    const names = [
+      ['Fern', 5],
+      ['fern', 5],
+      ['"é"', 1],
+    ]
+    const tags = [
+      [undefined, 4],
+      ['a', 2],
+      ['\uffff', 2],
+      ['🌿', 2],
+      ['', 1],
+    ]
+    const few = { min: 2, limit: 2 }
+    expect([await counted('name', {}), await counted('tag', {})]).toEqual([names, tags])
+    expect([await counted('name', few), await counted('tag', few)]).toEqual([names.slice(0, 2), tags.slice(0, 2)])
+    expect(await counted('name', { tag: 'a' })).toEqual([
+      ['Fern', 1],
+      ['fern', 1],
+    ])
+    expect(await counted('tag', { tag: 'a' })).toEqual([['a', 2]])
+    expect(await counted('name', { search: 'É', tag: false })).toEqual([['"é"', 1]])
+    expect(await counted('tag', { search: 'none' })).toEqual([])
+  })
+}
+
+function describeChanges(open: Open<ReadableStore>): void {
+  test('replaces a plant, and returns it as it is now', async () => {
+    const { store, look } = await open()
+    expect(await store.replace(fern)).toBeUndefined()
+    await store.create(fern)
+    for (const plant of [{ id: 1n, name: "it's", tag: '' }, moss]) {
+      expect(await store.replace(plant)).toStrictEqual(plant)
+      expect([await store.get(1n), await look(1n)]).toStrictEqual([plant, plant])
+    }
+    expect(await store.get(2n)).toBeUndefined()
+  })
+
+  test('replaces no plant that has changed', async () => {
+    const { store, look } = await open()
+    await store.create(fern)
+    const seen: NewPlant[] = [
+      { ...fern, name: 'fern' },
+      { ...fern, tag: '' },
+      { id: 1n, name: 'Fern' },
+    ]
+    for (const only of seen) expect(await store.replace(moss, only)).toBeUndefined()
+    expect(await look(1n)).toStrictEqual(fern)
+    expect(await store.replace(moss, fern)).toStrictEqual(moss)
+    expect(await store.replace(fern, moss)).toStrictEqual(fern)
+  })
+
+  test('replaces a plant once for many who have seen the same one', async () => {
+    const { store, look } = await open()
+    await store.create(fern)
+    const plants = plantsOf(20, () => ({ id: 1n }))
+    const replaced = await Promise.all(plants.map((plant) => store.replace(plant, fern)))
+    expect(replaced.filter((plant) => plant !== undefined)).toStrictEqual([await look(1n)])
+  })
+
+  test('changes many at the same moment, each with its own answer', async () => {
+    const { store } = await open()
+    const plants = plantsOf(200)
+    await Promise.all(plants.map((plant) => store.create(plant)))
+    /** what is called, its result, and what is stored then */
+    type Change = (
+      plant: NewPlant,
+      moss: NewPlant,
+    ) => [Promise<NewPlant | undefined>, (NewPlant | undefined)?, NewPlant?]
+    const changes: Change[] = [
+      (_, moss) => [store.replace(moss), moss, moss],
+      (plant, moss) => [store.replace(moss, plant), moss, moss],
+      (plant, moss) => [store.replace(moss, moss), undefined, plant],
+      (plant, { id }) => [store.replace({ ...moss, id: id + 1000n }), undefined, plant],
+      (plant, { id }) => [store.delete(id), plant],
+      (plant, { id }) => [store.delete(id, plant), plant],
+      (plant, moss) => [store.delete(moss.id, moss), undefined, plant],
+      (plant, { id }) => [store.delete(id + 1000n), undefined, plant],
+      (plant, { id }) => [store.get(id), plant, plant],
+      (plant, { id }) => [store.get(id + 1000n), undefined, plant],
+    ]
+    const made = plants.map((plant, index) => changes[index % 10]?.(plant, { ...moss, id: plant.id }) ?? [])
+    expect(await Promise.all(made.map(([call]) => call))).toStrictEqual(made.map(([, result]) => result))
+    expect(await gathered(store.list())).toStrictEqual(made.flatMap(([, , left]) => left ?? []))
+  })
+
+  test('takes the key of a plant that it replaces: a late retry of its create is a conflict', async () => {
+    const { store, look } = await open()
+    await store.create(fern, { idempotencyKey })
+    await store.replace(moss)
+    expect(await refusal(store.create(fern, { idempotencyKey }))).toEqual(idTaken)
+    expect(await look(1n)).toStrictEqual(moss)
+  })
+
+  test('returns what it deletes, and frees its id and its key', async () => {
+    const { store, look } = await open()
+    await store.create(fern, { idempotencyKey })
+    expect([await store.delete(1n), await store.delete(1n), await look(1n)]).toStrictEqual([fern, undefined, undefined])
+    expect(await store.create(moss, { idempotencyKey })).toStrictEqual({ name: 'Moss' })
+  })
+
+  test('shows no plant whose create is rejected, while many are in flight', async () => {
+    const { store } = await open()
+    const ids = plantsOf(40).map(({ id }) => id)
+    const seen = new Set<string | undefined>()
+    let isOver = false
+    const watch = async (look: () => Promise<(NewPlant | undefined)[]>) => {
+      for (; !isOver; await new Promise(setImmediate)) for (const plant of await look()) seen.add(plant?.name)
+    }
+    const watching = [watch(() => Promise.all(ids.map((id) => store.get(id)))), watch(() => gathered(store.list()))]
+    const creates = plantsOf(400, (index) => ({ id: BigInt(index % 40) }))
+    const results = await Promise.allSettled(creates.map((plant) => store.create(plant)))
+    isOver = true
+    await Promise.all(watching)
+    const stored = creates.filter((_, index) => results[index]?.status === 'fulfilled').map(({ name }) => name)
+    expect(stored).toHaveLength(40)
+    expect([undefined, ...stored]).toEqual(expect.arrayContaining([...seen]))
+  })
+}
+
+function describeNextIds(open: Open<ReadableStore>): void {
+  test.each<[string, bigint[], bigint]>([
+    ['nothing', [], 1n],
+    ['a negative id', [-5n, smallestId], -4n],
+    ['ids that are far apart', [1n, 4_000_000_000n, -3n], 4_000_000_001n],
+    ['the last id but one', [largestId - 1n], largestId],
+  ])('creates a plant under the greatest id plus 1: after %s', async (_, ids, next) => {
+    const { store, look } = await open()
+    for (const id of ids) await store.create({ id, name: 'Fern' })
+    expect(await store.greatestId()).toBe(ids.length > 0 ? next - 1n : undefined)
+    expect(await createNext(store, answer)).toStrictEqual({ ...fern, id: next })
+    expect(await look(next)).toStrictEqual({ ...fern, id: next })
+  })
+
+  test('has no next id after the last one', async () => {
+    const { store } = await open()
+    await store.create({ ...fern, id: largestId })
+    const message = 'There is no id after 9223372036854775807, which a plant has'
+    expect(await refusal(createNext(store, fern))).toMatchObject({ type: 'conflict', message })
+  })
+
+  test('gives one next id after the other to those who want one at the same moment', async () => {
+    const { store } = await open()
+    const created = await Promise.all(plantsOf(20).map(({ name }) => createNext(store, { name })))
+    expect(created.toSorted(byId).map(({ id }) => id)).toEqual(created.map((_, index) => BigInt(index + 1)))
+    expect(await gathered(store.list())).toStrictEqual(created.toSorted(byId))
+  })
 }
 
 async function refusal(create: Promise<unknown>): Promise<Pick<PlantsError, 'type' | 'error' | 'message'>> {
-  const failure: unknown = await create.then(
-    () => undefined,
-    (reason: unknown) => reason,
+  const { type, error, message } = await create.then(
+    () => Promise.reject(new Error('Nothing was rejected')),
+    (reason: PlantsError) => reason,
   )
-  const { type, error, message } = failure as PlantsError
   return { type, error, message }
 }

@@ -34,11 +34,10 @@ describe.runIf(hasPgBouncer)(`${pooled?.name} through PgBouncer, in transaction 
 function describeSharedStore(open: () => Promise<Subject<PostgresStore>>): void {
   describePlantStore('the shared store', open)
   describeReadableStore('the shared store', open)
-  describeManyStore('the shared store', async () => (await open()).store)
-  describeSnapshotStore('the shared store', async () => (await open()).store)
-  describeSortedStore('the shared store', async () => (await open()).store)
-  describeCheckpointStore('the shared store', async () => (await open()).store)
-  describeServedStore('the shared store', async () => (await open()).store)
+  for (const describeStore of [
+    ...[describeManyStore, describeSnapshotStore, describeSortedStore, describeCheckpointStore, describeServedStore],
+  ])
+    describeStore('the shared store', async () => (await open()).store)
 }
 
 async function subjectIn(database: Database): Promise<Subject<PostgresStore>> {

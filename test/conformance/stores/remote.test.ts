@@ -45,24 +45,19 @@ async function openRemote(text: string, concurrency: number | undefined): Promis
   return RemoteStore.open(address, openOptions({ access, concurrency }))
 }
 
-const plant = { name: 'Fern' }
-/** A description of a service that has no idempotency keys. */
-const openapi = json(200, { openapi: '3.1.0', paths: { '/plants': { post: {} } } })
+const posts = [json(200, { name: 'Fern' })]
 
 /** All that the specification asks for, and nothing that it does not know. */
 test('the request is the one of the specification, to the byte', async () => {
-  const remote = await Hostile.listen({ posts: [json(200, plant)] })
+  const remote = await Hostile.listen({ posts })
   const argv = ['create', '--store', `${remote.url}/v1/`]
-  const env = { PLANTS_TOKEN: token }
   const stdin = '{"tag":"sha\\u0064e","id":9223372036854775807,"name":"Caf\u00e9 \\"x\\" \\ud83c\\udf31"}'
-  await runPlants(argv, { env, stdin })
+  await runPlants(argv, { env: { PLANTS_TOKEN: token }, stdin })
   const key = remote.keys[0] ?? ''
   expect(key).toMatch(/^[\da-f]{8}-[\da-f]{4}-4[\da-f]{3}-[89ab][\da-f]{3}-[\da-f]{12}$/)
   const body = '{"id":9223372036854775807,"name":"Caf\u00e9 \\"x\\" \u{1f331}","tag":"shade"}'
-  const [line, ...fields] = remote.bytes
-    .toString()
-    .replace(/\r\n\r\n.*/s, '')
-    .split('\r\n')
+  const head = remote.bytes.toString().replace(/\r\n\r\n.*/s, '')
+  const [line, ...fields] = head.split('\r\n')
   expect(line).toBe('POST /v1/plants HTTP/1.1')
   expect(fields.map((field) => field.replace(/^[^:]*/, (name) => name.toLowerCase())).toSorted()).toEqual([
     'accept: application/json',
@@ -77,80 +72,56 @@ test('the request is the one of the specification, to the byte', async () => {
   expect(remote.posts.map((post) => post.body)).toEqual([body])
 })
 
-test.each(['-9223372036854775808', '9007199254740993', '1e3', '0'])('the id %s is sent exact', async (id) => {
-  const remote = await Hostile.listen({ posts: [json(200, plant)] })
-  expect((await createAt(remote, [`--id=${id}`])).code).toBe(0)
-  expect(remote.posts.map(({ body }) => body)).toEqual([`{"id":${id === '1e3' ? '1000' : id},"name":"Fern"}`])
-})
-
-test('the key that is given is the one that is sent', async () => {
-  const remote = await Hostile.listen({ posts: [json(200, plant)] })
-  expect((await createAt(remote, ['--idempotency-key', 'order!~66'])).code).toBe(0)
+test.each([
+  ['-9223372036854775808', '-9223372036854775808'],
+  ['9007199254740993', '9007199254740993'],
+  ['1e3', '1000'],
+])('the id %s and the key that were given are sent', async (id, sent) => {
+  const remote = await Hostile.listen({ posts })
+  expect((await createAt(remote, [`--id=${id}`, '--idempotency-key', 'order!~66'])).code).toBe(0)
+  expect(remote.posts.map(({ body }) => body)).toEqual([`{"id":${sent},"name":"Fern"}`])
   expect(remote.keys).toEqual(['order!~66'])
 })
 
-const wrongToken = 'The token is from PLANTS_TOKEN: set another one there'
-
-test.each([301, 302, 303, 307, 308])('a redirect with %s is not followed, and nobody else is asked', async (status) => {
-  const other = await Hostile.listen({ posts: [json(200, plant)] })
-  const remote = await Hostile.listen({ posts: [http(status, '', { Location: `${other.url}/plants` })], openapi })
+test.each([
+  [303, 5],
+  [307, 4],
+])('a redirect with %i is not followed', async (status, exit) => {
+  const other = await Hostile.listen({ posts })
+  const remote = await Hostile.listen({ posts: [http(status, '', { Location: `${other.url}/plants` })] })
   const { code, said, requests } = await createAt(remote)
-  expect({ code, requests, connections: [remote.connections, other.connections] }).toEqual({
-    code: status === 303 ? 5 : 4,
-    requests: ['POST /plants'],
-    connections: [1, 0],
-  })
+  expect({ code, requests }).toEqual({ code: exit, requests: ['POST /plants'] })
+  expect([remote.connections, other.connections]).toEqual([1, 0])
   expect(said).toMatchObject([{ status, message: `URL answered ${status}, and redirects to ${other.url}/plants` }])
 })
 
-test('what needs the store itself asks nothing of a service', async () => {
-  const remote = await Hostile.listen({ posts: [json(200, plant)] })
-  for (const argv of [['tokens', 'list'], ['serve'], ['backup', 'plants.bak'], ['restore', 'plants.bak']]) {
-    const { code, out, err } = await runPlants([...argv, '--store', remote.url, '--output', 'json'], {
-      env: { PLANTS_TOKEN: token },
-    })
-    expect({ argv, code, out, error: JSON.parse(err) }).toEqual({
-      argv,
-      code: 2,
-      out: '',
-      error: {
-        error: 400,
-        message: `${remote.url} is a service, but this command needs direct access to the store`,
-        hint: 'Run the command on the host of the service, or select another store with --store',
-      },
-    })
-  }
-  expect(remote.connections).toBe(0)
-})
+test.each(['tokens list', 'serve', 'backup plants.bak', 'restore plants.bak'])(
+  'a command that needs the store itself asks nothing of a service: %s',
+  async (line) => {
+    const remote = await Hostile.listen({ posts })
+    const argv = [...line.split(' '), '--store', remote.url]
+    const { code, err } = await runPlants(argv, { env: { PLANTS_TOKEN: token } })
+    expect({ code, err }).toEqual({ code: 2, err: expect.stringContaining('needs direct access to the store') })
+    expect(remote.connections).toBe(0)
+  },
+)
 
-test('nothing is sent without a token, or when the plant is none', async () => {
-  const remote = await Hostile.listen({ posts: [json(200, plant)] })
+test('nothing is sent without a token, or for an invalid plant', async () => {
+  const remote = await Hostile.listen({ posts })
   const none = { PLANTS_TOKEN: '', PLANTS_CONFIG_DIR: temporaryFolder() }
-  const hint = `Set PLANTS_TOKEN, or save one with: plants auth login --store URL`
-  expect(await createAt(remote, [], none)).toEqual({
-    code: 3,
-    out: '',
-    said: [{ error: 401, message: 'There is no token for URL', hint }],
-    requests: [],
-  })
+  const hint = 'Set PLANTS_TOKEN, or save one with: plants auth login --store URL'
+  const said = [{ error: 401, message: 'There is no token for URL', hint }]
+  expect(await createAt(remote, [], none)).toEqual({ code: 3, out: '', said, requests: [] })
   expect((await createAt(remote, ['--id', '1.5'])).code).toBe(2)
   expect((await createAt(remote, ['--idempotency-key', 'a b'])).code).toBe(2)
   expect(remote.connections).toBe(0)
 })
 
-test('the token that our own service does not accept ends with 3', async () => {
+test('a token that the own service does not accept ends with exit code 3', async () => {
   const store = await ownService({ host: '127.0.0.1', port: 0 }, join(temporaryFolder(), 'plants.db'))
-  const argv = ['create', '--id', '1', '--name', 'Fern', '--store', store]
-  const { code, out, err } = await runPlants([...argv, '--output', 'json'], { env: { PLANTS_TOKEN: 'another-token' } })
-  expect({ code, out, error: JSON.parse(err) }).toEqual({
-    code: 3,
-    out: '',
-    error: {
-      error: 401,
-      message: 'This token is not accepted',
-      hint: wrongToken,
-      status: 400,
-      requestId: expect.any(String),
-    },
-  })
+  const argv = ['create', '--id', '1', '--name', 'Fern', '--store', store, '--output', 'json']
+  const { code, out, err } = await runPlants(argv, { env: { PLANTS_TOKEN: 'another-token' } })
+  const hint = 'The token is from PLANTS_TOKEN: set another one there'
+  const error = { error: 401, message: 'This token is not accepted', hint, status: 400, requestId: expect.any(String) }
+  expect({ code, out, error: JSON.parse(err) }).toEqual({ code: 3, out: '', error })
 })

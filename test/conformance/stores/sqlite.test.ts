@@ -15,11 +15,10 @@ import { describeServedStore } from './contract-tokens.js'
 
 describePlantStore('the embedded store', openEmpty)
 describeReadableStore('the embedded store', openEmpty)
-describeManyStore('the embedded store', async () => (await openEmpty()).store)
-describeSnapshotStore('the embedded store', async () => (await openEmpty()).store)
-describeSortedStore('the embedded store', async () => (await openEmpty()).store)
-describeCheckpointStore('the embedded store', async () => (await openEmpty()).store)
-describeServedStore('the embedded store', async () => (await openEmpty()).store)
+for (const describeStore of [
+  ...[describeManyStore, describeSnapshotStore, describeSortedStore, describeCheckpointStore, describeServedStore],
+])
+  describeStore('the embedded store', async () => (await openEmpty()).store)
 
 async function openEmpty(): Promise<Subject<SqliteStore>> {
   const path = join(temporaryFolder(), 'plants.db')

@@ -21,8 +21,6 @@ export class Line {
   url = ''
   /** how many connections were cut */
   cuts = 0
-  /** whether the line is silent, and was to bring something back */
-  isUnanswered = false
   readonly #server = createServer({ allowHalfOpen: true }, (socket) => this.#join(socket))
   readonly #sockets = new Set<Socket>()
   readonly #target: number
@@ -72,7 +70,6 @@ export class Line {
   mend(): void {
     this.#isSilent = false
     this.#isBlocked = false
-    this.isUnanswered = false
     this.#cuts = []
     this.cutAll()
   }
@@ -118,7 +115,6 @@ export class Line {
     })
     far.on('data', (data) => {
       if (isAwaited && isReady(data)) near.destroy()
-      this.isUnanswered ||= this.#isSilent
       const ends = answers.endsIn(data)
       const last = ends[this.#last - count - 1]
       count += ends.length

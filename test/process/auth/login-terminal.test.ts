@@ -1,68 +1,51 @@
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { mkdirSync } from 'node:fs'
 import { stripVTControlCharacters } from 'node:util'
 import { describe, expect, test } from 'vitest'
-import { accepts, token as typed } from '../../helpers/auth-user.js'
-import { Hostile } from '../../helpers/hostile.js'
-import { linesOf, Person, service, typeToken } from '../../helpers/person.js'
-import { token } from '../../helpers/remote.js'
+import { Hostile, json } from '../../helpers/hostile.js'
+import { accepts } from '../../helpers/recorder.js'
 import type { Terminal } from '../../helpers/terminal.js'
+import { World } from '../../helpers/world.js'
+
+const typed = 'plants_s3cret-Token~+/='
+const refuses = json(400, { error: 401, message: 'This token is not accepted' })
+
+/** The lines on a screen, without colours. */
+function linesOf(screen: string): string[] {
+  return stripVTControlCharacters(screen).trimEnd().split('\r\n')
+}
 
 describe('login on a terminal', () => {
-  test.each(['http://192.0.2.1', 'open'])('asks nothing where the token would not be sent: %s', async (name) => {
-    const person = new Person()
-    await person.piped('stores add open http://192.0.2.1')
-    const { code, screen } = await person.session(`auth login --no-color --store ${name}`).ended
-    expect({ code, screen }).toEqual({
-      code: 2,
-      screen: expect.stringMatching(
-        /^plants: The token is not sent to http:\/\/192\.0\.2\.1: without TLS others could read it\r\n {2}Use/,
-      ),
-    })
-    expect(screen).not.toContain('token for')
-  })
-
-  async function asked() {
-    const person = new Person()
-    const { url } = await Hostile.listen({ posts: [accepts] })
-    const typing = person.session(`auth login --store ${url}`)
+  async function asked(answer = accepts) {
+    const user = new World()
+    const { url } = await Hostile.listen({ posts: [answer] })
+    const typing = user.terminal(`auth login --store ${url}`)
     await typing.see(`token for ${url}`)
-    return { typing, url, file: person.file }
+    return { typing, url, user, saved: { tokens: { [url]: { token: typed } } } }
   }
 
   test('asks for the token, and shows nothing of it', async () => {
-    const { typing, url, file } = await asked()
+    const { typing, url, user, saved } = await asked()
     typing.type('not a token\r')
     await typing.answer(['contains a space', '\x15'])
     for (const character of typed) typing.type(character)
     typing.type('\r')
     const { code, screen } = await typing.ended
-    expect({ code, screen: stripVTControlCharacters(screen) }).toEqual({
+    expect({ code, last: linesOf(screen).at(-1) }).toEqual({
       code: 0,
-      screen: expect.stringContaining(`Saved the token for ${url}, which accepts it`),
+      last: `Saved the token for ${url}, which accepts it`,
     })
-    for (const part of [typed, 's3cret', 'not a token', '***']) expect(screen).not.toContain(part)
-    expect(JSON.parse(readFileSync(file, 'utf8'))).toMatchObject({ tokens: { [url]: { token: typed } } })
+    for (const part of [typed, typed.slice(0, 5), 's3cret', 'not a token', '***']) expect(screen).not.toContain(part)
+    expect(user.saved).toMatchObject(saved)
   })
 
-  test.each(['\r', '\n', '\r\n'])(
-    'takes the first line of a paste of two, with %j between them, and shows nothing of it',
-    async (end) => {
-      const { typing, url, file } = await asked()
-      typing.type(`${typed}${end}s3cret-second${end}`)
+  test.each(['\rs3cret-2\r', '\ns3cret-2\n', '\r\ns3cret-2\r\n', '\r\r', '\r\n\r\n', ' \r  \r'])(
+    'takes the first line of a paste, before %j',
+    async (rest) => {
+      const { typing, url, user, saved } = await asked()
+      typing.type(`${typed}${rest}`)
       const { code, screen } = await typing.ended
       expect({ code, screen }).toEqual({ code: 0, screen: expect.stringContaining(`Saved the token for ${url}`) })
-      expect(JSON.parse(readFileSync(file, 'utf8'))).toMatchObject({ tokens: { [url]: { token: typed } } })
-    },
-  )
-
-  test.each(['\r\r', '\r\n\r\n', ' \r  \r'])(
-    'takes a paste that has only blanks behind its first line: %j',
-    async (end) => {
-      const { typing, url } = await asked()
-      typing.type(`${typed}${end}`)
-      const { code, screen } = await typing.ended
-      expect({ code, screen }).toEqual({ code: 0, screen: expect.stringContaining(`Saved the token for ${url}`) })
+      expect(user.saved).toMatchObject(saved)
     },
   )
 
@@ -76,143 +59,80 @@ describe('login on a terminal', () => {
     expect({ code, screen }).toEqual({ code: 0, screen: expect.stringContaining(`Saved the token for ${url}`) })
   })
 
-  test('refuses a token that the service does not accept, and saves nothing', async () => {
-    const address = await service()
-    const person = new Person()
-    const { code, lines } = await typeToken(person.session(`auth login --store ${address}`), address, 'another-token')
-    expect({ code, last: lines.slice(-2) }).toEqual({
+  test('saves no token that the service rejects', async () => {
+    const { typing, url, user } = await asked(refuses)
+    const before = { version: 1, tokens: { [url]: { token: 's3cret-old', savedAt: '2026-01-02T03:04:05.678Z' } } }
+    user.save(before)
+    typing.type('another-token\r')
+    const { code, screen } = await typing.ended
+    expect({ code, last: linesOf(screen).slice(-2) }).toEqual({
       code: 3,
       last: [
-        `plants: ${address} does not accept this token: This token is not accepted`,
+        `plants: ${url} does not accept this token: This token is not accepted`,
         '  Nothing was saved. Copy it again, or ask for a new one',
       ],
     })
-    expect(existsSync(person.file)).toBe(false)
+    expect(user.saved).toEqual(before)
   })
 
-  test('keeps the token that was there when the new one is refused', async () => {
-    const address = await service()
-    const person = new Person()
-    await person.piped(`auth login --store ${address} --with-token`, token)
-    expect((await typeToken(person.session(`auth login --store ${address}`), address, 'another-token')).code).toBe(3)
-    expect((await person.piped(`create --store ${address} --id 1 --name Fern`)).code).toBe(0)
+  test.each<[string, (typing: Terminal) => void, number]>([
+    ['Ctrl-C', (typing) => typing.type('s3cret\x03'), 130],
+    ['Ctrl-D', (typing) => typing.type('\x04'), 130],
+    ['SIGTERM', (typing) => typing.kill('SIGTERM'), 143],
+  ])('ends at %s, and saves nothing', async (_, leave, exitCode) => {
+    const { typing, user } = await asked()
+    leave(typing)
+    expect(await typing.ended).toEqual({ code: exitCode, screen: expect.not.stringContaining('s3cret') })
+    expect(user.saved).toBeUndefined()
   })
 
-  test('saves what cannot be checked, with a warning', async () => {
-    const person = new Person()
-    const { code, lines } = await typeToken(
-      person.session('auth login --store http://127.0.0.1:9'),
-      'http://127.0.0.1:9',
-      token,
-    )
-    expect({ code, last: lines.slice(-2) }).toEqual({
-      code: 0,
-      last: [
-        'plants: The token is saved, but could not be checked: Could not reach http://127.0.0.1:9: the connection was refused',
-        'Saved the token for http://127.0.0.1:9',
-      ],
-    })
-    expect(person.kept).toContain(token)
+  test('ends at Ctrl-C while the token is checked, and saves nothing', async () => {
+    const user = new World()
+    const { url } = await Hostile.listen({ posts: [() => typing.type('\x03')] })
+    const typing = user.terminal(`auth login --store ${url}`)
+    await typing.answer([`token for ${url}`, `${typed}\r`])
+    expect((await typing.ended).code).toBe(130)
+    expect(user.saved).toBeUndefined()
   })
 
-  test('does not speak of plants when the service does not answer the check', async () => {
-    const remote = await Hostile.listen({ posts: [() => undefined] })
-    const { code, out, err } = await new Person().piped(
-      `auth login --with-token --timeout 1s --store ${remote.url}`,
-      token,
-    )
-    expect({ code, checked: JSON.parse(out).checked }).toEqual({ code: 0, checked: false })
-    expect(err).toMatch(
-      /^plants: The token is saved, but could not be checked: (?!.*received the plant).*the request timed out\n$/,
-    )
-  })
-
-  test.each<[string, (session: Terminal) => void, number]>([
-    ['Ctrl-C', (session) => session.type('s3cret\x03'), 130],
-    ['Ctrl-D', (session) => session.type('\x04'), 130],
-    ['SIGTERM', (session) => session.kill('SIGTERM'), 143],
-  ])('%s leaves, and saves nothing', async (_, leave, exitCode) => {
-    const address = await service()
-    const person = new Person()
-    const session = person.session(`auth login --store ${address}`)
-    await session.see(`token for ${address}`)
-    leave(session)
-    const { code, screen } = await session.ended
-    expect(code).toBe(exitCode)
-    expect(screen).not.toContain('s3cret')
-    expect(existsSync(person.file)).toBe(false)
-  })
-
-  test('Ctrl-C leaves also while the token is checked, and saves nothing', async () => {
-    const remote = await Hostile.listen({ posts: [() => session.type('\x03')] })
-    const person = new Person()
-    const session = person.session(`auth login --store ${remote.url}`)
-    expect((await typeToken(session, remote.url, token)).code).toBe(130)
-    expect(existsSync(person.file)).toBe(false)
-  })
-
-  test('asks nothing when nothing may be asked, or when the store gets its token from a command', async () => {
-    const person = new Person()
-    await person.piped('stores add team https://plants.example.com --token-command /bin/false')
-    const { code, lines } = await person.at('auth login --store team')
-    expect({ code, lines }).toMatchObject({
-      code: 2,
-      lines: ['plants: team gets its token from a command', expect.stringMatching(/^ {2}Renew/)],
-    })
-    const quiet = await person.at('auth login --no-input --store https://other.example.com')
-    expect({ code: quiet.code, first: quiet.lines[0] }).toEqual({
-      code: 2,
-      first: 'plants: Cannot prompt for the token',
+  test.each([
+    ['auth login --store open', 2, 'The token is not sent to http://192.0.2.1: without TLS others could read it'],
+    ['auth login --store team', 2, 'team gets its token from a command'],
+    ['auth login --store bare --no-input', 2, 'Cannot prompt for the token'],
+    ['create --store bare', 3, 'There is no token for https://plants.example.com'],
+  ])('asks nothing in vain: plants %s', async (line, code, message) => {
+    const address = 'https://plants.example.com'
+    const team = { address, 'token-command': '/bin/false' }
+    const user = new World({ stores: { open: { address: 'http://192.0.2.1' }, team, bare: { address } } })
+    const { code: found, screen } = await user.terminal(line).ended
+    const lines = linesOf(screen)
+    expect({ code: found, lines }).toEqual({
+      code,
+      lines: [expect.stringContaining(`plants: ${message}`), expect.stringMatching(/^ {2}\S/)],
     })
   })
+})
 
-  test('shows nothing of the token with --verbose either', async () => {
-    const address = await service()
-    const person = new Person()
-    const { code, lines } = await typeVerbose(person.session(`auth login --verbose --store ${address}`), address)
-    expect(code).toBe(0)
-    expect(lines).toContain('> authorization: Bearer ***')
-    expect(lines).toContain('< 400')
-  })
-
-  test('makes visible what could drive it, in an address or in the path of the settings', async () => {
-    const person = new Person()
-    const env = { PLANTS_CONFIG_DIR: join(person.folder, 'config\u001b[31m\u202e') }
-    const wild = 'https://plants.example.com/tea\u001b[31mm\u001b]0;title\u0007\u202e'
-    const socket = 'unix:/nonexistent/\u001b[31mRED\u001b]0;title\u0007\u202e.sock'
-    mkdirSync(env.PLANTS_CONFIG_DIR, { mode: 0o700 })
-    const stores = { team: { address: socket }, wild: { address: wild } }
-    const file = join(env.PLANTS_CONFIG_DIR, 'settings.json')
-    writeFileSync(file, JSON.stringify({ version: 1, stores }), { mode: 0o600 })
-    const shown = '/nonexistent/\\u{1b}[31mRED\\u{1b}]0;title\\u{7}\\u{202e}.sock'
-    const screens: string[] = []
-
-    const login = person.session('auth login --store team --timeout 10ms', env)
-    await login.answer(['token for', `${token}\r`])
-    screens.push((await login.ended).screen)
-    for (const line of [
-      'auth status',
-      'auth logout --store team',
-      'auth logout --store team',
-      'config path',
-      'stores list',
-      'doctor',
-    ]) {
-      screens.push((await person.session(`${line} --timeout 10ms`, env).ended).screen)
-    }
-    for (const screen of screens.slice(0, 4).filter((_, at) => at !== 1)) expect(unfolded(screen)).toContain(shown)
-    for (const screen of screens) expect(screen).not.toMatch(/\u001b\[31mRED|\u001b\]0|\u0007|\u202e|config\u001b/)
-  })
-
-  /** What was on a screen, with the lines that were too long for it put together again. */
-  function unfolded(screen: string): string {
-    return stripVTControlCharacters(screen).replaceAll('\r\n', '')
+test('a terminal is not driven by an address, or by the path of the settings', async () => {
+  const user = new World()
+  const config = `${user.home}/config\u001b[31m\u202e`
+  const env = { PLANTS_CONFIG_DIR: config }
+  const wild = 'https://plants.example.com/tea\u001b[31mm\u001b]0;title\u0007\u202e'
+  const socket = 'unix:/nonexistent/\u001b[31mRED\u001b]0;title\u0007\u202e.sock'
+  const stores = { team: { address: socket }, wild: { address: wild } }
+  mkdirSync(config, { mode: 0o700 })
+  user.write('config\u001b[31m\u202e/settings.json', JSON.stringify({ version: 1, stores }))
+  const typing = user.terminal('auth login --store team --timeout 10ms', env)
+  await typing.answer(['token for', `${typed}\r`])
+  const { screen } = await typing.ended
+  const shown = '/nonexistent/\\u{1b}[31mRED\\u{1b}]0;title\\u{7}\\u{202e}.sock'
+  const logout = 'auth logout --store team'
+  const screens = [stripVTControlCharacters(screen).replaceAll('\r\n', '')]
+  for (const line of [logout, logout, 'auth status', 'config path', 'stores list', 'doctor']) {
+    const { out, err } = await user.run(`${line} --timeout 10ms`, { env, terminals: ['stdout', 'stderr'] })
+    screens.push(out + err)
   }
-
-  async function typeVerbose(session: Terminal, address: string): Promise<{ code: number; lines: string[] }> {
-    await session.answer([`token for ${address}`, `${token}\r`])
-    const { code, screen } = await session.ended
-    expect(screen).not.toContain(token)
-    return { code, lines: linesOf(screen) }
-  }
+  for (const text of screens.slice(0, 3)) expect(text).toContain(shown)
+  for (const text of [screen, ...screens])
+    expect(text).not.toMatch(/\u001b\[31mRED|\u001b\]0|\u0007|\u202e|config\u001b/)
 })

@@ -1,192 +1,112 @@
 import { once } from 'node:events'
-import { chownSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { chownSync } from 'node:fs'
+import { describe, expect, test } from 'vitest'
 import { Hostile } from '../../helpers/hostile.js'
-import { bin, plants, start } from '../../helpers/process.js'
-import { posts, sh, Team } from '../../helpers/team.js'
+import { bin } from '../../helpers/process.js'
+import { posts, Team } from '../../helpers/team.js'
+import { printed, refusal } from '../../helpers/world.js'
 
 const isRoot = process.getuid?.() === 0
+const auth = 'auth token --store team'
+const fern = 'create --id 1 --name Fern --store team'
 
-describe('a token command', () => {
-  const fern = ['create', '--store', 'team', '--timeout', '20s']
+test('a token command runs in the folder of the program, and reads none of its stdin', async () => {
+  const team = new Team()
+  const remote = await Hostile.listen({ posts })
+  team.script('cat > eaten; echo s3cret')
+  const writer = team.takes('./command', remote.url).start('create --store team', { stdin: 'pipe' })
+  writer.stdin?.write('{"id":1,')
+  writer.stdin?.end('"name":"Fern"}')
+  expect(await writer).toMatchObject({ exitCode: 0, stdout: '{"name":"Fern"}\n', stderr: '' })
+  expect(remote.posts.map(({ body }) => body)).toEqual(['{"id":1,"name":"Fern"}'])
+  expect(team.read('eaten')).toBe('')
+})
 
-  test('has nothing on its stdin, and does not eat the plant', async () => {
+test('the stderr of a token command comes as it is, before the error', async () => {
+  const team = new Team()
+  const program = team.script('printf "The safe is \\033[1mlocked\\033[0m\\n" >&2; exit 2')
+  const failure = refusal(`The token command of team (${program}) ended with exit code 2`, 'Try it in a shell', 3)
+  const err = `The safe is \u001b[1mlocked\u001b[0m\n${failure.err}`
+  expect(await team.takes(program).spawn(auth)).toEqual({ ...failure, err })
+})
+
+test.each(['team', 'two'])('a token command that asks for its own token ends at once, through %s', async (asked) => {
+  const team = new Team()
+  const ask = (store: string) => `${bin} auth token --store ${store}`
+  const two = { address: 'unix:/run/two.sock:/v1', 'token-command': ask('team') }
+  team.save({ stores: { team: { address: 'https://one.example.com', 'token-command': ask(asked) }, two } })
+  const { code, out, err } = await team.spawn(auth, { timeout: 20_000 })
+  const circle = `plants: The token command of team (${bin}) asks plants for the token that it must print\n`
+  expect({ code, out, circles: err.split(circle).length - 1 }).toEqual({ code: 3, out: '', circles: 1 })
+})
+
+test.each([
+  ['SIGINT', 130, 'Interrupted', ''],
+  ['SIGTERM', 143, 'Terminated', "trap '' INT TERM"],
+] as const)('%s ends the program with %i, and its token command', async (signal, code, word, trap) => {
+  const team = new Team()
+  team.takes(
+    team.script(`${trap}\nmkfifo fifo; echo $$ > pid; echo s3cret; echo ready >&2; while :; do read x < fifo; done`),
+  )
+  const program = team.start(fern)
+  await once(program.stderr ?? program, 'data')
+  program.kill(signal)
+  expect(await program).toMatchObject({
+    exitCode: code,
+    stdout: '',
+    stderr: expect.stringContaining(`plants: ${word}`),
+  })
+  expect(() => process.kill(parseInt(team.read('pid'), 10), 0)).toThrow('ESRCH')
+})
+
+describe('a token command on a terminal', () => {
+  async function asking(line: string) {
     const team = new Team()
     const remote = await Hostile.listen({ posts })
-    team.takes(team.program('reads', sh(`cat > ${team.folder}/eaten; echo s3cret`)), remote.url)
-    const input = '{"id":1,"name":"Fern"}'
-    expect(await plants(fern, team.folder, { env: team.env, input })).toEqual({
-      code: 0,
-      out: '{"name":"Fern"}\n',
-      err: '',
-    })
-    expect({ eaten: team.noted('eaten'), sent: remote.posts.map(({ body }) => body) }).toEqual({
-      eaten: '',
-      sent: [input],
-    })
-  })
-
-  test('does not eat a plant that comes late', async () => {
-    const team = new Team()
-    const remote = await Hostile.listen({ posts })
-    team.takes(team.program('reads', sh(`cat > ${team.folder}/eaten; echo s3cret`)), remote.url)
-    const writer = start(fern, team.folder, { env: team.env, stdin: 'pipe' })
-    writer.stdin?.write('{"id":1,')
-    writer.stdin?.end('"name":"Fern"}')
-    expect(await writer).toMatchObject({ exitCode: 0, stdout: '{"name":"Fern"}\n' })
-    expect(team.noted('eaten')).toBe('')
-  })
-
-  test('has its stderr passed through, as it is', async () => {
-    const team = new Team()
-    const remote = await Hostile.listen({ posts })
-    team.takes(team.program('asks', sh('printf "Touch your key \\033[1mnow\\033[0m\\n" >&2; echo s3cret')), remote.url)
-    expect(await plants([...fern, '--id', '1', '--name', 'Fern'], team.folder, { env: team.env })).toEqual({
-      code: 0,
-      out: '{"name":"Fern"}\n',
-      err: 'Touch your key \u001b[1mnow\u001b[0m\n',
-    })
-  })
-
-  test('that says why it fails is heard before the error', async () => {
-    const team = new Team()
-    const program = team.program('locked', sh('echo "The safe is locked" >&2; exit 2'))
-    expect(await plants(['auth', 'token', '--store', 'team'], team.takes(program).folder, { env: team.env })).toEqual({
-      code: 3,
-      out: '',
-      err: `The safe is locked\nplants: The token command of team (${program}) ended with exit code 2\n  Try it in a shell\n`,
-    })
-  })
-
-  test('may leave a process behind that holds its stdout open', async () => {
-    const team = new Team()
-    const program = team.program(
-      'agent',
-      sh(`tail -f /dev/null 2> /dev/null &\necho $! > ${team.folder}/pid\necho s3cret`),
-    )
-    const { code, out } = await plants(
-      ['auth', 'token', '--store', 'team', '--timeout', '10s'],
-      team.takes(program).folder,
-      {
-        env: team.env,
-      },
-    )
-    const pid = parseInt(team.noted('pid'), 10)
-    onTestFinished(() => void process.kill(pid, 'SIGKILL'))
-    expect({ code, out, isLeftAlone: process.kill(pid, 0) }).toEqual({ code: 0, out: 's3cret\n', isLeftAlone: true })
-  })
-
-  test('has the environment, but not the tokens that stand in it', async () => {
-    const team = new Team()
-    team.takes(team.program('env', sh(`env > ${team.folder}/env.txt; echo s3cret`)))
-    const others = { PLANTS_TOKEN: ' ', PLANTS_SERVE_TOKEN: 's3cret-to-serve', OTHER: 'kept', PLANTS_STORE: 'team' }
-    const ofDatabases = { PGPASSWORD: 's3cret-of-a-database', PGPASSFILE: '/nonexistent/pgpass' }
-    const { code } = await plants(['auth', 'token'], team.folder, { env: { ...team.env, ...others, ...ofDatabases } })
-    const names = team.noted('env.txt').match(/^\w+(?==)/gm)
-    expect({ code, names, tokens: team.noted('env.txt').match(/s3cret/g) }).toEqual({
-      code: 0,
-      names: expect.arrayContaining(['PATH', 'HOME', 'OTHER', 'PLANTS_CONFIG_DIR', 'PLANTS_STORE', 'PGPASSFILE']),
-      tokens: null,
-    })
-    for (const name of ['PLANTS_TOKEN', 'PLANTS_SERVE_TOKEN', 'PGPASSWORD']) expect(names).not.toContain(name)
-    const address = { PLANTS_STORE: 'postgres://me:s3cret-of-a-database@127.0.0.1/plants' }
-    await plants(['auth', 'token', '--store', 'team'], team.folder, { env: { ...team.env, ...address } })
-    expect(team.noted('env.txt')).not.toMatch(/s3cret|PLANTS_STORE/)
-  })
-
-  /** Two stores, each of which gets its token from a command. */
-  function pair(one: string, two: string): Team {
-    const team = new Team()
-    const stores = {
-      one: { address: 'https://one.example.com', 'token-command': one },
-      two: { address: 'unix:/run/two.sock:/v1', 'token-command': two },
-    }
-    writeFileSync(join(team.folder, 'settings.json'), JSON.stringify({ version: 1, stores }), { mode: 0o600 })
-    return team
+    team.takes(team.script("printf 'PIN: ' > /dev/tty; read -r pin < /dev/tty; echo s3cret-$pin"), remote.url)
+    const typing = team.terminal(`${line} --store team --no-color`)
+    await typing.see('PIN: ')
+    return { typing, remote }
   }
 
-  test.each([
-    ['itself', 'one'],
-    ['another', 'two'],
-  ])('that asks for the token that it should print, by way of %s, ends at once', async (_, asked) => {
-    const ask = (store: string) => `${bin} auth token --output json --store ${store}`
-    const team = pair(ask(asked), ask('one'))
-    const { exitCode, stdout, stderr } = await start(['auth', 'token', '--store', 'one'], team.folder, {
-      env: team.env,
-      timeout: 20_000,
+  test('may ask the user, once, before the questions for the plant', async () => {
+    const { typing, remote } = await asking('create')
+    typing.type('1234\r')
+    await typing.answer(['id', '1\r'], ['name', 'Fern\r'], ['tag', '\r'])
+    const { code, screen } = await typing.ended
+    expect({ code, questions: screen.match(/PIN/g), end: screen.trimEnd() }).toEqual({
+      ...{ code: 0, questions: ['PIN'] },
+      end: expect.stringMatching(/Planted Fern \(id 1\)$/),
     })
-    const circle = 'The token command of one (%) asks plants for the token that it must print'.replace('%', bin)
-    expect({ exitCode, stdout }).toEqual({ exitCode: 3, stdout: '' })
-    expect(JSON.parse(String(stderr).split('\n')[0] ?? '')).toMatchObject({ error: 401, message: circle })
-    expect(String(stderr).match(/asks plants for the token/g)).toHaveLength(1)
+    expect(remote.posts.map(({ headers, body }) => [headers['authorization'], body])).toEqual([
+      ['Bearer s3cret-1234', '{"id":1,"name":"Fern"}'],
+    ])
   })
 
-  test('finds in PLANTS_TOKEN_FOR the address of its store, and those that wait for it', async () => {
-    const team = pair(`${bin} auth token --store two`, 'FOLDER/says')
-    const file = join(team.folder, 'settings.json')
-    writeFileSync(file, readFileSync(file, 'utf8').replace('FOLDER', team.folder))
-    team.program('says', sh(`printf %s "$PLANTS_TOKEN_FOR" > ${team.folder}/for.txt; echo s3cret`))
-    const run = (store: string) => plants(['auth', 'token', '--store', store], team.folder, { env: team.env })
-    expect(await run('two')).toEqual({ code: 0, out: 's3cret\n', err: '' })
-    expect(team.noted('for.txt')).toBe('unix:/run/two.sock:/v1')
-    expect(await run('one')).toEqual({ code: 0, out: 's3cret\n', err: '' })
-    expect(team.noted('for.txt')).toBe('unix:/run/two.sock:/v1\nhttps://one.example.com')
-  })
-
-  test('is run where the program was started', async () => {
-    const team = new Team()
-    team.program('here', sh('echo s3cret'))
-    const { code, out } = await plants(['auth', 'token', '--store', 'team'], team.takes('./here').folder, {
-      env: team.env,
-      cwd: team.folder,
-    })
-    expect({ code, out }).toEqual({ code: 0, out: 's3cret\n' })
-  })
-
-  test.each([
-    ['SIGINT', 130, 'Interrupted'],
-    ['SIGTERM', 143, 'Terminated'],
-  ] as const)('that %s finds running ends, and the program with %i', async (signal, exitCode, message) => {
-    for (const lines of ['exec tail -f /dev/null', "trap '' INT TERM; while :; do read x < FIFO; done"]) {
-      const team = new Team()
-      const fifo = join(team.folder, 'fifo')
-      const ready = `mkfifo ${fifo}; echo $$ > ${team.folder}/pid; echo ready >&2; echo s3cret`
-      team.takes(team.program('hangs', sh(`${ready}\n${lines.replaceAll('FIFO', fifo)}`)))
-      const program = start(['create', '--id', '1', '--name', 'Fern', '--store', 'team'], team.folder, {
-        env: team.env,
-      })
-      await once(program.stderr ?? program, 'data')
-      program.kill(signal)
-      const { exitCode: code, stdout, stderr } = await program
-      expect({ code, stdout, stderr }).toEqual({
-        code: exitCode,
-        stdout: '',
-        stderr: expect.stringContaining(`plants: ${message}`),
-      })
-      expect(() => process.kill(parseInt(team.noted('pid'), 10), 0)).toThrow('ESRCH')
-    }
+  test('ends with the program at Ctrl-C', async () => {
+    const { typing, remote } = await asking('create --id 1 --name Fern')
+    typing.type('\x03')
+    const { code, screen } = await typing.ended
+    expect({ code, connections: remote.connections }).toEqual({ code: 130, connections: 0 })
+    expect(screen).toContain('plants: Interrupted')
   })
 })
 
-describe.skipIf(!isRoot)(`a token command of another user is not run${isRoot ? '' : ' (skipped: needs root)'}:`, () => {
-  test('with sudo, whose user’s settings root reads', async () => {
-    const team = new Team()
-    const file = join(team.folder, 'settings.json')
-    team.takes(team.program('ask', sh(`touch ${team.folder}/ran; echo s3cret-token`)))
-    chownSync(file, 1234, 1234)
-    const env = { ...team.env, SUDO_UID: '1234' }
-    const hint = 'Run plants as that user, without sudo, or set PLANTS_TOKEN or PGPASSWORD'
-    const message = `The token command of team is not run: the settings in ${file} belong to another user (uid 1234)`
-    const err = `${JSON.stringify({ error: 401, message, hint })}\n`
-    const flags = ['--store', 'team', '--output', 'json']
-    expect(await plants(['auth', 'token', ...flags], team.folder, { env })).toEqual({ code: 3, out: '', err })
-    const create = ['create', '--id', '1', '--name', 'Fern', ...flags]
-    expect(await plants([...create, '--dry-run'], team.folder, { env })).toEqual({ code: 3, out: '', err })
-    const given = await plants([...create, '--dry-run'], team.folder, { env: { ...env, PLANTS_TOKEN: 's3cret-given' } })
-    expect(given).toMatchObject({ code: 0, err: '' })
-    expect(existsSync(join(team.folder, 'ran'))).toBe(false)
-    chownSync(file, 0, 0)
-    expect(await plants(['auth', 'token', ...flags], team.folder, { env })).toMatchObject({ code: 0, err: '' })
-  })
+test.skipIf(!isRoot)('root runs no token command from the settings of the user of sudo (needs root)', async () => {
+  const team = new Team()
+  const program = team.script('touch ran; echo s3cret')
+  chownSync(team.takes(program).file, 1234, 1234)
+  const env = { SUDO_UID: '1234' }
+  const failure = refusal(
+    `The token command of team is not run: the settings in ${team.file} belong to another user (uid 1234)`,
+    'Run plants as that user, without sudo, or set PLANTS_TOKEN or PGPASSWORD',
+    3,
+  )
+  expect(await team.spawn(auth, { env })).toEqual(failure)
+  expect(await team.spawn(`${fern} --dry-run`, { env })).toEqual(failure)
+  const given = await team.spawn(`${fern} --dry-run`, { env: { ...env, PLANTS_TOKEN: 's3cret-given' } })
+  expect(given).toMatchObject({ code: 0, err: '' })
+  expect(team.has('ran')).toBe(false)
+  chownSync(team.file, 0, 0)
+  expect(await team.spawn(auth, { env })).toEqual(printed('s3cret\n'))
 })

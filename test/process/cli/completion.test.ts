@@ -2,10 +2,9 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { execa } from 'execa'
 import { describe, expect, test } from 'vitest'
-import { plants } from '../../helpers/process.js'
 import { isHere } from '../../helpers/programs.js'
 import { bashCompletion, type Shell, shells, Typist } from '../../helpers/shell.js'
-import { temporaryFolder } from '../../helpers/temporary.js'
+import { World } from '../../helpers/world.js'
 
 const stores = {
   garden: { address: '/srv/garden.db' },
@@ -22,41 +21,60 @@ function typist(shell: Shell, lines: { before?: string[]; after?: string[] } = {
   return new Typist(shell, { files, ...lines }).ready()
 }
 
-/** What each line becomes when it is typed. An X behind the Tab tells whether a blank was put there. */
-const lines: [typed: string, words: string[]][] = [
-  ['plants cr\tX', ['plants', 'create', 'X']],
-  ['plants create --na\tX', ['plants', 'create', '--name', 'X']],
-  ['plants create --id 1 --na\tX', ['plants', 'create', '--id', '1', '--name', 'X']],
-  ['plants --sto\tX', ['plants', '--store', 'X']],
-  ['plants --store ga\tX', ['plants', '--store', 'garden', 'X']],
-  ['plants --store=ga\tX', ['plants', '--store=garden', 'X']],
-  ['plants --store po\tX', ['plants', '--store', 'pots.db', 'X']],
-  ['plants --store ./po\tX', ['plants', '--store', './pots.db', 'X']],
-  ['plants --store sqlite:fe\tX', ['plants', '--store', 'sqlite:fern.json', 'X']],
-  ['plants --store https://pl\tX', ['plants', '--store', 'https://plX']],
-  ['plants list --output=te\tX', ['plants', 'list', '--output=text', 'X']],
-  ['plants import --format nd\tX', ['plants', 'import', '--format', 'ndjson', 'X']],
-  ['plants import fe\tX', ['plants', 'import', 'fern.json', 'X']],
-  ['plants create --file fe\tX', ['plants', 'create', '--file', 'fern.json', 'X']],
-  ['plants create --file=fe\tX', ['plants', 'create', '--file=fern.json', 'X']],
-  ['plants create --file tw\tX', ['plants', 'create', '--file', 'two words.json', 'X']],
-  ['plants create --file su\tX', ['plants', 'create', '--file', 'sub/X']],
-  ['plants stores rem\tte\tX', ['plants', 'stores', 'remove', 'team', 'X']],
-  ['plants config get stores.ga\tad\tX', ['plants', 'config', 'get', 'stores.garden.address', 'X']],
-  ['plants help env\tX', ['plants', 'help', 'environment', 'X']],
-  ['plants get fe\tX', ['plants', 'get', 'feX']],
-  ['plants create -- --na\tX', ['plants', 'create', '--', '--naX']],
+/** A user with the script of a shell in a file. */
+async function withScript(shell: Shell): Promise<World> {
+  const user = new World()
+  user.write('script', (await user.run(`completion ${shell}`)).out)
+  return user
+}
+
+async function execute(shell: Shell, args: string[], { home }: World) {
+  const env = { HOME: home, ZDOTDIR: home }
+  const { exitCode, stdout, stderr } = await execa(shell, args, { cwd: home, env, reject: false })
+  return { exitCode, stdout, stderr }
+}
+
+const silent = { exitCode: 0, stdout: '', stderr: '' }
+
+/** What each line becomes when it is typed. An X after the Tab shows whether a blank was put there. */
+const lines: [typed: string, became?: string][] = [
+  ['plants cr\tX', 'plants create X'],
+  ['plants create --na\tX', 'plants create --name X'],
+  ['plants create --id 1 --na\tX', 'plants create --id 1 --name X'],
+  ['plants --sto\tX', 'plants --store X'],
+  ['plants --store ga\tX', 'plants --store garden X'],
+  ['plants --store=ga\tX', 'plants --store=garden X'],
+  ['plants --store po\tX', 'plants --store pots.db X'],
+  ['plants --store ./po\tX', 'plants --store ./pots.db X'],
+  ['plants --store sqlite:fe\tX', 'plants --store sqlite:fern.json X'],
+  ['plants --store https://pl\tX', 'plants --store https://plX'],
+  ['plants list --output=te\tX', 'plants list --output=text X'],
+  ['plants import --format nd\tX', 'plants import --format ndjson X'],
+  ['plants import fe\tX', 'plants import fern.json X'],
+  ['plants create --file fe\tX', 'plants create --file fern.json X'],
+  ['plants create --file=fe\tX', 'plants create --file=fern.json X'],
+  ['plants create --file tw\tX', 'plants create --file two_words.json X'],
+  ['plants create --file su\tX', 'plants create --file sub/X'],
+  ['plants stores rem\tte\tX', 'plants stores remove team X'],
+  ['plants config get stores.ga\tad\tX', 'plants config get stores.garden.address X'],
+  ['plants help env\tX', 'plants help environment X'],
+  ['plants get fe\tX', 'plants get feX'],
+  ['plants create -- --na\tX', 'plants create -- --naX'],
 ]
+
+async function expectLines(person: Typist): Promise<void> {
+  for (const [typed, became] of lines) {
+    const words = (await person.type(typed)).map((word) => word.replace(' ', '_'))
+    expect({ typed, became: words.join(' ') }).toEqual({ typed, became })
+  }
+}
 
 describe.each(shells)('%s', (shell) => {
   const here = isHere(shell) ? test : test.skip // not every machine has every shell
 
-  here('inserts what fits', async () => {
-    const person = await typist(shell)
-    for (const [typed, words] of lines) expect({ typed, words: await person.type(typed) }).toEqual({ typed, words })
-  })
+  here('inserts what fits', async () => expectLines(await typist(shell)))
 
-  here('completes paths from the home folder, and what stands in quotes', async () => {
+  here('completes paths from the home folder, and what is quoted', async () => {
     const person = await typist(shell)
     const path = join(person.folder, 'fern.json')
     for (const typed of ['~/fe', '$HOME/fe'])
@@ -65,25 +83,21 @@ describe.each(shells)('%s', (shell) => {
     expect(await person.type('plants --store "tea\t')).toEqual(['plants', '--store', 'team'])
   })
 
-  here('finds the program wherever it was called from', async () => {
+  here('finds the program by any path', async () => {
     const person = await typist(shell)
-    const path = join(person.folder, 'bin/plants')
-    for (const typed of ['~/bin/plants', '$HOME/bin/plants', './bin/plants', path])
+    for (const typed of ['~/bin/plants', '$HOME/bin/plants', './bin/plants', join(person.folder, 'bin/plants')])
       expect((await person.type(`${typed} cr\tX`)).slice(1)).toEqual(['create', 'X'])
   })
 
-  here('lists what there is, with what it means', async () => {
+  here('lists what there is, with its meaning', async () => {
     const person = await typist(shell)
-    const tabs = shell === 'bash' ? '\t\t' : '\t'
-    const meaning = (names: string[], meanings: string[]) => (shell === 'bash' ? names : meanings)
-    const names = ['garden', 'local', 'odd', 'team']
-    await person.see(`plants --store ${tabs}`, meaning(names, ['/srv/garden.db']))
-    await person.see(`plants stores remove ${tabs}`, meaning(['odd'], ['/srv/a\\u{1b}[2J:`id`']))
-    await person.see(`plants import --format ${tabs}`, meaning(['csv', 'json', 'ndjson', 'tsv'], ['ndjson', 'tsv']))
-    await person.see(
-      `plants create --id${tabs}`,
-      meaning(['--id', '--idempotency-key'], ['identification number', 'make the command safe to repeat']),
-    )
+    const see = (line: string, names: string[], meanings: string[]) =>
+      shell === 'bash' ? person.see(`${line}\t\t`, names) : person.see(`${line}\t`, meanings)
+    await see('plants --store ', ['garden', 'local', 'odd', 'team'], ['/srv/garden.db'])
+    await see('plants stores remove ', ['odd'], ['/srv/a\\u{1b}[2J:`id`'])
+    await see('plants import --format ', ['csv', 'json', 'ndjson', 'tsv'], ['ndjson', 'tsv'])
+    const meanings = ['identification number', 'make the command safe to repeat']
+    await see('plants create --id', ['--id', '--idempotency-key'], meanings)
   })
 
   here('runs nothing that is on the line', async () => {
@@ -93,7 +107,7 @@ describe.each(shells)('%s', (shell) => {
     expect(readFileSync(join(person.folder, 'ran'), 'utf8')).toBe('x\n') // by Enter, not by Tab
   })
 
-  here('shows nothing of what is wrong, and writes nothing', async () => {
+  here('shows no errors, and writes nothing', async () => {
     const person = await typist(shell)
     writeFileSync(join(person.folder, 'settings/settings.json'), '{')
     expect(await person.type('plants --store lo\tX')).toEqual(['plants', '--store', 'local', 'X'])
@@ -103,35 +117,25 @@ describe.each(shells)('%s', (shell) => {
     expect(existsSync(join(person.folder, 'data'))).toBe(false)
   })
 
-  here('reads the script as its own, also where mistakes end it', async () => {
-    const folder = temporaryFolder()
-    const { out } = await plants(['completion', shell], folder)
-    writeFileSync(join(folder, 'script'), out)
-    expect(await execa(shell, ['-n', 'script'], { cwd: folder })).toMatchObject({ exitCode: 0, stdout: '', stderr: '' })
-    const strict =
-      shell === 'fish'
-        ? 'source script'
-        : `set -eu; ${shell === 'zsh' ? 'autoload -U compinit; compinit -u -D; ' : ''}. ./script`
-    const { exitCode, stdout, stderr } = await execa(shell, ['-c', strict], {
-      cwd: folder,
-      env: { HOME: folder, ZDOTDIR: folder },
-    })
-    expect({ exitCode, stdout, stderr }).toEqual({ exitCode: 0, stdout: '', stderr: '' })
+  here('reads the script, also where errors end a script', async () => {
+    const user = await withScript(shell)
+    expect(await execute(shell, ['-n', 'script'], user)).toEqual(silent)
+    const init = shell === 'zsh' ? 'autoload -U compinit; compinit -u -D; ' : ''
+    const strict = shell === 'fish' ? 'source script' : `set -eu; ${init}. ./script`
+    expect(await execute(shell, ['-c', strict], user)).toEqual(silent)
   })
 })
 
 describe('bash', () => {
   const here = isHere('bash') ? test : test.skip
 
-  here('inserts the same where mistakes end it', async () => {
-    const person = await typist('bash', { after: ['set -eu'] })
-    for (const [typed, words] of lines) expect({ typed, words: await person.type(typed) }).toEqual({ typed, words })
-  })
+  here('inserts the same where errors end a script', async () =>
+    expectLines(await typist('bash', { after: ['set -eu'] })),
+  )
 
   const withPackage = existsSync(bashCompletion) ? test : test.skip
   withPackage('inserts the same beside the package bash-completion', async () => {
-    const person = await typist('bash', { before: [`source ${bashCompletion}`] })
-    for (const [typed, words] of lines) expect({ typed, words: await person.type(typed) }).toEqual({ typed, words })
+    await expectLines(await typist('bash', { before: [`source ${bashCompletion}`] }))
   })
 
   here('inserts a name that looks like a command as a name, also all at once and beside a folder', async () => {
@@ -142,7 +146,7 @@ describe('bash', () => {
     expect(existsSync(join(person.folder, 'ran'))).toBe(false)
   })
 
-  here('completes behind a redirection, a pipe and an alias', async () => {
+  here('completes after a redirection, a pipe and an alias', async () => {
     const person = await typist('bash', { after: ["alias p='plants --verbose'", 'complete -F _plants p'] })
     await person.see('plants list >fe\t', ['list >fern.json'])
     await person.see('plants list | plants im\t', ['plants import '])
@@ -154,23 +158,17 @@ describe('zsh', () => {
   const here = isHere('zsh') ? test : test.skip
 
   here('finds the script in its own folder of functions', async () => {
-    const folder = temporaryFolder()
-    mkdirSync(join(folder, 'functions'))
-    writeFileSync(join(folder, 'functions/_plants'), (await plants(['completion', 'zsh'], folder)).out)
-    const person = new Typist('zsh', {
-      before: [`fpath=(${join(folder, 'functions')} $fpath)`],
-      after: [`unfunction _plants; compinit -u -D`],
-    })
-    await person.ready()
+    const user = await withScript('zsh')
+    user.write('functions/_plants', user.read('script'))
+    const before = [`fpath=(${join(user.home, 'functions')} $fpath)`]
+    const person = await typist('zsh', { before, after: [`unfunction _plants; compinit -u -D`] })
     expect(await person.type('plants cr\tX')).toEqual(['plants', 'create', 'X'])
     expect(await person.type('plants create --na\tX')).toEqual(['plants', 'create', '--name', 'X'])
   })
 
   here('says what it needs, and goes on, where it cannot complete yet', async () => {
-    const folder = temporaryFolder()
-    writeFileSync(join(folder, 'script'), (await plants(['completion', 'zsh'], folder)).out)
-    const { exitCode, stdout, stderr } = await execa('zsh', ['-fc', 'set -eu; . ./script; print on'], { cwd: folder })
-    const message = 'plants: completion is not initialised in zsh. First run: autoload -U compinit; compinit'
-    expect({ exitCode, stdout, stderr }).toEqual({ exitCode: 0, stdout: 'on', stderr: message })
+    const stderr = 'plants: completion is not initialised in zsh. First run: autoload -U compinit; compinit'
+    const result = await execute('zsh', ['-fc', 'set -eu; . ./script; print on'], await withScript('zsh'))
+    expect(result).toEqual({ exitCode: 0, stdout: 'on', stderr })
   })
 })

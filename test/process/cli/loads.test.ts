@@ -17,22 +17,16 @@ beforeAll(async () => {
   read = await loadsReader()
 })
 
-test.each(['--version', '--help'])('%s loads no package', async (flag) => {
-  const { chunks, packages } = await loadsOf([[flag]])
-  expect({ chunks, packages }).toEqual({ chunks: always, packages: [] })
-})
+const argued = ['commander', 'env-paths']
 
-test('the settings are listed without what changes them, and without a store', async () => {
-  const { chunks } = await loadsOf([['config', 'list']])
-  expect(chunks).toEqual([...every, 'config'].toSorted())
-})
-
-test('a Tab loads besides what finds completions and the settings', async () => {
-  const { chunks, packages } = await loadsOf([['__complete', '--', '--store', '']])
-  expect({ chunks, packages }).toEqual({
-    chunks: [...every, 'complete'].toSorted(),
-    packages: ['commander', 'env-paths'],
-  })
+test.each([
+  ['--version', always, []],
+  ['--help', always, []],
+  ['create --help', [...parsing, 'create'], ['commander']],
+  ['config list', [...every, 'config'], argued],
+  ['__complete -- --store ', [...every, 'complete'], argued],
+])('plants %s loads its own chunk, without a store or what changes settings', async (line, chunks, packages) => {
+  expect(await loadsOf([line.split(' ')])).toMatchObject({ chunks: chunks.toSorted(), packages, drivers: [] })
 })
 
 test('the saved stores are listed without what changes them', async () => {
@@ -41,23 +35,15 @@ test('the saved stores are listed without what changes them', async () => {
   expect(modules).not.toContain('crypto')
 })
 
-test('the help of a command loads its definition besides', async () => {
-  const { chunks, packages } = await loadsOf([['create', '--help']])
-  expect({ chunks, packages }).toEqual({ chunks: [...parsing, 'create'].toSorted(), packages: ['commander'] })
-})
-
 test.each([
   ['create', [fern]],
-  ['create that is refused', [fern, fern]],
+  ['create that is rejected', [fern, fern]],
   ['get', [fern, ['get', '1']]],
   ['list', [fern, ['list']]],
 ])('%s loads besides what reads a command line, and the store', async (_, runs) => {
   const { drivers, ...loads } = await loadsOf(runs)
-  expect(loads).toEqual({
-    chunks: [...every, 'create', 'sqlite'].toSorted(),
-    packages: ['commander', 'env-paths'],
-    modules: ['module', 'os', 'process'],
-  })
+  const chunks = [...every, 'create', 'sqlite'].toSorted()
+  expect(loads).toEqual({ chunks, packages: argued, modules: ['module', 'os', 'process'] })
   expect(drivers).toHaveLength(1)
 })
 
@@ -66,17 +52,14 @@ test('a create with a service loads what speaks HTTP, and nothing of the embedde
   const address = await ownService({ host: '127.0.0.1', port: 0 }, join(folder, 'served.db'))
   const { modules, ...loads } = await loadsOf([[...fern, '--store', address]], { PLANTS_TOKEN: token })
   const chunks = [...every, 'create', 'credentials', 'http'].toSorted()
-  expect(loads).toEqual({ chunks, packages: ['commander', 'env-paths'], drivers: [] })
+  expect(loads).toEqual({ chunks, packages: argued, drivers: [] })
 })
 
 test('a create with a database loads what speaks to it, and nothing of the others', async () => {
-  const { chunks, drivers } = await loadsOf([
-    [...fern, '--store', 'postgres://ann@127.0.0.1:9/garden', '--timeout', '10ms'],
-  ])
-  expect({ chunks, drivers }).toEqual({
-    chunks: [...every, 'create', 'credentials', 'postgres'].toSorted(),
-    drivers: [],
-  })
+  const address = 'postgres://ann@127.0.0.1:9/garden'
+  const { chunks, drivers } = await loadsOf([[...fern, '--store', address, '--timeout', '10ms']])
+  expect(chunks).toEqual([...every, 'create', 'credentials', 'postgres'].toSorted())
+  expect(drivers).toEqual([])
 })
 
 test('a service loads its kind of store, and no other', async () => {
@@ -118,10 +101,6 @@ async function record(args: string[], folder: string, variables: Record<string, 
 /** Runs Node, and records what it has loaded at its end. */
 function launch(args: string[], folder: string, variables: Record<string, string>) {
   const { args: first, env } = recordTo(join(folder, 'record.json'))
-  const options = {
-    extendEnv: false,
-    reject: false,
-    env: { PATH: process.env['PATH'], HOME: folder, ...env, ...variables },
-  }
-  return execa(process.execPath, [...first, ...args], options)
+  const all = { PATH: process.env['PATH'], HOME: folder, ...env, ...variables }
+  return execa(process.execPath, [...first, ...args], { extendEnv: false, reject: false, env: all })
 }

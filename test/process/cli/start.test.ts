@@ -1,82 +1,77 @@
-import { chmodSync, chownSync, mkdirSync, readdirSync, statSync, symlinkSync } from 'node:fs'
+import { chmodSync, chownSync, mkdirSync, readdirSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { plants } from '../../helpers/process.js'
+import { modeOf } from '../../helpers/settings-file.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
+import { World } from '../../helpers/world.js'
 
 const [major = 0] = process.versions.node.split('.').map(Number)
 const hasCache = major >= 22 && process.env['PLANTS_BIN'] === undefined
 
+/** A start that may keep what Node has compiled, which others in these tests may not. */
+function version(user: World, env: Record<string, string> = {}) {
+  return user.spawn('--version', { env: { NODE_DISABLE_COMPILE_CACHE: undefined, ...env } })
+}
+
 describe.skipIf(!hasCache)('what Node has compiled (needs Node 22.1)', () => {
   test('is kept for the next start, for the user alone', async () => {
-    const folder = temporaryFolder()
-    await version(folder)
-    const cache = join(folder, '.cache/plants')
-    expect(statSync(cache).mode & 0o777).toBe(0o700)
+    const user = new World()
+    await version(user)
+    const cache = join(user.home, '.cache/plants')
+    expect(modeOf(cache)).toBe('700')
     expect(readdirSync(cache, { recursive: true }).length).toBeGreaterThan(1)
   })
 
   test('is kept where XDG_CACHE_HOME says', async () => {
-    const folder = temporaryFolder()
-    await version(folder, { XDG_CACHE_HOME: join(folder, 'cache') })
-    expect(readdirSync(folder)).toEqual(['cache'])
+    const user = new World()
+    await version(user, { XDG_CACHE_HOME: join(user.home, 'cache') })
+    expect(readdirSync(user.home)).toEqual(['cache'])
   })
 
-  test.each([
-    ['relative', { XDG_CACHE_HOME: 'cache' }],
-    ['not to be', { NODE_DISABLE_COMPILE_CACHE: '1' }],
-    ['nowhere', { HOME: '' }],
-  ])('is not kept where its place is %s', async (_, env) => {
-    const folder = temporaryFolder()
-    const { code } = await version(folder, env)
-    expect({ code, left: readdirSync(folder) }).toEqual({ code: 0, left: [] })
-  })
+  const places: [string, Record<string, string>, prepare?: (home: string) => void][] = [
+    ['with a relative XDG_CACHE_HOME', { XDG_CACHE_HOME: 'cache' }],
+    ['with NODE_DISABLE_COMPILE_CACHE', { NODE_DISABLE_COMPILE_CACHE: '1' }],
+    ['without a HOME', { HOME: '' }],
+    ['where no folder can be created', { HOME: '/proc' }],
+    ['by root in the home of another user', {}, (home) => chownSync(home, 65_534, 65_534)],
+  ]
+  const isRoot = process.getuid?.() === 0
+  test.each(places.filter(([what]) => isRoot || !what.startsWith('by root')))(
+    'is not kept %s',
+    async (_, env, prepare) => {
+      const user = new World()
+      prepare?.(user.home)
+      const { code, err } = await version(user, env)
+      expect({ code, err, left: readdirSync(user.home) }).toEqual({ code: 0, err: '', left: [] })
+    },
+  )
 
   test.each([0o777, 0o755])('is not kept in a folder of mode %o, which others can enter', async (mode) => {
-    const folder = temporaryFolder()
-    const cache = join(folder, '.cache/plants')
+    const user = new World()
+    const cache = join(user.home, '.cache/plants')
     mkdirSync(cache, { recursive: true })
     chmodSync(cache, mode)
-    const { code, err } = await version(folder)
+    const { code, err } = await version(user)
     expect({ code, err, left: readdirSync(cache) }).toEqual({ code: 0, err: '', left: [] })
   })
 
   test('is not kept where a link leads to', async () => {
-    const [folder, other] = [temporaryFolder(), temporaryFolder()]
-    mkdirSync(join(folder, '.cache'))
-    symlinkSync(other, join(folder, '.cache/plants'))
-    expect((await version(folder)).code).toBe(0)
+    const [user, other] = [new World(), temporaryFolder()]
+    mkdirSync(join(user.home, '.cache'))
+    symlinkSync(other, join(user.home, '.cache/plants'))
+    expect((await version(user)).code).toBe(0)
     expect(readdirSync(other)).toEqual([])
-  })
-
-  test.skipIf(process.getuid?.() !== 0)(
-    'is not kept by root in the home of somebody else, where nothing is made (needs root)',
-    async () => {
-      const folder = temporaryFolder()
-      chownSync(folder, 65_534, 65_534)
-      expect((await version(folder)).code).toBe(0)
-      expect(readdirSync(folder)).toEqual([])
-    },
-  )
-
-  test('is not kept where no folder can be made, and that takes no time', async () => {
-    expect(await version(temporaryFolder(), { HOME: '/proc' })).toMatchObject({ code: 0, err: '' })
   })
 })
 
-test('the version, for programs, names what it runs on', async () => {
-  const { code, out } = await plants(['version', '--output', 'json'], temporaryFolder())
-  const { version, ...rest } = JSON.parse(out) as Record<string, string>
-  expect({ code, version }).toEqual({ code: 0, version: expect.stringMatching(/^\d+\.\d+\.\d+$/) })
-  expect(rest).toEqual({
+test('the version as JSON names what it runs on', async () => {
+  const { code, out } = await new World().spawn('version --output json')
+  expect({ code, ...JSON.parse(out) }).toEqual({
+    code: 0,
+    version: expect.stringMatching(/^\d+\.\d+\.\d+$/),
     runtime: expect.stringMatching(/^(node|bun) \d+\.\d+\.\d+$/),
     sqlite: expect.stringMatching(/^3\.\d+\.\d+$/),
     driver: expect.stringMatching(/^(node:sqlite|@photostructure\/sqlite)$/),
     platform: expect.stringMatching(RegExp(`^${process.platform}-(x64|arm64)$`)), // which may be emulated
   })
 })
-
-/** A start that may keep something, which others in these tests may not. */
-function version(folder: string, env: Record<string, string> = {}) {
-  return plants(['--version'], folder, { env: { NODE_DISABLE_COMPILE_CACHE: undefined, ...env }, cwd: folder })
-}

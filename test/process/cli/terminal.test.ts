@@ -1,189 +1,200 @@
-import { join } from 'node:path'
 import { stripVTControlCharacters } from 'node:util'
 import { expect, test } from 'vitest'
 import { fill } from '../../helpers/fill.js'
-import { plants } from '../../helpers/process.js'
-import { temporaryFolder } from '../../helpers/temporary.js'
-import { terminal } from '../../helpers/terminal.js'
+import { printed, World } from '../../helpers/world.js'
 
-test('asks for id, name and tag, and lets a wrong id be mended', async () => {
-  const folder = temporaryFolder()
-  const session = terminal(['create'], folder)
-  await session.answer(['id', '1.5\r'], ['an integer, but', '\x7f\x7f\x7f42\r'], ['name', 'Fern\r'], ['tag', '\r'])
+const fern = 'create --id 1 --name Fern'
+const listed = (...plants: object[]) => printed(plants.map((plant) => `${JSON.stringify(plant)}\n`).join(''))
+
+/** A user who has run commands. */
+async function after(...commands: string[]): Promise<World> {
+  const user = new World()
+  for (const command of commands) expect((await user.run(command)).code).toBe(0)
+  return user
+}
+
+test.each<[what: string, given: string[], command: string, turns: [see: string, type: string][], plants: object[]]>([
+  [
+    'asks for id, name and tag, and again after a wrong id',
+    [],
+    'create',
+    [
+      ['id', '1.5\r'],
+      ['an integer, but', '\x7f\x7f\x7f42\r'],
+      ['name', 'Fern\r'],
+      ['tag', '\r'],
+    ],
+    [{ id: 42, name: 'Fern' }],
+  ],
+  [
+    'proposes the next id',
+    ['create --id 41 --name Moss'],
+    'create --name Fern --tag shade --no-color',
+    [['? id (42)', '\r']],
+    [
+      { id: 41, name: 'Moss' },
+      { id: 42, name: 'Fern', tag: 'shade' },
+    ],
+  ],
+  [
+    'asks for no tag when --tag is empty',
+    [],
+    'create --id=1 --tag=',
+    [['name', 'Fern\r']],
+    [{ id: 1, name: 'Fern', tag: '' }],
+  ],
+  [
+    'says at once that an id is taken',
+    [fern],
+    'create',
+    [
+      ['id', '1\r'],
+      ['A plant with id 1 already exists', '2\r'],
+      ['name', 'Moss\r'],
+      ['tag', '\r'],
+    ],
+    [
+      { id: 1, name: 'Fern' },
+      { id: 12, name: 'Moss' },
+    ],
+  ],
+  [
+    'asks again for an empty name',
+    [],
+    'create --id 1',
+    [
+      ['name', '\r'],
+      ['Enter a name', 'Fern\r'],
+      ['tag', '\r'],
+    ],
+    [{ id: 1, name: 'Fern' }],
+  ],
+])('create %s', async (_, given, command, turns, plants) => {
+  const user = await after(...given)
+  const session = user.terminal(command)
+  await session.answer(...turns)
   const { code, screen } = await session.ended
-  expect(code).toBe(0)
-  expect(stripVTControlCharacters(screen)).toContain('Planted Fern (id 42)')
-  expect(await plants(['list'], folder)).toEqual({ code: 0, out: '{"id":42,"name":"Fern"}\n', err: '' })
+  expect({ code, isPlanted: stripVTControlCharacters(screen).includes('Planted ') }).toEqual({
+    code: 0,
+    isPlanted: true,
+  })
+  expect(await user.run('list')).toEqual(listed(...plants))
 })
 
-test('proposes the next id, which Enter takes', async () => {
-  const folder = temporaryFolder()
-  await plants(['create', '--id', '41', '--name', 'Moss'], folder)
-  const session = terminal(['create', '--name', 'Fern', '--tag', 'shade', '--no-color'], folder)
-  await session.answer(['? id (42)', '\r'])
-  expect(stripVTControlCharacters((await session.ended).screen)).toContain('Planted Fern (id 42, tag shade)')
-})
-
-test('takes the id after, when somebody else has taken the one that was proposed', async () => {
-  const folder = temporaryFolder()
-  const session = terminal(['create', '--no-color'], folder)
+test('create takes the next id, when another process has taken the proposed one', async () => {
+  const user = new World()
+  const session = user.terminal('create --no-color')
   await session.answer(['? id (1)', '\r'], ['name', 'Fern'])
-  await plants(['create', '--id', '1', '--name', 'Moss'], folder)
+  await user.run('create --id 1 --name Moss')
   await session.answer(['Fern', '\r'], ['tag', '\r'])
   expect(stripVTControlCharacters((await session.ended).screen)).toContain('Planted Fern (id 2)')
 })
 
-test.each([
-  ['ids', ['1', '2', '7'], 'Delete Fern (id 1, tag wet), Moss (id 2, tag wet)? (y/N)', 1],
-  ['a tag', ['--tag', 'wet'], 'Delete 2 plants with the tag "wet"? (y/N)', 0],
-  [
-    'a tag and a text',
-    ['--tag', 'wet', '--search', 'W'],
-    'Delete 2 plants with the tag "wet" whose name or tag contains "W"? (y/N)',
-    0,
-  ],
-  ['no tag', ['--no-tag'], 'Delete 2 plants without a tag? (y/N)', 0],
-])('asks once before it deletes by %s', async (_, args, question, code) => {
-  const folder = temporaryFolder()
-  for (const [id, name] of Object.entries(['', 'Fern', 'Moss']).slice(1))
-    await plants(['create', '--id', id, '--name', name, ...(args.includes('--no-tag') ? [] : ['--tag', 'wet'])], folder)
-  const session = terminal(['delete', ...args, '--no-color'], folder)
-  await session.answer([question, 'y\r'])
-  expect((await session.ended).code).toBe(code)
-  expect((await plants(['count'], folder)).out).toBe('0\n')
-})
-
-test.each([
-  ['a path', [], './garden.db', 'HOME/garden.db'],
-  ['a name', ['stores', 'add', 'prod', './garden.db'], 'prod', 'prod (HOME/garden.db)'],
-])('names the store from which it deletes: %s', async (_, save, store, shown) => {
-  const folder = temporaryFolder()
-  if (save.length > 0) await plants(save, folder, { cwd: folder })
-  await plants(['create', '--id', '1', '--name', 'Fern', '--store', './garden.db'], folder, { cwd: folder })
-  const session = terminal(['delete', '1', '--no-color', '--store', store.replace('./', `${folder}/`)], folder)
-  await session.answer([`Delete Fern (id 1) from ${shown.replace('HOME', folder)}? (y/N)`, 'y\r'])
-  expect((await session.ended).code).toBe(0)
-})
-
-test('asks for no tag when --tag is empty, which is an empty tag', async () => {
-  const folder = temporaryFolder()
-  const session = terminal(['create', '--id', '1', '--tag', ''], folder)
-  await session.answer(['name', 'Fern\r'])
-  expect((await session.ended).code).toBe(0)
-  expect((await plants(['get', '1'], folder)).out).toBe('{"id":1,"name":"Fern","tag":""}\n')
-})
-
-test.each([
-  ['Ctrl-C', '\x03', 130],
-  ['Ctrl-D', '\x04', 130],
-])('%s leaves with %s, and nothing is stored', async (_, key, exitCode) => {
-  const folder = temporaryFolder()
-  const session = terminal(['create', '--id', '1'], folder)
-  await session.answer(['name', key])
-  expect((await session.ended).code).toBe(exitCode)
-  expect((await plants(['get', '1'], folder)).code).toBe(1)
-})
-
-test('says at once that an id is taken, and lets it be mended', async () => {
-  const folder = temporaryFolder()
-  await plants(['create', '--id', '1', '--name', 'Fern'], folder)
-  const session = terminal(['create'], folder)
-  await session.answer(['id', '1\r'], ['A plant with id 1 already exists', '2\r'], ['name', 'Moss\r'], ['tag', '\r'])
-  expect((await session.ended).code).toBe(0)
-  expect((await plants(['get', '12'], folder)).out).toBe('{"id":12,"name":"Moss"}\n')
-})
-
-test('asks nothing when the id that was given is taken, or the store cannot be used', async () => {
-  const folder = temporaryFolder()
-  await plants(['create', '--id', '1', '--name', 'Fern'], folder)
-  const taken = await terminal(['create', '--id', '1', '--no-color'], folder).ended
-  expect(taken).toEqual({
+test('create asks nothing when the given id is taken, or the store cannot be used', async () => {
+  const user = await after(fern)
+  expect(await user.terminal('create --id 1 --no-color').ended).toEqual({
     code: 1,
     screen: 'plants: A plant with id 1 already exists\r\n  Look at it with: plants get 1\r\n',
   })
-  expect((await terminal(['create', '--store', folder], folder).ended).code).toBe(4)
+  expect((await user.terminal(['create', '--store', user.home]).ended).code).toBe(4)
 })
 
-test('asks again for a name when Enter alone was pressed', async () => {
-  const folder = temporaryFolder()
-  const session = terminal(['create', '--id', '1'], folder)
-  await session.answer(['name', '\r'], ['Enter a name', 'Fern\r'], ['tag', '\r'])
-  expect((await session.ended).code).toBe(0)
-  expect((await plants(['get', '1'], folder)).out).toBe('{"id":1,"name":"Fern"}\n')
-})
-
-test('refuses an answer that is not UTF-8', async () => {
-  const folder = temporaryFolder()
-  const session = terminal(['create', '--id', '1'], folder)
+test('an answer that is not UTF-8 is rejected', async () => {
+  const user = new World()
+  const session = user.terminal('create --id 1')
   await session.see('name')
   session.typeBytes([0xff, 0x78, 0x0d])
   await session.answer(['This is not UTF-8', '\x7f\x7fFern\r'], ['tag', '\r'])
   expect((await session.ended).code).toBe(0)
-  expect((await plants(['get', '1'], folder)).out).toBe('{"id":1,"name":"Fern"}\n')
+  expect(await user.run('list')).toEqual(listed({ id: 1, name: 'Fern' }))
 })
 
-test('a refused answer cannot drive the terminal', async () => {
-  const session = terminal(['create', '--no-color'], temporaryFolder())
+test('a rejected answer cannot control the terminal', async () => {
+  const session = new World().terminal('create --no-color')
   await session.answer(['id', '\u202e\u009b31m\r'], ['\\u{202e}', '\x03'])
   expect((await session.ended).screen).not.toMatch(/was "[^"]*[\u009b\u202e]/)
 })
 
-test('deletes only the plant that was shown', async () => {
-  const folder = temporaryFolder()
-  await plants(['create', '--id', '1', '--name', 'Fern'], folder)
-  const session = terminal(['delete', '1', '--no-color'], folder)
-  await session.see('Delete Fern (id 1)?')
-  await plants(['delete', '1', '--yes'], folder)
-  await plants(['create', '--id', '1', '--name', 'Moss'], folder)
-  session.type('y\r')
-  const { code, screen } = await session.ended
-  expect(code).toBe(1)
-  expect(screen).toContain(
-    'plants: The plant 1 was changed or deleted by another process\r\n  This command did not delete it. Run it again\r\n',
-  )
-  expect((await plants(['get', '1'], folder)).out).toBe('{"id":1,"name":"Moss"}\n')
-})
-
-test.each(['n\r', '\r', '\x03'])('deletes nothing after %j', async (answer) => {
-  const folder = temporaryFolder()
-  await plants(['create', '--id', '1', '--name', 'Fern'], folder)
-  const session = terminal(['delete', '1'], folder)
-  await session.answer(['(y/N)', answer])
-  expect((await session.ended).code).toBe(130)
-  expect((await plants(['get', '1'], folder)).code).toBe(0)
+test.each([
+  ['1 2 7', 'Delete Fern (id 1, tag wet), Moss (id 2, tag wet)? (y/N)', 1],
+  ['--tag wet', 'Delete 2 plants with the tag "wet"? (y/N)', 0],
+  ['--tag wet --search W', 'Delete 2 plants with the tag "wet" whose name or tag contains "W"? (y/N)', 0],
+  ['--no-tag', 'Delete 2 plants without a tag? (y/N)', 0],
+])('delete %s asks once: %s', async (args, question, code) => {
+  const tag = args === '--no-tag' ? '' : ' --tag wet'
+  const user = await after(`${fern}${tag}`, `create --id 2 --name Moss${tag}`)
+  const session = user.terminal(`delete ${args} --no-color`)
+  await session.answer([question, 'y\r'])
+  expect((await session.ended).code).toBe(code)
+  expect(await user.run('count')).toEqual(printed('0\n'))
 })
 
 test.each([
-  ['y\r', 0, '{"id":1,"name":"Fern"}\n'],
-  ['n\r', 130, '{"id":2,"name":"Moss"}\n'],
-])('a restore over plants asks first; after %j it ends with %i', async (key, code, out) => {
-  const folder = temporaryFolder()
-  await plants(['create', '--id', '1', '--name', 'Fern', '--store', './plants.bak'], folder, { cwd: folder })
-  await plants(['create', '--id', '2', '--name', 'Moss'], folder)
-  const session = terminal(['restore', 'plants.bak', '--no-color'], folder)
-  await session.answer(['(y/N)', key])
-  const ended = await session.ended
-  expect(ended).toEqual({
-    code,
-    screen: expect.stringMatching(/has\s+1\s+plant\.\s+Replace\s+it,\s+and\s+keep\s+a\s+copy/),
-  })
-  expect((await plants(['list'], folder)).out).toBe(out)
+  ['HOME/garden.db', 'HOME/garden.db'],
+  ['prod', 'prod (HOME/garden.db)'],
+])('delete names its store: %s', async (store, shown) => {
+  const user = await after('stores add prod ./garden.db', `${fern} --store ./garden.db`)
+  const session = user.terminal(`delete 1 --no-color --store ${store.replace('HOME', user.home)}`)
+  await session.answer([`Delete Fern (id 1) from ${shown.replace('HOME', user.home)}? (y/N)`, 'y\r'])
+  expect((await session.ended).code).toBe(0)
 })
 
-test('SIGTERM at a question ends with 143, and nothing is stored', async () => {
-  const folder = temporaryFolder()
-  const session = terminal(['create', '--id', '1'], folder)
+test('delete deletes only the plant that was shown', async () => {
+  const user = await after(fern)
+  const session = user.terminal('delete 1 --no-color')
+  await session.see('Delete Fern (id 1)?')
+  await user.run('delete 1 --yes')
+  await user.run('create --id 1 --name Moss')
+  session.type('y\r')
+  const { code, screen } = await session.ended
+  expect({ code, screen }).toEqual({
+    code: 1,
+    screen: expect.stringContaining(
+      'plants: The plant 1 was changed or deleted by another process\r\n  This command did not delete it. Run it again\r\n',
+    ),
+  })
+  expect(await user.run('list')).toEqual(listed({ id: 1, name: 'Moss' }))
+})
+
+test.each([
+  ['create --id 2', 'name', '\x03'],
+  ['create --id 2', 'name', '\x04'],
+  ['delete 1', '(y/N)', 'n\r'],
+  ['delete 1', '(y/N)', '\r'],
+  ['delete 1', '(y/N)', '\x03'],
+])('%s does nothing after %j %j: exit code 130', async (command, question, key) => {
+  const user = await after(fern)
+  const session = user.terminal(command)
+  await session.answer([question, key])
+  expect((await session.ended).code).toBe(130)
+  expect(await user.run('list')).toEqual(listed({ id: 1, name: 'Fern' }))
+})
+
+test.each([
+  ['y\r', 0, { id: 1, name: 'Fern' }],
+  ['n\r', 130, { id: 2, name: 'Moss' }],
+])('a restore over plants asks first; after %j the exit code is %i', async (key, code, plant) => {
+  const user = await after(fern, 'backup plants.bak', 'delete 1 --yes', 'create --id 2 --name Moss')
+  const session = user.terminal(['restore', `${user.home}/plants.bak`, '--no-color'])
+  await session.answer(['(y/N)', key])
+  const screen = expect.stringMatching(/has\s+1\s+plant\.\s+Replace\s+it,\s+and\s+keep\s+a\s+copy/)
+  expect(await session.ended).toEqual({ code, screen })
+  expect(await user.run('list')).toEqual(listed(plant))
+})
+
+test('SIGTERM at a question: exit code 143, and nothing is stored', async () => {
+  const user = new World()
+  const session = user.terminal('create --id 1')
   await session.see('name')
   session.kill('SIGTERM')
   expect((await session.ended).code).toBe(143)
-  expect((await plants(['get', '1'], folder)).code).toBe(1)
+  expect((await user.run('get 1')).code).toBe(1)
 })
 
 test('a long table stops at Ctrl-C', async () => {
-  const folder = temporaryFolder()
-  await plants(['create', '--id', '0', '--name', 'Fern'], folder)
-  fill(join(folder, 'data/plants.db'), 300_000)
-  const session = terminal(['list'], folder)
+  const user = await after('create --id 0 --name Fern')
+  fill(user.store, 300_000)
+  const session = user.terminal('list')
   await session.answer(['Plant 2000', '\x03'])
   const { code, screen } = await session.ended
   expect(code).toBe(130)

@@ -1,181 +1,116 @@
 import { chmodSync, chownSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { plants, resultOf, startUnder } from '../../helpers/process.js'
 import { unwritable } from '../../helpers/settings-file.js'
-import { asStranger, becomeStranger, canBecome, stranger } from '../../helpers/stranger.js'
+import { asStranger, becomeStranger, canBecome, stranger, under } from '../../helpers/stranger.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
 import { answer, printed, refusal, World } from '../../helpers/world.js'
 
 const token = 's3cret-Token'
+const set = 'config set timeout 8s'
+const unsaved = (user: World, warning = '') => ({
+  ...{ code: 74, out: '' },
+  err: `${warning}${unwritable(user, 'permission denied')}`,
+})
 
-describe.skipIf(process.platform === 'win32')('a settings file', () => {
-  test.runIf(canBecome)('of root is good for everybody who can read it (needs root and setpriv)', async () => {
-    const user = new World()
-    user.save({ timeout: '7s' })
-    for (const path of [user.home, user.config, user.file]) chmodSync(path, 0o755)
-    const complaint = `The settings in ${user.file} are open to others (mode 755). Fix it with: chmod 600 ${user.file}`
-    expect(await asStranger(user, 'config get timeout')).toEqual({
-      code: 0,
-      out: '7s\n',
-      err: `plants: ${complaint}\n`,
-    })
-    expect(await asStranger(user, 'config set timeout 8s')).toEqual({
-      code: 74,
-      out: '',
-      err: `plants: ${complaint}\n${unwritable(user, 'permission denied')}`,
-    })
-  })
-
-  test.runIf(canBecome)(
-    'of another user is refused whatever SUDO_UID says, by whoever is not root (needs root and setpriv)',
-    async () => {
-      const user = new World()
-      user.save({ timeout: '7s' })
-      for (const path of [user.home, user.config, user.file]) chmodSync(path, 0o755)
-      chownSync(user.file, 4321, 4321)
-      const why = `The settings in ${user.file} belong to another user (uid 4321)`
-      const { code, err } = await asStranger(user, 'config get timeout', { SUDO_UID: '4321' })
-      expect({ code, err }).toEqual({ code: 2, err: `plants: ${why}\n  Change its owner, or set PLANTS_CONFIG_DIR\n` })
-    },
-  )
-
-  test.runIf(canBecome)('that is not to be read is named (needs root and setpriv)', async () => {
-    const user = new World()
-    user.save({ timeout: '7s' })
+describe.runIf(canBecome)('with the stranger (needs root and setpriv),', () => {
+  /** Settings of root, which others can get to. */
+  function ofRoot(fileMode: number): World {
+    const user = new World({ timeout: '7s' })
     for (const path of [user.home, user.config]) chmodSync(path, 0o755)
-    const refused = refusal(
-      `The settings in ${user.file} could not be read: permission denied`,
-      'Change its permissions, or set PLANTS_CONFIG_DIR to another directory',
-    )
-    expect(await asStranger(user, 'config get timeout')).toEqual(refused)
-    expect(await asStranger(user, 'config set timeout 8s')).toEqual(refused)
-  })
+    chmodSync(user.file, fileMode)
+    return user
+  }
 
-  test.runIf(canBecome)(
-    'that root changes for the user of sudo, stays that user’s (needs root and setpriv)',
-    async () => {
-      const user = new World()
-      for (const path of [user.home, user.config]) {
-        mkdirSync(path, { recursive: true })
-        chownSync(path, stranger, stranger)
-      }
-      const env = { ...user.env, SUDO_UID: `${stranger}` }
-      expect(await plants(['config', 'set', 'timeout', '1m'], user.home, { env })).toEqual(
-        answer({ name: 'timeout', value: '1m' }),
-      )
-      expect(await plants(['config', 'set', 'output', 'json'], user.home, { env })).toEqual(
-        answer({ name: 'output', value: 'json' }),
-      )
-      expect(readdirSync(user.config).map((name) => [name, statSync(join(user.config, name)).uid])).toEqual([
-        ['settings.json', stranger],
-      ])
-      expect(await asStranger(user, 'config get timeout --output text')).toEqual(printed('1m\n'))
-      expect(await asStranger(user, 'config set timeout 2m')).toMatchObject({ code: 0, err: '' })
-    },
-  )
-})
-
-describe('where nothing may be written', () => {
-  test.runIf(canBecome)('a folder of mode 0500 is read from (needs root and setpriv)', async () => {
+  /** A user whose home is the stranger's. */
+  function ofStranger(): World {
     const user = new World()
-    chownSync(user.home, stranger, stranger)
-    expect((await asStranger(user, 'config set timeout 7s')).code).toBe(0)
-    const before = readdirSync(user.config)
-    chmodSync(user.config, 0o500)
-    expect(await asStranger(user, 'config get timeout')).toEqual(printed('7s\n'))
-    expect(await asStranger(user, 'config set timeout 8s')).toEqual({
-      code: 74,
-      out: '',
-      err: unwritable(user, 'permission denied'),
-    })
-    expect([user.saved, readdirSync(user.config)]).toEqual([{ version: 1, timeout: '7s' }, before])
-  })
-})
+    mkdirSync(user.config)
+    for (const path of [user.home, user.config]) chownSync(path, stranger, stranger)
+    return user
+  }
 
-describe('where the file is not to be replaced', () => {
-  test.runIf(canBecome)('because the lock is another user’s, the lock is named (needs root and setpriv)', async () => {
-    const user = new World()
-    chownSync(user.home, stranger, stranger)
-    expect((await asStranger(user, 'config set timeout 7s')).code).toBe(0)
-    mkdirSync(`${user.file}.lock`, { mode: 0o700 })
-    const { code, err } = await asStranger(user, 'config set timeout 8s')
-    expect({ code, err }).toEqual({ code: 74, err: expect.stringContaining(`${user.file}.lock`) })
-    expect(await asStranger(user, 'config get timeout')).toEqual(printed('7s\n'))
-  })
-})
-
-describe('without a place for settings', () => {
-  test.runIf(canBecome)('a user without an account and a HOME can use a store (needs root and setpriv)', async () => {
-    const user = new World()
-    chownSync(user.home, stranger, stranger)
-    const args = ['create', '--id', '1', '--name', 'Fern', '--store', join(user.home, 'garden.db')]
-    const env = ['-u', 'HOME', '-u', 'PLANTS_CONFIG_DIR', '-u', 'PLANTS_DATA_DIR']
-    const started = startUnder('setpriv', [...becomeStranger, 'env', ...env], args, user.home, { cwd: user.home })
-    const err = `plants: Created store ${join(user.home, 'garden.db')}\n`
-    expect(await resultOf(started)).toEqual({ ...printed('{"name":"Fern"}\n'), err })
+  test('settings of root can be used by all who can read them', async () => {
+    const user = ofRoot(0o755)
+    const why = `The settings in ${user.file} are open to others (mode 755)`
+    const warning = `plants: ${why}. Fix it with: chmod 600 ${user.file}\n`
+    expect(await asStranger(user, 'config get timeout')).toEqual({ code: 0, out: '7s\n', err: warning })
+    expect(await asStranger(user, set)).toEqual(unsaved(user, warning))
   })
 
-  describe.runIf(canBecome)('a user without an account and a HOME (needs root and setpriv)', () => {
-    const homeless = ['-u', 'HOME', '-u', 'XDG_CONFIG_HOME', '-u', 'XDG_DATA_HOME', '-u', 'PLANTS_DATA_DIR']
-    const changes: [string, string?][] = [
-      ['config set timeout 1m'],
-      ['stores add team https://plants.example.com'],
-      ['stores use team'],
-      ['auth login --with-token --timeout 10ms --store http://127.0.0.1:9', token],
-      ['auth logout --store http://127.0.0.1:9'],
-      ['config unset timeout'],
-      ['stores remove team'],
-    ]
+  test('settings of a third user are rejected, whatever SUDO_UID says', async () => {
+    const user = ofRoot(0o755)
+    chownSync(user.file, 4321, 4321)
+    const why = `The settings in ${user.file} belong to another user (uid 4321)`
+    const rejected = refusal(why, 'Change its owner, or set PLANTS_CONFIG_DIR')
+    expect(await asStranger(user, 'config get timeout', { SUDO_UID: '4321' })).toEqual(rejected)
+  })
 
+  test('settings that cannot be read are named', async () => {
+    const user = ofRoot(0o600)
+    const hint = 'Change its permissions, or set PLANTS_CONFIG_DIR to another directory'
+    const rejected = refusal(`The settings in ${user.file} could not be read: permission denied`, hint)
+    for (const command of ['config get timeout', set]) expect(await asStranger(user, command)).toEqual(rejected)
+  })
+
+  test('settings that root changes for the user of sudo stay that user’s', async () => {
+    const user = ofStranger()
+    const env = { SUDO_UID: `${stranger}` }
+    expect(await user.spawn('config set timeout 1m', { env })).toEqual(answer({ name: 'timeout', value: '1m' }))
+    expect((await user.spawn('config set output json', { env })).code).toBe(0)
+    expect(readdirSync(user.config).map((name) => [name, statSync(join(user.config, name)).uid])).toEqual([
+      ['settings.json', stranger],
+    ])
+    expect(await asStranger(user, 'config get timeout --output text')).toEqual(printed('1m\n'))
+    expect(await asStranger(user, set)).toMatchObject({ code: 0, err: '' })
+  })
+
+  test('root changes them with the rights of that user alone', async () => {
+    const user = ofStranger()
+    const env = { SUDO_UID: `${stranger}` }
+    const ofRoots = join(temporaryFolder(), 'root')
+    mkdirSync(ofRoots, { mode: 0o755 })
+    symlinkSync(ofRoots, `${user.file}.lock`) // what a user would put in the place of what root makes
+    expect((await user.spawn(set, { env })).code).toBe(74)
+    rmSync(`${user.file}.lock`)
+    symlinkSync(join(ofRoots, 'settings.json'), user.file)
+    expect(await user.spawn(set, { env })).toMatchObject({ code: 74, out: '' })
+    expect(readdirSync(ofRoots)).toEqual([])
+  })
+
+  describe('without an account and a HOME', () => {
     function asHomeless(user: World, variables: string[], command: string, input = '') {
-      const tracer = [...becomeStranger, 'env', ...homeless, ...variables]
-      return resultOf(startUnder('setpriv', tracer, command.split(' '), user.home, { cwd: user.home, input }))
+      const unset = ['HOME', 'XDG_CONFIG_HOME', 'XDG_DATA_HOME', 'PLANTS_DATA_DIR', 'PLANTS_CONFIG_DIR']
+      const env = ['env', ...unset.flatMap((name) => ['-u', name]), ...variables]
+      return under(user, 'setpriv', [...becomeStranger, ...env], command, { input })
     }
 
-    test('saves in PLANTS_CONFIG_DIR, and PLANTS_DATA_DIR is not needed for that', async () => {
-      const user = new World()
-      chownSync(user.home, stranger, stranger)
-      const variables = [`PLANTS_CONFIG_DIR=${user.config}`]
-      for (const [command, input] of changes) {
-        expect({ command, ...(await asHomeless(user, variables, command, input)) }).toMatchObject({ command, code: 0 })
-        if (command.startsWith('auth login')) expect(readFileSync(user.file, 'utf8')).toContain(token)
+    test('a store can be used', async () => {
+      const user = ofStranger()
+      const { code, out } = await asHomeless(user, [], `create --id 1 --name Fern --store ${user.home}/garden.db`)
+      expect({ code, out }).toEqual({ code: 0, out: '{"name":"Fern"}\n' })
+    })
+
+    test('settings are saved in PLANTS_CONFIG_DIR, and otherwise the message says how', async () => {
+      const user = ofStranger()
+      for (const [command, input, isNew] of [
+        ['config set timeout 1m', '', true],
+        ['stores add team https://plants.example.com', '', true],
+        ['stores use team', '', false],
+        ['auth login --with-token --timeout 10ms --store http://127.0.0.1:9', token, true],
+        ['auth logout --store http://127.0.0.1:9', '', false],
+        ['config unset timeout', '', false],
+        ['stores remove team', '', false],
+      ] as const) {
+        const err = expect.stringMatching(/^plants: .*\n {2}Set HOME.*PLANTS_CONFIG_DIR.*\n$/)
+        if (isNew) expect(await asHomeless(user, [], command, input)).toEqual({ code: 2, out: '', err })
+        const { code } = await asHomeless(user, [`PLANTS_CONFIG_DIR=${user.config}`], command, input)
+        expect({ command, code }).toEqual({ command, code: 0 })
+        if (input === token) expect(readFileSync(user.file, 'utf8')).toContain(token)
       }
+      expect(readdirSync(user.home)).toEqual(['config'])
       expect(user.saved).toEqual({ version: 1, stores: {}, tokens: {} })
       expect(statSync(user.file).uid).toBe(stranger)
     })
-
-    test('is told what to set where there is no place', async () => {
-      const user = new World()
-      chownSync(user.home, stranger, stranger)
-      const needing = changes.filter(([command]) => /set timeout|add|login/.test(command))
-      for (const [command, input] of needing.filter(([name]) => !name.includes('unset'))) {
-        expect({ command, ...(await asHomeless(user, ['-u', 'PLANTS_CONFIG_DIR'], command, input)) }).toEqual({
-          ...{ command, code: 2, out: '' },
-          err: expect.stringMatching(/^plants: .*\n {2}Set HOME.*PLANTS_CONFIG_DIR.*\n$/),
-        })
-      }
-      expect(readdirSync(user.home)).toEqual([])
-    })
   })
 })
-
-test.runIf(canBecome)(
-  'root changes settings of the user of sudo with the rights of that user alone (needs root and setpriv)',
-  async () => {
-    const user = new World()
-    const roots = join(temporaryFolder(), 'root')
-    mkdirSync(roots, { mode: 0o755 })
-    for (const path of [user.home, user.config]) {
-      mkdirSync(path, { recursive: true })
-      chownSync(path, stranger, stranger)
-    }
-    symlinkSync(roots, `${user.file}.lock`) // what a user would put in the place of what root makes
-    const env = { ...user.env, SUDO_UID: `${stranger}` }
-    expect((await plants(['config', 'set', 'timeout', '1m'], user.home, { env })).code).toBe(74)
-    rmSync(`${user.file}.lock`)
-    symlinkSync(join(roots, 'settings.json'), user.file)
-    expect(await plants(['config', 'set', 'timeout', '1m'], user.home, { env })).toMatchObject({ code: 74, out: '' })
-    expect(readdirSync(roots)).toEqual([])
-  },
-)

@@ -2,10 +2,8 @@ import { spawnSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { freePort } from '../../helpers/postgres/daemon.js'
-import { plants } from '../../helpers/process.js'
 import { isHere } from '../../helpers/programs.js'
-import { addressOf, startService } from '../../helpers/service-process.js'
+import { serve } from '../../helpers/service.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
 
 const deploy = join(import.meta.dirname, '../../../deploy')
@@ -57,34 +55,33 @@ describe('monitoring', () => {
 /** A value a minute of each series, in the notation of promtool: start+step x times. */
 type Values = Record<string, string>
 
-const node = 'instance="node1", job="plants"'
-const created = `plants_requests_total{outcome="created", ${node}}`
-const fast = `plants_request_duration_seconds_bucket{outcome="created", le="0.1", ${node}}`
-const medium = `plants_request_duration_seconds_bucket{outcome="created", le="5", ${node}}`
-const slow = `plants_request_duration_seconds_bucket{outcome="created", le="+Inf", ${node}}`
+/** A series of the service. */
+const of = (name: string, labels = '') => `${name}{${labels}instance="node1", job="plants"}`
+const requests = (outcome: string) => of('plants_requests_total', `outcome="${outcome}", `)
+const within = (seconds: string) => of('plants_request_duration_seconds_bucket', `outcome="created", le="${seconds}", `)
 const healthy: Values = {
-  [`up{${node}}`]: '1x30',
-  [created]: '0+600x30',
-  [fast]: '0+600x30',
-  [medium]: '0+600x30',
-  [slow]: '0+600x30',
-  [`plants_queue_depth{${node}}`]: '5x30',
-  [`process_start_time_seconds{${node}}`]: '1x30',
-  [`process_cpu_seconds_total{${node}}`]: '0+6x30',
-  [`process_open_fds{${node}}`]: '20x30',
-  [`process_max_fds{${node}}`]: '1000x30',
+  [of('up')]: '1x30',
+  [requests('created')]: '0+600x30',
+  [within('0.1')]: '0+600x30',
+  [within('5')]: '0+600x30',
+  [within('+Inf')]: '0+600x30',
+  [of('plants_queue_depth')]: '5x30',
+  [of('process_start_time_seconds')]: '1x30',
+  [of('process_cpu_seconds_total')]: '0+6x30',
+  [of('process_open_fds')]: '20x30',
+  [of('process_max_fds')]: '1000x30',
 }
 /** What differs when an alert must be raised, 20 minutes after the start. */
 const troubles: Record<string, Values> = {
-  PlantsDown: { [`up{${node}}`]: '1x10 0x20' },
-  PlantsOutcomeUnknown: { [`plants_requests_total{outcome="500", ${node}}`]: '_x14 1x15' },
-  PlantsUnavailable: { [`plants_requests_total{outcome="503", ${node}}`]: '0+10x30' },
-  PlantsQueueLong: { [`plants_queue_depth{${node}}`]: '2000x30' },
-  PlantsSlow: { [fast]: '0x30', [medium]: '0x30' },
-  PlantsTokensRejected: { [`plants_requests_total{outcome="401", ${node}}`]: '0+120x30' },
-  PlantsRestarts: { [`process_start_time_seconds{${node}}`]: '1x10 2 3 4 5x17' },
-  PlantsCpuBound: { [`process_cpu_seconds_total{${node}}`]: '0+59x30' },
-  PlantsFilesRunOut: { [`process_open_fds{${node}}`]: '900x30' },
+  PlantsDown: { [of('up')]: '1x10 0x20' },
+  PlantsOutcomeUnknown: { [requests('500')]: '_x14 1x15' },
+  PlantsUnavailable: { [requests('503')]: '0+10x30' },
+  PlantsQueueLong: { [of('plants_queue_depth')]: '2000x30' },
+  PlantsSlow: { [within('0.1')]: '0x30', [within('5')]: '0x30' },
+  PlantsTokensRejected: { [requests('401')]: '0+120x30' },
+  PlantsRestarts: { [of('process_start_time_seconds')]: '1x10 2 3 4 5x17' },
+  PlantsCpuBound: { [of('process_cpu_seconds_total')]: '0+59x30' },
+  PlantsFilesRunOut: { [of('process_open_fds')]: '900x30' },
 }
 
 function series(values: Values) {
@@ -98,11 +95,8 @@ function promtool(...args: string[]): void {
 
 /** The names of all series of /metrics. */
 async function exportedMetrics(): Promise<Set<string>> {
-  const folder = temporaryFolder()
-  await plants(['tokens', 'create'], folder)
-  const port = await freePort()
-  await addressOf(startService(['--port', '0', '--admin-port', `${port}`], folder))
-  const text = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text()
+  const { log } = await serve(['--admin-port', '0'])
+  const text = await (await fetch(`${log.find(({ admin }) => admin)?.['admin']}/metrics`)).text()
   const suffixes: Record<string, string[]> = {
     histogram: ['_bucket', '_sum', '_count'],
     summary: ['', '_sum', '_count'],

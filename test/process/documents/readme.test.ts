@@ -72,14 +72,12 @@ test('the examples in the help work', async () => {
   const prepared = temporaryFolder()
   const files = `echo '{"id":9,"name":"Fern"}' | tee fern.json > plants.ndjson; echo ${token} > token.txt`
   await shell(files, prepared)
-  writeFileSync(
-    join(prepared, 'stock.xlsx'),
-    workbook({ sheets: { Stock: rows(['CommonName', 'Family'], ['Fern', 'shade']) } }),
-  )
-  await shell(
-    'for id in 1 2 3; do plants create --id $id --name Fern --tag shade; done; plants backup plants.bak; gzip -k plants.bak; plants tokens create --note laptop; plants tokens create --store ./garden.db',
-    prepared,
-  )
+  const stock = workbook({ sheets: { Stock: rows(['CommonName', 'Family'], ['Fern', 'shade']) } })
+  writeFileSync(join(prepared, 'stock.xlsx'), stock)
+  const plants = 'for id in 1 2 3; do plants create --id $id --name Fern --tag shade; done'
+  const backup = 'plants backup plants.bak; gzip -k plants.bak'
+  const tokens = 'plants tokens create --note laptop; plants tokens create --store ./garden.db'
+  await shell([plants, backup, tokens].join('; '), prepared)
   const lines = [...helps].flatMap(([path, help]) => {
     const [, section = ''] = /^Examples?:\n((?: {2}.*\n)*)/m.exec(help) ?? []
     const examples = section.trimEnd().split('\n').filter(Boolean)
@@ -87,26 +85,19 @@ test('the examples in the help work', async () => {
     return examples
   })
   const service = await ownService({ host: '127.0.0.1', port: 0 }, join(prepared, 'served.db'))
-  const results = await Promise.all(
-    lines.map(async (line) => ({ line, ...(await runExample(line, prepared, service)) })),
-  )
+  const results = await Promise.all(lines.map((line) => runExample(line, prepared, service)))
   expect(results).toEqual(lines.map((line) => ({ line, exitCode: 0, stderr: '' })))
 })
 
 /** Runs an example of the help in a folder of its own, with a plant unless it creates one. */
 async function runExample(line: string, prepared: string, service: string) {
   const folder = temporaryFolder()
-  cpSync(prepared, folder, {
-    recursive: true,
-    filter: (path) => !(line.includes('plants create') && path.endsWith('/data')),
-  })
-  const real = line.replace(
-    'https://plants.example.com',
-    line.includes('auth') ? service : 'https://plants.example.com',
-  )
+  const hasPlants = !line.includes('plants create')
+  cpSync(prepared, folder, { recursive: true, filter: (path) => hasPlants || !path.endsWith('/data') })
+  const real = line.includes('auth') ? line.replace('https://plants.example.com', service) : line
   if (real.includes('auth status')) await shell(real.replace('status', 'login --from-stdin < token.txt'), folder)
   const { exitCode, stderr } = await shell(unattended(real), folder)
-  return { exitCode, stderr: withoutNotes(stderr).replace(/^plants: Plants without an id got \d+$/, '') }
+  return { line, exitCode, stderr: withoutNotes(stderr).replace(/^plants: Plants without an id got \d+$/, '') }
 }
 
 /** An example that ends without somebody who answers or stops it. */

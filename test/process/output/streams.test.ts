@@ -1,82 +1,71 @@
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { closeSync, createReadStream, existsSync, openSync, readFileSync, writeFileSync } from 'node:fs'
+import { closeSync, createReadStream, existsSync, openSync, readFileSync } from 'node:fs'
 import { constants } from 'node:os'
 import { join } from 'node:path'
 import { execa } from 'execa'
 import { describe, expect, onTestFinished, test } from 'vitest'
+import { bash, bashOptions, unblock } from '../../helpers/bash.js'
 import { DatabaseSync } from '../../helpers/database.js'
 import { canMount, isLinux, smallDisk } from '../../helpers/linux.js'
-import { bin, type ProcessResult, plants, start } from '../../helpers/process.js'
+import { bin } from '../../helpers/process.js'
 import { rounds } from '../../helpers/rounds.js'
-import { temporaryFolder } from '../../helpers/temporary.js'
+import { printed, refusal, World } from '../../helpers/world.js'
 
 const repeated = { repeats: rounds(1) - 1 }
 const patience = { timeout: 20_000, interval: 5 }
 
 describe.runIf(isLinux)('a stdout that takes no more', () => {
-  const unwritten = (hint: string) => `plants: Could not write to stdout: no space left on the disk\n  ${hint}\n`
+  const unwritten = (hint: string) => refusal('Could not write to stdout: no space left on the disk', hint, 74)
 
-  test('does not undo a create, which tells that the plant is stored', async () => {
-    const folder = temporaryFolder()
-    const err = unwritten('The plant is stored. Show it with: plants get 1')
-    expect(await bash('"$plants" create --id 1 --name Fern > /dev/full', folder)).toEqual({ code: 74, out: '', err })
-    expect(await plants(['list'], folder)).toEqual({ code: 0, out: '{"id":1,"name":"Fern"}\n', err: '' })
+  test('does not undo a create, which says that the plant is stored', async () => {
+    const user = new World()
+    const result = await bash(user, '"$plants" create --id 1 --name Fern > /dev/full')
+    expect(result).toEqual(unwritten('The plant is stored. Show it with: plants get 1'))
+    expect(await user.run('list')).toEqual(printed('{"id":1,"name":"Fern"}\n'))
   })
 
   test.each(['list', 'list --output text', 'get 0', '--help', '--version'])(
     'ends "plants %s" with 74',
-    async (command) => {
-      const { folder } = await storeOf(10)
-      expect(await bash(`"$plants" ${command} > /dev/full`, folder)).toEqual({
-        code: 74,
-        out: '',
-        err: unwritten('Run it again'),
-      })
+    async (line) => {
+      const { user } = await storeOf(10)
+      expect(await bash(user, `"$plants" ${line} > /dev/full`)).toEqual(unwritten('Run it again'))
     },
   )
 
   test.runIf(canMount)('is noticed in the middle of a list (a tmpfs, needs unshare)', async () => {
-    const { folder, text } = await storeOf(20_000)
+    const { user, text } = await storeOf(20_000)
     const file = join((await smallDisk()).inside, 'list')
-    expect(await bash('"$plants" list > "$1"', folder, file)).toEqual({
-      code: 74,
-      out: '',
-      err: unwritten('Run it again'),
-    })
+    expect(await bash(user, `"$plants" list > '${file}'`)).toEqual(unwritten('Run it again'))
     expect(readFileSync(file, 'utf8') === text.slice(0, 256 * 1024)).toBe(true)
   })
 })
 
 describe('a reader', () => {
   test('that leaves after the first line ends a list quietly', repeated, async () => {
-    const { folder } = await storeOf(20_000)
-    const out = '{"id":0,"name":"Fern 0","tag":"shade"}\n0 0\n'
-    expect(await bash(`"$plants" list | head -1; echo "\${PIPESTATUS[@]}"`, folder)).toEqual({ code: 0, out, err: '' })
+    const { user } = await storeOf(20_000)
+    const script = `"$plants" list | head -1; echo "\${PIPESTATUS[@]}"`
+    expect(await bash(user, script)).toEqual(printed('{"id":0,"name":"Fern 0","tag":"shade"}\n0 0\n'))
   })
 
   test('that never came changes nothing about a create', repeated, async () => {
-    const folder = temporaryFolder()
-    const out = '0 0\n{"id":1,"name":"Fern"}\n'
     const script = `"$plants" create --id 1 --name Fern | true; echo "\${PIPESTATUS[@]}"; "$plants" list`
-    expect(await bash(script, folder)).toEqual({ code: 0, out, err: '' })
+    expect(await bash(new World(), script)).toEqual(printed('0 0\n{"id":1,"name":"Fern"}\n'))
   })
 })
 
 describe.runIf(isLinux)('a pipe, and one that another program has made non-blocking (seen through /proc):', () => {
-  const pipes: [string, string, (pid: number | undefined) => boolean][] = [
-    ['blocking', '', (pid) => /pipe_write/.test(proc(pid, 'wchan'))],
-    [
-      'non-blocking',
-      unblock,
-      (pid) =>
-        /flags:\s\d*4\d{3}\n/.test(proc(pid, 'fdinfo/1')) && Number(/wchar: (\d+)/.exec(proc(pid, 'io'))?.[1]) > 50_000,
-    ],
-  ]
+  const isBlocked = (pid: number | undefined) => /pipe_write/.test(proc(pid, 'wchan'))
+  const isFullWithoutBlocking = (pid: number | undefined) =>
+    /flags:\s\d*4\d{3}\n/.test(proc(pid, 'fdinfo/1')) && Number(/wchar: (\d+)/.exec(proc(pid, 'io'))?.[1]) > 50_000
+  const pipes = [
+    ['blocking', '', isBlocked],
+    ['non-blocking', unblock('stdout'), isFullWithoutBlocking],
+  ] as const
 
   test.each(pipes)('%s: a slow reader gets every byte', repeated, async (_, before, isFull) => {
-    const { folder, text } = await storeOf(40_000)
-    const { writer, read } = listIntoPipe(folder, before)
+    const { user, text } = await storeOf(40_000)
+    const { writer, read } = listIntoPipe(user, before)
     await expect.poll(() => isFull(writer.pid), patience).toBe(true)
     const hash = createHash('sha256')
     for await (const chunk of read(1000)) hash.update(chunk)
@@ -86,9 +75,9 @@ describe.runIf(isLinux)('a pipe, and one that another program has made non-block
   })
 
   test.each(pipes)('%s: a signal ends a list that nobody reads', repeated, async (_, before, isFull) => {
-    const { folder } = await storeOf(10_000)
+    const { user } = await storeOf(10_000)
     for (const name of ['SIGHUP', 'SIGINT', 'SIGTERM'] as const) {
-      const { writer } = listIntoPipe(folder, before)
+      const { writer } = listIntoPipe(user, before)
       await expect.poll(() => isFull(writer.pid), patience).toBe(true)
       const sent = performance.now()
       writer.kill(name)
@@ -99,9 +88,9 @@ describe.runIf(isLinux)('a pipe, and one that another program has made non-block
   })
 
   test('a list of 200000 plants needs less than 150 MiB of memory', repeated, async () => {
-    const { folder, text } = await storeOf(200_000)
-    const { writer, read } = listIntoPipe(folder)
-    await expect.poll(() => /pipe_write/.test(proc(writer.pid, 'wchan')), patience).toBe(true)
+    const { user, text } = await storeOf(200_000)
+    const { writer, read } = listIntoPipe(user)
+    await expect.poll(() => isBlocked(writer.pid), patience).toBe(true)
     let length = 0
     let peak = Infinity
     for await (const chunk of read(65_536)) {
@@ -114,43 +103,31 @@ describe.runIf(isLinux)('a pipe, and one that another program has made non-block
 })
 
 describe('stdin', () => {
-  test('is left alone when flags were given: one that never ends does not hold up the error', async () => {
+  test('that never ends does not hold up an error, because flags were given', async () => {
     const hint = 'Stdin was not read, because flags were given. Add --name, or read JSON from stdin with --file -'
-    const create = start(['create', '--id', '1'], temporaryFolder(), { stdin: 'pipe' })
-    const { exitCode, stdout, stderr } = await create
-    expect({ code: exitCode, out: stdout, err: stderr }).toEqual({
-      code: 2,
-      out: '',
-      err: `plants: name must be a string, but is missing\n  ${hint}\n`,
-    })
+    const expected = refusal('name must be a string, but is missing', hint)
+    expect(await new World().spawn('create --id 1', { stdin: 'pipe' })).toEqual(expected)
   })
 
   test.each(['create --id $n --name Fern', 'get 0', 'list', 'delete $n --yes'])(
     'is left alone by "%s" in a loop that reads lines',
-    async (command) => {
-      const folder = temporaryFolder()
-      writeFileSync(join(folder, 'lines'), 'one\ntwo\nthree\n')
-      const script = `n=0; while read -r line; do "$plants" ${command} >&2; echo "$line"; n=$((n+1)); done < lines`
-      const { code, out } = await bash(script, folder)
-      expect({ code, out }).toEqual({ code: 0, out: 'one\ntwo\nthree\n' })
+    async (line) => {
+      const user = new World()
+      user.write('lines', 'one\ntwo\nthree\n')
+      const script = `n=0; while read -r line; do "$plants" ${line} >&2; echo "$line"; n=$((n+1)); done < lines`
+      expect(await bash(user, script)).toMatchObject({ code: 0, out: 'one\ntwo\nthree\n' })
     },
   )
 })
 
-/** Makes stdout non-blocking for all who share it, as Node does, and leaves it so. */
-const unblock = '(node --eval "process.stdout; process.kill(process.pid, 9)"; true) 2> /dev/null;'
-
 /** Lists into a pipe of 64 KiB. Reading may begin when it is full. */
-function listIntoPipe(folder: string, before = '') {
-  const path = join(temporaryFolder(), 'pipe')
+function listIntoPipe(user: World, before = '') {
+  const path = join(user.home, `pipe-${performance.now()}`)
   spawnSync('mkfifo', [path])
   const both = openSync(path, 'r+') // opening one end alone would wait for the other
   const reader = openSync(path, 'r')
   closeSync(both)
-  const writer = execa('bash', ['-c', `exec > "$1"; ${before} exec "$0" list`, bin, path], {
-    ...inFolder(folder),
-    stdin: 'ignore',
-  })
+  const writer = execa('bash', ['-c', `exec > "$1"; ${before} exec "$0" list`, bin, path], bashOptions(user))
   onTestFinished(() => {
     writer.kill('SIGKILL')
     closeSync(reader)
@@ -165,27 +142,15 @@ function proc(pid: number | undefined, file: string): string {
   return existsSync(path) ? readFileSync(path, 'utf8') : ''
 }
 
-/** Runs a script in which "$plants" is the program and "$1" the argument. A pipe fails when any part of it does. */
-async function bash(script: string, folder: string, argument = ''): Promise<ProcessResult> {
-  const args = ['-c', `set -o pipefail; plants=$0; ${script}`, bin, argument]
-  const { exitCode, stdout, stderr } = await execa('bash', args, { ...inFolder(folder), stdin: 'ignore' })
-  return { code: exitCode, out: stdout, err: stderr }
-}
-
-function inFolder(folder: string) {
-  const env = { PATH: process.env['PATH'], HOME: folder, PLANTS_DATA_DIR: join(folder, 'data') }
-  return { reject: false, stripFinalNewline: false, cwd: folder, extendEnv: false, env } as const
-}
-
-/** A store with so many plants, and what a list of them is. */
-async function storeOf(count: number): Promise<{ folder: string; text: string }> {
-  const folder = temporaryFolder()
-  await plants(['create', '--id', '0', '--name', 'Fern 0', '--tag', 'shade'], folder)
-  const db = new DatabaseSync(join(folder, 'data/plants.db'))
+/** A user with so many plants, and what a list of them is. */
+async function storeOf(count: number): Promise<{ user: World; text: string }> {
+  const user = new World()
+  await user.run(['create', '--id', '0', '--name', 'Fern 0', '--tag', 'shade'])
+  const db = new DatabaseSync(user.store)
   db.exec(`
     WITH RECURSIVE numbers (id) AS (SELECT 1 UNION ALL SELECT id + 1 FROM numbers WHERE id < ${count - 1})
     INSERT INTO plants (id, name, tag) SELECT id, 'Fern ' || id, 'shade' FROM numbers`)
   db.close()
   const text = Array.from({ length: count }, (_, id) => `{"id":${id},"name":"Fern ${id}","tag":"shade"}\n`).join('')
-  return { folder, text }
+  return { user, text }
 }

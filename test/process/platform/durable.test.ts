@@ -10,58 +10,33 @@ import { connectTo, requestBytes } from '../../helpers/raw-http.js'
 import { serve, testToken } from '../../helpers/service.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
 
-interface Case {
-  args: string[]
-  /** commands that run first, in the same directory */
-  before?: string[][]
-  code?: number
-  /** the streams that it writes to */
-  told?: string[]
-  /** what must be synced before it writes the last of that */
-  synced: string[]
-}
-
-const create = ['create', '--id', '1', '--name', 'Fern']
-const backup = ['backup', 'b.db']
+const create = 'create --id 1 --name Fern'
 const records = '{"id":1,"name":"Fern"}\n{"id":2,"name":"Moss"}\n'
 const log = 'data/plants.db-wal'
 const settings = ['.config/plants', '.config', '.']
 const journal = ['.local/state/plants/imports', '.local/state/plants', '.local/state', '.local', '.']
 const both = ['stderr', 'stdout']
 
-const cases: Record<string, Case> = {
-  'create in a new store': { args: create, synced: [log, 'data', '.'] },
-  'create --store': { args: [...create, '--store', 'a.db'], told: both, synced: ['a.db-wal', '.'] },
-  create: { before: [create], args: ['create', '--id', '2', '--name', 'Moss'], synced: [log] },
-  update: { before: [create], args: ['update', '1', '--name', 'Moss'], synced: [log] },
-  delete: { before: [create], args: ['delete', '1', '--yes'], synced: [log] },
-  import: { args: ['import', 'input.ndjson'], synced: [log] },
-  'import --atomic': { args: ['import', 'input.ndjson', '--atomic'], synced: [log] },
-  'import --if-exists update': {
-    before: [create],
-    args: ['import', 'input.ndjson', '--if-exists', 'update'],
-    synced: [log],
-  },
-  'import --rejects': {
-    before: [create],
-    args: ['import', 'input.ndjson', '--rejects', 'rejects'],
-    code: 6,
-    told: both,
-    synced: [log, 'rejects', 'rejects.reasons'],
-  },
-  backup: { before: [create], args: backup, synced: ['.'] },
-  'restore to a new store': {
-    before: [create, backup],
-    args: ['restore', 'b.db', '--store', 'new.db'],
-    synced: ['new.db-wal', '.'],
-  },
-  'restore --yes': { before: [create, backup], args: ['restore', 'b.db', '--yes'], synced: [log, 'data'] },
-  'export --out': { before: [create], args: ['export', '--out', 'out.ndjson'], synced: ['.'] },
-  'config set': { args: ['config', 'set', 'timeout', '9s'], synced: settings },
-  'stores add': { args: ['stores', 'add', 'home', 'home.db'], synced: settings },
-  'tokens create': { args: ['tokens', 'create'], synced: [log] },
-  'tokens revoke': { before: [['tokens', 'create']], args: ['tokens', 'revoke', '1'], synced: [log] },
-}
+/** What must be synced before a command writes its answer, after others; and the streams that it writes to. */
+const cases: [before: string[], command: string, synced: string[], told?: string[], code?: number][] = [
+  [[], create, [log, 'data', '.']],
+  [[], `${create} --store a.db`, ['a.db-wal', '.'], both],
+  [[create], 'create --id 2 --name Moss', [log]],
+  [[create], 'update 1 --name Moss', [log]],
+  [[create], 'delete 1 --yes', [log]],
+  [[], 'import input.ndjson', [log]],
+  [[], 'import input.ndjson --atomic', [log]],
+  [[create], 'import input.ndjson --if-exists update', [log]],
+  [[create], 'import input.ndjson --rejects rejects', [log, 'rejects', 'rejects.reasons'], both, 6],
+  [[create], 'backup b.db', ['.']],
+  [[create, 'backup b.db'], 'restore b.db --store new.db', ['new.db-wal', '.']],
+  [[create, 'backup b.db'], 'restore b.db --yes', [log, 'data']],
+  [[create], 'export --out out.ndjson', ['.']],
+  [[], 'config set timeout 9s', settings],
+  [[], 'stores add home home.db', settings],
+  [[], 'tokens create', [log]],
+  [['tokens create'], 'tokens revoke 1', [log]],
+]
 
 /** The streams that were written to, in the order of the alphabet, and all that was synced before. */
 function summaryOf(disk: ReturnType<typeof followDisk>) {
@@ -128,12 +103,12 @@ test('a sync counts when it has returned, and a write when it begins', () => {
 })
 
 describe.runIf(canTrace)('what is on disk before a command prints something (needs strace):', () => {
-  test.each(Object.entries(cases))('%s', async (_, { before = [], args, code = 0, told = ['stdout'], synced }) => {
+  test.each(cases)('after %j: %s', async (before, command, synced, told = ['stdout'], code = 0) => {
     const folder = temporaryFolder()
-    for (const each of before) expect(await plants(each, folder, { cwd: folder })).toMatchObject({ code: 0 })
+    for (const each of before) expect(await plants(each.split(' '), folder, { cwd: folder })).toMatchObject({ code: 0 })
     writeFileSync(join(folder, 'input.ndjson'), records)
     const disk = followDisk(folder, join(temporaryFolder(), 'log'))
-    const { exitCode, stderr } = await startUnder('strace', disk.tracer, args, folder, { cwd: folder })
+    const { exitCode, stderr } = await startUnder('strace', disk.tracer, command.split(' '), folder, { cwd: folder })
     const expected = { exitCode: code, told, synced: expect.arrayContaining(synced), early: [] }
     expect({ exitCode, ...summaryOf(disk) }, String(stderr)).toEqual(expected)
   })

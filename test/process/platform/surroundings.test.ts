@@ -1,29 +1,26 @@
-import { readdirSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { readdirSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { oddSurroundings } from '../../helpers/differences.js'
 import { canMount, isLinux } from '../../helpers/linux.js'
-import { plants, startUnder } from '../../helpers/process.js'
-import { temporaryFolder } from '../../helpers/temporary.js'
+import { startUnder } from '../../helpers/process.js'
+import { World } from '../../helpers/world.js'
 
 test('what runtimes and tools look for in the current folder changes nothing', async () => {
-  const folder = temporaryFolder()
+  const user = new World()
   const settings = 'PLANTS_STORE=/nonexistent/plants.db\nPLANTS_OUTPUT=text\n'
-  for (const name of ['.env', '.env.local', '.env.production', '.env.development'])
-    writeFileSync(join(folder, name), settings)
-  writeFileSync(join(folder, 'preload.cjs'), 'require("node:fs").writeFileSync("loaded", ""); console.log("loaded")')
-  writeFileSync(join(folder, 'bunfig.toml'), 'preload = ["./preload.cjs"]\n')
-  writeFileSync(join(folder, 'tsconfig.json'), '{"compilerOptions":{"paths":{"*":["./preload.cjs"]}}}')
-  writeFileSync(join(folder, 'package.json'), '{"name":"plants","type":"module","imports":{"#*":"./preload.cjs"}}')
-  const before = readdirSync(folder)
-  for (const [args, out] of [
-    [['create', '--id', '1', '--name', 'Fern'], '{"name":"Fern"}\n'],
-    [['list'], '{"id":1,"name":"Fern"}\n'],
-    [['config', 'get', 'output'], ''],
-  ] as const) {
-    expect((await plants([...args], folder, { cwd: folder })).out).toBe(out)
-  }
-  expect(readdirSync(folder).filter((name) => !before.includes(name))).toEqual(['data'])
+  for (const name of ['.env', '.env.local', '.env.production', '.env.development']) user.write(name, settings)
+  user.write('preload.cjs', 'require("node:fs").writeFileSync("loaded", ""); console.log("loaded")')
+  user.write('bunfig.toml', 'preload = ["./preload.cjs"]\n')
+  user.write('tsconfig.json', '{"compilerOptions":{"paths":{"*":["./preload.cjs"]}}}')
+  user.write('package.json', '{"name":"plants","type":"module","imports":{"#*":"./preload.cjs"}}')
+  const before = readdirSync(user.home)
+  for (const [command, out] of [
+    ['create --id 1 --name Fern', '{"name":"Fern"}\n'],
+    ['list', '{"id":1,"name":"Fern"}\n'],
+    ['config get output', ''],
+  ] as const)
+    expect((await user.spawn(command)).out).toBe(out)
+  expect(readdirSync(user.home).filter((name) => !before.includes(name))).toEqual(['data'])
 })
 
 describe.runIf(isLinux)('in odd surroundings a list ends as docs/platforms.md says:', () => {
@@ -37,9 +34,9 @@ describe.runIf(isLinux)('in odd surroundings a list ends as docs/platforms.md sa
   })
 
   test.runIf(canMount).each(Object.entries(scripts))('%s (needs unshare)', async (name, [program = '', ...under]) => {
-    const folder = temporaryFolder()
-    await plants(['create', '--id', '1', '--name', 'Fern'], folder)
-    const { exitCode, signal, stdout } = await startUnder(program, under, ['list'], folder, { cwd: folder })
+    const user = new World()
+    await user.spawn('create --id 1 --name Fern')
+    const { exitCode, signal, stdout } = await startUnder(program, under, ['list'], user.home, { cwd: user.home })
     const code = signal === 'SIGABRT' ? 134 : exitCode
     expect({ code: String(code), stdout }).toEqual({
       code: expect.toBeOneOf(oddSurroundings.get(name)?.split(' or ') ?? []),

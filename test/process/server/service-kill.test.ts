@@ -1,10 +1,9 @@
 import { join } from 'node:path'
-import type { Options } from 'execa'
 import { expect, onTestFinished, test } from 'vitest'
 import { Caller } from '../../helpers/caller.js'
 import { DatabaseSync } from '../../helpers/database.js'
 import { rounds } from '../../helpers/rounds.js'
-import { addressOf, startService } from '../../helpers/service-process.js'
+import { launch, testToken } from '../../helpers/service.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
 
 const kills = rounds(2)
@@ -13,31 +12,38 @@ const creates = rounds(10) > 10 ? rounds(66_667) : 3000
 const atOnce = 100
 /** by the last kill, at most: each kill leaves some without an answer */
 const answered = creates - kills * atOnce
-const env = { PLANTS_SERVE_TOKEN: 's3cret-of-this-test' }
-
 const whole = { lost: [], strange: [], integrity: 'ok' }
 const name = `of ${creates} creates none is lost, changed or made twice when the service is killed ${kills} times`
 
 test(name, { timeout: rounds(60_000) }, async () => {
   const folder = temporaryFolder()
-  let service = startService(['--port', '0'], folder, { env })
-  const address = await addressOf(service)
-  const again = (options: Options = {}) => startService(['--port', new URL(address).port], folder, { env, ...options })
+  let port = '0'
+  const start = () => {
+    const service = launch(['--port', port, '--log-level', 'warn'], folder)
+    onTestFinished(() => void service.child.kill('SIGKILL'))
+    service.ready.catch(() => undefined) // it may be killed before
+    return service
+  }
+  let service = start()
+  const { address } = await service.ready
+  port = new URL(address).port
   const client = new Client(address)
 
   for (let kill = 0; kill < kills; kill += 1) {
     await client.createUntilKilled(service, ((kill + Math.random()) * answered) / (kills + 1))
-    await again({ timeout: 1 + Math.random() * 150, killSignal: 'SIGKILL' }) // as it starts, or soon after
-    service = again()
-    await addressOf(service)
+    const early = start()
+    setTimeout(() => early.child.kill('SIGKILL'), 1 + Math.random() * 150) // as it starts, or soon after
+    await early.ended
+    service = start()
+    await service.ready
   }
   await client.createTheRest()
   expect(look(folder, client)).toEqual(whole)
 
   await client.repeat((number) => !client.isAnswered(number))
   await client.repeat(() => true)
-  service.kill('SIGTERM')
-  expect(await service).toMatchObject({ exitCode: 0, stderr: '' })
+  service.child.kill('SIGTERM')
+  expect(await service.ended).toMatchObject({ code: 0, err: '' })
   expect(look(folder, client)).toEqual(whole)
 })
 
@@ -70,18 +76,18 @@ class Client {
   }
 
   /** Creates and goes on creating; kills the service when so many creates were answered, with others under way. */
-  async createUntilKilled(service: ReturnType<typeof startService>, answers: number): Promise<void> {
+  async createUntilKilled({ child, ended }: ReturnType<typeof launch>, answers: number): Promise<void> {
     await inLanes(async () => {
       const number = this.#next
       this.#next += 1
       const answer = await this.#send(number).catch((error: unknown) => {
-        if (!service.killed) throw error
+        if (!child.killed) throw error
       })
       if (answer !== undefined) this.#take(number, answer)
-      if (this.answers >= answers) service.kill('SIGKILL')
+      if (this.answers >= answers) child.kill('SIGKILL')
       return answer !== undefined
     })
-    expect(await service).toMatchObject({ signal: 'SIGKILL', stderr: '' })
+    expect(await ended).toMatchObject({ code: 137, err: '' })
   }
 
   async createTheRest(): Promise<void> {
@@ -105,7 +111,7 @@ class Client {
   async #send(number: number): Promise<string> {
     const { id, plant, key } = createOf(number)
     const headers = {
-      authorization: `Bearer ${env.PLANTS_SERVE_TOKEN}`,
+      authorization: `Bearer ${testToken}`,
       'content-type': 'application/json',
       'idempotency-key': key,
     }

@@ -1,110 +1,119 @@
 import { once } from 'node:events'
-import { existsSync, mkdirSync, readdirSync, readFileSync, readlinkSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { join } from 'node:path'
-import { execa, type Result } from 'execa'
+import { execa } from 'execa'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { canTrace, isLinux } from '../../helpers/linux.js'
-import { bin, type ProcessResult, plants, start } from '../../helpers/process.js'
+import { resultOf, startUnder } from '../../helpers/process.js'
 import { isSoak, nextPlace, rounds } from '../../helpers/rounds.js'
-import { temporaryFolder } from '../../helpers/temporary.js'
+import { answer, refusal, World } from '../../helpers/world.js'
 
 const repeated = { repeats: rounds(1) - 1 }
 const patience = { timeout: 20_000, interval: 5 }
 const ids = Array.from({ length: isSoak ? 200 : 30 }, (_, index) => index)
-const fern = ['create', '--id', '1', '--name', 'Fern']
-const created = { code: 0, out: '{"name":"Fern"}\n', err: '' }
-const onlyFern = { code: 0, out: '{"id":1,"name":"Fern"}\n', err: '' }
+const createFern = 'create --id 1 --name Fern'
+const createOther = 'create --id 2 --name Fern'
+const created = answer({ name: 'Fern' })
+const plantsOf = (...numbers: number[]) => answer(...numbers.map((id) => ({ id, name: 'Fern' })))
 
 describe('processes that make the store together', () => {
-  test('give an id to one of them, and refuse all others', repeated, async () => {
-    const folder = temporaryFolder()
-    const results = await Promise.all(ids.map(() => plants([...fern, '--output', 'json'], folder)))
-    const refused = {
-      code: 1,
-      out: '',
-      err: { error: 409, message: 'A plant with id 1 already exists', hint: 'Look at it with: plants get 1' },
-    }
-    expect(results.toSorted((a, b) => Number(a.code) - Number(b.code)).map(withParsedError)).toEqual([
+  test('give an id to one of them, and reject all others', repeated, async () => {
+    const world = new World()
+    const results = await Promise.all(ids.map(() => world.spawn(createFern)))
+    const rejected = refusal('A plant with id 1 already exists', 'Look at it with: plants get 1', 1)
+    expect(results.toSorted((one, other) => Number(one.code) - Number(other.code))).toEqual([
       created,
-      ...ids.slice(1).map(() => refused),
+      ...ids.slice(1).map(() => rejected),
     ])
-    expect(await plants(['list'], folder)).toEqual(onlyFern)
+    expect(await world.spawn('list')).toEqual(plantsOf(1))
   })
 
   test('store every plant', repeated, async () => {
-    const folder = temporaryFolder()
-    const results = await Promise.all(ids.map((id) => plants(['create', '--id', `${id}`, '--name', 'Fern'], folder)))
+    const world = new World()
+    const results = await Promise.all(ids.map((id) => world.spawn(`create --id ${id} --name Fern`)))
     expect(results).toEqual(ids.map(() => created))
-    expect(await plants(['list'], folder)).toEqual({
-      code: 0,
-      out: ids.map((id) => `{"id":${id},"name":"Fern"}\n`).join(''),
-      err: '',
-    })
+    expect(await world.spawn('list')).toEqual(plantsOf(...ids))
   })
 
   test('make one plant of an idempotency key, and all answer the same', repeated, async () => {
-    const folder = temporaryFolder()
-    const results = await Promise.all(
-      ids.slice(0, 20).map(() => plants([...fern, '--idempotency-key', 'order-66'], folder)),
-    )
-    expect(results).toEqual(results.map(() => created))
-    expect(await plants(['list'], folder)).toEqual(onlyFern)
+    const world = new World()
+    const keyed = ids.slice(0, 20).map(() => world.spawn(`${createFern} --idempotency-key order-66`))
+    expect(await Promise.all(keyed)).toEqual(keyed.map(() => created))
+    expect(await world.spawn('list')).toEqual(plantsOf(1))
   })
 
-  describe.runIf(canTrace)('one of them stopped on the way (needs strace)', () => {
-    test.each(['openat', 'fcntl'])(
-      'before its first %s on the file, or a later one, then goes on as if alone',
-      async (call) => {
-        const base = temporaryFolder()
-        for (let when = 1, isStopped = true; isStopped; when = nextPlace(when)) {
-          const folder = join(base, `${when}`)
-          const { stopped } = await stopAt(call, when, folder)
-          const other = await plants(['create', '--id', '2', '--name', 'Fern', '--timeout', '50ms'], folder)
-          isStopped = stopped.exitCode === null
-          stopped.kill('SIGCONT')
-          const results = {
-            stopped: await resultOf(stopped),
-            other: other.code,
-            list: (await plants(['list'], folder)).out,
-          }
-          const list =
-            other.code === 0 ? '{"id":1,"name":"Fern"}\n{"id":2,"name":"Fern"}\n' : '{"id":1,"name":"Fern"}\n'
-          expect({ when, ...results }).toEqual({ when, stopped: created, other: other.code && 4, list })
-        }
-      },
-    )
-  })
+  test.runIf(canTrace).each(['openat', 'fcntl'])(
+    'go on when one was stopped before its first %s on the file, or a later one (needs strace)',
+    async (call) => {
+      for (let when = 1, isStopped = true; isStopped; when = nextPlace(when)) {
+        const world = new World()
+        const log = join(world.home, 'log')
+        const inject = ['-e', `trace=${call}`, '-e', `inject=${call}:signal=STOP:when=${when}`, '-P', world.store]
+        const strace = ['-D', '-o', log, ...inject]
+        const program = startUnder('strace', strace, createFern.split(' '), world.home, { env: world.env })
+        onTestFinished(() => void program.kill('SIGKILL'))
+        const hasStopped = () => existsSync(log) && readFileSync(log, 'utf8').includes('stopped by SIGSTOP')
+        await expect.poll(() => program.exitCode !== null || hasStopped(), patience).toBe(true)
+        const other = await world.spawn(`${createOther} --timeout 50ms`)
+        isStopped = program.exitCode === null
+        program.kill('SIGCONT')
+        expect({ when, ...(await resultOf(program)) }).toEqual({ when, ...created })
+        expect(other.code).toBeOneOf([0, 4])
+        expect(await world.spawn('list')).toEqual(other.code === 0 ? plantsOf(1, 2) : plantsOf(1))
+      }
+    },
+  )
 })
 
-describe('while another process holds the write lock', () => {
-  test('a plant and the list can be read', async () => {
-    const { folder } = await lockedStore()
-    expect(await plants(['get', '1'], folder)).toEqual(onlyFern)
-    expect(await plants(['list'], folder)).toEqual(onlyFern)
+/** A user with one plant, and a process that holds the lock of the store until SIGUSR1, or the end of the test. */
+async function lockedStore() {
+  const world = new World()
+  expect(await world.spawn(createFern)).toEqual(created)
+  const script = `
+    const db = new (require('@photostructure/sqlite').DatabaseSync)(process.argv[1])
+    db.exec('BEGIN IMMEDIATE')
+    process.on('SIGUSR1', () => process.exit())
+    process.stdin.resume()
+    process.stdout.write('locked')`
+  const options = { cwd: import.meta.dirname, stdin: 'pipe', reject: false } as const
+  const holder = execa('node', ['--eval', script, world.store], options)
+  onTestFinished(async () => {
+    holder.kill('SIGKILL')
+    await holder
   })
+  await once(holder.stdout, 'data')
+  return { world, holder }
+}
 
-  test('a create ends when its time is over, and names the holder', async () => {
-    const { folder, path, holder } = await lockedStore()
-    const result = await plants(
-      ['create', '--id', '2', '--name', 'Moss', '--timeout', '300ms', '--output', 'json'],
-      folder,
-    )
-    const who = isLinux ? `process ${holder.pid} (node)` : 'another process'
-    const message = `The store ${path} was in use by ${who} for 0.3 s`
-    const err = { error: 503, message, hint: 'Try again, or wait longer with --timeout 2m', retryable: true }
-    expect(withParsedError(result)).toEqual({ code: 4, out: '', err })
-    expect(await plants(['list'], folder)).toEqual(onlyFern)
-  })
+test('while another process holds the write lock, plants are read, and a create ends with its time', async () => {
+  const { world, holder } = await lockedStore()
+  expect(await world.spawn('get 1')).toEqual(plantsOf(1))
+  const who = isLinux ? `process ${holder.pid} (node)` : 'another process'
+  const rejected = refusal(
+    `The store ${world.store} was in use by ${who} for 0.3 s`,
+    'Try again, or wait longer with --timeout 2m',
+    4,
+  )
+  expect(await world.spawn(`${createOther} --timeout 300ms`)).toEqual(rejected)
+  expect(await world.spawn('list')).toEqual(plantsOf(1))
 })
 
 describe.runIf(isLinux)('a create that waits for the write lock (seen through /proc)', () => {
-  test.each([
-    ['lets go', 'SIGUSR1'],
-    ['is killed', 'SIGKILL'],
-  ] as const)('gets its turn when the holder %s', async (_, signal) => {
-    const { folder, path, holder } = await lockedStore()
-    const waiting = start(['create', '--id', '2', '--name', 'Fern'], folder)
-    await waits(waiting.pid, path)
+  async function waitingCreate() {
+    const { world, holder } = await lockedStore()
+    const waiting = world.start(`${createOther} --timeout 30s`)
+    const files = () =>
+      readdirSync(`/proc/${waiting.pid}/fd`).map((fd) => readlinkSync(`/proc/${waiting.pid}/fd/${fd}`))
+    const sleeps = () =>
+      Number(/^voluntary_ctxt_switches:\t(\d+)$/m.exec(readFileSync(`/proc/${waiting.pid}/status`, 'utf8'))?.[1])
+    await expect.poll(files, patience).toContain(`${world.store}-wal`)
+    const before = sleeps()
+    await expect.poll(() => sleeps() - before, patience).toBeGreaterThan(5)
+    return { world, holder, waiting }
+  }
+
+  test.each(['SIGUSR1', 'SIGKILL'] as const)('gets its turn when the holder lets go by %s', async (signal) => {
+    const { holder, waiting } = await waitingCreate()
     holder.kill(signal)
     expect(await resultOf(waiting)).toEqual(created)
   })
@@ -112,101 +121,28 @@ describe.runIf(isLinux)('a create that waits for the write lock (seen through /p
   test.each([
     ['SIGINT', 130, 'Interrupted'],
     ['SIGTERM', 143, 'Terminated'],
-  ] as const)('ends at once on %s with %s, and stores nothing', async (signal, code, message) => {
-    const { folder, path } = await lockedStore()
-    const waiting = start(['create', '--id', '2', '--name', 'Moss', '--timeout', '30s'], folder)
-    await waits(waiting.pid, path)
+  ] as const)('ends at once on %s with %i, and stores nothing', async (signal, code, message) => {
+    const { world, waiting } = await waitingCreate()
     const sent = performance.now()
     waiting.kill(signal)
-    expect(await resultOf(waiting)).toEqual({ code, out: '', err: `plants: ${message}, nothing was changed\n` })
+    expect(await resultOf(waiting)).toEqual(refusal(`${message}, nothing was changed`, undefined, code))
     expect(performance.now() - sent).toBeLessThan(2000)
-    expect(await plants(['list'], folder)).toEqual(onlyFern)
+    expect(await world.spawn('list')).toEqual(plantsOf(1))
   })
 
   test('says on a signal that the plant is stored, when it is', repeated, async () => {
-    const { folder, path, holder } = await lockedStore()
-    const waiting = start(['create', '--id', '2', '--name', 'Fern'], folder)
-    await waits(waiting.pid, path)
+    const { world, holder, waiting } = await waitingCreate()
     waiting.kill('SIGSTOP')
     holder.kill('SIGUSR1')
     await once(holder, 'exit')
     waiting.kill('SIGINT')
     waiting.kill('SIGCONT')
     const result = await resultOf(waiting)
-    const isStored = (await plants(['get', '2'], folder)).code === 0
-    const stored =
-      'plants: Interrupted before the output was written\n  The plant is stored. Show it with: plants get 2\n'
-    expect([
-      { code: 130, out: '', err: isStored ? stored : 'plants: Interrupted, nothing was changed\n' },
-      isStored ? created : {},
-    ]).toContainEqual(result)
+    const isStored = (await world.spawn('get 2')).code === 0
+    const stored = 'The plant is stored. Show it with: plants get 2'
+    const ends = isStored
+      ? [refusal('Interrupted before the output was written', stored, 130), created]
+      : [refusal('Interrupted, nothing was changed', undefined, 130)]
+    expect(ends).toContainEqual(result)
   })
 })
-
-/** Takes the write lock of the store that its argument names, and lets it go on SIGUSR1. */
-const holderScript = `
-  const { DatabaseSync } = require('@photostructure/sqlite')
-  const db = new DatabaseSync(process.argv[1])
-  db.exec('BEGIN IMMEDIATE')
-  process.on('SIGUSR1', () => process.exit())
-  process.stdin.resume()
-  process.stdout.write('locked')
-`
-
-/** A store with one plant, and a process that holds its lock until the test is over. */
-async function lockedStore() {
-  const folder = temporaryFolder()
-  const path = join(folder, 'data/plants.db')
-  expect(await plants(fern, folder)).toEqual(created)
-  const holder = execa('node', ['--eval', holderScript, path], {
-    cwd: import.meta.dirname,
-    stdin: 'pipe',
-    reject: false,
-  })
-  onTestFinished(async () => {
-    holder.kill('SIGKILL')
-    await holder
-  })
-  await once(holder.stdout, 'data')
-  return { folder, path, holder }
-}
-
-/** Resolves when a process has the store's log open and has slept several times since: it waits for its turn. */
-async function waits(pid: number | undefined, path: string): Promise<void> {
-  const files = () => readdirSync(`/proc/${pid}/fd`).map((fd) => readlinkSync(`/proc/${pid}/fd/${fd}`))
-  await expect.poll(files, patience).toContain(`${path}-wal`)
-  const before = sleepsOf(pid)
-  await expect.poll(() => sleepsOf(pid) - before, patience).toBeGreaterThan(5)
-}
-
-function sleepsOf(pid: number | undefined): number {
-  return Number(/^voluntary_ctxt_switches:\t(\d+)$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1])
-}
-
-/** Starts a create, and stops it before a system call on the file, or lets it end when there are not so many. */
-async function stopAt(call: string, when: number, folder: string) {
-  const log = join(folder, 'log')
-  const data = join(folder, 'data')
-  mkdirSync(folder)
-  const inject = ['-e', `trace=${call}`, '-e', `inject=${call}:signal=STOP:when=${when}`, '-P', join(data, 'plants.db')]
-  const env = { PATH: process.env['PATH'], PLANTS_DATA_DIR: data }
-  const stopped = execa('strace', ['-D', '-o', log, ...inject, bin, ...fern], {
-    reject: false,
-    stripFinalNewline: false,
-    env,
-    extendEnv: false,
-  })
-  const isStopped = () => existsSync(log) && readFileSync(log, 'utf8').includes('stopped by SIGSTOP')
-  await expect.poll(() => stopped.exitCode !== null || isStopped(), patience).toBe(true)
-  onTestFinished(() => void stopped.kill('SIGKILL'))
-  return { stopped }
-}
-
-async function resultOf(started: PromiseLike<Pick<Result, 'exitCode' | 'stdout' | 'stderr'>>): Promise<ProcessResult> {
-  const { exitCode, stdout, stderr } = await started
-  return { code: exitCode, out: String(stdout), err: String(stderr) }
-}
-
-function withParsedError({ code, out, err }: ProcessResult) {
-  return { code, out, err: err === '' ? '' : JSON.parse(err) }
-}

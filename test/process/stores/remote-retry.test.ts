@@ -1,159 +1,120 @@
 import { once } from 'node:events'
 import { describe, expect, test } from 'vitest'
-import { type Answer, Hostile, http, json } from '../../helpers/hostile.js'
+import { Hostile, http, json } from '../../helpers/hostile.js'
 import { canTrace } from '../../helpers/linux.js'
-import { start, startUnder } from '../../helpers/process.js'
+import { resultOf, startUnder } from '../../helpers/process.js'
 import { howToRepeat, linesOf, socketPath, token } from '../../helpers/remote.js'
-import { temporaryFolder } from '../../helpers/temporary.js'
+import { World } from '../../helpers/world.js'
 
-const plant = json(200, { name: 'Fern' })
-const fern = '{"name":"Fern"}\n'
-const reset: Answer = (socket) => void socket.resetAndDestroy()
-const header = { name: 'Idempotency-Key', in: 'header', schema: { type: 'string' } }
+const create = 'create --id 1 --name Fern --output json --store'
+const env = { PLANTS_TOKEN: token }
+type Program = ReturnType<World['start']>
 
-/** A description of a service, with parameters of its operation or of its path. */
-function describedBy(operation: unknown[], path: unknown[] = [], rest: Record<string, unknown> = {}): Buffer {
-  return json(200, {
-    openapi: '3.1.0',
-    paths: { '/plants': { parameters: path, post: { parameters: operation } } },
-    ...rest,
-  })
+/** Resolves when a program says something on stderr. */
+async function speaks({ stderr }: Program): Promise<void> {
+  if (stderr) await once(stderr, 'data')
 }
 
-const keyed = describedBy([header])
-const post = 'POST /plants'
+/** How a program has ended, and what it has said. */
+async function endOf(program: Program, remote: Hostile) {
+  const { code, out, err } = await resultOf(program)
+  return { code, out, said: linesOf(err, remote), posts: remote.posts.length }
+}
 
-describe('what was not sent is sent when somebody is there', () => {
-  const flags = ['create', '--id', '1', '--name', 'Fern', '--output', 'json', '--timeout', '20s']
-
+describe('what was not sent is sent when the service is there', () => {
   test('after a refused connection', async () => {
     const before = await Hostile.listen({})
     const { port, url } = before
     await before.close()
-    const program = start([...flags, '--store', url], temporaryFolder(), { env: { PLANTS_TOKEN: token } })
-    await speaks(program)
-    const remote = await Hostile.listen({ posts: [plant], place: { host: '127.0.0.1', port } })
-    const { exitCode, stdout, stderr } = await program
-    const said = [{ warning: 'Could not reach URL: the connection was refused. Trying again for up to 2 s' }]
-    expect({ code: exitCode, out: stdout, said: linesOf(`${stderr}`, remote), requests: remote.lines }).toEqual({
-      code: 0,
-      out: fern,
-      said,
-      requests: [post],
-    })
+    await expectSent(url, { host: '127.0.0.1', port }, 'Could not reach URL: the connection was refused')
   })
 
   test('after a socket that was not there', async () => {
     const path = socketPath()
-    const program = start([...flags, '--store', `unix:${path}`], temporaryFolder(), { env: { PLANTS_TOKEN: token } })
-    await speaks(program)
-    const remote = await Hostile.listen({ posts: [plant], place: { path } })
-    const { exitCode, stdout, stderr } = await program
-    const warning = `Could not reach unix:${path}: there is no socket at ${path}. Trying again for up to 2 s`
-    expect({ code: exitCode, out: stdout, said: linesOf(`${stderr}`, remote), requests: remote.lines }).toEqual({
-      code: 0,
-      out: fern,
-      said: [{ warning }],
-      requests: [post],
-    })
+    await expectSent(`unix:${path}`, { path }, `Could not reach unix:${path}: there is no socket at ${path}`)
   })
+
+  async function expectSent(store: string, place: { host: string; port: number } | { path: string }, why: string) {
+    const program = new World().start(`${create} ${store} --timeout 20s`, { env })
+    await speaks(program)
+    const remote = await Hostile.listen({ posts: [json(200, { name: 'Fern' })], place })
+    const said = [{ warning: `${why}. Trying again for up to 2 s` }]
+    expect(await endOf(program, remote)).toEqual({ code: 0, out: '{"name":"Fern"}\n', said, posts: 1 })
+  }
 })
 
 describe('a signal', () => {
-  const flags = ['create', '--id', '1', '--name', 'Fern', '--output', 'json', '--timeout', '60s', '--store']
   const answered = 'Interrupted before URL answered'
+  const unavailable = http(503, '', { 'Retry-After': 30 })
+  const keyed = json(200, {
+    openapi: '3.1.0',
+    paths: { '/plants': { parameters: [], post: { parameters: [{ name: 'Idempotency-Key', in: 'header' }] } } },
+  })
+  const reset = (socket: { resetAndDestroy(): unknown }) => void socket.resetAndDestroy()
+  const requests = (count: number) => async (remote: Hostile) => {
+    while (remote.requests.length < count) await once(remote, 'request')
+  }
 
-  test('that comes while an answer is waited for leaves it open', async () => {
-    const remote = await Hostile.listen({})
-    const program = start([...flags, remote.url], temporaryFolder(), { env: { PLANTS_TOKEN: token } })
-    await once(remote, 'request')
-    program.kill('SIGINT')
-    const { exitCode, stdout, stderr } = await program
-    expect({ code: exitCode, out: stdout, said: linesOf(`${stderr}`, remote) }).toEqual({
-      code: 130,
-      out: '',
-      said: [{ error: 500, message: answered, hint: howToRepeat.unasked }],
+  interface Case {
+    options?: Parameters<typeof Hostile.listen>[0]
+    /** when the signal comes */
+    until?: (remote: Hostile, program: Program) => Promise<unknown>
+    signal?: 'SIGINT' | 'SIGTERM'
+    isTls?: true
+    posts?: number
+  }
+  const unasked = { message: answered, hint: howToRepeat.unasked }
+  const nothing = { message: 'Interrupted, nothing was stored' }
+
+  test.each<[string, { message: string; hint?: string }, Case]>([
+    ['while a response is waited for leaves the outcome open', unasked, {}],
+    ['as SIGTERM, too', { ...unasked, message: answered.replace('Interrupted', 'Terminated') }, { signal: 'SIGTERM' }],
+    [
+      'before anything was sent, in a handshake that nobody answers, tells that nothing was stored',
+      nothing,
+      { isTls: true, until: (remote) => once(remote, 'connection'), posts: 0 },
+    ],
+    [
+      'between two tries tells that nothing was stored',
+      nothing,
+      { options: { posts: [unavailable] }, until: (_, program) => speaks(program) },
+    ],
+    [
+      'between two tries, of which the first was not answered, leaves it open',
+      { message: answered, hint: howToRepeat.listed },
+      {
+        options: { posts: [reset, unavailable], openapi: keyed },
+        until: async (remote) => {
+          while (remote.posts.length < 2) await once(remote, 'request')
+        },
+        posts: 2,
+      },
+    ],
+    [
+      'while the service is asked about keys leaves it open',
+      unasked,
+      { options: { posts: [reset], openapi: () => undefined }, until: requests(2) },
+    ],
+  ])('%s', async (_, error, { options = {}, until = requests(1), signal = 'SIGINT', isTls, posts = 1 }) => {
+    const remote = await Hostile.listen(options)
+    const url = isTls ? remote.url.replace('http', 'https') : remote.url
+    const program = new World().start(`${create} ${url} --timeout 60s`, { env })
+    await until(remote, program)
+    program.kill(signal)
+    const { said, ...end } = await endOf(program, remote)
+    expect({ ...end, last: said.at(-1) }).toEqual({
+      ...{ code: signal === 'SIGTERM' ? 143 : 130, out: '', posts },
+      last: { error: 500, ...error },
     })
   })
 
-  test('SIGTERM does the same, with 143', async () => {
-    const remote = await Hostile.listen({})
-    const program = start([...flags, remote.url], temporaryFolder(), { env: { PLANTS_TOKEN: token } })
-    await once(remote, 'request')
-    program.kill('SIGTERM')
-    const { exitCode, stderr } = await program
-    expect({ code: exitCode, said: linesOf(`${stderr}`, remote) }).toEqual({
-      code: 143,
-      said: [{ error: 500, message: 'Terminated before URL answered', hint: howToRepeat.unasked }],
-    })
-  })
-
-  test('that comes before anything was sent says that nothing was stored', async () => {
-    const remote = await Hostile.listen({})
-    const url = remote.url.replace('http', 'https') // whose handshake nobody answers
-    const program = start([...flags, url], temporaryFolder(), { env: { PLANTS_TOKEN: token }, timeout: 5000 })
-    await once(remote, 'connection')
-    program.kill('SIGINT')
-    const { exitCode, stdout, stderr } = await program
-    expect({ code: exitCode, out: stdout, said: linesOf(`${stderr}`, remote) }).toEqual({
-      code: 130,
-      out: '',
-      said: [{ error: 500, message: 'Interrupted, nothing was stored' }],
-    })
-  })
-
-  test('that comes between two tries says that nothing was stored', async () => {
-    const remote = await Hostile.listen({ posts: [http(503, '', { 'Retry-After': 30 })] })
-    const program = start([...flags, remote.url], temporaryFolder(), { env: { PLANTS_TOKEN: token } })
-    await speaks(program)
-    program.kill('SIGINT')
-    const { exitCode, stderr } = await program
-    const warning = 'URL answered 503 with nothing. Trying again for up to 60 s'
-    expect({ code: exitCode, said: linesOf(`${stderr}`, remote), requests: remote.lines }).toEqual({
-      code: 130,
-      said: [{ warning }, { error: 500, message: 'Interrupted, nothing was stored' }],
-      requests: [post],
-    })
-  })
-
-  test.runIf(canTrace)('that comes while a warning is still being written says so as well (needs strace)', async () => {
-    const remote = await Hostile.listen({ posts: [http(503, '', { 'Retry-After': 30 })] })
+  test.runIf(canTrace)('while a warning is still being written tells so as well (needs strace)', async () => {
+    const remote = await Hostile.listen({ posts: [unavailable] })
     const late = ['-D', '-f', '-o', '/dev/null', '-e', 'trace=write', '-e', 'inject=write:delay_exit=100ms']
-    const program = startUnder('strace', late, [...flags, remote.url], temporaryFolder(), {
-      env: { PLANTS_TOKEN: token },
-    })
+    const { home } = new World()
+    const program = startUnder('strace', late, [...create.split(' '), remote.url, '--timeout', '60s'], home, { env })
     await speaks(program)
     program.kill('SIGINT')
     expect(await program).toMatchObject({ exitCode: 130, stderr: expect.stringContaining('nothing was stored') })
   })
-
-  test('that comes between two tries, of which the first was not answered, leaves it open', async () => {
-    const remote = await Hostile.listen({ posts: [reset, http(503, '', { 'Retry-After': 30 })], openapi: keyed })
-    const program = start([...flags, remote.url], temporaryFolder(), { env: { PLANTS_TOKEN: token } })
-    while (remote.posts.length < 2) await once(remote, 'request')
-    program.kill('SIGINT')
-    const { exitCode, stderr } = await program
-    expect({ code: exitCode, said: linesOf(`${stderr}`, remote).slice(1) }).toEqual({
-      code: 130,
-      said: [{ error: 500, message: answered, hint: howToRepeat.listed }],
-    })
-  })
-
-  test('that comes while the service is asked about keys leaves it open', async () => {
-    const remote = await Hostile.listen({ posts: [reset], openapi: () => undefined })
-    const program = start([...flags, remote.url], temporaryFolder(), { env: { PLANTS_TOKEN: token } })
-    while (remote.requests.length < 2) await once(remote, 'request')
-    program.kill('SIGINT')
-    const { exitCode, stdout, stderr } = await program
-    expect({ code: exitCode, out: stdout, said: linesOf(`${stderr}`, remote) }).toEqual({
-      code: 130,
-      out: '',
-      said: [{ error: 500, message: answered, hint: howToRepeat.unasked }],
-    })
-  })
 })
-
-/** Resolves when a program says something on stderr. */
-async function speaks({ stderr }: ReturnType<typeof start>): Promise<void> {
-  if (stderr) await once(stderr, 'data')
-}

@@ -1,208 +1,138 @@
 import { once } from 'node:events'
-import {
-  chmodSync,
-  copyFileSync,
-  existsSync,
-  linkSync,
-  readdirSync,
-  readFileSync,
-  symlinkSync,
-  unlinkSync,
-  writeFileSync,
-} from 'node:fs'
+import { chmodSync, copyFileSync, existsSync, linkSync, readdirSync, symlinkSync, unlinkSync } from 'node:fs'
 import { join } from 'node:path'
-import { execa } from 'execa'
+import type { Options } from 'execa'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { fill } from '../../helpers/fill.js'
-import { bin } from '../../helpers/process.js'
-import type { Result } from '../../helpers/run.js'
-import { create, open } from '../../helpers/sqlite-file.js'
+import { resultOf, startUnder } from '../../helpers/process.js'
+import { open } from '../../helpers/sqlite-file.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
+import { answer, refusal, World } from '../../helpers/world.js'
 
-describe('the file of a store', () => {
-  test('is used by its real name, beside which its log is, when a link leads to it', async () => {
-    const [folder, links] = [await storeIn(temporaryFolder()), temporaryFolder()]
-    symlinkSync(join(folder, 'plants.db'), join(links, 'link.db'))
-    open(join(folder, 'plants.db')).prepare('SELECT count(*) FROM plants').get()
-    readOnlyFolder(links)
-    await create(join(links, 'link.db'), '2')
-    expect((await unprivileged(['list', '--store', join(links, 'link.db')])).out).toBe(
-      '{"id":1,"name":"Fern"}\n{"id":2,"name":"Fern"}\n',
-    )
-  })
-})
-
-describe('a file that cannot be a store is refused, and left as it is:', () => {
-  test('a store with a second name', async () => {
-    const folder = await storeIn(temporaryFolder())
-    const [path, other] = [join(folder, 'plants.db'), join(folder, 'other.db')]
-    linkSync(path, other)
-    const err = `plants: ${other} has more than one hard link, and each would have its own write-ahead log\n  Copy the file instead\n`
-    expect(await create(other, '2')).toEqual({ code: 4, out: '', err })
-    unlinkSync(path)
-    expect((await create(other, '2')).code).toBe(0)
-  })
-})
-
-// Root may write anywhere, so root's rights are taken away for these.
-const setpriv = ['setpriv', '--bounding-set', '-all', '--inh-caps', '-all']
 const isRoot = process.getuid?.() === 0
 const canDropRights = process.platform !== 'win32' && (!isRoot || existsSync('/usr/bin/setpriv'))
+const fern = { id: 1, name: 'Fern' }
+const moss = { id: 2, name: 'Moss' }
+const createMoss = 'create --id 2 --name Moss'
+const insertMoss = "INSERT INTO plants (id, name) VALUES (2, 'Moss')"
+
+/** A user of whom root's rights are taken away, as root may write anywhere. */
+class Unprivileged extends World {
+  /** With a store of one plant, written by a process that has ended: no log is left beside it. */
+  static async withStore(): Promise<Unprivileged> {
+    const user = new Unprivileged()
+    await user.spawn('create --id 1 --name Fern')
+    return user
+  }
+
+  begin(line: string, options: Options = {}) {
+    const bare = ['--bounding-set', '-all', '--inh-caps', '-all']
+    if (!isRoot) return this.start(line, options)
+    return startUnder('setpriv', bare, line.split(' '), this.home, { env: this.env, ...options })
+  }
+
+  do(line: string) {
+    return resultOf(this.begin(line))
+  }
+
+  /** A mode that ends with the test. */
+  close(path: string, mode = 0o500): void {
+    chmodSync(path, mode)
+    onTestFinished(() => chmodSync(path, 0o700))
+  }
+}
+
+test('a store with a second name is rejected', async () => {
+  const user = new World()
+  await user.spawn('create --id 1 --name Fern')
+  const other = join(user.home, 'other.db')
+  linkSync(user.store, other)
+  const line = `${createMoss} --store ${other}`
+  const message = `${other} has more than one hard link, and each would have its own write-ahead log`
+  expect(await user.run(line)).toEqual(refusal(message, 'Copy the file instead', 4))
+  unlinkSync(user.store)
+  expect((await user.run(line)).code).toBe(0)
+})
 
 const permissions = 'Change the permissions of the file and its directory, or choose another file with --store PATH'
+const unwritable = (path: string) => refusal(`The store ${path} cannot be written by this user`, permissions, 4)
+const unreadable = (path: string) => refusal(`The store ${path} cannot be read by this user`, permissions, 4)
 
 describe.runIf(canDropRights)('a place that may not be written', () => {
-  test('can still be read', async () => {
-    const folder = readOnlyFolder(await storeIn(temporaryFolder()))
-    expect(await unprivileged(['list', '--store', join(folder, 'plants.db')])).toEqual({
-      code: 0,
-      out: '{"id":1,"name":"Fern"}\n',
-      err: '',
-    })
-    expect(readdirSync(folder)).toEqual(['plants.db'])
+  test('can still be read and exported, and takes no plant', async () => {
+    const user = await Unprivileged.withStore()
+    user.close(user.data)
+    expect(await user.do('list')).toEqual(answer(fern))
+    expect(await user.do('export')).toEqual(answer(fern))
+    user.write('out.csv', 'old', 0o400)
+    for (const path of [join(user.home, 'out.csv'), join(user.data, 'out.csv')])
+      expect(await user.do(`export --out ${path}`)).toEqual(
+        refusal(`${path} could not be written: permission denied`, 'Choose another file with --out FILE', 74),
+      )
+    const other = join(user.data, 'new.db')
+    expect(await user.do(createMoss)).toEqual(unwritable(user.store))
+    expect(await user.do(`${createMoss} --store ${other}`)).toEqual(unwritable(other))
+    expect([user.read('out.csv'), readdirSync(user.data)]).toEqual(['old', ['plants.db']])
   })
 
-  test('can still be exported, and to a file that may not be written nothing is', async () => {
-    const folder = readOnlyFolder(await storeIn(temporaryFolder()))
-    const store = join(folder, 'plants.db')
-    expect(await unprivileged(['export', '--store', store])).toEqual({
-      code: 0,
-      out: '{"id":1,"name":"Fern"}\n',
-      err: '',
-    })
-    const out = join(temporaryFolder(), 'out.csv')
-    writeFileSync(out, 'old', { mode: 0o400 })
-    for (const path of [out, join(folder, 'out.csv')]) {
-      const err = `plants: ${path} could not be written: permission denied\n  Choose another file with --out FILE\n`
-      expect(await unprivileged(['export', '--store', store, '--out', path])).toEqual({ code: 74, out: '', err })
-    }
-    expect([readFileSync(out, 'utf8'), readdirSync(folder)]).toEqual(['old', ['plants.db']])
-  })
-
-  test('takes no plant, and says why', async () => {
-    const folder = readOnlyFolder(await storeIn(temporaryFolder()))
-    const err = (file: string) =>
-      `plants: The store ${folder}/${file} cannot be written by this user\n  ${permissions}\n`
-    expect(await unprivileged(['create', '--id', '2', '--name', 'Moss', '--store', `${folder}/plants.db`])).toEqual({
-      code: 4,
-      out: '',
-      err: err('plants.db'),
-    })
-    expect(await unprivileged(['create', '--id', '2', '--name', 'Moss', '--store', `${folder}/new.db`])).toEqual({
-      code: 4,
-      out: '',
-      err: err('new.db'),
-    })
-    expect(readdirSync(folder)).toEqual(['plants.db'])
-  })
-
-  test('can be read while its owner has it open', async () => {
-    const folder = await storeIn(temporaryFolder())
-    open(join(folder, 'plants.db')).exec("INSERT INTO plants (id, name) VALUES (2, 'Moss')")
-    readOnlyFolder(folder)
-    const out = '{"id":1,"name":"Fern"}\n{"id":2,"name":"Moss"}\n'
-    expect(await unprivileged(['list', '--store', join(folder, 'plants.db')])).toEqual({ code: 0, out, err: '' })
+  test('can be read while its owner has it open, also by a link', async () => {
+    const user = await Unprivileged.withStore()
+    const links = temporaryFolder()
+    symlinkSync(user.store, join(links, 'link.db'))
+    open(user.store).exec(insertMoss)
+    for (const folder of [user.data, links]) user.close(folder)
+    expect(await user.do('list')).toEqual(answer(fern, moss))
+    expect(await user.do(`list --store ${links}/link.db`)).toEqual(answer(fern, moss))
   })
 
   test('tells when it was changed while it was read', async () => {
-    const folder = await storeIn(temporaryFolder())
-    const path = join(folder, 'plants.db')
-    fill(path, 100_000)
-    readOnlyFolder(folder)
-    const [command = '', ...prefix] = isRoot ? [...setpriv, bin] : [bin]
-    const reader = execa(command, [...prefix, 'list', '--store', path], {
-      reject: false,
-      buffer: { stdout: false },
-      stripFinalNewline: false,
-    })
-    await once(reader.stdout, 'readable')
-    if (!isRoot) chmodSync(folder, 0o700)
-    open(path).exec('DELETE FROM plants WHERE id > 50000')
-    reader.stdout.resume()
-    const { exitCode, stderr } = await reader
-    expect({ exitCode, stderr }).toEqual({
-      exitCode: 4,
-      stderr: `plants: ${path} was changed while it was read\n  Try again\n`,
+    const user = await Unprivileged.withStore()
+    fill(user.store, 100_000)
+    user.close(user.data)
+    const reader = user.begin('list', { buffer: { stdout: false } })
+    if (reader.stdout) await once(reader.stdout, 'readable')
+    if (!isRoot) chmodSync(user.data, 0o700)
+    open(user.store).exec('DELETE FROM plants WHERE id > 50000')
+    reader.stdout?.resume()
+    const { code, err } = await resultOf(reader)
+    expect({ code, err }).toEqual({
+      code: 4,
+      err: `plants: ${user.store} was changed while it was read\n  Try again\n`,
     })
   })
 
   test('is named when its log was left there by a crash', async () => {
-    const [source, folder] = [await storeIn(temporaryFolder()), temporaryFolder()]
-    open(join(source, 'plants.db')).exec("INSERT INTO plants (id, name) VALUES (2, 'Moss')")
-    for (const name of ['plants.db', 'plants.db-wal']) copyFileSync(join(source, name), join(folder, name))
-    readOnlyFolder(folder)
-    const path = join(folder, 'plants.db')
-    const why = `its last changes are in ${path}-wal, which can only be read in a writable directory`
-    const err = `plants: ${path} was not closed: ${why}\n  Copy both files to such a directory\n`
-    expect(await unprivileged(['list', '--store', path])).toEqual({ code: 4, out: '', err })
+    const [source, user] = [await Unprivileged.withStore(), await Unprivileged.withStore()]
+    open(source.store).exec(insertMoss)
+    for (const suffix of ['', '-wal']) copyFileSync(source.store + suffix, user.store + suffix)
+    user.close(user.data)
+    const why = `its last changes are in ${user.store}-wal, which can only be read in a writable directory`
+    expect(await user.do('list')).toEqual(
+      refusal(`${user.store} was not closed: ${why}`, 'Copy both files to such a directory', 4),
+    )
   })
 
   test.each([
-    [0o400, 'cannot be written by this user'],
-    [0o000, 'cannot be read by this user'],
-  ])('may be the file itself, with mode %o', async (mode, why) => {
-    const path = join(await storeIn(temporaryFolder()), 'plants.db')
-    chmodSync(path, mode)
-    expect(await unprivileged(['create', '--id', '2', '--name', 'Moss', '--store', path])).toEqual({
-      code: 4,
-      out: '',
-      err: `plants: The store ${path} ${why}\n  ${permissions}\n`,
-    })
+    [0o400, unwritable],
+    [0o000, unreadable],
+  ])('may be the file itself, with mode %o', async (mode, rejected) => {
+    const user = await Unprivileged.withStore()
+    chmodSync(user.store, mode)
+    expect(await user.do(createMoss)).toEqual(rejected(user.store))
   })
 
-  test.each(['list', 'create --id 2 --name Moss'])(
-    'is said to be closed to %s, and not read-only, where a folder or the log is',
-    async (line) => {
-      const [hidden, inUse] = [await storeIn(temporaryFolder()), await storeIn(temporaryFolder())]
-      chmodSync(hidden, 0o000)
-      onTestFinished(() => chmodSync(hidden, 0o700))
-      open(join(inUse, 'plants.db')).exec("INSERT INTO plants (id, name) VALUES (3, 'Ivy')")
-      for (const suffix of ['-wal', '-shm']) chmodSync(join(inUse, `plants.db${suffix}`), 0o000)
-      for (const [path, why] of [
-        [join(hidden, 'plants.db'), 'cannot be read by this user'],
-        [join(hidden, 'missing.db'), 'cannot be read by this user'],
-        [join(hidden, 'missing/plants.db'), 'cannot be read by this user'],
-        [join(inUse, 'plants.db'), 'cannot be read by this user'],
-      ] as const) {
-        const err = `plants: The store ${path} ${why}\n  ${permissions}\n`
-        expect(await unprivileged([...line.split(' '), '--store', path])).toEqual({ code: 4, out: '', err })
-      }
-    },
-  )
+  test.each(['list', createMoss])('is closed to %s, and not read-only, where a folder or the log is', async (line) => {
+    const [hidden, inUse] = [await Unprivileged.withStore(), await Unprivileged.withStore()]
+    hidden.close(hidden.data, 0o000)
+    open(inUse.store).exec(insertMoss)
+    for (const suffix of ['-wal', '-shm']) chmodSync(inUse.store + suffix, 0o000)
+    for (const path of [hidden.store, `${hidden.data}/missing.db`, `${hidden.data}/missing/plants.db`, inUse.store])
+      expect(await inUse.do(`${line} --store ${path}`)).toEqual(unreadable(path))
+  })
 
   test('is no data directory either', async () => {
-    const folder = readOnlyFolder(temporaryFolder())
-    const { code, err } = await unprivileged(['create', '--id', '1', '--name', 'Fern'], {
-      PLANTS_DATA_DIR: join(folder, 'data'),
-    })
-    expect({ code, err }).toEqual({
-      code: 4,
-      err: `plants: The store ${folder}/data/plants.db cannot be written by this user\n  ${permissions}\n`,
-    })
+    const user = new Unprivileged()
+    user.close(user.home)
+    expect(await user.do('create --id 1 --name Fern')).toEqual(unwritable(user.store))
   })
 })
-
-async function unprivileged(argv: string[], env: Record<string, string> = {}): Promise<Result> {
-  const [command = '', ...prefix] = isRoot ? [...setpriv, bin] : [bin]
-  const options = {
-    reject: false,
-    stripFinalNewline: false,
-    stdin: 'ignore',
-    extendEnv: false,
-    env: { PATH: process.env['PATH'], ...env },
-  } as const
-  const { exitCode = -1, stdout, stderr } = await execa(command, [...prefix, ...argv], options)
-  return { code: exitCode, out: stdout, err: stderr }
-}
-
-function readOnlyFolder(folder: string): string {
-  chmodSync(folder, 0o500)
-  onTestFinished(() => chmodSync(folder, 0o700))
-  return folder
-}
-
-/** A folder with a store that holds one plant, written by a process that has ended: no log is left beside it. */
-async function storeIn(folder: string): Promise<string> {
-  await execa(bin, ['create', '--id', '1', '--name', 'Fern', '--store', join(folder, 'plants.db')])
-  return folder
-}

@@ -9,267 +9,209 @@ import {
   caughtImport,
   countOf,
   countsOf,
-  digestOf,
   grouped,
-  importAgain,
   inputLines,
-  integrityOf,
-  journalsIn,
+  journalsOf,
   judgeDone,
   plantLines,
   shuffled,
-  storeIn,
   writeLines,
 } from '../../helpers/import.js'
 import { isLinux } from '../../helpers/linux.js'
-import { plants, start } from '../../helpers/process.js'
-import { temporaryFolder } from '../../helpers/temporary.js'
-import { terminal } from '../../helpers/terminal.js'
+import { idsIn } from '../../helpers/sqlite-file.js'
+import { World } from '../../helpers/world.js'
+
+const signals = [
+  ['SIGINT', 130, 'Interrupted'],
+  ['SIGTERM', 143, 'Terminated'],
+] as const
+const command = 'import plants.ndjson'
+const quickly = { interval: 10, timeout: 30_000 }
 
 describe('an import that a signal stops', () => {
-  test.each([
-    ['SIGINT', 130, 'Interrupted'],
-    ['SIGTERM', 143, 'Terminated'],
-  ] as const)('by %s says how far it came, and the same command goes on there', async (signal, exitCode, word) => {
-    const { folder, stop } = await caughtImport(shuffled(inputLines))
+  test.each(signals)('prints on %s how far it came, and goes on there', async (signal, exitCode, word) => {
+    const { world, stop } = await caughtImport(shuffled(inputLines))
     const result = await stop(signal)
-    const done = countOf(storeIn(folder))
+    const done = countOf(world.store)
     const err = `plants: ${word} after ${grouped(done)} plants\n  To resume, run the same command again\n`
-    expect(result).toEqual({ code: exitCode, out: '', err })
-    expect(journalsIn(folder)).toEqual([])
+    expect([result, journalsOf(world)]).toEqual([{ code: exitCode, out: '', err }, []])
     expect(done).toBeLessThan(inputLines.length)
-    const again = await importAgain(folder)
+    const again = await world.run(command)
     expect(again.err).toBe(`plants: Resuming an interrupted import: ${grouped(done)} plants are done\n`)
-    await judgeDone(folder, again)
+    await judgeDone(world, again)
   })
 
-  test('twice in the same moment by Ctrl-C goes on as well', async () => {
-    const { folder, stop } = await caughtImport(inputLines)
+  test('goes on after two signals in the same moment', async () => {
+    const { world, stop } = await caughtImport(inputLines)
     expect((await stop('SIGINT', 'SIGINT')).code).toBe(130)
-    await judgeDone(folder, await importAgain(folder))
+    await judgeDone(world, await world.run(command))
   })
 
-  test.runIf(isLinux)('while another holds the store says so, and goes on', async () => {
-    const folder = temporaryFolder()
-    writeLines(folder, inputLines)
-    await plants(['import', '-'], folder, { input: '' })
-    const other = new DatabaseSync(storeIn(folder))
+  test.runIf(isLinux)('while another process holds the store changes nothing, and goes on', async () => {
+    const world = new World()
+    writeLines(world.home, inputLines)
+    await world.spawn('import -', { input: '' })
+    const other = new DatabaseSync(world.store)
     other.exec('BEGIN IMMEDIATE')
-    const run = start(['import', 'plants.ndjson', '--timeout', '1h'], folder, { cwd: folder })
+    const run = world.start(`${command} --timeout 1h`)
     await isIdle(run.pid)
     run.kill('SIGINT')
     const { exitCode, stderr } = await run
-    other.exec('ROLLBACK')
     other.close()
     expect({ exitCode, stderr }).toEqual({ exitCode: 130, stderr: 'plants: Interrupted, nothing was changed\n' })
-    await judgeDone(folder, await importAgain(folder))
+    await judgeDone(world, await world.run(command))
   })
+
+  const nothing = 'Interrupted, nothing was changed'
+  const one = 'Interrupted after 1 plant'
 
   test.runIf(isLinux).each([
-    ['before the end of the first record', '{"id":1,', 'Interrupted, nothing was changed'],
-    ['in an array', '[{"id":1,"name":"Fern"},\n{"id":2,', 'Interrupted after 1 plant'],
-    ['in a row', 'id,name\n1,Fern\n2,"Mo', 'Interrupted after 1 plant'],
-  ])('ends where its stdin stops %s, and waited without work', async (_, input, message) => {
-    const run = start(['import', '-'], temporaryFolder(), { stdin: 'pipe', timeout: 50_000, killSignal: 'SIGKILL' })
+    ['SIGINT', 130, 'before the end of the first record', '{"id":1,', nothing],
+    ['SIGINT', 130, 'in an array', '[{"id":1,"name":"Fern"},\n{"id":2,', one],
+    ['SIGINT', 130, 'in a row', 'id,name\n1,Fern\n2,"Mo', one],
+    ['SIGTERM', 143, 'between records', '{"id":1,"name":"Fern"}\n', one.replace('Interrupted', 'Terminated')],
+  ] as const)('ends on %s with %i where its stdin waits %s, without work', async (signal, code, _, input, message) => {
+    const run = new World().start('import -', { stdin: 'pipe', timeout: 50_000, killSignal: 'SIGKILL' })
     run.stdin?.write(input)
     await isIdle(run.pid)
-    run.kill('SIGINT')
-    const { exitCode, stderr } = await run
-    expect({ exitCode, stderr }).toEqual({ exitCode: 130, stderr: expect.stringContaining(`plants: ${message}\n`) })
-  })
-
-  test.each(['SIGINT', 'SIGTERM'] as const)('by %s ends although nothing more comes on its stdin', async (signal) => {
-    const folder = temporaryFolder()
-    const run = start(['import', '-'], folder, { stdin: 'pipe', timeout: 20_000, killSignal: 'SIGKILL' })
-    run.stdin?.write('{"id":1,"name":"Fern"}\n')
-    await expect.poll(() => countOf(storeIn(folder)), { interval: 20, timeout: 5000 }).toBe(1)
     run.kill(signal)
-    expect((await run).exitCode).toBe(signal === 'SIGINT' ? 130 : 143)
+    const { exitCode, stderr } = await run
+    expect({ exitCode, stderr }).toEqual({ exitCode: code, stderr: expect.stringContaining(`plants: ${message}\n`) })
   })
 
   test.runIf(isLinux)('ends although nobody writes to its pipe', async () => {
-    const folder = temporaryFolder()
-    expect(spawnSync('mkfifo', [join(folder, 'pipe')]).status).toBe(0)
-    const run = start(['import', 'pipe'], folder, { cwd: folder, timeout: 50_000, killSignal: 'SIGKILL' })
+    const world = new World()
+    expect(spawnSync('mkfifo', [join(world.home, 'pipe')]).status).toBe(0)
+    const run = world.start('import pipe', { timeout: 50_000, killSignal: 'SIGKILL' })
     await isIdle(run.pid)
     run.kill('SIGINT')
     const { exitCode, signal } = await run
     expect(exitCode ?? signal).toBeOneOf([130, 'SIGINT'])
   })
-})
 
-describe('an import of all plants or none', () => {
-  const lines = plantLines(200_000)
-
-  /** Stops one into a store with one plant while its transaction is open, which the write-ahead log shows. */
-  async function stopped(signal: NodeJS.Signals) {
+  test.each(signals)('of all plants or none rolls back on %s', async (signal, code, word) => {
+    const lines = plantLines(200_000)
     for (;;) {
-      const folder = temporaryFolder()
-      await plants(['create', '--id', '1', '--name', 'Fern'], folder)
-      writeLines(folder, lines)
-      const run = start(['import', 'plants.ndjson', '--atomic'], folder, { cwd: folder })
-      const log = `${storeIn(folder)}-wal`
-      await expect
-        .poll(() => statSync(log, { throwIfNoEntry: false })?.size ?? 0, { interval: 1 })
-        .toBeGreaterThan(100_000)
+      const world = new World()
+      await world.spawn('create --id 1 --name Fern')
+      writeLines(world.home, lines)
+      const run = world.start(`${command} --atomic`)
+      const size = () => statSync(`${world.store}-wal`, { throwIfNoEntry: false })?.size ?? 0
+      await expect.poll(size, { interval: 1 }).toBeGreaterThan(100_000) // the transaction is open
       run.kill(signal)
-      const { exitCode: code, stdout: out, stderr: err } = await run
-      if (code !== 0) return { folder, result: { code, out, err } }
-      // it was too fast for this machine
+      const { exitCode, stdout, stderr } = await run
+      if (exitCode === 0) continue // it was too fast for this machine
+      expect([exitCode, stdout, stderr]).toEqual([code, '', `plants: ${word}, nothing was created\n`])
+      expect(idsIn(world.store)).toEqual([1])
+      if (signal === 'SIGINT') expect((await world.run(`${command} --atomic`)).code).toBe(0)
+      expect(countOf(world.store)).toBe(signal === 'SIGINT' ? lines.length + 1 : 1)
+      return
     }
-  }
-
-  test.each([
-    ['SIGINT', 130, 'Interrupted'],
-    ['SIGTERM', 143, 'Terminated'],
-  ] as const)('rolls back on %s, and creates all when it is run again', async (signal, code, word) => {
-    const { folder, result } = await stopped(signal)
-    expect(result).toEqual({ code, out: '', err: `plants: ${word}, nothing was created\n` })
-    expect([countOf(storeIn(folder)), integrityOf(storeIn(folder))]).toEqual([1, 'ok'])
-    if (signal === 'SIGTERM') return
-    expect((await importAgain(folder, '--atomic')).code).toBe(0)
-    expect(countOf(storeIn(folder))).toBe(lines.length + 1)
   })
 })
 
 describe('on a terminal', () => {
   test('the progress is one line, drawn at most ten times a second, and gone at the end', async () => {
-    const folder = temporaryFolder()
-    const path = writeLines(folder, shuffled(plantLines(100_000)))
+    const world = new World()
+    writeLines(world.home, shuffled(plantLines(100_000)))
     const began = performance.now()
-    const { code, screen } = await terminal(['import', path], folder).ended
+    const { code, screen } = await world.terminal(['import', join(world.home, 'plants.ndjson')]).ended
     const seconds = (performance.now() - began) / 1000
     const draws = screen.split(' done').length - 1
     expect(code).toBe(0)
     expect(draws).toBeGreaterThan(1)
     expect(draws).toBeLessThanOrEqual(seconds * 10 + 1)
     expect(screen.split('\r\n')).toHaveLength(2)
-    expect(shown(screen)).toEqual([
-      expect.stringMatching(/^Read 100,000 plants in [\d.]+ s( \([\d,]+\/s\))?: 100,000 created$/),
-      '',
-    ])
+    const end = /^Read 100,000 plants in [\d.]+ s( \([\d,]+\/s\))?: 100,000 created$/
+    expect(shown(screen)).toEqual([expect.stringMatching(end), ''])
   })
 
   test('nothing is drawn into what was rejected', async () => {
-    const folder = temporaryFolder()
-    const path = writeLines(
-      folder,
-      inputLines.flatMap((line, index) => (index % 8000 === 0 ? [line, 'bad'] : [line])),
-    )
-    const { code, screen } = await terminal(['import', path, '--no-color'], folder).ended
-    const bad = Array.from(
-      { length: 10 },
-      (_, index) => `${path}:${index * 8001 + 2}: Not JSON: unexpected "b" at column 1`,
-    )
+    const world = new World()
+    const withBad = inputLines.flatMap((line, index) => (index % 8000 === 0 ? [line, 'bad'] : [line]))
+    const path = writeLines(world.home, withBad)
+    const { code, screen } = await world.terminal(['import', path, '--no-color']).ended
     const lines = shown(screen)
       .join('\n')
       .replaceAll(/\n(?!plants:|Read| )/g, '')
     expect(code).toBe(6)
-    for (const line of bad) expect(lines).toContain(`plants: ${line}`)
+    for (let index = 0; index < 10; index += 1)
+      expect(lines).toContain(`plants: ${path}:${index * 8001 + 2}: Not JSON: unexpected "b" at column 1`)
     expect(lines).not.toMatch(/\d %|done/)
   })
 
-  test('nothing is drawn with --output json', async () => {
-    const folder = temporaryFolder()
-    const { code, screen } = await terminal(['import', writeLines(folder, inputLines), '--output', 'json'], folder)
-      .ended
-    expect({ code, lines: screen.split('\r\n').length, counts: countsOf(screen) }).toEqual({
-      ...{ code: 0, lines: 2 },
-      counts: allCreated(inputLines.length),
-    })
+  test('nothing is drawn with --output json, or where stderr is no terminal', async () => {
+    const world = new World()
+    const path = writeLines(world.home, inputLines)
+    const { code, screen } = await world.terminal(['import', path, '--output', 'json']).ended
+    expect([code, screen.split('\r\n').length]).toEqual([0, 2])
+    expect(countsOf(screen)).toEqual(allCreated(inputLines.length))
+    const again = await world.spawn(['import', path, '--output', 'text', '--if-exists', 'same'])
+    expect(again).toMatchObject({ code: 0, err: '' })
   })
 
-  test('nothing is drawn where stderr is none', async () => {
-    const folder = temporaryFolder()
-    const { code, err } = await plants(['import', writeLines(folder, inputLines), '--output', 'text'], folder)
-    expect({ code, err }).toEqual({ code: 0, err: '' })
-  })
-
-  test('Ctrl-C takes the progress away, and says how to go on', async () => {
-    const folder = temporaryFolder()
-    const path = writeLines(folder, inputLines)
-    const session = terminal(['import', path, '--no-color'], folder)
+  test('Ctrl-C takes the progress away, and prints how to go on', async () => {
+    const world = new World()
+    const path = writeLines(world.home, inputLines)
+    const session = world.terminal(['import', path, '--no-color'])
     await session.answer([' done', '\x03'])
     const { code, screen } = await session.ended
-    const done = grouped(countOf(storeIn(folder)))
-    expect(code).toBe(130)
-    expect(shown(screen).map((line) => line.replace('^C', ''))).toEqual([
-      `plants: Interrupted after ${done} plants`,
-      '  To resume, run the same command again',
-      '',
+    const done = grouped(countOf(world.store))
+    expect([code, ...shown(screen).map((line) => line.replace('^C', ''))]).toEqual([
+      ...[130, `plants: Interrupted after ${done} plants`, '  To resume, run the same command again', ''],
     ])
-    const again = await terminal(['import', path], folder).ended
-    expect(stripVTControlCharacters(again.screen)).toContain(`Resuming an interrupted import: ${done} plants are done`)
-    expect(again.code).toBe(0)
-    await expectAll(folder)
+    const again = await world.run(['import', path])
+    expect(again.err).toContain(`Resuming an interrupted import: ${done} plants are done`)
+    await judgeDone(world, again)
   })
 })
 
-test('the same import twice in the same moment: one does it, the other says so', async () => {
-  const { folder, stop } = await caughtImport(inputLines)
-  const second = await importAgain(folder)
-  expect(second).toEqual({
-    ...{ code: 4, out: '' },
-    err: expect.stringContaining('plants: Another plants process is importing the same inputs into this store\n'),
-  })
-  await judgeDone(folder, await stop())
+test('the same import twice in the same moment: one does it, the other is rejected', async () => {
+  const { world, stop } = await caughtImport(inputLines)
+  const err = expect.stringContaining('plants: Another plants process is importing the same inputs into this store\n')
+  expect(await world.spawn(command)).toEqual({ code: 4, out: '', err })
+  await judgeDone(world, await stop())
 })
 
 test('what comes now and then on a pipe is imported as it comes', async () => {
-  const folder = temporaryFolder()
-  const run = start(['import'], folder, { stdin: 'pipe' })
+  const world = new World()
+  const run = world.start('import', { stdin: 'pipe' })
   for (let id = 1; id <= 5; id += 1) {
     run.stdin?.write(`{"id":${id},"name":"Fern"}\n{"id":${id + 100},"na`)
-    await expect.poll(() => countOf(storeIn(folder)), { interval: 10, timeout: 5000 }).toBe(id * 2 - 1)
+    await expect.poll(() => countOf(world.store), quickly).toBe(id * 2 - 1)
     run.stdin?.write('me":"Moss"}\n')
-    await expect.poll(() => countOf(storeIn(folder)), { interval: 10, timeout: 30_000 }).toBe(id * 2)
+    await expect.poll(() => countOf(world.store), quickly).toBe(id * 2)
   }
   run.stdin?.end('{"id":7,"name":"No line break"}')
   const { exitCode, stdout } = await run
   expect({ exitCode, counts: countsOf(String(stdout)) }).toEqual({ exitCode: 0, counts: allCreated(11) })
 })
 
-test('what stdin ends in the middle of is rejected, and all before it is in', async () => {
-  const folder = temporaryFolder()
-  const { code, out, err } = await plants(['import'], folder, { input: '{"id":1,"name":"Fern"}\n{"id":2,"name":"Mo' })
-  expect({ code, counts: countsOf(out) }).toEqual({
-    code: 6,
-    counts: { ...allCreated(1), rejected: 1, reasons: { 400: 1 } },
-  })
-  expect(err).toContain('plants: stdin:2: Not JSON')
-})
-
 test('a reader of stdout that has left changes nothing', async () => {
-  const folder = temporaryFolder()
-  writeLines(folder, inputLines)
-  const run = start(['import', 'plants.ndjson'], folder, { cwd: folder, buffer: false })
+  const world = new World()
+  writeLines(world.home, inputLines)
+  const run = world.start(command, { buffer: false })
   run.stdout?.destroy()
   const { exitCode } = await run
-  expect({ exitCode, journals: journalsIn(folder) }).toEqual({ exitCode: 0, journals: [] })
-  await expectAll(folder)
+  expect({ exitCode, journals: journalsOf(world) }).toEqual({ exitCode: 0, journals: [] })
+  expect(countOf(world.store)).toBe(inputLines.length)
 })
 
 test.runIf(isLinux)('a pipe with a name can be stopped and gone on with as a file', async () => {
-  const folder = temporaryFolder()
-  const pipe = join(folder, 'plants.ndjson')
+  const world = new World()
+  const pipe = join(world.home, 'plants.ndjson')
   expect(spawnSync('mkfifo', [pipe]).status).toBe(0)
-  const run = start(['import', 'plants.ndjson'], folder, { cwd: folder })
+  const run = world.start(command)
   const writer = createWriteStream(pipe)
-  const half = `${inputLines.slice(0, 40_000).join('\n')}\n`
-  writer.write(half)
-  await expect.poll(() => countOf(storeIn(folder)), { interval: 10, timeout: 30_000 }).toBe(40_000)
+  writer.write(`${inputLines.slice(0, 40_000).join('\n')}\n`)
+  await expect.poll(() => countOf(world.store), quickly).toBe(40_000)
   run.kill('SIGKILL')
   await run
   writer.on('error', () => undefined).destroy()
   rmSync(pipe)
-  writeLines(folder, inputLines)
-  await judgeDone(folder, await importAgain(folder))
+  writeLines(world.home, inputLines)
+  await judgeDone(world, await world.run(command))
 })
-
-/** All of the input is there, and nothing else. */
-async function expectAll(folder: string): Promise<void> {
-  expect(digestOf((await plants(['export'], folder)).out)).toBe(digestOf(`${inputLines.join('\n')}\n`))
-}
 
 /** The lines that stay on a screen, where each is drawn over from its start. */
 function shown(screen: string): string[] {

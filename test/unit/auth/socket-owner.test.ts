@@ -1,4 +1,4 @@
-import { chmodSync, chownSync, lchownSync, mkdirSync, renameSync, symlinkSync } from 'node:fs'
+import { chmodSync, lchownSync, mkdirSync, renameSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { resolveSettings } from '../../../src/cli/context.js'
@@ -10,176 +10,89 @@ import { temporaryFolder } from '../../helpers/temporary.js'
 import { World } from '../../helpers/world.js'
 
 const token = 's3cret-of-a-socket'
-const stranger = 1234
 const isRoot = process.getuid?.() === 0
 const reason = isRoot ? '' : ' (needs root)'
 
-/** A folder with a mode, of a user. */
-function folderOf(path: string, mode: number, uid = 0): string {
-  mkdirSync(path)
-  chmodSync(path, mode)
-  chownSync(path, uid, uid)
-  return path
+/**
+ * Makes what a layout says in a folder that others may enter: paths with the mode of a folder, the target of a link, or
+ * `socket`, where a service keeps what it is sent, and the id of the owner, if that is not root.
+ */
+async function layOut(layout: string): Promise<{ home: string; service: Hostile }> {
+  const home = temporaryFolder()
+  chmodSync(home, 0o755)
+  let service: Hostile | undefined
+  for (const entry of layout.split(', ')) {
+    const [name = '', what = '', owner = '0'] = entry.split(' ')
+    const path = join(home, name)
+    if (what === 'socket') service = await Hostile.listen({ posts: [json(200, { name: 'Fern' })], place: { path } })
+    else if (what.startsWith('->')) symlinkSync(what.slice(2), path)
+    else {
+      mkdirSync(path)
+      chmodSync(path, parseInt(what, 8))
+    }
+    lchownSync(path, parseInt(owner, 10), parseInt(owner, 10))
+  }
+  if (service === undefined) throw new Error('There is no socket')
+  return { home, service }
 }
 
-/** A folder that others may enter. */
-function openFolder(): string {
-  const folder = temporaryFolder()
-  chmodSync(folder, 0o755)
-  return folder
-}
-
-/** A socket of a user, where a service listens that would write down a token. */
-async function socketOf(path: string, uid = 0): Promise<Hostile> {
-  const service = await Hostile.listen({ posts: [json(200, { name: 'Fern' })], place: { path } })
-  chownSync(path, uid, uid)
-  return service
-}
-
-const create = ['create', '--id', '1', '--name', 'Fern', '--timeout', '2s', '--store']
+const create = 'create --id 1 --name Fern --timeout 2s --store'
 
 describe.skipIf(!isRoot)(`a token goes to a Unix socket${reason}`, () => {
-  test.each<[string, (folder: string) => Promise<[string, Hostile]>]>([
-    ['of this user', async (folder) => [join(folder, 's'), await socketOf(join(folder, 's'))]],
-    [
-      'of this user in a shared folder where each may remove only what is theirs',
-      async (folder) => {
-        const path = join(folderOf(join(folder, 'shared'), 0o1777), 's')
-        return [path, await socketOf(path)]
-      },
-    ],
-    [
-      'of another user, where only root could put it',
-      async (folder) => {
-        const path = join(folderOf(join(folder, 'run'), 0o755), 's')
-        return [path, await socketOf(path, stranger)]
-      },
-    ],
-    [
-      'of a system user, in a folder that root has given to that user',
-      async (folder) => {
-        const path = join(folderOf(join(folder, 'plants'), 0o755, stranger), 's')
-        return [path, await socketOf(path, stranger)]
-      },
-    ],
-    [
-      'in a folder that everybody may write, below one that nobody else may enter',
-      async () => {
-        const path = join(folderOf(join(temporaryFolder(), 'shared'), 0o777), 's')
-        return [path, await socketOf(path)]
-      },
-    ],
-    [
-      'that a link of this user leads to',
-      async (folder) => {
-        const service = await socketOf(join(folderOf(join(folder, 'run'), 0o755), 's'), stranger)
-        const path = join(folderOf(join(folder, 'shared'), 0o1777), 'l')
-        symlinkSync('../run/s', path)
-        return [path, service]
-      },
-    ],
-  ])('%s', async (_, make) => {
-    const [path, service] = await make(openFolder())
-    const { code, err } = await new World().run([...create, `unix:${path}`], { env: { PLANTS_TOKEN: token } })
+  test.each([
+    ['of this user', 's', 's socket'],
+    ['of this user in a folder with the sticky bit', 'shared/s', 'shared 1777, shared/s socket'],
+    ['of another user in a folder of root', 'run/s', 'run 755, run/s socket 1234'],
+    ['of another user in their folder, below one of root', 'own/s', 'own 755 1234, own/s socket 1234'],
+    ['in a folder of mode 777 below one of mode 700', 'own/sub/s', 'own 700, own/sub 777, own/sub/s socket'],
+    ['behind a link of this user', 'tmp/l', 'tmp 1777, run 755, run/s socket 1234, tmp/l ->../run/s'],
+  ])('%s', async (_, path, layout) => {
+    const { home, service } = await layOut(layout)
+    const { code, err } = await new World().run(`${create} unix:${home}/${path}`, { env: { PLANTS_TOKEN: token } })
     expect({ code, err, posts: service.posts.length }).toEqual({ code: 0, err: '', posts: 1 })
   })
 })
 
-describe.skipIf(!isRoot)(`a token goes to no Unix socket that another user may have put there${reason}:`, () => {
-  test.each<[string, string, (folder: string) => Promise<[string, Hostile]>]>([
-    [
-      'their own, in a shared folder',
-      'FOLDER/shared/s belongs to another user (uid 1234)',
-      async (folder) => {
-        const path = join(folderOf(join(folder, 'shared'), 0o1777), 's')
-        return [path, await socketOf(path, stranger)]
-      },
-    ],
-    [
-      'in a folder that everybody may write',
-      'other users can replace what is in FOLDER/shared (mode 777)',
-      async (folder) => {
-        const path = join(folderOf(join(folder, 'shared'), 0o777), 's')
-        return [path, await socketOf(path)]
-      },
-    ],
-    [
-      'in a folder that a group may write',
-      'other users can replace what is in FOLDER/shared (mode 775)',
-      async (folder) => {
-        const path = join(folderOf(join(folder, 'shared'), 0o775), 's')
-        return [path, await socketOf(path)]
-      },
-    ],
-    [
-      'in a folder below one that everybody may write',
-      'other users can replace what is in FOLDER/shared (mode 777)',
-      async (folder) => {
-        const path = join(folderOf(join(folderOf(join(folder, 'shared'), 0o777), 'own'), 0o700), 's')
-        return [path, await socketOf(path)]
-      },
-    ],
-    [
-      'in a folder that they have made in a shared one',
-      'FOLDER/shared/plants belongs to another user (uid 1234)',
-      async (folder) => {
-        const path = join(folderOf(join(folderOf(join(folder, 'shared'), 0o1777), 'plants'), 0o755, stranger), 's')
-        return [path, await socketOf(path, stranger)]
-      },
-    ],
-    [
-      'where their link in a shared folder leads',
-      'FOLDER/shared/l belongs to another user (uid 1234)',
-      async (folder) => {
-        const service = await socketOf(join(folder, 's'))
-        const path = join(folderOf(join(folder, 'shared'), 0o1777), 'l')
-        symlinkSync('../s', path)
-        lchownSync(path, stranger, stranger)
-        return [path, service]
-      },
-    ],
-    [
-      'where a link of this user leads to their socket',
-      'FOLDER/shared/s belongs to another user (uid 1234)',
-      async (folder) => {
-        const service = await socketOf(join(folderOf(join(folder, 'shared'), 0o1777), 's'), stranger)
-        symlinkSync('shared', join(folder, 'l'))
-        return [join(folder, 'l/s'), service]
-      },
-    ],
-  ])('%s', async (_, why, make) => {
-    const folder = openFolder()
-    const [path, service] = await make(folder)
+describe.skipIf(!isRoot)(`a token does not go to a Unix socket that another user may have put there${reason}:`, () => {
+  const ofOther = (path: string) => `FOLDER/${path} belongs to another user (uid 1234)`
+  const replaceable = (mode: string) => `other users can replace what is in FOLDER/shared (mode ${mode})`
+
+  test.each([
+    ['their own', 'shared/s', 'shared 1777, shared/s socket 1234', ofOther('shared/s')],
+    ['in a folder of mode 777', 'shared/s', 'shared 777, shared/s socket', replaceable('777')],
+    ['in a folder of mode 775', 'shared/s', 'shared 775, shared/s socket', replaceable('775')],
+    ['below a folder of mode 777', 'shared/a/s', 'shared 777, shared/a 700, shared/a/s socket', replaceable('777')],
+    ['in their folder', 'shared/a/s', 'shared 1777, shared/a 755 1234, shared/a/s socket 1234', ofOther('shared/a')],
+    ['behind their link', 'shared/l', 'shared 1777, s socket, shared/l ->../s 1234', ofOther('shared/l')],
+    ['behind a link to the shared folder', 'l/s', 'shared 1777, shared/s socket 1234, l ->shared', ofOther('shared/s')],
+  ])('%s', async (_, path, layout, reason) => {
+    const { home, service } = await layOut(layout)
+    const address = `unix:${home}/${path}`
+    const why = reason.replace('FOLDER', home)
     const user = new World()
-    const { PLANTS_CONFIG_DIR } = user.env
-    const env = { PLANTS_TOKEN: token, PLANTS_CONFIG_DIR }
-    const message = `The token is not sent to unix:${path}: ${why.replace('FOLDER', folder)}`
-    for (const argv of [
-      [...create, `unix:${path}`],
-      ['auth', 'login', '--with-token', '--store', `unix:${path}`],
-    ]) {
-      const { code, out, err } = await user.run(argv, { env, stdin: token })
-      expect({ code, out, err: err.split('\n')[0] }).toEqual({ code: 2, out: '', err: `plants: ${message}` })
+    const options = { env: { PLANTS_TOKEN: token }, stdin: token }
+    for (const line of [create, 'auth login --with-token --store']) {
+      const { code, out, err } = await user.run(`${line} ${address}`, options)
+      const first = `plants: The token is not sent to ${address}: ${why}`
+      expect({ code, out, err: err.split('\n')[0] }).toEqual({ code: 2, out: '', err: first })
     }
-    const { out } = await user.run(['doctor', '--store', `unix:${path}`, '--timeout', '2s'], { env })
-    expect(out).toContain(why.replace('FOLDER', folder))
+    expect((await user.run(`doctor --timeout 2s --store ${address}`, options)).out).toContain(why)
     expect(service.bytes.toString()).not.toContain(token)
-    expect((await user.run([...create, `unix:${path}`, '--allow-http'], { env })).code).toBe(0)
+    expect((await user.run(`${create} ${address} --allow-http`, options)).code).toBe(0)
   })
 
   test('one that came after the first look', async () => {
-    const folder = folderOf(join(openFolder(), 'shared'), 0o1777)
-    const path = join(folder, 's')
-    const service = await socketOf(join(folder, 'later'), stranger)
+    const { home, service } = await layOut('shared 1777, shared/later socket 1234')
+    const path = join(home, 'shared/s')
     const io = ioOf({ env: { ...new World().env, PLANTS_TOKEN: token, PLANTS_TIMEOUT: '200ms' } })
     const settings = await resolveSettings({ store: `unix:${path}` }, io)
     if (settings.store.scheme !== 'remote') throw new Error('It is no service')
     const access = await accessTo(settings.store, settings, io)
     const store = await RemoteStore.open(settings.store, { ...settings.storeOptions, access: async () => access })
-    renameSync(join(folder, 'later'), path)
+    renameSync(join(home, 'shared/later'), path)
     await expect(store.create({ id: 1n, name: 'Fern' })).rejects.toMatchObject({
       type: 'unavailable',
-      message: `The token is not sent to unix:${path}: ${path} belongs to another user (uid ${stranger})`,
+      message: `The token is not sent to unix:${path}: ${path} belongs to another user (uid 1234)`,
     })
     await store.close()
     expect(service.connections).toBe(0)

@@ -1,188 +1,293 @@
-import { chmodSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { AuthUser, accepting, answer, failure, noToken, read, store, token, when } from '../../helpers/auth-user.js'
-import { Hostile, json } from '../../helpers/hostile.js'
-import { temporaryFolder } from '../../helpers/temporary.js'
+import { version } from '../../../package.json'
+import { type Answer, closedPort, Hostile, http, json } from '../../helpers/hostile.js'
+import { objectsOf } from '../../helpers/json-lines.js'
+import { ownService, token as ownToken, socketPath } from '../../helpers/remote.js'
+import type { Result } from '../../helpers/run.js'
+import { modeOf } from '../../helpers/settings-file.js'
+import { answer, printed, refusal, World } from '../../helpers/world.js'
 
-const isRoot = process.getuid?.() === 0
+// What these commands print without a service is in transcripts/auth.txt.
 
-describe('token', () => {
-  test('is printed for other programs, from wherever it is', async () => {
-    const user = new AuthUser()
-    user.save({
-      tokens: { [store]: { token, savedAt: when } },
-      stores: { team: { address: store, 'token-command': 'echo s3cret-made' } },
-    })
-    expect(await user.run(['auth', 'token', '--store', store])).toEqual({ code: 0, out: `${token}\n`, err: '' })
-    expect(await user.auth('token')).toEqual(answer({ token, source: 'file', savedAt: when }))
-    const env = { PLANTS_TOKEN: 's3cret-of-env' }
-    expect(await user.run(['auth', 'token', '--store', store], { env })).toEqual({
+const store = 'https://plants.example.com'
+const token = 'plants_s3cret-Token~+/='
+const savedAt = '2026-01-02T03:04:05.678Z'
+const aTime = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
+
+/** A service that accepts every token: it answers an empty object with what a plant needs. */
+const accepting = () =>
+  Hostile.listen({ posts: [json(400, { error: 422, message: 'id must be an integer, but is missing' })] })
+
+function login(user: World, address: string, stdin: string | Uint8Array = token): Promise<Result> {
+  return user.run(`auth login --from-stdin --output ndjson --store ${address}`, { stdin })
+}
+
+/** The objects in a result; the address of a service is URL in them. */
+function read({ code, out, err }: Result, url = 'no url') {
+  const objects = (text: string) => (text === '' ? [] : objectsOf(text.replaceAll(url, 'URL')))
+  return { code, out: objects(out), err: objects(err) }
+}
+
+// Other fields of the file are kept: unit/config.
+describe('login saves a token', () => {
+  test.each<[string, string]>([
+    ['before CR LF', `${token}\r\n`],
+    ['between spaces and empty lines', `\n  ${token}\t\r\n\r\n`],
+    ['behind a byte order mark', `\ufeff${token}\n`],
+  ])('that stands %s, for its owner alone', async (_, text) => {
+    const user = new World()
+    const { url } = await accepting()
+    expect(read(await login(user, url, text))).toEqual({
       code: 0,
-      out: 's3cret-of-env\n',
-      err: '',
+      out: [{ store: url, address: url, source: 'file', savedAt: aTime, checked: true }],
+      err: [],
     })
-    expect(await user.auth('token', { env })).toEqual(answer({ token: 's3cret-of-env', source: 'variable' }))
-    const path = { PATH: process.env['PATH'] ?? '' }
-    expect(await user.auth('token --store team', { env: path })).toEqual(
-      answer({ token: 's3cret-made', source: 'command' }),
-    )
-    expect(await user.auth('token --store team', { env })).toEqual(
-      answer({ token: 's3cret-of-env', source: 'variable' }),
-    )
+    expect(user.saved).toEqual({ version: 1, tokens: { [url]: { token, savedAt: aTime } } })
+    expect(readdirSync(user.config)).toEqual(['settings.json'])
+    expect([modeOf(user.config), modeOf(user.file)]).toEqual(['700', '600'])
   })
 
-  test('ends with 3 when there is none', async () => {
-    expect(await new AuthUser().auth('token')).toEqual(noToken)
+  test('of 4096 characters, of which the service is asked once, with an empty object', async () => {
+    const user = new World()
+    const longest = 's3cret'.padEnd(4096, 'x')
+    const remote = await accepting()
+    expect((await login(user, `${remote.url}/v1`, longest)).code).toBe(0)
+    expect(user.saved).toMatchObject({ tokens: { [`${remote.url}/v1`]: { token: longest } } })
+    const headers = {
+      accept: 'application/json',
+      authorization: `Bearer ${longest}`,
+      connection: 'keep-alive',
+      'content-length': '2',
+      'content-type': 'application/json',
+      host: `127.0.0.1:${remote.port}`,
+      'user-agent': `plants/${version}`,
+    }
+    expect(remote.requests).toEqual([{ line: 'POST /v1/plants', headers, body: '{}' }])
+  })
+
+  test('for the address of a name, and says so', async () => {
+    const user = new World()
+    const { url } = await accepting()
+    await user.run(`stores add team ${url}/v1/`)
+    expect(await user.run('auth login --with-token --output text --store team', { stdin: token })).toEqual(
+      printed(`Saved the token for team (${url}/v1), which accepts it\n`),
+    )
+    expect(user.saved).toMatchObject({ tokens: { [`${url}/v1`]: { token } } })
+  })
+
+  test('that the own service accepts, where no plant is created', async () => {
+    const user = new World()
+    const url = await ownService({ host: '127.0.0.1', port: 0 }, join(user.home, 'plants.db'), '/v1')
+    expect(read(await login(user, url, ownToken))).toMatchObject({
+      code: 0,
+      out: [{ store: url, checked: true }],
+      err: [],
+    })
+    expect(read(await login(user, url, 's3cret-other'))).toMatchObject({
+      code: 3,
+      out: [],
+      err: [{ error: 401, message: `${url} does not accept this token: This token is not accepted`, status: 400 }],
+    })
+    expect(user.saved).toMatchObject({ tokens: { [url]: { token: ownToken } } })
+    expect(await user.run('list --store ./plants.db')).toEqual(printed(''))
+    expect(await user.run(`create --id 1 --name Fern --store ${url}`)).toEqual(answer({ name: 'Fern' }))
+  })
+
+  test('and warns that PLANTS_TOKEN takes precedence, unless it is empty', async () => {
+    const user = new World()
+    const remote = await accepting()
+    for (const [variable, err] of [
+      ['s3cret-of-env', 'plants: PLANTS_TOKEN is still set, and takes precedence\n'],
+      [' ', ''],
+    ] as const)
+      expect(
+        await user.run(`auth login --with-token --output text --store ${remote.url}`, {
+          stdin: token,
+          env: { PLANTS_TOKEN: variable },
+        }),
+      ).toEqual({ ...printed(`Saved the token for ${remote.url}, which accepts it\n`), err })
+    expect(remote.posts[0]?.headers).toMatchObject({ authorization: `Bearer ${token}` })
+  })
+
+  test('and shows with --verbose what is sent, but not the token', async () => {
+    const user = new World()
+    const { url } = await accepting()
+    const { err } = await user.run(`auth login --with-token --verbose --store ${url}`, { stdin: token })
+    expect(err).toMatch(/> POST .*\n(> .*\n)*> authorization: Bearer \*\*\*\n/)
+    expect(err).not.toContain(`token from ${user.file}`)
+  })
+
+  const unchecked = 'The token is saved, but could not be checked'
+
+  test.each<[string, Answer, string]>([
+    [
+      '404',
+      json(404, { error: 404, message: 'Not here' }),
+      'Not here. Is the address right? It is the base URL: the part before /plants',
+    ],
+    ['405', http(405), 'URL answered 405 with nothing. Is the address right?'],
+    ['a Plant', json(200, { name: 'Fern' }), 'URL answered 200 to an empty object'],
+    ['200 with HTML', http(200, '<h1>Hello</h1>', { 'Content-Type': 'text/html' }), 'URL answered 200 with text/html'],
+    ['500', json(500, { error: 500, message: 'Oops' }), 'URL failed: Oops'],
+    ['503', json(503, { error: 503, message: 'Not now' }, { 'Retry-After': 60 }), 'Not now'],
+    [
+      '302',
+      http(302, '', { Location: 'https://example.com/' }),
+      'URL answered 302, and redirects to https://example.com/',
+    ],
+    ['no HTTP', (socket) => void socket.end('SSH-2.0-OpenSSH\r\n'), 'URL did not answer with HTTP/1.1'],
+    ['400 with invalid JSON', json(400, '{"error":4'), 'URL answered 400 with invalid JSON'],
+    ['nothing', () => undefined, 'URL received the request, but did not answer: the request timed out'],
+    [
+      'by hanging up',
+      (socket) => void socket.destroy(),
+      'URL received the request, but did not answer: the connection was closed',
+    ],
+  ])('with a warning when the service answers %s', async (_, posts, why) => {
+    const user = new World()
+    const remote = await Hostile.listen({ posts: [posts] })
+    const timeout = why.includes('timed out') ? '200ms' : '5s'
+    const warning = `${unchecked}: ${why}`
+    expect(read(await login(user, `${remote.url} --timeout ${timeout}`), remote.url)).toEqual({
+      code: 0,
+      out: [{ store: 'URL', address: 'URL', source: 'file', savedAt: aTime, checked: false }],
+      err: [{ warning: why.startsWith('URL received') ? warning : expect.stringContaining(warning) }],
+    })
+    expect(user.saved).toMatchObject({ tokens: { [remote.url]: { token } } })
+    expect(remote.lines).toEqual(['POST /plants'])
+  })
+
+  test('with a warning when the connection is refused', async () => {
+    const user = new World()
+    const url = `http://127.0.0.1:${closedPort}`
+    const warning = `${unchecked}: Could not reach ${url}: the connection was refused`
+    expect(read(await login(user, url))).toMatchObject({ code: 0, out: [{ checked: false }], err: [{ warning }] })
+    const socket = `unix:${socketPath()}`
+    expect(read(await login(user, socket))).toMatchObject({ code: 0, out: [{ store: socket, checked: false }] })
   })
 })
 
-describe('logout', () => {
-  test('removes the token of this address alone, and says when there was none', async () => {
-    const user = new AuthUser()
-    const other = { 'https://other.example.com': { token: 'other', savedAt: when } }
-    user.save({ tokens: { [store]: { token, savedAt: when }, ...other }, colour: 'green' })
-    expect(await user.auth('logout')).toEqual(answer({ store, address: store, removed: true }))
-    expect(user.saved).toEqual({ version: 1, tokens: other, colour: 'green' })
-    expect((await user.auth('status')).code).toBe(3)
-    expect(await user.auth('logout')).toEqual(answer({ store, address: store, removed: false }))
-    expect((await user.auth('status --store https://other.example.com')).code).toBe(0)
-    expect(readdirSync(user.folder).toSorted()).toEqual(['settings.json'])
+describe('login saves nothing', () => {
+  test.each<[string, Answer, Record<string, unknown>]>([
+    ['401', http(401), { message: 'URL answered 401 with nothing', status: 401 }],
+    ['403', json(403, { error: 403, message: 'No' }), { error: 403, message: 'No', status: 403 }],
+    [
+      '400 with the error 401',
+      json(400, { error: 401, message: 'This token is not accepted' }),
+      { message: 'This token is not accepted', status: 400 },
+    ],
+    ['401 with the token', json(401, { error: 401, message: token }), { message: '***', status: 401 }],
+  ])('when the service answers %s', async (_, posts, { message, ...fields }) => {
+    const user = new World()
+    const remote = await Hostile.listen({ posts: [posts] })
+    const hint = 'Nothing was saved. Copy it again, or ask for a new one'
+    expect(read(await login(user, remote.url), remote.url)).toEqual({
+      code: 3,
+      out: [],
+      err: [{ error: 401, hint, message: `URL does not accept this token: ${message}`, ...fields }],
+    })
+    expect(user.has('config')).toBe(false)
+    const tokens = { [remote.url]: { token: 'old', savedAt } }
+    user.save({ tokens })
+    expect((await login(user, remote.url)).code).toBe(3)
+    expect(user.saved).toEqual({ version: 1, tokens })
   })
 
-  test('of a name removes that of its address', async () => {
-    const user = new AuthUser()
-    user.save({ tokens: { [store]: { token, savedAt: when } }, stores: { team: { address: `${store}/` } } })
-    expect(await user.auth('logout --store team')).toEqual(answer({ store: 'team', address: store, removed: true }))
-    expect(await user.auth('logout --store team --output text')).toEqual({
-      code: 0,
-      out: `There was no saved token for team (${store})\n`,
-      err: '',
+  const notOne =
+    'contains a space, a line break or another invalid character. A token consists of letters, digits and -._~+/='
+  const again = 'Copy the token again, without any other text'
+
+  test.each<[stdin: string | Uint8Array, message: string, hint?: string]>([
+    [' \r\n\t', 'The token on stdin is empty'],
+    ...['s3c ret', 's3cret\ns3cret', 's3cret\0', '\u001b[31ms3cret', 's3cr\u00e9t', 's3cret:x', 's3=cret', '=='].map(
+      (text): [string, string] => [text, `The token on stdin ${notOne}`],
+    ),
+    ['s3cret'.repeat(683), 'The token on stdin is longer than 4096 characters'],
+    ['s3cret'.repeat(500_000), 'Stdin is larger than 1 MiB (1048576 bytes)', 'Pipe nothing but the token to stdin'],
+    [Buffer.from('s3cret\xff\xfe', 'latin1'), 'Stdin is not UTF-8', 'Convert it from its encoding to UTF-8 first'],
+  ])('and asks nothing for a text that is no token: %#', async (stdin, message, hint = again) => {
+    const user = new World()
+    const remote = await accepting()
+    const result = await user.run(`auth login --with-token --store ${remote.url}`, { stdin })
+    expect(result).toEqual(refusal(message, hint))
+    expect({ hasConfig: user.has('config'), connections: remote.connections }).toEqual({
+      hasConfig: false,
+      connections: 0,
     })
   })
 
-  test('makes nothing where nothing was saved, and says where a token still comes from', async () => {
-    const user = new AuthUser()
-    expect(await user.auth('logout --output text', { env: { PLANTS_TOKEN: token } })).toEqual({
-      code: 0,
-      out: `There was no saved token for ${store}\n`,
-      err: 'plants: PLANTS_TOKEN is still set\n',
-    })
-    expect(user.isUntouched).toBe(true)
-    user.save({ stores: { team: { address: store, 'token-command': 'false' } } })
-    expect((await user.auth('logout --output text --store team')).err).toBe('plants: team still has a token command\n')
+  test('for a store with a token command, which is not run', async () => {
+    const user = new World()
+    const remote = await accepting()
+    user.save({ stores: { team: { address: remote.url, 'token-command': `touch ${user.home}/ran` } } })
+    expect((await login(user, 'team')).code).toBe(2)
+    expect({ connections: remote.connections, ran: user.has('ran') }).toEqual({ connections: 0, ran: false })
+    expect((await login(user, remote.url)).code).toBe(0)
   })
 })
 
 describe('a token is sent', () => {
-  const fern = ['create', '--id', '1', '--name', 'Fern', '--store']
+  const fern = 'create --id 1 --name Fern --store'
 
   test('from PLANTS_TOKEN, when it is set, whatever is saved', async () => {
-    const user = new AuthUser()
     const remote = await Hostile.listen({ posts: [json(200, { name: 'Fern' })] })
-    user.save({ tokens: { [remote.url]: { token, savedAt: when } } })
-    expect((await user.run([...fern, remote.url], { env: { PLANTS_TOKEN: 's3cret-of-env' } })).code).toBe(0)
+    const user = new World({ tokens: { [remote.url]: { token, savedAt } } })
+    expect((await user.run(`${fern} ${remote.url}`, { env: { PLANTS_TOKEN: 's3cret-of-env' } })).code).toBe(0)
     expect(remote.posts.map(({ headers }) => headers['authorization'])).toEqual(['Bearer s3cret-of-env'])
   })
 
-  test('only when it can be one: what was saved is held against the rules again', async () => {
-    const user = new AuthUser()
-    const remote = await Hostile.listen({ posts: [json(200, { name: 'Fern' })] })
-    user.save({ tokens: { [remote.url]: { token: 's3cret\r\nX: b', savedAt: when } } })
-    const { code, err } = await user.run([...fern, remote.url])
-    expect({ code, err, connections: remote.connections }).toEqual({
-      code: 2,
-      err: expect.stringMatching(/^plants: The saved token contains a space, a line break/),
-      connections: 0,
-    })
+  test('only when it can be one, also from the file', async () => {
+    const remote = await accepting()
+    const user = new World({ tokens: { [remote.url]: { token: 's3cret\r\nX: b', savedAt } } })
+    const { code, err } = await user.run(`${fern} ${remote.url}`)
+    expect({ code, connections: remote.connections }).toEqual({ code: 2, connections: 0 })
+    expect(err).toMatch(/^plants: The saved token contains a space, a line break/)
   })
 })
 
-describe('a settings file that is broken', () => {
-  // The other kinds of it are in unit/config/broken-file.test.ts.
-  test.each<[string, string, RegExp]>([
-    ['cut off', `{"version":1,"tokens":{"${store}":{"token":"${token}`, /are not JSON: .*line 1/],
-    [
-      'of a later version',
-      `{"version":2,"tokens":{"${store}":"${token}"}}`,
-      /written by a newer plants \(version 2\)$/,
-    ],
-    ['with tokens in an array', `{"version":1,"tokens":["${token}"]}`, /tokens must be an object$/],
-    [
-      'with a token that is no text',
-      `{"version":1,"tokens":{"${store}":{"token":["${token}"],"savedAt":"${when}"}}}`,
-      /tokens\.https:\/\/plants\.example\.com\.token must be a string$/,
-    ],
-  ])('is named, and left as it is: %s', async (_, text, why) => {
-    const user = new AuthUser()
-    user.write(text)
-    for (const command of ['status', 'logout', 'token', 'login --with-token', 'status --verbose']) {
-      const { code, out, err } = read(await user.auth(command, { stdin: 's3cret-another' }))
-      expect({ command, code, out, err }).toEqual({
-        ...{ command, code: 2, out: [] },
-        err: [{ error: 400, message: expect.stringMatching(why), hint: expect.any(String) }],
-      })
-      expect(err).toEqual([
-        expect.objectContaining({ message: expect.stringContaining(`The settings in ${user.file} `) }),
-      ])
-    }
-    expect((await user.run(['create', '--id', '1', '--name', 'Fern', '--store', store])).code).toBe(2)
-    expect(readFileSync(user.file)).toEqual(Buffer.from(text))
-    expect(readdirSync(user.folder)).toEqual(['settings.json'])
-  })
+test('status prints when a token of a command expires', async () => {
+  const expires = '2999-01-02T03:04:05.000Z'
+  const command = `/bin/echo {"token":"${token}","expires":"${expires}"}`
+  const user = new World({ stores: { team: { address: store, 'token-command': command } } })
+  expect(await user.run('auth status --store team')).toEqual(
+    answer({ store: 'team', address: store, source: 'command', expires }),
+  )
+})
 
-  test('is refused also when PLANTS_TOKEN is set', async () => {
-    const user = new AuthUser()
-    user.write('{')
-    expect((await user.auth('status', { env: { PLANTS_TOKEN: token } })).code).toBe(2)
-  })
+describe('status shows no token', () => {
+  const misplaced = {
+    's3cret-as-a-key': { token: 'https://x.example', savedAt },
+    's3cret/key': { token: 'x', savedAt },
+  }
 
-  test('that is a folder is named', async () => {
-    const user = new AuthUser()
-    mkdirSync(user.file, { recursive: true })
-    expect(read(await user.auth('status'))).toMatchObject({
-      code: 2,
-      err: [{ message: `The settings in ${user.file} are a directory` }],
+  test.each(['text', 'json'])('that stands where an address should: --output %s', async (output) => {
+    const user = new World({ tokens: misplaced })
+    expect(await user.run(`auth status --output ${output}`)).toMatchObject({
+      code: 3,
+      out: output === 'text' ? '' : '[\n]\n',
+      err: expect.stringContaining('No token is saved'),
     })
+    user.save({ tokens: { ...misplaced, [store]: { token, savedAt } } })
+    expect((await user.run('auth status --output text')).out.split('\n')).toHaveLength(2)
+  })
+
+  test('that stands in an address', async () => {
+    const entry = { token, savedAt }
+    const user = new World({ tokens: { [store]: entry, 'https://me:s3cret@x.example': entry, 'https:s3cret': entry } })
+    for (const output of ['text', 'json']) expect((await user.run(`auth status --output ${output}`)).code).toBe(0)
   })
 })
 
-describe('a folder in which nothing can be saved', () => {
-  const hint = 'Choose another directory with PLANTS_CONFIG_DIR, or use flags and variables instead'
-  const message = (folder: string, why: string) =>
-    `The settings in ${folder}/settings.json could not be changed: ${why}`
-
-  test('because a file is in its place, is named', async () => {
-    const { url } = await accepting()
-    const folder = join(temporaryFolder(), 'file')
-    writeFileSync(folder, 'mine')
-    for (const place of [folder, '/dev/null/plants']) {
-      const result = await new AuthUser().auth(`login --with-token --store ${url}`, {
-        stdin: token,
-        env: { PLANTS_CONFIG_DIR: place },
-      })
-      expect(result).toEqual(failure(74, 500, message(place, 'a part of its path is not a directory'), hint))
-    }
-    expect(readFileSync(folder, 'utf8')).toBe('mine')
-  })
-
-  test.skipIf(isRoot)('because it is read-only, is named (needs a user that is not root)', async () => {
-    const user = new AuthUser()
-    const { url } = await accepting()
-    user.save({})
-    chmodSync(user.folder, 0o500)
-    const result = await user.login(url)
-    chmodSync(user.folder, 0o700)
-    expect(result).toEqual(failure(74, 500, message(user.folder, 'permission denied'), hint))
-    expect(user.saved).toEqual({ version: 1 })
-  })
-
-  test('because the file is read-only, is named', async () => {
-    const user = new AuthUser()
-    const { url } = await accepting()
-    user.save({})
-    chmodSync(user.file, 0o400)
-    const mend = `Make the file writable: chmod u+w ${user.file}`
-    expect(await user.login(url)).toEqual(failure(74, 500, message(user.folder, 'the file is read-only'), mend))
-  })
+test('settings that are broken are left as they are, and are not shown', async () => {
+  const user = new World()
+  const text = `{"version":1,"tokens":{"${store}":{"token":["${token}"],"savedAt":""}}}`
+  user.save(text)
+  const why = 'tokens.https://plants.example.com.token must be a string'
+  const expected = refusal(`The settings in ${user.file} are invalid: ${why}`, 'Fix the file, or move it away')
+  for (const verb of ['status', 'logout', 'token', 'login --with-token'])
+    expect(await user.run(`auth ${verb} --store ${store}`, { stdin: 's3cret-another' })).toEqual(expected)
+  expect(await user.run('auth status', { env: { PLANTS_TOKEN: token } })).toEqual(expected)
+  expect(user.read('config/settings.json')).toBe(text)
 })

@@ -9,224 +9,306 @@ import {
   readFileSync,
   statSync,
   symlinkSync,
+  truncateSync,
   writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
+import { gzipSync } from 'node:zlib'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { PlantsError } from '../../../src/platform/errors.js'
 import { SqliteStore } from '../../../src/stores/sqlite/sqlite-store.js'
-import { commandsIn, damagedCopy, look, namesIn } from '../../helpers/backups.js'
 import { DatabaseSync } from '../../helpers/database.js'
+import { fill } from '../../helpers/fill.js'
 import { open } from '../../helpers/sqlite-file.js'
-import { closedAfterTest, fileAddress, openOptions } from '../../helpers/store.js'
-import { temporaryFolder } from '../../helpers/temporary.js'
+import { closedAfterTest, endConnections, fileAddress, openOptions } from '../../helpers/store.js'
+import { refusal, World } from '../../helpers/world.js'
 
-let folder: string
-let store: string
-let file: string
-
-beforeEach(() => {
-  folder = temporaryFolder()
-  store = join(folder, 'plants.db')
-  file = join(folder, 'plants.bak')
-})
-
-const { plants, plant, listOf } = commandsIn(() => folder)
+// The messages about files that are no backups are in transcripts/backup.txt.
 
 const fern = '{"id":1,"name":"Fern","tag":"shade"}\n'
 const moss = '{"id":-9223372036854775808,"name":"Moss"}\n'
+let user: World
+
+beforeEach(async () => {
+  user = new World()
+  await user.run('create', { stdin: fern })
+})
+
+const at = (name: string) => join(user.home, name)
+const listOf = async (path: string) => (await user.run(`list --store ${path}`)).out
+
+/** What is in the folders, except for what SQLite keeps beside a store while this process has statements of it. */
+const names = () =>
+  readdirSync(user.home, { recursive: true, encoding: 'utf8' })
+    .filter((name) => !/-(wal|shm)$/.test(name))
+    .toSorted()
+
+/** Opens a store as another program has it open. */
+const live = async (path: string) => closedAfterTest(await SqliteStore.open(fileAddress(path), openOptions()))
+
+/** A copy of the store with many plants, whose pages in the middle are spoilt. */
+async function damagedCopy(): Promise<string> {
+  fill(user.store, 5000)
+  await user.run('backup damaged.db')
+  open(user.store).exec("DELETE FROM plants WHERE name LIKE 'Plant%'")
+  writeFileSync(at('damaged.db'), readFileSync(at('damaged.db')).fill(0xa5, 8 * 4096, 10 * 4096))
+  return at('damaged.db')
+}
+
+function check(name: string): object {
+  const db = open(at(name))
+  return { ...db.prepare('PRAGMA journal_mode').get(), ...db.prepare('PRAGMA integrity_check').get() }
+}
+
+test.each([
+  ['backup', 'interrupted', 130, 'Interrupted'],
+  ['restore --yes', 'terminated', 143, 'Terminated'],
+] as const)('%s changes nothing when it is %s', async (command, type, code, message) => {
+  if (command !== 'backup') await user.run('backup plants.bak')
+  await user.run('create --id 2 --name Ivy')
+  const before = names()
+  const signal = AbortSignal.abort(new PlantsError(type, message))
+  const err = `plants: ${message}, nothing was changed\n`
+  expect(await user.run(`${command} plants.bak`, { signal })).toEqual({ code, out: '', err })
+  expect([await listOf('local'), names()]).toEqual([`${fern}{"id":2,"name":"Ivy"}\n`, before])
+})
 
 describe('backup', () => {
   test('copies all that is in a store into one file, for its owner alone', async () => {
-    await plant({ id: 1, name: 'Fern', tag: 'shade' })
-    await plants(['create', '--id=-9223372036854775808', '--name', 'Moss', '--idempotency-key', 'k'])
-    await plants(['tokens', 'create', '--note', 'ci'], { mayShowSecrets: true })
-    const made = await plants(['backup', 'plants.bak'])
-    const { size, mode } = statSync(file)
-    expect(made).toEqual({ code: 0, out: `{"file":"${file}","plants":2,"bytes":${size}}\n`, err: '' })
-    expect(mode & 0o777).toBe(0o600)
-    expect(look(file)).toEqual({ journal_mode: 'delete', integrity_check: 'ok' })
-    expect(readdirSync(folder).filter((name) => name.includes('bak'))).toEqual(['plants.bak'])
-    expect(await listOf(file)).toBe(moss + fern)
-    expect((await plants(['tokens', 'list', '--store', file])).out).toContain('"note":"ci"')
-    const again = await plants([
-      'create',
-      '--store',
-      file,
-      '--id=-9223372036854775808',
-      '--name',
-      'Moss',
-      '--idempotency-key',
-      'k',
-    ])
-    expect(again).toEqual({ code: 0, out: '{"name":"Moss"}\n', err: '' })
+    await user.run('create --id=-9223372036854775808 --name Moss')
+    await user.run('tokens create --note ci')
+    const made = await user.run('backup plants.bak')
+    const { size, mode } = statSync(at('plants.bak'))
+    const out = `{"file":"${at('plants.bak')}","plants":2,"bytes":${size}}\n`
+    expect([made, mode & 0o777]).toEqual([{ code: 0, out, err: '' }, 0o600])
+    expect(check('plants.bak')).toEqual({ journal_mode: 'delete', integrity_check: 'ok' })
+    expect(readdirSync(user.home)).toEqual(['data', 'plants.bak'])
+    expect(await listOf('./plants.bak')).toBe(moss + fern)
+    expect((await user.run('tokens list --store ./plants.bak')).out).toContain('"note":"ci"')
   })
 
-  test('says in text what it did', async () => {
-    await plant({ id: 1, name: 'Fern' })
-    const result = await plants(['backup', file, '--output', 'text'])
-    expect(result).toEqual({ code: 0, out: `Backed up 1 plant from ${store} to ${file}\n`, err: '' })
+  test('has what is in the log, and not what is just being written', async () => {
+    await (await live(user.store)).create({ id: 2n, name: 'Ivy' })
+    open(user.store).exec("BEGIN IMMEDIATE; INSERT INTO plants (id, name) VALUES (3, 'Oak')")
+    expect((await user.run('backup plants.bak')).code).toBe(0)
+    expect(await listOf('./plants.bak')).toBe(`${fern}{"id":2,"name":"Ivy"}\n`)
   })
 
-  test('has what is in the log, and not what somebody is just writing', async () => {
-    const live = closedAfterTest(await SqliteStore.open(fileAddress(store), openOptions()))
-    await live.create({ id: 1n, name: 'Fern', tag: 'shade' })
-    const other = open(store)
-    other.exec("BEGIN IMMEDIATE; INSERT INTO plants (id, name) VALUES (2, 'Ivy')")
-    expect((await plants(['backup', file])).code).toBe(0)
-    expect(await listOf(file)).toBe(fern)
+  test('replaces an older one, also through a link', async () => {
+    await user.run('backup plants.bak')
+    await user.run('create --id=-9223372036854775808 --name Moss')
+    symlinkSync('plants.bak', at('latest'))
+    expect((await user.run('backup latest')).code).toBe(0)
+    expect(await listOf('./plants.bak')).toBe(moss + fern)
   })
 
-  test('replaces an older backup, by way of a link too, and an empty file', async () => {
-    await plant({ id: 1, name: 'Fern', tag: 'shade' })
-    await plants(['backup', file])
-    await plants(['create', '--id=-9223372036854775808', '--name', 'Moss'])
-    symlinkSync(file, join(folder, 'latest'))
-    writeFileSync(join(folder, 'empty'), '')
-    for (const name of ['latest', 'empty']) {
-      expect((await plants(['backup', name])).code).toBe(0)
-      expect(await listOf(join(folder, name))).toBe(moss + fern)
-    }
-    expect(await listOf(file)).toBe(moss + fern)
+  test('does not replace the store itself through a link', async () => {
+    symlinkSync(user.store, at('link'))
+    expect(await user.run('backup link')).toMatchObject({
+      code: 2,
+      err: expect.stringContaining('it is the store itself'),
+    })
+    expect(await listOf('local')).toBe(fern)
   })
 
-  test('refuses to replace the store itself, whatever it is called', async () => {
-    await plant({ id: 1, name: 'Fern' })
-    symlinkSync(store, join(folder, 'link'))
-    for (const name of ['plants.db', 'link', 'plants.db-wal', 'plants.db-shm', 'plants.db-journal']) {
-      const path = name === 'link' ? store : join(folder, name)
-      const err = `plants: ${path} cannot be replaced by a backup: it is the store itself, or belongs to it\n  Choose another file for the backup\n`
-      expect(await plants(['backup', name])).toEqual({ code: 2, out: '', err })
-    }
-    expect(namesIn(folder)).toEqual(['link', 'plants.db'])
-  })
-
-  test('refuses to replace what is no backup, and leaves it as it was', async () => {
-    await plant({ id: 1, name: 'Fern' })
-    writeFileSync(join(folder, 'notes.txt'), 'water the fern')
-    open(join(folder, 'songs.db')).exec('CREATE TABLE songs (id INTEGER) STRICT')
-    await plants(['backup', 'linked.bak'])
-    linkSync(join(folder, 'linked.bak'), join(folder, 'second.bak'))
-    mkdirSync(join(folder, 'folder'))
+  test('does not replace what is no backup', async () => {
+    open(at('songs.db')).exec('CREATE TABLE songs (id INTEGER) STRICT')
+    await user.run('backup linked.bak')
+    linkSync(at('linked.bak'), at('second.bak'))
     const reasons = {
-      'notes.txt': 'is not a store: it is not an SQLite file',
       'songs.db': 'is an SQLite file of another program, not a store',
       'linked.bak': 'has more than one hard link, and each would have its own write-ahead log',
     }
     for (const [name, why] of Object.entries(reasons)) {
-      const before = readFileSync(join(folder, name))
-      const hint = 'Choose another file for the backup'
-      const err = `plants: A backup would replace a file that is not a backup: ${join(folder, name)} ${why}\n  ${hint}\n`
-      expect(await plants(['backup', name])).toEqual({ code: 2, out: '', err })
-      expect(readFileSync(join(folder, name))).toEqual(before)
+      const before = readFileSync(at(name))
+      const message = `A backup would replace a file that is not a backup: ${at(name)} ${why}`
+      expect(await user.run(`backup ${name}`)).toEqual(refusal(message, 'Choose another file for the backup'))
+      expect(readFileSync(at(name))).toEqual(before)
     }
-    const err = `plants: ${folder}/folder cannot be replaced by a backup: it is not a regular file\n  Choose another file for the backup\n`
-    expect(await plants(['backup', 'folder'])).toEqual({ code: 2, out: '', err })
-    expect((await plants(['backup', '/dev/full'])).err).toContain('it is not a regular file\n')
   })
 
-  test('refuses to replace another store that is in use', async () => {
-    await plant({ id: 1, name: 'Fern' })
-    const other = closedAfterTest(await SqliteStore.open(fileAddress(file), openOptions()))
-    await other.create({ id: 2n, name: 'Ivy' })
+  test('does not replace another store that is in use', async () => {
+    await (await live(at('other.db'))).create({ id: 2n, name: 'Ivy' })
     const why = 'it is in use, or was not closed: it has a write-ahead log or a journal'
-    const err = `plants: ${file} cannot be replaced by a backup: ${why}\n  Choose another file for the backup\n`
-    expect(await plants(['backup', file])).toEqual({ code: 2, out: '', err })
-    expect(await listOf(file)).toBe('{"id":2,"name":"Ivy"}\n')
+    expect(await user.run('backup other.db')).toEqual(
+      refusal(`${at('other.db')} cannot be replaced by a backup: ${why}`, 'Choose another file for the backup'),
+    )
+    expect(await listOf('./other.db')).toBe('{"id":2,"name":"Ivy"}\n')
   })
 
-  test('says where there is no store, and where there is no place', async () => {
-    const err = `plants: There is no store at ${store}\n  Check the address. plants create creates a missing store\n`
-    expect(await plants(['backup', file])).toEqual({ code: 4, out: '', err })
-    expect(readdirSync(folder)).toEqual([])
-    await plant({ id: 1, name: 'Fern' })
-    const hint = 'Fix this, or choose another directory. Nothing was changed'
-    expect(await plants(['backup', 'gone/plants.bak'])).toEqual({
-      code: 74,
-      out: '',
-      err: `plants: The copy ${folder}/gone/plants.bak could not be written: there is no such directory\n  ${hint}\n`,
-    })
-    expect(await plants(['backup', 'plants.db/plants.bak'])).toEqual({
-      code: 74,
-      out: '',
-      err: `plants: The copy ${store}/plants.bak could not be written: a part of its path is not a directory\n  ${hint}\n`,
-    })
-  })
-
-  test('is refused for a remote store', async () => {
-    const { code, err } = await plants(['backup', file, '--store', 'https://plants.example.com'])
-    expect({ code, err }).toEqual({
-      code: 2,
-      err: 'plants: https://plants.example.com is a service, but this command needs direct access to the store\n  Run the command on the host of the service, or select another store with --store\n',
-    })
-  })
-
-  test('keeps the older backup when the store is damaged', async () => {
-    await plant({ id: 1, name: 'Fern', tag: 'shade' })
-    await plants(['backup', file])
-    const damaged = await damagedCopy(store, folder)
-    const { code, err } = await plants(['backup', file, '--store', damaged])
+  test('keeps the older one when the store is damaged', async () => {
+    await user.run('backup plants.bak')
+    const damaged = await damagedCopy()
+    const before = names()
+    const { code, err } = await user.run(`backup plants.bak --store ${damaged}`)
     expect({ code, err }).toEqual({
       code: 4,
       err: expect.stringContaining(`plants: The store ${damaged} is damaged: `),
     })
-    expect(await listOf(file)).toBe(fern)
-    expect(namesIn(folder)).toEqual(['damaged.db', 'plants.bak', 'plants.db'])
+    expect([await listOf('./plants.bak'), names()]).toEqual([fern, before])
   })
 
-  describe('leaves alone what only looks like the folder of an earlier backup:', () => {
-    let victim: string
-    let trap: string
+  describe('leaves alone what only looks like the directory of an earlier backup:', () => {
+    let [victim, trap] = ['', '']
     let bytes: Buffer
 
-    beforeEach(async () => {
-      victim = join(folder, 'victim.db')
-      const open = new DatabaseSync(victim)
-      open.exec('PRAGMA journal_mode = WAL; CREATE TABLE songs (id INTEGER) STRICT')
-      open.close()
+    beforeEach(() => {
+      victim = at('victim.db')
+      const db = new DatabaseSync(victim)
+      db.exec('PRAGMA journal_mode = WAL; CREATE TABLE songs (id INTEGER) STRICT')
+      db.close()
       bytes = readFileSync(victim)
-      await plant({ id: 1, name: 'Fern' })
-      trap = join(folder, '.plants.bak.plants-abcdef')
+      trap = at('.plants.bak.plants-abcdef')
       mkdirSync(trap, { mode: 0o700 })
     })
 
     test.each<[string, () => void]>([
-      ['one in which the lock is a link', () => symlinkSync(victim, join(trap, 'lock'))],
-      ['one in which the lock has a second name', () => linkSync(victim, join(trap, 'lock'))],
-      ['one that others can open', () => cpSync(victim, join(trap, 'lock'))],
+      ['one whose lock is a link', () => symlinkSync(victim, join(trap, 'lock'))],
+      ['one whose lock has a second name', () => linkSync(victim, join(trap, 'lock'))],
+      [
+        'one that others can open',
+        () => {
+          cpSync(victim, join(trap, 'lock'))
+          chmodSync(trap, 0o755)
+        },
+      ],
       ['one that holds other files', () => writeFileSync(join(trap, 'notes.txt'), 'water the fern')],
-    ])('%s', async (what, set) => {
+    ])('%s', async (_, set) => {
       set()
-      if (what.includes('others')) chmodSync(trap, 0o755)
       const before = readdirSync(trap)
-      expect((await plants(['backup', file])).code).toBe(0)
-      expect(readFileSync(victim).equals(bytes)).toBe(true)
-      expect(readdirSync(trap)).toEqual(before)
+      expect((await user.run('backup plants.bak')).code).toBe(0)
+      expect([readFileSync(victim).equals(bytes), readdirSync(trap)]).toEqual([true, before])
       if (before.includes('lock')) expect(readFileSync(join(trap, 'lock')).equals(bytes)).toBe(true)
     })
 
-    test.runIf(process.getuid?.() === 0)('one of another user', async () => {
+    test.runIf(process.getuid?.() === 0)('one of another user (needs root)', async () => {
       cpSync(victim, join(trap, 'lock'))
       chownSync(trap, 65_534, 65_534)
-      expect((await plants(['backup', file])).code).toBe(0)
+      expect((await user.run('backup plants.bak')).code).toBe(0)
       expect(readFileSync(join(trap, 'lock')).equals(bytes)).toBe(true)
     })
 
     test('and removes one that is', async () => {
       writeFileSync(join(trap, 'copy.db'), 'half')
-      expect((await plants(['backup', file])).code).toBe(0)
+      expect((await user.run('backup plants.bak')).code).toBe(0)
       expect(existsSync(trap)).toBe(false)
     })
   })
+})
 
-  test('leaves nothing behind when it is interrupted', async () => {
-    await plant({ id: 1, name: 'Fern' })
-    const signal = AbortSignal.abort(new PlantsError('interrupted', 'Interrupted'))
-    expect(await plants(['backup', file], { signal })).toEqual({
-      code: 130,
-      out: '',
-      err: 'plants: Interrupted, nothing was changed\n',
+describe('restore', () => {
+  beforeEach(async () => {
+    await user.run('create --id=-9223372036854775808 --name Moss')
+    await user.run('backup plants.bak')
+  })
+
+  test('creates a store that is the same', async () => {
+    fill(at('plants.bak'), 12_345)
+    expect((await user.run('restore plants.bak --store ./new.db')).out).toContain('"plants":12346')
+    expect(await listOf('./new.db')).toBe(await listOf('./plants.bak'))
+    expect(check('new.db')).toEqual({ journal_mode: 'wal', integrity_check: 'ok' })
+  })
+
+  test('checks the backup with --dry-run', async () => {
+    truncateSync(at('plants.bak'), 5000)
+    expect((await user.run('restore plants.bak --dry-run')).code).toBe(2)
+  })
+
+  test('replaces plants with --yes, and keeps what was there, which can be restored in turn', async () => {
+    await user.run('create --id 2 --name Ivy')
+    const before = await listOf('local')
+    const { code, out, err } = await user.run('restore plants.bak --yes --output text')
+    const [, kept = ''] =
+      /^Restored 2 plants from .*\/plants.bak to .*\/plants.db; the previous contents are kept in (.*)\n$/.exec(out) ??
+      []
+    expect({ code, err }).toEqual({ code: 0, err: '' })
+    expect(kept.replace(user.store, '')).toMatch(/^\.before-restore-\d{8}T\d{6}Z$/)
+    expect([await listOf('local'), await listOf(kept)]).toEqual([moss + fern, before])
+    expect((await user.run(['restore', kept, '--yes'])).code).toBe(0)
+    expect(await listOf('local')).toBe(before)
+  })
+
+  test('never replaces what a restore has kept in the same second', async () => {
+    const results = await Promise.all([1, 2, 3, 4].map(() => user.run('restore plants.bak --yes')))
+    const kept = results.map(({ out }) => JSON.parse(out).kept)
+    expect(new Set(kept).size).toBe(4)
+    for (const path of kept) expect(await listOf(path)).toBe(moss + fern)
+  })
+
+  test('brings back the tokens, and keeps those of a store without plants', async () => {
+    await user.run('tokens create --note new --store ./other.db')
+    const { kept } = JSON.parse((await user.run('restore plants.bak --store ./other.db')).out)
+    expect((await user.run('tokens list --store ./other.db')).out).toBe('')
+    const withNew = { code: 0, out: expect.stringContaining('"note":"new"'), err: '' }
+    expect(await user.run(`tokens list --store ${kept}`)).toEqual(withNew)
+    await endConnections() // those of this process, which belong to other processes outside of a test
+    expect(await user.run(`restore ${kept} --store ./third.db`)).toMatchObject({ code: 0 })
+    expect(await user.run('tokens list --store ./third.db')).toEqual(withNew)
+  })
+
+  test('lets others go on who have the store open', async () => {
+    const other = await live(user.store)
+    await other.create({ id: 2n, name: 'Ivy' })
+    expect((await user.run('restore plants.bak --yes')).code).toBe(0)
+    expect(await other.get(2n)).toBe(undefined)
+    await other.create({ id: 3n, name: 'Oak' })
+    expect(await listOf('local')).toBe(`${moss}${fern}{"id":3,"name":"Oak"}\n`)
+  })
+
+  test('waits for a writer, as long as --timeout says', async () => {
+    const other = open(user.store)
+    other.exec('BEGIN IMMEDIATE')
+    expect(await user.run('restore plants.bak --yes --timeout 10ms')).toMatchObject({
+      code: 4,
+      err: expect.stringMatching(/^plants: The store .* was in use by .* for 0.01 s\n/),
     })
-    expect(namesIn(folder)).toEqual(['plants.db'])
+    other.exec("INSERT INTO plants (id, name) VALUES (2, 'Ivy'); COMMIT")
+    expect(await listOf('local')).toBe(`${moss}${fern}{"id":2,"name":"Ivy"}\n`)
+  })
+
+  test('takes another store from a copy, not from its file while changes are beside it', async () => {
+    const other = at('live.db')
+    await (await live(other)).create({ id: 6n, name: 'Elm' })
+    const hint = `If it is a store, restore a copy of it: plants help backup. If it is a backup, remove that file: rm ${other}-wal`
+    expect(await user.run('restore live.db --yes')).toEqual(
+      refusal(`Not restored: ${other} is no complete backup, because it has changes in ${other}-wal`, hint),
+    )
+    expect(await listOf('local')).toBe(moss + fern)
+    expect((await user.run('backup copy.bak --store ./live.db')).code).toBe(0)
+    expect((await user.run('restore copy.bak --yes')).code).toBe(0)
+    expect(await listOf('local')).toBe('{"id":6,"name":"Elm"}\n')
+  })
+
+  test('rejects what is no backup or is damaged, and changes nothing', async () => {
+    open(at('songs.db')).exec('CREATE TABLE songs (id INTEGER) STRICT')
+    await damagedCopy()
+    writeFileSync(at('short.db'), readFileSync(at('plants.bak')).subarray(0, 8192))
+    writeFileSync(at('my.gz'), gzipSync(fern))
+    writeFileSync(at('my.zst'), Buffer.from([0x28, 0xb5, 0x2f, 0xfd, 0x04, 0x00]))
+    const reasons = {
+      'songs.db': `${at('songs.db')} is an SQLite file of another program, not a store\n`,
+      'short.db': `The store ${at('short.db')} is damaged: `,
+      'damaged.db': `The store ${at('damaged.db')} is damaged: `,
+      'my.gz': `${at('my.gz')} is not a store: it is compressed with gzip\n`,
+      'my.zst': `${at('my.zst')} is not a store: it is compressed with zstd\n`,
+    }
+    for (const [name, why] of Object.entries(reasons)) {
+      const { code, err } = await user.run(`restore ${name} --yes`)
+      expect([code, err]).toEqual([2, expect.stringContaining(`plants: Not restored: ${why}`)])
+      expect(err).toContain('\n  Choose a file that plants backup has created\n')
+    }
+    expect(await listOf('local')).toBe(moss + fern)
+    const hint = 'For a compressed backup: plants help restore. For compressed plants: plants help import'
+    expect(await user.run('list --store ./my.gz')).toEqual(refusal(reasons['my.gz'].trim(), hint, 4))
+  })
+
+  test('says what to do with a store that is damaged', async () => {
+    const damaged = await damagedCopy()
+    const before = names()
+    expect(await user.run(`restore plants.bak --yes --store ${damaged}`)).toMatchObject({
+      code: 4,
+      err: expect.stringContaining('\n  Move the file aside, then restore a backup'),
+    })
+    expect(names()).toEqual(before)
   })
 })

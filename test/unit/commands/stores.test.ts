@@ -1,271 +1,183 @@
-import { readdirSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { stripVTControlCharacters } from 'node:util'
 import { describe, expect, test } from 'vitest'
+import { parseAddress } from '../../../src/stores/registry.js'
 import { garden, gardener, onTerminal, team } from '../../helpers/gardener.js'
+import { Hostile, json } from '../../helpers/hostile.js'
+import { objectsOf } from '../../helpers/json-lines.js'
+import { place } from '../../helpers/store.js'
 import { answer, printed, refusal, World } from '../../helpers/world.js'
 
-const savedAt = '2026-01-02T03:04:05.678Z'
-const fern = 'create --id 1 --name Fern'
+// What these commands print is in transcripts/stores.txt.
+
+describe('an address', () => {
+  const addresses =
+    'A store is a saved name, "local", a path such as ./plants.db, sqlite:PATH, http(s)://…, unix:PATH or postgres://…'
+  const longer = expect.stringContaining('has a socket path that is longer')
+  const nul = expect.stringContaining('contains U+0000')
+
+  test.each<[why: unknown, texts: string[], hint?: unknown]>([
+    ['is empty', ['', 'sqlite:']],
+    [
+      'does not name a store',
+      'gardener!secret garden:secret :memory: sqlite::memory: sqlite://x.db //server/x.db'.split(' '),
+    ],
+    ['does not name a store', ['ftp://plants.example', 'file:///srv/x.db', 'file:user:SECRET@plants.example/db']],
+    ['is not a valid URL', ['https://', 'https:plants.example.com', 'https://plants.example.com:99999', 'http://a b']],
+    ['must be a base URL, without "?" and "#"', ['https://plants.example.com?a', 'https://plants.example.com/#']],
+    [
+      'contains a user name or a password, but a service takes a token',
+      ['HTTPS://me:s3cret@plants.example.com'],
+      'Put the token into PLANTS_TOKEN, or save it with: plants auth login',
+    ],
+    ['does not name a socket', ['unix:'], 'For example: unix:/run/plants.sock'],
+    [
+      'has a socket path that contains ":/", where a base path would begin',
+      ['unix:./b.sock:/v1', 'unix:sub/b.sock'],
+      'Give it another path',
+    ],
+    [longer, [`unix:/${'x'.repeat(200)}`], 'Sockets need shorter ones'],
+    [nul, ['./\0', 'sqlite:a\0', 'unix:/run/a\0.sock', 'https://plants.example.com/\0', '\0'], expect.any(String)],
+  ])('that %s is rejected wherever it is given: %j', async (why, texts, hint = addresses) => {
+    const user = gardener()
+    for (const text of texts) {
+      const lines: [source: string, words: string[], env?: Record<string, string>][] = [
+        ['--store', ['list', `--store=${text}`], { PLANTS_STORE: 'local' }],
+        ['PLANTS_STORE', ['create', '--id', '1', '--name', 'Fern'], { PLANTS_STORE: text || 'sqlite:' }],
+        ['The address', ['stores', 'add', 'mine', text]],
+        ['store', ['stores', 'use', text]],
+        ['store', ['config', 'set', 'store', text]],
+        ['stores.team.address', ['config', 'set', 'stores.team.address', text]],
+      ]
+      for (const [source, words, env = {}] of lines) {
+        const { code, out, err } = await user.run([...words, '--output', 'json'], { env, cwd: `${user.home}/a:` })
+        const message = typeof why === 'string' ? `${source} ${why}` : why
+        expect({ code, out, ...JSON.parse(err) }).toEqual({ code: 2, out: '', error: 400, message, hint })
+        expect(err).toContain(`"${source} `)
+      }
+    }
+    expect({ saved: user.saved, hasData: user.has('data') }).toEqual({ saved: gardener().saved, hasData: false })
+  })
+
+  test('with U+0000 in the file is rejected where it is used, and hinders no other store', async () => {
+    const user = new World()
+    user.save({ stores: { bad: { address: 'unix:/run/a\0.sock' }, garden: { address: `${user.home}/garden.db` } } })
+    const message = `stores.bad.address in ${user.file} contains U+0000, which is not allowed in an address`
+    for (const line of ['create --id 1 --name Fern', 'list', 'get 1', 'auth status'])
+      expect(await user.run(`${line} --store bad`)).toMatchObject({ code: 2, err: expect.stringContaining(message) })
+    const { code, out } = await user.run('doctor')
+    expect({ code, failed: objectsOf(out).filter(({ state }) => state !== 'ok') }).toMatchObject({
+      code: 1,
+      failed: [{ check: 'store bad', state: 'failed', message }],
+    })
+    expect(objectsOf(out)).toContainEqual(expect.objectContaining({ check: 'store garden', state: 'ok' }))
+    for (const line of ['create --id 1 --name Fern --store garden', 'stores list', 'stores remove bad'])
+      expect((await user.run(line)).code).toBe(0)
+  })
+
+  test('outside ASCII is the same as often as it is parsed', async () => {
+    const read = new Set<string>()
+    for (let count = 0; count < 20_000; count += 1)
+      read.add((await parseAddress('https://plänts.example/ü', '--store', place())).name)
+    expect([...read]).toEqual(['https://xn--plnts-hra.example/%C3%BC'])
+  })
+})
+
+describe('the name of a store', () => {
+  test.each(['a', 'A-b_C', '0', '1-2_3-', 'x'.repeat(64), 'constructor', 'hasOwnProperty', 'Local', 'list'])(
+    'may be %s',
+    async (name) => {
+      const user = new World()
+      expect(await user.run(['stores', 'add', name, '/mine.db'])).toEqual(answer({ name, address: '/mine.db' }))
+      expect(await user.run(['stores', 'use', name])).toEqual(answer({ name: 'store', value: name }))
+      expect(await user.run(['config', 'get', `stores.${name}.address`])).toEqual(printed('/mine.db\n'))
+      expect((await user.run(['stores', 'remove', name])).code).toBe(0)
+      expect(user.saved).toEqual({ version: 1, stores: {} })
+    },
+  )
+
+  test('has only letters, digits, "-" and "_"', async () => {
+    const hint = 'A name has letters, digits, "-" and "_", begins with a letter or digit, and is up to 64 long'
+    const user = new World()
+    const names = [
+      '',
+      '__proto__',
+      '-team',
+      '--team',
+      'x'.repeat(65),
+      'té',
+      'ſtore',
+      '植物',
+      'a b',
+      'a.b',
+      'a/b',
+      'a\n',
+    ]
+    for (const name of names)
+      expect(await user.run(['stores', 'add', '--', name, '/mine.db'])).toEqual(
+        refusal(`A store cannot be called ${JSON.stringify(name)}`, hint),
+      )
+    expect(user.saved).toBeUndefined()
+  })
+})
+
+test('stores add lists in its help every option that it saves', async () => {
+  const { out } = await new World().run('stores add --help')
+  const expected = ['--token-command', '--timeout', '--ca-cert', '--allow-http', '--help']
+  expect(out.match(/(?<=^ {2,}(-\w, )?)--[a-z-]+/gm)).toEqual(expected)
+})
+
+test('stores add does not save PLANTS_TOKEN', async () => {
+  const user = new World()
+  await user.run(`stores add team ${team}`, { env: { PLANTS_TOKEN: 's3cret' } })
+  expect(user.saved).toEqual({ version: 1, stores: { team: { address: team } } })
+})
 
 describe('stores list', () => {
-  const local = (user: World, inUse: boolean) => ({ name: 'local', address: join(user.home, 'data/plants.db'), inUse })
-
   test('has local first, then the others by their names', async () => {
     const user = new World()
-    expect(await user.run('stores list')).toEqual(answer(local(user, true)))
-    expect(readdirSync(user.home)).toEqual([])
-    for (const name of ['b', '10', 'a', '9', 'B']) await user.run(['stores', 'add', name, `/${name}.db`])
-    const names = (await user.run('stores list')).out
-      .trim()
-      .split('\n')
-      .map((line) => JSON.parse(line).name)
+    for (const name of ['b', '10', 'a', '9', 'B']) await user.run(`stores add ${name} /${name}.db`)
+    const names = objectsOf((await user.run('stores list')).out).map(({ name }) => name)
     expect(names).toEqual(['local', '10', '9', 'B', 'a', 'b'])
-  })
-
-  test.each<[string, string[], Record<string, string>, string | undefined]>([
-    ['a flag', ['--store', 'garden'], { PLANTS_STORE: 'team' }, 'garden'],
-    ['PLANTS_STORE', [], { PLANTS_STORE: 'garden' }, 'garden'],
-    ['what is saved', [], {}, 'team'],
-    ['what is saved, as an empty PLANTS_STORE is none', [], { PLANTS_STORE: '' }, 'team'],
-    ['PLANTS_STORE=local', [], { PLANTS_STORE: 'local' }, 'local'],
-    ['a name that is not saved', [], { PLANTS_STORE: 'gone' }, undefined],
-  ])('marks the one in use, by %s', async (_, flags, env, inUse) => {
-    const user = gardener({ store: 'team' })
-    expect(await user.run(['stores', 'list', ...flags], { env })).toEqual(
-      answer(
-        local(user, inUse === 'local'),
-        { name: 'garden', address: garden, inUse: inUse === 'garden' },
-        { name: 'team', address: team, timeout: '2m', inUse: inUse === 'team' },
-      ),
-    )
-  })
-
-  test('shows the address in use that has no name', async () => {
-    const { out } = await gardener({ store: 'team' }).run(['stores', 'list'], { env: { PLANTS_STORE: '/other.db' } })
-    expect(out.split('\n').at(-2)).toBe('{"address":"/other.db","inUse":true}')
   })
 
   test('is a table on a terminal', async () => {
     const user = gardener({ store: 'team' })
     await user.run(['stores', 'add', 'x', team, '--allow-http', '--token-command', 'pass \u001b[31m'])
-    const { code, out, err } = await user.run('stores list', onTerminal)
-    const place = `${user.home}/data/plants.db`
-    const cell = (text: string) => text.padEnd(Math.max(place.length, team.length))
-    expect({ code, out: stripVTControlCharacters(out), err }).toEqual({
-      code: 0,
-      out: [
-        `   NAME    ${cell('ADDRESS')}  SETTINGS`,
-        `   local   ${place}`,
-        `   garden  ${garden}`,
-        `*  team    ${cell(team)}  timeout=2m`,
-        `   x       ${cell(team)}  allow-http=true, token-command=pass \\u{1b}[31m`,
-        '',
-      ].join('\n'),
-      err: '',
-    })
+    const { out } = await user.run('stores list', onTerminal)
+    const local = `${user.home}/data/plants.db`
+    const cell = (text: string) => text.padEnd(Math.max(local.length, team.length))
+    expect(stripVTControlCharacters(out)).toBe(`\
+   NAME    ${cell('ADDRESS')}  SETTINGS
+   local   ${local}
+   garden  ${garden}
+*  team    ${cell(team)}  timeout=2m
+   x       ${cell(team)}  allow-http=true, token-command=pass \\u{1b}[31m
+`)
     expect((await user.run('stores list --no-color', onTerminal)).out).not.toContain('\u001b')
   })
 
-  test('leaves out what others have written under a name that none can have; it can be removed', async () => {
+  test('leaves out a name in the file that none can have, which can be removed', async () => {
     const user = new World()
-    user.save({
-      stores: {
-        'my store': { address: garden },
-        '\u001b[2J': { address: garden },
-        team: { address: team, name: 'x', inUse: true },
-      },
-    })
-    expect(await user.run('stores list')).toEqual(
-      answer(local(user, true), { name: 'team', address: team, inUse: false }),
-    )
+    const saved = { 'my store': { address: garden }, '\u001b[2J': { address: garden }, local: { address: garden } }
+    user.save({ stores: { ...saved, team: { address: team, name: 'x', inUse: true } } })
+    const local = { name: 'local', address: `${user.home}/data/plants.db`, inUse: true }
+    expect(await user.run('stores list')).toEqual(answer(local, { name: 'team', address: team, inUse: false }))
     for (const command of ['stores list', 'config list'])
       expect((await user.run(command, onTerminal)).out).not.toContain('\u001b[2J')
     expect((await user.run(['stores', 'remove', '\u001b[2J'], onTerminal)).out).toMatch(
       /^Removed the store \\u\{1b\}\[2J\. /,
     )
-    expect(user.saved).toMatchObject({ stores: { 'my store': { address: garden }, team: { address: team } } })
-  })
-
-  test('has one store that is called local, whatever the file says', async () => {
-    const user = new World()
-    user.save({ stores: { local: { address: garden } } })
-    const { out } = await user.run('stores list')
-    expect(out.match(/"inUse":true/g)).toEqual(['"inUse":true'])
+    expect(Object.keys((user.saved as { stores: object }).stores)).toEqual(['my store', 'local', 'team'])
   })
 })
 
-describe('stores remove', () => {
-  const token = { token: 's3cret', savedAt }
-  const forgotten = (fields: object = {}) =>
-    answer({ name: 'team', address: team, removed: true, tokenRemoved: false, ...fields })
-
-  test('forgets a store and its token, and no other', async () => {
-    const other = 'https://plants.example.com'
-    const user = gardener({ tokens: { [team]: token, [other]: token } })
-    expect(await user.run('stores remove team')).toEqual(forgotten({ tokenRemoved: true }))
-    expect(user.saved).toEqual({ version: 1, stores: { garden: { address: garden } }, tokens: { [other]: token } })
-    expect(readFileSync(user.file, 'utf8')).not.toContain(team)
-  })
-
-  test.each([[team], ['HTTPS://Plants.Example.com:443/v1/']])(
-    'keeps a token that another store has, at %s',
-    async (address) => {
-      const user = gardener({ stores: { team: { address: team }, twin: { address } }, tokens: { [team]: token } })
-      expect(await user.run('stores remove team')).toEqual(forgotten())
-      expect(user.saved).toEqual({ version: 1, stores: { twin: { address } }, tokens: { [team]: token } })
-      expect(await user.run('stores remove twin')).toMatchObject({
-        code: 0,
-        out: expect.stringContaining('"tokenRemoved":true'),
-      })
-      expect(user.saved).toEqual({ version: 1, stores: {}, tokens: {} })
-    },
-  )
-
-  test('removes the token of an address that was written in another way', async () => {
-    const user = gardener({
-      stores: { team: { address: 'HTTPS://Plants.Example.com:443/v1/' } },
-      tokens: { [team]: token },
-    })
-    expect(await user.run('stores remove team')).toEqual(forgotten({ tokenRemoved: true }))
-  })
-
-  test('of the one in use goes back to local, and says so', async () => {
-    const user = gardener({ store: 'team', tokens: { [team]: token } })
-    expect(await user.run('stores remove team --output text')).toEqual(
-      printed(
-        `Removed the store team and its token. Its plants are still in ${team}. The default store is now local\n`,
-      ),
-    )
-    expect(user.saved).toEqual({ version: 1, stores: { garden: { address: garden } }, tokens: {} })
-    expect(await user.run('config get store')).toEqual(printed('local\n'))
-  })
-
-  test('of another leaves the one in use', async () => {
-    const user = gardener({ store: 'garden' })
-    expect(await user.run('stores remove team', onTerminal)).toEqual(
-      printed(`Removed the store team. Its plants are still in ${team}\n`),
-    )
-    expect(user.saved).toEqual({ version: 1, store: 'garden', stores: { garden: { address: garden } } })
-  })
-
-  test('never removes plants', async () => {
-    const user = new World()
-    await user.run('stores add garden ./garden.db')
-    await user.run(`${fern} --store garden`)
-    expect(await user.run('stores remove garden')).toMatchObject({ code: 0 })
-    expect(await user.run('list --store ./garden.db')).toEqual(answer({ id: 1, name: 'Fern' }))
-  })
-
-  test('of one whose address is broken works', async () => {
-    const user = gardener({ stores: { team: { address: 'nowhere' }, other: { address: '' } } })
-    expect(await user.run('stores remove team')).toEqual(forgotten({ address: 'nowhere' }))
-    expect(await user.run('stores remove other')).toMatchObject({ code: 0 })
-  })
-
-  test.each([
-    ['gardn', 'Did you mean garden?'],
-    ['nothing', expect.stringMatching(/team, garden/)],
-    ['__proto__', expect.stringMatching(/team, garden/)],
-    ['constructor', expect.stringMatching(/team, garden/)],
-    ['', expect.stringMatching(/team, garden/)],
-    [team, expect.stringMatching(/team, garden/)],
-    ['loca', expect.not.stringContaining('Did you mean local?')],
-    ['nothing', expect.not.stringContaining('stores add')],
-  ])('refuses %j, which is not there', async (name, hint) => {
-    const user = gardener()
-    const { code, out, err } = await user.run(['stores', 'remove', name, '--output', 'json'])
-    const message = `There is no store named ${JSON.stringify(name)}`
-    expect({ code, out, ...JSON.parse(err) }).toEqual({ code: 2, out: '', error: 400, message, hint })
-    expect(user.saved).toEqual(gardener().saved)
-  })
-})
-
-test('the store local is not removed', async () => {
-  const { code, err } = await gardener().run('stores remove local')
-  expect({ code, err }).toEqual({
-    code: 2,
-    err: expect.stringMatching(/^plants: The store local is built in, and cannot be removed\n/),
-  })
-})
-
-describe('a command line that is wrong:', () => {
-  test.each([
-    [
-      'stores add',
-      'stores add needs a name',
-      'Usage: plants stores add [options] <name> <address>. See: plants stores add --help',
-    ],
-    [
-      'stores add team',
-      'stores add needs an address',
-      'Usage: plants stores add [options] <name> <address>. See: plants stores add --help',
-    ],
-    [
-      'stores add a ./b.db c',
-      'stores add takes 2 arguments, but got 3',
-      'Usage: plants stores add [options] <name> <address>. See: plants stores add --help',
-    ],
-    ['stores use', 'stores use needs a store', 'Usage: plants stores use <store>. See: plants stores use --help'],
-    [
-      'stores remove',
-      'stores remove needs a name',
-      'Usage: plants stores remove <name>. See: plants stores remove --help',
-    ],
-    [
-      'stores remove a b',
-      'stores remove takes one name, but got 2',
-      'Usage: plants stores remove <name>. See: plants stores remove --help',
-    ],
-    [
-      'stores list x',
-      'stores list takes no arguments, but got 1',
-      'Usage: plants stores list. See: plants stores list --help',
-    ],
-    ['stores rm', 'stores remove needs a name', 'Usage: plants stores remove <name>. See: plants stores remove --help'],
-    ['stores move team t2', 'Unknown command move', 'See: plants stores --help'],
-    ['stores revoke team', 'Unknown command revoke', 'See: plants stores --help'],
-    ['stores remov team', 'Unknown command remov', 'Did you mean remove?'],
-    ['stores new', 'Unknown command new', 'Did you mean: plants stores add NAME ADDRESS'],
-    ['stores create', 'Unknown command create', 'Did you mean: plants stores add NAME ADDRESS'],
-    ['stores add team https://a --token-comand x', 'Unknown option --token-comand', 'Did you mean --token-command?'],
-    [
-      'stores add team https://a --token s3cret',
-      'A token is not accepted on the command line, where other users can see it',
-      'Set PLANTS_TOKEN. To save it, see: plants auth login --help',
-    ],
-    [
-      'stores --token-command x add team https://a',
-      'Unknown option --token-command before the command',
-      'The options of a command follow it. See: plants stores add --help',
-    ],
-  ])('%s', async (command, message, hint) => {
-    const user = gardener()
-    expect(await user.run(command)).toEqual(refusal(message, hint))
-    expect(user.saved).toEqual(gardener().saved)
-  })
-})
-
-describe('stores rename', () => {
-  test('keeps what belongs to the store, and the choice of it', async () => {
-    const user = gardener({ store: 'team' })
-    expect(await user.run('stores rename team crew --output text')).toEqual(printed('Renamed the store team to crew\n'))
-    expect(user.saved).toMatchObject({
-      store: 'crew',
-      stores: { garden: { address: garden }, crew: { address: team, timeout: '2m' } },
-    })
-    expect(user.saved).not.toHaveProperty('stores.team')
-  })
-
-  test.each([
-    ['gone crew', 'There is no store named "gone"'],
-    ['team garden', 'The store garden already exists\n  Choose another name\n'],
-    ['team team', 'The store team already exists\n  Choose another name\n'],
-    ['team local', 'The store local is built in, and cannot be changed'],
-    ['local crew', 'There is no store named "local"'],
-    ['team x/y', 'A store cannot be called "x/y"'],
-  ])('refuses %s', async (names, message) => {
-    const result = await gardener().run(`stores rename ${names}`)
-    expect(result).toMatchObject({ code: 2, out: '', err: expect.stringContaining(message) })
-  })
+test('a command sends the token of this run to a service by its name, with its path', async () => {
+  const user = new World()
+  const remote = await Hostile.listen({ posts: [json(200, { name: 'Fern' })] })
+  await user.run(`stores add team ${remote.url}/v1/`)
+  const env = { PLANTS_TOKEN: 's3cret' }
+  expect(await user.run('create --id 1 --name Fern --store team', { env })).toEqual(answer({ name: 'Fern' }))
+  expect(remote.posts.map(({ line, headers }) => [line, headers['authorization']])).toEqual([
+    ['POST /v1/plants', 'Bearer s3cret'],
+  ])
 })

@@ -1,83 +1,157 @@
-import { mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { lstatSync, mkdirSync, readdirSync, readFileSync, readlinkSync, realpathSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
-import { beforeEach, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
+import { Hostile, json } from '../../helpers/hostile.js'
 import { heldLock } from '../../helpers/lock.js'
+import { modeOf } from '../../helpers/settings-file.js'
 import { answer, printed, World } from '../../helpers/world.js'
 
 const team = 'https://plants.example.com/v1'
+const token = 's3cret-Token'
+const savedAt = '2026-01-02T03:04:05.678Z'
 
 describe('what a killed process has left', () => {
-  let user: World
   const left = ['settings.json.tmp-51838694635207d8', 'settings.json.tmp-0000000000ffffff']
-  beforeEach(() => {
-    user = new World()
-    user.save({ timeout: '7s' })
-    for (const name of left) writeFileSync(join(user.config, name), '{"version":1,"tokens":{"https:', { mode: 0o600 })
-  })
 
-  test('is not taken for settings, and is gone after the next change', async () => {
-    expect(await user.run('config get timeout')).toEqual(printed('7s\n'))
-    expect((await user.run('config set output json')).code).toBe(0)
+  test.each(['config', 'link'])('goes with the next change in %s, and files of the user stay', async (folder) => {
+    const user = new World({ timeout: '7s' })
+    for (const name of left) user.write(`config/${name}`, '{"version":1,"tokens":{"https:')
+    const own = ['backup', 'old', '260102', 'tmp', 'tmp-mine', 'folder/notes.txt'].map((end) => `settings.json.${end}`)
+    for (const name of own) user.write(`config/${name}`, 'mine')
+    mkdirSync(join(user.home, 'link'), { mode: 0o700 })
+    symlinkSync('../config/settings.json', join(user.home, 'link/settings.json'))
+    const env = { PLANTS_CONFIG_DIR: join(user.home, folder) }
+    expect(await user.run('config get timeout', { env })).toEqual(printed('7s\n'))
+    expect((await user.run('config set output json', { env })).code).toBe(0)
     expect(user.saved).toEqual({ version: 1, timeout: '7s', output: 'json' })
-    expect(readdirSync(user.config)).toEqual(['settings.json'])
-  })
-
-  test('is gone beside the target of a link, too', async () => {
-    const folder = join(user.home, 'link')
-    mkdirSync(folder, { mode: 0o700 })
-    symlinkSync('../config/settings.json', join(folder, 'settings.json'))
-    expect((await user.run('config set output json', { env: { PLANTS_CONFIG_DIR: folder } })).code).toBe(0)
-    expect(readdirSync(user.config).filter((name) => left.includes(name))).toEqual([])
-  })
-
-  test('is all that is removed: files of the user stay', async () => {
-    const names = [
-      'settings.json.backup',
-      'settings.json.before',
-      'settings.json.old',
-      'settings.json~',
-      'settings.json.260102',
-      'settings.json.tmp',
-      'settings.json.tmp-mine',
-      'a.backup',
-    ]
-    for (const name of names) writeFileSync(join(user.config, name), `my ${name}`)
-    mkdirSync(join(user.config, 'settings.json.folder'))
-    writeFileSync(join(user.config, 'settings.json.folder/notes.txt'), 'mine')
-    expect((await user.run('config set output json')).code).toBe(0)
-    expect(readdirSync(user.config).filter((name) => !left.includes(name))).toEqual(
-      [...names, 'settings.json', 'settings.json.folder'].toSorted(),
+    expect(readdirSync(user.config, { recursive: true }).toSorted()).toEqual(
+      ['settings.json', 'settings.json.folder', ...own].toSorted(),
     )
   })
 })
 
 describe('while another process holds the lock', () => {
-  test('settings can be read, and a change ends when its time is over', async () => {
-    const user = new World()
-    user.save({ timeout: '7s', stores: { team: { address: team } } })
+  test('settings can be read, and a change stops at its time-out', async () => {
+    const user = new World({ timeout: '7s' })
     const { release } = await heldLock(`${user.file}.lock`)
     expect(await user.run('config get timeout')).toEqual(printed('7s\n'))
-    expect((await user.run('stores list')).code).toBe(0)
     const { code, err } = await user.run('config set output json --timeout 50ms --output json')
-    expect({ code, ...JSON.parse(err) }).toEqual({
-      code: 4,
-      error: 503,
-      message: `Another process held ${user.file}.lock for 0.05 s`,
-      hint: expect.any(String),
-      retryable: true,
-    })
-    expect(user.saved).toEqual({ version: 1, timeout: '7s', stores: { team: { address: team } } })
+    const message = `Another process held ${user.file}.lock for 0.05 s`
+    expect([code, JSON.parse(err)]).toEqual([4, { error: 503, message, hint: expect.any(String), retryable: true }])
+    expect(user.saved).toEqual({ version: 1, timeout: '7s' })
     await release()
     expect((await user.run('config set output json')).code).toBe(0)
   })
 
-  test('a store is added with a short time-out of its own, as nobody waits for that store here', async () => {
-    const user = new World()
-    user.save({})
+  test('a store is added with a short time-out of its own, which is not that of the lock', async () => {
+    const user = new World({})
     const { release } = await heldLock(`${user.file}.lock`)
     const adding = user.run(['stores', 'add', 'team', team, '--timeout', '1ms'])
     for (let turn = 0; turn < 100; turn += 1) await new Promise(setImmediate)
     await release()
     expect(await adding).toEqual(answer({ name: 'team', address: team, timeout: '1ms' }))
+  })
+})
+
+describe('a settings file that is a link', () => {
+  test.each([
+    ['relative', '../dotfiles/plants.json'],
+    ['absolute', 'HOME/dotfiles/plants.json'],
+    ['to a link', 'step'],
+  ])('%s, stays one, and its target is created and changed', async (_, link) => {
+    const user = new World()
+    for (const folder of [user.config, join(user.home, 'dotfiles')]) mkdirSync(folder, { mode: 0o700 })
+    symlinkSync(link.replace('HOME', user.home), user.file)
+    symlinkSync('../dotfiles/plants.json', join(user.config, 'step'))
+    expect(await user.run('config get timeout')).toEqual(printed('30s\n'))
+    for (const timeout of ['1m', '2m']) {
+      expect((await user.run(`config set timeout ${timeout}`)).code).toBe(0)
+      expect(user.saved).toEqual({ version: 1, timeout })
+      const target = join(user.home, 'dotfiles/plants.json')
+      expect([lstatSync(target).isFile(), modeOf(target)]).toEqual([true, '600'])
+    }
+    expect(readlinkSync(user.file)).toBe(link.replace('HOME', user.home))
+    expect([user.config, join(user.home, 'dotfiles')].flatMap((folder) => readdirSync(folder))).toEqual([
+      ...['settings.json', 'step', 'plants.json'],
+    ])
+  })
+
+  test('in a folder that is a link leads where the system says', async () => {
+    const user = new World()
+    mkdirSync(join(user.home, 'dotfiles/sub'), { recursive: true })
+    symlinkSync('dotfiles/sub', user.config)
+    symlinkSync('../plants.json', user.file)
+    expect((await user.run('config set timeout 1m')).code).toBe(0)
+    expect(await user.run('config get timeout')).toEqual(printed('1m\n'))
+    expect(realpathSync(user.file)).toBe(join(user.home, 'dotfiles/plants.json'))
+  })
+
+  test('to a folder that does not exist stays, and nothing is saved', async () => {
+    const user = new World()
+    mkdirSync(user.config)
+    symlinkSync('../gone/plants.json', user.file)
+    expect(await user.run('config get timeout')).toEqual(printed('30s\n'))
+    const { code, err } = await user.run('config set timeout 1m')
+    expect([code, err]).toEqual([74, expect.stringMatching(/could not be changed: their directory, or the directory/)])
+    expect(readlinkSync(user.file)).toBe('../gone/plants.json')
+  })
+})
+
+describe('unknown keys stay', () => {
+  const own = {
+    constructor: [null],
+    'a.b': { 'c.d': {} },
+    toString: '',
+    later: { deep: [{ x: null }, 'é', 1.5, true] },
+  }
+  const before = {
+    ...{ version: 1, output: 'json', store: 'garden', ...own },
+    stores: { team: { address: team, timeout: '1m', ...own }, garden: { address: '/srv/garden.db', ...own } },
+    tokens: { [team]: { token, savedAt, ...own }, 'https://other.example.com': { token, savedAt, ...own } },
+  }
+
+  test.each<[string, (saved: typeof before) => unknown]>([
+    ['config set timeout 3m', (saved) => Object.assign(saved, { timeout: '3m' })],
+    ['config unset output', (saved) => Reflect.deleteProperty(saved, 'output')],
+    ['config set stores.team.timeout 3m', ({ stores }) => Object.assign(stores.team, { timeout: '3m' })],
+    ['config unset stores.team.timeout', ({ stores }) => Reflect.deleteProperty(stores.team, 'timeout')],
+    ['stores add new /srv/new.db', ({ stores }) => Object.assign(stores, { new: { address: '/srv/new.db' } })],
+    ['stores use team', (saved) => Object.assign(saved, { store: 'team' })],
+    [
+      'stores remove garden',
+      (saved) => [Reflect.deleteProperty(saved.stores, 'garden'), Reflect.deleteProperty(saved, 'store')],
+    ],
+    [
+      'stores remove team',
+      (saved) => [Reflect.deleteProperty(saved.stores, 'team'), Reflect.deleteProperty(saved.tokens, team)],
+    ],
+    [`auth logout --store ${team}`, ({ tokens }) => Reflect.deleteProperty(tokens, team)],
+  ])('with %s', async (command, change) => {
+    const user = new World(before)
+    expect((await user.run(command)).code).toBe(0)
+    const after = structuredClone(before)
+    change(after)
+    expect(user.saved).toEqual(after)
+  })
+
+  test('with auth login', async () => {
+    const user = new World(before)
+    const remote = await Hostile.listen({ posts: [json(422, { error: 422, message: 'id is missing' })] })
+    expect((await user.run(`auth login --with-token --store ${remote.url}`, { stdin: token })).code).toBe(0)
+    const tokens = { ...before.tokens, [remote.url]: { token, savedAt: expect.any(String) } }
+    expect(user.saved).toEqual({ ...before, tokens })
+  })
+
+  test.each([
+    '"__proto__":{"a":1}',
+    '"stores":{"__proto__":{"address":"/a.db"}}',
+    '"stores":{"team":{"address":"/a.db","__proto__":{"a":1}}}',
+    '"tokens":{"__proto__":{"token":"a","savedAt":"b"}}',
+    '"tokens":{"https://a":{"token":"a","savedAt":"b","__proto__":{"a":1}}}',
+  ])('also %s', async (text) => {
+    const user = new World()
+    user.save(`{"version":1,${text}}`)
+    expect((await user.run('config set timeout 3m')).code).toBe(0)
+    expect(readFileSync(user.file, 'utf8').replaceAll(/\s/g, '')).toContain(text)
   })
 })

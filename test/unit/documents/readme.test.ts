@@ -1,6 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import packageJson from '../../../package.json'
 import { exitCodes } from '../../../src/platform/errors.js'
 import { blocksOf, documentation, pages, tableAt, usesNpm } from '../../helpers/documents.js'
 import { commandAt, helpsOf } from '../../helpers/helps.js'
@@ -53,9 +54,7 @@ describe('the documentation', () => {
   })
 
   test('names files of the project that exist', () => {
-    const named = [...documentation.matchAll(/`((?:src|test|bin|deploy|docs|\.ci)\/[\w./-]+)`/g)].map(
-      ([, path = '']) => path,
-    )
+    const named = found(/`((?:src|test|bin|deploy|docs|\.ci)\/[\w./-]+)`/g)
     expect(named.filter((path) => !existsSync(join(root, path)))).toEqual([])
   })
 
@@ -71,15 +70,9 @@ describe('the documentation', () => {
   })
 
   test('names the npm scripts that there are', () => {
-    const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> }
-    const named = new Set(
-      [...documentation.matchAll(/\bnpm (?:run )?(start|test(?::\w+)?|(?<=run )[\w:]+)/g)].map(([, name = '']) => name),
-    )
-    expect([...named].toSorted()).toEqual(
-      Object.keys(scripts)
-        .filter((script) => script !== 'prepack')
-        .toSorted(),
-    )
+    const named = new Set(found(/\bnpm (?:run )?(start|test(?::\w+)?|(?<=run )[\w:]+)/g))
+    const scripts = Object.keys(packageJson.scripts).filter((script) => script !== 'prepack')
+    expect([...named].toSorted()).toEqual(scripts.toSorted())
   })
 
   test('lists every subcommand', () => {
@@ -102,18 +95,13 @@ describe('the documentation', () => {
     const { out } = await runPlants(['help', 'options'])
     const real = [...helps.values(), out].join('\n').matchAll(/^ {2}(-\w), (--[a-z-]+)/gm)
     const listed = tableAt('| short | long | commands |').flatMap(([shorts = '', longs = '']) => {
-      const names = longs.split(', ')
-      return shorts.split(', ').map((short, index) => `${short} ${names[index]}`)
+      const all = longs.split(', ')
+      return shorts.split(', ').map((short, index) => `${short} ${all[index]}`)
     })
-    expect(listed.toSorted()).toEqual(
-      [...new Set(Array.from(real, ([, short, long]) => `${short} ${long}`))].toSorted(),
-    )
-    const aliases = [...helps.keys()].flatMap(
-      (path) =>
-        commandAt(path.split(' '))
-          ?.aliases()
-          .map((alias) => [alias, path]) ?? [],
-    )
+    const names = new Set(Array.from(real, ([, short, long]) => `${short} ${long}`))
+    expect(listed.toSorted()).toEqual([...names].toSorted())
+    const aliasesOf = (path: string) => commandAt(path.split(' '))?.aliases() ?? []
+    const aliases = [...helps.keys()].flatMap((path) => aliasesOf(path).map((alias) => [alias, path]))
     const rows = tableAt('| other name | command |').flatMap(([names = '', paths = '']) =>
       names.split(', ').flatMap((name) => paths.split(', ').map((path) => [name, path])),
     )
@@ -131,9 +119,9 @@ describe('the documentation', () => {
   })
 
   test('names only commands and exit codes that there are', () => {
-    const names = [...documentation.matchAll(/(?<=[`$]|^)plants ([a-z][\w-]*)/gm)].map(([, name = '']) => name)
+    const names = found(/(?<=[`$]|^)plants ([a-z][\w-]*)/gm)
     expect(names.filter((name) => name !== 'help' && !commandAt([name]))).toEqual([])
-    const codes = [...documentation.matchAll(/exit code(?: is)? (\d+)/g)].map(([, code]) => Number(code))
+    const codes = found(/exit code(?: is)? (\d+)/g).map(Number)
     expect(codes.filter((code) => !exitCodes().some(([real]) => real === code))).toEqual([])
   })
 
@@ -146,24 +134,11 @@ describe('the documentation', () => {
   })
 
   test('lists every environment variable that is read', () => {
-    const used = new Set(
-      [...sources().matchAll(/env\['(\w+)'\]|'(PLANTS_\w+)'/g)].map((match) => match[1] ?? match[2] ?? ''),
-    )
-    const ofTheSystem = [
-      'APPDATA',
-      'HOME',
-      'TERM',
-      'LANG',
-      'LC_ALL',
-      'LC_CTYPE',
-      'LOCALAPPDATA',
-      'SHELL',
-      'SNAP',
-      'SUDO_UID',
-    ]
-    expect([...used].filter((name) => !ofTheSystem.includes(name) && !documentation.includes(`\`${name}\``))).toEqual(
-      [],
-    )
+    const used = [...sources().matchAll(/env\['(\w+)'\]|'(PLANTS_\w+)'/g)].map(([, name, own]) => name ?? own ?? '')
+    const ofTheSystem = 'APPDATA HOME TERM LANG LC_ALL LC_CTYPE LOCALAPPDATA SHELL SNAP SUDO_UID'.split(' ')
+    const own = new Set(used.filter((name) => !ofTheSystem.includes(name)))
+    expect(own.size).toBeGreaterThan(5)
+    expect([...own].filter((name) => !documentation.includes(`\`${name}\``))).toEqual([])
   })
 
   test('has the settings and variables of "plants help environment"', async () => {
@@ -182,17 +157,18 @@ describe('the documentation', () => {
   })
 
   test('names each package that the program is made from', () => {
-    const { dependencies, devDependencies } = JSON.parse(read('package.json')) as Record<
-      'dependencies' | 'devDependencies',
-      object
-    >
+    const { dependencies, devDependencies } = packageJson
     const code = sources()
-    const used = Object.keys({ ...dependencies, ...devDependencies }).filter((name) =>
-      RegExp(`(from |import\\()'${name}[/']`).test(code),
-    )
+    const names = Object.keys({ ...dependencies, ...devDependencies })
+    const used = names.filter((name) => RegExp(`(from |import\\()'${name}[/']`).test(code))
     expect(tableAt('| package |').map(([name]) => name)).toEqual(used.toSorted())
   })
 })
+
+/** What a group of a pattern matches in the documentation. */
+function found(pattern: RegExp): string[] {
+  return Array.from(documentation.matchAll(pattern), ([, group = '']) => group)
+}
 
 function flagsIn(text: string): Set<string> {
   return new Set([...text.matchAll(/(?<![\w-])--[a-z][a-z-]*/g)].map((match) => match[0]))
@@ -200,8 +176,8 @@ function flagsIn(text: string): Set<string> {
 
 /** The anchors of the titles of a page, as GitHub makes them. */
 function anchorsOf(page: string): string[] {
-  const titles = [...page.replaceAll(/^```.*?^```$/gms, '').matchAll(/^#+ (.*)$/gm)].map(([, title = '']) => title)
-  return titles.map((title) =>
+  const titles = page.replaceAll(/^```.*?^```$/gms, '').matchAll(/^#+ (.*)$/gm)
+  return Array.from(titles, ([, title = '']) =>
     title
       .toLowerCase()
       .replaceAll(/[^\w\s-]/g, '')
@@ -216,10 +192,9 @@ function literally(start: string, end: string): RegExp {
 }
 
 function sources(): string {
-  const names = readdirSync(join(root, 'src'), { recursive: true, encoding: 'utf8' }).filter((name) =>
-    name.endsWith('.ts'),
-  )
-  return names.map((name) => read(join('src', name))).join('\n')
+  const names = readdirSync(join(root, 'src'), { recursive: true, encoding: 'utf8' })
+  const files = names.filter((name) => name.endsWith('.ts'))
+  return files.map((name) => read(join('src', name))).join('\n')
 }
 
 function exists(path: string): boolean {

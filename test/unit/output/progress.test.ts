@@ -1,6 +1,11 @@
 import { PassThrough, Readable } from 'node:stream'
 import { expect, test } from 'vitest'
 import { progressLine, withProgress } from '../../../src/output/progress.js'
+import { Hostile, json } from '../../helpers/hostile.js'
+import { takeTime } from '../../helpers/plant-service.js'
+import { token } from '../../helpers/remote.js'
+import type { RunOptions } from '../../helpers/run.js'
+import { World } from '../../helpers/world.js'
 
 /** A terminal, and what was drawn on it at which time. */
 function screen(columns = 80) {
@@ -48,4 +53,17 @@ test('nothing is drawn where it is not shown', async () => {
   )
   for await (const _ of parts) terminal.time += 1000
   expect(terminal.drawn).toEqual([])
+})
+
+test('a pipe, JSON errors and --verbose get no line that says what is waited for', async () => {
+  const created = json(200, { name: 'Fern' })
+  const isShown = async (flags: string, terminals: RunOptions['terminals'] = []) => {
+    const remote = await Hostile.listen({ posts: [(socket) => void takeTime(2500).then(() => socket.write(created))] })
+    const create = `create --id 1 --name Fern${flags} --store ${remote.url}`
+    const { code, err } = await new World().run(create, { env: { PLANTS_TOKEN: token }, terminals })
+    return { code, isShown: err.includes('Waiting') }
+  }
+  const inPipe = ['', ' --output json', ' --verbose'].map((flags) => isShown(flags))
+  const onTerminal = [' --output json', ' --verbose'].map((flags) => isShown(flags, ['stdout', 'stderr']))
+  expect(await Promise.all([...inPipe, ...onTerminal])).toEqual(Array(5).fill({ code: 0, isShown: false }))
 })

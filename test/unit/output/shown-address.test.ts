@@ -1,65 +1,68 @@
 import { describe, expect, test } from 'vitest'
+import { linesOf } from '../../helpers/redacting.js'
 import { printed, World } from '../../helpers/world.js'
 
-// runPlants itself fails when a password is shown: each holds "s3cret".
+// World.run itself fails when a password is shown: each holds "s3cret".
 
 const addresses = [
-  'host=127.0.0.1 password=s3cretPw dbname=x',
-  "host=127.0.0.1 password = 's3cret with \\' spaces' dbname=x",
-  'dbname=x PASSWORD=s3cretPw',
-  'password=s3cretPw',
-  ' postgres://u:s3cretPw@127.0.0.1:1/db',
   '\t POSTGRES://U:S3CRETPW@127.0.0.1:1/DB \n',
-  'postgres://u:s3cretPw@127.0.0.1:1/db ',
-  '"postgres://u:s3cretPw@127.0.0.1:1/db"',
-  'pg://u:s3cretPw@127.0.0.1:1/db',
-  'postgresqls://u:s3cretPw@127.0.0.1:1/db',
-  'postgres+ssl://u:s3cretPw@127.0.0.1:1/db',
-  'mysql://u:s3cretPw@127.0.0.1:1/db',
-  'mysql://127.0.0.1/db?user=u&password=s3cretPw',
-  'jdbc:postgresql://127.0.0.1/db?user=u&password=s3cretPw',
-  'jdbc:sqlserver://127.0.0.1;user=u;password=s3cretPw',
-  'sqlite:postgres://u:s3cretPw@127.0.0.1/db',
-  'sqlite:sqlite:postgres://u:s3cretPw@127.0.0.1/db',
-  'sqlite://u:s3cretPw@127.0.0.1/db',
-  'unix:postgres://u:s3cretPw@127.0.0.1/db',
-  'https//u:s3cretPw@127.0.0.1',
-  'https//s3cretToken@127.0.0.1',
-  'ssh://s3cretToken@127.0.0.1',
-  'postgres//u:s3cretPw@127.0.0.1/db',
-  'postgres:u:s3cretPw@127.0.0.1/db',
-  'postgres/u:s3cretPw@127.0.0.1/db',
-  'u:s3cretPw@127.0.0.1/db',
-  'u:s3cret//Pw:s3cret@s3cret@127.0.0.1/db',
-  'postgres:////u:s3cretPw@127.0.0.1/db',
-  'postgres:\\\\u:s3cretPw@127.0.0.1/db',
-  'postgres%3A%2F%2Fu%3As3cretPw%40127.0.0.1/db',
-  'pg://u:s3cret%40%2FPw@127.0.0.1/db',
-  'pg://u:s3cret@s3cret/s3cret?s3cret#s3cret@127.0.0.1/db',
-  'PLANTS_STORE=postgres://u:s3cretPw@127.0.0.1/db',
-  'psql postgres://u:s3cretPw@127.0.0.1/db',
-  'https://127.0.0.1:1/?token=s3cretToken',
-  'https://127.0.0.1:1/?a=1&password=s3cretPw',
-  'user=u pass=s3cretPw host=127.0.0.1',
-  'PGPASS=s3cretPw host=127.0.0.1',
-  'password: s3cretPw host: 127.0.0.1',
-]
+  ...linesOf(`
+    user=u pass=s3cretPw host=127.0.0.1
+    PGPASS=s3cretPw host=127.0.0.1
+    password: s3cretPw host: 127.0.0.1
+    host=127.0.0.1 password=s3cretPw dbname=x
+    host=127.0.0.1 password = 's3cret with \\' spaces' dbname=x
+    dbname=x PASSWORD=s3cretPw
+    "postgres://u:s3cretPw@127.0.0.1:1/db"
+    pg://u:s3cretPw@127.0.0.1:1/db
+    postgres+ssl://u:s3cretPw@127.0.0.1:1/db
+    mysql://127.0.0.1/db?user=u&password=s3cretPw
+    jdbc:sqlserver://127.0.0.1;user=u;password=s3cretPw
+    sqlite:sqlite:postgres://u:s3cretPw@127.0.0.1/db
+    unix:postgres://u:s3cretPw@127.0.0.1/db
+    https://u:s3cret/s3cret@127.0.0.1
+    https://u:s3cret@s3cret@127.0.0.1
+    https://u:s3cret?s3cret#s3cret@127.0.0.1
+    https://u:s3cret s3cret@127.0.0.1
+    https:/u:s3cret@127.0.0.1
+    https:u:s3cret@127.0.0.1
+    https:\\\\u:s3cret@127.0.0.1
+    HTTP:///u:s3cret@127.0.0.1/@s3cret@/v1
+    https//u:s3cretPw@127.0.0.1
+    https://s3cretToken@127.0.0.1
+    postgres//u:s3cretPw@127.0.0.1/db
+    postgres:u:s3cretPw@127.0.0.1/db
+    postgres/u:s3cretPw@127.0.0.1/db
+    u:s3cretPw@127.0.0.1/db
+    u:s3cret//Pw:s3cret@s3cret@127.0.0.1/db
+    postgres:////u:s3cretPw@127.0.0.1/db
+    postgres:\\\\u:s3cretPw@127.0.0.1/db
+    postgres%3A%2F%2Fu%3As3cretPw%40127.0.0.1/db
+    pg://u:s3cret%40%2FPw@127.0.0.1/db
+    pg://u:s3cret@s3cret/s3cret?s3cret#s3cret@127.0.0.1/db
+    PLANTS_STORE=postgres://u:s3cretPw@127.0.0.1/db
+    https://127.0.0.1:1/?a=1&password=s3cretPw`),
+].map((address, index) => ({ address, index }))
 
 describe('a password in what is not quite an address is shown nowhere:', () => {
-  test.each(addresses.map((address, index) => ({ address, index })))('$address', async ({ address, index }) => {
+  test.each(addresses)('$address', async ({ address, index }) => {
     // Each address in each kind of place, with one command of each kind in its turn.
-    const some = <Item>(items: Item[]) => items.filter((_, at) => at === index % items.length)
+    const some = <Item>(...items: Item[]) => items.filter((_, at) => at === index % items.length)
     const user = new World()
     const env = { PLANTS_STORE: address }
-    for (const line of [
-      'get 1',
-      ...some(['config list', 'config get store', 'doctor', 'stores list', 'auth status', 'tokens list']),
-    ]) {
-      await user.run(`${line} --timeout 50ms --verbose`, { env })
-    }
+    const others = some(
+      'config list',
+      'config get store',
+      'doctor',
+      'stores list',
+      'auth status',
+      'tokens list',
+      'list',
+    )
+    for (const line of ['get 1', ...others]) await user.run(`${line} --timeout 50ms --verbose`, { env })
     await user.run(['__complete', '--', '--store', ''], { env })
     await user.run('doctor --timeout 50ms --output json', { env, terminals: ['stdout', 'stderr'] })
-    for (const words of some([
+    for (const words of some(
       ['get', '1', '--store', address],
       ['get', '1', `--store=${address}`],
       ['stores', 'add', 'x', address],
@@ -69,82 +72,67 @@ describe('a password in what is not quite an address is shown nowhere:', () => {
       ['config', 'set', 'store', address],
       ['list', address],
       [address],
-    ])) {
+    )) {
       const { code } = await user.run([...words, '--verbose', '--timeout', '50ms'])
-      expect({ words, isRefused: code !== 0 }).toEqual({ words, isRefused: true })
+      expect({ words, isRejected: code !== 0 }).toEqual({ words, isRejected: true })
     }
     expect(user.saved).toBe(undefined)
-    user.save({ store: 'team', stores: { team: { address } }, timeout: '50ms' })
-    for (const line of some([
-      'get 1',
-      'config list',
-      'stores list',
-      'doctor',
-      'stores add team ./x.db',
-      'stores use team',
-      'auth status',
-    ])) {
+    const asking = ['get 1', 'config list', 'config get stores.team.address', 'stores list', 'doctor', 'auth status']
+    const changing = ['stores add team ./x.db', 'stores use team', 'config set stores.team.timeout 1s']
+    for (const line of some(...asking, ...changing, 'stores remove team')) {
+      user.save({ store: 'team', stores: { team: { address } }, timeout: '50ms' })
       await user.run(`${line} --verbose`)
     }
     await user.run('stores list', { terminals: ['stdout'] })
     await user.run(['__complete', '--', 'stores', 'use', ''])
     user.save({ store: address, timeout: '50ms' })
-    for (const line of some(['get 1', 'config get store', 'stores list', 'doctor'])) await user.run(`${line} --verbose`)
+    for (const line of some('get 1', 'config get store', 'stores list', 'doctor')) await user.run(`${line} --verbose`)
   })
 })
 
 test.each([
   ['postgres://u%3As3cretPw@h/db', 'postgres://u:***@h/db'],
   ['postgres://u;s3cretPw@h/db', 'postgres://u:***@h/db'],
-])(
-  'a part that can be an address and may be a password is not shown by config and stores: %s',
-  async (address, shown) => {
-    const user = new World()
-    const env = { PLANTS_STORE: address }
-    expect(await user.run('config get store', { env })).toEqual(printed(`${shown}\n`))
-    await user.run('config list', { env })
-    user.save({ stores: { team: { address } } })
-    expect(await user.run('config get stores.team.address')).toEqual(printed(`${shown}\n`))
-    await user.run('stores list')
-  },
-)
+  ['https://user:s3cret@h.example', 'https://***@h.example'],
+])('config and stores show *** for a part that may be a password: %s', async (address, shown) => {
+  const user = new World()
+  const env = { PLANTS_STORE: address }
+  expect(await user.run('config get store', { env })).toEqual(printed(`${shown}\n`))
+  await user.run('config list', { env })
+  user.save({ stores: { team: { address } } })
+  expect(await user.run('config get stores.team.address')).toEqual(printed(`${shown}\n`))
+  await user.run('stores list')
+})
+
+test('stores remove shows *** for what may be a password', async () => {
+  const user = new World({ stores: { team: { address: 'https://user:s3cret@h.example' } } })
+  const { code, out } = await user.run('stores remove team')
+  expect({ code, address: JSON.parse(out).address }).toEqual({ code: 0, address: 'https://***@h.example' })
+})
 
 test('what holds no password is shown as it is', async () => {
   const user = new World()
-  for (const address of [
-    './a:b@c.db',
-    '/srv/plants@1/a:b@c.db',
-    '~/x@y.db',
-    'me@home.db',
-    'sqlite:me@home.db',
-    './data/x.db',
-    './key=1/what?.db',
-    'data/plants#1.db',
-    '~/garden.db',
-    'C:\\x',
-    'https://key:4010/v1',
-    'unix:/run/secret:/v1',
-    'unix:/run/plants@1.sock',
-    'unix:data@1.sock:/v1',
-    'https://plants.example.com/v1',
-    'postgres://me@db.example.com:5432/plants?sslmode=verify-full',
-    'postgres://me@key:5432/plants?sslmode=verify-full&sslkey=/k.pem&target_session_attrs=primary&channel_binding=prefer',
-  ]) {
-    const { out } = await user.run('config get store', { env: { PLANTS_STORE: address } })
-    expect(out).toBe(`${address}\n`)
-  }
+  for (const address of linesOf(`
+    ./a:b@c.db
+    /srv/plants@1/a:b@c.db
+    ~/x@y.db
+    me@home.db
+    sqlite:me@home.db
+    ./key=1/what?.db
+    data/plants#1.db
+    C:\\x
+    https://key:4010/v1
+    unix:/run/secret:/v1
+    unix:/run/plants@1.sock
+    unix:data@1.sock:/v1
+    postgres://me@db.example.com:5432/plants?sslmode=verify-full
+    postgres://me@key:5432/plants?sslmode=verify-full&sslkey=/k.pem&target_session_attrs=primary&channel_binding=prefer`))
+    expect(await user.run('config get store', { env: { PLANTS_STORE: address } })).toEqual(printed(`${address}\n`))
 })
 
-test('PLANTS_STORE may have spaces around it', async () => {
-  const user = new World()
-  expect(await user.run('config get store', { env: { PLANTS_STORE: ' ./a.db\n' } })).toEqual({
-    code: 0,
-    out: './a.db\n',
-    err: '',
-  })
-  expect(await user.run('config get store', { env: { PLANTS_STORE: ' \n' } })).toEqual({
-    code: 0,
-    out: 'local\n',
-    err: '',
-  })
+test.each([
+  [' ./a.db\n', './a.db\n'],
+  [' \n', 'local\n'],
+])('PLANTS_STORE may have spaces around it: %j', async (text, shown) => {
+  expect(await new World().run('config get store', { env: { PLANTS_STORE: text } })).toEqual(printed(shown))
 })

@@ -7,23 +7,19 @@ import type { PostgresServer } from '../../../helpers/postgres/server.js'
 import { type Database, ownServer, reusedDatabase, reusedServer } from '../../../helpers/postgres.js'
 import { isSoak } from '../../../helpers/rounds.js'
 import { settled } from '../../../helpers/settled.js'
-import { addressOf, databaseOptions, openShared } from '../../../helpers/shared-store.js'
+import { addressOf, databaseOptions, nameOf, openShared } from '../../../helpers/shared-store.js'
 import { closedAfterTest } from '../../../helpers/store.js'
 
 const fern = { id: 1n, name: 'Fern' }
 
-test.runIf(hasOpenssl)('lets those in by each sslmode whom libpq lets in, with certificates by openssl', async () => {
-  const [authority, stranger] = [
-    certificate({ names: ['DNS:ca'], isAuthority: true }),
-    certificate({ names: ['DNS:ca'], isAuthority: true }),
+test.runIf(hasOpenssl)('each sslmode lets in whom libpq lets in (needs openssl)', async () => {
+  const [authority, stranger] = [1, 2].map(() => certificate({ names: ['DNS:ca'], isAuthority: true }))
+  const access = [
+    ...['hostssl all secure all trust', 'hostnossl all secure all reject'],
+    ...['hostnossl all plain all trust', 'hostssl all plain all reject'],
   ]
-  const own = [
-    'hostssl all secure all trust',
-    'hostnossl all secure all reject',
-    'hostnossl all plain all trust',
-    'hostssl all plain all reject',
-  ]
-  const place = await ownServer({ tls: certificate({ names: ['DNS:localhost'], issuer: authority }), access: own })
+  const tls = certificate({ names: ['DNS:localhost'], ...(authority && { issuer: authority }) })
+  const place = await ownServer({ tls, access })
   await openShared(place)
   await place.admin('CREATE ROLE secure LOGIN; CREATE ROLE plain LOGIN; GRANT plants TO secure, plain')
   const come = async (username: string, sslmode: string, ca?: Certificate, hostname = 'localhost') => {
@@ -32,40 +28,29 @@ test.runIf(hasOpenssl)('lets those in by each sslmode whom libpq lets in, with c
     const login = async () => ({ ...(await databaseOptions({ env: {} }).login(address)), ca: ca?.cert })
     const store = closedAfterTest(await PostgresStore.open(address, databaseOptions(place, { login })))
     await store.check()
-    const ways = await place.admin(
-      `SELECT ssl FROM pg_stat_ssl JOIN pg_stat_activity USING (pid) WHERE usename = '${username}'`,
-    )
+    const sessions = `pg_stat_ssl JOIN pg_stat_activity USING (pid) WHERE usename = '${username}'`
+    const ways = await place.admin(`SELECT ssl FROM ${sessions}`)
     await store.close()
     return ways.map(({ ssl }) => (ssl ? 'secure' : 'plain'))
   }
-  const together = async (calls: (() => Promise<unknown>)[]) => {
+  const inTurn = async (username: string, modes: string[], ...rest: [Certificate?, string?]) => {
     const told: unknown[] = []
-    for (const call of calls) told.push(...(await settled([call()])))
+    for (const mode of modes) told.push(...(await settled([come(username, mode, ...rest)])))
     return told
   }
   const modes = ['disable', 'prefer', 'require']
   const rejected = expect.stringMatching(/^unauthorized: .* rejected the login of \w+: pg_hba.conf rejects connection/)
   const [secure, plain] = [['secure'], ['plain']]
-  expect(await together(modes.map((mode) => () => come('secure', mode)))).toEqual([rejected, secure, secure])
-  expect(await together(modes.map((mode) => () => come('plain', mode)))).toEqual([plain, plain, rejected])
+  expect(await inTurn('secure', modes)).toEqual([rejected, secure, secure])
+  expect(await inTurn('plain', modes)).toEqual([plain, plain, rejected])
   const checked = ['require', 'verify-ca', 'verify-full']
-  expect(await together(checked.map((mode) => () => come('secure', mode, authority)))).toEqual([secure, secure, secure])
+  expect(await inTurn('secure', checked, authority)).toEqual([secure, secure, secure])
   const unknown = expect.stringMatching(/^unavailable: .*: unable to verify the first certificate$/)
-  expect(await together(checked.map((mode) => () => come('secure', mode, stranger)))).toEqual([
-    unknown,
-    unknown,
-    unknown,
-  ])
-  expect(await together(['plain', 'secure'].map((user) => () => come(user, 'prefer', stranger)))).toEqual([
-    plain,
-    secure,
-  ])
+  expect(await inTurn('secure', checked, stranger)).toEqual([unknown, unknown, unknown])
+  expect(await inTurn('plain', ['prefer'], stranger)).toEqual([plain])
+  expect(await inTurn('secure', ['prefer'], stranger)).toEqual([secure])
   const elsewhere = expect.stringMatching(/^unavailable: .* does not match certificate's altnames/)
-  expect(await together(checked.map((mode) => () => come('secure', mode, authority, '127.0.0.1')))).toEqual([
-    secure,
-    secure,
-    elsewhere,
-  ])
+  expect(await inTurn('secure', checked, authority, '127.0.0.1')).toEqual([secure, secure, elsewhere])
 })
 
 describe('of several hosts', () => {
@@ -83,7 +68,7 @@ describe('of several hosts', () => {
 
   test('takes the one that takes writes', async () => {
     const [reader, writer] = [await server(), await database()]
-    const name = new URL(writer.url).pathname.slice(1)
+    const name = nameOf(writer)
     await reader.admin(`CREATE DATABASE ${name} OWNER plants`)
     await reader.admin(`ALTER DATABASE ${name} SET default_transaction_read_only = on`)
     const store = await openShared({ ...writer, url: bothOf(reader, writer) })

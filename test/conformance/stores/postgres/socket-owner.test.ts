@@ -35,49 +35,34 @@ async function come({ mode, folderOwner = 0, owner, isLink }: Place) {
   const { login } = databaseOptions({ env })
   const trusted = async () => ({ ...(await login(address)), trusts: (uid: number) => uid === 0 })
   const [told = ''] = await settled([PostgresStore.open(address, databaseOptions({ env }, { login: trusted }))])
-  return {
-    told: String(told)
-      .replace(/ postgres:\S+:/, '')
-      .replaceAll(folder, 'FOLDER'),
-    isGiven: listener.passwords.length > 0,
-  }
+  return { told: String(told).replaceAll(folder, 'FOLDER'), isGiven: listener.passwords.length > 0 }
 }
 
-function uidOf(name: string): number | undefined {
-  const lines = readFileSync('/etc/passwd', 'utf8').split('\n')
-  const uid = lines.map((line) => line.split(':')).find(([other]) => other === name)?.[2]
-  return uid === undefined ? undefined : Number(uid)
-}
+const uid = /^postgres:[^:]*:(\d+)/m.exec(readFileSync('/etc/passwd', 'utf8'))?.[1]
+const postgres = uid === undefined ? undefined : Number(uid)
 
 describe.runIf(isRoot)('a Unix socket (needs root, who can give files away)', () => {
   test.each([
     ['of this user in a folder like /tmp', { mode: 0o1777, owner: 0 }],
     ['of another user in a folder of this one', { mode: 0o755, owner: 12_345 }],
     ['of another user in a folder of a group', { mode: 0o2775, owner: 12_345 }],
-    ...(uidOf('postgres') === undefined
-      ? []
-      : [['of postgres in a folder like /tmp', { mode: 0o1777, owner: uidOf('postgres') }]]),
+    ...(postgres === undefined ? [] : [['of postgres in a folder like /tmp', { mode: 0o1777, owner: postgres }]]),
   ] as [string, Place][])('%s is used', async (_, place) => {
-    expect(await come(place)).toEqual({
-      told: expect.stringMatching(/^unauthorized:.* wrong password$/),
-      isGiven: true,
-    })
+    const told = expect.stringMatching(/^unauthorized:.* wrong password$/)
+    expect(await come(place)).toEqual({ told, isGiven: true })
   })
 
   const socket = /FOLDER\/\.s\.PGSQL\.5432 belongs to another user \(uid 12345\)$/
   const folder = /FOLDER belongs to another user \(uid 65534\)$/
+  const open = /other users can replace what is in FOLDER \(mode 777\)$/
   test.each([
     ['of another user in a folder like /tmp', { mode: 0o1777, owner: 12_345 }, socket],
-    [
-      'of this user in an open folder',
-      { mode: 0o777, owner: 0 },
-      /other users can replace what is in FOLDER \(mode 777\)$/,
-    ],
+    ['of this user in an open folder', { mode: 0o777, owner: 0 }, open],
     ['behind a link of another user', { mode: 0o1777, owner: 12_345, isLink: true }, socket],
     ['in a folder of another user below one like /tmp', { mode: 0o755, folderOwner: nobody, owner: nobody }, folder],
     ['of this user in such a folder', { mode: 0o755, folderOwner: nobody, owner: 0 }, folder],
     ['in a private folder of another user', { mode: 0o700, folderOwner: nobody, owner: nobody }, folder],
-  ] as [string, Place, RegExp][])('%s is refused', async (_, place, told) => {
+  ] as [string, Place, RegExp][])('%s is rejected', async (_, place, told) => {
     expect(await come(place)).toEqual({ told: expect.stringMatching(told), isGiven: false })
   })
 })

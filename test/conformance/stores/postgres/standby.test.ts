@@ -1,44 +1,34 @@
 import { describe, expect, test } from 'vitest'
-import { PostgresStore } from '../../../../src/stores/postgres/postgres-store.js'
+import type { PostgresStore } from '../../../../src/stores/postgres/postgres-store.js'
 import { batchOf, createAll } from '../../../helpers/bulk.js'
-import { Line } from '../../../helpers/postgres/line.js'
 import { type Database, ownServer } from '../../../helpers/postgres.js'
 import { settled } from '../../../helpers/settled.js'
-import { addressOf, databaseOptions, openShared } from '../../../helpers/shared-store.js'
-import { closedAfterTest } from '../../../helpers/store.js'
+import { createAtomically, openByLine, openShared } from '../../../helpers/shared-store.js'
 
 const fern = { id: 1n, name: 'Fern' }
 const unknown = expect.objectContaining({ type: 'unknownOutcome' })
 
-/** Makes commits wait for a standby that is not there. */
-async function waitForStandby(database: Database): Promise<void> {
-  await database.admin("ALTER SYSTEM SET synchronous_standby_names = 'absent'")
-  await database.admin('SELECT pg_reload_conf()')
-  const awaited = async () => (await database.admin('SHOW synchronous_standby_names'))[0]
-  await expect.poll(awaited).toEqual({ synchronous_standby_names: 'absent' })
-}
-
-async function waitForNone(database: Database): Promise<void> {
-  await database.admin('ALTER SYSTEM RESET synchronous_standby_names')
-  await database.admin('SELECT pg_reload_conf()')
+/** Makes commits wait for a standby that is not there, or for none. */
+async function waitFor({ admin }: Database, standby: '' | 'absent'): Promise<void> {
+  await admin(`ALTER SYSTEM SET synchronous_standby_names = '${standby}'`)
+  await admin('SELECT pg_reload_conf()')
+  const awaited = async () => (await admin('SHOW synchronous_standby_names'))[0]
+  await expect.poll(awaited).toEqual({ synchronous_standby_names: standby })
 }
 
 test('what is not on a standby is answered by no store, also by one that was connected before there was a standby', async () => {
   const database = await ownServer()
-  const open = async () =>
-    closedAfterTest(await PostgresStore.open(addressOf(database), databaseOptions(database, { timeout: 1500 })))
-  const [first, second] = [await open(), await open()]
+  const timeout = 1500
+  const [first, second] = [await openShared(database, { timeout }), await openShared(database, { timeout })]
   await Promise.all([first.create({ ...fern, id: -1n }), second.create({ ...fern, id: -2n })])
-  await waitForStandby(database)
+  await waitFor(database, 'absent')
   const create = (store: PostgresStore) => store.create(fern, { idempotencyKey: 'fern' })
 
   await expect(create(first)).rejects.toEqual(unknown)
-  expect(await Promise.allSettled([create(second), create(first)])).toMatchObject([
-    { status: 'rejected' },
-    { status: 'rejected' },
-  ])
+  const rejected = { status: 'rejected' }
+  expect(await Promise.allSettled([create(second), create(first)])).toMatchObject([rejected, rejected])
 
-  await waitForNone(database)
+  await waitFor(database, '')
   await expect.poll(() => create(second).catch(() => undefined)).toEqual({ name: 'Fern' })
   expect(await create(first)).toEqual({ name: 'Fern' })
 })
@@ -65,14 +55,7 @@ describe('a commit is not answered when the server stops waiting for its standby
     { text: 'UPDATE plant_store.plants', change: (store) => store.replace({ id: 2n, name: 'Ivy' }) },
     { text: 'DELETE FROM plant_store.plants', change: (store) => store.delete(3n) },
     { text: 'COMMIT', change: (store) => createAll(store, batchOf([{ id: 4n, name: 'Oak' }])) },
-    {
-      text: 'COMMIT',
-      change: (store) =>
-        store.createAll(
-          () => [[{ id: 5n, name: 'Yew' }]],
-          () => false,
-        ),
-    },
+    { text: 'COMMIT', change: (store) => createAtomically(store, [{ id: 5n, name: 'Yew' }]) },
   ]
 
   test.each([
@@ -84,14 +67,13 @@ describe('a commit is not answered when the server stops waiting for its standby
     await database.admin(`ALTER ROLE plants SET synchronous_commit = ${commit}`)
     const users = await Promise.all(
       changes.map(async ({ text, change }) => {
-        const line = await Line.to(database)
-        const store = await openShared({ url: line.url, env: {} }, { timeout: 1000 })
+        const { line, store } = await openByLine(database, { timeout: 1000 })
         return { line, text, change: () => change(store) }
       }),
     )
     const moss = "INSERT INTO plant_store.plants (id, name, attempt) VALUES (2, 'Moss', 0), (3, 'Moss', 0)"
     await database.sql(moss)
-    await waitForStandby(database)
+    await waitFor(database, 'absent')
     if (isCut) for (const { line, text } of users) line.cut(text, 'sent')
     const outcomes = settled(users.map(({ change }) => change()))
     expect(await cancelWaits(database, outcomes)).toBeGreaterThanOrEqual(changes.length)
@@ -106,12 +88,12 @@ test('a repeated create is not answered before the plant is on the standby', asy
   const database = await ownServer()
   const store = await openShared(database, { timeout: 1000 })
   await store.create({ id: 2n, name: 'Moss' })
-  await waitForStandby(database)
+  await waitFor(database, 'absent')
   const create = () => store.create(fern, { idempotencyKey: 'fern' })
   const first = settled([create()])
   await cancelWaits(database, first)
   expect(await first).toEqual([lost])
   expect(await settled([create()])).toEqual([expect.stringMatching(/^unavailable: /)])
-  await waitForNone(database)
+  await waitFor(database, '')
   await expect.poll(() => create().catch(() => undefined)).toEqual({ name: 'Fern' })
 })

@@ -1,122 +1,73 @@
 import { describe, expect, test } from 'vitest'
 import { PlantsError } from '../../../../src/platform/errors.js'
-import { Outcome } from '../../../../src/stores/common/conflict.js'
-import { type Deed, PlantService } from '../../../helpers/plant-service.js'
+import type { Deed, Post } from '../../../helpers/plant-service.js'
 import { token } from '../../../helpers/remote.js'
-import {
-  all,
-  batchOf,
-  errorOf,
-  importOptions,
-  open,
-  plantsOf,
-  rejectionsOf,
-  tally,
-} from '../../../helpers/remote-bulk.js'
+import { batchOf, complete, imported, importOptions, tally } from '../../../helpers/remote-bulk.js'
 
-describe('what a service says of a plant', () => {
-  test.each<[string, Deed, [number, string]]>([
-    ['400 with an error of 422', { status: 400, body: { error: 422, message: 'No ferns' } }, [422, 'No ferns']],
-    ['400 with an error of its own', { status: 400, body: { error: 17, message: 'No ferns' } }, [17, 'No ferns']],
-    ['413', { status: 413, body: { error: 413, message: 'Too long' } }, [413, 'Too long']],
-    ['422', { status: 422 }, [422, 'answered 422']],
-    ['409 in its own words', { status: 409, body: { error: 409, message: 'Had that' } }, [409, 'Had that']],
-  ])('is noted, and the others go on: %s', async (_, deed, [error, message]) => {
-    const service = await PlantService.listen({ deed: ({ id }) => (id === '5' ? deed : undefined) })
-    const batch = batchOf(plantsOf(20))
-    await (await open(service.url)).createMany(batch, importOptions())
-    expect({ tally: tally(batch), rejections: rejectionsOf(batch) }).toEqual({
-      tally: { created: 19, [error === 409 ? 'exists' : 'rejected']: 1 },
+const answer = (error: number, message: string, status = 400): Deed => ({ status, body: { error, message } })
+const forPlant = (id: string, deed: Deed) => (post: Post) => (post.id === id ? deed : undefined)
+
+describe('an answer about one plant', () => {
+  test.each<[string, Deed, string, number, string]>([
+    ['400 with an error of 422', answer(422, 'No ferns'), 'rejected', 422, 'No ferns'],
+    ['400 with an unknown error', answer(17, 'No ferns'), 'rejected', 17, 'No ferns'],
+    ['413', answer(413, 'Too long', 413), 'rejected', 413, 'Too long'],
+    ['422 without an Error', { status: 422 }, 'rejected', 422, 'answered 422'],
+    ['400 with an error of 409', answer(409, 'Had that'), 'exists', 409, 'Had that'],
+  ])('is recorded, and the others go on: %s', async (_, deed, outcome, error, message) => {
+    expect(await imported({ deed: forPlant('5', deed) })).toMatchObject({
+      tally: { created: 99, [outcome]: 1 },
       rejections: [[5, error, expect.stringContaining(message)]],
     })
   })
 
   test('ends an import that stops at a rejected record, when what is on its way is settled', async () => {
-    const service = await PlantService.listen({ deed: ({ id }) => (id === '5' ? { status: 422 } : undefined) })
-    const batch = batchOf(plantsOf(1000))
-    const store = await open(service.url, { opening: { concurrency: 4 } })
-    await store.createMany(batch, importOptions({ stopsAtReject: true }))
-    const { rejected, created = 0, pending = 0 } = tally(batch)
-    expect(rejected).toBe(1)
+    const deed = forPlant('5', { status: 422 })
+    const result = await imported({ deed, opening: { concurrency: 4 }, stopsAtReject: true })
+    const { rejected, created = 0, pending = 0 } = result.tally
+    expect([rejected, created + pending, result.made.size]).toEqual([1, 99, created])
     expect(created).toBeLessThan(5 + 4)
-    expect(created + pending).toBe(999)
-    expect(service.made.size).toBe(created)
   })
 
-  test('is told once when it is another plant than it was given', async () => {
-    const said: string[] = []
-    const service = await PlantService.listen({ deed: () => ({ status: 200, body: { name: 'Moss' } }) })
-    const batch = batchOf(plantsOf(3))
-    const store = await open(service.url, {
-      access: { notify: async (text) => void said.push(text) },
-      opening: { concurrency: 1 },
-    })
-    await store.createMany(batch, importOptions())
-    expect({ tally: tally(batch), said }).toEqual({
-      tally: { created: 3 },
-      said: [
-        'The store returns plants that differ from those that were sent, such as {"name":"Moss"} instead of {"name":"Fern 0"} for plant 0',
-      ],
-    })
+  test('with another plant causes one warning', async () => {
+    const warnings: string[] = []
+    const access = { notify: async (text: string) => void warnings.push(text) }
+    const deed = (): Deed => ({ status: 200, body: { name: 'Moss' } })
+    const result = await imported({ deed, plants: 3, access, opening: { concurrency: 1 } })
+    expect(result.tally).toEqual({ created: 3 })
+    const instead = '{"name":"Moss"} instead of {"name":"Fern 0"} for plant 0'
+    expect(warnings).toEqual([`The store returns plants that differ from those that were sent, such as ${instead}`])
   })
 })
 
-describe('a service that is not what it should be ends an import, when what is on its way is settled:', () => {
+describe('an answer that would be the same for all plants', () => {
   test.each<[string, Deed, object]>([
-    [
-      'a redirect',
-      { status: 307, headers: { Location: 'https://example.com/plants' } },
-      { type: 'unavailable', status: 307 },
-    ],
+    ['a redirect', { status: 307, headers: { Location: 'https://a.example' } }, { type: 'unavailable', status: 307 }],
     ['404', { status: 404 }, { type: 'rejected', status: 404 }],
-    ['405', { status: 405 }, { type: 'rejected', status: 405 }],
-    [
-      '400 for the media type',
-      { status: 400, body: { error: 415, message: 'JSON?' } },
-      { type: 'rejected', message: 'JSON?' },
-    ],
+    ['400 with an error of 415', answer(415, 'JSON?'), { type: 'rejected', message: 'JSON?' }],
     ['200 without a plant', { status: 200, body: { ok: true } }, { type: 'unusable', status: 200 }],
-    ['401', { status: 401, body: { error: 401, message: 'Who?' } }, { type: 'unauthorized', message: 'Who?' }],
-    ['403', { status: 403 }, { type: 'unauthorized', status: 403 }],
-  ])('%s', async (_, deed, error) => {
-    const service = await PlantService.listen({ deed: ({ index }) => (index === 50 ? deed : undefined) })
-    const batch = batchOf(plantsOf(1000))
-    const store = await open(service.url, { opening: { concurrency: 8 } })
-    expect(await errorOf(store.createMany(batch, importOptions()))).toMatchObject(error)
-    const { created = 0, pending = 0 } = tally(batch)
-    expect({ created, all: created + pending, rejections: batch.rejections.size }).toEqual({
-      created: service.made.size,
-      all: 1000,
-      rejections: 0,
-    })
-    expect(service.posts.length).toBeLessThanOrEqual(50 + 8)
+    ['401', answer(401, 'Who?', 401), { type: 'unauthorized', message: 'Who?' }],
+  ])('ends the import when what is on its way is settled, and the next one goes on: %s', async (_, deed, error) => {
+    const at50 = ({ index }: Post) => (index === 50 ? deed : undefined)
+    const { store, batch, ...result } = await imported({ deed: at50, opening: { concurrency: 8 }, fails: true })
+    const { created = 0, pending = 0 } = result.tally
+    expect(result).toMatchObject({ error, rejections: [] })
+    expect([result.made.size, created + pending]).toEqual([created, 100])
+    expect(result.posts.length).toBeLessThanOrEqual(50 + 8)
     await store.createMany(batch, importOptions())
-    expect({ tally: tally(batch), made: service.made }).toEqual({ tally: { created: 1000 }, made: all(1000) })
+    expect({ tally: tally(batch), made: result.made }).toEqual(complete())
   })
 
-  test('without keys, a plant that such an answer came for is unknown', async () => {
-    const service = await PlantService.listen({
-      isKeyed: false,
-      deed: ({ id }) => (id === '2' ? { status: 200, body: {} } : undefined),
-    })
-    const batch = batchOf(plantsOf(5))
-    const store = await open(service.url, { opening: { concurrency: 1 } })
-    await errorOf(store.createMany(batch, importOptions()))
-    expect([...batch.outcomes]).toEqual([
-      Outcome.created,
-      Outcome.created,
-      Outcome.unknown,
-      Outcome.pending,
-      Outcome.pending,
-    ])
+  test('leaves its plant unknown without keys', async () => {
+    const deed = forPlant('2', { status: 200, body: {} })
+    const result = await imported({ isKeyed: false, deed, plants: 5, opening: { concurrency: 1 }, fails: true })
+    expect(result.tally).toEqual({ created: 2, unknown: 1, pending: 2 })
   })
 })
 
-describe('a token that is rejected on the way', () => {
-  const accepts = (word: (index: number) => string) => (post: { index: number; authorization: string | undefined }) =>
-    post.authorization === `Bearer ${word(post.index)}`
-      ? undefined
-      : { status: 401, body: { error: 401, message: 'Who?' } }
+describe('a token that is rejected during an import', () => {
+  const accepts = (next: string) => (post: Post) =>
+    post.authorization === `Bearer ${post.index < 50 ? token : next}` ? undefined : answer(401, 'Who?', 401)
 
   test('is renewed once, and what it was rejected with is sent again', async () => {
     let runs = 0
@@ -124,38 +75,25 @@ describe('a token that is rejected on the way', () => {
       runs += 1
       return 'newer'
     }
-    const service = await PlantService.listen({ deed: accepts((index) => (index < 100 ? token : 'newer')) })
-    const batch = batchOf(plantsOf(500))
-    const store = await open(service.url, { access: { renew } })
-    await store.createMany(batch, importOptions())
-    expect({ tally: tally(batch), made: service.made, runs }).toEqual({
-      tally: { created: 500 },
-      made: all(500),
-      runs: 1,
-    })
+    const { store, ...result } = await imported({ deed: accepts('newer'), access: { renew } })
+    expect(result).toMatchObject(complete())
     const next = batchOf([{ id: 500n, name: 'Moss' }])
     await store.createMany(next, importOptions({ keyOf: () => 'next' }))
-    expect({ tally: tally(next), runs }).toEqual({ tally: { created: 1 }, runs: 1 })
+    expect([tally(next), runs]).toEqual([{ created: 1 }, 1])
   })
 
-  test.each<[string, () => Promise<string | undefined>, object]>([
+  test.each<[string, () => Promise<string | undefined>, string]>([
+    ['the new one is rejected as well', async () => `other-${Math.random()}`, 'Who?'],
+    ['the new one is the old one', async () => token, 'Who?'],
+    ['there is no new one', async () => undefined, 'Who?'],
     [
-      'when the new one is rejected as well',
-      async () => `other-${Math.random()}`,
-      { type: 'unauthorized', message: 'Who?' },
-    ],
-    ['when the new one is the old one', async () => token, { type: 'unauthorized', message: 'Who?' }],
-    ['when there is no new one', async () => undefined, { type: 'unauthorized', message: 'Who?' }],
-    [
-      'when there is no new one, for a reason',
+      'getting a new one fails',
       () => Promise.reject(new PlantsError('unauthorized', 'The safe is locked')),
-      { type: 'unauthorized', message: 'The safe is locked' },
+      'The safe is locked',
     ],
-  ])('ends the import %s', async (_, renew, error) => {
-    const service = await PlantService.listen({ deed: accepts((index) => (index < 100 ? token : 'never')) })
-    const batch = batchOf(plantsOf(500))
-    const store = await open(service.url, { access: { renew } })
-    expect(await errorOf(store.createMany(batch, importOptions()))).toMatchObject(error)
-    expect(tally(batch)).toEqual({ created: 100, pending: 400 })
+  ])('ends the import when %s', async (_, renew, message) => {
+    const result = await imported({ deed: accepts('never'), access: { renew }, fails: true })
+    const error = { type: 'unauthorized', message }
+    expect(result).toMatchObject({ error, tally: { created: 50, pending: 50 } })
   })
 })

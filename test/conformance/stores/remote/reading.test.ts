@@ -1,258 +1,200 @@
-import { writeFileSync } from 'node:fs'
 import type { Socket } from 'node:net'
-import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { type Answer, Hostile, http, json } from '../../../helpers/hostile.js'
 import { createAt, linesOf, token } from '../../../helpers/remote.js'
 import { runPlants, withUsual } from '../../../helpers/run.js'
-import { temporaryFolder } from '../../../helpers/temporary.js'
 
 const item = { get: {}, put: {}, delete: {} }
-/** A description of a service that has all operations, and calls the parameter as it likes. */
+/** The description of a service that has all operations, and calls the parameter as it likes. */
 const openapi = json(200, { paths: { '/plants': { get: {}, post: {} }, '/plants/{plantId}': item } })
 const fern = '{"id":1,"name":"Fern"}'
 const moss = '{"id":2,"name":"Moss"}'
 const missing = json(404, { error: 404, message: 'No plant has id 1' })
 const changed = json(412, { error: 412, message: 'Changed' })
-const tagged = (plant: string) => json(200, plant, { ETag: '"v1"' })
+const denied = json(403, { error: 403, message: 'Not allowed' })
+const failed = json(500, { error: 500, message: 'Oh' })
+const tagged = (plant: string, etag = '"v1"') => json(200, plant, { ETag: etag })
 const lose: Answer = (socket: Socket) => void socket.resetAndDestroy()
 const page = (plants: string[], next?: string) =>
   json(200, `[${plants.join()}]`, next === undefined ? {} : { Link: `<${next}>; rel="next"` })
-const ndjson = (body: string | Buffer, headers = {}) =>
-  http(200, body, { 'Content-Type': 'application/x-ndjson', ...headers })
+const type = 'application/x-ndjson'
+const ndjson = (body: string | Buffer, headers = {}) => http(200, body, { 'Content-Type': type, ...headers })
 const chunked = (...chunks: string[]) =>
   ndjson(chunks.map((chunk) => `${Buffer.byteLength(chunk).toString(16)}\r\n${chunk}\r\n`).join(''), {
     'Transfer-Encoding': 'chunked',
   })
-
-const otherId = 'Choose another id; to repeat an earlier create safely, use the same --idempotency-key for both'
-const otherKey = 'Choose another id or another key: a key belongs to one plant only'
+const head = (fields: string) => `HTTP/1.1 200 OK\r\n${fields}\r\n\r\n`
 const wrongAddress = 'Is the address right? It is the base URL: the part before /plants'
 
-/** Runs a command at a service that answers so, and gives what came of it. */
-async function runAt(argv: string[], others: Record<string, Answer[]>, description: Answer = openapi, base = '') {
+/** Runs a command at a service with these answers. `last` is the last message, `asked` what was asked after that. */
+async function runAt(line: string, others: Record<string, Answer[]>, description: Answer = openapi, base = '') {
   const remote = await Hostile.listen({ openapi: description, others })
-  const args = withUsual({ '--timeout': '2s', '--store': `${remote.url}${base}`, '--output': 'ndjson' }, argv)
-  const { code, out, err } = await runPlants(args, { env: { PLANTS_TOKEN: token } })
+  const usual = { '--timeout': '2s', '--store': `${remote.url}${base}`, '--output': 'ndjson' }
+  const { code, out, err } = await runPlants(withUsual(usual, line.split(' ')), { env: { PLANTS_TOKEN: token } })
   const lines = linesOf(err, remote) as Record<string, unknown>[]
-  return { code, out, said: lines.flatMap((line) => line['message'] ?? line), lines, remote }
+  const { message, hint } = lines.at(-1) ?? {}
+  return { code, out, lines, last: message, hint, remote, asked: remote.lines }
 }
 
+const list = (answers: Answer[], line = 'list') => runAt(line, { 'GET /plants': answers })
+
 describe('a service that can be read', () => {
-  test('gives a plant under its exact id', async () => {
-    const { code, out, remote } = await runAt(['get', '9007199254740993'], {
-      'GET /plants/9007199254740993': [json(200, '{"tag":"a","id":9007199254740993,"name":"Fern","more":1}')],
-    })
+  test('returns a plant under its exact id', async () => {
+    const path = 'GET /plants/9007199254740993'
+    const answer = json(200, '{"tag":"a","id":9007199254740993,"name":"Fern","more":1}')
+    const { code, out, remote } = await runAt('get 9007199254740993', { [path]: [answer] })
     expect({ code, out }).toEqual({ code: 0, out: '{"id":9007199254740993,"name":"Fern","tag":"a"}\n' })
-    expect(remote.lines).toEqual(['GET /openapi.json', 'GET /plants/9007199254740993'])
+    expect(remote.lines).toEqual(['GET /openapi.json', path])
     expect(remote.requests.map(({ headers }) => headers['authorization'])).toEqual([undefined, `Bearer ${token}`])
   })
 
+  const dry = (id: number, rest: string) => `{"dryRun":true,"id":${id},${rest}}`
+  const after = '"after":{"name":"Fern","tag":"wet"}'
+  const second = dry(2, '"after":{"name":"Moss"}')
+
   test.each([
-    ['may', missing, ['GET /plants/0', 'GET /plants/1', 'GET /plants/2'], { created: 1, updated: 1 }],
-    ['may not', json(403, { error: 403, message: 'No' }), ['GET /plants/0'], { created: 2, updated: 0 }],
-  ])('is what a dry run compares the input with, if the token %s read', async (_, first, requests, counts) => {
-    const file = join(temporaryFolder(), 'plants.csv')
-    writeFileSync(file, 'id,name,tag\n1,Fern,wet\n2,Moss,\n')
-    const { code, out, said, remote } = await runAt(
-      ['import', file, '--if-exists', 'update', '--dry-run', '--output', 'ndjson'],
-      {
+    ['read by the token', missing, [0, 1, 2], [dry(1, `"before":{"name":"Fern","tag":"dry"},${after}`), second], 1, []],
+    [
+      'not read by the token',
+      denied,
+      [0],
+      [dry(1, after), second],
+      2,
+      [{ warning: 'Only the input is checked, not which ids exist at URL' }],
+    ],
+  ])('is compared with the input of a dry run when it can be %s', async (_, first, ids, changes, created, warnings) => {
+    const remote = await Hostile.listen({
+      openapi,
+      others: {
         'GET /plants/0': [first],
         'GET /plants/1': [json(200, '{"id":1,"name":"Fern","tag":"dry"}')],
         'GET /plants/2': [missing],
       },
-    )
-    const update = '{"dryRun":true,"id":1,"before":{"name":"Fern","tag":"dry"},"after":{"name":"Fern","tag":"wet"}}'
-    const moss = '{"dryRun":true,"id":2,"after":{"name":"Moss"}}'
-    expect(out.trim().split('\n').slice(0, -1)).toEqual(
-      counts.updated > 0 ? [update, moss] : [update.replace(/"before":\{.*?\},/, ''), moss],
-    )
-    expect({ code, summary: JSON.parse(out.trim().split('\n').at(-1) ?? '') }).toMatchObject({
-      code: 0,
-      summary: counts,
     })
-    const warning = 'Only the input is checked, not which ids exist at URL'
-    expect(said).toEqual(counts.updated > 0 ? [] : [{ warning }])
-    expect(remote.lines.toSorted()).toEqual(['GET /openapi.json', ...requests])
+    const argv = ['import', '--if-exists', 'update', '--dry-run', '--output', 'ndjson', '--store', remote.url]
+    const stdin = '{"id":1,"name":"Fern","tag":"wet"}\n{"id":2,"name":"Moss"}\n'
+    const { code, out, err } = await runPlants(argv, { env: { PLANTS_TOKEN: token }, stdin })
+    const lines = out.trim().split('\n')
+    expect(lines.slice(0, -1)).toEqual(changes)
+    expect([code, JSON.parse(lines.at(-1) ?? '')]).toMatchObject([0, { created, updated: 2 - created }])
+    expect(linesOf(err, remote)).toEqual(warnings)
+    expect(remote.lines.toSorted()).toEqual(['GET /openapi.json', ...ids.map((id) => `GET /plants/${id}`)])
   })
 
   test('lists plants page by page, as its links lead, and no more than were asked for', async () => {
-    const third = '{"id":3,"name":"Ivy"}'
-    const pages = [
-      page([fern], 'plants?after=1&x=%20'),
-      page([moss], '/plants?after=2'),
-      page([third, '{"id":4,"name":"Oak"}']),
-    ]
-    const { code, out, remote } = await runAt(['list', '--limit', '3', '--tag', 'a b'], {
-      'GET /plants': pages.map(withTag),
-    })
-    expect({ code, out }).toEqual({
-      code: 0,
-      out: `${[fern, moss, third].map((plant) => plant.replace('}', ',"tag":"a b"}')).join('\n')}\n`,
-    })
-    expect(remote.lines.slice(1)).toEqual([
-      'GET /plants?limit=3&tag=a%20b',
-      'GET /plants?after=1&x=%20',
-      'GET /plants?after=2',
-    ])
+    const [one = '', two = '', three = '', four = ''] = [1, 2, 3, 4].map((id) => `{"id":${id},"name":"F","tag":"a b"}`)
+    const pages = [page([one], 'plants?after=1&x=%20'), page([two], '/plants?after=2'), page([three, four])]
+    const remote = await Hostile.listen({ openapi, others: { 'GET /plants': pages } })
+    const argv = ['list', '--limit', '3', '--tag', 'a b', '--output', 'ndjson', '--store', remote.url]
+    const { out } = await runPlants(argv, { env: { PLANTS_TOKEN: token } })
+    expect(out).toBe(`${one}\n${two}\n${three}\n`)
+    const queries = ['limit=3&tag=a%20b', 'after=1&x=%20', 'after=2']
+    expect(remote.lines.slice(1)).toEqual(queries.map((query) => `GET /plants?${query}`))
   })
 
   test('is exported as a stream, however it is cut', async () => {
-    const { code, out, remote } = await runAt(['export', '--output', 'csv'], {
-      'GET /plants': [chunked('{"id":1,"na', 'me":"F,\u00e9"}\n{"id":2,"name":"","tag":"x"}', '\n', '')],
-    })
+    const answer = chunked('{"id":1,"na', 'me":"F,\u00e9"}\n{"id":2,"name":"","tag":"x"}', '\n', '')
+    const { code, out, remote } = await list([answer], 'export --output csv')
     expect({ code, out }).toEqual({ code: 0, out: 'id,name,tag\n1,"F,\u00e9",\n2,"",x\n' })
-    expect(remote.requests.at(-1)?.headers['accept']).toBe('application/x-ndjson')
+    expect(remote.requests.at(-1)?.headers['accept']).toBe(type)
   })
 
-  test.each([
-    ['an id', otherId, []],
-    ['an id, with a key', otherKey, ['--idempotency-key', 'import-9']],
-  ])('says what to do about %s that exists, and asks for nothing more', async (_, hint, flags) => {
+  test('gets no second request when an id exists under another key', async () => {
     const taken = json(400, { error: 409, message: 'Id 2 is taken' }, { 'Request-Id': 'r-1' })
     const remote = await Hostile.listen({ openapi, posts: [taken] })
-    const { code, out, said } = await createAt(remote, ['--id', '2', ...flags])
+    const { code, said, requests } = await createAt(remote, ['--id', '2', '--idempotency-key', 'import-9'])
+    const hint = 'Choose another id or another key: a key belongs to one plant only'
     const error = { error: 409, message: 'Id 2 is taken', hint, status: 400, requestId: 'r-1' }
-    expect({ code, out, said }).toEqual({ code: 1, out: '', said: [error] })
+    expect({ code, said, requests }).toEqual({ code: 1, said: [error], requests: ['POST /plants'] })
   })
 
-  test.each(['get 1', 'list', 'export', 'update 1 --name A', 'delete 1 --yes'])(
-    'is asked nothing that it does not list: %s',
-    async (line) => {
-      const argv = line.split(' ')
-      const operation =
-        { list: 'GET /plants', export: 'GET /plants', delete: 'DELETE /plants/{id}' }[argv[0] ?? ''] ??
-        'GET /plants/{id}'
-      const { code, lines, remote } = await runAt(argv, {}, json(200, { paths: { '/plants': { post: {} } } }))
-      const message = `This service can only create plants: its openapi.json lists no ${operation}`
-      const hint = 'Run the command on the host of the service, or select another store with --store'
-      expect({ code, lines, asked: remote.lines }).toEqual({
-        code: 2,
-        lines: [{ error: 400, message, hint }],
-        asked: ['GET /openapi.json'],
-      })
-    },
-  )
+  const elsewhere = 'Run the command on the host of the service, or select another store with --store'
+
+  test.each([
+    ['get 1', 'GET /plants/{id}'],
+    ['list', 'GET /plants'],
+    ['update 1 --name A', 'GET /plants/{id}'],
+    ['delete 1 --yes', 'DELETE /plants/{id}'],
+  ])('is asked nothing that it does not offer: %s', async (line, operation) => {
+    const { code, lines, asked } = await runAt(line, {}, json(200, { paths: { '/plants': { post: {} } } }))
+    const message = `This service can only create plants: its openapi.json lists no ${operation}`
+    expect({ code, lines }).toEqual({ code: 2, lines: [{ error: 400, message, hint: elsewhere }] })
+    expect(asked).toEqual(['GET /openapi.json'])
+  })
+
+  test('may lack a single operation', async () => {
+    const description = json(200, { paths: { '/plants': { post: {} }, '/plants/{id}': { get: {} } } })
+    const { code, last } = await runAt('delete 1 --yes', { 'GET /plants/1': [json(200, fern)] }, description)
+    const message = 'This service does not offer this: its openapi.json lists no DELETE /plants/{id}'
+    expect({ code, last }).toEqual({ code: 2, last: message })
+  })
 
   test.each([
     ['get 1', 404, '', wrongAddress],
     ['count', 401, '/plants', `${wrongAddress}. Try: --store URL`],
     ['list', 404, '/v1/plants/', `${wrongAddress}. Try: --store URL/v1`],
-    ['export', 403, '/v1', wrongAddress],
-  ])('is not said to lack what no openapi.json lists: %s, %i at "%s"', async (line, status, base, hint) => {
+  ])('may offer it all the same without an openapi.json: %s, %i at "%s"', async (line, status, base, hint) => {
     const path = `${base.replace(/\/$/, '')}/openapi.json`
-    const { code, lines, remote } = await runAt(line.split(' '), { [`GET ${path}`]: [http(status)] }, http(404), base)
+    const { code, lines, asked } = await runAt(line, { [`GET ${path}`]: [http(status)] }, http(404), base)
     const message = `URL${path} answered ${status}, so it is unknown whether this service can read plants`
-    expect({ code, lines, asked: remote.lines }).toEqual({
-      code: 2,
-      lines: [{ error: 400, message, hint, status }],
-      asked: [`GET ${path}`],
-    })
-  })
-
-  test('may lack a single operation', async () => {
-    const description = json(200, { paths: { '/plants': { post: {} }, '/plants/{id}': { get: {} } } })
-    const { code, said } = await runAt(['delete', '1', '--yes'], { 'GET /plants/1': [json(200, fern)] }, description)
-    expect({ code, said }).toEqual({
-      code: 2,
-      said: ['This service does not offer this: its openapi.json lists no DELETE /plants/{id}'],
-    })
+    expect({ code, lines }).toEqual({ code: 2, lines: [{ error: 400, message, hint, status }] })
+    expect(asked).toEqual([`GET ${path}`])
   })
 })
 
-describe('what a service answers that reads', () => {
+describe('an answer to a request that reads', () => {
   test.each<[string, Answer, number, string]>([
-    ['no plant', missing, 1, 'No plant has id 1 in URL'],
+    ['404 with an Error', missing, 1, 'No plant has id 1 in URL'],
     ['404 without an Error', http(404), 1, 'URL answered 404 with nothing'],
     ['another plant', json(200, moss), 5, 'URL answered 200 with JSON that is no StoredPlant'],
-    ['a plant without an id', json(200, '{"name":"Fern"}'), 5, 'URL answered 200 with JSON that is no StoredPlant'],
-    [
-      'an id that is no integer',
-      json(200, '{"id":1.5,"name":"Fern"}'),
-      5,
-      'URL answered 200 with JSON that is no StoredPlant',
-    ],
-    ['HTML', http(200, '<p>', { 'Content-Type': 'text/html' }), 5, 'URL answered 200 with text/html'],
-    [
-      'a redirect',
-      http(302, '', { Location: 'http://example.com/' }),
-      4,
-      'URL answered 302, and redirects to http://example.com/',
-    ],
-    ['304', http(304), 5, 'URL answered 304'],
-    [
-      'no right',
-      json(403, { error: 403, message: 'This token has no right to read plants' }),
-      3,
-      'This token has no right to read plants',
-    ],
-    ['a failure', json(500, { error: 500, message: 'Oh' }), 4, 'URL failed: Oh'],
-    ['nothing', lose, 4, 'URL received the request, but did not answer: the connection was reset'],
-  ])('%s', async (_, answer, code, message) => {
-    const result = await runAt(['get', '1'], { 'GET /plants/1': [answer] })
-    expect({ code: result.code, out: result.out, said: result.said.at(-1) }).toEqual({ code, out: '', said: message })
+    ['no id', json(200, '{"name":"Fern"}'), 5, 'URL answered 200 with JSON that is no StoredPlant'],
+    ['a wrong id', json(200, '{"id":1.5,"name":"Fern"}'), 5, 'URL answered 200 with JSON that is no StoredPlant'],
+    ['403', denied, 3, 'Not allowed'],
+    ['500', failed, 4, 'URL failed: Oh'],
+    ['a reset', lose, 4, 'URL received the request, but did not answer: the connection was reset'],
+  ])('of one plant is rejected: %s', async (_, answer, code, message) => {
+    expect(await runAt('get 1', { 'GET /plants/1': [answer] })).toMatchObject({ code, out: '', last: message })
   })
 
-  test('a question is asked again while the service is busy', async () => {
+  test('is asked for again while the service is busy', async () => {
     const busy = json(503, { error: 503, message: 'Busy' }, { 'Retry-After': 0 })
-    expect(await runAt(['get', '1'], { 'GET /plants/1': [busy, lose, json(200, fern)] })).toMatchObject({
-      code: 0,
-      out: `${fern}\n`,
-    })
+    const { code, out } = await runAt('get 1', { 'GET /plants/1': [busy, lose, json(200, fern)] })
+    expect({ code, out }).toEqual({ code: 0, out: `${fern}\n` })
   })
 
   test.each<[string, Answer[], string]>([
     ['ids out of order', [page([moss, fern])], 'plant 1 after plant 2'],
-    [
-      'the same page again',
-      [page([fern, moss], 'plants?after=2'), page([fern, moss], 'plants?after=2')],
-      'plant 1 after plant 2',
-    ],
+    ['the same page again', Array(2).fill(page([fern, moss], 'plants?after=2')), 'plant 1 after plant 2'],
     ['an empty page in the middle', [page([], 'plants?after=2')], 'an empty page with a link to the next one'],
-    [
-      'a link to another origin',
-      [page([fern], 'http://example.com/plants?after=1')],
-      'a next page at another address: http://example.com/plants?after=1',
-    ],
-    [
-      'a link to another path',
-      [page([fern], '/other/plants?after=1')],
-      'a next page at another address: /other/plants?after=1',
-    ],
-    ['a link that is none', [page([fern], 'http://[')], 'a next page at another address: http://['],
+    ...['http://a.example/plants?after=1', '/other/plants?after=1', 'http://['].map(
+      (link): [string, Answer[], string] => [
+        `a link to ${link}`,
+        [page([fern], link)],
+        `a next page at another address: ${link}`,
+      ],
+    ),
     ['an object', [json(200, fern)], '200 with JSON that is no list of plants'],
-    [
-      'an id that would be rounded',
-      [page(['{"id":1.0000000000000000001,"name":"Fern"}'])],
-      '200 with JSON that is no list of plants',
-    ],
-    ['more than is read', [json(200, `[${' '.repeat(16_777_216)}]`)], '200 with more than 16 MiB'],
-  ])('a list with %s is no list', async (_, pages, message) => {
-    const { code, said } = await runAt(['list'], { 'GET /plants': pages })
-    expect({ code, said: said.at(-1) }).toEqual({ code: 5, said: `URL answered ${message}` })
+    ['a rounded id', [page(['{"id":1.0000000000000000001,"name":"F"}'])], '200 with JSON that is no list of plants'],
+    ['more than 16 MiB', [json(200, `[${' '.repeat(16_777_216)}]`)], '200 with more than 16 MiB'],
+  ])('of a list is rejected: %s', async (_, pages, message) => {
+    expect(await list(pages)).toMatchObject({ code: 5, last: `URL answered ${message}` })
   })
 
-  test('a service that does not know --no-tag is not believed', async () => {
-    const refusal = json(400, { error: 400, message: 'There is no parameter "noTag"' })
-    const answers = [withTag(page([fern])), refusal]
-    const said: unknown[] = []
-    for (const answer of answers)
-      said.push((await runAt(['list', '--no-tag'], { 'GET /plants': [answer] })).said.at(-1))
-    expect(said).toEqual(['URL answered plant 1, which has a tag', 'There is no parameter "noTag"'])
+  test('is checked against --no-tag, which the service may not know', async () => {
+    const unknown = json(400, { error: 400, message: 'There is no parameter "noTag"' })
+    const { last } = await list([page(['{"id":1,"name":"Fern","tag":"a"}'])], 'list --no-tag')
+    expect(last).toBe('URL answered plant 1, which has a tag')
+    expect((await list([unknown], 'list --no-tag')).last).toBe('There is no parameter "noTag"')
   })
 
-  test('texts of a service are counted up to a limit', async () => {
+  test('is counted by texts up to a limit', async () => {
     const lines = Array.from({ length: 15 }, (_, id) => `{"id":${id},"name":"${id}${'x'.repeat(14_000_000)}"}\n`)
-    const { code, out, said } = await runAt(['count', '--by', 'name'], { 'GET /plants': [chunked(...lines, '')] })
-    expect({ code, out, said: said.at(-1) }).toEqual({
-      code: 2,
-      out: '',
-      said: 'The plants of URL have too many different texts as their name to count them here',
-    })
+    const message = 'The plants of URL have too many different texts as their name to count them here'
+    expect(await list([chunked(...lines, '')], 'count --by name')).toMatchObject({ code: 2, out: '', last: message })
   })
 
   const endless: Answer = (socket: Socket) => {
-    socket.write('HTTP/1.1 200 OK\r\nContent-Type: application/x-ndjson\r\nTransfer-Encoding: chunked\r\n\r\n')
+    socket.write(head(`Content-Type: ${type}\r\nTransfer-Encoding: chunked`))
     const chunk = `100000\r\n${'x'.repeat(1_048_576)}\r\n`
     const more = () => {
       while (socket.write(chunk));
@@ -260,216 +202,131 @@ describe('what a service answers that reads', () => {
     socket.on('drain', more)
     more()
   }
+  const unmarked = 'a stream that is compressed or does not mark its end'
 
-  test.each<[string, Answer, number, string]>([
-    ['a line without an end', endless, 5, 'URL answered a line that is too long'],
-    ['ids out of order', chunked(`${moss}\n${fern}\n`, ''), 5, 'URL answered plant 1 after plant 2'],
-    ['a line that is not a plant', chunked(`${fern}\n\n`, ''), 5, 'URL answered a line that is not a plant'],
-    [
-      'what is not UTF-8',
-      ndjson(Buffer.from('{"id":1,"name":"\xff"}\n', 'latin1')),
-      5,
-      'URL answered a stream that is not UTF-8',
-    ],
-    [
-      'a packed body',
-      ndjson(fern, { 'Content-Encoding': 'gzip' }),
-      5,
-      'URL answered a stream that is compressed or does not mark its end',
-    ],
-    [
-      'half a line at its end',
-      chunked(`${fern}\n{"id"`, ''),
-      5,
-      'URL answered a stream that ends in the middle of a line',
-    ],
-    [
-      'no end',
-      'HTTP/1.1 200 OK\r\nContent-Type: application/x-ndjson\r\n\r\n',
-      5,
-      'URL answered a stream that is compressed or does not mark its end',
-    ],
-    ...['identity', 'chunked, gzip'].map((coding): [string, Answer, number, string] => [
-      `the transfer coding ${coding}`,
-      `HTTP/1.1 200 OK\r\nContent-Type: application/x-ndjson\r\nTransfer-Encoding: ${coding}\r\n\r\n${fern}\n`,
-      5,
-      'URL answered a stream that is compressed or does not mark its end',
-    ]),
-    ['another media type', page([fern]), 5, 'URL answered 200 with JSON that is no stream of plants'],
-  ])('a stream with %s is none', async (_, answer, code, message) => {
-    const result = await runAt(['export'], { 'GET /plants': [answer] })
-    expect({ code: result.code, said: result.said.at(-1) }).toEqual({ code, said: message })
+  test.each<[string, Answer, string]>([
+    ['a line without an end', endless, 'a line that is too long'],
+    ['ids out of order', chunked(`${moss}\n${fern}\n`, ''), 'plant 1 after plant 2'],
+    ['an empty line', chunked(`${fern}\n\n`, ''), 'a line that is not a plant'],
+    ['other bytes', ndjson(Buffer.from('{"id":1,"name":"\xff"}\n', 'latin1')), 'a stream that is not UTF-8'],
+    ['half a line at its end', chunked(`${fern}\n{"id"`, ''), 'a stream that ends in the middle of a line'],
+    ['a content coding', ndjson(fern, { 'Content-Encoding': 'gzip' }), unmarked],
+    ['no length', head(`Content-Type: ${type}`), unmarked],
+    ['a transfer coding', ndjson(`${fern}\n`, { 'Transfer-Encoding': 'identity' }), unmarked],
+    ['two transfer codings', ndjson(`${fern}\n`, { 'Transfer-Encoding': 'chunked, gzip' }), unmarked],
+    ['another media type', page([fern]), '200 with JSON that is no stream of plants'],
+  ])('of a stream is rejected: %s', async (_, answer, message) => {
+    expect(await list([answer], 'export')).toMatchObject({ code: 5, last: `URL answered ${message}` })
   })
 
-  test('a byte now and then is no plant, whether they come in a stream or a page', async () => {
+  const incomplete = (message: string) => {
+    const error = { error: 503, message, hint: 'The output is incomplete. Try again', retryable: true }
+    return { code: 4, lines: [error] }
+  }
+
+  test('has to end in time, though a byte comes now and then', async () => {
     const trickle =
       (type: string): Answer =>
       (socket) => {
-        socket.write(`HTTP/1.1 200 OK\r\nContent-Type: ${type}\r\nTransfer-Encoding: chunked\r\n\r\n`)
+        socket.write(head(`Content-Type: ${type}\r\nTransfer-Encoding: chunked`))
         const timer = setInterval(() => socket.write('1\r\n \r\n'), 50)
         socket.once('close', () => clearInterval(timer))
       }
-    const message = 'URL sent no complete plant before the timeout'
-    const incomplete = { error: 503, message, hint: 'The output is incomplete. Try again', retryable: true }
-    const stream = { 'GET /plants': [trickle('application/x-ndjson')] }
-    for (const command of ['count --timeout 500ms', 'export --timeout 500ms']) {
-      const { code, lines } = await runAt(command.split(' '), stream)
-      expect({ code, lines }).toEqual({ code: 4, lines: [incomplete] })
-    }
+    for (const command of ['count', 'export'])
+      expect(await list([trickle(type)], `${command} --timeout 500ms`)).toMatchObject(
+        incomplete('URL sent no complete plant before the timeout'),
+      )
     const late = 'URL received the request, but did not answer: the request timed out'
-    const { code, said } = await runAt(['list', '--timeout', '500ms'], { 'GET /plants': [trickle('application/json')] })
-    expect({ code, said }).toEqual({ code: 4, said: [late] })
+    const result = await list([trickle('application/json')], 'list --timeout 500ms')
+    expect(result).toMatchObject({ code: 4, lines: [{ message: late }] })
   })
 
-  test('a long line in small pieces costs no more than in large ones', async () => {
+  test('is incomplete when its stream breaks off', async () => {
+    const answer: Answer = (socket) => {
+      socket.write(chunked(`${fern}\n`))
+      socket.end()
+    }
+    expect(await list([answer], 'export')).toMatchObject(incomplete('URL ended its response too early'))
+  })
+
+  test('with a long line in small pieces costs no more than in large ones', async () => {
     const line = `${fern.slice(0, -1)}${' '.repeat(8_000_000)}}\n`
     const pieces: Answer = (socket) => {
       socket.setNoDelay(true)
-      socket.write(`HTTP/1.1 200 OK\r\nContent-Type: application/x-ndjson\r\nContent-Length: ${line.length}\r\n\r\n`)
+      socket.write(head(`Content-Type: ${type}\r\nContent-Length: ${line.length}`))
       const write = (at: number) => {
         if (at < line.length) socket.write(line.slice(at, at + 400), () => setImmediate(write, at + 400))
       }
       write(0)
     }
     const start = process.cpuUsage()
-    const { code, out } = await runAt(['export', '--timeout', '50s'], { 'GET /plants': [pieces] })
-    expect({ code, out }).toEqual({ code: 0, out: `${fern}\n` })
+    expect(await list([pieces], 'export --timeout 50s')).toMatchObject({ code: 0, out: `${fern}\n` })
     const { user, system } = process.cpuUsage(start) // not the time, which a loaded machine makes longer
     expect((user + system) / 1e6).toBeLessThan(6)
   })
-
-  test('a stream that breaks off is an error, and what came of it is no export', async () => {
-    const answer: Answer = (socket) => {
-      socket.write(chunked(`${fern}\n`))
-      socket.end()
-    }
-    const { code, lines } = await runAt(['export'], { 'GET /plants': [answer] })
-    expect({ code, lines }).toEqual({
-      code: 4,
-      lines: [
-        {
-          error: 503,
-          message: 'URL ended its response too early',
-          hint: 'The output is incomplete. Try again',
-          retryable: true,
-        },
-      ],
-    })
-  })
 })
 
-describe('a plant at a service is corrected', () => {
-  const get = (...answers: Answer[]) => ({ 'GET /plants/1': answers })
+describe('an update', () => {
   const renamed = '{"id":1,"name":"Moss"}'
+  const update = (gets: Answer[], puts: Answer[]) =>
+    runAt('update 1 --name Moss', { 'GET /plants/1': gets, 'PUT /plants/1': puts })
+  const unknown = { code: 5, hint: 'Whether plant 1 was changed is unknown. Look at it with: plants get 1 --store URL' }
 
-  test('only if it is still the one that was read', async () => {
-    const { code, out, remote } = await runAt(['update', '1', '--name', 'Moss'], {
-      ...get(tagged(fern)),
-      'PUT /plants/1': [json(200, renamed)],
-    })
+  test('changes only the plant that was read', async () => {
+    const { code, out, remote } = await update([tagged(fern)], [json(200, renamed)])
     expect({ code, out }).toEqual({ code: 0, out: `${renamed}\n` })
     const { line, headers, body } = remote.requests.at(-1) ?? {}
-    expect({ line, ifMatch: headers?.['if-match'], body }).toEqual({
-      line: 'PUT /plants/1',
-      ifMatch: '"v1"',
-      body: '{"name":"Moss"}',
-    })
+    expect([line, headers?.['if-match'], body]).toEqual(['PUT /plants/1', '"v1"', '{"name":"Moss"}'])
   })
 
-  test('again with what it is now when somebody else was faster', async () => {
-    const tagged2 = json(200, '{"id":1,"name":"Fern","tag":"b"}', { ETag: '"v2"' })
+  test('begins again with what others have changed', async () => {
     const both = '{"id":1,"name":"Moss","tag":"b"}'
-    const { code, out, remote } = await runAt(['update', '1', '--name', 'Moss'], {
-      ...get(tagged(fern), tagged2),
-      'PUT /plants/1': [changed, json(200, both)],
-    })
+    const gets = [tagged(fern), tagged('{"id":1,"name":"Fern","tag":"b"}', '"v2"')]
+    const { code, out, remote } = await update(gets, [changed, json(200, both)])
     expect({ code, out }).toEqual({ code: 0, out: `${both}\n` })
     expect(remote.requests.at(-1)?.headers['if-match']).toBe('"v2"')
   })
 
-  test('once, when the answer was lost and the plant is as it should be', async () => {
-    const { code, out } = await runAt(['update', '1', '--name', 'Moss'], {
-      ...get(tagged(fern), json(200, renamed, { ETag: '"v2"' })),
-      'PUT /plants/1': [lose, changed],
-    })
-    expect({ code, out }).toEqual({ code: 0, out: `${renamed}\n` })
+  test('is done when an answer was lost and the plant is as it should be', async () => {
+    const result = await update([tagged(fern), tagged(renamed, '"v2"')], [lose, changed])
+    expect(result).toMatchObject({ code: 0, out: `${renamed}\n` })
   })
 
-  test('or may be, when the answer was lost and the plant cannot be read again', async () => {
-    const { code, lines } = await runAt(['update', '1', '--name', 'Moss'], {
-      ...get(tagged(fern), json(403, { error: 403, message: 'This token may not read plants' })),
-      'PUT /plants/1': [lose, changed],
-    })
-    expect({ code, hint: lines.at(-1)?.['hint'] }).toEqual({
-      code: 5,
-      hint: 'Whether plant 1 was changed is unknown. Look at it with: plants get 1 --store URL',
-    })
+  test('has an unknown outcome when an answer was lost and the plant cannot be read again', async () => {
+    expect(await update([tagged(fern), denied], [lose, changed])).toMatchObject(unknown)
   })
 
-  test('or may be, when no answer comes at all', async () => {
-    const { code, lines } = await runAt(['update', '1', '--name', 'Moss'], {
-      ...get(tagged(fern)),
-      'PUT /plants/1': [lose],
-    })
-    expect({ code, last: lines.at(-1) }).toEqual({
-      code: 5,
-      last: {
-        error: 504,
-        message: 'URL received the request, but did not answer: the connection was reset',
-        hint: 'Whether plant 1 was changed is unknown. Look at it with: plants get 1 --store URL',
-      },
-    })
-  })
-
-  test('deletes several plants with one look at the description', async () => {
-    const { code, remote } = await runAt(['delete', '1', '2', '3', '--yes'], {
-      ...{
-        'DELETE /plants/1': [json(200, fern)],
-        'DELETE /plants/2': [json(200, moss)],
-        'DELETE /plants/3': [missing],
-      },
-    })
-    expect({ code, looks: remote.lines.filter((line) => line === 'GET /openapi.json') }).toEqual({
-      code: 1,
-      looks: ['GET /openapi.json'],
-    })
-  })
-
-  test('reports each failure of several deletes, and ends with the code of the most severe', async () => {
-    const refused = json(403, { error: 403, message: 'This token may not delete plants' })
-    const { code, out, lines } = await runAt(['delete', '1', '2', '3', '4', '5', '6', '--yes'], {
-      ...{ 'DELETE /plants/1': [json(500, { error: 500, message: 'Oh' })], 'DELETE /plants/2': [refused] },
-      ...{ 'DELETE /plants/3': [json(200, '{"id":3,"name":"Ivy"}')], 'DELETE /plants/4': [missing] },
-      ...{ 'DELETE /plants/5': [refused], 'DELETE /plants/6': [json(400, { error: 400, message: 'No' })] },
-    })
-    const [warning, ...failures] = lines.map(({ message, warning = message }) => warning)
-    expect({ code, out, warning, failures }).toEqual({
-      code: 5,
-      out: '{"id":3,"name":"Ivy"}\n',
-      warning: expect.stringMatching(/^URL failed: Oh\. Trying again for up to /),
-      failures: ['No plant has id 4 in URL', 'No', 'This token may not delete plants (2 plants)', 'URL failed: Oh'],
-    })
+  test('has an unknown outcome without an answer', async () => {
+    const message = 'URL received the request, but did not answer: the connection was reset'
+    expect(await update([tagged(fern)], [lose])).toMatchObject({ ...unknown, last: message })
   })
 
   test.each([
     ['is gone', missing],
-    ['does not match', changed],
-  ])('and a plant that %s after a lost answer may have been deleted by somebody else', async (_, answer) => {
-    const { code, lines } = await runAt(['delete', '1', '--yes'], {
-      ...get(json(200, fern)),
-      'DELETE /plants/1': [lose, answer],
-    })
-    expect({ code, hint: lines.at(-1)?.['hint'] }).toEqual({
-      code: 5,
-      hint: 'Whether plant 1 was changed is unknown. Look at it with: plants get 1 --store URL',
-    })
+    ['has changed', changed],
+  ])('that deletes has an unknown outcome when the plant %s after a lost answer', async (_, answer) => {
+    const answers = { 'GET /plants/1': [json(200, fern)], 'DELETE /plants/1': [lose, answer] }
+    expect(await runAt('delete 1 --yes', answers)).toMatchObject(unknown)
   })
 })
 
-function withTag(answer: Buffer): Buffer {
-  const [head = '', body = ''] = answer.toString().split('\r\n\r\n')
-  const changedBody = body.replaceAll('}', ',"tag":"a b"}')
-  return Buffer.from(
-    `${head.replace(/Content-Length: \d+/, `Content-Length: ${changedBody.length}`)}\r\n\r\n${changedBody}`,
-  )
-}
+test('several deletes report each failure, look at the description once, and end with the worst exit code', async () => {
+  const { code, out, lines, asked } = await runAt('delete 1 2 3 4 5 6 --yes', {
+    ...{
+      'DELETE /plants/1': [failed],
+      'DELETE /plants/2': [denied],
+      'DELETE /plants/3': [json(200, '{"id":3,"name":"Ivy"}')],
+    },
+    ...{
+      'DELETE /plants/4': [missing],
+      'DELETE /plants/5': [denied],
+      'DELETE /plants/6': [json(400, { error: 400, message: 'No' })],
+    },
+  })
+  expect({ code, out }).toEqual({ code: 5, out: '{"id":3,"name":"Ivy"}\n' })
+  expect(lines.map(({ message, warning = message }) => warning)).toEqual([
+    expect.stringMatching(/^URL failed: Oh\. Trying again for up to /),
+    ...['No plant has id 4 in URL', 'No', 'Not allowed (2 plants)', 'URL failed: Oh'],
+  ])
+  expect(asked.filter((line) => line === 'GET /openapi.json')).toHaveLength(1)
+})

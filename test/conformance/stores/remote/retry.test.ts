@@ -1,171 +1,102 @@
 import type { Socket } from 'node:net'
 import { describe, expect, test } from 'vitest'
-import { type Answer, closedPort, Hostile, http, json } from '../../../helpers/hostile.js'
-import { createAt, howToRepeat } from '../../../helpers/remote.js'
+import { type Answer, Hostile, http, json, jsonHead } from '../../../helpers/hostile.js'
+import { createAt, created, howToRepeat, keyless, type Outcome } from '../../../helpers/remote.js'
 
 const plant = json(200, { name: 'Fern' })
-const fern = '{"name":"Fern"}\n'
 const reset: Answer = (socket) => void socket.resetAndDestroy()
-const comeAgain = json(503, { error: 503, message: 'Not now' }, { 'Retry-After': 0 })
+const notNow = json(503, { error: 503, message: 'Not now' }, { 'Retry-After': 0 })
 const header = { name: 'Idempotency-Key', in: 'header', schema: { type: 'string' } }
 
-/** A description of a service, with parameters of its operation or of its path. */
+/** The description of a service, with parameters of its operation or of its path. */
 function describedBy(operation: unknown[], path: unknown[] = [], rest: Record<string, unknown> = {}): Buffer {
-  return json(200, {
-    openapi: '3.1.0',
-    paths: { '/plants': { parameters: path, post: { parameters: operation } } },
-    ...rest,
-  })
+  const paths = { '/plants': { parameters: path, post: { parameters: operation } } }
+  return json(200, { openapi: '3.1.0', paths, ...rest })
 }
 
 const keyed = describedBy([header])
-const keyless = describedBy([])
-const trying = (message: string) => ({ warning: `${message}. Trying again for up to 5 s` })
+const trying = (message: string, seconds = 5) => ({ warning: `${message}. Trying again for up to ${seconds} s` })
 const post = 'POST /plants'
 const description = 'GET /openapi.json'
 
-describe('what was not sent is sent when somebody is there', () => {
-  test('but not for longer than the time-out', async () => {
-    const remote = await Hostile.listen({})
-    const url = `http://127.0.0.1:${closedPort}`
-    const result = await createAt(remote, ['--timeout', '1s', '--store', url])
-    const message = `Could not reach ${url}: the connection was refused`
-    expect(result).toEqual({
-      code: 4,
-      out: '',
-      said: [
-        { warning: `${message}. Trying again for up to 1 s` },
-        { error: 503, message, hint: 'Is it running? Try: plants serve --port 9', retryable: true },
-      ],
-      requests: [],
-    })
-  })
-})
+/** Creates a plant at a service with these answers, of which every request gets the same key and body. */
+async function createdBy(posts: Answer[], openapi?: Answer, flags: string[] = []): Promise<Outcome> {
+  const remote = await Hostile.listen({ posts, ...(openapi && { openapi }) })
+  const outcome = await createAt(remote, flags)
+  expect(new Set(remote.keys).size).toBe(1)
+  expect(new Set(remote.posts.map(({ body }) => body)).size).toBe(1)
+  return outcome
+}
 
-describe('a service that says that nothing was stored', () => {
+describe('a service that has stored nothing', () => {
+  const nothing = 'URL answered 503 with nothing'
+  const later = { error: 503, hint: 'Nothing was stored. Try again later', retryable: true, status: 503 }
+
   test.each<[string, Answer, string]>([
-    ['503 with Retry-After: 0', http(503, '', { 'Retry-After': 0 }), 'URL answered 503 with nothing'],
-    ['503 without Retry-After', comeAgain, 'Not now'],
-    ['429 without Retry-After', json(429, { error: 429, message: 'Slowly' }), 'Slowly'],
-    [
-      '503 with a Retry-After that is no number',
-      http(503, '', { 'Retry-After': 'soon' }),
-      'URL answered 503 with nothing',
-    ],
+    ['503 with Retry-After: 0', http(503, '', { 'Retry-After': 0 }), nothing],
+    ['503 without Retry-After', json(503, { error: 503, message: 'Not now' }), 'Not now'],
+    ['429', json(429, { error: 429, message: 'Slowly' }), 'Slowly'],
+    ['503 with a Retry-After that is no number', http(503, '', { 'Retry-After': 'soon' }), nothing],
   ])('is asked again with the same key: %s', async (_, answer, message) => {
-    const remote = await Hostile.listen({ posts: [answer, plant], openapi: keyed })
-    expect(await createAt(remote)).toEqual({ code: 0, out: fern, said: [trying(message)], requests: [post, post] })
-    expect(new Set(remote.keys).size).toBe(1)
-    expect(new Set(remote.posts.map(({ body }) => body)).size).toBe(1)
-  })
-
-  test('is asked again when as many seconds have passed as it wants', async () => {
-    const remote = await Hostile.listen({ posts: [http(503, '', { 'Retry-After': 1 }), plant] })
-    const before = performance.now()
-    expect(await createAt(remote)).toEqual({
-      code: 0,
-      out: fern,
-      said: [trying('URL answered 503 with nothing')],
+    expect(await createdBy([answer, plant], keyed)).toEqual({
+      ...created,
+      said: [trying(message)],
       requests: [post, post],
     })
+  })
+
+  test('is asked again after the seconds of Retry-After', async () => {
+    const before = performance.now()
+    const outcome = await createdBy([http(503, '', { 'Retry-After': 1 }), plant])
+    expect(outcome).toEqual({ ...created, said: [trying(nothing)], requests: [post, post] })
     expect(performance.now() - before).toBeGreaterThanOrEqual(999)
   })
 
-  test.each(['6', '99999999999999999999'])(
-    'is not waited for when it wants more than there is: %s s',
-    async (seconds) => {
-      const remote = await Hostile.listen({ posts: [http(503, '', { 'Retry-After': seconds }), plant] })
-      const message = 'URL answered 503 with nothing'
-      const error = { error: 503, message, hint: 'Nothing was stored. Try again later', retryable: true, status: 503 }
-      expect(await createAt(remote)).toEqual({ code: 4, out: '', said: [error], requests: [post] })
-    },
-  )
-
-  test('is asked until the time is over', async () => {
-    const remote = await Hostile.listen({ posts: [comeAgain] })
-    const { code, out, said, requests } = await createAt(remote, ['--timeout', '1s'])
-    const error = {
-      error: 503,
-      message: 'Not now',
-      hint: 'Nothing was stored. Try again later',
-      retryable: true,
-      status: 503,
-    }
-    expect({ code, out, said }).toEqual({
-      code: 4,
-      out: '',
-      said: [{ warning: 'Not now. Trying again for up to 1 s' }, error],
-    })
-    expect(requests.length).toBeGreaterThan(2)
-    expect(new Set(remote.keys).size).toBe(1)
+  test.each(['6', '99999999999999999999'])('is not asked again after the timeout: Retry-After: %s', async (seconds) => {
+    const outcome = await createdBy([http(503, '', { 'Retry-After': seconds }), plant])
+    expect(outcome).toEqual({ ...created, code: 4, out: '', said: [{ ...later, message: nothing }] })
   })
 
-  test('and then does not answer, leaves it open', async () => {
-    const remote = await Hostile.listen({ posts: [comeAgain, reset], openapi: keyless })
-    const message = 'URL received the request, but did not answer: the connection was reset'
-    expect(await createAt(remote)).toEqual({
-      code: 5,
-      out: '',
-      said: [trying('Not now'), { error: 504, message, hint: howToRepeat.unlisted }],
-      requests: [post, post, description],
-    })
+  test('is asked until the timeout', async () => {
+    const { requests, ...outcome } = await createdBy([notNow], keyed, ['--timeout', '1s'])
+    const said = [trying('Not now', 1), { ...later, message: 'Not now' }]
+    expect(outcome).toEqual({ code: 4, out: '', said })
+    expect(requests.length).toBeGreaterThan(2)
   })
 })
 
 const lost = 'URL received the request, but did not answer: the connection was reset'
+const unknown = (hint: string) => ({ error: 504, message: lost, hint })
 
-describe('what was sent and not answered is sent again under its key, when the service keeps keys', () => {
-  const reference = (name: string) => ({ $ref: `#/components/parameters/${name}` })
+describe('a plant without an answer is sent again under its key, when the service keeps keys', () => {
+  const reference = { $ref: '#/components/parameters/Key' }
   const components = { components: { parameters: { Key: header } } }
 
   test.each<[string, Answer]>([
     ['as a parameter', keyed],
     ['in lower case', describedBy([{ ...header, name: 'idempotency-key' }])],
-    ['in upper case', describedBy([{ ...header, name: 'IDEMPOTENCY-KEY' }])],
     ['behind others', describedBy([null, 1, 'x', { name: 'limit', in: 'query' }, header])],
     ['of the path', describedBy([], [header])],
-    ['by reference', describedBy([reference('Key')], [], components)],
-    ['of the path, by reference', describedBy([], [reference('Key')], components)],
+    ['by reference', describedBy([reference], [], components)],
+    ['of the path, by reference', describedBy([], [reference], components)],
   ])('listed %s', async (_, openapi) => {
-    const remote = await Hostile.listen({ posts: [reset, plant], openapi })
-    expect(await createAt(remote)).toEqual({
-      code: 0,
-      out: fern,
-      said: [trying(lost)],
-      requests: [post, description, post],
-    })
-    expect(new Set(remote.keys).size).toBe(1)
-    expect(remote.posts[1]).toEqual(remote.posts[0])
+    const outcome = await createdBy([reset, plant], openapi)
+    expect(outcome).toEqual({ ...created, said: [trying(lost)], requests: [post, description, post] })
   })
 
   test.each<[string, Answer]>([
     ['500', json(500, { error: 500, message: 'Oops' })],
-    ['502 of a proxy', http(502, '<h1>Bad Gateway</h1>', { 'Content-Type': 'text/html' })],
-    ['504', http(504)],
-    [
-      'half a body',
-      (socket) =>
-        void socket.end('HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 15\r\n\r\n{"name"'),
-    ],
+    ['the 502 of a proxy', http(502, '<h1>Bad Gateway</h1>', { 'Content-Type': 'text/html' })],
+    ['half a body', (socket) => void socket.end(`${jsonHead}Content-Length: 15\r\n\r\n{"name"`)],
   ])('after %s', async (_, answer) => {
-    const remote = await Hostile.listen({ posts: [answer, plant], openapi: keyed })
-    const { code, out, requests } = await createAt(remote, ['--idempotency-key', 'order-66'])
-    expect({ code, out, requests, keys: remote.keys }).toEqual({
-      code: 0,
-      out: fern,
-      requests: [post, description, post],
-      keys: ['order-66', 'order-66'],
-    })
+    const { code, requests } = await createdBy([answer, plant], keyed, ['--idempotency-key', 'order-66'])
+    expect({ code, requests }).toEqual({ code: 0, requests: [post, description, post] })
   })
 
-  test('a plant that an answer to the same key refuses was not stored', async () => {
-    const taken = json(400, { error: 409, message: 'A plant with id 1 already exists' })
-    const remote = await Hostile.listen({ posts: [reset, taken], openapi: keyed })
-    const { code, said } = await createAt(remote)
-    expect({ code, said }).toMatchObject({
-      code: 1,
-      said: [trying(lost), { error: 409, message: 'A plant with id 1 already exists' }],
-    })
+  test('and was not stored if the answer to the same key is a conflict', async () => {
+    const error = { error: 409, message: 'A plant with id 1 already exists' }
+    const outcome = await createdBy([reset, json(400, error)], keyed)
+    expect(outcome).toMatchObject({ code: 1, said: [trying(lost), error] })
   })
 
   test.each<[string, Answer]>([
@@ -173,66 +104,46 @@ describe('what was sent and not answered is sent again under its key, when the s
     ['503 with a long Retry-After', json(503, { error: 503, message: 'Not now' }, { 'Retry-After': 60 })],
     ['a redirect', http(307, '', { Location: 'https://example.com' })],
     ['404', http(404)],
-  ])('it stays open when the second answer is %s, which says nothing of the first', async (_, second) => {
-    const remote = await Hostile.listen({ posts: [reset, second], openapi: keyed })
-    expect(await createAt(remote)).toEqual({
-      code: 5,
-      out: '',
-      said: [trying(lost), { error: 504, message: lost, hint: howToRepeat.listed }],
-      requests: [post, description, post],
-    })
+  ])('and its outcome stays unknown if the second answer is %s', async (_, second) => {
+    const said = [trying(lost), unknown(howToRepeat.listed)]
+    const requests = [post, description, post]
+    expect(await createdBy([reset, second], keyed)).toEqual({ code: 5, out: '', said, requests })
   })
 
-  test('until the time is over', async () => {
-    const remote = await Hostile.listen({ posts: [reset], openapi: keyed })
-    const { code, said } = await createAt(remote, ['--timeout', '1s'])
-    expect({ code, said: said.slice(1) }).toEqual({
-      code: 5,
-      said: [{ error: 504, message: lost, hint: howToRepeat.listed }],
-    })
-    expect(remote.posts.length).toBeGreaterThan(1)
-    expect(new Set(remote.keys).size).toBe(1)
+  test('until the timeout', async () => {
+    const { code, said, requests } = await createdBy([reset], keyed, ['--timeout', '1s'])
+    expect({ code, said: said.slice(1) }).toEqual({ code: 5, said: [unknown(howToRepeat.listed)] })
+    expect(requests.length).toBeGreaterThan(2)
   })
 
-  test('the description is fetched once, without the token', async () => {
+  test('and the description is fetched once, without the token', async () => {
     const remote = await Hostile.listen({ posts: [reset, reset, reset, plant], openapi: keyed })
     expect((await createAt(remote, ['--store', `${remote.url}/v1/`])).code).toBe(0)
-    const [asked, ...others] = remote.requests.filter(({ line }) => line.startsWith('GET'))
-    expect(others).toEqual([])
-    expect(asked).toEqual({
-      line: 'GET /v1/openapi.json',
-      headers: {
-        accept: 'application/json',
-        host: `127.0.0.1:${remote.port}`,
-        connection: 'keep-alive',
-        'user-agent': expect.any(String),
-      },
-      body: '',
-    })
+    const headers = { accept: 'application/json', host: `127.0.0.1:${remote.port}`, connection: 'keep-alive' }
+    expect(remote.requests.filter(({ line }) => line.startsWith('GET'))).toEqual([
+      { line: 'GET /v1/openapi.json', headers: { ...headers, 'user-agent': expect.any(String) }, body: '' },
+    ])
+  })
+
+  test('and a service that is just starting is asked for its description until it has one', async () => {
+    let asked = 0
+    const openapi = (socket: Socket) =>
+      void (asked++ === 0 ? socket.resetAndDestroy() : socket.write(asked === 2 ? http(503) : keyed))
+    const requests = [post, description, description, description, post]
+    expect(await createdBy([reset, plant], openapi)).toEqual({ ...created, said: [trying(lost)], requests })
   })
 })
 
-describe('what was sent and not answered is not sent again', () => {
+describe('a plant without an answer is not sent again', () => {
   test.each<[string, Answer]>([
     ['no parameters', keyless],
-    ['no such path', json(200, { openapi: '3.1.0', paths: { '/plant': { post: { parameters: [header] } } } })],
-    ['another operation with it', json(200, { paths: { '/plants': { get: { parameters: [header] } } } })],
-    ['it in the query', describedBy([{ ...header, in: 'query' }])],
+    ['another path', json(200, { paths: { '/plant': { post: { parameters: [header] } } } })],
+    ['another operation', json(200, { paths: { '/plants': { get: { parameters: [header] } } } })],
+    ['a key in the query', describedBy([{ ...header, in: 'query' }])],
     ['another header', describedBy([{ ...header, name: 'X-Idempotency-Key' }])],
     ['a reference to nothing', describedBy([{ $ref: '#/components/parameters/Key' }])],
     ['a reference to elsewhere', describedBy([{ $ref: 'https://example.com/#/components/parameters/Key' }])],
     ['a reference to a prototype', describedBy([{ $ref: '#/constructor/prototype' }])],
-  ])('to a service that says that it keeps no keys: %s', async (_, openapi) => {
-    const remote = await Hostile.listen({ posts: [reset, plant], openapi })
-    expect(await createAt(remote)).toEqual({
-      code: 5,
-      out: '',
-      said: [{ error: 504, message: lost, hint: howToRepeat.unlisted }],
-      requests: [post, description],
-    })
-  })
-
-  test.each<[string, Answer]>([
     ['404', http(404)],
     ['401', json(401, { error: 401, message: 'No' })],
     ['a redirect', http(302, '', { Location: '/v2/openapi.json' })],
@@ -240,47 +151,28 @@ describe('what was sent and not answered is not sent again', () => {
     ['broken JSON', json(200, '{"paths":')],
     ['null', json(200, 'null')],
     ['more than 1 MiB', json(200, ' '.repeat(1_048_577))],
-  ])('to a service that does not describe itself: %s', async (_, openapi) => {
-    const remote = await Hostile.listen({ posts: [reset, plant], openapi })
-    expect(await createAt(remote)).toEqual({
-      code: 5,
-      out: '',
-      said: [{ error: 504, message: lost, hint: howToRepeat.unlisted }],
-      requests: [post, description],
-    })
+  ])('when the description lists no key: %s', async (_, openapi) => {
+    const said = [unknown(howToRepeat.unlisted)]
+    expect(await createdBy([reset, plant], openapi)).toEqual({ code: 5, out: '', said, requests: [post, description] })
+  })
+
+  test('though an earlier answer said that nothing was stored', async () => {
+    const said = [trying('Not now'), unknown(howToRepeat.unlisted)]
+    const requests = [post, post, description]
+    expect(await createdBy([notNow, reset], keyless)).toEqual({ code: 5, out: '', said, requests })
   })
 
   test.each<[string, Answer]>([
     ['500', http(500)],
-    ['429', http(429)],
     ['503', http(503)],
     ['a reset', reset],
     ['half a description', (socket) => void socket.end(keyed.subarray(0, -9))],
     ['silence', () => undefined],
-  ])(
-    'as long as the service cannot tell whether it keeps keys, which nobody claims to know then: %s',
-    async (_, openapi) => {
-      const remote = await Hostile.listen({ posts: [reset, plant], openapi })
-      const { code, out, said } = await createAt(remote, ['--timeout', '1s'])
-      // A description that never comes leaves no time for another try, and so nothing to warn of.
-      const warning = { warning: `${lost}. Trying again for up to 1 s` }
-      const error = { error: 504, message: lost, hint: howToRepeat.unasked }
-      expect({ code, out, said }).toEqual({ code: 5, out: '', said: said.length === 1 ? [error] : [warning, error] })
-      expect(remote.posts).toHaveLength(1)
-    },
-  )
-
-  test('before a service that is just starting can tell that it keeps keys', async () => {
-    let asked = 0
-    const openapi = (socket: Socket) =>
-      void (asked++ === 0 ? socket.resetAndDestroy() : socket.write(asked === 2 ? http(503) : keyed))
-    const remote = await Hostile.listen({ posts: [reset, plant], openapi })
-    expect(await createAt(remote)).toEqual({
-      code: 0,
-      out: fern,
-      said: [trying(lost)],
-      requests: [post, description, description, description, post],
-    })
-    expect(new Set(remote.keys).size).toBe(1)
+  ])('while the service cannot describe itself, of which the hint says nothing: %s', async (_, openapi) => {
+    const { code, said, requests } = await createdBy([reset, plant], openapi, ['--timeout', '1s'])
+    const error = unknown(howToRepeat.unasked)
+    // A description that never comes leaves no time for another try, and so nothing to warn of.
+    expect({ code, said }).toEqual({ code: 5, said: said.length === 1 ? [error] : [trying(lost, 1), error] })
+    expect(requests.filter((line) => line === post)).toHaveLength(1)
   })
 })

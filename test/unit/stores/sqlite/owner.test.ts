@@ -1,133 +1,70 @@
 import { chmodSync, chownSync, lchownSync, mkdirSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { runPlants } from '../../../helpers/run.js'
-import { create, storeIn } from '../../../helpers/sqlite-file.js'
-import { temporaryFolder } from '../../../helpers/temporary.js'
+import { World } from '../../../helpers/world.js'
 
-describe.runIf(process.getuid?.() === 0)('a store that another user owns', () => {
-  const warning = (path: string) =>
-    `plants: The store ${path} belongs to another user (uid 65534), who can read and change everything in it\n`
+const isRoot = process.getuid?.() === 0
+const createFern = 'create --id 1 --name Fern'
+const createMoss = 'create --id 2 --name Moss'
+
+async function withStore(): Promise<World> {
+  const user = new World()
+  await user.run(createFern)
+  return user
+}
+
+/** The lines of a run's stderr about other users. */
+function warningsOf(err: string): string[] {
+  return err.split('\n').filter((line) => /another user|other users/.test(line))
+}
+
+describe.runIf(isRoot)('a store that another user owns', () => {
+  const owned = (path: string) =>
+    `${path} belongs to another user (uid 65534), who can read and change everything in it`
 
   test.each([
-    ['create', '--id', '2', '--name', 'Moss'],
-    ['create', '--id', '2', '--name', 'Moss', '--dry-run'],
-    ['import'],
-    ['import', '--dry-run'],
-    ['get', '1'],
-    ['list'],
-    ['export'],
-    ['backup', 'plants.bak'],
-    ['restore', 'other.bak', '--yes'],
-    ['tokens', 'create'],
-    ['tokens', 'revoke', '7'],
-    ['delete', '1', '--yes'],
-  ])('is used by "%s", with one warning', async (...argv) => {
-    const folder = await storeIn(temporaryFolder())
-    const path = join(folder, 'plants.db')
-    await runPlants(['backup', 'other.bak', '--store', path], { cwd: folder })
-    chownSync(path, 65_534, 65_534)
-    const world = {
-      cwd: folder,
-      stdin: '{"id":3,"name":"Ivy"}\n',
-      mayShowSecrets: true,
-      env: { PLANTS_STATE_DIR: folder },
-    }
-    const { code, err } = await runPlants([...argv, '--store', path], world)
-    expect({ code, warnings: err.split('\n').filter((line) => line.includes('belongs')) }).toEqual({
-      code: argv.includes('revoke') ? 1 : 0,
-      warnings: [warning(path).trimEnd()],
-    })
+    ...[createMoss, `${createMoss} --dry-run`, 'import', 'import --dry-run', 'get 1', 'list', 'export'],
+    ...['backup plants.bak', 'restore other.bak --yes', 'tokens create', 'tokens revoke 7', 'delete 1 --yes'],
+  ])('is used by "%s", with one warning', async (line) => {
+    const user = await withStore()
+    await user.run('backup other.bak')
+    chownSync(user.store, 65_534, 65_534)
+    const { code, err } = await user.run(line, { stdin: '{"id":3,"name":"Ivy"}\n', mayShowSecrets: true })
+    expect([code, warningsOf(err)]).toEqual([
+      line === 'tokens revoke 7' ? 1 : 0,
+      [`plants: The store ${owned(user.store)}`],
+    ])
+  })
+
+  test('is what doctor warns of', async () => {
+    const user = await withStore()
+    chownSync(user.store, 65_534, 65_534)
+    expect(await user.run('doctor')).toMatchObject({ code: 0, out: expect.stringContaining(owned(user.store)) })
   })
 
   test('is restored from with a warning, once, when it is the backup', async () => {
-    const folder = await storeIn(temporaryFolder())
-    const [path, file] = [join(folder, 'plants.db'), join(folder, 'other.bak')]
-    await runPlants(['backup', file, '--store', path])
+    const user = await withStore()
+    await user.run('backup other.bak')
+    const file = join(user.home, 'other.bak')
     chownSync(file, 65_534, 65_534)
-    const { code, err } = await runPlants(['restore', file, '--yes', '--store', path])
-    const warning = `plants: The backup ${file} belongs to another user (uid 65534), who may have added tokens to it\n`
-    expect({ code, err }).toEqual({ code: 0, err: warning })
+    const err = `plants: The backup ${file} belongs to another user (uid 65534), who may have added tokens to it\n`
+    expect(await user.run('restore other.bak --yes')).toMatchObject({ code: 0, err })
   })
 
   test.each([
     ['a link of theirs', ['theirs.db']],
     ['a link of this user to a link of theirs', ['mine.db', 'theirs.db']],
   ])('is warned of when it is %s to a file of this user', async (_, links) => {
-    const folder = await storeIn(temporaryFolder())
-    for (const [index, link] of links.entries()) symlinkSync(links[index + 1] ?? 'plants.db', join(folder, link))
-    lchownSync(join(folder, 'theirs.db'), 65_534, 65_534)
-    const store = join(folder, links[0] ?? '')
-    for (const argv of [
-      ['list'],
-      ['create', '--id', '2', '--name', 'Moss', '--dry-run'],
-      ['create', '--id', '2', '--name', 'Moss'],
-    ]) {
-      const { code, err } = await runPlants([...argv, '--store', store])
-      expect({ code, warnings: err.split('\n').filter((line) => line.includes('another user')) }).toEqual({
-        code: 0,
-        warnings: [
-          `plants: The store ${join(folder, 'theirs.db')} is a link of another user (uid 65534), who can point it to another file`,
-        ],
-      })
+    const user = await withStore()
+    for (const [index, link] of links.entries())
+      symlinkSync(links[index + 1] ?? 'data/plants.db', join(user.home, link))
+    const theirs = join(user.home, 'theirs.db')
+    lchownSync(theirs, 65_534, 65_534)
+    const why = 'is a link of another user (uid 65534), who can point it to another file'
+    for (const line of ['list', `${createMoss} --dry-run`, createMoss]) {
+      const { code, err } = await user.run(`${line} --store ./${links[0]}`)
+      expect([code, warningsOf(err)]).toEqual([0, [`plants: The store ${theirs} ${why}`]])
     }
-  })
-
-  test('is what doctor warns of', async () => {
-    const path = join(await storeIn(temporaryFolder()), 'plants.db')
-    chownSync(path, 65_534, 65_534)
-    const { code, out } = await runPlants(['doctor', '--store', path])
-    expect({ code, out }).toEqual({
-      code: 0,
-      out: expect.stringContaining(`${path} belongs to another user (uid 65534), who can read`),
-    })
-  })
-})
-
-describe.runIf(process.getuid?.() === 0)('where other users can create files beside a store (needs root)', () => {
-  const written = (mode: string) => `can be written by other users (mode ${mode})`
-
-  test.each<[string, Folder[], string?, number?]>([
-    ['a folder that is open to all', [{ mode: 0o777 }], written('777')],
-    ['a sticky folder', [{ mode: 0o1777 }], written('1777')],
-    ['a folder of a group', [{ mode: 0o775, gid: 7777 }], written('775')],
-    ['a folder of the group of its owner alone', [{ mode: 0o775 }]],
-    ['a folder of another user', [{ mode: 0o755, uid: 1234 }], 'belongs to another user (uid 1234)'],
-    ['a private folder of another user', [{ mode: 0o700, uid: 1234 }], 'belongs to another user (uid 1234)'],
-    ['a folder in one that is open to all', [{ mode: 0o777 }, { mode: 0o755 }], written('777'), 1],
-    ['a folder in a sticky one', [{ mode: 0o1777 }, { mode: 0o755 }]],
-    [
-      'a folder of another user in a sticky one',
-      [{ mode: 0o1777 }, { mode: 0o755, uid: 1234 }],
-      'belongs to another user (uid 1234)',
-    ],
-    ['an open folder in a private one', [{ mode: 0o700 }, { mode: 0o777 }]],
-  ])('doctor fails and a create warns: %s', async (_, folders, reason, depth = folders.length) => {
-    const top = temporaryFolder()
-    chmodSync(top, 0o755)
-    let place = top
-    for (const { mode, uid = 0, gid = uid } of folders) {
-      place = join(place, 'in')
-      mkdirSync(place)
-      chownSync(place, uid, gid)
-      chmodSync(place, mode)
-    }
-    const path = join(place, 'plants.db')
-    const { code, err } = await create(path, '1')
-    const exposed =
-      reason && `exposed to other users: ${join(top, ...folders.slice(0, depth).map(() => 'in'))} ${reason}`
-    const advice = 'Move it to a directory that only you can write to'
-    expect({ code, err: err.split('\n').filter((line) => line.includes('exposed')) }).toEqual({
-      code: 0,
-      err: exposed === undefined ? [] : [`plants: The store ${path} is ${exposed}. ${advice}`],
-    })
-    const { code: result, out } = await runPlants(['doctor', '--store', path])
-    const [finding = ''] = out.split('\n').filter((line) => line.includes(`store ${path}`))
-    expect([result, JSON.parse(finding)]).toEqual(
-      exposed === undefined
-        ? [0, { check: `store ${path}`, state: 'ok', message: expect.stringContaining('MiB free') }]
-        : [1, { check: `store ${path}`, state: 'failed', message: `${path} is ${exposed}`, hint: advice }],
-    )
   })
 })
 
@@ -136,3 +73,43 @@ interface Folder {
   uid?: number
   gid?: number
 }
+
+describe.runIf(isRoot)('where other users can create files beside a store (needs root)', () => {
+  const written = (mode: string) => `can be written by other users (mode ${mode})`
+  const theirs = 'belongs to another user (uid 1234)'
+
+  test.each<[string, Folder[], string?, number?]>([
+    ['a folder that is open to all', [{ mode: 0o777 }], written('777')],
+    ['a sticky folder', [{ mode: 0o1777 }], written('1777')],
+    ['a folder of a group', [{ mode: 0o775, gid: 7777 }], written('775')],
+    ['a folder of the group of its owner alone', [{ mode: 0o775 }]],
+    ['a folder of another user', [{ mode: 0o755, uid: 1234 }], theirs],
+    ['a private folder of another user', [{ mode: 0o700, uid: 1234 }], theirs],
+    ['a folder in one that is open to all', [{ mode: 0o777 }, { mode: 0o755 }], written('777'), 1],
+    ['a folder in a sticky one', [{ mode: 0o1777 }, { mode: 0o755 }]],
+    ['a folder of another user in a sticky one', [{ mode: 0o1777 }, { mode: 0o755, uid: 1234 }], theirs],
+    ['an open folder in a private one', [{ mode: 0o700 }, { mode: 0o777 }]],
+  ])('doctor fails and a create warns: %s', async (_, folders, reason, depth = folders.length) => {
+    const user = new World()
+    chmodSync(user.home, 0o755)
+    const places = folders.map((__, index) => join(user.home, ...folders.slice(0, index + 1).map(() => 'in')))
+    for (const [index, { mode, uid = 0, gid = uid }] of folders.entries()) {
+      mkdirSync(places[index] ?? '')
+      chownSync(places[index] ?? '', uid, gid)
+      chmodSync(places[index] ?? '', mode)
+    }
+    const path = join(places.at(-1) ?? '', 'plants.db')
+    const exposed = `${path} is exposed to other users: ${places[depth - 1]} ${reason}`
+    const hint = 'Move it to a directory that only you can write to'
+    const { code, err } = await user.run(`${createFern} --store ${path}`)
+    expect([code, warningsOf(err)]).toEqual([0, reason ? [`plants: The store ${exposed}. ${hint}`] : []])
+    const { code: result, out } = await user.run(`doctor --store ${path}`)
+    const check = `store ${path}`
+    const [finding = ''] = out.split('\n').filter((line) => line.includes(check))
+    expect([result, JSON.parse(finding)]).toEqual(
+      reason
+        ? [1, { check, state: 'failed', message: exposed, hint }]
+        : [0, { check, state: 'ok', message: expect.stringContaining('MiB free') }],
+    )
+  })
+})

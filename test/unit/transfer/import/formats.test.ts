@@ -1,330 +1,130 @@
 import * as zlib from 'node:zlib'
-import { beforeEach, describe, expect, test } from 'vitest'
-import { Importing, imported, lines, summary } from '../../../helpers/importing.js'
+import { beforeEach, expect, test } from 'vitest'
+import { Importer, lines, plant } from '../../../helpers/imports.js'
 
-let user: Importing
+let user: Importer
 
 beforeEach(() => {
-  user = new Importing()
+  user = new Importer()
 })
 
 const all = [
-  '{"id":-9223372036854775808,"name":"","tag":""}',
-  '{"id":1,"name":"Fern","tag":"shade"}',
-  '{"id":2,"name":"a, \\"b\\"\\tc"}',
-  '{"id":3,"name":"two\\r\\nlines","tag":"}]"}',
-  '{"id":9007199254740993,"name":"\u5171\u{1f331}"}',
-]
-const csv = [
-  'id,name,tag\n-9223372036854775808,"",""\n1,Fern,shade\n2,"a, ""b""\tc",\n3,"two\r\nlines",}]\n9007199254740993,\u5171\u{1f331},\n',
-  'tag,id,name\n"",-9223372036854775808,""\nshade,1,Fern\n,2,"a, ""b""\tc"\n}],3,"two\r\nlines"\n,9007199254740993,\u5171\u{1f331}\n',
-]
+  plant('-9223372036854775808', '', ''),
+  plant(1, 'Fern', 'shade'),
+  plant(2, 'a, "b"\tc'),
+  plant(3, 'two\r\nlines', '}]'),
+  plant('9007199254740993', '\u5171\u{1f331}'),
+].map((line) => line.trimEnd())
 
 /** The same plants, written in many ways. */
-const ways: [name: string, text: string][] = [
-  ['NDJSON', all.join('\n')],
-  ['a JSON array', `[${all.join(',')}]`],
-  ['a JSON array, one a line', `[\n${all.join(',\n')}\n]\n`],
-  ['a JSON array, over many lines', `[\n  ${all.join('\n  ,\n').replaceAll(/,"(name|tag)":/g, ',\n    "$1" : ')}\n]`],
-  ['values one behind another', all.join(' ')],
-  ['values one right behind another', all.join('')],
+const ways: Record<string, string> = {
+  NDJSON: all.join('\n'),
+  'a JSON array': `[${all.join(',')}]`,
+  'a JSON array over many lines': `[\n  ${all.join('\n  ,\n').replaceAll(/,"(name|tag)":/g, ',\n    "$1" : ')}\n]`,
+  'values on a line': all.join(' '),
+  'values without spaces': all.join(''),
+  'values over many lines': all
+    .join('\n')
+    .replaceAll('{"', '{\n  "')
+    .replaceAll(/,"(name|tag)":/g, ',\n  "$1": '),
+  CSV: 'id,name,tag\n-9223372036854775808,"",""\n1,Fern,shade\n2,"a, ""b""\tc",\n3,"two\r\nlines",}]\n9007199254740993,\u5171\u{1f331},\n',
+  'CSV in another order':
+    'tag,id,name\n"",-9223372036854775808,""\nshade,1,Fern\n,2,"a, ""b""\tc"\n}],3,"two\r\nlines"\n,9007199254740993,\u5171\u{1f331}\n',
+  TSV: 'id\tname\ttag\n-9223372036854775808\t""\t""\n1\tFern\tshade\n2\t"a, ""b""\tc"\t\n3\t"two\r\nlines"\t}]\n9007199254740993\t\u5171\u{1f331}\t',
+}
+
+test.each(Object.entries(ways))('imports %s', async (_, text) => {
+  expect(await user.import(user.write('plants', text))).toEqual({ code: 0, created: 5, err: '' })
+  expect(await user.list()).toBe(all.map((line) => `${line}\n`).join(''))
+  const withReturns = text.replaceAll(/\r?\n/g, '\r\n')
+  for (const same of [`\ufeff${text}`, zlib.gzipSync(text), withReturns])
+    expect(await user.import('--if-exists same', same)).toEqual({ code: 0, skipped: 5, err: '' })
+})
+
+test('imports files of several formats', async () => {
+  const files = Object.values(ways).map((text, index) => user.write(`plants-${index}`, text))
+  const skipped = 5 * (files.length - 1)
+  expect(await user.import([...files, '--if-exists=same'])).toEqual({ code: 0, created: 5, skipped, err: '' })
+})
+
+test.each<[string, string, (text: string) => string, string[], string | undefined]>([
+  [
+    'CSV',
+    'id,name\n1,A\nx,B\n3,C,D\n4,D\n5\n',
+    (text) => text.replace('x', '2').replace(',D', '').replace(/5$/m, '5,E'),
+    ['3:422', '4:400', '6:422'],
+    'id,name\nx,B\n3,C,D\n5\n',
+  ],
+  [
+    'CSV with CR',
+    'id,name\r1,A\r2,B\rx,C\r4,D\ry,"E"',
+    (text) => text.replace('x', '3').replace('y', '5'),
+    ['4:422', '6:422'],
+    'id,name\rx,C\ry,"E"',
+  ],
+  [
+    'a JSON array',
+    '[{"id":1,"name":"A"},\n {"id":"2","name":"B"}, {"id":3,"nmae":"C"},\n {"id":4,"name":"D"},\n\n {"name":\n"E"}]',
+    (text) => text.replace('"2"', '2').replace('nmae', 'name').replace('{"name', '{"id":5,"name'),
+    ['2:422', '2:422', '5:422'],
+    undefined,
+  ],
   [
     'values over many lines',
-    all
-      .join('\n')
-      .replaceAll('{"', '{\n  "')
-      .replaceAll(/,"(name|tag)":/g, ',\n  "$1": '),
+    '{\n"id":1,"name":"A"}\n{\n"id":"2",\n"name":"B"}\n{"id":4,"name":"D"}{"id":3\n}\n{"id":5,"name":"E"}',
+    (text) => text.replace('"2"', '2').replace('"id":3', '"id":3,"name":"C"'),
+    ['3:422', '6:422'],
+    undefined,
   ],
-  ['CSV', csv[0] ?? ''],
-  ['CSV in another order', csv[1] ?? ''],
-  [
-    'TSV',
-    'id\tname\ttag\n-9223372036854775808\t""\t""\n1\tFern\tshade\n2\t"a, ""b""\tc"\t\n3\t"two\r\nlines"\t}]\n9007199254740993\t\u5171\u{1f331}\t',
-  ],
-]
-
-describe('the same plants are imported from', () => {
-  test.each(
-    ways.flatMap(
-      ([name, text]) =>
-        [
-          [name, text],
-          [`${name}, with a byte order mark`, `\ufeff${text}`],
-          [`${name}, packed`, zlib.gzipSync(text)],
-        ] as const,
-    ),
-  )('%s', async (_, text) => {
-    user.write('plants', text)
-    expect(await user.import(['plants'])).toEqual(imported({ created: all.length }))
-    expect(lines(await user.list())).toEqual(all)
-    expect(await user.import(['--if-exists', 'same'], { stdin: text })).toEqual(imported({ skipped: all.length }))
-  })
-
-  test.each(ways.filter(([name]) => !name.includes('many lines')))('%s, with CRLF', async (_, text) => {
-    const stdin = text.replaceAll(/\r?\n/g, '\r\n')
-    expect(await user.import([], { stdin })).toEqual(imported({ created: all.length }))
-    expect(lines(await user.list())).toEqual(all)
-  })
-
-  test('files of several formats', async () => {
-    const files = ways.map(([, text], index) => user.write(`plants-${index}`, text))
-    expect(await user.import([...files, '--if-exists', 'same'])).toEqual(
-      imported({ created: all.length, skipped: all.length * (ways.length - 1) }),
-    )
-  })
+])('rejected records of %s have their lines, and can be corrected', async (_, text, correct, places, kept) => {
+  user.write('plants', text)
+  const { err } = await user.import('plants --rejects bad')
+  expect(user.reasons('bad').map(({ line, error }) => `${line}:${error}`)).toEqual(places)
+  if (kept !== undefined) expect(user.read('bad')).toBe(kept)
+  user.write('bad', correct(user.read('bad')))
+  expect(await user.follow(err)).toMatchObject({ code: 0, err: '' })
+  expect(await user.list()).toBe([...'ABCDE'].map((name, index) => plant(index + 1, name)).join(''))
 })
 
-describe('what is rejected of', () => {
-  test.each([
-    [
-      'CSV',
-      'id,name\n1,A\nx,B\n3,C,D\n4,D\n5\n',
-      [3, 4, 6],
-      [422, 400, 422],
-      'id,name\nx,B\n3,C,D\n5\n',
-      (text: string) => text.replace('x', '2').replace(',D', '').replace(/5$/m, '5,E'),
-    ],
-    [
-      'a JSON array',
-      '[{"id":1,"name":"A"},\n {"id":"2","name":"B"}, {"id":3,"nmae":"C"},\n {"id":4,"name":"D"},\n\n {"name":"E"}]',
-      [2, 2, 5],
-      [422, 422, 422],
-      undefined,
-      (text: string) => text.replace('"2"', '2').replace('nmae', 'name').replace('{"name', '{"id":5,"name'),
-    ],
-    [
-      'values over many lines',
-      '{\n"id":1,"name":"A"}\n{\n"id":"2",\n"name":"B"}\n{"id":4,"name":"D"}{\n"id":3\n}\n{"id":5,"name":"E"}',
-      [3, 6],
-      [422, 422],
-      undefined,
-      (text: string) => text.replace('"2"', '2').replace('"id":3', '"id":3,"name":"C"'),
-    ],
-  ])('%s has its line, and imports when it is mended', async (_, text, places, errors, kept, mend) => {
-    user.write('plants', text)
-    expect(await user.import(['plants', '--rejects', 'bad'])).toMatchObject({
-      code: 6,
-      summary: { rejected: places.length },
-    })
-    expect(user.reasons('bad').map(({ file, line, error }) => [file, line, error])).toEqual(
-      places.map((line, index) => ['plants', line, errors[index]]),
-    )
-    if (kept !== undefined) expect(user.read('bad')).toBe(kept)
-    user.write('bad', mend(user.read('bad')))
-    expect(await user.import(['bad'])).toEqual(imported({ created: places.length }))
-    expect(lines(await user.list())).toEqual(
-      ['A', 'B', 'C', 'D', 'E'].map((name, index) => `{"id":${index + 1},"name":"${name}"}`),
-    )
-  })
-
-  test('an array that has records of one line and of several imports when it is mended', async () => {
-    user.write('plants', '[{"id":"1","name":"A"},\n{"id":"2",\n"name":"B"}]')
-    await user.import(['plants', '--rejects', 'bad'])
-    user.write('bad', user.read('bad').replaceAll(/"(\d)"/g, '$1'))
-    expect(await user.import(['bad', '--format', 'json'])).toEqual(imported({ created: 2 }))
-  })
-
-  test.each([
-    ['CSV files with other headers', 'id,name,tag\nx,A,B\n', 'name,id\nC,y\n'],
-    ['CSV and NDJSON', 'id,name,tag\nx,A,B\n', '{"id":"y","name":"C"}\n'],
-    ['NDJSON and CSV', '{"id":"x","name":"A","tag":"B"}\n', 'name,id\nC,y\n'],
-  ])('%s is kept so that it is right when mended, or is rejected', async (_, one, other) => {
-    user.write('one', one)
-    user.write('other', other)
-    const { code } = await user.import(['one', 'other', '--rejects', 'bad'])
-    if (code === 2) return
-    user.write(
-      'bad',
-      user
-        .read('bad')
-        .replace(/"?x"?/, '1')
-        .replace(/(?<!\w)"?y"?(?!\w)/, '2'),
-    )
-    expect(await user.import(['bad'])).toMatchObject({ code: 0 })
-    expect(lines(await user.list())).toEqual(['{"id":1,"name":"A","tag":"B"}', '{"id":2,"name":"C"}'])
-  })
+test.each<[string, string | Buffer, string | Buffer]>([
+  ['headers', 'id,name,tag\nx,A,B\n', 'name,id\nC,y\n'],
+  ['delimiters', 'id;name\nx;A\n', 'id,name\nx,A\n'],
+  ['encodings', 'id;name\nx;A\n', Buffer.from('\ufeffid;name\nx;A\n', 'utf16le')],
+  ['formats, a table first', 'id,name,tag\nx,A,B\n', '{"id":"y","name":"C"}\n'],
+  ['formats, a table last', '{"id":"x","name":"A","tag":"B"}\n', 'name,id\nC,y\n'],
+])('rejected records of inputs with several %s are not kept in one file', async (_, one, other) => {
+  user.write('one', one)
+  user.write('other', other)
+  const { code, err } = await user.import('one other --rejects bad')
+  const message =
+    'The format, header or encoding of other differs, so its rejected records cannot be in the same file\n  Convert it, or import it alone'
+  expect({ code, err }).toEqual({ code: 2, err: expect.stringContaining(`plants: ${message}`) })
 })
 
-describe.each([
-  ['a JSON array', (name: string) => `[{"id":1,"name":"A"},\n{"id":2,"${name}":"B"},\n{"id":3,"name":"C"}]`],
-  ['values over many lines', (name: string) => `{\n"id":1,"name":"A"}\n{"id":2,\n"${name}":"B"}\n{"id":3,"name":"C"}`],
-])('--max-errors in %s', (_, text) => {
-  test('stops after what is wrong, and resumes there', async () => {
-    user.write('plants', text('nmae'))
-    const stopped = await user.import(['plants', '--max-errors', '1'])
-    expect(stopped).toMatchObject({ code: 6, summary: summary({ created: 1, rejected: 1, reasons: { 422: 1 } }) })
-    expect(await user.import(['plants', '--max-errors', '1'])).toMatchObject({
-      code: 6,
-      summary: { created: 2, rejected: 1 },
-    })
-    expect(lines(await user.list())).toEqual(['{"id":1,"name":"A"}', '{"id":3,"name":"C"}'])
-  })
-})
-
-describe('--max-errors in CSV', () => {
-  test('stops after what is wrong, and resumes there', async () => {
-    const flags = ['plants', '--max-errors', '1', '--rejects', 'bad']
-    user.write('plants', 'id,name\n1,A\nx,B\n3,C\n')
-    expect(await user.import(flags)).toMatchObject({
-      code: 6,
-      summary: { created: 1, rejected: 1, reasons: { 422: 1 } },
-    })
-    expect(user.read('bad')).toBe('id,name\nx,B\n')
-    expect(await user.import(flags)).toMatchObject({ code: 6, summary: { created: 2, rejected: 1 } })
-    expect(lines(await user.list())).toEqual(['{"id":1,"name":"A"}', '{"id":3,"name":"C"}'])
-  })
-
-  test('counts one record at a time, also where the next one is invalid', async () => {
-    const flags = ['plants', '--max-errors', '1', '--rejects', 'bad']
-    user.write('plants', 'id,name\n2,A\n2,B\nx,C\n3,D\n')
-    expect(await user.import(flags)).toMatchObject({
-      code: 6,
-      summary: { created: 1, rejected: 1, reasons: { 409: 1 } },
-    })
-    expect(await user.import(flags)).toMatchObject({ code: 6, summary: { created: 1, rejected: 2 } })
-    expect(await user.import(flags)).toMatchObject({ code: 6, summary: { created: 2, rejected: 2 } })
-    expect(user.read('bad')).toBe('id,name\n2,B\nx,C\n')
-  })
-
-  test('makes no plant of the header', async () => {
-    user.write('plants', 'Common,Family\nFern,x\n,z\nRose,y\n')
-    await user.import(['plants', '--max-errors', '1', '--id-from', '1', '--map', 'name=Common,tag=Family'])
-    expect(await user.list()).toBe('{"id":1,"name":"Fern","tag":"x"}\n')
-  })
-})
-
-describe('a table', () => {
-  test('has its columns named, and its rows numbered', async () => {
-    const stdin = 'CommonName,Family,Remark\nFern,shade,\nMoss,,soft\n'
-    const { code, err } = await user.import(['--map', 'name=CommonName,tag=Family', '--id-from', '1'], { stdin })
-    expect({ code, err }).toEqual({
-      code: 0,
-      err: 'plants: warning: ignored unknown field "Remark" of 1 plant\n',
-    })
-    expect(await user.list()).toBe('{"id":1,"name":"Fern","tag":"shade"}\n{"id":2,"name":"Moss"}\n')
-  })
-
-  test.each([
-    ['without ids', 'name\nFern\n', ['id', '--id-from next']],
-    ['without names', 'id,CommonName\n1,Fern\n', ['name', '"CommonName"', '--map name=COLUMN']],
-    ['with a column twice', 'id,name,id\n1,Fern,2\n', ['"id"', 'twice']],
-  ])('%s is rejected with words, and nothing is kept of it', async (_, content, words) => {
-    user.write('plants.csv', content)
-    const { code, summary: told, err } = await user.import(['plants.csv', '--format', 'csv'])
-    expect({ code, told, missing: words.filter((word) => !err.includes(word)) }).toEqual({
-      code: 2,
-      told: undefined,
-      missing: [],
-    })
-    expect([user.has('plants.db'), user.journals()]).toEqual([false, []])
-  })
-
-  test('takes ids by the grammar of JSON numbers, without what a spreadsheet may have rounded', async () => {
-    const ids = [
-      '1e3',
-      '1E+03',
-      '-5',
-      '2.0',
-      '9223372036854775807',
-      '" 1"',
-      '+1',
-      '"007"',
-      '0x10',
-      '1_000',
-      '1.5',
-      '',
-      '"7"',
-      '9223372036854775808',
-    ]
-    const { summary: told, err } = await user.import([], { stdin: `id,name\n${ids.map((id) => `${id},x\n`).join('')}` })
-    expect(told).toMatchObject({ created: 5, rejected: 9, reasons: { 422: 9 } })
-    expect(Array.from(err.matchAll(/stdin:(\d+): /g), ([, line]) => Number(line))).toEqual([
-      3, 7, 8, 9, 10, 11, 12, 13, 15,
-    ])
-    expect(lines(await user.list()).map((line) => /-?\d+/.exec(line)?.[0])).toEqual([
-      '-5',
-      '2',
-      '7',
-      '1000',
-      '9223372036854775807',
-    ])
-  })
-})
-
-describe('an array that was cut', () => {
-  const whole = '[\n{"id":1,"name":"A"},\n{"id":2,"name":"B"},\n{"id":3,"name":"C"}\n]\n'
-
-  test.each([
-    [whole.length - 2, 3],
-    [whole.length - 5, 2],
-    [whole.indexOf('},\n{"id":3') + 3, 2],
-    [whole.indexOf('},\n{"id":3') + 1, 2],
-    [whole.indexOf('},\n{"id":3'), 1],
-    [1, 0],
-  ])('after %i bytes is told of, and what is whole is in', async (length, created) => {
-    const { code, summary: told } = await user.import(['--format', 'json'], { stdin: whole.slice(0, length) })
-    expect({ code, told }).toMatchObject({ code: 6, told: { created } })
-  })
-})
-
-describe.each([
-  [
-    'an array',
-    (bad: string) => `[{"id":1,"name":"A"},\n{"id":2},\n${bad},\n{"id":4,"name":"D"}]`,
-    3,
-    'unexpected "{" at line 4, column 1',
-  ],
-  [
-    'a stream of values',
-    (bad: string) => `{\n"id":1,"name":"A"}{"id":2}\n${bad}\n{"id":4,"name":"D"}`,
-    3,
-    'unexpected "{" at line 4, column 1',
-  ],
-])('%s that is broken', (_, text, line, unexpected) => {
-  const broken = text('{"id":3,"name":"C"')
-  const whole = text('{"id":3,"name":"C"}')
-  const reason = `Not JSON: ${unexpected}`
-
-  test('is imported up to there, and resumed when it is fixed', async () => {
-    user.write('plants', broken)
-    const flags = ['plants', '--format', 'json', '--rejects', 'bad']
-    const { code, summary: told, err } = await user.import(flags)
-    expect({ code, told }).toMatchObject({ code: 6, told: { created: 1, rejected: 2, reasons: { 400: 1, 422: 1 } } })
-    expect(err).toContain(`plants: plants:${line}: ${reason}\n`)
-    expect(err).toContain(
-      '2 plants were rejected, and the import stopped there\n  Fix it, then run the same command again to resume from it\n',
-    )
-    expect(user.reasons('bad').map((one) => one.line)).toEqual([2, line])
-    expect(user.read('bad')).toBe('{"id":2}\n')
-    user.write('plants', whole)
-    expect(await user.import(flags)).toMatchObject({
-      code: 6,
-      summary: { created: 3, rejected: 1, reasons: { 422: 1 } },
-    })
-    expect(lines(await user.list())).toEqual(['{"id":1,"name":"A"}', '{"id":3,"name":"C"}', '{"id":4,"name":"D"}'])
-    expect(user.journals()).toEqual([])
-  })
-
-  test.each([['--dry-run'], ['--atomic']])('creates nothing with %s', async (flag) => {
-    const { code, err } = await user.import([flag, '--format', 'json'], { stdin: broken })
-    expect({ code, told: err.includes(`stdin:${line}: ${reason}`) }).toEqual({ code: 6, told: true })
-    expect(await user.list()).toBe('')
-  })
-})
-
-test('a document that is no plant at all is reported with its line and column', async () => {
-  const {
-    code,
-    summary: told,
-    err,
-  } = await user.import(['--output', 'json', '--format', 'json'], { stdin: '\n[nothing]' })
-  expect({ code, told }).toEqual({ code: 6, told: summary({ rejected: 1, reasons: { 400: 1 } }) })
-  expect(lines(err).map((one) => JSON.parse(one))).toEqual([
-    { error: 400, message: 'Not JSON: unexpected "n" at line 2, column 2', file: 'stdin', line: 2 },
-    {
-      error: 400,
-      message: '1 plant was rejected, and the import stopped there',
-      hint: 'Fix it. The records before it were imported',
-    },
+test('ids of a table are JSON numbers, without what a spreadsheet may have rounded', async () => {
+  const ids = '1e3 -5 2.0 9223372036854775807 "7" 1E+03 +1 "007" 0x10 1_000 1.5 9223372036854775808'.split(' ')
+  const stdin = ['id,name', ...[...ids, '" 1"', ''].map((id) => `${id},x`), ''].join('\n')
+  const { err, ...counts } = await user.import('', stdin)
+  expect(counts).toEqual({ code: 6, created: 5, rejected: { 422: 9 } })
+  expect(Array.from(err.matchAll(/stdin:(\d+): /g), ([, line]) => Number(line))).toEqual([
+    7, 8, 9, 10, 11, 12, 13, 14, 15,
   ])
+  const stored = ['-5', '2', '7', '1000', '9223372036854775807']
+  expect(lines(await user.list())).toEqual(stored.map((id) => `{"id":${id},"name":"x"}`))
+})
+
+test.each([
+  ['CSV', 'id,name\n1,A\n'],
+  ['NDJSON', plant(1, 'A')],
+  ['a JSON array', `[${plant(1, 'A')}]`],
+])('UTF-16 is decoded: %s', async (_, text) => {
+  const little = Buffer.from(`\ufeff${text}`, 'utf16le')
+  for (const stdin of [little, Buffer.from(little).swap16()]) {
+    expect(await user.import('--if-exists same', stdin)).toMatchObject({ code: 0, err: '' })
+    expect(await user.import('--if-exists same --encoding utf-16', stdin)).toMatchObject({ code: 0, err: '' })
+    const { err } = await user.import('--if-exists same', stdin.subarray(2))
+    const [, flag = ''] = /again with: (.*)\n/.exec(err) ?? []
+    expect(await user.import(`--if-exists same ${flag}`, stdin.subarray(2))).toMatchObject({ code: 0, skipped: 1 })
+  }
+  expect(await user.list()).toBe(plant(1, 'A'))
 })

@@ -1,230 +1,194 @@
-import { mkdirSync } from 'node:fs'
-import { join } from 'node:path'
 import * as zlib from 'node:zlib'
 import { beforeEach, describe, expect, test } from 'vitest'
-import { complaints, Importing, imported, summary } from '../../../helpers/importing.js'
+import { PlantsError } from '../../../../src/platform/errors.js'
+import { Importer, plant } from '../../../helpers/imports.js'
+import { query } from '../../../helpers/sqlite-file.js'
 
-let user: Importing
+let user: Importer
 
 beforeEach(() => {
-  user = new Importing()
+  user = new Importer()
 })
 
-const [fern, moss, rose] = [
-  '{"id":1,"name":"Fern","tag":"shade"}',
-  '{"id":2,"name":"Moss"}',
-  '{"id":3,"name":"Rose","tag":""}',
-]
-const two = `${fern}\n${moss}\n`
-const three = `${two}${rose}\n`
+const [fern, moss, rose] = [plant(1, 'Fern', 'shade'), plant(2, 'Moss'), plant(3, 'Rose', '')]
+const three = fern + moss + rose
 
-describe('an import reads', () => {
-  test('a file, and forgets that it did', async () => {
-    user.write('plants.ndjson', three)
-    expect(await user.import(['plants.ndjson'])).toEqual(imported({ created: 3 }))
-    expect(await user.list()).toBe(three)
-    expect(user.journals()).toEqual([])
-  })
-
-  test('several files, in their order', async () => {
-    user.write('one', `${rose}\n`)
-    user.write('other', `{"id":3,"name":"Another"}\n${two}`)
-    expect(await user.import(['one', 'other'])).toEqual({
-      code: 6,
-      summary: summary({ created: 3, rejected: 1, reasons: { 409: 1 } }),
-      err: complaints(['other:1: A plant with id 3 already exists'], '1 plant was rejected'),
-    })
-    expect(await user.list()).toBe(three)
-  })
-
-  test.each([
-    ['stdin, when nothing is named', []],
-    ['stdin, as "-"', ['-']],
-    ['stdin between files', ['first', '-', 'last']],
-  ])('%s', async (_, files) => {
-    user.write('first', '{"id":11,"name":"First"}')
-    user.write('last', '{"id":12,"name":"Last"}')
-    expect(await user.import(files, { stdin: three })).toEqual(imported({ created: files.length > 1 ? 5 : 3 }))
-    expect((await user.list()).startsWith(three)).toBe(true)
-  })
-
-  test.each<[string, string | Uint8Array]>([
-    ['with a line break at its end', three],
-    ['without one', three.trimEnd()],
-    ['with a byte order mark', `\ufeff${three}`],
-    ['with CRLF', three.replaceAll('\n', '\r\n')],
-    [
-      'with CRLF and a byte order mark, without a break at its end',
-      `\ufeff${three.trimEnd().replaceAll('\n', '\r\n')}`,
-    ],
-    ['with LF and CRLF', `${fern}\r\n${moss}\n${rose}`],
-    [
-      'with many blank lines',
-      `${'\n'.repeat(10_000)}${fern}${' \t\r\n'.repeat(1000)}${moss}${' '.repeat(2000)}\n${rose}${' '.repeat(999)}\n\r`,
-    ],
-    ['with blank lines', `\n\r\n  \n${fern}\n\n\t\n${moss}\n \r\n${rose}\n\n\n`],
-    ['with spaces around', ` ${fern} \n\t${moss}\t\n  ${rose}  `],
-    ['packed with gzip', zlib.gzipSync(three)],
-    ['packed with gzip, in parts', Buffer.concat([zlib.gzipSync(two), zlib.gzipSync(rose)])],
-    ['packed with gzip, with a byte order mark', zlib.gzipSync(`\ufeff${three}`)],
-  ])('a text %s, from a file and from stdin', async (_, content) => {
-    user.write('plants', content)
-    expect(await user.import(['plants'])).toEqual(imported({ created: 3 }))
-    expect(await user.list()).toBe(three)
-    expect(await user.import(['--if-exists', 'same'], { stdin: content })).toEqual(imported({ skipped: 3 }))
-  })
-
-  test.each<[string, string | Uint8Array]>([
-    ['nothing', ''],
-    ['a byte order mark', '\ufeff'],
-    ['a line break', '\n'],
-    ['blank lines', '\r\n \t \n\n  '],
-    ['packed nothing', zlib.gzipSync('')],
-  ])('%s, and creates nothing', async (name, content) => {
-    user.write('empty', content)
-    const what = name.endsWith('nothing') ? 'is empty' : 'contains no records'
-    expect(await user.import(['empty'])).toEqual(imported({}, `plants: warning: empty ${what}\n`))
-    expect(await user.import([], { stdin: content })).toEqual(imported({}, `plants: warning: stdin ${what}\n`))
-    expect(await user.list()).toBe('')
-  })
-
-  test('plants over many portions, each in its place', async () => {
-    const count = 60_000
-    const all = Array.from(
-      { length: count },
-      (_, index) => `{"id":${index * 3 - count},"name":"Plant ${index}","tag":"t${index % 7}"}\n`,
-    ).join('')
-    user.write('plants', all)
-    user.write(
-      'shuffled',
-      all
-        .split('\n')
-        .toSorted((one, other) => one.length - other.length || (one.at(-4) ?? '').localeCompare(other.at(-4) ?? ''))
-        .join('\n'),
-    )
-    expect(await user.import(['plants'])).toEqual(imported({ created: count }))
-    expect((await user.list()) === all).toBe(true)
-    expect(await user.import(['shuffled', '--if-exists', 'same'])).toEqual(imported({ skipped: count }))
-  })
-
-  test.runIf('zstdCompressSync' in zlib)('a text packed with zstd (needs Node 22.15)', async () => {
-    const packed =
-      (zlib as { zstdCompressSync?: (text: Buffer) => Uint8Array }).zstdCompressSync?.(Buffer.from(three)) ?? ''
-    user.write('plants.zst', packed)
-    expect(await user.import(['plants.zst'])).toEqual(imported({ created: 3 }))
-    expect(await user.import(['--if-exists', 'skip'], { stdin: packed })).toEqual(imported({ skipped: 3 }))
-  })
-
-  test.skipIf('zstdCompressSync' in zlib)(
-    'nothing packed with zstd where Node cannot, and says what can (needs a Node without zstd)',
-    async () => {
-      user.write('plants.zst', Buffer.from([0x28, 0xb5, 0x2f, 0xfd, 0, 0]))
-      const { code, summary: told, err } = await user.import(['plants.zst'])
-      expect({ code, told, err }).toEqual({
-        code: 2,
-        told: undefined,
-        err: expect.stringContaining(
-          'plants: plants.zst is compressed with zstd, which this version of Node cannot decompress\n  Use Node 22.15 or newer, or import the output of: zstd -dc plants.zst',
-        ),
-      })
-    },
-  )
+test.each<[string, string | Uint8Array]>([
+  ['without a line break at its end', three.trimEnd()],
+  [
+    'with many blank lines',
+    `${'\n'.repeat(10_000)}${fern}${' \t\r\n'.repeat(1000)}${moss.trim()}${' '.repeat(2000)}\n${rose}${' '.repeat(999)}\n\r`,
+  ],
+  ['compressed in parts', Buffer.concat([zlib.gzipSync(`\ufeff${fern}${moss}`), zlib.gzipSync(rose)])],
+])('reads a text %s, from a file and from stdin', async (_, content) => {
+  expect(await user.import(user.write('plants', content))).toEqual({ code: 0, created: 3, err: '' })
+  expect([await user.list(), user.journals]).toEqual([three, []])
+  for (const args of ['', '-', 'plants', 'plants --restart --rejects bad'])
+    expect(await user.import(`${args} --if-exists same`, content)).toEqual({ code: 0, skipped: 3, err: '' })
+  expect(user.has('bad')).toBe(false)
 })
 
-describe('an import does not read', () => {
-  const usual = 'Use files that contain plants, or "-" for stdin'
+test.runIf('zstdCompressSync' in zlib)('reads zstd (needs Node 22.15)', async () => {
+  const { zstdCompressSync } = zlib as { zstdCompressSync?: (text: Buffer) => Uint8Array }
+  const packed = zstdCompressSync?.(Buffer.from(three)) ?? ''
+  expect(await user.import(user.write('plants.zst', packed))).toEqual({ code: 0, created: 3, err: '' })
+  expect(await user.import('--if-exists skip', packed)).toEqual({ code: 0, skipped: 3, err: '' })
+})
+
+test.skipIf('zstdCompressSync' in zlib)('says what reads zstd (needs a Node without it)', async () => {
+  const message = 'plants.zst is compressed with zstd, which this version of Node cannot decompress'
+  const hint = 'Use Node 22.15 or newer, or import the output of: zstd -dc plants.zst'
+  user.write('plants.zst', Buffer.from([0x28, 0xb5, 0x2f, 0xfd, 0, 0]))
+  expect(await user.import('plants.zst')).toEqual({ code: 2, err: `plants: ${message}\n  ${hint}\n` })
+})
+
+test.each<[string, string | Uint8Array, string]>([
+  ['a byte order mark', '\ufeff', 'contains no records'],
+  ['blank lines', '\r\n \t \n\n  ', 'contains no records'],
+  ['nothing that is compressed', zlib.gzipSync(''), 'is empty'],
+])('warns of %s', async (_, content, what) => {
+  expect(await user.import('', content)).toEqual({ code: 0, err: `plants: warning: stdin ${what}\n` })
+  expect(await user.list()).toBe('')
+})
+
+test('creates plants over several chunks, whatever their order', async () => {
+  const all = Array.from({ length: 60_000 }, (_, index) => plant(index * 3 - 60_000, `Plant ${index}`, `t${index % 7}`))
+  expect(await user.import(user.write('plants', all.join('')))).toEqual({ code: 0, created: 60_000, err: '' })
+  expect((await user.list()) === all.join('')).toBe(true)
+  const shuffled = all.toSorted((one, other) => one.length - other.length || one.localeCompare(other)).join('')
+  expect(await user.import('--if-exists same', shuffled)).toEqual({ code: 0, skipped: 60_000, err: '' })
+})
+
+describe('damaged gzip', () => {
+  const packed = zlib.gzipSync(three)
+  const wrongSum = Buffer.from(packed)
+  wrongSum.writeUInt8(0x55, packed.length - 8)
+
   test.each([
-    ['a file that is not there', 'missing', 'there is no such file', usual],
-    ['a folder', 'folder', 'it is a directory', usual],
-    ['a path through a file', 'plants/ndjson', 'a part of its path is not a directory', usual],
-    [
-      'a URL',
-      'https://a.example/x.csv',
-      'there is no such file',
-      'Download it first: curl -sSfLO https://a.example/x.csv',
-    ],
-  ])('%s', async (_, path, why, hint) => {
-    user.write('plants', three)
-    mkdirSync(join(user.folder, 'folder'))
-    const { code, summary: told, err } = await user.import([path])
-    expect({ code, told }).toEqual({ code: 2, told: undefined })
-    expect(err).toContain(`plants: Could not read ${path}: ${why}\n  ${hint}\n`)
-  })
-
-  test('a list with a missing file: nothing is created from those before it', async () => {
-    user.write('plants', three)
-    expect(await user.import(['plants', 'missing'])).toMatchObject({ code: 2, summary: undefined })
-    expect(await user.list()).toBe('')
-  })
-
-  test.each([
-    ['a missing file', undefined],
-    ['a web page', '<!doctype html>\n'],
-    ['what holds its plants in an object', `{"plants":[{"id":1,"name":"Fern"}]}`],
-    ['what is not decompressed', zlib.gzipSync(three).subarray(0, -10)],
-  ])('%s, and leaves no store and no journal behind', async (_, content) => {
-    if (content !== undefined) user.write('input', content)
-    expect(await user.import(['input'])).toMatchObject({ code: 2 })
-    expect({ hasStore: user.has('plants.db'), journals: user.journals() }).toEqual({ hasStore: false, journals: [] })
-  })
-
-  test.each<[string, Uint8Array, string]>([
-    ['cut short', zlib.gzipSync(three).subarray(0, -10), 'unexpected end of file'],
-    ['cut to its first bytes', zlib.gzipSync(three).subarray(0, 2), 'unexpected end of file'],
-    ['with a wrong sum', damaged(zlib.gzipSync(three), -8), 'incorrect data check'],
-    ['with a wrong length', damaged(zlib.gzipSync(three), -1), 'incorrect length check'],
-    ['with a wrong head', damaged(zlib.gzipSync(three), 2), 'unknown compression method'],
-  ])('gzip that is damaged: %s', async (_, content, why) => {
+    ['cut', packed.subarray(0, -10), 'unexpected end of file'],
+    ['cut to its first bytes', packed.subarray(0, 2), 'unexpected end of file'],
+    ['with a wrong checksum', wrongSum, 'incorrect data check'],
+  ])('%s is rejected', async (_, content, why) => {
     user.write('plants.gz', content)
-    for (const [argv, name] of [
-      [['plants.gz'], 'plants.gz'],
-      [['-'], 'stdin'],
-    ] as const) {
-      const { code, summary: told, err } = await user.import([...argv], { stdin: content })
-      expect({ code, told }).toEqual({ code: 2, told: undefined })
-      expect(err).toMatch(`plants: ${name} is damaged: gzip reports "${why}"\n  Compress the original again`)
+    for (const name of ['plants.gz', 'stdin']) {
+      const err = `plants: ${name} is damaged: gzip reports "${why}"\n  Compress the original again\n`
+      expect(await user.import(name.replace('stdin', '-'), content)).toEqual({ code: 2, err })
     }
+    expect([user.has('data'), user.journals]).toEqual([false, []])
   })
 
-  test('gzip that is cut short, and goes on when it is whole', async () => {
-    const many = Array.from({ length: 100_000 }, (_, id) => `{"id":${id},"name":"Plant ${id * 7919}"}\n`).join('')
-    const packed = zlib.gzipSync(many)
-    user.write('plants.gz', packed.subarray(0, packed.length * 0.9))
-    expect(await user.import(['plants.gz'])).toMatchObject({ code: 2 })
-    user.write('plants.gz', packed)
-    expect(await user.import(['plants.gz'])).toMatchObject({ code: 0, summary: summary({ created: 100_000 }) })
+  test('is imported up to there, and resumed when it is whole', async () => {
+    const many = Array.from({ length: 100_000 }, (_, id) => plant(id, `Plant ${id * 7919}`)).join('')
+    const whole = zlib.gzipSync(many)
+    user.write('plants.gz', whole.subarray(0, whole.length * 0.9))
+    expect(await user.import('plants.gz')).toMatchObject({ code: 2 })
+    user.write('plants.gz', whole)
+    expect(await user.import('plants.gz')).toMatchObject({ code: 0, created: 100_000 })
     expect((await user.list()) === many).toBe(true)
   })
-
-  test.each([
-    ['UTF-16LE', Buffer.from(three, 'utf16le')],
-    ['UTF-16BE', Buffer.from(three, 'utf16le').swap16()],
-  ])('%s without a mark, unless that is given', async (name, content) => {
-    const flag = `--encoding ${name.toLowerCase()}`
-    const { code, summary: told, err } = await user.import([], { stdin: content })
-    expect({ code, told, err: err.includes(`Run it again with: ${flag}\n`) }).toEqual({
-      code: 2,
-      told: undefined,
-      err: true,
-    })
-    expect(await user.import(flag.split(' '), { stdin: content })).toEqual(imported({ created: 3 }))
-  })
-
-  test.each<[string, string | Uint8Array]>([
-    ['a program', Buffer.from([0x7f, 0x45, 0x4c, 0x46, 2, 1, 1, 0, 0, 0, 0x0a, 0xff, 0xfe, 0])],
-    ['random bytes', Buffer.from(Array.from({ length: 5000 }, (_, index) => (index * 7919 + (index >> 3)) % 256))],
-    ['a text', 'Dear reader,\n\nthere are no plants in here.\n'],
-    ['HTML', '<!DOCTYPE html>\n<html><body>Not Found</body></html>\n'],
-  ])('%s: that fails, and nothing is created', async (_, content) => {
-    const { code, err } = await user.import([], { stdin: content })
-    expect([2, 6]).toContain(code)
-    expect(err).toMatch(/^plants: /)
-    expect(await user.list()).toBe('')
-  })
 })
 
-function damaged(bytes: Buffer, at: number): Buffer {
-  const copy = Buffer.from(bytes)
-  copy[at < 0 ? copy.length + at : at] = 0x55
-  return copy
-}
+test.each<[string, string | Uint8Array]>([
+  ['a program', Buffer.from([0x7f, 0x45, 0x4c, 0x46, 2, 1, 1, 0, 0, 0, 0x0a, 0xff, 0xfe, 0])],
+  ['random bytes', Buffer.from(Array.from({ length: 5000 }, (_, index) => (index * 7919 + (index >> 3)) % 256))],
+  ['a text', 'Dear reader,\n\nthere are no plants in here.\n'],
+  ['HTML', '<!DOCTYPE html>\n<html><body>Not Found</body></html>\n'],
+  ['an object of plants', `{"plants":[${fern}]}`],
+])('rejects %s', async (_, content) => {
+  user.write('input', content)
+  expect(await user.import('input')).toEqual({ code: 2, err: expect.stringMatching(/^plants: /) })
+  expect([user.has('data'), user.journals]).toEqual([false, []])
+})
+
+test('a line of 1 MiB is not too large', async () => {
+  const limit = 1_048_576
+  const line = (length: number) => `{"id":1,"name":"${'x'.repeat(length - 18)}"}`
+  for (const end of ['\n', '', `\n${moss}`])
+    for (const [length, created] of [[limit, 1] as const, [limit + 1, 0] as const]) {
+      const all = created + (end.length > 1 ? 1 : 0)
+      expect(await new Importer().import('--format ndjson -q', line(length) + end)).toMatchObject({
+        ...(all > 0 && { created: all }),
+        ...(created === 0 ? { code: 6, rejected: { 413: 1 } } : { code: 0 }),
+      })
+    }
+})
+
+test.each(['{"id":2,"name":"B"', '{"id":2,"name":"B'])('a carriage return is no part of %s', async (record) => {
+  const [unix, dos] = await Promise.all(
+    ['\n', '\r\n'].map((end) => new Importer().import('--format ndjson', record + end)),
+  )
+  expect(dos).toEqual(unix)
+})
+
+test.each(['--store ./plants', '--rejects no/bad'])('leaves no journal if it could not begin: %s', async (flags) => {
+  user.write('plants', fern)
+  expect((await user.import(`plants ${flags}`)).code).not.toBe(0)
+  expect([user.journals, await user.list()]).toEqual([[], ''])
+})
+
+test.each([
+  ['--map', ['', 'name', 'name=', '=x', 'name=a,name=b', 'name=a,', 'Name=x']],
+  ['--delimiter', ['', '"', '\n', '7', '\u00a7']],
+  ['--encoding', ['', 'utf-32']],
+  ['--concurrency', ['0', '1.5']],
+  ['--retry', ['', '-1', '2h']],
+])('%s rejects %j', async (flag, values) => {
+  for (const value of values) {
+    const { code, err } = await user.import([`${flag}=${value}`], fern)
+    expect({ code, err }).toEqual({ code: 2, err: expect.stringMatching(`^plants: ${flag} must `) })
+  }
+  expect(user.has('data')).toBe(false)
+})
+
+test('the summary is text on a terminal, and groups digits', async () => {
+  const stdin = Array.from({ length: 12_345 }, (_, id) => `{"id":${id},"name":"x","f${id % 150}":1}\n`).join('')
+  const { out, err } = await user.run('import', { stdin, terminals: ['stdout'] })
+  expect(out).toMatch(/^Read 12,345 plants in \d+(\.\d)? s(?: \([\d,]+\/s\))?: 12,345 created\n$/)
+  expect(err).toContain('ignored 130 more unknown fields\n')
+})
+
+test('rejected records after the first twenty are counted', async () => {
+  const { err } = await user.import('', '{"id":2}\n'.repeat(21))
+  expect(err.match(/stdin:/g)).toHaveLength(20)
+  expect(err).toContain('plants: Rejected records that are not shown: 1\n')
+})
+
+test('a dry run shows the first twenty changes', async () => {
+  const stdin = Array.from({ length: 25 }, (_, id) => plant(id)).join('')
+  const { out, err } = await user.run('import --dry-run -o text', { stdin })
+  expect(out.match(/Would create Plant/g)).toHaveLength(20)
+  expect(err).toBe('plants: Changes that are not shown: 5. For all: --output ndjson\n')
+})
+
+test('a checkpoint with nothing created does not bind the next import to its flags', async () => {
+  const stop = new AbortController()
+  stop.abort(new PlantsError('interrupted', 'Interrupted'))
+  user.write('plants', fern)
+  expect(await user.run('import plants --rejects bad', { signal: stop.signal })).toMatchObject({ code: 130 })
+  expect(await user.import('plants --if-exists skip')).toEqual({ code: 0, created: 1, err: '' })
+})
+
+test.each(['--map tag=x', '--id-from 1', '--rejects bad', '--format json', '--encoding latin1'])(
+  'an import does not resume with %s, but begins again',
+  async (flag) => {
+    user.write('plants', `${fern}{"id":2}\n${rose}`)
+    await user.import('plants --max-errors 1')
+    const err = `plants: This import was started without ${flag.split(' ')[0]}\n`
+    expect(await user.import(`plants ${flag}`)).toMatchObject({ code: 2, err: expect.stringContaining(err) })
+    const again = await user.import(`plants --restart --if-exists same`)
+    expect(again).toMatchObject({ created: 1, skipped: 1, rejected: { 422: 1 } })
+    expect(user.journals).toEqual([])
+  },
+)
+
+test('--restart begins again although the checkpoint is damaged', async () => {
+  user.write('plants', `${fern}{"id":2}\n${rose}`)
+  await user.import('plants --max-errors 1')
+  for (const state of ['{"version":1,', '{"version":2}', '']) {
+    query(user.store, `UPDATE imports SET state = '${state}'`)
+    const err = 'plants: The checkpoint of this import is damaged\n  Start again with --restart\n'
+    expect(await user.import('plants --max-errors 1')).toEqual({ code: 2, err })
+  }
+  expect(await user.import('plants --restart --if-exists same')).toMatchObject({ created: 1, skipped: 1 })
+  expect(query(user.store, 'SELECT * FROM imports')).toEqual([])
+})

@@ -1,0 +1,76 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect } from 'vitest'
+import { World } from './world.js'
+
+/** What an import prints: those of its counts that are not 0, the rejected ones by their `error`. */
+export interface Imported {
+  code: number
+  err: string
+  dryRun?: true
+  created?: number
+  updated?: number
+  skipped?: number
+  rejected?: Record<number, number>
+}
+
+/** A user who imports into the default store. */
+export class Importer extends World {
+  /** @param args without `import`; a text is split at its spaces */
+  async import(args: string | readonly string[] = '', stdin?: string | Uint8Array): Promise<Imported> {
+    const words = typeof args === 'string' ? (args.match(/\S+/g) ?? []) : args
+    const { code, out, err } = await this.run(['import', ...words], { ...(stdin !== undefined && { stdin }) })
+    expect(out !== '').toBe(code === 0 || code === 6)
+    return { code, ...(out !== '' && countsIn(out)), err }
+  }
+
+  /** The plants in the store, a line of JSON each. */
+  async list(): Promise<string> {
+    if (!existsSync(this.store)) return ''
+    const { out, err } = await this.run('list')
+    expect(err).toBe('')
+    return out
+  }
+
+  bytes(path: string): Buffer {
+    return readFileSync(join(this.home, path))
+  }
+
+  /** The files of imports that are not done. */
+  get journals(): string[] {
+    const folder = join(this.state, 'imports')
+    return existsSync(folder) ? readdirSync(folder) : []
+  }
+
+  /** The lines beside a rejects file, without the last one. */
+  reasons(path: string): { file: string; line: number; error: number; message: string }[] {
+    const all = lines(this.read(`${path}.reasons`)).map((line) => JSON.parse(line))
+    expect(Object.keys(all.at(-1))).toEqual(['sha256'])
+    return all.slice(0, -1)
+  }
+
+  /** Runs the command at the end of a hint, which may have words in single quotes. */
+  follow(err: string) {
+    const [, command = ''] = /(?:then: plants |again with: )(.*)\n/.exec(err) ?? []
+    return this.run(Array.from(command.matchAll(/'([^']*)'|(\S+)/g), ([, quoted, bare]) => quoted ?? bare ?? ''))
+  }
+}
+
+/** A plant as the program prints it. */
+export function plant(id: number | bigint | string, name = `Plant ${id}`, tag?: string): string {
+  return `${JSON.stringify({ id: 0, name, tag }).replace('0', String(id))}\n`
+}
+
+export function lines(text: string): string[] {
+  return text.split('\n').slice(0, -1)
+}
+
+function countsIn(out: string): object {
+  const { rejected, reasons, seconds, rate, ...counts } = JSON.parse(lines(out).at(-1) ?? '')
+  const { created, updated, skipped, unknown } = counts
+  const all = [created, updated, skipped, unknown, rejected, seconds, rate]
+  expect(all.every((count) => count >= 0)).toBe(true)
+  expect(Object.values<number>(reasons).reduce((sum, count) => sum + count, 0)).toBe(rejected)
+  const some = Object.entries(counts).filter(([, count]) => count !== 0)
+  return { ...Object.fromEntries(some), ...(rejected > 0 && { rejected: reasons }) }
+}

@@ -1,0 +1,194 @@
+import { spawnSync } from 'node:child_process'
+import { cpSync, readdirSync, readFileSync, rmSync, statfsSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { fill } from '../../helpers/fill.js'
+import { allCreated, countsOf, digestOf, plantLines, shuffled, writeLines } from '../../helpers/import.js'
+import { canMount, type SmallDisk, smallDisk } from '../../helpers/linux.js'
+import { type ProcessResult, resultOf, startUnder } from '../../helpers/process.js'
+import { idsIn } from '../../helpers/sqlite-file.js'
+import { temporaryFolder } from '../../helpers/temporary.js'
+import { World } from '../../helpers/world.js'
+
+/** A user who also has a disk of 256 KiB, which only their processes see as `folder`, and others as `inside`. */
+class DiskUser extends World {
+  readonly folder: string
+  readonly inside: string
+  readonly #enter: string[]
+
+  static async build(): Promise<DiskUser> {
+    return new DiskUser(await smallDisk())
+  }
+
+  private constructor({ folder, inside, owner }: SmallDisk) {
+    super()
+    this.folder = folder
+    this.inside = inside
+    this.#enter = ['-t', `${owner}`, '-U', '-m', '--preserve-credentials', `--wdns=${this.home}`]
+  }
+
+  on(line: string, env: Record<string, string> = {}): Promise<ProcessResult> {
+    return resultOf(startUnder('nsenter', this.#enter, line.split(' '), this.home, { env: { ...this.env, ...env } }))
+  }
+
+  /** @param left how much stays free, in KiB */
+  fillUp(left = 0): void {
+    const { bavail, bsize } = statfsSync(this.inside)
+    writeFileSync(join(this.inside, 'filler'), Buffer.alloc(bavail * bsize - left * 1024))
+  }
+
+  clear(): void {
+    rmSync(join(this.inside, 'filler'))
+  }
+
+  grow(size: string): void {
+    const mount = ['mount', '-o', `remount,size=${size}`, 'tmpfs', this.folder]
+    expect(spawnSync('nsenter', [...this.#enter, ...mount]).status).toBe(0)
+  }
+
+  /** The ids in the store on the disk, which must be whole. */
+  ids(): number[] {
+    const copy = temporaryFolder()
+    cpSync(this.inside, copy, { recursive: true })
+    return idsIn(join(copy, 'plants.db'))
+  }
+}
+
+describe.runIf(canMount)('on a disk that is full (a tmpfs, needs unshare)', () => {
+  test('a create is stored or says why not, and the store stays whole', async () => {
+    const user = await DiskUser.build()
+    const env = { PLANTS_DATA_DIR: user.folder }
+    const message = `No space left on the disk of ${user.folder}/plants.db`
+    const full = { error: 503, message, hint: 'Free some space, then try again', retryable: true }
+    expect((await user.on('create --id 0 --name Fern', env)).code).toBe(0)
+    const [ids, codes] = [[0], new Set<number | undefined>()]
+    for (const left of [60, 56, 52, 48, 44, 40, 36, 32, 28, 16, 8, 4, 0]) {
+      const id = 100 - left
+      user.fillUp(left)
+      const { code, out, err } = await user.on(`create --id ${id} --name Oak --output json`, env)
+      const listed = await user.on('count', env)
+      user.clear()
+      codes.add(code)
+      if (code === 0) ids.push(id)
+      const said = code === 0 ? [0, '{"name":"Oak"}\n', ''] : [4, '', full]
+      expect([left, code, out, err && JSON.parse(err)]).toEqual([left, ...said])
+      expect([listed.out, (await user.on('count', env)).out, user.ids()]).toEqual([
+        ...[`${ids.length}\n`, `${ids.length}\n`],
+        ids,
+      ])
+    }
+    expect(codes).toEqual(new Set([0, 4]))
+    expect((await user.on('create --id 1 --name Yew', env)).code).toBe(0)
+  })
+
+  const lines = plantLines(80_000)
+
+  test.each([
+    ['in order', lines],
+    ['in no order', shuffled(lines)],
+  ])('an import of ids %s goes on when there is space again', async (_, input) => {
+    const user = await DiskUser.build()
+    writeLines(user.home, input)
+    user.grow('2500k')
+    const at = ` --store ${user.folder}/plants.db`
+    const full = await user.on(`import plants.ndjson${at}`)
+    const resuming = String.raw`plants: Resuming an interrupted import: [1-9].*\n`
+    const err = String.raw`plants: No space left on the disk of .*plants\.db\n {2}Free some.*run the same command again\n$`
+    expect(full).toEqual({ code: 4, out: '', err: expect.stringMatching(`^(plants: Created.*\\n|${resuming})?${err}`) })
+    expect(await user.on(`import plants.ndjson${at}`)).toEqual({
+      ...full,
+      err: expect.stringMatching(`^${resuming}${err}`),
+    })
+    user.grow('64m')
+    const { code, out } = await user.on(`import plants.ndjson${at}`)
+    expect({ code, counts: countsOf(out) }).toEqual({ code: 0, counts: allCreated(lines.length) })
+    expect(digestOf((await user.on(`export${at}`)).out)).toBe(digestOf(`${lines.join('\n')}\n`))
+    expect(user.ids()).toHaveLength(lines.length)
+  })
+
+  test('the rejects of an import go on when there is space again', async () => {
+    const user = await DiskUser.build()
+    const withBad = lines.flatMap((line, index) =>
+      index % 10 === 3 ? [line, `bad ${index} ${'and long '.repeat(8)}`] : [line],
+    )
+    const bad = withBad.filter((line) => line.startsWith('bad'))
+    writeLines(user.home, withBad)
+    const line = `import plants.ndjson --rejects ${user.folder}/rejects`
+    const err = expect.stringMatching(
+      /^(plants: plants\.ndjson:.*\n)*plants: The rejects file .* could not be written: no space left on the disk\n {2}.*free some space.*run the same command again\n$/,
+    )
+    expect(await user.on(line)).toEqual({ code: 74, out: '', err })
+    expect((await user.on(line)).code).toBe(74)
+    user.grow('64m')
+    const { code, out } = await user.on(line)
+    const counts = { ...allCreated(lines.length), rejected: bad.length, reasons: { 400: bad.length } }
+    expect({ code, counts: countsOf(out) }).toEqual({ code: 6, counts })
+    const read = (name: string) => readFileSync(join(user.inside, name), 'utf8')
+    expect(digestOf(read('rejects'))).toBe(digestOf(`${bad.join('\n')}\n`))
+    expect(read('rejects.reasons').split('\n')).toHaveLength(bad.length + 2)
+    expect(digestOf((await user.on('export')).out)).toBe(digestOf(`${lines.join('\n')}\n`))
+  })
+
+  test('an import that cannot make its lock stores nothing', async () => {
+    const user = await DiskUser.build()
+    writeLines(user.home, lines.slice(0, 3))
+    user.fillUp()
+    const env = { PLANTS_STATE_DIR: user.folder }
+    const err = expect.stringMatching(
+      /^plants: The lock of this import in .* could not be written: no space left on the disk\n {2}Free.*\n$/,
+    )
+    expect(await user.on('import plants.ndjson', env)).toEqual({ code: 74, out: '', err })
+    expect(user.has('data')).toBe(false)
+    user.clear()
+    expect((await user.on('import plants.ndjson', env)).code).toBe(0)
+  })
+
+  test('a backup leaves the older one, an export the older file, and a restore the store', async () => {
+    const user = await DiskUser.build()
+    const { folder, inside } = user
+    await user.on('create --id 1 --name Fern')
+    const [backup, store, out] = ['plants.bak', 'plants.db', 'out.json'].map((name) => join(folder, name))
+    expect((await user.on(`backup ${backup}`)).code).toBe(0)
+    await user.on(`create --id 2 --name Moss --store ${store}`)
+    writeFileSync(join(inside, 'out.json'), 'old')
+    fill(user.store, 20_000)
+    const bytes = readFileSync(join(inside, 'plants.bak'))
+    const full = (what: string, hint: string) => ({
+      ...{ code: 74, out: '' },
+      err: `plants: ${what} could not be written: no space left on the disk\n  ${hint}\n`,
+    })
+    expect(await user.on(`backup ${backup}`)).toEqual(
+      full(`The copy ${backup}`, 'Fix this, or choose another directory. Nothing was changed'),
+    )
+    expect(await user.on(`export --out ${out}`)).toEqual(
+      full(`${out}`, 'Free some space, or choose another file with --out FILE'),
+    )
+    expect(readFileSync(join(inside, 'plants.bak')).equals(bytes)).toBe(true)
+    expect(readFileSync(join(inside, 'out.json'), 'utf8')).toBe('old')
+    await user.on('backup large.bak')
+    const restored = await user.on(`restore large.bak --store ${store} --yes`)
+    expect(restored.err).toContain('No space left on the disk of ')
+    user.fillUp()
+    expect((await user.on(`restore ${backup} --store ${store} --yes`)).code).toBeOneOf([4, 74])
+    expect((await user.on(`list --store ${store}`)).out).toBe('{"id":2,"name":"Moss"}\n')
+    const left = readdirSync(inside).filter((name) => !/-(wal|shm)$/.test(name))
+    expect(left.toSorted()).toEqual(['filler', 'out.json', 'plants.bak', 'plants.db'])
+  })
+
+  test.each([false, true])('doctor fails, whether there is a store: %s', async (isThere) => {
+    const user = await DiskUser.build()
+    const { folder, inside } = user
+    const env = { PLANTS_DATA_DIR: folder }
+    if (isThere) expect((await user.on('create --id 1 --name Fern', env)).code).toBe(0)
+    user.fillUp()
+    const before = readdirSync(inside)
+    const { code, out } = await user.on('doctor --output ndjson', env)
+    const findings = out.split('\n').filter((line) => /"state":"(?!ok)/.test(line))
+    const message = expect.stringMatching(/plants\.db.*: no space left on its disk$/)
+    expect([code, findings.map((line) => JSON.parse(line))]).toEqual([
+      1,
+      [{ check: 'store local', state: 'failed', message, hint: expect.any(String) }],
+    ])
+    expect(readdirSync(inside)).toEqual(before)
+  })
+})

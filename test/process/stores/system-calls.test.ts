@@ -1,0 +1,300 @@
+import { once } from 'node:events'
+import { cpSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { execa } from 'execa'
+import { describe, expect, test } from 'vitest'
+import { DatabaseSync } from '../../helpers/database.js'
+import { fill } from '../../helpers/fill.js'
+import { allCreated, countsOf, plantLines, writeLines } from '../../helpers/import.js'
+import { canTrace } from '../../helpers/linux.js'
+import { type ProcessResult, resultOf, startUnder } from '../../helpers/process.js'
+import { errorsOf, isSoak, nextPlace } from '../../helpers/rounds.js'
+import { idsIn } from '../../helpers/sqlite-file.js'
+import { temporaryFolder } from '../../helpers/temporary.js'
+import { World } from '../../helpers/world.js'
+
+const patience = { timeout: 600_000 }
+const store = ['', '/plants.db', '/plants.db-journal', '/plants.db-wal', '/plants.db-shm'].map((name) => `data${name}`)
+const renames = '?rename,renameat,renameat2'
+const unlinks = '?unlink,unlinkat'
+const mkdirs = '?mkdir,mkdirat'
+
+interface Faults {
+  /** as strace has it: a signal before the call, or an error instead of it */
+  fault: string
+  /** in strace's words; one that not every machine has is marked with "?" */
+  calls: string[]
+  /** what the calls must be about, if it matters */
+  files?: string[]
+  /** what each run starts with a copy of */
+  before: World
+  args: string
+  /** uses the store of a run meanwhile; gives what ends that */
+  meanwhile?: (world: World) => Promise<() => Promise<void>>
+}
+
+type Row = [string, number[], Pick<Faults, 'meanwhile'>?, boolean?]
+type Judge = (world: World, result: ProcessResult, isHit: boolean) => Promise<void>
+
+/**
+ * Runs a command with a fault at the first system call of a kind, then at a later one, until a run has so few that it
+ * comes to its end; `nextPlace` says which are left out. Gives for each kind how many were hit.
+ */
+async function faultAtEach({ fault, calls, files = [], before, args, meanwhile }: Faults, judge: Judge) {
+  const hitAll = async (call: string) => {
+    for (let [when, hits] = [1, 0]; ; when = nextPlace(when), hits += 1) {
+      const world = new World()
+      cpSync(before.home, world.home, { recursive: true })
+      const log = join(temporaryFolder(), 'log')
+      const inject = `inject=${call}:${fault.replace(/\+?$/, (lasts) => `:when=${when}${lasts}`)}`
+      // A disk that fails to write does not tell how full it is either.
+      const ofDisk = fault.startsWith('error') ? ['--seccomp-bpf', '-e', 'inject=statfs:error=EIO'] : []
+      const paths = call === 'write' || call === renames ? [] : files.flatMap((name) => ['-P', join(world.home, name)])
+      const strace = ['-f', '-o', log, '-e', `trace=${call},statfs`, '-e', inject, ...ofDisk, ...paths]
+      const end = await meanwhile?.(world)
+      const started = startUnder('strace', strace, args.split(' '), world.home, { cwd: world.home, env: world.env })
+      const result = await resultOf(started)
+      await end?.()
+      const isHit = /^(?!.* statfs\().*(\(INJECTED\)|--- SIGINT |killed by SIGKILL)/m.test(readFileSync(log, 'utf8'))
+      await judge(world, result, isHit).catch((error: unknown) => {
+        throw new Error(`${args} with ${inject}: ${JSON.stringify(result)}`, { cause: error })
+      })
+      if (!isHit) return hits
+    }
+  }
+  const results = await Promise.allSettled(calls.map(hitAll)) // the folders must outlast all
+  return results.map((result) => {
+    if (result.status === 'rejected') throw result.reason
+    return result.value
+  })
+}
+
+/** A user with a store of some plants, written by processes that have ended. */
+async function withStore(...ids: number[]): Promise<World> {
+  const world = new World()
+  for (const id of ids) await world.spawn(`create --id ${id} --name Fern`)
+  return world
+}
+
+/** With many plants, and a backup from when there was one. */
+async function withOldBackup(): Promise<World> {
+  const world = await withStore(1)
+  await world.spawn('backup plants.bak')
+  fill(world.store, all.length)
+  return world
+}
+
+const all = Array.from({ length: 5000 }, (_, index) => index + 1)
+
+function without(pattern: RegExp, folder: string): string[] {
+  return readdirSync(folder).filter((name) => !pattern.test(name))
+}
+
+describe.runIf(canTrace)('killed before a system call, each in its turn (needs strace):', () => {
+  const fault = 'signal=KILL'
+  const calls = ['pwrite64', 'fsync,fdatasync', 'ftruncate', unlinks]
+
+  test.each([
+    ['makes the store', []],
+    ['finds a store', [0, 2]],
+  ])('a create that %s leaves it whole, and can be repeated', patience, async (_, ids) => {
+    const args = 'create --id 1 --name Fern --idempotency-key order-66'
+    const faults = { fault, calls: [...calls, 'openat'], files: store, before: await withStore(...ids), args }
+    const counts = await faultAtEach(faults, async (world, { out }) => {
+      if (out !== '') expect((await world.run('get 1')).code).toBe(0)
+      expect(await world.run(args)).toEqual({ code: 0, out: '{"name":"Fern"}\n', err: '' })
+      expect(idsIn(world.store)).toEqual([1, ...ids].toSorted())
+    })
+    expect(Math.max(...counts)).toBeGreaterThan(1)
+  })
+
+  test.each([['finds its store', [7]], ...(isSoak ? [['makes its store', []] satisfies [string, number[]]] : [])])(
+    'an import that %s goes on with the same command',
+    patience,
+    async (_, ids) => {
+      const before = await withStore(...ids)
+      const long = `"name":"${'long '.repeat(14_000)}`
+      const good = plantLines(12).map((line, index) => (index % 3 === 1 ? line.replace('"name":"', long) : line))
+      const lines = good.flatMap((line, index) =>
+        index % 4 === 3 ? [line, `bad ${index}`, line.replace('"name":"', '"name":"!')] : [line],
+      )
+      const isBad = (line: string) => line.startsWith('bad') || line.includes('"name":"!')
+      const bad = lines.filter(isBad)
+      const numbers = lines.flatMap((line, index) => (isBad(line) ? [index + 1] : []))
+      writeLines(before.home, lines)
+      const args = 'import plants.ndjson --rejects rejects.ndjson'
+      const files = [...store, 'rejects.ndjson', 'rejects.ndjson.reasons']
+      const faults = { fault, calls: [...calls, 'openat', 'write', renames], files, before, args }
+      const counts = await faultAtEach(faults, async (world, result, isHit) => {
+        const { code, out } = isHit && result.out === '' ? await world.run(args) : result
+        if (result.out === '' || !isHit) expect(code).toBe(6)
+        const half = bad.length / 2
+        const rejected = { rejected: bad.length, reasons: { 400: half, 409: half } }
+        expect(countsOf(out)).toEqual({ ...allCreated(good.length), ...rejected })
+        expect(world.read('rejects.ndjson') === bad.map((line) => `${line}\n`).join('')).toBe(true)
+        const reasons = world.read('rejects.ndjson.reasons').split('\n').slice(0, -2)
+        expect(reasons.map((reason) => JSON.parse(reason).line)).toEqual(numbers)
+        expect(without(/\.lock$/, join(world.state, 'imports'))).toEqual([])
+        idsIn(world.store)
+        const exported = (await world.run('export')).out.replace('{"id":7,"name":"Fern"}\n', '')
+        expect(exported === good.map((line) => `${line}\n`).join('')).toBe(true)
+      })
+      expect(Math.min(...counts)).toBeGreaterThan(0)
+    },
+  )
+
+  test('a backup leaves the file that was there, or is there itself', patience, async () => {
+    const before = await withOldBackup()
+    const faults = { fault, calls: [...calls, renames, mkdirs], before, args: 'backup plants.bak' }
+    const counts = await faultAtEach(faults, async (world, { out }) => {
+      const file = join(world.home, 'plants.bak')
+      expect(out === '' ? [[1], all] : [all]).toContainEqual(idsIn(file))
+      expect(await world.run('backup plants.bak')).toMatchObject({ code: 0, err: '' })
+      // What was killed just as it made a folder for itself has left no more than that.
+      expect(without(/^(data|plants\.bak|\.plants\.bak\.plants-new-\w{6})$/, world.home)).toEqual([])
+      expect(idsIn(file)).toEqual(all)
+    })
+    expect(Math.min(...counts)).toBeGreaterThan(0)
+  })
+
+  test.each([
+    ['replaces a store', [1, 2]],
+    ['makes a store', []],
+  ])('a restore that %s leaves the old one or the new one', patience, async (_, old) => {
+    const [other, before] = [await withStore(3, 4, 5), await withStore(...old)]
+    await other.spawn(['backup', join(before.home, 'plants.bak')])
+    const args = 'restore plants.bak --yes'
+    const faults = { fault, calls: [...calls, renames, mkdirs], before, args }
+    const counts = await faultAtEach(faults, async (world, { out }) => {
+      const listed = (await world.run('list')).out.match(/(?<="id":)\d+/g) ?? []
+      expect(out === '' ? [old, [3, 4, 5]] : [[3, 4, 5]]).toContainEqual(listed.map(Number))
+      const names = world.has('data') ? readdirSync(world.data) : []
+      for (const name of names.filter((each) => /\.before-restore-\w+$/.test(each)))
+        expect(idsIn(join(world.data, name))).toEqual(old)
+      expect(await world.run(args)).toMatchObject({ code: 0, err: '' })
+      expect(idsIn(world.store)).toEqual([3, 4, 5])
+      expect(readdirSync(world.data).filter((name) => /^\.plants\.db\.plants-\w{6}$/.test(name))).toEqual([])
+    })
+    expect(Math.max(...counts)).toBeGreaterThan(3)
+  })
+})
+
+describe.runIf(canTrace)('interrupted before a write, each in its turn (needs strace):', () => {
+  const faults = { fault: 'signal=INT', calls: ['pwrite64'] }
+  // A signal that comes before anything is made ends the process at once.
+  const ends = [
+    { code: 130, out: '', err: 'plants: Interrupted, nothing was changed\n' },
+    { code: undefined, out: '', err: '' },
+  ]
+
+  test('a backup leaves all as it was', patience, async () => {
+    const before = await withOldBackup()
+    const codes = new Set<number | undefined>()
+    await faultAtEach({ ...faults, before, args: 'backup plants.bak' }, async (world, result, isHit) => {
+      if (!isHit) return
+      codes.add(result.code)
+      expect(ends).toContainEqual(result)
+      expect(world.read('plants.bak') === before.read('plants.bak')).toBe(true)
+      expect(readdirSync(world.home).toSorted()).toEqual(['data', 'plants.bak'])
+    })
+    expect(codes).toContain(130)
+  })
+
+  test('a restore leaves all as it was, unless all is done', patience, async () => {
+    const before = await withOldBackup()
+    const codes = new Set<number | undefined>()
+    await faultAtEach({ ...faults, before, args: 'restore plants.bak --yes' }, async (world, result) => {
+      codes.add(result.code)
+      const isDone = result.out !== '' || result.err.includes('The command succeeded')
+      if (!isDone) expect(ends).toContainEqual(result)
+      expect((await world.run('count')).out).toBe(isDone ? '1\n' : `${all.length}\n`)
+      expect(without(/-(wal|shm)$/, world.data)).toHaveLength(isDone ? 2 : 1)
+    })
+    expect(codes).toContain(130)
+  })
+})
+
+describe.runIf(canTrace)(
+  'a create that a system call fails, each in its turn, tells whether it is stored (needs strace):',
+  () => {
+    const passing = ['pwrite64', 'fsync,fdatasync', 'openat', 'ftruncate', mkdirs].flatMap((call) =>
+      errorsOf(call).map((error) => ({ calls: [call], fault: `error=${error}` })),
+    )
+    const lasting = passing
+      .filter(({ calls, fault }) => isSoak || (calls[0] === 'fsync,fdatasync' && fault === 'error=EIO'))
+      .map(({ calls, fault }) => ({ calls, fault: `${fault}+` }))
+
+    test.each<Row>([
+      ['one that makes the store', []],
+      ['one that finds a store', [1, 2]],
+      ['one that shares the store, even when both crash next', [1, 2], { meanwhile: shareUntilCrash }],
+      ...(isSoak ? [['one that finds a store as a crash has left it', [1, 2], {}, true] satisfies Row] : []),
+    ])('%s', patience, async (_, ids, options = {}, isCrashed = false) => {
+      const before = await withStore(...ids)
+      if (isCrashed) {
+        const db = new DatabaseSync(before.store)
+        db.exec("INSERT INTO plants (id, name) VALUES (3, 'Ivy')")
+        const copy = join(temporaryFolder(), 'copy')
+        cpSync(before.data, copy, { recursive: true })
+        db.close()
+        cpSync(copy, before.data, { recursive: true })
+      }
+      const args = 'create --id 42 --name Oak --output json'
+      const judge: Judge = async (world, { code, out, err }) => {
+        const isStored = (await world.run('get 42')).code === 0
+        const [, error = err] = /^\{"error":(\d+),.*\}\n$/.exec(err) ?? []
+        expect([
+          { code: 0, out: '{"name":"Oak"}\n', error: '', isStored: true },
+          { code: 4, out: '', error: '503', isStored: false },
+          { code: 5, out: '', error: '500', isStored },
+        ]).toContainEqual({ code, out, error, isStored })
+        expect(await world.run('create --id 43 --name Yew')).toEqual({ code: 0, out: '{"name":"Yew"}\n', err: '' })
+        expect(idsIn(world.store)).toEqual([...ids, ...(isCrashed ? [3] : []), ...(isStored ? [42] : []), 43])
+      }
+      const faults = [...passing, ...lasting].map((each) => ({ ...each, ...options, before, files: store, args }))
+      const results = await Promise.allSettled(faults.map((each) => faultAtEach(each, judge)))
+      const hits = results.map((result) => {
+        if (result.status === 'rejected') throw result.reason
+        return result.value[0] ?? 0
+      })
+      expect(Math.max(...hits)).toBeGreaterThan(1)
+    })
+  },
+)
+
+/** Opens a store in another process. Gives what kills that process and takes the memory that it shared. */
+async function shareUntilCrash({ store: path }: World): Promise<() => Promise<void>> {
+  const script = `
+    const db = new (require('@photostructure/sqlite').DatabaseSync)(process.argv[1])
+    db.prepare('SELECT id FROM plants').all()
+    process.stdin.resume()
+    process.stdout.write('open')`
+  const holder = execa('node', ['--eval', script, path], { cwd: import.meta.dirname, stdin: 'pipe', reject: false })
+  await once(holder.stdout, 'data')
+  return async () => {
+    holder.kill('SIGKILL')
+    await holder
+    rmSync(`${path}-shm`)
+  }
+}
+
+test.runIf(canTrace).each([
+  ['the store is made, with every folder above', [], [1, 2, 3, 4]],
+  ['the store is there, with its folder', [1], [1]],
+])('a create answers when its plant is on the disk: %s (needs strace)', async (_, ids, depths) => {
+  const world = await withStore(...ids)
+  const log = join(world.home, 'log')
+  const strace = ['-y', '-o', log, '-e', 'trace=write,writev,pwrite64,fsync,fdatasync']
+  const create = ['create', '--id', '42', '--name', 'Oak']
+  expect((await startUnder('strace', strace, create, world.home, { env: world.env })).exitCode).toBe(0)
+  // Of what else the runtime writes to, such as an eventfd that wakes a thread, there is no path.
+  const calls = readFileSync(log, 'utf8').matchAll(/^(?:p?(write)v?(?:64)?|f(?:data)?(sync))\((1|\d+(?=<\/))<(.*?)>/gm)
+  const steps = [...calls].map(([, write, sync, fd, path]) => (fd === '1' ? 'answer' : `${write ?? sync} ${path}`))
+  const before = steps.slice(0, steps.indexOf('answer'))
+  expect(before.slice(-2)).toEqual([`write ${world.store}-wal`, `sync ${world.store}-wal`])
+  let folder = world.store
+  for (const _depth of depths) {
+    folder = dirname(folder)
+    expect(before).toContain(`sync ${folder}`)
+  }
+})

@@ -1,0 +1,243 @@
+import { once } from 'node:events'
+import { cpSync, readdirSync, truncateSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { certificate, hasOpenssl } from '../../helpers/certificates.js'
+import { DatabaseSync } from '../../helpers/database.js'
+import { accepting, Disk, findingsOf } from '../../helpers/doctor.js'
+import { type Answer, Hostile, http, json } from '../../helpers/hostile.js'
+import { ownService, token } from '../../helpers/remote.js'
+import { temporaryFolder } from '../../helpers/temporary.js'
+
+const failed = { state: 'failed', hint: expect.any(String) }
+
+describe('a store in a file', () => {
+  test.each<[string, (path: string) => void, RegExp]>([
+    ['no database', (path) => writeFileSync(path, 'Dear diary, '.repeat(1000)), / is not a store: it is not an SQLite/],
+    ['cut off', (path) => truncateSync(path, 5000), /^The store .*\/plants\.db is damaged/],
+  ])('that is %s fails', async (_, spoil, message) => {
+    const disk = await Disk.build()
+    spoil(disk.store)
+    const finding = { ...failed, check: 'store local', message: expect.stringMatching(message) }
+    expect((await disk.examine()).ill).toEqual([finding])
+  })
+
+  test('fails with what a create fails with', async () => {
+    const disk = await Disk.build()
+    for (const path of [join(disk.home, 'none/garden.db'), temporaryFolder()]) {
+      const create = ['create', '--id', '1', '--name', 'Fern', '--store', `sqlite:${path}`, '--output', 'json']
+      const { message, hint } = JSON.parse((await disk.run(create)).err)
+      const { ill } = await disk.examine(`--store sqlite:${path}`)
+      expect(ill).toEqual([{ check: `store ${path}`, state: 'failed', message, hint }])
+    }
+  })
+
+  test('that a crash has left open is looked at, and left as it is', async () => {
+    const disk = await Disk.build()
+    const running = temporaryFolder()
+    cpSync(disk.data, running, { recursive: true })
+    const db = new DatabaseSync(join(running, 'plants.db'))
+    db.exec("INSERT INTO plants (id, name) VALUES (2, 'Moss')")
+    cpSync(running, disk.data, { recursive: true }) // with its log
+    db.close()
+    expect((await disk.examine()).ill).toEqual([])
+    expect((await disk.run('get 2')).out).toBe('{"id":2,"name":"Moss"}\n')
+  })
+
+  test('that another process is using is well', async () => {
+    const disk = await Disk.build()
+    const db = new DatabaseSync(disk.store)
+    onTestFinished(() => db.close())
+    db.exec('BEGIN IMMEDIATE')
+    expect((await disk.examine('--timeout 200ms')).ill).toEqual([])
+  })
+})
+
+const savedAt = '2026-01-02T03:04:05.678Z'
+const accepts = json(400, { error: 422, message: 'No' })
+
+/** Settings with a store `team`, and a token for it unless there is to be none. */
+function teamAt(address: string, fields: object = {}, saved: string | undefined = token) {
+  const stores = { team: { address, ...fields } }
+  return { stores, ...(saved && { tokens: { [address]: { token: saved, savedAt } } }) }
+}
+
+describe('a store behind HTTP', () => {
+  test.each<[string, RegExp, Answer, object?]>([
+    ['does not answer', /^(?!.*received the plant).*the request timed out/, () => undefined, { timeout: '500ms' }],
+    ['answers 404', /404/, http(404)],
+    ['answers 200', /200 to an empty object/, json(200, { name: 'Fern' })],
+    ['redirects', /302/, http(302, '', { Location: 'https://example.com' })],
+    ['is busy', /Busy/, json(503, { error: 503, message: 'Busy' })],
+  ])('that %s fails', async (_, message, answer, fields) => {
+    const remote = await Hostile.listen({ posts: [answer] })
+    const disk = await Disk.build(teamAt(remote.url, fields))
+    const finding = { ...failed, check: 'store team', message: expect.stringMatching(message) }
+    expect((await disk.examine()).ill).toEqual([finding])
+    expect(new Set(remote.posts.map(({ body }) => body))).toEqual(new Set(['{}']))
+  })
+
+  test('that does not run fails', async () => {
+    const disk = await Disk.build(teamAt('http://127.0.0.1:9'))
+    const message = 'Could not reach http://127.0.0.1:9: the connection was refused'
+    const hint = 'Is it running? Try: plants serve --port 9'
+    for (const flags of ['', '--store team'])
+      expect((await disk.examine(flags)).ill).toEqual([{ check: 'store team', state: 'failed', message, hint }])
+  })
+
+  test('that rejects the token fails, and says where that came from, but not what it is', async () => {
+    const address = await accepting()
+    const disk = await Disk.build(teamAt(address, {}, 'wr0ng-token'))
+    const message = `${address} does not accept the token: This token is not accepted`
+    const hint = 'The token was saved. Save another with: plants auth login --store team'
+    const { ill } = await disk.examine('--store team')
+    expect(ill).toEqual([{ check: 'store team', state: 'failed', message, hint }])
+  })
+
+  test('without a token fails when it is the store of this run, and is warned of when it is not', async () => {
+    const remote = await Hostile.listen({ posts: [accepts] })
+    const disk = await Disk.build(teamAt(remote.url, {}, ''))
+    const message = `There is no token for ${remote.url}`
+    const hint = 'Set PLANTS_TOKEN, or save one with: plants auth login --store team'
+    for (const [flags, state] of [
+      ['', 'warning'],
+      ['--store team', 'failed'],
+    ])
+      expect((await disk.examine(flags)).ill).toEqual([{ check: 'store team', state, message, hint }])
+    expect(remote.connections).toBe(0)
+  })
+
+  test('whose token command has printed an expired one fails, and shows nothing of it', async () => {
+    const remote = await Hostile.listen({ posts: [accepts] })
+    const script = join(temporaryFolder(), 'token.sh')
+    writeFileSync(script, `echo '{"token":"${token}","expires":"2020-01-01T00:00:00Z"}'`)
+    const disk = await Disk.build(teamAt(remote.url, { 'token-command': `/bin/sh ${script}` }, ''))
+    const message = 'The token command of team (/bin/sh) printed a token that expired on 2020-01-01T00:00:00.000Z'
+    const hint = 'Renew the token where the command reads it'
+    expect((await disk.examine('--store team')).ill).toEqual([{ check: 'store team', state: 'failed', message, hint }])
+    expect(remote.connections).toBe(0)
+  })
+
+  test.runIf(hasOpenssl)('whose certificate nobody has signed fails, until it is trusted (needs openssl)', async () => {
+    const [tls, other] = [certificate({ names: ['IP:127.0.0.1'] }), certificate({ names: ['IP:127.0.0.1'] })]
+    const remote = await Hostile.listen({ posts: [accepts], tls })
+    const disk = await Disk.build(teamAt(remote.url))
+    const unknown = 'its certificate is not trusted (unknown issuer)'
+    const why = {
+      check: 'store team',
+      state: 'failed',
+      message: `Could not reach ${remote.url}: TLS failed: ${unknown}`,
+    }
+    const hint = 'If you trust the issuer, give its certificate with --ca-cert FILE'
+    expect((await disk.examine()).ill).toEqual([{ ...why, hint }])
+    disk.save(teamAt(remote.url, { 'ca-cert': tls.path }))
+    expect((await disk.examine()).ill).toEqual([])
+    disk.save(teamAt(remote.url, { 'ca-cert': other.path }))
+    const message = expect.stringContaining('TLS failed')
+    expect((await disk.examine()).ill).toEqual([{ ...why, message, hint: 'Use the one that signed it' }])
+  })
+
+  test('without TLS on another machine gets no token', async () => {
+    const address = 'http://plants.example.com'
+    const message = `The token is not sent to ${address}: without TLS others could read it`
+    const hint = expect.stringContaining('stores.team.allow-http true')
+    const disk = await Disk.build(teamAt(address))
+    expect((await disk.examine()).ill).toEqual([{ check: 'store team', state: 'warning', message, hint }])
+  })
+
+  test('gets PLANTS_TOKEN only when it is the store of this run', async () => {
+    const remotes = await Promise.all([1, 2, 3].map(() => Hostile.listen({ posts: [accepts] })))
+    const [own = '', saved = '', none = ''] = remotes.map(({ url }) => url)
+    const disk = await Disk.build({
+      store: 'own',
+      stores: { own: { address: own }, saved: { address: saved }, none: { address: none } },
+      tokens: { [saved]: { savedAt, token: 'saved-t0ken' }, [own]: { savedAt, token: 'own-t0ken' } },
+    })
+    const sent = () => remotes.map(({ posts }) => posts.at(-1)?.headers['authorization'])
+    const env = { PLANTS_TOKEN: 'of-variable' }
+    expect((await disk.examine('', env)).ill).toMatchObject([{ check: 'store none', state: 'warning' }])
+    expect(sent()).toEqual(['Bearer of-variable', 'Bearer saved-t0ken', undefined])
+    expect((await disk.examine('--store none', env)).ill).toEqual([])
+    expect(sent()).toEqual(['Bearer own-t0ken', 'Bearer saved-t0ken', 'Bearer of-variable'])
+  })
+
+  test('is asked with an empty object, which makes no plant', async () => {
+    const path = join(temporaryFolder(), 'plants.db')
+    const address = await ownService({ host: '127.0.0.1', port: 0 }, path)
+    const disk = await Disk.build()
+    expect((await disk.examine(`--store ${address}`, { PLANTS_TOKEN: token })).ill).toEqual([])
+    expect((await disk.run(['count', '--store', path])).out).toBe('0\n')
+  })
+})
+
+describe('all stores', () => {
+  test('are named once: that of this run by the name that it has, then local, then the others', async () => {
+    const garden = join(temporaryFolder(), 'garden.db')
+    const disk = await Disk.build({
+      store: 'garden',
+      stores: { garden: { address: garden }, other: { address: 'local' } },
+    })
+    const path = disk.store
+    for (const [flags, names] of [
+      ['', ['garden', 'local', 'other']],
+      ['--store local', ['local', 'garden', 'other']],
+      ['--store other', ['other', 'local', 'garden']],
+      [`--store ${path}`, [path, 'local', 'garden', 'other']],
+    ] as const) {
+      const checks = (await disk.examine(flags)).findings.map(({ check }) => check)
+      expect(checks.filter((check) => check.startsWith('store'))).toEqual(names.map((name) => `store ${name}`))
+    }
+  })
+
+  test('are asked at once: one that does not answer holds up no other', async () => {
+    const last = await Hostile.listen({ posts: [accepts] })
+    const asked = once(last, 'request')
+    const silent = await Hostile.listen({ posts: [() => undefined] })
+    // which waits for the last one
+    const slow = await Hostile.listen({ posts: [(socket) => void asked.then(() => socket.write(accepts))] })
+    const addresses = { slow: slow.url, silent: silent.url, last: last.url }
+    const stores = Object.entries(addresses).map(([name, address]) => [
+      name,
+      { address, ...(name === 'silent' && { timeout: '300ms' }) },
+    ])
+    const tokens = Object.values(addresses).map((address) => [address, { token, savedAt }])
+    const disk = await Disk.build({ stores: Object.fromEntries(stores), tokens: Object.fromEntries(tokens) })
+    const { out } = await disk.run('doctor --store silent')
+    const findings = findingsOf(out).filter(({ check }) => check.startsWith('store'))
+    expect(findings.map(({ check, state }) => `${check}: ${state}`)).toEqual([
+      ...['store silent: failed', 'store local: ok', 'store slow: ok', 'store last: ok'],
+    ])
+  })
+
+  test('that are many databases bring no warning', async () => {
+    const warnings: Error[] = []
+    const note = (warning: Error) => void warnings.push(warning)
+    process.on('warning', note)
+    onTestFinished(() => void process.off('warning', note))
+    const stores = Array.from({ length: 12 }, (_, index) => [
+      `db${index}`,
+      { address: `postgres://ann@127.0.0.1:9/garden${index}` },
+    ])
+    const disk = await Disk.build({ stores: Object.fromEntries(stores) })
+    expect(await disk.run('doctor --timeout 100ms')).toMatchObject({ code: 1 })
+    await new Promise(setImmediate)
+    expect(warnings).toEqual([])
+  })
+
+  test('may be none, and stay none', async () => {
+    const disk = new Disk()
+    const { findings } = await disk.examine()
+    expect(findings.slice(2, 4)).toEqual([
+      { check: 'settings', state: 'ok', message: disk.file },
+      { check: 'store local', state: 'ok', message: expect.stringContaining('/data/plants.db (not created yet), ') },
+    ])
+    expect(readdirSync(disk.home)).toEqual([])
+  })
+
+  test('have names and addresses that cannot drive the terminal', async () => {
+    const [team, other] = [{ address: 'https://plants.example.com/\u202e' }, { address: './\u001b[2Jx.db' }]
+    const disk = await Disk.build({ stores: { team, other } })
+    const { out } = await disk.run('doctor --output text')
+    expect(out.replaceAll('\n', '')).not.toMatch(/[\p{Cc}\p{Bidi_Control}]/u)
+  })
+})

@@ -1,0 +1,234 @@
+import { chownSync, existsSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { PlantsError } from '../../../../src/platform/errors.js'
+import { allCreated, grouped, journalsOf, plantLines } from '../../../helpers/import.js'
+import { type Deed, PlantService, type Post } from '../../../helpers/plant-service.js'
+import { eachOnce, Gate, idOf, RemoteImport } from '../../../helpers/remote-import.js'
+
+const lines = plantLines(1000)
+const once = eachOnce(lines)
+const complete = { code: 0, counts: allCreated(lines.length), journals: 0 }
+const resuming = expect.stringMatching(/^plants: Resuming an interrupted import: [\d,]+ plants are done\n$/)
+const goOn = 'To resume, run the same command again'
+
+/** A service that does something else with the creates behind the first, until it is mended. */
+async function illService(deed: (post: Post) => Deed | Promise<Deed>, { start = 500, isKeyed = true } = {}) {
+  let isIll = true
+  const service = await PlantService.listen({
+    isKeyed,
+    deed: (post) => (isIll && post.index >= start ? deed(post) : undefined),
+  })
+  const mend = () => {
+    isIll = false
+  }
+  return { service, mend }
+}
+
+describe('an import into a service', () => {
+  test('has no more requests under way than --concurrency', async () => {
+    const service = await PlantService.listen()
+    expect(await new RemoteImport(lines, service.url, '--concurrency 3').import()).toMatchObject(complete)
+    expect(service.mostUnderWay).toBeLessThanOrEqual(3)
+    expect(service.mostConnections).toBeLessThanOrEqual(4) // one asks for keys
+  })
+
+  test('sends nothing with --dry-run, and prints what it cannot know', async () => {
+    const service = await PlantService.listen()
+    const run = new RemoteImport([...lines, lines[0] ?? '', 'bad'], service.url, '--dry-run')
+    expect(await run.import()).toEqual({
+      ...{ code: 6, journals: 0 },
+      counts: { ...allCreated(lines.length), rejected: 2, reasons: { 400: 1, 409: 1 } },
+      err: expect.stringContaining(`plants: Only the input is checked, not which ids exist at ${service.url}\n`),
+    })
+    expect(service.posts).toEqual([])
+  })
+
+  test.each([
+    ['--if-exists same', 'This service can only create plants: its openapi.json lists no GET /plants/{id}'],
+    ['--id-from next', 'This service can only create plants: its openapi.json lists no GET /plants\n'],
+    ['--atomic', '--atomic is not supported at'],
+  ])('rejects %s before anything is sent', async (flags, message) => {
+    const service = await PlantService.listen()
+    const err = expect.stringContaining(`plants: ${message}`)
+    expect(await new RemoteImport(lines, service.url, flags).import()).toMatchObject({ code: 2, err, journals: 0 })
+    expect(service.posts).toEqual([])
+  })
+
+  test('counts with --if-exists skip what is there as done', async () => {
+    const service = await PlantService.listen()
+    await new RemoteImport(lines.slice(0, 300), service.url).import()
+    const result = await new RemoteImport(lines, service.url, '--if-exists skip').import()
+    expect(result).toEqual({ ...complete, counts: { ...allCreated(700), skipped: 300 }, err: '' })
+    expect(service.made).toEqual(once)
+  })
+
+  test('creates nothing after the record that is rejected, with --max-errors 1', async () => {
+    const service = await PlantService.listen()
+    await new RemoteImport([lines[300] ?? ''], service.url).import()
+    await new RemoteImport(lines, service.url, '--max-errors 1').import()
+    expect(service.made).toEqual(eachOnce(lines.slice(0, 301)))
+  })
+
+  test('stops soon after --max-errors were rejected, and goes on behind them', async () => {
+    const service = await PlantService.listen()
+    const many = plantLines(6000)
+    await new RemoteImport(many.slice(100, 200), service.url).import()
+    const run = new RemoteImport(many, service.url)
+    const err = expect.stringContaining('were rejected, and the import stopped there\n')
+    expect(await run.import('--max-errors 10')).toMatchObject({ code: 6, journals: 1, err })
+    expect(service.posts.length).toBeLessThan(100 + 3000)
+    const counts = { ...allCreated(5900), rejected: 100, reasons: { 409: 100 } }
+    expect(await run.import('--max-errors 1000')).toMatchObject({ code: 6, counts, journals: 0 })
+    expect(service.made).toEqual(eachOnce(many))
+  })
+})
+
+describe('an import into a service that is ill ends, and the same command goes on when that is mended:', () => {
+  const end = (code: number, err: RegExp) => ({ code, counts: undefined, err: expect.stringMatching(err), journals: 1 })
+
+  test.each<[number, RegExp, Deed]>([
+    [3, /Who\?.*\n {2}The token is from PLANTS_TOKEN/, { status: 401, body: { error: 401, message: 'Who?' } }],
+    [
+      4,
+      /answered 307, and redirects to https:\/\/example/,
+      { status: 307, headers: { Location: 'https://example.com' } },
+    ],
+    [1, /Nothing here.*\n {2}Is the address right\?/, { status: 404, body: { error: 404, message: 'Nothing here' } }],
+    [5, /answered 200 with JSON that is no Plant/, { status: 200, body: { ok: true } }],
+    [5, /failed: Oh/, { status: 500, body: { error: 500, message: 'Oh' } }],
+  ])('exit code %i, %s', async (code, words, deed) => {
+    for (const start of [0, 700]) {
+      const { service, mend } = await illService(() => deed, { start })
+      const run = new RemoteImport(lines, service.url, '--timeout 500ms')
+      expect(await run.import()).toEqual(end(code, words))
+      mend()
+      expect(await run.import()).toMatchObject(complete)
+      expect(service.made).toEqual(once)
+    }
+  })
+
+  test.each([
+    ['from the start', 0, 0],
+    ['in the middle', 700, 1],
+  ])('it is down %s', async (_, start, journals) => {
+    const { service, mend } = await illService(async () => void (await service.close()), { start })
+    if (start === 0) await service.close()
+    const run = new RemoteImport(lines, service.url, '--timeout 2s')
+    const why =
+      /^(plants: .* Trying again .*\n)*plants: Could not reach .*: the connection was refused\n {2}Is it running\?.*\n$/
+    expect(await run.import()).toEqual({ ...end(4, why), journals })
+    mend()
+    await service.comeBack()
+    expect(await run.import()).toMatchObject(complete)
+    expect(service.made).toEqual(once)
+  })
+
+  test.each([true, false])('nothing is unknown that was answered, or rejected; it keeps keys: %s', async (isKeyed) => {
+    const rows = new Map(lines.map((line, row) => [idOf(line), row]))
+    const deed = ({ id }: Post): Deed => ((rows.get(id) ?? 0) < 700 ? undefined : { status: 404 })
+    const { service, mend } = await illService(deed, { isKeyed })
+    const run = new RemoteImport(lines, service.url)
+    expect(await run.import()).toEqual(end(1, RegExp(goOn)))
+    mend()
+    expect(await run.import()).toEqual({ ...complete, err: resuming })
+    expect(service.made).toEqual(once)
+  })
+})
+
+describe('an import that is interrupted', () => {
+  const interrupt = () => {
+    const stop = new AbortController()
+    return { signal: stop.signal, abort: () => stop.abort(new PlantsError('interrupted', 'Interrupted')) }
+  }
+
+  test.each([true, false])('finishes what is under way, and goes on behind; with keys: %s', async (isKeyed) => {
+    const gate = new Gate()
+    const { signal, abort } = interrupt()
+    const { service } = await illService(() => gate.opening, { isKeyed })
+    const run = new RemoteImport(lines, service.url)
+    const result = run.import('', { signal })
+    await expect.poll(() => service.posts.length, { interval: 5 }).toBeGreaterThan(500)
+    abort()
+    gate.open()
+    const err = () => `plants: Interrupted after ${grouped(service.made.size)} plants\n  ${goOn}\n`
+    expect({ ...(await result), posts: service.posts.length }).toEqual({
+      ...{ code: 130, counts: undefined, journals: 1 },
+      ...{ err: err(), posts: service.made.size },
+    })
+    expect(service.made.size).toBeLessThan(lines.length)
+    expect(await run.import()).toEqual({ ...complete, err: resuming })
+    expect({ made: service.made, posts: service.posts.length }).toEqual({ made: once, posts: lines.length })
+  })
+
+  test.each<[string, Deed]>([
+    ['wants to be left alone', { status: 503, headers: { 'Retry-After': '3600' } }],
+    ['fails', { status: 500 }],
+  ])('ends at once while its service %s', async (_, deed) => {
+    const { signal, abort } = interrupt()
+    const { service, mend } = await illService(() => deed)
+    const run = new RemoteImport(lines, service.url, '--timeout 2h --concurrency 1')
+    const result = run.import('', { signal })
+    await expect.poll(() => service.posts.length, { interval: 5 }).toBeGreaterThan(500)
+    abort()
+    const err = expect.stringContaining('plants: Interrupted after 500 plants\n')
+    expect(await result).toMatchObject({ code: 130, err, journals: 1 })
+    mend()
+    expect(await run.import()).toMatchObject(complete)
+    expect(service.made).toEqual(once)
+  })
+})
+
+describe('a service that keeps no keys', () => {
+  test('and loses responses makes those plants unknown, and they are named', async () => {
+    const isLost = ({ index }: Post) => index % 100 === 99
+    const { service } = await illService((post) => (isLost(post) ? 'lose' : undefined), { start: 0, isKeyed: false })
+    const run = new RemoteImport(lines, service.url, '--rejects rejects')
+    const result = await run.import()
+    const rows = service.posts.filter(isLost).map(({ id }) => lines.findIndex((line) => idOf(line) === id))
+    const lost = rows.toSorted((one, other) => one - other)
+    const why = 'received the request, but did not answer: the connection was reset'
+    const named = lost.map((row) => `plants: plants.ndjson:${row + 1}: ${service.url} ${why}\n`).join('')
+    const hint = `Check whether those in ${run.home}/rejects are in the store`
+    const err = `${named}plants: Whether 10 plants are stored is unknown\n  ${hint}\n`
+    expect(result).toEqual({ code: 5, counts: { ...allCreated(990), unknown: 10 }, err, journals: 0 })
+    expect(run.read('rejects')).toBe(lost.map((row) => `${lines[row]}\n`).join(''))
+    expect({ made: service.made, posts: service.posts.length }).toEqual({ made: once, posts: lines.length })
+  })
+
+  test('rejects what was there before, which is not unknown, also after an interruption', async () => {
+    const { service, mend } = await illService(() => ({ status: 404 }), { isKeyed: false })
+    await new RemoteImport([lines[10] ?? '', lines[990] ?? ''], service.url).import()
+    const run = new RemoteImport(lines, service.url, '--concurrency 1')
+    expect(await run.import()).toMatchObject({ code: 1, journals: 1 })
+    mend()
+    expect(await run.import()).toMatchObject({
+      ...{ code: 6, counts: { ...allCreated(998), rejected: 2, reasons: { 409: 2 } }, journals: 0 },
+      err: expect.stringMatching(/plants\.ndjson:991: A plant with id \d+ already exists\n/),
+    })
+  })
+})
+
+test('a journal that is broken, or of another user, is not believed, and --restart begins again', async () => {
+  const { service, mend } = await illService(() => ({ status: 404 }))
+  const run = new RemoteImport(lines, service.url)
+  await run.import()
+  mend()
+  const path = join(run.state, 'imports', journalsOf(run)[0] ?? '')
+  const saved = readFileSync(path, 'utf8')
+  const restart = '  Start again with --restart\n'
+  for (const broken of ['', '{', 'null', '{"version":1}', saved.replace('"version":1', '"version":2')]) {
+    writeFileSync(path, broken)
+    const err = `plants: The checkpoint of this import is damaged\n${restart}`
+    expect(await run.import()).toMatchObject({ code: 2, err })
+  }
+  if (process.getuid?.() === 0) {
+    chownSync(path, 65_534, 65_534)
+    const err = `plants: The journal ${path} belongs to another user (uid 65534)\n${restart}`
+    expect(await run.import()).toMatchObject({ code: 2, err })
+  }
+  rmSync(path)
+  symlinkSync(join(run.home, 'new'), path)
+  expect(await run.import('--if-exists skip')).toMatchObject({ code: 0, journals: 0 })
+  expect(existsSync(join(run.home, 'new'))).toBe(false)
+})
