@@ -35,7 +35,7 @@ export function describeSnapshotStore(name: string, open: () => Promise<Store>):
 
 /** What a store does besides that sorts plants itself. */
 export function describeSortedStore(name: string, open: () => Promise<Store>): void {
-  const names = ['b', 'A', '', 'É', 'a', 'B', 'Z', 'ab', 'a,"b"', 'é', '蕨', '🌿']
+  const names = ['b', 'A', '', 'É', 'a', 'B', 'Z', 'ab', 'a,"b"', 'é', '\u009b蕨', '🌿']
   const plants = names.flatMap((text, index): NewPlant[] => [
     { id: BigInt(50 - index), name: text, ...(index % 3 > 0 && { tag: text }) },
     { id: BigInt(-index), name: 'Fern' },

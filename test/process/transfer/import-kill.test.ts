@@ -1,3 +1,4 @@
+import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import {
   allCreated,
@@ -30,11 +31,12 @@ interface Target {
 
 async function file(): Promise<Target> {
   const world = new World()
+  const store = join(world.home, 'plants.db')
   const end = async () => {
-    idsIn(world.store)
-    return (await world.run('export')).out
+    idsIn(store)
+    return (await world.run(['export', '--store', store])).out
   }
-  return { store: world.store, env: {}, stored: () => countOf(world.store), end }
+  return { store, env: {}, stored: () => countOf(store), end }
 }
 
 async function database(): Promise<Target> {

@@ -15,7 +15,7 @@ test('all that is well is printed, check by check', async () => {
   const logins = [address, 'postgres://ann@h/garden'].map((login) => [login, { token, savedAt }])
   const stores = { team: { address }, garden: { address: garden } }
   const disk = await Disk.build({ stores, tokens: Object.fromEntries(logins) })
-  await disk.spawn(['create', '--id', '1', '--name', 'Fern', '--store', garden])
+  await disk.run(['create', '--id', '1', '--name', 'Fern', '--store', garden])
   const ok = (check: string, message: string | RegExp) => ({
     ...{ check, state: 'ok' },
     message: typeof message === 'string' ? message : expect.stringMatching(message),
