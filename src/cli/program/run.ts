@@ -45,7 +45,7 @@ function addSecrets(argv: string[], { env, secrets }: Io): void {
   for (const token of tokens) if (token) secrets.add(token)
   const addresses = argv
     .map((argument) => argument.replace(/^(?:--[\w-]+=|-[a-z])/, ''))
-    .filter((argument) => /[@/]|%40|password/i.test(argument))
+    .filter((argument) => /[@/]|%40|pass|pwd/i.test(argument))
   for (const text of [...addresses, env['PLANTS_STORE']]) {
     if (!text) continue
     const found: string[] = []

@@ -178,7 +178,7 @@ function shownDatabase(address: string, mask: Mask): string {
     .map((host) => (/^(\[[^\]]*\]|[^:]*)(:\d*)?$/.test(host) ? host : afterFirst(host, /:(.*)$/s)))
   const shownPart = (part: string) => (harmless.test(part) ? part : mask(part.replace(/^password=/, '')))
   const shownPath = path.replace(/(?<=\?).*$/s, (query) => query.split('&').map(shownPart).join('&'))
-  return scheme + afterFirst(user, /(?:[:/?;]|%3a)(.*)(?=@$)/is) + shownHosts.join() + shownPath
+  return scheme + afterFirst(user, /(?:[:/?;]|%3[abf]|%2f)(.*)(?=@$)/is) + shownHosts.join() + shownPath
 }
 
 const harmless =

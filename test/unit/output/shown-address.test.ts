@@ -44,6 +44,18 @@ const addresses = [
     https://127.0.0.1:1/?a=1&password=s3cretPw`),
 ].map((address, index) => ({ address, index }))
 
+test.each(['PGPASS=s3cretPw host=h', 'user=u pwd=s3cretPw', 'user=u passwd=s3cretPw'])(
+  'a password of libpq as a command is shown nowhere: %s',
+  async (command) => {
+    expect((await new World().run([command])).code).toBe(2)
+  },
+)
+
+test('a password in a saved address is not shown when its store is removed', async () => {
+  const user = new World({ stores: { team: { address: 'postgres://u;s3cretPw@h/db' } } })
+  expect((await user.run('stores remove team')).out).toContain('"address":"postgres://u:***@h:5432/db"')
+})
+
 describe('a password in what is not quite an address is shown nowhere:', () => {
   test.each(addresses)('$address', async ({ address, index }) => {
     // Each address in each kind of place, with one command of each kind in its turn.
