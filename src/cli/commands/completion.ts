@@ -80,7 +80,7 @@ if [[ \${funcstack[1]-} == _plants ]]; then
 elif (( \${+functions[compdef]} )); then
   compdef _plants plants
 else
-  print -u2 'plants: completion is not initialised in zsh. First run: autoload -U compinit; compinit'
+  print -u2 'plants: completion is not initialized in zsh. First run: autoload -U compinit; compinit'
 fi
 `
 

@@ -90,7 +90,7 @@ const init = defineCommand({
     const { store } = settings
     if (!takesPassword(store)) {
       const hint = 'For example: plants stores init postgres://postgres@db.example.com/plants --role plants'
-      throw malformed(`${store.name} is ${schemes[store.scheme].noun}: only a database needs to be initialised`, hint)
+      throw malformed(`${store.name} is ${schemes[store.scheme].noun}: only a database needs to be initialized`, hint)
     }
     const { role, allow } = flags
     // PUBLIC means every role in SQL: a mistake must not open the store to all of them.
@@ -98,8 +98,8 @@ const init = defineCommand({
       const why = role.toLowerCase() === 'none' ? 'is not a role' : 'is every role'
       throw malformed(`--role ${role} ${why}`, 'Use the role that plants serve logs in as')
     }
-    const { initialise } = await import('../../stores/postgres/postgres-schema.js')
-    await initialise(store, settings.storeOptions, role === undefined ? undefined : { role, rights: allow })
+    const { initialize } = await import('../../stores/postgres/postgres-schema.js')
+    await initialize(store, settings.storeOptions, role === undefined ? undefined : { role, rights: allow })
     const granted = role === undefined ? '' : `, and ${quoteIfNeeded(role)} may ${inWords(allow, 'and')} plants there`
     const sentence = `The store in ${quoteIfNeeded(store.name)} is ready${granted}`
     await writeResult(io, settings, { address: store.name, role }, sentence)

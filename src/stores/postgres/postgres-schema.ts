@@ -185,7 +185,7 @@ interface Grant {
   rights: readonly Right[]
 }
 
-export function initialise(address: PostgresAddress, options: OpenOptions, grant: Grant | undefined): Promise<void> {
+export function initialize(address: PostgresAddress, options: OpenOptions, grant: Grant | undefined): Promise<void> {
   return usingOnce(address, options, async (client) => {
     await migrate(client, address)
     if (grant === undefined) return

@@ -167,7 +167,7 @@ describe('zsh', () => {
   })
 
   here('says what it needs, and goes on, where it cannot complete yet', async () => {
-    const stderr = 'plants: completion is not initialised in zsh. First run: autoload -U compinit; compinit'
+    const stderr = 'plants: completion is not initialized in zsh. First run: autoload -U compinit; compinit'
     const result = await execute('zsh', ['-fc', 'set -eu; . ./script; print on'], await withScript('zsh'))
     expect(result).toEqual({ exitCode: 0, stdout: 'on', stderr })
   })

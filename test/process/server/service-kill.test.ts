@@ -32,7 +32,7 @@ test(name, { timeout: rounds(60_000) }, async () => {
   for (let kill = 0; kill < kills; kill += 1) {
     await client.createUntilKilled(service, ((kill + Math.random()) * answered) / (kills + 1))
     const early = start()
-    const fate = AbortSignal.timeout(1 + Math.random() * 150) // as it starts, or soon after
+    const fate = AbortSignal.timeout(Math.ceil(Math.random() * 150)) // as it starts, or soon after
     fate.addEventListener('abort', () => early.child.kill('SIGKILL'))
     await early.ended
     service = start()
