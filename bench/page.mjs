@@ -96,7 +96,7 @@ function numberOf(value) {
 
 function charts(figures) {
   const started = figures.start.rows.filter(({ kind }) =>
-    ['bare', 'create', 'remote', 'list', 'post', 'insert', 'http'].includes(kind),
+    ['bare', 'create', 'remote', 'post', 'insert', 'http'].includes(kind),
   )
   const rates = (name) =>
     figures[name].rows.map(({ title, rate }) => ({ title, value: rate, isOther: !title.startsWith('plants') }))

@@ -9,19 +9,17 @@ import { join } from 'node:path'
  */
 export function place({ folder, env, url, token, plants }) {
   const [command, ...first] = plants
-  const call = (args, own = env, input = '') => {
-    const { status, stderr } = spawnSync(command, [...first, ...args], { env: own, input })
+  const call = (args) => {
+    const { status, stderr } = spawnSync(command, [...first, ...args], { env })
     if (status !== 0) throw new Error(`plants ${args.join(' ')} ended with ${status}: ${stderr}`)
   }
-  const [ten, foreign] = [join(folder, 'ten.db'), join(folder, 'foreign.db')]
+  const foreign = join(folder, 'foreign.db')
   call(['create', '--id', '1', '--name', 'Fern'])
   call(['create', '--id', '1', '--name', 'Fern', '--store', foreign])
-  const plantsOfTen = Array.from({ length: 10 }, (_, index) => `{"id":${index},"name":"Fern"}\n`)
-  call(['import', '--store', ten], env, plantsOfTen.join(''))
   let id = 1
   const nextId = () => {
     id += 1
     return String(id)
   }
-  return { url, token, ten, foreign, nextId, remote: { ...env, PLANTS_TOKEN: token } }
+  return { url, token, foreign, nextId, remote: { ...env, PLANTS_TOKEN: token } }
 }

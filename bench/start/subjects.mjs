@@ -75,5 +75,4 @@ const kinds = {
   version: { what: '--version', args: () => ['--version'] },
   create: { what: 'create', args: create },
   remote: { what: 'create, remote', args: (bench) => [...create(bench), '--store', bench.url], env: 'remote' },
-  list: { what: 'list of 10', args: ({ ten }) => ['list', '--store', ten] },
 }

@@ -23,15 +23,15 @@ test.each([
     'test/matrix.mjs --node 22',
     "npm run test:matrix -- [--only 20.19,22,24,26,file] [PATTERN…]: Unknown option '--node'",
   ],
-  ['test/bench/start.mjs --runs 0', '--runs must be a whole number from 1 up, --only some of table,packages'],
-  ['test/bench/start.mjs --node /nowhere/node', '--node /nowhere/node is no Node that can be started'],
-  ['test/bench/import.mjs --only ordered,disordered', '--only some of ordered,random,export,remote'],
+  ['bench/start.mjs --runs 0', '--runs must be a whole number from 1 up, --only some of table,files'],
+  ['bench/start.mjs --node /nowhere/node', '--node /nowhere/node is no Node that can be started'],
+  ['bench/import.mjs --only ordered,disordered', '--only some of ordered,random,export,remote'],
   [
-    'test/bench/postgres.mjs --only service,unknown',
+    'bench/postgres.mjs --only service,unknown',
     `--rounds and --rows must be ${from1}, --seconds above 0, --only some of service,nodes,capacity,ordered,random,export`,
   ],
-  ['test/bench/growth.mjs --plants 10,some', `--plants must be ${from1}, --seconds above 0`],
-  ['test/bench/all.mjs --only start,end', '--only must be some of start,serve,import,postgres,growth'],
+  ['bench/growth.mjs --plants 10,some', `--plants must be ${from1}, --seconds above 0`],
+  ['bench/all.mjs --only start,end', '--only must be some of start,serve,import,postgres,growth'],
   ['test/conformance.mjs', 'npm run conformance needs Java 17 or newer'],
   [
     'bin/build-binary.mjs --target amiga',
@@ -49,32 +49,18 @@ test.each([
   expect(await script(line, env)).toEqual({ exitCode: 2, stdout: '', stderr: expect.stringContaining(message) })
 })
 
-test('the start is measured beside a bare runtime, and what settings and tokens add to it', async () => {
-  const { exitCode, stdout } = await script('test/bench/start.mjs --runs 1 --only table')
+test('the start is measured beside a bare runtime, and the files that a create loads', async () => {
+  const { exitCode, stdout } = await script('bench/start.mjs --runs 1')
   expect(exitCode).toBe(0)
   const title = `Node ${process.versions.node}`
-  const rows = ['-e 0', '--version', '--help', 'create', 'create, remote', 'create, id exists (409)', 'list of 10']
-  for (const what of rows) expect(lineOf(`${title}: ${what}`, stdout), what).toMatch(/^\d+\.\d +\d+\.\d\d +-?\d+\.\d /)
-  for (const what of ['settings file', 'remote store', 'saved token, through a name'])
-    expect(stdout).toMatch(new RegExp(`^${what}: [+-]\\d+\\.\\d ms \\(`, 'm'))
-  const bar = lineOf(`${title}: the most of --version, --help, completion / create, each above bare`, stdout)
-  expect(bar).toMatch(/^-?\d+\.\d\d +0\.5 +0\.3 +(met, as aimed|met|NOT MET)$/)
-})
-
-test('what each package costs a start is measured, and which commands pay it', async () => {
-  const { exitCode, stdout } = await script('test/bench/start.mjs --runs 1 --only packages')
-  expect(exitCode).toBe(0)
-  for (const name of ['commander', 'SQLite driver', 'HTTP client', 'pino'])
-    expect(lineOf(name, stdout)).toMatch(/^\d+\.\d +\d+$/)
-  expect(lineOf('--version', stdout)).toBe('none of them')
-  expect(lineOf('create', stdout)).toBe('commander, SQLite driver')
-  expect(lineOf('create, on a terminal', stdout)).toContain('@inquirer/prompts')
-  expect(lineOf('create, remote, token command', stdout)).toBe('commander, execa, HTTP client')
-  expect(lineOf('serve', stdout)).toContain('pino')
+  for (const what of ['-e 0', '--version', 'create', 'create, remote'])
+    expect(lineOf(`${title}: ${what}`, stdout), what).toMatch(/^\d+\.\d +\d+\.\d\d +-?\d+\.\d /)
+  expect(lineOf(`${title}: version / bare`, stdout)).toMatch(/^\d+\.\d\d +1\.2 +(met|NOT MET)$/)
+  for (const file of ['program', 'sqlite', 'all']) expect(lineOf(file, stdout)).toMatch(/^\d+\.\d$/)
 })
 
 test('a benchmark is run in small, and writes its figures into a copy of the page', async () => {
-  const { exitCode, stdout } = await script('test/bench/all.mjs --quick --only growth')
+  const { exitCode, stdout } = await script('bench/all.mjs --quick --only growth')
   const written = /^\d+\.\d min\. (.*benchmarks\.md), its charts and .*figures\.json are written$/m
   const [, page = ''] = written.exec(stdout) ?? []
   expect(exitCode).toBe(0)
