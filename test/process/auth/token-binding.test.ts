@@ -40,7 +40,8 @@ describe.runIf(canTrace)('what the system sees (needs strace)', () => {
     const made = lines.flatMap((call) => {
       const [, path = '', flags = 'folder', mode = ''] =
         /"(.*?)", (?:([\w|]*O_CREAT[\w|]*), )?(0\d+)\)(?! += -1 E(?:EXIST|NOENT))/.exec(call) ?? []
-      return path === '' ? [] : [{ path, flags, mode: (parseInt(mode, 8) & 0o777).toString(8) }]
+      // Bun asks for /dev/null as if it had to be made.
+      return path === '' || path === '/dev/null' ? [] : [{ path, flags, mode: (parseInt(mode, 8) & 0o777).toString(8) }]
     })
     return { made, tokens: lines.filter((call) => call.includes('s3cret')) }
   }
