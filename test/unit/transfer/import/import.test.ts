@@ -35,7 +35,7 @@ test.runIf('zstdCompressSync' in zlib)('reads zstd (needs Node 22.15)', async ()
   expect(await user.import('--if-exists skip', packed)).toEqual({ code: 0, skipped: 3, err: '' })
 })
 
-test.skipIf('zstdCompressSync' in zlib)('says what reads zstd (needs a Node without it)', async () => {
+test.skipIf('zstdCompressSync' in zlib)('says what reads zstd (needs a Node without zstd)', async () => {
   const message = 'plants.zst is compressed with zstd, which this version of Node cannot decompress'
   const hint = 'Use Node 22.15 or newer, or import the output of: zstd -dc plants.zst'
   user.write('plants.zst', Buffer.from([0x28, 0xb5, 0x2f, 0xfd, 0, 0]))
