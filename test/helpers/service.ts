@@ -232,3 +232,19 @@ export function launch(args: string[], folder: string, options: Options = {}) {
 }
 
 const signals: Record<string, number> = { SIGINT: 130, SIGKILL: 137, SIGTERM: 143 }
+
+/** What many wait for, until it is opened. */
+export function gate() {
+  const gate = {
+    waiting: 0,
+    open: () => {},
+    wait: (): Promise<undefined> => {
+      gate.waiting += 1
+      return opened
+    },
+  }
+  const opened = new Promise<undefined>((resolve) => {
+    gate.open = () => resolve(undefined)
+  })
+  return gate
+}

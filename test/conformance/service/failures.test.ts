@@ -1,12 +1,13 @@
 import { rmSync, statfsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
+import type { NewPlant } from '../../../src/plant/plant.js'
 import { PlantsError } from '../../../src/platform/errors.js'
+import type { PlantStore } from '../../../src/stores/common/store.js'
 import { DatabaseSync } from '../../helpers/database.js'
 import { canMount, smallDisk } from '../../helpers/linux.js'
-import { exchange, type RawRequest } from '../../helpers/raw-http.js'
-import { type RunningService, serve, serveStore, storedIn } from '../../helpers/service.js'
-import { answerTo, planted } from '../../helpers/service-answers.js'
+import { connectTo, exchange, type RawRequest, requestBytes } from '../../helpers/raw-http.js'
+import { type RunningService, serve, serveStore, storedIn, testToken } from '../../helpers/service.js'
 
 const fern = '{"id":1,"name":"Fern"}'
 
@@ -29,7 +30,7 @@ describe('503 promises that nothing was stored, and says when to come again:', (
     await Promise.all([1, 2, 3].map((id) => isAway(service, { body: `{"id":${id},"name":"Fern"}` })))
     db.exec('ROLLBACK')
     expect(await storedIn(service)).toEqual([])
-    expect(await answerTo(service, { body: fern })).toEqual(planted)
+    expect((await exchange(service, { body: fern })).status).toBe(200)
   })
 
   test.runIf(canMount)('when the disk is full, until it is not (a tmpfs, needs unshare)', async () => {
@@ -46,17 +47,47 @@ describe('503 promises that nothing was stored, and says when to come again:', (
 })
 
 test.each([
-  ['a defect', new TypeError('SECRET in /inside'), 'Internal error'],
-  [
-    'an unknown outcome',
-    new PlantsError('unknownOutcome', 'SECRET in /inside'),
-    'Whether the plant is stored is unknown',
-  ],
-  ['what no store says', new PlantsError('notFound', 'SECRET in /inside'), 'Internal error'],
+  ['a defect', new TypeError('SECRET'), 'Internal error'],
+  ['an unknown outcome', new PlantsError('unknownOutcome', 'SECRET'), 'Whether the plant is stored is unknown'],
+  ['what no store says', new PlantsError('notFound', 'SECRET'), 'Internal error'],
 ])('500 says nothing of the inside, and names the request: %s', async (_, error, words) => {
   const service = await serveStore({ create: () => Promise.reject(error), close: async () => undefined })
   const { status, headers, body } = await exchange(service, { body: fern })
   const message = about(words, headers['request-id'])
   expect([status, JSON.parse(body)]).toEqual([500, { error: 500, message }])
-  expect(service.log()).toContain('SECRET in /inside')
+  expect(service.log()).toContain('SECRET')
+})
+
+describe('a service goes on', () => {
+  test.each(['throws', 'rejects'])('when its log %s', async (how) => {
+    const write = () => {
+      if (how === 'throws') throw new Error('The log is broken')
+      return Promise.reject(new Error('The log is broken'))
+    }
+    const output = { isTerminal: false, columns: 80, rows: 24, write, log: write, stream: () => expect.fail() }
+    const quick: PlantStore = { create: async ({ name }) => ({ name }), close: async () => undefined }
+    const service = await serveStore(quick, { log: { output, level: 'info', delay: 0 } })
+    for (const body of [fern, '{', fern])
+      expect((await exchange(service, { body })).status).toBe(body === fern ? 200 : 400)
+  })
+
+  test('when the response to an error fails, which is logged, and closes the connection', async () => {
+    let isBroken = false
+    const now = () => {
+      if (!isBroken) return performance.now()
+      isBroken = false
+      throw new Error('The clock is broken')
+    }
+    const create = async ({ id, name }: NewPlant) => {
+      if (id !== 1n) return { name }
+      isBroken = true
+      throw new Error('This store is broken')
+    }
+    const service = await serveStore({ create, close: async () => undefined }, { now })
+    const connection = await connectTo(service.place)
+    connection.send(requestBytes(testToken, { body: fern })).socket.resume()
+    await expect.poll(service.log, { timeout: 10_000, interval: 20 }).toContain('The clock is broken')
+    await connection.end().closed
+    expect((await exchange(service, { body: '{"id":2,"name":"Moss"}' })).status).toBe(200)
+  })
 })

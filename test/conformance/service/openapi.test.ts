@@ -115,15 +115,6 @@ describe('an example in the description', () => {
     const seen = Object.entries(answers).map(([name, { status, body }]) => [name, { status, value: JSON.parse(body) }])
     expect(seen).toEqual(Object.entries(examplesOf('400')).map(([name, { value }]) => [name, { status: 400, value }]))
   })
-
-  test('of a key makes its request safe to repeat', async () => {
-    const service = await serve()
-    const create = async (name: string) => {
-      const headers = { 'Idempotency-Key': parameters[0]?.example }
-      return (await exchange(service, sent({ id: 1, name }, headers))).status
-    }
-    expect([await create('Fern'), await create('Fern'), await create('Moss')]).toEqual([200, 200, 400])
-  })
 })
 
 describe('a response of the service is as the description says for its status:', () => {

@@ -4,10 +4,9 @@ import { connect } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
 import type { NewPlant } from '../../../src/plant/plant.js'
 import type { Block, PlantStore, ReadableStore } from '../../../src/stores/common/store.js'
-import { gate } from '../../helpers/gate.js'
 import { connectTo, exchange } from '../../helpers/raw-http.js'
 import { runPlants } from '../../helpers/run.js'
-import { serve, serveStore, testCaller, testToken } from '../../helpers/service.js'
+import { gate, serve, serveStore, testCaller, testToken } from '../../helpers/service.js'
 import { World } from '../../helpers/world.js'
 
 const fern = '{"id":1,"name":"Fern"}'
@@ -53,19 +52,6 @@ async function textOf(response: IncomingMessage): Promise<string | undefined> {
   return response.complete ? Buffer.concat(chunks).toString() : undefined
 }
 
-test('a stream has all plants of one moment, in the order of their ids, while others create and delete', async () => {
-  const world = new World()
-  const lines = Array.from({ length: 30_000 }, (_, index) => `{"id":${3 * (index - 15_000)},"name":"Fern ${index}"}`)
-  expect((await world.run('import', { stdin: [...lines].toReversed().join('\n') })).code).toBe(0)
-  const service = await serve(['--allow', 'create,read,delete'], { folder: world.home })
-  const stream = await streamFrom(service, '?after=-45001')
-  expect(stream.headers['content-type']).toBe('application/x-ndjson')
-  expect((await exchange(service, { body: '{"id":-44999,"name":"Moss"}' })).status).toBe(200)
-  expect((await exchange(service, { method: 'DELETE', target: '/plants/44997' })).status).toBe(200)
-  expect(await textOf(stream)).toBe(lines.map((line) => `${line}\n`).join(''))
-  expect((await textOf(await streamFrom(service, '?after=44000&limit=2')))?.split('\n').length).toBe(3)
-})
-
 test('a client that stops reading holds up nobody, and costs no more memory than what it did not read', async () => {
   const { store, seen } = storeWith(endless)
   const service = await serveStore(store)
@@ -98,10 +84,7 @@ test('a stream without plants is empty, and HEAD opens none', async () => {
   const service = await serveStore(store)
   expect(await textOf(await streamFrom(service))).toBe('')
   seen.isEnded = false
-  const head = await exchange(service, {
-    method: 'HEAD',
-    headers: { Accept: 'text/plain, application/x-ndjson;q=0.5' },
-  })
+  const head = await exchange(service, { method: 'HEAD', headers: { Accept: 'application/x-ndjson' } })
   expect([head.status, head.headers['content-type'], seen.isEnded]).toEqual([200, 'application/x-ndjson', false])
 })
 
@@ -143,9 +126,11 @@ test('two slow readers hold up no export of a third token, and no create', async
   const [one, two, third] = [await token(), await token(), await token()]
   const service = { ...(await serve([], { folder: world.home, env: {} })), token: third }
   for (const slow of [one, two]) expect((await streamFrom(service, '', slow)).statusCode).toBe(200)
-  expect(await textOf(await streamFrom(service, '', third))).toBe(lines.join(''))
+  const stream = await streamFrom(service, '', third)
+  expect(stream.headers['content-type']).toBe('application/x-ndjson')
   expect((await exchange(service, { body: '{"id":-1,"name":"Moss"}' })).status).toBe(200)
-  expect(await textOf(await streamFrom(service, '?after=398', third))).toBe(lines.at(-1))
+  expect(await textOf(stream)).toBe(lines.join(''))
+  expect(await textOf(await streamFrom(service, '?after=397&limit=1', third))).toBe(lines.at(-2))
 })
 
 test('HTTP/1.0, which does not tell the end of a stream, gets none', async () => {

@@ -1,13 +1,12 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { adminServer, Metrics } from '../../../src/server/admin.js'
+import { openLog } from '../../../src/server/log.js'
 import type { PlantStore } from '../../../src/stores/common/store.js'
-import { connectTo, exchange, type RawRequest, requestBytes } from '../../helpers/raw-http.js'
+import { connectTo, exchange, type RawRequest } from '../../helpers/raw-http.js'
 import { placeOf, serveStore, testToken } from '../../helpers/service.js'
 
-const fern = '{"id":1,"name":"Fern"}'
-const moss = '{"id":2,"name":"Moss"}'
 const quick: PlantStore = { create: async ({ name }) => ({ name }), close: async () => undefined }
 
 /** The admin port of a service. */
@@ -23,7 +22,6 @@ async function adminOf(host = '127.0.0.1') {
 describe('the admin port', () => {
   test.each<[RawRequest['headers'], status: number, message?: string]>([
     [{ Expect: 'z' }, 200],
-    [{ Connection: 'Upgrade', Upgrade: 'h2c' }, 200],
     [{ Host: ['a', 'b'] }, 400, 'The header Host must be given once'],
     [{ X: 'x'.repeat(20_000) }, 431, 'The headers are too large'],
   ])('answers odd headers as the service does: %j', async (headers, error, message) => {
@@ -96,54 +94,36 @@ describe('the admin port', () => {
   })
 })
 
-describe('a service goes on', () => {
-  test.each([
-    [
-      'throws',
-      () => {
-        throw new Error('The log is broken')
-      },
-    ],
-    ['rejects', () => Promise.reject(new Error('The log is broken'))],
-  ])('when its log %s', async (_, write) => {
-    const output = { isTerminal: false, columns: 80, rows: 24, write, log: write, stream: () => expect.fail() }
-    const service = await serveStore(quick, { log: { output, level: 'info', delay: 0 } })
-    for (const body of [fern, '{', fern])
-      expect((await exchange(service, { body })).status).toBe(body === fern ? 200 : 400)
-  })
+function opened() {
+  const written: string[] = []
+  const log = async (lines: string) => void written.push(lines)
+  const output = { isTerminal: false, columns: 80, rows: 24, log, write: log, stream: () => process.stderr }
+  const logger = openLog({ output, level: 'info', delay: 100 })
+  const count = () => written.map((lines) => lines.split('\n').length - 1)
+  return { logger, written, count }
+}
 
-  /** A store that does something else for the plant with the id 1. */
-  const storeWith = (act: () => never): PlantStore => ({
-    ...quick,
-    create: (plant) => (plant.id === 1n ? act() : quick.create(plant)),
-  })
-
-  test('when its store throws at once', async () => {
-    const service = await serveStore(
-      storeWith(() => {
-        throw new Error('This store is broken')
-      }),
-    )
-    expect((await exchange(service, { body: fern })).status).toBe(500)
-    expect((await exchange(service, { body: moss })).status).toBe(200)
-  })
-
-  test('when the response to an error fails, which is logged, and closes the connection', async () => {
-    let isBroken = false
-    const now = () => {
-      if (!isBroken) return performance.now()
-      isBroken = false
-      throw new Error('The clock is broken')
-    }
-    const store = storeWith(() => {
-      isBroken = true
-      throw new Error('This store is broken')
-    })
-    const service = await serveStore(store, { now })
-    const connection = await connectTo(service.place)
-    connection.send(requestBytes(testToken, { body: fern })).socket.resume()
-    await expect.poll(service.log, { timeout: 10_000, interval: 20 }).toContain('The clock is broken')
-    await connection.end().closed
-    expect((await exchange(service, { body: moss })).status).toBe(200)
-  })
+test('lines of requests are written together: after 100 ms, 64 KiB, with another line, or at the end', () => {
+  vi.useFakeTimers()
+  try {
+    const { logger, written, count } = opened()
+    for (let line = 0; line < 4; line += 1) logger.info({ outcome: 'created', line })
+    expect(count()).toEqual([1])
+    vi.advanceTimersByTime(100)
+    expect(count()).toEqual([1, 3])
+    logger.info({ outcome: 'a'.repeat(65_536) })
+    expect(count()).toEqual([1, 3, 1])
+    logger.info({ outcome: 'created' })
+    logger.info('draining')
+    expect(count()).toEqual([1, 3, 1, 2])
+    logger.info({ outcome: 'created' })
+    logger.flush()
+    expect(count()).toEqual([1, 3, 1, 2, 1])
+    expect(JSON.parse(written.at(-1) ?? '')).toMatchObject({ level: 'info', outcome: 'created' })
+    vi.advanceTimersByTime(1000)
+    logger.info('later')
+    expect(count()).toEqual([1, 3, 1, 2, 1, 1])
+  } finally {
+    vi.useRealTimers()
+  }
 })
