@@ -37,16 +37,10 @@ test('create, POST and an import say the same of any document', { timeout: round
   await fc.assert(fc.asyncProperty(batch, compare), { numRuns: rounds(5) })
 })
 
-test.each([
-  [400, '{'],
-  [400, Buffer.from([0xff])],
-  [413, ' '.repeat(1_048_577)],
-  [422, '{"id":1}'],
-])('create rejects a document with %i without asking the service', async (error, stdin) => {
-  const env = { PLANTS_TOKEN: testToken }
-  const flags = '--store http://127.0.0.1:1 --timeout 0 --output json'
-  const { code, err } = await new World().run(`create ${flags}`, { stdin, env })
-  expect([code, JSON.parse(err).error]).toEqual([2, error])
+test('create rejects a document without asking the service', async () => {
+  const options = { stdin: '{"id":1}', env: { PLANTS_TOKEN: testToken } }
+  const { code, err } = await new World().run('create --store http://127.0.0.1:1 --timeout 0 --output json', options)
+  expect([code, JSON.parse(err).error]).toEqual([2, 422])
 })
 
 async function create(world: World, documents: Buffer[]): Promise<Verdict[]> {
@@ -116,33 +110,31 @@ function isMarked(bytes: Buffer | undefined): boolean {
 
 /** A document of one line that is not blank: valid, nearly valid or hostile. */
 function anyDocument(): fc.Arbitrary<Buffer> {
+  const plant = fc.tuple(int64(), quoted()).map(([id, name]) => `"id":${id},"name":${name}`)
   const member = fc.tuple(fc.oneof(...keys), fc.oneof(...values)).map((pair) => pair.join(':'))
-  const plant = fc.tuple(int64(), quoted()).map(([id, name]) => [`"id":${id}`, `"name":${name}`])
-  const members = fc.tuple(
-    fc.oneof({ weight: 3, arbitrary: plant }, fc.constant([])),
-    fc.array(member, { maxLength: 3 }),
-  )
-  const object = members.map(([first, others]) => `{${[...first, ...others].join(',')}}`)
-  const damaged = fc
-    .tuple(object, fc.nat(), fc.nat(2), fc.constantFrom(...awkward))
-    .map(([json, at, deleted, inserted]) => {
-      const from = at % (json.length + 1)
-      return json.slice(0, from) + inserted + json.slice(from + deleted)
-    })
+  const members = fc.tuple(fc.option(plant, { freq: 3 }), fc.array(member, { maxLength: 3 }))
+  const object = members.map(([first, others]) => `{${[first ?? [], others].flat().join()}}`)
   const deep = fc.nat(3000).map((depth) => `{"id":1,"name":"","x":${'['.repeat(depth)}${']'.repeat(depth)}}`)
   const several = fc.tuple(object, object).map((pair) => pair.join(' '))
-  const broken = fc.tuple(object, fc.nat(), fc.uint8Array({ minLength: 1, maxLength: 2 })).map(([json, at, bytes]) => {
-    const whole = Buffer.from(json)
-    return Buffer.concat([whole.subarray(0, at % whole.length), bytes, whole.subarray(at % whole.length)])
-  })
   const texts = fc.oneof(
     { weight: 10, arbitrary: object },
-    { weight: 4, arbitrary: damaged },
+    { weight: 4, arbitrary: damaged(object, fc.constantFrom(...awkward)) },
     object.map((json) => `\ufeff${json}`),
     fc.oneof(deep, several, ...values),
   )
-  const all = fc.oneof({ weight: 20, arbitrary: texts.map((json) => Buffer.from(json)) }, broken)
-  return all.filter((bytes) => !bytes.includes(0x0a) && !bytes.includes(0x0d) && bytes.toString().trim() !== '')
+  const bytes = fc.oneof(
+    { weight: 20, arbitrary: texts.map((json) => Buffer.from(json)) },
+    damaged(object, fc.constantFrom('\xff', '\xc3', '\xed\xa0')).map((text) => Buffer.from(text, 'latin1')),
+  )
+  return bytes.filter((document) => !/[\r\n]|^\s*$/.test(document.toString()))
+}
+
+/** Texts with up to two characters less, and others in their place. */
+function damaged(texts: fc.Arbitrary<string>, others: fc.Arbitrary<string>): fc.Arbitrary<string> {
+  return fc.tuple(texts, fc.nat(), fc.nat(2), others).map(([text, at, deleted, other]) => {
+    const from = at % (text.length + 1)
+    return text.slice(0, from) + other + text.slice(from + deleted)
+  })
 }
 
 const quoted = () => text().map((characters) => JSON.stringify(characters))
