@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { certificate, hasOpenssl } from '../../helpers/certificates.js'
-import { Hostile, http } from '../../helpers/hostile.js'
+import { Hostile, http, json } from '../../helpers/hostile.js'
 import { accepts, created, fern, recorder, Sender, saved, token, tokensIn, tunnelTo } from '../../helpers/recorder.js'
+import { linesOf } from '../../helpers/redacting.js'
 import { socketPath } from '../../helpers/remote.js'
 
 // Prints s3cret-of-command, which must not stand in the settings that a command shows.
@@ -13,15 +14,9 @@ describe('a saved token', () => {
     const remote = await recorder(accepts, created)
     const { port, url } = remote
     expect(await user.login(`HTTP://127.0.0.1:${port}/v1/`)).toBe(0)
-    const same = [
-      `${url}/v1`,
-      `${url}/v1//`,
-      `http://127.1:${port}/v1`,
-      `http://2130706433:${port}/v1`,
-      `${url}/v2/../v1`,
-    ]
-    for (const address of same) expect({ address, code: await user.createAt(address) }).toEqual({ address, code: 0 })
-    expect(tokensIn(remote)).toEqual([Array(6).fill(token)])
+    for (const address of [`${url}/v1//`, `http://127.1:${port}/v1`, `${url}/v2/../v1`])
+      expect({ address, code: await user.createAt(address) }).toEqual({ address, code: 0 })
+    expect(tokensIn(remote)).toEqual([Array(4).fill(token)])
     expect(user.saved).toMatchObject({ tokens: { [`${url}/v1`]: { token } } })
   })
 
@@ -48,7 +43,7 @@ describe('a saved token', () => {
     expect(await user.createAt(`unix:${one}:/v1`)).toBe(0)
   })
 
-  test.each([301, 302, 303, 307, 308])('does not follow a redirect with status %i', async (status) => {
+  test.each([302, 303, 308])('does not follow a redirect with status %i', async (status) => {
     const other = await recorder()
     const redirect = http(status, '', { Location: `${other.url}/plants`, Refresh: `0; url=${other.url}/plants` })
     const remote = await Hostile.listen({ posts: [redirect], openapi: redirect })
@@ -108,6 +103,16 @@ describe('a saved token', () => {
   })
 })
 
+test('a token that may not create plants is saved all the same (RFC 6750, 3.1)', async () => {
+  const challenge = { 'WWW-Authenticate': 'Bearer realm="plants", error="insufficient_scope", scope="create"' }
+  const remote = await recorder(
+    json(403, { error: 403, message: 'This token has no right to create plants' }, challenge),
+  )
+  const user = new Sender()
+  expect(await user.login(remote.url)).toBe(0)
+  expect(user.saved).toMatchObject({ tokens: { [remote.url]: { token } } })
+})
+
 describe('the name of a store', () => {
   const codesAt = (user: Sender, ...stores: string[]) => Promise.all(stores.map((store) => user.createAt(store)))
 
@@ -117,11 +122,9 @@ describe('the name of a store', () => {
     await user.run(`stores add team ${address}`)
     await user.run(`stores add same ${address}/`)
     expect(await user.login('team')).toBe(0)
-    expect(await codesAt(user, 'team', 'same', address)).toEqual([0, 0, 0])
+    expect(await codesAt(user, 'team', 'same', address, remote.url)).toEqual([0, 0, 0, 3])
     await user.run('auth logout --store same')
     expect(await codesAt(user, 'team', 'same', address)).toEqual([3, 3, 3])
-    expect(await user.login(address)).toBe(0)
-    expect(await codesAt(user, 'same', 'team', remote.url)).toEqual([0, 0, 3])
   })
 
   test('takes no token along to another address', async () => {
@@ -186,15 +189,7 @@ describe('PLANTS_TOKEN', () => {
   test('is sent nowhere by a command that needs no service, and shown for the store of this run alone', async () => {
     const { user, servers, here } = await world()
     const run = (line: string) => user.run(line, { env: { ...env, PLANTS_STORE: here } })
-    for (const line of [
-      'auth token',
-      'auth logout',
-      'stores list',
-      'config list',
-      'stores use own',
-      'config get store',
-    ])
-      await run(line)
+    for (const line of ['auth token', 'auth logout', 'stores list', 'config list', 'stores use own']) await run(line)
     const { out } = await run('auth status --output ndjson')
     const status = { store: here, address: here, source: 'variable' }
     expect(out.split('\n').filter((line) => line.includes('"variable"'))).toEqual([JSON.stringify(status)])
@@ -208,3 +203,47 @@ describe('PLANTS_TOKEN', () => {
     expect(JSON.stringify(user.saved)).not.toContain('s3cret-of-env')
   })
 })
+
+// World.run itself fails when a secret is shown: each holds "s3cret", or is as long as a token of this program.
+
+const ofProgram = `plants_${'s3cretXy'.repeat(5)}abc`
+
+test.each(
+  linesOf(`
+    auth login T
+    auth login --with-token=T
+    auth login --store team --password=T
+    auth token T
+    --token T list
+    -tT list
+    list -H Authorization:T
+    config set stores.team.token T
+    config set token T
+    config set tokens.https://h.example T
+    config set timeout 1m T
+    stores add new https://h.example T
+    stores add new https://T@h.example
+    stores add new https://h.example/?token=T
+    stores add new https://h.example/#T
+    stores init postgres://u:T@h/db
+    tokens create T
+    PLANTS_TOKEN=T list
+    list PGPASSWORD=T`),
+)('a secret in an argument is rejected, and not repeated: %s', async (line) => {
+  const settings = { version: 1, stores: { team: { address: 'https://h.example' } } }
+  for (const secret of ['s3cretOfSomebody', ofProgram]) {
+    const user = new Sender(settings)
+    for (const output of ['text', 'json']) {
+      const { code, out } = await user.run(`${line.replace(/(?<![A-Z_])T(?![A-Z])/, secret)} --output ${output}`)
+      expect({ code, out }).toEqual({ code: 2, out: '' })
+    }
+    expect(user.saved).toEqual(settings)
+  }
+})
+
+test.each(['list T', 'T', 'help T', 'list --timeout T', 'config get T', 'tokens revoke T'])(
+  'a token of plants is repeated nowhere: %s',
+  async (line) => {
+    expect((await new Sender().run(line.replace('T', ofProgram))).code).not.toBe(0)
+  },
+)

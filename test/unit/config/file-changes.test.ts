@@ -56,12 +56,11 @@ describe('while another process holds the lock', () => {
 describe('a settings file that is a link', () => {
   test.each([
     ['relative', '../dotfiles/plants.json'],
-    ['absolute', 'HOME/dotfiles/plants.json'],
     ['to a link', 'step'],
   ])('%s, stays one, and its target is created and changed', async (_, link) => {
     const user = new World()
     for (const folder of [user.config, join(user.home, 'dotfiles')]) mkdirSync(folder, { mode: 0o700 })
-    symlinkSync(link.replace('HOME', user.home), user.file)
+    symlinkSync(link, user.file)
     symlinkSync('../dotfiles/plants.json', join(user.config, 'step'))
     expect(await user.run('config get timeout')).toEqual(printed('30s\n'))
     for (const timeout of ['1m', '2m']) {
@@ -70,7 +69,7 @@ describe('a settings file that is a link', () => {
       const target = join(user.home, 'dotfiles/plants.json')
       expect([lstatSync(target).isFile(), modeOf(target)]).toEqual([true, '600'])
     }
-    expect(readlinkSync(user.file)).toBe(link.replace('HOME', user.home))
+    expect(readlinkSync(user.file)).toBe(link)
     expect([user.config, join(user.home, 'dotfiles')].flatMap((folder) => readdirSync(folder))).toEqual([
       ...['settings.json', 'step', 'plants.json'],
     ])
@@ -111,12 +110,9 @@ describe('unknown keys stay', () => {
   }
 
   test.each<[string, (saved: typeof before) => unknown]>([
-    ['config set timeout 3m', (saved) => Object.assign(saved, { timeout: '3m' })],
     ['config unset output', (saved) => Reflect.deleteProperty(saved, 'output')],
     ['config set stores.team.timeout 3m', ({ stores }) => Object.assign(stores.team, { timeout: '3m' })],
-    ['config unset stores.team.timeout', ({ stores }) => Reflect.deleteProperty(stores.team, 'timeout')],
     ['stores add new /srv/new.db', ({ stores }) => Object.assign(stores, { new: { address: '/srv/new.db' } })],
-    ['stores use team', (saved) => Object.assign(saved, { store: 'team' })],
     [
       'stores remove garden',
       (saved) => [Reflect.deleteProperty(saved.stores, 'garden'), Reflect.deleteProperty(saved, 'store')],
@@ -125,7 +121,6 @@ describe('unknown keys stay', () => {
       'stores remove team',
       (saved) => [Reflect.deleteProperty(saved.stores, 'team'), Reflect.deleteProperty(saved.tokens, team)],
     ],
-    [`auth logout --store ${team}`, ({ tokens }) => Reflect.deleteProperty(tokens, team)],
   ])('with %s', async (command, change) => {
     const user = new World(before)
     expect((await user.run(command)).code).toBe(0)
@@ -145,8 +140,6 @@ describe('unknown keys stay', () => {
   test.each([
     '"__proto__":{"a":1}',
     '"stores":{"__proto__":{"address":"/a.db"}}',
-    '"stores":{"team":{"address":"/a.db","__proto__":{"a":1}}}',
-    '"tokens":{"__proto__":{"token":"a","savedAt":"b"}}',
     '"tokens":{"https://a":{"token":"a","savedAt":"b","__proto__":{"a":1}}}',
   ])('also %s', async (text) => {
     const user = new World()
