@@ -1,5 +1,9 @@
 import {
+  chmodSync,
+  chownSync,
   copyFileSync,
+  lchownSync,
+  mkdirSync,
   readdirSync,
   readFileSync,
   renameSync,
@@ -16,7 +20,7 @@ import { SqliteStore } from '../../../../src/stores/sqlite/sqlite-store.js'
 import { open, query } from '../../../helpers/sqlite-file.js'
 import { closedAfterTest, fileAddress, openOptions } from '../../../helpers/store.js'
 import { temporaryFolder } from '../../../helpers/temporary.js'
-import { World } from '../../../helpers/world.js'
+import { refusal, World } from '../../../helpers/world.js'
 
 const fern = '{"id":1,"name":"Fern"}\n'
 const moss = { id: 2n, name: 'Moss' }
@@ -47,15 +51,12 @@ describe('the file of a store', () => {
     expect(readdirSync(user.home)).toEqual([])
   })
 
-  test.each(['a b.db', '?mode=ro#x.db', '100%25.db', "it's.sqlite", 'シダ.db', 'file:x.db'])(
-    'may be named %s',
-    async (name) => {
-      const user = new World()
-      await user.run([...createFern.split(' '), '--store', `sqlite:${name}`])
-      expect(readdirSync(user.home).toSorted()[0]).toBe(name)
-      expect((await user.run(['get', '1', '--store', `./${name}`])).out).toBe(fern)
-    },
-  )
+  test.each(['a b.db', '?mode=ro#x.db', '100%25.db', 'file:x.db'])('may be named %s', async (name) => {
+    const user = new World()
+    await user.run([...createFern.split(' '), '--store', `sqlite:${name}`])
+    expect(readdirSync(user.home).toSorted()[0]).toBe(name)
+    expect((await user.run(['get', '1', '--store', `./${name}`])).out).toBe(fern)
+  })
 
   test('may be a link to where it really is', async () => {
     const user = new World()
@@ -89,17 +90,6 @@ describe('the file of a store', () => {
       retryable: true,
       message: `${path} was deleted or replaced`,
     })
-  })
-
-  test('keeps no plants of a transaction that another process never finished, and may be vacuumed', async () => {
-    const user = new World()
-    await user.run(createFern)
-    const other = open(user.store)
-    other.exec("BEGIN IMMEDIATE; INSERT INTO plants (id, name) VALUES (2, 'Moss')")
-    expect((await user.run('list')).out).toBe(fern)
-    other.exec('ROLLBACK; VACUUM')
-    expect((await user.run('list')).out).toBe(fern)
-    expect((await user.run('create --id 2 --name Moss')).code).toBe(0)
   })
 })
 
@@ -192,5 +182,178 @@ test.each<[string, (path: string) => void]>([
   expect(await new World().run(`list --store ${path}`)).toMatchObject({
     code: 4,
     err: `plants: The store ${path} is damaged: database disk image is malformed\n  ${hint}\n`,
+  })
+})
+
+const elsewhere = 'Choose another file with --store PATH'
+
+function contents(path: string): string {
+  return statSync(path).isDirectory() ? readdirSync(path).join() : readFileSync(path, 'base64')
+}
+
+describe('a file that cannot be a store is rejected, and left as it is:', () => {
+  const text = 'not a database, but longer than a header of one hundred bytes, so that SQLite reads it and wonders'
+  const mark = `PRAGMA application_id=${0x706c6e74}`
+  const ofAnother = '{} is an SQLite file of another program, not a store'
+  const newer = '{} was written by a newer version of plants (schema 99, this one supports 5)'
+  const changed = '{} is not a store of plants: its tables, indexes or triggers were changed'
+  const sql = (statements: string) => (path: string) => void open(path).exec(statements)
+
+  test.each<[string, (path: string) => void, string, string?]>([
+    ['a text', (path) => writeFileSync(path, text), '{} is not a store: it is not an SQLite file'],
+    ['the database of another program', sql('CREATE TABLE notes (text TEXT)'), ofAnother],
+    ['an empty one', sql('PRAGMA application_id=7; CREATE TABLE t (x); DROP TABLE t'), ofAnother],
+    ['a newer store', sql(`${mark}; PRAGMA user_version=99; CREATE TABLE t (x)`), newer, 'Update plants'],
+    ['another schema', sql(`${mark}; PRAGMA user_version=5`), changed, 'Undo that, or restore a backup'],
+    ['a folder', (path) => mkdirSync(path), 'The store {} could not be opened: it is a directory'],
+  ])('%s', async (_, make, message, hint = elsewhere) => {
+    const user = new World()
+    mkdirSync(user.data)
+    make(user.store)
+    const before = contents(user.store)
+    for (const line of [createFern, 'list', 'delete 1 --yes'])
+      expect(await user.run(line), line).toEqual(refusal(message.replace('{}', user.store), hint, 4))
+    expect(contents(user.store)).toEqual(before)
+  })
+})
+
+describe('a place where no store can be made is rejected:', () => {
+  const noPart = 'The store {} could not be opened: a part of its path is not a directory'
+
+  test.each([
+    ['HOME/device', '/dev/null is a device or a pipe, not a store', elsewhere],
+    ['HOME/link', 'The store {} could not be opened: there is no such file', elsewhere],
+    ['HOME/no/plants.db', 'There is no directory HOME/no for the store {}', 'Make it with: mkdir -p HOME/no'],
+    ['HOME/file/plants.db', noPart, elsewhere],
+  ])('%s', async (path, message, hint) => {
+    const user = new World()
+    user.write('file', '')
+    symlinkSync('nowhere', join(user.home, 'link'))
+    symlinkSync('/dev/null', join(user.home, 'device'))
+    const at = (text: string) => text.replace('{}', path).replaceAll('HOME', user.home)
+    expect(await user.run(`${createFern} --store ${at(path)}`)).toEqual(refusal(at(message), at(hint), 4))
+  })
+
+  test('a data directory that is a file, or that cannot be made', async () => {
+    const user = new World()
+    user.write('data', '')
+    expect(await user.run(createFern)).toEqual(refusal(noPart.replace('{}', user.store), elsewhere, 4))
+    if (process.platform !== 'linux') return
+    const message = 'There is no directory /proc/none for the store /proc/none/plants.db'
+    const rejected = refusal(message, 'Make it with: mkdir -p /proc/none', 4)
+    expect(await user.run(createFern, { env: { PLANTS_DATA_DIR: '/proc/none' } })).toEqual(rejected)
+  })
+
+  test('a path that is not UTF-8', async () => {
+    const addresses = '"local", a path such as ./plants.db, sqlite:PATH, http(s)://…, unix:PATH or postgres://…'
+    expect(await new World().run('list', { env: { PLANTS_STORE: '/\ufffd.db' } })).toEqual(
+      refusal(
+        'PLANTS_STORE is a path that is not UTF-8, or holds U+FFFD: /\ufffd.db',
+        `A store is a saved name, ${addresses}`,
+      ),
+    )
+  })
+})
+
+const isRoot = process.getuid?.() === 0
+const createMoss = 'create --id 2 --name Moss'
+
+async function withStore(): Promise<World> {
+  const user = new World()
+  await user.run(createFern)
+  return user
+}
+
+/** The lines of a run's stderr about other users. */
+function warningsOf(err: string): string[] {
+  return err.split('\n').filter((line) => /another user|other users/.test(line))
+}
+
+describe.runIf(isRoot)('a store that another user owns (needs root)', () => {
+  const owned = (path: string) =>
+    `${path} belongs to another user (uid 65534), who can read and change everything in it`
+
+  test.each([
+    ...[createMoss, `${createMoss} --dry-run`, 'import', 'import --dry-run', 'list', 'export'],
+    ...['backup plants.bak', 'restore other.bak --yes', 'tokens create', 'tokens revoke 7'],
+  ])('is used by "%s", with one warning', async (line) => {
+    const user = await withStore()
+    await user.run('backup other.bak')
+    chownSync(user.store, 65_534, 65_534)
+    const { code, err } = await user.run(line, { stdin: '{"id":3,"name":"Ivy"}\n', mayShowSecrets: true })
+    expect([code, warningsOf(err)]).toEqual([
+      line === 'tokens revoke 7' ? 1 : 0,
+      [`plants: The store ${owned(user.store)}`],
+    ])
+  })
+
+  test('is what doctor warns of', async () => {
+    const user = await withStore()
+    chownSync(user.store, 65_534, 65_534)
+    expect(await user.run('doctor')).toMatchObject({ code: 0, out: expect.stringContaining(owned(user.store)) })
+  })
+
+  test('is restored from with a warning, once, when it is the backup', async () => {
+    const user = await withStore()
+    await user.run('backup other.bak')
+    const file = join(user.home, 'other.bak')
+    chownSync(file, 65_534, 65_534)
+    const err = `plants: The backup ${file} belongs to another user (uid 65534), who may have added tokens to it\n`
+    expect(await user.run('restore other.bak --yes')).toMatchObject({ code: 0, err })
+  })
+
+  test.each([
+    ['a link of theirs', ['theirs.db']],
+    ['a link of this user to a link of theirs', ['mine.db', 'theirs.db']],
+  ])('is warned of when it is %s to a file of this user', async (_, links) => {
+    const user = await withStore()
+    for (const [index, link] of links.entries())
+      symlinkSync(links[index + 1] ?? 'data/plants.db', join(user.home, link))
+    const theirs = join(user.home, 'theirs.db')
+    lchownSync(theirs, 65_534, 65_534)
+    const why = 'is a link of another user (uid 65534), who can point it to another file'
+    for (const line of ['list', `${createMoss} --dry-run`, createMoss]) {
+      const { code, err } = await user.run(`${line} --store ./${links[0]}`)
+      expect([code, warningsOf(err)]).toEqual([0, [`plants: The store ${theirs} ${why}`]])
+    }
+  })
+})
+
+describe.runIf(isRoot)('where other users can create files beside a store (needs root)', () => {
+  const written = (mode: string) => `can be written by other users (mode ${mode})`
+  const theirs = 'belongs to another user (uid 1234)'
+
+  test.each<[string, { mode: number; uid?: number; gid?: number }[], string?, number?]>([
+    ['a folder that is open to all', [{ mode: 0o777 }], written('777')],
+    ['a sticky folder', [{ mode: 0o1777 }], written('1777')],
+    ['a folder of a group', [{ mode: 0o775, gid: 7777 }], written('775')],
+    ['a folder of the group of its owner alone', [{ mode: 0o775 }]],
+    ['a folder of another user', [{ mode: 0o755, uid: 1234 }], theirs],
+    ['a folder in one that is open to all', [{ mode: 0o777 }, { mode: 0o755 }], written('777'), 1],
+    ['a folder in a sticky one', [{ mode: 0o1777 }, { mode: 0o755 }]],
+    ['a folder of another user in a sticky one', [{ mode: 0o1777 }, { mode: 0o755, uid: 1234 }], theirs],
+    ['an open folder in a private one', [{ mode: 0o700 }, { mode: 0o777 }]],
+  ])('doctor fails and a create warns: %s', async (_, folders, reason, depth = folders.length) => {
+    const user = new World()
+    chmodSync(user.home, 0o755)
+    const places = folders.map((__, index) => join(user.home, ...folders.slice(0, index + 1).map(() => 'in')))
+    for (const [index, { mode, uid = 0, gid = uid }] of folders.entries()) {
+      mkdirSync(places[index] ?? '')
+      chownSync(places[index] ?? '', uid, gid)
+      chmodSync(places[index] ?? '', mode)
+    }
+    const path = join(places.at(-1) ?? '', 'plants.db')
+    const exposed = `${path} is exposed to other users: ${places[depth - 1]} ${reason}`
+    const hint = 'Move it to a directory that only you can write to'
+    const { code, err } = await user.run(`${createFern} --store ${path}`)
+    expect([code, warningsOf(err)]).toEqual([0, reason ? [`plants: The store ${exposed}. ${hint}`] : []])
+    const { code: result, out } = await user.run(`doctor --store ${path}`)
+    const check = `store ${path}`
+    const [finding = ''] = out.split('\n').filter((line) => line.includes(check))
+    expect([result, JSON.parse(finding)]).toEqual(
+      reason
+        ? [1, { check, state: 'failed', message: exposed, hint }]
+        : [0, { check, state: 'ok', message: expect.stringContaining('MiB free') }],
+    )
   })
 })
