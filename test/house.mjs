@@ -1,7 +1,6 @@
 // Measures how the sources are divided: npm run house [-- FOLDER], where FOLDER holds a src.
 import { readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
-import { parseSync, Visitor } from 'rolldown/utils'
 
 const root = resolve(process.argv[2] ?? '.', 'src')
 const names = readdirSync(root, { recursive: true, encoding: 'utf8' }).filter(
@@ -23,13 +22,13 @@ const rooms = unique(names.map((name) => dirname(name)))
 const importers = new Map(
   names.map((name) => [name, new Set(imports.filter(({ target }) => target === name).map(({ file }) => file))]),
 )
-const functions = [...files].flatMap(([file, text]) => privateFunctions(file, text))
 const types = groupBy(
-  [...files].flatMap(([file, text]) => declaredTypes(text).map((name) => ({ name, file }))),
+  [...files].flatMap(([file, text]) =>
+    [...text.matchAll(/^(?:export )?(?:interface|type|class) (\w+)/gm)].map(([, name]) => ({ name, file })),
+  ),
   ({ name }) => name,
 )
 const lines = [...files.values()].map((text) => text.split('\n').length - 1)
-const callers = (pattern) => [...files].filter(([, text]) => pattern.test(text)).length
 
 const report = {
   rooms: rooms.length,
@@ -40,56 +39,11 @@ const report = {
   'files with one importer': [...importers.values()].filter(({ size }) => size === 1).length,
   'most files in a room': Math.max(...rooms.map((room) => names.filter((name) => dirname(name) === room).length)),
   'arrows between rooms': arrows.length,
-  'rooms in cycles': cyclic(rooms, arrows).length,
-  'private functions': functions.length,
-  'lines of one, on average': (sum(functions.map(({ length }) => length)) / functions.length).toFixed(1),
-  'called once': functions.filter(({ calls }) => calls === 1).length,
   'type names used twice or more': [...types.values()].filter((uses) => uses.length > 1).length,
-  'files with kind ===': callers(/\bkind [!=]==/),
-  'objects spread into themselves': sum([...files.values()].map((text) => [...text.matchAll(/\.\.\.\{ /g)].length)),
 }
 for (const [what, value] of Object.entries(report)) print(`${what.padEnd(34)}${String(value).padStart(8)}`)
 for (const [name, uses] of types)
   if (uses.length > 1) print(`  type ${name}: ${uses.map(({ file }) => file).join(', ')}`)
-
-/** Functions and private methods that no other file sees, with their lines and how often they are named besides. */
-function privateFunctions(file, text) {
-  const found = []
-  const { program } = parseSync(file, text)
-  const exported = new Set(
-    program.body.filter(({ type }) => type === 'ExportNamedDeclaration').map(({ declaration }) => declaration),
-  )
-  const add = (name, { start, end }) => {
-    const uses = text.match(new RegExp(`${name.startsWith('#') ? '' : '(?<![\\w#.])'}${name}\\b`, 'g')).length
-    found.push({ name, length: text.slice(start, end).split('\n').length, calls: uses - 1 })
-  }
-  new Visitor({
-    FunctionDeclaration(node) {
-      if (!exported.has(node)) add(node.id.name, node)
-    },
-    MethodDefinition(node) {
-      if (node.key.type === 'PrivateIdentifier') add(`#${node.key.name}`, node)
-    },
-  }).visit(program)
-  return found
-}
-
-function declaredTypes(text) {
-  return [...text.matchAll(/^(?:export )?(?:interface|type|class) (\w+)/gm)].map(([, name]) => name)
-}
-
-/** The rooms from which a walk along the arrows comes back. */
-function cyclic(rooms, arrows) {
-  const next = groupBy(
-    arrows.map((arrow) => arrow.split(' -> ')),
-    ([from]) => from,
-  )
-  return rooms.filter((room) => {
-    const reached = new Set((next.get(room) ?? []).map(([, to]) => to))
-    for (const each of reached) for (const [, to] of next.get(each) ?? []) reached.add(to)
-    return reached.has(room)
-  })
-}
 
 function groupBy(values, keyOf) {
   const groups = new Map()

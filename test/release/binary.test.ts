@@ -2,10 +2,12 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { execa } from 'execa'
 import { describe, expect, test } from 'vitest'
+import { isHere } from '../helpers/programs.js'
 import { temporaryFolder } from '../helpers/temporary.js'
 import { singleFile } from '../single-file.mjs'
 
 const root = join(import.meta.dirname, '../..')
+
 test('a build without the network says what it could not fetch', async ({ skip }) => {
   const cached = join(root, 'node_modules/.cache/bun')
   const target = ['windows-arm64', 'darwin-x64'].find(
@@ -78,6 +80,43 @@ describe('the single file', () => {
     expect(existsSync(join(place, 'other.db'))).toBe(false)
   })
 })
+
+test.skipIf(!isHere('buildah') || process.getuid?.() !== 0 || process.arch !== 'x64')(
+  'the container image has the executable and nothing else, runs as a user without rights, and is checked and stopped without a shell (needs buildah)',
+  async () => {
+    const folder = temporaryFolder()
+    const storage = join(folder, 'storage.conf')
+    const roots = `graphroot = "${join(folder, 'images')}"\nrunroot = "${join(folder, 'run')}"`
+    writeFileSync(storage, `[storage]\ndriver = "vfs"\n${roots}\n`)
+    const buildah = async (...args: string[]) =>
+      (await execa('buildah', args, { cwd: root, env: { CONTAINERS_STORAGE_CONF: storage } })).stdout
+    // An empty base instead of that of a registry, so that all that the image has is what this project puts there.
+    const options = '--isolation chroot --format docker --build-arg BASE=scratch --file deploy/Dockerfile'.split(' ')
+    const image = await buildah('build', '--quiet', ...options, 'release')
+    const { Docker } = JSON.parse(await buildah('inspect', '--type', 'image', image)) as {
+      Docker: { config: Record<string, unknown> }
+    }
+    expect(Docker.config).toMatchObject({
+      User: '65532:65532',
+      Env: expect.arrayContaining(['HOME=/home/nonroot', 'PLANTS_DATA_DIR=/home/nonroot']),
+      Volumes: { '/home/nonroot': {} },
+      Entrypoint: ['/usr/local/bin/plants'],
+      Cmd: ['serve', '--host', '0.0.0.0'],
+      Healthcheck: { Test: ['CMD', '/usr/local/bin/plants', 'doctor', '--output', 'json'] },
+      StopSignal: 'SIGTERM',
+    })
+    const container = await buildah('from', image)
+    const place = await buildah('mount', container)
+    const { stdout } = await execa('find', ['.', '-type', 'f', '-printf', '%m %p\\n'], { cwd: place })
+    expect(stdout.split('\n').toSorted()).toEqual([
+      '644 ./usr/share/doc/plants/LICENSES.txt',
+      '755 ./usr/local/bin/plants',
+    ])
+    const built = readFileSync(join(root, 'release/plants-linux-x64'))
+    expect(readFileSync(join(place, 'usr/local/bin/plants')).equals(built)).toBe(true)
+    await buildah('umount', container)
+  },
+)
 
 interface Contents {
   specVersion: string

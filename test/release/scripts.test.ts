@@ -38,10 +38,7 @@ test.each([
     'There is no target amiga\nThe targets are linux-x64, linux-arm64, linux-x64-musl, ',
   ],
   ['bin/build-binary.mjs --fast', "Unknown option '--fast'"],
-  ['bin/build-binary.mjs linux-x64', "Unexpected argument 'linux-x64'"],
   ['bin/release.mjs', 'One version is needed\n'],
-  ['bin/release.mjs 1.0.0 2.0.0', 'One version is needed\n'],
-  ['bin/release.mjs 1.0', 'A version is like 1.0.0, not 1.0\n'],
   ['bin/release.mjs 1.0.0-rc.1', 'A version is like 1.0.0, not 1.0.0-rc.1\n'],
   ['bin/release.mjs 1.0.0 --publish', "Unknown option '--publish'"],
 ])('%s: exit code 2', async (line, message) => {

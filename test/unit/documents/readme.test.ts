@@ -1,6 +1,8 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import figures from '../../../bench/figures.json'
+import { render } from '../../../bench/page.mjs'
 import packageJson from '../../../package.json'
 import { exitCodes } from '../../../src/platform/errors.js'
 import { blocksOf, documentation, pages, tableAt, usesNpm } from '../../helpers/documents.js'
@@ -163,6 +165,45 @@ describe('the documentation', () => {
     const used = names.filter((name) => RegExp(`(from |import\\()'${name}[/']`).test(code))
     expect(tableAt('| package |').map(([name]) => name)).toEqual(used.toSorted())
   })
+})
+
+test('the page of the benchmarks and its charts show the figures of the last run', () => {
+  const { page, charts } = render(read('docs/benchmarks.md'), figures)
+  expect(read('docs/benchmarks.md')).toBe(page)
+  expect(readdirSync(join(root, 'docs')).filter((name) => /^bench-.*\.svg$/.test(name))).toEqual(
+    Object.keys(charts).toSorted(),
+  )
+  for (const [name, svg] of Object.entries(charts)) {
+    expect({ name, svg: read(`docs/${name}`) }).toEqual({ name, svg })
+    expect(Buffer.byteLength(svg)).toBeLessThan(20_000)
+    expect(svg).toContain('<rect width="720"') // so that it can be read on a light and on a dark page
+  }
+})
+
+test('the page of the benchmarks has a table of the figures that a marker names, with three digits of each', () => {
+  const marked = (content: string) => `# Title\n<!-- figures: how import, export -->\n${content}<!-- end -->\nText\n`
+  const rows = [
+    { title: 'plants export', rate: 1_234_567 },
+    { title: 'cat', rate: Number.NaN },
+    { title: 'sqlite3', rate: 500_000 },
+  ]
+  const { page } = render(marked('an old table\n'), {
+    ...figures,
+    how: { import: 'Medians of 3 rounds' },
+    export: { title: 'Export', rows },
+  })
+  expect(page).toBe(
+    marked(
+      [
+        '\nMedians of 3 rounds.\n',
+        '|Export|rows/s|× first row|',
+        '|---|--:|--:|',
+        '|plants export|1,230,000|1|',
+        '|cat|-|-|',
+        '|sqlite3|500,000|0.405|\n\n',
+      ].join('\n'),
+    ),
+  )
 })
 
 /** What a group of a pattern matches in the documentation. */

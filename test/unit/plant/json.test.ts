@@ -43,36 +43,25 @@ test.each([
   [`{"id":${big}}`, { id: big }],
   ['{ "id" : -0 }', { id: 0n }],
   ['{"id":1e400}', { id: new NumberText('1e400') }],
-  ['{"id":"1"}', { id: '1' }],
-  ['{"id":[1]}', { id: [1] }],
-  ['{"id":1,"id":2}', { id: 2n }],
   ['{"id":1,"id":"2"}', { id: '2' }],
   ['{"id":{"id":1},"id":2}', { id: 2n }],
   ['{"id":2,"a":{"id":3},"b":["id",4]}', { id: 2n, a: { id: 3 }, b: ['id', 4] }],
-  [`{"i\\u0064":${big}}`, { id: big }],
   ['{"id":1,"\\u0069\\u0064":2}', { id: 2n }],
   ['{"\\\\u0069d":1}', { '\\u0069d': 1 }],
   [`{"a":{"id":1},"name":"\\"id\\":2","id":${big}}`, { a: { id: 1 }, name: '"id":2', id: big }],
   ['[{"id":1}]', [{ id: 1 }]],
-  ['1e400', Infinity],
 ])('%s is read with its id exact', (text, value) => {
   expect(parseJson(text)).toStrictEqual({ value })
 })
 
 test.each([
-  [' \n', 'unexpected end of input at line 2, column 1'],
-  ['\ufeff{}', 'unexpected U+FEFF at line 1, column 1'],
   ['{\n\t"id": 1\n\t"name": ""\n}', 'unexpected "\\"" at line 3, column 2'],
   ['"a\u001fb"', 'unexpected U+001F at line 1, column 3'],
   ['"\ud800" \ud800', 'unexpected U+D800 at line 1, column 5'],
   ['\u{e0001}', 'unexpected U+E0001 at line 1, column 1'],
-  ['\u{1f331}', 'unexpected "\u{1f331}" at line 1, column 1'],
   ['"a\\x"', 'invalid escape at line 1, column 3'],
   ['"\\u12"', 'invalid escape at line 1, column 2'],
   ['{} true', 'more than one JSON value, the second at line 1, column 4'],
-  ['{} tag', 'unexpected "t" at line 1, column 4'],
-  ['{}"', 'unexpected "\\"" at line 1, column 3'],
-  ['1 2', 'more than one JSON value, the second at line 1, column 3'],
   ['1"a"', 'unexpected "\\"" at line 1, column 2'],
 ])('%j is rejected where it stops being JSON', (text, message) => {
   expect(parseJson(text)).toMatchObject({ message, isSeveral: message.startsWith('more') })
@@ -147,7 +136,6 @@ test('an int64 is written and read exactly, in its place', { timeout }, () => {
 
 test('a field that is undefined is left out', () => {
   expect(toJson({ a: undefined, b: null, c: undefined, d: 5n })).toBe('{"b":null,"d":5}')
-  expect(toJson({})).toBe('{}')
 })
 
 /** The value of a JSON number by exact arithmetic, for exponents that are small. */
@@ -176,17 +164,11 @@ function numberText(): fc.Arbitrary<string> {
   const zeros = fc.nat({ max: 4 }).map((count) => '0'.repeat(count))
   const exponent = fc.tuple(fc.constantFrom('e', 'E'), fc.constantFrom('', '+', '-'), zeros, fc.nat({ max: 40 }))
   const number = fc.tuple(fc.constantFrom('', '-'), digits, zeros, fc.nat({ max: 25 }), fc.option(exponent))
-  return number.map(
-    ([sign, digits, zeros, point, exponent]) =>
-      sign + pointed(String(BigInt(digits + zeros)), point) + (exponent ?? []).join(''),
-  )
-}
-
-/** Puts a point before the last `places` digits. */
-function pointed(digits: string, places: number): string {
-  if (places === 0) return digits
-  const padded = digits.padStart(places + 1, '0')
-  return `${padded.slice(0, -places)}.${padded.slice(-places)}`
+  return number.map(([sign, digits, zeros, places, exponent]) => {
+    const padded = String(BigInt(digits + zeros)).padStart(places + 1, '0')
+    const point = padded.length - places
+    return sign + padded.slice(0, point) + (places > 0 ? `.${padded.slice(point)}` : '') + (exponent ?? []).join('')
+  })
 }
 
 /** JSON in all its spellings: white space, escapes, forms of numbers, repeated keys and ids. */

@@ -27,9 +27,6 @@ test.each<[value: unknown, problems: string[], otherFields?: string[]]>([
   [undefined, ['it must be an object, but is missing']],
   [null, ['it must be an object, but was null']],
   [[fern], ['it must be an object, but was an array']],
-  ['Fern', ['it must be an object, but was "Fern"']],
-  [1, ['it must be an object, but was a number']],
-  [false, ['it must be an object, but was false']],
   [
     { tag: null, name: '\ud800', id: {} },
     [
@@ -49,15 +46,10 @@ function tagOf(value: unknown) {
 }
 
 test.each<[FieldName, unknown, string?]>([
-  ['id', -(2n ** 63n)],
-  ['id', 2n ** 63n - 1n],
   ['id', undefined, `${wrongId} is missing`],
-  ['id', true, `${wrongId} was true`],
   ['id', 1, `${wrongId} was a number`],
-  ['id', [], `${wrongId} was an array`],
   ['id', new NumberText('1.5'), `${wrongId} was 1.5`],
   ['id', 2n ** 63n, `${outOfRange} was 9223372036854775808`],
-  ['id', -(2n ** 63n) - 1n, `${outOfRange} was -9223372036854775809`],
   ['id', new NumberText('9'.repeat(40)), `${outOfRange} was ${'9'.repeat(40)}`],
   ['id', new NumberText('9'.repeat(41)), `${outOfRange} was ${'9'.repeat(39)}…`],
   ['id', '1', 'id must be an integer, not a string, but was "1"'],
@@ -67,9 +59,7 @@ test.each<[FieldName, unknown, string?]>([
   ['name', 5n, 'name must be a string, but was 5'],
   ['name', 'a\0', 'name must be text without U+0000, but contains it'],
   ['name', '\udf31\ud83c', 'name must be well-formed Unicode, but contains a lone surrogate'],
-  ['tag', 'shade'],
   ['tag', undefined, 'tag must be a string, but is missing'],
-  ['tag', {}, 'tag must be a string, but was an object'],
 ])('the problem of the %s %o: %s', (field, value, problem) => {
   expect(problemOf(field, value)).toBe(problem)
 })
@@ -77,7 +67,6 @@ test.each<[FieldName, unknown, string?]>([
 test.each([
   ['x'.repeat(40)],
   ['x'.repeat(41), `${'x'.repeat(39)}…`],
-  ['\u{1f331}'.repeat(21)],
   ['\u{1f331}'.repeat(41), `${'\u{1f331}'.repeat(39)}…`],
   [`${'x'.repeat(38)}${'\u{1f331}'.repeat(3)}`, `${'x'.repeat(38)}\u{1f331}…`],
 ])('a message shows of %j at most 40 characters, each whole', (text, shown = text) => {
