@@ -80,18 +80,14 @@ const malformed: Record<string, string | Uint8Array> = {
   'a list of lengths': head(`${length}, ${plant.length}`) + plant,
   'a length and chunks': `${head('Content-Length: 5', chunked)}0\r\n\r\n`,
   'a length with a plus': head('Content-Length: +22') + plant,
-  'a length of 23 digits': head('Content-Length: 99999999999999999999999'),
   'an unknown transfer coding': codedAs('xchunked'),
-  'chunks that are not the last coding': codedAs('chunked, gzip'),
   'chunks after gzip': codedAs('gzip, chunked'),
   'chunks with a parameter': codedAs('chunked;q=1'),
   'chunks in two headers': head(chunked, chunked) + whole,
   'a space after Transfer-Encoding': `${head('Transfer-Encoding : chunked', 'Content-Length: 5')}0\r\n\r\n`,
-  'a transfer coding in the next line': head('Transfer-Encoding:\r\n chunked') + whole,
   'chunks in HTTP/1.0': inChunks(whole).replace('HTTP/1.1', 'HTTP/1.0'),
   'a negative chunk size': inChunks(`-${whole}`),
   'a chunk size of 17 digits': inChunks(whole.replace('16', 'f'.repeat(17))),
-  'a chunk longer than its size': inChunks(whole.replace('16', '2')),
   'a line feed alone after a chunk size': inChunks(whole.replace('\r', '')),
   'a length in the trailer': inChunks(whole.replace(/\r\n$/, 'Content-Length: 9\r\n\r\n')),
   'a header that goes on in the next line': head('X: a\r\n b'),
@@ -168,12 +164,9 @@ describe('what is no request is rejected, and the next one is served:', () => {
     await isServed()
   })
 
-  test.each([
-    ['half of a body', head('Content-Length: 99') + plant],
-    ['a large request', requestOf({ body: plant.padEnd(1_000_000) })],
-  ])('who leaves after %s harms nobody', async (_, bytes) => {
+  test('who leaves after a large request harms nobody', async () => {
     const connection = await connectTo(service().place)
-    connection.send(bytes).socket.destroy()
+    connection.send(requestOf({ body: plant.padEnd(1_000_000) })).socket.destroy()
     await connection.closed
     await isServed()
   })
@@ -224,12 +217,9 @@ describe('an odd request is answered:', () => {
     expect(await outcomesOf(bytes())).toEqual([created()])
   })
 
-  test('an Upgrade to an unknown path and a CONNECT, each after another request', async () => {
-    const upgrade = { Connection: 'Upgrade', Upgrade: 'websocket' }
+  test('a CONNECT after other requests', async () => {
     const connect = 'CONNECT plants.example:443 HTTP/1.1\r\nHost: plants.example\r\n\r\n'
     const noProxy = error(404, 404, 'There is nothing at this path: this service is not a proxy')
-    expect(await outcomesOf(next() + requestOf({ target: '/nope', headers: upgrade }))).toEqual([created(), nowhere])
-    expect(await outcomesOf(connect)).toEqual([noProxy])
     const bytes = next() + next({ target: '/nope' }) + connect + next()
     expect(await outcomesOf(bytes)).toEqual([created(2), nowhere, noProxy])
     await isNotStored()
