@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { connect, type Socket } from 'node:net'
+import { type AddressInfo, connect, type Socket } from 'node:net'
 import { Readable } from 'node:stream'
 import { connect as connectSecurely } from 'node:tls'
 import { setFlagsFromString } from 'node:v8'
@@ -282,8 +282,7 @@ async function serverOf(handler: Handler, requestTimeout: number, tls?: Tls) {
   const http = new HttpServer(handler, { limits, tls, log, now: () => performance.now() })
   onTestFinished(() => http.abort())
   await once(http.server.listen(0, '127.0.0.1'), 'listening')
-  const address = http.server.address()
-  const port = typeof address === 'object' && address !== null ? address.port : 0
+  const { port } = http.server.address() as AddressInfo // as it listens at one
   return { server: http.server, place: { host: '127.0.0.1', port } }
 }
 

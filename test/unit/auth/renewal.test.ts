@@ -94,16 +94,10 @@ test.each([
     'with PLANTS_TOKEN',
     expired,
     { env: { PLANTS_TOKEN: 's3cret' } },
-    { message, hint: expect.stringContaining('PLANTS_TOKEN') },
+    { hint: expect.stringContaining('PLANTS_TOKEN') },
     1,
   ],
-  [
-    'whose command fails now',
-    expired,
-    { command: twice },
-    { message: expect.stringMatching('ended with exit code 3') },
-    1,
-  ],
+  ['whose command fails now', expired, { command: twice }, { message: expect.stringMatching('exit code 3') }, 1],
 ])('a request %s fails', async (_, answer, options, failure, requests) => {
   const service = await Hostile.listen({ openapi, others: { 'GET /plants/1': [answer] } })
   const { remote } = await openTeam(service.url, options)

@@ -73,12 +73,10 @@ describe('a broken settings file is named, and stays as it is:', () => {
     expect(readdirSync(user.home, { recursive: true }).toSorted()).toEqual(['config', 'config/settings.json'])
   })
 
-  test('doctor and the help work', async () => {
+  test('the help works', async () => {
     const user = new World()
     user.save('{')
     expect((await user.run('--help')).code).toBe(0)
-    const failed = expect.stringContaining('{"check":"settings","state":"failed"')
-    expect(await user.run('doctor')).toMatchObject({ code: 1, out: failed })
   })
 
   test.each<[string, (file: string) => void, why: string, hint?: string]>([
@@ -159,9 +157,8 @@ describe.skipIf(process.platform === 'win32')('a settings file', () => {
   test.each([
     ['644', '700', 'The settings in FILE are open to others (mode 644). Fix it with: chmod 600 FILE'],
     ['601', '700', 'The settings in FILE are open to others (mode 601). Fix it with: chmod 600 FILE'],
-    ...['770', '722'].map((mode) => [
-      ...['600', mode, `Others can replace the settings in FOLDER (mode ${mode}). Fix it with: chmod 700 FOLDER`],
-    ]),
+    ['600', '770', 'Others can replace the settings in FOLDER (mode 770). Fix it with: chmod 700 FOLDER'],
+    ['600', '702', 'Others can replace the settings in FOLDER (mode 702). Fix it with: chmod 700 FOLDER'],
     ['600', '1777', ''],
     ['400', '700', ''],
   ])('of mode %s in a folder of mode %s: %s', async (mode = '', folderMode = '', text = '') => {
@@ -239,7 +236,6 @@ test('a file in the place of the folder is named, and stays', async () => {
 
 test.each<[string, (path: string) => unknown]>([
   ['a directory with something in it', (path) => mkdirSync(join(path, 'notes'), { recursive: true })],
-  ['a file', (path) => writeFileSync(path, 'mine')],
   ['a pipe', (path) => execFileSync('mkfifo', [path])],
 ])('%s in the place of the lock is named', { timeout: 10_000 }, async (_, make) => {
   const user = new World({ timeout: '7s' })
