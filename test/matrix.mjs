@@ -1,7 +1,6 @@
 // Runs the tests on each runtime that the program is for, and tells in one table what passed where:
 // npm run test:matrix [-- --only RUNTIME,…] [-- PATTERN…]
-//   --only 20.19,22,24,26,file   some of them; "own" is the Node that runs this, "file" the single file, "arm64" Node
-// and
+//   --only 20.19,22,24,26,file   some of them; "own" is the Node that runs this, "file" the single file, "arm64" Node and
 //                                "arm64-file" the single file for arm64, emulated, and "musl" the single file for musl
 //   PATTERN                      the tests of a name alone
 // Without --only, these are all for which the tools are installed. Each Node is fetched from the registry when it is
@@ -9,7 +8,7 @@
 // test failed, or did not get to run.
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { delimiter, dirname, join, relative } from 'node:path'
 import { parseArgs, stripVTControlCharacters } from 'node:util'
@@ -17,11 +16,26 @@ import { killAll, track } from '../bench/children.mjs'
 import { print, printColumns, textOf } from '../bench/figures.mjs'
 import { end, temporaryFolder } from '../bench/place.mjs'
 import { hostTarget } from '../bin/build/targets.mjs'
-import { foreign } from './foreign.mjs'
 import { fetchNode, versions } from './nodes.mjs'
 import { builtFile } from './single-file.mjs'
 
 const root = join(import.meta.dirname, '..')
+const emulator = '/usr/bin/qemu-aarch64-static'
+const arm64Libraries = '/usr/aarch64-linux-gnu'
+const muslLoader = '/lib/ld-musl-x86_64.so.1'
+
+const onArm64 = {
+  packages: 'qemu-user-static libc6-arm64-cross libstdc++6-arm64-cross',
+  areHere: [emulator, join(arm64Libraries, 'lib/libstdc++.so.6')].every(existsSync),
+}
+const armNode = (folder) => emulated('arm64', folder, fetchNode('22', 'linux-arm64'), join(root, 'bin/plants.js'))
+const armFile = (folder) => emulated('arm64-file', folder, builtFile('linux-arm64'))
+/** The platforms that this machine can run: Debian's packages for them, and what makes a script that runs there. */
+const foreign = new Map([
+  ['arm64', { ...onArm64, make: armNode }],
+  ['arm64-file', { ...onArm64, make: armFile }],
+  ['musl', { packages: 'musl gcc', areHere: [muslLoader, '/usr/bin/gcc'].every(existsSync), make: onMusl }],
+])
 const runtimes = new Map([
   ...versions.map((version) => [version, () => onNode(fetchNode(version))]),
   ['file', onFile],
@@ -91,6 +105,46 @@ function onForeign(name, { packages, areHere, make }) {
   const runtime = onProgram(make(folder))
   if (name === 'musl') return runtime
   return { ...runtime, tests: emulatedTests, nameFilter: ['--testNamePattern', emulatedNames] }
+}
+
+function emulated(name, folder, ...command) {
+  return script(join(folder, name), `exec ${quoted([emulator, '-L', arm64Libraries, ...command])} "$@"`)
+}
+
+/**
+ * Debian has no libstdc++ for musl, so the one for glibc is used, with the few functions that it does not find in musl.
+ */
+function onMusl(folder) {
+  const libraries = join(folder, 'libraries')
+  mkdirSync(libraries)
+  const glibc = join(libraries, 'ld-linux-x86-64.so.2')
+  execFileSync('gcc', [
+    '-shared',
+    '-fPIC',
+    '-nostdlib',
+    '-Wl,-soname,ld-linux-x86-64.so.2',
+    '-o',
+    glibc,
+    join(root, 'test/foreign-glibc.c'),
+  ])
+  for (const library of ['libstdc++.so.6', 'libgcc_s.so.1'])
+    symlinkSync(
+      execFileSync('gcc', [`-print-file-name=${library}`], { encoding: 'utf8' }).trim(),
+      join(libraries, library),
+    )
+  return script(
+    join(folder, 'musl'),
+    `LD_LIBRARY_PATH=${quoted([libraries])} exec ${quoted([builtFile('linux-x64-musl')])} "$@"`,
+  )
+}
+
+function script(path, command) {
+  writeFileSync(path, `#!/bin/sh\n${command}\n`, { mode: 0o755 })
+  return path
+}
+
+function quoted(words) {
+  return words.map((word) => `'${word.replaceAll("'", "'\\''")}'`).join(' ')
 }
 
 /** Only the tests that start the program say anything about it. */

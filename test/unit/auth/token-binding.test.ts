@@ -157,51 +157,15 @@ describe('the name of a store', () => {
   })
 })
 
-describe('PLANTS_TOKEN', () => {
-  const env = { PLANTS_TOKEN: 's3cret-of-env' }
-
-  /** Services: without a token, with a saved one, with a command, with a saved one and no name, and one for the run. */
-  async function world() {
-    const servers = await Promise.all(Array.from({ length: 5 }, () => recorder(accepts)))
-    const [bare = '', own = '', other = '', nameless = '', here = ''] = servers.map(({ url }) => url)
-    const user = new Sender({
-      stores: {
-        ...{ bare: { address: bare }, own: { address: own }, here: { address: here } },
-        command: { address: other, 'token-command': command },
-      },
-      tokens: saved(own, nameless),
-    })
-    return { user, servers, here }
-  }
-
-  test.each(['here', 'URL', undefined])(
-    'goes to the store of this run alone when doctor checks all: %s',
-    async (name) => {
-      const { user, servers, here } = await world()
-      const store = name === undefined ? {} : { PLANTS_STORE: name.replace('URL', here) }
-      await user.run('doctor --timeout 3s', { env: { ...env, ...store } })
-      const sent = name === undefined ? [] : ['s3cret-of-env']
-      const ofCommand = expect.toBeOneOf([[], ['s3cret-of-command']])
-      expect(tokensIn(...servers)).toEqual([[], [token], ofCommand, [], sent])
-    },
-  )
-
-  test('is sent nowhere by a command that needs no service, and shown for the store of this run alone', async () => {
-    const { user, servers, here } = await world()
-    const run = (line: string) => user.run(line, { env: { ...env, PLANTS_STORE: here } })
-    for (const line of ['auth token', 'auth logout', 'stores list', 'config list', 'stores use own']) await run(line)
-    const { out } = await run('auth status --output ndjson')
-    const status = { store: here, address: here, source: 'variable' }
-    expect(out.split('\n').filter((line) => line.includes('"variable"'))).toEqual([JSON.stringify(status)])
-    expect(servers.map(({ connections }) => connections)).toEqual([0, 0, 0, 0, 0])
-  })
-
-  test('is not what login sends or saves', async () => {
-    const { user, servers, here } = await world()
-    expect((await user.run(`auth login --with-token --store ${here}`, { stdin: token, env })).code).toBe(0)
-    expect(tokensIn(...servers.slice(4))).toEqual([[token]])
-    expect(JSON.stringify(user.saved)).not.toContain('s3cret-of-env')
-  })
+test('PLANTS_TOKEN is sent nowhere by a command that needs no service, and shown for the store of this run alone', async () => {
+  const [own, here] = [await recorder(), await recorder()]
+  const user = new Sender({ stores: { own: { address: own.url } }, tokens: saved(own.url) })
+  const run = (line: string) => user.run(line, { env: { PLANTS_TOKEN: 's3cret-of-env', PLANTS_STORE: here.url } })
+  for (const line of ['auth token', 'auth logout', 'stores list', 'config list', 'stores use own']) await run(line)
+  const { out } = await run('auth status --output ndjson')
+  const status = { store: here.url, address: here.url, source: 'variable' }
+  expect(out.split('\n').filter((line) => line.includes('"variable"'))).toEqual([JSON.stringify(status)])
+  expect([own.connections, here.connections]).toEqual([0, 0])
 })
 
 // World.run itself fails when a secret is shown: each holds "s3cret", or is as long as a token of this program.

@@ -10,24 +10,21 @@ const team = 'https://plants.example.com/v1'
 const token = 's3cret-Token'
 const savedAt = '2026-01-02T03:04:05.678Z'
 
-describe('what a killed process has left', () => {
-  const left = ['settings.json.tmp-51838694635207d8', 'settings.json.tmp-0000000000ffffff']
-
-  test.each(['config', 'link'])('goes with the next change in %s, and files of the user stay', async (folder) => {
-    const user = new World({ timeout: '7s' })
-    for (const name of left) user.write(`config/${name}`, '{"version":1,"tokens":{"https:')
-    const own = ['backup', 'old', '260102', 'tmp', 'tmp-mine', 'folder/notes.txt'].map((end) => `settings.json.${end}`)
-    for (const name of own) user.write(`config/${name}`, 'mine')
-    mkdirSync(join(user.home, 'link'), { mode: 0o700 })
-    symlinkSync('../config/settings.json', join(user.home, 'link/settings.json'))
-    const env = { PLANTS_CONFIG_DIR: join(user.home, folder) }
-    expect(await user.run('config get timeout', { env })).toEqual(printed('7s\n'))
-    expect((await user.run('config set output json', { env })).code).toBe(0)
-    expect(user.saved).toEqual({ version: 1, timeout: '7s', output: 'json' })
-    expect(readdirSync(user.config, { recursive: true }).toSorted()).toEqual(
-      ['settings.json', 'settings.json.folder', ...own].toSorted(),
-    )
-  })
+test('what a killed process has left goes with the next change, also behind a link, and files of the user stay', async () => {
+  const user = new World({ timeout: '7s' })
+  for (const name of ['settings.json.tmp-51838694635207d8', 'settings.json.tmp-0000000000ffffff'])
+    user.write(`config/${name}`, '{"version":1,"tokens":{"https:')
+  const own = ['backup', 'old', '260102', 'tmp', 'tmp-mine', 'folder/notes.txt'].map((end) => `settings.json.${end}`)
+  for (const name of own) user.write(`config/${name}`, 'mine')
+  mkdirSync(join(user.home, 'link'), { mode: 0o700 })
+  symlinkSync('../config/settings.json', join(user.home, 'link/settings.json'))
+  const env = { PLANTS_CONFIG_DIR: join(user.home, 'link') }
+  expect(await user.run('config get timeout', { env })).toEqual(printed('7s\n'))
+  expect((await user.run('config set output json', { env })).code).toBe(0)
+  expect(user.saved).toEqual({ version: 1, timeout: '7s', output: 'json' })
+  expect(readdirSync(user.config, { recursive: true }).toSorted()).toEqual(
+    ['settings.json', 'settings.json.folder', ...own].toSorted(),
+  )
 })
 
 describe('while another process holds the lock', () => {

@@ -10,7 +10,6 @@ import {
 } from '../../../src/plant/plant.js'
 import { problemOf, problemsOf, schemas } from '../../../src/plant/plant-schema.js'
 import { shorten } from '../../../src/platform/escape.js'
-import { int64 } from '../../helpers/any-plant.js'
 import { fc } from '../../helpers/fast-check.js'
 import { rounds } from '../../helpers/rounds.js'
 
@@ -47,6 +46,9 @@ function tagOf(value: unknown) {
 }
 
 test.each<[FieldName, unknown, string?]>([
+  ['id', -(2n ** 63n)],
+  ['id', 2n ** 63n - 1n],
+  ['id', -(2n ** 63n) - 1n, `${outOfRange} was -9223372036854775809`],
   ['id', undefined, `${wrongId} is missing`],
   ['id', 1, `${wrongId} was a number`],
   ['id', new NumberText('1.5'), `${wrongId} was 1.5`],
@@ -79,34 +81,14 @@ test('a plant has a name and a tag, in that order, and no id', () => {
   expect(JSON.stringify(plantOf(fern))).toBe('{"name":"Fern"}')
 })
 
-const nearlyText = fc.string({ unit: fc.constantFrom('a', '\0', '\ud83c', '\udf31', '\ud800') })
-const everything = fc.anything({ withBigInt: true, withNullPrototype: true, withDate: true, withMap: true })
-const anything = fc.oneof(fc.bigInt(), nearlyText, everything)
 const text = fc.string({ unit: 'binary' })
-
-test('any object is a new plant as it is, or has a problem for each wrong field', { timeout }, () => {
-  const fields = { id: fc.oneof(int64(), anything), name: fc.oneof(text, anything), tag: fc.oneof(text, anything) }
-  fc.assert(
-    fc.property(fc.record({ ...fields, other: anything }, { requiredKeys: [] }), (value) => {
-      const isTag = value.tag === undefined || isText(value.tag)
-      const isRight = { id: isInt64(value.id), name: isText(value.name), tag: isTag }
-      const wrong = Object.entries(isRight).flatMap(([name, is]) => (is ? [] : [name]))
-      const otherFields = 'other' in value ? ['other'] : []
-      const { problems, ...checked } = check(value)
-      expect(problems?.map((problem) => problem.split(' ')[0]) ?? []).toEqual(wrong)
-      const plant = { id: value.id, name: value.name, ...tagOf(value) }
-      expect(checked).toEqual(wrong.length > 0 ? { otherFields } : { plant, otherFields })
-    }),
-    { numRuns: rounds(5000) },
-  )
-})
 
 test('an idempotency key is 1 to 255 visible ASCII characters', { timeout }, () => {
   const almost = fc.string({ unit: fc.constantFrom(...'!~k \n\u007f\u0080\u00e9'), maxLength: 4 })
   const long = fc.nat({ max: 300 }).map((length) => 'k'.repeat(length))
   fc.assert(
     fc.property(fc.oneof(almost, long, text), (key) => {
-      const codes = codesOf(key)
+      const codes = Array.from(key, (character) => character.codePointAt(0) ?? 0)
       const isVisible = codes.every((code) => code > 0x20 && code < 0x7f)
       expect(isIdempotencyKey(key)).toBe(codes.length >= 1 && codes.length <= 255 && isVisible)
     }),
@@ -116,7 +98,8 @@ test('an idempotency key is 1 to 255 visible ASCII characters', { timeout }, () 
 
 test.each(['newPlant', 'record', 'patch'] satisfies Form[])('the schema and the acceptor of a %s agree', (form) => {
   const odd = fc.constantFrom('', '\ud800', 'a\0b', 1, null, undefined, [], {}, new NumberText('1.5'))
-  const field = fc.oneof(text, odd)
+  const everything = fc.anything({ withBigInt: true, withNullPrototype: true, withDate: true, withMap: true })
+  const field = fc.oneof(text, odd, everything)
   const edges = fc.constantFrom(2n ** 63n - 1n, 2n ** 63n, -(2n ** 63n), -(2n ** 63n) - 1n)
   const id = fc.oneof(fc.bigInt({ min: -(2n ** 65n), max: 2n ** 65n }), edges, field)
   const value = fc.record({ id, name: field, tag: field, other: fc.boolean() }, { requiredKeys: [] })
@@ -126,16 +109,8 @@ test.each(['newPlant', 'record', 'patch'] satisfies Form[])('the schema and the 
     expect(acceptNewPlant(given, form)).toEqual(defined)
     expect(problemsOf(given, form)).toEqual(error?.issues.map(({ message }) => message) ?? [])
   }
-  fc.assert(fc.property(fc.oneof(value, field), agree), { numRuns: rounds(500) })
+  fc.assert(fc.property(fc.oneof(value, field), agree), { numRuns: rounds(1000) })
 })
-
-const isInt64 = (value: unknown) => typeof value === 'bigint' && BigInt.asIntN(64, value) === value
-const isText = (value: unknown) =>
-  typeof value === 'string' && codesOf(value).every((code) => code > 0 && (code < 0xd800 || code > 0xdfff))
-
-function codesOf(characters: string): number[] {
-  return Array.from(characters, (character) => character.codePointAt(0) ?? 0)
-}
 
 /** The plant, or a problem for each wrong field; and the names of the unknown fields. */
 function check(value: unknown): { plant?: unknown; problems?: string[]; otherFields: string[] } {

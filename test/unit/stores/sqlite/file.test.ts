@@ -162,17 +162,14 @@ test('a snapshot that was read to its end keeps nothing of the log', async () =>
   expect(query(path, 'PRAGMA wal_checkpoint(TRUNCATE)')).toEqual([{ busy: 0, log: 0, checkpointed: 0 }])
 })
 
-test.each<[string, (path: string) => void]>([
-  ['a page that was overwritten', (path) => writeFileSync(path, readFileSync(path).fill(0xaa, 4096 * 9, 4096 * 10))],
-  ['a file that was cut', (path) => truncateSync(path, 8192)],
-])('a store is said to be damaged by %s', async (_, damage) => {
+test('a store whose file was cut is said to be damaged', async () => {
   const path = join(temporaryFolder(), 'plants.db')
   const store = await SqliteStore.open(fileAddress(path), openOptions())
   const names = Array.from({ length: 200 }, () => 'F'.repeat(500))
   await Promise.all(names.map((name, index) => store.create({ id: BigInt(index), name })))
   await store.close()
   query(path, 'PRAGMA wal_checkpoint(TRUNCATE)')
-  damage(path)
+  truncateSync(path, 8192)
   const hint = `Move the file aside, then restore a backup, or recover what is readable: sqlite3 ${path} .recover`
   expect(await new World().run(`list --store ${path}`)).toMatchObject({
     code: 4,
