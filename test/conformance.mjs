@@ -27,33 +27,29 @@ const env = { ...environment, HOME: folder, PLANTS_STATE_DIR: folder, NO_COLOR: 
 
 /** Commands that go through Prism as a proxy, with their exit codes: each request and each response is checked. */
 const proxied = [
-  [['create', '--id', '1', '--name', 'Fern', '--tag', 'shade'], 0],
-  [['create', '--id', '1', '--name', 'Moss'], 1],
-  [['create', '--id', 'next', '--name', 'Ivy'], 0],
-  [['get', '1'], 0],
-  [['get', '9'], 1],
-  [['list', '--search', 'e', '--limit', '1'], 0],
-  [['count'], 0],
-  [['update', '1', '--tag', 'dark'], 0],
-  [['export'], 0],
-  [['delete', '2', '--yes'], 0],
-  [['delete', '2', '--yes'], 1],
+  ['create --id 1 --name Fern --tag shade', 0],
+  ['create --id 1 --name Moss', 1],
+  ['create --id next --name Ivy', 0],
+  ['get 1', 0],
+  ['get 9', 1],
+  ['list --search e --limit 1', 0],
+  ['count', 0],
+  ['update 1 --tag dark', 0],
+  ['export', 0],
+  ['delete 2 --yes', 0],
+  ['delete 2 --yes', 1],
 ]
 
 /** Commands that end with exit code 3 for a token without the right; Prism checks the response 403. */
 const refused = {
-  create: ['create', '--id', '3', '--name', 'Fir'],
-  read: ['get', '1'],
-  update: ['update', '1', '--tag', 'light'],
-  delete: ['delete', '1', '--yes'],
+  create: 'create --id 3 --name Fir',
+  read: 'get 1',
+  update: 'update 1 --tag light',
+  delete: 'delete 1 --yes',
 }
 
 /** Commands at Prism as a mock, which answers with the examples of the description. */
-const mocked = [
-  [['create', '--id', '1', '--name', 'Fern', '--tag', 'shade'], 0],
-  [['get', '1'], 0],
-  [['list'], 0],
-]
+const mocked = ['create --id 1 --name Fern --tag shade', 'get 1', 'list'].map((command) => [command, 0])
 
 try {
   process.exitCode =
@@ -101,20 +97,23 @@ function tokenFor(given) {
 /** Starts the service, and ends it after an action on its address, whose result it returns. */
 async function serve(action) {
   tokenFor(Object.keys(rights)) // creates the store
-  const args = [plants, 'serve', '--store', store, '--port', '0', '--log-level', 'warn']
-  const service = spawn(process.execPath, args, { env, stdio: ['ignore', 'pipe', 'inherit'] })
+  const args = () => [plants, 'serve', '--store', store, '--port', '0', '--log-level', 'warn']
+  const service = await startPeer({ title: 'plants', args }, { folder, env })
   try {
-    const [line] = await Promise.race([once(service.stdout, 'data'), once(service, 'exit')])
-    return await action(String(line).trim())
+    return await action(service.url)
   } finally {
-    if (service.exitCode === null && service.kill()) await once(service, 'exit')
+    await service.stop()
   }
 }
 
 /** Runs commands at Prism. Returns those that end with another exit code than they should. */
 async function runCommands(mode, commands, address) {
-  const args = ({ port }) => [...prismArgs(mode, address), '--port', port, '--verboseLevel', 'error']
-  const prism = await startPeer({ ...peers.prism, title: `prism ${mode}`, prepare: undefined, args }, { folder, env })
+  const [bin] = peers.prism.args({ folder, port: '0' })
+  // --errors: what does not fit the description is an error of the response, in place of a warning
+  const how = mode === 'mock' ? [] : [address, '--errors']
+  const prismArgs = ({ port }) => [bin, mode, description, ...how, '--port', port, '--verboseLevel', 'error']
+  const peer = { ...peers.prism, title: `prism ${mode}`, prepare: undefined, args: prismArgs }
+  const prism = await startPeer(peer, { folder, env })
   const front = await frontOf(prism.url, async (request, response) => {
     if (request.url !== '/openapi.json') return false
     response.end(await (await fetch(`${address}/openapi.json`)).text()) // the description does not describe itself
@@ -122,22 +121,15 @@ async function runCommands(mode, commands, address) {
   })
   const failures = []
   for (const { command, expected, token } of commands) {
-    const run = promisify(execFile)(process.execPath, [plants, ...command, '--store', front, '--timeout', '5s'], {
-      env: { ...env, PLANTS_TOKEN: token },
-    })
+    const args = [plants, ...command.split(' '), '--store', front, '--timeout', '5s']
+    const run = promisify(execFile)(process.execPath, args, { env: { ...env, PLANTS_TOKEN: token } })
     const { code, stderr } = await run.catch((error) => error)
     if ((code ?? 0) !== expected)
-      failures.push(`prism ${mode}, plants ${command.join(' ')}: exit code ${code ?? 0}, not ${expected}\n${stderr}`)
+      failures.push(`prism ${mode}, plants ${command}: exit code ${code ?? 0}, not ${expected}\n${stderr}`)
   }
   process.stdout.write(`prism ${mode}: ${commands.length - failures.length} of ${commands.length} commands\n`)
   await prism.stop()
   return failures
-}
-
-/** `--errors`: what does not fit the description is an error of the response, in place of a warning. */
-function prismArgs(mode, address) {
-  const [bin] = peers.prism.args({ folder, port: '0' })
-  return mode === 'mock' ? [bin, mode, description] : [bin, mode, description, address, '--errors']
 }
 
 /** The tester is no dependency: 90 MB for this alone. */

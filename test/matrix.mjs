@@ -60,10 +60,10 @@ const emulatedTests = [
   'conformance/service/contract',
 ]
 /**
- * Not those that start the program at each system call, or fill large stores, or measure memory, to which the emulator
- * adds its own.
+ * Not those that start the program at each system call or for each right, or fill large stores, or measure memory, to
+ * which the emulator adds its own.
  */
-const emulatedNames = '^(?!.*(needs strace|one moment|memory))'
+const emulatedNames = '^(?!.*(needs strace|--allow|one moment|memory))'
 
 const { values: flags, positionals: patterns } = readArguments()
 const names = flags.only.split(',')

@@ -100,6 +100,9 @@ export async function storedIn({ folder }: Pick<RunningService, 'folder'>): Prom
   return out.split('\n').slice(0, -1)
 }
 
+/** A store that creates every plant, and keeps none. */
+export const quick: PlantStore = { create: async ({ name }) => ({ name }), close: async () => undefined }
+
 /** Who has the token of a store that is put behind HTTP here. */
 export const testCaller: Caller = { name: 'test', rights }
 

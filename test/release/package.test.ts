@@ -1,5 +1,5 @@
 import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { join, relative } from 'node:path'
 import { execa } from 'execa'
 import { expect, test } from 'vitest'
 import { parse } from 'yaml'
@@ -13,25 +13,31 @@ import { temporaryFolder } from '../helpers/temporary.js'
 const root = join(import.meta.dirname, '../..')
 
 test('the package holds what runs, its licences and its documentation, in 450 KB', async () => {
-  const archive = await pack(temporaryFolder())
-  const { stdout } = await execa('tar', ['-tzf', archive])
+  const folder = temporaryFolder()
+  const archive = await pack(folder)
+  expect(statSync(archive).size).toBeLessThanOrEqual(450_000)
+  await execa('tar', ['-xzf', archive, '-C', folder])
+  const inside = join(folder, 'package')
+  const entries = readdirSync(inside, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile())
+  const paths = entries.map(({ name, parentPath }) => join(parentPath, name))
   const expected = [
     ...['CHANGELOG.md', 'CONTRIBUTING.md', 'LICENSE', 'README.md', 'SECURITY.md', 'bin/plants.js', 'package.json'],
-    ...['dist', 'docs', 'man'].flatMap((folder) => readdirSync(join(root, folder)).map((name) => `${folder}/${name}`)),
+    ...['dist', 'docs', 'man'].flatMap((name) => readdirSync(join(root, name)).map((file) => `${name}/${file}`)),
   ]
-  expect(stdout.split('\n').toSorted()).toEqual(expected.map((name) => `package/${name}`).toSorted())
+  expect(paths.map((path) => relative(inside, path)).toSorted()).toEqual(expected.toSorted())
   expect(expected.filter((name) => !/\.js$/.test(name) && name.startsWith('dist/'))).toEqual(['dist/THIRD-PARTY.txt'])
-  expect(statSync(archive).size).toBeLessThanOrEqual(450_000)
-})
-
-test('the package has no address that leads nowhere', async () => {
-  const folder = temporaryFolder()
-  await execa('tar', ['-xzf', await pack(folder), '-C', folder])
-  const entries = readdirSync(join(folder, 'package'), { recursive: true, withFileTypes: true })
-  const files = entries.filter((entry) => entry.isFile())
-  const texts = files.map(({ name, parentPath }) => readFileSync(join(parentPath, name), 'utf8'))
+  // no address leads nowhere
+  const texts = paths.map((path) => readFileSync(path, 'utf8'))
   expect(texts.flatMap(placeholders)).toEqual([])
   expect(placeholders(texts.join('\n').replaceAll('plants.example.com', 'plants.example'))).not.toEqual([])
+  // it needs the driver of SQLite alone, and installing it runs nothing of its own
+  const { dependencies, optionalDependencies, peerDependencies, scripts } = JSON.parse(
+    readFileSync(join(inside, 'package.json'), 'utf8'),
+  )
+  expect({ needs: Object.keys(dependencies), optionalDependencies, peerDependencies }).toEqual({
+    needs: ['@photostructure/sqlite'],
+  })
+  expect(Object.keys(scripts).filter((name) => /install$|^prepare$/.test(name))).toEqual([])
 })
 
 test('the package has a manual page for each command', () => {
@@ -57,15 +63,6 @@ test.skipIf(!isHere('groff'))(
       for (const example of examples) expect(texts.map(({ stdout }) => stdout).join()).toContain(example)
   },
 )
-
-test('the package needs the SQLite driver alone, and installing it runs nothing of its own', async () => {
-  const { stdout } = await execa('tar', ['-xzOf', await pack(temporaryFolder()), 'package/package.json'])
-  const { dependencies, optionalDependencies, peerDependencies, scripts } = JSON.parse(stdout)
-  expect({ needs: Object.keys(dependencies), optionalDependencies, peerDependencies }).toEqual({
-    needs: ['@photostructure/sqlite'],
-  })
-  expect(Object.keys(scripts).filter((name) => /install$|^prepare$/.test(name))).toEqual([])
-})
 
 test('publint and attw find no fault in the package', async () => {
   const archive = await pack(temporaryFolder())

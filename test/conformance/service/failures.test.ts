@@ -3,11 +3,10 @@ import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import type { NewPlant } from '../../../src/plant/plant.js'
 import { PlantsError } from '../../../src/platform/errors.js'
-import type { PlantStore } from '../../../src/stores/common/store.js'
 import { DatabaseSync } from '../../helpers/database.js'
 import { canMount, smallDisk } from '../../helpers/linux.js'
 import { connectTo, exchange, type RawRequest, requestBytes } from '../../helpers/raw-http.js'
-import { type RunningService, serve, serveStore, storedIn, testToken } from '../../helpers/service.js'
+import { quick, type RunningService, serve, serveStore, storedIn, testToken } from '../../helpers/service.js'
 
 const fern = '{"id":1,"name":"Fern"}'
 
@@ -51,7 +50,7 @@ test.each([
   ['an unknown outcome', new PlantsError('unknownOutcome', 'SECRET'), 'Whether the plant is stored is unknown'],
   ['what no store says', new PlantsError('notFound', 'SECRET'), 'Internal error'],
 ])('500 says nothing of the inside, and names the request: %s', async (_, error, words) => {
-  const service = await serveStore({ create: () => Promise.reject(error), close: async () => undefined })
+  const service = await serveStore({ ...quick, create: () => Promise.reject(error) })
   const { status, headers, body } = await exchange(service, { body: fern })
   const message = about(words, headers['request-id'])
   expect([status, JSON.parse(body)]).toEqual([500, { error: 500, message }])
@@ -65,7 +64,6 @@ describe('a service goes on', () => {
       return Promise.reject(new Error('The log is broken'))
     }
     const output = { isTerminal: false, columns: 80, rows: 24, write, log: write, stream: () => expect.fail() }
-    const quick: PlantStore = { create: async ({ name }) => ({ name }), close: async () => undefined }
     const service = await serveStore(quick, { log: { output, level: 'info', delay: 0 } })
     for (const body of [fern, '{', fern])
       expect((await exchange(service, { body })).status).toBe(body === fern ? 200 : 400)
@@ -83,7 +81,7 @@ describe('a service goes on', () => {
       isBroken = true
       throw new Error('This store is broken')
     }
-    const service = await serveStore({ create, close: async () => undefined }, { now })
+    const service = await serveStore({ ...quick, create }, { now })
     const connection = await connectTo(service.place)
     connection.send(requestBytes(testToken, { body: fern })).socket.resume()
     await expect.poll(service.log, { timeout: 10_000, interval: 20 }).toContain('The clock is broken')

@@ -10,14 +10,13 @@ import { type Handler, HttpServer, respond, type Tls } from '../../../src/server
 import type { PlantStore, Token } from '../../../src/stores/common/store.js'
 import { certificate, hasOpenssl } from '../../helpers/certificates.js'
 import { connectTo, exchange, type RawConnection, type RawRequest, requestBytes } from '../../helpers/raw-http.js'
-import { gate, limits, serveStore, testCaller, testToken } from '../../helpers/service.js'
+import { gate, limits, quick, serveStore, testCaller, testToken } from '../../helpers/service.js'
 
 const patience = { timeout: 10_000, interval: 20 }
 const fern = '{"id":1,"name":"Fern"}'
 const create = requestBytes(testToken, { body: fern })
 const get = 'GET / HTTP/1.1\r\nHost: x\r\n\r\n'
 const description: RawRequest = { method: 'GET', target: '/openapi.json', headers: { Authorization: undefined } }
-const quick: PlantStore = { create: async ({ name }) => ({ name }), close: async () => undefined }
 
 /** A service whose creates wait. */
 async function slowService() {
@@ -134,6 +133,7 @@ describe('responses that are not read count together, up to 64 MiB', () => {
   test.each<[string, RawRequest, number]>([
     ['creates', { body: fern }, 8],
     ['reads', { method: 'GET', target: '/plants/1' }, 7],
+    ['lists', { method: 'GET' }, 7],
     ['deletes', { method: 'DELETE', target: '/plants/1' }, 8],
   ])('of %s: above it nothing is done, and the response is 503', async (_, request, fitting) => {
     let asked = 0
@@ -141,7 +141,10 @@ describe('responses that are not read count together, up to 64 MiB', () => {
       asked += 1
       return { id: 1n, name }
     }
-    const service = await serveStore({ ...quick, create: plant, get: plant, delete: plant })
+    const list = async function* () {
+      yield [await plant()]
+    }
+    const service = await serveStore({ ...quick, create: plant, get: plant, list, delete: plant })
     const unread: RawConnection[] = []
     for (let count = 0; count < fitting; count += 1) {
       const connection = await connectTo(service.place)

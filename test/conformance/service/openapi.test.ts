@@ -16,14 +16,6 @@ interface Operation {
   responses: Record<string, { headers?: Record<string, unknown>; content: Content }>
 }
 
-/** As far as the tests look into it, and without references. */
-interface Description {
-  info: { version: string; license: unknown }
-  security: unknown
-  paths: Record<'/plants', { post: Operation; get?: Operation }> & Record<string, Record<string, Operation>>
-  components: { securitySchemes: unknown; schemas: Record<string, Shape> }
-}
-
 interface Shape {
   required: string[]
   properties: Record<string, { type: string; format?: string }>
@@ -31,8 +23,8 @@ interface Shape {
 
 const validator = new Validator()
 const validity = await validator.validate(JSON.parse((await runPlants(['openapi'])).out))
-const description = validator.resolveRefs() as unknown as Description // the tests find out whether it is
-const { parameters, requestBody, responses } = description.paths['/plants'].post
+const description = JSON.parse(JSON.stringify(validator.resolveRefs()))
+const { parameters, requestBody, responses }: Operation = description.paths['/plants'].post
 const { examples: requests = {} } = requestBody.content['application/json']
 const examplesOf = (status: string) => responses[status]?.content['application/json'].examples ?? {}
 const sent = (plant: unknown, headers = {}): RawRequest => ({ headers, body: JSON.stringify(plant) })
@@ -58,7 +50,7 @@ describe('the description of the interface', () => {
     expect(info).toMatchObject({ version: '1.0.0', license: { name: 'MIT', identifier: 'MIT' } })
     expect(security).toEqual([{ bearer: [] }])
     expect(components.securitySchemes).toEqual({ bearer: { type: 'http', scheme: 'bearer' } })
-    expect(Object.entries(paths).map(([path, methods]) => [path, ...Object.keys(methods)])).toEqual([
+    expect(Object.entries<object>(paths).map(([path, methods]) => [path, ...Object.keys(methods)])).toEqual([
       ['/plants', 'post', 'get'],
       ['/plants/{id}', 'get', 'put', 'delete'],
     ])
@@ -66,13 +58,14 @@ describe('the description of the interface', () => {
   })
 
   test('leaves the limit of a list open, which a stream does not have: both numbers are in its description', () => {
-    const limit = description.paths['/plants'].get?.parameters.find(({ name }) => name === 'limit')
+    const list: Operation = description.paths['/plants'].get
+    const limit = list.parameters.find(({ name }) => name === 'limit')
     expect(limit?.description).toMatch(/\b1000\b.*\b100\b/)
     expect(limit?.schema).toEqual({ type: 'integer', minimum: 1 })
   })
 
   test("has the specification's shapes", () => {
-    const shapes = Object.entries(description.components.schemas).map(([name, { required, properties }]) => {
+    const shapes = Object.entries<Shape>(description.components.schemas).map(([name, { required, properties }]) => {
       const fields = Object.entries(properties).map(([field, { type, format = '' }]) => `${field} ${type} ${format}`)
       return [name, required.join(), ...fields.map((field) => field.trim())]
     })

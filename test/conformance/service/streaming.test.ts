@@ -6,19 +6,18 @@ import type { NewPlant } from '../../../src/plant/plant.js'
 import type { Block, PlantStore, ReadableStore } from '../../../src/stores/common/store.js'
 import { connectTo, exchange } from '../../helpers/raw-http.js'
 import { runPlants } from '../../helpers/run.js'
-import { gate, serve, serveStore, testCaller, testToken } from '../../helpers/service.js'
+import { gate, quick, serve, serveStore, testCaller, testToken } from '../../helpers/service.js'
 import { World } from '../../helpers/world.js'
 
 const fern = '{"id":1,"name":"Fern"}'
 const large = 'F'.repeat(65_536)
 const block: Block = { text: `{"id":1,"name":"${large}"}`, plants: 1 }
-const writable: PlantStore = { create: async ({ name }) => ({ name }), close: async () => undefined }
 
 /** A store whose snapshot gives blocks as `next` has them, and what has become of it. */
 function storeWith(next: (count: number) => Promise<Block | undefined>) {
   const seen = { blocks: 0, isEnded: false }
   const store: PlantStore & Pick<ReadableStore, 'snapshot'> = {
-    ...writable,
+    ...quick,
     async *snapshot() {
       try {
         for (let found = await next(0); found; found = await next(seen.blocks)) {

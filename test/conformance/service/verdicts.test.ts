@@ -3,15 +3,13 @@ import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { parseJson } from '../../../src/plant/exact-json.js'
-import { plantOf } from '../../../src/plant/plant.js'
 import { problemsOf } from '../../../src/plant/plant-schema.js'
-import type { PlantStore } from '../../../src/stores/common/store.js'
 import { int64, text } from '../../helpers/any-plant.js'
 import { Caller } from '../../helpers/caller.js'
 import { fc } from '../../helpers/fast-check.js'
 import { silent } from '../../helpers/remote.js'
 import { rounds } from '../../helpers/rounds.js'
-import { serveStore, testToken } from '../../helpers/service.js'
+import { quick, serveStore, testToken } from '../../helpers/service.js'
 import { World } from '../../helpers/world.js'
 
 /** What a way into a store says of a document: nothing, or what is wrong, without the name of the source. */
@@ -53,8 +51,7 @@ async function create(world: World, documents: Buffer[]): Promise<Verdict[]> {
 }
 
 async function poster(): Promise<(documents: Buffer[]) => Promise<Verdict[]>> {
-  const store: PlantStore = { create: async (plant) => plantOf(plant), close: async () => undefined }
-  const { address } = await serveStore(store, { log: { output: silent, level: 'silent', delay: 0 } })
+  const { address } = await serveStore(quick, { log: { output: silent, level: 'silent', delay: 0 } })
   const caller = new Caller(address, 16)
   onTestFinished(() => caller.destroy())
   const headers = { authorization: `Bearer ${testToken}`, 'content-type': 'application/json' }

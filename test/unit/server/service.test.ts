@@ -4,13 +4,10 @@ import { dirname, join } from 'node:path'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { adminServer, Metrics } from '../../../src/server/admin.js'
 import { openLog } from '../../../src/server/log.js'
-import type { PlantStore } from '../../../src/stores/common/store.js'
 import { certificate, hasOpenssl } from '../../helpers/certificates.js'
 import { connectTo, exchange, type RawRequest } from '../../helpers/raw-http.js'
-import { placeOf, serveStore, testToken } from '../../helpers/service.js'
+import { placeOf, quick, serveStore, testToken } from '../../helpers/service.js'
 import { World } from '../../helpers/world.js'
-
-const quick: PlantStore = { create: async ({ name }) => ({ name }), close: async () => undefined }
 
 /** The admin port of a service. */
 async function adminOf(host = '127.0.0.1') {
