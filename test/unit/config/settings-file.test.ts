@@ -135,9 +135,10 @@ test.each([
   ['address', 'ftp://x', './team.db'],
 ])('an invalid %s of a store can be corrected, and hinders no other', async (name, wrong, right) => {
   const user = new World({ stores: { team: { address: './team.db', [name]: wrong } } })
+  const create = 'create --id 1 --name Fern --store team'
   const err = expect.stringContaining(`plants: stores.team.${name} in ${user.file} `)
-  expect(await user.run('list --store team')).toMatchObject({ code: 2, err })
-  for (const line of ['stores list', 'list', `config set stores.team.${name} ${right}`, 'list --store team'])
+  expect(await user.run(create)).toMatchObject({ code: 2, err })
+  for (const line of ['stores list', 'list', `config set stores.team.${name} ${right}`, create])
     expect({ line, ...(await user.run(line)) }).toMatchObject({ line, code: 0 })
 })
 
