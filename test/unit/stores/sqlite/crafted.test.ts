@@ -115,7 +115,7 @@ test.each([
   craft('evil.db', statements)
   for (const line of all) await expectRejected(line, changed)
   for (const version of [0, 4]) {
-    craft('evil.db', exact, version)
+    craft('evil.db', [], version)
     for (const line of first) await expectRejected(line, changed)
   }
 })
@@ -161,6 +161,11 @@ test.each<[what: string, statements: string[], why?: RegExp]>([
 ])('a file with %s is rejected', async (_, statements, why = changed) => {
   craft('evil.db', statements)
   for (const line of first) await expectRejected(line, why)
+})
+
+test('a file that says another version is rejected', async () => {
+  craft('evil.db', exact, 4)
+  for (const line of first) await expectRejected(line, changed)
 })
 
 test.each([...first, ...others])(
