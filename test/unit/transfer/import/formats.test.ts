@@ -1,6 +1,6 @@
 import * as zlib from 'node:zlib'
 import { beforeEach, expect, test } from 'vitest'
-import { Importer, lines, plant } from '../../../helpers/imports.js'
+import { Importer, plant } from '../../../helpers/imports.js'
 
 let user: Importer
 
@@ -19,15 +19,12 @@ const all = [
 /** The same plants, written in many ways. */
 const ways: Record<string, string> = {
   NDJSON: all.join('\n'),
-  'a JSON array': `[${all.join(',')}]`,
   'a JSON array over many lines': `[\n  ${all.join('\n  ,\n').replaceAll(/,"(name|tag)":/g, ',\n    "$1" : ')}\n]`,
-  'values on a line': all.join(' '),
   'values without spaces': all.join(''),
   'values over many lines': all
     .join('\n')
     .replaceAll('{"', '{\n  "')
     .replaceAll(/,"(name|tag)":/g, ',\n  "$1": '),
-  CSV: 'id,name,tag\n-9223372036854775808,"",""\n1,Fern,shade\n2,"a, ""b""\tc",\n3,"two\r\nlines",}]\n9007199254740993,\u5171\u{1f331},\n',
   'CSV in another order':
     'tag,id,name\n"",-9223372036854775808,""\nshade,1,Fern\n,2,"a, ""b""\tc"\n}],3,"two\r\nlines"\n,9007199254740993,\u5171\u{1f331}\n',
   TSV: 'id\tname\ttag\n-9223372036854775808\t""\t""\n1\tFern\tshade\n2\t"a, ""b""\tc"\t\n3\t"two\r\nlines"\t}]\n9007199254740993\t\u5171\u{1f331}\t',
@@ -47,7 +44,7 @@ test('imports files of several formats', async () => {
   expect(await user.import([...files, '--if-exists=same'])).toEqual({ code: 0, created: 5, skipped, err: '' })
 })
 
-test.each<[string, string, (text: string) => string, string[], string | undefined]>([
+test.each<[string, string, (text: string) => string, string[], string?]>([
   [
     'CSV',
     'id,name\n1,A\nx,B\n3,C,D\n4,D\n5\n',
@@ -67,14 +64,12 @@ test.each<[string, string, (text: string) => string, string[], string | undefine
     '[{"id":1,"name":"A"},\n {"id":"2","name":"B"}, {"id":3,"nmae":"C"},\n {"id":4,"name":"D"},\n\n {"name":\n"E"}]',
     (text) => text.replace('"2"', '2').replace('nmae', 'name').replace('{"name', '{"id":5,"name'),
     ['2:422', '2:422', '5:422'],
-    undefined,
   ],
   [
     'values over many lines',
     '{\n"id":1,"name":"A"}\n{\n"id":"2",\n"name":"B"}\n{"id":4,"name":"D"}{"id":3\n}\n{"id":5,"name":"E"}',
     (text) => text.replace('"2"', '2').replace('"id":3', '"id":3,"name":"C"'),
     ['3:422', '6:422'],
-    undefined,
   ],
 ])('rejected records of %s have their lines, and can be corrected', async (_, text, correct, places, kept) => {
   user.write('plants', text)
@@ -95,22 +90,9 @@ test.each<[string, string | Buffer, string | Buffer]>([
 ])('rejected records of inputs with several %s are not kept in one file', async (_, one, other) => {
   user.write('one', one)
   user.write('other', other)
-  const { code, err } = await user.import('one other --rejects bad')
-  const message =
-    'The format, header or encoding of other differs, so its rejected records cannot be in the same file\n  Convert it, or import it alone'
-  expect({ code, err }).toEqual({ code: 2, err: expect.stringContaining(`plants: ${message}`) })
-})
-
-test('ids of a table are JSON numbers, without what a spreadsheet may have rounded', async () => {
-  const ids = '1e3 -5 2.0 9223372036854775807 "7" 1E+03 +1 "007" 0x10 1_000 1.5 9223372036854775808'.split(' ')
-  const stdin = ['id,name', ...[...ids, '" 1"', ''].map((id) => `${id},x`), ''].join('\n')
-  const { err, ...counts } = await user.import('', stdin)
-  expect(counts).toEqual({ code: 6, created: 5, rejected: { 422: 9 } })
-  expect(Array.from(err.matchAll(/stdin:(\d+): /g), ([, line]) => Number(line))).toEqual([
-    7, 8, 9, 10, 11, 12, 13, 14, 15,
-  ])
-  const stored = ['-5', '2', '7', '1000', '9223372036854775807']
-  expect(lines(await user.list())).toEqual(stored.map((id) => `{"id":${id},"name":"x"}`))
+  const differs = 'The format, header or encoding of other differs, so its rejected records cannot be in the same file'
+  const err = expect.stringContaining(`plants: ${differs}\n  Convert it, or import it alone`)
+  expect(await user.import('one other --rejects bad')).toMatchObject({ code: 2, err })
 })
 
 test.each([
