@@ -2,7 +2,6 @@ import { stripVTControlCharacters } from 'node:util'
 import { describe, expect, test } from 'vitest'
 import { parseAddress } from '../../../src/stores/registry.js'
 import { garden, gardener, onTerminal, team } from '../../helpers/gardener.js'
-import { Hostile, json } from '../../helpers/hostile.js'
 import { objectsOf } from '../../helpers/json-lines.js'
 import { place } from '../../helpers/store.js'
 import { answer, printed, refusal, World } from '../../helpers/world.js'
@@ -169,15 +168,4 @@ describe('stores list', () => {
     )
     expect(Object.keys((user.saved as { stores: object }).stores)).toEqual(['my store', 'local', 'team'])
   })
-})
-
-test('a command sends the token of this run to a service by its name, with its path', async () => {
-  const user = new World()
-  const remote = await Hostile.listen({ posts: [json(200, { name: 'Fern' })] })
-  await user.run(`stores add team ${remote.url}/v1/`)
-  const env = { PLANTS_TOKEN: 's3cret' }
-  expect(await user.run('create --id 1 --name Fern --store team', { env })).toEqual(answer({ name: 'Fern' }))
-  expect(remote.posts.map(({ line, headers }) => [line, headers['authorization']])).toEqual([
-    ['POST /v1/plants', 'Bearer s3cret'],
-  ])
 })
