@@ -9,14 +9,13 @@ import { rounds } from '../../../helpers/rounds.js'
 
 const make = () => json.read(new RecordMapper({ map: {}, idFrom: undefined }))
 const slow = () => json.read(new RecordMapper({ map: { tag: 'tag' }, idFrom: undefined }))
-const [a, b, c] = ['{"id":1,"name":"a"}', '{"id":2,"name":"b"}', '{"id":3,"name":"c"}']
+const [a, b, c] = ['a', 'b', 'c'].map((name, index) => `{"id":${index + 1},"name":"${name}"}`)
 const noObject = '422: Invalid plant: it must be an object, but was'
 
 test.each<[string, string, string[]]>([
   ['nothing', ' \n', []],
   ['an empty array', ' [ ]\n', []],
   ['an array', `[${a},{"id":2,"name":"]}"}]`, ['1: 1 a', '1: 2 ]}']],
-  ['values', `${a}${b}\n`, ['1: 1 a', '1: 2 b']],
   ['values, with CRLF', `${a}\r\n\r\n${b}\r`, ['1: 1 a', '3: 2 b']],
   ['values over many lines', `{\n "id": 1,\n "name": "\\"\\\\"\n}\n\n${b}`, ['1: 1 "\\', '6: 2 b']],
   ['numbers side by side', '1 23\n', [`1: ${noObject} a number`, `1: ${noObject} a number`]],
@@ -28,17 +27,13 @@ test.each<[string, string, string[]]>([
 
 test.each<[string, string, number, string]>([
   ['in an element', `[${a},\n {"id":01},\n${b}]`, 2, 'unexpected "1" at line 2, column 9'],
-  ['in a later line of an element', `[${a},{\n"id":2\n"name":"b"}]`, 1, 'unexpected "\\"" at line 3, column 1'],
   ['at a missing comma', `[${a}\n${b}]`, 2, 'unexpected "{" at line 2, column 1'],
-  ['at a comma too many', `[${a},]`, 1, 'unexpected "]" at line 1, column 22'],
   ['after an array', `[${a}]\nx`, 2, 'unexpected "x" at line 2, column 1'],
   ['at a second array', `[${a}]\n[]`, 2, 'more than one JSON value, the second at line 2, column 1'],
   ['at an array that is not closed', `[${a}\n`, 2, 'unexpected end of input at line 2, column 1'],
-  ['at an array that is not continued', `[${a},`, 1, 'unexpected end of input at line 1, column 22'],
   ['at a value that is cut', `[${a},{"id":2`, 1, 'unexpected end of input at line 1, column 29'],
   ['at a brace too many', `${a}}\n${b}`, 1, 'unexpected "}" at line 1, column 20'],
   ['at a missing quote', `[${a},{"id":2,"name":"b},\n${c}]`, 1, 'unexpected U+000A at line 1, column 41'],
-  ['at a missing brace', `[${a},{"id":2,"name":"b",\n${c}]`, 1, 'unexpected "{" at line 2, column 1'],
   ['at text', `${a}\nFern`, 2, 'unexpected "F" at line 2, column 1'],
 ])('what is not JSON ends the input %s', (_, input, line, reason) => {
   const cuts = Array.from(Buffer.from(input), (__, index) => index)

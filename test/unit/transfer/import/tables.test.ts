@@ -16,7 +16,6 @@ test.each<[string, string, (text: string) => Buffer]>([
   ['big-endian UTF-16', '', (text) => utf16(`\ufeff${text}`).swap16()],
   ['big-endian UTF-16 without a mark', '--encoding utf-16be', (text) => utf16(text).swap16()],
   ['Latin 1 that is not named', '', latin1],
-  ['Latin 1', '--encoding latin1', latin1],
 ])('a table in %s is resumed, and its rejected rows are kept as they came', async (_, flags, encode) => {
   const table = (rows: string[]) => encode(['sep=;', 'id;name;tag', ...rows, ''].join('\r\n'))
   const many = Array.from({ length: 7000 }, (__, id) => `${id + 10};Bärlauch ${id}`)
@@ -39,8 +38,6 @@ test.each([
   ['latin1', 'Caf\xe9 \x80', 'Café €'],
   ['utf8', 'Caf\xc3\xa9', 'Café'],
   ['iso-8859-2', 'L\xedpa \xb9', 'Lípa š'],
-  ['macintosh', 'Caf\x8e', 'Café'],
-  ['koi8-r', '\xc4\xd5\xc2', 'дуб'],
   ['sjis', '\x83\x56\x83\x5f', 'シダ'],
 ])('--encoding %s, also of rejected rows', async (label, text, name) => {
   user.write('plants', latin1(`id,name\r\n1,${text}\r\nx,${text}\r\n`))
@@ -96,20 +93,15 @@ describe('a spreadsheet', () => {
   const note = 'plants: stdin is not UTF-8, and is read as windows-1252. For another encoding: --encoding NAME\n'
 
   test.each<[string, string | Uint8Array, string?, string?]>([
-    ['of an English Excel', `\ufeffid,name,tag\r\n${plain},\r\n`],
     ['of a German Excel', `\ufeffID;Name;Tag\r\n${quoted};\r\n`],
     ['of a French Excel, with a line that names the delimiter', `sep=;\r\nid;name;tag\r\n${quoted}\r\n`],
     ['as Unicode text', utf16(`\ufeffid\tname\ttag\r\n${plain.replaceAll(',', '\t')}\t\r\n`)],
     ['in Windows-1252', latin1(`id;name;tag\r\n${quoted};\r\n`), '', note],
-    ['without a header', `${plain},\r\n`, '--columns id,name,tag'],
     ['of an old Mac, with a line that names the delimiter', `sep=;\rid;name;tag\r${quoted.replace('\r\n', '\r')}`],
     ['with a header in other case, and spaces', `Id, NAME , tag \n${plain},\n`],
     ['with titles', `My plants 2024;;\r\n;;\r\nStand,1 March\r\nid;name;tag\r\n${quoted};\r\n`],
-    ['with pipes', `id|name|tag\n${plain.replaceAll(',', '|')}\n`],
     ['whose ids are none', `id,name,tag\nA-1,Fern,shade\n2024-01-06,Bärlauch; wild,\n`, '--map id= --id-from 1'],
-    ['whose columns have other names', `nO, common Name ,x\n${plain},\n`, '--map id=No,name=Common^name,tag=x'],
     ['without a header, with --map', `${plain},\n`, '--columns No,Plant,x --map id=No,name=Plant,tag=x'],
-    ['with a delimiter that is given', `id/name/tag\n${plain.replaceAll(',', '/')}\n`, '--delimiter /'],
     [
       'with spaces and a column that is not read',
       '1 Fern x shade\n2 "Bärlauch; wild" y\n',
@@ -123,8 +115,8 @@ describe('a spreadsheet', () => {
 })
 
 test('records before a header are not skipped', async () => {
-  const { code, err } = await user.import('', '1,Fern,shade\n2,Moss,wet\nid,name,tag\n3,Oak,\n')
-  expect({ code, err }).toEqual({ code: 2, err: expect.stringContaining('There is no header: line 1 is "1"') })
+  const err = expect.stringContaining('There is no header: line 1 is "1"')
+  expect(await user.import('', '1,Fern,shade\n2,Moss,wet\nid,name,tag\n3,Oak,\n')).toEqual({ code: 2, err })
 })
 
 test.each([
@@ -132,8 +124,8 @@ test.each([
   ['a quote that is not closed', `"${'\n'.repeat(1_040_000)}`],
 ])('a file that is only %s is rejected at once', async (_, content) => {
   user.write('plants.csv', content)
-  const { code, err } = await user.import('plants.csv')
-  expect({ code, err }).toEqual({ code: 2, err: expect.stringMatching('^plants: plants.csv: The header ') })
+  const err = expect.stringMatching('^plants: plants.csv: The header ')
+  expect(await user.import('plants.csv')).toEqual({ code: 2, err })
   expect([user.has('data'), user.journals]).toEqual([false, []])
 })
 
