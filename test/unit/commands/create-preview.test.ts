@@ -15,7 +15,6 @@ const env = { PLANTS_TOKEN: token }
 
 test.each<[string, string, number, Record<string, string>?]>([
   ['whose id is taken', 'create --id 1 --name Moss', 1],
-  ['that is there, without a key', fern, 1],
   ['whose id is taken, with a key', 'create --id 1 --name Moss --idempotency-key other', 1],
   ['whose key created another', `create --id 2 --name Moss ${key}`, 1],
   ['in a directory', `${fern} --store .`, 4],
@@ -165,9 +164,4 @@ test.each([
     code: 0,
     unsafe: null,
   })
-})
-
-test('a dry run reads the plant from stdin', async () => {
-  const { out } = await new World().run(`create --dry-run --store ${service}`, { stdin: '{"id":2,"name":"Moss"}', env })
-  expect(JSON.parse(out).request.body).toBe('{"id":2,"name":"Moss"}')
 })
