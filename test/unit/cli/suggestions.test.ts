@@ -47,6 +47,10 @@ test('an example fits a terminal of 80 columns', () => {
 })
 
 test.each([
+  ['create', 'new', 'add'],
+  ['get', 'show'],
+  ['list', 'ls'],
+  ['stores list', 'stores ls'],
   ['delete', 'rm', 'remove'],
   ['stores remove', 'store delete', 'stores rm'],
   ['tokens revoke', 'token rm', 'tokens delete', 'tokens remove'],
