@@ -52,17 +52,7 @@ describe('--verbose shows a request and its answer', () => {
   test('over a Unix socket, below a path', async () => {
     const url = await ownService({ path: socketPath() }, join(temporaryFolder(), 'plants.db'), '/v1')
     const { err } = await create(url)
-    expect(wire(err, url)).toEqual([
-      ...[connected, ...request, '< 200'],
-      expect.stringMatching(/^< content-type: application\/json/),
-      '< content-length: 15',
-      '< x-content-type-options: nosniff',
-      expect.stringMatching(/^< request-id: /),
-      expect.stringMatching(/^< date: /),
-      '< connection: keep-alive',
-      '< keep-alive: timeout=65',
-      ...answer.slice(-3),
-    ])
+    expect(wire(err, url)).toEqual(expect.arrayContaining([connected, ...request, '< 200', ...answer.slice(-3)]))
   })
 
   test.each([false, true])('that has no end: its connection is closed: %j', async (isClosed) => {
