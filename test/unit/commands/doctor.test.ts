@@ -49,13 +49,8 @@ describe('proxies', () => {
 })
 
 describe('settings that are broken', () => {
-  const mend = 'Fix the file, or move it away'
-
-  test.each<[string, string | Buffer, string, string]>([
-    ['empty', '', 'are empty', 'Move the file away, or write {"version":1} into it'],
-    ['not JSON', '{"version":1,\n  oops}', 'are not JSON: ', mend],
-    ['not UTF-8', Buffer.from('{"version":1,"store":"\xff"}', 'latin1'), 'are not UTF-8', mend],
-    ['of a wrong type', '{"version":1,"timeout":30}', 'are invalid: timeout must be a string', mend],
+  test.each([
+    ['not JSON', '{"version":1,\n  oops}', 'are not JSON: ', 'Fix the file, or move it away'],
     [
       'of a newer version',
       '{"version":2,"stores":[]}',

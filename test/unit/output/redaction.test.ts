@@ -23,54 +23,30 @@ describe.each([
     linesOf(`
       list --store T
       list --store ./T.db
-      list --store sqlite:T
       list --store postgres://T
       list --store https://T@x.example
       list --store https://x.example/?token=T
       create --id 1 --name x --store http://x.example/T
       create --id 1 --name x --store unix:T
       create --id T --name x
-      create --id=-T --name x
       create --id 1 --name x --idempotency-key T!é
-      create --tokn T
       create --T
       T
       --T
       help T
-      list T
       list --limit T
-      list --output T
-      delete T --yes
       tokens revoke T
-      auth T
-      auth login T
-      auth login --with-token=T
-      auth status --store T
       --timeout T list
       --ca-cert T create --id 1 --name x --store https://127.0.0.1:1
       config get T
-      config set T 1
-      config set timeout T
-      config set store T
       config set stores.T.timeout 1s
-      config get stores.team.T
-      config set stores.team.address T
-      stores T
       stores add x T
       stores add T!x https://y.example
-      stores add x https://y.example --ca-cert T
-      stores add x ./x.db --token-command T
-      stores use T
-      stores remove T
       serve --port T
       serve --host T
       serve --token-file T
-      serve --base-path T
       serve --tls-cert T --tls-key T
-      serve --log-level T
-      doctor T
-      doctor --store ./T/x
-      openapi T`),
+      doctor --store ./T/x`),
   )('%s', async (line) => {
     const user = new World({ stores: { team: { address: 'https://127.0.0.1:1', timeout: '100ms' } } })
     await everyWay(user, line.replaceAll('T', token), { env: { PLANTS_TOKEN: token, PLANTS_TIMEOUT: '100ms' } })
@@ -91,13 +67,9 @@ describe.each([
   test.each([
     '{"id":"T","name":"x"}',
     '{"id":1,"name":"x","T":1}',
-    '{"id":1,"name":["T"]}',
-    '{"id":1,"name":"x","tag":{"T":1}}',
     '{"id":T,"name":"x"}',
     '{"id":1,"name":"x"}T',
-    '"T"',
     'T',
-    '["T"]',
     '{"T',
   ])('as the plant on stdin: %s', async (text) => {
     await everyWay(new World(), 'create', { stdin: text.replaceAll('T', token), env: { PLANTS_TOKEN: token } })
@@ -195,14 +167,10 @@ describe('settings that are broken near a token do not show it', () => {
   // T stands for the token, URL for its address. What the messages say is in unit/config/broken-file.test.ts.
   test.each([
     '{"version":1,"tokens":{"URL":{"token":"T',
-    '{"version":1,"tokens":{"URL":{"token":T}}}',
     '{"version":1,"tokens":{"URL":{"token":"T\nT"}}}',
     '{"version":1,"tokens":{"URL":{"token":"\\xT"}}}',
     `{"version":1,"tokens":{${entry}}} T`,
     '"T"',
-    '{"version":"T"}',
-    '{"version":1,"tokens":{"URL":"T"}}',
-    '{"version":1,"tokens":["T"]}',
     '{"version":1,"tokens":{"URL":{"token":"T"}}}',
     '{"version":1,"tokens":{"T":"URL"}}',
     '{"version":1,"stores":{"team":"T"}}',
@@ -283,15 +251,11 @@ const inHeaders = error(422, 'No', { 'X-Debug': `Bearer ${odd}`, 'Set-Cookie': `
 
 test.each<[string, Answer]>([
   ['in its message of 401', error(401, `Bearer ${odd} is not accepted`)],
-  ['in its message of 409', json(400, { error: 409, message: `"${odd}" is taken` })],
   ['in its message of 503', error(503, odd, { 'Retry-After': '60' })],
   ['in its message, which is cut within it', error(400, `${'x'.repeat(990)}${odd}`)],
-  ['in its message, twice and in another text', error(400, `${odd}${odd}x${odd}`)],
   ['in its message, with lines', error(400, `first\n${odd}\r\nthird`)],
-  ['in its other request id', error(401, 'No', { 'X-Request-Id': `id-${odd}` })],
   ['in its headers', inHeaders],
   ['in a redirect that is cut within it', redirect(`${'x'.repeat(270)}${odd}`)],
-  ['in its media type', typed(`text/${odd}`)],
   ['in its media type, which is cut within it', typed(`text/${'x'.repeat(62)}${odd}`)],
   ['in its status line', `HTTP/1.1 400 ${odd}\r\nContent-Length: 0\r\n\r\n`],
   ['in no HTTP', (socket) => void socket.end(`${odd}\r\n`)],

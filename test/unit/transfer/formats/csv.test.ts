@@ -83,6 +83,12 @@ test.each<[string, string, string[]]>([
   expect(recordsOf(input)).toEqual(records)
 })
 
+test('an id is a JSON number with all its digits', () => {
+  const ids = '1e3 -5 2.0 1E+03 +1 0x10 1_000 1.5 9223372036854775808'.split(' ')
+  const { records } = readRecords(['id,name', ...ids.map((id) => `${id},x`)].join('\n'), { make })
+  expect(records.map(({ plant }) => plant?.id)).toEqual([1000n, -5n, 2n, ...Array(6)])
+})
+
 test('TSV has its own delimiter and name', () => {
   const { records } = readRecords('id\tname\n1\t a, b\n2\t"a"b\n', { make: () => tsv.read(new RecordMapper(plain)) })
   expect(shown(records)).toEqual(['2: 1 a, b', `3: ${strayQuote.replace('CSV', 'TSV')}`])
