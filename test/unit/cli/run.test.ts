@@ -48,7 +48,7 @@ describe('help', () => {
   test('of the environment is a page, with global flags before and after', async () => {
     const page = await plants('help environment')
     expect(page).toEqual(printed(expect.stringMatching(/^Precedence, highest first: flag, variable, /)))
-    for (const flags of ['--output json', '--no-color', '-v', '--store ./x.db', '--timeout=1s --no-input']) {
+    for (const flags of ['--output json', '-v', '--timeout=1s --no-input']) {
       expect(await plants(`${flags} help environment`)).toEqual(page)
       expect(await plants(`help environment ${flags}`)).toEqual(page)
     }
@@ -62,8 +62,6 @@ describe('help', () => {
 
   test.each([
     ['import help environment', 2],
-    ['import -- help environment', 2],
-    ['create --id 1 --name help environment', 2],
     ['create --id 1 --name help --tag formats', 0],
     ['create --name help formats --id 1', 2],
     ['list help exit-codes', 2],
