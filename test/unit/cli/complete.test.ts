@@ -174,10 +174,8 @@ describe('the file of an import', () => {
 
   test.each([
     ['import stock.xlsx --sheet ', 'Plants 2'],
-    ['import stock.xlsx -q --sheet=P', '--sheet=|Plants 2'],
     ['import plants.csv --map ', 'id= name= tag='],
     ['import plants.csv --map id=', 'id=|No Familie'],
-    ['import plants.csv --map id=No,t', 'id=No,|id= name= tag='],
     ['import plants.csv --map=id=No,tag=', '--map=id=No,tag=|No Familie'],
     ['import stock.xlsx --sheet 1 --map id=', 'id=|Nr Art'],
     ['import stock.xlsx --map id=', ''], // which of the two sheets?

@@ -65,12 +65,6 @@ describe('--verbose shows a request and its answer', () => {
     expect(wire(err, remote.url)).toEqual(expect.arrayContaining(['< 200', '< content-length: 100']))
   })
 
-  test('of which only the size is shown', async () => {
-    const remote = await Hostile.listen({ posts: [json(200, `{"name":"Fern"}${' '.repeat(1_000_000)}`)] })
-    const { err } = await create(remote.url)
-    expect(wire(err, remote.url).slice(-2)).toEqual(['< 1000015 bytes', '* whole response after N ms'])
-  })
-
   test.each(['auth login --with-token', 'doctor --output text'])('also of plants %s', async (line) => {
     const remote = await Hostile.listen({ posts: [json(400, { error: 422, message: 'No' })] })
     const options = { env: { PLANTS_TOKEN: token }, stdin: token }

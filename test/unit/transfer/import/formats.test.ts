@@ -96,7 +96,6 @@ test.each<[string, string | Buffer, string | Buffer]>([
 })
 
 test.each([
-  ['CSV', 'id,name\n1,A\n'],
   ['NDJSON', plant(1, 'A')],
   ['a JSON array', `[${plant(1, 'A')}]`],
 ])('UTF-16 is decoded: %s', async (_, text) => {

@@ -84,7 +84,7 @@ describe('an import into a service', () => {
   })
 })
 
-describe('an import into a service that is ill ends, and the same command goes on when that is mended:', () => {
+describe('an import into an ill service ends, and goes on when that is mended:', () => {
   const end = (code: number, err: RegExp) => ({ code, counts: undefined, err: expect.stringMatching(err), journals: 1 })
 
   test.each<[number, RegExp, Deed]>([
