@@ -132,64 +132,35 @@ const noId = `${choose('id')}, or number the plants with --id-from next`
 const neither = 'Choose the columns with --map id=COLUMN,name=COLUMN'
 const inLine1 = 'The header in line 1'
 
-test.each<[string, string, FieldRules['map'], string, string]>([
-  ['no id', 'no,Name\n', {}, `${inLine1} has no column id, only "no", "Name"`, noId],
+test.each<[message: string, hint: string, input: string, map?: FieldRules['map']]>([
+  [`${inLine1} has no column id, only "no", "Name"`, noId, 'no,Name\n'],
+  [`${inLine1} has no column name, only "No", "Nom"`, choose('name'), 'No;Nom\n', { id: 'No' }],
+  [`${inLine1} has no columns id and name, only "No", "Nom"`, neither, 'No|Nom\n'],
   [
-    'no name beside a mapped id',
-    'No;Nom\n',
-    { id: 'No' },
-    `${inLine1} has no column name, only "No", "Nom"`,
-    choose('name'),
-  ],
-  ['neither', 'No|Nom\n', {}, `${inLine1} has no columns id and name, only "No", "Nom"`, neither],
-  [
-    'a title, a blank row and other columns',
-    '\n"Oak & Sons,\n2026"; ;\n;;\n\n Nr. ;Nom;\n1;Acer;\n',
-    {},
     'The header in line 6 has no columns id and name, only "Nr.", "Nom"',
     neither,
+    '\n"Oak & Sons,\n2026"; ;\n;;\n\n Nr. ;Nom;\n1;Acer;\n',
   ],
-  ['a title, and then numbers', 'Oak & Sons\n\n1;Acer\n', {}, 'There is no header: line 3 is "1", "Acer"', columnHint],
-  ['empty cells', ',,,\n', {}, `${inLine1} has no columns id and name, only empty cells`, neither],
+  ['There is no header: line 3 is "1", "Acer"', columnHint, 'Oak & Sons\n\n1;Acer\n'],
+  [`${inLine1} has no columns id and name, only empty cells`, neither, ',,,\n'],
   [
-    'a number that --map names',
-    '110,Fennel,herb\n',
-    { id: '110', name: 'Fennel', tag: 'herb' },
     'There is no header: line 1 is "110", "Fennel", "herb"',
     columnHint,
+    '110,Fennel,herb\n',
+    { id: '110', name: 'Fennel', tag: 'herb' },
   ],
-  ['a number elsewhere', 'Fennel\t\t7\n', {}, 'There is no header: line 1 is "Fennel", "", "7"', columnHint],
+  ['There is no header: line 1 is "Fennel", "", "7"', columnHint, 'Fennel\t\t7\n'],
+  [`${inLine1} has no column "Family" for tag, only "id", "name"`, choose('tag'), 'id,name\n', { tag: 'Family' }],
+  ['The header has the column "name" twice', 'Give each column a different name', 'id,name,name\n'],
   [
-    'no mapped column',
-    'id,name\n',
-    { tag: 'Family' },
-    `${inLine1} has no column "Family" for tag, only "id", "name"`,
-    choose('tag'),
-  ],
-  [
-    'a column twice',
-    'id,name,name\n',
-    {},
-    'The header has the column "name" twice',
-    'Give each column a different name',
-  ],
-  [
-    'many columns',
-    'id,b,c,d,e,f,g,h,i,j\n',
-    {},
     `${inLine1} has no column name, only "id", "b", "c", "d", "e", "f", "g", "h" and 2 more`,
     choose('name'),
+    'id,b,c,d,e,f,g,h,i,j\n',
   ],
-  ['a stray quote', 'id,na"me\n', {}, `${inLine1} cannot be read: ${strayQuote.slice(5)}`, example],
-  ['bytes that are not UTF-8', 'id,name,\xff\n', {}, `${inLine1} cannot be read: ${notUtf8.message}`, example],
-  [
-    'no end',
-    'a'.repeat(1_100_000),
-    {},
-    `${inLine1} cannot be read: The record is larger than 1 MiB (1048576 bytes)`,
-    example,
-  ],
-])('a header with %s is rejected', (_, input, map, message, hint) => {
+  [`${inLine1} cannot be read: ${strayQuote.slice(5)}`, example, 'id,na"me\n'],
+  [`${inLine1} cannot be read: ${notUtf8.message}`, example, 'id,name,\xff\n'],
+  [`${inLine1} cannot be read: The record is larger than 1 MiB (1048576 bytes)`, example, 'a'.repeat(1_100_000)],
+])('a header is rejected: %s', (message, hint, input, map = {}) => {
   const format = csv.read(new RecordMapper({ ...plain, map }))
   const error = { type: 'malformed', message, hint } satisfies Partial<PlantsError>
   const read = () => readRecords(Buffer.from(input, 'latin1'), { make: () => format })

@@ -29,17 +29,17 @@ test.each<[string, string, string[]]>([
   expect(shown(readRecords(input, { make: slow }).records)).toEqual(records)
 })
 
-test.each<[string, string, number, string]>([
-  ['in an element', `[${a},\n {"id":01},\n${b}]`, 2, 'unexpected "1" at line 2, column 9'],
-  ['at a missing comma', `[${a}\n${b}]`, 2, 'unexpected "{" at line 2, column 1'],
-  ['after an array', `[${a}]\nx`, 2, 'unexpected "x" at line 2, column 1'],
-  ['at a second array', `[${a}]\n[]`, 2, 'more than one JSON value, the second at line 2, column 1'],
-  ['at an array that is not closed', `[${a}\n`, 2, 'unexpected end of input at line 2, column 1'],
-  ['at a value that is cut', `[${a},{"id":2`, 1, 'unexpected end of input at line 1, column 29'],
-  ['at a brace too many', `${a}}\n${b}`, 1, 'unexpected "}" at line 1, column 20'],
-  ['at a missing quote', `[${a},{"id":2,"name":"b},\n${c}]`, 1, 'unexpected U+000A at line 1, column 41'],
-  ['at text', `${a}\nFern`, 2, 'unexpected "F" at line 2, column 1'],
-])('what is not JSON ends the input %s', (_, input, line, reason) => {
+test.each<[reason: string, line: number, input: string]>([
+  ['unexpected "1" at line 2, column 9', 2, `[${a},\n {"id":01},\n${b}]`],
+  ['unexpected "{" at line 2, column 1', 2, `[${a}\n${b}]`],
+  ['unexpected "x" at line 2, column 1', 2, `[${a}]\nx`],
+  ['more than one JSON value, the second at line 2, column 1', 2, `[${a}]\n[]`],
+  ['unexpected end of input at line 2, column 1', 2, `[${a}\n`],
+  ['unexpected end of input at line 1, column 29', 1, `[${a},{"id":2`],
+  ['unexpected "}" at line 1, column 20', 1, `${a}}\n${b}`],
+  ['unexpected U+000A at line 1, column 41', 1, `[${a},{"id":2,"name":"b},\n${c}]`],
+  ['unexpected "F" at line 2, column 1', 2, `${a}\nFern`],
+])('what is not JSON ends the input: %s', (reason, line, input) => {
   const cuts = Array.from(Buffer.from(input), (__, index) => index)
   for (const options of [{ make }, { make: slow }, { make, cuts }, { make, cuts, isRestored: true }]) {
     const { records } = readRecords(input, options)
