@@ -19,6 +19,7 @@ const [long, shown] = ['\u{1f331}\u{1f331}\u{1f331}', '\u{1f331}…'].map((end) 
 
 test.each<[stdin: string | Uint8Array, message: string, hint: string]>([
   ['{\r\n"id":1,\r\n"name":Fern}', 'Stdin is not JSON: unexpected "F" at line 3, column 8', example],
+  ['{"name":"a\nb"}', 'Stdin is not JSON: unexpected U+000A at line 1, column 11', example],
   ['{"a":'.repeat(100_000), 'Stdin is not JSON: unexpected end of input at line 1, column 500001', example],
   [`${'['.repeat(100_000)}}`, 'Stdin is not JSON: unexpected "}" at line 1, column 100001', example],
   [

@@ -121,6 +121,10 @@ describe('a store that is missing', () => {
 describe('ids on stdin', () => {
   beforeEach(() => plant({ name: 'Moss' }, { name: 'Oak', tag: 'b' }, { name: 'Fern', tag: 'b' }))
 
+  test('may begin with a byte order mark, and need no line break at their end', async () => {
+    expect(await user.run('get -', { stdin: '\ufeff3' })).toEqual(printed(`${fern}\n`))
+  })
+
   test.each(['[', '{"id":1', '{"id":1.5}', '{"id":9223372036854775808}', '{"name":"Fern"}', `"${'x'.repeat(100)}`])(
     'change nothing if a line is neither an id nor a plant: %s',
     async (line) => {

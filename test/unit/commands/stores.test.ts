@@ -181,6 +181,7 @@ test.each([
   ['stores', 'setting "stores"', 'Did you mean store?'],
   ['stores.team.', 'setting "stores.team."', expect.stringMatching(/^The settings are: stores\.team\.address, /)],
   ['stores.constructor.timeout', 'store named "constructor"', saved],
+  ['stores.__proto__.timeout', 'store named "__proto__"', saved],
   ['stores..timeout', 'store named ""', saved],
 ])('%j is no setting, for each command', async (name, what, hint) => {
   const user = gardener()
