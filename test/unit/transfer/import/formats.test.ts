@@ -204,7 +204,7 @@ describe('a spreadsheet', () => {
     ['with a header in other case, and spaces', `Id, NAME , tag \n${plain},\n`],
     ['with titles', `My plants 2024;;\r\n;;\r\nStand,1 March\r\nid;name;tag\r\n${quoted};\r\n`],
     ['whose ids are none', `id,name,tag\nA-1,Fern,shade\n2024-01-06,Bärlauch; wild,\n`, '--map id= --id-from 1'],
-    ['without a header, with --map', `${plain},\n`, '--columns No,Plant,x --map id=No,name=Plant,tag=x'],
+    ['without a header, with --map', `${plain},\r\n`, '--columns No,Plant,x --map id=No,name=Plant,tag=x'],
     [
       'with spaces and a column that is not read',
       '1 Fern x shade\n2 "Bärlauch; wild" y\n',
