@@ -1,9 +1,9 @@
 import type { NewPlant } from '../../src/plant/plant.js'
 import { fc } from './fast-check.js'
 
-/** Any plant that the contract takes. */
-export function newPlant(): fc.Arbitrary<NewPlant> {
-  return fc.record({ id: int64(), name: text(), tag: text() }, { requiredKeys: ['id', 'name'] })
+/** Any plant that the contract takes, or one with these texts. */
+export function newPlant(texts = text()): fc.Arbitrary<NewPlant> {
+  return fc.record({ id: int64(), name: texts, tag: texts }, { requiredKeys: ['id', 'name'] })
 }
 
 export function int64(): fc.Arbitrary<bigint> {

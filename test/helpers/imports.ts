@@ -4,7 +4,7 @@ import { expect } from 'vitest'
 import { World } from './world.js'
 
 /** What an import prints: those of its counts that are not 0, the rejected ones by their `error`. */
-export interface Imported {
+interface Imported {
   code: number
   err: string
   dryRun?: true

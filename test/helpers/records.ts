@@ -3,12 +3,12 @@ import { Chunk } from '../../src/transfer/formats/chunk.js'
 import type { FormatReader, ReaderState } from '../../src/transfer/formats/format.js'
 
 /** What an input holds: its plants and its invalid records, in its order. */
-export interface Read {
+interface Read {
   records: ReadRecord[]
   otherFields: Map<string, number>
 }
 
-export interface ReadRecord {
+interface ReadRecord {
   plant?: NewPlant | undefined
   /** the `error` of a problem and its message */
   problem?: string

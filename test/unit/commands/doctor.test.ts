@@ -1,8 +1,130 @@
-import { expect, test } from 'vitest'
+import { chmodSync, mkdirSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { version } from '../../../package.json'
+import { accepting, Disk, findingsOf } from '../../helpers/doctor.js'
 import { Hostile, json } from '../../helpers/hostile.js'
-import { objectsOf } from '../../helpers/json-lines.js'
 import { token } from '../../helpers/remote.js'
-import { World } from '../../helpers/world.js'
+import { temporaryFolder } from '../../helpers/temporary.js'
+
+const savedAt = '2026-01-02T03:04:05.678Z'
+const duration = 'must be a duration such as 30s, 500ms or 2m'
+
+test('all that is well is printed, check by check', async () => {
+  const address = await accepting()
+  const garden = join(temporaryFolder(), 'garden.db')
+  const logins = [address, 'postgres://ann@h/garden'].map((login) => [login, { token, savedAt }])
+  const stores = { team: { address }, garden: { address: garden } }
+  const disk = await Disk.build({ stores, tokens: Object.fromEntries(logins) })
+  await disk.run(['create', '--id', '1', '--name', 'Fern', '--store', garden])
+  const ok = (check: string, message: string | RegExp) => ({
+    ...{ check, state: 'ok' },
+    message: typeof message === 'string' ? message : expect.stringMatching(message),
+  })
+  expect((await disk.examine()).findings).toEqual([
+    ok('runtime', RegExp(`^plants ${version} on (Node|Bun) [\\d.]+, ${process.platform} ${process.arch}$`)),
+    ok('sqlite', /^SQLite 3\.\d+\.\d+ through \S+$/),
+    ok('settings', disk.file),
+    ok('store local', /^\/.*\/data\/plants\.db, [\d,]+ MiB free$/),
+    ok('store team', `${address} answers, and accepts the token`),
+    ok('store garden', /^\/.*\/garden\.db, [\d,]+ MiB free$/),
+    ok('proxy', 'none'),
+  ])
+})
+
+describe('proxies', () => {
+  test('are shown without their passwords', async () => {
+    const [HTTPS_PROXY, http_proxy] = ['http://user:s3cret@proxy.example.com:3128', 'other.example.com']
+    const { findings } = await new Disk().examine('', { HTTPS_PROXY, http_proxy, NO_PROXY: 'a,b' })
+    const message = 'HTTPS_PROXY proxy.example.com:3128, HTTP_PROXY other.example.com, NO_PROXY a,b'
+    expect(findings.at(-1)).toEqual({ check: 'proxy', state: 'ok', message })
+  })
+
+  test('fail when one is wrong', async () => {
+    const { ill } = await new Disk().examine('', { http_proxy: 'socks5://proxy.example.com' })
+    const message = 'HTTP_PROXY is not the address of an http or https proxy'
+    const hint = 'For example: HTTP_PROXY=http://proxy.example.com:3128'
+    expect(ill).toEqual([{ check: 'proxy', state: 'failed', message, hint }])
+  })
+})
+
+describe('settings that are broken', () => {
+  test.each([
+    ['not JSON', '{"version":1,\n  oops}', 'are not JSON: ', 'Fix the file, or move it away'],
+    [
+      'of a newer version',
+      '{"version":2,"stores":[]}',
+      'were written by a newer plants (version 2)',
+      'Update plants, or set PLANTS_CONFIG_DIR to another directory',
+    ],
+  ])('because they are %s are named, and all else is looked at', async (_, text, why, hint) => {
+    const disk = new Disk()
+    disk.save(text)
+    const { ill, findings } = await disk.examine()
+    const message = expect.stringContaining(`The settings in ${disk.file} ${why}`)
+    const skipped = { message: 'the settings cannot be read', hint: 'Fix the settings first' }
+    expect(ill).toEqual([
+      { check: 'settings', state: 'failed', message, hint },
+      { check: 'stores', state: 'skipped', ...skipped },
+    ])
+    expect(findings.map(({ check }) => check)).toEqual(expect.arrayContaining(['runtime', 'sqlite', 'proxy']))
+  })
+
+  test('because a folder is in their place are named', async () => {
+    const disk = new Disk({})
+    rmSync(disk.file)
+    mkdirSync(disk.file)
+    const { ill } = await disk.examine()
+    expect(ill).toMatchObject([{ check: 'settings', state: 'failed', hint: 'Move it away' }, { state: 'skipped' }])
+  })
+})
+
+test.each([
+  [0o644, 0o700, /^The settings in .*settings\.json are open to others \(mode 644\)$/, /^Fix it with: chmod 600 \S+$/],
+  [0o604, 0o777, /mode 604.*mode 777/, /chmod 600 .*chmod 700 /],
+])('settings of mode %o in a folder of mode %o are warned of, once', async (ofFile, ofFolder, message, hint) => {
+  const disk = new Disk({ timeout: '1m' })
+  chmodSync(disk.file, ofFile)
+  chmodSync(disk.config, ofFolder)
+  const finding = { message: expect.stringMatching(message), hint: expect.stringMatching(hint) }
+  expect((await disk.examine()).ill).toEqual([{ check: 'settings', state: 'warning', ...finding }])
+})
+
+describe('a setting that is wrong', () => {
+  test.each<[string, Record<string, unknown>, string, Record<string, string>, string]>([
+    ['settings', {}, '', { PLANTS_TIMEOUT: 'soon' }, `PLANTS_TIMEOUT ${duration}, but was "soon"`],
+    ['settings', { timeout: 'soon' }, '', {}, `timeout in FILE ${duration}, but was "soon"`],
+    ['store', {}, '--store nope', {}, 'There is no store named "nope" (from --store)'],
+  ])('fails the check of the %s: %o %s %o', async (check, settings, flags, env, message) => {
+    const disk = new Disk(settings)
+    const { ill } = await disk.examine(flags, env)
+    const finding = { check, state: 'failed', hint: expect.any(String) }
+    expect(ill[0]).toEqual({ ...finding, message: message.replace('FILE', disk.file) })
+  })
+
+  test('as a flag ends with exit code 2', async () => {
+    const err = expect.stringContaining('--timeout must be a duration')
+    expect(await new Disk().run('doctor --timeout soon')).toMatchObject({ code: 2, err })
+  })
+
+  test('of all stores is printed once, and hides nothing of the stores', async () => {
+    const disk = new Disk({ timeout: 'soon', stores: { garden: { address: '/nonexistent/none/garden.db' } } })
+    const messages = (await disk.examine()).ill.map(({ message }) => message)
+    expect(messages.filter((message) => message.includes('must be a duration'))).toHaveLength(1)
+    expect(messages).toContainEqual(expect.stringMatching(/^There is no directory .* for the store /))
+  })
+
+  test.each([
+    ['timeout', '2h30m', `stores.team.timeout in FILE ${duration}, but was "2h30m"`],
+    ['address', 'ftp://plants.example.com', 'stores.team.address in FILE does not name a store'],
+    ['ca-cert', '/nonexistent/ca.pem', 'Could not read /nonexistent/ca.pem: there is no such file'],
+  ])('of another store is named with it: %s', async (name, value, message) => {
+    const address = await accepting()
+    const disk = new Disk({ stores: { team: { address, [name]: value } }, tokens: { [address]: { token, savedAt } } })
+    const finding = { check: 'store team', state: expect.stringMatching(/failed|warning/), hint: expect.any(String) }
+    expect((await disk.examine()).ill).toEqual([{ ...finding, message: message.replace('FILE', disk.file) }])
+  })
+})
 
 test.each<[string, Record<string, unknown>, Record<string, unknown>, Record<string, string>?]>([
   ['an empty ca-cert of all stores', { 'ca-cert': '' }, {}],
@@ -16,10 +138,10 @@ test.each<[string, Record<string, unknown>, Record<string, unknown>, Record<stri
 ])('a wrong setting that decides about trust keeps the token from the store: %s', async (_, saved, ofStore, env) => {
   const remote = await Hostile.listen({ posts: [json(400, { error: 422, message: 'No' })] })
   const stores = { team: { address: remote.url, ...ofStore } }
-  const user = new World({ ...saved, stores, tokens: { [remote.url]: { token, savedAt: '' } } })
+  const user = new Disk({ ...saved, stores, tokens: { [remote.url]: { token, savedAt: '' } } })
   for (const line of env ? ['doctor --store team'] : ['doctor', 'doctor --store team']) {
-    const { out } = await user.run(`${line} --output ndjson`, { ...(env && { env }) })
-    expect(objectsOf(out)).toContainEqual(
+    const { out } = await user.run(line, { ...(env && { env }) })
+    expect(findingsOf(out)).toContainEqual(
       expect.objectContaining({ check: 'store team', state: expect.stringMatching(/failed|warning/) }),
     )
   }

@@ -1,13 +1,14 @@
+import { mkdirSync } from 'node:fs'
 import { stripVTControlCharacters } from 'node:util'
 import { describe, expect, test } from 'vitest'
 import { parseAddress } from '../../../src/stores/registry.js'
-import { garden, gardener, onTerminal, team } from '../../helpers/gardener.js'
-import { Hostile, json } from '../../helpers/hostile.js'
+import { certificate, hasOpenssl } from '../../helpers/certificates.js'
+import { garden, gardener, onTerminal, stores, team } from '../../helpers/gardener.js'
 import { objectsOf } from '../../helpers/json-lines.js'
 import { place } from '../../helpers/store.js'
 import { answer, printed, refusal, World } from '../../helpers/world.js'
 
-// What these commands print is in transcripts/stores.txt.
+// What these commands print is in transcripts/stores.txt and config.txt.
 
 describe('an address', () => {
   const addresses =
@@ -83,36 +84,19 @@ describe('an address', () => {
 })
 
 describe('the name of a store', () => {
-  test.each(['a', 'A-b_C', '0', '1-2_3-', 'x'.repeat(64), 'constructor', 'hasOwnProperty', 'Local', 'list'])(
-    'may be %s',
-    async (name) => {
-      const user = new World()
-      expect(await user.run(['stores', 'add', name, '/mine.db'])).toEqual(answer({ name, address: '/mine.db' }))
-      expect(await user.run(['stores', 'use', name])).toEqual(answer({ name: 'store', value: name }))
-      expect(await user.run(['config', 'get', `stores.${name}.address`])).toEqual(printed('/mine.db\n'))
-      expect((await user.run(['stores', 'remove', name])).code).toBe(0)
-      expect(user.saved).toEqual({ version: 1, stores: {} })
-    },
-  )
+  test.each(['A-b_C', '0', '1-2_3-', 'x'.repeat(64), 'constructor', 'Local', 'list'])('may be %s', async (name) => {
+    const user = new World()
+    expect(await user.run(['stores', 'add', name, '/mine.db'])).toEqual(answer({ name, address: '/mine.db' }))
+    expect(await user.run(['stores', 'use', name])).toEqual(answer({ name: 'store', value: name }))
+    expect(await user.run(['config', 'get', `stores.${name}.address`])).toEqual(printed('/mine.db\n'))
+    expect((await user.run(['stores', 'remove', name])).code).toBe(0)
+    expect(user.saved).toEqual({ version: 1, stores: {} })
+  })
 
   test('has only letters, digits, "-" and "_"', async () => {
     const hint = 'A name has letters, digits, "-" and "_", begins with a letter or digit, and is up to 64 long'
     const user = new World()
-    const names = [
-      '',
-      '__proto__',
-      '-team',
-      '--team',
-      'x'.repeat(65),
-      'té',
-      'ſtore',
-      '植物',
-      'a b',
-      'a.b',
-      'a/b',
-      'a\n',
-    ]
-    for (const name of names)
+    for (const name of ['', '__proto__', '-team', 'x'.repeat(65), 'té', 'ſtore', 'a b', 'a.b', 'a/b', 'a\n'])
       expect(await user.run(['stores', 'add', '--', name, '/mine.db'])).toEqual(
         refusal(`A store cannot be called ${JSON.stringify(name)}`, hint),
       )
@@ -124,12 +108,6 @@ test('stores add lists in its help every option that it saves', async () => {
   const { out } = await new World().run('stores add --help')
   const expected = ['--token-command', '--timeout', '--ca-cert', '--allow-http', '--help']
   expect(out.match(/(?<=^ {2,}(-\w, )?)--[a-z-]+/gm)).toEqual(expected)
-})
-
-test('stores add does not save PLANTS_TOKEN', async () => {
-  const user = new World()
-  await user.run(`stores add team ${team}`, { env: { PLANTS_TOKEN: 's3cret' } })
-  expect(user.saved).toEqual({ version: 1, stores: { team: { address: team } } })
 })
 
 describe('stores list', () => {
@@ -171,13 +149,72 @@ describe('stores list', () => {
   })
 })
 
-test('a command sends the token of this run to a service by its name, with its path', async () => {
-  const user = new World()
-  const remote = await Hostile.listen({ posts: [json(200, { name: 'Fern' })] })
-  await user.run(`stores add team ${remote.url}/v1/`)
-  const env = { PLANTS_TOKEN: 's3cret' }
-  expect(await user.run('create --id 1 --name Fern --store team', { env })).toEqual(answer({ name: 'Fern' }))
-  expect(remote.posts.map(({ line, headers }) => [line, headers['authorization']])).toEqual([
-    ['POST /v1/plants', 'Bearer s3cret'],
-  ])
+test('allow-http is any word for yes or no', async () => {
+  const name = 'stores.team.allow-http'
+  for (const [index, given] of ['true', 'YES', '1', 'on', 'false', 'No', '0', 'off'].entries()) {
+    const user = gardener()
+    expect(await user.run(['config', 'set', name, given])).toEqual(answer({ name, value: index < 4 }))
+    expect(user.saved).toMatchObject({ stores: { team: { 'allow-http': index < 4 } } })
+    expect(await user.run('config get allow-http --store team')).toEqual(printed(`${index < 4}\n`))
+  }
 })
+
+test.runIf(hasOpenssl).each(['ca-cert', 'stores.team.ca-cert'])(
+  '%s is saved as an absolute path (needs openssl)',
+  async (name) => {
+    const user = gardener()
+    user.write('ca.pem', certificate({ names: ['DNS:localhost'] }).cert)
+    const value = `${user.home}/ca.pem`
+    for (const path of ['ca.pem', './ca.pem', value])
+      expect(await user.run(['config', 'set', name, path])).toEqual(answer({ name, value }))
+    expect(await user.run(['config', 'get', name])).toEqual(printed(`${value}\n`))
+  },
+)
+
+const all = 'The settings are: store, output, timeout, ca-cert, and for a store: stores.NAME.SETTING'
+const saved = expect.stringContaining('team, garden')
+
+test.each([
+  ['colour', 'setting "colour"', all],
+  ['', 'setting ""', all],
+  ['__proto__', 'setting "__proto__"', all],
+  ['stores', 'setting "stores"', 'Did you mean store?'],
+  ['stores.team.', 'setting "stores.team."', expect.stringMatching(/^The settings are: stores\.team\.address, /)],
+  ['stores.constructor.timeout', 'store named "constructor"', saved],
+  ['stores.__proto__.timeout', 'store named "__proto__"', saved],
+  ['stores..timeout', 'store named ""', saved],
+])('%j is no setting, for each command', async (name, what, hint) => {
+  const user = gardener()
+  for (const words of [
+    ['get', name],
+    ['set', name, '1m'],
+    ['unset', name],
+  ]) {
+    const { code, err } = await user.run(['config', ...words, '--output', 'json'])
+    expect({ code, ...JSON.parse(err) }).toEqual({ code: 2, error: 400, message: `There is no ${what}`, hint })
+  }
+  expect(user.saved).toEqual({ version: 1, stores })
+})
+
+test('a token for the new address of a store is not warned of', async () => {
+  const user = gardener({ tokens: { [team]: { token: 's3cret', savedAt: '' } } })
+  await user.run('auth login --store http://127.0.0.1:4011 --from-stdin', { stdin: 's3cret-of-another' })
+  expect(await user.run('config set stores.team.address http://127.0.0.1:4011')).toMatchObject({ code: 0, err: '' })
+})
+
+test('escapes a value on a terminal, and prints it elsewhere as it is', async () => {
+  const command = 'say \u001b[31m'
+  const user = gardener({ stores: { team: { address: team, 'token-command': command } } })
+  expect(await user.run('config get stores.team.token-command', onTerminal)).toEqual(printed('say \\u{1b}[31m\n'))
+  expect(await user.run('config get stores.team.token-command')).toEqual(printed(`${command}\n`))
+})
+
+test.each(['{', '', '{"version":2}', '{"version":1,"timeout":5}', '{"version":1,"output":"xml"}', undefined])(
+  'config path works where the file is broken: %j',
+  async (text) => {
+    const user = new World()
+    if (text === undefined) mkdirSync(user.file, { recursive: true })
+    else user.save(text)
+    expect(await user.run('config path', onTerminal)).toEqual(printed(`${user.file}\n`))
+  },
+)

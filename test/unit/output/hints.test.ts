@@ -107,12 +107,6 @@ test.each(cases.map((entry, index) => [...entry, index] as const))(
   },
 )
 
-test('a value that begins with a dash is stored as it is', async () => {
-  const name = '-x & touch pwned'
-  const { code, out } = await new World().run(['create', '--id', '1', '--name', name])
-  expect({ code, plant: JSON.parse(out) }).toEqual({ code: 0, plant: { name } })
-})
-
 /** The words that a command gives to programs, in an empty folder with no other program. */
 function wordsOf(command: string): string[] {
   const user = new World()

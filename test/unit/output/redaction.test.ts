@@ -1,7 +1,12 @@
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { type Answer, Hostile, http, json } from '../../helpers/hostile.js'
 import { everyWay, linesOf, long, savedAt, short } from '../../helpers/redacting.js'
+import { runPlants } from '../../helpers/run.js'
 import { World } from '../../helpers/world.js'
+
+/** where nobody listens */
+const nobody = 'https://127.0.0.1:1'
 
 test('the helper of all tests sees a token', async () => {
   const user = new World()
@@ -18,54 +23,30 @@ describe.each([
     linesOf(`
       list --store T
       list --store ./T.db
-      list --store sqlite:T
       list --store postgres://T
       list --store https://T@x.example
       list --store https://x.example/?token=T
       create --id 1 --name x --store http://x.example/T
       create --id 1 --name x --store unix:T
       create --id T --name x
-      create --id=-T --name x
       create --id 1 --name x --idempotency-key T!é
-      create --tokn T
       create --T
       T
       --T
       help T
-      list T
       list --limit T
-      list --output T
-      delete T --yes
       tokens revoke T
-      auth T
-      auth login T
-      auth login --with-token=T
-      auth status --store T
       --timeout T list
       --ca-cert T create --id 1 --name x --store https://127.0.0.1:1
       config get T
-      config set T 1
-      config set timeout T
-      config set store T
       config set stores.T.timeout 1s
-      config get stores.team.T
-      config set stores.team.address T
-      stores T
       stores add x T
       stores add T!x https://y.example
-      stores add x https://y.example --ca-cert T
-      stores add x ./x.db --token-command T
-      stores use T
-      stores remove T
       serve --port T
       serve --host T
       serve --token-file T
-      serve --base-path T
       serve --tls-cert T --tls-key T
-      serve --log-level T
-      doctor T
-      doctor --store ./T/x
-      openapi T`),
+      doctor --store ./T/x`),
   )('%s', async (line) => {
     const user = new World({ stores: { team: { address: 'https://127.0.0.1:1', timeout: '100ms' } } })
     await everyWay(user, line.replaceAll('T', token), { env: { PLANTS_TOKEN: token, PLANTS_TIMEOUT: '100ms' } })
@@ -86,13 +67,9 @@ describe.each([
   test.each([
     '{"id":"T","name":"x"}',
     '{"id":1,"name":"x","T":1}',
-    '{"id":1,"name":["T"]}',
-    '{"id":1,"name":"x","tag":{"T":1}}',
     '{"id":T,"name":"x"}',
     '{"id":1,"name":"x"}T',
-    '"T"',
     'T',
-    '["T"]',
     '{"T',
   ])('as the plant on stdin: %s', async (text) => {
     await everyWay(new World(), 'create', { stdin: text.replaceAll('T', token), env: { PLANTS_TOKEN: token } })
@@ -129,8 +106,6 @@ describe.each([
   '"s3cret"',
   's3cret'.padEnd(5000, 's3cret'),
 ])('a malformed token is not shown: %j', (token) => {
-  const address = 'https://127.0.0.1:1'
-
   test.each([
     ['create --id 1 --name x', 2],
     ['auth status', 2],
@@ -140,7 +115,7 @@ describe.each([
     ['stores list', 0],
     ['doctor', 1],
   ])('in PLANTS_TOKEN, by plants %s', async (line, code) => {
-    const [user, env] = [new World(), { PLANTS_TOKEN: token, PLANTS_STORE: address }]
+    const [user, env] = [new World(), { PLANTS_TOKEN: token, PLANTS_STORE: nobody }]
     expect((await user.run(line, { env })).code).toBe(code)
     await everyWay(user, line, { env })
   })
@@ -151,9 +126,9 @@ describe.each([
   })
 
   test('in the settings', async () => {
-    const user = new World({ tokens: { [address]: { token, savedAt } } })
+    const user = new World({ tokens: { [nobody]: { token, savedAt } } })
     for (const line of ['create --id 1 --name x', 'auth status', 'auth token', 'doctor'])
-      await everyWay(user, `${line} --store ${address}`)
+      await everyWay(user, `${line} --store ${nobody}`)
   })
 
   test('in PLANTS_SERVE_TOKEN, or in a token file', async () => {
@@ -163,4 +138,187 @@ describe.each([
     const isOneLine = !/[\u001b\n]/.test(token)
     if (isOneLine) expect((await user.run(`serve --port 0 --token-file ${file}`)).code).toBe(2)
   })
+})
+
+describe.each([
+  ['short', short],
+  ['long', long],
+])('a defect does not show a %s token', (_, token) => {
+  test.each(['text', 'json', 'text --verbose'])('in its message and its stack, with --output %s', async (output) => {
+    const env = {
+      PLANTS_TOKEN: token,
+      PLANTS_SERVE_TOKEN: 's3cret-to-serve',
+      get PLANTS_TIMEOUT(): string {
+        const error = new TypeError(`${token}, Bearer ${token} and s3cret-to-serve`)
+        error.stack = `${error.stack}\n    at ${token} (/home/${token}/x.js:1:1)`
+        throw error
+      },
+    }
+    // World.run would read the variable itself
+    const { code, out, err } = await runPlants(`list --output ${output}`.split(' '), { env })
+    expect({ code, out, err }).toEqual({ code: 70, out: '', err: expect.stringContaining('***, Bearer *** and ***') })
+    expect(/^ +at /m.test(err)).toBe(output.startsWith('text'))
+  })
+})
+
+describe('settings that are broken near a token do not show it', () => {
+  const entry = `"URL":{"token":"T","savedAt":"${savedAt}"}`
+
+  // T stands for the token, URL for its address. What the messages say is in unit/config/broken-file.test.ts.
+  test.each([
+    '{"version":1,"tokens":{"URL":{"token":"T',
+    '{"version":1,"tokens":{"URL":{"token":"T\nT"}}}',
+    '{"version":1,"tokens":{"URL":{"token":"\\xT"}}}',
+    `{"version":1,"tokens":{${entry}}} T`,
+    '"T"',
+    '{"version":1,"tokens":{"URL":{"token":"T"}}}',
+    '{"version":1,"tokens":{"T":"URL"}}',
+    '{"version":1,"stores":{"team":"T"}}',
+    `{"version":2,"tokens":{${entry}}}`,
+  ])('%j', async (text) => {
+    for (const token of [short, long]) {
+      const user = new World()
+      user.save(text.replaceAll('URL', nobody).replaceAll(/T(?!\d)/g, token))
+      for (const line of ['list', 'doctor', 'auth status', 'create --id 1 --name x', 'config get timeout'])
+        await everyWay(user, line)
+    }
+  })
+})
+
+describe('a command that is about settings and stores shows no token', () => {
+  const settings = {
+    store: 'team',
+    stores: {
+      team: { address: nobody },
+      command: { address: 'https://127.0.0.1:2', 'token-command': 'cat /nonexistent/token.txt', timeout: '1s' },
+      bare: { address: 'https://127.0.0.1:3', token: short, headers: { authorization: short } },
+    },
+    tokens: {
+      [nobody]: { token: short, savedAt, scope: short },
+      'https://127.0.0.1:4': { token: long, savedAt },
+    },
+  }
+
+  test.each(
+    linesOf(`
+      auth status
+      auth status --store team
+      auth status --store bare
+      auth logout --store bare
+      config list
+      config get store
+      config get tokens.${nobody}.token
+      config get stores.bare.token
+      config path
+      stores list
+      stores add new https://127.0.0.1:1
+      stores use bare
+      stores remove team
+      doctor
+      doctor --store bare
+      help environment
+      list`),
+  )('%s', async (line) => {
+    const user = new World(settings)
+    await everyWay(user, `${line} --timeout 200ms`)
+    await everyWay(user, `${line} --timeout 200ms`, { env: { PLANTS_TOKEN: 's3cret-of-env' } })
+    await user.run(`${line} --timeout 200ms --verbose`, { terminals: ['stdout'] })
+    await user.run(`${line} --timeout 200ms --verbose`, { terminals: ['stdout', 'stderr'] })
+  })
+
+  const proxy = 'http://me:s3cret-of-proxy@127.0.0.1:1'
+
+  test.each([proxy, proxy.slice(7), proxy.replace('http', 'ftp'), proxy.replace('@', '@@'), proxy.replace('me:', '')])(
+    'nor the password of the proxy %s',
+    async (value) => {
+      for (const name of ['HTTPS_PROXY', 'https_proxy', 'HTTP_PROXY']) {
+        const store = `--store ${name === 'HTTP_PROXY' ? 'http' : 'https'}://x.invalid --allow-http --timeout 100ms`
+        for (const line of ['doctor', 'create --id 1 --name x'])
+          await everyWay(new World(), `${line} ${store}`, { env: { [name]: value, PLANTS_TOKEN: short } })
+      }
+    },
+  )
+})
+
+/** In characters that an answer may encode. */
+const odd = 's3cret-Of/one+address~s3cret=='
+const create = 'create --id 1 --name Fern'
+const error = (status: number, message: string, headers: Record<string, string> = {}) =>
+  json(status, { error: status, message }, headers)
+const redirect = (location: string) => http(302, '', { Location: `https://example.com/${location}` })
+const typed = (type: string, body = '{}') => http(200, body, { 'Content-Type': type })
+const inHeaders = error(422, 'No', { 'X-Debug': `Bearer ${odd}`, 'Set-Cookie': `token=${odd}`, 'Request-Id': odd })
+
+test.each<[string, Answer]>([
+  ['in its message of 401', error(401, `Bearer ${odd} is not accepted`)],
+  ['in its message of 503', error(503, odd, { 'Retry-After': '60' })],
+  ['in its message, which is cut within it', error(400, `${'x'.repeat(990)}${odd}`)],
+  ['in its message, with lines', error(400, `first\n${odd}\r\nthird`)],
+  ['in its headers', inHeaders],
+  ['in a redirect that is cut within it', redirect(`${'x'.repeat(270)}${odd}`)],
+  ['in its media type, which is cut within it', typed(`text/${'x'.repeat(62)}${odd}`)],
+  ['in its status line', `HTTP/1.1 400 ${odd}\r\nContent-Length: 0\r\n\r\n`],
+  ['in no HTTP', (socket) => void socket.end(`${odd}\r\n`)],
+  ['in half an answer', (socket) => void socket.end(`HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n${odd}`)],
+  ['in an answer that is longer than is read', typed('application/json', odd.repeat(50_000))],
+])('a token that a service repeats is not shown: %s', async (_, answer) => {
+  const { url } = await Hostile.listen({ posts: [answer] })
+  const store = `--store ${url} --timeout 300ms`
+  for (const line of [create, 'doctor']) await everyWay(new World(), `${line} ${store}`, { env: { PLANTS_TOKEN: odd } })
+  await everyWay(new World(), `auth login --with-token ${store}`, { stdin: odd })
+})
+
+test.each<[string, Answer]>([
+  ['in its message', error(400, `Bad: ${odd}`)],
+  ['in its headers', inHeaders],
+  ['in a redirect', redirect(`login?token=${odd}`)],
+])('nor one from the settings or a command: %s', async (_, answer) => {
+  const { url } = await Hostile.listen({ posts: [answer] })
+  const user = new World()
+  user.write('token.txt', odd)
+  const team = { address: url, 'token-command': `cat ${user.home}/token.txt` }
+  user.save({ stores: { team }, tokens: { [url]: { token: odd, savedAt } } })
+  for (const store of ['team', url])
+    for (const line of [create, 'doctor']) await everyWay(user, `${line} --timeout 300ms --store ${store}`)
+})
+
+const percent = (text: string) => encodeURIComponent(text).replaceAll('~', '%7E')
+
+test.each<[string, (text: string) => string]>([
+  ['as it is', String],
+  ['percent-encoded', percent],
+  ['percent-encoded in small letters', (text) => percent(text).replaceAll(/%../g, (code) => code.toLowerCase())],
+  ['with escapes of JSON', (text) => text.replaceAll('/', '\\/')],
+])('nor one %s, in a redirect, a message and a header', async (_, encode) => {
+  // The first characters are escaped, too; the last one is as long as a token of this program.
+  for (const secret of [odd, 'ab/cd+ef-s3cret/s3cret==', `${'x/'.repeat(30)}s3cret`]) {
+    const text = encode(secret)
+    for (const answer of [
+      redirect(`login?token=${text}&next=/`),
+      error(400, `Bad: ${text}`, { 'X-Token': text, 'Request-Id': text }),
+      error(400, `Bad: ${text.slice(0, -3)}`),
+    ]) {
+      const { url } = await Hostile.listen({ posts: [answer] })
+      const shown = await everyWay(new World(), `${create} --store ${url}`, { env: { PLANTS_TOKEN: secret } })
+      // twice as what was sent, and each time that it was repeated
+      expect(shown.match(/\*\*\*/g)?.length).toBeGreaterThanOrEqual(4)
+      expect(shown).not.toContain(text.slice(-14, -3))
+    }
+  }
+})
+
+test('a *** stands for a token in traces, also in the name of a header', async () => {
+  const fields = { 'X-Debug': `<${short}>`, [`X-${short}`]: '1' }
+  const { url } = await Hostile.listen({ posts: [json(200, { name: 'Fern' }, fields)] })
+  const shown = await everyWay(new World(), `${create} --store ${url}`, { env: { PLANTS_TOKEN: short } })
+  for (const line of ['> authorization: Bearer ***', '< x-debug: <***>', '< x-***: 1'])
+    expect(shown.split('\n')).toEqual(expect.arrayContaining([line, JSON.stringify({ verbose: line })]))
+})
+
+test('a *** stands for a token in the warning of a plant that differs', async () => {
+  const { url } = await Hostile.listen({ posts: [json(200, { name: odd, tag: odd })] })
+  const options = { env: { PLANTS_TOKEN: odd }, mayShowSecrets: true }
+  const { code, err } = await new World().run(`${create} --store ${url}`, options)
+  expect([code, err]).toEqual([0, expect.stringMatching(/The store returned a plant that differs.*\*\*\*/)])
+  expect(err).not.toContain('s3cret')
 })

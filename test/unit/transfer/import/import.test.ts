@@ -1,8 +1,6 @@
 import * as zlib from 'node:zlib'
 import { beforeEach, describe, expect, test } from 'vitest'
-import { PlantsError } from '../../../../src/platform/errors.js'
 import { Importer, plant } from '../../../helpers/imports.js'
-import { query } from '../../../helpers/sqlite-file.js'
 
 let user: Importer
 
@@ -12,13 +10,10 @@ beforeEach(() => {
 
 const [fern, moss, rose] = [plant(1, 'Fern', 'shade'), plant(2, 'Moss'), plant(3, 'Rose', '')]
 const three = fern + moss + rose
+const [many, spaces, blank] = ['\n'.repeat(10_000), ' '.repeat(2000), ' \t\r\n'.repeat(1000)]
 
 test.each<[string, string | Uint8Array]>([
-  ['without a line break at its end', three.trimEnd()],
-  [
-    'with many blank lines',
-    `${'\n'.repeat(10_000)}${fern}${' \t\r\n'.repeat(1000)}${moss.trim()}${' '.repeat(2000)}\n${rose}${' '.repeat(999)}\n\r`,
-  ],
+  ['with many blank lines', `${many}${fern}${blank}${moss.trim()}${spaces}\n${rose}${spaces}\n\r`],
   ['compressed in parts', Buffer.concat([zlib.gzipSync(`\ufeff${fern}${moss}`), zlib.gzipSync(rose)])],
 ])('reads a text %s, from a file and from stdin', async (_, content) => {
   expect(await user.import(user.write('plants', content))).toEqual({ code: 0, created: 3, err: '' })
@@ -44,7 +39,6 @@ test.skipIf('zstdCompressSync' in zlib)('says what reads zstd (needs a Node with
 
 test.each<[string, string | Uint8Array, string]>([
   ['a byte order mark', '\ufeff', 'contains no records'],
-  ['blank lines', '\r\n \t \n\n  ', 'contains no records'],
   ['nothing that is compressed', zlib.gzipSync(''), 'is empty'],
 ])('warns of %s', async (_, content, what) => {
   expect(await user.import('', content)).toEqual({ code: 0, err: `plants: warning: stdin ${what}\n` })
@@ -78,46 +72,21 @@ describe('damaged gzip', () => {
   })
 
   test('is imported up to there, and resumed when it is whole', async () => {
-    const many = Array.from({ length: 100_000 }, (_, id) => plant(id, `Plant ${id * 7919}`)).join('')
-    const whole = zlib.gzipSync(many)
+    const all = Array.from({ length: 100_000 }, (_, id) => plant(id, `Plant ${id * 7919}`)).join('')
+    const whole = zlib.gzipSync(all)
     user.write('plants.gz', whole.subarray(0, whole.length * 0.9))
     expect(await user.import('plants.gz')).toMatchObject({ code: 2 })
     user.write('plants.gz', whole)
     expect(await user.import('plants.gz')).toMatchObject({ code: 0, created: 100_000 })
-    expect((await user.list()) === many).toBe(true)
+    expect((await user.list()) === all).toBe(true)
   })
 })
 
-test.each<[string, string | Uint8Array]>([
-  ['a program', Buffer.from([0x7f, 0x45, 0x4c, 0x46, 2, 1, 1, 0, 0, 0, 0x0a, 0xff, 0xfe, 0])],
-  ['random bytes', Buffer.from(Array.from({ length: 5000 }, (_, index) => (index * 7919 + (index >> 3)) % 256))],
-  ['a text', 'Dear reader,\n\nthere are no plants in here.\n'],
-  ['HTML', '<!DOCTYPE html>\n<html><body>Not Found</body></html>\n'],
-  ['an object of plants', `{"plants":[${fern}]}`],
-])('rejects %s', async (_, content) => {
-  user.write('input', content)
+// What else is no plants: unit/transfer/formats.
+test('an input of a program leaves nothing', async () => {
+  user.write('input', Buffer.from([0x7f, 0x45, 0x4c, 0x46, 2, 1, 1, 0, 0, 0, 0x0a, 0xff, 0xfe, 0]))
   expect(await user.import('input')).toEqual({ code: 2, err: expect.stringMatching(/^plants: /) })
   expect([user.has('data'), user.journals]).toEqual([false, []])
-})
-
-test('a line of 1 MiB is not too large', async () => {
-  const limit = 1_048_576
-  const line = (length: number) => `{"id":1,"name":"${'x'.repeat(length - 18)}"}`
-  for (const end of ['\n', '', `\n${moss}`])
-    for (const [length, created] of [[limit, 1] as const, [limit + 1, 0] as const]) {
-      const all = created + (end.length > 1 ? 1 : 0)
-      expect(await new Importer().import('--format ndjson -q', line(length) + end)).toMatchObject({
-        ...(all > 0 && { created: all }),
-        ...(created === 0 ? { code: 6, rejected: { 413: 1 } } : { code: 0 }),
-      })
-    }
-})
-
-test.each(['{"id":2,"name":"B"', '{"id":2,"name":"B'])('a carriage return is no part of %s', async (record) => {
-  const [unix, dos] = await Promise.all(
-    ['\n', '\r\n'].map((end) => new Importer().import('--format ndjson', record + end)),
-  )
-  expect(dos).toEqual(unix)
 })
 
 test.each(['--store ./plants', '--rejects no/bad'])('leaves no journal if it could not begin: %s', async (flags) => {
@@ -127,16 +96,35 @@ test.each(['--store ./plants', '--rejects no/bad'])('leaves no journal if it cou
 })
 
 test.each([
+  ['', 0],
+  ['\n', 0],
+  [`\n${moss}`, 1],
+])('a line of 1 MiB is not too large, and one of a byte more is: before %j', async (end, others) => {
+  const line = (length: number) => `{"id":1,"name":"${'x'.repeat(length - 18)}"}${end}`
+  const importOf = (stdin: string) => new Importer().import('--format ndjson -q', stdin)
+  expect(await importOf(line(1_048_576))).toMatchObject({ code: 0, created: 1 + others })
+  const created = others > 0 && { created: others }
+  expect(await importOf(line(1_048_577))).toMatchObject({ code: 6, ...created, rejected: { 413: 1 } })
+})
+
+test.each(['{"id":2,"name":"B"', '{"id":2,"name":"B'])('a carriage return is no part of %s', async (record) => {
+  const ends = ['\n', '\r\n'].map((end) => new Importer().import('--format ndjson', record + end))
+  const [unix, dos] = await Promise.all(ends)
+  expect(dos).toEqual(unix)
+})
+
+test.each([
   ['--map', ['', 'name', 'name=', '=x', 'name=a,name=b', 'name=a,', 'Name=x']],
   ['--delimiter', ['', '"', '\n', '7', '\u00a7']],
   ['--encoding', ['', 'utf-32']],
   ['--concurrency', ['0', '1.5']],
   ['--retry', ['', '-1', '2h']],
 ])('%s rejects %j', async (flag, values) => {
-  for (const value of values) {
-    const { code, err } = await user.import([`${flag}=${value}`], fern)
-    expect({ code, err }).toEqual({ code: 2, err: expect.stringMatching(`^plants: ${flag} must `) })
-  }
+  for (const value of values)
+    expect(await user.import([`${flag}=${value}`], fern)).toEqual({
+      code: 2,
+      err: expect.stringMatching(`^plants: ${flag} must `),
+    })
   expect(user.has('data')).toBe(false)
 })
 
@@ -158,37 +146,4 @@ test('a dry run shows the first twenty changes', async () => {
   const { out, err } = await user.run('import --dry-run -o text', { stdin })
   expect(out.match(/Would create Plant/g)).toHaveLength(20)
   expect(err).toBe('plants: Changes that are not shown: 5. For all: --output ndjson\n')
-})
-
-test('a checkpoint with nothing created does not bind the next import to its flags', async () => {
-  const stop = new AbortController()
-  stop.abort(new PlantsError('interrupted', 'Interrupted'))
-  user.write('plants', fern)
-  expect(await user.run('import plants --rejects bad', { signal: stop.signal })).toMatchObject({ code: 130 })
-  expect(await user.import('plants --if-exists skip')).toEqual({ code: 0, created: 1, err: '' })
-})
-
-test.each(['--map tag=x', '--id-from 1', '--rejects bad', '--format json', '--encoding latin1'])(
-  'an import does not resume with %s, but begins again',
-  async (flag) => {
-    user.write('plants', `${fern}{"id":2}\n${rose}`)
-    await user.import('plants --max-errors 1')
-    const err = `plants: This import was started without ${flag.split(' ')[0]}\n`
-    expect(await user.import(`plants ${flag}`)).toMatchObject({ code: 2, err: expect.stringContaining(err) })
-    const again = await user.import(`plants --restart --if-exists same`)
-    expect(again).toMatchObject({ created: 1, skipped: 1, rejected: { 422: 1 } })
-    expect(user.journals).toEqual([])
-  },
-)
-
-test('--restart begins again although the checkpoint is damaged', async () => {
-  user.write('plants', `${fern}{"id":2}\n${rose}`)
-  await user.import('plants --max-errors 1')
-  for (const state of ['{"version":1,', '{"version":2}', '']) {
-    query(user.store, `UPDATE imports SET state = '${state}'`)
-    const err = 'plants: The checkpoint of this import is damaged\n  Start again with --restart\n'
-    expect(await user.import('plants --max-errors 1')).toEqual({ code: 2, err })
-  }
-  expect(await user.import('plants --restart --if-exists same')).toMatchObject({ created: 1, skipped: 1 })
-  expect(query(user.store, 'SELECT * FROM imports')).toEqual([])
 })

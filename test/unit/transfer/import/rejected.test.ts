@@ -1,4 +1,4 @@
-import { chownSync, symlinkSync } from 'node:fs'
+import { chmodSync, chownSync, readdirSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { Importer, lines, plant } from '../../../helpers/imports.js'
@@ -67,11 +67,8 @@ describe('a rejects file', () => {
 
   test.each(['bad', 'bad.reasons'])('does not overwrite %s', async (name) => {
     user.write(name, 'mine\n')
-    const { code, err } = await user.import('--rejects bad', input)
-    expect({ code, err }).toEqual({
-      code: 2,
-      err: expect.stringContaining(`${join(user.home, name)} already exists, and would be overwritten`),
-    })
+    const err = expect.stringContaining(`${join(user.home, name)} already exists, and would be overwritten`)
+    expect(await user.import('--rejects bad', input)).toEqual({ code: 2, err })
     expect([user.read(name), await user.list()]).toEqual(['mine\n', ''])
   })
 
@@ -87,50 +84,94 @@ describe('a rejects file', () => {
     expect([user.has('bad'), user.has('bad.reasons')]).toEqual([false, false])
   })
 
-  test.each([
-    ['bad', plant(2)],
-    ['bad', 'mine\n'],
-    ['bad.reasons', (text: string) => text.replace('name', 'my name')],
-  ])('is not replaced after %s was changed', async (name, content) => {
-    user.write('plants', input)
-    await user.import('plants --rejects bad')
-    user.write(name, typeof content === 'string' ? content : content(user.read(name)))
-    const [records, reasons] = [user.read('bad'), user.read('bad.reasons')]
-    expect(await user.import('plants --if-exists same --rejects bad')).toMatchObject({ code: 2 })
-    expect([user.read('bad'), user.read('bad.reasons')]).toEqual([records, reasons])
-  })
-
   test.runIf(process.getuid?.() === 0).each(['bad', 'bad.reasons'])(
     'of another user is rejected: %s (needs root)',
     async (name) => {
       user.write(name, '')
       chownSync(join(user.home, name), 65_534, 65_534)
       const message = `${join(user.home, name)} belongs to another user (uid 65534)`
-      const { code, err } = await user.import('--rejects bad', input)
-      expect({ code, err }).toEqual({
-        code: 2,
-        err: expect.stringContaining(`${message}\n  Choose another file with --`),
-      })
+      const err = expect.stringContaining(`${message}\n  Choose another file with --`)
+      expect(await user.import('--rejects bad', input)).toEqual({ code: 2, err })
       expect(['bad', 'bad.reasons'].filter((one) => user.has(one))).toEqual([name])
       expect(user.read(name)).toBe('')
     },
   )
 
-  test('may be there when it is empty', async () => {
-    user.write('bad', '')
-    expect(await user.import('--rejects bad', input)).toMatchObject({ code: 6 })
-    expect(user.read('bad')).toBe('{"id":2}\n')
-  })
-
-  test('can have another name after a wrong one', async () => {
+  test('can have another name after a wrong one, also of an empty file', async () => {
     user.write('plants', input)
+    user.write('bad', '')
     expect(await user.import('plants --rejects no/bad')).toMatchObject({ code: 74 })
     expect(await user.import('plants --rejects bad')).toMatchObject({ code: 6, created: 1, rejected: { 422: 1 } })
+    expect(user.read('bad')).toBe('{"id":2}\n')
   })
 
   test('is no device', async () => {
     symlinkSync('/dev/null', join(user.home, 'null'))
-    const { code, err } = await user.import('--rejects null', input)
-    expect({ code, err }).toEqual({ code: 2, err: expect.stringContaining('null is not a regular file\n') })
+    const err = expect.stringContaining('null is not a regular file\n')
+    expect(await user.import('--rejects null', input)).toEqual({ code: 2, err })
   })
+})
+
+describe('--if-exists', () => {
+  test('update needs a name where a table has that column, and skip needs one at all', async () => {
+    const stored = plant(1, 'A', 'x')
+    await user.import('', stored)
+    expect(await user.import('--if-exists update', 'id,name,tag\n1,,x\n')).toMatchObject({ rejected: { 422: 1 } })
+    expect(await user.import('--if-exists skip', '{"id":1,"tag":"x"}\n')).toMatchObject({ rejected: { 422: 1 } })
+    for (const [policy, stdin] of [
+      ['update', 'id,nmae\n1,x'],
+      ['same', 'id,tag\n1,x'],
+    ])
+      expect(await user.import(`--if-exists ${policy}`, stdin)).toMatchObject({ code: 2 })
+    expect(await user.list()).toBe(stored)
+  })
+
+  test('the first of several records with an id counts, also when ids are in no order', async () => {
+    const some = [plant(5, 'first'), plant(3, 'x'), plant(5, 'second'), plant(-1, 'y'), plant(3, 'z'), plant(5)]
+    const { err } = await user.import('', some.join(''))
+    expect(Array.from(err.matchAll(/stdin:(\d): The id (\d) .* line (\d)$/gm), ([, ...all]) => all.join())).toEqual([
+      '3,5,1',
+      '5,3,2',
+      '6,5,1',
+    ])
+    expect(await user.list()).toBe(plant(-1, 'y') + plant(3, 'x') + plant(5, 'first'))
+  })
+})
+
+describe('all or nothing:', () => {
+  test.each(['--dry-run', '--atomic'])('%s finds ids that are twice in several inputs', async (flag) => {
+    user.write('one', plant(1) + plant(2))
+    user.write('other', plant(3) + plant(2))
+    const { err, ...counts } = await user.import(`one other ${flag}`)
+    expect(counts).toMatchObject({ code: 6, rejected: { 409: 1 } })
+    expect(err).toMatch(/^plants: other:2: [^\n]*\bid 2\b/)
+    expect(err).toContain('\n  Of records with the same id, keep one. Fix ')
+  })
+
+  test('--dry-run creates nothing but the rejects file', async () => {
+    user.write('plants', plant(1) + plant(2) + plant(1))
+    const counts = { dryRun: true, created: 2, rejected: { 409: 1 } }
+    expect(await user.import('plants --dry-run --rejects bad')).toMatchObject(counts)
+    expect(readdirSync(user.home).toSorted()).toEqual(['bad', 'bad.reasons', 'plants'])
+    expect(user.read('bad')).toBe(plant(1))
+  })
+
+  test('--atomic creates none because of one that is rejected, and all of several inputs without it', async () => {
+    user.write('one', plant(1) + plant(2))
+    const { err, ...counts } = await user.import('one - --atomic', plant(1))
+    expect(counts).toEqual({ code: 6, rejected: { 409: 1 } })
+    expect(err).toMatch(/\nplants: 1 plant was rejected, so nothing was created\n {2}(?!.*nothing was created)/)
+    expect(await user.list()).toBe('')
+    expect(await user.import('one - --atomic', plant(3))).toEqual({ code: 0, created: 3, err: '' })
+    expect(await user.list()).toBe(plant(1) + plant(2) + plant(3))
+  })
+
+  test.runIf(process.getuid?.() !== 0)(
+    '--atomic reports at once that a store cannot be written (needs a user that is not root)',
+    async () => {
+      await user.import('', plant(7))
+      chmodSync(user.store, 0o400)
+      expect(await user.import('--atomic', '{"id":1}\n')).toMatchObject({ code: 4 })
+    },
+  )
 })

@@ -1,94 +1,198 @@
-import { renameSync, rmSync, writeFileSync } from 'node:fs'
+import { renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, test } from 'vitest'
-import { World } from '../../../helpers/world.js'
+import { beforeEach, describe, expect, test } from 'vitest'
+import { PlantsError } from '../../../../src/platform/errors.js'
+import { fc } from '../../../helpers/fast-check.js'
+import { Importer, plant } from '../../../helpers/imports.js'
+import { rounds } from '../../../helpers/rounds.js'
+import { query } from '../../../helpers/sqlite-file.js'
 
-const plant = (id: number, name = 'Fern') => `{"id":${id},"name":"${name}"}\n`
-const done = `${plant(1)}${plant(2)}bad\n`
-const text = done + plant(3) + plant(4)
-const command = 'import plants.ndjson --max-errors 1'
-const resuming = 'plants: Resuming an interrupted import: 3 plants are done\n'
+let user: Importer
 
-/** A user whose import has stopped behind its third record. */
-async function stopped(flags = ''): Promise<World> {
-  const user = new World()
-  user.write('plants.ndjson', text)
-  expect((await user.run(command + flags)).code).toBe(6)
-  expect((await user.run('count')).out).toBe('2\n')
-  return user
+beforeEach(() => {
+  user = new Importer()
+})
+
+/** `!` is not JSON, and a quote that is not closed in CSV. */
+const json = (id: string) => `{"id":${id === 'x' ? '"x"' : id},"name":"P"}`
+
+/** The text of records with these ids, and the line of the first one; each is on a line of its own. */
+const formats: Record<string, (ids: string[]) => [text: string, first: number]> = {
+  ndjson: (ids) => [ids.map((id) => `${json(id)}\n`).join(''), 1],
+  csv: (ids) => [['id,name', ...ids.map((id) => (id === '!' ? '!,"P' : `${id},P`)), ''].join('\n'), 2],
+  array: (ids) => [`[${ids.map(json).join(',\n')}]`, 1],
+  values: (ids) => [ids.map(json).join('').replaceAll(',', ',\n'), 1],
 }
 
-async function expectResumed(user: World, exported = text.replace('bad\n', '')): Promise<void> {
-  const { code, err } = await user.run(command)
-  expect([code, err]).toEqual([6, expect.stringContaining(resuming)])
-  expect((await user.run('export')).out).toBe(exported)
-}
-
-describe('an import that was interrupted', () => {
-  test.each([
-    ['is there again', text],
-    ['was changed in the part that is not done', text.replace('"id":4,"name":"Fern"', '"id":4,"name":"Moss"')],
-    ['was cut short in the part that is not done', done + plant(3)],
-    ['has grown', text + plant(5)],
-  ])('goes on when its file %s', async (_, changed) => {
-    const user = await stopped()
-    rmSync(join(user.home, 'plants.ndjson'))
-    user.write('plants.ndjson', changed)
-    await expectResumed(user, changed.replace('bad\n', ''))
-  })
-
-  test('is rejected while its file differs in the part that is done', async () => {
-    const user = await stopped()
-    for (const changed of [text.replace('Fern', 'Moss'), text.replace('Fern', 'Fen'), text.slice(0, 30), '']) {
-      user.write('plants.ndjson', changed)
-      const { code, err } = await user.run(command)
-      const why = /^plants: plants\.ndjson was changed since its import was interrupted\n {2}.*--restart/
-      expect({ changed, code, err }).toEqual({ changed, code: 2, err: expect.stringMatching(why) })
-      expect((await user.run('count')).out).toBe('2\n')
+test.each(Object.entries(formats))(
+  'an import of %s stops after --max-errors records, and the same command resumes after them',
+  { timeout: rounds(60_000) },
+  async (format, write) => {
+    const wrong = fc.constantFrom('x', '99', ...(/csv|ndjson/.test(format) ? '!' : ''))
+    const record = fc.oneof(fc.integer({ min: 1, max: 6 }).map(String), wrong)
+    const compare = async (some: string[], limit: number) => {
+      user = new Importer()
+      await user.run('create --id 99 --name P')
+      const ids = [...some, '1000']
+      const [text, first] = write(ids)
+      user.write('plants', text)
+      const created = new Set<string>()
+      const rejected: number[] = []
+      let inRun = 0
+      for (const [index, id] of ids.entries()) {
+        if (/[x!]|99/.test(id) || created.has(id)) {
+          rejected.push(index + first)
+          inRun += 1
+        } else created.add(id)
+        const isLast = index === ids.length - 1
+        if (inRun < limit && !isLast) continue
+        const run = await user.import(`plants --rejects bad --max-errors ${limit}`)
+        const counts = {
+          created: run.created ?? 0,
+          rejected: Object.values(run.rejected ?? {}).reduce((a, b) => a + b, 0),
+        }
+        expect(counts).toEqual({ created: created.size, rejected: rejected.length })
+        const stopped = 'and the import stopped there\n  Run the same command again to resume after them'
+        expect(run.err.includes(stopped)).toBe(!isLast)
+        inRun = 0
+      }
+      expect(user.journals).toEqual([])
+      if (rejected.length > 0) expect(user.reasons('bad').map(({ line }) => line)).toEqual(rejected)
+      const all = [...created, '99'].map(Number).toSorted((one, other) => one - other)
+      expect(await user.list()).toBe(all.map((id) => plant(id, 'P')).join(''))
     }
-    user.write('plants.ndjson', text)
-    await expectResumed(user)
+    const few = fc.array(record, { minLength: 1, maxLength: 10 })
+    await fc.assert(fc.asyncProperty(few, fc.integer({ min: 1, max: 3 }), compare), { numRuns: rounds(25) })
+  },
+)
+
+test('an import that reaches --max-errors in the last record is done', async () => {
+  user.write('plants', `{"id":-1}\n${plant(1)}{"id":-1}\n`)
+  expect((await user.import('plants --max-errors 2')).err).not.toContain('stopped there')
+  expect((await user.import('plants --max-errors 2')).err).not.toContain('Resuming')
+})
+
+test('each record counts once over the runs of several chunks', async () => {
+  const plants = Array.from({ length: 12_000 }, (_, id) => plant(id))
+  const [begin, end] = [plants.slice(0, 10_000).join(''), plants.slice(10_000).join('')]
+  user.write('plants', begin + plant(5) + end)
+  for (const [created, all] of [
+    [10_000, begin],
+    [12_000, begin + end],
+  ]) {
+    expect(await user.import('plants --max-errors 1')).toMatchObject({ created, rejected: { 409: 1 } })
+    expect((await user.list()) === all).toBe(true)
+  }
+})
+
+test('assigned ids go on in the second input', async () => {
+  user.write('one', '{"name":"A"}\n')
+  user.write('other', '{"nmae":"B"}\n{"name":"C"}\n')
+  expect((await user.import('one other --max-errors 1 --id-from 1')).err).toContain('plants: other:1: ')
+  expect(await user.import('one other --max-errors 1 --id-from 1')).toMatchObject({ created: 2, rejected: { 422: 1 } })
+  expect(await user.list()).toBe(plant(1, 'A') + plant(3, 'C'))
+})
+
+test.each(['--dry-run', '--atomic'])('%s stops, too, and creates nothing', async (flag) => {
+  const stdin = ['id,name', '1,A', '1,A', 'x,Bad', '2,A', 'x,Bad', ''].join('\n')
+  expect(await user.import(`${flag} --max-errors 2`, stdin)).toMatchObject({ rejected: { 409: 1, 422: 1 } })
+  expect(user.has('data')).toBe(false)
+})
+
+test('a checkpoint with nothing created does not bind the next import to its flags', async () => {
+  const signal = AbortSignal.abort(new PlantsError('interrupted', 'Interrupted'))
+  user.write('plants', plant(1))
+  expect(await user.run('import plants --rejects bad', { signal })).toMatchObject({ code: 130 })
+  expect(await user.import('plants --if-exists skip')).toEqual({ code: 0, created: 1, err: '' })
+})
+
+describe('an import that was stopped', () => {
+  const stored = [1, 2, 3, 4].map((id) => plant(id)).join('')
+  const text = stored.replace(plant(3), `bad\n${plant(3)}`)
+  const command = 'plants --max-errors 1'
+  const restart = 'plants --restart --if-exists same'
+  const again = { created: 2, skipped: 2, rejected: { 400: 1 } }
+
+  beforeEach(async () => {
+    user.write('plants', text)
+    expect(await user.import(command)).toMatchObject({ code: 6, created: 2 })
   })
 
-  test('goes on when its file is back', async () => {
-    const user = await stopped()
-    const path = join(user.home, 'plants.ndjson')
+  async function expectResumed(all = stored): Promise<void> {
+    expect((await user.import(command)).err).toContain('plants: Resuming an interrupted import: 3 plants are done\n')
+    expect(await user.list()).toBe(all)
+  }
+
+  test.each([
+    ['was cut short in the part that is not done', plant(4), ''],
+    ['has grown', plant(4), plant(4) + plant(5)],
+  ])('goes on when its file %s', async (_, old, changed) => {
+    rmSync(join(user.home, 'plants'))
+    user.write('plants', text.replace(old, changed))
+    await expectResumed(stored.replace(old, changed))
+  })
+
+  test('is rejected while its file is away, or differs in the part that is done', async () => {
+    const path = join(user.home, 'plants')
     renameSync(path, `${path}.away`)
-    expect((await user.run(command)).code).toBe(2)
+    expect((await user.import(command)).code).toBe(2)
+    for (const changed of [text.replace('Plant 1', 'Moss 11'), text.replace('Plant', 'Moss'), text.slice(0, 30), '']) {
+      user.write('plants', changed)
+      const why = expect.stringMatching(/^plants: plants was changed since its import was interrupted\n {2}.*--restart/)
+      expect(await user.import(command)).toEqual({ code: 2, err: why })
+      expect(await user.list()).toBe(plant(1) + plant(2))
+    }
     renameSync(`${path}.away`, path)
-    await expectResumed(user)
+    await expectResumed()
   })
 
   test('has nothing to do with one of another file', async () => {
-    const user = await stopped()
     user.write('other', plant(5))
-    expect(await user.run('import other')).toMatchObject({ code: 0, err: '' })
-    await expectResumed(user, text.replace('bad\n', '') + plant(5))
-  })
-
-  test('begins again with --restart, and writes the rejects file anew', async () => {
-    const user = await stopped(' --rejects rejects')
-    const again = await user.run('import plants.ndjson --rejects rejects --restart --if-exists same')
-    expect([again.code, again.err.includes('Resuming')]).toEqual([6, false])
-    expect(user.read('rejects')).toBe('bad\n')
-    expect((await user.run('export')).out).toBe(text.replace('bad\n', ''))
+    expect(await user.import('other')).toEqual({ code: 0, created: 1, err: '' })
+    await expectResumed(stored + plant(5))
   })
 
   test('begins again when the store was deleted', async () => {
-    const user = await stopped()
     for (const suffix of ['', '-wal', '-shm']) rmSync(user.store + suffix, { force: true })
-    const { code, err } = await user.run('import plants.ndjson')
-    expect([code, err.includes('Resuming')]).toEqual([6, false])
-    expect((await user.run('export')).out).toBe(text.replace('bad\n', ''))
+    const { err, ...counts } = await user.import('plants')
+    expect([counts, err.includes('Resuming')]).toEqual([{ code: 6, created: 4, rejected: { 400: 1 } }, false])
+    expect(await user.list()).toBe(stored)
+  })
+
+  test.each(['--map tag=x', '--id-from 1', '--rejects bad', '--format json', '--encoding latin1'])(
+    'does not go on with %s, but begins again',
+    async (flag) => {
+      const err = `plants: This import was started without ${flag.split(' ')[0]}\n`
+      expect(await user.import(`plants ${flag}`)).toMatchObject({ code: 2, err: expect.stringContaining(err) })
+      expect(await user.import(restart)).toMatchObject(again)
+      expect(user.journals).toEqual([])
+    },
+  )
+
+  test('begins again with --restart although its checkpoint is damaged', async () => {
+    for (const state of ['{"version":1,', '{"version":2}', '']) {
+      query(user.store, `UPDATE imports SET state = '${state}'`)
+      const err = 'plants: The checkpoint of this import is damaged\n  Start again with --restart\n'
+      expect(await user.import(command)).toEqual({ code: 2, err })
+    }
+    expect(await user.import(restart)).toMatchObject(again)
+    expect(query(user.store, 'SELECT * FROM imports')).toEqual([])
   })
 })
 
+test('--restart writes the rejects file anew', async () => {
+  user.write('plants', `${plant(1)}bad\n${plant(2)}`)
+  await user.import('plants --rejects bad --max-errors 1')
+  const { code, err } = await user.import('plants --rejects bad --restart --if-exists same')
+  expect([code, err.includes('Resuming'), user.read('bad')]).toEqual([6, false, 'bad\n'])
+  expect(await user.list()).toBe(plant(1) + plant(2))
+})
+
 test('an import whose lock cannot be made stores nothing', async () => {
-  const user = new World()
-  user.write('plants.ndjson', text)
-  writeFileSync(join(user.home, 'file'), '')
-  const result = await user.run(command, { env: { PLANTS_STATE_DIR: join(user.home, 'file') } })
+  user.write('file', '')
+  const env = { PLANTS_STATE_DIR: join(user.home, 'file') }
   const why = /^plants: The lock of this import in .*file.imports could not be written: .*\n {2}.*PLANTS_STATE_DIR\n$/
+  const result = await user.run(`import ${user.write('plants', plant(1))}`, { env })
   expect(result).toEqual({ code: 74, out: '', err: expect.stringMatching(why) })
   expect(user.has('data')).toBe(false)
 })

@@ -84,7 +84,7 @@ describe('an import into a service', () => {
   })
 })
 
-describe('an import into a service that is ill ends, and the same command goes on when that is mended:', () => {
+describe('an import into an ill service ends, and goes on when that is mended:', () => {
   const end = (code: number, err: RegExp) => ({ code, counts: undefined, err: expect.stringMatching(err), journals: 1 })
 
   test.each<[number, RegExp, Deed]>([
@@ -161,22 +161,22 @@ describe('an import that is interrupted', () => {
     expect({ made: service.made, posts: service.posts.length }).toEqual({ made: once, posts: lines.length })
   })
 
-  test.each<[string, Deed]>([
-    ['wants to be left alone', { status: 503, headers: { 'Retry-After': '3600' } }],
-    ['fails', { status: 500 }],
-  ])('ends at once while its service %s', async (_, deed) => {
-    const { signal, abort } = interrupt()
-    const { service, mend } = await illService(() => deed)
-    const run = new RemoteImport(lines, service.url, '--timeout 2h --concurrency 1')
-    const result = run.import('', { signal })
-    await expect.poll(() => service.posts.length, { interval: 5 }).toBeGreaterThan(500)
-    abort()
-    const err = expect.stringContaining('plants: Interrupted after 500 plants\n')
-    expect(await result).toMatchObject({ code: 130, err, journals: 1 })
-    mend()
-    expect(await run.import()).toMatchObject(complete)
-    expect(service.made).toEqual(once)
-  })
+  test.each<[string, Deed]>([['wants to be left alone', { status: 503, headers: { 'Retry-After': '3600' } }]])(
+    'ends at once while its service %s',
+    async (_, deed) => {
+      const { signal, abort } = interrupt()
+      const { service, mend } = await illService(() => deed)
+      const run = new RemoteImport(lines, service.url, '--timeout 2h --concurrency 1')
+      const result = run.import('', { signal })
+      await expect.poll(() => service.posts.length, { interval: 5 }).toBeGreaterThan(500)
+      abort()
+      const err = expect.stringContaining('plants: Interrupted after 500 plants\n')
+      expect(await result).toMatchObject({ code: 130, err, journals: 1 })
+      mend()
+      expect(await run.import()).toMatchObject(complete)
+      expect(service.made).toEqual(once)
+    },
+  )
 })
 
 describe('a service that keeps no keys', () => {

@@ -15,7 +15,7 @@ const saved = (program: string) => readFileSync(join(import.meta.dirname, `../..
 /** A workbook of one sheet, which begins with the header. */
 const book = (sheet: string, parts: Parts = {}) => workbook({ sheets: { P: header + sheet }, ...parts })
 
-test('a workbook of LibreOffice, with titles, blank rows, other columns, dates and formulas', async () => {
+test('a workbook of LibreOffice', async () => {
   user.write('stock.xlsx', saved('libreoffice'))
   const { err, ...result } = await user.import('stock.xlsx --rejects rejected.csv')
   expect(result).toMatchObject({ code: 6, created: 9, rejected: { 422: 2 } })
@@ -42,7 +42,7 @@ test('a workbook of LibreOffice, with titles, blank rows, other columns, dates a
   ])
 })
 
-test('a workbook of openpyxl, in which a name is a formula without a saved value', async () => {
+test('a workbook of openpyxl', async () => {
   const { err, ...counts } = await user.import('', saved('openpyxl'))
   expect(counts).toEqual({ code: 6, created: 7, rejected: { 422: 4 } })
   const advice = 'Open the workbook in a spreadsheet program, and save it'
@@ -156,7 +156,6 @@ describe('the sheet', () => {
     ['that has the columns', two, '', 1],
     ['that has the columns of --map', three, '--map id=No', 5],
     ['of a name', three, '--sheet copy', 9],
-    ['of a number', three, '--sheet 3', 1],
     ['whose name is a number', three, '--sheet 2027 --map id=No', 5],
     ['after a chart, which counts', chart, '--sheet 3', 1],
     ['beside unsaved formulas', chart, '', 1],
@@ -172,7 +171,6 @@ describe('the sheet', () => {
   })
 
   const columns = 'The header in line 1 has no columns id and name, only "x", "y"'
-  const given = (flag: string) => `${flag} does not apply to a workbook, as stdin is\n  Leave it out`
 
   test.each<[string, Record<string, string>, string, string]>([
     [
@@ -194,8 +192,7 @@ describe('the sheet', () => {
       '',
       `stdin: ${columns}\n  Choose the columns with --map id=COLUMN,name=COLUMN`,
     ],
-    ['needs no format', two, '--format csv', given('--format')],
-    ['needs no encoding', two, '--encoding latin1', given('--encoding')],
+    ['needs no format', two, '--format csv', '--format does not apply to a workbook, as stdin is\n  Leave it out'],
   ])('%s', async (_, sheets, flags, message) => {
     expect(await user.import(flags, workbook({ sheets }))).toEqual({ code: 2, err: `plants: ${message}\n` })
     expect(user.has('data')).toBe(false)
@@ -209,7 +206,7 @@ function flipped(bytes: Buffer, part = 'xl/worksheets/sheet1.xml'): Buffer {
   return bytes
 }
 
-test('shared texts that are damaged are found, whichever sheet is looked at first', async () => {
+test('shared texts that are damaged are found', async () => {
   const sheets = { Notes: rows(['x']), Plants: `${header}<row><c><v>1</v></c><c t="s"><v>0</v></c></row>` }
   const stdin = flipped(workbook({ sheets, sharedStrings }), 'xl/sharedStrings.xml')
   expect(await user.import('', stdin)).toEqual({ code: 2, err: expect.stringContaining('another checksum') })
@@ -220,58 +217,39 @@ const many = (count: number, what: (index: number) => string) =>
   Array.from({ length: count }, (_, index) => what(index))
 const damaged = 'Sheet "P" of stdin is damaged'
 const unpacks = 'stdin unpacks to more than'
+const noSheet = 'stdin is a ZIP archive without a sheet of Excel'
 
-test.each<[string, Buffer, string]>([
+test.each<[message: string, stdin: Buffer]>([
+  [`${unpacks} 50331648 bytes of xl/sharedStrings.xml`, sheetOf('', { sharedStrings: ' '.repeat(68_000_000) })],
+  [`${unpacks} 536870912 bytes of xl/worksheets/sheet1.xml`, sheetOf('', { declared: 2 ** 30 })],
   [
-    'that unpacks to a lot',
-    sheetOf('', { sharedStrings: ' '.repeat(68_000_000) }),
-    `${unpacks} 50331648 bytes of xl/sharedStrings.xml`,
-  ],
-  [
-    'that says it unpacks to a lot',
-    sheetOf('', { declared: 2 ** 30 }),
-    `${unpacks} 536870912 bytes of xl/worksheets/sheet1.xml`,
-  ],
-  [
-    'that says it unpacks to little',
-    sheetOf(' '.repeat(100_000), { declared: 100 }),
     `${damaged}: too many bytes in the stream. expected 100. got at least`,
+    sheetOf(' '.repeat(100_000), { declared: 100 }),
   ],
-  ['of many files', zip(many(10_001, (index) => `${index}`).map((name) => [name, ''])), `${unpacks} 10000 files`],
+  [`${unpacks} 10000 files`, zip(many(10_001, (index) => `${index}`).map((name) => [name, '']))],
   [
-    'of many sheets',
-    workbook({ sheets: Object.fromEntries(many(1001, (index) => `s${index}`).map((name) => [name, ''])) }),
     `${unpacks} 1000 sheets`,
+    workbook({ sheets: Object.fromEntries(many(1001, (index) => `s${index}`).map((name) => [name, ''])) }),
   ],
-  ['without its sheet', zip([['_rels/.rels', '<a/>']]), 'stdin is a ZIP archive without a sheet of Excel'],
-  ['that is another archive', zip([['content.xml', '<a/>']]), 'stdin is a ZIP archive without a sheet of Excel'],
-  ['with an attribute of JavaScript', sheetOf('<row hasOwnProperty="1" a="2"/>'), `${damaged}: `],
-  ['with deep elements', sheetOf('<a>'.repeat(200)), `${damaged}: elements nested too deeply`],
+  [noSheet, zip([['_rels/.rels', '<a/>']])],
+  [noSheet, zip([['content.xml', '<a/>']])],
+  [`${damaged}: `, sheetOf('<row hasOwnProperty="1" a="2"/>')],
+  [`${damaged}: elements nested too deeply`, sheetOf('<a>'.repeat(200))],
+  [`${damaged}: too many attributes`, sheetOf(`<row${many(9000, (index) => ` a${index}="1"`).join('')}/>`)],
+  [`${damaged}: 4294967295 is misplaced`, sheetOf('<row r="4294967295"/>')],
+  [`${damaged}: 2 is misplaced`, sheetOf('<row r="2"/><row r="2"/>')],
+  [`${damaged}: XFE1 is misplaced`, sheetOf('<row><c r="XFE1"/></row>')],
+  [`${damaged}: no text 1`, sheetOf('<row><c t="s"><v>1</v></c></row>')],
+  [`${damaged}: Invalid character entity`, sheetOf('<row>&a;</row>')],
+  [`${damaged}: xl/worksheets/sheet1.xml has another checksum than the archive says`, flipped(book(''))],
+  ['stdin is damaged: End of central directory record', book('').subarray(0, 500)],
   [
-    'with many attributes',
-    sheetOf(`<row${many(9000, (index) => ` a${index}="1"`).join('')}/>`),
-    `${damaged}: too many attributes`,
-  ],
-  ['with a row that is too far down', sheetOf('<row r="4294967295"/>'), `${damaged}: 4294967295 is misplaced`],
-  ['with a row twice', sheetOf('<row r="2"/><row r="2"/>'), `${damaged}: 2 is misplaced`],
-  ['with a cell that is too far right', sheetOf('<row><c r="XFE1"/></row>'), `${damaged}: XFE1 is misplaced`],
-  ['with a text that is not there', sheetOf('<row><c t="s"><v>1</v></c></row>'), `${damaged}: no text 1`],
-  ['that is not XML', sheetOf('<row></c>'), `${damaged}: Unexpected close tag`],
-  ['with an entity of its own', sheetOf('<row>&a;</row>'), `${damaged}: Invalid character entity`],
-  [
-    'whose checksum differs',
-    flipped(book('')),
-    `${damaged}: xl/worksheets/sheet1.xml has another checksum than the archive says`,
-  ],
-  ['that is cut', book('').subarray(0, 500), 'stdin is damaged: End of central directory record'],
-  [
-    'of an old Excel',
-    Buffer.from('d0cf11e0a1b11ae10000000000000000', 'hex'),
     'stdin is a workbook of an old Excel (.xls), or has a password',
+    Buffer.from('d0cf11e0a1b11ae10000000000000000', 'hex'),
   ],
-])('a workbook %s is rejected', async (_, stdin, message) => {
+])('a workbook is rejected: %s', async (message, stdin) => {
   const { code, err } = await user.import('', stdin)
-  expect({ code, err: err.slice(0, message.length + 8) }).toEqual({ code: 2, err: `plants: ${message}` })
+  expect([code, err.slice(0, message.length + 8)]).toEqual([2, `plants: ${message}`])
   expect(user.has('data')).toBe(false)
 })
 

@@ -1,0 +1,70 @@
+import { once } from 'node:events'
+import { expect, test } from 'vitest'
+import { delayOf, maxTimer, wait } from '../../../src/platform/clock.js'
+import { posixWord, windowsWord } from '../../../src/platform/errors.js'
+import { escapeControlChars, escapeControlCharsInLines } from '../../../src/platform/escape.js'
+import { Semaphore } from '../../../src/platform/semaphore.js'
+
+test('a timeout that is over, or longer than a timer can be, needs no warning of Node', async () => {
+  const warnings: Error[] = []
+  const note = (warning: Error) => warnings.push(warning)
+  process.on('warning', note)
+  await wait(-5, [])
+  await once(AbortSignal.timeout(1), 'abort') // warnings come later
+  process.off('warning', note)
+  expect({ warnings, delays: [-5, 7, Infinity].map(delayOf) }).toEqual({ warnings: [], delays: [0, 7, maxTimer] })
+})
+
+test('a semaphore lets so many in, the others in their order, and none that has given up', async () => {
+  const semaphore = new Semaphore(2)
+  const inside: number[] = []
+  const stop = new AbortController()
+  const never = new AbortController().signal
+  const enter = (number: number, signal = never) => semaphore.enter(signal).then(() => inside.push(number))
+  const callers = [enter(1), enter(2), enter(3), enter(4, stop.signal), enter(5)]
+  const gaveUp = expect(callers[3]).rejects.toThrow('enough')
+  await Promise.all(callers.slice(0, 2))
+  expect(inside).toEqual([1, 2])
+  stop.abort(new Error('enough'))
+  await gaveUp
+  semaphore.leave()
+  await callers[2]
+  expect(inside).toEqual([1, 2, 3])
+  semaphore.leave()
+  await callers[4]
+  expect(inside).toEqual([1, 2, 3, 5])
+  await expect(enter(6, stop.signal)).rejects.toThrow('enough')
+  semaphore.leave()
+  semaphore.leave()
+  await Promise.all([enter(7), enter(8)])
+  expect(inside).toEqual([1, 2, 3, 5, 7, 8])
+})
+
+test('every character that moves, colours or reorders a terminal is escaped, and no other', () => {
+  const points = Array.from({ length: 0x110000 }, (_, point) => point)
+  const wrong = points.filter((point) => {
+    const text = String.fromCodePoint(point)
+    const escaped = `\\u{${point.toString(16)}}`
+    return escapeControlChars(text) !== (/[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/u.test(text) ? escaped : text)
+  })
+  expect(wrong).toEqual([])
+})
+
+test('a text of several lines keeps its line breaks and tabs', () => {
+  expect(escapeControlCharsInLines('a\u001b\n\tb\r\u2028')).toBe('a\\u{1b}\n\tb\\u{d}\\u{2028}')
+})
+
+test.each([
+  ['plants.db', 'plants.db', 'plants.db'],
+  ['C:\\Users\\ann\\plants.db', "'C:\\Users\\ann\\plants.db'", 'C:\\Users\\ann\\plants.db'],
+  ['C:\\My plants\\plants.db', "'C:\\My plants\\plants.db'", '"C:\\My plants\\plants.db"'],
+  ['C:\\My plants\\', "'C:\\My plants\\'", '"C:\\My plants\\\\"'], // a program takes \\" for a quote
+  ["Ann's", "'Ann'\\''s'", '"Ann\'s"'],
+  ['5 $ "a"', '\'5 $ "a"\'', '\'5 $ "a"\''],
+  ["$Ann's", "'$Ann'\\''s'", "'$Ann''s'"],
+  ['id,name', 'id,name', '"id,name"'], // PowerShell would make a list of it
+  ['@plants', '@plants', '"@plants"'],
+  ['', "''", '""'],
+])('%j is %s for a POSIX shell, and %s on Windows', (text, posix, windows) => {
+  expect([posixWord(text), windowsWord(text)]).toEqual([posix, windows])
+})
