@@ -2,7 +2,6 @@ import { onTestFinished } from 'vitest'
 import { wait } from '../../src/platform/clock.js'
 import { Caller } from './caller.js'
 import type { Row } from './postgres/query.js'
-import type { Database } from './postgres.js'
 import { testToken } from './service.js'
 
 /**
@@ -92,10 +91,10 @@ export class Crowd {
     return answers.reduce((sum, answer) => sum + (this.answers[answer] ?? 0), 0)
   }
 
-  /** Notes what is wrong with what is stored in a database. */
-  async check(database: Pick<Database, 'admin'>): Promise<void> {
+  /** Notes what is wrong with all that is stored: ids, names, tags and keys. */
+  async check(pages: Iterable<Iterable<Row>> | AsyncIterable<Row[]>): Promise<void> {
     const isStored = new Uint8Array(this.#options.creates)
-    for await (const page of pagesOf(database)) {
+    for await (const page of pages) {
       for (const { id, name, tag, key } of page) {
         const number = Number(/^create-(\d+)$/.exec(String(key))?.[1] ?? -1)
         const isMeant = this.#isOpen[number] === 1 && this.#kindOf(number) !== 'stolen' && isStored[number] === 0
@@ -218,19 +217,4 @@ function mayComeAgain(name: string, answer: Answer | undefined): boolean {
   if (name === '503') return answer?.retryAfter !== undefined
   if (name === '500') return answer?.text.includes('Whether the plant is stored is unknown') === true
   return ['lost', 'balancer 502', 'balancer 503', 'balancer 504'].includes(name)
-}
-
-/** All plants of a store, past the program. */
-async function* pagesOf(database: Pick<Database, 'admin'>): AsyncGenerator<Row[]> {
-  let last = -(2n ** 63n) - 1n
-  for (;;) {
-    const after = last < -(2n ** 63n) ? 'true' : `id > ${last}`
-    const page = await database.admin(
-      `SELECT id, name, tag, idempotency_key AS key FROM plant_store.plants WHERE ${after} ORDER BY id LIMIT 20000`,
-    )
-    yield page
-    const end = page.at(-1)
-    if (!end) return
-    last = BigInt(String(end['id']))
-  }
 }
