@@ -19,7 +19,7 @@ const both = ['stderr', 'stdout']
 
 /** What must be synced before a command writes its answer, after others; and the streams that it writes to. */
 const cases: [before: string[], command: string, synced: string[], told?: string[], code?: number][] = [
-  [[], create, [log, 'data', '.']],
+  [[], create, [log, 'data', '.', '..', '../..']],
   [[], `${create} --store a.db`, ['a.db-wal', '.'], both],
   [[create], 'create --id 2 --name Moss', [log]],
   [[create], 'update 1 --name Moss', [log]],

@@ -1,7 +1,5 @@
-import { once } from 'node:events'
 import { cpSync, readdirSync, readFileSync, rmSync } from 'node:fs'
-import { dirname, join } from 'node:path'
-import { execa } from 'execa'
+import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { DatabaseSync } from '../../helpers/database.js'
 import { fill } from '../../helpers/fill.js'
@@ -9,7 +7,7 @@ import { allCreated, countsOf, plantLines, writeLines } from '../../helpers/impo
 import { canTrace } from '../../helpers/linux.js'
 import { type ProcessResult, resultOf, startUnder } from '../../helpers/process.js'
 import { errorsOf, isSoak, nextPlace } from '../../helpers/rounds.js'
-import { idsIn } from '../../helpers/sqlite-file.js'
+import { holderOf, idsIn } from '../../helpers/sqlite-file.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
 import { World } from '../../helpers/world.js'
 
@@ -264,37 +262,9 @@ describe.runIf(canTrace)(
 
 /** Opens a store in another process. Gives what kills that process and takes the memory that it shared. */
 async function shareUntilCrash({ store: path }: World): Promise<() => Promise<void>> {
-  const script = `
-    const db = new (require('@photostructure/sqlite').DatabaseSync)(process.argv[1])
-    db.prepare('SELECT id FROM plants').all()
-    process.stdin.resume()
-    process.stdout.write('open')`
-  const holder = execa('node', ['--eval', script, path], { cwd: import.meta.dirname, stdin: 'pipe', reject: false })
-  await once(holder.stdout, 'data')
+  const { end } = await holderOf(path, 'SELECT id FROM plants')
   return async () => {
-    holder.kill('SIGKILL')
-    await holder
+    await end('SIGKILL')
     rmSync(`${path}-shm`)
   }
 }
-
-test.runIf(canTrace).each([
-  ['the store is made, with every folder above', [], [1, 2, 3, 4]],
-  ['the store is there, with its folder', [1], [1]],
-])('a create answers when its plant is on the disk: %s (needs strace)', async (_, ids, depths) => {
-  const world = await withStore(...ids)
-  const log = join(world.home, 'log')
-  const strace = ['-y', '-o', log, '-e', 'trace=write,writev,pwrite64,fsync,fdatasync']
-  const create = ['create', '--id', '42', '--name', 'Oak']
-  expect((await startUnder('strace', strace, create, world.home, { env: world.env })).exitCode).toBe(0)
-  // Of what else the runtime writes to, such as an eventfd that wakes a thread, there is no path.
-  const calls = readFileSync(log, 'utf8').matchAll(/^(?:p?(write)v?(?:64)?|f(?:data)?(sync))\((1|\d+(?=<\/))<(.*?)>/gm)
-  const steps = [...calls].map(([, write, sync, fd, path]) => (fd === '1' ? 'answer' : `${write ?? sync} ${path}`))
-  const before = steps.slice(0, steps.indexOf('answer'))
-  expect(before.slice(-2)).toEqual([`write ${world.store}-wal`, `sync ${world.store}-wal`])
-  let folder = world.store
-  for (const _depth of depths) {
-    folder = dirname(folder)
-    expect(before).toContain(`sync ${folder}`)
-  }
-})
