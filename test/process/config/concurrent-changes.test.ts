@@ -1,9 +1,10 @@
-import { mkdirSync, readdirSync, symlinkSync, watch } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, watch } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { canTrace } from '../../helpers/linux.js'
 import { leaveLock } from '../../helpers/lock.js'
 import { PlantService } from '../../helpers/plant-service.js'
-import { resultOf } from '../../helpers/process.js'
+import { resultOf, startUnder } from '../../helpers/process.js'
 import { rounds } from '../../helpers/rounds.js'
 import { World } from '../../helpers/world.js'
 
@@ -74,6 +75,25 @@ test.each([
   watcher.close()
   expect(user.saved).toEqual({ version: 1, timeout: '1m' })
 })
+
+test.runIf(canTrace)(
+  'a process that continues without the lock says so, and does not change the file (needs strace)',
+  async () => {
+    const user = new World({ timeout: '7s' })
+    const log = join(user.home, 'log')
+    const inject = ['-D', '-o', log, '-e', 'trace=fsync', '-e', 'inject=fsync:signal=STOP:when=1']
+    const stopped = startUnder('strace', inject, ['config', 'set', 'timeout', '8s'], user.home, { env: user.env })
+    const said = () => (existsSync(log) ? readFileSync(log, 'utf8') : '')
+    await expect.poll(said, { timeout: 20_000 }).toContain('stopped by SIGSTOP')
+    for (const name of readdirSync(user.config))
+      if (name !== 'settings.json') rmSync(join(user.config, name), { recursive: true }) // as the next holder does
+    stopped.kill('SIGCONT')
+    const { code, out, err } = await resultOf(stopped)
+    const why = 'settings.json.lock, because this one did not run for 8 s\n  Run the same command again\n'
+    expect({ code, out, err }).toEqual({ code: 4, out: '', err: expect.stringContaining(why) })
+    expect(user.saved).toEqual({ version: 1, timeout: '7s' })
+  },
+)
 
 test('without the driver of SQLite settings are saved, and a service is imported into', async () => {
   const user = new World()

@@ -1,67 +1,93 @@
-import { mkdirSync, readdirSync } from 'node:fs'
+import { chownSync, mkdirSync, readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { canTrace } from '../../helpers/linux.js'
 import { modeOf } from '../../helpers/settings-file.js'
-import { under } from '../../helpers/stranger.js'
+import { becomeStranger, canBecome, stranger, under } from '../../helpers/stranger.js'
 import { World } from '../../helpers/world.js'
 
-const set = 'config set timeout 1m'
-const umask = (mask: string) => ['-c', `umask ${mask}; exec "$0" "$@"`]
-
-test.runIf(canTrace)(
-  'a change is on the disk, with the name of the file, before it is reported (needs strace)',
-  async () => {
+test.skipIf(process.platform === 'win32').each(['000', '022', '0177'])(
+  'what is created is for its owner alone, under umask %s',
+  async (mask) => {
     const user = new World()
-    mkdirSync(user.config)
-    const strace = ['-f', '-y', '-o', 'trace', '-e', 'trace=rename,renameat,renameat2,fsync,fdatasync,write']
-    const { code } = await under(user, 'strace', strace, set)
-    const calls = user.read('trace').replaceAll(/^\d+ +/gm, '')
-    const at = (pattern: RegExp) => calls.search(pattern)
-    const renamed = at(/^rename.*"[^"]*\/settings\.json"(, 0)?\) = 0/m)
-    const synced = at(new RegExp(`^fsync\\(\\d+<${user.config}>\\)`, 'm'))
-    const isInOrder = 0 < renamed && renamed < synced && synced < at(/^write\(1<.*timeout/m)
-    expect({ code, isInOrder }).toEqual({ code: 0, isInOrder: true })
+    const env = { PLANTS_CONFIG_DIR: join(user.home, 'a/b/plants') }
+    const umask = ['-c', `umask ${mask}; exec "$0" "$@"`]
+    expect(await under(user, 'sh', umask, 'config set timeout 1m', { env })).toMatchObject({ code: 0, err: '' })
+    const paths = ['a', 'a/b', 'a/b/plants', 'a/b/plants/settings.json']
+    expect(paths.map((path) => modeOf(join(user.home, path)))).toEqual(['700', '700', '700', '600'])
   },
 )
 
-describe('without a place for settings', () => {
-  const env = { HOME: '', PLANTS_CONFIG_DIR: '' }
+const token = 's3cret-Token'
+const service = 'http://127.0.0.1:9'
+const login = `auth login --with-token --timeout 10ms --store ${service}`
 
-  test('whatever needs none works', async () => {
-    const user = new World()
-    for (const command of ['create --id 1 --name Fern', 'list', 'config list', 'config get timeout'])
-      expect(await user.spawn(command, { env })).toMatchObject({ code: 0, err: '' })
+/** A user, and what runs a command line, without variables that name places. */
+function homeless(isStranger: boolean) {
+  const user = new World()
+  mkdirSync(user.config, { mode: 0o700 })
+  if (isStranger) for (const path of [user.home, user.config]) chownSync(path, stranger, stranger)
+  const unset = ['XDG_CONFIG_HOME', 'XDG_DATA_HOME', 'PLANTS_DATA_DIR', 'PLANTS_CONFIG_DIR'].flatMap((name) => [
+    '-u',
+    name,
+  ])
+  const run = (line: string, ...variables: string[]) => {
+    const env = [...unset, ...(isStranger ? ['-u', 'HOME'] : ['HOME=']), ...variables]
+    const [program = '', ...args] = [...(isStranger ? ['setpriv', ...becomeStranger] : []), 'env', ...env]
+    return under(user, program, args, line, { input: line === login ? token : '' })
+  }
+  return { user, run }
+}
+
+for (const [what, isStranger] of [
+  ['with an empty HOME', false],
+  ['without a HOME and an account (needs root and setpriv)', true],
+] as const)
+  describe.runIf(canBecome || !isStranger)(what, () => {
+    test('whatever saves no settings works', async () => {
+      const { user, run } = homeless(isStranger)
+      const store = join(user.home, 'garden.db')
+      for (const line of ['create --id 1 --name Fern', 'list'])
+        expect(await run(`${line} --store ${store}`)).toMatchObject({ code: 0, out: expect.stringContaining('Fern') })
+      expect((await run('doctor', `PLANTS_DATA_DIR=${user.data}`)).code).toBe(0)
+      for (const line of ['config list', 'config get timeout'])
+        expect(await run(line)).toMatchObject({ code: 0, err: '' })
+      const err = expect.stringContaining(`There is no token for ${service}`)
+      for (const line of ['auth status', 'auth token'])
+        expect(await run(`${line} --store ${service}`)).toMatchObject({ code: 3, err })
+      expect((await run(`auth status --store ${service}`, `PLANTS_TOKEN=${token}`)).code).toBe(0)
+      const out = expect.stringContaining('"removed":false')
+      expect(await run(`auth logout --store ${service}`)).toMatchObject({ code: 0, out, err: '' })
+      expect(readdirSync(user.home).toSorted()).toEqual(['config', 'garden.db'])
+    })
+
+    test('settings are saved in PLANTS_CONFIG_DIR, and otherwise the message says how', async () => {
+      const { user, run } = homeless(isStranger)
+      const err = expect.stringMatching(/^plants: .*\n {2}Set HOME.*PLANTS_CONFIG_DIR.*\n$/)
+      for (const [command, isNew] of [
+        ['config set timeout 1m', true],
+        ['stores add team https://plants.example.com', true],
+        ['stores use team', false],
+        [login, true],
+        [`auth logout --store ${service}`, false],
+        ['config unset timeout', false],
+        ['stores remove team', false],
+      ] as const) {
+        if (isNew) expect(await run(command)).toEqual({ code: 2, out: '', err })
+        const { code } = await run(command, `PLANTS_CONFIG_DIR=${user.config}`)
+        expect({ command, code }).toEqual({ command, code: 0 })
+        if (command === login) expect(user.saved).toMatchObject({ tokens: { [service]: { token } } })
+      }
+      expect(readdirSync(user.home)).toEqual(['config'])
+      expect(user.saved).toEqual({ version: 1, stores: {}, tokens: {} })
+      expect(statSync(user.file).uid).toBe(statSync(user.config).uid)
+    })
   })
 
-  test('nothing can be saved, and the message says how', async () => {
-    const user = new World()
-    const message = /^plants: There is no absolute path for the settings, only .*\n {2}Set HOME and XDG_CONFIG_HOME to /
-    expect(await user.spawn(set, { env })).toEqual({ code: 2, out: '', err: expect.stringMatching(message) })
-    expect(readdirSync(user.home)).toEqual([])
-  })
-})
-
-describe.skipIf(process.platform === 'win32')('what is created', () => {
-  test.each(['000', '022', '0177'])('is for its owner alone, under umask %s', async (mask) => {
-    const user = new World()
-    const env = { PLANTS_CONFIG_DIR: join(user.home, 'a/b/plants') }
-    expect(await under(user, 'sh', umask(mask), set, { env })).toMatchObject({ code: 0, err: '' })
-    const paths = ['a', 'a/b', 'a/b/plants', 'a/b/plants/settings.json']
-    expect(paths.map((path) => modeOf(join(user.home, path)))).toEqual(['700', '700', '700', '600'])
-  })
-
-  test.runIf(canTrace)('has its mode from the beginning, and is created exclusively (needs strace)', async () => {
-    const user = new World()
-    const tracer = ['strace', '-f', '-o', 'log', '-e', 'trace=openat,mkdir,?mkdirat,creat']
-    expect((await under(user, 'sh', [...umask('000'), ...tracer], set)).code).toBe(0)
-    const made = user
-      .read('log')
-      .split('\n')
-      .filter((line) => line.includes(user.config) && /O_CREAT|mkdir/.test(line) && !line.includes('EEXIST'))
-      .map((line) => line.replace(/.*"(.*?)", (?:\S+, )?(\d+)\).*/, '$1 $2').replace(`${user.config}/`, ''))
-    expect(made.filter((line) => !/ 0[67]00$/.test(line))).toEqual([])
-    expect(made[0]).toBe(`${user.config} 0700`)
-    expect(made).toContainEqual(expect.stringMatching(/^\.settings\.json\.lock.*\/heartbeat 0600$/))
-  })
+test('settings are in XDG_CONFIG_HOME where that is set, and nowhere else', async () => {
+  const { user, run } = homeless(false)
+  expect((await run(login, `XDG_CONFIG_HOME=${user.home}/xdg`)).code).toBe(0)
+  const paths = ['xdg', 'xdg/plants', 'xdg/plants/settings.json']
+  expect(paths.map((path) => modeOf(join(user.home, path)))).toEqual(['700', '700', '600'])
+  expect(readdirSync(user.home).toSorted()).toEqual(['config', 'xdg'])
+  expect(readdirSync(user.config)).toEqual([])
 })

@@ -1,12 +1,11 @@
-import { chmodSync, chownSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync } from 'node:fs'
+import { chmodSync, chownSync, mkdirSync, readdirSync, rmSync, statSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { unwritable } from '../../helpers/settings-file.js'
-import { asStranger, becomeStranger, canBecome, stranger, under } from '../../helpers/stranger.js'
+import { asStranger, canBecome, stranger } from '../../helpers/stranger.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
 import { answer, printed, refusal, World } from '../../helpers/world.js'
 
-const token = 's3cret-Token'
 const set = 'config set timeout 8s'
 const unsaved = (user: World, warning = '') => ({
   ...{ code: 74, out: '' },
@@ -76,41 +75,5 @@ describe.runIf(canBecome)('with the stranger (needs root and setpriv),', () => {
     symlinkSync(join(ofRoots, 'settings.json'), user.file)
     expect(await user.spawn(set, { env })).toMatchObject({ code: 74, out: '' })
     expect(readdirSync(ofRoots)).toEqual([])
-  })
-
-  describe('without an account and a HOME', () => {
-    function asHomeless(user: World, variables: string[], command: string, input = '') {
-      const unset = ['HOME', 'XDG_CONFIG_HOME', 'XDG_DATA_HOME', 'PLANTS_DATA_DIR', 'PLANTS_CONFIG_DIR']
-      const env = ['env', ...unset.flatMap((name) => ['-u', name]), ...variables]
-      return under(user, 'setpriv', [...becomeStranger, ...env], command, { input })
-    }
-
-    test('a store can be used', async () => {
-      const user = ofStranger()
-      const { code, out } = await asHomeless(user, [], `create --id 1 --name Fern --store ${user.home}/garden.db`)
-      expect({ code, out }).toEqual({ code: 0, out: '{"name":"Fern"}\n' })
-    })
-
-    test('settings are saved in PLANTS_CONFIG_DIR, and otherwise the message says how', async () => {
-      const user = ofStranger()
-      for (const [command, input, isNew] of [
-        ['config set timeout 1m', '', true],
-        ['stores add team https://plants.example.com', '', true],
-        ['stores use team', '', false],
-        ['auth login --with-token --timeout 10ms --store http://127.0.0.1:9', token, true],
-        ['auth logout --store http://127.0.0.1:9', '', false],
-        ['config unset timeout', '', false],
-        ['stores remove team', '', false],
-      ] as const) {
-        const err = expect.stringMatching(/^plants: .*\n {2}Set HOME.*PLANTS_CONFIG_DIR.*\n$/)
-        if (isNew) expect(await asHomeless(user, [], command, input)).toEqual({ code: 2, out: '', err })
-        const { code } = await asHomeless(user, [`PLANTS_CONFIG_DIR=${user.config}`], command, input)
-        expect({ command, code }).toEqual({ command, code: 0 })
-        if (input === token) expect(readFileSync(user.file, 'utf8')).toContain(token)
-      }
-      expect(readdirSync(user.home)).toEqual(['config'])
-      expect(user.saved).toEqual({ version: 1, stores: {}, tokens: {} })
-      expect(statSync(user.file).uid).toBe(stranger)
-    })
   })
 })
