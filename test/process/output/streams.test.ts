@@ -42,9 +42,9 @@ describe.runIf(isLinux)('a stdout that takes no more', () => {
 })
 
 describe('a reader', () => {
-  test('that leaves after the first line ends a list quietly', repeated, async () => {
+  test.each(['list', 'export'])('that leaves after the first line ends a %s quietly', repeated, async (command) => {
     const { user } = await storeOf(20_000)
-    const script = `"$plants" list | head -1; echo "\${PIPESTATUS[@]}"`
+    const script = `"$plants" ${command} | head -1; echo "\${PIPESTATUS[@]}"`
     expect(await bash(user, script)).toEqual(printed('{"id":0,"name":"Fern 0","tag":"shade"}\n0 0\n'))
   })
 

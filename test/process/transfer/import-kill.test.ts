@@ -87,7 +87,7 @@ function withRejected(good: readonly string[], policy = 'error'): Input {
     const kinds: [text: string, error: number | undefined][] = [
       ['{"id":1.5,"name":"Half"}', 422],
       ['not JSON', 400],
-      [earlier.replace('"name":"', '"name":"Another '), policy === 'skip' ? undefined : 409],
+      [earlier.replace('"name":"', '"name":"Another '), 409],
       [earlier, policy === 'error' ? 409 : undefined],
     ]
     const [text, error] = (index < 2000 ? undefined : kinds[index % 100]) ?? []
@@ -114,7 +114,6 @@ describe('an import that is killed, or whose service is, goes on, and stores all
   test.each<[string, () => Promise<Target>, () => Input]>([
     ['ids in order, into a file', file, () => withRejected(sorted)],
     ['ids in no order, equal plants skipped, into a file', file, () => withRejected(shuffled(sorted), 'same')],
-    ['ids in no order, all that exist skipped, into a file', file, () => withRejected(shuffled(sorted), 'skip')],
     ['ids in no order, into a database', database, () => withRejected(shuffled(sorted))],
     ['ids in order, into a service at a port', () => service('--port', '0'), () => withRejected(few)],
     [
