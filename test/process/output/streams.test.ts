@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { execa } from 'execa'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { bash, bashOptions, unblock } from '../../helpers/bash.js'
-import { DatabaseSync } from '../../helpers/database.js'
+import { fill } from '../../helpers/fill.js'
 import { canMount, isLinux, smallDisk } from '../../helpers/linux.js'
 import { bin } from '../../helpers/process.js'
 import { rounds } from '../../helpers/rounds.js'
@@ -25,7 +25,7 @@ describe.runIf(isLinux)('a stdout that takes no more', () => {
     expect(await user.run('list')).toEqual(printed('{"id":1,"name":"Fern"}\n'))
   })
 
-  test.each(['list', 'list --output text', 'get 0', '--help', '--version'])(
+  test.each(['list', 'list --output text', 'get 1', '--help', '--version'])(
     'ends "plants %s" with 74',
     async (line) => {
       const { user } = await storeOf(10)
@@ -45,7 +45,7 @@ describe('a reader', () => {
   test.each(['list', 'export'])('that leaves after the first line ends a %s quietly', repeated, async (command) => {
     const { user } = await storeOf(20_000)
     const script = `"$plants" ${command} | head -1; echo "\${PIPESTATUS[@]}"`
-    expect(await bash(user, script)).toEqual(printed('{"id":0,"name":"Fern 0","tag":"shade"}\n0 0\n'))
+    expect(await bash(user, script)).toEqual(printed('{"id":1,"name":"Fern"}\n0 0\n'))
   })
 
   test('that never came changes nothing about a create', repeated, async () => {
@@ -109,7 +109,7 @@ describe('stdin', () => {
     expect(await new World().spawn('create --id 1', { stdin: 'pipe' })).toEqual(expected)
   })
 
-  test.each(['create --id $n --name Fern', 'get 0', 'list', 'delete $n --yes'])(
+  test.each(['create --id $n --name Fern', 'list', 'delete $n --yes'])(
     'is left alone by "%s" in a loop that reads lines',
     async (line) => {
       const user = new World()
@@ -145,12 +145,7 @@ function proc(pid: number | undefined, file: string): string {
 /** A user with so many plants, and what a list of them is. */
 async function storeOf(count: number): Promise<{ user: World; text: string }> {
   const user = new World()
-  await user.run(['create', '--id', '0', '--name', 'Fern 0', '--tag', 'shade'])
-  const db = new DatabaseSync(user.store)
-  db.exec(`
-    WITH RECURSIVE numbers (id) AS (SELECT 1 UNION ALL SELECT id + 1 FROM numbers WHERE id < ${count - 1})
-    INSERT INTO plants (id, name, tag) SELECT id, 'Fern ' || id, 'shade' FROM numbers`)
-  db.close()
-  const text = Array.from({ length: count }, (_, id) => `{"id":${id},"name":"Fern ${id}","tag":"shade"}\n`).join('')
-  return { user, text }
+  await user.spawn('create --id 1 --name Fern')
+  fill(user.store, count)
+  return { user, text: (await user.spawn('list')).out }
 }
