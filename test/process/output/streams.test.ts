@@ -1,14 +1,11 @@
-import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { closeSync, createReadStream, existsSync, openSync, readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { constants } from 'node:os'
 import { join } from 'node:path'
-import { execa } from 'execa'
-import { describe, expect, onTestFinished, test } from 'vitest'
-import { bash, bashOptions, unblock } from '../../helpers/bash.js'
+import { describe, expect, test } from 'vitest'
+import { bash, intoPipe, unblock } from '../../helpers/bash.js'
 import { fill } from '../../helpers/fill.js'
 import { canMount, isLinux, smallDisk } from '../../helpers/linux.js'
-import { bin } from '../../helpers/process.js'
 import { rounds } from '../../helpers/rounds.js'
 import { printed, refusal, World } from '../../helpers/world.js'
 
@@ -65,7 +62,7 @@ describe.runIf(isLinux)('a pipe, and one that another program has made non-block
 
   test.each(pipes)('%s: a slow reader gets every byte', repeated, async (_, before, isFull) => {
     const { user, text } = await storeOf(40_000)
-    const { writer, read } = listIntoPipe(user, before)
+    const { process: writer, read } = intoPipe(user, 1, 'list', { before })
     await expect.poll(() => isFull(writer.pid), patience).toBe(true)
     const hash = createHash('sha256')
     for await (const chunk of read(1000)) hash.update(chunk)
@@ -77,7 +74,7 @@ describe.runIf(isLinux)('a pipe, and one that another program has made non-block
   test.each(pipes)('%s: a signal ends a list that nobody reads', repeated, async (_, before, isFull) => {
     const { user } = await storeOf(10_000)
     for (const name of ['SIGHUP', 'SIGINT', 'SIGTERM'] as const) {
-      const { writer } = listIntoPipe(user, before)
+      const { process: writer } = intoPipe(user, 1, 'list', { before })
       await expect.poll(() => isFull(writer.pid), patience).toBe(true)
       const sent = performance.now()
       writer.kill(name)
@@ -89,7 +86,7 @@ describe.runIf(isLinux)('a pipe, and one that another program has made non-block
 
   test('a list of 200000 plants needs less than 150 MiB of memory', repeated, async () => {
     const { user, text } = await storeOf(200_000)
-    const { writer, read } = listIntoPipe(user)
+    const { process: writer, read } = intoPipe(user, 1, 'list')
     await expect.poll(() => isBlocked(writer.pid), patience).toBe(true)
     let length = 0
     let peak = Infinity
@@ -119,23 +116,6 @@ describe('stdin', () => {
     },
   )
 })
-
-/** Lists into a pipe of 64 KiB. Reading may begin when it is full. */
-function listIntoPipe(user: World, before = '') {
-  const path = join(user.home, `pipe-${performance.now()}`)
-  spawnSync('mkfifo', [path])
-  const both = openSync(path, 'r+') // opening one end alone would wait for the other
-  const reader = openSync(path, 'r')
-  closeSync(both)
-  const writer = execa('bash', ['-c', `exec > "$1"; ${before} exec "$0" list`, bin, path], bashOptions(user))
-  onTestFinished(() => {
-    writer.kill('SIGKILL')
-    closeSync(reader)
-  })
-  const read = (highWaterMark: number): AsyncIterable<Buffer> =>
-    createReadStream('', { fd: reader, highWaterMark, autoClose: false })
-  return { writer, read }
-}
 
 function proc(pid: number | undefined, file: string): string {
   const path = `/proc/${pid}/${file}`

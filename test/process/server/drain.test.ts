@@ -1,9 +1,9 @@
-import { spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { closeSync, openSync } from 'node:fs'
 import { connect } from 'node:net'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
+import { pipeIn } from '../../helpers/bash.js'
 import { DatabaseSync } from '../../helpers/database.js'
 import { isLinux } from '../../helpers/linux.js'
 import { connectTo, exchange, type RawConnection, requestBytes } from '../../helpers/raw-http.js'
@@ -116,8 +116,7 @@ describe('while it drains, a service', () => {
 
   test.runIf(isLinux)('ends, though nobody reads its log', async () => {
     const folder = temporaryFolder()
-    const path = join(folder, 'pipe')
-    expect(spawnSync('mkfifo', [path]).status).toBe(0)
+    const path = pipeIn(folder)
     const reader = openSync(path, 'r+')
     onTestFinished(() => closeSync(reader))
     const service = await serve(['--drain-timeout', '1s'], { folder, through: ['sh', '-c', 'exec "$@" 2> "$0"', path] })

@@ -4,7 +4,7 @@ import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { execa } from 'execa'
 import { describe, expect, test } from 'vitest'
-import { bash } from '../../helpers/bash.js'
+import { bash, pipeIn } from '../../helpers/bash.js'
 import { fill } from '../../helpers/fill.js'
 import { peakOf } from '../../helpers/import.js'
 import { isLinux } from '../../helpers/linux.js'
@@ -73,8 +73,7 @@ describe('an export to a file', () => {
 describe.skipIf(process.platform === 'win32')('an export to a pipe with a name', () => {
   async function pipeTo(...reader: string[]) {
     const world = await storeOf(30_000)
-    const pipe = join(world.home, 'pipe')
-    expect(spawnSync('mkfifo', [pipe]).status).toBe(0)
+    const pipe = pipeIn(world.home)
     const [program = '', ...args] = [...reader, pipe]
     const reading = execa(program, args, { stripFinalNewline: false })
     return { world, pipe, result: await world.spawn(['export', '--out', pipe]), read: (await reading).stdout }

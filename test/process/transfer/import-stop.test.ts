@@ -1,8 +1,8 @@
-import { spawnSync } from 'node:child_process'
-import { createWriteStream, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { createWriteStream, readdirSync, readFileSync, renameSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { stripVTControlCharacters } from 'node:util'
 import { describe, expect, test } from 'vitest'
+import { pipeIn } from '../../helpers/bash.js'
 import { DatabaseSync } from '../../helpers/database.js'
 import {
   allCreated,
@@ -78,8 +78,7 @@ describe('an import that a signal stops', () => {
 
   test.runIf(isLinux)('ends although nobody writes to its pipe', async () => {
     const world = new World()
-    expect(spawnSync('mkfifo', [join(world.home, 'pipe')]).status).toBe(0)
-    const run = world.start('import pipe', { timeout: 50_000, killSignal: 'SIGKILL' })
+    const run = world.start(['import', pipeIn(world.home)], { timeout: 50_000, killSignal: 'SIGKILL' })
     await isIdle(run.pid)
     run.kill('SIGINT')
     const { exitCode, signal } = await run
@@ -177,7 +176,7 @@ test('what comes now and then on a pipe is imported as it comes', async () => {
 test.runIf(isLinux)('a pipe with a name can be stopped and gone on with as a file', async () => {
   const world = new World()
   const pipe = join(world.home, 'plants.ndjson')
-  expect(spawnSync('mkfifo', [pipe]).status).toBe(0)
+  renameSync(pipeIn(world.home), pipe)
   const run = world.start(command)
   const writer = createWriteStream(pipe)
   writer.write(`${inputLines.slice(0, 40_000).join('\n')}\n`)

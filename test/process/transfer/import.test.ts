@@ -1,9 +1,8 @@
 import { createWriteStream } from 'node:fs'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
-import { execa } from 'execa'
 import { describe, expect, test } from 'vitest'
-import { bash } from '../../helpers/bash.js'
+import { bash, pipeIn } from '../../helpers/bash.js'
 import { type ProcessResult, resultOf } from '../../helpers/process.js'
 import { World } from '../../helpers/world.js'
 
@@ -54,8 +53,7 @@ describe.skipIf(process.platform === 'win32')('an import of a pipe with a name',
     ['nothing', Buffer.alloc(0), 0],
   ])('that has %s', async (_, content, created) => {
     const world = new World()
-    const pipe = join(world.home, 'pipe')
-    await execa('mkfifo', [pipe])
+    const pipe = pipeIn(world.home)
     const run = world.start(['import', pipe])
     createWriteStream(pipe).end(content)
     const err = created === 0 ? `plants: warning: ${pipe} is empty\n` : ''
