@@ -88,11 +88,11 @@ describe('login on a terminal', () => {
     const team = { address, 'token-command': '/bin/false' }
     const user = new World({ stores: { open: { address: 'http://192.0.2.1' }, team, bare: { address } } })
     const { code: found, screen } = await user.terminal(line).ended
-    const lines = linesOf(screen)
-    expect({ code: found, lines }).toEqual({
+    expect([found, ...linesOf(screen)]).toEqual([
       code,
-      lines: [expect.stringContaining(`plants: ${message}`), expect.stringMatching(/^ {2}\S/)],
-    })
+      expect.stringContaining(`plants: ${message}`),
+      expect.stringMatching(/^ {2}\S/),
+    ])
   })
 })
 

@@ -129,7 +129,6 @@ test('a rejected answer cannot control the terminal', async () => {
 
 test.each([
   ['1 2 7', 'Delete Fern (id 1, tag wet), Moss (id 2, tag wet)? (y/N)', 1],
-  ['--tag wet', 'Delete 2 plants with the tag "wet"? (y/N)', 0],
   ['--tag wet --search W', 'Delete 2 plants with the tag "wet" whose name or tag contains "W"? (y/N)', 0],
   ['--no-tag', 'Delete 2 plants without a tag? (y/N)', 0],
 ])('delete %s asks once: %s', async (args, question, code) => {

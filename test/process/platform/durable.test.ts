@@ -32,9 +32,7 @@ const cases: [before: string[], command: string, synced: string[], told?: string
   [[create, 'backup b.db'], 'restore b.db --yes', [log, 'data']],
   [[create], 'export --out out.ndjson', ['.']],
   [[], 'config set timeout 9s', settings],
-  [[], 'stores add home home.db', settings],
   [[], 'tokens create', [log]],
-  [['tokens create'], 'tokens revoke 1', [log]],
 ]
 
 /** The streams that were written to, in the order of the alphabet, and all that was synced before. */
@@ -71,34 +69,6 @@ test.runIf(canTrace)('a trace shows what is renamed or told before it is on disk
       'stdout before the name of c/d',
     ],
   })
-})
-
-test('a sync counts when it has returned, and a write when it begins', () => {
-  const folder = temporaryFolder()
-  const log = join(temporaryFolder(), 'log')
-  const disk = followDisk(folder, log)
-  const trace = [
-    `1 openat(AT_FDCWD</>, "${folder}/a", O_WRONLY|O_CREAT|O_EXCL, 0600) = 3<${folder}/a>`,
-    `1 write(3<${folder}/a>, ""..., 1) = 1`,
-    `1 fsync(4<${folder}>) = 0`,
-    `2 fsync(3<${folder}/a> <unfinished ...>`,
-    '1 write(1<pipe:[1]>, ""..., 1 <unfinished ...>',
-    '2 <... fsync resumed>) = 0',
-    '1 <... write resumed>) = 1',
-    `2 fsync(3<${folder}/a> <unfinished ...>`,
-    `1 write(3<${folder}/a>, ""..., 1) = 1`,
-    '2 <... fsync resumed>) = 0',
-    '1 sendto(5<socket:[1]>, ""..., 1, 0, NULL, 0) = 1',
-    `1 fsync(3<${folder}/a>) = -1 EIO (Input/output error)`,
-    '1 write(2<pipe:[2]>, ""..., 1) = 1',
-  ]
-  writeFileSync(log, trace.join('\n'))
-  const told = [
-    { stream: 'stdout', synced: ['.'] },
-    { stream: 'socket', synced: ['.', 'a'] },
-    { stream: 'stderr', synced: ['.', 'a'] },
-  ]
-  expect(disk.review()).toEqual({ told, early: told.map(({ stream }) => `${stream} before the data of a`) })
 })
 
 describe.runIf(canTrace)('what is on disk before a command prints something (needs strace):', () => {

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { existsSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { Crowd } from '../../helpers/crowd.js'
 import { DatabaseSync } from '../../helpers/database.js'
 import { hasPatroni, patroniCluster, patroniDefaults } from '../../helpers/patroni.js'
@@ -133,99 +133,71 @@ function plan(): ('kill' | 'crash' | 'outage')[] {
 }
 
 const installation = installations.find(({ isPacked }) => !isPacked)
-const patience = { timeout: rounds(60_000) }
 
 /** pg_basebackup, which makes a standby, is Debian's. */
-describe.skipIf(!isSoak || installation === undefined)(
-  'over two nodes, with a standby that each commit waits for (in a soak)',
-  () => {
-    const creates = Math.min(200_000, rounds(2000))
-
-    /** The standby counts from when the nodes are connected, as it does where something watches over a cluster. */
-    async function cluster() {
-      const options = installation && { installation }
-      const primary = await ownServer({ ...options })
-      const standby = await ownServer({ ...options, primary, settings: ["cluster_name = 'standby'"] })
-      const url = `postgres://plants@127.0.0.1:${primary.port},127.0.0.1:${standby.port}/plants`
-      const ways = waysTo(await startNodes(2, url, '--timeout', '2s'))
-      await primary.admin("ALTER SYSTEM SET synchronous_standby_names = 'standby'")
-      await primary.admin('SELECT pg_reload_conf()')
-      const crowd = new Crowd({ creates, atOnce: 128, ways })
-      const failOver = async () => {
-        await primary.stop('immediate')
-        await standby.admin('SELECT pg_promote()')
-      }
-      return { standby, crowd, running: crowd.run(), failOver }
-    }
-
-    test(
-      'nothing that was answered is lost when the primary crashes and the standby is promoted',
-      patience,
-      async () => {
-        const { standby, crowd, running, failOver } = await cluster()
-        await crowd.until(() => crowd.done >= creates / 2)
-        await failOver()
-        await running
-        await judge(crowd, standby, { what: 'failover', creates, gap: crowd.gap })
-      },
-    )
-
-    test(
-      'nothing is answered with 200 while the standby is away, and all goes on when it is back',
-      patience,
-      async () => {
-        const { standby, crowd, running, failOver } = await cluster()
-        await crowd.until(() => crowd.done >= creates / 3)
-        await standby.stop()
-        const failures = () => crowd.count('500', '503')
-        const before = failures()
-        await crowd.until(() => failures() > before + 256) // by now what was on its way has come, to each of the callers
-        const created = crowd.count('200')
-        await crowd.until(() => failures() > before + 500)
-        expect(crowd.count('200')).toBe(created)
-        await standby.start()
-        await crowd.until(() => crowd.done >= (creates * 2) / 3)
-        await failOver()
-        await running
-        await judge(crowd, standby, { what: 'standby away', creates })
-      },
-    )
+test.skipIf(!isSoak || installation === undefined)(
+  'nothing is answered with 200 while the standby of two nodes is away, or lost when it is promoted (in a soak)',
+  { timeout: rounds(60_000) },
+  async () => {
+    const count = Math.min(200_000, creates)
+    const options = installation && { installation }
+    const primary = await ownServer({ ...options })
+    const standby = await ownServer({ ...options, primary, settings: ["cluster_name = 'standby'"] })
+    const url = `postgres://plants@127.0.0.1:${primary.port},127.0.0.1:${standby.port}/plants`
+    const nodes = await startNodes(2, url, '--timeout', '2s')
+    // The standby counts from now on, as it does where something watches over a cluster.
+    await primary.admin("ALTER SYSTEM SET synchronous_standby_names = 'standby'")
+    await primary.admin('SELECT pg_reload_conf()')
+    const crowd = new Crowd({ creates: count, atOnce: 128, ways: waysTo(nodes) })
+    const running = crowd.run()
+    await crowd.until(() => crowd.done >= count / 3)
+    await standby.stop()
+    const failures = () => crowd.count('500', '503')
+    const before = failures()
+    await crowd.until(() => failures() > before + 256) // by now what was on its way has come, to each of the callers
+    const created = crowd.count('200')
+    await crowd.until(() => failures() > before + 500)
+    expect(crowd.count('200')).toBe(created)
+    await standby.start()
+    await crowd.until(() => crowd.done >= (count * 2) / 3)
+    crowd.gap = 0
+    await primary.stop('immediate')
+    await standby.admin('SELECT pg_promote()')
+    await running
+    await judge(crowd, standby, { what: 'failover', creates: count, gap: crowd.gap })
   },
 )
 
-describe.skipIf(!isSoak || installation === undefined || !hasPatroni())(
-  'over two nodes, with Patroni (in a soak)',
-  () => {
-    test('creates go on and none is lost when the primary is killed (needs Patroni and etcd)', {
-      timeout: rounds(120_000),
-    }, async () => {
-      let [primary, standby] = await patroniCluster(installation?.bin ?? '')
-      const url = `postgres://plants@127.0.0.1:${primary.port},127.0.0.1:${standby.port}/plants?target_session_attrs=read-write`
-      expect(await runPlants(['stores', 'init', url])).toMatchObject({ code: 0 })
-      const nodes = await startNodes(2, url)
-      const crowd = new Crowd({ creates: rounds(500_000), atOnce: 16, ways: waysTo(nodes) })
-      const running = crowd.run()
-      const more = (count: number) => {
-        const due = crowd.done + count
-        return crowd.until(() => crowd.done >= due)
-      }
-      const gaps: number[] = []
-      for (let kill = 0; kill < rounds(0.5); kill += 1) {
-        await more(1000)
-        crowd.gap = 0
-        await primary.kill()
-        await standby.becomes('primary')
-        await more(1000)
-        gaps.push(Math.round(crowd.gap))
-        primary.start()
-        await primary.becomes('synchronous')
-        ;[primary, standby] = [standby, primary]
-      }
-      crowd.end()
-      await running
-      await judge(crowd, primary, { what: 'Patroni', ...patroniDefaults, creates: crowd.done, gaps })
-      for (const node of nodes) expect(await node.end('SIGTERM')).toMatchObject({ code: 0 })
-    })
+test.skipIf(!isSoak || installation === undefined || !hasPatroni())(
+  'over two nodes with Patroni, none is lost when the primary is killed (needs Patroni and etcd) (in a soak)',
+  { timeout: rounds(120_000) },
+  async () => {
+    let [primary, standby] = await patroniCluster(installation?.bin ?? '')
+    const url = `postgres://plants@127.0.0.1:${primary.port},127.0.0.1:${standby.port}/plants?target_session_attrs=read-write`
+    expect(await runPlants(['stores', 'init', url])).toMatchObject({ code: 0 })
+    const nodes = await startNodes(2, url)
+    const crowd = new Crowd({ creates: rounds(500_000), atOnce: 16, ways: waysTo(nodes) })
+    const running = crowd.run()
+    const more = (count: number) => {
+      const due = crowd.done + count
+      return crowd.until(() => crowd.done >= due)
+    }
+    const gaps: number[] = []
+    for (let kill = 0; kill < rounds(0.5); kill += 1) {
+      await more(1000)
+      crowd.gap = 0
+      await primary.kill()
+      await standby.becomes('primary')
+      await more(1000)
+      gaps.push(Math.round(crowd.gap))
+      primary.start()
+      await primary.becomes('synchronous')
+      ;[primary, standby] = [standby, primary]
+    }
+    crowd.end()
+    await running
+    await judge(crowd, primary, { what: 'Patroni', ...patroniDefaults, creates: crowd.done, gaps })
+    for (const node of nodes) expect(await node.end('SIGTERM')).toMatchObject({ code: 0 })
   },
 )
 
