@@ -1,9 +1,10 @@
 import { once } from 'node:events'
-import { existsSync, readFileSync, statSync } from 'node:fs'
+import { existsSync, statSync } from 'node:fs'
 import { connect } from 'node:net'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { isSingleFile } from '../../helpers/differences.js'
+import { peakOf } from '../../helpers/import.js'
 import { isLinux } from '../../helpers/linux.js'
 import { connectTo, exchange, type RawRequest, requestBytes } from '../../helpers/raw-http.js'
 import { launch, placeOf, serve, testToken } from '../../helpers/service.js'
@@ -172,8 +173,7 @@ test.runIf(isLinux)(
     const small = await exchange(service, { method: 'GET', target: '/plants/1' })
     expect(small).toMatchObject({ status: 200, body: '{"id":1,"name":"Fern"}' })
     expect((await exchange(service, { body: '{"id":2,"name":"Moss"}' })).status).toBe(200)
-    const [, peak = 'none'] = /^VmHWM:\s*(\d+) kB$/m.exec(readFileSync(`/proc/${service.pid}/status`, 'utf8')) ?? []
-    expect(Number(peak) / 1024).toBeLessThan(isSingleFile ? 600 : 350) // Bun has no such limit of its heap
+    expect(peakOf(service.pid)).toBeLessThan(isSingleFile ? 600 : 350) // Bun has no such limit of its heap
     for (const socket of readers) socket.destroy()
     await expect.poll(async () => (await exchange(service, large)).status).toBe(200)
   },

@@ -107,21 +107,6 @@ describe('an import that a signal stops', () => {
 })
 
 describe('on a terminal', () => {
-  test('the progress is one line, drawn at most ten times a second, and gone at the end', async () => {
-    const world = new World()
-    writeLines(world.home, shuffled(plantLines(100_000)))
-    const began = performance.now()
-    const { code, screen } = await world.terminal(['import', join(world.home, 'plants.ndjson')]).ended
-    const seconds = (performance.now() - began) / 1000
-    const draws = screen.split(' done').length - 1
-    expect(code).toBe(0)
-    expect(draws).toBeGreaterThan(1)
-    expect(draws).toBeLessThanOrEqual(seconds * 10 + 1)
-    expect(screen.split('\r\n')).toHaveLength(2)
-    const end = /^Read 100,000 plants in [\d.]+ s( \([\d,]+\/s\))?: 100,000 created$/
-    expect(shown(screen)).toEqual([expect.stringMatching(end), ''])
-  })
-
   test('nothing is drawn into what was rejected', async () => {
     const world = new World()
     const withBad = inputLines.flatMap((line, index) => (index % 8000 === 0 ? [line, 'bad'] : [line]))
