@@ -1,11 +1,11 @@
-import { spawn, spawnSync } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { type Certificate, certificate, hasOpenssl } from '../../helpers/certificates.js'
 import { freePort } from '../../helpers/postgres/daemon.js'
-import { isHere } from '../../helpers/programs.js'
+import { isHere, run } from '../../helpers/programs.js'
 import { serve } from '../../helpers/service.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
 import { World } from '../../helpers/world.js'
@@ -38,10 +38,10 @@ async function useThrough(proxy: (setup: Setup) => Promise<void>): Promise<void>
   const own = certificate({ names: ['DNS:localhost'], isAuthority: true })
   const port = await freePort()
   await proxy({ folder: world.home, socket, port, certificate: own })
-  const run = (line: string) =>
+  const at = (line: string) =>
     world.spawn(`${line} --store https://localhost:${port} --ca-cert ${own.path}`, { env: { PLANTS_TOKEN: token } })
-  expect(await run('create --id 1 --name Fern --retry 30s')).toMatchObject({ code: 0 })
-  expect(await run('list --output ndjson')).toMatchObject({ code: 0, out: '{"id":1,"name":"Fern"}\n' })
+  expect(await at('create --id 1 --name Fern --retry 30s')).toMatchObject({ code: 0 })
+  expect(await at('list --output ndjson')).toMatchObject({ code: 0, out: '{"id":1,"name":"Fern"}\n' })
 }
 
 /** Starts nginx with deploy/nginx.conf, as a file that the main one of Debian would include. */
@@ -61,7 +61,7 @@ async function nginx({ folder, socket, port, certificate }: Setup): Promise<void
   const main = `${user} daemon off; pid ${join(folder, 'nginx.pid')}; error_log stderr; events {} http { ${temporary.join(' ')} include site.conf; }`
   writeFileSync(join(folder, 'nginx.conf'), main)
   const args = ['-e', 'stderr', '-c', join(folder, 'nginx.conf')]
-  checkWith('nginx', ['-t', ...args], folder)
+  run('nginx', envOf(folder), '-t', ...args)
   keepRunning('nginx', args, folder)
 }
 
@@ -76,7 +76,7 @@ async function caddy({ folder, socket, port, certificate }: Setup): Promise<void
   const path = join(folder, 'Caddyfile')
   writeFileSync(path, file)
   const args = ['--config', path, '--adapter', 'caddyfile']
-  checkWith('caddy', ['validate', '--config', join(deploy, 'Caddyfile'), '--adapter', 'caddyfile'], folder)
+  run('caddy', envOf(folder), 'validate', '--config', join(deploy, 'Caddyfile'), '--adapter', 'caddyfile')
   keepRunning('caddy', ['run', ...args], folder)
 }
 
@@ -87,11 +87,6 @@ function adapt(name: string, changes: [from: string, to: string][]): string {
     expect(changed).toContain(from)
     return changed.replace(from, () => to)
   }, text)
-}
-
-function checkWith(program: string, args: string[], folder: string): void {
-  const { status, stderr } = spawnSync(program, args, { cwd: folder, env: envOf(folder), encoding: 'utf8' })
-  expect(status, stderr).toBe(0)
 }
 
 function keepRunning(program: string, args: string[], folder: string): void {
@@ -128,8 +123,8 @@ describe('monitoring', () => {
     }))
     const file = join(temporaryFolder(), 'panels.json')
     writeFileSync(file, JSON.stringify({ groups: [{ name: 'panels', rules }] }))
-    promtool('check', 'config', join(deploy, 'prometheus.yaml'))
-    promtool('check', 'rules', file)
+    run('promtool', 'check', 'config', join(deploy, 'prometheus.yaml'))
+    run('promtool', 'check', 'rules', file)
   })
 
   test.skipIf(!hasPromtool)('raises each alert, and none while all is well (needs prometheus)', () => {
@@ -147,7 +142,7 @@ describe('monitoring', () => {
     })
     const file = join(temporaryFolder(), 'test.json')
     writeFileSync(file, JSON.stringify({ rule_files: [join(deploy, 'alerts.yaml')], tests: [well, ...ill] }))
-    promtool('test', 'rules', file)
+    run('promtool', 'test', 'rules', file)
   })
 })
 
@@ -185,11 +180,6 @@ const troubles: Record<string, Values> = {
 
 function series(values: Values) {
   return Object.entries(values).map(([name, text]) => ({ series: name, values: text }))
-}
-
-function promtool(...args: string[]): void {
-  const { status, stdout, stderr } = spawnSync('promtool', args, { encoding: 'utf8' })
-  expect(status, stdout + stderr).toBe(0)
 }
 
 /** The names of all series of /metrics. */

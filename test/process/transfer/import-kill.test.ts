@@ -115,7 +115,6 @@ describe('an import that is killed, or whose service is, goes on, and stores all
     ['ids in order, into a file', file, () => withRejected(sorted)],
     ['ids in no order, equal plants skipped, into a file', file, () => withRejected(shuffled(sorted), 'same')],
     ['ids in no order, into a database', database, () => withRejected(shuffled(sorted))],
-    ['ids in order, into a service at a port', () => service('--port', '0'), () => withRejected(few)],
     [
       'ids in no order, into a service at a socket',
       () => service('--socket', socketPath()),
