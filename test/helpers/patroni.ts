@@ -61,7 +61,7 @@ export async function patroniCluster(bin: string): Promise<[PatroniNode, Patroni
 }
 
 /** Patroni and its PostgreSQL server. */
-export class PatroniNode {
+class PatroniNode {
   readonly port: number
   readonly #api: number
   readonly #folder: string
