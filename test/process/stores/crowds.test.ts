@@ -236,7 +236,7 @@ async function balancer(nodes: ServiceNode[]): Promise<string> {
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
   let address = ''
   await onFreePort('Address already in use', async (port) => {
-    writeOwned(join(folder, 'haproxy.cfg'), configuration(port, nodes), {})
+    writeOwned(join(folder, 'haproxy.cfg'), [configuration(port, nodes)], {})
     const daemon = new Daemon([haproxy, '-db', '-f', 'haproxy.cfg'], folder, {})
     onTestFinished(() => daemon.end('SIGTERM'))
     await daemon.says(/nobody has no server/)
@@ -247,20 +247,23 @@ async function balancer(nodes: ServiceNode[]): Promise<string> {
 }
 
 /** It says nothing when it listens; but it does when it then finds that nobody is there, where nobody is. */
-function configuration(port: number, nodes: ServiceNode[]): string[] {
-  return [
-    'global',
-    '  log stderr format raw local0 notice',
-    'defaults',
-    ...['  mode http', '  timeout connect 1s', '  timeout client 1m', '  timeout server 1m'],
-    ...['  balance roundrobin', '  option redispatch'],
-    'frontend door',
-    `  bind 127.0.0.1:${port}`,
-    '  default_backend nodes',
-    'backend nodes',
-    ...nodes.map(({ socket }, index) => `  server node${index} unix@${socket} check inter 100ms fall 2 rise 1`),
-    'backend nobody',
-    '  log global',
-    '  server nobody unix@./nobody check inter 50ms',
-  ]
+function configuration(port: number, nodes: ServiceNode[]): string {
+  const servers = nodes.map(({ socket }, at) => `  server node${at} unix@${socket} check inter 100ms fall 2 rise 1`)
+  return `global
+  log stderr format raw local0 notice
+defaults
+  mode http
+  timeout connect 1s
+  timeout client 1m
+  timeout server 1m
+  balance roundrobin
+  option redispatch
+frontend door
+  bind 127.0.0.1:${port}
+  default_backend nodes
+backend nodes
+${servers.join('\n')}
+backend nobody
+  log global
+  server nobody unix@./nobody check inter 50ms`
 }
