@@ -110,8 +110,7 @@ test('tests wait for events, never for time to pass', () => {
 })
 
 test('a unit test does not start the program', () => {
-  const starts =
-    /helpers\/(?:process|terminal|service-process)\.js'|\.(?:spawn|terminal|startImport\w*)\(|\b(?:user|world)\.start\(/
+  const starts = /helpers\/(?:process|terminal)\.js'|\.(?:spawn|terminal|startImport\w*)\(|\b(?:user|world)\.start\(/
   const tests = [...sourceFiles('test/unit'), ...sourceFiles('test/transcripts')]
   expect(tests.filter((file) => starts.test(read(file)))).toEqual([])
 })

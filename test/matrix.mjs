@@ -52,7 +52,7 @@ const emulatedTests = [
   'process/commands/backup',
   'process/config/file-creation',
   'process/output/streams',
-  'process/server/listening',
+  'process/server/serve',
   'process/server/tls',
   'process/stores/sqlite-file',
   'process/transfer/export',

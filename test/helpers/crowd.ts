@@ -2,15 +2,17 @@ import { onTestFinished } from 'vitest'
 import { wait } from '../../src/platform/clock.js'
 import { Caller } from './caller.js'
 import type { Row } from './postgres/query.js'
-import type { Database } from './postgres.js'
 import { testToken } from './service.js'
 
 /**
  * What a create is: one of its own, sent once or twice at the same moment; or one of a plant that was answered with 200
  * before.
  */
-const kinds = ['alone', 'twin', 'again', 'taken', 'stolen'] as const
-type Kind = (typeof kinds)[number]
+type Kind = 'alone' | 'twin' | 'again' | 'taken' | 'stolen'
+
+function isNew(kind: Kind | undefined): boolean {
+  return kind === 'alone' || kind === 'twin'
+}
 
 interface Answer {
   status: number
@@ -42,12 +44,9 @@ export class Crowd {
   done = 0
   readonly #options: Options
   readonly #pools: Caller[]
-  readonly #kinds: Uint8Array
-  readonly #targets: Int32Array
-  readonly #isOpen: Uint8Array
+  readonly #sent: { kind: Kind; target: number }[] = []
   /** the numbers of creates that were answered with 200 */
-  readonly #created: Int32Array
-  #createdCount = 0
+  readonly #created: number[] = []
   #next = 0
   #turn = 0
   #lastCreated = performance.now()
@@ -60,10 +59,6 @@ export class Crowd {
       onTestFinished(() => pool.destroy())
       return pool
     })
-    this.#kinds = new Uint8Array(options.creates)
-    this.#isOpen = new Uint8Array(options.creates)
-    this.#targets = new Int32Array(options.creates)
-    this.#created = new Int32Array(options.creates)
   }
 
   /** Resolves when each create was answered for good. */
@@ -92,29 +87,27 @@ export class Crowd {
     return answers.reduce((sum, answer) => sum + (this.answers[answer] ?? 0), 0)
   }
 
-  /** Notes what is wrong with what is stored in a database. */
-  async check(database: Pick<Database, 'admin'>): Promise<void> {
-    const isStored = new Uint8Array(this.#options.creates)
-    for await (const page of pagesOf(database)) {
+  /** Notes what is wrong with all that is stored: ids, names, tags and keys. */
+  async check(pages: Iterable<Iterable<Row>> | AsyncIterable<Row[]>): Promise<void> {
+    const stored = new Set<number>()
+    for await (const page of pages) {
       for (const { id, name, tag, key } of page) {
         const number = Number(/^create-(\d+)$/.exec(String(key))?.[1] ?? -1)
-        const isMeant = this.#isOpen[number] === 1 && this.#kindOf(number) !== 'stolen' && isStored[number] === 0
         const { plant } = createOf(number)
+        const isMeant = isNew(this.#sent[number]?.kind) && !stored.has(number)
         if (!isMeant || id !== plant.id || name !== plant.name || tag !== (plant.tag ?? null))
           this.#blame(`There is ${[id, name, tag, key]}`)
-        isStored[number] = 1
+        stored.add(number)
       }
     }
-    for (const number of this.#created.subarray(0, this.#createdCount))
-      if (isStored[number] !== 1) this.#blame(`Create ${number} is lost`)
+    for (const number of this.#created) if (!stored.has(number)) this.#blame(`Create ${number} is lost`)
   }
 
   async #finish(number: number): Promise<void> {
     const kind = this.#choose(number)
-    const isTwin = kind === 'twin'
-    const copies = isTwin ? [this.#settle(number, kind), this.#settle(number, kind)] : [this.#settle(number, kind)]
-    await Promise.all(copies)
-    if (kind === 'alone' || isTwin) this.#created[this.#createdCount++] = number
+    const copies = kind === 'twin' ? 2 : 1
+    await Promise.all(Array.from({ length: copies }, () => this.#settle(number, kind)))
+    if (isNew(kind)) this.#created.push(number)
     this.done += 1
     this.#look()
   }
@@ -122,15 +115,9 @@ export class Crowd {
   #choose(number: number): Kind {
     const byNumber: Record<number, Kind> = { 0: 'taken', 7: 'again', 14: 'twin' }
     const chosen = number % 200 === 101 ? 'stolen' : (byNumber[number % 20] ?? 'alone')
-    const kind = this.#createdCount === 0 ? 'alone' : chosen
-    this.#kinds[number] = kinds.indexOf(kind)
-    this.#targets[number] = this.#created[Math.floor(Math.random() * this.#createdCount)] ?? 0
-    if (kind === 'alone' || kind === 'twin') this.#isOpen[number] = 1
+    const kind = this.#created.length === 0 ? 'alone' : chosen
+    this.#sent[number] = { kind, target: this.#created[Math.floor(Math.random() * this.#created.length)] ?? 0 }
     return kind
-  }
-
-  #kindOf(number: number): Kind | undefined {
-    return kinds[this.#kinds[number] ?? -1]
   }
 
   /** Sends a create until it is answered for good. */
@@ -156,7 +143,7 @@ export class Crowd {
   }
 
   #requestOf(number: number, kind: Kind): { body: string; key: string; wanted: string; text: string } {
-    const target = this.#targets[number] ?? 0
+    const target = this.#sent[number]?.target ?? 0
     const { plant } = createOf(kind === 'again' ? target : number)
     const { id } = kind === 'taken' ? createOf(target).plant : plant
     const key = `create-${kind === 'again' || kind === 'stolen' ? target : number}`
@@ -218,19 +205,4 @@ function mayComeAgain(name: string, answer: Answer | undefined): boolean {
   if (name === '503') return answer?.retryAfter !== undefined
   if (name === '500') return answer?.text.includes('Whether the plant is stored is unknown') === true
   return ['lost', 'balancer 502', 'balancer 503', 'balancer 504'].includes(name)
-}
-
-/** All plants of a store, past the program. */
-async function* pagesOf(database: Pick<Database, 'admin'>): AsyncGenerator<Row[]> {
-  let last = -(2n ** 63n) - 1n
-  for (;;) {
-    const after = last < -(2n ** 63n) ? 'true' : `id > ${last}`
-    const page = await database.admin(
-      `SELECT id, name, tag, idempotency_key AS key FROM plant_store.plants WHERE ${after} ORDER BY id LIMIT 20000`,
-    )
-    yield page
-    const end = page.at(-1)
-    if (!end) return
-    last = BigInt(String(end['id']))
-  }
 }

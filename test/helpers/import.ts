@@ -7,7 +7,7 @@ import { type ProcessResult, resultOf } from './process.js'
 import { World } from './world.js'
 
 /** The summary of an import, without what differs from run to run. */
-export interface Counts {
+interface Counts {
   created: number
   skipped: number
   rejected: number

@@ -11,11 +11,6 @@ export const isLinux = process.platform === 'linux'
 export const canTrace = isLinux && spawnSync('strace', ['-o', '/dev/null', 'true']).status === 0
 export const canMount = isLinux && spawnSync('unshare', ['-rm', 'mount', '-t', 'tmpfs', 'tmpfs', tmpdir()]).status === 0
 
-/** What makes strace kill a program at a system call, the nth of its name. */
-export function killAt(call: string, nth: number): string[] {
-  return ['-D', '-o', '/dev/null', '-e', `trace=${call}`, '-e', `inject=${call}:signal=KILL:when=${nth}`]
-}
-
 export interface SmallDisk {
   /** where it is for the processes that share its mounts */
   folder: string

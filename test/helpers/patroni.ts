@@ -8,16 +8,7 @@ import { query, type Row } from './postgres/query.js'
 import { isHere } from './programs.js'
 
 /** Runs a program in PIDs of its own: when it is killed, so is PostgreSQL, which is no child of Patroni. */
-const contained = [
-  'unshare',
-  '--user',
-  '--map-current-user',
-  '--pid',
-  '--ipc',
-  '--fork',
-  '--kill-child',
-  '--mount-proc',
-]
+const contained = 'unshare --user --map-current-user --pid --ipc --fork --kill-child --mount-proc'.split(' ')
 
 /** Patroni and etcd are Debian's: tests that need them say so in their names. */
 export function hasPatroni(): boolean {
@@ -36,19 +27,9 @@ export async function patroniCluster(bin: string): Promise<[PatroniNode, Patroni
   // with the WAL of both, on a busy disk
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }), 120_000)
   const clients = `http://127.0.0.1:${await freePort()}`
-  const urls = [
-    '--listen-client-urls',
-    clients,
-    '--advertise-client-urls',
-    clients,
-    '--listen-peer-urls',
-    'http://127.0.0.1:0',
-  ]
-  const etcd = new Daemon(
-    ['etcd', '--data-dir', ownedFolder(join(folder, 'etcd'), identity()), ...urls],
-    folder,
-    identity(),
-  )
+  const data = ownedFolder(join(folder, 'etcd'), identity())
+  const args = `--listen-client-urls ${clients} --advertise-client-urls ${clients} --listen-peer-urls http://127.0.0.1:0`
+  const etcd = new Daemon(['etcd', '--data-dir', data, ...args.split(' ')], folder, identity())
   onTestFinished(() => etcd.end('SIGKILL'))
   await etcd.says(/serving insecure client requests/)
   const primary = await PatroniNode.start('a', { folder, bin, etcd: clients })
@@ -61,7 +42,7 @@ export async function patroniCluster(bin: string): Promise<[PatroniNode, Patroni
 }
 
 /** Patroni and its PostgreSQL server. */
-export class PatroniNode {
+class PatroniNode {
   readonly port: number
   readonly #api: number
   readonly #folder: string

@@ -1,4 +1,5 @@
 import { spawnSync } from 'node:child_process'
+import { existsSync } from 'node:fs'
 import type { Options } from 'execa'
 import { isLinux } from './linux.js'
 import { bin, type ProcessResult, resultOf, startUnder } from './process.js'
@@ -26,4 +27,14 @@ export function under(
   const args = command === '' ? [] : command.split(' ')
   const all = { cwd: user.home, ...options, env: { ...user.env, ...env } }
   return resultOf(startUnder(program, programArgs, args, user.home, all))
+}
+
+const isRoot = process.getuid?.() === 0
+export const canDropRights = process.platform !== 'win32' && (!isRoot || existsSync('/usr/bin/setpriv'))
+
+/** Starts a command line of a user's without the rights of root, who may write anywhere. */
+export function startWithoutRights(user: World, line: string, options: Options = {}) {
+  if (!isRoot) return user.start(line, options)
+  const bare = ['--bounding-set', '-all', '--inh-caps', '-all']
+  return startUnder('setpriv', bare, line.split(' '), user.home, { env: user.env, ...options })
 }

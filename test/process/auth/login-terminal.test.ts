@@ -1,13 +1,12 @@
 import { mkdirSync } from 'node:fs'
 import { stripVTControlCharacters } from 'node:util'
 import { describe, expect, test } from 'vitest'
-import { Hostile, json } from '../../helpers/hostile.js'
+import { Hostile } from '../../helpers/hostile.js'
 import { accepts } from '../../helpers/recorder.js'
 import type { Terminal } from '../../helpers/terminal.js'
 import { World } from '../../helpers/world.js'
 
 const typed = 'plants_s3cret-Token~+/='
-const refuses = json(400, { error: 401, message: 'This token is not accepted' })
 
 /** The lines on a screen, without colours. */
 function linesOf(screen: string): string[] {
@@ -15,9 +14,9 @@ function linesOf(screen: string): string[] {
 }
 
 describe('login on a terminal', () => {
-  async function asked(answer = accepts) {
+  async function asked() {
     const user = new World()
-    const { url } = await Hostile.listen({ posts: [answer] })
+    const { url } = await Hostile.listen({ posts: [accepts] })
     const typing = user.terminal(`auth login --store ${url}`)
     await typing.see(`token for ${url}`)
     return { typing, url, user, saved: { tokens: { [url]: { token: typed } } } }
@@ -38,7 +37,7 @@ describe('login on a terminal', () => {
     expect(user.saved).toMatchObject(saved)
   })
 
-  test.each(['\rs3cret-2\r', '\ns3cret-2\n', '\r\ns3cret-2\r\n', '\r\r', '\r\n\r\n', ' \r  \r'])(
+  test.each(['\rs3cret-2\r', '\r\ns3cret-2\r\n', ' \r  \r'])(
     'takes the first line of a paste, before %j',
     async (rest) => {
       const { typing, url, user, saved } = await asked()
@@ -57,22 +56,6 @@ describe('login on a terminal', () => {
     typing.type('\x03')
     const { code, screen } = await typing.ended
     expect({ code, screen }).toEqual({ code: 0, screen: expect.stringContaining(`Saved the token for ${url}`) })
-  })
-
-  test('saves no token that the service rejects', async () => {
-    const { typing, url, user } = await asked(refuses)
-    const before = { version: 1, tokens: { [url]: { token: 's3cret-old', savedAt: '2026-01-02T03:04:05.678Z' } } }
-    user.save(before)
-    typing.type('another-token\r')
-    const { code, screen } = await typing.ended
-    expect({ code, last: linesOf(screen).slice(-2) }).toEqual({
-      code: 3,
-      last: [
-        `plants: ${url} does not accept this token: This token is not accepted`,
-        '  Nothing was saved. Copy it again, or ask for a new one',
-      ],
-    })
-    expect(user.saved).toEqual(before)
   })
 
   test.each<[string, (typing: Terminal) => void, number]>([
@@ -105,11 +88,11 @@ describe('login on a terminal', () => {
     const team = { address, 'token-command': '/bin/false' }
     const user = new World({ stores: { open: { address: 'http://192.0.2.1' }, team, bare: { address } } })
     const { code: found, screen } = await user.terminal(line).ended
-    const lines = linesOf(screen)
-    expect({ code: found, lines }).toEqual({
+    expect([found, ...linesOf(screen)]).toEqual([
       code,
-      lines: [expect.stringContaining(`plants: ${message}`), expect.stringMatching(/^ {2}\S/)],
-    })
+      expect.stringContaining(`plants: ${message}`),
+      expect.stringMatching(/^ {2}\S/),
+    ])
   })
 })
 

@@ -1,11 +1,14 @@
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { certificate, hasOpenssl } from '../../helpers/certificates.js'
 import { Hostile } from '../../helpers/hostile.js'
 import { canTrace } from '../../helpers/linux.js'
+import { Listener, says } from '../../helpers/postgres/listener.js'
+import { freshDatabase } from '../../helpers/postgres.js'
 import { startUnder } from '../../helpers/process.js'
 import { accepts, created, fern, recorder, Sender, saved, token, tokensIn, tunnelTo } from '../../helpers/recorder.js'
+import { printed, World } from '../../helpers/world.js'
 
 describe.runIf(hasOpenssl)('NODE_TLS_REJECT_UNAUTHORIZED=0 sends no token to an impostor (needs openssl)', () => {
   const names = ['IP:127.0.0.1', 'DNS:plants.example.com']
@@ -83,4 +86,37 @@ describe.runIf(canTrace)('what the system sees (needs strace)', () => {
     expect(tokensIn(remote)).toEqual([[token, token, token]])
     expect(readdirSync(user.config)).toEqual(['settings.json'])
   })
+})
+
+test.each([
+  ['doctor', true],
+  ['auth status', false],
+  ['stores use other1', false],
+])('plants %s gives PGPASSWORD to no database but that of this run', async (line, connects) => {
+  const others = await Promise.all([says.clear, says.md5, says.scram].map((asks) => Listener.start([asks])))
+  const stores = others.map(({ port }, index) => [
+    `other${index}`,
+    { address: `postgres://someone@127.0.0.1:${port}/elsewhere` },
+  ])
+  const user = new World({ stores: Object.fromEntries(stores) })
+  const own = await Listener.start([says.clear, says.refused])
+  const env = { PGPASSWORD: token, PLANTS_STORE: `postgres://ann@127.0.0.1:${own.port}/garden` }
+  for (const [name, value] of Object.entries(env)) vi.stubEnv(name, value) // a driver would read them there
+  await user.run(line, { env })
+  vi.unstubAllEnvs()
+  expect(others.map(({ logins, passwords }) => [logins > 0, passwords])).toEqual(others.map(() => [connects, []]))
+  expect(new Set(own.passwords)).toEqual(new Set(connects ? [`${token}\0`] : []))
+})
+
+test('no variable of PostgreSQL that docs/database-address.md does not name changes anything', async () => {
+  const { url, env } = await freshDatabase()
+  const names = `BACKOFF CLIENTENCODING CONNECT_TIMEOUT DATABASE DATESTYLE DEBUG FETCH_TYPES HOST HOSTADDR IDLE_TIMEOUT
+    KEEP_ALIVE MAX MAX_LIFETIME MAX_PIPELINE OPTIONS PORT PREPARE PUBLICATIONS SERVICE SSL SSLMODE SSLNEGOTIATION
+    TARGETSESSIONATTRS TARGET_SESSION_ATTRS TZ USER USERNAME`
+  const nonsense = Object.fromEntries(names.split(/\s+/).map((name) => [`PG${name}`, 'nonsense']))
+  const store = `${url}?sslmode=disable&target_session_attrs=any&connect_timeout=5&max=2`
+  const user = new World()
+  const options = { env: { ...nonsense, ...env, PGAPPNAME: 'app', PLANTS_STORE: store } }
+  expect(await user.spawn('create --id 1 --name Fern', options)).toEqual(printed('{"name":"Fern"}\n'))
+  expect(await user.spawn('list', options)).toEqual(printed('{"id":1,"name":"Fern"}\n'))
 })

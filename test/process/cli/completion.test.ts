@@ -1,10 +1,101 @@
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { execa } from 'execa'
 import { describe, expect, test } from 'vitest'
+import { bin } from '../../helpers/process.js'
 import { isHere } from '../../helpers/programs.js'
-import { bashCompletion, type Shell, shells, Typist } from '../../helpers/shell.js'
+import { temporaryFolder } from '../../helpers/temporary.js'
+import { type Terminal, terminalFor } from '../../helpers/terminal.js'
 import { World } from '../../helpers/world.js'
+
+const shells = ['bash', 'zsh', 'fish'] as const
+type Shell = (typeof shells)[number]
+
+/** The package that many have, which changes how bash completes. */
+const bashCompletion = '/usr/share/bash-completion/bash_completion'
+
+/** `said` shows the words that a line was made of, which is what a shell has inserted, however it draws that. */
+const starts: Record<Shell, { args(folder: string): string[]; file: string; lines: string[] }> = {
+  bash: {
+    args: (folder) => ['--noprofile', '--rcfile', join(folder, '.bashrc'), '-i'],
+    file: '.bashrc',
+    lines: ['said() { printf "<%s>" said "$@"; echo; }', 'source <(plants completion bash)', 'PS1="ready> "'],
+  },
+  zsh: {
+    args: () => ['-d', '-i'],
+    file: '.zshrc',
+    lines: [
+      ...['autoload -U compinit', 'compinit -u -D', 'bindkey -e', 'PROMPT_SP='],
+      ...['said() { printf "<%s>" said "$@"; echo; }', 'source <(plants completion zsh)', 'PS1="ready> "'],
+    ],
+  },
+  fish: {
+    args: (folder) => ['--no-config', '--init-command', `source ${join(folder, 'init.fish')}`, '-i'],
+    file: 'init.fish',
+    lines: [
+      ...['function said; printf "<%s>" said $argv; echo; end', 'plants completion fish | source'],
+      ...['function fish_prompt; printf "ready> "; end', 'set -g fish_autosuggestion_enabled 0'],
+    ],
+  },
+}
+
+interface Surroundings {
+  /** lines that the shell reads first */
+  before?: string[]
+  /** lines that the shell reads last */
+  after?: string[]
+  /** what is in the folder: texts by their paths */
+  files?: Record<string, string>
+}
+
+/** Somebody who types in a shell that knows how to complete plants, in a folder of their own. */
+class Typist {
+  readonly folder = temporaryFolder()
+  readonly #terminal: Terminal
+
+  constructor(shell: Shell, { before = [], after = [], files = {} }: Surroundings = {}) {
+    const { args, file, lines } = starts[shell]
+    const all = { ...files, [file]: `${[...before, ...lines, ...after].join('\n')}\n` }
+    for (const [path, text] of Object.entries(all)) {
+      mkdirSync(dirname(join(this.folder, path)), { recursive: true, mode: 0o700 })
+      writeFileSync(join(this.folder, path), text, { mode: 0o600 })
+    }
+    mkdirSync(join(this.folder, 'bin'))
+    symlinkSync(bin, join(this.folder, 'bin/plants'))
+    this.#terminal = terminalFor(shell, args(this.folder), this.folder, {
+      ...{ PATH: `${join(this.folder, 'bin')}:${process.env['PATH']}`, HOME: this.folder, ZDOTDIR: this.folder },
+      ...{ PLANTS_CONFIG_DIR: join(this.folder, 'settings'), LANG: 'C.UTF-8' },
+    })
+  }
+
+  async ready(): Promise<this> {
+    await this.#terminal.see('ready> ')
+    return this
+  }
+
+  /** The words that a line has become, which was typed, with its Tabs. */
+  async type(line: string): Promise<string[]> {
+    this.#terminal.type(`${line}\u0001said \r`) // Ctrl-A is the beginning of the line
+    await this.#terminal.see('<said>')
+    await this.#terminal.see('ready> ')
+    const shown = this.#terminal.screen.split('<said>').at(-1) ?? ''
+    return [...(shown.split(/[\r\n]/)[0] ?? '').matchAll(/<([^>]*)>/g)].map((match) => match[1] ?? '')
+  }
+
+  /** Types, and resolves when the terminal shows texts, one behind the other; then throws the line away. */
+  async see(line: string, texts: string[]): Promise<void> {
+    this.#terminal.type(line)
+    for (const text of texts) await this.#terminal.see(text)
+    this.#terminal.type('\u0015said\r') // Ctrl-U takes the line away; Ctrl-C would take away what is typed next, too
+    await this.#terminal.see('<said>')
+    await this.#terminal.see('ready> ')
+  }
+
+  /** All that the terminal has shown. */
+  get screen(): string {
+    return this.#terminal.screen
+  }
+}
 
 const stores = {
   garden: { address: '/srv/garden.db' },
@@ -40,24 +131,17 @@ const silent = { exitCode: 0, stdout: '', stderr: '' }
 const lines: [typed: string, became?: string][] = [
   ['plants cr\tX', 'plants create X'],
   ['plants create --na\tX', 'plants create --name X'],
-  ['plants create --id 1 --na\tX', 'plants create --id 1 --name X'],
-  ['plants --sto\tX', 'plants --store X'],
   ['plants --store ga\tX', 'plants --store garden X'],
   ['plants --store=ga\tX', 'plants --store=garden X'],
   ['plants --store po\tX', 'plants --store pots.db X'],
   ['plants --store ./po\tX', 'plants --store ./pots.db X'],
   ['plants --store sqlite:fe\tX', 'plants --store sqlite:fern.json X'],
   ['plants --store https://pl\tX', 'plants --store https://plX'],
-  ['plants list --output=te\tX', 'plants list --output=text X'],
-  ['plants import --format nd\tX', 'plants import --format ndjson X'],
-  ['plants import fe\tX', 'plants import fern.json X'],
   ['plants create --file fe\tX', 'plants create --file fern.json X'],
   ['plants create --file=fe\tX', 'plants create --file=fern.json X'],
   ['plants create --file tw\tX', 'plants create --file two_words.json X'],
   ['plants create --file su\tX', 'plants create --file sub/X'],
   ['plants stores rem\tte\tX', 'plants stores remove team X'],
-  ['plants config get stores.ga\tad\tX', 'plants config get stores.garden.address X'],
-  ['plants help env\tX', 'plants help environment X'],
   ['plants get fe\tX', 'plants get feX'],
   ['plants create -- --na\tX', 'plants create -- --naX'],
 ]

@@ -1,10 +1,13 @@
+import { once } from 'node:events'
 import { stripVTControlCharacters } from 'node:util'
 import { expect, test } from 'vitest'
 import { fill } from '../../helpers/fill.js'
-import { printed, World } from '../../helpers/world.js'
+import { type Answer, Hostile, json } from '../../helpers/hostile.js'
+import { token } from '../../helpers/remote.js'
+import { answer, printed, World } from '../../helpers/world.js'
 
 const fern = 'create --id 1 --name Fern'
-const listed = (...plants: object[]) => printed(plants.map((plant) => `${JSON.stringify(plant)}\n`).join(''))
+const moss = (id: number) => ({ id, name: 'Moss' })
 
 /** A user who has run commands. */
 async function after(...commands: string[]): Promise<World> {
@@ -13,72 +16,58 @@ async function after(...commands: string[]): Promise<World> {
   return user
 }
 
-test.each<[what: string, given: string[], command: string, turns: [see: string, type: string][], plants: object[]]>([
+test.each<[what: string, given: string[], command: string, turns: Record<string, string>, plants: object[]]>([
   [
     'asks for id, name and tag, and again after a wrong id',
     [],
     'create',
-    [
-      ['id', '1.5\r'],
-      ['an integer, but', '\x7f\x7f\x7f42\r'],
-      ['name', 'Fern\r'],
-      ['tag', '\r'],
-    ],
+    { id: '1.5\r', 'an integer, but': '\x7f\x7f\x7f42\r', name: 'Fern\r', tag: '\r' },
     [{ id: 42, name: 'Fern' }],
   ],
   [
     'proposes the next id',
     ['create --id 41 --name Moss'],
     'create --name Fern --tag shade --no-color',
-    [['? id (42)', '\r']],
-    [
-      { id: 41, name: 'Moss' },
-      { id: 42, name: 'Fern', tag: 'shade' },
-    ],
+    { '? id (42)': '\r' },
+    [moss(41), { id: 42, name: 'Fern', tag: 'shade' }],
   ],
   [
     'asks for no tag when --tag is empty',
     [],
     'create --id=1 --tag=',
-    [['name', 'Fern\r']],
+    { name: 'Fern\r' },
     [{ id: 1, name: 'Fern', tag: '' }],
   ],
   [
     'says at once that an id is taken',
     [fern],
     'create',
-    [
-      ['id', '1\r'],
-      ['A plant with id 1 already exists', '2\r'],
-      ['name', 'Moss\r'],
-      ['tag', '\r'],
-    ],
-    [
-      { id: 1, name: 'Fern' },
-      { id: 12, name: 'Moss' },
-    ],
+    { id: '1\r', 'A plant with id 1 already exists': '2\r', name: 'Moss\r', tag: '\r' },
+    [{ id: 1, name: 'Fern' }, moss(12)],
   ],
   [
     'asks again for an empty name',
     [],
     'create --id 1',
-    [
-      ['name', '\r'],
-      ['Enter a name', 'Fern\r'],
-      ['tag', '\r'],
-    ],
+    { name: '\r', 'Enter a name': 'Fern\r', tag: '\r' },
     [{ id: 1, name: 'Fern' }],
   ],
 ])('create %s', async (_, given, command, turns, plants) => {
   const user = await after(...given)
   const session = user.terminal(command)
-  await session.answer(...turns)
+  await session.answer(...Object.entries(turns))
   const { code, screen } = await session.ended
-  expect({ code, isPlanted: stripVTControlCharacters(screen).includes('Planted ') }).toEqual({
-    code: 0,
-    isPlanted: true,
-  })
-  expect(await user.run('list')).toEqual(listed(...plants))
+  expect([code, stripVTControlCharacters(screen)]).toEqual([0, expect.stringContaining('Planted ')])
+  expect(await user.run('list')).toEqual(answer(...plants))
+})
+
+test('a dry run asks, and creates nothing', async () => {
+  const user = new World()
+  const session = user.terminal('create --id 1 --dry-run --no-color')
+  await session.answer(['name', 'Fern\r'], ['tag', '\r'])
+  const screen = expect.stringContaining(`Would plant Fern (id 1) in ${user.store}`)
+  expect(await session.ended).toEqual({ code: 0, screen })
+  expect(user.has('data')).toBe(false)
 })
 
 test('create takes the next id, when another process has taken the proposed one', async () => {
@@ -106,7 +95,7 @@ test('an answer that is not UTF-8 is rejected', async () => {
   session.typeBytes([0xff, 0x78, 0x0d])
   await session.answer(['This is not UTF-8', '\x7f\x7fFern\r'], ['tag', '\r'])
   expect((await session.ended).code).toBe(0)
-  expect(await user.run('list')).toEqual(listed({ id: 1, name: 'Fern' }))
+  expect(await user.run('list')).toEqual(answer({ id: 1, name: 'Fern' }))
 })
 
 test('a rejected answer cannot control the terminal', async () => {
@@ -117,7 +106,6 @@ test('a rejected answer cannot control the terminal', async () => {
 
 test.each([
   ['1 2 7', 'Delete Fern (id 1, tag wet), Moss (id 2, tag wet)? (y/N)', 1],
-  ['--tag wet', 'Delete 2 plants with the tag "wet"? (y/N)', 0],
   ['--tag wet --search W', 'Delete 2 plants with the tag "wet" whose name or tag contains "W"? (y/N)', 0],
   ['--no-tag', 'Delete 2 plants without a tag? (y/N)', 0],
 ])('delete %s asks once: %s', async (args, question, code) => {
@@ -153,7 +141,7 @@ test('delete deletes only the plant that was shown', async () => {
       'plants: The plant 1 was changed or deleted by another process\r\n  This command did not delete it. Run it again\r\n',
     ),
   })
-  expect(await user.run('list')).toEqual(listed({ id: 1, name: 'Moss' }))
+  expect(await user.run('list')).toEqual(answer({ id: 1, name: 'Moss' }))
 })
 
 test.each([
@@ -167,7 +155,7 @@ test.each([
   const session = user.terminal(command)
   await session.answer([question, key])
   expect((await session.ended).code).toBe(130)
-  expect(await user.run('list')).toEqual(listed({ id: 1, name: 'Fern' }))
+  expect(await user.run('list')).toEqual(answer({ id: 1, name: 'Fern' }))
 })
 
 test.each([
@@ -179,7 +167,7 @@ test.each([
   await session.answer(['(y/N)', key])
   const screen = expect.stringMatching(/has\s+1\s+plant\.\s+Replace\s+it,\s+and\s+keep\s+a\s+copy/)
   expect(await session.ended).toEqual({ code, screen })
-  expect(await user.run('list')).toEqual(listed(plant))
+  expect(await user.run('list')).toEqual(answer(plant))
 })
 
 test('SIGTERM at a question: exit code 143, and nothing is stored', async () => {
@@ -199,4 +187,44 @@ test('a long table stops at Ctrl-C', async () => {
   const { code, screen } = await session.ended
   expect(code).toBe(130)
   expect(screen).not.toContain('Plant 299999')
+})
+
+const env = { PLANTS_TOKEN: token }
+const created = json(200, { name: 'Fern' })
+
+/** An answer that is held back until it is let go. */
+function held(answer: string | Buffer): { answer: Answer; letGo(): void } {
+  const going = new AbortController()
+  return {
+    answer: (socket) => void once(going.signal, 'abort').then(() => socket.write(answer)),
+    letGo: () => going.abort(),
+  }
+}
+
+test('a terminal is told what is waited for, and for how long, in a line that is removed before any other', async () => {
+  const busy = held(json(503, { error: 503, message: 'Busy' }))
+  const done = held(created)
+  const remote = await Hostile.listen({ posts: [busy.answer, done.answer] })
+  const session = new World().terminal(`create --id 1 --name Fern --no-color --store ${remote.url}`, env)
+  const waiting = (seconds: number) => `\rWaiting for 127.0.0.1:${remote.port}\u2026 (${seconds} s)\u001b[K`
+  await session.see(waiting(1) + waiting(2))
+  busy.letGo()
+  await session.see('plants: Busy. Trying again')
+  await session.see('\rWaiting')
+  done.letGo()
+  const { code, screen } = await session.ended
+  expect(code).toBe(0)
+  expect(screen).toMatch(/ s\)\u001b\[K\r\u001b\[Kplants: Busy\. Trying again/)
+  expect(screen).toMatch(/ s\)\u001b\[K\r\u001b\[KPlanted Fern \(id 1\)\r\n$/)
+})
+
+test('so is it during an import', async () => {
+  const { answer, letGo } = held(created)
+  const remote = await Hostile.listen({ posts: [created, answer] })
+  const user = new World()
+  user.write('plants.ndjson', '{"id":1,"name":"Fern"}\n{"id":2,"name":"Fern"}\n')
+  const session = user.terminal(`import ${user.home}/plants.ndjson --store ${remote.url}`, env)
+  await session.see(`Waiting for 127.0.0.1:${remote.port}\u2026 (1 s)`)
+  letGo()
+  expect((await session.ended).code).toBe(0)
 })

@@ -1,13 +1,12 @@
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { execa } from 'execa'
 import { expect, test } from 'vitest'
 import { SqliteStore } from '../../../src/stores/sqlite/sqlite-store.js'
+import { bash } from '../../helpers/bash.js'
 import { fill } from '../../helpers/fill.js'
-import { bin } from '../../helpers/process.js'
 import { idsIn } from '../../helpers/sqlite-file.js'
 import { closedAfterTest, fileAddress, openOptions } from '../../helpers/store.js'
-import { World } from '../../helpers/world.js'
+import { answer, printed, World } from '../../helpers/world.js'
 
 /** Creates plants in a store, one after the other, until `end`; gives their ids. */
 async function writeTo(path: string, first: number) {
@@ -69,29 +68,20 @@ test('two backups to one file at once leave one that is whole, and nothing else'
   expect(readdirSync(world.home).toSorted()).toEqual(['data', 'plants.bak'])
 })
 
-/** Runs a script in which "$0" is the program. */
-async function shell(world: World, script: string) {
-  const env = { ...world.env, PATH: process.env['PATH'] }
-  const options = { cwd: world.home, env, extendEnv: false, reject: false } as const
-  const { exitCode, stdout, stderr } = await execa('sh', ['-c', script, bin], options)
-  return { exitCode, stdout, stderr }
-}
-
 test.each([
   ['echo notes', 'Not restored: stdin is not a store: it is not an SQLite file'],
   ['true', 'stdin is empty, not a backup'],
   ['echo notes | gzip', 'Not restored: stdin is not a store: it is compressed with gzip'],
 ])('what is piped to restore is called stdin: %s', async (command, message) => {
-  const stderr = `plants: ${message}\n  Choose a file that plants backup has created`
-  const result = await shell(new World(), `${command} | "$0" restore - --store ./other.db`)
-  expect(result).toEqual({ exitCode: 2, stdout: '', stderr })
+  const err = `plants: ${message}\n  Choose a file that plants backup has created\n`
+  const result = await bash(new World(), `${command} | "$plants" restore - --store ./other.db`)
+  expect(result).toEqual({ code: 2, out: '', err })
 })
 
 test('a backup goes through a pipe both ways', async () => {
   const world = new World()
   for (const id of [1, 2]) await world.spawn(`create --id ${id} --name Fern`)
-  const stdout = JSON.stringify({ file: '-', store: join(world.home, 'other.db'), plants: 2 })
-  const through = '"$0" backup - | gzip | gunzip | "$0" restore - --store ./other.db'
-  expect(await shell(world, through)).toEqual({ exitCode: 0, stdout, stderr: '' })
-  expect(await shell(world, '"$0" backup - | head -c 10 | wc -c')).toEqual({ exitCode: 0, stdout: '10', stderr: '' })
+  const through = '"$plants" backup - | gzip | gunzip | "$plants" restore - --store ./other.db'
+  expect(await bash(world, through)).toEqual(answer({ file: '-', store: join(world.home, 'other.db'), plants: 2 }))
+  expect(await bash(world, '"$plants" backup - | head -c 10 | wc -c')).toEqual(printed('10\n'))
 })

@@ -1,14 +1,25 @@
-import { chmodSync, existsSync } from 'node:fs'
+import { chmodSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { Disk, findingsOf } from '../../helpers/doctor.js'
 import { Hostile } from '../../helpers/hostile.js'
-import { type ProcessResult, resultOf, startUnder } from '../../helpers/process.js'
+import { resultOf } from '../../helpers/process.js'
 import { token } from '../../helpers/remote.js'
+import { canDropRights, startWithoutRights } from '../../helpers/stranger.js'
+import { World } from '../../helpers/world.js'
 
-test('doctor needs no home directory', async () => {
-  const { code, out } = await new Disk().spawn('doctor', { env: { HOME: undefined, PLANTS_CONFIG_DIR: '' } })
-  expect([code, findingsOf(out).map(({ state }) => state)]).toEqual([0, Array(5).fill('ok')])
+test.each([
+  ['auth status', 2000],
+  ['doctor', 2005],
+])('%s of 2000 stores needs little memory', async (command, lines) => {
+  const address = (index: number) => `https://plants-${index}.example.com/v1`
+  const indices = Array.from({ length: 2000 }, (_, index) => index)
+  const stores = indices.map((index) => [`store-${index}`, { address: address(index) }])
+  const saved = { token, savedAt: '2026-01-02T03:04:05.678Z' }
+  const tokens = command === 'doctor' ? [] : indices.map((index) => [address(index + 1000), saved])
+  const world = new World({ stores: Object.fromEntries(stores), tokens: Object.fromEntries(tokens) })
+  const { code, out } = await world.spawn(command, { env: { NODE_OPTIONS: '--max-old-space-size=96' } })
+  expect([code, out.match(/^\{.*\}$/gm)?.length]).toEqual([0, lines])
 })
 
 test('each finding comes as soon as it is known, and Ctrl-C ends the wait for the next', async () => {
@@ -21,16 +32,10 @@ test('each finding comes as soon as it is known, and Ctrl-C ends the wait for th
   expect(String(stderr)).toMatch(/^plants: Interrupted/)
 })
 
-// Root may write anywhere, so root's rights are taken away.
-const isRoot = process.getuid?.() === 0
-const canDropRights = process.platform !== 'win32' && (!isRoot || existsSync('/usr/bin/setpriv'))
-
 test.runIf(canDropRights)('a store that is read-only is warned of, and one that cannot be made fails', async () => {
   const disk = await Disk.build()
-  const bare = ['--bounding-set', '-all', '--inh-caps', '-all']
-  const unprivileged = (line: string): Promise<ProcessResult> =>
-    isRoot ? resultOf(startUnder('setpriv', bare, line.split(' '), disk.home, { env: disk.env })) : disk.spawn(line)
-  const examine = async (flags = '') => (await disk.examine(flags, {}, unprivileged)).ill
+  const examine = async (flags = '') =>
+    (await disk.examine(flags, {}, (line) => resultOf(startWithoutRights(disk, line)))).ill
   const local = { check: 'store local', state: 'warning' }
   chmodSync(disk.data, 0o500)
   onTestFinished(() => chmodSync(disk.data, 0o700))

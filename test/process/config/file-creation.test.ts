@@ -1,67 +1,166 @@
-import { mkdirSync, readdirSync } from 'node:fs'
+import { chmodSync, chownSync, mkdirSync, readdirSync, rmSync, statSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { canTrace } from '../../helpers/linux.js'
-import { modeOf } from '../../helpers/settings-file.js'
-import { under } from '../../helpers/stranger.js'
-import { World } from '../../helpers/world.js'
+import { modeOf, unwritable } from '../../helpers/settings-file.js'
+import { asStranger, becomeStranger, canBecome, stranger, under } from '../../helpers/stranger.js'
+import { temporaryFolder } from '../../helpers/temporary.js'
+import { answer, printed, refusal, World } from '../../helpers/world.js'
 
-const set = 'config set timeout 1m'
-const umask = (mask: string) => ['-c', `umask ${mask}; exec "$0" "$@"`]
-
-test.runIf(canTrace)(
-  'a change is on the disk, with the name of the file, before it is reported (needs strace)',
-  async () => {
+test.skipIf(process.platform === 'win32').each(['000', '022', '0177'])(
+  'what is created is for its owner alone, under umask %s',
+  async (mask) => {
     const user = new World()
-    mkdirSync(user.config)
-    const strace = ['-f', '-y', '-o', 'trace', '-e', 'trace=rename,renameat,renameat2,fsync,fdatasync,write']
-    const { code } = await under(user, 'strace', strace, set)
-    const calls = user.read('trace').replaceAll(/^\d+ +/gm, '')
-    const at = (pattern: RegExp) => calls.search(pattern)
-    const renamed = at(/^rename.*"[^"]*\/settings\.json"(, 0)?\) = 0/m)
-    const synced = at(new RegExp(`^fsync\\(\\d+<${user.config}>\\)`, 'm'))
-    const isInOrder = 0 < renamed && renamed < synced && synced < at(/^write\(1<.*timeout/m)
-    expect({ code, isInOrder }).toEqual({ code: 0, isInOrder: true })
+    const env = { PLANTS_CONFIG_DIR: join(user.home, 'a/b/plants') }
+    const umask = ['-c', `umask ${mask}; exec "$0" "$@"`]
+    expect(await under(user, 'sh', umask, 'config set timeout 1m', { env })).toMatchObject({ code: 0, err: '' })
+    const paths = ['a', 'a/b', 'a/b/plants', 'a/b/plants/settings.json']
+    expect(paths.map((path) => modeOf(join(user.home, path)))).toEqual(['700', '700', '700', '600'])
   },
 )
 
-describe('without a place for settings', () => {
-  const env = { HOME: '', PLANTS_CONFIG_DIR: '' }
+const token = 's3cret-Token'
+const service = 'http://127.0.0.1:9'
+const login = `auth login --with-token --timeout 10ms --store ${service}`
 
-  test('whatever needs none works', async () => {
-    const user = new World()
-    for (const command of ['create --id 1 --name Fern', 'list', 'config list', 'config get timeout'])
-      expect(await user.spawn(command, { env })).toMatchObject({ code: 0, err: '' })
+/** A user, and what runs a command line, without variables that name places. */
+function homeless(isStranger: boolean) {
+  const user = new World()
+  mkdirSync(user.config, { mode: 0o700 })
+  if (isStranger) for (const path of [user.home, user.config]) chownSync(path, stranger, stranger)
+  const unset = ['XDG_CONFIG_HOME', 'XDG_DATA_HOME', 'PLANTS_DATA_DIR', 'PLANTS_CONFIG_DIR'].flatMap((name) => [
+    '-u',
+    name,
+  ])
+  const run = (line: string, ...variables: string[]) => {
+    const env = [...unset, ...(isStranger ? ['-u', 'HOME'] : ['HOME=']), ...variables]
+    const [program = '', ...args] = [...(isStranger ? ['setpriv', ...becomeStranger] : []), 'env', ...env]
+    return under(user, program, args, line, { input: line === login ? token : '' })
+  }
+  return { user, run }
+}
+
+for (const [what, isStranger] of [
+  ['with an empty HOME', false],
+  ['without a HOME and an account (needs root and setpriv)', true],
+] as const)
+  describe.runIf(canBecome || !isStranger)(what, () => {
+    test('whatever saves no settings works', async () => {
+      const { user, run } = homeless(isStranger)
+      const store = join(user.home, 'garden.db')
+      for (const line of ['create --id 1 --name Fern', 'list'])
+        expect(await run(`${line} --store ${store}`)).toMatchObject({ code: 0, out: expect.stringContaining('Fern') })
+      expect((await run('doctor', `PLANTS_DATA_DIR=${user.data}`)).code).toBe(0)
+      for (const line of ['config list', 'config get timeout'])
+        expect(await run(line)).toMatchObject({ code: 0, err: '' })
+      const err = expect.stringContaining(`There is no token for ${service}`)
+      for (const line of ['auth status', 'auth token'])
+        expect(await run(`${line} --store ${service}`)).toMatchObject({ code: 3, err })
+      expect((await run(`auth status --store ${service}`, `PLANTS_TOKEN=${token}`)).code).toBe(0)
+      const out = expect.stringContaining('"removed":false')
+      expect(await run(`auth logout --store ${service}`)).toMatchObject({ code: 0, out, err: '' })
+      expect(readdirSync(user.home).toSorted()).toEqual(['config', 'garden.db'])
+    })
+
+    test('settings are saved in PLANTS_CONFIG_DIR, and otherwise the message says how', async () => {
+      const { user, run } = homeless(isStranger)
+      const err = expect.stringMatching(/^plants: .*\n {2}Set HOME.*PLANTS_CONFIG_DIR.*\n$/)
+      for (const [command, isNew] of [
+        ['config set timeout 1m', true],
+        ['stores add team https://plants.example.com', true],
+        ['stores use team', false],
+        [login, true],
+        [`auth logout --store ${service}`, false],
+        ['config unset timeout', false],
+        ['stores remove team', false],
+      ] as const) {
+        if (isNew) expect(await run(command)).toEqual({ code: 2, out: '', err })
+        const { code } = await run(command, `PLANTS_CONFIG_DIR=${user.config}`)
+        expect({ command, code }).toEqual({ command, code: 0 })
+        if (command === login) expect(user.saved).toMatchObject({ tokens: { [service]: { token } } })
+      }
+      expect(readdirSync(user.home)).toEqual(['config'])
+      expect(user.saved).toEqual({ version: 1, stores: {}, tokens: {} })
+      expect(statSync(user.file).uid).toBe(statSync(user.config).uid)
+    })
   })
 
-  test('nothing can be saved, and the message says how', async () => {
-    const user = new World()
-    const message = /^plants: There is no absolute path for the settings, only .*\n {2}Set HOME and XDG_CONFIG_HOME to /
-    expect(await user.spawn(set, { env })).toEqual({ code: 2, out: '', err: expect.stringMatching(message) })
-    expect(readdirSync(user.home)).toEqual([])
-  })
+test('settings are in XDG_CONFIG_HOME where that is set, and nowhere else', async () => {
+  const { user, run } = homeless(false)
+  expect((await run(login, `XDG_CONFIG_HOME=${user.home}/xdg`)).code).toBe(0)
+  const paths = ['xdg', 'xdg/plants', 'xdg/plants/settings.json']
+  expect(paths.map((path) => modeOf(join(user.home, path)))).toEqual(['700', '700', '600'])
+  expect(readdirSync(user.home).toSorted()).toEqual(['config', 'xdg'])
+  expect(readdirSync(user.config)).toEqual([])
 })
 
-describe.skipIf(process.platform === 'win32')('what is created', () => {
-  test.each(['000', '022', '0177'])('is for its owner alone, under umask %s', async (mask) => {
+const set = 'config set timeout 8s'
+const unsaved = (user: World, warning = '') => ({
+  ...{ code: 74, out: '' },
+  err: `${warning}${unwritable(user, 'permission denied')}`,
+})
+
+describe.runIf(canBecome)('with the stranger (needs root and setpriv),', () => {
+  /** Settings of root, which others can get to. */
+  function ofRoot(fileMode: number): World {
+    const user = new World({ timeout: '7s' })
+    for (const path of [user.home, user.config]) chmodSync(path, 0o755)
+    chmodSync(user.file, fileMode)
+    return user
+  }
+
+  /** A user whose home is the stranger's. */
+  function ofStranger(): World {
     const user = new World()
-    const env = { PLANTS_CONFIG_DIR: join(user.home, 'a/b/plants') }
-    expect(await under(user, 'sh', umask(mask), set, { env })).toMatchObject({ code: 0, err: '' })
-    const paths = ['a', 'a/b', 'a/b/plants', 'a/b/plants/settings.json']
-    expect(paths.map((path) => modeOf(join(user.home, path)))).toEqual(['700', '700', '700', '600'])
+    mkdirSync(user.config)
+    for (const path of [user.home, user.config]) chownSync(path, stranger, stranger)
+    return user
+  }
+
+  test('settings of root can be used by all who can read them', async () => {
+    const user = ofRoot(0o755)
+    const why = `The settings in ${user.file} are open to others (mode 755)`
+    const warning = `plants: ${why}. Fix it with: chmod 600 ${user.file}\n`
+    expect(await asStranger(user, 'config get timeout')).toEqual({ code: 0, out: '7s\n', err: warning })
+    expect(await asStranger(user, set)).toEqual(unsaved(user, warning))
   })
 
-  test.runIf(canTrace)('has its mode from the beginning, and is created exclusively (needs strace)', async () => {
-    const user = new World()
-    const tracer = ['strace', '-f', '-o', 'log', '-e', 'trace=openat,mkdir,?mkdirat,creat']
-    expect((await under(user, 'sh', [...umask('000'), ...tracer], set)).code).toBe(0)
-    const made = user
-      .read('log')
-      .split('\n')
-      .filter((line) => line.includes(user.config) && /O_CREAT|mkdir/.test(line) && !line.includes('EEXIST'))
-      .map((line) => line.replace(/.*"(.*?)", (?:\S+, )?(\d+)\).*/, '$1 $2').replace(`${user.config}/`, ''))
-    expect(made.filter((line) => !/ 0[67]00$/.test(line))).toEqual([])
-    expect(made[0]).toBe(`${user.config} 0700`)
-    expect(made).toContainEqual(expect.stringMatching(/^\.settings\.json\.lock.*\/heartbeat 0600$/))
+  test('settings of a third user are rejected, whatever SUDO_UID says', async () => {
+    const user = ofRoot(0o755)
+    chownSync(user.file, 4321, 4321)
+    const why = `The settings in ${user.file} belong to another user (uid 4321)`
+    const rejected = refusal(why, 'Change its owner, or set PLANTS_CONFIG_DIR')
+    expect(await asStranger(user, 'config get timeout', { SUDO_UID: '4321' })).toEqual(rejected)
+  })
+
+  test('settings that cannot be read are named', async () => {
+    const user = ofRoot(0o600)
+    const hint = 'Change its permissions, or set PLANTS_CONFIG_DIR to another directory'
+    const rejected = refusal(`The settings in ${user.file} could not be read: permission denied`, hint)
+    for (const command of ['config get timeout', set]) expect(await asStranger(user, command)).toEqual(rejected)
+  })
+
+  test('settings that root changes for the user of sudo stay that user’s', async () => {
+    const user = ofStranger()
+    const env = { SUDO_UID: `${stranger}` }
+    expect(await user.spawn('config set timeout 1m', { env })).toEqual(answer({ name: 'timeout', value: '1m' }))
+    expect((await user.spawn('config set output json', { env })).code).toBe(0)
+    expect(readdirSync(user.config).map((name) => [name, statSync(join(user.config, name)).uid])).toEqual([
+      ['settings.json', stranger],
+    ])
+    expect(await asStranger(user, 'config get timeout --output text')).toEqual(printed('1m\n'))
+    expect(await asStranger(user, set)).toMatchObject({ code: 0, err: '' })
+  })
+
+  test('root changes them with the rights of that user alone', async () => {
+    const user = ofStranger()
+    const env = { SUDO_UID: `${stranger}` }
+    const ofRoots = join(temporaryFolder(), 'root')
+    mkdirSync(ofRoots, { mode: 0o755 })
+    symlinkSync(ofRoots, `${user.file}.lock`) // what a user would put in the place of what root makes
+    expect((await user.spawn(set, { env })).code).toBe(74)
+    rmSync(`${user.file}.lock`)
+    symlinkSync(join(ofRoots, 'settings.json'), user.file)
+    expect(await user.spawn(set, { env })).toMatchObject({ code: 74, out: '' })
+    expect(readdirSync(ofRoots)).toEqual([])
   })
 })

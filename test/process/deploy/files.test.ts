@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest'
 import { blocksOf, pages } from '../../helpers/documents.js'
 import { ownServer } from '../../helpers/postgres.js'
 import { bin, plants } from '../../helpers/process.js'
-import { isHere } from '../../helpers/programs.js'
+import { isHere, run } from '../../helpers/programs.js'
 import { becomeStranger, canBecome, stranger } from '../../helpers/stranger.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
 
@@ -139,13 +139,4 @@ function runAsStranger({ home }: Machine, command: string, variables: Record<str
   })
   expect(status, stdout + stderr).toBe(0)
   return stderr
-}
-
-/** Runs a program, which must accept what it reads, and gives what it prints. */
-function run(program: string, ...given: (string | Record<string, string | undefined>)[]): string {
-  const args = given.filter((each) => typeof each === 'string')
-  const env = Object.assign({ ...process.env }, ...given.filter((each) => typeof each !== 'string'))
-  const { status, stdout, stderr } = spawnSync(program, args, { encoding: 'utf8', env })
-  expect(status, stdout + stderr).toBe(0)
-  return stdout + stderr
 }

@@ -1,14 +1,12 @@
-import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { closeSync, createReadStream, existsSync, openSync, readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { constants } from 'node:os'
 import { join } from 'node:path'
-import { execa } from 'execa'
-import { describe, expect, onTestFinished, test } from 'vitest'
-import { bash, bashOptions, unblock } from '../../helpers/bash.js'
-import { DatabaseSync } from '../../helpers/database.js'
+import { describe, expect, test } from 'vitest'
+import { bash, intoPipe, unblock } from '../../helpers/bash.js'
+import { fill } from '../../helpers/fill.js'
+import { peakOf } from '../../helpers/import.js'
 import { canMount, isLinux, smallDisk } from '../../helpers/linux.js'
-import { bin } from '../../helpers/process.js'
 import { rounds } from '../../helpers/rounds.js'
 import { printed, refusal, World } from '../../helpers/world.js'
 
@@ -25,7 +23,7 @@ describe.runIf(isLinux)('a stdout that takes no more', () => {
     expect(await user.run('list')).toEqual(printed('{"id":1,"name":"Fern"}\n'))
   })
 
-  test.each(['list', 'list --output text', 'get 0', '--help', '--version'])(
+  test.each(['list', 'list --output text', 'get 1', '--help', '--version'])(
     'ends "plants %s" with 74',
     async (line) => {
       const { user } = await storeOf(10)
@@ -42,10 +40,10 @@ describe.runIf(isLinux)('a stdout that takes no more', () => {
 })
 
 describe('a reader', () => {
-  test('that leaves after the first line ends a list quietly', repeated, async () => {
+  test.each(['list', 'export'])('that leaves after the first line ends a %s quietly', repeated, async (command) => {
     const { user } = await storeOf(20_000)
-    const script = `"$plants" list | head -1; echo "\${PIPESTATUS[@]}"`
-    expect(await bash(user, script)).toEqual(printed('{"id":0,"name":"Fern 0","tag":"shade"}\n0 0\n'))
+    const script = `"$plants" ${command} | head -1; echo "\${PIPESTATUS[@]}"`
+    expect(await bash(user, script)).toEqual(printed('{"id":1,"name":"Fern"}\n0 0\n'))
   })
 
   test('that never came changes nothing about a create', repeated, async () => {
@@ -65,7 +63,7 @@ describe.runIf(isLinux)('a pipe, and one that another program has made non-block
 
   test.each(pipes)('%s: a slow reader gets every byte', repeated, async (_, before, isFull) => {
     const { user, text } = await storeOf(40_000)
-    const { writer, read } = listIntoPipe(user, before)
+    const { process: writer, read } = intoPipe(user, 1, 'list', { before })
     await expect.poll(() => isFull(writer.pid), patience).toBe(true)
     const hash = createHash('sha256')
     for await (const chunk of read(1000)) hash.update(chunk)
@@ -77,7 +75,7 @@ describe.runIf(isLinux)('a pipe, and one that another program has made non-block
   test.each(pipes)('%s: a signal ends a list that nobody reads', repeated, async (_, before, isFull) => {
     const { user } = await storeOf(10_000)
     for (const name of ['SIGHUP', 'SIGINT', 'SIGTERM'] as const) {
-      const { writer } = listIntoPipe(user, before)
+      const { process: writer } = intoPipe(user, 1, 'list', { before })
       await expect.poll(() => isFull(writer.pid), patience).toBe(true)
       const sent = performance.now()
       writer.kill(name)
@@ -89,16 +87,16 @@ describe.runIf(isLinux)('a pipe, and one that another program has made non-block
 
   test('a list of 200000 plants needs less than 150 MiB of memory', repeated, async () => {
     const { user, text } = await storeOf(200_000)
-    const { writer, read } = listIntoPipe(user)
+    const { process: writer, read } = intoPipe(user, 1, 'list')
     await expect.poll(() => isBlocked(writer.pid), patience).toBe(true)
     let length = 0
     let peak = Infinity
     for await (const chunk of read(65_536)) {
       length += chunk.length
-      peak = Number(/VmHWM:\s+(\d+) kB/.exec(proc(writer.pid, 'status'))?.[1] ?? peak)
+      peak = peakOf(writer.pid) ?? peak
     }
     expect(length).toBe(text.length)
-    expect(peak / 1024).toBeLessThan(150)
+    expect(peak).toBeLessThan(150)
   })
 })
 
@@ -109,7 +107,7 @@ describe('stdin', () => {
     expect(await new World().spawn('create --id 1', { stdin: 'pipe' })).toEqual(expected)
   })
 
-  test.each(['create --id $n --name Fern', 'get 0', 'list', 'delete $n --yes'])(
+  test.each(['create --id $n --name Fern', 'list', 'delete $n --yes'])(
     'is left alone by "%s" in a loop that reads lines',
     async (line) => {
       const user = new World()
@@ -120,23 +118,6 @@ describe('stdin', () => {
   )
 })
 
-/** Lists into a pipe of 64 KiB. Reading may begin when it is full. */
-function listIntoPipe(user: World, before = '') {
-  const path = join(user.home, `pipe-${performance.now()}`)
-  spawnSync('mkfifo', [path])
-  const both = openSync(path, 'r+') // opening one end alone would wait for the other
-  const reader = openSync(path, 'r')
-  closeSync(both)
-  const writer = execa('bash', ['-c', `exec > "$1"; ${before} exec "$0" list`, bin, path], bashOptions(user))
-  onTestFinished(() => {
-    writer.kill('SIGKILL')
-    closeSync(reader)
-  })
-  const read = (highWaterMark: number): AsyncIterable<Buffer> =>
-    createReadStream('', { fd: reader, highWaterMark, autoClose: false })
-  return { writer, read }
-}
-
 function proc(pid: number | undefined, file: string): string {
   const path = `/proc/${pid}/${file}`
   return existsSync(path) ? readFileSync(path, 'utf8') : ''
@@ -145,12 +126,7 @@ function proc(pid: number | undefined, file: string): string {
 /** A user with so many plants, and what a list of them is. */
 async function storeOf(count: number): Promise<{ user: World; text: string }> {
   const user = new World()
-  await user.run(['create', '--id', '0', '--name', 'Fern 0', '--tag', 'shade'])
-  const db = new DatabaseSync(user.store)
-  db.exec(`
-    WITH RECURSIVE numbers (id) AS (SELECT 1 UNION ALL SELECT id + 1 FROM numbers WHERE id < ${count - 1})
-    INSERT INTO plants (id, name, tag) SELECT id, 'Fern ' || id, 'shade' FROM numbers`)
-  db.close()
-  const text = Array.from({ length: count }, (_, id) => `{"id":${id},"name":"Fern ${id}","tag":"shade"}\n`).join('')
-  return { user, text }
+  await user.spawn('create --id 1 --name Fern')
+  fill(user.store, count)
+  return { user, text: (await user.spawn('list')).out }
 }

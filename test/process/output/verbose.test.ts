@@ -1,11 +1,9 @@
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { closeSync, constants, openSync, readSync, writeSync } from 'node:fs'
+import { readSync } from 'node:fs'
 import { connect, createServer } from 'node:net'
-import { join } from 'node:path'
-import { execa } from 'execa'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { bash, bashOptions, unblock } from '../../helpers/bash.js'
+import { bash, bashOptions, intoPipe, unblock } from '../../helpers/bash.js'
 import { type Answer, Hostile, json } from '../../helpers/hostile.js'
 import { objectsOf } from '../../helpers/json-lines.js'
 import { isLinux } from '../../helpers/linux.js'
@@ -56,10 +54,12 @@ describe('with --verbose', () => {
     async (output) => {
       const long = { 'X-Long': 'x'.repeat(9000) }
       const remote = await Hostile.listen({ posts: [busy(long), refusal(long)] })
-      const { process: child, reader } = intoFullPipe(remote, { output })
+      const { process: child, reader, read } = intoFullPipe(remote, { output })
       readSync(reader, Buffer.alloc(8192)) // room for some of the first answer
       await expect.poll(() => remote.requests.length, { timeout: 10_000, interval: 5 }).toBe(2)
-      const lines = linesOf(await drain(reader, child), output)
+      let said = ''
+      for await (const chunk of read(1000)) said += chunk
+      const lines = linesOf(said.replace(/^\0+/, ''), output)
       expect((await child).exitCode).toBe(1)
       const kinds = lines.flatMap((line) => /^(> POST|< \d+$|< x-long: x{9000}$|plants: )/.exec(line)?.[0] ?? [])
       const exchange = ['> POST', expect.stringMatching(/^< \d/), `< x-long: ${long['X-Long']}`, 'plants: ']
@@ -103,20 +103,9 @@ describe('with --verbose', () => {
   })
 })
 
-const limit = { timeout: 20_000, killSignal: 'SIGKILL' } as const
-
-/** Starts the program with a stderr that is full and that nobody reads; it is killed after 20 s. */
+/** Starts the program with a stderr that is full and that nobody reads. */
 function intoFullPipe(remote: Hostile, { output = 'text', before = '' } = {}) {
-  const user = new World()
-  const path = join(user.home, 'pipe')
-  spawnSync('mkfifo', [path])
-  const reader = openSync(path, constants.O_RDWR | constants.O_NONBLOCK)
-  onTestFinished(() => closeSync(reader))
-  withoutBlocking(() => {
-    for (;;) writeSync(reader, Buffer.alloc(4096))
-  })
-  const script = `exec 2> "$1"; ${before} exec "$0" ${fern} ${remote.url} --output ${output}`
-  return { process: execa('bash', ['-c', script, bin, path], { ...bashOptions(user, env), ...limit }), reader }
+  return intoPipe(new World(), 2, `${fern} ${remote.url} --output ${output}`, { before, env, isFull: true })
 }
 
 /** Starts the program with such a stderr that is a socket. */
@@ -133,36 +122,20 @@ async function intoFullSocket(remote: Hostile): Promise<{ process: ChildProcess 
   })
   const stdio = ['ignore' as const, 'ignore' as const, socket]
   const { env: variables } = bashOptions(new World(), env)
-  return { process: spawn(bin, `${fern} ${remote.url}`.split(' '), { stdio, ...limit, env: variables }) }
+  return {
+    process: spawn(bin, `${fern} ${remote.url}`.split(' '), {
+      stdio,
+      env: variables,
+      timeout: 20_000,
+      killSignal: 'SIGKILL',
+    }),
+  }
 }
 
 /** The exit code of a process, or the signal that has ended it. */
 async function endOf(child: ChildProcess): Promise<unknown> {
   if (child.exitCode === null && child.signalCode === null) await once(child, 'exit')
   return child.signalCode ?? child.exitCode
-}
-
-/** What comes out of a pipe until a process has ended, in small pieces, without the zeros that have filled it. */
-async function drain(fd: number, child: ChildProcess): Promise<string> {
-  const chunks: Buffer[] = []
-  for (;;) {
-    const isOver = child.exitCode !== null || child.signalCode !== null
-    const bytes = Buffer.alloc(1000)
-    const length = withoutBlocking(() => readSync(fd, bytes)) ?? 0
-    if (length === 0 && isOver) return Buffer.concat(chunks).toString().replace(/^\0+/, '')
-    chunks.push(bytes.subarray(0, length))
-    await new Promise(setImmediate)
-  }
-}
-
-/** Reads or writes; undefined stands for what would have to wait. */
-function withoutBlocking<T>(act: () => T): T | undefined {
-  try {
-    return act()
-  } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'EAGAIN') return undefined
-    throw error
-  }
 }
 
 /** The lines on stderr, as text. */

@@ -1,15 +1,14 @@
-import { spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { closeSync, openSync } from 'node:fs'
 import { connect } from 'node:net'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
+import { pipeIn } from '../../helpers/bash.js'
 import { DatabaseSync } from '../../helpers/database.js'
-import { draining, endedIn } from '../../helpers/draining.js'
 import { isLinux } from '../../helpers/linux.js'
-import { connectTo, exchange, requestBytes } from '../../helpers/raw-http.js'
+import { connectTo, exchange, type RawConnection, requestBytes } from '../../helpers/raw-http.js'
 import { rounds } from '../../helpers/rounds.js'
-import { type RunningService, serve, storedIn, testToken } from '../../helpers/service.js'
+import { placeOf, type RunningService, serve, storedIn, testToken } from '../../helpers/service.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
 
 const patience = { timeout: 10_000, interval: 10 }
@@ -117,8 +116,7 @@ describe('while it drains, a service', () => {
 
   test.runIf(isLinux)('ends, though nobody reads its log', async () => {
     const folder = temporaryFolder()
-    const path = join(folder, 'pipe')
-    expect(spawnSync('mkfifo', [path]).status).toBe(0)
+    const path = pipeIn(folder)
     const reader = openSync(path, 'r+')
     onTestFinished(() => closeSync(reader))
     const service = await serve(['--drain-timeout', '1s'], { folder, through: ['sh', '-c', 'exec "$@" 2> "$0"', path] })
@@ -137,6 +135,34 @@ describe('while it drains, a service', () => {
     expect((await (await connectTo(service.place)).send(createOf(1)).answer())?.status).toBe(200)
     expect(await endedIn(3000, service.stop())).toMatchObject({ code: 0 })
   })
+})
+
+test('the admin port tells of the life, the readiness and the figures of a service, without a token', async () => {
+  const service = await serve(['--admin-port', '0'])
+  const address = service.log.find(({ msg }) => msg === 'listening')?.['admin']
+  const headers = { Authorization: undefined }
+  const ask = (target: string, method = 'GET') =>
+    exchange({ place: placeOf(String(address)), token: '' }, { method, target, headers })
+  expect(await ask('/live')).toMatchObject({ status: 200 })
+  expect(await ask('/ready')).toMatchObject({ status: 200 })
+  const nothing = '{"error":404,"message":"Only /live, /ready and /metrics are here"}'
+  expect(await ask('/nope')).toMatchObject({ status: 404, body: nothing })
+  expect(await ask('/live', 'POST')).toMatchObject({ status: 405, headers: { allow: 'GET, HEAD' } })
+  expect((await exchange(service, { target: '/live', method: 'GET' })).status).toBe(404)
+  await exchange(service, { body: fern })
+  await exchange(service, { body: fern })
+  const { body } = await ask('/metrics')
+  expect(body.match(/^plants_(requests_total|queue_depth|batch_size_count).*$/gm)).toEqual([
+    'plants_requests_total{outcome="404"} 1',
+    'plants_requests_total{outcome="created"} 1',
+    'plants_requests_total{outcome="409"} 1',
+    'plants_batch_size_count 2',
+    'plants_queue_depth 0',
+  ])
+  await draining(service)
+  expect(await ask('/live')).toMatchObject({ status: 200 })
+  const notReady = '{"error":503,"message":"The service is not ready"}'
+  expect(await ask('/ready')).toMatchObject({ status: 503, headers: { 'retry-after': '1' }, body: notReady })
 })
 
 interface Load {
@@ -202,4 +228,23 @@ async function isRefused({ place }: RunningService): Promise<boolean> {
 
 async function idsIn(service: RunningService): Promise<number[]> {
   return (await storedIn(service)).map((plant) => parseInt(plant.slice('{"id":'.length), 10))
+}
+
+/** Tells a service to stop while it waits for the rest of a request, on the connection that this gives. */
+async function draining(service: RunningService, signal: NodeJS.Signals = 'SIGTERM'): Promise<RawConnection> {
+  const connection = await connectTo(service.place)
+  connection.send(requestBytes(testToken, { headers: { 'Content-Length': '99' }, body: fern }))
+  expect((await exchange(service, { target: '/nope' })).status).toBe(404) // by now the half has come as well
+  service.kill(signal)
+  await expect.poll(() => service.log.map(({ msg }) => msg), patience).toContain('draining')
+  return connection
+}
+
+/** What a service gives when it has ended, which must not take longer. */
+async function endedIn<T>(milliseconds: number, ending: Promise<T>): Promise<T> {
+  const end = AbortSignal.timeout(milliseconds)
+  const late = once(end, 'abort').then(() => {
+    throw new Error(`It had not ended after ${milliseconds} ms`)
+  })
+  return Promise.race([ending, late])
 }

@@ -16,17 +16,17 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { describeDriver } from '../../../src/platform/sqlite.js'
 import { journalOf, logOf } from '../../helpers/journal.js'
 import { type ProcessResult, resultOf, startUnder } from '../../helpers/process.js'
-import { addressOf, startService } from '../../helpers/service-process.js'
-import { query } from '../../helpers/sqlite-file.js'
+import { serve } from '../../helpers/service.js'
+import { holderOf, query } from '../../helpers/sqlite-file.js'
 import { endConnections } from '../../helpers/store.js'
 import { becomeStranger, canBecome, stranger } from '../../helpers/stranger.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
-import { World } from '../../helpers/world.js'
+import { answer, World } from '../../helpers/world.js'
 
 // What another user can put beside a store or a backup, in a folder where anybody can create files.
 
 const attacker = 4321
-const [evil, fern, moss] = ['{"id":666,"name":"Evil"}\n', '{"id":1,"name":"Fern"}\n', '{"id":2,"name":"Moss"}\n']
+const [fern, moss] = ['{"id":1,"name":"Fern"}\n', '{"id":2,"name":"Moss"}\n']
 const createFern = 'create --id 1 --name Fern'
 const createMoss = 'create --id 2 --name Moss'
 
@@ -84,7 +84,6 @@ describe.runIf(canBecome)('a file of another user beside a store (needs root and
     ['-journal', 0],
     ['-wal', 0],
     ['-shm', 0],
-    ['-journal', stranger],
     ['-wal', stranger],
   ])('as %s is not used by user %i', async (suffix, victim) => {
     const folder = new SharedFolder()
@@ -127,7 +126,6 @@ describe.runIf(canBecome)('a file of another user beside a store (needs root and
 
 describe.runIf(canBecome)('a store where other users can create files (needs root and setpriv)', () => {
   test.each([
-    ['a sticky folder', 0o1777, 0, 0, 'can be written by other users (mode 1777)'],
     ['an open folder, by an ordinary user', 0o777, 0, stranger, 'can be written by other users (mode 777)'],
     ['a folder of another user', 0o755, attacker, 0, `belongs to another user (uid ${attacker})`],
   ])('is used with a warning, in %s', async (_, mode, owner, user, why) => {
@@ -142,16 +140,14 @@ describe.runIf(canBecome)('a store where other users can create files (needs roo
       [createMoss, '{"name":"Moss"}\n'],
       ['update 2 --name Ivy', ivy],
       ['list', fern + ivy],
-      ['export --tag none', ''],
       ['backup s.bak', '"plants":2'],
       ['delete 2 --yes', ivy],
       ['restore s.bak --yes', '"plants":2'],
-      ['tokens list', ''],
       ['count', '2\n'],
     ]
-    for (const [line, out] of isRedirected ? lines.slice(0, 5) : lines) {
+    for (const [line, out] of isRedirected ? lines.slice(0, 4) : lines) {
       const result = await run(line)
-      const err = result.err.split('\n').filter((text) => !/^$|Created store|No tokens/.test(text))
+      const err = result.err.split('\n').filter((text) => !/^$|Created store/.test(text))
       expect({ line, ...result, err }).toEqual({ line, code: 0, out: expect.stringContaining(out), err: [warning] })
     }
     if (isRedirected) {
@@ -169,8 +165,7 @@ describe.runIf(canBecome)('a store where other users can create files (needs roo
     const results = await Promise.all(ids.map((id) => folder.run(`create --id ${id} --name Fern`)))
     expect(results).toEqual(ids.map(() => expect.objectContaining({ code: 0, out: '{"name":"Fern"}\n' })))
     expect((await folder.run('count')).out).toBe('12\n')
-    const env = { PLANTS_SERVE_TOKEN: 's3cret-token-of-a-service' }
-    await addressOf(startService(['--port', '0', '--store', './s.db'], folder.path, { env, cwd: folder.path }))
+    await serve(['--store', folder.store])
     expect((await folder.run('create --id 12 --name Fern')).code).toBe(0)
     expect((await folder.run('count')).out).toBe('13\n')
   })
@@ -203,18 +198,11 @@ describe.runIf(canBecome)('a store where other users can create files (needs roo
     expect((await owner(createFern)).code).toBe(0)
     chmodSync(folder.store, 0o660)
     expect((await other(createMoss)).code).toBe(0)
-    const holder = await running(
-      [...member(stranger), 'node', '--eval'],
-      `const db = new (require('@photostructure/sqlite').DatabaseSync)(process.argv[1])
-      db.exec("INSERT INTO plants (id, name) VALUES (3, 'Ivy')")
-      process.stdin.on('end', () => db.close()).resume()
-      process.stdout.write('done')`,
-      folder.store,
-    )
+    const insert = "INSERT INTO plants (id, name) VALUES (3, 'Ivy')"
+    const holder = await holderOf(folder.store, insert, ['setpriv', ...member(stranger)])
     const all = { code: 0, out: `${fern}${moss}{"id":3,"name":"Ivy"}\n` }
     expect(await other('list')).toMatchObject(all)
-    holder.stdin.end()
-    await holder.ended
+    await holder.end()
     expect(readdirSync(folder.path)).toEqual(['s.db'])
     folder.put('s.db-wal', Buffer.alloc(0), attacker)
     const err = expect.stringContaining('s.db-wal, which belongs to another user (uid 4321)')
@@ -239,18 +227,19 @@ describe.runIf(canBecome)('a store where other users can create files (needs roo
       expect(existsSync(precious)).toBe(suffix === '-wal' || describeDriver().version >= '3.53.4')
       writeFileSync(precious, 'water the fern')
       const theirs = folder.put('theirs', bytes, attacker)
-      const mover = await running(
-        ['--reuid', `${attacker}`, '--clear-groups', 'node', '--eval'],
-        `const { renameSync } = require('node:fs')
+      const script = `
+        const { renameSync } = require('node:fs')
         const [from, to] = process.argv.slice(1)
         const move = (...names) => {
           try { renameSync(...names) } catch {}
           for (const end = performance.now() + Math.random(); performance.now() < end;);
         }
         process.stdout.write('ready')
-        for (;;) { move(from, to); move(to, from) }`,
-        ...[theirs, folder.store + suffix],
-      )
+        for (;;) { move(from, to); move(to, from) }`
+      const become = ['--reuid', `${attacker}`, '--clear-groups', 'node', '--eval', script]
+      const mover = execa('setpriv', [...become, theirs, folder.store + suffix], { reject: false })
+      onTestFinished(() => void mover.kill('SIGKILL'))
+      await once(mover.stdout, 'data')
       const world = new World()
       const codes = new Set<number>()
       let created = fern
@@ -262,8 +251,8 @@ describe.runIf(canBecome)('a store where other users can create files (needs roo
         expect([id, existsSync(precious), out + err]).toEqual([id, true, expect.not.stringContaining('Evil')])
         await endConnections()
       }
-      mover.kill()
-      await mover.ended
+      mover.kill('SIGKILL')
+      await mover
       expect(codes).toEqual(new Set([0, 4])) // it was there, and it was not
       rmSync(folder.store + suffix, { force: true })
       expect((await folder.run('list')).out).toBe(created)
@@ -271,24 +260,9 @@ describe.runIf(canBecome)('a store where other users can create files (needs roo
   )
 })
 
-/** Runs a script as another user until the test is over; resolves when it writes something. */
-async function running(args: string[], script: string, ...files: string[]) {
-  const program = execa('setpriv', [...args, script, ...files], {
-    cwd: import.meta.dirname,
-    stdin: 'pipe',
-    reject: false,
-  })
-  onTestFinished(async () => {
-    program.kill('SIGKILL')
-    await program
-  })
-  await once(program.stdout, 'data')
-  return { stdin: program.stdin, ended: program.then(() => undefined), kill: () => program.kill('SIGKILL') }
-}
-
 test.each(['-journal', '-wal'])('a %s of this user, in a folder of their own, is used', async (suffix) => {
   const world = new World()
-  await world.spawn('create --id 1 --name Fern')
+  await world.spawn(createFern)
   writeFileSync(world.store + suffix, await evilFile(suffix))
-  expect(await world.spawn('list')).toEqual({ code: 0, out: evil, err: '' })
+  expect(await world.spawn('list')).toEqual(answer({ id: 666, name: 'Evil' }))
 })

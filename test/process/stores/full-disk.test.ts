@@ -129,20 +129,6 @@ describe.runIf(canMount)('on a disk that is full (a tmpfs, needs unshare)', () =
     expect(digestOf((await user.on('export')).out)).toBe(digestOf(`${lines.join('\n')}\n`))
   })
 
-  test('an import that cannot make its lock stores nothing', async () => {
-    const user = await DiskUser.build()
-    writeLines(user.home, lines.slice(0, 3))
-    user.fillUp()
-    const env = { PLANTS_STATE_DIR: user.folder }
-    const err = expect.stringMatching(
-      /^plants: The lock of this import in .* could not be written: no space left on the disk\n {2}Free.*\n$/,
-    )
-    expect(await user.on('import plants.ndjson', env)).toEqual({ code: 74, out: '', err })
-    expect(user.has('data')).toBe(false)
-    user.clear()
-    expect((await user.on('import plants.ndjson', env)).code).toBe(0)
-  })
-
   test('a backup leaves the older one, an export the older file, and a restore the store', async () => {
     const user = await DiskUser.build()
     const { folder, inside } = user

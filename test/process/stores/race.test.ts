@@ -1,45 +1,35 @@
-import { once } from 'node:events'
 import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { join } from 'node:path'
-import { execa } from 'execa'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { canTrace, isLinux } from '../../helpers/linux.js'
 import { resultOf, startUnder } from '../../helpers/process.js'
 import { isSoak, nextPlace, rounds } from '../../helpers/rounds.js'
+import { holderOf, idsIn } from '../../helpers/sqlite-file.js'
+import { endConnections } from '../../helpers/store.js'
 import { answer, refusal, World } from '../../helpers/world.js'
 
 const repeated = { repeats: rounds(1) - 1 }
 const patience = { timeout: 20_000, interval: 5 }
-const ids = Array.from({ length: isSoak ? 200 : 30 }, (_, index) => index)
+const ids = Array.from({ length: isSoak ? 70 : 10 }, (_, index) => index)
 const createFern = 'create --id 1 --name Fern'
 const createOther = 'create --id 2 --name Fern'
 const created = answer({ name: 'Fern' })
 const plantsOf = (...numbers: number[]) => answer(...numbers.map((id) => ({ id, name: 'Fern' })))
 
 describe('processes that make the store together', () => {
-  test('give an id to one of them, and reject all others', repeated, async () => {
+  test('give an id to one of them, make one plant of a key, and store every other plant', repeated, async () => {
     const world = new World()
-    const results = await Promise.all(ids.map(() => world.spawn(createFern)))
-    const rejected = refusal('A plant with id 1 already exists', 'Look at it with: plants get 1', 1)
-    expect(results.toSorted((one, other) => Number(one.code) - Number(other.code))).toEqual([
+    const create = (id: number) => `create --id ${id} --name Fern`
+    const keyed = ids.map(() => world.spawn(`${create(-2)} --idempotency-key order-66`))
+    const others = ids.map((id) => world.spawn(create(id)))
+    const same = await Promise.all(ids.map(() => world.spawn(create(-1))))
+    expect(await Promise.all([...keyed, ...others])).toEqual([...ids, ...ids].map(() => created))
+    const rejected = refusal('A plant with id -1 already exists', 'Look at it with: plants get -1', 1)
+    expect(same.toSorted((one, other) => Number(one.code) - Number(other.code))).toEqual([
       created,
       ...ids.slice(1).map(() => rejected),
     ])
-    expect(await world.spawn('list')).toEqual(plantsOf(1))
-  })
-
-  test('store every plant', repeated, async () => {
-    const world = new World()
-    const results = await Promise.all(ids.map((id) => world.spawn(`create --id ${id} --name Fern`)))
-    expect(results).toEqual(ids.map(() => created))
-    expect(await world.spawn('list')).toEqual(plantsOf(...ids))
-  })
-
-  test('make one plant of an idempotency key, and all answer the same', repeated, async () => {
-    const world = new World()
-    const keyed = ids.slice(0, 20).map(() => world.spawn(`${createFern} --idempotency-key order-66`))
-    expect(await Promise.all(keyed)).toEqual(keyed.map(() => created))
-    expect(await world.spawn('list')).toEqual(plantsOf(1))
+    expect(await world.spawn('list')).toEqual(plantsOf(-2, -1, ...ids))
   })
 
   test.runIf(canTrace).each(['openat', 'fcntl'])(
@@ -65,24 +55,37 @@ describe('processes that make the store together', () => {
   )
 })
 
-/** A user with one plant, and a process that holds the lock of the store until SIGUSR1, or the end of the test. */
+test('a plant that was answered stays when the processes around it are killed', {
+  timeout: rounds(60_000),
+}, async () => {
+  const world = new World()
+  const answered: number[] = []
+  for (let round = 0; round < rounds(6); round += 1) {
+    const ids = Array.from({ length: 6 }, (_, index) => round * 6 + index)
+    const creates = ids.map((id) => world.start(`create --id ${id} --name Fern`))
+    const enough = answered.length + 1 + (round % 6)
+    for (const [index, create] of creates.entries()) {
+      create.stdout?.once('data', () => {
+        answered.push(ids[index] ?? -1)
+        if (answered.length === enough) for (const each of creates) each.kill('SIGKILL')
+      })
+    }
+    const results = await Promise.all(creates)
+    expect(results.filter(({ exitCode, signal }) => exitCode !== 0 && signal !== 'SIGKILL')).toEqual([])
+    const { code, out, err } = await world.spawn('list')
+    const plants = idsIn(world.store).map((id) => `{"id":${id},"name":"Fern"}\n`)
+    expect({ code, err, out }).toEqual({ code: 0, err: '', out: plants.join('') })
+    expect(idsIn(world.store)).toEqual(expect.arrayContaining(answered))
+    expect(Math.max(...idsIn(world.store))).toBeLessThan((round + 1) * 6)
+  }
+})
+
+/** A user with one plant, and a process that holds the lock of the store. */
 async function lockedStore() {
   const world = new World()
-  expect(await world.spawn(createFern)).toEqual(created)
-  const script = `
-    const db = new (require('@photostructure/sqlite').DatabaseSync)(process.argv[1])
-    db.exec('BEGIN IMMEDIATE')
-    process.on('SIGUSR1', () => process.exit())
-    process.stdin.resume()
-    process.stdout.write('locked')`
-  const options = { cwd: import.meta.dirname, stdin: 'pipe', reject: false } as const
-  const holder = execa('node', ['--eval', script, world.store], options)
-  onTestFinished(async () => {
-    holder.kill('SIGKILL')
-    await holder
-  })
-  await once(holder.stdout, 'data')
-  return { world, holder }
+  expect(await world.run(createFern)).toEqual(created)
+  await endConnections()
+  return { world, holder: await holderOf(world.store, 'BEGIN IMMEDIATE') }
 }
 
 test('while another process holds the write lock, plants are read, and a create ends with its time', async () => {
@@ -112,9 +115,9 @@ describe.runIf(isLinux)('a create that waits for the write lock (seen through /p
     return { world, holder, waiting }
   }
 
-  test.each(['SIGUSR1', 'SIGKILL'] as const)('gets its turn when the holder lets go by %s', async (signal) => {
+  test.each([undefined, 'SIGKILL'] as const)('gets its turn when the holder ends (by %s)', async (signal) => {
     const { holder, waiting } = await waitingCreate()
-    holder.kill(signal)
+    await holder.end(signal)
     expect(await resultOf(waiting)).toEqual(created)
   })
 
@@ -133,8 +136,7 @@ describe.runIf(isLinux)('a create that waits for the write lock (seen through /p
   test('says on a signal that the plant is stored, when it is', repeated, async () => {
     const { world, holder, waiting } = await waitingCreate()
     waiting.kill('SIGSTOP')
-    holder.kill('SIGUSR1')
-    await once(holder, 'exit')
+    await holder.end()
     waiting.kill('SIGINT')
     waiting.kill('SIGCONT')
     const result = await resultOf(waiting)

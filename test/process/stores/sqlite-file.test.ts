@@ -1,22 +1,21 @@
 import { once } from 'node:events'
-import { chmodSync, copyFileSync, existsSync, linkSync, readdirSync, symlinkSync, unlinkSync } from 'node:fs'
+import { chmodSync, copyFileSync, linkSync, readdirSync, symlinkSync, unlinkSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Options } from 'execa'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { fill } from '../../helpers/fill.js'
-import { resultOf, startUnder } from '../../helpers/process.js'
+import { resultOf } from '../../helpers/process.js'
 import { open } from '../../helpers/sqlite-file.js'
+import { canDropRights, startWithoutRights } from '../../helpers/stranger.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
 import { answer, refusal, World } from '../../helpers/world.js'
 
 const isRoot = process.getuid?.() === 0
-const canDropRights = process.platform !== 'win32' && (!isRoot || existsSync('/usr/bin/setpriv'))
 const fern = { id: 1, name: 'Fern' }
 const moss = { id: 2, name: 'Moss' }
 const createMoss = 'create --id 2 --name Moss'
 const insertMoss = "INSERT INTO plants (id, name) VALUES (2, 'Moss')"
 
-/** A user of whom root's rights are taken away, as root may write anywhere. */
+/** A user without the rights of root. */
 class Unprivileged extends World {
   /** With a store of one plant, written by a process that has ended: no log is left beside it. */
   static async withStore(): Promise<Unprivileged> {
@@ -25,14 +24,8 @@ class Unprivileged extends World {
     return user
   }
 
-  begin(line: string, options: Options = {}) {
-    const bare = ['--bounding-set', '-all', '--inh-caps', '-all']
-    if (!isRoot) return this.start(line, options)
-    return startUnder('setpriv', bare, line.split(' '), this.home, { env: this.env, ...options })
-  }
-
   do(line: string) {
-    return resultOf(this.begin(line))
+    return resultOf(startWithoutRights(this, line))
   }
 
   /** A mode that ends with the test. */
@@ -89,7 +82,7 @@ describe.runIf(canDropRights)('a place that may not be written', () => {
     const user = await Unprivileged.withStore()
     fill(user.store, 100_000)
     user.close(user.data)
-    const reader = user.begin('list', { buffer: { stdout: false } })
+    const reader = startWithoutRights(user, 'list', { buffer: { stdout: false } })
     if (reader.stdout) await once(reader.stdout, 'readable')
     if (!isRoot) chmodSync(user.data, 0o700)
     open(user.store).exec('DELETE FROM plants WHERE id > 50000')

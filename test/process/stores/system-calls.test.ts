@@ -1,7 +1,5 @@
-import { once } from 'node:events'
 import { cpSync, readdirSync, readFileSync, rmSync } from 'node:fs'
-import { dirname, join } from 'node:path'
-import { execa } from 'execa'
+import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { DatabaseSync } from '../../helpers/database.js'
 import { fill } from '../../helpers/fill.js'
@@ -9,7 +7,7 @@ import { allCreated, countsOf, plantLines, writeLines } from '../../helpers/impo
 import { canTrace } from '../../helpers/linux.js'
 import { type ProcessResult, resultOf, startUnder } from '../../helpers/process.js'
 import { errorsOf, isSoak, nextPlace } from '../../helpers/rounds.js'
-import { idsIn } from '../../helpers/sqlite-file.js'
+import { holderOf, idsIn } from '../../helpers/sqlite-file.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
 import { World } from '../../helpers/world.js'
 
@@ -187,28 +185,20 @@ describe.runIf(canTrace)('interrupted before a write, each in its turn (needs st
     { code: undefined, out: '', err: '' },
   ]
 
-  test('a backup leaves all as it was', patience, async () => {
+  test.each([
+    ['backup plants.bak', all, [1]],
+    ['restore plants.bak --yes', [1], all],
+  ])('%s leaves all as it was, unless all is done', patience, async (args, done, undone) => {
     const before = await withOldBackup()
+    const file = args.startsWith('backup') ? 'plants.bak' : 'data/plants.db'
     const codes = new Set<number | undefined>()
-    await faultAtEach({ ...faults, before, args: 'backup plants.bak' }, async (world, result, isHit) => {
-      if (!isHit) return
-      codes.add(result.code)
-      expect(ends).toContainEqual(result)
-      expect(world.read('plants.bak') === before.read('plants.bak')).toBe(true)
-      expect(readdirSync(world.home).toSorted()).toEqual(['data', 'plants.bak'])
-    })
-    expect(codes).toContain(130)
-  })
-
-  test('a restore leaves all as it was, unless all is done', patience, async () => {
-    const before = await withOldBackup()
-    const codes = new Set<number | undefined>()
-    await faultAtEach({ ...faults, before, args: 'restore plants.bak --yes' }, async (world, result) => {
+    await faultAtEach({ ...faults, before, args }, async (world, result) => {
       codes.add(result.code)
       const isDone = result.out !== '' || result.err.includes('The command succeeded')
       if (!isDone) expect(ends).toContainEqual(result)
-      expect((await world.run('count')).out).toBe(isDone ? '1\n' : `${all.length}\n`)
-      expect(without(/-(wal|shm)$/, world.data)).toHaveLength(isDone ? 2 : 1)
+      expect(idsIn(join(world.home, file))).toEqual(isDone ? done : undone)
+      expect(without(/-(wal|shm)$/, world.data)).toHaveLength(isDone && file !== 'plants.bak' ? 2 : 1)
+      expect(readdirSync(world.home).toSorted()).toEqual(['data', 'plants.bak'])
     })
     expect(codes).toContain(130)
   })
@@ -264,37 +254,21 @@ describe.runIf(canTrace)(
 
 /** Opens a store in another process. Gives what kills that process and takes the memory that it shared. */
 async function shareUntilCrash({ store: path }: World): Promise<() => Promise<void>> {
-  const script = `
-    const db = new (require('@photostructure/sqlite').DatabaseSync)(process.argv[1])
-    db.prepare('SELECT id FROM plants').all()
-    process.stdin.resume()
-    process.stdout.write('open')`
-  const holder = execa('node', ['--eval', script, path], { cwd: import.meta.dirname, stdin: 'pipe', reject: false })
-  await once(holder.stdout, 'data')
+  const { end } = await holderOf(path, 'SELECT id FROM plants')
   return async () => {
-    holder.kill('SIGKILL')
-    await holder
+    await end('SIGKILL')
     rmSync(`${path}-shm`)
   }
 }
 
-test.runIf(canTrace).each([
-  ['the store is made, with every folder above', [], [1, 2, 3, 4]],
-  ['the store is there, with its folder', [1], [1]],
-])('a create answers when its plant is on the disk: %s (needs strace)', async (_, ids, depths) => {
-  const world = await withStore(...ids)
-  const log = join(world.home, 'log')
-  const strace = ['-y', '-o', log, '-e', 'trace=write,writev,pwrite64,fsync,fdatasync']
-  const create = ['create', '--id', '42', '--name', 'Oak']
-  expect((await startUnder('strace', strace, create, world.home, { env: world.env })).exitCode).toBe(0)
-  // Of what else the runtime writes to, such as an eventfd that wakes a thread, there is no path.
-  const calls = readFileSync(log, 'utf8').matchAll(/^(?:p?(write)v?(?:64)?|f(?:data)?(sync))\((1|\d+(?=<\/))<(.*?)>/gm)
-  const steps = [...calls].map(([, write, sync, fd, path]) => (fd === '1' ? 'answer' : `${write ?? sync} ${path}`))
-  const before = steps.slice(0, steps.indexOf('answer'))
-  expect(before.slice(-2)).toEqual([`write ${world.store}-wal`, `sync ${world.store}-wal`])
-  let folder = world.store
-  for (const _depth of depths) {
-    folder = dirname(folder)
-    expect(before).toContain(`sync ${folder}`)
-  }
+test.runIf(canTrace)('a dry run opens nothing to write to it (needs strace)', async () => {
+  const world = new World()
+  await world.spawn('create --id 1 --name Fern')
+  const log = join(world.home, 'calls')
+  const strace = ['-f', '-o', log, '-e', 'trace=openat,unlink,ftruncate,pwrite64']
+  const create = 'create --id 2 --name Moss --dry-run'.split(' ')
+  const { stdout } = await startUnder('strace', strace, create, world.home, { env: world.env })
+  expect(JSON.parse(String(stdout))).toMatchObject({ storeExists: true, creates: true })
+  const calls = readFileSync(log, 'utf8').match(/^.*plants\.db.*$/gm) ?? []
+  expect(calls.filter((call) => /O_(CREAT|RDWR|WRONLY)|unlink|ftruncate|pwrite/.test(call))).toEqual([])
 })

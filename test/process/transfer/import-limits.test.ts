@@ -10,13 +10,12 @@ import {
   digestOf,
   peakOf,
   plantLines,
-  remoteToken,
   shuffled,
   writeLines,
 } from '../../helpers/import.js'
 import { isLinux } from '../../helpers/linux.js'
 import { isSoak, rounds } from '../../helpers/rounds.js'
-import { addressOf, startService } from '../../helpers/service-process.js'
+import { serve, testToken } from '../../helpers/service.js'
 import { World } from '../../helpers/world.js'
 
 const mebibyte = 1_048_576
@@ -26,8 +25,7 @@ test('while a service and three other imports write to the same store, all finis
   const size = isSoak ? 250_000 : 12_000
   const all = plantLines(size * 4)
   await world.spawn('create --id 1 --name First')
-  const env = { ...world.env, PLANTS_SERVE_TOKEN: remoteToken }
-  const address = await addressOf(startService(['--port', '0'], world.home, { env }))
+  const { address } = await serve([], { folder: world.home })
   const runs = [0, 1, 2, 3].map((part) => {
     const lines = all.filter((_, index) => index % 4 === part)
     return world.spawn(['import', writeLines(world.home, part % 2 === 0 ? lines : shuffled(lines), `${part}.ndjson`)])
@@ -46,7 +44,7 @@ test('while a service and three other imports write to the same store, all finis
       created.push(`{"id":${id},"name":"New"}`)
     }
   }
-  const headers = { 'Content-Type': 'application/json', Authorization: `Bearer ${remoteToken}` }
+  const headers = { 'Content-Type': 'application/json', Authorization: `Bearer ${testToken}` }
   await Promise.all([
     createOften(1_000_001, async (id) => {
       const body = JSON.stringify({ id, name: 'New' })

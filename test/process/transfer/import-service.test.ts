@@ -1,5 +1,3 @@
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
@@ -7,7 +5,6 @@ import { allCreated, plantLines, remoteToken } from '../../helpers/import.js'
 import { canMount } from '../../helpers/linux.js'
 import { silence } from '../../helpers/lock.js'
 import { type Deed, PlantService } from '../../helpers/plant-service.js'
-import { bin } from '../../helpers/process.js'
 import { eachOnce, Gate, RemoteImport } from '../../helpers/remote-import.js'
 import { World } from '../../helpers/world.js'
 
@@ -93,42 +90,26 @@ describe('the journal of an import that does not run on', () => {
   )
 })
 
-describe('after kill -9, with plants that a service without keys has stored and not confirmed, an import', () => {
-  async function killedImport(flags?: string) {
-    let deed: Deed = 'keep'
-    const service = await PlantService.listen({ isKeyed: false, deed: ({ index }) => (index < 500 ? undefined : deed) })
-    const run = new RemoteImport(lines, service.url, flags)
-    const child = run.startImport()
-    await expect.poll(() => service.posts.length, soon).toBeGreaterThan(503)
-    child.kill('SIGKILL')
-    await child
-    // What it had written before it died still comes.
-    await expect.poll(() => service.connections, soon).toBe(0)
-    deed = undefined
-    return { service, run }
-  }
-
-  test('rejects them, line by line', async () => {
-    const { service, run } = await killedImport('--rejects rejects')
-    const result = await run.import()
-    const { reasons } = run
-    const rejected = reasons.length
-    const counts = { ...allCreated(lines.length - rejected), rejected, reasons: { 409: rejected } }
-    expect(result).toMatchObject({ code: 6, journals: 0, counts })
-    expect(service.made).toEqual(allOnce)
-    expect(run.read('rejects')).toBe(reasons.map(({ line }) => `${lines[line - 1]}\n`).join(''))
-    const message = expect.stringMatching(/^A plant with id -?\d+ already exists$/)
-    expect(reasons).toEqual(reasons.map(({ line }) => expect.objectContaining({ line, error: 409, message })))
-  })
-
-  test('skips them with --if-exists skip', async () => {
-    const { service, run } = await killedImport()
-    const result = await run.import('--if-exists skip')
-    const { created, skipped } = { created: 0, skipped: 0, ...result.counts }
-    expect(result).toMatchObject({ code: 0, counts: { rejected: 0, unknown: 0 }, journals: 0 })
-    expect([created + skipped, skipped > 3]).toEqual([lines.length, true])
-    expect(service.made).toEqual(allOnce)
-  })
+test('after kill -9, plants that a service without keys has stored and not confirmed are rejected, line by line', async () => {
+  let deed: Deed = 'keep'
+  const service = await PlantService.listen({ isKeyed: false, deed: ({ index }) => (index < 500 ? undefined : deed) })
+  const run = new RemoteImport(lines, service.url, '--rejects rejects')
+  const child = run.startImport()
+  await expect.poll(() => service.posts.length, soon).toBeGreaterThan(503)
+  child.kill('SIGKILL')
+  await child
+  // What it had written before it died still comes.
+  await expect.poll(() => service.connections, soon).toBe(0)
+  deed = undefined
+  const result = await run.import()
+  const { reasons } = run
+  const rejected = reasons.length
+  const counts = { ...allCreated(lines.length - rejected), rejected, reasons: { 409: rejected } }
+  expect(result).toMatchObject({ code: 6, journals: 0, counts })
+  expect(service.made).toEqual(allOnce)
+  expect(run.read('rejects')).toBe(reasons.map(({ line }) => `${lines[line - 1]}\n`).join(''))
+  const message = expect.stringMatching(/^A plant with id -?\d+ already exists$/)
+  expect(reasons).toEqual(reasons.map(({ line }) => expect.objectContaining({ line, error: 409, message })))
 })
 
 test('Ctrl-C while the service is down changes nothing', async () => {
@@ -168,16 +149,4 @@ test('what is rejected is printed soon', async () => {
   })
   expect((await child).exitCode).toBe(6)
   expect(before).toBeLessThan(3000)
-})
-
-test('--verbose does not wait for its reader', async () => {
-  const service = await PlantService.listen()
-  const { home, env } = new RemoteImport(lines, service.url)
-  const child = spawn(bin, ['import', 'plants.ndjson', '--store', service.url, '--verbose'], {
-    ...{ cwd: home, stdio: ['ignore', 'ignore', 'pipe'] },
-    env: { ...env, PATH: process.env['PATH'], HOME: home, PLANTS_TOKEN: remoteToken },
-  })
-  expect(await once(child, 'exit')).toEqual([0, null])
-  child.stderr?.destroy()
-  expect(service.made).toEqual(allOnce)
 })

@@ -1,8 +1,8 @@
-import { spawnSync } from 'node:child_process'
-import { createWriteStream, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { createWriteStream, readdirSync, readFileSync, renameSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { stripVTControlCharacters } from 'node:util'
 import { describe, expect, test } from 'vitest'
+import { pipeIn } from '../../helpers/bash.js'
 import { DatabaseSync } from '../../helpers/database.js'
 import {
   allCreated,
@@ -29,22 +29,19 @@ const command = 'import plants.ndjson'
 const quickly = { interval: 10, timeout: 30_000 }
 
 describe('an import that a signal stops', () => {
-  test.each(signals)('prints on %s how far it came, and goes on there', async (signal, exitCode, word) => {
+  test.each([
+    ...signals.map(([signal, code, word]) => [[signal], code, word] as const),
+    [['SIGINT', 'SIGINT'], 130, 'Interrupted'] as const,
+  ])('prints on %s how far it came, and goes on there', async (sent, code, word) => {
     const { world, stop } = await caughtImport(shuffled(inputLines))
-    const result = await stop(signal)
+    const result = await stop(...sent)
     const done = countOf(world.store)
     const err = `plants: ${word} after ${grouped(done)} plants\n  To resume, run the same command again\n`
-    expect([result, journalsOf(world)]).toEqual([{ code: exitCode, out: '', err }, []])
+    expect([result, journalsOf(world)]).toEqual([{ code, out: '', err }, []])
     expect(done).toBeLessThan(inputLines.length)
     const again = await world.run(command)
     expect(again.err).toBe(`plants: Resuming an interrupted import: ${grouped(done)} plants are done\n`)
     await judgeDone(world, again)
-  })
-
-  test('goes on after two signals in the same moment', async () => {
-    const { world, stop } = await caughtImport(inputLines)
-    expect((await stop('SIGINT', 'SIGINT')).code).toBe(130)
-    await judgeDone(world, await world.run(command))
   })
 
   test.runIf(isLinux)('while another process holds the store changes nothing, and goes on', async () => {
@@ -81,8 +78,7 @@ describe('an import that a signal stops', () => {
 
   test.runIf(isLinux)('ends although nobody writes to its pipe', async () => {
     const world = new World()
-    expect(spawnSync('mkfifo', [join(world.home, 'pipe')]).status).toBe(0)
-    const run = world.start('import pipe', { timeout: 50_000, killSignal: 'SIGKILL' })
+    const run = world.start(['import', pipeIn(world.home)], { timeout: 50_000, killSignal: 'SIGKILL' })
     await isIdle(run.pid)
     run.kill('SIGINT')
     const { exitCode, signal } = await run
@@ -111,21 +107,6 @@ describe('an import that a signal stops', () => {
 })
 
 describe('on a terminal', () => {
-  test('the progress is one line, drawn at most ten times a second, and gone at the end', async () => {
-    const world = new World()
-    writeLines(world.home, shuffled(plantLines(100_000)))
-    const began = performance.now()
-    const { code, screen } = await world.terminal(['import', join(world.home, 'plants.ndjson')]).ended
-    const seconds = (performance.now() - began) / 1000
-    const draws = screen.split(' done').length - 1
-    expect(code).toBe(0)
-    expect(draws).toBeGreaterThan(1)
-    expect(draws).toBeLessThanOrEqual(seconds * 10 + 1)
-    expect(screen.split('\r\n')).toHaveLength(2)
-    const end = /^Read 100,000 plants in [\d.]+ s( \([\d,]+\/s\))?: 100,000 created$/
-    expect(shown(screen)).toEqual([expect.stringMatching(end), ''])
-  })
-
   test('nothing is drawn into what was rejected', async () => {
     const world = new World()
     const withBad = inputLines.flatMap((line, index) => (index % 8000 === 0 ? [line, 'bad'] : [line]))
@@ -140,14 +121,11 @@ describe('on a terminal', () => {
     expect(lines).not.toMatch(/\d %|done/)
   })
 
-  test('nothing is drawn with --output json, or where stderr is no terminal', async () => {
+  test('nothing is drawn with --output json', async () => {
     const world = new World()
-    const path = writeLines(world.home, inputLines)
-    const { code, screen } = await world.terminal(['import', path, '--output', 'json']).ended
-    expect([code, screen.split('\r\n').length]).toEqual([0, 2])
-    expect(countsOf(screen)).toEqual(allCreated(inputLines.length))
-    const again = await world.spawn(['import', path, '--output', 'text', '--if-exists', 'same'])
-    expect(again).toMatchObject({ code: 0, err: '' })
+    writeLines(world.home, inputLines)
+    const { out, ...end } = await world.run(`${command} --output json`, { terminals: ['stdout', 'stderr'] })
+    expect({ ...end, counts: countsOf(out) }).toEqual({ code: 0, err: '', counts: allCreated(inputLines.length) })
   })
 
   test('Ctrl-C takes the progress away, and prints how to go on', async () => {
@@ -166,13 +144,6 @@ describe('on a terminal', () => {
   })
 })
 
-test('the same import twice in the same moment: one does it, the other is rejected', async () => {
-  const { world, stop } = await caughtImport(inputLines)
-  const err = expect.stringContaining('plants: Another plants process is importing the same inputs into this store\n')
-  expect(await world.spawn(command)).toEqual({ code: 4, out: '', err })
-  await judgeDone(world, await stop())
-})
-
 test('what comes now and then on a pipe is imported as it comes', async () => {
   const world = new World()
   const run = world.start('import', { stdin: 'pipe' })
@@ -187,20 +158,10 @@ test('what comes now and then on a pipe is imported as it comes', async () => {
   expect({ exitCode, counts: countsOf(String(stdout)) }).toEqual({ exitCode: 0, counts: allCreated(11) })
 })
 
-test('a reader of stdout that has left changes nothing', async () => {
-  const world = new World()
-  writeLines(world.home, inputLines)
-  const run = world.start(command, { buffer: false })
-  run.stdout?.destroy()
-  const { exitCode } = await run
-  expect({ exitCode, journals: journalsOf(world) }).toEqual({ exitCode: 0, journals: [] })
-  expect(countOf(world.store)).toBe(inputLines.length)
-})
-
 test.runIf(isLinux)('a pipe with a name can be stopped and gone on with as a file', async () => {
   const world = new World()
   const pipe = join(world.home, 'plants.ndjson')
-  expect(spawnSync('mkfifo', [pipe]).status).toBe(0)
+  renameSync(pipeIn(world.home), pipe)
   const run = world.start(command)
   const writer = createWriteStream(pipe)
   writer.write(`${inputLines.slice(0, 40_000).join('\n')}\n`)

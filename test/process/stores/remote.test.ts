@@ -1,10 +1,11 @@
 import { once } from 'node:events'
 import { describe, expect, test } from 'vitest'
+import { certificate, hasOpenssl } from '../../helpers/certificates.js'
 import { Hostile, http, json } from '../../helpers/hostile.js'
 import { canTrace } from '../../helpers/linux.js'
 import { resultOf, startUnder } from '../../helpers/process.js'
 import { howToRepeat, linesOf, socketPath, token } from '../../helpers/remote.js'
-import { World } from '../../helpers/world.js'
+import { answer, World } from '../../helpers/world.js'
 
 const create = 'create --id 1 --name Fern --output json --store'
 const env = { PLANTS_TOKEN: token }
@@ -21,27 +22,24 @@ async function endOf(program: Program, remote: Hostile) {
   return { code, out, said: linesOf(err, remote), posts: remote.posts.length }
 }
 
-describe('what was not sent is sent when the service is there', () => {
-  test('after a refused connection', async () => {
+test.each(['connection', 'socket'])(
+  'what was not sent is sent when the service is there, after no %s',
+  async (what) => {
     const before = await Hostile.listen({})
-    const { port, url } = before
+    const { url, port } = before
     await before.close()
-    await expectSent(url, { host: '127.0.0.1', port }, 'Could not reach URL: the connection was refused')
-  })
-
-  test('after a socket that was not there', async () => {
     const path = socketPath()
-    await expectSent(`unix:${path}`, { path }, `Could not reach unix:${path}: there is no socket at ${path}`)
-  })
-
-  async function expectSent(store: string, place: { host: string; port: number } | { path: string }, why: string) {
+    const [store, place, why] =
+      what === 'connection'
+        ? [url, { host: '127.0.0.1', port }, 'Could not reach URL: the connection was refused']
+        : [`unix:${path}`, { path }, `Could not reach unix:${path}: there is no socket at ${path}`]
     const program = new World().start(`${create} ${store} --timeout 20s`, { env })
     await speaks(program)
     const remote = await Hostile.listen({ posts: [json(200, { name: 'Fern' })], place })
     const said = [{ warning: `${why}. Trying again for up to 2 s` }]
     expect(await endOf(program, remote)).toEqual({ code: 0, out: '{"name":"Fern"}\n', said, posts: 1 })
-  }
-})
+  },
+)
 
 describe('a signal', () => {
   const answered = 'Interrupted before URL answered'
@@ -84,9 +82,7 @@ describe('a signal', () => {
       { message: answered, hint: howToRepeat.listed },
       {
         options: { posts: [reset, unavailable], openapi: keyed },
-        until: async (remote) => {
-          while (remote.posts.length < 2) await once(remote, 'request')
-        },
+        until: requests(3),
         posts: 2,
       },
     ],
@@ -117,4 +113,31 @@ describe('a signal', () => {
     program.kill('SIGINT')
     expect(await program).toMatchObject({ exitCode: 130, stderr: expect.stringContaining('nothing was stored') })
   })
+})
+
+test('the program ends with its time-out, whatever is still on its way', async () => {
+  const remote = await Hostile.listen({})
+  const store = remote.url.replace('http', 'https')
+  expect((await new World().spawn(`${create} ${store} --timeout 1s`, { env, timeout: 5000 })).code).toBe(4)
+})
+
+test('a page in pieces of one byte needs little memory', async () => {
+  const chunk = (text: string) => `${text.length.toString(16)}\r\n${text}\r\n`
+  const head = 'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n'
+  const page = `${head}${chunk('[')}${chunk(' ').repeat(1_000_000)}${chunk('{"id":1,"name":"Fern"}]')}${chunk('')}`
+  const openapi = json(200, { paths: { '/plants': { get: {} } } })
+  const remote = await Hostile.listen({ openapi, others: { 'GET /plants': [page] } })
+  const small = { env: { ...env, NODE_OPTIONS: '--max-old-space-size=64' } }
+  expect(await new World().spawn(`list --store ${remote.url}`, small)).toEqual(answer({ id: 1, name: 'Fern' }))
+})
+
+test.runIf(hasOpenssl)('NODE_EXTRA_CA_CERTS is trusted, unless --ca-cert names others (needs openssl)', async () => {
+  const names = ['IP:127.0.0.1']
+  const own = certificate({ names })
+  const remote = await Hostile.listen({ posts: [json(200, { name: 'Fern' })], tls: own })
+  const run = (flags: string) =>
+    new World().spawn(`${create} ${remote.url}${flags}`, { env: { ...env, NODE_EXTRA_CA_CERTS: own.path } })
+  expect(await run('')).toEqual(answer({ name: 'Fern' }))
+  expect((await run(` --timeout 5s --ca-cert ${certificate({ names }).path}`)).code).toBe(4)
+  expect(remote.lines).toEqual(['POST /plants'])
 })

@@ -1,0 +1,180 @@
+import { once } from 'node:events'
+import { existsSync, statSync } from 'node:fs'
+import { connect } from 'node:net'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { isSingleFile } from '../../helpers/differences.js'
+import { peakOf } from '../../helpers/import.js'
+import { isLinux } from '../../helpers/linux.js'
+import { connectTo, exchange, type RawRequest, requestBytes } from '../../helpers/raw-http.js'
+import { launch, placeOf, serve, testToken } from '../../helpers/service.js'
+import { temporaryFolder } from '../../helpers/temporary.js'
+import { World } from '../../helpers/world.js'
+
+const fern = '{"id":1,"name":"Fern"}'
+
+test.runIf(isLinux)(
+  'idle connections leave a service the files that it needs, however few it may open (needs /proc)',
+  async () => {
+    // What this process has open without FD_CLOEXEC, such as terminals of other tests, is not for the service.
+    const close = 'for fd in $(ls /proc/$$/fd); do if [ $fd -gt 2 ]; then eval "exec $fd>&-"; fi; done'
+    const through = ['bash', '-c', `${close}; ulimit -n 60 && exec "$@"`, 'bash']
+    const service = await serve(['--allow', 'create,read'], { through })
+    const [reader, writer] = [await connectTo(service.place), await connectTo(service.place)]
+    for (let count = 0; count < 120; count += 1) await connectTo(service.place)
+    reader.send(requestBytes(testToken, { method: 'GET', headers: { Accept: 'application/x-ndjson' } }))
+    const [head] = await once(reader.socket, 'data')
+    expect({ head: String(head), log: service.log }).toMatchObject({ head: expect.stringMatching(/^HTTP\/1\.1 200 /) })
+    expect((await writer.send(requestBytes(testToken, { body: fern })).answer())?.status).toBe(200)
+    const hint = 'Raise it with: ulimit -n 10128'
+    const message = `At most 20 connections are accepted, not 10000: the limit of open files is 60. ${hint}`
+    expect(service.log.filter(({ level }) => level !== 'info').map(({ msg }) => msg)).toEqual([message])
+  },
+)
+
+test('stdout may be closed, before the address and after it', async () => {
+  const { home } = new World()
+  const path = join(home, 'socket')
+  const { child, ready, ended } = launch(['--socket', path], home)
+  onTestFinished(() => void child.kill('SIGKILL'))
+  ready.catch(() => undefined)
+  child.stdout.destroy()
+  const created = () => exchange({ place: { path }, token: testToken }, { body: fern }).catch(() => undefined)
+  await expect.poll(async () => (await created())?.status, { timeout: 10_000, interval: 10 }).toBeDefined()
+  child.kill('SIGTERM')
+  expect((await ended).code).toBe(0)
+})
+
+test('a Unix socket is for this user and group alone, replaces one that was left behind, and goes with the service', async () => {
+  const world = new World()
+  const path = join(world.home, 'socket')
+  const options = { folder: world.home }
+  const first = await serve(['--socket', path, '--base-path', '/v1'], options)
+  expect(first.address).toBe(`unix:${path}:/v1`)
+  expect(statSync(path).mode & 0o777).toBe(0o660)
+  expect(await world.spawn(`serve --socket ${path}`, { env: { PLANTS_SERVE_TOKEN: testToken } })).toMatchObject({
+    code: 4,
+    out: '',
+    err: expect.stringContaining(`${path} is in use by another program`),
+  })
+  const create = world.spawn(`create --id 1 --name Fern --store ${first.address}`, { env: { PLANTS_TOKEN: testToken } })
+  expect(await create).toEqual({ code: 0, out: '{"name":"Fern"}\n', err: '' })
+  await first.stop('SIGKILL')
+  expect(existsSync(path)).toBe(true)
+  const second = await serve(['--socket', path], options)
+  expect((await exchange(second, { body: '{"id":2,"name":"Moss"}' })).status).toBe(200)
+  expect((await second.stop()).code).toBe(0)
+  expect(existsSync(path)).toBe(false)
+})
+
+test('a service accepts PLANTS_SERVE_TOKEN and the tokens of --token-file, when they are given, and no others', async () => {
+  const world = new World()
+  world.write('tokens', 's3cret-first-of-the-file\r\n\n  s3cret-second-of-the-file  \n')
+  const ofStore = (await world.spawn('tokens create')).out.trim()
+  const service = await serve(['--token-file', `${world.home}/tokens`], { folder: world.home })
+  const statusOf = async (token: string) =>
+    (await exchange({ ...service, token }, { headers: { 'Idempotency-Key': 'k' }, body: fern })).status
+  const accepted = [testToken, 's3cret-first-of-the-file', 's3cret-second-of-the-file']
+  for (const token of accepted) expect(await statusOf(token)).toBe(200)
+  for (const token of [ofStore, 's3cret-third-of-the-file']) expect(await statusOf(token)).toBe(400)
+  expect(service.err).not.toMatch(/of-the-file/)
+})
+
+test('a token is made on a terminal for a store that has none, and shown once', async () => {
+  const world = new World()
+  const first = world.terminal('serve --port 0')
+  await first.see('listening')
+  const [token = '', ...more] = first.screen.match(/plants_[\w-]{43}/g) ?? []
+  const address = /http:\/\/127\.0\.0\.1:\d+/.exec(first.screen)?.[0] ?? ''
+  expect((await exchange({ place: placeOf(address), token }, { body: fern })).status).toBe(200)
+  first.kill('SIGTERM')
+  const ended = await first.ended
+  expect([more, ended.code, ended.screen.match(/plants_[\w-]{43}/g)]).toEqual([[], 0, [token]])
+  const second = world.terminal('serve --port 0')
+  await second.see('listening')
+  second.kill('SIGINT')
+  expect((await second.ended).screen).not.toMatch(/plants_[\w-]{43}/)
+})
+
+test('the log tells of every exchange, and holds no token and no plant', async () => {
+  const service = await serve([], { rights: 'create' })
+  const { token } = service
+  const requests: RawRequest[] = [
+    { body: '{"id":1,"name":"SECRET","tag":"SECRET","SECRET":1}' },
+    { body: '{"id":1,"name":"SECRET"}' },
+    { body: '{"id":"SECRET"}' },
+    { headers: { Authorization: 'Bearer SECRET' }, body: fern },
+    { headers: { 'Idempotency-Key': 'SECRET twice' }, body: fern },
+    { target: `/nowhere/${token}?token=SECRET`, body: fern },
+    { method: 'GET', target: '/openapi.json' },
+    { method: 'GET', target: '/plants/1?SECRET' },
+    { headers: { 'SECRET ': 'x' }, body: '{"id":2,"name":"SECRET"}' },
+  ]
+  for (const request of requests) await exchange(service, request)
+  const leaving = await connectTo(service.place)
+  leaving.send(requestBytes(token, { headers: { 'Content-Length': '99' }, body: 'SECRET' })).socket.destroy()
+  const exchanges = () => service.log.filter(({ outcome }) => outcome !== undefined)
+  await expect.poll(() => exchanges().length, { timeout: 10_000, interval: 10 }).toBe(requests.length + 1)
+  const seen = exchanges().map(({ outcome, status, token: name, method, path }) => [
+    outcome,
+    status,
+    name,
+    method,
+    path,
+  ])
+  expect(seen).toEqual([
+    ['created', 200, '1', 'POST', '/plants'],
+    ['409', 400, '1', 'POST', '/plants'],
+    ['422', 400, '1', 'POST', '/plants'],
+    ['401', 400, undefined, 'POST', '/plants'],
+    ['400', 400, '1', 'POST', '/plants'],
+    ['404', 404, undefined, 'POST', undefined],
+    ['described', 200, undefined, 'GET', '/openapi.json'],
+    ['403', 403, '1', 'GET', '/plants/{id}'],
+    ['400', undefined, undefined, undefined, undefined], // which is not HTTP
+    [expect.toBeOneOf(['400', 'aborted']), undefined, undefined, 'POST', undefined],
+  ])
+  expect(exchanges()[0]).toMatchObject({
+    level: 'info',
+    from: '127.0.0.1',
+    requestId: expect.stringMatching(/^[\da-f]{8}-[\da-z]+$/),
+    time: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
+    milliseconds: expect.any(Number),
+  })
+  const { out, err } = await service.stop()
+  const bytes = Buffer.from('SECRET')
+  expect(out + err).not.toMatch(new RegExp(`SECRET|${token}|${bytes.join(',')}|${bytes.toString('hex')}`))
+})
+
+test.runIf(isLinux)(
+  'clients that read nothing of what they ask for do not take the memory of a service (needs /proc)',
+  async () => {
+    const env = { PLANTS_SERVE_TOKEN: testToken, NODE_OPTIONS: '--max-old-space-size=512' }
+    // A Unix socket, whose buffers are smaller than those of TCP, so that the first response fills them.
+    const folder = temporaryFolder()
+    const service = await serve(['--allow', 'create,read', '--socket', join(folder, 's')], { env, folder })
+    const large = { method: 'GET', target: '/plants/100' }
+    for (const body of [`{"id":100,"name":"${'x'.repeat(1_048_000)}"}`, '{"id":1,"name":"Fern"}'])
+      expect((await exchange(service, { body })).status).toBe(200)
+    const requests = Buffer.concat(Array.from({ length: 32 }, () => requestBytes(testToken, large)))
+    const readers = Array.from({ length: 72 }, () => {
+      const socket = connect(service.place).pause()
+      onTestFinished(() => void socket.destroy())
+      socket.on('error', () => undefined).write(requests)
+      return socket
+    })
+    let before = 0
+    const isStill = () => {
+      const last = before
+      before = service.log.length
+      return before === last && service.log.some(({ outcome }) => outcome === '503')
+    }
+    await expect.poll(isStill, { interval: 300 }).toBe(true)
+    const small = await exchange(service, { method: 'GET', target: '/plants/1' })
+    expect(small).toMatchObject({ status: 200, body: '{"id":1,"name":"Fern"}' })
+    expect((await exchange(service, { body: '{"id":2,"name":"Moss"}' })).status).toBe(200)
+    expect(peakOf(service.pid)).toBeLessThan(isSingleFile ? 600 : 350) // Bun has no such limit of its heap
+    for (const socket of readers) socket.destroy()
+    await expect.poll(async () => (await exchange(service, large)).status).toBe(200)
+  },
+)
