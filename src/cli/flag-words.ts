@@ -18,7 +18,7 @@ export function recordFlags({ format, sheet, encoding, rules }: InputOptions): R
   )
 }
 
-export function mapFlag(map: InputOptions['rules']['map']): string {
+function mapFlag(map: InputOptions['rules']['map']): string {
   return Object.entries(map)
     .map((entry) => entry.join('='))
     .join()

@@ -209,8 +209,8 @@ function mayHaveCreated(error: unknown, { checkpoints }: ManyStore): boolean {
 
 function interrupted(importing: Import | undefined, { options: { staging }, io: { signal } }: Run): PlantsError {
   const { type, message } = signal.reason as PlantsError // the signal is only aborted with a PlantsError
-  const nothing = `, nothing was ${staging === 'atomic' ? 'created' : 'changed'}`
-  const after = importing?.isBegun && !staging ? ` after ${plantCount(settledIn(importing.counters))}` : nothing
+  const after =
+    importing?.isBegun && !staging ? ` after ${plantCount(settledIn(importing.counters))}` : ', nothing was changed'
   return new PlantsError(type, `${message}${after}`, { cause: signal.reason })
 }
 

@@ -1,6 +1,6 @@
 import { similarField, unknownField, writeResult } from '../output/output.js'
 import { clockOf } from '../output/progress.js'
-import { type FieldName, inWords } from '../plant/fields.js'
+import { inWords } from '../plant/fields.js'
 import { plantCount } from '../plant/plant.js'
 import type { FormatName } from '../plant/records.js'
 import { PlantsError, shellWord } from '../platform/errors.js'
@@ -9,9 +9,9 @@ import { grouped } from '../platform/values.js'
 import { isOwn } from '../stores/registry.js'
 import { canEncode } from '../transfer/formats/encoding.js'
 import { type Counters, rejectedIn, settledIn } from '../transfer/import/checkpoint.js'
-import type { Import, ImportOptions } from '../transfer/import/importer.js'
+import type { Import, ImportOptions, ImportPlan } from '../transfer/import/importer.js'
 import type { Settings } from './context.js'
-import { givenFlags, mapFlag } from './flag-words.js'
+import { givenFlags } from './flag-words.js'
 
 /** maximum numbers of rejected records, and of changes of a dry run, printed as text */
 export const maxShown = 20
@@ -85,14 +85,10 @@ function reasonsIn(counters: Counters, format: FormatName): string {
   return reasons.join(', ')
 }
 
-async function warnOfOmissions(
-  importing: Import,
-  options: ImportOptions,
-  { errors, output, warn }: Settings,
-): Promise<void> {
+async function warnOfOmissions(importing: Import, options: ImportOptions, settings: Settings): Promise<void> {
+  const { errors, output, warn } = settings
   const { counters, rejected, isEmpty } = importing
-  const { inputs, rules } = options.plan
-  const [input, ...others] = inputs
+  const [input, ...others] = options.plan.inputs
   if (settledIn(counters) === 0) {
     await warn(
       others.length > 0
@@ -104,7 +100,7 @@ async function warnOfOmissions(
   await warnOfNumbers(importing, options, warn)
   const hidden = rejected - maxShown
   if (hidden > 0 && errors === 'text') await warn(`Rejected records that are not shown: ${grouped(hidden)}`)
-  await warnOfUnknownFields(counters, rules.map, warn)
+  await warnOfUnknownFields(importing, options, settings)
   const isShown = options.staging === 'dryRun' && output === 'text'
   const hiddenChanges = isShown ? counters.created + counters.updated - maxShown : 0
   if (hiddenChanges > 0) await warn(`Changes that are not shown: ${grouped(hiddenChanges)}. For all: --output ndjson`)
@@ -120,13 +116,11 @@ async function warnOfNumbers(
   await warn(`Plants without an id ${staging === 'dryRun' ? 'would get' : 'got'} ${range}`)
 }
 
-async function warnOfUnknownFields(
-  { otherFields }: Counters,
-  given: Partial<Record<FieldName, string>>,
-  warn: Settings['warn'],
-): Promise<void> {
-  const fields = Object.entries(otherFields)
-  const map: Record<string, string> = { ...given }
+async function warnOfUnknownFields(importing: Import, options: ImportOptions, settings: Settings): Promise<void> {
+  const { rules, ifExists } = options.plan
+  const { warn } = settings
+  const fields = Object.entries(importing.counters.otherFields)
+  const map: Record<string, string> = { ...rules.map }
   for (const [name, count] of fields.slice(0, maxShown)) {
     const alike = await similarField(name)
     if (alike) map[alike] ??= name
@@ -134,7 +128,10 @@ async function warnOfUnknownFields(
   }
   const more = fields.length - maxShown
   if (more > 0) await warn(`ignored ${grouped(more)} more unknown ${more === 1 ? 'field' : 'fields'}`, 'warning')
-  if (Object.keys(map).length > Object.keys(given).length) await warn(`If so: --map ${shellWord(mapFlag(map))}`)
+  if (Object.keys(map).length === Object.keys(rules.map).length) return
+  // the plants are stored without these fields
+  const policy = options.staging === 'dryRun' ? ifExists : 'update'
+  await warn(`If so: ${repeatOf(importing, options, settings, { map, ifExists: policy })}`)
 }
 
 function unknownOutcome({ unknown }: Counters, { rejects }: ImportOptions): PlantsError {
@@ -154,7 +151,7 @@ function incomplete(importing: Import, options: ImportOptions, settings: Setting
   const count = rejectedIn(counters)
   const [only, ...others] = Object.keys(counters.rejected)
   const stopped = isDone ? '' : ', and the import stopped there'
-  const nothing = staging === 'atomic' ? ', so nothing was created' : ''
+  const nothing = staging === 'atomic' ? ', so nothing was changed' : ''
   const again = `the same command again${options.isRestart ? ' without --restart' : ''}`
   const [before, after] = canResume
     ? [`Fix it, then run ${again} to resume from it`, `Run ${again} to resume after them`]
@@ -175,7 +172,7 @@ function hintOfConflicts(importing: Import, { plan, staging }: ImportOptions): s
   const { idFrom } = rules
   // those that were created would be created again
   if (importing.hasAssignedIds) return staging && idFrom !== 'next' ? 'For ids that exist, use --id-from next. ' : ''
-  const repeats = repeated > 0 ? 'Of records with the same id, keep one. ' : ''
+  const repeats = repeated > 0 ? 'Of records with the same id, the first one counts: delete the others. ' : ''
   if (repeated === conflicts) return repeats
   const other =
     idFrom === undefined ? ['skip, same or update', 'update'] : ['skip or same', 'update, without --id-from']
@@ -197,6 +194,22 @@ export function idsOfRepeat({ firstId }: Import): string {
   return firstId === undefined ? '' : ` --id-from ${firstId}`
 }
 
+/** The command that imports the same with a change; plants that were numbered get the same ids. */
+function repeatOf(
+  { firstId }: Import,
+  { plan, staging }: ImportOptions,
+  { storeFlag }: Settings,
+  {
+    ifExists = plan.ifExists,
+    ...change
+  }: Partial<Pick<ImportPlan['rules'], 'map' | 'idFrom'> & Pick<ImportPlan, 'ifExists'>>,
+): string {
+  const files = plan.inputs.map(({ path, name }) => (path === '-' ? path : shellWord(name)))
+  const rules = { ...plan.rules, idFrom: firstId, ...change }
+  const flag = staging === undefined ? '' : staging === 'dryRun' ? ' --dry-run' : ' --atomic'
+  return `plants import ${files.join(' ')}${givenFlags(storeFlag, { ...plan, rules, ifExists })}${flag}`
+}
+
 /** Whether a repeat can use `same`, which reads plants: `--id-from next` reads them, so the token has the right. */
 export function canCompare({ firstId }: Import, { store }: Settings): boolean {
   return isOwn(store) || firstId !== undefined
@@ -207,18 +220,19 @@ function hintOfRejected(importing: Import, options: ImportOptions, settings: Set
   const { plan, rejects, staging } = options
   const hasNoIds = plan.rules.idFrom === undefined && mapper.withoutIds === settledIn(counters)
   if (plan.ifExists !== 'update' && rejects === undefined && hasNoIds) {
-    const map = shellWord(mapFlag({ ...plan.rules.map, id: '' }))
-    return `To number the plants, whatever ids they have, run it again with: --map ${map} --id-from next`
+    const change = { map: { ...plan.rules.map, id: '' }, idFrom: 'next' } as const
+    return `To number the plants, whatever ids they have: ${repeatOf(importing, options, settings, change)}`
   }
   // with skip, records that differ from their plants would be left out of the rejects
   const policyOfRest = canCompare(importing, settings) || counters.rejected[409] ? 'same' : 'skip'
   const exist = hintOfConflicts(importing, options)
   if (staging === 'atomic') return `${exist}Fix the rejected records, then run the same command again`
-  if (staging) return `${exist}Fix the input: nothing was created`
+  if (staging) return `${exist}Fix the input: nothing was changed`
   const isNext = importing.firstId !== undefined && plan.ifExists === 'skip' // the repeat has a number instead
-  const policy = plan.ifExists === 'error' || isNext ? ` --if-exists ${policyOfRest}` : ''
+  const ifExists = plan.ifExists === 'error' || isNext ? policyOfRest : plan.ifExists
+  const repeat = repeatOf(importing, options, settings, { ifExists })
   if (rejects === undefined)
-    return `${exist}To keep the rejected plants in a file, run it again with:${idsOfRepeat(importing)}${policy} --rejects rejected.txt`
+    return `${exist}To keep the rejected plants in a file: ${repeat} --rejects rejected.${importing.format}`
   return `${exist}${hintOfRejectsFile(importing, plan, rejects, settings)}`
 }
 

@@ -1,4 +1,4 @@
-import { fieldsInWords, plantFields } from '../../plant/fields.js'
+import { fieldNames, fieldsInWords } from '../../plant/fields.js'
 import { formatNames } from '../../plant/records.js'
 import { malformed } from '../../platform/errors.js'
 import { shorten } from '../../platform/escape.js'
@@ -41,7 +41,8 @@ const options = [
   },
   {
     flags: '--encoding <name>',
-    description: 'such as utf-16le, windows-1252 or shift_jis; by default UTF-8, or the encoding of a byte order mark',
+    description:
+      'such as utf-16le, windows-1252 or shift_jis; by default that of a byte order mark, else UTF-8 or windows-1252',
     values: commonEncodings,
     parse: parseEncoding,
   },
@@ -214,10 +215,12 @@ function parseColumns(_flag: string, text: string): string[] {
   return text.split(',').map((name) => name.trim())
 }
 
-/** `name=CommonName,tag=Family`; a field without a source is not read */
+/** `name=CommonName,tag=Family`; a field without a source is not read, and a source may have commas */
 function parseMap(flag: string, text: string): ImportOptions['plan']['rules']['map'] {
-  const entry = new RegExp(`^\\s*(${plantFields.map(({ name }) => name).join('|')})\\s*=\\s*(.*?)\\s*$`, 's')
-  const entries = text.split(',').map((part) => entry.exec(part) ?? [])
+  const names = fieldNames.join('|')
+  const entry = new RegExp(`^\\s*(${names})\\s*=\\s*([^,]*?|[^=]*?)\\s*$`)
+  const parts = text.split(new RegExp(`,(?=\\s*(?:${names})\\s*=)`))
+  const entries = parts.map((part) => entry.exec(part) ?? [])
   const fields = entries.map(([, field]) => field)
   const isNameless = entries.some(([, field, source]) => field === 'name' && source === '')
   if (isNameless || fields.includes(undefined) || new Set(fields).size < fields.length) {

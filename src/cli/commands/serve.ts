@@ -57,7 +57,7 @@ const options = [
   },
   {
     flags: '--allow <rights>',
-    description: `what to offer, whatever a token may: some of ${rights.join(', ')}, separated by commas; by default all`,
+    description: `what to offer, whatever rights a token has: some of ${rights.join(', ')}, separated by commas; by default all`,
     values: rights,
     parse: parseRights,
   },

@@ -133,7 +133,8 @@ function rightsHint(client: HttpClient, { headers }: HttpResponse): string {
   if (!rights.some((right) => right === scope)) return client.access.tokenHint
   const wanted = [scope, ...defaultRights, ...(client.options.needs ?? [])]
   const allowed = rights.filter((right) => wanted.includes(right))
-  return `Ask the operator of the service for a token with these rights: plants tokens create --allow ${allowed.join()}`
+  const flag = `--allow ${allowed.join()}`
+  return `Ask the operator of the service for these rights: plants tokens create ${flag}, or with a token file plants serve ${flag}`
 }
 
 function describe(response: HttpResponse, expected: string): string {

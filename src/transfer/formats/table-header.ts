@@ -71,8 +71,10 @@ export function findHeader(bytes: Buffer, options: HeaderOptions): Columns | und
 /** Throws `malformed` if a line before it may be a record. */
 function headerIn(lines: FirstLine[], rules: FieldRules): FirstLine | undefined {
   const found = lines.findIndex(({ names }, index) => isHeader(names, rules) && (index === 0 || names.length > 1))
-  for (const line of lines.slice(0, Math.max(found, 0))) if (isSeveral(line.names)) checkHeader(line)
-  return lines[found]
+  const header = lines[found]
+  const hint = header && `If line ${header.line} is the header, delete the lines before it`
+  for (const line of lines.slice(0, Math.max(found, 0))) if (isSeveral(line.names)) checkHeader(line, hint)
+  return header
 }
 
 /** Of the first line with several cells; none if there is none. */
@@ -120,11 +122,11 @@ function isHeader(names: readonly string[], rules: FieldRules): boolean {
   return missingIn(names, rules).length === 0 && !isNumber(names[columnOf('id', names, rules)] ?? '')
 }
 
-function checkHeader({ names, line, why }: FirstLine): void {
+function checkHeader({ names, line, why }: FirstLine, hint = columnHint): void {
   const example = 'It must name the columns, for example: id,name,tag'
   if (why) throw malformed(`The header in line ${line} cannot be read: ${why.message}`, example)
   if (!names.some(isNumber)) return
-  throw malformed(`There is no header: line ${line} is ${listOf(names)}`, columnHint)
+  throw malformed(`There is no header: line ${line} is ${listOf(names)}`, hint)
 }
 
 /**

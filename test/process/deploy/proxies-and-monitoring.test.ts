@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { readFileSync, writeFileSync } from 'node:fs'
+import { closeSync, openSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { type Certificate, certificate, hasOpenssl } from '../../helpers/certificates.js'
@@ -30,18 +30,25 @@ test.runIf(hasOpenssl && isHere('caddy'))(
   () => useThrough(caddy),
 )
 
-/** Creates a plant and lists it through a proxy with a certificate of its own. */
+/** Creates a plant and lists it through a proxy with a certificate of its own, whose logs have no URL. */
 async function useThrough(proxy: (setup: Setup) => Promise<void>): Promise<void> {
   const world = new World()
   const socket = join(world.home, 'plants.sock')
-  const { token } = await serve(['--socket', socket], { folder: world.home, rights: 'create,read' })
+  const { token, stop } = await serve(['--socket', socket], { folder: world.home, rights: 'create,read' })
   const own = certificate({ names: ['DNS:localhost'], isAuthority: true })
   const port = await freePort()
   await proxy({ folder: world.home, socket, port, certificate: own })
   const at = (line: string) =>
     world.spawn(`${line} --store https://localhost:${port} --ca-cert ${own.path}`, { env: { PLANTS_TOKEN: token } })
   expect(await at('create --id 1 --name Fern --retry 30s')).toMatchObject({ code: 0 })
-  expect(await at('list --output ndjson')).toMatchObject({ code: 0, out: '{"id":1,"name":"Fern"}\n' })
+  const search = 'list --search fern --output ndjson --timeout 500ms'
+  expect(await at(search)).toMatchObject({ code: 0, out: '{"id":1,"name":"Fern"}\n' })
+  await stop()
+  expect(await at(search)).toMatchObject({ code: 4 })
+  const logs = readdirSync(world.home).filter((name) => name.endsWith('.log'))
+  const logged = logs.map((name) => readFileSync(join(world.home, name), 'utf8')).join('')
+  expect(logged).toMatch(/^.*127\.0\.0\.1.*\b502\b/m)
+  expect(logged).not.toMatch(/fern|\/plants\?/)
 }
 
 /** Starts nginx with deploy/nginx.conf, as a file that the main one of Debian would include. */
@@ -50,6 +57,8 @@ async function nginx({ folder, socket, port, certificate }: Setup): Promise<void
     ['unix:/run/plants/plants.sock', `unix:${socket}`],
     ['listen 443 ssl;', `listen 127.0.0.1:${port} ssl;`],
     ['  listen [::]:443 ssl;\n', ''],
+    ['/var/log/nginx/plants.log', join(folder, 'access.log')],
+    ['/var/log/nginx/plants-error.log', join(folder, 'error.log')],
     ['/etc/ssl/plants/fullchain.pem', certificate.path],
     ['/etc/ssl/plants/key.pem', certificate.path.replace('cert.pem', 'key.pem')],
   ])
@@ -90,7 +99,9 @@ function adapt(name: string, changes: [from: string, to: string][]): string {
 }
 
 function keepRunning(program: string, args: string[], folder: string): void {
-  const child = spawn(program, args, { cwd: folder, env: envOf(folder), stdio: 'ignore' })
+  const log = openSync(join(folder, 'proxy.log'), 'a')
+  const child = spawn(program, args, { cwd: folder, env: envOf(folder), stdio: ['ignore', log, log] })
+  closeSync(log)
   onTestFinished(async () => {
     if (child.kill()) await once(child, 'exit')
   })

@@ -97,7 +97,7 @@ describe('an import that a signal stops', () => {
       run.kill(signal)
       const { exitCode, stdout, stderr } = await run
       if (exitCode === 0) continue // it was too fast for this machine
-      expect([exitCode, stdout, stderr]).toEqual([code, '', `plants: ${word}, nothing was created\n`])
+      expect([exitCode, stdout, stderr]).toEqual([code, '', `plants: ${word}, nothing was changed\n`])
       expect(idsIn(world.store)).toEqual([1])
       if (signal === 'SIGINT') expect((await world.run(`${command} --atomic`)).code).toBe(0)
       expect(countOf(world.store)).toBe(signal === 'SIGINT' ? lines.length + 1 : 1)

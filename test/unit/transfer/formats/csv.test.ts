@@ -150,6 +150,11 @@ test.each<[message: string, hint: string, input: string, map?: FieldRules['map']
     { id: '110', name: 'Fennel', tag: 'herb' },
   ],
   ['There is no header: line 1 is "Fennel", "", "7"', columnHint, 'Fennel\t\t7\n'],
+  [
+    'There is no header: line 2 is "Branch", "12"',
+    'If line 4 is the header, delete the lines before it',
+    'Stock\nBranch;12\n\nID;Name\n1;Acer\n',
+  ],
   [`${inLine1} has no column "Family" for tag, only "id", "name"`, choose('tag'), 'id,name\n', { tag: 'Family' }],
   ['The header has the column "name" twice', 'Give each column a different name', 'id,name,name\n'],
   [

@@ -145,7 +145,7 @@ describe('all or nothing:', () => {
     const { err, ...counts } = await user.import(`one other ${flag}`)
     expect(counts).toMatchObject({ code: 6, rejected: { 409: 1 } })
     expect(err).toMatch(/^plants: other:2: [^\n]*\bid 2\b/)
-    expect(err).toContain('\n  Of records with the same id, keep one. Fix ')
+    expect(err).toContain('\n  Of records with the same id, the first one counts: delete the others. Fix ')
   })
 
   test('--dry-run creates nothing but the rejects file', async () => {
@@ -160,7 +160,7 @@ describe('all or nothing:', () => {
     user.write('one', plant(1) + plant(2))
     const { err, ...counts } = await user.import('one - --atomic', plant(1))
     expect(counts).toEqual({ code: 6, rejected: { 409: 1 } })
-    expect(err).toMatch(/\nplants: 1 plant was rejected, so nothing was created\n {2}(?!.*nothing was created)/)
+    expect(err).toMatch(/\nplants: 1 plant was rejected, so nothing was changed\n {2}(?!.*nothing was created)/)
     expect(await user.list()).toBe('')
     expect(await user.import('one - --atomic', plant(3))).toEqual({ code: 0, created: 3, err: '' })
     expect(await user.list()).toBe(plant(1) + plant(2) + plant(3))
