@@ -1,16 +1,12 @@
 import type { NewPlant, PlantPatch } from '../../src/plant/plant.js'
-import { PlantsError } from '../../src/platform/errors.js'
 import type { Access } from '../../src/stores/common/access.js'
-import { Outcome } from '../../src/stores/common/conflict.js'
 import type { Batch, CreateManyOptions, OpenOptions } from '../../src/stores/common/store.js'
 import { RemoteStore } from '../../src/stores/http/remote-store.js'
 import { parseAddress } from '../../src/stores/registry.js'
-import { batchOf } from './bulk.js'
+import { batchOf, outcomesOf } from './bulk.js'
 import { type Deed, PlantService, type Post } from './plant-service.js'
 import { usualAccess } from './remote.js'
 import { closedAfterTest, openOptions, place } from './store.js'
-
-export { batchOf }
 
 interface Ways {
   access?: Partial<Access>
@@ -24,75 +20,57 @@ export async function open(url: string, { access = {}, opening = {} }: Ways = {}
   return closedAfterTest(await RemoteStore.open(address, options))
 }
 
-type Import = Ways &
-  Partial<CreateManyOptions> & {
-    /** another one than that of `isKeyed` and `deed` */
-    service?: PlantService
-    isKeyed?: boolean
-    deed?(post: Post): Deed | Promise<Deed>
-    /** 100 of `plantsOf`, unless this says how many, or which */
-    plants?: number | PlantPatch[]
-    /** expects an error */
-    fails?: boolean
-  }
+interface Import extends Ways, Partial<CreateManyOptions> {
+  /** another one than that of `isKeyed` and `deed` */
+  service?: PlantService
+  isKeyed?: boolean
+  deed?(post: Post): Deed | Promise<Deed>
+  /** how many of `plantsOf` */
+  plants?: number
+}
 
 /** Imports plants into a service. `made` is how often the service made each plant, by its id. */
-export async function imported({ service, isKeyed = true, deed, plants = 100, fails, ...rest }: Import) {
-  const { access = {}, opening = {}, ...options } = rest
+export async function imported({
+  service,
+  isKeyed = true,
+  deed,
+  plants = 100,
+  access = {},
+  opening = {},
+  ...rest
+}: Import) {
   const target = service ?? (await PlantService.listen({ isKeyed, ...(deed && { deed }) }))
-  const batch = batchOf(typeof plants === 'number' ? plantsOf(plants) : plants)
   const store = await open(target.url, { access, opening })
-  const done = store.createMany(batch, importOptions(options))
-  const error = fails ? await errorOf(done) : await done
-  const { posts, made } = target
-  return { service: target, store, batch, error, posts, made, tally: tally(batch), rejections: rejectionsOf(batch) }
+  return { service: target, store, posts: target.posts, made: target.made, ...(await sent(store, plants, rest)) }
 }
 
-/** What becomes of an import in which each plant is created once. */
-export const complete = (count = 100) => ({ tally: { created: count }, made: all(count) })
-
-export function plantsOf(count: number): NewPlant[] {
-  return Array.from({ length: count }, (_, index) => ({
-    id: BigInt(index),
-    name: `Fern ${index}`,
-    ...(index % 3 ? { tag: 'shade' } : {}),
-  }))
-}
-
-export function importOptions(options: Partial<CreateManyOptions> = {}): CreateManyOptions {
-  return {
+/** Imports plants, and tells how: how many rows went which way, the reasons of some, and the error that ended it. */
+export async function sent(
+  store: RemoteStore,
+  plants: number | PlantPatch[] | Batch,
+  options: Partial<CreateManyOptions> = {},
+) {
+  const rows = typeof plants === 'number' ? plantsOf(plants) : plants
+  const batch = Array.isArray(rows) ? batchOf(rows) : rows
+  const done = store.createMany(batch, {
     ...{ ifExists: 'error', stopsAtReject: false, checkpoint: undefined, stop: new AbortController().signal },
     keyOf: (row) => `import-${row}`,
     onProgress: () => {},
     ...options,
-  }
+  })
+  const error = await done.catch((reason: Error) => reason)
+  const tally: Record<string, number> = {}
+  for (const outcome of outcomesOf(batch)) tally[outcome] = (tally[outcome] ?? 0) + 1
+  const rejections = [...batch.rejections].map(([row, { error, message }]) => [row, error, message])
+  return { batch, error, tally, rejections }
 }
 
-/** How many rows went how. */
-export function tally({ outcomes }: Batch): Record<string, number> {
-  const counts = Object.entries(Outcome).map(
-    ([name, value]) => [name, outcomes.filter((outcome) => outcome === value).length] as const,
-  )
-  return Object.fromEntries(counts.filter(([, count]) => count > 0))
+export function plantsOf(count: number): NewPlant[] {
+  const tagOf = (index: number) => (index % 3 ? { tag: 'shade' } : {})
+  return Array.from({ length: count }, (_, index) => ({ id: BigInt(index), name: `Fern ${index}`, ...tagOf(index) }))
 }
 
-export function rejectionsOf({ rejections }: Batch): [number, number, string][] {
-  return [...rejections].map(([row, { error, message }]) => [row, error, message])
-}
-
-/** What a promise is rejected with. */
-export async function errorOf(promise: Promise<unknown>): Promise<PlantsError> {
-  const error = await promise.then(
-    () => new Error('Nothing was thrown'),
-    (reason: unknown) => reason,
-  )
-  if (error instanceof PlantsError) return error
-  throw error
-}
-
-export function fail(message: string): never {
-  throw new Error(message)
-}
-
-export const busy: Deed = { status: 503, body: { error: 503, message: 'Not now' }, headers: { 'Retry-After': '0' } }
 export const all = (count: number) => new Map(plantsOf(count).map(({ id }) => [`${id}`, 1]))
+
+/** What becomes of an import in which each plant is created once. */
+export const complete = (count = 100) => ({ error: undefined, tally: { created: count }, made: all(count) })

@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest'
 import { reusedDatabase } from '../../../helpers/postgres.js'
-import { settled } from '../../../helpers/settled.js'
-import { nameOf, openShared, othersWait } from '../../../helpers/shared-store.js'
+import { nameOf, openShared, othersWait, settled } from '../../../helpers/shared-store.js'
 
 const database = reusedDatabase()
 const ids = (count: number) => Array.from({ length: count }, (_, index) => BigInt(index))

@@ -1,52 +1,37 @@
 import { join } from 'node:path'
-import { describe, expect, test } from 'vitest'
-import type { NewPlant } from '../../../../src/plant/plant.js'
+import { describe, expect, test, vi } from 'vitest'
+import type { NewPlant, PlantPatch } from '../../../../src/plant/plant.js'
+import { PlantsError } from '../../../../src/platform/errors.js'
 import { Outcome } from '../../../../src/stores/common/conflict.js'
-import type { CreateManyOptions } from '../../../../src/stores/common/store.js'
 import { SqliteStore } from '../../../../src/stores/sqlite/sqlite-store.js'
+import { batchOf } from '../../../helpers/bulk.js'
+import { Hostile, json } from '../../../helpers/hostile.js'
 import { type Deed, PlantService, type Post } from '../../../helpers/plant-service.js'
-import { ownService } from '../../../helpers/remote.js'
-import {
-  batchOf,
-  busy,
-  complete,
-  fail,
-  imported,
-  importOptions,
-  open,
-  plantsOf,
-  rejectionsOf,
-  tally,
-} from '../../../helpers/remote-bulk.js'
+import { ownService, token } from '../../../helpers/remote.js'
+import { all, complete, imported, open, plantsOf, sent } from '../../../helpers/remote-bulk.js'
 import { serveStore, testToken } from '../../../helpers/service.js'
 import { closedAfterTest, fileAddress, gathered, openOptions } from '../../../helpers/store.js'
 import { temporaryFolder } from '../../../helpers/temporary.js'
 
+const answer = (error: number, message: string, status = 400): Deed => ({ status, body: { error, message } })
+const busy: Deed = { status: 503, body: { error: 503, message: 'Not now' }, headers: { 'Retry-After': '0' } }
 const tenth = (deed: Deed) => (post: Post) => (post.index % 10 === 9 ? deed : undefined)
 const from = (first: number, deed: Deed) => (post: Post) => (post.index < first ? undefined : deed)
 const only = (index: number, deed: Deed) => (post: Post) => (post.index === index ? deed : undefined)
+const forPlant = (id: string, deed: Deed) => (post: Post) => (post.id === id ? deed : undefined)
 
 test('3,000 plants arrive at the own service, which knows them again by their keys', async () => {
   const path = join(temporaryFolder(), 'plants.db')
   const store = await open(await ownService({ host: '127.0.0.1', port: 0 }, path))
-  const plants = plantsOf(3000)
-  const send = async (count: number, options: Partial<CreateManyOptions> = {}) => {
-    const batch = batchOf(plants.slice(0, count))
-    await store.createMany(batch, importOptions(options))
-    return { tally: tally(batch), rejections: rejectionsOf(batch) }
-  }
-  const progress: unknown[] = []
-  const onProgress = () => void progress.push(1)
-  expect(await send(3000, { onProgress })).toEqual({ tally: { created: 3000 }, rejections: [] })
-  expect(progress).toHaveLength(3000)
+  const onProgress = vi.fn()
+  for (const count of [3000, 100])
+    expect(await sent(store, count, { onProgress })).toMatchObject({ tally: { created: count }, rejections: [] })
+  expect(onProgress).toHaveBeenCalledTimes(3100)
   const file = closedAfterTest(await SqliteStore.open(fileAddress(path), openOptions()))
-  expect(await gathered(file.list())).toEqual(plants)
-  expect(await send(100)).toEqual({ tally: { created: 100 }, rejections: [] })
-  const { tally: others, rejections } = await send(100, { keyOf: (row) => `other-${row}` })
-  expect(others).toEqual({ exists: 100 })
+  expect(await gathered(file.list())).toEqual(plantsOf(3000))
+  const { tally, rejections } = await sent(store, 100, { keyOf: (row) => `other-${row}` })
+  expect(tally).toEqual({ exists: 100 })
   expect(rejections[5]).toEqual([expect.any(Number), 409, expect.stringMatching(/^A plant with id .* already exists$/)])
-  const skipped = await send(100, { keyOf: (row) => `third-${row}`, ifExists: 'skip' })
-  expect(skipped).toEqual({ tally: { skipped: 100 }, rejections: [] })
 })
 
 test('only what is pending is sent, in its order', async () => {
@@ -55,7 +40,7 @@ test('only what is pending is sent, in its order', async () => {
   const store = await open(service.url, { opening: { concurrency: 1 } })
   const batch = batchOf(plantsOf(6))
   batch.outcomes.set([created, pending, rejected, pending, pending, skipped])
-  await store.createMany(batch, importOptions())
+  await sent(store, batch)
   expect(service.posts.map(({ id, key }) => `${id} ${key}`)).toEqual(['1 import-1', '3 import-3', '4 import-4'])
   expect([...batch.outcomes]).toEqual([created, created, rejected, created, created, skipped])
 })
@@ -67,10 +52,8 @@ describe('a service in trouble', () => {
   })
 
   test.each<[string, Deed]>([
-    ['a reset before it is stored', 'reset'],
     ['a reset after it is stored', 'lose'],
     ['500', { status: 500 }],
-    ['the 502 of a proxy', { status: 502, headers: { 'Content-Type': 'text/html' } }],
   ])('gets every plant once, by its key, when every tenth request ends with %s', async (_, deed) => {
     const { posts, ...result } = await imported({ deed: tenth(deed), plants: 1000 })
     expect(result).toMatchObject(complete(1000))
@@ -107,11 +90,9 @@ describe('a service in trouble', () => {
   test.each<[string, Deed, object]>([
     ['503', busy, { type: 'unavailable', message: 'Not now' }],
     ['503 with a long Retry-After', { status: 503, headers: { 'Retry-After': '9999' } }, { type: 'unavailable' }],
-    ['a reset', 'reset', { type: 'unanswered' }],
-    ['500', { status: 500 }, { type: 'unusable', status: 500 }],
     ['no answer', 'hang', { type: 'unanswered' }],
   ])('is given up after the timeout, with the rest pending: %s', async (_, deed, error) => {
-    const result = await imported({ deed: from(10, deed), opening: { timeout: 1000 }, fails: true })
+    const result = await imported({ deed: from(10, deed), opening: { timeout: 1000 } })
     expect(result).toMatchObject({ error, tally: { created: 10, pending: 90 } })
     const created = [...result.batch.outcomes].flatMap((outcome, id) => (outcome === Outcome.created ? [`${id}`] : []))
     // those that came first, whichever they were
@@ -132,12 +113,8 @@ describe('a service in trouble', () => {
   test('that is away is given up after the timeout, with nothing sent', async () => {
     const { service, store } = await imported({ plants: 1, opening: { timeout: 1000 } })
     await service.close()
-    const batch = batchOf(plantsOf(10))
-    await expect(store.createMany(batch, importOptions())).rejects.toMatchObject({
-      type: 'unavailable',
-      retryable: true,
-    })
-    expect(tally(batch)).toEqual({ pending: 10 })
+    const error = { type: 'unavailable', retryable: true }
+    expect(await sent(store, 10)).toMatchObject({ error, tally: { pending: 10 } })
   })
 
   test('causes one warning', async () => {
@@ -145,21 +122,19 @@ describe('a service in trouble', () => {
     const notify = async (text: string) => void warnings.push(text)
     const deed = ({ index }: Post) => (index < 40 && index % 20 < 4 ? busy : undefined)
     const { store } = await imported({ deed, access: { notify }, opening: { concurrency: 1 } })
-    await store.createMany(batchOf(plantsOf(100)), importOptions())
+    await sent(store, 100)
     expect(warnings).toEqual([expect.stringMatching(/^Not now\. Trying again for up to (20|19) s$/)])
   })
 })
 
-test.each<[string, Partial<CreateManyOptions>]>([
-  ['keyOf', { keyOf: () => fail('disk full') }],
-  ['onProgress', { onProgress: () => fail('disk full') }],
-])('what %s throws ends the import', async (_, options) => {
-  const service = await PlantService.listen({ isKeyed: false })
-  const batch = batchOf(plantsOf(100))
-  const store = await open(service.url, { opening: { concurrency: 2 } })
-  await expect(store.createMany(batch, importOptions(options))).rejects.toThrow('disk full')
-  expect(tally(batch)['created'] ?? 0).toBe(service.made.size)
-  expect(service.made.size).toBeLessThanOrEqual(2)
+test.each(['keyOf', 'onProgress'])('what %s throws ends the import', async (name) => {
+  const fail = () => {
+    throw new Error('disk full')
+  }
+  const result = await imported({ isKeyed: false, opening: { concurrency: 2 }, [name]: fail })
+  const { created = 0 } = result.tally
+  expect([result.error, created]).toEqual([new Error('disk full'), result.made.size])
+  expect(created).toBeLessThanOrEqual(2)
 })
 
 describe('an import that is stopped', () => {
@@ -217,7 +192,7 @@ describe('a plant that others change between its read and its replace', () => {
   type Methods = Partial<Pick<SqliteStore, 'get' | 'replace'>>
 
   /** Updates plants at a service on a file with plant 1, with other methods in place of some of the store's. */
-  async function updated(methods: (file: SqliteStore) => Methods, plants: Parameters<typeof batchOf>[0]) {
+  async function updated(methods: (file: SqliteStore) => Methods, plants: PlantPatch[]) {
     const file = await SqliteStore.open(fileAddress(join(temporaryFolder(), 'plants.db')), openOptions())
     await file.create(fern)
     const usual: Methods = { get: (id) => file.get(id), replace: (plant, only) => file.replace(plant, only) }
@@ -225,9 +200,8 @@ describe('a plant that others change between its read and its replace', () => {
     const served = { create, close: () => file.close(), ...usual, ...methods(file) }
     const { address } = await serveStore(served as Parameters<typeof serveStore>[0])
     const store = await open(address, { access: { token: testToken }, opening: { timeout: 500 } })
-    const batch = batchOf(plants)
-    await store.createMany(batch, importOptions({ ifExists: 'update' }))
-    return { tally: tally(batch), rejections: rejectionsOf(batch), plant: await file.get(1n) }
+    const { tally, rejections } = await sent(store, plants, { ifExists: 'update' })
+    return { tally, rejections, plant: await file.get(1n) }
   }
 
   /** Changes a plant after each read of it, which is before it is replaced. */
@@ -280,5 +254,129 @@ describe('a plant that others change between its read and its replace', () => {
     const plant = { ...bracken, tag: 'shade' }
     expect(await updated(lost, [bracken])).toEqual({ tally: { updated: 1 }, rejections: [], plant })
     expect(replaces).toBe(1)
+  })
+})
+
+describe('an answer about one plant', () => {
+  test.each<[string, Deed, string, number, string]>([
+    ['400 with an unknown error', answer(17, 'No ferns'), 'rejected', 17, 'No ferns'],
+    ['413', answer(413, 'Too long', 413), 'rejected', 413, 'Too long'],
+    ['422 without an Error', { status: 422 }, 'rejected', 422, 'answered 422'],
+    ['400 with an error of 409', answer(409, 'Had that'), 'exists', 409, 'Had that'],
+  ])('is recorded, and the others go on: %s', async (_, deed, outcome, error, message) => {
+    expect(await imported({ deed: forPlant('5', deed) })).toMatchObject({
+      tally: { created: 99, [outcome]: 1 },
+      rejections: [[5, error, expect.stringContaining(message)]],
+    })
+  })
+
+  test('ends an import that stops at a rejected record, when what is on its way is settled', async () => {
+    const deed = forPlant('5', { status: 422 })
+    const result = await imported({ deed, opening: { concurrency: 4 }, stopsAtReject: true })
+    const { rejected, created = 0, pending = 0 } = result.tally
+    expect([rejected, created + pending, result.made.size]).toEqual([1, 99, created])
+    expect(created).toBeLessThan(5 + 4)
+  })
+
+  test('with another plant causes one warning', async () => {
+    const warnings: string[] = []
+    const access = { notify: async (text: string) => void warnings.push(text) }
+    const deed = (): Deed => ({ status: 200, body: { name: 'Moss' } })
+    const { tally } = await imported({ deed, plants: 3, access, opening: { concurrency: 1 } })
+    expect(tally).toEqual({ created: 3 })
+    const instead = '{"name":"Moss"} instead of {"name":"Fern 0"} for plant 0'
+    expect(warnings).toEqual([`The store returns plants that differ from those that were sent, such as ${instead}`])
+  })
+})
+
+test.each<[string, Deed, object]>([
+  ['a redirect', { status: 307, headers: { Location: 'https://a.example' } }, { type: 'unavailable', status: 307 }],
+  ['400 with an error of 415', answer(415, 'JSON?'), { type: 'rejected', message: 'JSON?' }],
+  ['200 without a plant', { status: 200, body: { ok: true } }, { type: 'unusable', status: 200 }],
+])('an answer that concerns all plants ends the import, and the next one goes on: %s', async (_, deed, error) => {
+  const { store, batch, ...result } = await imported({ deed: only(50, deed), opening: { concurrency: 8 } })
+  const { created = 0, pending = 0 } = result.tally
+  expect(result).toMatchObject({ error, rejections: [] })
+  expect([result.made.size, created + pending]).toEqual([created, 100])
+  expect(result.posts.length).toBeLessThanOrEqual(50 + 8)
+  expect({ ...(await sent(store, batch)), made: result.made }).toMatchObject(complete())
+})
+
+describe('a token that is rejected during an import', () => {
+  const accepts = (next: string) => (post: Post) =>
+    post.authorization === `Bearer ${post.index < 50 ? token : next}` ? undefined : answer(401, 'Who?', 401)
+
+  test('is renewed once, and what it was rejected with is sent again', async () => {
+    let runs = 0
+    const renew = async () => {
+      runs += 1
+      return 'newer'
+    }
+    const { store, ...result } = await imported({ deed: accepts('newer'), access: { renew } })
+    expect(result).toMatchObject(complete())
+    const { tally } = await sent(store, [{ id: 500n, name: 'Moss' }], { keyOf: () => 'next' })
+    expect([tally, runs]).toEqual([{ created: 1 }, 1])
+  })
+
+  test.each<[string, () => Promise<string | undefined>, string]>([
+    ['the new one is rejected as well', async () => `other-${Math.random()}`, 'Who?'],
+    ['there is no new one', async () => undefined, 'Who?'],
+    ['getting a new one fails', () => Promise.reject(new PlantsError('unauthorized', 'No safe')), 'No safe'],
+  ])('ends the import when %s', async (_, renew, message) => {
+    const error = { type: 'unauthorized', message }
+    const result = await imported({ deed: accepts('never'), access: { renew } })
+    expect(result).toMatchObject({ error, tally: { created: 50, pending: 50 } })
+  })
+})
+
+describe('a service that keeps no keys', () => {
+  const isKeyed = false
+
+  test('is not sent again what it may have stored: that is unknown', async () => {
+    const { posts, ...result } = await imported({ isKeyed, deed: tenth('lose') })
+    expect(result).toMatchObject({ tally: { created: 90, unknown: 10 }, made: all(100) })
+    expect(posts).toHaveLength(100)
+    const lost = posts.filter(({ index }) => index % 10 === 9).map(({ id }) => parseInt(id, 10))
+    expect(result.rejections.map(([row, error]) => [row, error])).toEqual(lost.map((row) => [row, 504]))
+  })
+
+  test('is sent again what it says that it has not stored', async () => {
+    expect(await imported({ isKeyed, deed: tenth(busy) })).toMatchObject(complete())
+  })
+
+  test('and gives no plant leaves that unknown', async () => {
+    const deed = forPlant('2', { status: 200, body: {} })
+    const result = await imported({ isKeyed, deed, plants: 5, opening: { concurrency: 1 } })
+    expect(result.tally).toEqual({ created: 2, unknown: 1, pending: 2 })
+  })
+
+  test('and breaks for good is given up before many are unknown', async () => {
+    const result = await imported({ isKeyed, deed: from(10, 'lose'), plants: 10_000, opening: { timeout: 1000 } })
+    expect(result.error).toMatchObject({ type: 'unanswered' })
+    expect(result.tally['unknown']).toBe(result.posts.length - 10)
+    expect(result.posts.length).toBeLessThan(100)
+  })
+})
+
+describe('whether a service keeps keys', () => {
+  test('is asked once', async () => {
+    const openapi = json(200, { paths: { '/plants': { post: {} } } })
+    const remote = await Hostile.listen({ openapi, posts: [json(200, { name: 'Fern 0' })] })
+    const store = await open(remote.url)
+    for (const _ of [1, 2]) await sent(store, 1)
+    expect(remote.lines).toEqual(['GET /openapi.json', 'POST /plants', 'POST /plants'])
+  })
+
+  test('cannot be found out from a service that answers 503, and then nothing is sent', async () => {
+    const remote = await Hostile.listen({ openapi: json(503, { error: 503, message: 'Not now' }) })
+    const result = await sent(await open(remote.url, { opening: { timeout: 1000 } }), 3)
+    const error = { type: 'unavailable', retryable: true, message: 'Not now' }
+    expect(result).toMatchObject({ error, tally: { pending: 3 } })
+    expect(remote.posts).toEqual([])
+  })
+
+  test('is no without a description', async () => {
+    const remote = await Hostile.listen({ posts: [(socket) => void socket.resetAndDestroy()] })
+    expect(await sent(await open(remote.url), 1)).toMatchObject({ tally: { unknown: 1 } })
   })
 })
