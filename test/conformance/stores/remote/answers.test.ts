@@ -24,13 +24,10 @@ test.each<[string, Answer, string]>([
   ['HTML', html(200), 'text/html; charset=utf-8'],
   ['no media type', http(200, fern), 'no JSON'],
   ['another media type', as('application/jsonx'), 'application/jsonx'],
-  ['an empty body', json(200, ''), 'nothing'],
   ['invalid JSON', json(200, fern.slice(0, -1)), 'invalid JSON'],
-  ['deeply nested arrays', json(200, '['.repeat(500_000)), 'invalid JSON'],
   ['what is not UTF-8', as('application/json', Buffer.from('{"name":"\xff"}', 'latin1')), 'invalid JSON'],
   ['no name', json(200, { tag: 'shade' }), 'JSON that is no Plant'],
   ['null as the tag', json(200, { name: 'Fern', tag: null }), 'JSON that is no Plant'],
-  ['an array', json(200, [{ name: 'Fern' }]), 'JSON that is no Plant'],
   ['null', json(200, 'null'), 'JSON that is no Plant'],
   ['a prototype', json(200, `{"__proto__":${fern}}`), 'JSON that is no Plant'],
   ['more than 1 MiB', json(200, fern + ' '.repeat(1_048_562)), 'more than 1 MiB'],
@@ -47,7 +44,6 @@ test.each<[number, Answer, string]>([
   [201, json(201, fern), 'answered 201 with JSON that is no Error'],
   [202, json(202, refusal), 'failed: No ferns today'],
   [204, Buffer.from('HTTP/1.1 204 No Content\r\n\r\n'), 'answered 204 with nothing'],
-  [300, http(300), 'answered 300'],
   [303, http(303, '', { Location: '/v2' }), 'answered 303, and redirects to /v2'],
   [399, http(399), 'answered 399'],
 ])('takes no status but 200 for success: %i', async (status, answer, message) => {
@@ -142,14 +138,11 @@ test.each<[string, Answer]>([
   expect(await createdBy(answer)).toEqual(failed(error, 5, [create, 'GET /openapi.json']))
 })
 
-test.each<[string, Record<string, string>]>([
-  ['of 10 GB', { 'Content-Length': '10000000000' }],
-  ['without an end', { 'Transfer-Encoding': 'chunked' }],
-])('a body %s is cut off early', async (_, headers) => {
-  const chunk = 'Transfer-Encoding' in headers ? `10000\r\n${' '.repeat(65_536)}\r\n` : ' '.repeat(65_536)
+test('a body without an end is cut off early', async () => {
+  const chunk = `10000\r\n${' '.repeat(65_536)}\r\n`
   let taken: Promise<number> | undefined
   const answer: Answer = (socket) => {
-    socket.write(http(200, '', { 'Content-Type': 'application/json', ...headers }))
+    socket.write(`${jsonHead}Transfer-Encoding: chunked\r\n\r\n`)
     const more = () => void (socket.writable && socket.write(chunk) && setImmediate(more))
     socket.on('drain', more)
     taken = new Promise((resolve) => socket.once('close', () => resolve(socket.bytesWritten)))
@@ -190,10 +183,6 @@ test.each<[string, Answer]>([
   ['with other fields', json(200, { id: 1, name: 'Fern', more: [null] })],
   ['with a charset', as('Application/JSON ; charset=utf-8')],
   ['of exactly 1 MiB', json(200, fern + ' '.repeat(1_048_561))],
-  [
-    'in chunks',
-    `${jsonHead}Transfer-Encoding: chunked\r\n\r\n1\r\n{\r\ne;x=y\r\n"name":"Fern"}\r\n0\r\nTrailer: 1\r\n\r\n`,
-  ],
   ['until the end of the connection', (socket) => void socket.end(`${jsonHead}\r\n${fern}`)],
   ['after 102, 103 and 100', `HTTP/1.1 102 Processing\r\n\r\n${hinted}${plant}`],
   ['before garbage', `${plant}garbage`],
@@ -243,7 +232,6 @@ describe('the text of a service', () => {
 const tooLarge = json(413, { error: 413, message: 'Too large' })
 
 test.each<[string, (socket: Socket) => void]>([
-  ['goes on reading', (socket) => void socket.write(tooLarge)],
   ['stops reading', (socket) => void socket.pause().write(tooLarge)],
   ['closes its side', (socket) => void socket.end(tooLarge)],
 ])('an answer counts before the whole plant was sent, when the service %s', async (_, then) => {

@@ -1,14 +1,12 @@
 import { join } from 'node:path'
 import { describe, expect, test, vi } from 'vitest'
 import type { NewPlant, PlantPatch } from '../../../../src/plant/plant.js'
-import { PlantsError } from '../../../../src/platform/errors.js'
 import { Outcome } from '../../../../src/stores/common/conflict.js'
 import { SqliteStore } from '../../../../src/stores/sqlite/sqlite-store.js'
-import { batchOf } from '../../../helpers/bulk.js'
 import { Hostile, json } from '../../../helpers/hostile.js'
 import { type Deed, PlantService, type Post } from '../../../helpers/plant-service.js'
-import { ownService, token } from '../../../helpers/remote.js'
-import { all, complete, imported, open, plantsOf, sent } from '../../../helpers/remote-bulk.js'
+import { ownService } from '../../../helpers/remote.js'
+import { complete, imported, open, plantsOf, sent } from '../../../helpers/remote-bulk.js'
 import { serveStore, testToken } from '../../../helpers/service.js'
 import { closedAfterTest, fileAddress, gathered, openOptions } from '../../../helpers/store.js'
 import { temporaryFolder } from '../../../helpers/temporary.js'
@@ -32,17 +30,6 @@ test('3,000 plants arrive at the own service, which knows them again by their ke
   const { tally, rejections } = await sent(store, 100, { keyOf: (row) => `other-${row}` })
   expect(tally).toEqual({ exists: 100 })
   expect(rejections[5]).toEqual([expect.any(Number), 409, expect.stringMatching(/^A plant with id .* already exists$/)])
-})
-
-test('only what is pending is sent, in its order', async () => {
-  const { created, pending, rejected, skipped } = Outcome
-  const service = await PlantService.listen()
-  const store = await open(service.url, { opening: { concurrency: 1 } })
-  const batch = batchOf(plantsOf(6))
-  batch.outcomes.set([created, pending, rejected, pending, pending, skipped])
-  await sent(store, batch)
-  expect(service.posts.map(({ id, key }) => `${id} ${key}`)).toEqual(['1 import-1', '3 import-3', '4 import-4'])
-  expect([...batch.outcomes]).toEqual([created, created, rejected, created, created, skipped])
 })
 
 describe('a service in trouble', () => {
@@ -137,38 +124,15 @@ test.each(['keyOf', 'onProgress'])('what %s throws ends the import', async (name
   expect(created).toBeLessThanOrEqual(2)
 })
 
-describe('an import that is stopped', () => {
-  test('begins nothing more, and settles what is on its way', async () => {
-    const stop = new AbortController()
-    const deed = ({ index }: Post) => void (index === 100 && stop.abort(new Error('stopped')))
-    const result = await imported({ deed, plants: 1000, opening: { concurrency: 8 }, stop: stop.signal })
-    const { created = 0, pending = 0 } = result.tally
-    expect([result.made.size, result.posts.length, created + pending]).toEqual([created, created, 1000])
-    expect(created).toBeGreaterThan(100)
-    expect(created).toBeLessThanOrEqual(101 + 8)
-  })
-
-  test('does not send again', async () => {
-    const stop = new AbortController()
-    const deed = () => {
-      stop.abort(new Error('stopped'))
-      return busy
-    }
-    const { posts, ...result } = await imported({ deed, opening: { concurrency: 4 }, stop: stop.signal })
-    expect(result.tally).toEqual({ pending: 100 })
-    expect(posts.length).toBeLessThanOrEqual(4)
-  })
-
-  test('ends without an error of a service that does not answer', async () => {
-    const stop = new AbortController()
-    const deed = ({ index }: Post): Deed => {
-      if (index === 4) stop.abort(new Error('stopped')) // sent alone, after the first ones have timed out
-      return 'hang'
-    }
-    const opening = { concurrency: 4, timeout: 300 }
-    const { posts, ...result } = await imported({ deed, plants: 10, opening, stop: stop.signal })
-    expect([result.tally, posts.length]).toEqual([{ pending: 10 }, 5])
-  })
+test('an import that is stopped ends without an error of a service that does not answer', async () => {
+  const stop = new AbortController()
+  const deed = ({ index }: Post): Deed => {
+    if (index === 4) stop.abort(new Error('stopped')) // sent alone, after the first ones have timed out
+    return 'hang'
+  }
+  const opening = { concurrency: 4, timeout: 300 }
+  const { posts, ...result } = await imported({ deed, plants: 10, opening, stop: stop.signal })
+  expect([result.tally, posts.length]).toEqual([{ pending: 10 }, 5])
 })
 
 test('as many connections and requests as the limit are open at once, and no more', async () => {
@@ -270,14 +234,6 @@ describe('an answer about one plant', () => {
     })
   })
 
-  test('ends an import that stops at a rejected record, when what is on its way is settled', async () => {
-    const deed = forPlant('5', { status: 422 })
-    const result = await imported({ deed, opening: { concurrency: 4 }, stopsAtReject: true })
-    const { rejected, created = 0, pending = 0 } = result.tally
-    expect([rejected, created + pending, result.made.size]).toEqual([1, 99, created])
-    expect(created).toBeLessThan(5 + 4)
-  })
-
   test('with another plant causes one warning', async () => {
     const warnings: string[] = []
     const access = { notify: async (text: string) => void warnings.push(text) }
@@ -289,56 +245,8 @@ describe('an answer about one plant', () => {
   })
 })
 
-test.each<[string, Deed, object]>([
-  ['a redirect', { status: 307, headers: { Location: 'https://a.example' } }, { type: 'unavailable', status: 307 }],
-  ['400 with an error of 415', answer(415, 'JSON?'), { type: 'rejected', message: 'JSON?' }],
-  ['200 without a plant', { status: 200, body: { ok: true } }, { type: 'unusable', status: 200 }],
-])('an answer that concerns all plants ends the import, and the next one goes on: %s', async (_, deed, error) => {
-  const { store, batch, ...result } = await imported({ deed: only(50, deed), opening: { concurrency: 8 } })
-  const { created = 0, pending = 0 } = result.tally
-  expect(result).toMatchObject({ error, rejections: [] })
-  expect([result.made.size, created + pending]).toEqual([created, 100])
-  expect(result.posts.length).toBeLessThanOrEqual(50 + 8)
-  expect({ ...(await sent(store, batch)), made: result.made }).toMatchObject(complete())
-})
-
-describe('a token that is rejected during an import', () => {
-  const accepts = (next: string) => (post: Post) =>
-    post.authorization === `Bearer ${post.index < 50 ? token : next}` ? undefined : answer(401, 'Who?', 401)
-
-  test('is renewed once, and what it was rejected with is sent again', async () => {
-    let runs = 0
-    const renew = async () => {
-      runs += 1
-      return 'newer'
-    }
-    const { store, ...result } = await imported({ deed: accepts('newer'), access: { renew } })
-    expect(result).toMatchObject(complete())
-    const { tally } = await sent(store, [{ id: 500n, name: 'Moss' }], { keyOf: () => 'next' })
-    expect([tally, runs]).toEqual([{ created: 1 }, 1])
-  })
-
-  test.each<[string, () => Promise<string | undefined>, string]>([
-    ['the new one is rejected as well', async () => `other-${Math.random()}`, 'Who?'],
-    ['there is no new one', async () => undefined, 'Who?'],
-    ['getting a new one fails', () => Promise.reject(new PlantsError('unauthorized', 'No safe')), 'No safe'],
-  ])('ends the import when %s', async (_, renew, message) => {
-    const error = { type: 'unauthorized', message }
-    const result = await imported({ deed: accepts('never'), access: { renew } })
-    expect(result).toMatchObject({ error, tally: { created: 50, pending: 50 } })
-  })
-})
-
 describe('a service that keeps no keys', () => {
   const isKeyed = false
-
-  test('is not sent again what it may have stored: that is unknown', async () => {
-    const { posts, ...result } = await imported({ isKeyed, deed: tenth('lose') })
-    expect(result).toMatchObject({ tally: { created: 90, unknown: 10 }, made: all(100) })
-    expect(posts).toHaveLength(100)
-    const lost = posts.filter(({ index }) => index % 10 === 9).map(({ id }) => parseInt(id, 10))
-    expect(result.rejections.map(([row, error]) => [row, error])).toEqual(lost.map((row) => [row, 504]))
-  })
 
   test('is sent again what it says that it has not stored', async () => {
     expect(await imported({ isKeyed, deed: tenth(busy) })).toMatchObject(complete())

@@ -113,14 +113,6 @@ describe.runIf(ipv4)('an address that is not loopback (needs one)', () => {
   })
 })
 
-test.runIf(ipv6)('an address of IPv6 that is not loopback gets no token without TLS either (needs one)', async () => {
-  const remote = await Hostile.listen({ posts, place: { host: `${ipv6}`, port: 0 } })
-  const store = `http://[${ipv6}]:${remote.port}`
-  expect((await createAt(remote, ['--store', store])).code).toBe(2)
-  expect(remote.connections).toBe(0)
-  expect(await createAt(remote, ['--store', store, '--allow-http'])).toEqual(created)
-})
-
 test.each(['0.0.0.0', '[::]', 'localhost.example.com', '127.0.0.1.example.com', '[::ffff:192.0.2.1]'])(
   '%s is not loopback',
   async (host) => {
