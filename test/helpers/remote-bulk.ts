@@ -1,9 +1,9 @@
 import type { NewPlant, PlantPatch } from '../../src/plant/plant.js'
 import type { Access } from '../../src/stores/common/access.js'
-import type { Batch, CreateManyOptions, OpenOptions } from '../../src/stores/common/store.js'
+import type { Batch, OpenOptions } from '../../src/stores/common/store.js'
 import { RemoteStore } from '../../src/stores/http/remote-store.js'
 import { parseAddress } from '../../src/stores/registry.js'
-import { batchOf, outcomesOf } from './bulk.js'
+import { type BulkOptions, batchOf, createAll, outcomesOf } from './bulk.js'
 import { type Deed, PlantService, type Post } from './plant-service.js'
 import { usualAccess } from './remote.js'
 import { closedAfterTest, openOptions, place } from './store.js'
@@ -20,7 +20,7 @@ export async function open(url: string, { access = {}, opening = {} }: Ways = {}
   return closedAfterTest(await RemoteStore.open(address, options))
 }
 
-interface Import extends Ways, Partial<CreateManyOptions> {
+interface Import extends Ways, BulkOptions {
   /** another one than that of `isKeyed` and `deed` */
   service?: PlantService
   isKeyed?: boolean
@@ -45,20 +45,14 @@ export async function imported({
 }
 
 /** Imports plants, and tells how: how many rows went which way, the reasons of some, and the error that ended it. */
-export async function sent(
-  store: RemoteStore,
-  plants: number | PlantPatch[] | Batch,
-  options: Partial<CreateManyOptions> = {},
-) {
+export async function sent(store: RemoteStore, plants: number | PlantPatch[] | Batch, options: BulkOptions = {}) {
   const rows = typeof plants === 'number' ? plantsOf(plants) : plants
   const batch = Array.isArray(rows) ? batchOf(rows) : rows
-  const done = store.createMany(batch, {
-    ...{ ifExists: 'error', stopsAtReject: false, checkpoint: undefined, stop: new AbortController().signal },
-    keyOf: (row) => `import-${row}`,
-    onProgress: () => {},
-    ...options,
-  })
-  const error = await done.catch((reason: Error) => reason)
+  const done = createAll(store, batch, { keyOf: (row) => `import-${row}`, ...options })
+  const error = await done.then(
+    () => undefined,
+    (reason: Error) => reason,
+  )
   const tally: Record<string, number> = {}
   for (const outcome of outcomesOf(batch)) tally[outcome] = (tally[outcome] ?? 0) + 1
   const rejections = [...batch.rejections].map(([row, { error, message }]) => [row, error, message])
