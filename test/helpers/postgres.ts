@@ -23,8 +23,8 @@ export interface Database {
  * Makes a database on the server that all tests of a run share, which asks for the password; it is dropped when the
  * test is over.
  */
-export async function freshDatabase(installation?: Installation): Promise<Database> {
-  const { database, drop } = await makeDatabase(installation)
+export async function freshDatabase(): Promise<Database> {
+  const { database, drop } = await makeDatabase()
   onTestFinished(drop)
   return database
 }

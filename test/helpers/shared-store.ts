@@ -48,6 +48,18 @@ export async function othersWait(database: Database, count: number): Promise<voi
   await expect.poll(async () => (await database.admin(waiting)).length, { interval: 5 }).toBe(count)
 }
 
+/** Ends the sessions of all stores in a database. */
+export async function endSessions({ admin }: Database): Promise<void> {
+  const own = "application_name = 'plants' AND datname = current_database()" // other tests use the same server
+  await admin(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE ${own}`)
+}
+
+/** Changes a setting of a server, such as "fsync = off". */
+export async function configure({ admin }: Database, setting: string): Promise<void> {
+  await admin(`ALTER SYSTEM SET ${setting}`)
+  await admin('SELECT pg_reload_conf()')
+}
+
 /** The same over a line, which can be cut. */
 export async function openByLine(database: Database, options: Parameters<typeof openShared>[1] = {}) {
   const line = await Line.to(database)
@@ -144,9 +156,9 @@ export class Line {
     this.#cuts.push({ text, moment, left: times })
   }
 
-  /** Cuts the next connection over which so many answers have come, behind the last. */
-  cutBehind(answers: number): void {
-    this.#last = answers
+  /** Cuts the next connection over which so many pieces have come from the server, behind the last. */
+  cutBehind(pieces: number): void {
+    this.#last = pieces
   }
 
   /** Lets nothing come back any more, whatever is sent. */
@@ -192,9 +204,7 @@ export class Line {
     }
     near.on('close', () => far.end()) // after what is on its way
     let isAwaited = false
-    let count = 0
-    const answers = new Answers()
-    near.once('data', (data) => answers.begin(data))
+    let pieces = 0
     near.on('data', (data) => {
       const moment = this.#momentOf(data)
       if (moment === 'before') {
@@ -207,12 +217,10 @@ export class Line {
       if (moment === 'sent') near.destroy()
     })
     far.on('data', (data) => {
-      const ends = answers.endsIn(data)
-      if (isAwaited && ends.length > 0) near.destroy()
-      const last = ends[this.#last - count - 1]
-      count += ends.length
-      if (!isAwaited && !this.#isSilent) near.write(data.subarray(0, last))
-      if (last === undefined) return
+      if (isAwaited && isReady(data)) near.destroy()
+      if (!isAwaited && !this.#isSilent) near.write(data)
+      pieces += 1
+      if (pieces !== this.#last) return
       this.#last = Infinity
       this.cuts += 1
       near.end(() => near.destroy())
@@ -228,38 +236,7 @@ export class Line {
   }
 }
 
-/**
- * What a server says up to where it waits for the client: the byte about TLS, what asks for a login, and each
- * ReadyForQuery (https://www.postgresql.org/docs/current/protocol-message-formats.html); in however many packets.
- */
-class Answers {
-  #rest = Buffer.alloc(0)
-  #isTlsAsked = false
-
-  /** @param data the first that the client says */
-  begin(data: Buffer): void {
-    this.#isTlsAsked = data.length === 8
-  }
-
-  /** Where answers end in the next piece of what the server says. */
-  endsIn(data: Buffer): number[] {
-    const before = this.#rest.length
-    const bytes = Buffer.concat([this.#rest, data])
-    const ends: number[] = []
-    let at = 0
-    if (this.#isTlsAsked) {
-      this.#isTlsAsked = false
-      at = 1
-      ends.push(at)
-    }
-    while (at + 5 <= bytes.length && at + 1 + bytes.readUInt32BE(at + 1) <= bytes.length) {
-      const isEnd =
-        bytes[at] === 'Z'.charCodeAt(0) ||
-        (bytes[at] === 'R'.charCodeAt(0) && [10, 11].includes(bytes.readUInt32BE(at + 5)))
-      at += 1 + bytes.readUInt32BE(at + 1)
-      if (isEnd) ends.push(at)
-    }
-    this.#rest = bytes.subarray(at)
-    return ends.map((end) => end - before)
-  }
+/** Whether an answer is over (https://www.postgresql.org/docs/current/protocol-message-formats.html, ReadyForQuery). */
+function isReady(data: Buffer): boolean {
+  return data.length >= 6 && data.readUInt32BE(data.length - 5) === 5 && data.at(-6) === 'Z'.charCodeAt(0)
 }

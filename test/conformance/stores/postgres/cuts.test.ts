@@ -3,6 +3,7 @@ import type { PostgresStore } from '../../../../src/stores/postgres/postgres-sto
 import { batchOf, createAll } from '../../../helpers/bulk.js'
 import { type Database, ownServer, reusedDatabase } from '../../../helpers/postgres.js'
 import {
+  configure,
   createAtomically,
   Line,
   type Moment,
@@ -117,22 +118,21 @@ test('does not take for its own what another has deleted, after a try that the s
   }
 })
 
-test.each([1, 2, 3, 4, 5, 6, 7, 8])('opens and creates when a connection is cut behind answer %i', async (last) => {
+test.each([1, 2, 3, 4, 5, 6, 7, 8])('opens and creates when a connection is cut behind piece %i', async (last) => {
   const place = await database()
   const line = await Line.to(place)
   line.cutBehind(last)
   const store = await openShared({ url: line.url, env: place.env })
   expect(await Promise.all([1n, 2n, 3n].map((id) => store.create({ id, name: 'Fern' })))).toHaveLength(3)
   do await store.check()
-  while (line.cuts === 0) // the answers of a store come over several connections
+  while (line.cuts === 0) // a store has several connections
   expect(line.cuts).toBe(1)
 })
 
 /** Makes commits wait for a standby that is not there, or for none. */
-async function waitFor({ admin }: Database, standby: '' | 'absent'): Promise<void> {
-  await admin(`ALTER SYSTEM SET synchronous_standby_names = '${standby}'`)
-  await admin('SELECT pg_reload_conf()')
-  const awaited = async () => (await admin('SHOW synchronous_standby_names'))[0]
+async function waitFor(database: Database, standby: '' | 'absent'): Promise<void> {
+  await configure(database, `synchronous_standby_names = '${standby}'`)
+  const awaited = async () => (await database.admin('SHOW synchronous_standby_names'))[0]
   await expect.poll(awaited).toEqual({ synchronous_standby_names: standby })
 }
 

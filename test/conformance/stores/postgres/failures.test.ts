@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { reusedDatabase, reusedServer } from '../../../helpers/postgres.js'
-import { Line, nameOf, openShared, othersWait, settled } from '../../../helpers/shared-store.js'
+import { configure, endSessions, Line, nameOf, openShared, othersWait, settled } from '../../../helpers/shared-store.js'
 
 const server = reusedServer({ settings: ['max_connections = 10', 'superuser_reserved_connections = 3'] })
 const ids = (count: number) => Array.from({ length: count }, (_, index) => BigInt(index))
@@ -8,7 +8,6 @@ const fern = { id: 1n, name: 'Fern' }
 const moss = { id: 2n, name: 'Moss' }
 const stored = 'SELECT id, idempotency_key AS key FROM plant_store.plants ORDER BY id'
 const insertion = "INSERT INTO plant_store.plants (id, attempt, name) VALUES (1, 1, 'Moss')"
-const terminate = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'plants'"
 const unavailable = (why: string) => expect.stringMatching(new RegExp(`^unavailable: .*${why}`))
 
 test.each(['is restarted as if it had crashed', 'ends every connection'])(
@@ -20,7 +19,7 @@ test.each(['is restarted as if it had crashed', 'ends every connection'])(
     const calls = ids(3000).map((id) => store.create({ id, name: `Fern ${id}` }, { idempotencyKey: keyOf(id) }))
     const answers = settled(calls)
     await Promise.race(calls) // the other batches are in flight
-    if (how === 'ends every connection') await place.admin(terminate)
+    if (how === 'ends every connection') await endSessions(place)
     else {
       await place.stop('immediate')
       await place.start()
@@ -74,10 +73,7 @@ test('fails in time while the database is read-only, and goes on when it is not'
   const place = await server()
   const notNow = unavailable(' is not read-write now$')
   const [hasty, patient] = [await openShared(place, { timeout: 1000 }), await openShared(place)]
-  const set = async (value: string) => {
-    await place.admin(`ALTER SYSTEM SET default_transaction_read_only = ${value}`)
-    await place.admin('SELECT pg_reload_conf()')
-  }
+  const set = (value: string) => configure(place, `default_transaction_read_only = ${value}`)
   await hasty.check()
   await set('on')
   await expect.poll(() => settled([hasty.check()]), { interval: 5 }).toEqual([notNow])
@@ -99,7 +95,7 @@ test('fails in time while others have all connections, and goes on when there is
   }
   const hasty = await openShared(place, { timeout: 1000, clock: clockOf('hasty') })
   const patient = await openShared(place, { clock: clockOf('patient') })
-  await place.admin(terminate)
+  await endSessions(place)
   const others = await Promise.all(ids(7).map(() => openShared(place, { parameters: 'application_name=other' })))
   const noneLeft = unavailable(' has no free connection$')
   await expect.poll(() => settled([hasty.create(fern)]), { interval: 5 }).toEqual([noneLeft])

@@ -4,6 +4,7 @@ import { chmodSync, chownSync, readFileSync } from 'node:fs'
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
+import type { Login } from '../../../../src/stores/common/store.js'
 import { PostgresStore } from '../../../../src/stores/postgres/postgres-store.js'
 import { type Certificate, certificate, hasOpenssl } from '../../../helpers/certificates.js'
 import { type Answer, Listener, message, says } from '../../../helpers/postgres/listener.js'
@@ -21,16 +22,22 @@ interface Come {
   ca?: string | undefined
 }
 
+/** Opens a store at an address with a password, and gives what is said of it. */
+async function toldBy(url: string, parameters: string, more: Partial<Login> = {}, timeout = 10_000): Promise<string> {
+  const address = addressOf({ url }, parameters)
+  const login = async () => ({ ...(await databaseOptions({ env }).login(address)), ...more })
+  const [told] = await settled([PostgresStore.open(address, databaseOptions({ env }, { login, timeout }))])
+  return String(told)
+}
+
 /**
  * Opens a store behind a listener that goes on with its answers; gives what came of it, and what the listener was
  * answered.
  */
 async function come(answers: Answer[], { host = '127.0.0.1', parameters = '', tls, ca }: Come = {}) {
   const listener = await Listener.start([...answers, says.refused, says.refused], tls)
-  const address = addressOf({ url: `postgres://plants@${host}:${listener.port}/plants` }, parameters)
-  const login = async () => ({ ...(await databaseOptions({ env }).login(address)), ca })
-  const [told = ''] = await settled([PostgresStore.open(address, databaseOptions({ env }, { login }))])
-  return { told: String(told).replace(/ postgres:\S+:/, ''), passwords: listener.passwords, logins: listener.logins }
+  const told = await toldBy(`postgres://plants@${host}:${listener.port}/plants`, parameters, { ca })
+  return { told: told.replace(/ postgres:\S+:/, ''), passwords: listener.passwords, logins: listener.logins }
 }
 
 const md5 = expect.stringMatching(/^md5[0-9a-f]{32}\0$/)
@@ -123,11 +130,9 @@ async function comeTo({ mode, folderOwner = 0, owner }: Place) {
   chownSync(path, owner, 0)
   chownSync(folder, folderOwner, 0)
   chmodSync(folder, mode)
-  const address = addressOf({ url: 'postgres://plants@/plants' }, `host=${folder}`)
-  const { login } = databaseOptions({ env })
-  const trusted = async () => ({ ...(await login(address)), trusts: (uid: number) => uid === 0 })
-  const [told = ''] = await settled([PostgresStore.open(address, databaseOptions({ env }, { login: trusted }))])
-  return { told: String(told).replaceAll(folder, 'FOLDER'), isGiven: listener.passwords.length > 0 }
+  const trusts = (uid: number) => uid === 0
+  const told = await toldBy('postgres://plants@/plants', `host=${folder}`, { trusts })
+  return { told: told.replaceAll(folder, 'FOLDER'), isGiven: listener.passwords.length > 0 }
 }
 
 const uid = /^postgres:[^:]*:(\d+)/m.exec(readFileSync('/etc/passwd', 'utf8'))?.[1]
@@ -211,7 +216,7 @@ const servers: Server[] = []
 const sockets = new Set<Socket>()
 
 /** Opens a store at a server that does this with a connection, and gives what is said of it. */
-async function openAt(join: (socket: Socket) => void, parameters: string, timeout: number): Promise<unknown> {
+async function openAt(join: (socket: Socket) => void, parameters: string, timeout: number): Promise<string> {
   const server = createServer((socket) => {
     sockets.add(socket.on('error', () => undefined))
     join(socket)
@@ -219,9 +224,7 @@ async function openAt(join: (socket: Socket) => void, parameters: string, timeou
   servers.push(server)
   await once(server.listen(0, '127.0.0.1'), 'listening')
   const { port } = server.address() as AddressInfo
-  const address = addressOf({ url: `postgres://plants@127.0.0.1:${port}/plants` }, parameters)
-  const options = databaseOptions({ env }, { timeout })
-  return (await settled([PostgresStore.open(address, options)]))[0]
+  return toldBy(`postgres://plants@127.0.0.1:${port}/plants`, parameters, {}, timeout)
 }
 
 afterAll(() => {

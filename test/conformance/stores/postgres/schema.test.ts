@@ -1,23 +1,25 @@
-import { writeFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { PlantsError } from '../../../../src/platform/errors.js'
 import { ConnectionPool } from '../../../../src/stores/postgres/pool.js'
 import { grants, migrate, migrations } from '../../../../src/stores/postgres/postgres-schema.js'
 import { PostgresStore } from '../../../../src/stores/postgres/postgres-store.js'
 import { batchOf, createAll } from '../../../helpers/bulk.js'
+import { objectsOf } from '../../../helpers/json-lines.js'
 import { freshDatabase, ownServer, reusedDatabase } from '../../../helpers/postgres.js'
+import type { RunOptions } from '../../../helpers/run.js'
 import {
   addressOf,
   asRole,
+  configure,
   createAtomically,
   databaseOptions,
+  endSessions,
   nameOf,
   openShared,
   othersWait,
   settled,
 } from '../../../helpers/shared-store.js'
-import { answer, printed, refusal, World } from '../../../helpers/world.js'
+import { answer, printed, World } from '../../../helpers/world.js'
 
 const database = reusedDatabase()
 const fern = { id: 1n, name: 'Fern' }
@@ -106,8 +108,7 @@ test('changes nothing that a crash could lose, from the moment that a setting al
   const early = `unavailable: ${addressOf(place).name} answers before a plant is on disk: fsync is off`
   const store = await openShared(place)
   await store.create(fern)
-  await place.admin('ALTER SYSTEM SET fsync = off')
-  await place.admin('SELECT pg_reload_conf()')
+  await configure(place, 'fsync = off')
   await expect.poll(() => settled([store.check()]), { interval: 5 }).toEqual([early])
   const oak = { id: 2n, name: 'Oak' }
   const calls = [
@@ -122,43 +123,39 @@ test('changes nothing that a crash could lose, from the moment that a setting al
   expect(await place.sql('SELECT id, tag FROM plant_store.plants')).toEqual([{ id: 1n, tag: null }])
 })
 
-const create = ['create', '--id', '1', '--name', 'Fern', '--store']
+const create = 'create --id 1 --name Fern'
 
 /** A fresh database, a user of it, and what doctor says of it. */
 async function gardener() {
   const place = await freshDatabase()
-  const { url, env } = place
+  const { url } = place
   const user = new World()
-  const run = (argv: string | string[], options = {}) => user.run(argv, { env, ...options })
-  const doctor = async (address = url) => {
-    const { code, out } = await run(['doctor', '--store', address])
-    const found = out.split('\n').find((line) => line.includes('"check":"store postgres')) ?? '{}'
-    return { code, ...JSON.parse(found) }
+  const run = (line: string, store = url, options: RunOptions = {}) =>
+    user.run(line, { ...options, env: { ...place.env, PLANTS_STORE: store, ...options.env } })
+  const doctor = async (store = url) => {
+    const { code, out } = await run('doctor', store)
+    return { code, ...objectsOf(out).find(({ check }) => `${check}`.startsWith('store postgres')) }
   }
-  return { place, url, env, user, run, doctor }
+  return { place, url, user, run, doctor }
 }
 
 test('a password is saved when the database accepts it, and used from then on', async () => {
-  const { url, env, user } = await gardener()
-  const line = ['auth', 'login', '--with-token', '--store', url]
-  const { code, err } = await user.run(line, { stdin: 's3cret-but-wrong' })
-  expect({ code, err, saved: user.saved }).toEqual({
-    code: 3,
-    err: expect.stringContaining('Nothing was saved'),
-    saved: undefined,
-  })
-  const without = await user.run([...create, url])
-  expect(without).toMatchObject({ code: 3, err: expect.stringContaining(`plants auth login --store ${url}\n`) })
-  const saved = `Saved the password for ${url}, which accepts it\n`
-  expect(await user.run([...line, '--output', 'text'], { stdin: `${env.PGPASSWORD}\n` })).toEqual(printed(saved))
-  expect(await user.run([...create, url])).toEqual(answer({ name: 'Fern' }))
+  const { place, url, user, run } = await gardener()
+  const log = (stdin: string) => run('auth login --with-token --output text', url, { stdin, env: { PGPASSWORD: '' } })
+  expect(await log('s3cret-but-wrong')).toMatchObject({ code: 3, err: expect.stringContaining('Nothing was saved') })
+  expect(user.saved).toBeUndefined()
+  const noPassword = { env: { PGPASSWORD: '' } }
+  const hint = expect.stringContaining('plants auth login\n')
+  expect(await run(create, url, noPassword)).toMatchObject({ code: 3, err: hint })
+  expect(await log(`${place.env.PGPASSWORD}\n`)).toEqual(printed(`Saved the password for ${url}, which accepts it\n`))
+  expect(await run(create, url, noPassword)).toEqual(answer({ name: 'Fern' }))
 })
 
 test('doctor checks a database', async () => {
   const { place, url, run, doctor } = await gardener()
   const ok = { code: 0, check: `store ${url}`, state: 'ok' }
   expect(await doctor()).toEqual({ ...ok, message: expect.stringMatching(/ \(no store yet\), PostgreSQL [\d.]+$/) })
-  await run([...create, url])
+  await run(create)
   expect(await doctor()).toEqual({ ...ok, message: expect.stringMatching(/^postgres:\S+, PostgreSQL [\d.]+$/) })
   const elsewhere = await doctor(url.replace('127.0.0.1', '0.0.0.0')) // which leads here too
   expect(elsewhere).toMatchObject({ code: 0, state: 'warning', message: expect.stringContaining('has no TLS') })
@@ -170,11 +167,10 @@ test('doctor checks a database', async () => {
 test('a dry run shows what a create would do', async () => {
   const { place, url, run } = await gardener()
   const dry = { dryRun: true, id: 1, name: 'Fern', store: url, storeExists: false, creates: true }
-  expect(await run([...create, url, '--dry-run'])).toEqual(answer(dry))
+  expect(await run(`${create} --dry-run`)).toEqual(answer(dry))
   expect(await place.sql(`SELECT to_regclass('plant_store.plants') IS NULL AS none`)).toEqual([{ none: true }])
-  await run([...create, url])
-  const hint = `Look at it with: plants get 1 --store ${url}`
-  expect(await run([...create, url, '--dry-run'])).toEqual(refusal('A plant with id 1 already exists', hint, 1))
+  await run(create)
+  expect(await run(`${create} --dry-run`)).toMatchObject({ code: 1, err: expect.stringContaining('already exists') })
 })
 
 test('a store that an administrator has made is used by a role that may create and read', async () => {
@@ -182,34 +178,33 @@ test('a store that an administrator has made is used by a role that may create a
   const { role, url: own } = await asRole(place, 'gardener')
   const hint = expect.stringContaining(`plants stores init ADDRESS --role ${role}`)
   expect(await doctor(own)).toMatchObject({ code: 1, state: 'failed', hint })
-  expect(await run(['stores', 'init', url, '--role', role])).toEqual(answer({ address: url, role }))
+  expect(await run(`stores init ${url} --role ${role}`)).toEqual(answer({ address: url, role }))
   expect(await doctor(own)).toMatchObject({ code: 0, state: 'ok' })
-  expect(await run([...create, own])).toEqual(answer({ name: 'Fern' }))
-  expect(await run(['get', '1', '--store', own])).toEqual(answer({ id: 1, name: 'Fern' }))
-  expect((await run(['delete', '1', '--yes', '--store', own])).code).not.toBe(0)
+  expect(await run(create, own)).toEqual(answer({ name: 'Fern' }))
+  expect(await run('get 1', own)).toEqual(answer({ id: 1, name: 'Fern' }))
+  expect((await run('delete 1 --yes', own)).code).not.toBe(0)
   const ready = `The store in ${url} is ready, and ${role} may create and read plants there\n`
-  expect(await run(['stores', 'init', url, '--role', role, '--output', 'text'])).toMatchObject({ out: ready })
+  expect(await run(`stores init ${url} --role ${role} --output text`)).toMatchObject({ out: ready })
 })
 
 test('an import numbers its plants from the greatest id of a database', async () => {
   const { url, run } = await gardener()
-  await run(['create', '--id', '7', '--name', 'Fern', '--store', url])
-  for (const flags of [['--dry-run'], ['--atomic'], []])
-    await run(['import', '--id-from', 'next', '--store', url, ...flags], { stdin: '{"name":"Moss"}\n' })
-  expect((await run(['list', '--fields', 'id', '--store', url])).out).toBe('{"id":7}\n{"id":8}\n{"id":9}\n')
+  await run('create --id 7 --name Fern')
+  for (const flag of ['--dry-run', '--atomic', '--if-exists=error'])
+    await run(`import --id-from next ${flag}`, url, { stdin: '{"name":"Moss"}\n' })
+  expect((await run('list --fields id')).out).toBe('{"id":7}\n{"id":8}\n{"id":9}\n')
 })
 
 test('an import whose transaction is rolled back, and that is stopped meanwhile, has created nothing', async () => {
   const { place, url, user, run } = await gardener()
-  expect(await run(['stores', 'init', url])).toMatchObject({ code: 0 })
+  expect(await run(`stores init ${url}`)).toMatchObject({ code: 0 })
   await place.hold('LOCK TABLE plant_store.imports IN EXCLUSIVE MODE')
-  writeFileSync(join(user.home, 'plants.ndjson'), '{"id":1,"name":"Fern"}')
+  user.write('plants.ndjson', '{"id":1,"name":"Fern"}')
   const stop = new AbortController()
-  const result = run(['import', 'plants.ndjson', '--store', url], { signal: stop.signal })
+  const result = run('import plants.ndjson', url, { signal: stop.signal })
   await othersWait(place, 1)
   stop.abort(new PlantsError('interrupted', 'Interrupted'))
-  const own = "application_name = 'plants' AND datname = current_database()"
-  await place.admin(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE ${own}`)
+  await endSessions(place)
   const { code, out, err } = await result
   expect([code, out, err.split('\n').at(-2)]).toEqual([130, '', 'plants: Interrupted, nothing was changed'])
   expect(await place.sql('SELECT count(*)::int FROM plant_store.plants')).toEqual([{ count: 0 }])

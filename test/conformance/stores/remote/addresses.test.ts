@@ -4,7 +4,6 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { type Certificate, certificate, hasOpenssl } from '../../../helpers/certificates.js'
 import { closedPort, Hostile, json } from '../../../helpers/hostile.js'
-import { hasIpv6 } from '../../../helpers/own-addresses.js'
 import { createAt, created, ownService, socketPath, token } from '../../../helpers/remote.js'
 import { runPlants, withUsual } from '../../../helpers/run.js'
 import { temporaryFolder } from '../../../helpers/temporary.js'
@@ -40,7 +39,6 @@ describe('a base url', () => {
   test.each<Row>([
     ['LOCALHOST', '127.0.0.1', 'localhost'],
     ['127.1', '127.0.0.1', '127.0.0.1'],
-    ...(hasIpv6 ? [['[0:0:0:0:0:0:0:1]', '::1', '[::1]'] satisfies Row] : []),
     // Where the hosts file has both, a service listens at one.
     ...(loopbacks.length > 1 ? loopbacks.map(({ address }): Row => ['localhost', address, 'localhost']) : []),
   ])('with the host %s, and a service at %s', async (host, listening, sent) => {

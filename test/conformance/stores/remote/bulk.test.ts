@@ -1,14 +1,17 @@
 import { join } from 'node:path'
 import { describe, expect, test, vi } from 'vitest'
 import type { NewPlant, PlantPatch } from '../../../../src/plant/plant.js'
+import type { Access } from '../../../../src/stores/common/access.js'
 import { Outcome } from '../../../../src/stores/common/conflict.js'
+import type { OpenOptions } from '../../../../src/stores/common/store.js'
+import { RemoteStore } from '../../../../src/stores/http/remote-store.js'
+import { parseAddress } from '../../../../src/stores/registry.js'
 import { SqliteStore } from '../../../../src/stores/sqlite/sqlite-store.js'
+import { type BulkOptions, batchOf, createAll, outcomesOf } from '../../../helpers/bulk.js'
 import { Hostile, json } from '../../../helpers/hostile.js'
 import { type Deed, PlantService, type Post } from '../../../helpers/plant-service.js'
-import { ownService } from '../../../helpers/remote.js'
-import { complete, imported, open, plantsOf, sent } from '../../../helpers/remote-bulk.js'
-import { serveStore, testToken } from '../../../helpers/service.js'
-import { closedAfterTest, fileAddress, gathered, openOptions } from '../../../helpers/store.js'
+import { ownService, usualAccess } from '../../../helpers/remote.js'
+import { closedAfterTest, fileAddress, gathered, openOptions, place } from '../../../helpers/store.js'
 import { temporaryFolder } from '../../../helpers/temporary.js'
 
 const answer = (error: number, message: string, status = 400): Deed => ({ status, body: { error, message } })
@@ -17,6 +20,58 @@ const tenth = (deed: Deed) => (post: Post) => (post.index % 10 === 9 ? deed : un
 const from = (first: number, deed: Deed) => (post: Post) => (post.index < first ? undefined : deed)
 const only = (index: number, deed: Deed) => (post: Post) => (post.index === index ? deed : undefined)
 const forPlant = (id: string, deed: Deed) => (post: Post) => (post.id === id ? deed : undefined)
+
+interface Ways {
+  access?: Partial<Access>
+  opening?: Partial<OpenOptions>
+}
+
+async function open(url: string, { access = {}, opening = {} }: Ways = {}): Promise<RemoteStore> {
+  const address = await parseAddress(url, 'test', place())
+  if (address.scheme !== 'remote') throw new Error('Only services are expected here')
+  const options = openOptions({ timeout: 20_000, access: async () => ({ ...usualAccess, ...access }), ...opening })
+  return closedAfterTest(await RemoteStore.open(address, options))
+}
+
+interface Import extends Ways, BulkOptions {
+  /** another one than that of `isKeyed` and `deed` */
+  service?: PlantService
+  isKeyed?: boolean
+  deed?(post: Post): Deed | Promise<Deed>
+  /** how many of `plantsOf` */
+  plants?: number
+}
+
+/** Imports plants into a service. `made` is how often the service made each plant, by its id. */
+async function imported({ service, isKeyed = true, deed, plants = 100, access = {}, opening = {}, ...rest }: Import) {
+  const target = service ?? (await PlantService.listen({ isKeyed, ...(deed && { deed }) }))
+  const store = await open(target.url, { access, opening })
+  return { service: target, store, posts: target.posts, made: target.made, ...(await sent(store, plants, rest)) }
+}
+
+/** Imports plants, and tells how: how many rows went which way, the reasons of some, and the error that ended it. */
+async function sent(store: RemoteStore, plants: number | PlantPatch[], options: BulkOptions = {}) {
+  const batch = batchOf(typeof plants === 'number' ? plantsOf(plants) : plants)
+  const done = createAll(store, batch, { keyOf: (row) => `import-${row}`, ...options })
+  const error = await done.then(
+    () => undefined,
+    (reason: Error) => reason,
+  )
+  const tally: Record<string, number> = {}
+  for (const outcome of outcomesOf(batch)) tally[outcome] = (tally[outcome] ?? 0) + 1
+  const rejections = [...batch.rejections].map(([row, { error, message }]) => [row, error, message])
+  return { batch, error, tally, rejections }
+}
+
+function plantsOf(count: number): NewPlant[] {
+  const tagOf = (index: number) => (index % 3 ? { tag: 'shade' } : {})
+  return Array.from({ length: count }, (_, index) => ({ id: BigInt(index), name: `Fern ${index}`, ...tagOf(index) }))
+}
+
+const all = (count: number) => new Map(plantsOf(count).map(({ id }) => [`${id}`, 1]))
+
+/** What becomes of an import in which each plant is created once. */
+const complete = (count = 100) => ({ error: undefined, tally: { created: count }, made: all(count) })
 
 test('3,000 plants arrive at the own service, which knows them again by their keys', async () => {
   const path = join(temporaryFolder(), 'plants.db')
@@ -151,73 +206,32 @@ test('as many connections and requests as the limit are open at once, and no mor
 })
 
 describe('a plant that others change between its read and its replace', () => {
-  const fern: NewPlant = { id: 1n, name: 'Fern', tag: 'shade' }
-  const bracken = { id: 1n, name: 'Bracken' }
-  type Methods = Partial<Pick<SqliteStore, 'get' | 'replace'>>
+  const item = { get: {}, put: {} }
+  const openapi = json(200, { paths: { '/plants': { get: {}, post: {} }, '/plants/{plantId}': item } })
+  const taken = json(400, { error: 409, message: 'Had that' })
+  const changed = json(412, { error: 412, message: 'Changed' })
+  const read = (tag: string) => json(200, { id: 1, name: 'Fern', tag }, { ETag: `"${tag}"` })
 
-  /** Updates plants at a service on a file with plant 1, with other methods in place of some of the store's. */
-  async function updated(methods: (file: SqliteStore) => Methods, plants: PlantPatch[]) {
-    const file = await SqliteStore.open(fileAddress(join(temporaryFolder(), 'plants.db')), openOptions())
-    await file.create(fern)
-    const usual: Methods = { get: (id) => file.get(id), replace: (plant, only) => file.replace(plant, only) }
-    const create: SqliteStore['create'] = (plant) => file.create(plant)
-    const served = { create, close: () => file.close(), ...usual, ...methods(file) }
-    const { address } = await serveStore(served as Parameters<typeof serveStore>[0])
-    const store = await open(address, { access: { token: testToken }, opening: { timeout: 500 } })
-    const { tally, rejections } = await sent(store, plants, { ifExists: 'update' })
-    return { tally, rejections, plant: await file.get(1n) }
-  }
-
-  /** Changes a plant after each read of it, which is before it is replaced. */
-  const changedBy = (change: (reads: number) => NewPlant | undefined) => (file: SqliteStore) => {
-    let reads = 0
-    const get: SqliteStore['get'] = async (id) => {
-      const plant = await file.get(id)
-      if (plant) reads += 1
-      const changed = plant && change(reads)
-      if (changed) await file.replace(changed)
-      return plant
-    }
-    return { get }
+  async function updated(gets: Buffer[], puts: Buffer[]) {
+    const others = { 'GET /plants/1': gets, 'PUT /plants/1': puts }
+    const remote = await Hostile.listen({ openapi, posts: [taken], others })
+    const { tally, rejections } = await sent(await open(remote.url), [{ id: 1n, name: 'Bracken' }], {
+      ifExists: 'update',
+    })
+    const replaces = remote.requests.filter(({ line }) => line.startsWith('PUT'))
+    return { tally, rejections, replaces: replaces.map(({ headers, body }) => `${headers['if-match']} ${body}`) }
   }
 
   test('keeps what they have changed', async () => {
-    const once = changedBy((reads) => (reads === 1 ? { ...fern, tag: 'theirs' } : undefined))
-    const message = 'Invalid plant: name must be a string, but is missing, and no plant has id 2'
-    expect(await updated(once, [bracken, { id: 2n, tag: 'x' }])).toEqual({
-      tally: { updated: 1, rejected: 1 },
-      rejections: [[1, 422, message]],
-      plant: { ...bracken, tag: 'theirs' },
-    })
+    const result = await updated([read('shade'), read('theirs')], [changed, read('theirs')])
+    const replaces = ['shade', 'theirs'].map((tag) => `"${tag}" {"name":"Bracken","tag":"${tag}"}`)
+    expect(result).toEqual({ tally: { updated: 1 }, rejections: [], replaces })
   })
 
-  test('is rejected after the timeout if that never ends', async () => {
-    let changes = 0
-    const always = changedBy((reads) => {
-      changes = reads
-      return { ...fern, tag: `theirs ${reads}` }
-    })
-    const message = expect.stringMatching(/^Plant 1 was not updated: others changed it during each of \d+ tries$/)
-    expect(await updated(always, [bracken, { id: 2n, name: 'Moss' }])).toEqual({
-      tally: { created: 1, rejected: 1 },
-      rejections: [[0, 409, message]],
-      plant: { ...fern, tag: `theirs ${changes}` },
-    })
-  })
-
-  test('counts as updated when the response to its replace was lost', async () => {
-    let replaces = 0
-    const lost = (file: SqliteStore): Methods => ({
-      replace: async (plant, only) => {
-        const replaced = await file.replace(plant, only)
-        replaces += 1
-        if (replaces === 1) throw new Error('The response is lost')
-        return replaced
-      },
-    })
-    const plant = { ...bracken, tag: 'shade' }
-    expect(await updated(lost, [bracken])).toEqual({ tally: { updated: 1 }, rejections: [], plant })
-    expect(replaces).toBe(1)
+  test('is rejected after some tries if that never ends', async () => {
+    const { tally, rejections } = await updated([read('theirs')], [changed])
+    const message = 'Plant 1 was not updated: others changed it during each of 5 tries'
+    expect({ tally, rejections }).toEqual({ tally: { rejected: 1 }, rejections: [[0, 409, message]] })
   })
 })
 
