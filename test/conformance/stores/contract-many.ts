@@ -104,7 +104,7 @@ function describeOutcomes(open: () => Promise<Store>): void {
     ['skip', 'skipped skipped created skipped', 'created skipped skipped'],
     ['same', 'skipped exists created skipped', 'created skipped skipped'],
     ['update', 'skipped updated created skipped', 'created skipped skipped'],
-  ])('applies "%s" to ids in the store or the input, and takes null for no tag', async (ifExists, ...outcomes) => {
+  ])('applies "%s" to ids in the store or the input', async (ifExists, ...outcomes) => {
     const store = await open()
     await createMany(store, [fern, moss])
     const [oak, wet] = [
@@ -132,7 +132,7 @@ function describeOutcomes(open: () => Promise<Store>): void {
     await expect(store.create(moss, { idempotencyKey: 'key' })).rejects.toThrow('A plant with id 2 already exists')
   })
 
-  test('changes what a record has, and nothing else, record by record', async () => {
+  test('changes what a record has, and nothing else', async () => {
     const store = await open()
     for (const plant of [fern, moss, ivy]) await store.create(plant, { idempotencyKey: `key-${plant.id}` })
     const batch = batchOf([
@@ -189,7 +189,7 @@ function describeOutcomes(open: () => Promise<Store>): void {
     expect(await gathered(store.list())).toEqual([])
   })
 
-  test('shares the ids with whoever creates at the same moment, so that each is given once', async () => {
+  test('gives each id once, also when others create meanwhile', async () => {
     const store = await open()
     const plants = plantsOf(1000)
     const batch = batchOf(plants)
@@ -219,7 +219,7 @@ export function describeCheckpointStore(name: string, open: () => Promise<Checkp
       ])
     })
 
-    test('asks for a position when it knows the outcomes, and keeps it with the plants', async () => {
+    test('keeps a position of the outcomes with the plants', async () => {
       const store = await open()
       await store.create(moss)
       await createAll(store, batchOf([fern, moss, ivy]), { checkpoint: 'one' })

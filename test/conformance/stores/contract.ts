@@ -88,7 +88,7 @@ export function describePlantStore(name: string, open: Open<PlantStore>): void {
       expect(await store.create({ ...fern, id: 2n }, { idempotencyKey })).toStrictEqual(answer)
     })
 
-    test('gives an id to the first of those who want it at the same moment', async () => {
+    test('gives an id to the first of many who want it', async () => {
       const { store, look } = await open()
       const plants = plantsOf(50, (index) => ({ id: BigInt(index % 2) }))
       const results = await Promise.allSettled(plants.map((plant) => store.create(plant)))
@@ -96,7 +96,7 @@ export function describePlantStore(name: string, open: Open<PlantStore>): void {
       expect([await look(0n), await look(1n)]).toStrictEqual(plants.slice(0, 2))
     })
 
-    test('makes one plant of a key that comes twice at the same moment', async () => {
+    test('makes one plant of a key that comes twice at once', async () => {
       const { store } = await open()
       const create = () => store.create(fern, { idempotencyKey })
       expect(await Promise.all([create(), create()])).toStrictEqual([answer, answer])
@@ -165,7 +165,7 @@ function describeQueries(open: Open<ReadableStore>): void {
     expect(await store.count({ search: text })).toBe(1n)
   })
 
-  test('finds a few plants among many, and lists them in pages that stay small, also for large ones', async () => {
+  test('finds a few plants among many, and lists them in small pages', async () => {
     const { store } = await open()
     const name = (index: number) => (index % 700 === 5 ? 'Fern' : 'M'.repeat(index < 30 ? 200_000 : 1))
     const plants = plantsOf(3030, (index) => ({ name: name(index), ...(index % 1000 === 9 && { tag: 'x' }) }))
@@ -277,7 +277,7 @@ function describeChanges(open: Open<ReadableStore>): void {
     expect(await gathered(store.list())).toStrictEqual(made.flatMap(([, , left]) => left ?? []))
   })
 
-  test('takes the key of a plant that it replaces: a late retry of its create is a conflict', async () => {
+  test('takes the key of a plant that it replaces', async () => {
     const { store, look } = await open()
     await store.create(fern, { idempotencyKey })
     await store.replace(moss)
@@ -331,7 +331,7 @@ function describeNextIds(open: Open<ReadableStore>): void {
     await expect(createNext(store, fern)).rejects.toThrow('There is no id after 9223372036854775807')
   })
 
-  test('gives one next id after the other to those who want one at the same moment', async () => {
+  test('gives one next id after the other to those who want one at once', async () => {
     const { store } = await open()
     const created = await Promise.all(plantsOf(20).map(({ name }) => createNext(store, { name })))
     expect(created.toSorted(byId).map(({ id }) => id)).toEqual(created.map((_, index) => BigInt(index + 1)))

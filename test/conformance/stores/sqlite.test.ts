@@ -32,7 +32,7 @@ async function openEmpty(): Promise<Subject<SqliteStore>> {
   return { store, look }
 }
 
-test('a create that arrives during a transaction of many plants waits for it, and is not rolled back with it', async () => {
+test('a create waits for a transaction of many plants, and is not rolled back with it', async () => {
   const { store } = await openEmpty()
   const settled: string[] = []
   let one: Promise<unknown> = Promise.resolve()

@@ -26,7 +26,7 @@ const count = 'SELECT count(*)::int FROM plant_store.plants'
 const lock = 'LOCK TABLE plant_store.plants IN EXCLUSIVE MODE'
 const checkpoint = 'a'
 
-test('settles the same rows as an embedded store does, and keeps the same position', async () => {
+test('settles rows, and keeps positions, as an embedded store does', async () => {
   const plant = fc
     .tuple(newPlant(), fc.bigInt({ min: 0n, max: 9n }), fc.boolean())
     .map(([{ id: any, ...rest }, few, isFew]) => ({ id: isFew ? few : any, ...(isFew ? { name: 'Fern' } : rest) }))
@@ -76,7 +76,7 @@ test.each<[Moment, string]>([
   expect(names).toEqual(plants(3000, 0, 'Moss').map(({ name }, id) => (id === 2500 ? 'Fern 2500' : name)))
 })
 
-test('the outcome is unknown when the answer of a commit is lost, and nobody can be asked', async () => {
+test('the outcome of a commit is unknown when nobody can be asked', async () => {
   const { line, store } = await openByLine(await database(), { timeout: 1000 })
   line.cut('COMMIT', 'answered')
   line.cut('', 'before', Infinity)
@@ -107,7 +107,7 @@ test('gives each id once to two imports that want the same ones', async () => {
   expect((await gathered(one.list())).map(({ name }) => name)).toEqual(names)
 })
 
-test('begins nothing after a rejected row, even when another store comes in between', async () => {
+test('begins nothing after a row that another store makes rejected', async () => {
   const place = await database()
   const store = await openShared(place)
   await createAll(store, batchOf([...plants(1, 7), { id: 1n, name: 'Moss' }]))
@@ -152,7 +152,7 @@ test('does not count as created what a trigger leaves out', async () => {
   await expect(createAtomically(store, plants(3))).rejects.toMatchObject(failure)
 })
 
-test('creates what another writer has taken and deleted in the meantime', async () => {
+test('creates what another writer has taken and deleted meanwhile', async () => {
   const place = await freshDatabase()
   const store = await openShared(place)
   const odd = "IF nextval('public.tries') % 2 = 1 THEN RAISE unique_violation; END IF;"
@@ -190,7 +190,7 @@ test('writes large plants and many as an embedded store does', async () => {
   }
 })
 
-test('reads many of the largest plants at once by their ids, but no endless record', async () => {
+test('reads many of the largest plants at once, but no endless record', async () => {
   const place = await database()
   const store = await openShared(place)
   const insert = 'INSERT INTO plant_store.plants (id, attempt, name)'

@@ -44,7 +44,7 @@ test.each(moments)('answers once, and right, when the connection is cut %s', asy
   ])
 })
 
-test('tells each in its own time that the outcome is unknown, in whichever order their ids are', async () => {
+test('tells each in its own time that the outcome is unknown', async () => {
   let skew = 0
   const clock = { signal: new AbortController().signal, now: () => performance.now() + skew, random: Math.random }
   const { line, store } = await openByLine(await database(), { timeout: 1000, clock })
@@ -73,7 +73,7 @@ test('waits no longer than its time for what is silent', async () => {
   expect(await place.sql('SELECT id FROM plant_store.plants ORDER BY id')).toEqual([{ id: 1n }, { id: 2n }])
 })
 
-test('creates over the connection that it has while a new one is not answered', async () => {
+test('creates over its connection while a new one is not answered', async () => {
   const place = await database()
   const { line, store } = await openByLine(place)
   await store.create(fern)
@@ -101,7 +101,7 @@ test.each(moments)('deletes once, and returns what it was, when the connection i
   expect(await store.delete(1n, fern)).toBeUndefined()
 })
 
-test('does not take for its own what another has deleted, after a try that the server refused', async () => {
+test('does not take for its own what another has deleted', async () => {
   const place = await database()
   const store = await openShared(place)
   for (const only of [undefined, fern]) {
@@ -136,7 +136,7 @@ async function waitFor(database: Database, standby: '' | 'absent'): Promise<void
   await expect.poll(awaited).toEqual({ synchronous_standby_names: standby })
 }
 
-test('no store answers what is not on the standby, not even one that connected before there was one', async () => {
+test('no store answers what is not on the standby', async () => {
   const database = await ownServer()
   const timeout = 1500
   const [first, second] = [await openShared(database, { timeout }), await openShared(database, { timeout })]

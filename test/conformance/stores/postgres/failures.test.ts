@@ -29,7 +29,7 @@ test.each(['is restarted as if it had crashed', 'ends every connection'])(
   },
 )
 
-test('fails in time while the server is away, with nothing stored, and goes on when it is back', async () => {
+test('fails in time while the server is away, and goes on afterwards', async () => {
   const place = await server()
   const [hasty, patient] = [await openShared(place, { timeout: 1000 }), await openShared(place)]
   await place.stop('fast')
@@ -45,7 +45,7 @@ test('fails in time while the server is away, with nothing stored, and goes on w
 test.each([
   ['a lock', 'LOCK TABLE plant_store.plants IN EXCLUSIVE MODE', ids(2), ' did not finish in time$'],
   ['others with the same id', insertion, Array(5).fill(1n), ''],
-])('stores nothing of what has waited too long for %s, and fails in time', async (_, held, wanted, why) => {
+])('stores nothing of what has waited too long for %s', async (_, held, wanted, why) => {
   const place = await server()
   const store = await openShared(place, { timeout: 1000 })
   const release = await place.hold(held)
@@ -69,7 +69,7 @@ test('creates the others while one waits for a lock', async () => {
   expect(await blocked).toStrictEqual([{ name: 'Fern' }])
 })
 
-test('fails in time while the database is read-only, and goes on when it is not', async () => {
+test('fails in time while the database is read-only, and goes on afterwards', async () => {
   const place = await server()
   const notNow = unavailable(' is not read-write now$')
   const [hasty, patient] = [await openShared(place, { timeout: 1000 }), await openShared(place)]
@@ -83,7 +83,7 @@ test('fails in time while the database is read-only, and goes on when it is not'
   expect(await Promise.all([created, patient.create(fern)])).toStrictEqual([{ name: 'Moss' }, { name: 'Fern' }])
 })
 
-test('fails in time while others have all connections, and goes on when there is one', async () => {
+test('fails in time while others have all connections, and goes on afterwards', async () => {
   const place = await server()
   const tries = { hasty: 0, patient: 0 }
   const clockOf = (who: keyof typeof tries) => {

@@ -85,7 +85,7 @@ test.each([
   expect(result).toMatchObject(rejection(why))
 })
 
-test('a store is used by its owner, by who shares a role with it, and by a role that it let in; not by a superuser who does not own it', async () => {
+test('a store is used by its owner and whom it let in, not by a superuser who does not own it', async () => {
   const place = await freshDatabase()
   const owner = await asRole(place, 'owner')
   const clerk = await asRole(place, 'clerk')

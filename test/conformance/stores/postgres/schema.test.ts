@@ -24,7 +24,7 @@ import { answer, printed, World } from '../../../helpers/world.js'
 const database = reusedDatabase()
 const fern = { id: 1n, name: 'Fern' }
 
-test('makes one schema when ten stores are first opened at the same moment', async () => {
+test('makes one schema when ten stores are first opened at once', async () => {
   const place = await freshDatabase()
   const stores = await Promise.all(Array.from({ length: 10 }, () => openShared(place, { parameters: 'max=1' })))
   const answers = await Promise.all(stores.map((store, index) => store.create({ id: BigInt(index), name: 'Fern' })))
@@ -32,7 +32,7 @@ test('makes one schema when ten stores are first opened at the same moment', asy
   expect(await place.sql('SELECT version FROM plant_store.schema_version')).toEqual([{ version: 3 }])
 })
 
-test('migrates while another store goes on creating, and then no older one opens', async () => {
+test('migrates while another store creates, and then no older one opens', async () => {
   const place = await freshDatabase()
   const [older, address] = [await openShared(place), addressOf(place)]
   const options = databaseOptions(place)
@@ -53,7 +53,7 @@ test('migrates while another store goes on creating, and then no older one opens
   expect(await settled(opened)).toEqual([newer, newer])
 })
 
-test('has to be migrated when it is opened for reading and lacks a column', async () => {
+test('has to be migrated when it lacks a column', async () => {
   const place = await freshDatabase()
   const address = addressOf(place)
   await openShared(place)
@@ -103,7 +103,7 @@ test('rejects a database that has not every character', async () => {
   expect(await settled([openShared(latin)])).toEqual([`unavailable: ${addressOf(latin).name} ${why}`])
 })
 
-test('changes nothing that a crash could lose, from the moment that a setting allows that', async () => {
+test('changes nothing that a crash could lose', async () => {
   const place = await ownServer()
   const early = `unavailable: ${addressOf(place).name} answers before a plant is on disk: fsync is off`
   const store = await openShared(place)
@@ -139,7 +139,7 @@ async function gardener() {
   return { place, url, user, run, doctor }
 }
 
-test('a password is saved when the database accepts it, and used from then on', async () => {
+test('a password is saved when the database accepts it', async () => {
   const { place, url, user, run } = await gardener()
   const log = (stdin: string) => run('auth login --with-token --output text', url, { stdin, env: { PGPASSWORD: '' } })
   expect(await log('s3cret-but-wrong')).toMatchObject({ code: 3, err: expect.stringContaining('Nothing was saved') })
@@ -173,7 +173,7 @@ test('a dry run shows what a create would do', async () => {
   expect(await run(`${create} --dry-run`)).toMatchObject({ code: 1, err: expect.stringContaining('already exists') })
 })
 
-test('a store that an administrator has made is used by a role that may create and read', async () => {
+test('an administrator makes a store for a role', async () => {
   const { place, url, run, doctor } = await gardener()
   const { role, url: own } = await asRole(place, 'gardener')
   const hint = expect.stringContaining(`plants stores init ADDRESS --role ${role}`)
@@ -187,7 +187,7 @@ test('a store that an administrator has made is used by a role that may create a
   expect(await run(`stores init ${url} --role ${role} --output text`)).toMatchObject({ out: ready })
 })
 
-test('an import numbers its plants from the greatest id of a database', async () => {
+test('an import numbers its plants from the greatest id', async () => {
   const { url, run } = await gardener()
   await run('create --id 7 --name Fern')
   for (const flag of ['--dry-run', '--atomic', '--if-exists=error'])
@@ -195,7 +195,7 @@ test('an import numbers its plants from the greatest id of a database', async ()
   expect((await run('list --fields id')).out).toBe('{"id":7}\n{"id":8}\n{"id":9}\n')
 })
 
-test('an import whose transaction is rolled back, and that is stopped meanwhile, has created nothing', async () => {
+test('an import that is stopped while it is rolled back has created nothing', async () => {
   const { place, url, user, run } = await gardener()
   expect(await run(`stores init ${url}`)).toMatchObject({ code: 0 })
   await place.hold('LOCK TABLE plant_store.imports IN EXCLUSIVE MODE')

@@ -103,7 +103,7 @@ describe('an error tells why a service could not be reached:', () => {
   })
 })
 
-test('a socket whose path is too long for the system, which would cut it, gets nothing', async () => {
+test('a socket with a path that the system would cut gets nothing', async () => {
   const path = `${temporaryFolder()}/`.padEnd(108, 'x')
   const other = await Hostile.listen({ posts, place: { path } })
   const { code, out } = await createAt(other, ['--store', `unix:${path}yz`, '--timeout', '1s'])

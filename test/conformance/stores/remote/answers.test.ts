@@ -172,7 +172,7 @@ test.each<[string, Answer]>([
   expect(await createdBy(answer, ['--timeout', '1s'])).toEqual(failed(error))
 })
 
-test('an answer is waited for when the timeout is longer than a timer of Node can be', async () => {
+test('an answer is waited for longer than a timer of Node can be', async () => {
   const answer: Answer = (socket) => void setImmediate(() => socket.write(plant))
   expect(await createdBy(answer, ['--timeout', '90d'])).toEqual(created)
 })
@@ -234,7 +234,7 @@ const tooLarge = json(413, { error: 413, message: 'Too large' })
 test.each<[string, (socket: Socket) => void]>([
   ['stops reading', (socket) => void socket.pause().write(tooLarge)],
   ['closes its side', (socket) => void socket.end(tooLarge)],
-])('an answer counts before the whole plant was sent, when the service %s', async (_, then) => {
+])('an answer counts before the whole plant was sent: the service %s', async (_, then) => {
   const remote = await Hostile.listen({ onConnect: (socket) => socket.once('data', () => then(socket)) })
   const stdin = JSON.stringify({ id: 1, name: 'F'.repeat(1_048_000) })
   const argv = ['create', '--output', 'json', '--timeout', '5s', '--store', remote.url]
@@ -242,15 +242,7 @@ test.each<[string, (socket: Socket) => void]>([
   expect({ code, error: JSON.parse(err) }).toMatchObject({ code: 1, error: { error: 413, message: 'Too large' } })
 })
 
-test('a connection that is closed before any answer may have brought the plant', async () => {
-  const remote = await Hostile.listen({ onConnect: (socket) => void socket.destroy() })
-  const { code, out, said } = await createAt(remote, ['--timeout', '1s'])
-  expect({ code, out }).toEqual({ code: 5, out: '' })
-  const message = `URL ${closed}`
-  expect(said).toMatchObject([{ warning: `${message}. Trying again for up to 1 s` }, { error: 504, message }])
-})
-
-test('a connection that is reset is told of, whether the plant was on its way or not', async () => {
+test('a connection that is reset before any request is told of', async () => {
   const remote = await Hostile.listen({ onConnect: (socket) => void socket.resetAndDestroy() })
   const { code, said } = await createAt(remote, ['--timeout', '1s'])
   const error = { 4: 503, 5: 504 }[code] ?? 'none'

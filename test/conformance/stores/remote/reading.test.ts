@@ -71,7 +71,7 @@ describe('a service that can be read', () => {
     expect(asked.toSorted()).toEqual(['GET /openapi.json', ...ids.map((id) => `GET /plants/${id}`)])
   })
 
-  test('lists plants page by page, as its links lead, and no more than were asked for', async () => {
+  test('lists plants page by page, as its links lead, up to the limit', async () => {
     const [one = '', two = '', three = '', four = ''] = [1, 2, 3, 4].map((id) => `{"id":${id},"name":"F","tag":"a&b"}`)
     const pages = [page([one], 'plants?after=1&x=%20'), page([two], '/plants?after=2'), page([three, four])]
     const { out, asked } = await list(pages, 'list --limit 3 --tag a&b')
@@ -216,7 +216,7 @@ describe('an answer to a request that reads', () => {
     expect(await list([answer], 'export')).toMatchObject(incomplete('URL ended its response too early'))
   })
 
-  test('with a long line in small pieces costs no more than in large ones', async () => {
+  test('with a long line in small pieces costs little', async () => {
     const line = `${fern.slice(0, -1)}${' '.repeat(8_000_000)}}\n`
     const pieces: Answer = (socket) => {
       socket.setNoDelay(true)
@@ -267,13 +267,13 @@ describe('an update', () => {
   test.each([
     ['is gone', missing],
     ['has changed', changed],
-  ])('that deletes has an unknown outcome when the plant %s after a lost answer', async (_, answer) => {
+  ])('that deletes is unknown when the plant %s after a lost answer', async (_, answer) => {
     const answers = { 'GET /plants/1': [json(200, fern)], 'DELETE /plants/1': [lose, answer] }
     expect(await runAt('delete 1 --yes', answers)).toMatchObject(unknown)
   })
 })
 
-test('several deletes report each failure, look at the description once, and end with the worst exit code', async () => {
+test('several deletes report each failure, and end with the worst exit code', async () => {
   const answers = {
     ...{ 1: json(500, { error: 500, message: 'Oh' }), 2: denied, 3: json(200, '{"id":3,"name":"Ivy"}') },
     ...{ 4: missing, 5: denied, 6: json(400, { error: 400, message: 'No' }) },

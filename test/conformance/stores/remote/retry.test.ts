@@ -57,7 +57,7 @@ describe('a service that has stored nothing', () => {
 const lost = 'URL received the request, but did not answer: the connection was reset'
 const unknown = (hint: string) => ({ error: 504, message: lost, hint })
 
-describe('a plant without an answer is sent again under its key, when the service keeps keys', () => {
+describe('a plant without an answer is sent again, when the service keeps keys', () => {
   const reference = { $ref: '#/components/parameters/Key' }
   const components = { components: { parameters: { Key: header } } }
 
@@ -69,12 +69,6 @@ describe('a plant without an answer is sent again under its key, when the servic
   ])('listed %s', async (_, openapi) => {
     const outcome = await createdBy([reset, plant], openapi)
     expect(outcome).toEqual({ ...created, said: [trying(lost)], requests: [post, description, post] })
-  })
-
-  test('that was given', async () => {
-    const failed = json(500, { error: 500, message: 'Oops' })
-    const { code, requests } = await createdBy([failed, plant], keyed, ['--idempotency-key', 'order-66'])
-    expect({ code, requests }).toEqual({ code: 0, requests: [post, description, post] })
   })
 
   test('and was not stored if the answer to the same key is a conflict', async () => {
@@ -107,7 +101,7 @@ describe('a plant without an answer is sent again under its key, when the servic
     ])
   })
 
-  test('and a service that is just starting is asked for its description until it has one', async () => {
+  test('and a service that is just starting is asked until it has a description', async () => {
     let asked = 0
     const openapi = (socket: Socket) =>
       void (asked++ === 0 ? socket.resetAndDestroy() : socket.write(asked === 2 ? http(503) : keyed))
@@ -144,7 +138,7 @@ describe('a plant without an answer is not sent again', () => {
     ['a reset', reset],
     ['half a description', (socket) => void socket.end(keyed.subarray(0, -9))],
     ['silence', () => undefined],
-  ])('while the service cannot describe itself, of which the hint says nothing: %s', async (_, openapi) => {
+  ])('while the service cannot describe itself: %s', async (_, openapi) => {
     const { code, said, requests } = await createdBy([reset, plant], openapi, ['--timeout', '1s'])
     const error = unknown(howToRepeat.unasked)
     // A description that never comes leaves no time for another try, and so nothing to warn of.
