@@ -1,18 +1,15 @@
-import { join } from 'node:path'
-import { describe, expect, test, vi } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import type { NewPlant, PlantPatch } from '../../../../src/plant/plant.js'
 import type { Access } from '../../../../src/stores/common/access.js'
 import { Outcome } from '../../../../src/stores/common/conflict.js'
 import type { OpenOptions } from '../../../../src/stores/common/store.js'
 import { RemoteStore } from '../../../../src/stores/http/remote-store.js'
 import { parseAddress } from '../../../../src/stores/registry.js'
-import { SqliteStore } from '../../../../src/stores/sqlite/sqlite-store.js'
 import { type BulkOptions, batchOf, createAll, outcomesOf } from '../../../helpers/bulk.js'
 import { Hostile, json } from '../../../helpers/hostile.js'
 import { type Deed, PlantService, type Post } from '../../../helpers/plant-service.js'
-import { ownService, usualAccess } from '../../../helpers/remote.js'
-import { closedAfterTest, fileAddress, gathered, openOptions, place } from '../../../helpers/store.js'
-import { temporaryFolder } from '../../../helpers/temporary.js'
+import { usualAccess } from '../../../helpers/remote.js'
+import { closedAfterTest, openOptions, place } from '../../../helpers/store.js'
 
 const answer = (error: number, message: string, status = 400): Deed => ({ status, body: { error, message } })
 const busy: Deed = { status: 503, body: { error: 503, message: 'Not now' }, headers: { 'Retry-After': '0' } }
@@ -63,36 +60,16 @@ async function sent(store: RemoteStore, plants: number | PlantPatch[], options: 
   return { batch, error, tally, rejections }
 }
 
-function plantsOf(count: number): NewPlant[] {
-  const tagOf = (index: number) => (index % 3 ? { tag: 'shade' } : {})
-  return Array.from({ length: count }, (_, index) => ({ id: BigInt(index), name: `Fern ${index}`, ...tagOf(index) }))
-}
-
-const all = (count: number) => new Map(plantsOf(count).map(({ id }) => [`${id}`, 1]))
+const plantsOf = (count: number): NewPlant[] =>
+  Array.from({ length: count }, (_, index) => ({ id: BigInt(index), name: `Fern ${index}` }))
 
 /** What becomes of an import in which each plant is created once. */
-const complete = (count = 100) => ({ error: undefined, tally: { created: count }, made: all(count) })
-
-test('3,000 plants arrive at the own service, which knows them again by their keys', async () => {
-  const path = join(temporaryFolder(), 'plants.db')
-  const store = await open(await ownService({ host: '127.0.0.1', port: 0 }, path))
-  const onProgress = vi.fn()
-  for (const count of [3000, 100])
-    expect(await sent(store, count, { onProgress })).toMatchObject({ tally: { created: count }, rejections: [] })
-  expect(onProgress).toHaveBeenCalledTimes(3100)
-  const file = closedAfterTest(await SqliteStore.open(fileAddress(path), openOptions()))
-  expect(await gathered(file.list())).toEqual(plantsOf(3000))
-  const { tally, rejections } = await sent(store, 100, { keyOf: (row) => `other-${row}` })
-  expect(tally).toEqual({ exists: 100 })
-  expect(rejections[5]).toEqual([expect.any(Number), 409, expect.stringMatching(/^A plant with id .* already exists$/)])
+const complete = (count = 100) => ({
+  ...{ error: undefined, tally: { created: count } },
+  made: new Map(plantsOf(count).map(({ id }) => [`${id}`, 1])),
 })
 
 describe('a service in trouble', () => {
-  test('gets every plant once after answering 503 for a while', async () => {
-    const deed = ({ index }: Post) => (index > 20 && index < 35 ? busy : undefined)
-    expect(await imported({ deed })).toMatchObject(complete())
-  })
-
   test.each<[string, Deed]>([
     ['a reset after it is stored', 'lose'],
     ['500', { status: 500 }],
