@@ -17,7 +17,7 @@ export interface Subject<Store extends PlantStore> {
   look(id: bigint): Promise<NewPlant | undefined>
 }
 
-type Open<Store extends PlantStore> = () => Promise<Subject<Store>>
+export type Open<Store extends PlantStore> = () => Promise<Subject<Store>>
 
 const fern: NewPlant = { id: 1n, name: 'Fern', tag: 'shade' }
 const answer = { name: 'Fern', tag: 'shade' }

@@ -4,21 +4,10 @@ import { SqliteStore } from '../../../src/stores/sqlite/sqlite-store.js'
 import { batchOf, createAll, outcomesOf } from '../../helpers/bulk.js'
 import { closedAfterTest, fileAddress, openOptions } from '../../helpers/store.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
-import { describePlantStore, describeReadableStore, type Subject } from './contract.js'
-import {
-  describeCheckpointStore,
-  describeManyStore,
-  describeSnapshotStore,
-  describeSortedStore,
-} from './contract-many.js'
-import { describeServedStore } from './contract-tokens.js'
+import type { Subject } from './contract.js'
+import { describeOwnStore } from './contract-many.js'
 
-describePlantStore('the embedded store', openEmpty)
-describeReadableStore('the embedded store', openEmpty)
-for (const describeStore of [
-  ...[describeManyStore, describeSnapshotStore, describeSortedStore, describeCheckpointStore, describeServedStore],
-])
-  describeStore('the embedded store', async () => (await openEmpty()).store)
+describeOwnStore('the embedded store', openEmpty)
 
 async function openEmpty(): Promise<Subject<SqliteStore>> {
   const path = join(temporaryFolder(), 'plants.db')
