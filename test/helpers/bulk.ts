@@ -1,19 +1,19 @@
+import { randomUUID } from 'node:crypto'
 import type { PlantPatch } from '../../src/plant/plant.js'
 import { PlantRows } from '../../src/plant/rows.js'
 import { Outcome } from '../../src/stores/common/conflict.js'
 import type { Batch, BulkStore, Checkpoint, CreateManyOptions } from '../../src/stores/common/store.js'
 
-export type BulkOptions = Partial<Pick<CreateManyOptions, 'ifExists' | 'stopsAtReject' | 'onProgress' | 'stop'>> & {
+export type BulkOptions = Partial<Omit<CreateManyOptions, 'checkpoint'>> & {
   /** the id of a checkpoint that holds the outcomes */
   checkpoint?: string
-  order?: Uint32Array
 }
 
 /** Rows that nobody has looked at. */
-export function batchOf(plants: PlantPatch[], order?: Uint32Array): Batch {
+export function batchOf(plants: PlantPatch[]): Batch {
   const rows = new PlantRows(new Uint8Array(), plants.length)
   for (const plant of plants) rows.add(plant)
-  return { rows, order, outcomes: new Uint8Array(plants.length), rejections: new Map() }
+  return { rows, order: undefined, outcomes: new Uint8Array(plants.length), rejections: new Map() }
 }
 
 /** Creates a batch, and gives the name of the outcome of each row. */
@@ -24,7 +24,7 @@ export async function createAll(
 ): Promise<string[]> {
   const keep = (): Checkpoint => ({ id: checkpoint ?? '', state: batch.outcomes.join('') })
   await store.createMany(batch, {
-    ...{ ifExists: 'error', stopsAtReject: false, keyOf: String, onProgress: () => undefined },
+    ...{ ifExists: 'error', stopsAtReject: false, keyOf: () => randomUUID(), onProgress: () => undefined },
     ...{ stop: new AbortController().signal, checkpoint: checkpoint === undefined ? undefined : keep },
     ...options,
   })

@@ -16,8 +16,8 @@ export const hasPgBouncer = existsSync(program)
  * Puts PgBouncer before a database, in transaction mode, with two connections for everybody: what a transaction leaves
  * behind is seen.
  */
-export async function pgbouncer(database: Database, settings: string[] = []): Promise<Database> {
-  const { through, end } = await startBefore(database, settings)
+export async function pgbouncer(database: Database): Promise<Database> {
+  const { through, end } = await startBefore(database)
   onTestFinished(end)
   return through
 }
@@ -29,15 +29,12 @@ export function reusedPgbouncer(installation?: Installation): () => Promise<Data
   afterAll(async () => (await started)?.end())
   return async () => {
     const direct = await database()
-    started ??= startBefore(direct, ['default_pool_size = 3']) // two snapshots at the same time have one each
+    started ??= startBefore(direct, 3) // two snapshots at the same time have one each
     return (await started).through
   }
 }
 
-async function startBefore(
-  database: Database,
-  settings: string[],
-): Promise<{ through: Database; end: () => Promise<void> }> {
+async function startBefore(database: Database, size = 2): Promise<{ through: Database; end: () => Promise<void> }> {
   const url = new URL(database.url)
   const user = identity()
   const folder = serverFolder(user)
@@ -46,12 +43,9 @@ async function startBefore(
   writeOwned(join(folder, 'users.txt'), [`"plants" "${password}"`, `"postgres" "${password}"`], user)
   let daemon: Daemon | undefined
   await onFreePort('Address already in use', async (port) => {
-    const pool = ['pool_mode = transaction', 'default_pool_size = 2', `listen_port = ${port}`]
-    writeOwned(
-      join(folder, 'pgbouncer.ini'),
-      ['[databases]', server, '[pgbouncer]', ...access, ...pool, ...settings],
-      user,
-    )
+    const pool = ['pool_mode = transaction', `default_pool_size = ${size}`, `listen_port = ${port}`]
+    const lines = ['[databases]', server, '[pgbouncer]', ...access, ...pool]
+    writeOwned(join(folder, 'pgbouncer.ini'), lines, user)
     daemon = new Daemon([program, 'pgbouncer.ini'], folder, user)
     await daemon.says(/process up/)
     url.port = `${port}`

@@ -23,8 +23,8 @@ export interface Database {
  * Makes a database on the server that all tests of a run share, which asks for the password; it is dropped when the
  * test is over.
  */
-export async function freshDatabase(installation?: Installation): Promise<Database> {
-  const { database, drop } = await makeDatabase(installation)
+export async function freshDatabase(): Promise<Database> {
+  const { database, drop } = await makeDatabase()
   onTestFinished(drop)
   return database
 }
@@ -36,8 +36,7 @@ export async function freshDatabase(installation?: Installation): Promise<Databa
  * @returns what gives the database to a test, without plants, tokens and positions of imports
  */
 export function reusedDatabase(installation?: Installation): () => Promise<Database> {
-  const give = reused(() => makeDatabase(installation))
-  return async () => (await give()).database
+  return reused(() => makeDatabase(installation))
 }
 
 /**
@@ -45,27 +44,29 @@ export function reusedDatabase(installation?: Installation): () => Promise<Datab
  * a store holds.
  */
 export function reusedServer(options: OwnServer = {}): () => Promise<PostgresServer & Database> {
-  const give = reused(() => makeServer(options))
-  return async () => (await give()).database
+  return reused(() => makeServer(options))
 }
 
-function reused<Made extends { database: Database; drop: () => Promise<void> }>(
-  make: () => Promise<Made>,
-): () => Promise<Made> {
-  let made: Promise<Made> | undefined
+interface Made<Kind> {
+  database: Kind
+  drop(): Promise<void>
+}
+
+function reused<Kind extends Database>(make: () => Promise<Made<Kind>>): () => Promise<Kind> {
+  let made: Promise<Made<Kind>> | undefined
   afterAll(async () => (await made)?.drop())
   return async () => {
     const isNew = made === undefined
     made ??= make()
     const { database } = await made
     if (!isNew) await database.sql(`DO $$ BEGIN ${emptied.join(' ')} EXCEPTION WHEN undefined_table THEN END $$`)
-    return made
+    return database
   }
 }
 
 const emptied = ['plants', 'tokens', 'imports'].map((table) => `DELETE FROM plant_store.${table};`)
 
-async function makeDatabase(installation?: Installation): Promise<{ database: Database; drop: () => Promise<void> }> {
+async function makeDatabase(installation?: Installation): Promise<Made<Database>> {
   const place = await shared<Place>('servers', installation)
   const name = `db${randomBytes(6).toString('hex')}`
   const admin = (text: string) => query(place, 'postgres', 'postgres', text)
@@ -83,9 +84,7 @@ export async function ownServer(options: OwnServer = {}): Promise<PostgresServer
   return database
 }
 
-async function makeServer(
-  options: OwnServer,
-): Promise<{ database: PostgresServer & Database; drop: () => Promise<void> }> {
+async function makeServer(options: OwnServer): Promise<Made<PostgresServer & Database>> {
   const server = await PostgresServer.start(await shared<Template>('templates', options.installation), options)
   const remove = () => server.remove()
   process.once('disconnect', remove) // the run was killed, and has left this process alone
@@ -108,9 +107,8 @@ function databaseOf(place: Place, name: string): Omit<Database, 'env'> {
 
 /** What the run has of an installation: the first that is here, when none is named. */
 async function shared<Kind>(what: string, installation = installations[0]): Promise<Kind> {
-  const answer = await fetch(
-    `${inject('postgres')}/${what}/${installations.findIndex(({ bin }) => bin === installation?.bin)}`,
-  )
+  const which = installations.findIndex(({ bin }) => bin === installation?.bin)
+  const answer = await fetch(`${inject('postgres')}/${what}/${which}`)
   const body = await answer.json()
   if (!answer.ok) throw new Error(`The tests' PostgreSQL has not started: ${body}`)
   return body as Kind // what setup.ts answers

@@ -1,13 +1,15 @@
+import { once } from 'node:events'
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { expect, onTestFinished } from 'vitest'
 import type { NewPlant } from '../../src/plant/plant.js'
+import { PlantsError } from '../../src/platform/errors.js'
 import type { PostgresAddress } from '../../src/stores/common/address.js'
 import type { OpenOptions } from '../../src/stores/common/store.js'
 import { parsePostgres } from '../../src/stores/postgres/postgres-address.js'
 import { PostgresStore } from '../../src/stores/postgres/postgres-store.js'
 import { SqliteStore } from '../../src/stores/sqlite/sqlite-store.js'
 import { password } from './postgres/cluster.js'
-import { Line } from './postgres/line.js'
 import type { Database } from './postgres.js'
 import { closedAfterTest, fileAddress, openOptions } from './store.js'
 import { temporaryFolder } from './temporary.js'
@@ -46,6 +48,18 @@ export async function othersWait(database: Database, count: number): Promise<voi
   await expect.poll(async () => (await database.admin(waiting)).length, { interval: 5 }).toBe(count)
 }
 
+/** Ends the sessions of all stores in a database. */
+export async function endSessions({ admin }: Database): Promise<void> {
+  const own = "application_name = 'plants' AND datname = current_database()" // other tests use the same server
+  await admin(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE ${own}`)
+}
+
+/** Changes a setting of a server, such as "fsync = off". */
+export async function configure({ admin }: Database, setting: string): Promise<void> {
+  await admin(`ALTER SYSTEM SET ${setting}`)
+  await admin('SELECT pg_reload_conf()')
+}
+
 /** The same over a line, which can be cut. */
 export async function openByLine(database: Database, options: Parameters<typeof openShared>[1] = {}) {
   const line = await Line.to(database)
@@ -81,4 +95,148 @@ export function withUser({ url }: Pick<Database, 'url'>, username: string): stri
 /** The name of a database. */
 export function nameOf({ url }: Pick<Database, 'url'>): string {
   return new URL(url).pathname.slice(1)
+}
+
+/** What became of each call: its value, or the kind and the message of its error. */
+export async function settled(calls: Promise<unknown>[]): Promise<unknown[]> {
+  const results = await Promise.allSettled(calls)
+  return results.map((result) => (result.status === 'fulfilled' ? result.value : told(result.reason)))
+}
+
+function told(error: unknown): unknown {
+  return error instanceof PlantsError ? `${error.type}: ${error.message}` : error
+}
+
+/**
+ * When a connection is cut: "before" the server gets what was said; when it was "sent", so that the server goes on
+ * alone; or when the server has "answered", and nobody has heard it.
+ */
+export type Moment = 'before' | 'sent' | 'answered'
+
+interface Cut {
+  text: string
+  moment: Moment
+  /** how many more connections are cut so */
+  left: number
+}
+
+/** A line to a server, which can be cut. */
+export class Line {
+  /** of a database, by the line */
+  url = ''
+  /** how many connections were cut */
+  cuts = 0
+  readonly #server = createServer({ allowHalfOpen: true }, (socket) => this.#join(socket))
+  readonly #sockets = new Set<Socket>()
+  readonly #target: number
+  #cuts: Cut[] = []
+  #last = Infinity
+  #isSilent = false
+  #isBlocked = false
+
+  private constructor(target: number) {
+    this.#target = target
+  }
+
+  static async to({ url }: { url: string }): Promise<Line> {
+    const address = new URL(url)
+    const line = new Line(Number(address.port))
+    await once(line.#server.listen(0, '127.0.0.1'), 'listening')
+    address.port = String((line.#server.address() as AddressInfo).port)
+    line.url = address.href
+    onTestFinished(() => line.end())
+    return line
+  }
+
+  /**
+   * Cuts the next connection, or so many of them, over which a text goes to the server; when that has been done, what
+   * is told next.
+   */
+  cut(text: string, moment: Moment, times = 1): void {
+    this.#cuts.push({ text, moment, left: times })
+  }
+
+  /** Cuts the next connection over which so many pieces have come from the server, behind the last. */
+  cutBehind(pieces: number): void {
+    this.#last = pieces
+  }
+
+  /** Lets nothing come back any more, whatever is sent. */
+  silence(): void {
+    this.#isSilent = true
+  }
+
+  /** Accepts further connections, and never answers them. */
+  block(): void {
+    this.#isBlocked = true
+  }
+
+  /** Is a line again, for those who connect anew. */
+  mend(): void {
+    this.#isSilent = false
+    this.#isBlocked = false
+    this.#cuts = []
+    this.cutAll()
+  }
+
+  cutAll(): void {
+    for (const socket of this.#sockets) socket.destroy()
+  }
+
+  end(): void {
+    this.cutAll()
+    this.#server.close()
+  }
+
+  #join(near: Socket): void {
+    if (this.#isBlocked) {
+      this.#sockets.add(near.on('error', () => undefined))
+      return
+    }
+    const far = connect({ port: this.#target, host: '127.0.0.1', allowHalfOpen: true })
+    for (const [socket, other] of [
+      [near, far],
+      [far, near],
+    ] as const) {
+      this.#sockets.add(socket)
+      socket.on('error', () => other.destroy()).on('close', () => this.#sockets.delete(socket))
+      socket.on('end', () => other.end())
+    }
+    near.on('close', () => far.end()) // after what is on its way
+    let isAwaited = false
+    let pieces = 0
+    near.on('data', (data) => {
+      const moment = this.#momentOf(data)
+      if (moment === 'before') {
+        near.destroy()
+        far.destroy()
+        return
+      }
+      far.write(data)
+      isAwaited ||= moment === 'answered'
+      if (moment === 'sent') near.destroy()
+    })
+    far.on('data', (data) => {
+      if (isAwaited && isReady(data)) near.destroy()
+      if (!isAwaited && !this.#isSilent) near.write(data)
+      pieces += 1
+      if (pieces !== this.#last) return
+      this.#last = Infinity
+      this.cuts += 1
+      near.end(() => near.destroy())
+    })
+  }
+
+  #momentOf(data: Buffer): Moment | undefined {
+    const cut = this.#cuts.find(({ left }) => left > 0)
+    if (!cut || !data.includes(cut.text)) return undefined
+    cut.left -= 1
+    this.cuts += 1
+    return cut.moment
+  }
+}
+
+/** Whether an answer is over (https://www.postgresql.org/docs/current/protocol-message-formats.html, ReadyForQuery). */
+function isReady(data: Buffer): boolean {
+  return data.length >= 6 && data.readUInt32BE(data.length - 5) === 5 && data.at(-6) === 'Z'.charCodeAt(0)
 }

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { type FieldName, largestId, type NewPlant, type PlantPatch, smallestId } from '../../../src/plant/plant.js'
 import { delimiters, readRecord, recordWriter } from '../../../src/plant/records.js'
@@ -9,10 +8,13 @@ import type {
   CheckpointStore,
   CreateManyOptions,
   ReadableStore,
+  ServedStore,
   SnapshotQuery,
 } from '../../../src/stores/common/store.js'
-import { batchOf, createAll, outcomesOf } from '../../helpers/bulk.js'
+import { type BulkOptions, batchOf, createAll, outcomesOf } from '../../helpers/bulk.js'
 import { gathered } from '../../helpers/store.js'
+import { describePlantStore, describeReadableStore, type Open } from './contract.js'
+import { describeServedStore } from './contract-tokens.js'
 
 type Store = BulkStore & ReadableStore
 
@@ -22,6 +24,16 @@ const ivy: NewPlant = { id: 3n, name: 'Ivy', tag: '' }
 
 const plantsOf = (count: number, plant: (index: number) => Partial<NewPlant> = () => ({})): NewPlant[] =>
   Array.from({ length: count }, (_, index) => ({ id: BigInt(index), name: 'F', ...plant(index) }))
+
+/** What a store must do that is no service. `open` gives an empty one. */
+export function describeOwnStore(name: string, open: Open<Store & CheckpointStore & ServedStore>): void {
+  describePlantStore(name, open)
+  describeReadableStore(name, open)
+  for (const describeStore of [
+    ...[describeManyStore, describeSnapshotStore, describeSortedStore, describeCheckpointStore, describeServedStore],
+  ])
+    describeStore(name, async () => (await open()).store)
+}
 
 /** What a store must do that takes many plants at once. `open` gives an empty one. */
 export function describeManyStore(name: string, open: () => Promise<Store>): void {
@@ -34,7 +46,7 @@ export function describeSnapshotStore(name: string, open: () => Promise<Store>):
 }
 
 /** What a store does besides that sorts plants itself. */
-export function describeSortedStore(name: string, open: () => Promise<Store>): void {
+function describeSortedStore(name: string, open: () => Promise<Store>): void {
   const names = ['b', 'A', '', 'É', 'a', 'B', 'Z', 'ab', 'a,"b"', 'é', '\u009b蕨', '🌿']
   const plants = names.flatMap((text, index): NewPlant[] => [
     { id: BigInt(50 - index), name: text, ...(index % 3 > 0 && { tag: text }) },
@@ -105,29 +117,27 @@ function describeOutcomes(open: () => Promise<Store>): void {
     ['skip', 'skipped skipped created skipped', 'created skipped skipped'],
     ['same', 'skipped exists created skipped', 'created skipped skipped'],
     ['update', 'skipped updated created skipped', 'created skipped skipped'],
-  ])(
-    'applies the policy "%s" to ids in the store or the input, and takes null for no tag',
-    async (ifExists, ...outcomes) => {
-      const store = await open()
-      await store.create(fern)
-      await store.create(moss, { idempotencyKey: 'key' })
-      expect(await createMany(store, [fern, { ...moss, tag: 'wet' }, ivy, ivy], { ifExists })).toBe(outcomes[0])
-      const oak = { id: 4n, name: 'Oak' }
-      expect(await createMany(store, [{ ...oak, tag: null }, oak, { ...oak, tag: null }], { ifExists })).toBe(
-        outcomes[1],
-      )
-      const now = ifExists === 'update' ? { ...moss, tag: 'wet' } : moss
-      expect(await gathered(store.list())).toStrictEqual([fern, now, ivy, oak])
-    },
-  )
+  ])('applies "%s" to ids in the store or the input', async (ifExists, ...outcomes) => {
+    const store = await open()
+    await createMany(store, [fern, moss])
+    const [oak, wet] = [
+      { id: 4n, name: 'Oak' },
+      { ...moss, tag: 'wet' },
+    ]
+    const none = { ...oak, tag: null }
+    const told = [
+      [fern, wet, ivy, ivy],
+      [none, oak, none],
+    ].map((plants) => createMany(store, plants, { ifExists }))
+    expect(await Promise.all(told)).toEqual(outcomes)
+    expect(await gathered(store.list())).toStrictEqual([fern, ifExists === 'update' ? wet : moss, ivy, oak])
+  })
 
   test('updates in the order of the input, and takes the keys of what it updates', async () => {
     const store = await open()
     await store.create(moss, { idempotencyKey: 'key' })
-    const [two, three] = [
-      { ...fern, name: 'two' },
-      { ...moss, name: 'three' },
-    ]
+    const two = { ...fern, name: 'two' }
+    const three = { ...moss, name: 'three' }
     const input = [fern, { ...moss, name: 'one' }, two, moss, two, three]
     const outcomes = 'created updated updated updated skipped updated'
     expect(await createMany(store, input, { ifExists: 'update' })).toBe(outcomes)
@@ -135,7 +145,7 @@ function describeOutcomes(open: () => Promise<Store>): void {
     await expect(store.create(moss, { idempotencyKey: 'key' })).rejects.toThrow('A plant with id 2 already exists')
   })
 
-  test('changes what a record has, and nothing else, record by record', async () => {
+  test('changes what a record has, and nothing else', async () => {
     const store = await open()
     for (const plant of [fern, moss, ivy]) await store.create(plant, { idempotencyKey: `key-${plant.id}` })
     const batch = batchOf([
@@ -149,9 +159,8 @@ function describeOutcomes(open: () => Promise<Store>): void {
       { id: 5n, tag: 'tall' },
       { id: 3n },
     ])
-    expect((await createAll(store, batch, { ifExists: 'update' })).join(' ')).toBe(
-      'updated updated rejected skipped updated created skipped updated skipped',
-    )
+    const outcomes = 'updated updated rejected skipped updated created skipped updated skipped'
+    expect((await createAll(store, batch, { ifExists: 'update' })).join(' ')).toBe(outcomes)
     const message = 'Invalid plant: name must be a string, but is missing, and no plant has id 4'
     expect([...batch.rejections]).toMatchObject([[2, { error: 422, message }]])
     const now: NewPlant[] = [
@@ -193,7 +202,7 @@ function describeOutcomes(open: () => Promise<Store>): void {
     expect(await gathered(store.list())).toEqual([])
   })
 
-  test('shares the ids with whoever creates at the same moment, so that each is given once', async () => {
+  test('gives each id once, also when others create meanwhile', async () => {
     const store = await open()
     const plants = plantsOf(1000)
     const batch = batchOf(plants)
@@ -209,7 +218,7 @@ function describeOutcomes(open: () => Promise<Store>): void {
 }
 
 /** What a store must do that keeps the positions of imports. `open` gives an empty one. */
-export function describeCheckpointStore(name: string, open: () => Promise<CheckpointStore & ReadableStore>): void {
+function describeCheckpointStore(name: string, open: () => Promise<CheckpointStore & ReadableStore>): void {
   describe(`${name} keeps the positions of imports: it`, () => {
     test('keeps, finds and removes them', async () => {
       const store = await open()
@@ -223,7 +232,7 @@ export function describeCheckpointStore(name: string, open: () => Promise<Checkp
       ])
     })
 
-    test('asks for a position when it knows the outcomes, and keeps it with the plants', async () => {
+    test('keeps a position of the outcomes with the plants', async () => {
       const store = await open()
       await store.create(moss)
       await createAll(store, batchOf([fern, moss, ivy]), { checkpoint: 'one' })
@@ -239,31 +248,23 @@ function describeSnapshots(open: () => Promise<Store>): void {
     ...['a,"b"\n', '=1+1', ' a', 'a ', '\ta', 'a\t', 'a b', '" '],
   ]
 
-  test.each<[SnapshotQuery['record'], string]>([
-    ['json', '{"id":1,"name":"Fern","tag":"shade"}\n{"id":2,"name":"Moss"}\n{"id":3,"name":"Ivy","tag":""}'],
-    [',', '1,Fern,shade\n2,Moss,\n3,Ivy,""'],
-    ['\t', '1\tFern\tshade\n2\tMoss\t\n3\tIvy\t""'],
-  ])('writes them as %s', async (record, text) => {
-    const store = await open()
-    await createMany(store, [ivy, moss, fern])
-    expect(await textOf(store, { record })).toBe(text)
-  })
-
   test('writes texts of every kind, as JSON and as quoted cells', async () => {
     const store = await open()
-    await createMany(
-      store,
-      odd.map((name, index) => ({ id: BigInt(index), name, tag: name })),
-    )
+    await createMany(store, [
+      { id: 99n, name: 'Moss' },
+      ...odd.map((name, id) => ({ id: BigInt(id), name, tag: name })),
+    ])
     const text = await textOf(store, { record: 'json' })
     const expected = odd.map((name, id) => ({ id, name, tag: name }))
-    expect(text.split('\n').map((line) => JSON.parse(line))).toEqual(expected)
+    const records = text.split('\n')
+    expect(records.pop()).toBe('{"id":99,"name":"Moss"}')
+    expect(records.map((record) => JSON.parse(record))).toEqual(expected)
     expect(text.match(/[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u2028]/)).toBeNull()
     for (const record of delimiters) {
       const needsQuotes = (name: string) => name === '' || /^[ \t]|[ \t]$|["\r\n]/.test(name) || name.includes(record)
       const cells = odd.map((name) => (needsQuotes(name) ? `"${name.replaceAll('"', '""')}"` : name))
       const lines = cells.map((cell, id) => [id, cell, cell].join(record))
-      expect(await textOf(store, { record })).toBe(lines.join('\n'))
+      expect(await textOf(store, { record })).toBe([...lines, `99${record}Moss${record}`].join('\n'))
     }
   })
 
@@ -303,18 +304,8 @@ function describeSnapshots(open: () => Promise<Store>): void {
 }
 
 /** The names of the outcomes. */
-async function createMany(
-  store: Store,
-  plants: PlantPatch[],
-  options: Partial<CreateManyOptions> = {},
-): Promise<string> {
-  const batch = batchOf(plants)
-  await store.createMany(batch, {
-    ...{ ifExists: 'error', stopsAtReject: false, checkpoint: undefined, stop: new AbortController().signal },
-    ...{ keyOf: () => randomUUID(), onProgress: () => undefined },
-    ...options,
-  })
-  return outcomesOf(batch).join(' ')
+async function createMany(store: Store, plants: PlantPatch[], options?: BulkOptions): Promise<string> {
+  return (await createAll(store, batchOf(plants), options)).join(' ')
 }
 
 async function gatheredBlocks(store: Store, query: SnapshotQuery): Promise<Block[]> {

@@ -21,7 +21,7 @@ export function describeServedStore(name: string, open: () => Promise<ServedStor
       expect(await tokens.find(digestOf('two'))).toBeUndefined()
     })
 
-    test('lists them in the order in which they were made, and never gives a number twice', async () => {
+    test('lists them in order, and never gives a number twice', async () => {
       const { tokens } = await open()
       const one = await tokens.add(digestOf('one'), plain)
       await tokens.revoke(one.id, revoked)

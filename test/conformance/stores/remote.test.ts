@@ -4,7 +4,7 @@ import { version } from '../../../package.json'
 import { RemoteStore } from '../../../src/stores/http/remote-store.js'
 import { parseAddress, takesToken } from '../../../src/stores/registry.js'
 import { SqliteStore } from '../../../src/stores/sqlite/sqlite-store.js'
-import { Hostile, http, json } from '../../helpers/hostile.js'
+import { Hostile, json } from '../../helpers/hostile.js'
 import { createAt, ownService, socketPath, token, usualAccess } from '../../helpers/remote.js'
 import { runPlants } from '../../helpers/run.js'
 import { closedAfterTest, fileAddress, openOptions, place } from '../../helpers/store.js'
@@ -72,35 +72,11 @@ test('the request is the one of the specification, to the byte', async () => {
   expect(remote.posts.map((post) => post.body)).toEqual([body])
 })
 
-test.each([
-  ['-9223372036854775808', '-9223372036854775808'],
-  ['9007199254740993', '9007199254740993'],
-  ['1e3', '1000'],
-])('the id %s and the key that were given are sent', async (id, sent) => {
-  const remote = await Hostile.listen({ posts })
-  expect((await createAt(remote, [`--id=${id}`, '--idempotency-key', 'order!~66'])).code).toBe(0)
-  expect(remote.posts.map(({ body }) => body)).toEqual([`{"id":${sent},"name":"Fern"}`])
-  expect(remote.keys).toEqual(['order!~66'])
-})
-
-test.each([
-  [303, 5],
-  [307, 4],
-])('a redirect with %i is not followed', async (status, exit) => {
-  const other = await Hostile.listen({ posts })
-  const remote = await Hostile.listen({ posts: [http(status, '', { Location: `${other.url}/plants` })] })
-  const { code, said, requests } = await createAt(remote)
-  expect({ code, requests }).toEqual({ code: exit, requests: ['POST /plants'] })
-  expect([remote.connections, other.connections]).toEqual([1, 0])
-  expect(said).toMatchObject([{ status, message: `URL answered ${status}, and redirects to ${other.url}/plants` }])
-})
-
-test.each(['tokens list', 'serve', 'backup plants.bak', 'restore plants.bak'])(
+test.each(['serve', 'backup plants.bak', 'restore plants.bak'])(
   'a command that needs the store itself asks nothing of a service: %s',
   async (line) => {
     const remote = await Hostile.listen({ posts })
-    const argv = [...line.split(' '), '--store', remote.url]
-    const { code, err } = await runPlants(argv, { env: { PLANTS_TOKEN: token } })
+    const { code, err } = await runPlants([...line.split(' '), '--store', remote.url], { env: { PLANTS_TOKEN: token } })
     expect({ code, err }).toEqual({ code: 2, err: expect.stringContaining('needs direct access to the store') })
     expect(remote.connections).toBe(0)
   },
@@ -115,13 +91,4 @@ test('nothing is sent without a token, or for an invalid plant', async () => {
   expect((await createAt(remote, ['--id', '1.5'])).code).toBe(2)
   expect((await createAt(remote, ['--idempotency-key', 'a b'])).code).toBe(2)
   expect(remote.connections).toBe(0)
-})
-
-test('a token that the own service does not accept ends with exit code 3', async () => {
-  const store = await ownService({ host: '127.0.0.1', port: 0 }, join(temporaryFolder(), 'plants.db'))
-  const argv = ['create', '--id', '1', '--name', 'Fern', '--store', store, '--output', 'json']
-  const { code, out, err } = await runPlants(argv, { env: { PLANTS_TOKEN: 'another-token' } })
-  const hint = 'The token is from PLANTS_TOKEN: set another one there'
-  const error = { error: 401, message: 'This token is not accepted', hint, status: 400, requestId: expect.any(String) }
-  expect({ code, out, error: JSON.parse(err) }).toEqual({ code: 3, out: '', error })
 })

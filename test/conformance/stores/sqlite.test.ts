@@ -4,21 +4,10 @@ import { SqliteStore } from '../../../src/stores/sqlite/sqlite-store.js'
 import { batchOf, createAll, outcomesOf } from '../../helpers/bulk.js'
 import { closedAfterTest, fileAddress, openOptions } from '../../helpers/store.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
-import { describePlantStore, describeReadableStore, type Subject } from './contract.js'
-import {
-  describeCheckpointStore,
-  describeManyStore,
-  describeSnapshotStore,
-  describeSortedStore,
-} from './contract-many.js'
-import { describeServedStore } from './contract-tokens.js'
+import type { Subject } from './contract.js'
+import { describeOwnStore } from './contract-many.js'
 
-describePlantStore('the embedded store', openEmpty)
-describeReadableStore('the embedded store', openEmpty)
-for (const describeStore of [
-  ...[describeManyStore, describeSnapshotStore, describeSortedStore, describeCheckpointStore, describeServedStore],
-])
-  describeStore('the embedded store', async () => (await openEmpty()).store)
+describeOwnStore('the embedded store', openEmpty)
 
 async function openEmpty(): Promise<Subject<SqliteStore>> {
   const path = join(temporaryFolder(), 'plants.db')
@@ -32,7 +21,7 @@ async function openEmpty(): Promise<Subject<SqliteStore>> {
   return { store, look }
 }
 
-test('a create that arrives during a transaction of many plants waits for it, and is not rolled back with it', async () => {
+test('a create waits for a transaction of many plants, and is not rolled back with it', async () => {
   const { store } = await openEmpty()
   const settled: string[] = []
   let one: Promise<unknown> = Promise.resolve()

@@ -20,11 +20,24 @@ declare module 'vitest' {
  * none.
  */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
-  const run = new Run()
+  const templates: Record<string, Promise<Template>> = {}
+  const servers: Record<string, Promise<PostgresServer>> = {}
+
+  /** "/templates/0" is the template of the first installation, "/servers/0" the server that all share. */
+  async function answer(path: string): Promise<Template | Place> {
+    const [, what, which = ''] = path.split('/')
+    templates[which] ??= makeTemplate(installations[Number(which)])
+    const template = await templates[which]
+    if (what === 'templates') return template
+    servers[which] ??= PostgresServer.start(template, { asksPassword: true })
+    const { socketFolder, port } = await servers[which]
+    return { socketFolder, port }
+  }
+
   const door = createServer((request, response) => {
     const end = (status: number, body: unknown) =>
       response.writeHead(status, { connection: 'close' }).end(JSON.stringify(body))
-    run.answer(request.url ?? '').then(
+    answer(request.url ?? '').then(
       (body) => end(200, body),
       (error) => end(500, String(error?.stack ?? error)),
     )
@@ -33,43 +46,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
   project.provide('postgres', `http://127.0.0.1:${(door.address() as AddressInfo).port}`)
   return async () => {
     door.close()
-    await run.end()
+    for (const server of Object.values(servers)) await (await server).remove()
+    for (const template of Object.values(templates)) rmSync((await template).folder, { recursive: true, force: true })
   }
-}
-
-class Run {
-  readonly #templates = new Map<number, Promise<Template>>()
-  readonly #servers = new Map<number, Promise<PostgresServer>>()
-
-  /** @param path "/templates/0" is the template of the first installation, "/servers/0" the server that all share */
-  async answer(path: string): Promise<Template | Place> {
-    const [, what, which] = path.split('/')
-    if (what === 'templates') return this.#template(Number(which))
-    const { socketFolder, port } = await only(this.#servers, Number(which), (number) => this.#start(number))
-    return { socketFolder, port }
-  }
-
-  async end(): Promise<void> {
-    for (const server of this.#servers.values()) await server.then((each) => each.remove())
-    for (const template of this.#templates.values()) rmSync((await template).folder, { recursive: true, force: true })
-  }
-
-  #template(which: number): Promise<Template> {
-    return only(this.#templates, which, () => makeTemplate(installations[which]))
-  }
-
-  async #start(which: number): Promise<PostgresServer> {
-    return PostgresServer.start(await this.#template(which), { asksPassword: true })
-  }
-}
-
-/** What was made of a number before, or is now. */
-function only<Made>(
-  made: Map<number, Promise<Made>>,
-  which: number,
-  make: (which: number) => Promise<Made>,
-): Promise<Made> {
-  const found = made.get(which) ?? make(which)
-  made.set(which, found)
-  return found
 }

@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest'
 import { reusedDatabase } from '../../../helpers/postgres.js'
-import { settled } from '../../../helpers/settled.js'
-import { nameOf, openShared, othersWait } from '../../../helpers/shared-store.js'
+import { nameOf, openShared, othersWait, settled } from '../../../helpers/shared-store.js'
 
 const database = reusedDatabase()
 const ids = (count: number) => Array.from({ length: count }, (_, index) => BigInt(index))
@@ -11,7 +10,7 @@ const keyTaken = 'conflict: This idempotency key was used for a different plant'
 const [fern, moss, ivy] = [{ name: 'Fern' }, { name: 'Moss' }, { name: 'Ivy' }]
 const [a, b] = [{ idempotencyKey: 'a' }, { idempotencyKey: 'b' }]
 
-test('creates and replaces what is asked for at the same moment in one statement, but each plant once', async () => {
+test('creates and replaces many in one statement, but each plant once', async () => {
   const commits: number[] = []
   const place = await database()
   const store = await openShared(place, { onCommit: (count) => commits.push(count) })
@@ -26,7 +25,7 @@ test('creates and replaces what is asked for at the same moment in one statement
   expect(await place.sql(query)).toEqual([{ transactions: 1 }])
 })
 
-test('creates 5000 at once over one connection in few statements, each with its own answer', async () => {
+test('creates 5000 at once over one connection in few statements', async () => {
   const commits: number[] = []
   const place = await database()
   const store = await openShared(place, { parameters: 'max=1', onCommit: (count) => commits.push(count) })
@@ -37,7 +36,7 @@ test('creates 5000 at once over one connection in few statements, each with its 
   expect(await place.sql(count)).toEqual([{ count: 5000n, good: 5000n }])
 })
 
-test('settles what has an id or a key in common in the order in which it came', async () => {
+test('settles what has an id or a key in common in its order', async () => {
   const store = await openShared(await database())
   const calls = [
     store.create({ id: 1n, ...fern }),
@@ -51,7 +50,7 @@ test('settles what has an id or a key in common in the order in which it came', 
   expect(await settled(calls)).toStrictEqual([fern, idTaken(1), ivy, keyTaken, ivy, idTaken(1), moss])
 })
 
-test('lets nobody overtake who waits for an id and a key, of which the key is on its way', async () => {
+test('lets nobody overtake who waits for an id and a key', async () => {
   const store = await openShared(await database())
   await store.create({ id: 9n, ...ivy })
   const calls = [
@@ -62,7 +61,7 @@ test('lets nobody overtake who waits for an id and a key, of which the key is on
   expect(await settled(calls)).toStrictEqual([idTaken(9), fern, idTaken(1)])
 })
 
-test('lets two stores create the same ids in opposite order, each one once', async () => {
+test('lets two stores create the same ids in opposite order', async () => {
   const place = await database()
   const [first, second] = [await openShared(place), await openShared(place)]
   const [one, other] = await Promise.all([
@@ -79,7 +78,7 @@ test('lets two stores create the same ids in opposite order, each one once', asy
   expect(await place.sql('SELECT name FROM plant_store.plants ORDER BY id')).toEqual(winners)
 })
 
-test('answers as usual when the database ends a statement because two wait for each other', async () => {
+test('answers as usual after a deadlock', async () => {
   const place = await database()
   await place.admin(`ALTER DATABASE ${nameOf(place)} SET deadlock_timeout = '20ms'`)
   const [one, other] = [await openShared(place), await openShared(place)]

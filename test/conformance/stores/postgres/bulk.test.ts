@@ -1,13 +1,22 @@
 import { expect, test } from 'vitest'
 import type { NewPlant } from '../../../../src/plant/plant.js'
+import type { RecordFormat } from '../../../../src/plant/records.js'
 import { existsPolicies } from '../../../../src/stores/common/conflict.js'
+import type { ReadableStore, SnapshotQuery } from '../../../../src/stores/common/store.js'
 import { newPlant } from '../../../helpers/any-plant.js'
 import { batchOf, createAll, outcomesOf } from '../../../helpers/bulk.js'
 import { fc } from '../../../helpers/fast-check.js'
-import type { Moment } from '../../../helpers/postgres/line.js'
 import { freshDatabase, reusedDatabase } from '../../../helpers/postgres.js'
 import { rounds } from '../../../helpers/rounds.js'
-import { createAtomically, openByLine, openEmbedded, openShared, othersWait } from '../../../helpers/shared-store.js'
+import {
+  createAtomically,
+  endSessions,
+  type Moment,
+  openByLine,
+  openEmbedded,
+  openShared,
+  othersWait,
+} from '../../../helpers/shared-store.js'
 import { gathered } from '../../../helpers/store.js'
 
 const database = reusedDatabase()
@@ -17,7 +26,7 @@ const count = 'SELECT count(*)::int FROM plant_store.plants'
 const lock = 'LOCK TABLE plant_store.plants IN EXCLUSIVE MODE'
 const checkpoint = 'a'
 
-test('settles the same rows as an embedded store does, and keeps the same position', async () => {
+test('settles rows, and keeps positions, as an embedded store does', async () => {
   const plant = fc
     .tuple(newPlant(), fc.bigInt({ min: 0n, max: 9n }), fc.boolean())
     .map(([{ id: any, ...rest }, few, isFew]) => ({ id: isFew ? few : any, ...(isFew ? { name: 'Fern' } : rest) }))
@@ -41,7 +50,6 @@ test.each<[string, Moment]>([
   ['COMMIT', 'before'],
   ['COMMIT', 'sent'],
   ['COMMIT', 'answered'],
-  ['COPY plant_store', 'before'],
   ['COPY plant_store', 'sent'],
   ['Fern 9000', 'before'],
 ])('creates each row once when the connection is cut at its %s, %s', async (text, moment) => {
@@ -68,7 +76,7 @@ test.each<[Moment, string]>([
   expect(names).toEqual(plants(3000, 0, 'Moss').map(({ name }, id) => (id === 2500 ? 'Fern 2500' : name)))
 })
 
-test('the outcome is unknown when the answer of a commit is lost, and nobody can be asked', async () => {
+test('the outcome of a commit is unknown when nobody can be asked', async () => {
   const { line, store } = await openByLine(await database(), { timeout: 1000 })
   line.cut('COMMIT', 'answered')
   line.cut('', 'before', Infinity)
@@ -87,31 +95,19 @@ test('leaves all rows pending when nothing of them was stored', async () => {
   expect(await place.sql(count)).toEqual([{ count: 0 }])
 })
 
-test('takes each id once of those that two imports and single creates want', async () => {
+test('gives each id once to two imports that want the same ones', async () => {
   const place = await database()
-  const [one, other, third] = [await openShared(place), await openShared(place), await openShared(place)]
-  const singles = plants(500, 0, 'third').map(({ id, name }) =>
-    third.create({ id: id * 40n, name }).then(
-      () => 'created',
-      () => 'exists',
-    ),
-  )
+  const [one, other] = [await openShared(place), await openShared(place)]
   const [a, b] = await Promise.all([
     createAll(one, batchOf(plants(20_000, 0, 'one'))),
     createAll(other, batchOf(plants(20_000, 0, 'other').reverse())),
   ])
-  const c = await Promise.all(singles)
-  b.reverse()
-  const isCreated = (outcome: string | undefined) => outcome === 'created'
-  const winners = a.map((outcome, id) => [outcome, b[id], ...(id % 40 === 0 ? [c[id / 40]] : [])].filter(isCreated))
-  expect(new Set(winners.map(({ length }) => length))).toEqual(new Set([1]))
-  const who = "SELECT split_part(name, ' ', 1) AS who, count(*)::int FROM plant_store.plants GROUP BY 1"
-  const sums: Record<string, string[]> = { one: a, other: b, third: c }
-  for (const { who: name, count: sum } of await place.sql(who))
-    expect(sum).toBe(sums[`${name}`]?.filter(isCreated).length)
+  const names = a.map((outcome, id) => `${outcome === 'created' ? 'one' : 'other'} ${id}`)
+  expect(b.reverse()).toEqual(a.map((outcome) => (outcome === 'created' ? 'exists' : 'created')))
+  expect((await gathered(one.list())).map(({ name }) => name)).toEqual(names)
 })
 
-test('begins nothing after a rejected row, even when another store comes in between', async () => {
+test('begins nothing after a row that another store makes rejected', async () => {
   const place = await database()
   const store = await openShared(place)
   await createAll(store, batchOf([...plants(1, 7), { id: 1n, name: 'Moss' }]))
@@ -132,8 +128,7 @@ test('creates nothing of a batch that is stopped before its commit', async () =>
   const outcomes = createAll(store, batchOf(plants(10)), { stop: stop.signal, checkpoint })
   await othersWait(place, 1)
   stop.abort()
-  const own = "application_name = 'plants' AND datname = current_database()" // other tests use the same server
-  await place.admin(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE ${own}`)
+  await endSessions(place)
   expect(new Set(await outcomes)).toEqual(new Set(['pending']))
   await release()
   expect([await store.findCheckpoint('a'), await place.sql(count)]).toEqual([undefined, [{ count: 0 }]])
@@ -157,7 +152,7 @@ test('does not count as created what a trigger leaves out', async () => {
   await expect(createAtomically(store, plants(3))).rejects.toMatchObject(failure)
 })
 
-test('creates what another writer has taken and deleted in the meantime', async () => {
+test('creates what another writer has taken and deleted meanwhile', async () => {
   const place = await freshDatabase()
   const store = await openShared(place)
   const odd = "IF nextval('public.tries') % 2 = 1 THEN RAISE unique_violation; END IF;"
@@ -166,3 +161,55 @@ test('creates what another writer has taken and deleted in the meantime', async 
   await createAtomically(store, plants(1, 9))
   expect((await gathered(store.list())).map(({ id }) => id)).toEqual([0n, 9n])
 })
+
+const kinds: RecordFormat[] = ['json', ',', ';', '|', '\t']
+
+test('writes every plant as an embedded store does, byte for byte', async () => {
+  const place = await database()
+  const shared = await openShared(place)
+  const any = fc.uniqueArray(newPlant(), { maxLength: 30, selector: ({ id }) => id })
+  await fc.assert(
+    fc.asyncProperty(any, async (some) => {
+      const file = await openEmbedded()
+      await place.sql('DELETE FROM plant_store.plants')
+      await Promise.all([createAll(shared, batchOf(some)), createAll(file, batchOf(some))])
+      for (const record of kinds) expect(await written(shared, { record })).toBe(await written(file, { record }))
+    }),
+    { numRuns: rounds(6) },
+  )
+})
+
+test('writes large plants and many as an embedded store does', async () => {
+  const [shared, file] = [await openShared(await database()), await openEmbedded()]
+  const name = (id: number) => (id % 100 === 7 ? '"🌿\t,'.repeat(20_000) : `Fern ${id}`)
+  const some = Array.from({ length: 1500 }, (_, id): NewPlant => ({ id: BigInt(id), name: name(id), tag: `${id % 3}` }))
+  await Promise.all([createAll(shared, batchOf(some)), createAll(file, batchOf(some))])
+  for (const query of [{}, { limit: 1001 }, { after: 500n, tag: '1' }]) {
+    const asked: SnapshotQuery = { record: 'json', ...query }
+    expect((await written(shared, asked)) === (await written(file, asked))).toBe(true)
+  }
+})
+
+test('reads many of the largest plants at once, but no endless record', async () => {
+  const place = await database()
+  const store = await openShared(place)
+  const insert = 'INSERT INTO plant_store.plants (id, attempt, name)'
+  await place.sql(`${insert} SELECT id, 0, repeat('x', 1000000) FROM generate_series(0, 69) AS id`)
+  const found = await store.getMany(plants(70).map(({ id }) => id))
+  expect([...found.values()].reduce((sum, { name }) => sum + name.length, 0)).toBe(70_000_000)
+  await place.sql(`${insert} SELECT 71, 0, repeat('x', 70000000)`)
+  await expect(written(store, { record: 'json' })).rejects.toThrow('its response is too large')
+})
+
+test('gives its connection back when nobody reads on', async () => {
+  const store = await openShared(await database(), { parameters: 'max=1' })
+  await createAll(store, batchOf(plants(3000)))
+  for await (const _ of store.snapshot({ record: 'json' })) break
+  expect(await store.get(2n)).toStrictEqual({ id: 2n, name: 'Fern 2' })
+})
+
+async function written(store: ReadableStore, query: SnapshotQuery): Promise<string> {
+  const texts: string[] = []
+  for await (const { text } of store.snapshot(query)) texts.push(text)
+  return texts.join('\n')
+}

@@ -1,8 +1,17 @@
-import { expect, test } from 'vitest'
-import { Line, type Moment } from '../../../helpers/postgres/line.js'
-import { reusedDatabase } from '../../../helpers/postgres.js'
-import { settled } from '../../../helpers/settled.js'
-import { openByLine, openShared, othersWait } from '../../../helpers/shared-store.js'
+import { describe, expect, test } from 'vitest'
+import type { PostgresStore } from '../../../../src/stores/postgres/postgres-store.js'
+import { batchOf, createAll } from '../../../helpers/bulk.js'
+import { type Database, ownServer, reusedDatabase } from '../../../helpers/postgres.js'
+import {
+  configure,
+  createAtomically,
+  Line,
+  type Moment,
+  openByLine,
+  openShared,
+  othersWait,
+  settled,
+} from '../../../helpers/shared-store.js'
 
 const database = reusedDatabase()
 const insert = 'INSERT INTO plant_store.plants'
@@ -35,7 +44,7 @@ test.each(moments)('answers once, and right, when the connection is cut %s', asy
   ])
 })
 
-test('tells each in its own time that the outcome is unknown, in whichever order their ids are', async () => {
+test('tells each in its own time that the outcome is unknown', async () => {
   let skew = 0
   const clock = { signal: new AbortController().signal, now: () => performance.now() + skew, random: Math.random }
   const { line, store } = await openByLine(await database(), { timeout: 1000, clock })
@@ -64,7 +73,7 @@ test('waits no longer than its time for what is silent', async () => {
   expect(await place.sql('SELECT id FROM plant_store.plants ORDER BY id')).toEqual([{ id: 1n }, { id: 2n }])
 })
 
-test('creates over the connection that it has while a new one is not answered', async () => {
+test('creates over its connection while a new one is not answered', async () => {
   const place = await database()
   const { line, store } = await openByLine(place)
   await store.create(fern)
@@ -92,7 +101,7 @@ test.each(moments)('deletes once, and returns what it was, when the connection i
   expect(await store.delete(1n, fern)).toBeUndefined()
 })
 
-test('does not take for its own what another has deleted, after a try that the server refused', async () => {
+test('does not take for its own what another has deleted', async () => {
   const place = await database()
   const store = await openShared(place)
   for (const only of [undefined, fern]) {
@@ -109,13 +118,98 @@ test('does not take for its own what another has deleted, after a try that the s
   }
 })
 
-test.each([1, 2, 3, 4, 5, 6, 7, 8])('opens and creates when a connection is cut behind answer %i', async (last) => {
+test.each([1, 2, 3, 4, 5, 6, 7, 8])('opens and creates when a connection is cut behind piece %i', async (last) => {
   const place = await database()
   const line = await Line.to(place)
   line.cutBehind(last)
   const store = await openShared({ url: line.url, env: place.env })
   expect(await Promise.all([1n, 2n, 3n].map((id) => store.create({ id, name: 'Fern' })))).toHaveLength(3)
   do await store.check()
-  while (line.cuts === 0) // the answers of a store come over several connections
+  while (line.cuts === 0) // a store has several connections
   expect(line.cuts).toBe(1)
+})
+
+/** Makes commits wait for a standby that is not there, or for none. */
+async function waitFor(database: Database, standby: '' | 'absent'): Promise<void> {
+  await configure(database, `synchronous_standby_names = '${standby}'`)
+  const awaited = async () => (await database.admin('SHOW synchronous_standby_names'))[0]
+  await expect.poll(awaited).toEqual({ synchronous_standby_names: standby })
+}
+
+test('no store answers what is not on the standby', async () => {
+  const database = await ownServer()
+  const timeout = 1500
+  const [first, second] = [await openShared(database, { timeout }), await openShared(database, { timeout })]
+  await Promise.all([first.create({ ...fern, id: -1n }), second.create({ ...fern, id: -2n })])
+  await waitFor(database, 'absent')
+  const create = (store: PostgresStore) => store.create(fern, { idempotencyKey: 'fern' })
+  expect(await settled([create(first)])).toEqual([unknown])
+  const rejected = { status: 'rejected' }
+  expect(await Promise.allSettled([create(second), create(first)])).toMatchObject([rejected, rejected])
+  await waitFor(database, '')
+  await expect.poll(() => create(second).catch(() => undefined)).toEqual({ name: 'Fern' })
+  expect(await create(first)).toEqual({ name: 'Fern' })
+})
+
+/** Cancels each wait of the server for its standby until a call is over: what is committed is on this server alone. */
+async function cancelWaits(database: Database, call: Promise<unknown>): Promise<number> {
+  let [isOver, cancelled] = [false, 0]
+  void call.finally(() => {
+    isOver = true
+  })
+  // Except what waits for an earlier commit to reach the standby.
+  const where = "wait_event = 'SyncRep' AND query NOT LIKE '%barrier%'"
+  while (!isOver) {
+    cancelled += (await database.admin(`SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE ${where}`)).length
+  }
+  return cancelled
+}
+
+describe('a commit is not answered when the server stops waiting for its standby,', () => {
+  const changes: { text: string; change(store: PostgresStore): Promise<unknown> }[] = [
+    { text: 'INSERT INTO plant_store.plants', change: (store) => store.create(fern) },
+    { text: 'UPDATE plant_store.plants', change: (store) => store.replace({ id: 2n, name: 'Ivy' }) },
+    { text: 'DELETE FROM plant_store.plants', change: (store) => store.delete(3n) },
+    { text: 'COMMIT', change: (store) => createAll(store, batchOf([{ id: 4n, name: 'Oak' }])) },
+    { text: 'COMMIT', change: (store) => createAtomically(store, [{ id: 5n, name: 'Yew' }]) },
+  ]
+
+  test.each([
+    ['and says so', false, 'on'],
+    ['and says so, whatever the default of the role', false, 'off'],
+    ['and the connection is lost, so that a retry finds what was committed', true, 'on'],
+  ])('%s', async (_, isCut, commit) => {
+    const database = await ownServer()
+    await database.admin(`ALTER ROLE plants SET synchronous_commit = ${commit}`)
+    const users = await Promise.all(
+      changes.map(async ({ text, change }) => {
+        const { line, store } = await openByLine(database, { timeout: 1000 })
+        return { line, text, change: () => change(store) }
+      }),
+    )
+    const moss = "INSERT INTO plant_store.plants (id, name, attempt) VALUES (2, 'Moss', 0), (3, 'Moss', 0)"
+    await database.sql(moss)
+    await waitFor(database, 'absent')
+    if (isCut) for (const { line, text } of users) line.cut(text, 'sent')
+    const outcomes = settled(users.map(({ change }) => change()))
+    expect(await cancelWaits(database, outcomes)).toBeGreaterThanOrEqual(changes.length)
+    expect(await outcomes).toEqual(changes.map(() => unknown))
+    expect(users.map(({ line }) => line.cuts)).toEqual(changes.map(() => Number(isCut)))
+    const stored = await database.sql('SELECT id FROM plant_store.plants ORDER BY id')
+    expect(stored.map(({ id }) => id)).toEqual([1n, 2n, 4n, 5n])
+  })
+})
+
+test('a repeated create is not answered before the plant is on the standby', async () => {
+  const database = await ownServer()
+  const store = await openShared(database, { timeout: 1000 })
+  await store.create({ id: 2n, name: 'Moss' })
+  await waitFor(database, 'absent')
+  const create = () => store.create(fern, { idempotencyKey: 'fern' })
+  const first = settled([create()])
+  await cancelWaits(database, first)
+  expect(await first).toEqual([unknown])
+  expect(await settled([create()])).toEqual([expect.stringMatching(/^unavailable: /)])
+  await waitFor(database, '')
+  await expect.poll(() => create().catch(() => undefined)).toEqual({ name: 'Fern' })
 })

@@ -1,7 +1,6 @@
-import { expect, test } from 'vitest'
-import { reusedServer } from '../../../helpers/postgres.js'
-import { settled } from '../../../helpers/settled.js'
-import { openShared, othersWait } from '../../../helpers/shared-store.js'
+import { describe, expect, test } from 'vitest'
+import { reusedDatabase, reusedServer } from '../../../helpers/postgres.js'
+import { configure, endSessions, Line, nameOf, openShared, othersWait, settled } from '../../../helpers/shared-store.js'
 
 const server = reusedServer({ settings: ['max_connections = 10', 'superuser_reserved_connections = 3'] })
 const ids = (count: number) => Array.from({ length: count }, (_, index) => BigInt(index))
@@ -9,7 +8,6 @@ const fern = { id: 1n, name: 'Fern' }
 const moss = { id: 2n, name: 'Moss' }
 const stored = 'SELECT id, idempotency_key AS key FROM plant_store.plants ORDER BY id'
 const insertion = "INSERT INTO plant_store.plants (id, attempt, name) VALUES (1, 1, 'Moss')"
-const terminate = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'plants'"
 const unavailable = (why: string) => expect.stringMatching(new RegExp(`^unavailable: .*${why}`))
 
 test.each(['is restarted as if it had crashed', 'ends every connection'])(
@@ -21,7 +19,7 @@ test.each(['is restarted as if it had crashed', 'ends every connection'])(
     const calls = ids(3000).map((id) => store.create({ id, name: `Fern ${id}` }, { idempotencyKey: keyOf(id) }))
     const answers = settled(calls)
     await Promise.race(calls) // the other batches are in flight
-    if (how === 'ends every connection') await place.admin(terminate)
+    if (how === 'ends every connection') await endSessions(place)
     else {
       await place.stop('immediate')
       await place.start()
@@ -31,7 +29,7 @@ test.each(['is restarted as if it had crashed', 'ends every connection'])(
   },
 )
 
-test('fails in time while the server is away, with nothing stored, and goes on when it is back', async () => {
+test('fails in time while the server is away, and goes on afterwards', async () => {
   const place = await server()
   const [hasty, patient] = [await openShared(place, { timeout: 1000 }), await openShared(place)]
   await place.stop('fast')
@@ -44,27 +42,20 @@ test('fails in time while the server is away, with nothing stored, and goes on w
   expect(await place.sql(stored)).toEqual([{ id: 2n, key: null }])
 })
 
-test('stores nothing of what has waited too long for a lock', async () => {
+test.each([
+  ['a lock', 'LOCK TABLE plant_store.plants IN EXCLUSIVE MODE', ids(2), ' did not finish in time$'],
+  ['others with the same id', insertion, Array(5).fill(1n), ''],
+])('stores nothing of what has waited too long for %s', async (_, held, wanted, why) => {
   const place = await server()
   const store = await openShared(place, { timeout: 1000 })
-  const release = await place.hold('LOCK TABLE plant_store.plants IN EXCLUSIVE MODE')
-  const calls = [store.create(fern), store.create(moss, { idempotencyKey: 'two' })]
-  expect(await settled(calls)).toEqual(calls.map(() => unavailable(' did not finish in time$')))
-  await release()
-  expect(await place.sql(stored)).toEqual([])
-  expect(await store.create(fern)).toStrictEqual({ name: 'Fern' })
-})
-
-test('stores nothing of creates that have waited too long for others with the same id, and fails in time', async () => {
-  const place = await server()
-  const store = await openShared(place, { timeout: 1000 })
-  const release = await place.hold(insertion)
+  const release = await place.hold(held)
   const start = performance.now()
-  const calls = ids(5).map(() => store.create(fern))
-  expect(await settled(calls)).toEqual(calls.map(() => unavailable('')))
+  const calls = wanted.map((id) => store.create({ id, name: 'Fern' }))
+  expect(await settled(calls)).toEqual(calls.map(() => unavailable(why)))
   expect(performance.now() - start).toBeLessThan(2900)
   await release()
   expect(await place.sql(stored)).toEqual([])
+  expect(await store.create(fern)).toStrictEqual({ name: 'Fern' })
 })
 
 test('creates the others while one waits for a lock', async () => {
@@ -78,14 +69,11 @@ test('creates the others while one waits for a lock', async () => {
   expect(await blocked).toStrictEqual([{ name: 'Fern' }])
 })
 
-test('fails in time while the database is read-only, and goes on when it is not', async () => {
+test('fails in time while the database is read-only, and goes on afterwards', async () => {
   const place = await server()
   const notNow = unavailable(' is not read-write now$')
   const [hasty, patient] = [await openShared(place, { timeout: 1000 }), await openShared(place)]
-  const set = async (value: string) => {
-    await place.admin(`ALTER SYSTEM SET default_transaction_read_only = ${value}`)
-    await place.admin('SELECT pg_reload_conf()')
-  }
+  const set = (value: string) => configure(place, `default_transaction_read_only = ${value}`)
   await hasty.check()
   await set('on')
   await expect.poll(() => settled([hasty.check()]), { interval: 5 }).toEqual([notNow])
@@ -95,7 +83,7 @@ test('fails in time while the database is read-only, and goes on when it is not'
   expect(await Promise.all([created, patient.create(fern)])).toStrictEqual([{ name: 'Moss' }, { name: 'Fern' }])
 })
 
-test('fails in time while others have all connections, and goes on when there is one', async () => {
+test('fails in time while others have all connections, and goes on afterwards', async () => {
   const place = await server()
   const tries = { hasty: 0, patient: 0 }
   const clockOf = (who: keyof typeof tries) => {
@@ -107,7 +95,7 @@ test('fails in time while others have all connections, and goes on when there is
   }
   const hasty = await openShared(place, { timeout: 1000, clock: clockOf('hasty') })
   const patient = await openShared(place, { clock: clockOf('patient') })
-  await place.admin(terminate)
+  await endSessions(place)
   const others = await Promise.all(ids(7).map(() => openShared(place, { parameters: 'application_name=other' })))
   const noneLeft = unavailable(' has no free connection$')
   await expect.poll(() => settled([hasty.create(fern)]), { interval: 5 }).toEqual([noneLeft])
@@ -119,3 +107,34 @@ test('fails in time while others have all connections, and goes on when there is
   await others[0]?.close()
   expect(await created).toStrictEqual({ name: 'Moss' })
 })
+
+describe('of several hosts', () => {
+  const database = reusedDatabase()
+
+  test.each(['is down', 'says nothing'])('takes the next when the first %s', async (how) => {
+    const place = await database()
+    const line = await Line.to(place)
+    if (how === 'is down') line.end()
+    else line.silence()
+    const store = await openShared({ ...place, url: bothOf(line, place) }, { parameters: 'connect_timeout=1' })
+    expect(await store.create(fern)).toStrictEqual({ name: 'Fern' })
+  })
+
+  test('takes the one that takes writes', async () => {
+    const [reader, writer] = [await server(), await database()]
+    const name = nameOf(writer)
+    await reader.admin(`CREATE DATABASE ${name} OWNER plants`)
+    await reader.admin(`ALTER DATABASE ${name} SET default_transaction_read_only = on`)
+    const store = await openShared({ ...writer, url: bothOf(reader, writer) })
+    await store.create(fern)
+    expect(await writer.sql('SELECT id FROM plant_store.plants')).toEqual([{ id: 1n }])
+    await reader.stop('immediate')
+    expect(await store.create(moss)).toStrictEqual({ name: 'Moss' })
+    await reader.start()
+  })
+})
+
+/** The address of two servers that have the same database. */
+function bothOf(first: { url: string }, second: { url: string }): string {
+  return second.url.replace('@', `@${new URL(first.url).host},`)
+}

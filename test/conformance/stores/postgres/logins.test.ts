@@ -1,10 +1,17 @@
 import { createHmac, pbkdf2Sync } from 'node:crypto'
-import { describe, expect, test } from 'vitest'
+import { once } from 'node:events'
+import { chmodSync, chownSync, readFileSync } from 'node:fs'
+import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
+import { join } from 'node:path'
+import { afterAll, describe, expect, test } from 'vitest'
+import type { Login } from '../../../../src/stores/common/store.js'
 import { PostgresStore } from '../../../../src/stores/postgres/postgres-store.js'
-import { certificate, hasOpenssl } from '../../../helpers/certificates.js'
-import { type Answer, Listener, says } from '../../../helpers/postgres/listener.js'
-import { settled } from '../../../helpers/settled.js'
-import { addressOf, databaseOptions } from '../../../helpers/shared-store.js'
+import { type Certificate, certificate, hasOpenssl } from '../../../helpers/certificates.js'
+import { type Answer, Listener, message, says } from '../../../helpers/postgres/listener.js'
+import { ownServer } from '../../../helpers/postgres.js'
+import { addressOf, databaseOptions, openShared, settled } from '../../../helpers/shared-store.js'
+import { closedAfterTest } from '../../../helpers/store.js'
+import { temporaryFolder } from '../../../helpers/temporary.js'
 
 const env = { PGPASSWORD: 's3cret' }
 
@@ -15,16 +22,22 @@ interface Come {
   ca?: string | undefined
 }
 
+/** Opens a store at an address with a password, and gives what is said of it. */
+async function toldBy(url: string, parameters: string, more: Partial<Login> = {}, timeout = 10_000): Promise<string> {
+  const address = addressOf({ url }, parameters)
+  const login = async () => ({ ...(await databaseOptions({ env }).login(address)), ...more })
+  const [told] = await settled([PostgresStore.open(address, databaseOptions({ env }, { login, timeout }))])
+  return String(told)
+}
+
 /**
  * Opens a store behind a listener that goes on with its answers; gives what came of it, and what the listener was
  * answered.
  */
 async function come(answers: Answer[], { host = '127.0.0.1', parameters = '', tls, ca }: Come = {}) {
   const listener = await Listener.start([...answers, says.refused, says.refused], tls)
-  const address = addressOf({ url: `postgres://plants@${host}:${listener.port}/plants` }, parameters)
-  const login = async () => ({ ...(await databaseOptions({ env }).login(address)), ca })
-  const [told = ''] = await settled([PostgresStore.open(address, databaseOptions({ env }, { login }))])
-  return { told: String(told).replace(/ postgres:\S+:/, ''), passwords: listener.passwords, logins: listener.logins }
+  const told = await toldBy(`postgres://plants@${host}:${listener.port}/plants`, parameters, { ca })
+  return { told: told.replace(/ postgres:\S+:/, ''), passwords: listener.passwords, logins: listener.logins }
 }
 
 const md5 = expect.stringMatching(/^md5[0-9a-f]{32}\0$/)
@@ -99,5 +112,201 @@ describe('SCRAM', () => {
   ])('%s fails, and is not tried again', async (_, wrong, why, heard) => {
     const { told, logins, passwords } = await come(scram(wrong))
     expect({ told, logins, heard: passwords.length }).toEqual({ told: expect.stringContaining(why), logins: 1, heard })
+  })
+})
+
+interface Place {
+  /** of the folder */
+  mode: number
+  folderOwner?: number
+  owner: number
+}
+
+/** Opens a store at a socket of somebody; gives what is said of it, and whether the password was given away. */
+async function comeTo({ mode, folderOwner = 0, owner }: Place) {
+  const folder = temporaryFolder()
+  const path = join(folder, '.s.PGSQL.5432')
+  const listener = await Listener.start([says.clear, says.refused], undefined, path)
+  chownSync(path, owner, 0)
+  chownSync(folder, folderOwner, 0)
+  chmodSync(folder, mode)
+  const trusts = (uid: number) => uid === 0
+  const told = await toldBy('postgres://plants@/plants', `host=${folder}`, { trusts })
+  return { told: told.replaceAll(folder, 'FOLDER'), isGiven: listener.passwords.length > 0 }
+}
+
+const uid = /^postgres:[^:]*:(\d+)/m.exec(readFileSync('/etc/passwd', 'utf8'))?.[1]
+
+// Which sockets a service is not sent a token over either is in test/unit/auth/socket-owner.test.ts.
+describe.runIf(process.getuid?.() === 0)('a Unix socket (needs root, who can give files away)', () => {
+  const shared = { mode: 0o1777 }
+
+  test.each<[string, Place]>([
+    ['of this user in a folder like /tmp', { ...shared, owner: 0 }],
+    ['of another user in a folder of a group', { mode: 0o2775, owner: 12_345 }],
+    ...(uid ? [['of postgres in a folder like /tmp', { ...shared, owner: Number(uid) }] as [string, Place]] : []),
+  ])('%s is used', async (_, place) => {
+    const told = expect.stringMatching(/^unauthorized:.* wrong password$/)
+    expect(await comeTo(place)).toEqual({ told, isGiven: true })
+  })
+
+  test.each<[string, Place, RegExp]>([
+    [
+      'of another user in a folder like /tmp',
+      { ...shared, owner: 12_345 },
+      /5432 belongs to another user \(uid 12345\)$/,
+    ],
+    [
+      'of this user in an open folder',
+      { mode: 0o777, owner: 0 },
+      /other users can replace what is in FOLDER \(mode 777\)$/,
+    ],
+    [
+      'in a folder of another user',
+      { mode: 0o700, folderOwner: 65_534, owner: 65_534 },
+      /FOLDER belongs to another user \(uid 65534\)$/,
+    ],
+  ])('%s is rejected', async (_, place, told) => {
+    expect(await comeTo(place)).toEqual({ told: expect.stringMatching(told), isGiven: false })
+  })
+})
+
+test.runIf(hasOpenssl)('each sslmode lets in whom libpq lets in (needs openssl)', async () => {
+  const [authority, stranger] = [1, 2].map(() => certificate({ names: ['DNS:ca'], isAuthority: true }))
+  const access = [
+    ...['hostssl all secure all trust', 'hostnossl all secure all reject'],
+    ...['hostnossl all plain all trust', 'hostssl all plain all reject'],
+  ]
+  const tls = certificate({ names: ['DNS:localhost'], ...(authority && { issuer: authority }) })
+  const place = await ownServer({ tls, access })
+  await openShared(place)
+  await place.admin('CREATE ROLE secure LOGIN; CREATE ROLE plain LOGIN; GRANT plants TO secure, plain')
+  const come = async (username: string, sslmode: string, ca?: Certificate, hostname = 'localhost') => {
+    const url = Object.assign(new URL(place.url), { username, hostname }).href
+    const address = addressOf({ url }, `sslmode=${sslmode}${ca ? `&sslrootcert=${ca.path}` : ''}`)
+    const login = async () => ({ ...(await databaseOptions({ env: {} }).login(address)), ca: ca?.cert })
+    const store = closedAfterTest(await PostgresStore.open(address, databaseOptions(place, { login })))
+    await store.check()
+    const sessions = `pg_stat_ssl JOIN pg_stat_activity USING (pid) WHERE usename = '${username}'`
+    const ways = await place.admin(`SELECT ssl FROM ${sessions}`)
+    await store.close()
+    return ways.map(({ ssl }) => (ssl ? 'secure' : 'plain'))
+  }
+  const inTurn = async (username: string, modes: string[], ...rest: [Certificate?, string?]) => {
+    const told: unknown[] = []
+    for (const mode of modes) told.push(...(await settled([come(username, mode, ...rest)])))
+    return told
+  }
+  const modes = ['disable', 'prefer', 'require']
+  const rejected = expect.stringMatching(/^unauthorized: .* rejected the login of \w+: pg_hba.conf rejects connection/)
+  const [secure, plain] = [['secure'], ['plain']]
+  expect(await inTurn('secure', modes)).toEqual([rejected, secure, secure])
+  expect(await inTurn('plain', modes)).toEqual([plain, plain, rejected])
+  const checked = ['require', 'verify-ca', 'verify-full']
+  expect(await inTurn('secure', checked, authority)).toEqual([secure, secure, secure])
+  const unknown = expect.stringMatching(/^unavailable: .*: unable to verify the first certificate$/)
+  expect(await inTurn('secure', checked, stranger)).toEqual([unknown, unknown, unknown])
+  expect(await inTurn('plain', ['prefer'], stranger)).toEqual([plain])
+  expect(await inTurn('secure', ['prefer'], stranger)).toEqual([secure])
+  const elsewhere = expect.stringMatching(/^unavailable: .* does not match certificate's altnames/)
+  expect(await inTurn('secure', checked, authority, '127.0.0.1')).toEqual([secure, secure, elsewhere])
+})
+
+const servers: Server[] = []
+const sockets = new Set<Socket>()
+
+/** Opens a store at a server that does this with a connection, and gives what is said of it. */
+async function openAt(join: (socket: Socket) => void, parameters: string, timeout: number): Promise<string> {
+  const server = createServer((socket) => {
+    sockets.add(socket.on('error', () => undefined))
+    join(socket)
+  })
+  servers.push(server)
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  const { port } = server.address() as AddressInfo
+  return toldBy(`postgres://plants@127.0.0.1:${port}/plants`, parameters, {}, timeout)
+}
+
+afterAll(() => {
+  for (const socket of sockets) socket.destroy()
+  for (const server of servers) server.close()
+})
+
+const late = /: no answer in time$/
+const reset =
+  /: (Client network socket disconnected before secure TLS connection was established|(?:read|write) E[A-Z]+)$/
+
+describe('fails in time at a server that', () => {
+  test.concurrent.each<[string, (socket: Socket) => unknown, RegExp]>([
+    ['closes at once', (socket) => socket.end(), /: (Connection terminated unexpectedly|read ECONNRESET|write EPIPE)$/],
+    ['has TLS, and closes', (socket) => socket.end('S'), reset],
+    ['has no TLS, and says nothing more', (socket) => socket.write('N'), late],
+    ['says nothing', () => undefined, late],
+    [
+      'speaks HTTP',
+      (socket) => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n'),
+      / error establishing an SSL connection$/,
+    ],
+  ])('%s', async (_, answer, message) => {
+    const start = performance.now()
+    const told = await openAt((socket) => socket.once('data', () => answer(socket)), 'connect_timeout=1', 1200)
+    expect(told).toMatch(/^unavailable: Could not reach postgres:/)
+    expect(told).toMatch(message)
+    expect(performance.now() - start).toBeLessThan(2300)
+  })
+})
+
+const noProtocol = /: the server does not speak the PostgreSQL protocol$/
+
+/** The answer to the first message behind "no TLS", which the driver would trust. */
+describe('outlives a server that', () => {
+  test.concurrent.each<[string, string, RegExp]>([
+    ['asks for an unknown login', message('R', '\0\0\0\x07'), /: Unknown authenticationOk message type 7$/],
+    ['begins a message of 4 GiB', 'R\xff\xff\xff\xff\0', late],
+    ['sends more than a login can be', `N\x10\0\0\0${'a'.repeat(2 ** 20)}`, /: its response is too large$/],
+    ['ends a message too early', message('R', ''), noProtocol],
+    [
+      'accepts a password without proof',
+      says.scram + says.accepted + says.ready,
+      /has not proved that it knows the password$/,
+    ],
+    ["challenges with another's nonce", says.scram + says.challenge('r=abc,s=YWJj,i=4096'), noProtocol],
+    ['asks for rows to copy', message('G', '\0\0\0'), /: Received unexpected copyInResponse message from backend\.$/],
+    ['describes endless columns', says.accepted + says.ready + message('T', '\xff\xffabc'), noProtocol],
+    ['sends an unknown state', message('E', 'SFATAL\0C__proto__\0Mgone\0\0'), /: gone$/],
+  ])('%s', async (_, answer, told) => {
+    const join = (socket: Socket) => socket.once('data', () => socket.write(answer, 'latin1'))
+    expect(await openAt(join, 'connect_timeout=1&sslmode=disable', 1500)).toMatch(told)
+  })
+})
+
+/** The answer to the first statement, before a megabyte is repeated for ever. */
+describe('hangs up on a server that floods it after the login with', () => {
+  test.each<[string, string, string?]>([
+    ['a row', 'D\x10\0\0\0\0\x01\x0f\xff\xff\xf6'],
+    ['an error', 'E\x10\0\0\0'],
+    ['rows', message('T', `\0\x01a\0${'\0'.repeat(18)}`), message('D', `\0\x01\0\0\x03\xe8${'b'.repeat(1000)}`)],
+    ['notices', '', message('N', `SNOTICE\0M${'c'.repeat(990)}\0\0`)],
+  ])('%s', async (_, first, repeated = 'a') => {
+    const block = Buffer.from(repeated.repeat(2 ** 20 / repeated.length), 'latin1')
+    let most = 0
+    const join = (socket: Socket) => {
+      const flood = () => {
+        while (socket.write(block));
+      }
+      socket.once('data', () => {
+        socket.write(says.accepted + says.ready, 'latin1')
+        socket.once('data', () => {
+          socket.write(first, 'latin1')
+          socket.on('drain', flood)
+          socket.once('close', () => {
+            most = Math.max(most, socket.bytesWritten)
+          })
+          flood()
+        })
+      })
+    }
+    expect(await openAt(join, 'sslmode=disable', 20_000)).toMatch(/: its response is too large$/)
+    expect(most).toBeLessThan(100 * 2 ** 20) // with what is in the buffers of the system
   })
 })

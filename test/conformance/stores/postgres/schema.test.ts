@@ -1,23 +1,30 @@
 import { expect, onTestFinished, test } from 'vitest'
+import { PlantsError } from '../../../../src/platform/errors.js'
 import { ConnectionPool } from '../../../../src/stores/postgres/pool.js'
 import { grants, migrate, migrations } from '../../../../src/stores/postgres/postgres-schema.js'
 import { PostgresStore } from '../../../../src/stores/postgres/postgres-store.js'
 import { batchOf, createAll } from '../../../helpers/bulk.js'
+import { objectsOf } from '../../../helpers/json-lines.js'
 import { freshDatabase, ownServer, reusedDatabase } from '../../../helpers/postgres.js'
-import { settled } from '../../../helpers/settled.js'
+import type { RunOptions } from '../../../helpers/run.js'
 import {
   addressOf,
   asRole,
+  configure,
   createAtomically,
   databaseOptions,
+  endSessions,
   nameOf,
   openShared,
+  othersWait,
+  settled,
 } from '../../../helpers/shared-store.js'
+import { answer, printed, World } from '../../../helpers/world.js'
 
 const database = reusedDatabase()
 const fern = { id: 1n, name: 'Fern' }
 
-test('makes one schema when ten stores are first opened at the same moment', async () => {
+test('makes one schema when ten stores are first opened at once', async () => {
   const place = await freshDatabase()
   const stores = await Promise.all(Array.from({ length: 10 }, () => openShared(place, { parameters: 'max=1' })))
   const answers = await Promise.all(stores.map((store, index) => store.create({ id: BigInt(index), name: 'Fern' })))
@@ -25,7 +32,7 @@ test('makes one schema when ten stores are first opened at the same moment', asy
   expect(await place.sql('SELECT version FROM plant_store.schema_version')).toEqual([{ version: 3 }])
 })
 
-test('migrates while another store goes on creating, and then no older one opens', async () => {
+test('migrates while another store creates, and then no older one opens', async () => {
   const place = await freshDatabase()
   const [older, address] = [await openShared(place), addressOf(place)]
   const options = databaseOptions(place)
@@ -46,7 +53,7 @@ test('migrates while another store goes on creating, and then no older one opens
   expect(await settled(opened)).toEqual([newer, newer])
 })
 
-test('has to be migrated when it is opened for reading and lacks a column', async () => {
+test('has to be migrated when it lacks a column', async () => {
   const place = await freshDatabase()
   const address = addressOf(place)
   await openShared(place)
@@ -96,13 +103,12 @@ test('rejects a database that has not every character', async () => {
   expect(await settled([openShared(latin)])).toEqual([`unavailable: ${addressOf(latin).name} ${why}`])
 })
 
-test('changes nothing that a crash could lose, from the moment that a setting allows that', async () => {
+test('changes nothing that a crash could lose', async () => {
   const place = await ownServer()
   const early = `unavailable: ${addressOf(place).name} answers before a plant is on disk: fsync is off`
   const store = await openShared(place)
   await store.create(fern)
-  await place.admin('ALTER SYSTEM SET fsync = off')
-  await place.admin('SELECT pg_reload_conf()')
+  await configure(place, 'fsync = off')
   await expect.poll(() => settled([store.check()]), { interval: 5 }).toEqual([early])
   const oak = { id: 2n, name: 'Oak' }
   const calls = [
@@ -115,4 +121,91 @@ test('changes nothing that a crash could lose, from the moment that a setting al
   ]
   expect(await settled(calls)).toEqual(calls.map(() => early))
   expect(await place.sql('SELECT id, tag FROM plant_store.plants')).toEqual([{ id: 1n, tag: null }])
+})
+
+const create = 'create --id 1 --name Fern'
+
+/** A fresh database, a user of it, and what doctor says of it. */
+async function gardener() {
+  const place = await freshDatabase()
+  const { url } = place
+  const user = new World()
+  const run = (line: string, store = url, options: RunOptions = {}) =>
+    user.run(line, { ...options, env: { ...place.env, PLANTS_STORE: store, ...options.env } })
+  const doctor = async (store = url) => {
+    const { code, out } = await run('doctor', store)
+    return { code, ...objectsOf(out).find(({ check }) => `${check}`.startsWith('store postgres')) }
+  }
+  return { place, url, user, run, doctor }
+}
+
+test('a password is saved when the database accepts it', async () => {
+  const { place, url, user, run } = await gardener()
+  const log = (stdin: string) => run('auth login --with-token --output text', url, { stdin, env: { PGPASSWORD: '' } })
+  expect(await log('s3cret-but-wrong')).toMatchObject({ code: 3, err: expect.stringContaining('Nothing was saved') })
+  expect(user.saved).toBeUndefined()
+  const noPassword = { env: { PGPASSWORD: '' } }
+  const hint = expect.stringContaining('plants auth login\n')
+  expect(await run(create, url, noPassword)).toMatchObject({ code: 3, err: hint })
+  expect(await log(`${place.env.PGPASSWORD}\n`)).toEqual(printed(`Saved the password for ${url}, which accepts it\n`))
+  expect(await run(create, url, noPassword)).toEqual(answer({ name: 'Fern' }))
+})
+
+test('doctor checks a database', async () => {
+  const { place, url, run, doctor } = await gardener()
+  const ok = { code: 0, check: `store ${url}`, state: 'ok' }
+  expect(await doctor()).toEqual({ ...ok, message: expect.stringMatching(/ \(no store yet\), PostgreSQL [\d.]+$/) })
+  await run(create)
+  expect(await doctor()).toEqual({ ...ok, message: expect.stringMatching(/^postgres:\S+, PostgreSQL [\d.]+$/) })
+  const elsewhere = await doctor(url.replace('127.0.0.1', '0.0.0.0')) // which leads here too
+  expect(elsewhere).toMatchObject({ code: 0, state: 'warning', message: expect.stringContaining('has no TLS') })
+  await place.admin('DROP SCHEMA public')
+  expect(await doctor()).toMatchObject(ok)
+  expect(await doctor(url.replace(/db\w+$/, 'nowhere'))).toMatchObject({ code: 1, state: 'failed' })
+})
+
+test('a dry run shows what a create would do', async () => {
+  const { place, url, run } = await gardener()
+  const dry = { dryRun: true, id: 1, name: 'Fern', store: url, storeExists: false, creates: true }
+  expect(await run(`${create} --dry-run`)).toEqual(answer(dry))
+  expect(await place.sql(`SELECT to_regclass('plant_store.plants') IS NULL AS none`)).toEqual([{ none: true }])
+  await run(create)
+  expect(await run(`${create} --dry-run`)).toMatchObject({ code: 1, err: expect.stringContaining('already exists') })
+})
+
+test('an administrator makes a store for a role', async () => {
+  const { place, url, run, doctor } = await gardener()
+  const { role, url: own } = await asRole(place, 'gardener')
+  const hint = expect.stringContaining(`plants stores init ADDRESS --role ${role}`)
+  expect(await doctor(own)).toMatchObject({ code: 1, state: 'failed', hint })
+  expect(await run(`stores init ${url} --role ${role}`)).toEqual(answer({ address: url, role }))
+  expect(await doctor(own)).toMatchObject({ code: 0, state: 'ok' })
+  expect(await run(create, own)).toEqual(answer({ name: 'Fern' }))
+  expect(await run('get 1', own)).toEqual(answer({ id: 1, name: 'Fern' }))
+  expect((await run('delete 1 --yes', own)).code).not.toBe(0)
+  const ready = `The store in ${url} is ready, and ${role} may create and read plants there\n`
+  expect(await run(`stores init ${url} --role ${role} --output text`)).toMatchObject({ out: ready })
+})
+
+test('an import numbers its plants from the greatest id', async () => {
+  const { url, run } = await gardener()
+  await run('create --id 7 --name Fern')
+  for (const flag of ['--dry-run', '--atomic', '--if-exists=error'])
+    await run(`import --id-from next ${flag}`, url, { stdin: '{"name":"Moss"}\n' })
+  expect((await run('list --fields id')).out).toBe('{"id":7}\n{"id":8}\n{"id":9}\n')
+})
+
+test('an import that is stopped while it is rolled back has created nothing', async () => {
+  const { place, url, user, run } = await gardener()
+  expect(await run(`stores init ${url}`)).toMatchObject({ code: 0 })
+  await place.hold('LOCK TABLE plant_store.imports IN EXCLUSIVE MODE')
+  user.write('plants.ndjson', '{"id":1,"name":"Fern"}')
+  const stop = new AbortController()
+  const result = run('import plants.ndjson', url, { signal: stop.signal })
+  await othersWait(place, 1)
+  stop.abort(new PlantsError('interrupted', 'Interrupted'))
+  await endSessions(place)
+  const { code, out, err } = await result
+  expect([code, out, err.split('\n').at(-2)]).toEqual([130, '', 'plants: Interrupted, nothing was changed'])
+  expect(await place.sql('SELECT count(*)::int FROM plant_store.plants')).toEqual([{ count: 0 }])
 })

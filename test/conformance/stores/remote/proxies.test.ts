@@ -1,19 +1,23 @@
-import { readFileSync } from 'node:fs'
+import { networkInterfaces } from 'node:os'
 import { describe, expect, test } from 'vitest'
 import { PlantsError } from '../../../../src/platform/errors.js'
 import { certificate, hasOpenssl } from '../../../helpers/certificates.js'
 import { closedPort, Hostile, json } from '../../../helpers/hostile.js'
-import { hasIpv6, ipv4, ipv6 } from '../../../helpers/own-addresses.js'
+import { objectsOf } from '../../../helpers/json-lines.js'
 import { forwardProxy } from '../../../helpers/proxy.js'
 import { createAt, created, socketPath, token } from '../../../helpers/remote.js'
-import { open } from '../../../helpers/remote-bulk.js'
 import { runPlants } from '../../../helpers/run.js'
 
+const addresses = Object.values(networkInterfaces()).flatMap((each) => each ?? [])
+const ipv4 = addresses.find(({ internal, family }) => !internal && family === 'IPv4')?.address
+const hasIpv6 = addresses.some(({ address }) => address === '::1')
+
 const posts = [json(200, { name: 'Fern' })]
+const busy = json(503, { error: 503, message: 'Not now' }, { 'Retry-After': 0 })
 const place = { host: `${ipv4}`, port: 0 }
 const argv = ['create', '--id', '1', '--name', 'Fern', '--output', 'json', '--timeout', '5s', '--store']
 const env = { PLANTS_TOKEN: token }
-const names = ['DNS:localhost', 'IP:127.0.0.1', ...[ipv4 ?? [], ipv6 ?? []].flat().map((address) => `IP:${address}`)]
+const names = ['DNS:localhost', 'IP:127.0.0.1', `IP:${ipv4}`]
 
 /** Creates a plant at a service, without TLS unless it has a certificate, by the proxies of the environment. */
 async function createdBy(remote: Hostile, variables: Record<string, string>, flags: string[] = []) {
@@ -25,13 +29,13 @@ async function createdBy(remote: Hostile, variables: Record<string, string>, fla
 describe.runIf(hasOpenssl && ipv4)(
   'a tunnel through a proxy (needs openssl, and an address that is not loopback)',
   () => {
-    test.each(['HTTPS_PROXY', 'https_proxy'])('leads to a service with TLS, when %s names it', async (name) => {
+    test('leads to a service with TLS, and is opened once for two requests', async () => {
       const tls = certificate({ names })
       const proxy = await forwardProxy()
-      const url = proxy.url.replace('//', '//me:hunter%32@')
-      const remote = await Hostile.listen({ posts, tls, place })
-      const { target, error: _, ...outcome } = await createdBy(remote, { [name]: url }, ['--ca-cert', tls.path])
-      expect(outcome).toEqual(created)
+      const https_proxy = proxy.url.replace('//', '//me:hunter%32@')
+      const remote = await Hostile.listen({ posts: [busy, ...posts], tls, place })
+      const { target, code, requests } = await createdBy(remote, { https_proxy }, ['--ca-cert', tls.path])
+      expect({ code, requests }).toEqual({ code: 0, requests: ['POST /plants', 'POST /plants'] })
       expect(proxy.passed).toEqual([target])
       expect(proxy.credentials).toEqual([`Basic ${Buffer.from('me:hunter2').toString('base64')}`])
     })
@@ -45,24 +49,11 @@ describe.runIf(hasOpenssl && ipv4)(
       const remote = await Hostile.listen({ posts, tls, place })
       const flags = ['--timeout', '1s', ...(isTrusted ? ['--ca-cert', tls.path] : [])]
       const { code, error, requests, target } = await createdBy(remote, { HTTPS_PROXY: proxy.url }, flags)
-      expect({ code, error, requests }).toMatchObject({
-        code: 4,
-        error: { error: 503, message: expect.stringContaining(message), retryable: true },
-        requests: [],
-      })
-      expect(proxy.passed[0]).toBe(target)
+      expect({ code, requests, passed: proxy.passed[0] }).toEqual({ code: 4, requests: [], passed: target })
+      expect(error).toMatchObject({ error: 503, message: expect.stringContaining(message), retryable: true })
     })
 
-    test('is opened once for requests that follow each other', async () => {
-      const tls = certificate({ names })
-      const proxy = await forwardProxy()
-      const remote = await Hostile.listen({ posts, tls })
-      const store = await open(remote.url, { access: { ca: readFileSync(tls.path, 'utf8'), proxy: proxy.url } })
-      for (const _ of [1, 2, 3]) await store.create({ id: 1n, name: 'Fern' }, {})
-      expect([remote.posts.length, proxy.passed]).toEqual([3, [`CONNECT 127.0.0.1:${remote.port}`]])
-    })
-
-    test.each([403, 407, 502])(
+    test.each([403, 407])(
       'is not opened when the proxy answers %s, and the message names the proxy',
       async (status) => {
         const proxy = await forwardProxy(status)
@@ -93,19 +84,14 @@ describe.runIf(ipv4)('an address that is not loopback (needs one)', () => {
 
   test.each([
     ['HTTP_PROXY', {}, true],
-    ['http_proxy', {}, true],
     ['HTTPS_PROXY', {}, false],
-    ['ALL_PROXY', {}, true],
-    ['all_proxy', { NO_PROXY: `${ipv4}` }, false],
-    ['HTTP_PROXY', { no_proxy: `${ipv4}:PORT` }, false],
-    ['HTTP_PROXY', { NO_PROXY: `${ipv4}:1` }, true],
-    ['HTTP_PROXY', { NO_PROXY: '*' }, false],
+    ['all_proxy', { NO_PROXY: `${ipv4}:1` }, true],
+    ['http_proxy', { no_proxy: `${ipv4}` }, false],
   ])('is reached through the proxy of %s with %j: %s', async (name, others: Record<string, string>, isProxied) => {
     const proxy = await forwardProxy()
     const remote = await Hostile.listen({ posts, place })
-    const exceptions = Object.entries(others).map(([key, value]) => [key, value.replace('PORT', `${remote.port}`)])
     const url = name === 'HTTP_PROXY' ? proxy.url.replace('http://', '') : proxy.url
-    const { target, ...outcome } = await createdBy(remote, { [name]: url, ...Object.fromEntries(exceptions) })
+    const { target, ...outcome } = await createdBy(remote, { [name]: url, ...others })
     expect(outcome).toMatchObject(created)
     expect(proxy.passed).toEqual(isProxied ? [target] : [])
     expect(remote.posts[0]?.headers['host']).toBe(`${ipv4}:${remote.port}`)
@@ -118,25 +104,6 @@ describe.runIf(ipv4)('an address that is not loopback (needs one)', () => {
     expect({ code, connections: remote.connections }).toEqual({ code: 4, connections: 0 })
     expect(error).toMatchObject({ error: 503, message: expect.stringContaining(`127.0.0.1:${closedPort}`) })
   })
-
-  test('is named by the message when NO_PROXY contains it', async () => {
-    const remote = await Hostile.listen({ place })
-    const store = `http://${ipv4}:${closedPort}`
-    const proxy = await forwardProxy()
-    const variables = { HTTP_PROXY: proxy.url, NO_PROXY: '*' }
-    const flags = ['--timeout', '1s', '--store', store, '--allow-http']
-    const { code, said } = await createAt(remote, flags, variables)
-    const message = `Could not reach ${store}: the connection was refused`
-    expect([code, said.at(-1), proxy.passed]).toMatchObject([4, { error: 503, message }, []])
-  })
-})
-
-test.runIf(ipv6)('an address of IPv6 that is not loopback gets no token without TLS either (needs one)', async () => {
-  const remote = await Hostile.listen({ posts, place: { host: `${ipv6}`, port: 0 } })
-  const store = `http://[${ipv6}]:${remote.port}`
-  expect((await createAt(remote, ['--store', store])).code).toBe(2)
-  expect(remote.connections).toBe(0)
-  expect(await createAt(remote, ['--store', store, '--allow-http'])).toEqual(created)
 })
 
 test.each(['0.0.0.0', '[::]', 'localhost.example.com', '127.0.0.1.example.com', '[::ffff:192.0.2.1]'])(
@@ -148,7 +115,7 @@ test.each(['0.0.0.0', '[::]', 'localhost.example.com', '127.0.0.1.example.com', 
 )
 
 describe('this machine is reached without a proxy', () => {
-  test.each(['127.0.0.1', 'localhost', ...(hasIpv6 ? ['[::1]'] : []), 'unix'])('at %s', async (host) => {
+  test.each(['localhost', ...(hasIpv6 ? ['[::1]'] : []), 'unix'])('at %s', async (host) => {
     const { url, passed } = await forwardProxy()
     const path = socketPath()
     const loopback = { host: host === '[::1]' ? '::1' : '127.0.0.1', port: 0 }
@@ -175,23 +142,16 @@ async function isProxied(store: string, variables: Record<string, string>): Prom
 }
 
 test.each<[string, string, boolean]>([
+  ['*', 'http://10.1.2.3', true],
   ['10.0.0.0/8', 'http://10.1.2.3', false],
-  ['0.1.2.3', 'http://10.1.2.3', false],
-  ['example.com, 10.1.2.3', 'http://10.1.2.3', true],
+  ['fd00::2 example.com,10.1.2.3', 'http://10.1.2.3', true],
   ['[fd00::1]', 'http://[fd00::1]', true],
-  ['[fd00::1]', 'http://[fd00::2]', false],
-  ['[fd00::1]:80', 'http://[fd00::1]', true],
   ['[fd00::1]:8080', 'http://[fd00::1]', false],
-  ['plants.example.com', 'https://plants.example.com:8443', true],
+  ['PLANTS.example.com', 'https://plants.EXAMPLE.com:8443', true],
   ['example.com', 'http://plants.example.com', false],
-  ['.example.com', 'http://plants.example.com', true],
-  ['*.example.com', 'https://plants.example.com', true],
   ['.example.com:80', 'http://plants.example.com', true],
   ['.example.com:81', 'http://plants.example.com', false],
   [', ,', 'http://plants.example.com', false],
-  ['PLANTS.example.com', 'http://plants.EXAMPLE.com', true],
-  ['ants.example.com', 'http://plants.example.com', false],
-  ['fd00::2 plants.example.com\t10.0.0.1', 'http://10.0.0.1', true],
 ])('NO_PROXY=%j keeps the proxy from %s: %s', async (noProxy, url, isExcepted) => {
   for (const name of ['NO_PROXY', 'no_proxy']) expect(await isProxied(url, { [name]: noProxy })).toBe(!isExcepted)
 })
@@ -201,24 +161,18 @@ const example = 'For example: HTTPS_PROXY=http://proxy.example.com:3128'
 
 test.each([
   ['non sense', example],
-  ['ftp://127.0.0.1', example],
   ['socks5://me:hunter2@127.0.0.1', example],
-  ['http://me:hunter2%@127.0.0.1:1', encoded],
-  ['http://hunter2%er:x@127.0.0.1:1', encoded],
   ['https://me:hunter2%zz@127.0.0.1:1', encoded],
-  ['me:%hunter2@127.0.0.1:1', encoded],
+  ['hunter2%er:x@127.0.0.1:1', encoded],
 ])('a create and doctor reject the proxy %s', async (proxy, hint) => {
   const message = 'HTTPS_PROXY is not the address of an http or https proxy'
   const variables = { ...env, HTTPS_PROXY: proxy }
-  const { code, out, err } = await runPlants([...argv, 'https://plants.example.com'], { env: variables })
+  const store = 'https://plants.example.com'
+  const { code, out, err } = await runPlants([...argv, store], { env: variables })
   expect({ code, out, ...JSON.parse(err) }).toEqual({ code: 2, out: '', error: 400, message, hint })
-  const doctor = await runPlants(['doctor', '--store', 'https://plants.example.com'], { env: variables })
-  const findings = doctor.out
-    .trimEnd()
-    .split('\n')
-    .map((line) => JSON.parse(line))
-  expect([doctor.code, findings.at(-1).check]).toEqual([1, 'proxy'])
-  const failures = findings.filter(({ state }) => state === 'failed').map((finding) => finding.message)
-  expect(failures).toEqual([message, message])
-  expect(doctor.out).not.toContain('hunter2')
+  const doctor = await runPlants(['doctor', '--store', store], { env: variables })
+  const failures = objectsOf(doctor.out).filter(({ state }) => state === 'failed')
+  const checks = [`store ${store}`, 'proxy']
+  expect(failures).toMatchObject(checks.map((check) => ({ check, message })))
+  expect([doctor.code, doctor.out]).toEqual([1, expect.not.stringContaining('hunter2')])
 })
