@@ -1,4 +1,5 @@
 import { spawnSync } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
 import { closeSync, constants, createReadStream, openSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { execa } from 'execa'
@@ -23,7 +24,7 @@ export async function bash(user: World, script: string, env: Record<string, stri
 
 /** Makes a pipe with a name, and gives its path. */
 export function pipeIn(folder: string): string {
-  const path = join(folder, `pipe-${performance.now()}`)
+  const path = join(folder, `pipe-${randomUUID()}`)
   if (spawnSync('mkfifo', [path]).status !== 0) throw new Error(`There is no pipe ${path}`)
   return path
 }

@@ -218,7 +218,7 @@ function parseColumns(_flag: string, text: string): string[] {
 /** `name=CommonName,tag=Family`; a field without a source is not read, and a source may have commas */
 function parseMap(flag: string, text: string): ImportOptions['plan']['rules']['map'] {
   const names = fieldNames.join('|')
-  const entry = new RegExp(`^\\s*(${names})\\s*=\\s*([^,]*?|[^=]*?)\\s*$`)
+  const entry = new RegExp(`^\\s*(${names})\\s*=\\s*([^,]*?|[^=]*[^=,])\\s*$`)
   const parts = text.split(new RegExp(`,(?=\\s*(?:${names})\\s*=)`))
   const entries = parts.map((part) => entry.exec(part) ?? [])
   const fields = entries.map(([, field]) => field)
