@@ -137,8 +137,10 @@ function noLock(path: string, why: string): PlantsError {
 function hasEnded(directory: string, own: string): boolean {
   const [holder, here] = [directory, own].map((place) => holderName.exec(basename(place))?.groups)
   if (holder?.['machine'] === here?.['machine'] && !exists(parseInt(holder?.['pid'] ?? '', 10))) return true
-  const silence = unlessSystemError(() => Math.abs(lastBeat(own) - lastBeat(directory)))
-  return silence === undefined || silence >= staleAfter
+  const now = unlessSystemError(() => lastBeat(own))
+  if (now === undefined) return false // another process has removed what looked like a leftover
+  const last = unlessSystemError(() => lastBeat(directory))
+  return last === undefined || Math.abs(now - last) >= staleAfter
 }
 
 function exists(pid: number): boolean {

@@ -6,6 +6,7 @@ import { leaveLock } from '../../helpers/lock.js'
 import { PlantService } from '../../helpers/plant-service.js'
 import { resultOf, startUnder } from '../../helpers/process.js'
 import { rounds } from '../../helpers/rounds.js'
+import { canBecome, under } from '../../helpers/stranger.js'
 import { World } from '../../helpers/world.js'
 
 test.each([
@@ -63,6 +64,18 @@ test.each([
   watcher.close()
   expect(user.saved).toEqual({ version: 1, timeout: '1m' })
 })
+
+test.runIf(canBecome)(
+  'a process without a heartbeat of its own, as before the first, takes over nothing (needs root and setpriv)',
+  async () => {
+    const user = new World({ timeout: '7s' })
+    const holder = leaveLock(`${user.file}.lock`)
+    const args = ['--bounding-set', '-all', '--inh-caps', '-all', 'sh', '-c', 'umask 0400; exec "$0" "$@"']
+    const { code, err } = await under(user, 'setpriv', args, 'config set timeout 8s --timeout 100ms')
+    expect([code, err]).toEqual([4, expect.stringMatching(/^plants: Another process held .*\.lock for 0\.1 s\n/)])
+    expect([existsSync(holder), user.saved]).toEqual([true, { version: 1, timeout: '7s' }])
+  },
+)
 
 test.runIf(canTrace)(
   'a process that continues without the lock says so, and does not change the file (needs strace)',

@@ -44,7 +44,7 @@ function replaceHeartbeat(make: (heartbeat: string) => void): void {
 }
 
 const foreign: [string, () => unknown, why: string][] = [
-  ['a link', () => symlinkSync(dirname(path), path), 'it is not a directory'],
+  ['a link', () => symlinkSync(temporaryFolder(), path), 'it is not a directory'],
   ['a file', () => writeFileSync(path, 'mine'), 'it is not a directory'],
   ['a pipe', () => execFileSync('mkfifo', [path]), 'it is not a directory'],
   [

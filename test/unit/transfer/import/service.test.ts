@@ -100,8 +100,8 @@ describe('an import into an ill service ends, and goes on when that is mended:',
   ])('exit code %i, %s', async (code, words, deed) => {
     for (const start of [0, 700]) {
       const { service, mend } = await illService(() => deed, { start })
-      const run = new RemoteImport(lines, service.url, '--timeout 500ms')
-      expect(await run.import()).toEqual(end(code, words))
+      const run = new RemoteImport(lines, service.url)
+      expect(await run.import('--timeout 1s')).toEqual(end(code, words))
       mend()
       expect(await run.import()).toMatchObject(complete)
       expect(service.made).toEqual(once)
