@@ -168,6 +168,8 @@ async function forgetful(address) {
     const id = /^\/plants\/(-?\d{1,18})$/.exec(request.url)?.[1]
     if (id !== undefined) db.prepare("INSERT INTO plants (id, name, tag) VALUES (?, 'Fern', 'shade')").run(BigInt(id))
     if ('if-match' in request.headers) request.headers['if-match'] = '*'
+    // no description can say that one excludes the other
+    if (/[?&]tag=/.test(request.url)) request.url = request.url.replace(/&?\bnoTag=true\b/, '')
     return false
   })
 }

@@ -99,13 +99,15 @@ describe('backup', () => {
     const reasons = {
       'songs.db': 'songs.db is an SQLite file of another program, not a store\n',
       'linked.bak': 'linked.bak has more than one hard link, and each would have its own write-ahead log\n',
-      link: 'it is the store itself',
     }
     for (const [name, why] of Object.entries(reasons)) {
       const before = fs.readFileSync(at(name))
       expect(await user.run(`backup ${name}`)).toMatchObject({ code: 2, err: expect.stringContaining(why) })
       expect(fs.readFileSync(at(name)).equals(before)).toBe(true)
     }
+    const err = expect.stringContaining('it is the store itself')
+    expect(await user.run('backup link')).toMatchObject({ code: 2, err })
+    expect(await listOf('local')).toBe(fern)
   })
 
   test('does not replace another store that is in use', async () => {
