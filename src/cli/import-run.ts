@@ -29,7 +29,7 @@ import { Rejects } from '../transfer/import/rejects.js'
 import { unreadableInput } from '../transfer/import/source.js'
 import type { Settings } from './context.js'
 import { recordFlags } from './flag-words.js'
-import { canCompare, idsOfRepeat, maxShown, writeSummary } from './import-summary.js'
+import { canCompare, maxShown, writeSummary } from './import-summary.js'
 
 interface Run {
   options: ImportOptions
@@ -222,7 +222,8 @@ function failureOf(reason: unknown, importing: Import, run: Run): unknown {
   if (!importing.isBegun && !(lock && error.type === 'unknownOutcome')) return error
   if (error.hint?.includes('--restart')) return error // its hint explains how to continue
   const policy = options.plan.ifExists === 'update' ? 'update' : canCompare(importing, settings) ? 'same' : 'skip'
-  const again = `The plants created so far are kept. To continue, run it again with${idsOfRepeat(importing)} --if-exists ${policy}`
+  const ids = importing.firstId === undefined ? '' : ` --id-from ${importing.firstId}` // the same again
+  const again = `The plants created so far are kept. To continue, run it again with${ids} --if-exists ${policy}`
   const restart = options.isRestart ? ' without --restart' : ''
   const resume = lock ? `To resume, run the same command again${restart}` : again
   const hint = error.hint === undefined ? resume : `${error.hint}. ${resume}`

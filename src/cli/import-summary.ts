@@ -189,11 +189,6 @@ function withoutLarge(counters: Counters): string {
   return large === 0 ? '' : ` (${grouped(large)} larger than 1 MiB ${large === 1 ? 'is' : 'are'} not in it)`
 }
 
-/** For a repeat that gives the plants that were created the same ids. */
-export function idsOfRepeat({ firstId }: Import): string {
-  return firstId === undefined ? '' : ` --id-from ${firstId}`
-}
-
 /** The command that imports the same with a change; plants that were numbered get the same ids. */
 function repeatOf(
   { firstId }: Import,
@@ -223,17 +218,16 @@ function hintOfRejected(importing: Import, options: ImportOptions, settings: Set
     const change = { map: { ...plan.rules.map, id: '' }, idFrom: 'next' } as const
     return `To number the plants, whatever ids they have: ${repeatOf(importing, options, settings, change)}`
   }
-  // with skip, records that differ from their plants would be left out of the rejects
-  const policyOfRest = canCompare(importing, settings) || counters.rejected[409] ? 'same' : 'skip'
   const exist = hintOfConflicts(importing, options)
   if (staging === 'atomic') return `${exist}Fix the rejected records, then run the same command again`
   if (staging) return `${exist}Fix the input: nothing was changed`
+  if (rejects !== undefined) return `${exist}${hintOfRejectsFile(importing, plan, rejects, settings)}`
+  // with skip, records that differ from their plants would be left out of the rejects
+  const policyOfRest = canCompare(importing, settings) || counters.rejected[409] ? 'same' : 'skip'
   const isNext = importing.firstId !== undefined && plan.ifExists === 'skip' // the repeat has a number instead
   const ifExists = plan.ifExists === 'error' || isNext ? policyOfRest : plan.ifExists
   const repeat = repeatOf(importing, options, settings, { ifExists })
-  if (rejects === undefined)
-    return `${exist}To keep the rejected plants in a file: ${repeat} --rejects rejected.${importing.format}`
-  return `${exist}${hintOfRejectsFile(importing, plan, rejects, settings)}`
+  return `${exist}To keep the rejected plants in a file: ${repeat} --rejects rejected.${importing.format}`
 }
 
 function hintOfRejectsFile(
