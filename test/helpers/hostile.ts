@@ -18,7 +18,7 @@ export interface Received {
 /** What a request gets: these bytes, or whatever is done with its connection. */
 export type Answer = string | Buffer | ((socket: Socket) => void)
 
-export interface Script {
+interface Script {
   /** what each POST gets in its turn; the last one is for all that follow, and without one none is answered */
   posts?: Answer[]
   /** what `{base_url}/openapi.json` gets; without it that is 404 */

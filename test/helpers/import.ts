@@ -62,6 +62,17 @@ export function journalsOf({ state }: World): string[] {
   return existsSync(imports) ? readdirSync(imports).filter((name) => name.endsWith('.json')) : []
 }
 
+/** What the file beside a rejects file says of each record, without the digest at its end. */
+export function reasonsOf(
+  world: World,
+  rejects: string,
+): { file: string; line: number; error: number; message: string }[] {
+  const lines = world.read(`${rejects}.reasons`).split('\n').slice(0, -1)
+  const all = lines.map((line) => JSON.parse(line))
+  expect(Object.keys(all.at(-1))).toEqual(['sha256'])
+  return all.slice(0, -1)
+}
+
 /** How many plants are in a store, past the program; none while there is no store. */
 export function countOf(path: string): number {
   if (!existsSync(path)) return 0

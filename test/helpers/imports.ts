@@ -1,6 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'vitest'
+import { reasonsOf } from './import.js'
 import { World } from './world.js'
 
 /** What an import prints: those of its counts that are not 0, the rejected ones by their `error`. */
@@ -42,16 +43,13 @@ export class Importer extends World {
     return existsSync(folder) ? readdirSync(folder) : []
   }
 
-  /** The lines beside a rejects file, without the last one. */
-  reasons(path: string): { file: string; line: number; error: number; message: string }[] {
-    const all = lines(this.read(`${path}.reasons`)).map((line) => JSON.parse(line))
-    expect(Object.keys(all.at(-1))).toEqual(['sha256'])
-    return all.slice(0, -1)
+  reasons(rejects: string): ReturnType<typeof reasonsOf> {
+    return reasonsOf(this, rejects)
   }
 
   /** Runs the command at the end of a hint, which may have words in single quotes. */
   follow(err: string) {
-    const [, command = ''] = /(?:then: plants |again with: )(.*)\n/.exec(err) ?? []
+    const [, command = ''] = /then: plants (.*)\n/.exec(err) ?? []
     return this.run(Array.from(command.matchAll(/'([^']*)'|(\S+)/g), ([, quoted, bare]) => quoted ?? bare ?? ''))
   }
 }

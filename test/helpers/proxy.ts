@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, request as send } from 'node:http'
 import { type AddressInfo, connect, type Socket } from 'node:net'
 import { onTestFinished } from 'vitest'
 
-export interface Proxy {
+interface Proxy {
   url: string
   /** the first line of each request: CONNECT with a host, or an absolute URL */
   passed: string[]

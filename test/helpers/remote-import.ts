@@ -46,20 +46,6 @@ export class RemoteImport extends World {
   #imported({ code, out, err }: { code: Imported['code']; out: string; err: string }): Imported {
     return { code, counts: out === '' ? undefined : countsOf(out), err, journals: journalsOf(this).length }
   }
-
-  /** The line, the error and the message of each reason beside the rejects file `rejects`. */
-  get reasons(): { line: number; error: number; message: string }[] {
-    const lines = this.read('rejects.reasons').split('\n').slice(0, -2)
-    return lines.map((line) => JSON.parse(line))
-  }
-}
-
-/** What holds answers back until it is opened. */
-export class Gate {
-  open = (): void => {}
-  readonly opening = new Promise<undefined>((resolve) => {
-    this.open = () => resolve(undefined)
-  })
 }
 
 /** The id of a plant in a line of JSON. */

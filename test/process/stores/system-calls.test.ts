@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { DatabaseSync } from '../../helpers/database.js'
 import { fill } from '../../helpers/fill.js'
-import { allCreated, countsOf, plantLines, writeLines } from '../../helpers/import.js'
+import { allCreated, countsOf, plantLines, reasonsOf, writeLines } from '../../helpers/import.js'
 import { canTrace } from '../../helpers/linux.js'
 import { type ProcessResult, resultOf, startUnder } from '../../helpers/process.js'
 import { errorsOf, isSoak, nextPlace } from '../../helpers/rounds.js'
@@ -130,8 +130,7 @@ describe.runIf(canTrace)('killed before a system call, each in its turn (needs s
         const rejected = { rejected: bad.length, reasons: { 400: half, 409: half } }
         expect(countsOf(out)).toEqual({ ...allCreated(good.length), ...rejected })
         expect(world.read('rejects.ndjson') === bad.map((line) => `${line}\n`).join('')).toBe(true)
-        const reasons = world.read('rejects.ndjson.reasons').split('\n').slice(0, -2)
-        expect(reasons.map((reason) => JSON.parse(reason).line)).toEqual(numbers)
+        expect(reasonsOf(world, 'rejects.ndjson').map(({ line }) => line)).toEqual(numbers)
         expect(without(/\.lock$/, join(world.state, 'imports'))).toEqual([])
         idsIn(world.store)
         const exported = (await world.run('export')).out.replace('{"id":7,"name":"Fern"}\n', '')

@@ -7,6 +7,7 @@ import {
   digestOf,
   journalsOf,
   plantLines,
+  reasonsOf,
   shuffled,
   writeLines,
 } from '../../helpers/import.js'
@@ -173,9 +174,7 @@ function judge(ended: { code: number | string | undefined; out: string; journals
 
 function judgeRejects(world: World, rejected: NonNullable<Input['rejected']>): void {
   expect(world.read('rejects') === rejected.map(({ text }) => `${text}\n`).join('')).toBe(true)
-  const reasons = world.read('rejects.reasons').split('\n').slice(0, -2)
-  const told = reasons.map((reason) => JSON.parse(reason))
-  expect(told.map(({ file, line, error }) => ({ file, line, error }))).toEqual(
+  expect(reasonsOf(world, 'rejects').map(({ file, line, error }) => ({ file, line, error }))).toEqual(
     rejected.map(({ line, error }) => ({ file: 'plants.ndjson', line, error })),
   )
 }

@@ -1,11 +1,12 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { allCreated, plantLines, remoteToken } from '../../helpers/import.js'
+import { allCreated, plantLines, reasonsOf, remoteToken } from '../../helpers/import.js'
 import { canMount } from '../../helpers/linux.js'
 import { silence } from '../../helpers/lock.js'
 import { type Deed, PlantService } from '../../helpers/plant-service.js'
-import { eachOnce, Gate, RemoteImport } from '../../helpers/remote-import.js'
+import { eachOnce, RemoteImport } from '../../helpers/remote-import.js'
+import { gate } from '../../helpers/service.js'
 import { World } from '../../helpers/world.js'
 
 const lines = plantLines(1000)
@@ -14,26 +15,26 @@ const complete = { code: 0, counts: allCreated(lines.length), journals: 0 }
 const soon = { interval: 5 }
 
 /**
- * An import whose requests have no response behind the first 500, before the gate opens, in a namespace of process ids
+ * An import whose requests have no response behind the first 500, before they are let go, in a namespace of process ids
  * as a container has it, or not.
  */
 async function stuckImport({ isContained = false } = {}) {
-  const gate = new Gate()
-  const service = await PlantService.listen({ deed: ({ index }) => (index < 500 ? undefined : gate.opening) })
+  const answers = gate()
+  const service = await PlantService.listen({ deed: ({ index }) => (index < 500 ? undefined : answers.wait()) })
   const run = new RemoteImport(lines, service.url, '--concurrency 4 --timeout 1h')
   const unshare = ['-rpf', '--kill-child', '--mount-proc']
   const child = isContained ? run.startImportUnder('unshare', unshare) : run.startImport()
   await expect.poll(() => service.posts.length, soon).toBe(504)
-  return { gate, service, run, child }
+  return { answers, service, run, child }
 }
 
 test('two signals end an import at once, and it goes on all the same', async () => {
-  const { gate, service, run, child } = await stuckImport()
+  const { answers, service, run, child } = await stuckImport()
   const isOver = () => !child.kill('SIGINT') || child.exitCode !== null || child.signalCode !== null
   await expect.poll(isOver, { interval: 150 }).toBe(true)
   const { code, journals } = await run.ended(child)
   expect([code, journals]).toEqual([expect.toBeOneOf([130, 'SIGINT']), 1])
-  gate.open()
+  answers.open()
   expect(await run.import()).toMatchObject(complete)
   expect(service.made).toEqual(allOnce)
 })
@@ -51,23 +52,23 @@ describe('the journal of an import that does not run on', () => {
   }
 
   test('is free at once after kill -9', async () => {
-    const { gate, service, run, child } = await stuckImport()
+    const { answers, service, run, child } = await stuckImport()
     expect(await run.import()).toMatchObject(isHeld)
     child.kill('SIGKILL')
     await child
-    gate.open()
+    answers.open()
     expect(await run.import()).toMatchObject(resumed)
     expect(service.made).toEqual(allOnce)
   })
 
   test.runIf(canMount)('is free 8 s after kill -9 in another container (needs unshare)', async () => {
-    const { gate, service, run, child } = await stuckImport({ isContained: true })
+    const { answers, service, run, child } = await stuckImport({ isContained: true })
     expect(await run.import()).toMatchObject(isHeld)
     child.kill('SIGKILL')
     await child
     expect(await run.import()).toMatchObject(isHeld)
     age(run)
-    gate.open()
+    answers.open()
     expect(await run.import()).toMatchObject(resumed)
     expect(service.made).toEqual(allOnce)
   })
@@ -75,11 +76,11 @@ describe('the journal of an import that does not run on', () => {
   test.runIf(canMount)(
     'is taken over while it is suspended in another container, and it sends nothing more (needs unshare)',
     async () => {
-      const { gate, service, run, child } = await stuckImport({ isContained: true })
+      const { answers, service, run, child } = await stuckImport({ isContained: true })
       const program = parseInt(readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, 'utf8'), 10)
       process.kill(program, 'SIGSTOP')
       age(run)
-      gate.open()
+      answers.open()
       expect(await run.import()).toMatchObject(resumed)
       const posts = service.posts.length
       process.kill(program, 'SIGCONT')
@@ -102,7 +103,7 @@ test('after kill -9, plants that a service without keys has stored and not confi
   await expect.poll(() => service.connections, soon).toBe(0)
   deed = undefined
   const result = await run.import()
-  const { reasons } = run
+  const reasons = reasonsOf(run, 'rejects')
   const rejected = reasons.length
   const counts = { ...allCreated(lines.length - rejected), rejected, reasons: { 409: rejected } }
   expect(result).toMatchObject({ code: 6, journals: 0, counts })

@@ -3,12 +3,22 @@ import { stripVTControlCharacters } from 'node:util'
 import { describe, expect, test } from 'vitest'
 import { parseAddress } from '../../../src/stores/registry.js'
 import { certificate, hasOpenssl } from '../../helpers/certificates.js'
-import { garden, gardener, onTerminal, stores, team } from '../../helpers/gardener.js'
 import { objectsOf } from '../../helpers/json-lines.js'
+import type { RunOptions } from '../../helpers/run.js'
 import { place } from '../../helpers/store.js'
 import { answer, printed, refusal, World } from '../../helpers/world.js'
 
 // What these commands print is in transcripts/stores.txt and config.txt.
+
+const team = 'https://plants.example.com/v1'
+const garden = '/srv/garden.db'
+const stores = { team: { address: team, timeout: '2m' }, garden: { address: garden } }
+const onTerminal: RunOptions = { terminals: ['stdout', 'stderr'], columns: 120 }
+
+/** A user with two saved stores: a service and a file. */
+function gardener(settings: object = {}): World {
+  return new World({ stores, ...settings })
+}
 
 describe('an address', () => {
   const addresses =

@@ -4,7 +4,8 @@ import { describe, expect, test } from 'vitest'
 import { PlantsError } from '../../../../src/platform/errors.js'
 import { allCreated, grouped, journalsOf, plantLines } from '../../../helpers/import.js'
 import { type Deed, PlantService, type Post } from '../../../helpers/plant-service.js'
-import { eachOnce, Gate, idOf, RemoteImport } from '../../../helpers/remote-import.js'
+import { eachOnce, idOf, RemoteImport } from '../../../helpers/remote-import.js'
+import { gate } from '../../../helpers/service.js'
 
 const lines = plantLines(1000)
 const once = eachOnce(lines)
@@ -143,14 +144,14 @@ describe('an import that is interrupted', () => {
   }
 
   test.each([true, false])('finishes what is under way, and goes on behind; with keys: %s', async (isKeyed) => {
-    const gate = new Gate()
+    const answers = gate()
     const { signal, abort } = interrupt()
-    const { service } = await illService(() => gate.opening, { isKeyed })
+    const { service } = await illService(() => answers.wait(), { isKeyed })
     const run = new RemoteImport(lines, service.url)
     const result = run.import('', { signal })
     await expect.poll(() => service.posts.length, { interval: 5 }).toBeGreaterThan(500)
     abort()
-    gate.open()
+    answers.open()
     const err = () => `plants: Interrupted after ${grouped(service.made.size)} plants\n  ${goOn}\n`
     expect({ ...(await result), posts: service.posts.length }).toEqual({
       ...{ code: 130, counts: undefined, journals: 1 },
@@ -161,22 +162,19 @@ describe('an import that is interrupted', () => {
     expect({ made: service.made, posts: service.posts.length }).toEqual({ made: once, posts: lines.length })
   })
 
-  test.each<[string, Deed]>([['wants to be left alone', { status: 503, headers: { 'Retry-After': '3600' } }]])(
-    'ends at once while its service %s',
-    async (_, deed) => {
-      const { signal, abort } = interrupt()
-      const { service, mend } = await illService(() => deed)
-      const run = new RemoteImport(lines, service.url, '--timeout 2h --concurrency 1')
-      const result = run.import('', { signal })
-      await expect.poll(() => service.posts.length, { interval: 5 }).toBeGreaterThan(500)
-      abort()
-      const err = expect.stringContaining('plants: Interrupted after 500 plants\n')
-      expect(await result).toMatchObject({ code: 130, err, journals: 1 })
-      mend()
-      expect(await run.import()).toMatchObject(complete)
-      expect(service.made).toEqual(once)
-    },
-  )
+  test('ends at once while its service wants to be left alone', async () => {
+    const { signal, abort } = interrupt()
+    const { service, mend } = await illService(() => ({ status: 503, headers: { 'Retry-After': '3600' } }))
+    const run = new RemoteImport(lines, service.url, '--timeout 2h --concurrency 1')
+    const result = run.import('', { signal })
+    await expect.poll(() => service.posts.length, { interval: 5 }).toBeGreaterThan(500)
+    abort()
+    const err = expect.stringContaining('plants: Interrupted after 500 plants\n')
+    expect(await result).toMatchObject({ code: 130, err, journals: 1 })
+    mend()
+    expect(await run.import()).toMatchObject(complete)
+    expect(service.made).toEqual(once)
+  })
 })
 
 describe('a service that keeps no keys', () => {
