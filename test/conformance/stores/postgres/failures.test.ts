@@ -42,6 +42,16 @@ test('fails in time while the server is away, and goes on afterwards', async () 
   expect(await place.sql(stored)).toEqual([{ id: 2n, key: null }])
 })
 
+test('fails at once when its login is rejected, and goes on afterwards', async () => {
+  const place = await server()
+  const store = await openShared(place, { timeout: 3_600_000 })
+  await place.admin('ALTER ROLE plants NOLOGIN')
+  await endSessions(place)
+  expect(await settled([store.create(fern)])).toEqual([unavailable('is not permitted to log in')])
+  await place.admin('ALTER ROLE plants LOGIN')
+  expect(await store.create(moss)).toStrictEqual({ name: 'Moss' })
+})
+
 test.each([
   ['a lock', 'LOCK TABLE plant_store.plants IN EXCLUSIVE MODE', ids(2), ' did not finish in time$'],
   ['others with the same id', insertion, Array(5).fill(1n), ''],
