@@ -1,6 +1,5 @@
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
-import { join } from 'node:path'
 import { expect, onTestFinished } from 'vitest'
 import type { NewPlant } from '../../src/plant/plant.js'
 import { PlantsError } from '../../src/platform/errors.js'
@@ -8,17 +7,13 @@ import type { PostgresAddress } from '../../src/stores/common/address.js'
 import type { OpenOptions } from '../../src/stores/common/store.js'
 import { parsePostgres } from '../../src/stores/postgres/postgres-address.js'
 import { PostgresStore } from '../../src/stores/postgres/postgres-store.js'
-import { SqliteStore } from '../../src/stores/sqlite/sqlite-store.js'
 import { password } from './postgres/cluster.js'
 import type { Database } from './postgres.js'
-import { closedAfterTest, fileAddress, openOptions } from './store.js'
-import { temporaryFolder } from './temporary.js'
+import { closedAfterTest, openOptions, place } from './store.js'
 
 /** The address of a database for tests, with parameters such as "max=1". */
 export function addressOf({ url }: Pick<Database, 'url'>, parameters = ''): PostgresAddress {
-  const place = { resolvePath: (path: string) => path, dataFolder: async () => '/nonexistent' }
-  const surroundings = { env: {}, userName: () => 'plants', secrets: new Set<string>(), isArgument: false }
-  return parsePostgres(`${url}${parameters && `?${parameters}`}`, 'The test', { ...place, ...surroundings })
+  return parsePostgres(`${url}${parameters && `?${parameters}`}`, 'The test', place())
 }
 
 /** What a store needs to log in to a database for tests. */
@@ -64,11 +59,6 @@ export async function configure({ admin }: Database, setting: string): Promise<v
 export async function openByLine(database: Database, options: Parameters<typeof openShared>[1] = {}) {
   const line = await Line.to(database)
   return { line, store: await openShared({ url: line.url, env: database.env }, options) }
-}
-
-/** An embedded store to compare with. */
-export async function openEmbedded(): Promise<SqliteStore> {
-  return closedAfterTest(await SqliteStore.open(fileAddress(join(temporaryFolder(), 'plants.db')), openOptions()))
 }
 
 /** Creates plants in one transaction, or none. */

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { execa } from 'execa'
 import { serverEnv, type Template } from './cluster.js'
 import { Daemon, onFreePort } from './daemon.js'
-import { type Identity, identity, ownedFolder, writeOwned } from './identity.js'
+import { identity, ownedFolder, writeOwned } from './identity.js'
 import type { Place } from './query.js'
 
 export interface ServerOptions {
@@ -32,12 +32,11 @@ export class PostgresServer {
   readonly folder: string
   port = 0
   readonly #bin: string
-  readonly #user: Identity = identity()
   #daemon: Daemon | undefined
 
   private constructor({ bin, folder }: Template) {
     this.#bin = bin
-    this.socketFolder = ownedFolder(join(folder, 's'), this.#user)
+    this.socketFolder = ownedFolder(join(folder, 's'))
     this.folder = join(this.socketFolder, 'data')
   }
 
@@ -76,13 +75,13 @@ export class PostgresServer {
 
   async #listen(): Promise<Daemon> {
     const args = ['-D', this.folder, '-k', this.socketFolder, '-p', `${this.port}`]
-    this.#daemon = new Daemon([join(this.#bin, 'postgres'), ...args], this.socketFolder, this.#user)
+    this.#daemon = new Daemon([join(this.#bin, 'postgres'), ...args], this.socketFolder)
     await this.#daemon.says(/ready to accept (read-only )?connections/)
     return this.#daemon
   }
 
   async #fill({ data }: Template, primary: Place | undefined): Promise<void> {
-    const options = { ...this.#user, cwd: this.socketFolder, env: serverEnv, extendEnv: false }
+    const options = { ...identity(), cwd: this.socketFolder, env: serverEnv, extendEnv: false }
     if (!primary) return void (await execa('cp', ['-R', data, this.folder], options))
     const from = ['-h', primary.socketFolder, '-p', `${primary.port}`, '-U', 'postgres']
     await execa(
@@ -98,7 +97,7 @@ export class PostgresServer {
       (who) => `${who} ${method}`,
     )
     const helpers = ['local all postgres trust', 'local replication postgres trust']
-    const write = (name: string, lines: string[]) => writeOwned(join(this.folder, name), lines, this.#user)
+    const write = (name: string, lines: string[]) => writeOwned(join(this.folder, name), lines)
     write('pg_hba.conf', [...helpers, ...access, ...everybody])
     if (tls) write('server.crt', [tls.cert])
     if (tls) write('server.key', [tls.key])

@@ -13,6 +13,7 @@ import { type Database, ownServer } from '../../helpers/postgres.js'
 import { isSoak, rounds } from '../../helpers/rounds.js'
 import { runPlants } from '../../helpers/run.js'
 import { type Ended, launch } from '../../helpers/service.js'
+import { configure } from '../../helpers/shared-store.js'
 import { idsIn } from '../../helpers/sqlite-file.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
 
@@ -125,8 +126,7 @@ test(`of ${creates} creates over ${balanced}${nodeCount} nodes none is lost, cha
  * request waits.
  */
 function plan(): ('kill' | 'crash' | 'outage')[] {
-  const nodeKills = isSoak ? Math.min(40, kills) : 2
-  const events = Array.from({ length: nodeKills + restarts }, () => 'kill' as 'kill' | 'crash' | 'outage')
+  const events = Array<'kill' | 'crash' | 'outage'>(restarts + (isSoak ? Math.min(40, kills) : 2)).fill('kill')
   for (let restart = 0; restart < restarts; restart += 1)
     events[Math.floor(((restart + 0.5) * events.length) / restarts)] = isSoak && restart === 1 ? 'outage' : 'crash'
   return events
@@ -146,8 +146,7 @@ test.skipIf(!isSoak || installation === undefined)(
     const url = `postgres://plants@127.0.0.1:${primary.port},127.0.0.1:${standby.port}/plants`
     const nodes = await startNodes(2, url, '--timeout', '2s')
     // The standby counts from now on, as it does where something watches over a cluster.
-    await primary.admin("ALTER SYSTEM SET synchronous_standby_names = 'standby'")
-    await primary.admin('SELECT pg_reload_conf()')
+    await configure(primary, "synchronous_standby_names = 'standby'")
     const crowd = new Crowd({ creates: count, atOnce: 128, ways: waysTo(nodes) })
     const running = crowd.run()
     await crowd.until(() => crowd.done >= count / 3)

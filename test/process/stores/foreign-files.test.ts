@@ -134,22 +134,14 @@ describe.runIf(canBecome)('a store where other users can create files (needs roo
     const advice = 'Move it to a directory that only you can write to'
     const warning = `plants: The store ${folder.store} is exposed to other users: ${folder.path} ${why}. ${advice}`
     const isRedirected = owner === attacker
-    const ivy = '{"id":2,"name":"Ivy"}\n'
-    const lines: [line: string, out: string][] = [
-      [createFern, '{"name":"Fern"}\n'],
-      [createMoss, '{"name":"Moss"}\n'],
-      ['update 2 --name Ivy', ivy],
-      ['list', fern + ivy],
-      ['backup s.bak', '"plants":2'],
-      ['delete 2 --yes', ivy],
-      ['restore s.bak --yes', '"plants":2'],
-      ['count', '2\n'],
-    ]
-    for (const [line, out] of isRedirected ? lines.slice(0, 4) : lines) {
-      const result = await run(line)
-      const err = result.err.split('\n').filter((text) => !/^$|Created store/.test(text))
-      expect({ line, ...result, err }).toEqual({ line, code: 0, out: expect.stringContaining(out), err: [warning] })
+    const lines = [createFern, createMoss, 'update 2 --name Ivy', 'list']
+    const writing = ['backup s.bak', 'delete 2 --yes', 'restore s.bak --yes']
+    for (const line of isRedirected ? lines : [...lines, ...writing]) {
+      const { code, err } = await run(line)
+      const said = err.split('\n').filter((text) => !/^$|Created store/.test(text))
+      expect({ line, code, said }).toEqual({ line, code: 0, said: [warning] })
     }
+    expect((await run('list')).out).toBe(`${fern}{"id":2,"name":"Ivy"}\n`)
     if (isRedirected) {
       const err = expect.stringContaining(`plants: ${folder.path} ${why}, who could redirect what root writes there\n`)
       expect(await run('backup s.bak')).toMatchObject({ code: 74, out: '', err })

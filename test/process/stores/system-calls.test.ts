@@ -1,7 +1,6 @@
 import { cpSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { DatabaseSync } from '../../helpers/database.js'
 import { fill } from '../../helpers/fill.js'
 import { allCreated, countsOf, plantLines, reasonsOf, writeLines } from '../../helpers/import.js'
 import { canTrace } from '../../helpers/linux.js'
@@ -221,12 +220,8 @@ describe.runIf(canTrace)(
     ])('%s', patience, async (_, ids, options = {}, isCrashed = false) => {
       const before = await withStore(...ids)
       if (isCrashed) {
-        const db = new DatabaseSync(before.store)
-        db.exec("INSERT INTO plants (id, name) VALUES (3, 'Ivy')")
-        const copy = join(temporaryFolder(), 'copy')
-        cpSync(before.data, copy, { recursive: true })
-        db.close()
-        cpSync(copy, before.data, { recursive: true })
+        const { end } = await holderOf(before.store, "INSERT INTO plants (id, name) VALUES (3, 'Ivy')")
+        await end('SIGKILL')
       }
       const args = 'create --id 42 --name Oak --output json'
       const judge: Judge = async (world, { code, out, err }) => {

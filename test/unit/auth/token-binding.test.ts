@@ -37,7 +37,7 @@ describe('a saved token', () => {
     ])
       for (const line of [fern, 'auth status --store', 'auth token --store']) {
         const { code, out } = await user.run(`${line} ${address}`)
-        expect({ line, address, code, hasToken: out.includes(token) }).toMatchObject({ code: 3, hasToken: false })
+        expect([line, address, code, out.includes(token)]).toEqual([line, address, 3, false])
       }
     expect([remote, other, own, foreign].map((server) => server?.connections)).toEqual([0, 0, 0, 0])
     expect(await user.createAt(`unix:${one}:/v1`)).toBe(0)
@@ -52,16 +52,6 @@ describe('a saved token', () => {
     expect(await user.createAt(remote.url)).toBe(status === 303 ? 5 : 4)
     expect((await user.run(`doctor --store ${remote.url}`)).code).toBe(1)
     expect([other.connections, ...tokensIn(remote)]).toEqual([0, [token, token, token]])
-  })
-
-  test('is not sent with the request for what the service can do, nor where that redirects', async () => {
-    const other = await recorder()
-    const openapi = http(302, '', { Location: `${other.url}/openapi.json` })
-    const remote = await Hostile.listen({ posts: [(socket) => void socket.destroy()], openapi })
-    expect(await new Sender({ tokens: saved(remote.url) }).createAt(remote.url)).toBe(5)
-    const asked = remote.requests.filter(({ line }) => line === 'GET /openapi.json')
-    expect(asked.map(({ headers }) => headers['authorization'])).toEqual([undefined])
-    expect(other.connections).toBe(0)
   })
 
   test.runIf(hasOpenssl)('is not seen by a proxy on the way (needs openssl)', async () => {
@@ -105,9 +95,7 @@ describe('a saved token', () => {
 
 test('a token that may not create plants is saved all the same (RFC 6750, 3.1)', async () => {
   const challenge = { 'WWW-Authenticate': 'Bearer realm="plants", error="insufficient_scope", scope="create"' }
-  const remote = await recorder(
-    json(403, { error: 403, message: 'This token has no right to create plants' }, challenge),
-  )
+  const remote = await recorder(json(403, { error: 403, message: 'No right to create' }, challenge))
   const user = new Sender()
   expect(await user.login(remote.url)).toBe(0)
   expect(user.saved).toMatchObject({ tokens: { [remote.url]: { token } } })
@@ -177,20 +165,13 @@ test.each(
     auth login T
     auth login --with-token=T
     auth login --store team --password=T
-    auth token T
     --token T list
     -tT list
-    list -H Authorization:T
     config set stores.team.token T
-    config set token T
     config set tokens.https://h.example T
     config set timeout 1m T
-    stores add new https://h.example T
     stores add new https://T@h.example
     stores add new https://h.example/?token=T
-    stores add new https://h.example/#T
-    stores init postgres://u:T@h/db
-    tokens create T
     PLANTS_TOKEN=T list
     list PGPASSWORD=T`),
 )('a secret in an argument is rejected, and not repeated: %s', async (line) => {

@@ -136,21 +136,6 @@ async function waitFor(database: Database, standby: '' | 'absent'): Promise<void
   await expect.poll(awaited).toEqual({ synchronous_standby_names: standby })
 }
 
-test('no store answers what is not on the standby', async () => {
-  const database = await ownServer()
-  const timeout = 1500
-  const [first, second] = [await openShared(database, { timeout }), await openShared(database, { timeout })]
-  await Promise.all([first.create({ ...fern, id: -1n }), second.create({ ...fern, id: -2n })])
-  await waitFor(database, 'absent')
-  const create = (store: PostgresStore) => store.create(fern, { idempotencyKey: 'fern' })
-  expect(await settled([create(first)])).toEqual([unknown])
-  const rejected = { status: 'rejected' }
-  expect(await Promise.allSettled([create(second), create(first)])).toMatchObject([rejected, rejected])
-  await waitFor(database, '')
-  await expect.poll(() => create(second).catch(() => undefined)).toEqual({ name: 'Fern' })
-  expect(await create(first)).toEqual({ name: 'Fern' })
-})
-
 /** Cancels each wait of the server for its standby until a call is over: what is committed is on this server alone. */
 async function cancelWaits(database: Database, call: Promise<unknown>): Promise<number> {
   let [isOver, cancelled] = [false, 0]
