@@ -1,4 +1,4 @@
-import { onTestFinished } from 'vitest'
+import { expect, onTestFinished } from 'vitest'
 import { wait } from '../../src/platform/clock.js'
 import { Caller } from './caller.js'
 import type { Row } from './postgres/query.js'
@@ -14,11 +14,7 @@ function isNew(kind: Kind | undefined): boolean {
   return kind === 'alone' || kind === 'twin'
 }
 
-interface Answer {
-  status: number
-  retryAfter: string | undefined
-  text: string
-}
+type Answer = Awaited<ReturnType<Caller['request']>>
 
 interface Options {
   /** of all creates that are sent, unless it is ended before */
@@ -50,7 +46,6 @@ export class Crowd {
   #next = 0
   #turn = 0
   #lastCreated = performance.now()
-  #watchers: { isDue: () => boolean; resolve: () => void }[] = []
 
   constructor(options: Options) {
     this.#options = options
@@ -75,12 +70,9 @@ export class Crowd {
     this.#next = this.#options.creates
   }
 
-  /** Resolves when something holds, which is looked at behind each answer. */
-  until(isDue: () => boolean): Promise<void> {
-    return new Promise((resolve) => {
-      this.#watchers.push({ isDue, resolve })
-      this.#look()
-    })
+  /** Resolves when something holds. */
+  async until(isDue: () => boolean): Promise<void> {
+    await expect.poll(isDue, { interval: 1, timeout: 3_600_000 }).toBe(true)
   }
 
   count(...answers: string[]): number {
@@ -109,7 +101,6 @@ export class Crowd {
     await Promise.all(Array.from({ length: copies }, () => this.#settle(number, kind)))
     if (isNew(kind)) this.#created.push(number)
     this.done += 1
-    this.#look()
   }
 
   #choose(number: number): Kind {
@@ -130,7 +121,7 @@ export class Crowd {
       if (name === request.wanted && (name === '409' || answer?.text === request.text)) return
       if (!mayComeAgain(name, answer))
         return this.#blame(`Create ${number}, ${kind}, was answered with ${answer?.status} ${answer?.text}`)
-      await wait(answer?.retryAfter === undefined ? 20 : 1000 * Number(answer.retryAfter), [])
+      await wait(1000 * Number(answer?.headers['retry-after'] ?? 0.02), [])
     }
   }
 
@@ -139,7 +130,6 @@ export class Crowd {
     const now = performance.now()
     if (name === '200') this.gap = Math.max(this.gap, now - this.#lastCreated)
     if (name === '200') this.#lastCreated = now
-    this.#look()
   }
 
   #requestOf(number: number, kind: Kind): { body: string; key: string; wanted: string; text: string } {
@@ -161,8 +151,7 @@ export class Crowd {
     const pool = this.#pools[this.#turn++ % this.#pools.length]
     const headers = { authorization: `Bearer ${testToken}`, 'content-type': 'application/json', 'idempotency-key': key }
     try {
-      const answer = await pool?.request({ method: 'POST', path: '/plants', headers, body })
-      return answer && { status: answer.status, retryAfter: answer.headers['retry-after'], text: answer.text }
+      return await pool?.request({ method: 'POST', path: '/plants', headers, body })
     } catch (error) {
       if (lostCodes.has(String((error as NodeJS.ErrnoException).code))) return undefined
       throw error
@@ -171,13 +160,6 @@ export class Crowd {
 
   #blame(what: string): void {
     if (this.wrong.length < 100) this.wrong.push(what)
-  }
-
-  #look(): void {
-    if (this.#watchers.length === 0) return
-    const due = this.#watchers.filter(({ isDue }) => isDue())
-    this.#watchers = this.#watchers.filter((watcher) => !due.includes(watcher))
-    for (const { resolve } of due) resolve()
   }
 }
 
@@ -202,7 +184,7 @@ function nameOf(answer: Answer | undefined): string {
 
 /** Whether an answer leaves open what became of it, as the contract has it. */
 function mayComeAgain(name: string, answer: Answer | undefined): boolean {
-  if (name === '503') return answer?.retryAfter !== undefined
+  if (name === '503') return answer?.headers['retry-after'] !== undefined
   if (name === '500') return answer?.text.includes('Whether the plant is stored is unknown') === true
   return ['lost', 'balancer 502', 'balancer 503', 'balancer 504'].includes(name)
 }

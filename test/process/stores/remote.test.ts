@@ -42,7 +42,6 @@ test.each(['connection', 'socket'])(
 )
 
 describe('a signal', () => {
-  const answered = 'Interrupted before URL answered'
   const unavailable = http(503, '', { 'Retry-After': 30 })
   const keyed = json(200, {
     openapi: '3.1.0',
@@ -52,56 +51,48 @@ describe('a signal', () => {
   const requests = (count: number) => async (remote: Hostile) => {
     while (remote.requests.length < count) await once(remote, 'request')
   }
+  const warned = (_: Hostile, program: Program) => speaks(program)
 
   interface Case {
-    options?: Parameters<typeof Hostile.listen>[0]
+    answers?: Parameters<typeof Hostile.listen>[0]
     /** when the signal comes */
     until?: (remote: Hostile, program: Program) => Promise<unknown>
     signal?: 'SIGINT' | 'SIGTERM'
     isTls?: true
     posts?: number
   }
-  const unasked = { message: answered, hint: howToRepeat.unasked }
   const nothing = { message: 'Interrupted, nothing was stored' }
+  const open = { message: 'Interrupted before URL answered', hint: howToRepeat.unasked }
+  const terminated = { ...open, message: open.message.replace('Interrupted', 'Terminated') }
 
   test.each<[string, { message: string; hint?: string }, Case]>([
-    ['while a response is waited for leaves the outcome open', unasked, {}],
-    ['as SIGTERM, too', { ...unasked, message: answered.replace('Interrupted', 'Terminated') }, { signal: 'SIGTERM' }],
+    ['while a response is waited for leaves the outcome open', open, {}],
+    ['as SIGTERM, too', terminated, { signal: 'SIGTERM' }],
     [
       'before anything was sent, in a handshake that nobody answers, tells that nothing was stored',
       nothing,
       { isTls: true, until: (remote) => once(remote, 'connection'), posts: 0 },
     ],
-    [
-      'between two tries tells that nothing was stored',
-      nothing,
-      { options: { posts: [unavailable] }, until: (_, program) => speaks(program) },
-    ],
+    ['between two tries tells that nothing was stored', nothing, { answers: { posts: [unavailable] }, until: warned }],
     [
       'between two tries, of which the first was not answered, leaves it open',
-      { message: answered, hint: howToRepeat.listed },
-      {
-        options: { posts: [reset, unavailable], openapi: keyed },
-        until: requests(3),
-        posts: 2,
-      },
+      { ...open, hint: howToRepeat.listed },
+      { answers: { posts: [reset, unavailable], openapi: keyed }, until: requests(3), posts: 2 },
     ],
     [
       'while the service is asked about keys leaves it open',
-      unasked,
-      { options: { posts: [reset], openapi: () => undefined }, until: requests(2) },
+      open,
+      { answers: { posts: [reset], openapi: () => undefined }, until: requests(2) },
     ],
-  ])('%s', async (_, error, { options = {}, until = requests(1), signal = 'SIGINT', isTls, posts = 1 }) => {
-    const remote = await Hostile.listen(options)
+  ])('%s', async (_, error, { answers = {}, until = requests(1), signal = 'SIGINT', isTls, posts = 1 }) => {
+    const remote = await Hostile.listen(answers)
     const url = isTls ? remote.url.replace('http', 'https') : remote.url
     const program = new World().start(`${create} ${url} --timeout 60s`, { env })
     await until(remote, program)
     program.kill(signal)
     const { said, ...end } = await endOf(program, remote)
-    expect({ ...end, last: said.at(-1) }).toEqual({
-      ...{ code: signal === 'SIGTERM' ? 143 : 130, out: '', posts },
-      last: { error: 500, ...error },
-    })
+    const expected = { code: signal === 'SIGTERM' ? 143 : 130, out: '', posts, last: { error: 500, ...error } }
+    expect({ ...end, last: said.at(-1) }).toEqual(expected)
   })
 
   test.runIf(canTrace)('while a warning is still being written tells so as well (needs strace)', async () => {

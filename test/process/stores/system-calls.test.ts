@@ -59,11 +59,13 @@ async function faultAtEach({ fault, calls, files = [], before, args, meanwhile }
       if (!isHit) return hits
     }
   }
-  const results = await Promise.allSettled(calls.map(hitAll)) // the folders must outlast all
-  return results.map((result) => {
-    if (result.status === 'rejected') throw result.reason
-    return result.value
-  })
+  return allOf(calls.map(hitAll))
+}
+
+/** What all give, at the end of all: their folders must outlast them. */
+async function allOf<T>(running: Promise<T>[]): Promise<T[]> {
+  await Promise.allSettled(running)
+  return Promise.all(running)
 }
 
 /** A user with a store of some plants, written by processes that have ended. */
@@ -202,49 +204,42 @@ describe.runIf(canTrace)('interrupted before a write, each in its turn (needs st
   })
 })
 
-describe.runIf(canTrace)(
-  'a create that a system call fails, each in its turn, tells whether it is stored (needs strace):',
-  () => {
-    const passing = ['pwrite64', 'fsync,fdatasync', 'openat', 'ftruncate', mkdirs].flatMap((call) =>
-      errorsOf(call).map((error) => ({ calls: [call], fault: `error=${error}` })),
-    )
-    const lasting = passing
-      .filter(({ calls, fault }) => isSoak || (calls[0] === 'fsync,fdatasync' && fault === 'error=EIO'))
-      .map(({ calls, fault }) => ({ calls, fault: `${fault}+` }))
+describe.runIf(canTrace)('a create that a system call fails tells whether it is stored (needs strace):', () => {
+  const passing = ['pwrite64', 'fsync,fdatasync', 'openat', 'ftruncate', mkdirs].flatMap((call) =>
+    errorsOf(call).map((error) => ({ calls: [call], fault: `error=${error}` })),
+  )
+  const lasting = passing
+    .filter(({ calls, fault }) => isSoak || (calls[0] === 'fsync,fdatasync' && fault === 'error=EIO'))
+    .map(({ calls, fault }) => ({ calls, fault: `${fault}+` }))
 
-    test.each<Row>([
-      ['one that makes the store', []],
-      ['one that finds a store', [1, 2]],
-      ['one that shares the store, even when both crash next', [1, 2], { meanwhile: shareUntilCrash }],
-      ...(isSoak ? [['one that finds a store as a crash has left it', [1, 2], {}, true] satisfies Row] : []),
-    ])('%s', patience, async (_, ids, options = {}, isCrashed = false) => {
-      const before = await withStore(...ids)
-      if (isCrashed) {
-        const { end } = await holderOf(before.store, "INSERT INTO plants (id, name) VALUES (3, 'Ivy')")
-        await end('SIGKILL')
-      }
-      const args = 'create --id 42 --name Oak --output json'
-      const judge: Judge = async (world, { code, out, err }) => {
-        const isStored = (await world.run('get 42')).code === 0
-        const [, error = err] = /^\{"error":(\d+),.*\}\n$/.exec(err) ?? []
-        expect([
-          { code: 0, out: '{"name":"Oak"}\n', error: '', isStored: true },
-          { code: 4, out: '', error: '503', isStored: false },
-          { code: 5, out: '', error: '500', isStored },
-        ]).toContainEqual({ code, out, error, isStored })
-        expect(await world.run('create --id 43 --name Yew')).toEqual({ code: 0, out: '{"name":"Yew"}\n', err: '' })
-        expect(idsIn(world.store)).toEqual([...ids, ...(isCrashed ? [3] : []), ...(isStored ? [42] : []), 43])
-      }
-      const faults = [...passing, ...lasting].map((each) => ({ ...each, ...options, before, files: store, args }))
-      const results = await Promise.allSettled(faults.map((each) => faultAtEach(each, judge)))
-      const hits = results.map((result) => {
-        if (result.status === 'rejected') throw result.reason
-        return result.value[0] ?? 0
-      })
-      expect(Math.max(...hits)).toBeGreaterThan(1)
-    })
-  },
-)
+  test.each<Row>([
+    ['one that makes the store', []],
+    ['one that finds a store', [1, 2]],
+    ['one that shares the store, even when both crash next', [1, 2], { meanwhile: shareUntilCrash }],
+    ...(isSoak ? [['one that finds a store as a crash has left it', [1, 2], {}, true] satisfies Row] : []),
+  ])('%s', patience, async (_, ids, options = {}, isCrashed = false) => {
+    const before = await withStore(...ids)
+    if (isCrashed) {
+      const { end } = await holderOf(before.store, "INSERT INTO plants (id, name) VALUES (3, 'Ivy')")
+      await end('SIGKILL')
+    }
+    const args = 'create --id 42 --name Oak --output json'
+    const judge: Judge = async (world, { code, out, err }) => {
+      const isStored = (await world.run('get 42')).code === 0
+      const [, error = err] = /^\{"error":(\d+),.*\}\n$/.exec(err) ?? []
+      expect([
+        { code: 0, out: '{"name":"Oak"}\n', error: '', isStored: true },
+        { code: 4, out: '', error: '503', isStored: false },
+        { code: 5, out: '', error: '500', isStored },
+      ]).toContainEqual({ code, out, error, isStored })
+      expect(await world.run('create --id 43 --name Yew')).toEqual({ code: 0, out: '{"name":"Yew"}\n', err: '' })
+      expect(idsIn(world.store)).toEqual([...ids, ...(isCrashed ? [3] : []), ...(isStored ? [42] : []), 43])
+    }
+    const faults = [...passing, ...lasting].map((each) => ({ ...each, ...options, before, files: store, args }))
+    const hits = await allOf(faults.map((each) => faultAtEach(each, judge)))
+    expect(Math.max(...hits.flat())).toBeGreaterThan(1)
+  })
+})
 
 /** Opens a store in another process. Gives what kills that process and takes the memory that it shared. */
 async function shareUntilCrash({ store: path }: World): Promise<() => Promise<void>> {

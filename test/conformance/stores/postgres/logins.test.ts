@@ -1,12 +1,12 @@
 import { createHmac, pbkdf2Sync } from 'node:crypto'
-import { once } from 'node:events'
 import { chmodSync, chownSync, readFileSync } from 'node:fs'
-import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
+import type { Socket } from 'node:net'
 import { join } from 'node:path'
-import { afterAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import type { Login } from '../../../../src/stores/common/store.js'
 import { PostgresStore } from '../../../../src/stores/postgres/postgres-store.js'
 import { type Certificate, certificate, hasOpenssl } from '../../../helpers/certificates.js'
+import { Hostile } from '../../../helpers/hostile.js'
 import { type Answer, Listener, message, says } from '../../../helpers/postgres/listener.js'
 import { ownServer } from '../../../helpers/postgres.js'
 import { addressOf, databaseOptions, openShared, settled } from '../../../helpers/shared-store.js'
@@ -176,32 +176,18 @@ test.runIf(hasOpenssl)('each sslmode lets in whom libpq lets in (needs openssl)'
   expect(await inTurn('secure', checked, authority, '127.0.0.1')).toEqual([secure, secure, elsewhere])
 })
 
-const servers: Server[] = []
-const sockets = new Set<Socket>()
-
 /** Opens a store at a server that does this with a connection, and gives what is said of it. */
-async function openAt(join: (socket: Socket) => void, parameters: string, timeout: number): Promise<string> {
-  const server = createServer((socket) => {
-    sockets.add(socket.on('error', () => undefined))
-    join(socket)
-  })
-  servers.push(server)
-  await once(server.listen(0, '127.0.0.1'), 'listening')
-  const { port } = server.address() as AddressInfo
+async function openAt(onConnect: (socket: Socket) => void, parameters: string, timeout: number): Promise<string> {
+  const { port } = await Hostile.listen({ onConnect })
   return toldBy(`postgres://plants@127.0.0.1:${port}/plants`, parameters, {}, timeout)
 }
-
-afterAll(() => {
-  for (const socket of sockets) socket.destroy()
-  for (const server of servers) server.close()
-})
 
 const late = /: no answer in time$/
 const reset =
   /: (Client network socket disconnected before secure TLS connection was established|(?:read|write) E[A-Z]+)$/
 
 describe('fails in time at a server that', () => {
-  test.concurrent.each<[string, (socket: Socket) => unknown, RegExp]>([
+  test.each<[string, (socket: Socket) => unknown, RegExp]>([
     ['closes at once', (socket) => socket.end(), /: (Connection terminated unexpectedly|read ECONNRESET|write EPIPE)$/],
     ['has TLS, and closes', (socket) => socket.end('S'), reset],
     ['has no TLS, and says nothing more', (socket) => socket.write('N'), late],
@@ -224,7 +210,7 @@ const noProtocol = /: the server does not speak the PostgreSQL protocol$/
 
 /** The answer to the first message behind "no TLS", which the driver would trust. */
 describe('outlives a server that', () => {
-  test.concurrent.each<[string, string, RegExp]>([
+  test.each<[string, string, RegExp]>([
     ['asks for an unknown login', message('R', '\0\0\0\x07'), /: Unknown authenticationOk message type 7$/],
     ['begins a message of 4 GiB', 'R\xff\xff\xff\xff\0', late],
     ['sends more than a login can be', `N\x10\0\0\0${'a'.repeat(2 ** 20)}`, /: its response is too large$/],
