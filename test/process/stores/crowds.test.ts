@@ -13,7 +13,6 @@ import { type Database, ownServer } from '../../helpers/postgres.js'
 import { isSoak, rounds } from '../../helpers/rounds.js'
 import { runPlants } from '../../helpers/run.js'
 import { type Ended, launch } from '../../helpers/service.js'
-import { configure } from '../../helpers/shared-store.js'
 import { idsIn } from '../../helpers/sqlite-file.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
 
@@ -133,39 +132,6 @@ function plan(): ('kill' | 'crash' | 'outage')[] {
 }
 
 const installation = installations.find(({ isPacked }) => !isPacked)
-
-/** pg_basebackup, which makes a standby, is Debian's. */
-test.skipIf(!isSoak || installation === undefined)(
-  'nothing is answered with 200 while the standby of two nodes is away, or lost when it is promoted (in a soak)',
-  { timeout: rounds(60_000) },
-  async () => {
-    const count = Math.min(200_000, creates)
-    const options = installation && { installation }
-    const primary = await ownServer({ ...options })
-    const standby = await ownServer({ ...options, primary, settings: ["cluster_name = 'standby'"] })
-    const url = `postgres://plants@127.0.0.1:${primary.port},127.0.0.1:${standby.port}/plants`
-    const nodes = await startNodes(2, url, '--timeout', '2s')
-    // The standby counts from now on, as it does where something watches over a cluster.
-    await configure(primary, "synchronous_standby_names = 'standby'")
-    const crowd = new Crowd({ creates: count, atOnce: 128, ways: waysTo(nodes) })
-    const running = crowd.run()
-    await crowd.until(() => crowd.done >= count / 3)
-    await standby.stop()
-    const failures = () => crowd.count('500', '503')
-    const before = failures()
-    await crowd.until(() => failures() > before + 256) // by now what was on its way has come, to each of the callers
-    const created = crowd.count('200')
-    await crowd.until(() => failures() > before + 500)
-    expect(crowd.count('200')).toBe(created)
-    await standby.start()
-    await crowd.until(() => crowd.done >= (count * 2) / 3)
-    crowd.gap = 0
-    await primary.stop('immediate')
-    await standby.admin('SELECT pg_promote()')
-    await running
-    await judge(crowd, standby, { what: 'failover', creates: count, gap: crowd.gap })
-  },
-)
 
 test.skipIf(!isSoak || installation === undefined || !hasPatroni())(
   'over two nodes with Patroni, none is lost when the primary is killed (needs Patroni and etcd) (in a soak)',
