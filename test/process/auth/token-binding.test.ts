@@ -74,7 +74,6 @@ describe.runIf(canTrace)('what the system sees (needs strace)', () => {
 test.each([
   ['doctor', true],
   ['auth status', false],
-  ['stores use other1', false],
 ])('plants %s gives PGPASSWORD to no database but that of this run', async (line, connects) => {
   const others = await Promise.all([says.clear, says.md5, says.scram].map((asks) => Listener.start([asks])))
   const stores = others.map(({ port }, index) => [
