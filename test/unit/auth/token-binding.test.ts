@@ -177,7 +177,7 @@ test.each(
   }
 })
 
-test.each(['list T', 'T', 'help T', 'list --timeout T', 'config get T', 'tokens revoke T'])(
+test.each(['T', 'help T', 'list --timeout T', 'config get T'])(
   'a token of plants is repeated nowhere: %s',
   async (line) => {
     expect((await new Sender().run(line.replace('T', ofProgram))).code).not.toBe(0)
