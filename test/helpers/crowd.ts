@@ -20,8 +20,8 @@ interface Options {
   /** of all creates that are sent, unless it is ended before */
   creates: number
   atOnce: number
-  /** how services are reached, in turn */
-  ways: { origin: string; socketPath?: string }[]
+  /** which are asked in turn, by their sockets */
+  nodes: { socket: string }[]
 }
 
 /**
@@ -30,7 +30,7 @@ interface Options {
  * key of another plant.
  */
 export class Crowd {
-  /** how often there was each answer: its `error` value, "200", "lost" without any, and "balancer 503" and the like */
+  /** how often there was each answer: its `error` value, "200", or "lost" without any */
   readonly answers: Record<string, number> = {}
   /** what should not be, the first hundred of it */
   readonly wrong: string[] = []
@@ -49,8 +49,8 @@ export class Crowd {
 
   constructor(options: Options) {
     this.#options = options
-    this.#pools = options.ways.map(({ origin, socketPath }) => {
-      const pool = new Caller(origin, options.atOnce, socketPath)
+    this.#pools = options.nodes.map(({ socket }) => {
+      const pool = new Caller('http://node', options.atOnce, socket)
       onTestFinished(() => pool.destroy())
       return pool
     })
@@ -80,7 +80,7 @@ export class Crowd {
   }
 
   /** Notes what is wrong with all that is stored: ids, names, tags and keys. */
-  async check(pages: Iterable<Iterable<Row>> | AsyncIterable<Row[]>): Promise<void> {
+  async check(pages: AsyncIterable<Row[]>): Promise<void> {
     const stored = new Set<number>()
     for await (const page of pages) {
       for (const { id, name, tag, key } of page) {
@@ -173,18 +173,12 @@ function createOf(number: number): { plant: { id: bigint; name: string; tag: str
 
 function nameOf(answer: Answer | undefined): string {
   if (!answer) return 'lost'
-  if (answer.status === 200) return '200'
-  try {
-    return String(JSON.parse(answer.text).error)
-  } catch (error) {
-    if (error instanceof SyntaxError) return `balancer ${answer.status}`
-    throw error
-  }
+  return answer.status === 200 ? '200' : String(JSON.parse(answer.text).error)
 }
 
 /** Whether an answer leaves open what became of it, as the contract has it. */
 function mayComeAgain(name: string, answer: Answer | undefined): boolean {
   if (name === '503') return answer?.headers['retry-after'] !== undefined
   if (name === '500') return answer?.text.includes('Whether the plant is stored is unknown') === true
-  return ['lost', 'balancer 502', 'balancer 503', 'balancer 504'].includes(name)
+  return name === 'lost'
 }

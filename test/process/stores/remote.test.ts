@@ -4,7 +4,7 @@ import { certificate, hasOpenssl } from '../../helpers/certificates.js'
 import { Hostile, http, json } from '../../helpers/hostile.js'
 import { canTrace } from '../../helpers/linux.js'
 import { resultOf, startUnder } from '../../helpers/process.js'
-import { howToRepeat, linesOf, socketPath, token } from '../../helpers/remote.js'
+import { howToRepeat, linesOf, token } from '../../helpers/remote.js'
 import { answer, World } from '../../helpers/world.js'
 
 const create = 'create --id 1 --name Fern --output json --store'
@@ -22,24 +22,16 @@ async function endOf(program: Program, remote: Hostile) {
   return { code, out, said: linesOf(err, remote), posts: remote.posts.length }
 }
 
-test.each(['connection', 'socket'])(
-  'what was not sent is sent when the service is there, after no %s',
-  async (what) => {
-    const before = await Hostile.listen({})
-    const { url, port } = before
-    await before.close()
-    const path = socketPath()
-    const [store, place, why] =
-      what === 'connection'
-        ? [url, { host: '127.0.0.1', port }, 'Could not reach URL: the connection was refused']
-        : [`unix:${path}`, { path }, `Could not reach unix:${path}: there is no socket at ${path}`]
-    const program = new World().start(`${create} ${store} --timeout 20s`, { env })
-    await speaks(program)
-    const remote = await Hostile.listen({ posts: [json(200, { name: 'Fern' })], place })
-    const said = [{ warning: `${why}. Trying again for up to 2 s` }]
-    expect(await endOf(program, remote)).toEqual({ code: 0, out: '{"name":"Fern"}\n', said, posts: 1 })
-  },
-)
+test('what was not sent is sent when the service is there', async () => {
+  const before = await Hostile.listen({})
+  const { url, port } = before
+  await before.close()
+  const program = new World().start(`${create} ${url} --timeout 20s`, { env })
+  await speaks(program)
+  const remote = await Hostile.listen({ posts: [json(200, { name: 'Fern' })], place: { host: '127.0.0.1', port } })
+  const said = [{ warning: 'Could not reach URL: the connection was refused. Trying again for up to 2 s' }]
+  expect(await endOf(program, remote)).toEqual({ code: 0, out: '{"name":"Fern"}\n', said, posts: 1 })
+})
 
 describe('a signal', () => {
   const unavailable = http(503, '', { 'Retry-After': 30 })
