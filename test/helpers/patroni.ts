@@ -41,7 +41,6 @@ export async function patroniCluster(bin: string): Promise<[PatroniNode, Patroni
   return [primary, standby]
 }
 
-/** Patroni and its PostgreSQL server. */
 class PatroniNode {
   readonly port: number
   readonly #api: number
@@ -93,12 +92,10 @@ class PatroniNode {
     await expect.poll(ask, { interval: 100, timeout: 120_000, message: `${role}: ${this.#daemon.log}` }).toBe(true)
   }
 
-  /** Kills all of it without a warning. */
   async kill(): Promise<void> {
     await this.#daemon.end('SIGKILL')
   }
 
-  /** Starts it again after it was killed. */
   start(): void {
     this.#daemon = this.#launch()
   }

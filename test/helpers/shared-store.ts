@@ -16,7 +16,6 @@ export function addressOf({ url }: Pick<Database, 'url'>, parameters = ''): Post
   return parsePostgres(`${url}${parameters && `?${parameters}`}`, 'The test', place())
 }
 
-/** What a store needs to log in to a database for tests. */
 export function databaseOptions({ env }: Pick<Database, 'env'>, options: Partial<OpenOptions> = {}): OpenOptions {
   const login = async () => ({
     password: () => env.PGPASSWORD,
@@ -49,7 +48,6 @@ export async function endSessions({ admin }: Database): Promise<void> {
   await admin(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE ${own}`)
 }
 
-/** Changes a setting of a server, such as "fsync = off". */
 export async function configure({ admin }: Database, setting: string): Promise<void> {
   await admin(`ALTER SYSTEM SET ${setting}`)
   await admin('SELECT pg_reload_conf()')
@@ -61,7 +59,6 @@ export async function openByLine(database: Database, options: Parameters<typeof 
   return { line, store: await openShared({ url: line.url, env: database.env }, options) }
 }
 
-/** Creates plants in one transaction, or none. */
 export function createAtomically(store: PostgresStore, plants: NewPlant[]): ReturnType<PostgresStore['createAll']> {
   return store.createAll(
     () => [plants],
@@ -77,12 +74,10 @@ export async function asRole(place: Database, prefix: string): Promise<Database 
   return { ...place, role, url: withUser(place, role) }
 }
 
-/** The address with another role. */
 export function withUser({ url }: Pick<Database, 'url'>, username: string): string {
   return Object.assign(new URL(url), { username }).href
 }
 
-/** The name of a database. */
 export function nameOf({ url }: Pick<Database, 'url'>): string {
   return new URL(url).pathname.slice(1)
 }
@@ -114,7 +109,6 @@ interface Cut {
 export class Line {
   /** of a database, by the line */
   url = ''
-  /** how many connections were cut */
   cuts = 0
   readonly #server = createServer({ allowHalfOpen: true }, (socket) => this.#join(socket))
   readonly #sockets = new Set<Socket>()

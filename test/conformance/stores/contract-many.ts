@@ -38,7 +38,6 @@ export function describeManyStore(name: string, open: () => Promise<Store>): voi
   describe(`${name} takes many plants: it`, () => describeOutcomes(open))
 }
 
-/** What a store must do that gives all of its plants. `open` gives an empty one. */
 export function describeSnapshotStore(name: string, open: () => Promise<Store>): void {
   describe(`${name} gives all of its plants: it`, () => describeSnapshots(open))
 }
@@ -302,7 +301,6 @@ function describeSnapshots(open: () => Promise<Store>): void {
   })
 }
 
-/** The names of the outcomes. */
 async function createMany(store: Store, plants: PlantPatch[], options?: BulkOptions): Promise<string> {
   return (await createAll(store, batchOf(plants), options)).join(' ')
 }

@@ -17,7 +17,6 @@ const roles = [
   'CREATE DATABASE plants OWNER plants',
 ].map((statement) => `${statement};\n\n`) // as postgres --single -j has them
 
-/** What servers are made from. */
 export interface Template {
   /** where servers make their folders as well */
   folder: string

@@ -34,7 +34,6 @@ export class PostgresServer {
     this.folder = join(this.socketFolder, 'data')
   }
 
-  /** Starts one that is a copy of a template. */
   static async start(template: Template, options: ServerOptions = {}): Promise<PostgresServer> {
     const server = new PostgresServer(template)
     const user = { ...identity(), cwd: server.socketFolder, env: serverEnv, extendEnv: false }
@@ -51,7 +50,6 @@ export class PostgresServer {
     return this.#daemon?.log ?? ''
   }
 
-  /** Starts it again, where it was. */
   async start(): Promise<void> {
     const daemon = await this.#listen()
     if (!daemon.isUp) throw new Error(`PostgreSQL has not started: ${daemon.log}`)
@@ -62,7 +60,6 @@ export class PostgresServer {
     await this.#daemon?.end(signals[how])
   }
 
-  /** Stops it for good. */
   async remove(): Promise<void> {
     await this.stop('immediate')
     rmSync(this.socketFolder, { recursive: true, force: true })

@@ -11,7 +11,6 @@ const create = 'create --id 1 --name Fern --output json --store'
 const env = { PLANTS_TOKEN: token }
 type Program = ReturnType<World['start']>
 
-/** Resolves when a program says something on stderr. */
 async function speaks({ stderr }: Program): Promise<void> {
   if (stderr) await once(stderr, 'data')
 }

@@ -85,7 +85,6 @@ async function isReady(service: RunningService): Promise<boolean> {
   return (await fetch(`${adminOf(service)}/ready`)).ok
 }
 
-/** How many creates wait for the store. */
 async function depthAt(admin: unknown): Promise<number> {
   const text = await (await fetch(`${admin}/metrics`)).text()
   return Number(/^plants_queue_depth (\d+)$/m.exec(text)?.[1])

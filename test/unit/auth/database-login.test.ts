@@ -50,13 +50,9 @@ describe('the password for a database', () => {
     expect(await found(address, env)).toEqual([both('of-url'), from('the address'), ['of-url']])
   })
 
-  test.each([
-    'postgres://bob@h1:5432,h2:5432/garden',
-    'postgres://ann@h2:5432,h1:5432/garden',
-    'postgres://ann@h1:5433,h2:5432/garden',
-    'postgres://ann@h1:5432,h2:5432/other',
-  ])('that was saved for another login is not for %s', async (address) => {
-    expect((await login(new World(saved), address)).passwords).not.toContain('of-login')
+  test('that was saved for another login is not used', async () => {
+    for (const address of [garden.replace('ann', 'bob'), garden.replace('5432', '5433'), `${garden}2`])
+      expect((await login(new World(saved), address)).passwords).toEqual([undefined, undefined])
   })
 
   test('that is a word of the address is not redacted, since a *** would show which word it is', async () => {

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { chmodSync, mkdirSync, renameSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { Hostile, json } from '../../helpers/hostile.js'
+import { Hostile } from '../../helpers/hostile.js'
 import { posts, Team } from '../../helpers/team.js'
 import { printed, refusal, World } from '../../helpers/world.js'
 
@@ -132,16 +132,6 @@ describe('a token command', () => {
     },
   )
 
-  test('is run once a run', async () => {
-    const team = new Team()
-    const busy = json(503, { error: 503, message: 'Not now' }, { 'Retry-After': 0 })
-    const remote = await Hostile.listen({ posts: [busy, ...posts] })
-    team.takes(team.script('echo run >> runs; echo s3cret'), remote.url)
-    expect((await team.run(create)).code).toBe(0)
-    expect(remote.posts.map(({ headers }) => headers['authorization'])).toEqual(['Bearer s3cret', 'Bearer s3cret'])
-    expect(team.read('runs')).toBe('run\n')
-  })
-
   test('is not run when PLANTS_TOKEN is set, by another store, or for nothing', async () => {
     const team = new Team()
     const remote = await Hostile.listen({ posts })
@@ -207,7 +197,6 @@ describe.skipIf(process.platform === 'win32')('settings that others can change',
 
 const longest = 's3cret'.padEnd(4096, 'x')
 
-/** A user whose token command prints a text. */
 function prints(text: string): Team {
   const team = new Team()
   team.write('printed', text)

@@ -129,7 +129,6 @@ test.each([1, 2, 3, 4, 5, 6, 7, 8])('opens and creates when a connection is cut 
   expect(line.cuts).toBe(1)
 })
 
-/** Makes commits wait for a standby that is not there, or for none. */
 async function waitFor(database: Database, standby: '' | 'absent'): Promise<void> {
   await configure(database, `synchronous_standby_names = '${standby}'`)
   const awaited = async () => (await database.admin('SHOW synchronous_standby_names'))[0]

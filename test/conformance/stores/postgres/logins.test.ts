@@ -22,7 +22,6 @@ interface Come {
   ca?: string | undefined
 }
 
-/** Opens a store at an address with a password, and gives what is said of it. */
 async function toldBy(url: string, parameters: string, more: Partial<Login> = {}, timeout = 10_000): Promise<string> {
   const address = addressOf({ url }, parameters)
   const login = async () => ({ ...(await databaseOptions({ env }).login(address)), ...more })
@@ -176,7 +175,6 @@ test.runIf(hasOpenssl)('each sslmode lets in whom libpq lets in (needs openssl)'
   expect(await inTurn('secure', checked, authority, '127.0.0.1')).toEqual([secure, secure, elsewhere])
 })
 
-/** Opens a store at a server that does this with a connection, and gives what is said of it. */
 async function openAt(onConnect: (socket: Socket) => void, parameters: string, timeout: number): Promise<string> {
   const { port } = await Hostile.listen({ onConnect })
   return toldBy(`postgres://plants@127.0.0.1:${port}/plants`, parameters, {}, timeout)

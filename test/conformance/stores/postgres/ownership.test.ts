@@ -121,7 +121,6 @@ const signatures = `
   .split(/;\s*/)
 const tables = ['plants', 'tokens', 'imports', 'schema_version', 'page', 'sized', 'sizes', 'sums', 'excluded', 'new']
 
-/** A function that notes who has called it. */
 function noting(name: string, types: string, result: string): string {
   return `CREATE FUNCTION public."${name}"(${types}) RETURNS ${result} LANGUAGE plpgsql AS $$
     BEGIN INSERT INTO public.loot VALUES (current_user, '${name}(${types})'); RETURN NULL; END $$`
@@ -188,10 +187,8 @@ test.each(['"$user", public', 'public, pg_catalog'])(
     ]
     const world = { env: { ...env, PLANTS_STORE: url }, mayShowSecrets: true }
     const codes: unknown[] = []
-    for (const [line, stdin] of runs) {
-      const { code } = await user.run(line, stdin === undefined ? world : { ...world, stdin })
-      codes.push([line, code])
-    }
+    for (const [line, stdin] of runs)
+      codes.push([line, (await user.run(line, { ...world, ...(stdin && { stdin }) })).code])
     expect(await admin('SELECT DISTINCT who, what FROM public.loot ORDER BY what')).toEqual([])
     expect(codes).toEqual(runs.map(([line]) => [line, 0]))
     expect((await user.run('list', world)).out).toBe(plant(2, 'Moss') + more + plant(8) + plant(9) + plant(10))

@@ -85,14 +85,6 @@ test('lets a role do what it has been granted', async () => {
   expect(await store.replace({ id: 1n, name: 'Ivy' })).toStrictEqual({ id: 1n, name: 'Ivy' })
 })
 
-test('names the database in which a role may not make the schema', async () => {
-  const place = await freshDatabase()
-  const message = expect.stringMatching(
-    new RegExp(`^unavailable: .*: permission denied for database ${nameOf(place)}$`),
-  )
-  expect(await settled([openShared(await asRole(place, 'newcomer'))])).toEqual([message])
-})
-
 test('rejects a database that has not every character', async () => {
   const place = await database()
   const name = `${nameOf(place)}latin`

@@ -178,7 +178,6 @@ describe('the address of a database', () => {
   })
 })
 
-/** An address as people may write it. */
 function anyAddress(): fc.Arbitrary<string> {
   const word = fc.string({ unit: 'grapheme', minLength: 1, maxLength: 8 }).filter((text) => !text.includes('\0'))
   const encoded = word.map(encodeURIComponent)

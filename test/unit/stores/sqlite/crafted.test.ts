@@ -62,7 +62,6 @@ function craft(name: string, statements: string[], version = 5): void {
   db.close()
 }
 
-/** Runs a command line beside the crafted files. */
 function plantsIn(line: string): Promise<Result> {
   const env = { PLANTS_DATA_DIR: join(folder, 'data'), PLANTS_STORE: './evil.db' }
   return runPlants(line.split(' '), { cwd: folder, env, stdin: '{"id":2,"name":"Moss"}\n' })

@@ -20,13 +20,12 @@ import { SqliteStore } from '../../../../src/stores/sqlite/sqlite-store.js'
 import { open, query } from '../../../helpers/sqlite-file.js'
 import { closedAfterTest, fileAddress, openOptions } from '../../../helpers/store.js'
 import { temporaryFolder } from '../../../helpers/temporary.js'
-import { refusal, World } from '../../../helpers/world.js'
+import { printed, refusal, World } from '../../../helpers/world.js'
 
 const fern = '{"id":1,"name":"Fern"}\n'
 const moss = { id: 2n, name: 'Moss' }
 const createFern = 'create --id 1 --name Fern'
 
-/** Opens the store of a new user, until the test is over. */
 async function openedStore(options: Partial<OpenOptions> = {}) {
   const path = join(temporaryFolder(), 'plants.db')
   return { path, store: closedAfterTest(await SqliteStore.open(fileAddress(path), openOptions(options))) }
@@ -69,7 +68,7 @@ describe('the file of a store', () => {
   test('may be an empty one that is there already', async () => {
     const user = new World()
     user.write('data/plants.db', '')
-    expect(await user.run(createFern)).toEqual({ code: 0, out: '{"name":"Fern"}\n', err: '' })
+    expect(await user.run(createFern)).toEqual(printed('{"name":"Fern"}\n'))
   })
 
   test.each<[string, (path: string) => void]>([
@@ -143,7 +142,7 @@ test('a defect while a write waits for a lock fails that write, and no later one
   const { path, store } = await openedStore({ clock: { ...clock, random } })
   const other = open(path)
   other.exec('BEGIN IMMEDIATE')
-  await expect(store.create({ id: 1n, name: 'Fern' })).rejects.toBe(defect)
+  await expect(store.create(moss)).rejects.toBe(defect)
   isBroken = false
   const second = store.create(moss)
   other.exec('COMMIT')

@@ -46,7 +46,6 @@ function version(of = path): unknown {
   return query(of, 'PRAGMA user_version')[0]
 }
 
-/** Opens what there is, until the test is over. */
 async function openOld(at = path, options: Partial<OpenOptions> = {}): Promise<SqliteStore> {
   const store = await SqliteStore.openExisting(fileAddress(at), openOptions(options))
   if (!store) throw new Error('There is no store')
