@@ -243,7 +243,7 @@ function describeCheckpointStore(name: string, open: () => Promise<CheckpointSto
 function describeSnapshots(open: () => Promise<Store>): void {
   const odd = [
     ...['', ' ', '"', ',', ';', 'a|b', '\t', '\r', '\n', '\\', "'", '\u0001\u001b\u007f\u009b\u2028', 'é\u{10ffff}'],
-    ...['a,"b"\n', '=1+1', ' a', 'a ', '\ta', 'a\t', 'a b', '" '],
+    ...['a,"b"\n', '=1+1', ' a', 'a ', '\ta', 'a\t', 'a b', '" ', '\b\f\v'],
   ]
 
   test('writes texts of every kind, as JSON and as quoted cells', async () => {

@@ -51,7 +51,8 @@ describe('the password for a database', () => {
   })
 
   test('that was saved for another login is not used', async () => {
-    for (const address of [garden.replace('ann', 'bob'), garden.replace('5432', '5433'), `${garden}2`])
+    const others = [garden.replace('ann', 'bob'), garden.replace('h1:5432,h2', 'h2:5432,h1'), `${garden}2`]
+    for (const address of [...others, garden.replace('5432', '5433')])
       expect((await login(new World(saved), address)).passwords).toEqual([undefined, undefined])
   })
 
