@@ -1,7 +1,9 @@
+import { once } from 'node:events'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { wait } from '../../../src/platform/clock.js'
 import { Caller } from '../../helpers/caller.js'
+import { DatabaseSync } from '../../helpers/database.js'
 import { hasPatroni, patroniCluster, patroniDefaults } from '../../helpers/patroni.js'
 import { installations } from '../../helpers/postgres/installation.js'
 import type { Row } from '../../helpers/postgres/query.js'
@@ -9,6 +11,7 @@ import { type Database, ownServer } from '../../helpers/postgres.js'
 import { isSoak, rounds } from '../../helpers/rounds.js'
 import { runPlants } from '../../helpers/run.js'
 import { type Ended, launch, testToken } from '../../helpers/service.js'
+import { idsIn } from '../../helpers/sqlite-file.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
 
 /** One of several services of one store, which is started again where it was when it has ended. */
@@ -29,11 +32,44 @@ class ServiceNode {
     return this
   }
 
+  /** Starts it, and kills it meanwhile, or soon after. */
+  async startInVain(): Promise<void> {
+    this.start().catch(() => undefined)
+    await once(AbortSignal.timeout(Math.ceil(Math.random() * 150)), 'abort')
+    await this.end()
+  }
+
   async end(signal: NodeJS.Signals = 'SIGKILL'): Promise<Ended | undefined> {
     this.#run?.child.kill(signal)
     return this.#run?.ended
   }
 }
+
+const kills = rounds(2)
+/** A million in a soak of 15 rounds, which has 30 kills: a life as long as that takes a while. */
+const many = isSoak ? rounds(66_667) : 3000
+
+test(`of ${many} creates none is lost, changed or made twice when the service is killed ${kills} times`, {
+  timeout: rounds(60_000),
+}, async () => {
+  const node = await new ServiceNode([]).start()
+  const crowd = new Crowd({ creates: many, atOnce: 100, nodes: [node] })
+  const running = crowd.run()
+  for (let kill = 0; kill < kills; kill += 1) {
+    await crowd.until(() => crowd.done >= ((kill + Math.random()) * many * 0.9) / kills)
+    expect(await node.end()).toMatchObject({ code: 137, err: '' })
+    await node.startInVain()
+    await node.start()
+  }
+  await running
+  expect(await node.end('SIGTERM')).toMatchObject({ code: 0, err: '' })
+  const store = join(node.folder, 'data/plants.db')
+  expect(idsIn(store).length).toBeGreaterThan(many * 0.8)
+  const db = new DatabaseSync(store, { readBigInts: true })
+  onTestFinished(() => db.close())
+  await crowd.check([db.prepare(`SELECT ${columns} FROM plants`).iterate()])
+  expect(crowd.wrong).toEqual([])
+})
 
 const creates = rounds(2000)
 const nodeCount = isSoak ? 4 : 2
@@ -123,10 +159,12 @@ async function judge(crowd: Crowd, database: Pick<Database, 'admin'>, figures: o
   if (isSoak) process.stdout.write(`${JSON.stringify({ ...figures, ...crowd.answers })}\n`)
 }
 
+const columns = 'id, name, tag, idempotency_key AS key'
+
 /** All plants of a database, past the program. */
 async function* pagesOf(database: Pick<Database, 'admin'>): AsyncGenerator<Row[]> {
   for (let after = 'true'; ; ) {
-    const select = 'SELECT id, name, tag, idempotency_key AS key FROM plant_store.plants'
+    const select = `SELECT ${columns} FROM plant_store.plants`
     const page = await database.admin(`${select} WHERE ${after} ORDER BY id LIMIT 20000`)
     yield page
     const end = page.at(-1)
@@ -208,7 +246,7 @@ class Crowd {
   }
 
   /** Notes what is wrong with all that is stored: ids, names, tags and keys. */
-  async check(pages: AsyncIterable<Row[]>): Promise<void> {
+  async check(pages: Iterable<Iterable<Row>> | AsyncIterable<Row[]>): Promise<void> {
     const stored = new Set<number>()
     for await (const page of pages) {
       for (const { id, name, tag, key } of page) {

@@ -4,7 +4,7 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { canTrace, isLinux } from '../../helpers/linux.js'
 import { resultOf, startUnder } from '../../helpers/process.js'
 import { isSoak, nextPlace, rounds } from '../../helpers/rounds.js'
-import { holderOf } from '../../helpers/sqlite-file.js'
+import { holderOf, idsIn } from '../../helpers/sqlite-file.js'
 import { endConnections } from '../../helpers/store.js'
 import { answer, refusal, World } from '../../helpers/world.js'
 
@@ -53,6 +53,31 @@ describe('processes that make the store together', () => {
       }
     },
   )
+})
+
+test('a plant that was answered stays when the processes around it are killed', {
+  timeout: rounds(60_000),
+}, async () => {
+  const world = new World()
+  const answered: number[] = []
+  for (let round = 0; round < rounds(6); round += 1) {
+    const ids = Array.from({ length: 6 }, (_, index) => round * 6 + index)
+    const creates = ids.map((id) => world.start(`create --id ${id} --name Fern`))
+    const enough = answered.length + 1 + (round % 6)
+    for (const [index, create] of creates.entries()) {
+      create.stdout?.once('data', () => {
+        answered.push(ids[index] ?? -1)
+        if (answered.length === enough) for (const each of creates) each.kill('SIGKILL')
+      })
+    }
+    const results = await Promise.all(creates)
+    expect(results.filter(({ exitCode, signal }) => exitCode !== 0 && signal !== 'SIGKILL')).toEqual([])
+    const { code, out, err } = await world.spawn('list')
+    const plants = idsIn(world.store).map((id) => `{"id":${id},"name":"Fern"}\n`)
+    expect({ code, err, out }).toEqual({ code: 0, err: '', out: plants.join('') })
+    expect(idsIn(world.store)).toEqual(expect.arrayContaining(answered))
+    expect(Math.max(...idsIn(world.store))).toBeLessThan((round + 1) * 6)
+  }
 })
 
 /** A user with one plant, and a process that holds the lock of the store. */
