@@ -220,6 +220,7 @@ describe('outlives a server that', () => {
     ],
     ["challenges with another's nonce", says.scram + says.challenge('r=abc,s=YWJj,i=4096'), noProtocol],
     ['asks for rows to copy', message('G', '\0\0\0'), /: Received unexpected copyInResponse message from backend\.$/],
+    ['describes endless columns', says.accepted + says.ready + message('T', '\xff\xffabc'), noProtocol],
     ['sends an unknown state', message('E', 'SFATAL\0C__proto__\0Mgone\0\0'), /: gone$/],
   ])('%s', async (_, answer, told) => {
     const join = (socket: Socket) => socket.once('data', () => socket.write(answer, 'latin1'))
@@ -231,6 +232,7 @@ describe('outlives a server that', () => {
 describe('hangs up on a server that floods it after the login with', () => {
   test.each<[string, string, string?]>([
     ['a row', 'D\x10\0\0\0\0\x01\x0f\xff\xff\xf6'],
+    ['rows', message('T', `\0\x01a\0${'\0'.repeat(18)}`), message('D', `\0\x01\0\0\x03\xe8${'b'.repeat(1000)}`)],
     ['notices', '', message('N', `SNOTICE\0M${'c'.repeat(990)}\0\0`)],
   ])('%s', async (_, first, repeated = 'a') => {
     const block = Buffer.from(repeated.repeat(2 ** 20 / repeated.length), 'latin1')

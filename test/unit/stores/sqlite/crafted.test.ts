@@ -133,6 +133,16 @@ test.each<[what: string, statements: string[], why?: RegExp | undefined, version
   ],
   ['a trigger that is called a table', [...exact, trigger, rename("type = 'table', name = 'sqlite_stat1'")], damaged],
   ['a trigger whose name goes on after U+0000', [...exact, trigger, rename("name = 'plants' || char(0)")], damaged],
+  ['a trigger whose type is a number', [...exact, trigger, rename("type = 7, name = x'00'")], damaged],
+  [
+    'a view that is called sqlite_stat1',
+    [...exact, endless('evil'), rename("name = 'sqlite_stat1', sql = replace(sql, 'evil', 'sqlite_stat1')")],
+    damaged,
+  ],
+  [
+    'a virtual table of a module that is not there',
+    [...exact, 'CREATE TABLE evil (x)', rename("rootpage = 0, sql = 'CREATE VIRTUAL TABLE evil USING evil (x)'")],
+  ],
   ['a table of statistics with a column more', [...exact, 'ANALYZE', rewrite(statistics)]],
   ['a table with a generated column', [plants.replace('tag TEXT', "tag TEXT AS (name || 'x')"), keys, tokens, imports]],
   ['an index that is not there', [plants, tokens, imports]],
