@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { chownSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { Hostile } from '../../helpers/hostile.js'
+import { bin } from '../../helpers/process.js'
 import { posts, Team } from '../../helpers/team.js'
 import { printed, refusal } from '../../helpers/world.js'
 
@@ -27,6 +28,16 @@ test('the stderr of a token command comes as it is, before the error', async () 
   const failure = refusal(`The token command of team (${program}) ended with exit code 2`, 'Try it in a shell', 3)
   const err = `The safe is \u001b[1mlocked\u001b[0m\n${failure.err}`
   expect(await team.takes(program).spawn(auth)).toEqual({ ...failure, err })
+})
+
+test('token commands that ask for the tokens of each other end at once', async () => {
+  const team = new Team()
+  const ask = (store: string) => ({ 'token-command': `${bin} auth token --store ${store}` })
+  const two = { address: 'unix:/run/two.sock:/v1', ...ask('team') }
+  team.save({ stores: { team: { address: 'https://one.example.com', ...ask('two') }, two } })
+  const { code, out, err } = await team.spawn(auth, { timeout: 20_000 })
+  const circle = `plants: The token command of team (${bin}) asks plants for the token that it must print\n`
+  expect({ code, out, circles: err.split(circle).length - 1 }).toEqual({ code: 3, out: '', circles: 1 })
 })
 
 test.each([

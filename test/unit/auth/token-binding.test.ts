@@ -54,6 +54,16 @@ describe('a saved token', () => {
     expect([other.connections, ...tokensIn(remote)]).toEqual([0, [token, token, token]])
   })
 
+  test('is not sent with the request for what the service can do, nor where that redirects', async () => {
+    const other = await recorder()
+    const openapi = http(302, '', { Location: `${other.url}/openapi.json` })
+    const remote = await Hostile.listen({ posts: [(socket) => void socket.destroy()], openapi })
+    expect(await new Sender({ tokens: saved(remote.url) }).createAt(remote.url)).toBe(5)
+    const asked = remote.requests.filter(({ line }) => line === 'GET /openapi.json')
+    expect(asked.map(({ headers }) => headers['authorization'])).toEqual([undefined])
+    expect(other.connections).toBe(0)
+  })
+
   test.runIf(hasOpenssl)('is not seen by a proxy on the way (needs openssl)', async () => {
     const tls = certificate({ names: ['DNS:plants.example.com'] })
     const remote = await Hostile.listen({ posts: [accepts, created], tls })
@@ -155,13 +165,20 @@ test.each(
     auth login T
     auth login --with-token=T
     auth login --store team --password=T
+    auth token T
     --token T list
     -tT list
+    list -H Authorization:T
     config set stores.team.token T
+    config set token T
     config set tokens.https://h.example T
     config set timeout 1m T
+    stores add new https://h.example T
     stores add new https://T@h.example
     stores add new https://h.example/?token=T
+    stores add new https://h.example/#T
+    stores init postgres://u:T@h/db
+    tokens create T
     PLANTS_TOKEN=T list
     list PGPASSWORD=T`),
 )('a secret in an argument is rejected, and not repeated: %s', async (line) => {
@@ -176,7 +193,7 @@ test.each(
   }
 })
 
-test.each(['T', 'help T', 'list --timeout T', 'config get T'])(
+test.each(['list T', 'T', 'help T', 'list --timeout T', 'config get T', 'tokens revoke T'])(
   'a token of plants is repeated nowhere: %s',
   async (line) => {
     expect((await new Sender().run(line.replace('T', ofProgram))).code).not.toBe(0)
