@@ -23,13 +23,13 @@ export const patroniDefaults = { ttl: 30, loop_wait: 10, retry_timeout: 10 }
 
 /** Two servers, a primary and a standby that its commits wait for, over which Patroni and etcd watch. */
 export async function patroniCluster(bin: string): Promise<[PatroniNode, PatroniNode]> {
-  const folder = serverFolder(identity())
+  const folder = serverFolder()
   // with the WAL of both, on a busy disk
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }), 120_000)
   const clients = `http://127.0.0.1:${await freePort()}`
-  const data = ownedFolder(join(folder, 'etcd'), identity())
+  const data = ownedFolder(join(folder, 'etcd'))
   const args = `--listen-client-urls ${clients} --advertise-client-urls ${clients} --listen-peer-urls http://127.0.0.1:0`
-  const etcd = new Daemon(['etcd', '--data-dir', data, ...args.split(' ')], folder, identity())
+  const etcd = new Daemon(['etcd', '--data-dir', data, ...args.split(' ')], folder)
   onTestFinished(() => etcd.end('SIGKILL'))
   await etcd.says(/serving insecure client requests/)
   const primary = await PatroniNode.start('a', { folder, bin, etcd: clients })
@@ -41,7 +41,6 @@ export async function patroniCluster(bin: string): Promise<[PatroniNode, Patroni
   return [primary, standby]
 }
 
-/** Patroni and its PostgreSQL server. */
 class PatroniNode {
   readonly port: number
   readonly #api: number
@@ -57,7 +56,7 @@ class PatroniNode {
   }
 
   static async start(name: string, place: { folder: string; bin: string; etcd: string }): Promise<PatroniNode> {
-    const folder = ownedFolder(join(place.folder, name), identity())
+    const folder = ownedFolder(join(place.folder, name))
     const [port, api] = [await freePort(), await freePort()]
     const config = {
       ...{ scope: 'plants', name, etcd3: { url: place.etcd } },
@@ -75,7 +74,7 @@ class PatroniNode {
         pg_hba: ['local all all trust', 'host all all 127.0.0.1/32 trust', 'host replication all 127.0.0.1/32 trust'],
       },
     }
-    writeOwned(join(folder, 'patroni.yml'), [JSON.stringify(config)], identity())
+    writeOwned(join(folder, 'patroni.yml'), [JSON.stringify(config)])
     return new PatroniNode(folder, port, api)
   }
 
@@ -93,17 +92,15 @@ class PatroniNode {
     await expect.poll(ask, { interval: 100, timeout: 120_000, message: `${role}: ${this.#daemon.log}` }).toBe(true)
   }
 
-  /** Kills all of it without a warning. */
   async kill(): Promise<void> {
     await this.#daemon.end('SIGKILL')
   }
 
-  /** Starts it again after it was killed. */
   start(): void {
     this.#daemon = this.#launch()
   }
 
   #launch(): Daemon {
-    return new Daemon([...contained, 'patroni', 'patroni.yml'], this.#folder, identity())
+    return new Daemon([...contained, 'patroni', 'patroni.yml'], this.#folder)
   }
 }

@@ -1,6 +1,5 @@
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
-import { join } from 'node:path'
 import { expect, onTestFinished } from 'vitest'
 import type { NewPlant } from '../../src/plant/plant.js'
 import { PlantsError } from '../../src/platform/errors.js'
@@ -8,20 +7,15 @@ import type { PostgresAddress } from '../../src/stores/common/address.js'
 import type { OpenOptions } from '../../src/stores/common/store.js'
 import { parsePostgres } from '../../src/stores/postgres/postgres-address.js'
 import { PostgresStore } from '../../src/stores/postgres/postgres-store.js'
-import { SqliteStore } from '../../src/stores/sqlite/sqlite-store.js'
 import { password } from './postgres/cluster.js'
 import type { Database } from './postgres.js'
-import { closedAfterTest, fileAddress, openOptions } from './store.js'
-import { temporaryFolder } from './temporary.js'
+import { closedAfterTest, openOptions, place } from './store.js'
 
 /** The address of a database for tests, with parameters such as "max=1". */
 export function addressOf({ url }: Pick<Database, 'url'>, parameters = ''): PostgresAddress {
-  const place = { resolvePath: (path: string) => path, dataFolder: async () => '/nonexistent' }
-  const surroundings = { env: {}, userName: () => 'plants', secrets: new Set<string>(), isArgument: false }
-  return parsePostgres(`${url}${parameters && `?${parameters}`}`, 'The test', { ...place, ...surroundings })
+  return parsePostgres(`${url}${parameters && `?${parameters}`}`, 'The test', place())
 }
 
-/** What a store needs to log in to a database for tests. */
 export function databaseOptions({ env }: Pick<Database, 'env'>, options: Partial<OpenOptions> = {}): OpenOptions {
   const login = async () => ({
     password: () => env.PGPASSWORD,
@@ -54,7 +48,6 @@ export async function endSessions({ admin }: Database): Promise<void> {
   await admin(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE ${own}`)
 }
 
-/** Changes a setting of a server, such as "fsync = off". */
 export async function configure({ admin }: Database, setting: string): Promise<void> {
   await admin(`ALTER SYSTEM SET ${setting}`)
   await admin('SELECT pg_reload_conf()')
@@ -66,12 +59,6 @@ export async function openByLine(database: Database, options: Parameters<typeof 
   return { line, store: await openShared({ url: line.url, env: database.env }, options) }
 }
 
-/** An embedded store to compare with. */
-export async function openEmbedded(): Promise<SqliteStore> {
-  return closedAfterTest(await SqliteStore.open(fileAddress(join(temporaryFolder(), 'plants.db')), openOptions()))
-}
-
-/** Creates plants in one transaction, or none. */
 export function createAtomically(store: PostgresStore, plants: NewPlant[]): ReturnType<PostgresStore['createAll']> {
   return store.createAll(
     () => [plants],
@@ -87,12 +74,10 @@ export async function asRole(place: Database, prefix: string): Promise<Database 
   return { ...place, role, url: withUser(place, role) }
 }
 
-/** The address with another role. */
 export function withUser({ url }: Pick<Database, 'url'>, username: string): string {
   return Object.assign(new URL(url), { username }).href
 }
 
-/** The name of a database. */
 export function nameOf({ url }: Pick<Database, 'url'>): string {
   return new URL(url).pathname.slice(1)
 }
@@ -124,7 +109,6 @@ interface Cut {
 export class Line {
   /** of a database, by the line */
   url = ''
-  /** how many connections were cut */
   cuts = 0
   readonly #server = createServer({ allowHalfOpen: true }, (socket) => this.#join(socket))
   readonly #sockets = new Set<Socket>()

@@ -3,17 +3,6 @@ import type { DatabaseSyncInstance } from '@photostructure/sqlite'
 import { execa } from 'execa'
 import { expect, onTestFinished } from 'vitest'
 import { DatabaseSync } from './database.js'
-import { type Result, runPlants } from './run.js'
-
-/** Creates a plant in a store. */
-export function create(store: string, id: string, cwd = '/'): Promise<Result> {
-  return runPlants(['create', '--id', id, '--name', 'Fern', '--store', store], { cwd })
-}
-
-/** Lists a store. */
-export function list(store: string): Promise<Result> {
-  return runPlants(['list', '--store', store])
-}
 
 /** Opens the file of a store past the program, until the test is over. */
 export function open(path: string): DatabaseSyncInstance {

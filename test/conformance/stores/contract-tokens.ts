@@ -5,7 +5,6 @@ import { rights, type ServedStore, type Token, type TokenStore } from '../../../
 
 const [created, expires, revoked] = [new Date(1.7e12), new Date(1.9e12 + 1), new Date(1.8e12)]
 
-/** A token, as it is added. */
 const plain = { note: undefined, rights: ['create'], createdAt: created, expiresAt: undefined } as const
 const some = { note: `it's "ours"`, rights: ['create', 'update'], createdAt: created, expiresAt: expires } as const
 

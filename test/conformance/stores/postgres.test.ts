@@ -1,12 +1,19 @@
-import { describe, onTestFinished } from 'vitest'
+import { existsSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, describe, onTestFinished } from 'vitest'
 import { PostgresStore } from '../../../src/stores/postgres/postgres-store.js'
-import { hasPgBouncer, reusedPgbouncer } from '../../helpers/pgbouncer.js'
+import { password } from '../../helpers/postgres/cluster.js'
+import { Daemon, onFreePort } from '../../helpers/postgres/daemon.js'
+import { serverFolder, writeOwned } from '../../helpers/postgres/identity.js'
 import { installations } from '../../helpers/postgres/installation.js'
 import { type Database, reusedDatabase } from '../../helpers/postgres.js'
 import { isSoak } from '../../helpers/rounds.js'
 import { addressOf, databaseOptions, openShared } from '../../helpers/shared-store.js'
 import type { Subject } from './contract.js'
 import { describeOwnStore } from './contract-many.js'
+
+const program = '/usr/sbin/pgbouncer'
+const hasPgBouncer = existsSync(program)
 
 // The older version of PostgreSQL is behind PgBouncer: so each version and each way there has the whole contract, in
 // two runs of it. A soak asks the older version directly as well.
@@ -20,8 +27,14 @@ describe.each(direct)('$name', (installation) => {
 const pooled = installations.at(-1)
 
 describe.runIf(hasPgBouncer)(`${pooled?.name} through PgBouncer, in transaction mode`, () => {
-  const database = reusedPgbouncer(pooled)
-  describeOwnStore('the shared store', async () => subjectIn(await database()))
+  const database = reusedDatabase(pooled)
+  let started: ReturnType<typeof startBefore> | undefined
+  afterAll(async () => (await started)?.end())
+  describeOwnStore('the shared store', async () => {
+    const place = await database()
+    started ??= startBefore(place.url)
+    return subjectIn({ ...place, url: (await started).url })
+  })
 })
 
 async function subjectIn(database: Database): Promise<Subject<PostgresStore>> {
@@ -33,4 +46,29 @@ async function subjectIn(database: Database): Promise<Subject<PostgresStore>> {
     return (await other)?.get(id)
   }
   return { store, look }
+}
+
+/** PgBouncer has few connections for everybody: what a transaction leaves behind is seen. */
+async function startBefore(address: string) {
+  const url = new URL(address)
+  const folder = serverFolder()
+  const server = `* = host=${url.hostname} port=${url.port}`
+  const access = ['auth_type = scram-sha-256', 'auth_file = users.txt', 'listen_addr = 127.0.0.1', 'unix_socket_dir =']
+  writeOwned(join(folder, 'users.txt'), [`"plants" "${password}"`, `"postgres" "${password}"`])
+  let daemon: Daemon | undefined
+  await onFreePort('Address already in use', async (port) => {
+    // Two snapshots at the same time have a connection each.
+    const pool = ['pool_mode = transaction', 'default_pool_size = 3', `listen_port = ${port}`]
+    const lines = ['[databases]', server, '[pgbouncer]', ...access, ...pool]
+    writeOwned(join(folder, 'pgbouncer.ini'), lines)
+    daemon = new Daemon([program, 'pgbouncer.ini'], folder)
+    await daemon.says(/process up/)
+    url.port = `${port}`
+    return daemon
+  })
+  const end = async () => {
+    await daemon?.end('SIGTERM')
+    rmSync(folder, { recursive: true, force: true })
+  }
+  return { url: url.href, end }
 }

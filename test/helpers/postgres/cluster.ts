@@ -17,7 +17,6 @@ const roles = [
   'CREATE DATABASE plants OWNER plants',
 ].map((statement) => `${statement};\n\n`) // as postgres --single -j has them
 
-/** What servers are made from. */
 export interface Template {
   /** where servers make their folders as well */
   folder: string
@@ -34,19 +33,12 @@ export interface Template {
 export async function makeTemplate(installation: Installation | undefined): Promise<Template> {
   if (installation === undefined) throw new Error('There is no PostgreSQL for this platform')
   const user = identity()
-  const folder = serverFolder(user)
+  const folder = serverFolder()
   const bin = installation.isPacked ? unpack(installation.bin, folder, user) : installation.bin
-  const data = ownedFolder(join(folder, 'template'), user)
+  const data = ownedFolder(join(folder, 'template'))
   const options = { ...user, env: serverEnv, extendEnv: false, cwd: folder }
-  const flags = [
-    '--username=postgres',
-    '--encoding=UTF8',
-    '--locale=C',
-    '--auth=trust',
-    '--no-sync',
-    '--no-instructions',
-  ]
-  await execa(join(bin, 'initdb'), ['-D', data, ...flags], options)
+  const flags = '--username=postgres --encoding=UTF8 --locale=C --auth=trust --no-sync --no-instructions'
+  await execa(join(bin, 'initdb'), ['-D', data, ...flags.split(' ')], options)
   await execa(join(bin, 'postgres'), ['--single', '-j', '-F', '-D', data, 'postgres'], {
     ...options,
     input: roles.join(''),

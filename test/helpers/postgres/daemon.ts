@@ -3,7 +3,7 @@ import { randomInt } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { serverEnv } from './cluster.js'
-import type { Identity } from './identity.js'
+import { identity } from './identity.js'
 
 /**
  * Below the ports that systems give to whoever asks for any, so that a server that is stopped finds its own free again.
@@ -24,7 +24,7 @@ export class Daemon {
   readonly #process: ChildProcess
   readonly #exit: Promise<unknown>
 
-  constructor(command: string[], folder: string, user: Identity) {
+  constructor(command: string[], folder: string, user = identity()) {
     this.#process = spawn('/bin/sh', ['-c', script, 'sh', ...command], {
       ...user,
       cwd: folder,

@@ -29,7 +29,7 @@ export function identity(): Identity {
  * Makes an empty folder in which servers can have theirs, with a path that is short enough for their sockets. It stays
  * ours: below /tmp, a socket in a folder of another user is not trusted.
  */
-export function serverFolder(owner: Identity): string {
+export function serverFolder(owner = identity()): string {
   const places = [realpathSync(tmpdir()), '/tmp', '/var/tmp']
   const place = places.find((each) => Buffer.byteLength(each) <= longestFolder && isOpenTo(owner, each)) ?? '/tmp'
   const folder = mkdtempSync(join(place, 'plants-pg-'))
@@ -38,12 +38,12 @@ export function serverFolder(owner: Identity): string {
 }
 
 /** @param prefix the folder's path, but for the letters that make it the only one */
-export function ownedFolder(prefix: string, owner: Identity): string {
+export function ownedFolder(prefix: string, owner = identity()): string {
   return give(mkdtempSync(prefix), owner)
 }
 
 /** Writes a file that its owner alone can read, as private keys and passwords must be. */
-export function writeOwned(path: string, lines: string[], owner: Identity): void {
+export function writeOwned(path: string, lines: string[], owner = identity()): void {
   rmSync(path, { force: true })
   writeFileSync(path, `${lines.join('\n')}\n`, { mode: 0o600 })
   give(path, owner)

@@ -2,7 +2,6 @@ import { existsSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
 
-/** A PostgreSQL that is on this machine. */
 export interface Installation {
   /** for the names of tests */
   name: string

@@ -21,8 +21,6 @@ export const says = {
   ready: message('Z', 'I'),
   /** what ends a login for good */
   refused: message('E', 'SFATAL\0C28P01\0Mwrong password\0\0'),
-  /** what sends clients to the next server */
-  starting: message('E', 'SFATAL\0C57P03\0Mstarting up\0\0'),
 }
 
 /** What is said next, to what a client has said last. */

@@ -3,7 +3,6 @@ import { password } from './cluster.js'
 
 export type Row = Record<string, unknown>
 
-/** Where a server's socket is. */
 export interface Place {
   socketFolder: string
   port: number

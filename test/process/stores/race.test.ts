@@ -92,11 +92,8 @@ test('while another process holds the write lock, plants are read, and a create 
   const { world, holder } = await lockedStore()
   expect(await world.spawn('get 1')).toEqual(plantsOf(1))
   const who = isLinux ? `process ${holder.pid} (node)` : 'another process'
-  const rejected = refusal(
-    `The store ${world.store} was in use by ${who} for 0.3 s`,
-    'Try again, or wait longer with --timeout 2m',
-    4,
-  )
+  const message = `The store ${world.store} was in use by ${who} for 0.3 s`
+  const rejected = refusal(message, 'Try again, or wait longer with --timeout 2m', 4)
   expect(await world.spawn(`${createOther} --timeout 300ms`)).toEqual(rejected)
   expect(await world.spawn('list')).toEqual(plantsOf(1))
 })

@@ -4,14 +4,13 @@ import { certificate, hasOpenssl } from '../../helpers/certificates.js'
 import { Hostile, http, json } from '../../helpers/hostile.js'
 import { canTrace } from '../../helpers/linux.js'
 import { resultOf, startUnder } from '../../helpers/process.js'
-import { howToRepeat, linesOf, socketPath, token } from '../../helpers/remote.js'
+import { howToRepeat, linesOf, token } from '../../helpers/remote.js'
 import { answer, World } from '../../helpers/world.js'
 
 const create = 'create --id 1 --name Fern --output json --store'
 const env = { PLANTS_TOKEN: token }
 type Program = ReturnType<World['start']>
 
-/** Resolves when a program says something on stderr. */
 async function speaks({ stderr }: Program): Promise<void> {
   if (stderr) await once(stderr, 'data')
 }
@@ -22,27 +21,18 @@ async function endOf(program: Program, remote: Hostile) {
   return { code, out, said: linesOf(err, remote), posts: remote.posts.length }
 }
 
-test.each(['connection', 'socket'])(
-  'what was not sent is sent when the service is there, after no %s',
-  async (what) => {
-    const before = await Hostile.listen({})
-    const { url, port } = before
-    await before.close()
-    const path = socketPath()
-    const [store, place, why] =
-      what === 'connection'
-        ? [url, { host: '127.0.0.1', port }, 'Could not reach URL: the connection was refused']
-        : [`unix:${path}`, { path }, `Could not reach unix:${path}: there is no socket at ${path}`]
-    const program = new World().start(`${create} ${store} --timeout 20s`, { env })
-    await speaks(program)
-    const remote = await Hostile.listen({ posts: [json(200, { name: 'Fern' })], place })
-    const said = [{ warning: `${why}. Trying again for up to 2 s` }]
-    expect(await endOf(program, remote)).toEqual({ code: 0, out: '{"name":"Fern"}\n', said, posts: 1 })
-  },
-)
+test('what was not sent is sent when the service is there', async () => {
+  const before = await Hostile.listen({})
+  const { url, port } = before
+  await before.close()
+  const program = new World().start(`${create} ${url} --timeout 20s`, { env })
+  await speaks(program)
+  const remote = await Hostile.listen({ posts: [json(200, { name: 'Fern' })], place: { host: '127.0.0.1', port } })
+  const said = [{ warning: 'Could not reach URL: the connection was refused. Trying again for up to 2 s' }]
+  expect(await endOf(program, remote)).toEqual({ code: 0, out: '{"name":"Fern"}\n', said, posts: 1 })
+})
 
 describe('a signal', () => {
-  const answered = 'Interrupted before URL answered'
   const unavailable = http(503, '', { 'Retry-After': 30 })
   const keyed = json(200, {
     openapi: '3.1.0',
@@ -52,56 +42,48 @@ describe('a signal', () => {
   const requests = (count: number) => async (remote: Hostile) => {
     while (remote.requests.length < count) await once(remote, 'request')
   }
+  const warned = (_: Hostile, program: Program) => speaks(program)
 
   interface Case {
-    options?: Parameters<typeof Hostile.listen>[0]
+    answers?: Parameters<typeof Hostile.listen>[0]
     /** when the signal comes */
     until?: (remote: Hostile, program: Program) => Promise<unknown>
     signal?: 'SIGINT' | 'SIGTERM'
     isTls?: true
     posts?: number
   }
-  const unasked = { message: answered, hint: howToRepeat.unasked }
   const nothing = { message: 'Interrupted, nothing was stored' }
+  const open = { message: 'Interrupted before URL answered', hint: howToRepeat.unasked }
+  const terminated = { ...open, message: open.message.replace('Interrupted', 'Terminated') }
 
   test.each<[string, { message: string; hint?: string }, Case]>([
-    ['while a response is waited for leaves the outcome open', unasked, {}],
-    ['as SIGTERM, too', { ...unasked, message: answered.replace('Interrupted', 'Terminated') }, { signal: 'SIGTERM' }],
+    ['while a response is waited for leaves the outcome open', open, {}],
+    ['as SIGTERM, too', terminated, { signal: 'SIGTERM' }],
     [
       'before anything was sent, in a handshake that nobody answers, tells that nothing was stored',
       nothing,
       { isTls: true, until: (remote) => once(remote, 'connection'), posts: 0 },
     ],
-    [
-      'between two tries tells that nothing was stored',
-      nothing,
-      { options: { posts: [unavailable] }, until: (_, program) => speaks(program) },
-    ],
+    ['between two tries tells that nothing was stored', nothing, { answers: { posts: [unavailable] }, until: warned }],
     [
       'between two tries, of which the first was not answered, leaves it open',
-      { message: answered, hint: howToRepeat.listed },
-      {
-        options: { posts: [reset, unavailable], openapi: keyed },
-        until: requests(3),
-        posts: 2,
-      },
+      { ...open, hint: howToRepeat.listed },
+      { answers: { posts: [reset, unavailable], openapi: keyed }, until: requests(3), posts: 2 },
     ],
     [
       'while the service is asked about keys leaves it open',
-      unasked,
-      { options: { posts: [reset], openapi: () => undefined }, until: requests(2) },
+      open,
+      { answers: { posts: [reset], openapi: () => undefined }, until: requests(2) },
     ],
-  ])('%s', async (_, error, { options = {}, until = requests(1), signal = 'SIGINT', isTls, posts = 1 }) => {
-    const remote = await Hostile.listen(options)
+  ])('%s', async (_, error, { answers = {}, until = requests(1), signal = 'SIGINT', isTls, posts = 1 }) => {
+    const remote = await Hostile.listen(answers)
     const url = isTls ? remote.url.replace('http', 'https') : remote.url
     const program = new World().start(`${create} ${url} --timeout 60s`, { env })
     await until(remote, program)
     program.kill(signal)
     const { said, ...end } = await endOf(program, remote)
-    expect({ ...end, last: said.at(-1) }).toEqual({
-      ...{ code: signal === 'SIGTERM' ? 143 : 130, out: '', posts },
-      last: { error: 500, ...error },
-    })
+    const expected = { code: signal === 'SIGTERM' ? 143 : 130, out: '', posts, last: { error: 500, ...error } }
+    expect({ ...end, last: said.at(-1) }).toEqual(expected)
   })
 
   test.runIf(canTrace)('while a warning is still being written tells so as well (needs strace)', async () => {

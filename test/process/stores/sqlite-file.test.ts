@@ -58,10 +58,10 @@ describe.runIf(canDropRights)('a place that may not be written', () => {
     expect(await user.do('list')).toEqual(answer(fern))
     expect(await user.do('export')).toEqual(answer(fern))
     user.write('out.csv', 'old', 0o400)
-    for (const path of [join(user.home, 'out.csv'), join(user.data, 'out.csv')])
-      expect(await user.do(`export --out ${path}`)).toEqual(
-        refusal(`${path} could not be written: permission denied`, 'Choose another file with --out FILE', 74),
-      )
+    for (const path of [join(user.home, 'out.csv'), join(user.data, 'out.csv')]) {
+      const denied = `${path} could not be written: permission denied`
+      expect(await user.do(`export --out ${path}`)).toEqual(refusal(denied, 'Choose another file with --out FILE', 74))
+    }
     const other = join(user.data, 'new.db')
     expect(await user.do(createMoss)).toEqual(unwritable(user.store))
     expect(await user.do(`${createMoss} --store ${other}`)).toEqual(unwritable(other))
@@ -87,11 +87,8 @@ describe.runIf(canDropRights)('a place that may not be written', () => {
     if (!isRoot) chmodSync(user.data, 0o700)
     open(user.store).exec('DELETE FROM plants WHERE id > 50000')
     reader.stdout?.resume()
-    const { code, err } = await resultOf(reader)
-    expect({ code, err }).toEqual({
-      code: 4,
-      err: `plants: ${user.store} was changed while it was read\n  Try again\n`,
-    })
+    const err = `plants: ${user.store} was changed while it was read\n  Try again\n`
+    expect(await resultOf(reader)).toMatchObject({ code: 4, err })
   })
 
   test('is named when its log was left there by a crash', async () => {
@@ -100,9 +97,8 @@ describe.runIf(canDropRights)('a place that may not be written', () => {
     for (const suffix of ['', '-wal']) copyFileSync(source.store + suffix, user.store + suffix)
     user.close(user.data)
     const why = `its last changes are in ${user.store}-wal, which can only be read in a writable directory`
-    expect(await user.do('list')).toEqual(
-      refusal(`${user.store} was not closed: ${why}`, 'Copy both files to such a directory', 4),
-    )
+    const rejected = refusal(`${user.store} was not closed: ${why}`, 'Copy both files to such a directory', 4)
+    expect(await user.do('list')).toEqual(rejected)
   })
 
   test.each([

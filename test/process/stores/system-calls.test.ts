@@ -1,7 +1,6 @@
 import { cpSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { DatabaseSync } from '../../helpers/database.js'
 import { fill } from '../../helpers/fill.js'
 import { allCreated, countsOf, plantLines, reasonsOf, writeLines } from '../../helpers/import.js'
 import { canTrace } from '../../helpers/linux.js'
@@ -60,11 +59,13 @@ async function faultAtEach({ fault, calls, files = [], before, args, meanwhile }
       if (!isHit) return hits
     }
   }
-  const results = await Promise.allSettled(calls.map(hitAll)) // the folders must outlast all
-  return results.map((result) => {
-    if (result.status === 'rejected') throw result.reason
-    return result.value
-  })
+  return allOf(calls.map(hitAll))
+}
+
+/** What all give, at the end of all: their folders must outlast them. */
+async function allOf<T>(running: Promise<T>[]): Promise<T[]> {
+  await Promise.allSettled(running)
+  return Promise.all(running)
 }
 
 /** A user with a store of some plants, written by processes that have ended. */
@@ -106,39 +107,31 @@ describe.runIf(canTrace)('killed before a system call, each in its turn (needs s
     expect(Math.max(...counts)).toBeGreaterThan(1)
   })
 
-  test.each([['finds its store', [7]], ...(isSoak ? [['makes its store', []] satisfies [string, number[]]] : [])])(
-    'an import that %s goes on with the same command',
-    patience,
-    async (_, ids) => {
-      const before = await withStore(...ids)
-      const long = `"name":"${'long '.repeat(14_000)}`
-      const good = plantLines(12).map((line, index) => (index % 3 === 1 ? line.replace('"name":"', long) : line))
-      const lines = good.flatMap((line, index) =>
-        index % 4 === 3 ? [line, `bad ${index}`, line.replace('"name":"', '"name":"!')] : [line],
-      )
-      const isBad = (line: string) => line.startsWith('bad') || line.includes('"name":"!')
-      const bad = lines.filter(isBad)
-      const numbers = lines.flatMap((line, index) => (isBad(line) ? [index + 1] : []))
-      writeLines(before.home, lines)
-      const args = 'import plants.ndjson --rejects rejects.ndjson'
-      const files = [...store, 'rejects.ndjson', 'rejects.ndjson.reasons']
-      const faults = { fault, calls: [...calls, 'openat', 'write', renames], files, before, args }
-      const counts = await faultAtEach(faults, async (world, result, isHit) => {
-        const { code, out } = isHit && result.out === '' ? await world.run(args) : result
-        if (result.out === '' || !isHit) expect(code).toBe(6)
-        const half = bad.length / 2
-        const rejected = { rejected: bad.length, reasons: { 400: half, 409: half } }
-        expect(countsOf(out)).toEqual({ ...allCreated(good.length), ...rejected })
-        expect(world.read('rejects.ndjson') === bad.map((line) => `${line}\n`).join('')).toBe(true)
-        expect(reasonsOf(world, 'rejects.ndjson').map(({ line }) => line)).toEqual(numbers)
-        expect(without(/\.lock$/, join(world.state, 'imports'))).toEqual([])
-        idsIn(world.store)
-        const exported = (await world.run('export')).out.replace('{"id":7,"name":"Fern"}\n', '')
-        expect(exported === good.map((line) => `${line}\n`).join('')).toBe(true)
-      })
-      expect(Math.min(...counts)).toBeGreaterThan(0)
-    },
-  )
+  test('an import goes on with the same command', patience, async () => {
+    const before = await withStore(7)
+    const long = `"name":"${'long '.repeat(14_000)}`
+    const good = plantLines(12).map((line, index) => (index % 3 === 1 ? line.replace('"name":"', long) : line))
+    const lines = good.flatMap((line, index) => (index % 4 === 3 ? [line, `bad ${index}`] : [line]))
+    const bad = lines.filter((line) => line.startsWith('bad'))
+    writeLines(before.home, lines)
+    const args = 'import plants.ndjson --rejects rejects.ndjson'
+    const files = [...store, 'rejects.ndjson', 'rejects.ndjson.reasons']
+    const faults = { fault, calls: [...calls, 'openat', 'write', renames], files, before, args }
+    const counts = await faultAtEach(faults, async (world, result, isHit) => {
+      const { code, out } = isHit && result.out === '' ? await world.run(args) : result
+      if (result.out === '' || !isHit) expect(code).toBe(6)
+      const rejected = { rejected: bad.length, reasons: { 400: bad.length } }
+      expect(countsOf(out)).toEqual({ ...allCreated(good.length), ...rejected })
+      expect(world.read('rejects.ndjson')).toBe(bad.map((line) => `${line}\n`).join(''))
+      const rejectedLines = reasonsOf(world, 'rejects.ndjson').map(({ line }) => lines[line - 1])
+      expect(rejectedLines).toEqual(bad)
+      expect(without(/\.lock$/, join(world.state, 'imports'))).toEqual([])
+      idsIn(world.store)
+      const exported = (await world.run('export')).out.replace('{"id":7,"name":"Fern"}\n', '')
+      expect(exported === good.map((line) => `${line}\n`).join('')).toBe(true)
+    })
+    expect(Math.min(...counts)).toBeGreaterThan(0)
+  })
 
   test('a backup leaves the file that was there, or is there itself', patience, async () => {
     const before = await withOldBackup()
@@ -203,53 +196,42 @@ describe.runIf(canTrace)('interrupted before a write, each in its turn (needs st
   })
 })
 
-describe.runIf(canTrace)(
-  'a create that a system call fails, each in its turn, tells whether it is stored (needs strace):',
-  () => {
-    const passing = ['pwrite64', 'fsync,fdatasync', 'openat', 'ftruncate', mkdirs].flatMap((call) =>
-      errorsOf(call).map((error) => ({ calls: [call], fault: `error=${error}` })),
-    )
-    const lasting = passing
-      .filter(({ calls, fault }) => isSoak || (calls[0] === 'fsync,fdatasync' && fault === 'error=EIO'))
-      .map(({ calls, fault }) => ({ calls, fault: `${fault}+` }))
+describe.runIf(canTrace)('a create that a system call fails tells whether it is stored (needs strace):', () => {
+  const passing = ['pwrite64', 'fsync,fdatasync', 'openat', 'ftruncate', mkdirs].flatMap((call) =>
+    errorsOf(call).map((error) => ({ calls: [call], fault: `error=${error}` })),
+  )
+  const lasting = passing
+    .filter(({ calls, fault }) => isSoak || (calls[0] === 'fsync,fdatasync' && fault === 'error=EIO'))
+    .map(({ calls, fault }) => ({ calls, fault: `${fault}+` }))
 
-    test.each<Row>([
-      ['one that makes the store', []],
-      ['one that finds a store', [1, 2]],
-      ['one that shares the store, even when both crash next', [1, 2], { meanwhile: shareUntilCrash }],
-      ...(isSoak ? [['one that finds a store as a crash has left it', [1, 2], {}, true] satisfies Row] : []),
-    ])('%s', patience, async (_, ids, options = {}, isCrashed = false) => {
-      const before = await withStore(...ids)
-      if (isCrashed) {
-        const db = new DatabaseSync(before.store)
-        db.exec("INSERT INTO plants (id, name) VALUES (3, 'Ivy')")
-        const copy = join(temporaryFolder(), 'copy')
-        cpSync(before.data, copy, { recursive: true })
-        db.close()
-        cpSync(copy, before.data, { recursive: true })
-      }
-      const args = 'create --id 42 --name Oak --output json'
-      const judge: Judge = async (world, { code, out, err }) => {
-        const isStored = (await world.run('get 42')).code === 0
-        const [, error = err] = /^\{"error":(\d+),.*\}\n$/.exec(err) ?? []
-        expect([
-          { code: 0, out: '{"name":"Oak"}\n', error: '', isStored: true },
-          { code: 4, out: '', error: '503', isStored: false },
-          { code: 5, out: '', error: '500', isStored },
-        ]).toContainEqual({ code, out, error, isStored })
-        expect(await world.run('create --id 43 --name Yew')).toEqual({ code: 0, out: '{"name":"Yew"}\n', err: '' })
-        expect(idsIn(world.store)).toEqual([...ids, ...(isCrashed ? [3] : []), ...(isStored ? [42] : []), 43])
-      }
-      const faults = [...passing, ...lasting].map((each) => ({ ...each, ...options, before, files: store, args }))
-      const results = await Promise.allSettled(faults.map((each) => faultAtEach(each, judge)))
-      const hits = results.map((result) => {
-        if (result.status === 'rejected') throw result.reason
-        return result.value[0] ?? 0
-      })
-      expect(Math.max(...hits)).toBeGreaterThan(1)
-    })
-  },
-)
+  test.each<Row>([
+    ['one that makes the store', []],
+    ['one that finds a store', [1, 2]],
+    ['one that shares the store, even when both crash next', [1, 2], { meanwhile: shareUntilCrash }],
+    ...(isSoak ? [['one that finds a store as a crash has left it', [1, 2], {}, true] satisfies Row] : []),
+  ])('%s', patience, async (_, ids, options = {}, isCrashed = false) => {
+    const before = await withStore(...ids)
+    if (isCrashed) {
+      const { end } = await holderOf(before.store, "INSERT INTO plants (id, name) VALUES (3, 'Ivy')")
+      await end('SIGKILL')
+    }
+    const args = 'create --id 42 --name Oak --output json'
+    const judge: Judge = async (world, { code, out, err }) => {
+      const isStored = (await world.run('get 42')).code === 0
+      const [, error = err] = /^\{"error":(\d+),.*\}\n$/.exec(err) ?? []
+      expect([
+        { code: 0, out: '{"name":"Oak"}\n', error: '', isStored: true },
+        { code: 4, out: '', error: '503', isStored: false },
+        { code: 5, out: '', error: '500', isStored },
+      ]).toContainEqual({ code, out, error, isStored })
+      expect(await world.run('create --id 43 --name Yew')).toEqual({ code: 0, out: '{"name":"Yew"}\n', err: '' })
+      expect(idsIn(world.store)).toEqual([...ids, ...(isCrashed ? [3] : []), ...(isStored ? [42] : []), 43])
+    }
+    const faults = [...passing, ...lasting].map((each) => ({ ...each, ...options, before, files: store, args }))
+    const hits = await allOf(faults.map((each) => faultAtEach(each, judge)))
+    expect(Math.max(...hits.flat())).toBeGreaterThan(1)
+  })
+})
 
 /** Opens a store in another process. Gives what kills that process and takes the memory that it shared. */
 async function shareUntilCrash({ store: path }: World): Promise<() => Promise<void>> {

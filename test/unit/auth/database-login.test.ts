@@ -16,13 +16,13 @@ const saved = { tokens: { [garden]: { token: 'of-login', savedAt: '2026-01-02T03
 async function login(
   user: World,
   address: string,
-  { env = {}, other, given }: { env?: Record<string, string>; other?: string; given?: string } = {},
+  { env = {}, given }: { env?: Record<string, string>; given?: string } = {},
 ) {
   const io = {
     ...ioOf({ env: { ...user.env, PLANTS_STORE: address, ...env } }),
     resolvePath: (path: string) => path.replace(/^~/, user.home),
   }
-  const settings = await resolveSettings({}, io, other === undefined ? {} : { other })
+  const settings = await resolveSettings({}, io)
   if (settings.store.scheme !== 'postgres') throw new Error('Only databases are expected here')
   const { password, ...rest }: Login = await loginTo(settings.store, settings, io, given)
   return { passwords: settings.store.hosts.map(password), ...rest, secrets: [...io.secrets] }
@@ -50,19 +50,10 @@ describe('the password for a database', () => {
     expect(await found(address, env)).toEqual([both('of-url'), from('the address'), ['of-url']])
   })
 
-  test.each([
-    'postgres://bob@h1:5432,h2:5432/garden',
-    'postgres://ann@h2:5432,h1:5432/garden',
-    'postgres://ann@h1:5433,h2:5432/garden',
-    'postgres://ann@h1:5432,h2:5432/other',
-  ])('that was saved for another login is not for %s', async (address) => {
-    expect((await login(new World(saved), address)).passwords).not.toContain('of-login')
-  })
-
-  test('in PGPASSWORD is for the store of this run, and no other', async () => {
-    const user = new World({ stores: { other: { address: garden } } })
-    const { passwords } = await login(user, 'local', { other: 'other', env: { PGPASSWORD: 'of-env' } })
-    expect(passwords).toEqual([undefined, undefined])
+  test('that was saved for another login is not used', async () => {
+    const others = [garden.replace('ann', 'bob'), garden.replace('h1:5432,h2', 'h2:5432,h1'), `${garden}2`]
+    for (const address of [...others, garden.replace('5432', '5433')])
+      expect((await login(new World(saved), address)).passwords).toEqual([undefined, undefined])
   })
 
   test('that is a word of the address is not redacted, since a *** would show which word it is', async () => {
@@ -77,6 +68,7 @@ describe('the password for a database', () => {
 
 describe.runIf(hasOpenssl)('the certificates for a database (need openssl)', () => {
   const never = { ca: undefined, cert: undefined, key: undefined }
+  const modes = ['prefer', 'require', 'verify-ca', 'verify-full']
   const made = () => {
     const own = certificate({ names: ['DNS:ann'] })
     const keyPath = own.path.replace('cert.pem', 'key.pem')
@@ -100,10 +92,9 @@ describe.runIf(hasOpenssl)('the certificates for a database (need openssl)', () 
     const user = new World()
     const { cert, path, other } = made()
     user.write('.postgresql/root.crt', other.cert)
-    const found = ['prefer', 'require', 'verify-ca', 'verify-full'].map(async (mode) => {
-      return (await login(user, `${garden}?sslmode=${mode}`, { env: { PLANTS_CA_CERT: path } })).ca
-    })
-    expect(await Promise.all(found)).toEqual([other.cert, cert, cert, cert])
+    const env = { PLANTS_CA_CERT: path }
+    const logins = modes.map((mode) => login(user, `${garden}?sslmode=${mode}`, { env }))
+    expect((await Promise.all(logins)).map(({ ca }) => ca)).toEqual([other.cert, cert, cert, cert])
   })
 
   test('are those in the places of libpq, in every mode but disable', async () => {
@@ -112,8 +103,7 @@ describe.runIf(hasOpenssl)('the certificates for a database (need openssl)', () 
     user.write('.postgresql/root.crt', other.cert)
     user.write('.postgresql/postgresql.crt', cert)
     user.write('.postgresql/postgresql.key', key)
-    for (const mode of ['prefer', 'require', 'verify-ca', 'verify-full'])
-      expect(await certificates(user, `sslmode=${mode}`)).toEqual({ ca: other.cert, cert, key })
+    for (const mode of modes) expect(await certificates(user, `sslmode=${mode}`)).toEqual({ ca: other.cert, cert, key })
     expect(await certificates(user, 'sslmode=disable')).toEqual(never)
     expect(await certificates(user, 'sslmode=verify-ca&host=/run/pg&port=5432')).toEqual(never)
     expect(await certificates(new World(), 'sslmode=verify-full')).toEqual(never)
@@ -125,23 +115,17 @@ describe.runIf(hasOpenssl)('the certificates for a database (need openssl)', () 
     const at = (name: string, text: string) => join(user.home, user.write(name, text))
     const [open, foreign, text] = [at('open.key', key), at('other.key', other.key), at('text.pem', 'none')]
     chmodSync(open, 0o644)
-    const ownRoot =
-      'Set sslrootcert or --ca-cert, or use sslmode=verify-full, which trusts the certificates of the system'
     const root = `sslmode=verify-ca&sslrootcert=${text}`
-    const rootHint = `Give a file of PEM certificates. This one came from sslrootcert of ${garden}?${root}`
+    const rootHint = `This one came from sslrootcert of ${garden}?${root}`
     const pair = 'Use a certificate and its key in PEM files, the key without a passphrase'
     const both = 'Give both sslcert and sslkey'
     for (const [parameters, why, hint] of [
       [
         'sslmode=verify-ca',
-        /has no root certificate to verify the server with, and ~\S+root\.crt does not exist$/,
-        ownRoot,
+        /has no root certificate to verify the server with, .* does not exist$/,
+        'Set sslrootcert or --ca-cert',
       ],
-      [
-        `sslcert=${path}&sslkey=${open}`,
-        /^The key \S+ is open to others \(mode 644\)$/,
-        `Fix it with: chmod 600 ${open}`,
-      ],
+      [`sslcert=${path}&sslkey=${open}`, /^The key \S+ is open to others \(mode 644\)$/, `chmod 600 ${open}`],
       [`sslcert=${path}&sslkey=${foreign}`, /cert\.pem and \S+other\.key are not a certificate and its key$/, pair],
       [root, /text\.pem contains no PEM certificate$/, rootHint],
       [`sslcert=${path}`, /has a client certificate, but no sslkey$/, both],
@@ -150,7 +134,7 @@ describe.runIf(hasOpenssl)('the certificates for a database (need openssl)', () 
       await expect(certificates(user, parameters)).rejects.toMatchObject({
         type: 'malformed',
         message: expect.stringMatching(why),
-        hint,
+        hint: expect.stringContaining(hint),
       })
   })
 })

@@ -37,19 +37,19 @@ describe('a saved token', () => {
     ])
       for (const line of [fern, 'auth status --store', 'auth token --store']) {
         const { code, out } = await user.run(`${line} ${address}`)
-        expect({ line, address, code, hasToken: out.includes(token) }).toMatchObject({ code: 3, hasToken: false })
+        expect([line, address, code, out.includes(token)]).toEqual([line, address, 3, false])
       }
     expect([remote, other, own, foreign].map((server) => server?.connections)).toEqual([0, 0, 0, 0])
     expect(await user.createAt(`unix:${one}:/v1`)).toBe(0)
   })
 
-  test.each([302, 303])('does not follow a redirect with status %i', async (status) => {
+  test('does not follow a redirect', async () => {
     const other = await recorder()
-    const redirect = http(status, '', { Location: `${other.url}/plants`, Refresh: `0; url=${other.url}/plants` })
+    const redirect = http(302, '', { Location: `${other.url}/plants`, Refresh: `0; url=${other.url}/plants` })
     const remote = await Hostile.listen({ posts: [redirect], openapi: redirect })
     const user = new Sender()
     expect(await user.login(remote.url)).toBe(0)
-    expect(await user.createAt(remote.url)).toBe(status === 303 ? 5 : 4)
+    expect(await user.createAt(remote.url)).toBe(4)
     expect((await user.run(`doctor --store ${remote.url}`)).code).toBe(1)
     expect([other.connections, ...tokensIn(remote)]).toEqual([0, [token, token, token]])
   })
@@ -80,22 +80,12 @@ describe('a saved token', () => {
     expect(proxy.bytes.toString('latin1')).not.toMatch(/bearer/i)
   })
 
-  test.runIf(hasOpenssl)('is not sent to a service that cannot prove its name (needs openssl)', async () => {
-    const remote = await Hostile.listen({ posts: [created], tls: certificate({ names: ['IP:127.0.0.1'] }) })
-    const plain = await recorder()
-    const secure = `https://127.0.0.1:${plain.port}`
-    const user = new Sender({ tokens: saved(remote.url, secure) })
-    expect([await user.createAt(remote.url), await user.createAt(secure)]).toEqual([4, 4])
-    expect([...tokensIn(remote, plain), remote.bytes.length]).toEqual([[], [], 0])
-  })
-
-  test('goes over plain HTTP to no other machine, but to the one store that this is allowed for', async () => {
+  test('goes over plain HTTP to another machine only for the one store that this is allowed for', async () => {
     const [one, other] = ['http://one.example.com', 'http://other.example.com']
     const proxy = await recorder(accepts)
     const user = new Sender({ tokens: saved(one, other), stores: { one: { address: one }, other: { address: other } } })
     const env = { HTTP_PROXY: proxy.url }
-    expect([await user.createAt(one, env), await user.createAt('one', env)]).toEqual([2, 2])
-    for (const line of ['doctor --store one', 'doctor']) await user.run(line, { env })
+    for (const line of [`${fern} one`, 'doctor --store one', 'doctor']) await user.run(line, { env })
     expect(proxy.connections).toBe(0)
     await user.run('doctor --store one --allow-http', { env })
     await user.run('doctor --store one', { env: { ...env, PLANTS_ALLOW_HTTP: '1' } })
@@ -105,9 +95,7 @@ describe('a saved token', () => {
 
 test('a token that may not create plants is saved all the same (RFC 6750, 3.1)', async () => {
   const challenge = { 'WWW-Authenticate': 'Bearer realm="plants", error="insufficient_scope", scope="create"' }
-  const remote = await recorder(
-    json(403, { error: 403, message: 'This token has no right to create plants' }, challenge),
-  )
+  const remote = await recorder(json(403, { error: 403, message: 'No right to create' }, challenge))
   const user = new Sender()
   expect(await user.login(remote.url)).toBe(0)
   expect(user.saved).toMatchObject({ tokens: { [remote.url]: { token } } })

@@ -13,7 +13,7 @@ import { runPlants } from '../../helpers/run.js'
 import { addressOf, databaseOptions } from '../../helpers/shared-store.js'
 import { openOptions, place } from '../../helpers/store.js'
 
-test('how long a request is retried does not change by asking, and refused connections do not use up the timeout', async () => {
+test('how long a request is retried does not change by asking, and refused connections use up no timeout', async () => {
   let now = 0
   const clock = { signal: new AbortController().signal, now: () => now, random: () => 0 }
   const address = await parseAddress(`http://127.0.0.1:${closedPort}`, 'test', place())

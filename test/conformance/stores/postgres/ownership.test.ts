@@ -101,45 +101,43 @@ test('a store is used by its owner and whom it let in, not by a superuser who do
   expect([await run('list', clerk.url), await run('list', superuser)]).toEqual([0, 0])
 })
 
-const signatures = (text: string) => text.trim().split(/;\s*/)
-
 /**
  * What the program calls, by the types that it calls it with: an exact match in any schema wins over a match by a cast
- * in pg_catalog.
+ * in pg_catalog. Those that return numeric are aggregates.
  */
-const functions = signatures(`
+const signatures = `
   to_json(text) json; octet_length(text) int; current_setting(text) text; current_setting(text, boolean) text;
   current_database() name; strpos(text, text) int; replace(text, text, text) text; chr(int) text; length(text) int;
   unnest(bigint[]) bigint; unnest(text[]) text; has_table_privilege(text, text) boolean; to_regclass(text) regclass;
   pg_advisory_xact_lock(int) int; pg_advisory_xact_lock(bigint) int; concat(text, bigint) text;
-  coalesce(text, text) text`)
-const aggregates = signatures(`
-  lag(bigint, int, numeric) numeric; sum(int) numeric; sum(bigint) numeric; max(int) numeric; max(bigint) numeric`)
-const operators = signatures(`
+  coalesce(text, text) text;
+  lag(bigint, int, numeric) numeric; sum(int) numeric; sum(bigint) numeric; max(int) numeric; max(bigint) numeric;
   = (text, text) boolean; = (bigint, bigint) boolean; = (bigint, int) boolean; > (bigint, int) boolean;
   = (bigint, numeric) boolean; > (bigint, numeric) boolean; = (numeric, int) boolean; < (numeric, int) boolean;
   <= (bigint, int) boolean; <= (numeric, int) boolean; = (bigint, text) boolean; > (int, int) boolean;
   <> (text, text) boolean; = (bytea, bytea) boolean; = (numeric, bigint) boolean; < (numeric, bigint) boolean;
-  = (int, bigint) boolean; || (text, bigint) text; || (bigint, text) text; || (text, text) text`)
+  = (int, bigint) boolean; || (text, bigint) text; || (bigint, text) text; || (text, text) text`
+  .trim()
+  .split(/;\s*/)
 const tables = ['plants', 'tokens', 'imports', 'schema_version', 'page', 'sized', 'sizes', 'sums', 'excluded', 'new']
 
-/** A function, by its name, its types and the type that it returns, that notes who has called it. */
-function functionOf(signature: string): string {
-  const [, name = '', types = '', result = ''] = /^(\w+)\((.*)\) (\w+)$/.exec(signature) ?? []
+function noting(name: string, types: string, result: string): string {
   return `CREATE FUNCTION public."${name}"(${types}) RETURNS ${result} LANGUAGE plpgsql AS $$
-    BEGIN INSERT INTO public.loot VALUES (current_user, '${signature}'); RETURN NULL; END $$`
+    BEGIN INSERT INTO public.loot VALUES (current_user, '${name}(${types})'); RETURN NULL; END $$`
 }
 
-function aggregateOf(signature: string): string {
-  const [, name = '', types = ''] = /^(\w+)\((.*)\) numeric$/.exec(signature) ?? []
-  return `${functionOf(`${name}_step(numeric, ${types}) numeric`)};
-    CREATE AGGREGATE public."${name}"(${types}) (SFUNC = public.${name}_step, STYPE = numeric, INITCOND = '0')`
-}
-
-function operatorOf(signature: string, index: number): string {
-  const [, name = '', left = '', right = '', result = ''] = /^(\S+) \((\w+), (\w+)\) (\w+)$/.exec(signature) ?? []
-  return `${functionOf(`operator_${index}(${left}, ${right}) ${result}`)};
-    CREATE OPERATOR public.${name} (FUNCTION = public.operator_${index}, LEFTARG = ${left}, RIGHTARG = ${right})`
+/** What makes a function, an aggregate or an operator of such a signature. */
+function madeAs(signature: string, index: number): string {
+  const [, name = '', types = '', result = ''] = /^([^ (]+) ?\((.*)\) (\w+)$/.exec(signature) ?? []
+  const isOperator = /^\W/.test(name)
+  if (!isOperator && result !== 'numeric') return noting(name, types, result)
+  const own = `called_${index}`
+  if (!isOperator)
+    return `${noting(own, `numeric, ${types}`, 'numeric')};
+      CREATE AGGREGATE public."${name}"(${types}) (SFUNC = public.${own}, STYPE = numeric, INITCOND = '0')`
+  const [left, right] = types.split(', ')
+  return `${noting(own, types, result)};
+    CREATE OPERATOR public.${name} (FUNCTION = public.${own}, LEFTARG = ${left}, RIGHTARG = ${right})`
 }
 
 /** Lets a role that owns nothing make whatever could be called in the place of PostgreSQL's own. */
@@ -148,9 +146,7 @@ async function hijack(database: Database): Promise<void> {
   const made = [
     'CREATE TABLE public.loot (who text, what text); GRANT ALL ON public.loot TO PUBLIC',
     ...tables.map((table) => `CREATE TABLE public.${table} (id bigint, name text, tag text, version int)`),
-    ...functions.map(functionOf),
-    ...aggregates.map(aggregateOf),
-    ...operators.map(operatorOf),
+    ...signatures.map(madeAs),
   ]
   await database.admin(`GRANT CREATE ON SCHEMA public TO PUBLIC; SET ROLE ${role}; ${made.join(';\n')}`)
 }
@@ -191,10 +187,8 @@ test.each(['"$user", public', 'public, pg_catalog'])(
     ]
     const world = { env: { ...env, PLANTS_STORE: url }, mayShowSecrets: true }
     const codes: unknown[] = []
-    for (const [line, stdin] of runs) {
-      const { code } = await user.run(line, stdin === undefined ? world : { ...world, stdin })
-      codes.push([line, code])
-    }
+    for (const [line, stdin] of runs)
+      codes.push([line, (await user.run(line, { ...world, ...(stdin && { stdin }) })).code])
     expect(await admin('SELECT DISTINCT who, what FROM public.loot ORDER BY what')).toEqual([])
     expect(codes).toEqual(runs.map(([line]) => [line, 0]))
     expect((await user.run('list', world)).out).toBe(plant(2, 'Moss') + more + plant(8) + plant(9) + plant(10))

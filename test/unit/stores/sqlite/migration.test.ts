@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { plantFields } from '../../../../src/plant/fields.js'
 import { digestOf } from '../../../../src/server/authenticator.js'
-import type { OpenOptions } from '../../../../src/stores/common/store.js'
+import type { OpenOptions, Right } from '../../../../src/stores/common/store.js'
 import { addedColumns, columnsOf } from '../../../../src/stores/sqlite/sqlite-schema.js'
 import { SqliteStore } from '../../../../src/stores/sqlite/sqlite-store.js'
 import { DatabaseSync } from '../../../helpers/database.js'
@@ -15,7 +15,9 @@ import { temporaryFolder } from '../../../helpers/temporary.js'
 let folder: string
 let path: string
 
+const oldToken: { note: string; rights: Right[] } = { note: 'laptop', rights: ['read'] }
 const released = addedColumns.length
+const createMoss = 'create --id 2 --name Moss'
 
 /** Makes a store as this version does; from then on, the program is a later version, with two more columns. */
 beforeEach(async () => {
@@ -24,12 +26,7 @@ beforeEach(async () => {
   addedColumns.length = released
   const store = await SqliteStore.open(fileAddress(path), openOptions())
   await store.create({ id: 1n, name: 'Fern' }, { idempotencyKey: 'key' })
-  await store.tokens.add(digestOf('old'), {
-    note: 'laptop',
-    rights: ['read'],
-    createdAt: new Date(1),
-    expiresAt: undefined,
-  })
+  await store.tokens.add(digestOf('old'), { ...oldToken, createdAt: new Date(1), expiresAt: undefined })
   await store.close()
   addedColumns.push(
     { table: 'tokens', name: 'scope', type: 'TEXT NOT NULL', value: "'all'" },
@@ -41,52 +38,46 @@ afterEach(() => {
   addedColumns.length = released
 })
 
-function plants(...argv: string[]): Promise<Result> {
-  return runPlants([...argv, '--store', './old.db'], { cwd: folder })
+function plants(line: string, store = './old.db'): Promise<Result> {
+  return runPlants([...line.split(' '), '--store', store], { cwd: folder })
 }
 
 function version(of = path): unknown {
   return query(of, 'PRAGMA user_version')[0]
 }
 
-/** Opens what there is, until the test is over. */
 async function openOld(at = path, options: Partial<OpenOptions> = {}): Promise<SqliteStore> {
   const store = await SqliteStore.openExisting(fileAddress(at), openOptions(options))
   if (!store) throw new Error('There is no store')
   return closedAfterTest(store)
 }
 
-const oldToken = { note: 'laptop', rights: ['read'] }
-
 test('a store of the version before is read as it is, with the values of the columns that it lacks', async () => {
   for (const line of ['list', 'get 1', 'export'])
-    expect(await plants(...line.split(' '))).toEqual({ code: 0, out: '{"id":1,"name":"Fern"}\n', err: '' })
+    expect(await plants(line)).toEqual({ code: 0, out: '{"id":1,"name":"Fern"}\n', err: '' })
   const store = await openOld()
   expect(await store.tokens.find(digestOf('old'))).toMatchObject({ ...oldToken, lastUsedAt: undefined })
   expect(version()).toEqual({ user_version: 5 })
 })
 
 test.each([
-  ['an update', ['update', '1', '--tag', 'shade'], '{"id":1,"name":"Fern","tag":"shade"}\n'],
-  ['a delete', ['delete', '1', '--yes'], '{"id":1,"name":"Fern"}\n'],
-])('%s migrates it', async (_, argv, out) => {
-  expect((await plants(...argv)).out).toBe(out)
+  ['update 1 --tag shade', '{"id":1,"name":"Fern","tag":"shade"}\n'],
+  ['delete 1 --yes', '{"id":1,"name":"Fern"}\n'],
+])('"%s" migrates it', async (line, out) => {
+  expect((await plants(line)).out).toBe(out)
   expect(version()).toEqual({ user_version: 7 })
 })
 
 test('a create migrates it, to the schema of a new store', async () => {
-  expect((await plants('create', '--id', '2', '--name', 'Moss')).code).toBe(0)
-  await runPlants(['create', '--id', '2', '--name', 'Moss', '--store', './new.db'], { cwd: folder })
+  for (const store of ['./old.db', './new.db']) expect((await plants(createMoss, store)).code).toBe(0)
   const schema = 'SELECT type, name, tbl_name, sql FROM sqlite_schema'
   expect([version(), query(path, schema)]).toEqual([{ user_version: 7 }, query(join(folder, 'new.db'), schema)])
-  expect(JSON.parse((await plants('tokens', 'list')).out)).toMatchObject(oldToken)
-  expect((await plants('create', '--id', '1', '--name', 'Fern', '--idempotency-key', 'key')).out).toBe(
-    '{"name":"Fern"}\n',
-  )
+  expect(JSON.parse((await plants('tokens list')).out)).toMatchObject(oldToken)
+  expect((await plants('create --id 1 --name Fern --idempotency-key key')).out).toBe('{"name":"Fern"}\n')
 })
 
 test('it has its columns in the order in which an import writes them, as a new store has', async () => {
-  await plants('create', '--id', '2', '--name', 'Moss')
+  await plants(createMoss)
   const written = columnsOf('plants')
   expect(written.toSorted()).toEqual([...plantFields.map(({ name }) => name), 'idempotency_key', 'watered'].toSorted())
   expect(query(path, "SELECT name FROM pragma_table_info('plants')")).toEqual(written.map((name) => ({ name })))
@@ -101,20 +92,18 @@ test('those who open it at the same moment migrate it once', async () => {
 test('one that is open while another version of plants migrates it can still be corrected', async () => {
   const store = await openOld()
   await store.replace({ id: 1n, name: 'Moss' })
-  await plants('create', '--id', '2', '--name', 'Ivy')
+  await plants(createMoss)
   expect(await store.replace({ id: 1n, name: 'Fern' })).toEqual({ id: 1n, name: 'Fern' })
 })
 
 test('a backup of the version before is restored, and left as it is', async () => {
-  expect((await plants('backup', 'old.bak')).code).toBe(0)
+  expect((await plants('backup old.bak')).code).toBe(0)
   const bytes = readFileSync(join(folder, 'old.bak'))
   expect(version(join(folder, 'old.bak'))).toEqual({ user_version: 5 })
   for (const store of ['./old.db', './new.db']) {
-    const restored = await runPlants(['restore', 'old.bak', '--yes', '--store', store], { cwd: folder })
-    expect(restored).toMatchObject({ code: 0, err: '' })
+    expect(await plants('restore old.bak --yes', store)).toMatchObject({ code: 0, err: '' })
     expect(version(join(folder, store))).toEqual({ user_version: 7 })
-    const listed = await runPlants(['tokens', 'list', '--store', store], { cwd: folder })
-    expect(JSON.parse(listed.out)).toMatchObject(oldToken)
+    expect(JSON.parse((await plants('tokens list', store)).out)).toMatchObject(oldToken)
   }
   expect(readFileSync(join(folder, 'old.bak')).equals(bytes)).toBe(true)
 })
@@ -131,7 +120,7 @@ test('a store whose first write is rolled back is migrated by the next one', asy
 })
 
 test('a locked store is waited for once', async () => {
-  expect((await plants('backup', 'old.bak')).code).toBe(0) // unlike a store, a backup is not in WAL mode
+  expect((await plants('backup old.bak')).code).toBe(0) // unlike a store, a backup is not in WAL mode
   const backup = join(folder, 'old.bak')
   const db = new DatabaseSync(backup)
   const store = await openOld(backup, { timeout: 500 })
