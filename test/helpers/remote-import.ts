@@ -1,8 +1,10 @@
 import type { Options } from 'execa'
-import { countsOf, journalsOf, remoteToken, writeLines } from './import.js'
+import { countsOf, journalsOf, writeLines } from './import.js'
 import { startUnder } from './process.js'
 import type { RunOptions } from './run.js'
 import { World } from './world.js'
+
+const token = 's3cret-of-this-test'
 
 interface Imported {
   code: number | string | undefined
@@ -24,17 +26,17 @@ export class RemoteImport extends World {
 
   /** Does it in this process. */
   async import(flags = '', options: RunOptions = {}): Promise<Imported> {
-    const env = { PLANTS_TOKEN: remoteToken, ...options.env }
+    const env = { PLANTS_TOKEN: token, ...options.env }
     return this.#imported(await this.run(`${this.#command}${flags && ` ${flags}`}`, { ...options, env }))
   }
 
   /** Does it in a process. */
   startImport(flags = '', options: Options = {}) {
-    return this.start(`${this.#command}${flags && ` ${flags}`}`, { env: { PLANTS_TOKEN: remoteToken }, ...options })
+    return this.start(`${this.#command}${flags && ` ${flags}`}`, { env: { PLANTS_TOKEN: token }, ...options })
   }
 
   startImportUnder(tracer: string, tracerArgs: string[]) {
-    const env = { ...this.env, PLANTS_TOKEN: remoteToken }
+    const env = { ...this.env, PLANTS_TOKEN: token }
     return startUnder(tracer, tracerArgs, this.#command.split(' '), this.home, { cwd: this.home, env })
   }
 

@@ -100,7 +100,6 @@ describe.runIf(isLinux)('needs the same memory', () => {
 
   test.each([
     ['stdin', 'first', '', '\n{"id":1,"name":"Fern"}'],
-    ['stdin', 'between others', '{"id":1,"name":"Fern"}\n', '\n{"id":3,"name":"Moss"}\n'],
     ['file', 'last', '{"id":1,"name":"Fern"}\n', ''],
   ])('for a long line in %s that comes %s, which is one error', async (source, _, before, behind) => {
     const world = new World()
@@ -113,38 +112,28 @@ describe.runIf(isLinux)('needs the same memory', () => {
     if (isFile) for (const block of input()) appendFileSync(join(world.home, 'file'), block)
     const line = `import ${isFile ? 'file' : '-'} --rejects rejects`
     const { code, counts, err } = await measured(world, line, isFile ? undefined : input)
-    const created = before === '' || behind === '' ? 1 : 2
-    expect([code, counts]).toEqual([6, { ...allCreated(created), rejected: 1, reasons: { 413: 1 } }])
+    expect([code, counts]).toEqual([6, { ...allCreated(1), rejected: 1, reasons: { 413: 1 } }])
     const place = `${source}:${before === '' ? 1 : 2}`
     expect(err).toMatch(RegExp(`^plants: ${place}: The record is larger than 1 MiB \\(1048576 bytes\\)\n`))
-    expect([countOf(world.store), world.has('rejects')]).toEqual([created, false])
+    expect([countOf(world.store), world.has('rejects')]).toEqual([1, false])
     expect(world.read('rejects.reasons').split('\n')).toHaveLength(3)
   })
 
   test.each([
-    ['commas', ',', ''],
-    ['tabs', '\t', 'a'],
-    ['letters in a quote that is not closed', 'x', '"'],
-    ['rows in a quote that is not closed', '\n,', '"'],
-  ])(
-    'for a file that is a table of nothing but %s, which is an error before a store is made',
-    async (_, text, head) => {
-      const world = new World()
-      writeFileSync(join(world.home, 'plants.csv'), head + text.repeat((60 * mebibyte) / text.length))
-      const err = expect.stringMatching(
-        /^plants: plants.csv: The header in line 1 cannot be read: (The record is larger|Not CSV: a quote)/,
-      )
-      expect(await measured(world, 'import plants.csv')).toEqual({ code: 2, counts: undefined, err })
-      expect(world.has('data')).toBe(false)
-    },
-  )
-
-  test.each([
-    ['that are not JSON', 'x\n'],
-    ['without a name', '{"id":1}\n'],
-  ])('for many rejected lines %s, on one screen and in one file', { timeout: rounds(120_000) }, async (_, line) => {
+    ['commas', ',', 'The record is larger'],
+    ['rows in a quote that is not closed', '\n,', 'Not CSV: a quote'],
+  ])('for a table of nothing but %s, which is an error before a store is made', async (_, text, why) => {
     const world = new World()
-    const block = Buffer.from(line.repeat(10_000))
+    const head = text === ',' ? '' : '"'
+    writeFileSync(join(world.home, 'plants.csv'), head + text.repeat((60 * mebibyte) / text.length))
+    const err = expect.stringContaining(`plants: plants.csv: The header in line 1 cannot be read: ${why}`)
+    expect(await measured(world, 'import plants.csv')).toEqual({ code: 2, counts: undefined, err })
+    expect(world.has('data')).toBe(false)
+  })
+
+  test('for many rejected lines, on one screen and in one file', { timeout: rounds(120_000) }, async () => {
+    const world = new World()
+    const block = Buffer.from('x\n{"id":1}\n'.repeat(5000))
     const blocks = Math.ceil(((isSoak ? 40 : 0.5) * mebibyte) / block.length)
     const { code, counts, err } = await measured(world, 'import - --rejects rejects', function* () {
       // In no order, they are read in larger portions.

@@ -22,7 +22,6 @@ describe.each([
   test.each(
     linesOf(`
       list --store T
-      list --store ./T.db
       list --store postgres://T
       list --store https://T@x.example
       list --store https://x.example/?token=T
@@ -43,7 +42,6 @@ describe.each([
       stores add x T
       stores add T!x https://y.example
       serve --port T
-      serve --host T
       serve --token-file T
       serve --tls-cert T --tls-key T
       doctor --store ./T/x`),
@@ -202,7 +200,6 @@ describe('a command that is about settings and stores shows no token', () => {
   test.each(
     linesOf(`
       auth status
-      auth status --store team
       auth status --store bare
       auth logout --store bare
       config list
@@ -215,8 +212,6 @@ describe('a command that is about settings and stores shows no token', () => {
       stores use bare
       stores remove team
       doctor
-      doctor --store bare
-      help environment
       list`),
   )('%s', async (line) => {
     const user = new World(settings)
@@ -247,14 +242,12 @@ const error = (status: number, message: string, headers: Record<string, string> 
   json(status, { error: status, message }, headers)
 const redirect = (location: string) => http(302, '', { Location: `https://example.com/${location}` })
 const typed = (type: string, body = '{}') => http(200, body, { 'Content-Type': type })
-const inHeaders = error(422, 'No', { 'X-Debug': `Bearer ${odd}`, 'Set-Cookie': `token=${odd}`, 'Request-Id': odd })
 
 test.each<[string, Answer]>([
   ['in its message of 401', error(401, `Bearer ${odd} is not accepted`)],
   ['in its message of 503', error(503, odd, { 'Retry-After': '60' })],
   ['in its message, which is cut within it', error(400, `${'x'.repeat(990)}${odd}`)],
   ['in its message, with lines', error(400, `first\n${odd}\r\nthird`)],
-  ['in its headers', inHeaders],
   ['in a redirect that is cut within it', redirect(`${'x'.repeat(270)}${odd}`)],
   ['in its media type, which is cut within it', typed(`text/${'x'.repeat(62)}${odd}`)],
   ['in its status line', `HTTP/1.1 400 ${odd}\r\nContent-Length: 0\r\n\r\n`],
@@ -268,12 +261,8 @@ test.each<[string, Answer]>([
   await everyWay(new World(), `auth login --with-token ${store}`, { stdin: odd })
 })
 
-test.each<[string, Answer]>([
-  ['in its message', error(400, `Bad: ${odd}`)],
-  ['in its headers', inHeaders],
-  ['in a redirect', redirect(`login?token=${odd}`)],
-])('nor one from the settings or a command: %s', async (_, answer) => {
-  const { url } = await Hostile.listen({ posts: [answer] })
+test('nor one from the settings or a command', async () => {
+  const { url } = await Hostile.listen({ posts: [error(400, `Bad: ${odd}`, { 'X-Debug': odd })] })
   const user = new World()
   user.write('token.txt', odd)
   const team = { address: url, 'token-command': `cat ${user.home}/token.txt` }

@@ -40,15 +40,6 @@ describe('--verbose shows a request and its answer', () => {
     expect(times.at(-1)).toBeLessThan(30_000)
   })
 
-  test('as objects, with --output json', async () => {
-    const remote = await Hostile.listen({ posts })
-    const { err, ...result } = await create(remote.url, ['--output', 'json'])
-    expect(result).toEqual(created)
-    const lines = objectsOf(err).map(({ verbose, ...others }) => (Object.keys(others).length === 0 ? verbose : others))
-    expect(lines[0]).toBe('* settings /nonexistent/config/settings.json')
-    expect(wire(lines.join('\n'), remote.url)).toEqual([connected, ...request, ...answer])
-  })
-
   test('over a Unix socket, below a path', async () => {
     const url = await ownService({ path: socketPath() }, join(temporaryFolder(), 'plants.db'), '/v1')
     const { err } = await create(url)
@@ -101,8 +92,7 @@ describe('--verbose shows what is tried again', () => {
     const remote = await Hostile.listen({ posts: [busy, busy, hangUp, ...posts], openapi: keyed })
     const { err, ...result } = await create(remote.url)
     expect(result).toEqual(created)
-    const asking = ['POST /plants', 'POST /plants', 'POST /plants', 'GET /openapi.json', 'POST /plants']
-    expect(remote.lines).toEqual(asking)
+    expect(remote.lines).toEqual([...Array(3).fill('POST /plants'), 'GET /openapi.json', 'POST /plants'])
     const [post, get] = ['> POST URL/plants', '> GET URL/openapi.json']
     const warning = expect.stringMatching(/^plants: Busy\. Trying again for up to \d+ s$/)
     expect(steps(err, remote.url)).toEqual([post, '< 503', warning, post, '< 503', post, get, '< 200', post, '< 200'])
@@ -115,15 +105,11 @@ describe('--verbose shows what is tried again', () => {
     const { code, err } = await create('http://127.0.0.1:9', ['--timeout', '1s'])
     const [first, warning, ...others] = wire(err, 'URL')
     const failure = '* failed: connect ECONNREFUSED 127.0.0.1:9'
-    expect(code).toBe(4)
-    expect(first).toBe(failure)
+    expect([code, first]).toEqual([4, failure])
     expect(warning).toMatch(/^plants: .*refused\. Trying again for up to 1 s$/)
     expect(others.length).toBeGreaterThan(3)
     expect(new Set(others.slice(0, -2))).toEqual(new Set([failure]))
-    expect(others.slice(-2)).toEqual([
-      'plants: Could not reach http://127.0.0.1:9: the connection was refused',
-      '  Is it running? Try: plants serve --port 9',
-    ])
+    expect(others.at(-2)).toBe('plants: Could not reach http://127.0.0.1:9: the connection was refused')
   })
 
   test('with --output json as one object a line, also warnings and errors', async () => {

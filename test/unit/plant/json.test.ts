@@ -15,17 +15,10 @@ function check<Value>(arbitrary: fc.Arbitrary<Value>, property: (value: Value) =
 
 const timeout = rounds(60_000)
 
-test.each([
-  ['-0.00e-7', 0n],
-  ['0e999999999', 0n],
-  ['9223372036854775807', 2n ** 63n - 1n],
-  ['-9223372036854775808', -(2n ** 63n)],
-  ['922337203685477580.7e1', 2n ** 63n - 1n],
-  ...['9223372036854775808', '-9223372036854775809', '1.0000000000000000001', '1e999999999', 'NaN', '0x10'],
-  ...['1', '-1'].map((sign) => `${sign}e${'9'.repeat(400)}`),
-])('%s as an int64 is %s', (...given) => {
-  const [text, value] = given.flat()
-  expect(parseInt64(String(text))).toBe(value)
+test('large exponents cost no time', () => {
+  expect(parseInt64('0e999999999')).toBe(0n)
+  for (const text of ['1e999999999', `1e${'9'.repeat(400)}`, `-1e${'9'.repeat(400)}`])
+    expect(parseInt64(text)).toBe(undefined)
 })
 
 test('an int64 is a number of JSON, read as by exact arithmetic', { timeout }, () => {
@@ -37,11 +30,9 @@ test('an int64 is a number of JSON, read as by exact arithmetic', { timeout }, (
 const big = 9007199254740993n
 
 test.each([
-  [`{"id":${big}}`, { id: big }],
   ['{ "id" : -0 }', { id: 0n }],
   ['{"id":1e400}', { id: new NumberText('1e400') }],
   ['{"id":1,"id":"2"}', { id: '2' }],
-  ['{"id":{"id":1},"id":2}', { id: 2n }],
   ['{"id":2,"a":{"id":3},"b":["id",4]}', { id: 2n, a: { id: 3 }, b: ['id', 4] }],
   ['{"id":1,"\\u0069\\u0064":2}', { id: 2n }],
   ['{"\\\\u0069d":1}', { '\\u0069d': 1 }],

@@ -9,7 +9,6 @@ import {
   plantOf,
 } from '../../../src/plant/plant.js'
 import { problemOf, problemsOf, schemas } from '../../../src/plant/plant-schema.js'
-import { shorten } from '../../../src/platform/escape.js'
 import { fc } from '../../helpers/fast-check.js'
 import { rounds } from '../../helpers/rounds.js'
 
@@ -57,6 +56,7 @@ test.each<[FieldName, unknown, string?]>([
   ['id', new NumberText('9'.repeat(41)), `${outOfRange} was ${'9'.repeat(39)}…`],
   ['id', '1', 'id must be an integer, not a string, but was "1"'],
   ['id', 'a"\n', 'id must be an integer, in digits only, but was "a\\"\\n"'],
+  ['id', '🌱'.repeat(41), `id must be an integer, in digits only, but was "${'🌱'.repeat(39)}…"`],
   ['name', ''],
   ['name', '\u{1f331}\uffff\u0001'],
   ['name', 5n, 'name must be a string, but was 5'],
@@ -65,15 +65,6 @@ test.each<[FieldName, unknown, string?]>([
   ['tag', undefined, 'tag must be a string, but is missing'],
 ])('the problem of the %s %o: %s', (field, value, problem) => {
   expect(problemOf(field, value)).toBe(problem)
-})
-
-test.each([
-  ['x'.repeat(40)],
-  ['x'.repeat(41), `${'x'.repeat(39)}…`],
-  ['\u{1f331}'.repeat(41), `${'\u{1f331}'.repeat(39)}…`],
-  [`${'x'.repeat(38)}${'\u{1f331}'.repeat(3)}`, `${'x'.repeat(38)}\u{1f331}…`],
-])('a message shows of %j at most 40 characters, each whole', (text, shown = text) => {
-  expect(shorten(text)).toBe(shown)
 })
 
 test('a plant has a name and a tag, in that order, and no id', () => {

@@ -22,11 +22,10 @@ const noPlant = (message: string) => `422: Invalid plant: ${message}`
 test.each<[string, string, string[]]>([
   ['nothing', '', []],
   ['a header without its line break', 'id,name', []],
-  ['rows with CRLF, and blank ones', '\r\nid,name\r\n\r\n1,a\r\n\n2,b\r', ['4: 1 a', '6: 2 b']],
   [
-    'rows that end with CR, LF and CRLF, and blank ones',
-    'id,name\r\r1,a\r2,"b"\r\n\r3,"c\rd"\r4,e\n5,f',
-    ['3: 1 a', '4: 2 b', '6: 3 c\rd', '8: 4 e', '9: 5 f'],
+    'rows that end with CR, LF and CRLF, and blank ones, after a line that names the delimiter',
+    'sep=;\rid;name\r\r1;a\r2;"b"\r\n\r3;"c\rd"\r4;e\n5;f\r',
+    ['4: 1 a', '5: 2 b', '7: 3 c\rd', '9: 4 e', '10: 5 f'],
   ],
   [
     'spaces around cells, which do not belong to them, and in quotes, where they do',
@@ -66,17 +65,12 @@ test.each<[string, string, string[]]>([
       ...['3: 2 b', '5: 400: The row has 4 cells, but the header has 3', '6: 4 d'],
     ],
   ],
-  ['a quote inside a cell', 'id,name\n1,a"b"\n2,b\n', [`2: ${strayQuote}`, '3: 2 b']],
-  ['text after a quote', 'id,name\n1,"a"b\n2,b\n', [`2: ${strayQuote}`, '3: 2 b']],
   [
-    'a carriage return after a quote',
-    'id,name\n1,"a"\rb\n2,b\n',
-    [
-      '2: 1 a',
-      `3: ${noPlant('id must be an integer, in digits only, but was "b"; name must be a string, but is missing')}`,
-      '4: 2 b',
-    ],
+    'a quote inside a cell, and text after one',
+    'id,name\n1,a"b"\n1,"a"b\n2,b\n',
+    [...['2', '3'].map((line) => `${line}: ${strayQuote}`), '4: 2 b'],
   ],
+  ['a carriage return after a quote', 'id,name\n1,"a"\r2,b\n', ['2: 1 a', '3: 2 b']],
   ['a quote that is not closed', 'id,name\n1,"a\n2,b\n3,c\n', [`2: ${openQuote}`, '3: 2 b', '4: 3 c']],
   ['a quote that the next row closes', 'id,name\n1,"a\n2,b\n3,"c"\n', [`2: ${strayQuote}`, '3: 2 b', '4: 3 c']],
 ])('%s', (_, input, records) => {
@@ -84,9 +78,9 @@ test.each<[string, string, string[]]>([
 })
 
 test('an id is a JSON number with all its digits', () => {
-  const ids = '1e3 -5 2.0 1E+03 +1 0x10 1_000 1.5 9223372036854775808'.split(' ')
+  const ids = '1e3 -5 2.0 1E+03 +1 0x10 1.5 9223372036854775808'.split(' ')
   const { records } = readRecords(['id,name', ...ids.map((id) => `${id},x`)].join('\n'), { make })
-  expect(records.map(({ plant }) => plant?.id)).toEqual([1000n, -5n, 2n, ...Array(6)])
+  expect(records.map(({ plant }) => plant?.id)).toEqual([1000n, -5n, 2n, ...Array(5)])
 })
 
 test('TSV has its own delimiter and name', () => {
@@ -135,13 +129,12 @@ const inLine1 = 'The header in line 1'
 test.each<[message: string, hint: string, input: string, map?: FieldRules['map']]>([
   [`${inLine1} has no column id, only "no", "Name"`, noId, 'no,Name\n'],
   [`${inLine1} has no column name, only "No", "Nom"`, choose('name'), 'No;Nom\n', { id: 'No' }],
-  [`${inLine1} has no columns id and name, only "No", "Nom"`, neither, 'No|Nom\n'],
   [
     'The header in line 6 has no columns id and name, only "Nr.", "Nom"',
     neither,
     '\n"Oak & Sons,\n2026"; ;\n;;\n\n Nr. ;Nom;\n1;Acer;\n',
   ],
-  ['There is no header: line 3 is "1", "Acer"', columnHint, 'Oak & Sons\n\n1;Acer\n'],
+  ['There is no header: line 3 is "1", "Acer"', columnHint, 'Oak & Sons\n\n1|Acer\n'],
   [`${inLine1} has no columns id and name, only empty cells`, neither, ',,,\n'],
   [
     'There is no header: line 1 is "110", "Fennel", "herb"',
@@ -149,7 +142,6 @@ test.each<[message: string, hint: string, input: string, map?: FieldRules['map']
     '110,Fennel,herb\n',
     { id: '110', name: 'Fennel', tag: 'herb' },
   ],
-  ['There is no header: line 1 is "Fennel", "", "7"', columnHint, 'Fennel\t\t7\n'],
   [
     'There is no header: line 2 is "Branch", "12"',
     'If line 4 is the header, delete the lines before it',
@@ -172,7 +164,7 @@ test.each<[message: string, hint: string, input: string, map?: FieldRules['map']
   expect(read).toThrow(expect.objectContaining(error))
 })
 
-test.each(['id,name\r\n', '\n\n"i""d",name,id\n', 'id,name'])('keeps the header %j as it came', (header) => {
+test.each(['\n\n"i""d",name,id\r\n', 'id,name'])('keeps the header %j as it came', (header) => {
   const [format, restored] = [make(), make()]
   format.read(new Chunk(Buffer.from(header)), true)
   restored.restore(format.save())

@@ -19,9 +19,7 @@ const noObject = '422: Invalid plant: it must be an object, but was'
 test.each<[string, string, string[]]>([
   ['nothing', ' \n', []],
   ['an empty array', ' [ ]\n', []],
-  ['an array', `[${a},{"id":2,"name":"]}"}]`, ['1: 1 a', '1: 2 ]}']],
-  ['values, with CRLF', `${a}\r\n\r\n${b}\r`, ['1: 1 a', '3: 2 b']],
-  ['values over many lines', `{\n "id": 1,\n "name": "\\"\\\\"\n}\n\n${b}`, ['1: 1 "\\', '6: 2 b']],
+  ['values over many lines', `{\n "id": 1,\n "name": "\\"\\\\"\n}\r\n\r\n${b}\r`, ['1: 1 "\\', '6: 2 b']],
   ['numbers side by side', '1 23\n', [`1: ${noObject} a number`, `1: ${noObject} a number`]],
   ['an array in an array', `[[${a}],null]`, [`1: ${noObject} an array`, `1: ${noObject} null`]],
 ])('%s', (_, input, records) => {
@@ -38,7 +36,6 @@ test.each<[reason: string, line: number, input: string]>([
   ['unexpected end of input at line 1, column 29', 1, `[${a},{"id":2`],
   ['unexpected "}" at line 1, column 20', 1, `${a}}\n${b}`],
   ['unexpected U+000A at line 1, column 41', 1, `[${a},{"id":2,"name":"b},\n${c}]`],
-  ['unexpected "F" at line 2, column 1', 2, `${a}\nFern`],
 ])('what is not JSON ends the input: %s', (reason, line, input) => {
   const cuts = Array.from(Buffer.from(input), (__, index) => index)
   for (const options of [{ make }, { make: slow }, { make, cuts }, { make, cuts, isRestored: true }]) {
@@ -83,7 +80,6 @@ describe('a record larger than 1 MiB', () => {
 
   test.each<[string, string, number]>([
     ['is just too large', long(limit + 1), 2],
-    ['has many MiB', long(3 * limit), 2],
     ['has many lines', `{\n${'\n'.repeat(limit)}}`, limit + 3],
   ])('is rejected where it %s, and the next one is read', (_, record, line) => {
     for (const isRestored of [false, true])

