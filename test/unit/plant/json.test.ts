@@ -2,18 +2,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { expect, test } from 'vitest'
 import { describeUnexpected, NumberText, parseInt64, parseJson, toJson } from '../../../src/plant/exact-json.js'
 import { int64 } from '../../helpers/any-plant.js'
-import { fc } from '../../helpers/fast-check.js'
-import { rounds } from '../../helpers/rounds.js'
-
-/** Runs a property `count` times, and in a soak more often. */
-function check<Value>(arbitrary: fc.Arbitrary<Value>, property: (value: Value) => void, count = 2000): void {
-  fc.assert(
-    fc.property(arbitrary, (value) => void property(value)),
-    { numRuns: rounds(count) },
-  )
-}
-
-const timeout = rounds(60_000)
+import { check, fc } from '../../helpers/fast-check.js'
 
 test('large exponents cost no time', () => {
   expect(parseInt64('0e999999999')).toBe(0n)
@@ -21,10 +10,11 @@ test('large exponents cost no time', () => {
     expect(parseInt64(text)).toBe(undefined)
 })
 
-test('an int64 is a number of JSON, read as by exact arithmetic', { timeout }, () => {
+test('an int64 is a number of JSON, read as by exact arithmetic', () => {
   const almost = fc.string({ unit: fc.constantFrom(...'0123456789+-.eE _xn\n\u0661'), maxLength: 8 })
-  const value = (text: string) => (isNumberOfJson(text) ? exactInt64(text) : undefined)
-  check(fc.oneof(numberText(), almost, fc.string()), (text) => expect(parseInt64(text)).toBe(value(text)), 10_000)
+  return check(10_000, [fc.oneof(numberText(), almost, fc.string())], (text) => {
+    expect(parseInt64(text)).toBe(isNumberOfJson(text) ? exactInt64(text) : undefined)
+  })
 })
 
 const big = 9007199254740993n
@@ -67,8 +57,8 @@ test('in a list, the ids of all objects are exact', () => {
   expect(parseJson('[[1]]', { idKey: 'length' })).toStrictEqual({ value: [[1]] })
 })
 
-test('a text is JSON when it is for JSON.parse, with the same value apart from the id', { timeout }, () => {
-  check(fc.oneof(jsonText(), mutated(jsonText()), fc.string({ unit: 'binary' })), (text) => {
+test('a text is JSON when it is for JSON.parse, with the same value apart from the id', () => {
+  return check(2000, [fc.oneof(jsonText(), mutated(jsonText()), fc.string({ unit: 'binary' }))], (text) => {
     const parsed = parseJson(text)
     expect('value' in parsed).toBe(isJson(text))
     if (!('value' in parsed)) return
@@ -78,8 +68,8 @@ test('a text is JSON when it is for JSON.parse, with the same value apart from t
   })
 })
 
-test('an error points at the character that cannot be there', { timeout }, () => {
-  check(fc.tuple(spacedTokens(), fc.nat()), ([tokens, at]) => {
+test('an error points at the character that cannot be there', () => {
+  return check(2000, [spacedTokens(), fc.nat()], (tokens, at) => {
     const before = tokens.slice(0, at % (tokens.length + 1)).join('')
     const after = tokens.slice(at % (tokens.length + 1)).join('')
     const lines = before.split('\n')
@@ -88,9 +78,9 @@ test('an error points at the character that cannot be there', { timeout }, () =>
   })
 })
 
-test('an error points to the end of what could still become JSON', { timeout }, () => {
+test('an error points to the end of what could still become JSON', () => {
   const reasonOf = (text: string) => Object.assign({ reason: undefined }, parseJson(text)).reason
-  check(mutated(jsonText()), (text) => {
+  return check(2000, [mutated(jsonText())], (text) => {
     const error = parseJson(text)
     fc.pre('message' in error)
     if (!('message' in error)) return
@@ -105,22 +95,21 @@ test('an error points to the end of what could still become JSON', { timeout }, 
   })
 })
 
-test('what is written is the same JSON for every reader, with nothing that moves a terminal', { timeout }, () => {
+test('what is written is the same JSON for every reader, with nothing that moves a terminal', () => {
   const odd = fc.string({ unit: fc.constantFrom(...'a"\\\n\u007f\u009b\u061c\u2028\u202e\u2069\ud83c') })
   const text = fc.oneof(fc.string({ unit: 'binary' }), odd)
-  check(fc.dictionary(text, fc.oneof(text, fc.jsonValue()), { maxKeys: 5 }), (fields) => {
+  return check(2000, [fc.dictionary(text, fc.oneof(text, fc.jsonValue()), { maxKeys: 5 })], (fields) => {
     const line = toJson(fields)
     expect(JSON.stringify(JSON.parse(line))).toBe(JSON.stringify(fields))
     expect(line).not.toMatch(/[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}\p{Cs}]/u)
   })
 })
 
-test('an int64 is written and read exactly, in its place', { timeout }, () => {
-  check(fc.tuple(int64(), fc.string()), ([id, name]) => {
+test('an int64 is written and read exactly, in its place', () =>
+  check(2000, [int64(), fc.string()], (id, name) => {
     expect(toJson({ id, name })).toBe(`{"id":${id},"name":${JSON.stringify(name).replaceAll('\u007f', '\\u007f')}}`)
     expect(parseJson(toJson({ name, id }))).toEqual({ value: { name, id } })
-  })
-})
+  }))
 
 test('a field that is undefined is left out', () => {
   expect(toJson({ a: undefined, b: null, c: undefined, d: 5n })).toBe('{"b":null,"d":5}')

@@ -6,9 +6,8 @@ import { Chunk, notUtf8 } from '../../../../src/transfer/formats/chunk.js'
 import { csv, tsv } from '../../../../src/transfer/formats/csv.js'
 import { type FieldRules, RecordMapper } from '../../../../src/transfer/formats/record-mapper.js'
 import { newPlant } from '../../../helpers/any-plant.js'
-import { fc } from '../../../helpers/fast-check.js'
+import { check, fc } from '../../../helpers/fast-check.js'
 import { readRecords, shown } from '../../../helpers/records.js'
-import { rounds } from '../../../helpers/rounds.js'
 
 const plain: FieldRules = { map: {}, idFrom: undefined }
 const make = () => csv.read(new RecordMapper(plain))
@@ -211,9 +210,9 @@ describe('a row larger than 1 MiB', () => {
   })
 })
 
-test('any cut gives what one read gives, and so does any state that was saved', { timeout: rounds(60_000) }, () => {
-  const cuts = fc.array(fc.nat({ max: 200 }), { maxLength: 8 })
-  const same = (input: Uint8Array, places: number[], isRestored: boolean, isEach: boolean) => {
+test('any cut gives what one read gives, and so does any state that was saved', () => {
+  const someCuts = fc.array(fc.nat({ max: 200 }), { maxLength: 8 })
+  return check(300, [nearCsv(), someCuts, fc.boolean(), fc.boolean()], (input, places, isRestored, isEach) => {
     const all = isEach ? Array.from(input, (_, index) => index) : places
     const once = readRecords(input, { make })
     expect(readRecords(input, { make, cuts: all, isRestored })).toEqual(once)
@@ -221,42 +220,37 @@ test('any cut gives what one read gives, and so does any state that was saved', 
     const rest = Buffer.from(input.subarray(input.indexOf(0x0a) + 1)).toString()
     const raw = once.records.map((record) => record.raw).join('')
     expect(raw.replace(/[\r\n,\t ]/g, '')).toBe(rest.replace(/[\r\n,\t ]/g, ''))
-  }
-  fc.assert(fc.property(nearCsv(), cuts, fc.boolean(), fc.boolean(), same), { numRuns: rounds(300) })
+  })
 })
 
-test('what was written is read, and what was read is input again', { timeout: rounds(60_000) }, () => {
-  const trip = (plants: NewPlant[], delimiter: ',' | '\t', lineBreak: string, isQuoted: boolean) => {
+test('what was written is read, and what was read is input again', () => {
+  const plants = fc.array(newPlant(texts), { maxLength: 6 })
+  const delimiters = fc.constantFrom(',' as const, '\t' as const)
+  const breaks = fc.constantFrom('\n', '\r\n', '\r')
+  return check(400, [plants, delimiters, breaks, fc.boolean()], (plants, delimiter, lineBreak, isQuoted) => {
     const write = recordWriter(delimiter, ['tag', 'id', 'name'])
     const inQuotes = ({ id, name, tag }: NewPlant) =>
       [tag === undefined ? '' : quote(tag, true), String(id), quote(name, true)].join(delimiter)
     const lines = plants.map((plant) => (isQuoted ? inQuotes(plant) : write(plant)) + lineBreak)
     const input = ['tag', 'id', 'name'].join(delimiter) + lineBreak + lines.join('')
-    const { records } = readRecords(input, {
-      make: () => (delimiter === ',' ? csv : tsv).read(new RecordMapper(plain)),
-    })
+    const format = delimiter === ',' ? csv : tsv
+    const { records } = readRecords(input, { make: () => format.read(new RecordMapper(plain)) })
     expect(records.map(({ plant }) => plant)).toEqual(plants)
     expect(records.map(({ raw }) => raw)).toEqual(lines)
-  }
-  const plants = fc.array(newPlant(texts), { maxLength: 6 })
-  const delimiters = fc.constantFrom<(',' | '\t')[]>(',', '\t')
-  const runs = fc.property(plants, delimiters, fc.constantFrom('\n', '\r\n', '\r'), fc.boolean(), trip)
-  fc.assert(runs, { numRuns: rounds(400) })
+  })
 })
 
-test('a broken row takes no other with it', { timeout: rounds(60_000) }, () => {
+test('a broken row takes no other with it', () => {
   const broken = fc.string({ unit: fc.constantFrom(...'",a 1\r'), minLength: 1, maxLength: 12 })
   const good = fc.nat({ max: 9 }).map((id) => `${id + 10},plant ${id}`)
-  const survive = (lines: string[]) => {
+  return check(300, [fc.array(fc.oneof(good, broken), { minLength: 1, maxLength: 8 })], (lines) => {
     const { records } = readRecords(`id,name\n${lines.join('\n')}`, { make })
     fc.pre(records.every(({ raw }) => !/\n./s.test(raw))) // no row is in quotes with another one
     const survivors = records.flatMap(({ plant }) =>
       plant?.name.startsWith('plant ') ? `${plant.id},${plant.name}` : [],
     )
     expect(survivors).toEqual(lines.filter((line) => line.includes('plant ')))
-  }
-  const lines = fc.array(fc.oneof(good, broken), { minLength: 1, maxLength: 8 })
-  fc.assert(fc.property(lines, survive), { numRuns: rounds(300) })
+  })
 })
 
 function quote(text: string, isQuoted: boolean): string {

@@ -1,8 +1,7 @@
 import { expect, test } from 'vitest'
 import type { PlantsError } from '../../../../src/platform/errors.js'
 import { formatOf, headSize, type InputOptions } from '../../../../src/transfer/formats/formats.js'
-import { fc } from '../../../helpers/fast-check.js'
-import { rounds } from '../../../helpers/rounds.js'
+import { check, fc } from '../../../helpers/fast-check.js'
 
 const plant = '{"id":1,"name":"a"}'
 const latin1 = (text: string) => Buffer.from(text, 'latin1')
@@ -95,12 +94,11 @@ test.each([
   expect(read).toThrow(expect.objectContaining({ message, hint }))
 })
 
-test('NDJSON is detected whatever its lines hold, and so is an indented value', { timeout: rounds(60_000) }, () => {
+test('NDJSON is detected whatever its lines hold, and so is an indented value', () => {
   const value = fc.dictionary(fc.string(), fc.jsonValue({ maxDepth: 3 }))
-  const both = (values: object[]) => {
+  return check(500, [fc.array(value, { minLength: 1, maxLength: 3 })], (values) => {
     const text = (indent?: number) =>
       values.map((one) => `${JSON.stringify({ ...one, id: 1 }, null, indent)}\n`).join('')
     expect([formatIn(text()), formatIn(text(2))]).toEqual(['ndjson', 'json'])
-  }
-  fc.assert(fc.property(fc.array(value, { minLength: 1, maxLength: 3 }), both), { numRuns: rounds(500) })
+  })
 })

@@ -6,9 +6,8 @@ import { json } from '../../../../src/transfer/formats/json-array.js'
 import { ndjson } from '../../../../src/transfer/formats/line-reader.js'
 import { RecordMapper } from '../../../../src/transfer/formats/record-mapper.js'
 import { newPlant } from '../../../helpers/any-plant.js'
-import { fc } from '../../../helpers/fast-check.js'
+import { check, fc } from '../../../helpers/fast-check.js'
 import { readRecords, shown } from '../../../helpers/records.js'
-import { rounds } from '../../../helpers/rounds.js'
 
 const texts = fc.oneof(fc.string({ unit: fc.constantFrom(...'a{}[]",:\\\n é') }), fc.string({ unit: 'grapheme' }))
 const make = () => json.read(new RecordMapper({ map: {}, idFrom: undefined }))
@@ -105,27 +104,24 @@ describe('a record larger than 1 MiB', () => {
   })
 })
 
-test('any cut gives what one read gives, and so does any state that was saved', { timeout: rounds(60_000) }, () => {
-  const cuts = fc.array(fc.nat({ max: 300 }), { maxLength: 8 })
-  const same = (input: Uint8Array, places: number[], isRestored: boolean, isEach: boolean) => {
+test('any cut gives what one read gives, and so does any state that was saved', () => {
+  const someCuts = fc.array(fc.nat({ max: 300 }), { maxLength: 8 })
+  return check(600, [nearJson(), someCuts, fc.boolean(), fc.boolean()], (input, places, isRestored, isEach) => {
     const all = isEach ? Array.from(input, (_, index) => index) : places
     expect(readRecords(input, { make, cuts: all, isRestored })).toEqual(readRecords(input, { make }))
-  }
-  fc.assert(fc.property(nearJson(), cuts, fc.boolean(), fc.boolean(), same), { numRuns: rounds(600) })
+  })
 })
 
-test('what was written is read, and what was read is input again', { timeout: rounds(60_000) }, () => {
-  const trip = (plants: NewPlant[], space: string, isArray: boolean) => {
+test('what was written is read, and what was read is input again', () => {
+  const spaces = fc.constantFrom('', ' ', '\n', '\r\n', '\n  ', '\n\n\t')
+  const some = fc.array(newPlant(texts), { maxLength: 5 })
+  return check(400, [some, spaces, fc.boolean()], (plants, space, isArray) => {
     const texts = plants.map((plant) => textOf(plant, space))
     const { records } = readRecords(isArray ? `[${texts.join(`,${space}`)}]` : texts.join(space), { make })
     expect(records.map(({ plant }) => plant)).toEqual(plants)
     expect(records.map(({ raw }) => raw)).toEqual(texts)
     const again = readRecords(records.map(({ raw }) => raw).join('\n'), { make })
     expect(again.records.map(({ plant }) => plant)).toEqual(plants)
-  }
-  const space = fc.constantFrom('', ' ', '\n', '\r\n', '\n  ', '\n\n\t')
-  fc.assert(fc.property(fc.array(newPlant(texts), { maxLength: 5 }), space, fc.boolean(), trip), {
-    numRuns: rounds(400),
   })
 })
 
@@ -163,17 +159,15 @@ const line = fc.tuple(number, string, fc.option(string), ends, gaps).map(([id, n
   return `{"id":${a}${id},${b}"name":${c}"${name}"${rest}}${f}${end}`
 })
 
-test('the scanner of the usual line says what the parser and the schema say', () => {
-  const same = (lines: string[], isMapped: boolean) => {
+test('the scanner of the usual line says what the parser and the schema say', () =>
+  check(3000, [fc.array(line, { maxLength: 20 }), fc.boolean()], (lines, isMapped) => {
     const bytes = Buffer.from(`${lines.join('\n')}\n`)
     const chunk = new Chunk(bytes)
     const format = ndjson.read(new RecordMapper({ map: isMapped ? { tag: 'tag' } : {}, idFrom: undefined }))
     expect(format.read(chunk, true)).toBe(bytes.length)
     const plants = Array.from({ length: chunk.rows.length }, (_, row) => chunk.rows.at(row))
     expect(plants).toEqual(bytes.toString().split('\n').flatMap(expected))
-  }
-  fc.assert(fc.property(fc.array(line, { maxLength: 20 }), fc.boolean(), same), { numRuns: rounds(3000) })
-})
+  }))
 
 function expected(content: string): NewPlant[] {
   const parsed = parseJson(content)

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { fc } from '../../../helpers/fast-check.js'
+import { check, fc } from '../../../helpers/fast-check.js'
 import { Importer } from '../../../helpers/imports.js'
 import { rounds } from '../../../helpers/rounds.js'
 
@@ -27,7 +27,7 @@ const invalid = [
 test('an import creates each id once, rejects the rest for their reasons, and keeps them as they came', {
   timeout: rounds(120_000),
 }, async () => {
-  const compare = async (list: Listed) => {
+  await check(40, [list()], async (list) => {
     const user = new Importer()
     const { input, places } = inputOf(list)
     const errors = errorsOf(list.records.map((record) => record.toString('latin1')))
@@ -55,8 +55,7 @@ test('an import creates each id once, rejects the rest for their reasons, and ke
     expect(await user.import('bad --format ndjson --rejects worse')).toMatchObject({ code, rejected: counts })
     expect(user.bytes('worse').equals(user.bytes('bad'))).toBe(true)
     expect(await user.list()).toBe(before)
-  }
-  await fc.assert(fc.asyncProperty(list(), compare), { numRuns: rounds(40) })
+  })
 })
 
 /** The error of each record in its turn, or 0. */
@@ -70,8 +69,8 @@ function errorsOf(records: string[]): number[] {
   })
 }
 
-test('however an input is cut into files, the same plants are created', { timeout: rounds(60_000) }, async () => {
-  const compare = async (list: Listed, cuts: number[]) => {
+test('however an input is cut into files, the same plants are created', async () => {
+  await check(15, [list(), fc.array(fc.nat(12), { maxLength: 3 })], async (list, cuts) => {
     const [whole, cut] = [new Importer(), new Importer()]
     const { input, places } = inputOf({ ...list, hasMark: false })
     const ends = [...new Set(cuts.flatMap((at) => places[at]?.end ?? []))].toSorted((a, b) => a - b)
@@ -80,13 +79,11 @@ test('however an input is cut into files, the same plants are created', { timeou
     const counts = { ...(created && { created }), ...(rejected && { rejected }) }
     expect(await cut.import(['--format', 'ndjson', ...files])).toMatchObject(counts)
     expect(await cut.list()).toBe(await whole.list())
-  }
-  await fc.assert(fc.asyncProperty(list(), fc.array(fc.nat(12), { maxLength: 3 }), compare), { numRuns: rounds(15) })
+  })
 })
 
 test.each(['error', 'skip', 'same', 'update'])(
   'an import with --if-exists %s does what a model does',
-  { timeout: rounds(60_000) },
   async (policy) => {
     const texts = fc.constantFrom('A', 'B', '', 'a "b", c')
     const patch = fc.record({ id: fc.nat(3), name: texts, tag: fc.option(texts) }, { requiredKeys: ['id'] })
@@ -98,7 +95,8 @@ test.each(['error', 'skip', 'same', 'update'])(
           ]
         : []
     const tables = fc.constantFrom(undefined, ['id', 'name', 'tag'], ...parts)
-    const compare = async (inputs: Patch[][], columns: string[] | undefined, isLastAtomic: boolean) => {
+    const twoInputs = fc.array(fc.array(patch, { minLength: 1, maxLength: 8 }), { minLength: 2, maxLength: 2 })
+    await check(16, [twoInputs, tables, fc.boolean()], async (inputs, columns, isLastAtomic) => {
       const user = new Importer()
       let model = new Map<number, Patch>()
       for (const patches of inputs) {
@@ -117,9 +115,7 @@ test.each(['error', 'skip', 'same', 'update'])(
         expect(await run(isAtomic ? ' --atomic' : '')).toMatchObject({ ...counts, rejected, ...changed })
         expect(await user.list()).toBe(listOf(model))
       }
-    }
-    const inputs = fc.array(fc.array(patch, { minLength: 1, maxLength: 8 }), { minLength: 2, maxLength: 2 })
-    await fc.assert(fc.asyncProperty(inputs, tables, fc.boolean(), compare), { numRuns: rounds(16) })
+    })
   },
 )
 

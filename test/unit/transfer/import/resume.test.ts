@@ -2,9 +2,8 @@ import { renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { PlantsError } from '../../../../src/platform/errors.js'
-import { fc } from '../../../helpers/fast-check.js'
+import { check, fc } from '../../../helpers/fast-check.js'
 import { Importer, plant } from '../../../helpers/imports.js'
-import { rounds } from '../../../helpers/rounds.js'
 import { query } from '../../../helpers/sqlite-file.js'
 
 let user: Importer
@@ -26,11 +25,11 @@ const formats: Record<string, (ids: string[]) => [text: string, first: number]> 
 
 test.each(Object.entries(formats))(
   'an import of %s stops after --max-errors records, and the same command resumes after them',
-  { timeout: rounds(60_000) },
   async (format, write) => {
     const wrong = fc.constantFrom('x', '99', ...(/csv|ndjson/.test(format) ? '!' : ''))
     const record = fc.oneof(fc.integer({ min: 1, max: 6 }).map(String), wrong)
-    const compare = async (some: string[], limit: number) => {
+    const few = fc.array(record, { minLength: 1, maxLength: 10 })
+    await check(25, [few, fc.integer({ min: 1, max: 3 })], async (some, limit) => {
       user = new Importer()
       await user.run('create --id 99 --name P')
       const ids = [...some, '1000']
@@ -60,9 +59,7 @@ test.each(Object.entries(formats))(
       if (rejected.length > 0) expect(user.reasons('bad').map(({ line }) => line)).toEqual(rejected)
       const all = [...created, '99'].map(Number).toSorted((one, other) => one - other)
       expect(await user.list()).toBe(all.map((id) => plant(id, 'P')).join(''))
-    }
-    const few = fc.array(record, { minLength: 1, maxLength: 10 })
-    await fc.assert(fc.asyncProperty(few, fc.integer({ min: 1, max: 3 }), compare), { numRuns: rounds(25) })
+    })
   },
 )
 
