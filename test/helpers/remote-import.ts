@@ -35,9 +35,11 @@ export class RemoteImport extends World {
     return this.start(`${this.#command}${flags && ` ${flags}`}`, { env: { PLANTS_TOKEN: token }, ...options })
   }
 
-  startImportUnder(tracer: string, tracerArgs: string[]) {
+  /** Does it in a namespace of process ids, as a container has it. */
+  startContained() {
     const env = { ...this.env, PLANTS_TOKEN: token }
-    return startUnder(tracer, tracerArgs, this.#command.split(' '), this.home, { cwd: this.home, env })
+    const unshare = ['-rpf', '--kill-child', '--mount-proc']
+    return startUnder('unshare', unshare, this.#command.split(' '), this.home, { cwd: this.home, env })
   }
 
   async ended(child: ReturnType<World['start']>): Promise<Imported> {

@@ -13,21 +13,17 @@ const allOnce = eachOnce(lines)
 const complete = { code: 0, counts: allCreated(lines.length), journals: 0 }
 const soon = { interval: 5 }
 
-/**
- * An import whose requests have no response behind the first 500, before they are let go, in a namespace of process ids
- * as a container has it, or not.
- */
+/** An import whose requests have no response behind the first 500, before they are let go. */
 async function stuckImport(isContained = false) {
   const answers = gate()
   const service = await PlantService.listen({ deed: ({ index }) => (index < 500 ? undefined : answers.wait()) })
   const run = new RemoteImport(lines, service.url, '--concurrency 4 --timeout 1h')
-  const unshare = ['-rpf', '--kill-child', '--mount-proc']
-  const child = isContained ? run.startImportUnder('unshare', unshare) : run.startImport()
+  const child = isContained ? run.startContained() : run.startImport()
   await expect.poll(() => service.posts.length, soon).toBe(504)
   return { answers, service, run, child }
 }
 
-test('two signals end an import at once, and it goes on all the same', async () => {
+test('two signals end an import at once, and it can be resumed', async () => {
   const { answers, service, run, child } = await stuckImport()
   const isOver = () => !child.kill('SIGINT') || child.exitCode !== null || child.signalCode !== null
   await expect.poll(isOver, { interval: 150 }).toBe(true)
@@ -68,25 +64,22 @@ describe('the journal of an import that does not run on', () => {
 
   test.runIf(canMount)('is free 8 s after kill -9 in another container (needs unshare)', () => goesOnAfterKill(true))
 
-  test.runIf(canMount)(
-    'is taken over while it is suspended in another container, and it sends nothing more (needs unshare)',
-    async () => {
-      const { answers, service, run, child } = await stuckImport(true)
-      const program = parseInt(readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, 'utf8'), 10)
-      process.kill(program, 'SIGSTOP')
-      age(run)
-      answers.open()
-      expect(await run.import()).toMatchObject(resumed)
-      const posts = service.posts.length
-      process.kill(program, 'SIGCONT')
-      const err = '.lock, because this one did not run for 8 s\n  Run the same command again'
-      expect(await run.ended(child)).toMatchObject({ code: 4, err: expect.stringContaining(err) })
-      expect({ made: service.made, posts: service.posts.length }).toEqual({ made: allOnce, posts })
-    },
-  )
+  test.runIf(canMount)('is taken over while its import is suspended in another container (needs unshare)', async () => {
+    const { answers, service, run, child } = await stuckImport(true)
+    const program = parseInt(readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, 'utf8'), 10)
+    process.kill(program, 'SIGSTOP')
+    age(run)
+    answers.open()
+    expect(await run.import()).toMatchObject(resumed)
+    const posts = service.posts.length
+    process.kill(program, 'SIGCONT')
+    const err = '.lock, because this one did not run for 8 s\n  Run the same command again'
+    expect(await run.ended(child)).toMatchObject({ code: 4, err: expect.stringContaining(err) })
+    expect({ made: service.made, posts: service.posts.length }).toEqual({ made: allOnce, posts })
+  })
 })
 
-test('after kill -9, plants that a service without keys has stored and not confirmed are rejected, line by line', async () => {
+test('after kill -9, what a service without keys has stored unconfirmed is rejected, line by line', async () => {
   let deed: Deed = 'keep'
   const service = await PlantService.listen({ isKeyed: false, deed: ({ index }) => (index < 500 ? undefined : deed) })
   const run = new RemoteImport(lines, service.url, '--rejects rejects')

@@ -159,7 +159,7 @@ describe.each([
   })
 })
 
-describe('settings that are broken near a token do not show it', () => {
+describe('settings that are broken near a token', () => {
   const entry = `"URL":{"token":"T","savedAt":"${savedAt}"}`
 
   // T stands for the token, URL for its address. What the messages say is in unit/config/broken-file.test.ts.
@@ -183,7 +183,7 @@ describe('settings that are broken near a token do not show it', () => {
   })
 })
 
-describe('a command that is about settings and stores shows no token', () => {
+describe('a command about settings and stores shows no token', () => {
   const settings = {
     store: 'team',
     stores: {
@@ -296,7 +296,7 @@ test.each<[string, (text: string) => string]>([
   }
 })
 
-test('a *** stands for a token in traces, also in the name of a header', async () => {
+test('*** replaces a token in traces, also in names of headers', async () => {
   const fields = { 'X-Debug': `<${short}>`, [`X-${short}`]: '1' }
   const { url } = await Hostile.listen({ posts: [json(200, { name: 'Fern' }, fields)] })
   const shown = await everyWay(new World(), `${create} --store ${url}`, { env: { PLANTS_TOKEN: short } })
@@ -304,7 +304,7 @@ test('a *** stands for a token in traces, also in the name of a header', async (
     expect(shown.split('\n')).toEqual(expect.arrayContaining([line, JSON.stringify({ verbose: line })]))
 })
 
-test('a *** stands for a token in the warning of a plant that differs', async () => {
+test('*** replaces a token in the warning of a plant that differs', async () => {
   const { url } = await Hostile.listen({ posts: [json(200, { name: odd, tag: odd })] })
   const options = { env: { PLANTS_TOKEN: odd }, mayShowSecrets: true }
   const { code, err } = await new World().run(`${create} --store ${url}`, options)

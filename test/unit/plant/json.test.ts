@@ -57,7 +57,7 @@ test('in a list, the ids of all objects are exact', () => {
   expect(parseJson('[[1]]', { idKey: 'length' })).toStrictEqual({ value: [[1]] })
 })
 
-test('a text is JSON when it is for JSON.parse, with the same value apart from the id', () => {
+test('JSON is what JSON.parse reads, with the same values apart from the id', () => {
   return check(2000, [fc.oneof(jsonText(), mutated(jsonText()), fc.string({ unit: 'binary' }))], (text) => {
     const parsed = parseJson(text)
     expect('value' in parsed).toBe(isJson(text))
@@ -95,7 +95,7 @@ test('an error points to the end of what could still become JSON', () => {
   })
 })
 
-test('what is written is the same JSON for every reader, with nothing that moves a terminal', () => {
+test('what is written is JSON, with nothing that moves a terminal', () => {
   const odd = fc.string({ unit: fc.constantFrom(...'a"\\\n\u007f\u009b\u061c\u2028\u202e\u2069\ud83c') })
   const text = fc.oneof(fc.string({ unit: 'binary' }), odd)
   return check(2000, [fc.dictionary(text, fc.oneof(text, fc.jsonValue()), { maxKeys: 5 })], (fields) => {

@@ -50,7 +50,7 @@ test.each(
   expect(formatIn(head)).toBe(format)
 })
 
-test('letters whose encoding was given, and one that is cut, are a matter of their line', () => {
+test('letters of a given encoding, and one that is cut, are a matter of their line', () => {
   expect(formatIn(latin1('id,name\n1,Caf\xe9\n'), 'stdin', 'utf-8')).toBe('csv')
   expect(formatIn(latin1(`id,name\n1,a\n2,${'a'.repeat(headSize)}\xc3`))).toBe('csv')
 })
@@ -94,7 +94,7 @@ test.each([
   expect(read).toThrow(expect.objectContaining({ message, hint }))
 })
 
-test('NDJSON is detected whatever its lines hold, and so is an indented value', () => {
+test('NDJSON and indented values are detected whatever they hold', () => {
   const value = fc.dictionary(fc.string(), fc.jsonValue({ maxDepth: 3 }))
   return check(500, [fc.array(value, { minLength: 1, maxLength: 3 })], (values) => {
     const text = (indent?: number) =>

@@ -28,17 +28,16 @@ test('a workbook of LibreOffice', async () => {
   expect(user.read('rejected.csv')).toBe(
     '\ufeffNursery stock\r\nas of March\r\n\r\nId,Name,Tag,Price,Bought\r\n2026-03-01,a date as id,t\r\n1.5,half,t\r\n',
   )
-  expect((await user.list()).split('\n')).toEqual([
-    '{"id":1,"name":"Fern","tag":"shade"}',
-    '{"id":2,"name":"Moss, wet","tag":"bog"}',
-    '{"id":3,"name":"Röse \\"Klimt\\""}',
-    '{"id":7,"name":"two\\nlines","tag":"t"}',
-    '{"id":8,"name":"float id","tag":"2026"}',
-    '{"id":9,"name":"TRUE","tag":"1.25"}',
-    '{"id":11,"name":"Id","tag":"t"}',
-    '{"id":9007199254740990,"name":"rounded"}', // by LibreOffice
-    '{"id":9007199254740993,"name":"exact","tag":"x"}',
-    '',
+  expect((await user.list()).split(/(?<=\n)/)).toEqual([
+    plant(1, 'Fern', 'shade'),
+    plant(2, 'Moss, wet', 'bog'),
+    plant(3, 'Röse "Klimt"'),
+    plant(7, 'two\nlines', 't'),
+    plant(8, 'float id', '2026'),
+    plant(9, 'TRUE', '1.25'),
+    plant(11, 'Id', 't'),
+    plant('9007199254740990', 'rounded'), // by LibreOffice
+    plant('9007199254740993', 'exact', 'x'),
   ])
 })
 
@@ -50,12 +49,10 @@ test('a workbook of openpyxl', async () => {
   expect(err).toContain('stdin:9: Invalid plant: id must have all its digits, but was "9.007199254740992e+15"')
 })
 
-const formatCodes = ['[Red]0 &quot;days&quot;', '[hh]:mm', '_-* #,##0.00\\ _R_S_D_-']
-const styles = `<numFmts>${formatCodes
-  .map((code, index) => `<numFmt numFmtId="${164 + index}" formatCode="${code}"/>`)
-  .join('')}</numFmts><cellStyleXfs><xf numFmtId="14"/></cellStyleXfs><cellXfs>${[0, 14, 164, 165, 166]
-  .map((id) => `<xf numFmtId="${id}"/>`)
-  .join('')}</cellXfs>`
+const codes = ['[Red]0 &quot;days&quot;', '[hh]:mm', '_-* #,##0.00\\ _R_S_D_-']
+const numFmts = codes.map((code, index) => `<numFmt numFmtId="${164 + index}" formatCode="${code}"/>`).join('')
+const cellXfs = [0, 14, 164, 165, 166].map((id) => `<xf numFmtId="${id}"/>`).join('')
+const styles = `<numFmts>${numFmts}</numFmts><cellStyleXfs><xf numFmtId="14"/></cellStyleXfs><cellXfs>${cellXfs}</cellXfs>`
 const sharedStrings =
   '<si><r><t>bold </t></r><r><t>plain</t></r></si><si><t>山</t><rPh sb="0" eb="1"><t>ヤマ</t></rPh></si>'
 
@@ -80,8 +77,6 @@ test('values of cells', async () => {
     ['true', '<c t="b"><v>true</v></c>', 'TRUE'],
     ['an error', '<c t="e"><v>#N/A</v></c>', '#N/A'],
     ['the value of a formula', '<c t="str"><f>A1&amp;"x"</f><v> x </v></c>', 'x'],
-    ['a text with quotes and a comma', inline('"a", b'), '"a", b'],
-    ['a text that looks like a formula', inline('=1+1'), '=1+1'],
     ['characters that XML cannot have', inline('a_x000D_b_x005F_x0041__xD800_'), 'a\rb_x0041__xD800_'],
     ['a word for U+0000', inline('a_x0000_'), 'a_x0000_'],
     ['a text that cells share', '<c t="s"><v>0</v></c>', 'bold plain'],
@@ -225,7 +220,7 @@ test.each<[message: string, stdin: Buffer]>([
   expect(user.has('data')).toBe(false)
 })
 
-test('a large text that rows share, or the cells of one, and one in many parts, are rejected records', async () => {
+test('large texts that cells share, or in many parts, are rejected records', async () => {
   const large = 'y'.repeat(1_100_000)
   const cell = (index: number) => `<c t="s"><v>${index}</v></c>`
   const cells = [...many(20, () => cell(0)), cell(1).repeat(16_000)]
@@ -236,7 +231,7 @@ test('a large text that rows share, or the cells of one, and one in many parts, 
 })
 
 test('formats of numbers are read in time', async () => {
-  const codes = many(60, (id) => `<numFmt numFmtId="${id + 200}" formatCode="${'['.repeat(60_000)}"/>`)
-  const stdin = book(rows(['1', 'Fern']), { styles: codes.join('') })
+  const formats = many(60, (id) => `<numFmt numFmtId="${id + 200}" formatCode="${'['.repeat(60_000)}"/>`)
+  const stdin = book(rows(['1', 'Fern']), { styles: formats.join('') })
   expect(await user.import('', stdin)).toEqual({ code: 0, created: 1, err: '' })
 })
