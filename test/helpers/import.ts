@@ -35,20 +35,17 @@ export function shuffled(lines: readonly string[]): string[] {
   return lines.map((_, index) => lines[(index * prime) % lines.length] ?? '')
 }
 
-/** Writes lines into a file, and gives its path. */
 export function writeLines(folder: string, lines: readonly string[], name = 'plants.ndjson'): string {
   const path = join(folder, name)
   writeFileSync(path, `${lines.join('\n')}\n`)
   return path
 }
 
-/** What an import has answered, without its times. */
 export function countsOf(out: string): Counts {
   const { created, skipped, rejected, reasons, unknown } = JSON.parse(out) as Counts
   return { created, skipped, rejected, reasons, unknown }
 }
 
-/** The counts of an import that went well. */
 export function allCreated(created: number): Counts {
   return { created, skipped: 0, rejected: 0, reasons: {}, unknown: 0 }
 }
@@ -95,7 +92,6 @@ export function peakOf(pid: number | undefined): number | undefined {
   return kilobytes === undefined ? undefined : Number(kilobytes) / 1024
 }
 
-/** 1,000 for a thousand. */
 export function grouped(number: number): string {
   return number.toLocaleString('en-US')
 }

@@ -24,13 +24,11 @@ export class RemoteImport extends World {
     this.#command = `import plants.ndjson --store ${store}${flags && ` ${flags}`}`
   }
 
-  /** Does it in this process. */
   async import(flags = '', options: RunOptions = {}): Promise<Imported> {
     const env = { PLANTS_TOKEN: token, ...options.env }
     return this.#imported(await this.run(`${this.#command}${flags && ` ${flags}`}`, { ...options, env }))
   }
 
-  /** Does it in a process. */
   startImport(flags = '', options: Options = {}) {
     return this.start(`${this.#command}${flags && ` ${flags}`}`, { env: { PLANTS_TOKEN: token }, ...options })
   }
@@ -52,7 +50,6 @@ export class RemoteImport extends World {
   }
 }
 
-/** The id of a plant in a line of JSON. */
 export function idOf(line: string): string {
   return /-?\d+/.exec(line)?.[0] ?? ''
 }

@@ -77,7 +77,6 @@ export function zip(files: [name: string, text: string, size?: number | undefine
   return Buffer.concat([...locals, ...entries, end])
 }
 
-/** The rows of a sheet whose cells are inline texts. */
 export function rows(...cells: string[][]): string {
   return cells.map((row) => `<row>${row.map((text) => inline(text)).join('')}</row>`).join('')
 }

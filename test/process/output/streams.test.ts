@@ -106,7 +106,6 @@ function proc(pid: number | undefined, file: string): string {
   return existsSync(path) ? readFileSync(path, 'utf8') : ''
 }
 
-/** A user with so many plants, and what a list of them is. */
 async function storeOf(count: number): Promise<{ user: World; text: string }> {
   const user = new World()
   await user.spawn('create --id 1 --name Fern')

@@ -118,13 +118,11 @@ async function intoFullSocket(remote: Hostile): Promise<{ process: ChildProcess 
   }
 }
 
-/** The exit code of a process, or the signal that has ended it. */
 async function endOf(child: ChildProcess): Promise<unknown> {
   if (child.exitCode === null && child.signalCode === null) await once(child, 'exit')
   return child.signalCode ?? child.exitCode
 }
 
-/** The lines on stderr, as text. */
 function linesOf(stderr: string, output: 'text' | 'json'): string[] {
   if (output === 'text') return stderr.trimEnd().split('\n')
   return objectsOf(stderr).map(({ verbose, warning, message }) => `${verbose ?? `plants: ${warning ?? message}`}`)

@@ -48,14 +48,11 @@ test.runIf(isLinux).each(['list', 'export --output json'])('%s needs the same me
 })
 
 describe('an export to a file', () => {
-  test.each([
-    ['SIGINT', 130, 'Interrupted'],
-    ['SIGTERM', 143, 'Terminated'],
-  ] as const)('that %s stops leaves the old file and nothing else', async (signal, exitCode, word) => {
+  test('that a signal stops leaves the old file and nothing else', async () => {
     const { world, run } = await startExport()
-    run.kill(signal)
-    const stderr = `plants: ${word}, ${world.home}/out.csv.gz was not changed\n`
-    expect(await run).toMatchObject({ exitCode, stdout: '', stderr })
+    run.kill('SIGTERM')
+    const stderr = `plants: Terminated, ${world.home}/out.csv.gz was not changed\n`
+    expect(await run).toMatchObject({ exitCode: 143, stdout: '', stderr })
     expect([world.read('out.csv.gz'), temporaryFiles(world)]).toEqual(['old', []])
   })
 
@@ -104,14 +101,12 @@ test.runIf(isLinux)('an export to a descriptor goes behind what is there', async
   })
 })
 
-/** An export whose stdout the test reads itself. */
 function startReading(world: World, line: string) {
   const reader = world.start(line, { buffer: false })
   if (!reader.stdout) throw new Error('There is no stdout')
   return { reader, stdout: reader.stdout }
 }
 
-/** A user with a store of so many plants. */
 async function storeOf(count: number): Promise<World> {
   const world = new World()
   await world.spawn(['create', '--id', '1', '--name', 'Plant 1'])

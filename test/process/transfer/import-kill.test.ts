@@ -19,13 +19,11 @@ import { idsIn } from '../../helpers/sqlite-file.js'
 import { World } from '../../helpers/world.js'
 
 interface Target {
-  /** its address */
   store: string
   env: Record<string, string>
   stored(): number | Promise<number>
   /** of the store, where the import goes on meanwhile */
   kill?(): Promise<void>
-  /** Gives the plants, line by line, when all is done. */
   end(): Promise<string>
 }
 

@@ -19,10 +19,6 @@ import { type ProcessResult, resultOf } from '../../helpers/process.js'
 import { idsIn } from '../../helpers/sqlite-file.js'
 import { World } from '../../helpers/world.js'
 
-const signals = [
-  ['SIGINT', 130, 'Interrupted'],
-  ['SIGTERM', 143, 'Terminated'],
-] as const
 /** The lines that most tests import: more than are read at once. */
 const inputLines = plantLines(80_000).map((line, index) =>
   index < 40_000 ? line : line.replace('"name":"', `"name":"${'Very '.repeat(20)}`),
@@ -33,9 +29,10 @@ const quickly = { interval: 10, timeout: 30_000 }
 
 describe('an import that a signal stops', () => {
   test.each([
-    ...signals.map(([signal, code, word]) => [[signal], code, word] as const),
-    [['SIGINT', 'SIGINT'], 130, 'Interrupted'] as const,
-  ])('prints on %s how far it came, and goes on there', async (sent, code, word) => {
+    [['SIGINT'], 130, 'Interrupted'],
+    [['SIGTERM'], 143, 'Terminated'],
+    [['SIGINT', 'SIGINT'], 130, 'Interrupted'],
+  ] as const)('prints on %s how far it came, and goes on there', async (sent, code, word) => {
     const { world, stop } = await caughtImport(shuffled(inputLines))
     const result = await stop(...sent)
     const done = countOf(world.store)
@@ -74,7 +71,7 @@ describe('an import that a signal stops', () => {
     expect(exitCode ?? signal).toBeOneOf([130, 'SIGINT'])
   })
 
-  test.each(signals)('of all plants or none rolls back on %s', async (signal, code, word) => {
+  test('of all plants or none rolls back', async () => {
     const lines = plantLines(200_000)
     for (;;) {
       const world = new World()
@@ -83,13 +80,13 @@ describe('an import that a signal stops', () => {
       const run = world.start(`${command} --atomic`)
       const size = () => statSync(`${world.store}-wal`, { throwIfNoEntry: false })?.size ?? 0
       await expect.poll(size, { interval: 1 }).toBeGreaterThan(100_000) // the transaction is open
-      run.kill(signal)
+      run.kill('SIGINT')
       const { exitCode, stdout, stderr } = await run
       if (exitCode === 0) continue // it was too fast for this machine
-      expect([exitCode, stdout, stderr]).toEqual([code, '', `plants: ${word}, nothing was changed\n`])
+      expect([exitCode, stdout, stderr]).toEqual([130, '', `plants: ${nothing}\n`])
       expect(idsIn(world.store)).toEqual([1])
-      if (signal === 'SIGINT') expect((await world.run(`${command} --atomic`)).code).toBe(0)
-      expect(countOf(world.store)).toBe(signal === 'SIGINT' ? lines.length + 1 : 1)
+      expect((await world.run(`${command} --atomic`)).code).toBe(0)
+      expect(countOf(world.store)).toBe(lines.length + 1)
       return
     }
   })
@@ -104,9 +101,7 @@ describe('on a terminal', () => {
     const lines = shown(screen)
       .join('\n')
       .replaceAll(/\n(?!plants:|Read| )/g, '')
-    expect(code).toBe(6)
-    for (let index = 0; index < 10; index += 1)
-      expect(lines).toContain(`plants: ${path}:${index * 8001 + 2}: Not JSON: unexpected "b" at column 1`)
+    expect([code, lines.match(/^plants: .*:\d+: Not JSON: unexpected "b" at column 1$/gm)?.length]).toEqual([6, 10])
     expect(lines).not.toMatch(/\d %|done/)
   })
 
@@ -180,7 +175,6 @@ async function caughtImport(lines: readonly string[]) {
   }
 }
 
-/** Looks whether an import has created all of the input, and nothing else is there. */
 async function judgeDone(world: World, { code, out }: Partial<ProcessResult>): Promise<void> {
   expect({ code, counts: out && countsOf(out), journals: journalsOf(world) }).toEqual({
     ...{ code: 0, counts: allCreated(inputLines.length), journals: [] },

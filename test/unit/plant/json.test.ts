@@ -188,7 +188,6 @@ function joined(parts: string[][]): string[] {
   return parts.flatMap((part, at) => (at === 0 ? part : [',', ...part]))
 }
 
-/** Texts with up to three characters deleted, inserted or swapped with their neighbour. */
 function mutated(texts: fc.Arbitrary<string>): fc.Arbitrary<string> {
   const inserted = fc.constantFrom(...'{}[],:"\\/ \n0123456789eE+-.truefalsnid\0\u00a0\ufeff\u2028\u{1f331}', '\ud800')
   const change = fc.record({ kind: fc.constantFrom('delete', 'insert', 'swap', 'cut'), at: fc.nat(), inserted })

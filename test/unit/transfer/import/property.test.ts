@@ -3,14 +3,6 @@ import { check, fc } from '../../../helpers/fast-check.js'
 import { Importer } from '../../../helpers/imports.js'
 import { rounds } from '../../../helpers/rounds.js'
 
-interface Listed {
-  records: Buffer[]
-  /** what stands after each record, and blank lines */
-  breaks: string[]
-  hasMark: boolean
-  hasEnd: boolean
-}
-
 /** Records, and the error of each; that all ways into a store say so: conformance/service/verdicts.test.ts. */
 const valid = [1, 2, 3, 4].flatMap((id) => [`{"id":${id},"name":"a"}`, ` {"name": "b", "tag":"}{", "id":${id}.0 }\t`])
 const broken = ['{', '{"id":5,"name":"a"},', '{"id":5,"name":"a"} {}', '"\xff"', 'id,name', '{"id":01,"name":"a"}']
@@ -27,10 +19,17 @@ const invalid = [
 test('an import creates each id once, and keeps the other records as they came', {
   timeout: rounds(120_000),
 }, async () => {
-  await check(40, [list()], async (list) => {
+  const records = fc.oneof({ weight: 2, arbitrary: fc.constantFrom(...valid) }, fc.constantFrom(...broken, ...invalid))
+  const gaps = fc.constantFrom('\n', '\n', '\r\n', '\n\n', '\r\n\r\n', '\n \t\n', '\n\r\n\n')
+  const line = fc.tuple(
+    records.map((text) => Buffer.from(text, 'latin1')),
+    gaps,
+  )
+  const some = fc.array(line, { minLength: 1, maxLength: 10 })
+  await check(40, [some, fc.boolean(), fc.boolean()], async (lines, hasMark, hasEnd) => {
     const user = new Importer()
-    const { input, places } = inputOf(list)
-    const errors = errorsOf(list.records.map((record) => record.toString('latin1')))
+    const { input, places } = inputOf(lines, hasMark, hasEnd)
+    const errors = errorsOf(lines.map(([record]) => record.toString('latin1')))
     const rejected = errors.flatMap((error, index) => (error === 0 ? [] : { error, ...places[index] }))
     const counts: Record<number, number> = {}
     for (const { error } of rejected) counts[error] = (counts[error] ?? 0) + 1
@@ -48,9 +47,8 @@ test('an import creates each id once, and keeps the other records as they came',
     const reasons = user.reasons('bad').map(({ line, error }) => ({ line, error }))
     expect(reasons).toEqual(rejected.map(({ line, error }) => ({ line, error })))
     const kept = rejected.map(({ start, end }) => input.subarray(start, end))
-    expect(user.bytes('bad').equals(Buffer.concat([Buffer.from(list.hasMark ? '\ufeff' : ''), ...kept]))).toBe(true)
+    expect(user.bytes('bad').equals(Buffer.concat([Buffer.from(hasMark ? '\ufeff' : ''), ...kept]))).toBe(true)
 
-    // What was rejected is rejected again for the same reasons.
     const before = await user.list()
     expect(await user.import('bad --format ndjson --rejects worse')).toMatchObject({ code, rejected: counts })
     expect(user.bytes('worse').equals(user.bytes('bad'))).toBe(true)
@@ -139,7 +137,6 @@ function patchAll(model: Map<number, Patch>, patches: Patch[], policy: string, c
   return counts
 }
 
-/** The records as a table with these columns, or as NDJSON. */
 function textOf(patches: Patch[], columns: string[] | undefined): string {
   if (!columns) return patches.map((patch) => JSON.stringify(patch)).join('\n')
   const cell = (value: unknown) => (typeof value === 'string' ? `"${value.replaceAll('"', '""')}"` : (value ?? ''))
@@ -152,28 +149,17 @@ function listOf(model: Map<number, Patch>): string {
   return plants.map(({ id, name, tag }) => `${JSON.stringify({ id, name, tag: tag ?? undefined })}\n`).join('')
 }
 
-function inputOf({ records, breaks, hasMark, hasEnd }: Listed) {
+/** An input of these lines, and where each record is in it. */
+function inputOf(lines: [record: Buffer, gap: string][], hasMark: boolean, hasEnd: boolean) {
   const places: { line: number; start: number; end: number }[] = []
   let input = Buffer.from(hasMark ? '\ufeff' : '')
   let line = 1
-  for (const [index, record] of records.entries()) {
-    const gap = index === records.length - 1 && !hasEnd ? '' : (breaks[index % breaks.length] ?? '\n')
+  for (const [record, between] of lines) {
+    const gap = places.length < lines.length - 1 || hasEnd ? between : ''
     const start = input.length
     places.push({ line, start, end: start + record.length + gap.indexOf('\n') + 1 })
     input = Buffer.concat([input, record, Buffer.from(gap)])
     line += gap.split('\n').length - 1
   }
   return { input, places }
-}
-
-function list(): fc.Arbitrary<Listed> {
-  const breaks = fc.constantFrom('\n', '\n', '\r\n', '\n\n', '\r\n\r\n', '\n \t\n', '\n\r\n\n')
-  const record = fc.oneof({ weight: 2, arbitrary: fc.constantFrom(...valid) }, fc.constantFrom(...broken, ...invalid))
-  const bytes = record.map((text) => Buffer.from(text, 'latin1'))
-  return fc.record({
-    records: fc.array(bytes, { minLength: 1, maxLength: 10 }),
-    breaks: fc.array(breaks, { minLength: 1, maxLength: 4 }),
-    hasMark: fc.boolean(),
-    hasEnd: fc.boolean(),
-  })
 }

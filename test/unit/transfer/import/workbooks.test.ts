@@ -12,7 +12,6 @@ beforeEach(() => {
 
 const header = rows(['id', 'name', 'tag'])
 const saved = (program: string) => readFileSync(join(import.meta.dirname, `../../../data/${program}.xlsx`))
-/** A workbook of one sheet, which begins with the header. */
 const book = (sheet: string, parts: Parts = {}) => workbook({ sheets: { P: header + sheet }, ...parts })
 
 test('a workbook of LibreOffice', async () => {
