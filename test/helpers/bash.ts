@@ -22,7 +22,6 @@ export async function bash(user: World, script: string, env: Record<string, stri
   return { code: exitCode, out: stdout, err: stderr }
 }
 
-/** Makes a pipe with a name, and gives its path. */
 export function pipeIn(folder: string): string {
   const path = join(folder, `pipe-${randomUUID()}`)
   if (spawnSync('mkfifo', [path]).status !== 0) throw new Error(`There is no pipe ${path}`)

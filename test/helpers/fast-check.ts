@@ -1,7 +1,17 @@
 import fc from 'fast-check'
-import { isSoak } from './rounds.js'
+import { isSoak, rounds } from './rounds.js'
 
 // A usual run tries the same values each time; a soak tries others.
 if (!isSoak) fc.configureGlobal({ seed: 20 })
 
 export { fc }
+
+/** Tries what holds for any values, so many times, and more often in a soak. */
+export function check<Values extends [unknown, ...unknown[]]>(
+  times: number,
+  arbitraries: { [At in keyof Values]: fc.Arbitrary<Values[At]> },
+  holds: (...values: Values) => unknown,
+): Promise<void> {
+  const property = fc.asyncProperty(fc.tuple<Values>(...arbitraries), async (values) => void (await holds(...values)))
+  return fc.assert(property, { numRuns: rounds(times) })
+}

@@ -3,8 +3,7 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'vitest'
 import { DatabaseSync } from './database.js'
-import { type ProcessResult, resultOf } from './process.js'
-import { World } from './world.js'
+import type { World } from './world.js'
 
 /** The summary of an import, without what differs from run to run. */
 interface Counts {
@@ -14,8 +13,6 @@ interface Counts {
   reasons: Record<string, number>
   unknown: number
 }
-
-export const remoteToken = 's3cret-of-this-test'
 
 const names = [
   ...['Fern', 'Zypressen-Wolfsmilch', 'Подорожник', '银杏', 'زيتون', 'カエデ'],
@@ -38,20 +35,17 @@ export function shuffled(lines: readonly string[]): string[] {
   return lines.map((_, index) => lines[(index * prime) % lines.length] ?? '')
 }
 
-/** Writes lines into a file, and gives its path. */
 export function writeLines(folder: string, lines: readonly string[], name = 'plants.ndjson'): string {
   const path = join(folder, name)
   writeFileSync(path, `${lines.join('\n')}\n`)
   return path
 }
 
-/** What an import has answered, without its times. */
 export function countsOf(out: string): Counts {
   const { created, skipped, rejected, reasons, unknown } = JSON.parse(out) as Counts
   return { created, skipped, rejected, reasons, unknown }
 }
 
-/** The counts of an import that went well. */
 export function allCreated(created: number): Counts {
   return { created, skipped: 0, rejected: 0, reasons: {}, unknown: 0 }
 }
@@ -98,37 +92,6 @@ export function peakOf(pid: number | undefined): number | undefined {
   return kilobytes === undefined ? undefined : Number(kilobytes) / 1024
 }
 
-/** The lines that most tests import: more than are read at once. */
-export const inputLines = plantLines(80_000).map((line, index) =>
-  index < 40_000 ? line : line.replace('"name":"', `"name":"${'Very '.repeat(20)}`),
-)
-
-/** An import of a file, held in the middle: `stop` sends it signals, and gives how it ends. */
-export async function caughtImport(lines: readonly string[]) {
-  for (;;) {
-    const world = new World()
-    writeLines(world.home, lines)
-    const run = world.start('import plants.ndjson')
-    await expect.poll(() => countOf(world.store), { interval: 1, timeout: 30_000 }).toBeGreaterThan(0)
-    run.kill('SIGSTOP')
-    const stop = (...signals: NodeJS.Signals[]): Promise<ProcessResult> => {
-      for (const signal of [...signals, 'SIGCONT'] as const) run.kill(signal)
-      return resultOf(run)
-    }
-    if (countOf(world.store) < inputLines.length / 2) return { world, stop }
-    await stop('SIGKILL') // it was too fast for this machine
-  }
-}
-
-/** Looks whether an import has created all of the input, and nothing else is there. */
-export async function judgeDone(world: World, { code, out }: Partial<ProcessResult>): Promise<void> {
-  expect({ code, counts: out && countsOf(out), journals: journalsOf(world) }).toEqual({
-    ...{ code: 0, counts: allCreated(inputLines.length), journals: [] },
-  })
-  expect(digestOf((await world.run('export')).out)).toBe(digestOf(`${inputLines.join('\n')}\n`))
-}
-
-/** 1,000 for a thousand. */
 export function grouped(number: number): string {
   return number.toLocaleString('en-US')
 }

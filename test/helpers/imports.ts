@@ -54,17 +54,12 @@ export class Importer extends World {
   }
 }
 
-/** A plant as the program prints it. */
 export function plant(id: number | bigint | string, name = `Plant ${id}`, tag?: string): string {
   return `${JSON.stringify({ id: 0, name, tag }).replace('0', String(id))}\n`
 }
 
-export function lines(text: string): string[] {
-  return text.split('\n').slice(0, -1)
-}
-
 function countsIn(out: string): object {
-  const { rejected, reasons, seconds, rate, ...counts } = JSON.parse(lines(out).at(-1) ?? '')
+  const { rejected, reasons, seconds, rate, ...counts } = JSON.parse(out.trimEnd().split('\n').at(-1) ?? '')
   const { created, updated, skipped, unknown } = counts
   const all = [created, updated, skipped, unknown, rejected, seconds, rate]
   expect(all.every((count) => count >= 0)).toBe(true)

@@ -16,7 +16,6 @@ export async function everyWay(user: World, args: string | string[], options: Ru
   return text.err + json.err
 }
 
-/** The lines of a text, without the spaces before them. */
 export function linesOf(text: string): string[] {
   return text.trim().split(/\n\s*/)
 }

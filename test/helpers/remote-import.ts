@@ -1,8 +1,10 @@
 import type { Options } from 'execa'
-import { countsOf, journalsOf, remoteToken, writeLines } from './import.js'
+import { countsOf, journalsOf, writeLines } from './import.js'
 import { startUnder } from './process.js'
 import type { RunOptions } from './run.js'
 import { World } from './world.js'
+
+const token = 's3cret-of-this-test'
 
 interface Imported {
   code: number | string | undefined
@@ -22,20 +24,20 @@ export class RemoteImport extends World {
     this.#command = `import plants.ndjson --store ${store}${flags && ` ${flags}`}`
   }
 
-  /** Does it in this process. */
   async import(flags = '', options: RunOptions = {}): Promise<Imported> {
-    const env = { PLANTS_TOKEN: remoteToken, ...options.env }
+    const env = { PLANTS_TOKEN: token, ...options.env }
     return this.#imported(await this.run(`${this.#command}${flags && ` ${flags}`}`, { ...options, env }))
   }
 
-  /** Does it in a process. */
   startImport(flags = '', options: Options = {}) {
-    return this.start(`${this.#command}${flags && ` ${flags}`}`, { env: { PLANTS_TOKEN: remoteToken }, ...options })
+    return this.start(`${this.#command}${flags && ` ${flags}`}`, { env: { PLANTS_TOKEN: token }, ...options })
   }
 
-  startImportUnder(tracer: string, tracerArgs: string[]) {
-    const env = { ...this.env, PLANTS_TOKEN: remoteToken }
-    return startUnder(tracer, tracerArgs, this.#command.split(' '), this.home, { cwd: this.home, env })
+  /** Does it in a namespace of process ids, as a container has it. */
+  startContained() {
+    const env = { ...this.env, PLANTS_TOKEN: token }
+    const unshare = ['-rpf', '--kill-child', '--mount-proc']
+    return startUnder('unshare', unshare, this.#command.split(' '), this.home, { cwd: this.home, env })
   }
 
   async ended(child: ReturnType<World['start']>): Promise<Imported> {
@@ -48,7 +50,6 @@ export class RemoteImport extends World {
   }
 }
 
-/** The id of a plant in a line of JSON. */
 export function idOf(line: string): string {
   return /-?\d+/.exec(line)?.[0] ?? ''
 }

@@ -16,45 +16,35 @@ export interface Parts {
 /** A workbook of these parts, such as a spreadsheet program may write, or an attacker. */
 export function workbook({ sheets = {}, sharedStrings, styles, properties = '', declared }: Parts): Buffer {
   const names = Object.keys(sheets)
+  const listed = names.map((name, index) => `<sheet name="${name}" sheetId="${index + 1}" r:id="${index}"/>`).join('')
+  const typed = names.map((name) => (sheets[name] === undefined ? 'chartsheet' : 'worksheet'))
   const files: [name: string, text: string, size?: number | undefined][] = [
-    ['_rels/.rels', relationships([['rId1', 'officeDocument', 'xl/workbook.xml']])],
-    [
-      'xl/workbook.xml',
-      `<workbook xmlns:r="${office}">${properties}<sheets>${names
-        .map((name, index) => `<sheet name="${name}" sheetId="${index + 1}" r:id="rId${index + 1}"/>`)
-        .join('')}</sheets></workbook>`,
-    ],
+    ['_rels/.rels', relationships(['officeDocument', 'xl/workbook.xml'])],
+    ['xl/workbook.xml', `<workbook xmlns:r="${office}">${properties}<sheets>${listed}</sheets></workbook>`],
     [
       'xl/_rels/workbook.xml.rels',
-      relationships([
-        ...names.map(
-          (name, index): Relation => [
-            `rId${index + 1}`,
-            sheets[name] === undefined ? 'chartsheet' : 'worksheet',
-            `worksheets/sheet${index + 1}.xml`,
-          ],
-        ),
-        ['styles', 'styles', 'styles.xml'],
-        ['texts', 'sharedStrings', '/xl/sharedStrings.xml'],
-      ]),
+      relationships(
+        ...typed.map((type, index): [string, string] => [type, `worksheets/sheet${index + 1}.xml`]),
+        ['styles', 'styles.xml'],
+        ['sharedStrings', '/xl/sharedStrings.xml'],
+      ),
     ],
-    ...names.map((name, index): [string, string, number | undefined] => [
-      `xl/worksheets/sheet${index + 1}.xml`,
-      `<worksheet><sheetData>${sheets[name]}</sheetData></worksheet>`,
-      index === 0 ? declared : undefined,
-    ]),
   ]
+  for (const [index, name] of names.entries()) {
+    const sheet = `<worksheet><sheetData>${sheets[name]}</sheetData></worksheet>`
+    files.push([`xl/worksheets/sheet${index + 1}.xml`, sheet, index === 0 ? declared : undefined])
+  }
   if (styles !== undefined) files.push(['xl/styles.xml', `<styleSheet>${styles}</styleSheet>`])
   if (sharedStrings !== undefined) files.push(['xl/sharedStrings.xml', `<sst>${sharedStrings}</sst>`])
   return zip(files)
 }
 
-type Relation = [id: string, type: string, target: string]
-
-function relationships(relations: Relation[]): string {
-  const each = ([id, type, target]: Relation) =>
-    `<Relationship Id="${id}" Type="${office}/${type}" Target="${target}"/>`
-  return `<?xml version="1.0" encoding="UTF-8"?><Relationships>${relations.map(each).join('')}</Relationships>`
+/** Each has its place as its id. */
+function relationships(...relations: [type: string, target: string][]): string {
+  const all = relations.map(
+    ([type, target], id) => `<Relationship Id="${id}" Type="${office}/${type}" Target="${target}"/>`,
+  )
+  return `<?xml version="1.0" encoding="UTF-8"?><Relationships>${all.join('')}</Relationships>`
 }
 
 /** @param files each with the size that the archive says, if it is another one */
@@ -87,7 +77,6 @@ export function zip(files: [name: string, text: string, size?: number | undefine
   return Buffer.concat([...locals, ...entries, end])
 }
 
-/** The rows of a sheet whose cells are inline texts. */
 export function rows(...cells: string[][]): string {
   return cells.map((row) => `<row>${row.map((text) => inline(text)).join('')}</row>`).join('')
 }

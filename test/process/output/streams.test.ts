@@ -1,11 +1,9 @@
-import { createHash } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
 import { constants } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { bash, intoPipe, unblock } from '../../helpers/bash.js'
 import { fill } from '../../helpers/fill.js'
-import { peakOf } from '../../helpers/import.js'
 import { canMount, isLinux, smallDisk } from '../../helpers/linux.js'
 import { rounds } from '../../helpers/rounds.js'
 import { printed, refusal, World } from '../../helpers/world.js'
@@ -16,7 +14,7 @@ const patience = { timeout: 20_000, interval: 5 }
 describe.runIf(isLinux)('a stdout that takes no more', () => {
   const unwritten = (hint: string) => refusal('Could not write to stdout: no space left on the disk', hint, 74)
 
-  test('does not undo a create, which says that the plant is stored', async () => {
+  test('does not undo a create', async () => {
     const user = new World()
     const result = await bash(user, '"$plants" create --id 1 --name Fern > /dev/full')
     expect(result).toEqual(unwritten('The plant is stored. Show it with: plants get 1'))
@@ -52,7 +50,7 @@ describe('a reader', () => {
   })
 })
 
-describe.runIf(isLinux)('a pipe, and one that another program has made non-blocking (seen through /proc):', () => {
+describe.runIf(isLinux)('a pipe, also non-blocking (seen through /proc):', () => {
   const isBlocked = (pid: number | undefined) => /pipe_write/.test(proc(pid, 'wchan'))
   const isFullWithoutBlocking = (pid: number | undefined) =>
     /flags:\s\d*4\d{3}\n/.test(proc(pid, 'fdinfo/1')) && Number(/wchar: (\d+)/.exec(proc(pid, 'io'))?.[1]) > 50_000
@@ -65,11 +63,10 @@ describe.runIf(isLinux)('a pipe, and one that another program has made non-block
     const { user, text } = await storeOf(40_000)
     const { process: writer, read } = intoPipe(user, 1, 'list', { before })
     await expect.poll(() => isFull(writer.pid), patience).toBe(true)
-    const hash = createHash('sha256')
-    for await (const chunk of read(1000)) hash.update(chunk)
+    let said = ''
+    for await (const chunk of read(1000)) said += chunk
     const { exitCode, stderr } = await writer
-    const whole = createHash('sha256').update(text).digest('hex')
-    expect({ exitCode, stderr, sha256: hash.digest('hex') }).toEqual({ exitCode: 0, stderr: '', sha256: whole })
+    expect({ exitCode, stderr, isWhole: said === text }).toEqual({ exitCode: 0, stderr: '', isWhole: true })
   })
 
   test.each(pipes)('%s: a signal ends a list that nobody reads', repeated, async (_, before, isFull) => {
@@ -84,24 +81,10 @@ describe.runIf(isLinux)('a pipe, and one that another program has made non-block
       expect(performance.now() - sent).toBeLessThan(2000)
     }
   })
-
-  test('a list of 200000 plants needs less than 150 MiB of memory', repeated, async () => {
-    const { user, text } = await storeOf(200_000)
-    const { process: writer, read } = intoPipe(user, 1, 'list')
-    await expect.poll(() => isBlocked(writer.pid), patience).toBe(true)
-    let length = 0
-    let peak = Infinity
-    for await (const chunk of read(65_536)) {
-      length += chunk.length
-      peak = peakOf(writer.pid) ?? peak
-    }
-    expect(length).toBe(text.length)
-    expect(peak).toBeLessThan(150)
-  })
 })
 
 describe('stdin', () => {
-  test('that never ends does not hold up an error, because flags were given', async () => {
+  test('that never ends holds up no error when flags were given', async () => {
     const hint = 'Stdin was not read, because flags were given. Add --name, or read JSON from stdin with --file -'
     const expected = refusal('name must be a string, but is missing', hint)
     expect(await new World().spawn('create --id 1', { stdin: 'pipe' })).toEqual(expected)
@@ -123,7 +106,6 @@ function proc(pid: number | undefined, file: string): string {
   return existsSync(path) ? readFileSync(path, 'utf8') : ''
 }
 
-/** A user with so many plants, and what a list of them is. */
 async function storeOf(count: number): Promise<{ user: World; text: string }> {
   const user = new World()
   await user.spawn('create --id 1 --name Fern')

@@ -1,34 +1,29 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { allCreated, plantLines, reasonsOf, remoteToken } from '../../helpers/import.js'
+import { allCreated, plantLines, reasonsOf } from '../../helpers/import.js'
 import { canMount } from '../../helpers/linux.js'
 import { silence } from '../../helpers/lock.js'
 import { type Deed, PlantService } from '../../helpers/plant-service.js'
 import { eachOnce, RemoteImport } from '../../helpers/remote-import.js'
 import { gate } from '../../helpers/service.js'
-import { World } from '../../helpers/world.js'
 
 const lines = plantLines(1000)
 const allOnce = eachOnce(lines)
 const complete = { code: 0, counts: allCreated(lines.length), journals: 0 }
 const soon = { interval: 5 }
 
-/**
- * An import whose requests have no response behind the first 500, before they are let go, in a namespace of process ids
- * as a container has it, or not.
- */
-async function stuckImport({ isContained = false } = {}) {
+/** An import whose requests have no response behind the first 500, before they are let go. */
+async function stuckImport(isContained = false) {
   const answers = gate()
   const service = await PlantService.listen({ deed: ({ index }) => (index < 500 ? undefined : answers.wait()) })
   const run = new RemoteImport(lines, service.url, '--concurrency 4 --timeout 1h')
-  const unshare = ['-rpf', '--kill-child', '--mount-proc']
-  const child = isContained ? run.startImportUnder('unshare', unshare) : run.startImport()
+  const child = isContained ? run.startContained() : run.startImport()
   await expect.poll(() => service.posts.length, soon).toBe(504)
   return { answers, service, run, child }
 }
 
-test('two signals end an import at once, and it goes on all the same', async () => {
+test('two signals end an import at once, and it can be resumed', async () => {
   const { answers, service, run, child } = await stuckImport()
   const isOver = () => !child.kill('SIGINT') || child.exitCode !== null || child.signalCode !== null
   await expect.poll(isOver, { interval: 150 }).toBe(true)
@@ -51,47 +46,40 @@ describe('the journal of an import that does not run on', () => {
     silence(join(imports, lock, ...readdirSync(join(imports, lock))), 8.5)
   }
 
-  test('is free at once after kill -9', async () => {
-    const { answers, service, run, child } = await stuckImport()
+  async function goesOnAfterKill(isContained: boolean) {
+    const { answers, service, run, child } = await stuckImport(isContained)
     expect(await run.import()).toMatchObject(isHeld)
     child.kill('SIGKILL')
     await child
+    if (isContained) {
+      expect(await run.import()).toMatchObject(isHeld)
+      age(run)
+    }
     answers.open()
     expect(await run.import()).toMatchObject(resumed)
     expect(service.made).toEqual(allOnce)
-  })
+  }
 
-  test.runIf(canMount)('is free 8 s after kill -9 in another container (needs unshare)', async () => {
-    const { answers, service, run, child } = await stuckImport({ isContained: true })
-    expect(await run.import()).toMatchObject(isHeld)
-    child.kill('SIGKILL')
-    await child
-    expect(await run.import()).toMatchObject(isHeld)
+  test('is free at once after kill -9', () => goesOnAfterKill(false))
+
+  test.runIf(canMount)('is free 8 s after kill -9 in another container (needs unshare)', () => goesOnAfterKill(true))
+
+  test.runIf(canMount)('is taken over while its import is suspended in another container (needs unshare)', async () => {
+    const { answers, service, run, child } = await stuckImport(true)
+    const program = parseInt(readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, 'utf8'), 10)
+    process.kill(program, 'SIGSTOP')
     age(run)
     answers.open()
     expect(await run.import()).toMatchObject(resumed)
-    expect(service.made).toEqual(allOnce)
+    const posts = service.posts.length
+    process.kill(program, 'SIGCONT')
+    const err = '.lock, because this one did not run for 8 s\n  Run the same command again'
+    expect(await run.ended(child)).toMatchObject({ code: 4, err: expect.stringContaining(err) })
+    expect({ made: service.made, posts: service.posts.length }).toEqual({ made: allOnce, posts })
   })
-
-  test.runIf(canMount)(
-    'is taken over while it is suspended in another container, and it sends nothing more (needs unshare)',
-    async () => {
-      const { answers, service, run, child } = await stuckImport({ isContained: true })
-      const program = parseInt(readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, 'utf8'), 10)
-      process.kill(program, 'SIGSTOP')
-      age(run)
-      answers.open()
-      expect(await run.import()).toMatchObject(resumed)
-      const posts = service.posts.length
-      process.kill(program, 'SIGCONT')
-      const err = '.lock, because this one did not run for 8 s\n  Run the same command again'
-      expect(await run.ended(child)).toMatchObject({ code: 4, err: expect.stringContaining(err) })
-      expect({ made: service.made, posts: service.posts.length }).toEqual({ made: allOnce, posts })
-    },
-  )
 })
 
-test('after kill -9, plants that a service without keys has stored and not confirmed are rejected, line by line', async () => {
+test('after kill -9, what a service without keys has stored unconfirmed is rejected, line by line', async () => {
   let deed: Deed = 'keep'
   const service = await PlantService.listen({ isKeyed: false, deed: ({ index }) => (index < 500 ? undefined : deed) })
   const run = new RemoteImport(lines, service.url, '--rejects rejects')
@@ -124,20 +112,6 @@ test('Ctrl-C while the service is down changes nothing', async () => {
   const { code, err, journals } = await run.ended(child)
   const last = err.slice(err.lastIndexOf('plants: '))
   expect([code, last, journals]).toEqual([130, 'plants: Interrupted, nothing was changed\n', 0])
-})
-
-test('an import of stdin sends each plant as it comes, and prints by Ctrl-C how to go on', async () => {
-  const service = await PlantService.listen()
-  const env = { PLANTS_TOKEN: remoteToken }
-  const child = new World().start(`import --store ${service.url}`, { stdin: 'pipe', env })
-  for (const [index, line] of lines.slice(0, 3).entries()) {
-    child.stdin?.write(`${line}\n`)
-    await expect.poll(() => service.made.size, { interval: 10, timeout: 20_000 }).toBe(index + 1)
-  }
-  child.kill('SIGINT')
-  const { exitCode, stderr } = await child
-  const hint = 'The plants created so far are kept. To continue, run it again with --if-exists skip'
-  expect([exitCode, stderr]).toEqual([130, `plants: Interrupted after 3 plants\n  ${hint}\n`])
 })
 
 test('what is rejected is printed soon', async () => {

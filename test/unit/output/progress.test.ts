@@ -15,7 +15,7 @@ function screen(columns = 80) {
   return Object.assign(world, { io: { now: () => world.time, stderr } })
 }
 
-test('the rate and the time left of an import that is resumed are those of this run', () => {
+test('the rate and the time left are those of this run', () => {
   const terminal = screen()
   const progress = progressLine(terminal.io, true, 0)
   progress.show(() => ({ done: 760_216, rejected: 0, part: 0.5 }))
@@ -27,7 +27,7 @@ test('the rate and the time left of an import that is resumed are those of this 
   ])
 })
 
-test('it is drawn after the delay, ten times a second, and as wide as the terminal', async () => {
+test('it is drawn after the delay, ten times a second, no wider than the terminal', async () => {
   const terminal = screen(12)
   const progress = progressLine(terminal.io, true, 500)
   for (; terminal.time < 720; terminal.time += 30) progress.show(() => ({ done: terminal.time }))
@@ -55,7 +55,7 @@ test('nothing is drawn where it is not shown', async () => {
   expect(terminal.drawn).toEqual([])
 })
 
-test('a pipe, JSON errors and --verbose get no line that says what is waited for', async () => {
+test('a pipe, JSON errors and --verbose are not told what is waited for', async () => {
   const created = json(200, { name: 'Fern' })
   const isShown = async (flags: string, terminals: RunOptions['terminals'] = []) => {
     const remote = await Hostile.listen({ posts: [(socket) => void takeTime(2500).then(() => socket.write(created))] })

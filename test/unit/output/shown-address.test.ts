@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { linesOf } from '../../helpers/redacting.js'
 import { printed, World } from '../../helpers/world.js'
 
@@ -51,37 +51,21 @@ test.each(['PGPASS=s3cretPw host=h', 'user=u pwd=s3cretPw', 'user=u passwd=s3cre
   },
 )
 
-describe('a password in what is not quite an address is shown nowhere:', () => {
-  test.each(addresses)('$address', async ({ address, index }) => {
+test.each(addresses)(
+  'a password in what is not quite an address is shown nowhere: $address',
+  async ({ address, index }) => {
     // Each address in each kind of place, with one command of each kind in its turn.
     const some = <Item>(...items: Item[]) => items.filter((_, at) => at === index % items.length)
     const user = new World()
-    const env = { PLANTS_STORE: address }
-    const others = some(
-      'config list',
-      'config get store',
-      'doctor',
-      'stores list',
-      'auth status',
-      'tokens list',
-      'list',
-    )
-    for (const line of ['get 1', ...others]) await user.run(`${line} --timeout 50ms --verbose`, { env })
+    const env = { PLANTS_STORE: address, PLANTS_TIMEOUT: '50ms' }
+    const others = ['config list', 'config get store', 'doctor', 'stores list', 'auth status', 'tokens list', 'list']
+    for (const line of ['get 1', ...some(...others)]) await user.run(`${line} --verbose`, { env })
     await user.run(['__complete', '--', '--store', ''], { env })
-    await user.run('doctor --timeout 50ms --output json', { env, terminals: ['stdout', 'stderr'] })
-    for (const words of some(
-      ['get', '1', '--store', address],
-      ['get', '1', `--store=${address}`],
-      ['stores', 'add', 'x', address],
-      ['stores', 'use', address],
-      ['stores', 'remove', address],
-      ['stores', 'init', address],
-      ['config', 'set', 'store', address],
-      ['list', address],
-      [address],
-    )) {
-      const { code } = await user.run([...words, '--verbose', '--timeout', '50ms'])
-      expect({ words, isRejected: code !== 0 }).toEqual({ words, isRejected: true })
+    await user.run('doctor --output json', { env, terminals: ['stdout', 'stderr'] })
+    const adding = ['get 1 --store A', 'get 1 --store=A', 'stores add x A', 'stores init A', 'config set store A']
+    for (const line of some(...adding, 'stores use A', 'stores remove A', 'list A', 'A')) {
+      const words = line.split(' ').map((word) => word.replace('A', () => address))
+      expect((await user.run([...words, '--verbose', '--timeout', '50ms'])).code).not.toBe(0)
     }
     expect(user.saved).toBe(undefined)
     const asking = ['get 1', 'config list', 'config get stores.team.address', 'stores list', 'doctor', 'auth status']
@@ -94,8 +78,8 @@ describe('a password in what is not quite an address is shown nowhere:', () => {
     await user.run(['__complete', '--', 'stores', 'use', ''])
     user.save({ store: address, timeout: '50ms' })
     for (const line of some('get 1', 'config get store', 'stores list', 'doctor')) await user.run(`${line} --verbose`)
-  })
-})
+  },
+)
 
 test.each([
   ['postgres://u%3As3cretPw@h/db', 'postgres://u:***@h/db', 'postgres://u:***@h:5432/db'],

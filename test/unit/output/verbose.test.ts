@@ -20,7 +20,7 @@ function steps(err: string, url: string): string[] {
 }
 
 describe('--verbose shows a request and its answer', () => {
-  test('after all settings and the source of the token, with times in order', async () => {
+  test('after the settings and the source of the token', async () => {
     const remote = await Hostile.listen({ posts })
     const { err, ...result } = await create(`${remote.url}/v1`)
     expect(result).toEqual(created)
@@ -40,15 +40,6 @@ describe('--verbose shows a request and its answer', () => {
     expect(times.at(-1)).toBeLessThan(30_000)
   })
 
-  test('as objects, with --output json', async () => {
-    const remote = await Hostile.listen({ posts })
-    const { err, ...result } = await create(remote.url, ['--output', 'json'])
-    expect(result).toEqual(created)
-    const lines = objectsOf(err).map(({ verbose, ...others }) => (Object.keys(others).length === 0 ? verbose : others))
-    expect(lines[0]).toBe('* settings /nonexistent/config/settings.json')
-    expect(wire(lines.join('\n'), remote.url)).toEqual([connected, ...request, ...answer])
-  })
-
   test('over a Unix socket, below a path', async () => {
     const url = await ownService({ path: socketPath() }, join(temporaryFolder(), 'plants.db'), '/v1')
     const { err } = await create(url)
@@ -65,14 +56,10 @@ describe('--verbose shows a request and its answer', () => {
     expect(wire(err, remote.url)).toEqual(expect.arrayContaining(['< 200', '< content-length: 100']))
   })
 
-  test.each(['auth login --with-token', 'doctor --output text'])('also of plants %s', async (line) => {
+  test('also of plants doctor', async () => {
     const remote = await Hostile.listen({ posts: [json(400, { error: 422, message: 'No' })] })
-    const options = { env: { PLANTS_TOKEN: token }, stdin: token }
-    const { code, err } = await new World().run(`${line} -v --store ${remote.url}`, options)
-    expect(code, err).toBe(0)
-    const url = `${remote.url}/plants`
-    expect(err).toContain(`> POST ${url}\n> accept: application/json\n> authorization: Bearer ***\n`)
-    expect(err).toMatch(/^\* connected after .*\n> POST/m)
+    const { err } = await new World().run(`doctor -v --store ${remote.url}`, { env: { PLANTS_TOKEN: token } })
+    expect(err).toContain(`\n> POST ${remote.url}/plants\n> accept: application/json\n> authorization: Bearer ***\n`)
     expect(err).toContain('\n> 2 bytes\n< 400\n')
   })
 
@@ -85,12 +72,11 @@ describe('--verbose shows a request and its answer', () => {
       const remote = await Hostile.listen({ posts, place, ...(scheme === 'https' && { tls }) })
       const url = `${scheme}://0.0.0.0:${remote.port}`
       const env = { [`${scheme.toUpperCase()}_PROXY`]: proxy.url.replace('//', '//user:proxy-s3cret@') }
-      const { code, err } = await create(url, ['--allow-http', '--ca-cert', tls.path], { env })
-      expect({ code, passed: proxy.passed.length }).toEqual({ code: 0, passed: 1 })
+      const { err } = await create(url, ['--allow-http', '--ca-cert', tls.path], { env })
+      expect(proxy.passed).toHaveLength(1)
       expect(err).not.toContain(Buffer.from('user:proxy-s3cret').toString('base64'))
-      expect(err.split('\n')).toEqual(
-        expect.arrayContaining([`* proxy ${new URL(proxy.url).host}`, `> POST ${url}/plants`]),
-      )
+      for (const line of [`* proxy ${new URL(proxy.url).host}`, `> POST ${url}/plants`])
+        expect(err).toContain(`\n${line}\n`)
     },
   )
 })
@@ -101,8 +87,7 @@ describe('--verbose shows what is tried again', () => {
     const remote = await Hostile.listen({ posts: [busy, busy, hangUp, ...posts], openapi: keyed })
     const { err, ...result } = await create(remote.url)
     expect(result).toEqual(created)
-    const asking = ['POST /plants', 'POST /plants', 'POST /plants', 'GET /openapi.json', 'POST /plants']
-    expect(remote.lines).toEqual(asking)
+    expect(remote.lines).toEqual([...Array(3).fill('POST /plants'), 'GET /openapi.json', 'POST /plants'])
     const [post, get] = ['> POST URL/plants', '> GET URL/openapi.json']
     const warning = expect.stringMatching(/^plants: Busy\. Trying again for up to \d+ s$/)
     expect(steps(err, remote.url)).toEqual([post, '< 503', warning, post, '< 503', post, get, '< 200', post, '< 200'])
@@ -115,18 +100,14 @@ describe('--verbose shows what is tried again', () => {
     const { code, err } = await create('http://127.0.0.1:9', ['--timeout', '1s'])
     const [first, warning, ...others] = wire(err, 'URL')
     const failure = '* failed: connect ECONNREFUSED 127.0.0.1:9'
-    expect(code).toBe(4)
-    expect(first).toBe(failure)
+    expect([code, first]).toEqual([4, failure])
     expect(warning).toMatch(/^plants: .*refused\. Trying again for up to 1 s$/)
     expect(others.length).toBeGreaterThan(3)
     expect(new Set(others.slice(0, -2))).toEqual(new Set([failure]))
-    expect(others.slice(-2)).toEqual([
-      'plants: Could not reach http://127.0.0.1:9: the connection was refused',
-      '  Is it running? Try: plants serve --port 9',
-    ])
+    expect(others.at(-2)).toBe('plants: Could not reach http://127.0.0.1:9: the connection was refused')
   })
 
-  test('with --output json as one object a line, also warnings and errors', async () => {
+  test('with --output json as one object a line', async () => {
     const remote = await Hostile.listen({ posts: [busy, json(400, { error: 400, message: 'No' })] })
     const { code, err } = await create(remote.url, ['--output', 'json'])
     const kinds = objectsOf(err).flatMap(
@@ -153,12 +134,10 @@ describe('--verbose shows', () => {
     expect(ofLogin).toContain('* token from this login\n')
     user.write('token.txt', 's3cret-of-command')
     await user.run(['stores', 'add', 'team', remote.url, '--token-command', `cat ${user.home}/token.txt`])
-    for (const [store, source] of [
-      [remote.url, user.file],
-      ['team', 'the token command of team'],
-    ]) {
+    for (const [store, source] of Object.entries({ [remote.url]: user.file, team: 'the token command of team' })) {
       const { err } = await user.run(`create --id 1 --name Fern --verbose --store ${store}`)
-      expect(err.split('\n')).toEqual(expect.arrayContaining([`* token from ${source}`, '> authorization: Bearer ***']))
+      expect(err).toContain(`\n* token from ${source}\n`)
+      expect(err).toContain('\n> authorization: Bearer ***\n')
     }
     const sent = remote.posts.map(({ headers }) => headers['authorization'])
     expect(sent).toEqual([`Bearer ${token}`, `Bearer ${token}`, 'Bearer s3cret-of-command']) // the first by the login
@@ -176,10 +155,10 @@ describe('--verbose shows', () => {
 
   test.each(['config list', 'get 1', 'list', 'tokens list'])('nothing on stdout: plants %s', async (line) => {
     const user = new World()
-    const quiet = await user.run(line)
-    const loud = await user.run(`${line} -v`)
-    expect({ ...loud, err: loud.err.endsWith(quiet.err) }).toEqual({ ...quiet, err: true })
-    expect(loud.err).toMatch(/^\* settings .*\n(\* .*\n)+/)
+    const [quiet, loud] = [await user.run(line), await user.run(`${line} -v`)]
+    const settings = /^\* settings .*\n(\* .*\n)+/
+    expect(loud.err).toMatch(settings)
+    expect({ ...loud, err: loud.err.replace(settings, '') }).toEqual(quiet)
   })
 
   test('no setting twice', async () => {

@@ -2,46 +2,27 @@ import { isDeepStrictEqual } from 'node:util'
 import { expect, test } from 'vitest'
 import { describeUnexpected, NumberText, parseInt64, parseJson, toJson } from '../../../src/plant/exact-json.js'
 import { int64 } from '../../helpers/any-plant.js'
-import { fc } from '../../helpers/fast-check.js'
-import { rounds } from '../../helpers/rounds.js'
+import { check, fc } from '../../helpers/fast-check.js'
 
-/** Runs a property `count` times, and in a soak more often. */
-function check<Value>(arbitrary: fc.Arbitrary<Value>, property: (value: Value) => void, count = 2000): void {
-  fc.assert(
-    fc.property(arbitrary, (value) => void property(value)),
-    { numRuns: rounds(count) },
-  )
-}
-
-const timeout = rounds(60_000)
-
-test.each([
-  ['-0.00e-7', 0n],
-  ['0e999999999', 0n],
-  ['9223372036854775807', 2n ** 63n - 1n],
-  ['-9223372036854775808', -(2n ** 63n)],
-  ['922337203685477580.7e1', 2n ** 63n - 1n],
-  ...['9223372036854775808', '-9223372036854775809', '1.0000000000000000001', '1e999999999', 'NaN', '0x10'],
-  ...['1', '-1'].map((sign) => `${sign}e${'9'.repeat(400)}`),
-])('%s as an int64 is %s', (...given) => {
-  const [text, value] = given.flat()
-  expect(parseInt64(String(text))).toBe(value)
+test('large exponents cost no time', () => {
+  expect(parseInt64('0e999999999')).toBe(0n)
+  for (const text of ['1e999999999', `1e${'9'.repeat(400)}`, `-1e${'9'.repeat(400)}`])
+    expect(parseInt64(text)).toBe(undefined)
 })
 
-test('an int64 is a number of JSON, read as by exact arithmetic', { timeout }, () => {
+test('an int64 is a number of JSON, read as by exact arithmetic', () => {
   const almost = fc.string({ unit: fc.constantFrom(...'0123456789+-.eE _xn\n\u0661'), maxLength: 8 })
-  const value = (text: string) => (isNumberOfJson(text) ? exactInt64(text) : undefined)
-  check(fc.oneof(numberText(), almost, fc.string()), (text) => expect(parseInt64(text)).toBe(value(text)), 10_000)
+  return check(10_000, [fc.oneof(numberText(), almost, fc.string())], (text) => {
+    expect(parseInt64(text)).toBe(isNumberOfJson(text) ? exactInt64(text) : undefined)
+  })
 })
 
 const big = 9007199254740993n
 
 test.each([
-  [`{"id":${big}}`, { id: big }],
   ['{ "id" : -0 }', { id: 0n }],
   ['{"id":1e400}', { id: new NumberText('1e400') }],
   ['{"id":1,"id":"2"}', { id: '2' }],
-  ['{"id":{"id":1},"id":2}', { id: 2n }],
   ['{"id":2,"a":{"id":3},"b":["id",4]}', { id: 2n, a: { id: 3 }, b: ['id', 4] }],
   ['{"id":1,"\\u0069\\u0064":2}', { id: 2n }],
   ['{"\\\\u0069d":1}', { '\\u0069d': 1 }],
@@ -76,8 +57,8 @@ test('in a list, the ids of all objects are exact', () => {
   expect(parseJson('[[1]]', { idKey: 'length' })).toStrictEqual({ value: [[1]] })
 })
 
-test('a text is JSON when it is for JSON.parse, with the same value apart from the id', { timeout }, () => {
-  check(fc.oneof(jsonText(), mutated(jsonText()), fc.string({ unit: 'binary' })), (text) => {
+test('JSON is what JSON.parse reads, with the same values apart from the id', () => {
+  return check(2000, [fc.oneof(jsonText(), mutated(jsonText()), fc.string({ unit: 'binary' }))], (text) => {
     const parsed = parseJson(text)
     expect('value' in parsed).toBe(isJson(text))
     if (!('value' in parsed)) return
@@ -87,8 +68,8 @@ test('a text is JSON when it is for JSON.parse, with the same value apart from t
   })
 })
 
-test('an error points at the character that cannot be there', { timeout }, () => {
-  check(fc.tuple(spacedTokens(), fc.nat()), ([tokens, at]) => {
+test('an error points at the character that cannot be there', () => {
+  return check(2000, [spacedTokens(), fc.nat()], (tokens, at) => {
     const before = tokens.slice(0, at % (tokens.length + 1)).join('')
     const after = tokens.slice(at % (tokens.length + 1)).join('')
     const lines = before.split('\n')
@@ -97,9 +78,9 @@ test('an error points at the character that cannot be there', { timeout }, () =>
   })
 })
 
-test('an error points to the end of what could still become JSON', { timeout }, () => {
+test('an error points to the end of what could still become JSON', () => {
   const reasonOf = (text: string) => Object.assign({ reason: undefined }, parseJson(text)).reason
-  check(mutated(jsonText()), (text) => {
+  return check(2000, [mutated(jsonText())], (text) => {
     const error = parseJson(text)
     fc.pre('message' in error)
     if (!('message' in error)) return
@@ -114,22 +95,21 @@ test('an error points to the end of what could still become JSON', { timeout }, 
   })
 })
 
-test('what is written is the same JSON for every reader, with nothing that moves a terminal', { timeout }, () => {
+test('what is written is JSON, with nothing that moves a terminal', () => {
   const odd = fc.string({ unit: fc.constantFrom(...'a"\\\n\u007f\u009b\u061c\u2028\u202e\u2069\ud83c') })
   const text = fc.oneof(fc.string({ unit: 'binary' }), odd)
-  check(fc.dictionary(text, fc.oneof(text, fc.jsonValue()), { maxKeys: 5 }), (fields) => {
+  return check(2000, [fc.dictionary(text, fc.oneof(text, fc.jsonValue()), { maxKeys: 5 })], (fields) => {
     const line = toJson(fields)
     expect(JSON.stringify(JSON.parse(line))).toBe(JSON.stringify(fields))
     expect(line).not.toMatch(/[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}\p{Cs}]/u)
   })
 })
 
-test('an int64 is written and read exactly, in its place', { timeout }, () => {
-  check(fc.tuple(int64(), fc.string()), ([id, name]) => {
+test('an int64 is written and read exactly, in its place', () =>
+  check(2000, [int64(), fc.string()], (id, name) => {
     expect(toJson({ id, name })).toBe(`{"id":${id},"name":${JSON.stringify(name).replaceAll('\u007f', '\\u007f')}}`)
     expect(parseJson(toJson({ name, id }))).toEqual({ value: { name, id } })
-  })
-})
+  }))
 
 test('a field that is undefined is left out', () => {
   expect(toJson({ a: undefined, b: null, c: undefined, d: 5n })).toBe('{"b":null,"d":5}')
@@ -208,7 +188,6 @@ function joined(parts: string[][]): string[] {
   return parts.flatMap((part, at) => (at === 0 ? part : [',', ...part]))
 }
 
-/** Texts with up to three characters deleted, inserted or swapped with their neighbour. */
 function mutated(texts: fc.Arbitrary<string>): fc.Arbitrary<string> {
   const inserted = fc.constantFrom(...'{}[],:"\\/ \n0123456789eE+-.truefalsnid\0\u00a0\ufeff\u2028\u{1f331}', '\ud800')
   const change = fc.record({ kind: fc.constantFrom('delete', 'insert', 'swap', 'cut'), at: fc.nat(), inserted })

@@ -6,9 +6,8 @@ import { Chunk, notUtf8 } from '../../../../src/transfer/formats/chunk.js'
 import { csv, tsv } from '../../../../src/transfer/formats/csv.js'
 import { type FieldRules, RecordMapper } from '../../../../src/transfer/formats/record-mapper.js'
 import { newPlant } from '../../../helpers/any-plant.js'
-import { fc } from '../../../helpers/fast-check.js'
+import { check, fc } from '../../../helpers/fast-check.js'
 import { readRecords, shown } from '../../../helpers/records.js'
-import { rounds } from '../../../helpers/rounds.js'
 
 const plain: FieldRules = { map: {}, idFrom: undefined }
 const make = () => csv.read(new RecordMapper(plain))
@@ -22,11 +21,10 @@ const noPlant = (message: string) => `422: Invalid plant: ${message}`
 test.each<[string, string, string[]]>([
   ['nothing', '', []],
   ['a header without its line break', 'id,name', []],
-  ['rows with CRLF, and blank ones', '\r\nid,name\r\n\r\n1,a\r\n\n2,b\r', ['4: 1 a', '6: 2 b']],
   [
-    'rows that end with CR, LF and CRLF, and blank ones',
-    'id,name\r\r1,a\r2,"b"\r\n\r3,"c\rd"\r4,e\n5,f',
-    ['3: 1 a', '4: 2 b', '6: 3 c\rd', '8: 4 e', '9: 5 f'],
+    'rows that end with CR, LF and CRLF, and blank ones, after a line that names the delimiter',
+    'sep=;\rid;name\r\r1;a\r2;"b"\r\n\r3;"c\rd"\r4;e\n5;f\r',
+    ['4: 1 a', '5: 2 b', '7: 3 c\rd', '9: 4 e', '10: 5 f'],
   ],
   [
     'spaces around cells, which do not belong to them, and in quotes, where they do',
@@ -66,17 +64,12 @@ test.each<[string, string, string[]]>([
       ...['3: 2 b', '5: 400: The row has 4 cells, but the header has 3', '6: 4 d'],
     ],
   ],
-  ['a quote inside a cell', 'id,name\n1,a"b"\n2,b\n', [`2: ${strayQuote}`, '3: 2 b']],
-  ['text after a quote', 'id,name\n1,"a"b\n2,b\n', [`2: ${strayQuote}`, '3: 2 b']],
   [
-    'a carriage return after a quote',
-    'id,name\n1,"a"\rb\n2,b\n',
-    [
-      '2: 1 a',
-      `3: ${noPlant('id must be an integer, in digits only, but was "b"; name must be a string, but is missing')}`,
-      '4: 2 b',
-    ],
+    'a quote inside a cell, and text after one',
+    'id,name\n1,a"b"\n1,"a"b\n2,b\n',
+    [...['2', '3'].map((line) => `${line}: ${strayQuote}`), '4: 2 b'],
   ],
+  ['a carriage return after a quote', 'id,name\n1,"a"\r2,b\n', ['2: 1 a', '3: 2 b']],
   ['a quote that is not closed', 'id,name\n1,"a\n2,b\n3,c\n', [`2: ${openQuote}`, '3: 2 b', '4: 3 c']],
   ['a quote that the next row closes', 'id,name\n1,"a\n2,b\n3,"c"\n', [`2: ${strayQuote}`, '3: 2 b', '4: 3 c']],
 ])('%s', (_, input, records) => {
@@ -84,9 +77,9 @@ test.each<[string, string, string[]]>([
 })
 
 test('an id is a JSON number with all its digits', () => {
-  const ids = '1e3 -5 2.0 1E+03 +1 0x10 1_000 1.5 9223372036854775808'.split(' ')
+  const ids = '1e3 -5 2.0 1E+03 +1 0x10 1.5 9223372036854775808'.split(' ')
   const { records } = readRecords(['id,name', ...ids.map((id) => `${id},x`)].join('\n'), { make })
-  expect(records.map(({ plant }) => plant?.id)).toEqual([1000n, -5n, 2n, ...Array(6)])
+  expect(records.map(({ plant }) => plant?.id)).toEqual([1000n, -5n, 2n, ...Array(5)])
 })
 
 test('TSV has its own delimiter and name', () => {
@@ -110,19 +103,13 @@ test('problems without end are left to other chunks', () => {
   }
 })
 
-test('other columns are counted where they hold something, and a column may have any name', () => {
+test('other columns are counted where they hold something', () => {
   const { records, otherFields } = readRecords('id,name,colour,__proto__,\n1,a,,x,\n2,b,red,y,\n3,c,"",,\n', { make })
   expect(shown(records)).toEqual(['2: 1 a', '3: 2 b', '4: 3 c'])
   expect([...otherFields].toSorted()).toEqual([
     ['__proto__', 2],
     ['colour', 1],
   ])
-})
-
-test('columns are renamed and rows are numbered', () => {
-  const rules: FieldRules = { map: { name: 'Common Name', tag: 'name' }, idFrom: 7n }
-  const { records } = readRecords('Common Name,name\na,b\nc,\n', { make: () => csv.read(new RecordMapper(rules)) })
-  expect(shown(records)).toEqual(['2: 7 a/b', '3: 8 c'])
 })
 
 const columnHint = 'Name the columns with --columns, such as --columns id,name,tag'
@@ -135,13 +122,12 @@ const inLine1 = 'The header in line 1'
 test.each<[message: string, hint: string, input: string, map?: FieldRules['map']]>([
   [`${inLine1} has no column id, only "no", "Name"`, noId, 'no,Name\n'],
   [`${inLine1} has no column name, only "No", "Nom"`, choose('name'), 'No;Nom\n', { id: 'No' }],
-  [`${inLine1} has no columns id and name, only "No", "Nom"`, neither, 'No|Nom\n'],
   [
     'The header in line 6 has no columns id and name, only "Nr.", "Nom"',
     neither,
     '\n"Oak & Sons,\n2026"; ;\n;;\n\n Nr. ;Nom;\n1;Acer;\n',
   ],
-  ['There is no header: line 3 is "1", "Acer"', columnHint, 'Oak & Sons\n\n1;Acer\n'],
+  ['There is no header: line 3 is "1", "Acer"', columnHint, 'Oak & Sons\n\n1|Acer\n'],
   [`${inLine1} has no columns id and name, only empty cells`, neither, ',,,\n'],
   [
     'There is no header: line 1 is "110", "Fennel", "herb"',
@@ -149,7 +135,6 @@ test.each<[message: string, hint: string, input: string, map?: FieldRules['map']
     '110,Fennel,herb\n',
     { id: '110', name: 'Fennel', tag: 'herb' },
   ],
-  ['There is no header: line 1 is "Fennel", "", "7"', columnHint, 'Fennel\t\t7\n'],
   [
     'There is no header: line 2 is "Branch", "12"',
     'If line 4 is the header, delete the lines before it',
@@ -172,7 +157,7 @@ test.each<[message: string, hint: string, input: string, map?: FieldRules['map']
   expect(read).toThrow(expect.objectContaining(error))
 })
 
-test.each(['id,name\r\n', '\n\n"i""d",name,id\n', 'id,name'])('keeps the header %j as it came', (header) => {
+test.each(['\n\n"i""d",name,id\r\n', 'id,name'])('keeps the header %j as it came', (header) => {
   const [format, restored] = [make(), make()]
   format.read(new Chunk(Buffer.from(header)), true)
   restored.restore(format.save())
@@ -199,7 +184,7 @@ describe('a row larger than 1 MiB', () => {
     }
   })
 
-  test('has 16 MiB at most, after which its quote counts as not closed', () => {
+  test('has 16 MiB at most, or its quote is not closed', () => {
     const many = (length: number) => `id,name\n1,"a\n${`9,${'b'.repeat(1021)}\n`.repeat(length / 1024)}"\n2,b\n`
     const problemsIn = (input: string) => readRecords(input, { make }).records.flatMap(({ problem }) => problem ?? [])
     expect(problemsIn(many(16 * limit - 1024))).toEqual([tooLarge])
@@ -219,9 +204,9 @@ describe('a row larger than 1 MiB', () => {
   })
 })
 
-test('any cut gives what one read gives, and so does any state that was saved', { timeout: rounds(60_000) }, () => {
-  const cuts = fc.array(fc.nat({ max: 200 }), { maxLength: 8 })
-  const same = (input: Uint8Array, places: number[], isRestored: boolean, isEach: boolean) => {
+test('any cut and any saved state give what one read gives', () => {
+  const someCuts = fc.array(fc.nat({ max: 200 }), { maxLength: 8 })
+  return check(300, [nearCsv(), someCuts, fc.boolean(), fc.boolean()], (input, places, isRestored, isEach) => {
     const all = isEach ? Array.from(input, (_, index) => index) : places
     const once = readRecords(input, { make })
     expect(readRecords(input, { make, cuts: all, isRestored })).toEqual(once)
@@ -229,42 +214,37 @@ test('any cut gives what one read gives, and so does any state that was saved', 
     const rest = Buffer.from(input.subarray(input.indexOf(0x0a) + 1)).toString()
     const raw = once.records.map((record) => record.raw).join('')
     expect(raw.replace(/[\r\n,\t ]/g, '')).toBe(rest.replace(/[\r\n,\t ]/g, ''))
-  }
-  fc.assert(fc.property(nearCsv(), cuts, fc.boolean(), fc.boolean(), same), { numRuns: rounds(300) })
+  })
 })
 
-test('what was written is read, and what was read is input again', { timeout: rounds(60_000) }, () => {
-  const trip = (plants: NewPlant[], delimiter: ',' | '\t', lineBreak: string, isQuoted: boolean) => {
+test('what was written is read, and what was read is input again', () => {
+  const plants = fc.array(newPlant(texts), { maxLength: 6 })
+  const delimiters = fc.constantFrom(',' as const, '\t' as const)
+  const breaks = fc.constantFrom('\n', '\r\n', '\r')
+  return check(400, [plants, delimiters, breaks, fc.boolean()], (plants, delimiter, lineBreak, isQuoted) => {
     const write = recordWriter(delimiter, ['tag', 'id', 'name'])
     const inQuotes = ({ id, name, tag }: NewPlant) =>
       [tag === undefined ? '' : quote(tag, true), String(id), quote(name, true)].join(delimiter)
     const lines = plants.map((plant) => (isQuoted ? inQuotes(plant) : write(plant)) + lineBreak)
     const input = ['tag', 'id', 'name'].join(delimiter) + lineBreak + lines.join('')
-    const { records } = readRecords(input, {
-      make: () => (delimiter === ',' ? csv : tsv).read(new RecordMapper(plain)),
-    })
+    const format = delimiter === ',' ? csv : tsv
+    const { records } = readRecords(input, { make: () => format.read(new RecordMapper(plain)) })
     expect(records.map(({ plant }) => plant)).toEqual(plants)
     expect(records.map(({ raw }) => raw)).toEqual(lines)
-  }
-  const plants = fc.array(newPlant(texts), { maxLength: 6 })
-  const delimiters = fc.constantFrom<(',' | '\t')[]>(',', '\t')
-  const runs = fc.property(plants, delimiters, fc.constantFrom('\n', '\r\n', '\r'), fc.boolean(), trip)
-  fc.assert(runs, { numRuns: rounds(400) })
+  })
 })
 
-test('a broken row takes no other with it', { timeout: rounds(60_000) }, () => {
+test('a broken row takes no other with it', () => {
   const broken = fc.string({ unit: fc.constantFrom(...'",a 1\r'), minLength: 1, maxLength: 12 })
   const good = fc.nat({ max: 9 }).map((id) => `${id + 10},plant ${id}`)
-  const survive = (lines: string[]) => {
+  return check(300, [fc.array(fc.oneof(good, broken), { minLength: 1, maxLength: 8 })], (lines) => {
     const { records } = readRecords(`id,name\n${lines.join('\n')}`, { make })
     fc.pre(records.every(({ raw }) => !/\n./s.test(raw))) // no row is in quotes with another one
     const survivors = records.flatMap(({ plant }) =>
       plant?.name.startsWith('plant ') ? `${plant.id},${plant.name}` : [],
     )
     expect(survivors).toEqual(lines.filter((line) => line.includes('plant ')))
-  }
-  const lines = fc.array(fc.oneof(good, broken), { minLength: 1, maxLength: 8 })
-  fc.assert(fc.property(lines, survive), { numRuns: rounds(300) })
+  })
 })
 
 function quote(text: string, isQuoted: boolean): string {

@@ -16,32 +16,24 @@ const all = [
   plant('9007199254740993', '\u5171\u{1f331}'),
 ].map((line) => line.trimEnd())
 
-/** The same plants, written in many ways. */
 const ways: Record<string, string> = {
   NDJSON: all.join('\n'),
   'a JSON array over many lines': `[\n  ${all.join('\n  ,\n').replaceAll(/,"(name|tag)":/g, ',\n    "$1" : ')}\n]`,
-  'values without spaces': all.join(''),
   'values over many lines': all
     .join('\n')
     .replaceAll('{"', '{\n  "')
     .replaceAll(/,"(name|tag)":/g, ',\n  "$1": '),
   'CSV in another order':
     'tag,id,name\n"",-9223372036854775808,""\nshade,1,Fern\n,2,"a, ""b""\tc"\n}],3,"two\r\nlines"\n,9007199254740993,\u5171\u{1f331}\n',
-  TSV: 'id\tname\ttag\n-9223372036854775808\t""\t""\n1\tFern\tshade\n2\t"a, ""b""\tc"\t\n3\t"two\r\nlines"\t}]\n9007199254740993\t\u5171\u{1f331}\t',
 }
 
-test.each(Object.entries(ways))('imports %s', async (_, text) => {
-  expect(await user.import(user.write('plants', text))).toEqual({ code: 0, created: 5, err: '' })
+test.each(Object.entries(ways))('imports %s, and with a mark, packed and with CRLF', async (_, text) => {
+  const same = [text, `\ufeff${text}`, zlib.gzipSync(text), text.replaceAll(/\r?\n/g, '\r\n')]
+  const files = ['first', 'marked', 'packed', 'returns'].map((name, index) => user.write(name, same[index] ?? ''))
+  const other = user.write('other', all.join('\n'))
+  const counts = { created: 5, skipped: 20 }
+  expect(await user.import([...files, other, '--if-exists=same'])).toEqual({ code: 0, ...counts, err: '' })
   expect(await user.list()).toBe(all.map((line) => `${line}\n`).join(''))
-  const withReturns = text.replaceAll(/\r?\n/g, '\r\n')
-  for (const same of [`\ufeff${text}`, zlib.gzipSync(text), withReturns])
-    expect(await user.import('--if-exists same', same)).toEqual({ code: 0, skipped: 5, err: '' })
-})
-
-test('imports files of several formats', async () => {
-  const files = Object.values(ways).map((text, index) => user.write(`plants-${index}`, text))
-  const skipped = 5 * (files.length - 1)
-  expect(await user.import([...files, '--if-exists=same'])).toEqual({ code: 0, created: 5, skipped, err: '' })
 })
 
 test.each<[string, string, (text: string) => string, string[], string?]>([
@@ -71,7 +63,7 @@ test.each<[string, string, (text: string) => string, string[], string?]>([
     (text) => text.replace('"2"', '2').replace('"id":3', '"id":3,"name":"C"'),
     ['3:422', '6:422'],
   ],
-])('rejected records of %s have their lines, and can be corrected', async (_, text, correct, places, kept) => {
+])('rejected records of %s can be corrected', async (_, text, correct, places, kept) => {
   user.write('plants', text)
   const { err } = await user.import('plants --rejects bad')
   expect(user.reasons('bad').map(({ line, error }) => `${line}:${error}`)).toEqual(places)
@@ -81,29 +73,24 @@ test.each<[string, string, (text: string) => string, string[], string?]>([
   expect(await user.list()).toBe([...'ABCDE'].map((name, index) => plant(index + 1, name)).join(''))
 })
 
-test.each<[string, string | Buffer, string | Buffer]>([
-  ['headers', 'id,name,tag\nx,A,B\n', 'name,id\nC,y\n'],
-  ['delimiters', 'id;name\nx;A\n', 'id,name\nx,A\n'],
-  ['encodings', 'id;name\nx;A\n', Buffer.from('\ufeffid;name\nx;A\n', 'utf16le')],
-  ['formats, a table first', 'id,name,tag\nx,A,B\n', '{"id":"y","name":"C"}\n'],
-  ['formats, a table last', '{"id":"x","name":"A","tag":"B"}\n', 'name,id\nC,y\n'],
-])('rejected records of inputs with several %s are not kept in one file', async (_, one, other) => {
-  user.write('one', one)
+test.each<[string, string | Buffer]>([
+  ['headers', 'name,id\nC,y\n'],
+  ['encodings', Buffer.from('\ufeffid,name\nx,A\n', 'utf16le')],
+  ['formats', '{"id":"y","name":"C"}\n'],
+])('inputs with several %s have no common rejects file', async (_, other) => {
+  user.write('one', 'id,name\nx,A\n')
   user.write('other', other)
   const differs = 'The format, header or encoding of other differs, so its rejected records cannot be in the same file'
   const err = expect.stringContaining(`plants: ${differs}\n  Convert it, or import it alone`)
   expect(await user.import('one other --rejects bad')).toMatchObject({ code: 2, err })
 })
 
-test.each([
-  ['NDJSON', plant(1, 'A')],
-  ['a JSON array', `[${plant(1, 'A')}]`],
-])('UTF-16 is decoded: %s', async (_, text) => {
-  const little = Buffer.from(`\ufeff${text}`, 'utf16le')
+test.each([plant(1, 'A'), `[${plant(1, 'A')}]`])('JSON in UTF-16 is decoded: %j', async (text) => {
+  const little = utf16(`\ufeff${text}`)
   for (const stdin of [little, Buffer.from(little).swap16()]) {
-    expect(await user.import('--if-exists same', stdin)).toMatchObject({ code: 0, err: '' })
-    expect(await user.import('--if-exists same --encoding utf-16', stdin)).toMatchObject({ code: 0, err: '' })
-    const { err } = await user.import('--if-exists same', stdin.subarray(2))
+    for (const flags of ['', ' --encoding utf-16'])
+      expect(await user.import(`--if-exists same${flags}`, stdin)).toMatchObject({ code: 0, err: '' })
+    const { err } = await user.import('', stdin.subarray(2))
     const [, flag = ''] = /again with: (.*)\n/.exec(err) ?? []
     expect(await user.import(`--if-exists same ${flag}`, stdin.subarray(2))).toMatchObject({ code: 0, skipped: 1 })
   }
@@ -116,18 +103,15 @@ const latin1 = (text: string) => Buffer.from(text, 'latin1')
 test.each<[string, string, (text: string) => Buffer]>([
   ['UTF-8 with a mark', '', (text) => Buffer.from(`\ufeff${text}`)],
   ['UTF-16', '', (text) => utf16(`\ufeff${text}`)],
-  ['big-endian UTF-16', '', (text) => utf16(`\ufeff${text}`).swap16()],
   ['big-endian UTF-16 without a mark', '--encoding utf-16be', (text) => utf16(text).swap16()],
   ['Latin 1 that is not named', '', latin1],
-])('a table in %s is resumed, and its rejected rows are kept as they came', async (_, flags, encode) => {
+])('a table in %s is resumed, with its rejected rows as they came', async (_, flags, encode) => {
   const table = (rows: string[]) => encode(['sep=;', 'id;name;tag', ...rows, ''].join('\r\n'))
   const many = Array.from({ length: 7000 }, (__, id) => `${id + 10};Bärlauch ${id}`)
   const rows = ['1;Bärlauch;Blüte', 'x;Fern;', '3;"Moos\nund Gras"', '4;Ü;;;é', '5;Ähre']
   user.write('plants', table([...many, ...rows]))
   const args = `plants ${flags} --max-errors 1 --rejects bad`
-  expect(await user.import(args)).toMatchObject({ created: 7001, rejected: { 422: 1 } })
-  const { err } = await user.import(args)
-  expect(err).toContain('plants: Resuming an interrupted import: 7,002 plants are done\n')
+  for (const created of [7001, 7002]) expect(await user.import(args)).toMatchObject({ created, rejected: { 422: 1 } })
   const done = await user.import(args)
   expect(done).toMatchObject({ code: 6, created: 7003, rejected: { 400: 1, 422: 1 } })
   expect(user.bytes('bad')).toEqual(table([rows[1] ?? '', rows[3] ?? '']))
@@ -139,7 +123,6 @@ test.each<[string, string, (text: string) => Buffer]>([
 
 test.each([
   ['latin1', 'Caf\xe9 \x80', 'Café €'],
-  ['utf8', 'Caf\xc3\xa9', 'Café'],
   ['iso-8859-2', 'L\xedpa \xb9', 'Lípa š'],
   ['sjis', '\x83\x56\x83\x5f', 'シダ'],
 ])('--encoding %s, also of rejected rows', async (label, text, name) => {
@@ -165,29 +148,27 @@ test('a table that is taken for windows-1252 ends where it is UTF-8', async () =
   expect(await user.list()).not.toContain('rich')
 })
 
-test.each([
-  ['half of a surrogate pair', utf16('\ufeffid,name\n1,\ud800x\n')],
-  ['half of a character', utf16('\ufeffid,name\n1,x\n').subarray(0, -1)],
-])('UTF-16 with %s is rejected', async (_, stdin) => {
+test('half of a pair, or of a character, in UTF-16 is rejected', async () => {
   const hint = 'Set its encoding with --encoding, such as utf-8, utf-16le, windows-1252, iso-8859-2, shift_jis'
-  expect(await user.import('', stdin)).toEqual({ code: 2, err: `plants: stdin is not utf-16le\n  ${hint}\n` })
-  expect(await user.list()).toBe('')
+  for (const stdin of [utf16('\ufeffid,name\n1,\ud800x\n'), utf16('\ufeffid,name\n1,x\n').subarray(0, -1)])
+    expect(await user.import('', stdin)).toEqual({ code: 2, err: `plants: stdin is not utf-16le\n  ${hint}\n` })
 })
 
 const utf32 = (text: string) => Buffer.from(Uint32Array.from(text, (one) => one.charCodeAt(0)).buffer)
 
-test.each<[string, Buffer, string]>([
-  ['is UTF-32', utf32('\ufeffid,name\n'), 'iconv -f UTF-32LE -t UTF-8'],
-  ['is UTF-32', utf32('id,name\n'), 'iconv -f UTF-32LE -t UTF-8'],
-  ['is UTF-32', utf32('\ufeffid,name\n').swap32(), 'iconv -f UTF-32BE -t UTF-8'],
-  ['is UTF-32', utf32('id,name\n').swap32(), 'iconv -f UTF-32BE -t UTF-8'],
-  ['is compressed with xz', Buffer.from('fd377a585a000004e6d6b446', 'hex'), 'xz -dc'],
-  ['is compressed with bzip2', Buffer.from('425a6839314159265359aabb', 'hex'), 'bzip2 -dc'],
-])('an input that %s is converted with another program', async (what, bytes, command) => {
-  user.write('plants', bytes)
-  const err = `plants: plants ${what}, which plants does not read\n  Instead, import the output of: ${command} plants\n`
-  expect(await user.import('plants')).toEqual({ code: 2, err })
-  expect((await user.import('', bytes)).err).toContain(`\n  Instead, import the output of: ${command}\n`)
+test.each<[string, string, ...Buffer[]]>([
+  ['is UTF-32', 'iconv -f UTF-32LE -t UTF-8', utf32('\ufeffid,name\n'), utf32('id,name\n')],
+  ['is UTF-32', 'iconv -f UTF-32BE -t UTF-8', utf32('\ufeffid,name\n').swap32(), utf32('id,name\n').swap32()],
+  ['is compressed with xz', 'xz -dc', Buffer.from('fd377a585a000004e6d6b446', 'hex')],
+  ['is compressed with bzip2', 'bzip2 -dc', Buffer.from('425a6839314159265359aabb', 'hex')],
+])('an input that %s is converted with %s', async (what, command, ...inputs) => {
+  for (const bytes of inputs) {
+    user.write('plants', bytes)
+    const hint = `Instead, import the output of: ${command}`
+    const err = `plants: plants ${what}, which plants does not read\n  ${hint} plants\n`
+    expect(await user.import('plants')).toEqual({ code: 2, err })
+    expect((await user.import('', bytes)).err).toContain(`\n  ${hint}\n`)
+  }
 })
 
 describe('a spreadsheet', () => {
@@ -200,10 +181,7 @@ describe('a spreadsheet', () => {
     ['of a French Excel, with a line that names the delimiter', `sep=;\r\nid;name;tag\r\n${quoted}\r\n`],
     ['as Unicode text', utf16(`\ufeffid\tname\ttag\r\n${plain.replaceAll(',', '\t')}\t\r\n`)],
     ['in Windows-1252', latin1(`id;name;tag\r\n${quoted};\r\n`), '', note],
-    ['of an old Mac, with a line that names the delimiter', `sep=;\rid;name;tag\r${quoted.replace('\r\n', '\r')}`],
-    ['with a header in other case, and spaces', `Id, NAME , tag \n${plain},\n`],
     ['with titles', `My plants 2024;;\r\n;;\r\nStand,1 March\r\nid;name;tag\r\n${quoted};\r\n`],
-    ['whose ids are none', `id,name,tag\nA-1,Fern,shade\n2024-01-06,Bärlauch; wild,\n`, '--map id= --id-from 1'],
     ['without a header, with --map', `${plain},\r\n`, '--columns No,Plant,x --map id=No,name=Plant,tag=x'],
     [
       'with spaces and a column that is not read',
@@ -217,16 +195,8 @@ describe('a spreadsheet', () => {
   })
 })
 
-test('records before a header are not skipped', async () => {
-  const err = expect.stringContaining('There is no header: line 1 is "1"')
-  expect(await user.import('', '1,Fern,shade\n2,Moss,wet\nid,name,tag\n3,Oak,\n')).toEqual({ code: 2, err })
-})
-
-test.each([
-  ['a line without an end, just below the limit of a record', ','.repeat(1_040_000)],
-  ['a quote that is not closed', `"${'\n'.repeat(1_040_000)}`],
-])('a file that is only %s is rejected at once', async (_, content) => {
-  user.write('plants.csv', content)
+test('a line just below the limit of a record is soon found to be no header', async () => {
+  user.write('plants.csv', ','.repeat(1_040_000))
   const err = expect.stringMatching('^plants: plants.csv: The header ')
   expect(await user.import('plants.csv')).toEqual({ code: 2, err })
   expect([user.has('data'), user.journals]).toEqual([false, []])
@@ -253,7 +223,7 @@ test('the hint after rejected plants is the whole command', async () => {
   )
 })
 
-test.each(['', 'a', 'ab'])('a row that is too large is not kept, wherever it was cut: %j', async (begin) => {
+test.each(['', 'a', 'ab'])('a row that is too large is not kept, however it is cut: %j', async (begin) => {
   const table = (...rows: string[]) => utf16(['\ufeffid;name;tag', ...rows, ''].join('\r\n'))
   user.write('plants', table(`1;${begin}${'蕨'.repeat(3_000_000)};`, 'x;Moss;', '3;Fern;'))
   expect(await user.import('plants --rejects bad')).toMatchObject({ created: 1, rejected: { 413: 1, 422: 1 } })

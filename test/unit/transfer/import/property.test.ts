@@ -1,15 +1,7 @@
 import { expect, test } from 'vitest'
-import { fc } from '../../../helpers/fast-check.js'
+import { check, fc } from '../../../helpers/fast-check.js'
 import { Importer } from '../../../helpers/imports.js'
 import { rounds } from '../../../helpers/rounds.js'
-
-interface Listed {
-  records: Buffer[]
-  /** what stands after each record, and blank lines */
-  breaks: string[]
-  hasMark: boolean
-  hasEnd: boolean
-}
 
 /** Records, and the error of each; that all ways into a store say so: conformance/service/verdicts.test.ts. */
 const valid = [1, 2, 3, 4].flatMap((id) => [`{"id":${id},"name":"a"}`, ` {"name": "b", "tag":"}{", "id":${id}.0 }\t`])
@@ -24,13 +16,20 @@ const invalid = [
   '{"id":1e19,"name":"a"}',
 ]
 
-test('an import creates each id once, rejects the rest for their reasons, and keeps them as they came', {
+test('an import creates each id once, and keeps the other records as they came', {
   timeout: rounds(120_000),
 }, async () => {
-  const compare = async (list: Listed) => {
+  const records = fc.oneof({ weight: 2, arbitrary: fc.constantFrom(...valid) }, fc.constantFrom(...broken, ...invalid))
+  const gaps = fc.constantFrom('\n', '\n', '\r\n', '\n\n', '\r\n\r\n', '\n \t\n', '\n\r\n\n')
+  const line = fc.tuple(
+    records.map((text) => Buffer.from(text, 'latin1')),
+    gaps,
+  )
+  const some = fc.array(line, { minLength: 1, maxLength: 10 })
+  await check(40, [some, fc.boolean(), fc.boolean()], async (lines, hasMark, hasEnd) => {
     const user = new Importer()
-    const { input, places } = inputOf(list)
-    const errors = errorsOf(list.records.map((record) => record.toString('latin1')))
+    const { input, places } = inputOf(lines, hasMark, hasEnd)
+    const errors = errorsOf(lines.map(([record]) => record.toString('latin1')))
     const rejected = errors.flatMap((error, index) => (error === 0 ? [] : { error, ...places[index] }))
     const counts: Record<number, number> = {}
     for (const { error } of rejected) counts[error] = (counts[error] ?? 0) + 1
@@ -48,15 +47,13 @@ test('an import creates each id once, rejects the rest for their reasons, and ke
     const reasons = user.reasons('bad').map(({ line, error }) => ({ line, error }))
     expect(reasons).toEqual(rejected.map(({ line, error }) => ({ line, error })))
     const kept = rejected.map(({ start, end }) => input.subarray(start, end))
-    expect(user.bytes('bad').equals(Buffer.concat([Buffer.from(list.hasMark ? '\ufeff' : ''), ...kept]))).toBe(true)
+    expect(user.bytes('bad').equals(Buffer.concat([Buffer.from(hasMark ? '\ufeff' : ''), ...kept]))).toBe(true)
 
-    // What was rejected is rejected again for the same reasons.
     const before = await user.list()
     expect(await user.import('bad --format ndjson --rejects worse')).toMatchObject({ code, rejected: counts })
     expect(user.bytes('worse').equals(user.bytes('bad'))).toBe(true)
     expect(await user.list()).toBe(before)
-  }
-  await fc.assert(fc.asyncProperty(list(), compare), { numRuns: rounds(40) })
+  })
 })
 
 /** The error of each record in its turn, or 0. */
@@ -70,23 +67,8 @@ function errorsOf(records: string[]): number[] {
   })
 }
 
-test('however an input is cut into files, the same plants are created', { timeout: rounds(60_000) }, async () => {
-  const compare = async (list: Listed, cuts: number[]) => {
-    const [whole, cut] = [new Importer(), new Importer()]
-    const { input, places } = inputOf({ ...list, hasMark: false })
-    const ends = [...new Set(cuts.flatMap((at) => places[at]?.end ?? []))].toSorted((a, b) => a - b)
-    const files = [0, ...ends].map((start, index) => cut.write(`part-${index}`, input.subarray(start, ends[index])))
-    const { created, rejected } = await whole.import('--format ndjson', input)
-    const counts = { ...(created && { created }), ...(rejected && { rejected }) }
-    expect(await cut.import(['--format', 'ndjson', ...files])).toMatchObject(counts)
-    expect(await cut.list()).toBe(await whole.list())
-  }
-  await fc.assert(fc.asyncProperty(list(), fc.array(fc.nat(12), { maxLength: 3 }), compare), { numRuns: rounds(15) })
-})
-
 test.each(['error', 'skip', 'same', 'update'])(
   'an import with --if-exists %s does what a model does',
-  { timeout: rounds(60_000) },
   async (policy) => {
     const texts = fc.constantFrom('A', 'B', '', 'a "b", c')
     const patch = fc.record({ id: fc.nat(3), name: texts, tag: fc.option(texts) }, { requiredKeys: ['id'] })
@@ -98,7 +80,8 @@ test.each(['error', 'skip', 'same', 'update'])(
           ]
         : []
     const tables = fc.constantFrom(undefined, ['id', 'name', 'tag'], ...parts)
-    const compare = async (inputs: Patch[][], columns: string[] | undefined, isLastAtomic: boolean) => {
+    const twoInputs = fc.array(fc.array(patch, { minLength: 1, maxLength: 8 }), { minLength: 2, maxLength: 2 })
+    await check(16, [twoInputs, tables, fc.boolean()], async (inputs, columns, isLastAtomic) => {
       const user = new Importer()
       let model = new Map<number, Patch>()
       for (const patches of inputs) {
@@ -117,9 +100,7 @@ test.each(['error', 'skip', 'same', 'update'])(
         expect(await run(isAtomic ? ' --atomic' : '')).toMatchObject({ ...counts, rejected, ...changed })
         expect(await user.list()).toBe(listOf(model))
       }
-    }
-    const inputs = fc.array(fc.array(patch, { minLength: 1, maxLength: 8 }), { minLength: 2, maxLength: 2 })
-    await fc.assert(fc.asyncProperty(inputs, tables, fc.boolean(), compare), { numRuns: rounds(16) })
+    })
   },
 )
 
@@ -156,7 +137,6 @@ function patchAll(model: Map<number, Patch>, patches: Patch[], policy: string, c
   return counts
 }
 
-/** The records as a table with these columns, or as NDJSON. */
 function textOf(patches: Patch[], columns: string[] | undefined): string {
   if (!columns) return patches.map((patch) => JSON.stringify(patch)).join('\n')
   const cell = (value: unknown) => (typeof value === 'string' ? `"${value.replaceAll('"', '""')}"` : (value ?? ''))
@@ -169,28 +149,17 @@ function listOf(model: Map<number, Patch>): string {
   return plants.map(({ id, name, tag }) => `${JSON.stringify({ id, name, tag: tag ?? undefined })}\n`).join('')
 }
 
-function inputOf({ records, breaks, hasMark, hasEnd }: Listed) {
+/** An input of these lines, and where each record is in it. */
+function inputOf(lines: [record: Buffer, gap: string][], hasMark: boolean, hasEnd: boolean) {
   const places: { line: number; start: number; end: number }[] = []
   let input = Buffer.from(hasMark ? '\ufeff' : '')
   let line = 1
-  for (const [index, record] of records.entries()) {
-    const gap = index === records.length - 1 && !hasEnd ? '' : (breaks[index % breaks.length] ?? '\n')
+  for (const [record, between] of lines) {
+    const gap = places.length < lines.length - 1 || hasEnd ? between : ''
     const start = input.length
     places.push({ line, start, end: start + record.length + gap.indexOf('\n') + 1 })
     input = Buffer.concat([input, record, Buffer.from(gap)])
     line += gap.split('\n').length - 1
   }
   return { input, places }
-}
-
-function list(): fc.Arbitrary<Listed> {
-  const breaks = fc.constantFrom('\n', '\n', '\r\n', '\n\n', '\r\n\r\n', '\n \t\n', '\n\r\n\n')
-  const record = fc.oneof({ weight: 2, arbitrary: fc.constantFrom(...valid) }, fc.constantFrom(...broken, ...invalid))
-  const bytes = record.map((text) => Buffer.from(text, 'latin1'))
-  return fc.record({
-    records: fc.array(bytes, { minLength: 1, maxLength: 10 }),
-    breaks: fc.array(breaks, { minLength: 1, maxLength: 4 }),
-    hasMark: fc.boolean(),
-    hasEnd: fc.boolean(),
-  })
 }

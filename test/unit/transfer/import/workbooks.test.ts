@@ -12,7 +12,6 @@ beforeEach(() => {
 
 const header = rows(['id', 'name', 'tag'])
 const saved = (program: string) => readFileSync(join(import.meta.dirname, `../../../data/${program}.xlsx`))
-/** A workbook of one sheet, which begins with the header. */
 const book = (sheet: string, parts: Parts = {}) => workbook({ sheets: { P: header + sheet }, ...parts })
 
 test('a workbook of LibreOffice', async () => {
@@ -28,17 +27,16 @@ test('a workbook of LibreOffice', async () => {
   expect(user.read('rejected.csv')).toBe(
     '\ufeffNursery stock\r\nas of March\r\n\r\nId,Name,Tag,Price,Bought\r\n2026-03-01,a date as id,t\r\n1.5,half,t\r\n',
   )
-  expect((await user.list()).split('\n')).toEqual([
-    '{"id":1,"name":"Fern","tag":"shade"}',
-    '{"id":2,"name":"Moss, wet","tag":"bog"}',
-    '{"id":3,"name":"Röse \\"Klimt\\""}',
-    '{"id":7,"name":"two\\nlines","tag":"t"}',
-    '{"id":8,"name":"float id","tag":"2026"}',
-    '{"id":9,"name":"TRUE","tag":"1.25"}',
-    '{"id":11,"name":"Id","tag":"t"}',
-    '{"id":9007199254740990,"name":"rounded"}', // by LibreOffice
-    '{"id":9007199254740993,"name":"exact","tag":"x"}',
-    '',
+  expect((await user.list()).split(/(?<=\n)/)).toEqual([
+    plant(1, 'Fern', 'shade'),
+    plant(2, 'Moss, wet', 'bog'),
+    plant(3, 'Röse "Klimt"'),
+    plant(7, 'two\nlines', 't'),
+    plant(8, 'float id', '2026'),
+    plant(9, 'TRUE', '1.25'),
+    plant(11, 'Id', 't'),
+    plant('9007199254740990', 'rounded'), // by LibreOffice
+    plant('9007199254740993', 'exact', 'x'),
   ])
 })
 
@@ -50,12 +48,10 @@ test('a workbook of openpyxl', async () => {
   expect(err).toContain('stdin:9: Invalid plant: id must have all its digits, but was "9.007199254740992e+15"')
 })
 
-const formatCodes = ['[Red]0 &quot;days&quot;', '[hh]:mm', '_-* #,##0.00\\ _R_S_D_-']
-const styles = `<numFmts>${formatCodes
-  .map((code, index) => `<numFmt numFmtId="${164 + index}" formatCode="${code}"/>`)
-  .join('')}</numFmts><cellStyleXfs><xf numFmtId="14"/></cellStyleXfs><cellXfs>${[0, 14, 164, 165, 166]
-  .map((id) => `<xf numFmtId="${id}"/>`)
-  .join('')}</cellXfs>`
+const codes = ['[Red]0 &quot;days&quot;', '[hh]:mm', '_-* #,##0.00\\ _R_S_D_-']
+const numFmts = codes.map((code, index) => `<numFmt numFmtId="${164 + index}" formatCode="${code}"/>`).join('')
+const cellXfs = [0, 14, 164, 165, 166].map((id) => `<xf numFmtId="${id}"/>`).join('')
+const styles = `<numFmts>${numFmts}</numFmts><cellStyleXfs><xf numFmtId="14"/></cellStyleXfs><cellXfs>${cellXfs}</cellXfs>`
 const sharedStrings =
   '<si><r><t>bold </t></r><r><t>plain</t></r></si><si><t>山</t><rPh sb="0" eb="1"><t>ヤマ</t></rPh></si>'
 
@@ -80,8 +76,6 @@ test('values of cells', async () => {
     ['true', '<c t="b"><v>true</v></c>', 'TRUE'],
     ['an error', '<c t="e"><v>#N/A</v></c>', '#N/A'],
     ['the value of a formula', '<c t="str"><f>A1&amp;"x"</f><v> x </v></c>', 'x'],
-    ['a text with quotes and a comma', inline('"a", b'), '"a", b'],
-    ['a text that looks like a formula', inline('=1+1'), '=1+1'],
     ['characters that XML cannot have', inline('a_x000D_b_x005F_x0041__xD800_'), 'a\rb_x0041__xD800_'],
     ['a word for U+0000', inline('a_x0000_'), 'a_x0000_'],
     ['a text that cells share', '<c t="s"><v>0</v></c>', 'bold plain'],
@@ -121,20 +115,10 @@ test('line breaks in cells do not count as rows', async () => {
   expect(err).toContain('stdin:4: Invalid plant')
 })
 
-test('an id above 2^53 is exact as a text, and rejected as a number', async () => {
-  const [text, number] = ['<c t="str"><v>9007199254740993</v></c>', '<c><v>9007199254740993</v></c>']
-  const sheet = `<row>${text}${inline('a')}</row><row>${number}${inline('b')}</row>`
-  expect((await user.import('', book(sheet))).err).toContain('stdin:3: Invalid plant: id must have all its digits')
-  expect(await user.list()).toBe(plant('9007199254740993', 'a'))
-})
-
-test('the hint for the rejects of a sheet imports them', async () => {
-  const sheets = { Stock: rows(['No', 'Name'], ['x', 'Fern']), Other: rows(['id', 'name']) }
-  user.write('stock.xlsx', workbook({ sheets }))
+test('the hint for the rejects of a sheet leaves out --sheet', async () => {
+  user.write('stock.xlsx', workbook({ sheets: { Stock: rows(['No', 'Name'], ['x', 'Fern']) } }))
   const { err } = await user.import('stock.xlsx --sheet Stock --map id=No --rejects bad.csv')
   expect(err).toContain(`then: plants import ${user.home}/bad.csv --map id=No\n`)
-  user.write('bad.csv', user.read('bad.csv').replace('x', '1'))
-  expect(await user.follow(err)).toMatchObject({ code: 0 })
 })
 
 test('an import that was stopped resumes in the same workbook', async () => {
@@ -153,7 +137,6 @@ describe('the sheet', () => {
   const chart = { Chart: undefined, Sum: unsaved, Plants: two.Plants }
 
   test.each<[string, Parts['sheets'], string, number]>([
-    ['that has the columns', two, '', 1],
     ['that has the columns of --map', three, '--map id=No', 5],
     ['of a name', three, '--sheet copy', 9],
     ['whose name is a number', three, '--sheet 2027 --map id=No', 5],
@@ -170,31 +153,17 @@ describe('the sheet', () => {
     expect(err).toContain('stdin:2: Invalid plant: a formula has no saved value')
   })
 
-  const columns = 'The header in line 1 has no columns id and name, only "x", "y"'
+  const several = 'stdin has several sheets with plants: "Plants", "Copy"'
+  const none = 'None of the sheets of stdin has the columns of plants: "a", "b"'
 
-  test.each<[string, Record<string, string>, string, string]>([
-    [
-      'is one of several',
-      three,
-      '',
-      'stdin has several sheets with plants: "Plants", "Copy"\n  Choose one with --sheet NAME',
-    ],
-    [
-      'is not found',
-      { a: rows(['x']), b: '' },
-      '',
-      'None of the sheets of stdin has the columns of plants: "a", "b"\n  Choose one with --sheet NAME, and its columns with --map',
-    ],
-    ['is not there', two, '--sheet 3', 'stdin has no sheet "3"\n  Its sheets are "Our notes", "Plants"'],
-    [
-      'has no header',
-      { a: rows(['x', 'y']) },
-      '',
-      `stdin: ${columns}\n  Choose the columns with --map id=COLUMN,name=COLUMN`,
-    ],
-    ['needs no format', two, '--format csv', '--format does not apply to a workbook, as stdin is\n  Leave it out'],
-  ])('%s', async (_, sheets, flags, message) => {
-    expect(await user.import(flags, workbook({ sheets }))).toEqual({ code: 2, err: `plants: ${message}\n` })
+  test.each<[string, Record<string, string>, string, string, string]>([
+    ['is one of several', three, '', several, 'Choose one with --sheet NAME'],
+    ['is not found', { a: rows(['x']), b: '' }, '', none, 'Choose one with --sheet NAME, and its columns with --map'],
+    ['is not there', two, '--sheet 3', 'stdin has no sheet "3"', 'Its sheets are "Our notes", "Plants"'],
+    ['needs no format', two, '--format csv', '--format does not apply to a workbook, as stdin is', 'Leave it out'],
+  ])('%s', async (_, sheets, flags, message, hint) => {
+    const err = `plants: ${message}\n  ${hint}\n`
+    expect(await user.import(flags, workbook({ sheets }))).toEqual({ code: 2, err })
     expect(user.has('data')).toBe(false)
   })
 })
@@ -213,7 +182,7 @@ test('shared texts that are damaged are found', async () => {
 })
 
 const sheetOf = (sheet: string, parts: Parts = {}) => workbook({ sheets: { P: sheet }, ...parts })
-const many = (count: number, what: (index: number) => string) =>
+const many = (count: number, what: (index: number) => string = String) =>
   Array.from({ length: count }, (_, index) => what(index))
 const damaged = 'Sheet "P" of stdin is damaged'
 const unpacks = 'stdin unpacks to more than'
@@ -226,11 +195,8 @@ test.each<[message: string, stdin: Buffer]>([
     `${damaged}: too many bytes in the stream. expected 100. got at least`,
     sheetOf(' '.repeat(100_000), { declared: 100 }),
   ],
-  [`${unpacks} 10000 files`, zip(many(10_001, (index) => `${index}`).map((name) => [name, '']))],
-  [
-    `${unpacks} 1000 sheets`,
-    workbook({ sheets: Object.fromEntries(many(1001, (index) => `s${index}`).map((name) => [name, ''])) }),
-  ],
+  [`${unpacks} 10000 files`, zip(many(10_001).map((name) => [name, '']))],
+  [`${unpacks} 1000 sheets`, workbook({ sheets: Object.fromEntries(many(1001).map((name) => [name, ''])) })],
   [noSheet, zip([['_rels/.rels', '<a/>']])],
   [noSheet, zip([['content.xml', '<a/>']])],
   [`${damaged}: `, sheetOf('<row hasOwnProperty="1" a="2"/>')],
@@ -253,23 +219,18 @@ test.each<[message: string, stdin: Buffer]>([
   expect(user.has('data')).toBe(false)
 })
 
-test('a row whose cells share a large text is one rejected record', async () => {
-  const cells = '<c t="s"><v>0</v></c>'.repeat(16_000)
-  const sheet = `<row><c><v>1</v></c>${cells}</row><row><c><v>2</v></c>${inline('Fern')}</row>`
-  const stdin = book(sheet, { sharedStrings: `<si><t>${'y'.repeat(32_767)}</t></si>` })
-  expect(await user.import('-q', stdin)).toMatchObject({ created: 1, rejected: { 413: 1 } })
-})
-
-test('a large text that rows share, and one in many parts, are rejected records', async () => {
+test('large texts that cells share, or in many parts, are rejected records', async () => {
   const large = 'y'.repeat(1_100_000)
-  const shared = '<row><c><v>1</v></c><c t="s"><v>0</v></c></row>'.repeat(20)
-  const parts = `<row><c><v>1</v></c><c t="inlineStr"><is>${`<t>${large}</t>`.repeat(3)}</is></c></row>`
-  const stdin = book(shared + parts, { sharedStrings: `<si><t>${large}</t></si>` })
-  expect(await user.import('-q', stdin)).toMatchObject({ rejected: { 413: 21 } })
+  const cell = (index: number) => `<c t="s"><v>${index}</v></c>`
+  const cells = [...many(20, () => cell(0)), cell(1).repeat(16_000)]
+  cells.push(`<c t="inlineStr"><is>${`<t>${large}</t>`.repeat(3)}</is></c>`, inline('Fern'))
+  const sheet = cells.map((row, id) => `<row><c><v>${id}</v></c>${row}</row>`).join('')
+  const sharedStrings = `<si><t>${large}</t></si><si><t>${'y'.repeat(32_767)}</t></si>`
+  expect(await user.import('-q', book(sheet, { sharedStrings }))).toMatchObject({ created: 1, rejected: { 413: 22 } })
 })
 
 test('formats of numbers are read in time', async () => {
-  const codes = many(60, (id) => `<numFmt numFmtId="${id + 200}" formatCode="${'['.repeat(60_000)}"/>`)
-  const stdin = book(rows(['1', 'Fern']), { styles: codes.join('') })
+  const formats = many(60, (id) => `<numFmt numFmtId="${id + 200}" formatCode="${'['.repeat(60_000)}"/>`)
+  const stdin = book(rows(['1', 'Fern']), { styles: formats.join('') })
   expect(await user.import('', stdin)).toEqual({ code: 0, created: 1, err: '' })
 })
