@@ -1,4 +1,4 @@
-import { chmodSync, mkdirSync, rmSync } from 'node:fs'
+import { chmodSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { version } from '../../../package.json'
@@ -32,74 +32,43 @@ test('all that is well is printed, check by check', async () => {
   ])
 })
 
-describe('proxies', () => {
-  test('are shown without their passwords', async () => {
-    const [HTTPS_PROXY, http_proxy] = ['http://user:s3cret@proxy.example.com:3128', 'other.example.com']
-    const { findings } = await new Disk().examine('', { HTTPS_PROXY, http_proxy, NO_PROXY: 'a,b' })
-    const message = 'HTTPS_PROXY proxy.example.com:3128, HTTP_PROXY other.example.com, NO_PROXY a,b'
-    expect(findings.at(-1)).toEqual({ check: 'proxy', state: 'ok', message })
-  })
-
-  test('fail when one is wrong', async () => {
-    const { ill } = await new Disk().examine('', { http_proxy: 'socks5://proxy.example.com' })
-    const message = 'HTTP_PROXY is not the address of an http or https proxy'
-    const hint = 'For example: HTTP_PROXY=http://proxy.example.com:3128'
-    expect(ill).toEqual([{ check: 'proxy', state: 'failed', message, hint }])
-  })
+test('proxies are shown without their passwords', async () => {
+  const [HTTPS_PROXY, http_proxy] = ['http://user:s3cret@proxy.example.com:3128', 'other.example.com']
+  const { findings } = await new Disk().examine('', { HTTPS_PROXY, http_proxy, NO_PROXY: 'a,b' })
+  const message = 'HTTPS_PROXY proxy.example.com:3128, HTTP_PROXY other.example.com, NO_PROXY a,b'
+  expect(findings.at(-1)).toEqual({ check: 'proxy', state: 'ok', message })
 })
 
-describe('settings that are broken', () => {
-  test.each([
-    ['not JSON', '{"version":1,\n  oops}', 'are not JSON: ', 'Fix the file, or move it away'],
-    [
-      'of a newer version',
-      '{"version":2,"stores":[]}',
-      'were written by a newer plants (version 2)',
-      'Update plants, or set PLANTS_CONFIG_DIR to another directory',
-    ],
-  ])('because they are %s are named, and all else is looked at', async (_, text, why, hint) => {
-    const disk = new Disk()
-    disk.save(text)
-    const { ill, findings } = await disk.examine()
-    const message = expect.stringContaining(`The settings in ${disk.file} ${why}`)
-    const skipped = { message: 'the settings cannot be read', hint: 'Fix the settings first' }
-    expect(ill).toEqual([
-      { check: 'settings', state: 'failed', message, hint },
-      { check: 'stores', state: 'skipped', ...skipped },
-    ])
-    expect(findings.map(({ check }) => check)).toEqual(expect.arrayContaining(['runtime', 'sqlite', 'proxy']))
-  })
-
-  test('because a folder is in their place are named', async () => {
-    const disk = new Disk({})
-    rmSync(disk.file)
-    mkdirSync(disk.file)
-    const { ill } = await disk.examine()
-    expect(ill).toMatchObject([{ check: 'settings', state: 'failed', hint: 'Move it away' }, { state: 'skipped' }])
-  })
+// More that may be wrong with them: unit/config.
+test('settings that are broken are named, and all else is looked at', async () => {
+  const disk = new Disk()
+  disk.save('{"version":2,"stores":[]}')
+  const { ill, findings } = await disk.examine()
+  const message = `The settings in ${disk.file} were written by a newer plants (version 2)`
+  const hint = 'Update plants, or set PLANTS_CONFIG_DIR to another directory'
+  const skipped = { message: 'the settings cannot be read', hint: 'Fix the settings first' }
+  expect(ill).toEqual([
+    { check: 'settings', state: 'failed', message, hint },
+    { check: 'stores', state: 'skipped', ...skipped },
+  ])
+  expect(findings.map(({ check }) => check)).toEqual(['runtime', 'sqlite', 'settings', 'stores', 'proxy'])
 })
 
-test.each([
-  [0o644, 0o700, /^The settings in .*settings\.json are open to others \(mode 644\)$/, /^Fix it with: chmod 600 \S+$/],
-  [0o604, 0o777, /mode 604.*mode 777/, /chmod 600 .*chmod 700 /],
-])('settings of mode %o in a folder of mode %o are warned of, once', async (ofFile, ofFolder, message, hint) => {
+test('settings that are open to others are warned of, once', async () => {
   const disk = new Disk({ timeout: '1m' })
-  chmodSync(disk.file, ofFile)
-  chmodSync(disk.config, ofFolder)
-  const finding = { message: expect.stringMatching(message), hint: expect.stringMatching(hint) }
+  chmodSync(disk.file, 0o604)
+  chmodSync(disk.config, 0o777)
+  const finding = { message: expect.stringMatching(/mode 604.*mode 777/), hint: expect.stringMatching(/ 600 .* 700 /) }
   expect((await disk.examine()).ill).toEqual([{ check: 'settings', state: 'warning', ...finding }])
 })
 
 describe('a setting that is wrong', () => {
-  test.each<[string, Record<string, unknown>, string, Record<string, string>, string]>([
-    ['settings', {}, '', { PLANTS_TIMEOUT: 'soon' }, `PLANTS_TIMEOUT ${duration}, but was "soon"`],
-    ['settings', { timeout: 'soon' }, '', {}, `timeout in FILE ${duration}, but was "soon"`],
-    ['store', {}, '--store nope', {}, 'There is no store named "nope" (from --store)'],
-  ])('fails the check of the %s: %o %s %o', async (check, settings, flags, env, message) => {
-    const disk = new Disk(settings)
-    const { ill } = await disk.examine(flags, env)
-    const finding = { check, state: 'failed', hint: expect.any(String) }
-    expect(ill[0]).toEqual({ ...finding, message: message.replace('FILE', disk.file) })
+  test.each<[string, string, Record<string, string>, string]>([
+    ['settings', '', { PLANTS_TIMEOUT: 'soon' }, `PLANTS_TIMEOUT ${duration}, but was "soon"`],
+    ['store', '--store nope', {}, 'There is no store named "nope" (from --store)'],
+  ])('fails the check of the %s: %s %o', async (check, flags, env, message) => {
+    const { ill } = await new Disk({}).examine(flags, env)
+    expect(ill[0]).toEqual({ check, state: 'failed', hint: expect.any(String), message })
   })
 
   test('as a flag ends with exit code 2', async () => {
@@ -116,7 +85,6 @@ describe('a setting that is wrong', () => {
 
   test.each([
     ['timeout', '2h30m', `stores.team.timeout in FILE ${duration}, but was "2h30m"`],
-    ['address', 'ftp://plants.example.com', 'stores.team.address in FILE does not name a store'],
     ['ca-cert', '/nonexistent/ca.pem', 'Could not read /nonexistent/ca.pem: there is no such file'],
   ])('of another store is named with it: %s', async (name, value, message) => {
     const address = await accepting()
@@ -128,11 +96,8 @@ describe('a setting that is wrong', () => {
 
 test.each<[string, Record<string, unknown>, Record<string, unknown>, Record<string, string>?]>([
   ['an empty ca-cert of all stores', { 'ca-cert': '' }, {}],
-  ['an empty ca-cert of the store', {}, { 'ca-cert': '' }],
   ['a ca-cert that is not there', { 'ca-cert': '/nonexistent/ca.pem' }, {}],
-  ['a ca-cert with U+0000', { 'ca-cert': '/etc/ca\0.pem' }, {}],
   ['an empty token command', {}, { 'token-command': '' }],
-  ['a token command with a quote', {}, { 'token-command': "sh -c 'echo x'" }],
   ['PLANTS_ALLOW_HTTP', {}, {}, { PLANTS_ALLOW_HTTP: 'maybe' }],
   ['PLANTS_CA_CERT', {}, {}, { PLANTS_CA_CERT: '/nonexistent/ca.pem' }],
 ])('a wrong setting that decides about trust keeps the token from the store: %s', async (_, saved, ofStore, env) => {

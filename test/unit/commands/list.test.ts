@@ -58,14 +58,12 @@ describe('a table', () => {
     )
   })
 
-  test.each([
-    ['name', { name: 'x'.repeat(1_000_000), tag: 'shade' }, `${'x'.repeat(999)}…  shade`],
-    ['name with an escape', { name: `\u001b${'x'.repeat(1_000_000)}` }, `\\u{1b}${'x'.repeat(993)}…`],
-  ])('has columns of at most 1000 without a terminal: a %s of a megabyte', async (_, long, line) => {
+  test('has columns of at most 1000 without a terminal, also for a name of a megabyte', async () => {
+    const long = { name: `\u001b${'x'.repeat(1_000_000)}` }
     await plant(long, ...Array.from({ length: 999 }, () => ({ name: 'Fern', tag: 'shade' })))
     const { out } = await user.run('list --output text')
     const [, first, ...rest] = out.split('\n')
-    expect([first?.trimStart(), rest.length]).toEqual([`1  ${line}`, 1000])
+    expect([first?.trimStart(), rest.length]).toEqual([`1  \\u{1b}${'x'.repeat(993)}…`, 1000])
     expect(out.length).toBeLessThan(2_000_000)
     expect((await user.run('get 1')).out.length).toBe(JSON.stringify({ id: 1, ...long }).length + 1)
   })
@@ -138,12 +136,6 @@ describe('ids on stdin', () => {
   )
 
   test.each([
-    [
-      'not UTF-8',
-      Buffer.from('1\n\xff', 'latin1'),
-      'Stdin is not UTF-8',
-      'Convert it from its encoding to UTF-8 first',
-    ],
     ['cut inside a character', Buffer.from('1\n\xc3', 'latin1'), 'Stdin is not UTF-8', 'Convert it'],
     ['UTF-16', Buffer.from('\ufeff1\n', 'utf16le'), 'Stdin is not UTF-8', 'Convert it from UTF-16 to UTF-8 first'],
     ['without an end', Buffer.alloc(7_000_000, '1'), 'A line of stdin is too long for a plant', 'Pipe ids'],
