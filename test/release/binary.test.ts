@@ -62,23 +62,6 @@ describe('the single file', () => {
       expect(missing).toEqual([])
     }
   })
-
-  test('takes nothing from the folder that it runs in', async () => {
-    const place = temporaryFolder()
-    for (const [name, text] of Object.entries({
-      '.env': 'PLANTS_STORE=./other.db\nPLANTS_OUTPUT=text\n',
-      'bunfig.toml': 'preload = ["./preload.js"]\n',
-      'preload.js': 'console.log("preloaded")\n',
-      'package.json': '{',
-      'tsconfig.json': '{',
-    }))
-      writeFileSync(join(place, name), text)
-    const options = { cwd: place, env: { HOME: place, PLANTS_DATA_DIR: place }, extendEnv: false, reject: false }
-    const args = ['create', '--id', '1', '--name', 'Fern']
-    const { exitCode, stdout, stderr } = await execa(file, args, { ...options, stdin: 'ignore' })
-    expect([exitCode, stdout, stderr]).toEqual([0, '{"name":"Fern"}', ''])
-    expect(existsSync(join(place, 'other.db'))).toBe(false)
-  })
 })
 
 test.skipIf(!isHere('buildah') || process.getuid?.() !== 0 || process.arch !== 'x64')(

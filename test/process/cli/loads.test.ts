@@ -1,8 +1,10 @@
 import { once } from 'node:events'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { execa } from 'execa'
 import { beforeAll, expect, test } from 'vitest'
 import { type Loads, loadsReader, recordTo } from '../../../bench/start/loads.mjs'
+import { PlantService } from '../../helpers/plant-service.js'
 import { ownService, token } from '../../helpers/remote.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
 
@@ -53,6 +55,17 @@ test('a create with a service loads what speaks HTTP, and nothing of the embedde
   const { modules, ...loads } = await loadsOf([[...fern, '--store', address]], { PLANTS_TOKEN: token })
   const chunks = [...every, 'create', 'credentials', 'http'].toSorted()
   expect(loads).toEqual({ chunks, packages: argued, drivers: [] })
+})
+
+test('an import into a service, and what changes settings, load no driver of SQLite', async () => {
+  const { url } = await PlantService.listen()
+  const input = join(temporaryFolder(), 'plants.csv')
+  writeFileSync(input, 'id,name\n1,Fern\n')
+  const runs = [
+    ['config', 'set', 'timeout', '3s'],
+    ['import', input, '--store', url],
+  ]
+  for (const args of runs) expect(await loadsOf([args], { PLANTS_TOKEN: token })).toMatchObject({ drivers: [] })
 })
 
 test('a create with a database loads what speaks to it, and nothing of the others', async () => {

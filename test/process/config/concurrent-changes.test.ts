@@ -3,7 +3,6 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { canTrace } from '../../helpers/linux.js'
 import { leaveLock } from '../../helpers/lock.js'
-import { PlantService } from '../../helpers/plant-service.js'
 import { resultOf, startUnder } from '../../helpers/process.js'
 import { rounds } from '../../helpers/rounds.js'
 import { canBecome, under } from '../../helpers/stranger.js'
@@ -37,15 +36,6 @@ test.each([
   const stores = Object.fromEntries(names.map((name) => [name, { address: `/${name}.db` }]))
   expect(JSON.parse(user.read(`${folders[0]}/settings.json`))).toEqual({ version: 1, stores })
   for (const folder of folders) expect(readdirSync(join(user.home, folder))).toEqual(['settings.json'])
-})
-
-test('of processes that add the same name at once, one succeeds', async () => {
-  const user = new World()
-  const numbers = Array.from({ length: 10 }, (_, index) => index)
-  const results = await Promise.all(numbers.map((n) => user.spawn(`stores add team /${n}.db`)))
-  expect(results.map(({ code }) => code).toSorted()).toEqual([0, ...numbers.slice(1).map(() => 2)])
-  const winner = results.findIndex(({ code }) => code === 0)
-  expect(user.saved).toEqual({ version: 1, stores: { team: { address: `/${winner}.db` } } })
 })
 
 test.each([
@@ -95,20 +85,3 @@ test.runIf(canTrace)(
     expect(user.saved).toEqual({ version: 1, timeout: '7s' })
   },
 )
-
-test('without the driver of SQLite settings are saved, and a service is imported into', async () => {
-  const user = new World()
-  const service = await PlantService.listen()
-  user.write('plants.csv', 'id,name\n1,Fern\n')
-  for (const [command, input] of [
-    ['config set timeout 3s', ''],
-    [`stores add team ${service.url}`, ''],
-    ['auth login --with-token --store team', 's3cret-Token'],
-    ['import plants.csv --store team', ''],
-  ] as const) {
-    const { code, err } = await user.spawn(command, { env: { NODE_OPTIONS: '--no-addons' }, input })
-    expect({ command, code, err: code === 0 ? '' : err }).toEqual({ command, code: 0, err: '' })
-  }
-  expect(user.saved).toMatchObject({ timeout: '3s', tokens: { [service.url]: {} } })
-  expect(service.made.get('1')).toBe(1)
-})

@@ -20,12 +20,10 @@ const both = ['stderr', 'stdout']
 const cases: [before: string[], command: string, synced: string[], told?: string[], code?: number][] = [
   [[], create, [log, 'data', '.', '..', '../..']],
   [[], `${create} --store a.db`, ['a.db-wal', '.'], both],
-  [[create], 'create --id 2 --name Moss', [log]],
   [[create], 'update 1 --name Moss', [log]],
   [[create], 'delete 1 --yes', [log]],
   [[], 'import input.ndjson', [log]],
   [[], 'import input.ndjson --atomic', [log]],
-  [[create], 'import input.ndjson --if-exists update', [log]],
   [[create], 'import input.ndjson --rejects rejects', [log, 'rejects', 'rejects.reasons'], both, 6],
   [[create], 'backup b.db', ['.']],
   [[create, 'backup b.db'], 'restore b.db --store new.db', ['new.db-wal', '.']],

@@ -3,7 +3,6 @@ import type { NewPlant } from '../../../src/plant/plant.js'
 import { newPlant } from '../../helpers/any-plant.js'
 import { fc } from '../../helpers/fast-check.js'
 import { rounds } from '../../helpers/rounds.js'
-import type { Result } from '../../helpers/run.js'
 import { answer, printed, refusal, World } from '../../helpers/world.js'
 
 // What is no JSON and no plant: unit/plant, and for all ways into a store conformance/service/verdicts.test.ts.
@@ -108,34 +107,20 @@ test('an unknown field may be nested deeply', async () => {
   expect(result).toEqual({ ...answer({ name: 'Fern' }), err })
 })
 
-/** The ways into a store: each creates the plant. */
-const doors: Record<string, (plant: NewPlant, user: World) => Promise<Result>> = {
-  flags: ({ id, name, tag }, user) =>
-    user.run(['create', `--id=${id}`, `--name=${name}`, ...(tag === undefined ? [] : [`--tag=${tag}`])]),
-  file: (plant, user) => user.run(['create', '--file', user.write('plant.json', jsonOf(plant))]),
-  stdin: (plant, user) => user.run('create', { stdin: jsonOf(plant) }),
-}
-
-test.each(Object.entries(doors))(
-  'any plant created by %s comes out as it was',
-  { timeout: rounds(60_000) },
-  async (door, create) => {
-    const user = new World()
-    const trip = async ({ id, ...plant }: NewPlant) => {
-      const isWarned = door === 'flags' && Object.values(plant).includes('')
-      const made = await create({ id, ...plant }, user)
-      const got = await user.run(['get', String(id)])
-      await user.run(['delete', String(id), '--yes'])
-      const err = isWarned ? expect.stringContaining('is empty: the plant gets') : ''
-      expect({ ...made, out: JSON.parse(made.out) }).toEqual({ code: 0, out: plant, err })
-      expect({ ...got, out: JSON.parse(got.out) }).toEqual({ code: 0, out: { id: Number(id), ...plant }, err: '' })
-      expect(got.out).toContain(`{"id":${id},`)
-    }
-    await fc.assert(fc.asyncProperty(newPlant(), trip), { numRuns: rounds(30) })
-    expect(await user.run('list')).toEqual(printed(''))
-  },
-)
-
-function jsonOf({ id, ...plant }: NewPlant): string {
-  return JSON.stringify(plant).replace(/^\{/, `{"id":${id},`)
-}
+// Those of JSON: unit/plant/json.test.ts.
+test('any plant created by flags comes out as it was', { timeout: rounds(60_000) }, async () => {
+  const user = new World()
+  const trip = async ({ id, ...plant }: NewPlant) => {
+    const { name, tag } = plant
+    const flags = [`--id=${id}`, `--name=${name}`, ...(tag === undefined ? [] : [`--tag=${tag}`])]
+    const made = await user.run(['create', ...flags])
+    const got = await user.run(['get', String(id)])
+    await user.run(['delete', String(id), '--yes'])
+    const err = [name, tag].includes('') ? expect.stringContaining('is empty: the plant gets') : ''
+    expect({ ...made, out: JSON.parse(made.out) }).toEqual({ code: 0, out: plant, err })
+    expect({ ...got, out: JSON.parse(got.out) }).toEqual({ code: 0, out: { id: Number(id), ...plant }, err: '' })
+    expect(got.out).toContain(`{"id":${id},`)
+  }
+  await fc.assert(fc.asyncProperty(newPlant(), trip), { numRuns: rounds(30) })
+  expect(await user.run('list')).toEqual(printed(''))
+})

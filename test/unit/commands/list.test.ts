@@ -181,22 +181,8 @@ test('updates keep what others change at the same moment', async () => {
   expect((await user.run('list')).out).toBe(ids.map((id) => `{"id":${id},"name":"Ivy","tag":"sun"}\n`).join(''))
 })
 
-test('an update drops the idempotency key, so that a late retry of the create makes no second plant', async () => {
-  const create = 'create --id 1 --name Fern --idempotency-key order-1'
-  await user.run(create)
-  await user.run('update 1 --name Moss')
-  expect((await user.run(create)).err).toContain('A plant with id 1 already exists')
-  expect(await user.run('list')).toEqual(printed('{"id":1,"name":"Moss"}\n'))
-})
-
 test('delete takes thousands with a tag', async () => {
   await plant(...Array.from({ length: 2500 }, () => ({ name: 'Fern', tag: 'many' })))
   const { code, out, err } = await user.run('delete --tag many --yes')
   expect([code, out.split('\n').length - 1, err]).toEqual([0, 2500, 'plants: Deleted 2,500 plants\n'])
-})
-
-test('create --id next gives each of many an id of its own', async () => {
-  const results = await Promise.all(Array.from({ length: 20 }, () => user.run('create --id next --name Fern')))
-  const ids = results.map(({ out }) => JSON.parse(out).id)
-  expect(ids.toSorted((a, b) => a - b)).toEqual(ids.map((_, index) => index + 1))
 })

@@ -46,7 +46,6 @@ function replaceHeartbeat(make: (heartbeat: string) => void): void {
 const foreign: [string, () => unknown, why: string][] = [
   ['a link', () => symlinkSync(temporaryFolder(), path), 'it is not a directory'],
   ['a file', () => writeFileSync(path, 'mine'), 'it is not a directory'],
-  ['a pipe', () => execFileSync('mkfifo', [path]), 'it is not a directory'],
   [
     'a directory with other files',
     () => mkdirSync(join(path, 'notes'), { recursive: true }),
