@@ -78,14 +78,6 @@ test('publint and attw find no fault in the package', async () => {
   })
 })
 
-test('npx runs the program from the package', async () => {
-  const folder = temporaryFolder()
-  const args = ['--yes', '--package', await pack(folder), ...'plants create --id 1 --name Fern'.split(' ')]
-  const env = { PATH: process.env['PATH'], HOME: folder, ...(await registrySettings()) }
-  const { exitCode, stdout } = await execa('npx', args, { cwd: folder, env, extendEnv: false, stdin: 'ignore' })
-  expect([exitCode, stdout]).toEqual([0, '{"name":"Fern"}'])
-})
-
 test('the recipe for CI installs the package, and imports with it', async () => {
   const folder = temporaryFolder()
   await pack(folder)

@@ -75,7 +75,6 @@ describe('a release is refused', () => {
 
   test.each([
     [{}, 'repository, homepage, bugs'],
-    [{ ...addresses, homepage: 'https://plant-store.example' }, 'homepage'],
     [{ ...addresses, bugs: { url: 'https://plants.example.com/issues' }, repository: 'soon' }, 'repository, bugs'],
   ])('without the addresses of the project: %j', async (given, names) => {
     const project = await clone(given)

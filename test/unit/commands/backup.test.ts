@@ -93,18 +93,11 @@ describe('backup', () => {
 
   test('does not replace what is no backup, or the store itself through a link', async () => {
     open(at('songs.db')).exec('CREATE TABLE songs (id INTEGER) STRICT')
-    await user.run('backup linked.bak')
-    fs.linkSync(at('linked.bak'), at('second.bak'))
     fs.symlinkSync(user.store, at('link'))
-    const reasons = {
-      'songs.db': 'songs.db is an SQLite file of another program, not a store\n',
-      'linked.bak': 'linked.bak has more than one hard link, and each would have its own write-ahead log\n',
-    }
-    for (const [name, why] of Object.entries(reasons)) {
-      const before = fs.readFileSync(at(name))
-      expect(await user.run(`backup ${name}`)).toMatchObject({ code: 2, err: expect.stringContaining(why) })
-      expect(fs.readFileSync(at(name)).equals(before)).toBe(true)
-    }
+    const before = fs.readFileSync(at('songs.db'))
+    const why = expect.stringContaining('songs.db is an SQLite file of another program, not a store\n')
+    expect(await user.run('backup songs.db')).toMatchObject({ code: 2, err: why })
+    expect(fs.readFileSync(at('songs.db')).equals(before)).toBe(true)
     const err = expect.stringContaining('it is the store itself')
     expect(await user.run('backup link')).toMatchObject({ code: 2, err })
     expect(await listOf('local')).toBe(fern)
@@ -184,9 +177,8 @@ describe('restore', () => {
     await user.run('create --id 2 --name Ivy')
     const before = await listOf('local')
     const { code, out, err } = await user.run('restore plants.bak --yes --output text')
-    const [, kept = ''] =
-      /^Restored 2 plants from .*\/plants.bak to .*\/plants.db; the previous contents are kept in (.*)\n$/.exec(out) ??
-      []
+    const pattern = /^Restored 2 plants from .*\/plants.bak to .*\/plants.db; the previous contents are kept in (.*)\n$/
+    const [, kept = ''] = pattern.exec(out) ?? []
     expect({ code, err }).toEqual({ code: 0, err: '' })
     expect(kept.replace(user.store, '')).toMatch(/^\.before-restore-\d{8}T\d{6}Z$/)
     expect([await listOf('local'), await listOf(kept)]).toEqual([moss + fern, before])
@@ -246,12 +238,10 @@ describe('restore', () => {
   test('rejects what is no backup or is damaged, and changes nothing', async () => {
     open(at('songs.db')).exec('CREATE TABLE songs (id INTEGER) STRICT')
     await damagedCopy()
-    fs.writeFileSync(at('short.db'), fs.readFileSync(at('plants.bak')).subarray(0, 8192))
     fs.writeFileSync(at('my.gz'), gzipSync(fern))
     fs.writeFileSync(at('my.zst'), Buffer.from([0x28, 0xb5, 0x2f, 0xfd, 0x04, 0x00]))
     const reasons = {
       'songs.db': `${at('songs.db')} is an SQLite file of another program, not a store\n`,
-      'short.db': `The store ${at('short.db')} is damaged: `,
       'damaged.db': `The store ${at('damaged.db')} is damaged: `,
       'my.gz': `${at('my.gz')} is not a store: it is compressed with gzip\n`,
       'my.zst': `${at('my.zst')} is not a store: it is compressed with zstd\n`,
