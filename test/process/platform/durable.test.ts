@@ -144,19 +144,12 @@ const kinds = Object.keys(names) as What[]
 const traced = kinds.flatMap((kind) => names[kind].map((name) => `?${name}`))
 const callPattern = /^(?<name>\w+)\((?<fd>\d*)(?:<(?<open>.*?)>)?.*\) += \d+(?:<(?<opened>.*)>)?/
 
-interface Review {
-  /** each write to a stream, with the files and directories that were synced since the one before; relative paths */
-  told: { stream: string; synced: string[] }[]
-  /** what was told, renamed or removed before the files that it is about were on disk */
-  early: string[]
-}
-
 /**
  * Follows what a program does with the files of a directory from now on. Relative paths are in this directory.
  *
  * @param log the file that strace writes, outside of the directory
  */
-function followDisk(directory: string, log: string): { tracer: string[]; review(): Review } {
+function followDisk(directory: string, log: string) {
   const existing = new Set(readdirSync(directory, { recursive: true }).map((name) => join(directory, String(name))))
   return {
     tracer: ['-f', '-y', '-s', '0', '-o', log, '-e', `trace=${traced.join()}`],
@@ -192,8 +185,12 @@ function callOf(text: string, directory: string, begin: number, end: number): Ca
  */
 const isTemporary = (path: string) => /-shm$|\.lock(?:$|\/)|\/\.cache(?:$|\/)|\/\.[^/]*plants-/.test(path)
 
-function reviewCalls(calls: Call[], directory: string, existing: Set<string>): Review {
-  const told: Review['told'] = []
+/**
+ * @returns each write to a stream, with the files and directories that were synced since the one before; and what was
+ *   told, renamed or removed before the files that it is about were on disk. Paths are relative.
+ */
+function reviewCalls(calls: Call[], directory: string, existing: Set<string>) {
+  const told: { stream: string; synced: string[] }[] = []
   const early = new Set<string>()
   /** what is not on disk: the files with new data, and the new names, with the line where the call ended */
   const data = new Map<string, number>()
@@ -222,13 +219,12 @@ function reviewCalls(calls: Call[], directory: string, existing: Set<string>): R
   const begin: Partial<Record<What, (call: Call) => void>> = {
     write: ({ path }) => (path.startsWith('/') ? data.set(path, Infinity) : isStream(path) && tell(path)),
     rename: ({ path, target }) => {
-      const isEarly = isPublic(target) && [...data.keys()].some(isIn(path))
-      if (isEarly) early.add(`rename before the data of ${short(target)}`)
+      if (isPublic(target) && [...data.keys()].some(isIn(path))) early.add(`rename before the data of ${short(target)}`)
     },
     remove: ({ path }) => {
       const database = path.replace(/-(wal|journal)$/, '')
-      const isEarly = database !== path && isPublic(path) && data.has(database)
-      if (isEarly) early.add(`removal of ${short(path)} before the data of ${short(database)}`)
+      if (database !== path && isPublic(path) && data.has(database))
+        early.add(`removal of ${short(path)} before the data of ${short(database)}`)
     },
   }
   const end: Record<What, (call: Call) => void> = {

@@ -8,7 +8,7 @@ import { DatabaseSync } from '../../helpers/database.js'
 import { fill } from '../../helpers/fill.js'
 import { open } from '../../helpers/sqlite-file.js'
 import { closedAfterTest, endConnections, fileAddress, openOptions } from '../../helpers/store.js'
-import { refusal, World } from '../../helpers/world.js'
+import { answer, refusal, World } from '../../helpers/world.js'
 
 // The messages about files that are no backups are in transcripts/backup.txt.
 
@@ -68,8 +68,8 @@ describe('backup', () => {
     await user.run('tokens create --note ci')
     const made = await user.run('backup plants.bak')
     const { size, mode } = fs.statSync(at('plants.bak'))
-    const out = `{"file":"${at('plants.bak')}","plants":2,"bytes":${size}}\n`
-    expect([made, mode & 0o777]).toEqual([{ code: 0, out, err: '' }, 0o600])
+    expect(made).toEqual(answer({ file: at('plants.bak'), plants: 2, bytes: size }))
+    expect(mode & 0o777).toBe(0o600)
     expect(check('plants.bak')).toEqual({ journal_mode: 'delete', integrity_check: 'ok' })
     expect(fs.readdirSync(user.home)).toEqual(['data', 'plants.bak'])
     expect(await listOf('./plants.bak')).toBe(moss + fern)
@@ -121,41 +121,36 @@ describe('backup', () => {
     expect([await listOf('./plants.bak'), names()]).toEqual([fern, before])
   })
 
-  describe('leaves alone what only looks like the directory of an earlier backup:', () => {
-    let [victim, trap, lock] = ['', '', '']
-    let bytes: Buffer
-
-    beforeEach(() => {
-      victim = at('victim.db')
-      const db = new DatabaseSync(victim)
-      db.exec('PRAGMA journal_mode = WAL; CREATE TABLE songs (id INTEGER) STRICT')
-      db.close()
-      bytes = fs.readFileSync(victim)
-      trap = at('.plants.bak.plants-abcdef')
-      lock = join(trap, 'lock')
-      fs.mkdirSync(trap, { mode: 0o700 })
-    })
-
-    const traps: [string, () => void][] = [
-      ['one whose lock is a link', () => fs.symlinkSync(victim, lock)],
-      ['one whose lock has a second name', () => fs.linkSync(victim, lock)],
-      ['one that others can open', () => [fs.cpSync(victim, lock), fs.chmodSync(trap, 0o755)]],
-      ['one that holds other files', () => fs.writeFileSync(join(trap, 'notes.txt'), 'water the fern')],
-      ['one of another user (needs root)', () => [fs.cpSync(victim, lock), fs.chownSync(trap, 65_534, 65_534)]],
+  describe('leaves alone what only looks like the directory of an earlier one:', () => {
+    const folder = '.plants.bak.plants-abcdef'
+    const traps: [string, (lock: string, victim: string) => void][] = [
+      ['one whose lock is a link', (lock, victim) => fs.symlinkSync(victim, lock)],
+      ['one whose lock has a second name', (lock, victim) => fs.linkSync(victim, lock)],
+      ['one that others can open', (lock, victim) => [fs.cpSync(victim, lock), fs.chmodSync(at(folder), 0o755)]],
+      ['one that holds other files', () => user.write(`${folder}/notes.txt`, 'water the fern')],
+      [
+        'one of another user (needs root)',
+        (lock, victim) => [fs.cpSync(victim, lock), fs.chownSync(at(folder), 65_534, 65_534)],
+      ],
     ]
 
     test.each(traps.filter(([what]) => isRoot || !what.endsWith('(needs root)')))('%s', async (_, set) => {
-      set()
-      const before = fs.readdirSync(trap)
+      const victim = at('victim.db')
+      const db = new DatabaseSync(victim)
+      db.exec('PRAGMA journal_mode = WAL; CREATE TABLE songs (id INTEGER) STRICT')
+      db.close()
+      fs.mkdirSync(at(folder), { mode: 0o700 })
+      set(at(`${folder}/lock`), victim)
+      const [before, bytes] = [fs.readdirSync(at(folder)), fs.readFileSync(victim)]
       expect((await user.run('backup plants.bak')).code).toBe(0)
-      expect([fs.readFileSync(victim).equals(bytes), fs.readdirSync(trap)]).toEqual([true, before])
-      if (before.includes('lock')) expect(fs.readFileSync(lock).equals(bytes)).toBe(true)
+      expect([fs.readFileSync(victim).equals(bytes), fs.readdirSync(at(folder))]).toEqual([true, before])
+      if (before.includes('lock')) expect(fs.readFileSync(at(`${folder}/lock`)).equals(bytes)).toBe(true)
     })
 
     test('and removes one that is', async () => {
-      fs.writeFileSync(join(trap, 'copy.db'), 'half')
+      user.write(`${folder}/copy.db`, 'half')
       expect((await user.run('backup plants.bak')).code).toBe(0)
-      expect(fs.existsSync(trap)).toBe(false)
+      expect(user.has(folder)).toBe(false)
     })
   })
 })

@@ -74,14 +74,11 @@ describe('an address', () => {
     const user = new World()
     user.save({ stores: { bad: { address: 'unix:/run/a\0.sock' }, garden: { address: `${user.home}/garden.db` } } })
     const message = `stores.bad.address in ${user.file} contains U+0000, which is not allowed in an address`
-    for (const line of ['create --id 1 --name Fern', 'list', 'get 1', 'auth status'])
+    for (const line of ['create --id 1 --name Fern', 'auth status'])
       expect(await user.run(`${line} --store bad`)).toMatchObject({ code: 2, err: expect.stringContaining(message) })
     const { code, out } = await user.run('doctor')
-    expect({ code, failed: objectsOf(out).filter(({ state }) => state !== 'ok') }).toMatchObject({
-      code: 1,
-      failed: [{ check: 'store bad', state: 'failed', message }],
-    })
-    expect(objectsOf(out)).toContainEqual(expect.objectContaining({ check: 'store garden', state: 'ok' }))
+    const failed = objectsOf(out).filter(({ state }) => state !== 'ok')
+    expect([code, failed]).toMatchObject([1, [{ check: 'store bad', state: 'failed', message }]])
     for (const line of ['create --id 1 --name Fern --store garden', 'stores list', 'stores remove bad'])
       expect((await user.run(line)).code).toBe(0)
   })
@@ -161,11 +158,10 @@ describe('stores list', () => {
 })
 
 test('allow-http is any word for yes or no', async () => {
+  const user = gardener()
   const name = 'stores.team.allow-http'
   for (const [index, given] of ['true', 'YES', '1', 'on', 'false', 'No', '0', 'off'].entries()) {
-    const user = gardener()
     expect(await user.run(['config', 'set', name, given])).toEqual(answer({ name, value: index < 4 }))
-    expect(user.saved).toMatchObject({ stores: { team: { 'allow-http': index < 4 } } })
     expect(await user.run('config get allow-http --store team')).toEqual(printed(`${index < 4}\n`))
   }
 })
@@ -194,12 +190,8 @@ test.each([
   ['stores.__proto__.timeout', 'store named "__proto__"', saved],
 ])('%j is no setting, for each command', async (name, what, hint) => {
   const user = gardener()
-  for (const words of [
-    ['get', name],
-    ['set', name, '1m'],
-    ['unset', name],
-  ]) {
-    const { code, err } = await user.run(['config', ...words, '--output', 'json'])
+  for (const [verb, ...value] of [['get'], ['set', '1m'], ['unset']] as const) {
+    const { code, err } = await user.run(['config', verb, name, ...value, '--output', 'json'])
     expect({ code, ...JSON.parse(err) }).toEqual({ code: 2, error: 400, message: `There is no ${what}`, hint })
   }
   expect(user.saved).toEqual({ version: 1, stores })

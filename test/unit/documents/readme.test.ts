@@ -5,7 +5,7 @@ import figures from '../../../bench/figures.json'
 import { render } from '../../../bench/page.mjs'
 import packageJson from '../../../package.json'
 import { exitCodes } from '../../../src/platform/errors.js'
-import { blocksOf, documentation, pages, tableAt, usesNpm } from '../../helpers/documents.js'
+import { blocksOf, documentation, pages, tableAt } from '../../helpers/documents.js'
 import { commandAt, helpsOf } from '../../helpers/helps.js'
 import { runPlants } from '../../helpers/run.js'
 
@@ -60,17 +60,6 @@ describe('the documentation', () => {
   test('names files of the project that exist', () => {
     const named = found(/`((?:src|test|bin|deploy|docs|\.ci)\/[\w./-]+)`/g)
     expect(named.filter((path) => !existsSync(join(root, path)))).toEqual([])
-  })
-
-  test('has pages whose commands begin with a store of their own', () => {
-    const start = 'cd "$(mktemp -d)" && export PLANTS_STORE=./try.db'
-    const first = ([path, page]: readonly [string, string]) => {
-      const block = blocksOf(page).find((each) => ['sh', 'console'].includes(each.language) && !usesNpm(each))
-      return block === undefined ? [] : [[path, block.text.startsWith(start)]]
-    }
-    const begun = [...pages].flatMap(first)
-    expect(begun.length).toBeGreaterThan(5)
-    expect(begun.filter(([, isOwn]) => isOwn === false)).toEqual([])
   })
 
   test('names the npm scripts that there are', () => {
