@@ -205,7 +205,7 @@ describe('bash', () => {
     await expectLines(await typist('bash', { before: [`source ${bashCompletion}`] }))
   })
 
-  here('inserts a name that looks like a command as a name, also all at once and beside a folder', async () => {
+  here('inserts a name that looks like a command as a name', async () => {
     const person = await typist('bash')
     mkdirSync(join(person.home, 'local'))
     person.write('local$(touch ran).db', '')

@@ -49,7 +49,7 @@ test.each([
   expect(drivers).toHaveLength(1)
 })
 
-test('a create with a service loads what speaks HTTP, and nothing of the embedded store', async () => {
+test('a create with a service loads nothing of the embedded store', async () => {
   const folder = temporaryFolder()
   const address = await ownService({ host: '127.0.0.1', port: 0 }, join(folder, 'served.db'))
   const { modules, ...loads } = await loadsOf([[...fern, '--store', address]], { PLANTS_TOKEN: token })
@@ -68,7 +68,7 @@ test('an import into a service, and what changes settings, load no driver of SQL
   for (const args of runs) expect(await loadsOf([args], { PLANTS_TOKEN: token })).toMatchObject({ drivers: [] })
 })
 
-test('a create with a database loads what speaks to it, and nothing of the others', async () => {
+test('a create with a database loads nothing of the others', async () => {
   const address = 'postgres://ann@127.0.0.1:9/garden'
   const { chunks, drivers } = await loadsOf([[...fern, '--store', address, '--timeout', '10ms']])
   expect(chunks).toEqual([...every, 'create', 'credentials', 'postgres'].toSorted())

@@ -80,7 +80,7 @@ test('create takes the next id, when another process has taken the proposed one'
   expect(stripVTControlCharacters((await session.ended).screen)).toContain('Planted Fern (id 2)')
 })
 
-test('create asks nothing when the given id is taken, or the store cannot be used', async () => {
+test('create asks nothing in vain', async () => {
   const user = await after(fern)
   expect(await user.terminal('create --id 1 --no-color').ended).toEqual({
     code: 1,
@@ -197,7 +197,7 @@ function held(response: Buffer): { answer: Answer; letGo(): void } {
   return { answer, letGo: () => going.abort() }
 }
 
-test('a terminal is told what is waited for, and for how long, in a line that is removed before any other', async () => {
+test('a terminal is told what is waited for, in a line that goes before any other', async () => {
   const busy = held(json(503, { error: 503, message: 'Busy' }))
   const done = held(json(200, { name: 'Fern' }))
   const remote = await Hostile.listen({ posts: [busy.answer, done.answer] })

@@ -42,7 +42,7 @@ test('a backup has what was there at one moment while others write', async () =>
   await end()
 })
 
-test('no plant that was acknowledged is lost while a restore replaces the store: it is kept, or there', async () => {
+test('no plant that was acknowledged is lost while a restore replaces the store', async () => {
   const world = new World()
   await world.spawn('create --id 0 --name Fern')
   fill(world.store, 20_000)

@@ -56,7 +56,7 @@ for (const [what, isStranger] of [
       expect(readdirSync(user.home).toSorted()).toEqual(['config', 'garden.db'])
     })
 
-    test('settings are saved in PLANTS_CONFIG_DIR, and otherwise the message says how', async () => {
+    test('settings are saved in PLANTS_CONFIG_DIR, or the message says how', async () => {
       const { user, run } = homeless(isStranger)
       const err = expect.stringMatching(/^plants: .*\n {2}Set HOME.*PLANTS_CONFIG_DIR.*\n$/)
       for (const [command, isNew] of [

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { runInThisContext } from 'node:vm'
 import { execa } from 'execa'
 import { expect, onTestFinished, test } from 'vitest'
-import { type Block, blocksOf, pages, readingOrder, usesNpm } from '../../helpers/documents.js'
+import { type Block, blocksOf, pages } from '../../helpers/documents.js'
 import { helpsOf } from '../../helpers/helps.js'
 import { freePort } from '../../helpers/postgres/daemon.js'
 import type { PostgresServer } from '../../helpers/postgres/server.js'
@@ -30,7 +30,7 @@ test(`the pages work one after the other in one home${manyNodes}`, { timeout: 18
   await shell(ofTheReader, home)
   const own = ownFiles(home)
   const differences = new Map<string, unknown>()
-  for (const path of readingOrder) {
+  for (const path of readingOrder()) {
     rmSync(join(home, session), { force: true }) // a page begins in a shell of its own
     const difference = await firstDifference(await blocksOfTest(path, server), home, server)
     if (difference !== undefined) differences.set(path, difference)
@@ -40,6 +40,13 @@ test(`the pages work one after the other in one home${manyNodes}`, { timeout: 18
   // The plants and the settings of the reader are as they were.
   expect(ownFiles(home)).toEqual(own)
 })
+
+/** The pages in the order in which somebody reads them: README, then as its last table lists them. */
+function readingOrder(): Set<string> {
+  const [, list = ''] = pages.get('README.md')?.split('\n## Documentation\n') ?? []
+  const listed = Array.from(list.matchAll(/\]\((docs\/[^)#]+\.md)\)/g), ([, path = '']) => path)
+  return new Set(['README.md', ...listed, ...pages.keys()])
+}
 
 /** The digest of each file of the default store and of the settings. */
 function ownFiles(home: string): Record<string, string> {
@@ -131,7 +138,7 @@ async function firstDifference(blocks: Block[], home: string, server: Database) 
 async function blocksOfTest(path: string, { port }: PostgresServer): Promise<Block[]> {
   const page = pages.get(path) ?? ''
   const [alone = ''] = page.split('## Run many nodes\n')
-  const blocks = blocksOf(hasHaproxy ? page : alone).filter((block) => !usesNpm(block))
+  const blocks = blocksOf(hasHaproxy ? page : alone).filter(({ text }) => !/^npm /m.test(text))
   if (path !== 'docs/databases.md') return blocks
   const free = ['4010', '4011', '4012', '9011', '9012'].map(async (each) => [each, await freePort()] as const)
   const ports = new Map(await Promise.all(free))

@@ -88,12 +88,10 @@ function nothing(line: string): [string, string] {
 
 test.each<[string, string[], string[]]>([
   ['--store x.db create --n', ['--name'], ['--version']],
-  ['create ', ['--id', '--name', '--store'], []],
   ['ls --li', ['--limit'], []], // another name of list
   ['l', ['list'], ['ls']],
   // what was given already, by any name
   ['create -i 1 --', ['--name'], ['--id']],
-  ['-v create --', ['--store'], ['--verbose']],
 ])('"%s" goes on with %j and not with %j', async (line, some, others) => {
   const words = await wordsOf(line)
   expect(words).toEqual(expect.arrayContaining(some))

@@ -41,20 +41,6 @@ describe('the table of habits', () => {
   })
 })
 
-test.each([
-  ['create', 'new', 'add'],
-  ['get', 'show'],
-  ['list', 'ls'],
-  ['stores list', 'stores ls'],
-  ['delete', 'rm', 'remove'],
-  ['stores remove', 'store delete', 'stores rm'],
-  ['tokens revoke', 'token rm', 'tokens delete', 'tokens remove'],
-  ['config unset', 'setting remove', 'settings rm', 'config delete'],
-  ['auth logout', 'auth remove'],
-])('%s has other names: %s', (name, ...others) => {
-  for (const other of others) expect(commandAt(other.split(' '))).toBe(commandAt(name.split(' ')))
-})
-
 // A hint is a sentence, a command, or another word. Without one it is where the help of the command is.
 test.each<[line: string, hint: string, command?: string]>([
   ['search', 'plants list --search TEXT'],

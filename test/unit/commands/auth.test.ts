@@ -49,7 +49,7 @@ describe('login saves a token', () => {
     expect([modeOf(user.config), modeOf(user.file)]).toEqual(['700', '600'])
   })
 
-  test('of 4096 characters, of which the service is asked once, with an empty object', async () => {
+  test('of 4096 characters, and asks the service once, with an empty object', async () => {
     const longest = 's3cret'.padEnd(4096, 'x')
     const remote = await accepting()
     expect((await login(`${remote.url}/v1`, longest)).code).toBe(0)
@@ -66,7 +66,7 @@ describe('login saves a token', () => {
     expect(remote.requests).toEqual([{ line: 'POST /v1/plants', headers, body: '{}' }])
   })
 
-  test('for the address of a name, and says so, and that PLANTS_TOKEN takes precedence', async () => {
+  test('for the address of a name, and says that PLANTS_TOKEN takes precedence', async () => {
     const remote = await accepting()
     const address = `${remote.url}/v1`
     await user.run(`stores add team ${address}/`)
@@ -179,7 +179,7 @@ test('a saved token is sent only when it can be one', async () => {
 test.each([
   ['text', ''],
   ['json', '[\n]\n'],
-])('status --output %s shows no token that stands where an address should, or in one', async (output, out) => {
+])('status --output %s shows no token in the place of an address, or in one', async (output, out) => {
   const entry = { token, savedAt }
   const misplaced = { 's3cret-as-a-key': { token: 'https://x.example', savedAt }, 's3cret/key': entry }
   user.save({ tokens: misplaced })

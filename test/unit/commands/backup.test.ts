@@ -62,6 +62,21 @@ test.each([
   expect([await listOf('local'), names()]).toEqual([`${fern}{"id":2,"name":"Ivy"}\n`, before])
 })
 
+test('a damaged store is neither backed up nor replaced', async () => {
+  await user.run('backup plants.bak')
+  const damaged = await damagedCopy()
+  const before = names()
+  for (const [line, err] of [
+    ['backup plants.bak', `plants: The store ${damaged} is damaged: `],
+    ['restore plants.bak --yes', '\n  Move the file aside, then restore a backup'],
+  ])
+    expect(await user.run(`${line} --store ${damaged}`)).toMatchObject({
+      code: 4,
+      err: expect.stringContaining(`${err}`),
+    })
+  expect([await listOf('./plants.bak'), names()]).toEqual([fern, before])
+})
+
 describe('backup', () => {
   test('copies all that is in a store into one file, for its owner alone', async () => {
     await user.run('create --id=-9223372036854775808 --name Moss')
@@ -112,15 +127,6 @@ describe('backup', () => {
     expect(await listOf('./other.db')).toBe('{"id":2,"name":"Ivy"}\n')
   })
 
-  test('keeps the older one when the store is damaged', async () => {
-    await user.run('backup plants.bak')
-    const damaged = await damagedCopy()
-    const before = names()
-    const err = expect.stringContaining(`plants: The store ${damaged} is damaged: `)
-    expect(await user.run(`backup plants.bak --store ${damaged}`)).toMatchObject({ code: 4, err })
-    expect([await listOf('./plants.bak'), names()]).toEqual([fern, before])
-  })
-
   describe('leaves alone what only looks like the directory of an earlier one:', () => {
     const folder = '.plants.bak.plants-abcdef'
     const traps: [string, (lock: string, victim: string) => void][] = [
@@ -168,7 +174,7 @@ describe('restore', () => {
     expect(check('new.db')).toEqual({ journal_mode: 'wal', integrity_check: 'ok' })
   })
 
-  test('replaces plants with --yes, and keeps what was there, which can be restored in turn', async () => {
+  test('replaces plants with --yes, and keeps what was there', async () => {
     await user.run('create --id 2 --name Ivy')
     const before = await listOf('local')
     const { code, out, err } = await user.run('restore plants.bak --yes --output text')
@@ -217,7 +223,7 @@ describe('restore', () => {
     expect(await listOf('local')).toBe(`${moss}${fern}{"id":2,"name":"Ivy"}\n`)
   })
 
-  test('takes another store from a copy, not from its file while changes are beside it', async () => {
+  test('takes no store with changes beside its file, but a copy of it', async () => {
     const other = at('live.db')
     await (await live(other)).create({ id: 6n, name: 'Elm' })
     const hint = `If it is a store, restore a copy of it: plants help backup. If it is a backup, remove that file: rm ${other}-wal`
@@ -250,13 +256,5 @@ describe('restore', () => {
     expect(await listOf('local')).toBe(moss + fern)
     const hint = 'For a compressed backup: plants help restore. For compressed plants: plants help import'
     expect(await user.run('list --store ./my.gz')).toEqual(refusal(reasons['my.gz'].trim(), hint, 4))
-  })
-
-  test('says what to do with a store that is damaged', async () => {
-    const damaged = await damagedCopy()
-    const before = names()
-    const err = expect.stringContaining('\n  Move the file aside, then restore a backup')
-    expect(await user.run(`restore plants.bak --yes --store ${damaged}`)).toMatchObject({ code: 4, err })
-    expect(names()).toEqual(before)
   })
 })

@@ -41,7 +41,7 @@ test.each<[string, string, number, Record<string, string>?]>([
 })
 
 test.skipIf(isRoot)(
-  'a dry run fails where nothing may be written, as a create does (needs a user that is not root)',
+  'a dry run fails as a create does where nothing may be written (needs a user that is not root)',
   async () => {
     expect(await user.run(`${fern} --store /plants.db --dry-run`)).toEqual(await user.run(`${fern} --store /plants.db`))
   },
@@ -118,7 +118,7 @@ test('a dry run names the place of a saved token, and does not show it', async (
   expect(err).toContain(`* token from ${user.file}\n`)
 })
 
-test('without a token, a dry run says so; each request has an idempotency key of its own', async () => {
+test('a dry run without a token says so, with a new idempotency key each time', async () => {
   const dry = async () => JSON.parse((await user.run(`${fern} --dry-run --store ${service}`)).out)
   const [one, other] = [await dry(), await dry()]
   expect({ source: one.token, headers: Object.keys(one.request.headers) }).toEqual({

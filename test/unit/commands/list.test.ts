@@ -58,7 +58,7 @@ describe('a table', () => {
     )
   })
 
-  test('has columns of at most 1000 without a terminal, also for a name of a megabyte', async () => {
+  test('has columns of at most 1000 characters without a terminal', async () => {
     const long = { name: `\u001b${'x'.repeat(1_000_000)}` }
     await plant(long, ...Array.from({ length: 999 }, () => ({ name: 'Fern', tag: 'shade' })))
     const { out } = await user.run('list --output text')
@@ -164,17 +164,6 @@ test('get reports each of 200 ids that no plant has, in order', async () => {
   const lines = ids.map((id) => `plants: No plant has id ${id} in ${user.store}\n  List the plants with: plants list\n`)
   expect(await user.run(['get', ...ids.map(String), '1'])).toEqual({ code: 1, out: `${moss}\n`, err: lines.join('') })
   expect(await user.run(['delete', ...ids.map(String), '1', '--yes'])).toMatchObject({ code: 1, out: `${moss}\n` })
-})
-
-test('updates keep what others change at the same moment', async () => {
-  const ids = Array.from({ length: 100 }, (_, index) => String(index + 1))
-  await plant(...ids.map(() => ({ name: 'Fern' })))
-  const results = await Promise.all([
-    user.run(['update', ...ids, '--name', 'Ivy']),
-    user.run(['update', ...ids, '--tag', 'sun']),
-  ])
-  expect(results).toMatchObject([{ code: 0 }, { code: 0 }])
-  expect((await user.run('list')).out).toBe(ids.map((id) => `{"id":${id},"name":"Ivy","tag":"sun"}\n`).join(''))
 })
 
 test('delete takes thousands with a tag', async () => {

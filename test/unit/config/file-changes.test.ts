@@ -10,7 +10,7 @@ const team = 'https://plants.example.com/v1'
 const token = 's3cret-Token'
 const savedAt = '2026-01-02T03:04:05.678Z'
 
-test('what a killed process has left goes with the next change, also behind a link, and files of the user stay', async () => {
+test('the next change removes what a killed process has left, also behind a link, and no files of the user', async () => {
   const user = new World({ timeout: '7s' })
   for (const name of ['settings.json.tmp-51838694635207d8', 'settings.json.tmp-0000000000ffffff'])
     user.write(`config/${name}`, '{"version":1,"tokens":{"https:')
@@ -40,7 +40,7 @@ describe('while another process holds the lock', () => {
     expect((await user.run('config set output json')).code).toBe(0)
   })
 
-  test('of two who add a store of one name, one succeeds, in whose time-out the lock is not waited for', async () => {
+  test('of two who add a store of one name, one succeeds, and its time-out is not that of the lock', async () => {
     const user = new World({})
     const { release } = await heldLock(`${user.file}.lock`)
     const adding = [0, 1].map((n) => user.run(`stores add team /${n}.db --timeout 1ms`))

@@ -5,12 +5,10 @@ import {
   mkdirSync,
   readdirSync,
   readFileSync,
-  rmSync,
   statSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs'
-import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { isLinux } from '../../helpers/linux.js'
 import { modeOf, unwritable } from '../../helpers/settings-file.js'
@@ -163,20 +161,6 @@ describe.skipIf(process.platform === 'win32')('a settings file', () => {
     expect((await user.run('config set timeout 8s')).err).toMatch(warning)
     expect(modeOf(user.file)).toBe('600')
   })
-})
-
-test.runIf(isRoot)('root gives away no file that a link of the user leads to (needs root)', async () => {
-  const user = new World()
-  const victim = join(user.home, 'victim')
-  mkdirSync(user.config)
-  chownSync(user.config, stranger, stranger)
-  writeFileSync(victim, '')
-  for (const name of ['settings.json.lock', 'settings.json']) {
-    symlinkSync('../victim', join(user.config, name))
-    await user.run('config set timeout 1m')
-    expect({ name, uid: statSync(victim).uid }).toEqual({ name, uid: 0 })
-    rmSync(join(user.config, name), { force: true })
-  }
 })
 
 test.runIf(isRoot)('root makes a folder of the owner of the home (needs root)', async () => {

@@ -56,7 +56,7 @@ describe('a workflow', () => {
     expect(new Set(installs)).toEqual(new Set(['npm ci --ignore-scripts']))
   })
 
-  test('runs npm scripts that there are, on each version of Node that the program is for', () => {
+  test('runs npm scripts that there are, on each version of Node', () => {
     const scripts = steps().flatMap(({ run = '' }) => /^npm (?:run )?(test|(?<=run )[\w:]+)/.exec(run)?.[1] ?? [])
     expect(scripts.filter((script) => !Object.hasOwn(packageJson.scripts, script))).toEqual([])
     const ci = parse(workflows.get('ci.yml') ?? '') as Workflow
@@ -91,7 +91,7 @@ test('editors and Biome format alike', () => {
   expect(pages.trim()).toBe('max_line_length = off') // nothing that Biome formats
 })
 
-test('package.json, the help and the deployment files have no address that leads nowhere', async () => {
+test('package.json, the help and deploy/ have no address that leads nowhere', async () => {
   expect(placeholders('Issues: https://plant-store.example/issues')).toEqual(['https://plant-store.example'])
   const texts = [read('package.json'), ...(await helpsOf([])).values(), ...filesIn('deploy').values()]
   expect(texts.flatMap(placeholders)).toEqual([])

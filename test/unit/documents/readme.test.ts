@@ -5,7 +5,7 @@ import figures from '../../../bench/figures.json'
 import { render } from '../../../bench/page.mjs'
 import packageJson from '../../../package.json'
 import { exitCodes } from '../../../src/platform/errors.js'
-import { blocksOf, documentation, pages, tableAt } from '../../helpers/documents.js'
+import { blocksOf, documentation, pages } from '../../helpers/documents.js'
 import { commandAt, helpsOf } from '../../helpers/helps.js'
 import { runPlants } from '../../helpers/run.js'
 
@@ -172,6 +172,19 @@ test('the page of the benchmarks and its charts show the figures of the last run
 /** What a group of a pattern matches in the documentation. */
 function found(pattern: RegExp): string[] {
   return Array.from(documentation.matchAll(pattern), ([, group = '']) => group)
+}
+
+/** The rows of the first table with these titles, without its marks. */
+function tableAt(titles: string): string[][] {
+  const start = documentation.indexOf(`\n${titles}`)
+  if (start === -1) throw new Error(`No page has the table ${titles}`)
+  const [rows = ''] = documentation.slice(start + 1).split('\n\n')
+  return rows
+    .replaceAll('`', '')
+    .split('\n')
+    .slice(2)
+    .map((line) => line.split('|').slice(1, -1))
+    .map((cells) => cells.map((cell) => cell.trim()))
 }
 
 function flagsIn(text: string): Set<string> {

@@ -145,7 +145,7 @@ test.each([
   expect(readdirSync(dirname(path))).toEqual([basename(log)])
 })
 
-test('what processes have left that were killed while they waited is removed, but not what waits', async () => {
+test('what was left by killed processes that waited is removed, but not what waits', async () => {
   const [empty = '', ended = '', waiting = ''] = ['a', 'b', 'c'].map((letter) =>
     join(dirname(path), `.lock.plants-${letter.repeat(6)}`),
   )
