@@ -131,14 +131,6 @@ test('durations and sizes are what the page calls so', () => {
   expect([parseDuration('--timeout', '2'), parseSize('--body-limit', '2')]).toEqual([2000, 2])
 })
 
-test.each([
-  ['1e3', 0],
-  ['"1"', 2],
-])('the id %s: exit code %i, as the page says', async (id, code) => {
-  expect(page).toContain(id)
-  expect((await new World().run(`create --id ${id} --name Fern`)).code).toBe(code)
-})
-
 test('options have the names and types that the definition of a command says', () => {
   const options = [
     { flags: '--id-from <int64>', description: '', parse: parseId },

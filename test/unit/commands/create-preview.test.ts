@@ -52,9 +52,10 @@ test('a dry run shows the request to a service, and sends nothing', async () => 
   const line = `${fern} ${key} --dry-run --store ${server.url}/v1`
   const { out, ...rest } = await user.run(line, { env })
   expect(rest).toEqual({ code: 0, err: '' })
+  const body = '{"id":1,"name":"Fern","tag":"shade"}'
   expect(JSON.parse(out)).toMatchObject({
     ...{ dryRun: true, id: 1, name: 'Fern', tag: 'shade', store: `${server.url}/v1`, token: 'variable' },
-    request: { headers: { authorization: 'Bearer ***' } },
+    request: { headers: { authorization: 'Bearer ***' }, body },
   })
   const text = await user.run(`${line} --output text`, { env })
   expect(text.out.replace(/plants\/\d[\d.]*\n/, 'plants/VERSION\n')).toBe(`\
@@ -67,7 +68,7 @@ content-type: application/json
 idempotency-key: order-66
 user-agent: plants/VERSION
 
-{"id":1,"name":"Fern","tag":"shade"}
+${body}
 `)
   expect({ posts: server.posts, connections: server.mostConnections }).toEqual({ posts: [], connections: 0 })
 })

@@ -17,9 +17,7 @@ beforeEach(() => {
 test.each([
   ['--store', 'get 1 --store'],
   ['The address', 'stores add mine'],
-  ['The address', 'stores init'],
   ['store', 'stores use'],
-  ['store', 'config set store'],
   ['stores.db.address', 'config set stores.db.address'],
 ])('a password in an address is rejected as an argument: %s of %s', async (place, line) => {
   user.save({ stores: { db: { address: '/x.db' } } })
