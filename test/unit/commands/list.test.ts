@@ -137,7 +137,7 @@ describe('ids on stdin', () => {
     ['UTF-16', Buffer.from('\ufeff1\n', 'utf16le'), 'Stdin is not UTF-8', 'Convert it from UTF-16 to UTF-8 first'],
     ['without an end', Buffer.alloc(7_000_000, '1'), 'A line of stdin is too long for a plant', 'Pipe ids'],
     [
-      'more than a million',
+      'too many',
       '1\n'.repeat(1_000_001),
       'Stdin has more than 1,000,000 ids',
       'For parts of that many: split -l 1000000',
