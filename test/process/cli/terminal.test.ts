@@ -209,3 +209,15 @@ test('a terminal is told what is waited for, in a line that goes before any othe
   expect(screen).toMatch(/ s\)\u001b\[K\r\u001b\[Kplants: Busy\. Trying again/)
   expect(screen).toMatch(/ s\)\u001b\[K\r\u001b\[KPlanted Fern \(id 1\)\r\n$/)
 })
+
+test('so is it during an import', async () => {
+  const { answer, letGo } = held(json(200, { name: 'Fern' }))
+  const remote = await Hostile.listen({ posts: [answer] })
+  const user = new World()
+  user.write('plants.ndjson', '{"id":1,"name":"Fern"}\n')
+  const line = `import ${user.home}/plants.ndjson --store ${remote.url}`
+  const session = user.terminal(line, { PLANTS_TOKEN: token })
+  await session.see(`Waiting for 127.0.0.1:${remote.port}\u2026 (1 s)`)
+  letGo()
+  expect((await session.ended).code).toBe(0)
+})

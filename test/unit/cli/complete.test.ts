@@ -88,6 +88,7 @@ test.each<[string, string[], string[]]>([
   ['l', ['list'], ['ls']],
   // what was given already, by any name
   ['create -i 1 --', ['--name'], ['--id']],
+  ['-v create --', ['--store'], ['--verbose']],
 ])('"%s" goes on with %j and not with %j', async (line, some, others) => {
   const words = await wordsOf(line)
   expect(words).toEqual(expect.arrayContaining(some))

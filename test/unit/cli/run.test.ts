@@ -1,6 +1,5 @@
-import { describe, expect, expectTypeOf, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { version } from '../../../package.json'
-import { type OptionValues, parseId } from '../../../src/cli/define-command.js'
 import { PlantsError } from '../../../src/platform/errors.js'
 import { parseDuration, parseSize } from '../../../src/platform/values.js'
 import { commandNames, helpsOf } from '../../helpers/helps.js'
@@ -129,19 +128,4 @@ test('durations and sizes are what the page calls so', () => {
   expect(durations).toEqual([500, 30_000, 120_000, 3_600_000, 7_776_000_000])
   expect(valuesOf('a size').map((text) => parseSize('--body-limit', text))).toEqual([16_384, 1_048_576, 1_073_741_824])
   expect([parseDuration('--timeout', '2'), parseSize('--body-limit', '2')]).toEqual([2000, 2])
-})
-
-test('options have the names and types that the definition of a command says', () => {
-  const options = [
-    { flags: '--id-from <int64>', description: '', parse: parseId },
-    { flags: '-m, --map <fields>', description: '' },
-    { flags: '--if-exists <what>', description: '', choices: ['error', 'skip'], default: 'error' },
-    { flags: '--no-input', description: '' },
-  ] as const
-  type Values = OptionValues<typeof options>
-  expectTypeOf<keyof Values>().toEqualTypeOf<'idFrom' | 'map' | 'ifExists' | 'input'>()
-  expectTypeOf<Values['idFrom']>().toEqualTypeOf<bigint | undefined>()
-  expectTypeOf<Values['map']>().toEqualTypeOf<string | undefined>()
-  expectTypeOf<Values['ifExists']>().toEqualTypeOf<'error' | 'skip'>()
-  expectTypeOf<Values['input']>().toEqualTypeOf<boolean | undefined>()
 })

@@ -53,6 +53,11 @@ test('an idempotency key is 1 to 255 visible ASCII characters', async () => {
   expect(user.has('data')).toBe(false)
 })
 
+test('a message shows at most 40 characters of a value, each whole', async () => {
+  const { err } = await new World().run(['list', '--output', `${'x'.repeat(38)}\u{1f331}\u{1f331}\u{1f331}`])
+  expect(err).toContain(`but was "${'x'.repeat(38)}\u{1f331}…"`)
+})
+
 const options = treeOf(program.root)
   .filter((command) => command.commands.length === 0 && command.name() !== 'help')
   .flatMap((command) => command.options.map(({ long = '', required }) => ({ words: wordsOf(command), long, required })))

@@ -18,6 +18,8 @@ test.each([
   ['--store', 'get 1 --store'],
   ['The address', 'stores add mine'],
   ['store', 'stores use'],
+  ['The address', 'stores init'],
+  ['store', 'config set store'],
   ['stores.db.address', 'config set stores.db.address'],
 ])('a password in an address is rejected as an argument: %s of %s', async (place, line) => {
   user.save({ stores: { db: { address: '/x.db' } } })

@@ -111,6 +111,7 @@ describe('unknown keys stay', () => {
   test.each<[string, (saved: typeof before) => unknown]>([
     ['config unset output', (saved) => Reflect.deleteProperty(saved, 'output')],
     ['config set stores.team.timeout 3m', ({ stores }) => Object.assign(stores.team, { timeout: '3m' })],
+    ['stores add new /srv/new.db', ({ stores }) => Object.assign(stores, { new: { address: '/srv/new.db' } })],
     [
       'stores remove team',
       (saved) => [Reflect.deleteProperty(saved.stores, 'team'), Reflect.deleteProperty(saved.tokens, team)],
