@@ -22,12 +22,10 @@ const rooms = unique(names.map((name) => dirname(name)))
 const importers = new Map(
   names.map((name) => [name, new Set(imports.filter(({ target }) => target === name).map(({ file }) => file))]),
 )
-const types = groupBy(
-  [...files].flatMap(([file, text]) =>
-    [...text.matchAll(/^(?:export )?(?:interface|type|class) (\w+)/gm)].map(([, name]) => ({ name, file })),
-  ),
-  ({ name }) => name,
-)
+const types = new Map()
+for (const [file, text] of files)
+  for (const [, name] of text.matchAll(/^(?:export )?(?:interface|type|class) (\w+)/gm))
+    types.set(name, [...(types.get(name) ?? []), file])
 const lines = [...files.values()].map((text) => text.split('\n').length - 1)
 
 const report = {
@@ -42,14 +40,7 @@ const report = {
   'type names used twice or more': [...types.values()].filter((uses) => uses.length > 1).length,
 }
 for (const [what, value] of Object.entries(report)) print(`${what.padEnd(34)}${String(value).padStart(8)}`)
-for (const [name, uses] of types)
-  if (uses.length > 1) print(`  type ${name}: ${uses.map(({ file }) => file).join(', ')}`)
-
-function groupBy(values, keyOf) {
-  const groups = new Map()
-  for (const value of values) groups.set(keyOf(value), [...(groups.get(keyOf(value)) ?? []), value])
-  return groups
-}
+for (const [name, uses] of types) if (uses.length > 1) print(`  type ${name}: ${uses.join(', ')}`)
 
 function print(line) {
   process.stdout.write(`${line}\n`)

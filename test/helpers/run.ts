@@ -14,7 +14,6 @@ export interface RunOptions {
   /** the streams that are terminals */
   terminals?: ('stdin' | 'stdout' | 'stderr')[]
   columns?: number
-  rows?: number
   signal?: AbortSignal
   /** for a test that looks for them itself */
   mayShowSecrets?: boolean
@@ -100,12 +99,11 @@ class Captured implements Output {
   text = ''
   readonly isTerminal: boolean
   readonly columns: number
-  readonly rows: number
+  readonly rows = Infinity
 
-  constructor({ terminals = [], columns = 80, rows = Infinity }: RunOptions, name: 'stdout' | 'stderr') {
+  constructor({ terminals = [], columns = 80 }: RunOptions, name: 'stdout' | 'stderr') {
     this.isTerminal = terminals.includes(name)
     this.columns = columns
-    this.rows = rows
   }
 
   async write(text: string): Promise<void> {

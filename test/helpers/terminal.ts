@@ -12,7 +12,6 @@ export interface Terminal {
   see(text: string): Promise<void>
   /** waits for each question in turn, and types its answer */
   answer(...answers: [question: string, text: string][]): Promise<void>
-  resize(columns: number): void
   kill(signal: string): void
   /** the exit code, and everything that was on the screen */
   ended: Promise<{ code: number; screen: string }>
@@ -85,7 +84,6 @@ function terminalOf(pty: IPty): Terminal {
         pty.write(text)
       }
     },
-    resize: (width) => pty.resize(width, 24),
     kill: (signal) => pty.kill(signal),
     ended,
   }

@@ -1,6 +1,6 @@
-// Makes a process of Node on Linux believe that it is on Windows: node --require FILE. What differs there is done as Windows does it, as far as
-// the program meets it: there are no user ids, an open file can be neither replaced nor removed, nor its folder renamed, fs.write shows text
-// on a console in a code page, and fstat does not know the standard streams.
+// Makes Node on Linux behave as on Windows, as far as the program meets it: node --require FILE. There are no user ids;
+// an open file can be neither replaced nor removed, nor its folder renamed; fs.write shows text on a console in a code
+// page; and fstat does not know the standard streams.
 const fs = require('node:fs')
 const { join } = require('node:path')
 const { isatty } = require('node:tty')

@@ -46,7 +46,7 @@ test.each([
   expect(await script(line, env)).toEqual({ exitCode: 2, stdout: '', stderr: expect.stringContaining(message) })
 })
 
-test('the start is measured beside a bare runtime, and the files that a create loads', async () => {
+test('the start is measured beside a bare runtime', async () => {
   const { exitCode, stdout } = await script('bench/start.mjs --runs 1')
   expect(exitCode).toBe(0)
   const title = `Node ${process.versions.node}`
@@ -56,7 +56,7 @@ test('the start is measured beside a bare runtime, and the files that a create l
   for (const file of ['program', 'sqlite', 'all']) expect(lineOf(file, stdout)).toMatch(/^\d+\.\d$/)
 })
 
-test('a benchmark is run in small, and writes its figures into a copy of the page', async () => {
+test('a benchmark writes its figures into a copy of the page', async () => {
   const { exitCode, stdout } = await script('bench/all.mjs --quick --only growth')
   const written = /^\d+\.\d min\. (.*benchmarks\.md), its charts and .*figures\.json are written$/m
   const [, page = ''] = written.exec(stdout) ?? []

@@ -1,13 +1,13 @@
-import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { existsSync, mkdirSync, symlinkSync } from 'node:fs'
+import { join } from 'node:path'
 import { execa } from 'execa'
 import { describe, expect, test } from 'vitest'
 import { bin } from '../../helpers/process.js'
 import { isHere } from '../../helpers/programs.js'
-import { temporaryFolder } from '../../helpers/temporary.js'
 import { type Terminal, terminalFor } from '../../helpers/terminal.js'
 import { World } from '../../helpers/world.js'
 
+const ready = 'ready> '
 const shells = ['bash', 'zsh', 'fish'] as const
 type Shell = (typeof shells)[number]
 
@@ -39,56 +39,48 @@ const starts: Record<Shell, { args(folder: string): string[]; file: string; line
   },
 }
 
-interface Surroundings {
-  /** lines that the shell reads first */
-  before?: string[]
-  /** lines that the shell reads last */
-  after?: string[]
-  /** what is in the folder: texts by their paths */
-  files?: Record<string, string>
+const stores = {
+  garden: { address: '/srv/garden.db' },
+  team: { address: 'https://plants.example.com/v1' },
+  odd: { address: '/srv/a\u001b[2J:`id`' },
 }
 
 /** Somebody who types in a shell that knows how to complete plants, in a folder of their own. */
-class Typist {
-  readonly folder = temporaryFolder()
+class Typist extends World {
   readonly #terminal: Terminal
 
-  constructor(shell: Shell, { before = [], after = [], files = {} }: Surroundings = {}) {
+  /** @param before lines that the shell reads first; `after` are those that it reads last */
+  constructor(shell: Shell, before: string[], after: string[]) {
+    super({ stores })
     const { args, file, lines } = starts[shell]
-    const all = { ...files, [file]: `${[...before, ...lines, ...after].join('\n')}\n` }
-    for (const [path, text] of Object.entries(all)) {
-      mkdirSync(dirname(join(this.folder, path)), { recursive: true, mode: 0o700 })
-      writeFileSync(join(this.folder, path), text, { mode: 0o600 })
-    }
-    mkdirSync(join(this.folder, 'bin'))
-    symlinkSync(bin, join(this.folder, 'bin/plants'))
-    this.#terminal = terminalFor(shell, args(this.folder), this.folder, {
-      ...{ PATH: `${join(this.folder, 'bin')}:${process.env['PATH']}`, HOME: this.folder, ZDOTDIR: this.folder },
-      ...{ PLANTS_CONFIG_DIR: join(this.folder, 'settings'), LANG: 'C.UTF-8' },
+    this.write(file, `${[...before, ...lines, ...after].join('\n')}\n`)
+    for (const path of ['fern.json', 'two words.json', 'pots.db', 'sub/moss.json']) this.write(path, '')
+    mkdirSync(join(this.home, 'bin'))
+    symlinkSync(bin, join(this.home, 'bin/plants'))
+    this.#terminal = terminalFor(shell, args(this.home), this.home, {
+      ...{ PATH: `${join(this.home, 'bin')}:${process.env['PATH']}`, HOME: this.home, ZDOTDIR: this.home },
+      ...{ PLANTS_CONFIG_DIR: this.config, LANG: 'C.UTF-8' },
     })
-  }
-
-  async ready(): Promise<this> {
-    await this.#terminal.see('ready> ')
-    return this
   }
 
   /** The words that a line has become, which was typed, with its Tabs. */
   async type(line: string): Promise<string[]> {
     this.#terminal.type(`${line}\u0001said \r`) // Ctrl-A is the beginning of the line
-    await this.#terminal.see('<said>')
-    await this.#terminal.see('ready> ')
-    const shown = this.#terminal.screen.split('<said>').at(-1) ?? ''
+    await this.seen('<said>', ready)
+    const shown = this.screen.split('<said>').at(-1) ?? ''
     return [...(shown.split(/[\r\n]/)[0] ?? '').matchAll(/<([^>]*)>/g)].map((match) => match[1] ?? '')
   }
 
   /** Types, and resolves when the terminal shows texts, one behind the other; then throws the line away. */
   async see(line: string, texts: string[]): Promise<void> {
     this.#terminal.type(line)
-    for (const text of texts) await this.#terminal.see(text)
+    await this.seen(...texts)
     this.#terminal.type('\u0015said\r') // Ctrl-U takes the line away; Ctrl-C would take away what is typed next, too
-    await this.#terminal.see('<said>')
-    await this.#terminal.see('ready> ')
+    await this.seen('<said>', ready)
+  }
+
+  async seen(...texts: string[]): Promise<void> {
+    for (const text of texts) await this.#terminal.see(text)
   }
 
   /** All that the terminal has shown. */
@@ -97,19 +89,10 @@ class Typist {
   }
 }
 
-const stores = {
-  garden: { address: '/srv/garden.db' },
-  team: { address: 'https://plants.example.com/v1' },
-  odd: { address: '/srv/a\u001b[2J:`id`' },
-}
-
-const files = {
-  'settings/settings.json': JSON.stringify({ version: 1, stores }),
-  ...{ 'fern.json': '', 'two words.json': '', 'pots.db': '', 'sub/moss.json': '' },
-}
-
-function typist(shell: Shell, lines: { before?: string[]; after?: string[] } = {}): Promise<Typist> {
-  return new Typist(shell, { files, ...lines }).ready()
+async function typist(shell: Shell, { before = [], after = [] }: Record<string, string[]> = {}): Promise<Typist> {
+  const person = new Typist(shell, before, after)
+  await person.seen(ready)
+  return person
 }
 
 /** A user with the script of a shell in a file. */
@@ -160,7 +143,7 @@ describe.each(shells)('%s', (shell) => {
 
   here('completes paths from the home folder, and what is quoted', async () => {
     const person = await typist(shell)
-    const path = join(person.folder, 'fern.json')
+    const path = join(person.home, 'fern.json')
     for (const typed of ['~/fe', '$HOME/fe'])
       expect(await person.type(`plants create --file ${typed}\tX`)).toEqual(['plants', 'create', '--file', path, 'X'])
     expect(await person.type('plants create --file "tw\t')).toEqual(['plants', 'create', '--file', 'two words.json'])
@@ -169,7 +152,7 @@ describe.each(shells)('%s', (shell) => {
 
   here('finds the program by any path', async () => {
     const person = await typist(shell)
-    for (const typed of ['~/bin/plants', '$HOME/bin/plants', './bin/plants', join(person.folder, 'bin/plants')])
+    for (const typed of ['~/bin/plants', '$HOME/bin/plants', './bin/plants', join(person.home, 'bin/plants')])
       expect((await person.type(`${typed} cr\tX`)).slice(1)).toEqual(['create', 'X'])
   })
 
@@ -188,17 +171,17 @@ describe.each(shells)('%s', (shell) => {
     const person = await typist(shell)
     const words = ['plants', 'create', '--tag', '', '--name', 'X']
     expect(await person.type('plants create --tag "$(echo x >> ./ran)" --na\tX')).toEqual(words)
-    expect(readFileSync(join(person.folder, 'ran'), 'utf8')).toBe('x\n') // by Enter, not by Tab
+    expect(person.read('ran')).toBe('x\n') // by Enter, not by Tab
   })
 
   here('shows no errors, and writes nothing', async () => {
     const person = await typist(shell)
-    writeFileSync(join(person.folder, 'settings/settings.json'), '{')
+    person.save('{')
     expect(await person.type('plants --store lo\tX')).toEqual(['plants', '--store', 'local', 'X'])
     expect(await person.type('HOME= plants cr\tX')).toEqual(['HOME=', 'plants', 'create', 'X'])
     expect(await person.type('./gone/plants cr\tX')).toEqual(['./gone/plants', 'crX'])
     expect(person.screen).not.toMatch(/are not JSON|rror|nknown|ot found|o such/)
-    expect(existsSync(join(person.folder, 'data'))).toBe(false)
+    expect(person.has('data')).toBe(false)
   })
 
   here('reads the script, also where errors end a script', async () => {
@@ -222,12 +205,12 @@ describe('bash', () => {
     await expectLines(await typist('bash', { before: [`source ${bashCompletion}`] }))
   })
 
-  here('inserts a name that looks like a command as a name, also all at once and beside a folder', async () => {
+  here('inserts a name that looks like a command as a name', async () => {
     const person = await typist('bash')
-    mkdirSync(join(person.folder, 'local'))
-    writeFileSync(join(person.folder, 'local$(touch ran).db'), '')
+    mkdirSync(join(person.home, 'local'))
+    person.write('local$(touch ran).db', '')
     expect(await person.type('plants create --file l\u001b*')).toContain('local$(touch ran).db')
-    expect(existsSync(join(person.folder, 'ran'))).toBe(false)
+    expect(person.has('ran')).toBe(false)
   })
 
   here('completes after a redirection, a pipe and an alias', async () => {

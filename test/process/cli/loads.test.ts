@@ -1,8 +1,10 @@
 import { once } from 'node:events'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { execa } from 'execa'
 import { beforeAll, expect, test } from 'vitest'
 import { type Loads, loadsReader, recordTo } from '../../../bench/start/loads.mjs'
+import { PlantService } from '../../helpers/plant-service.js'
 import { ownService, token } from '../../helpers/remote.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
 
@@ -47,7 +49,7 @@ test.each([
   expect(drivers).toHaveLength(1)
 })
 
-test('a create with a service loads what speaks HTTP, and nothing of the embedded store', async () => {
+test('a create with a service loads nothing of the embedded store', async () => {
   const folder = temporaryFolder()
   const address = await ownService({ host: '127.0.0.1', port: 0 }, join(folder, 'served.db'))
   const { modules, ...loads } = await loadsOf([[...fern, '--store', address]], { PLANTS_TOKEN: token })
@@ -55,7 +57,18 @@ test('a create with a service loads what speaks HTTP, and nothing of the embedde
   expect(loads).toEqual({ chunks, packages: argued, drivers: [] })
 })
 
-test('a create with a database loads what speaks to it, and nothing of the others', async () => {
+test('an import into a service, and what changes settings, load no driver of SQLite', async () => {
+  const { url } = await PlantService.listen()
+  const input = join(temporaryFolder(), 'plants.csv')
+  writeFileSync(input, 'id,name\n1,Fern\n')
+  const runs = [
+    ['config', 'set', 'timeout', '3s'],
+    ['import', input, '--store', url],
+  ]
+  for (const args of runs) expect(await loadsOf([args], { PLANTS_TOKEN: token })).toMatchObject({ drivers: [] })
+})
+
+test('a create with a database loads nothing of the others', async () => {
   const address = 'postgres://ann@127.0.0.1:9/garden'
   const { chunks, drivers } = await loadsOf([[...fern, '--store', address, '--timeout', '10ms']])
   expect(chunks).toEqual([...every, 'create', 'credentials', 'postgres'].toSorted())

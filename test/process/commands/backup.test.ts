@@ -20,13 +20,11 @@ async function writeTo(path: string, first: number) {
     }
   }
   const writing = write()
-  return {
-    answered,
-    end: () => {
-      isDone = true
-      return writing
-    },
+  const end = () => {
+    isDone = true
+    return writing
   }
+  return { answered, end }
 }
 
 test('a backup has what was there at one moment while others write', async () => {
@@ -44,7 +42,7 @@ test('a backup has what was there at one moment while others write', async () =>
   await end()
 })
 
-test('no plant that was acknowledged is lost while a restore replaces the store: it is kept, or there', async () => {
+test('no plant that was acknowledged is lost while a restore replaces the store', async () => {
   const world = new World()
   await world.spawn('create --id 0 --name Fern')
   fill(world.store, 20_000)
@@ -71,7 +69,6 @@ test('two backups to one file at once leave one that is whole, and nothing else'
 test.each([
   ['echo notes', 'Not restored: stdin is not a store: it is not an SQLite file'],
   ['true', 'stdin is empty, not a backup'],
-  ['echo notes | gzip', 'Not restored: stdin is not a store: it is compressed with gzip'],
 ])('what is piped to restore is called stdin: %s', async (command, message) => {
   const err = `plants: ${message}\n  Choose a file that plants backup has created\n`
   const result = await bash(new World(), `${command} | "$plants" restore - --store ./other.db`)

@@ -22,7 +22,7 @@ test.each([
   expect([code, out.match(/^\{.*\}$/gm)?.length]).toEqual([0, lines])
 })
 
-test('each finding comes as soon as it is known, and Ctrl-C ends the wait for the next', async () => {
+test('each finding comes at once, and Ctrl-C ends the wait for the next', async () => {
   const remote = await Hostile.listen({ posts: [() => child.kill('SIGINT')] })
   const disk = await Disk.build({ stores: { team: { address: remote.url } } })
   const child = disk.start('doctor --store team', { env: { PLANTS_TOKEN: token } })

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { runInThisContext } from 'node:vm'
 import { execa } from 'execa'
 import { expect, onTestFinished, test } from 'vitest'
-import { type Block, blocksOf, pages, readingOrder, usesNpm } from '../../helpers/documents.js'
+import { type Block, blocksOf, pages } from '../../helpers/documents.js'
 import { helpsOf } from '../../helpers/helps.js'
 import { freePort } from '../../helpers/postgres/daemon.js'
 import type { PostgresServer } from '../../helpers/postgres/server.js'
@@ -30,8 +30,8 @@ test(`the pages work one after the other in one home${manyNodes}`, { timeout: 18
   await shell(ofTheReader, home)
   const own = ownFiles(home)
   const differences = new Map<string, unknown>()
-  for (const path of readingOrder) {
-    openShell(home)
+  for (const path of readingOrder()) {
+    rmSync(join(home, session), { force: true }) // a page begins in a shell of its own
     const difference = await firstDifference(await blocksOfTest(path, server), home, server)
     if (difference !== undefined) differences.set(path, difference)
     await closeShell(home)
@@ -40,6 +40,13 @@ test(`the pages work one after the other in one home${manyNodes}`, { timeout: 18
   // The plants and the settings of the reader are as they were.
   expect(ownFiles(home)).toEqual(own)
 })
+
+/** The pages in the order in which somebody reads them: README, then as its last table lists them. */
+function readingOrder(): Set<string> {
+  const [, list = ''] = pages.get('README.md')?.split('\n## Documentation\n') ?? []
+  const listed = Array.from(list.matchAll(/\]\((docs\/[^)#]+\.md)\)/g), ([, path = '']) => path)
+  return new Set(['README.md', ...listed, ...pages.keys()])
+}
 
 /** The digest of each file of the default store and of the settings. */
 function ownFiles(home: string): Record<string, string> {
@@ -131,6 +138,8 @@ async function firstDifference(blocks: Block[], home: string, server: Database) 
 async function blocksOfTest(path: string, { port }: PostgresServer): Promise<Block[]> {
   const page = pages.get(path) ?? ''
   const [alone = ''] = page.split('## Run many nodes\n')
+  const blocks = blocksOf(hasHaproxy ? page : alone).filter(({ text }) => !/^npm /m.test(text))
+  if (path !== 'docs/databases.md') return blocks
   const free = ['4010', '4011', '4012', '9011', '9012'].map(async (each) => [each, await freePort()] as const)
   const ports = new Map(await Promise.all(free))
   const real = (text: string) =>
@@ -140,40 +149,27 @@ async function blocksOfTest(path: string, { port }: PostgresServer): Promise<Blo
       .replaceAll('DATABASE plants OWNER plants', 'DATABASE garden OWNER owner')
       .replaceAll('long and random', password)
       .replaceAll(/\b(?:40|90)1\d\b/g, (each) => `${ports.get(each) ?? each}`)
-  const blocks = blocksOf(hasHaproxy ? page : alone).filter((block) => !usesNpm(block))
-  return path === 'docs/databases.md' ? blocks.map(({ language, text }) => ({ language, text: real(text) })) : blocks
+  return blocks.map(({ language, text }) => ({ language, text: real(text) }))
 }
 
 /**
- * What a block differs in from what the page promises: no error or warning on stderr and exit code 0, or for `console`
- * the text that it shows.
+ * Runs a block in the shell of its page. Undefined when it did what the page promises: no error or warning on stderr and
+ * exit code 0, or for `console` the text that it shows.
  */
-interface Difference {
-  block: string
-  exitCode: number | undefined
-  /** what was printed, if it is not what the page shows */
-  printed: string
-}
-
-/** Begins a page in a new shell: what the blocks of another page have exported, and where they went, is forgotten. */
-function openShell(home: string): void {
-  rmSync(join(home, session), { force: true })
-}
-
-/** Runs a block in the shell of its page; undefined when it did what the page promises. */
-async function runBlock({ language, text }: Block, home: string): Promise<Difference | undefined> {
-  if (language === 'sh') {
-    const { exitCode, stderr } = await shell(inSession(text), home)
-    const printed = withoutNotes(stderr)
-    return exitCode === 0 && printed === '' ? undefined : { block: text, exitCode, printed }
-  }
-  if (language === 'haproxy') return runBlock({ language: 'sh', text: `cat > haproxy.cfg <<'END'\n${text}END\n` }, home)
+async function runBlock({ language, text }: Block, home: string) {
+  if (language === 'haproxy') return runLines(`cat > haproxy.cfg <<'END'\n${text}END\n`, home)
+  if (language === 'sh') return runLines(text, home)
   if (language !== 'console') return undefined
   const script = `export PLANTS_OUTPUT=text\nexec 2>&1\n${scriptOf(text)}\nunset PLANTS_OUTPUT`
   const { exitCode, stdout } = await shell(inSession(script), home)
-  return exitCode === 0 && timeless(stdout) === timeless(text.trimEnd())
-    ? undefined
-    : { block: text, exitCode, printed: stdout }
+  const isAsShown = exitCode === 0 && timeless(stdout) === timeless(text.trimEnd())
+  return isAsShown ? undefined : { block: text, exitCode, printed: stdout }
+}
+
+async function runLines(lines: string, home: string) {
+  const { exitCode, stderr } = await shell(inSession(lines), home)
+  const printed = withoutNotes(stderr)
+  return exitCode === 0 && printed === '' ? undefined : { block: lines, exitCode, printed }
 }
 
 /** Ends what the page left running. */
@@ -220,19 +216,10 @@ async function shell(lines: string, folder: string) {
     mkdirSync(temporary)
     symlinkSync(bin, join(path, 'plants'))
   }
-  const env = {
-    PATH: `${path}:${process.env['PATH']}:/usr/sbin`,
-    HOME: folder,
-    TMPDIR: temporary,
-    PLANTS_DATA_DIR: join(folder, 'data'),
-  }
-  const result = await execa('bash', ['-euo', 'pipefail', '-c', lines], {
-    cwd: folder,
-    env,
-    extendEnv: false,
-    reject: false,
-    stdin: 'ignore',
-  })
+  const PATH = `${path}:${process.env['PATH']}:/usr/sbin`
+  const env = { PATH, HOME: folder, TMPDIR: temporary, PLANTS_DATA_DIR: join(folder, 'data') }
+  const options = { cwd: folder, env, extendEnv: false, reject: false, stdin: 'ignore' } as const
+  const result = await execa('bash', ['-euo', 'pipefail', '-c', lines], options)
   checkSecrets({ argv: [lines], err: result.stderr })
   return result
 }

@@ -80,7 +80,7 @@ describe.runIf(isLinux && !process.env['PLANTS_BIN'])('on a simulated Windows (n
       expect([readdirSync(join(user.home, 'kept')), (await plants(user, 'list')).out]).toEqual([['plants.bak'], fern])
     })
 
-    test('removes the temporary folder of one that was killed, and none that has no lock yet', async () => {
+    test('removes the folder of one that was killed, and none without a lock', async () => {
       const user = await withFern()
       user.write('.plants.bak.plants-abcdef/lock', '')
       mkdirSync(join(user.home, '.plants.bak.plants-ghijkl'), { mode: 0o700 })

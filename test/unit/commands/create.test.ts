@@ -3,7 +3,6 @@ import type { NewPlant } from '../../../src/plant/plant.js'
 import { newPlant } from '../../helpers/any-plant.js'
 import { fc } from '../../helpers/fast-check.js'
 import { rounds } from '../../helpers/rounds.js'
-import type { Result } from '../../helpers/run.js'
 import { answer, printed, refusal, World } from '../../helpers/world.js'
 
 // What is no JSON and no plant: unit/plant, and for all ways into a store conformance/service/verdicts.test.ts.
@@ -14,23 +13,18 @@ const onePlant = 'plants create takes one plant. For many, use plants import'
 const giveFlags = 'For a plant in flags: plants create --id ID --name NAME'
 const convert = (encoding: string) => `Convert it from ${encoding} to UTF-8 first`
 const noPlant = 'Invalid plant: id must be an integer, but is missing'
-const deep = (inside: string) => '['.repeat(100_000) + inside + ']'.repeat(100_000)
-const [long, shown] = ['\u{1f331}\u{1f331}\u{1f331}', '\u{1f331}…'].map((end) => `"${'k'.repeat(38)}${end}"`)
+const deep = '['.repeat(100_000) + ']'.repeat(100_000)
 
 test.each<[stdin: string | Uint8Array, message: string, hint: string]>([
   ['{\r\n"id":1,\r\n"name":Fern}', 'Stdin is not JSON: unexpected "F" at line 3, column 8', example],
-  ['{"name":"a\nb"}', 'Stdin is not JSON: unexpected U+000A at line 1, column 11', example],
   ['{"a":'.repeat(100_000), 'Stdin is not JSON: unexpected end of input at line 1, column 500001', example],
-  [`${'['.repeat(100_000)}}`, 'Stdin is not JSON: unexpected "}" at line 1, column 100001', example],
   [
     '{"id":1,"name":"Fern"}\r\n\r\n{"id":2',
     'Stdin contains more than one JSON value, the second at line 3, column 1',
     onePlant,
   ],
   ['{"name":"","a":1,"b":2,"c":3,"d":4,"e":5,"f":6}', noPlant, `${example}. Unknown fields: "a", "b", "c", "d", "e"`],
-  [`{"name":"",${long}:1}`, noPlant, `${example}. Unknown fields: ${shown}`],
-  [`{"id":1,"name":${deep('{"id":2}')}}`, 'Invalid plant: name must be a string, but was an array', example],
-  [deep(''), 'Invalid plant: it must be an object, but was an array', onePlant],
+  [deep, 'Invalid plant: it must be an object, but was an array', onePlant],
   [Uint8Array.of(0x22, 0xc0, 0xaf, 0x22), 'Stdin is not UTF-8', convert('its encoding')],
   [Uint8Array.of(0xef, 0xbb), 'Stdin is not UTF-8', convert('its encoding')], // a cut byte order mark
   [Uint8Array.of(0xff, 0xfe, 0x7b, 0, 0x7d, 0), 'Stdin is not UTF-8', convert('UTF-16')],
@@ -38,7 +32,6 @@ test.each<[stdin: string | Uint8Array, message: string, hint: string]>([
   ['\ufeff', 'Stdin is empty', giveFlags],
   [' '.repeat(limit), 'Stdin is empty', giveFlags],
   [`{"id":1,"name":"Fern"}${' '.repeat(limit - 21)}`, 'Stdin is larger than 1 MiB (1048576 bytes)', onePlant],
-  [new Uint8Array(3 * limit).fill(0xff), 'Stdin is larger than 1 MiB (1048576 bytes)', onePlant],
 ])('rejects what is on stdin: %#', async (stdin, message, hint) => {
   const user = new World()
   expect(await user.run('create', { stdin })).toEqual(refusal(message, hint))
@@ -46,38 +39,26 @@ test.each<[stdin: string | Uint8Array, message: string, hint: string]>([
 })
 
 // The other messages about files are in transcripts/usage.txt.
-test.each([
-  [' '.repeat(limit + 1), 'is larger than 1 MiB (1048576 bytes)', onePlant],
-  [Uint8Array.of(0x22, 0xff, 0x22), 'is not UTF-8', convert('its encoding')],
-  [Buffer.from('\ufeff{"id":1,"name":"Fern"}', 'utf16le'), 'is not UTF-8', convert('UTF-16')],
-])('rejects a file: %#', async (content, why, hint) => {
+test('rejects a file that is too large, or whose name is too long', async () => {
   const user = new World()
-  expect(await user.run(['create', '--file', user.write('a', content)])).toEqual(refusal(`a ${why}`, hint))
-  expect(user.has('data')).toBe(false)
-})
-
-test('rejects a name of a file that is too long', async () => {
+  const create = (path: string) => user.run(['create', '--file', path])
+  expect(await create(user.write('a', ' '.repeat(limit + 1)))).toEqual(
+    refusal('a is larger than 1 MiB (1048576 bytes)', onePlant),
+  )
   const name = 'x'.repeat(256)
-  const message = `Could not read ${name}: its name is too long`
   const hint = 'Use a file that contains one plant as JSON'
-  expect(await new World().run(['create', '--file', name])).toEqual(refusal(message, hint))
+  expect(await create(name)).toEqual(refusal(`Could not read ${name}: its name is too long`, hint))
+  expect(user.has('data')).toBe(false)
 })
 
 test.each([
   ['a million zeros before the point of an id', `{"id":1${'0'.repeat(1_000_000)}e-1000000,"name":""}`],
   ['a million zeros behind it', `{"id":0.${'0'.repeat(1_000_000)}1e1000001,"name":""}`],
   ['a byte order mark and CRLF', '\ufeff{\r\n\t"id": 1,\r\n\t"name": ""\r\n}\r\n'],
-  ['fields in any order', '{"tag":"shade","name":"Fern","id":1}', '{"id":1,"name":"Fern","tag":"shade"}'],
-  [
-    'the last of repeated keys',
-    '{"id":"x","\\u0069d":9007199254740993,"name":5,"name":"Fern","tag":null,"tag":"a"}',
-    '{"id":9007199254740993,"name":"Fern","tag":"a"}',
-  ],
-  ['escapes for what they stand for', '{"id":1,"name":"\\u0046\\ud83c\\udf31\\/"}', '{"id":1,"name":"F\u{1f331}/"}'],
-])('takes %s', async (_, stdin, stored = '{"id":1,"name":""}') => {
+])('takes %s', async (_, stdin) => {
   const user = new World()
   expect(await user.run('create', { stdin })).toMatchObject({ code: 0, err: '' })
-  expect(await user.run('list')).toEqual(printed(`${stored}\n`))
+  expect(await user.run('list')).toEqual(printed('{"id":1,"name":""}\n'))
 })
 
 test('takes a body of exactly 1 MiB', async () => {
@@ -88,9 +69,9 @@ test('takes a body of exactly 1 MiB', async () => {
   expect(await user.run('create --file plant.json')).toEqual(answer({ name }))
 })
 
-test.each([1, 2, 3])('keeps a character across two reads of a file, %i bytes before the border', async (before) => {
+test('keeps a character across two reads of a file', async () => {
   const user = new World()
-  const name = `${'x'.repeat(65_536 - 16 - before)}\u{1f331}`
+  const name = `${'x'.repeat(65_536 - 16 - 2)}\u{1f331}`
   user.write('plant.json', `{"id":1,"name":"${name}"}`)
   expect(await user.run('create --file plant.json')).toEqual(answer({ name }))
 })
@@ -122,38 +103,24 @@ test('flags override the fields of a file and of stdin, right or wrong', async (
 
 test('an unknown field may be nested deeply', async () => {
   const err = 'plants: warning: ignored unknown field "deep"\n'
-  const result = await new World().run('create', { stdin: `{"id":1,"name":"Fern","deep":${deep('')}}` })
+  const result = await new World().run('create', { stdin: `{"id":1,"name":"Fern","deep":${deep}}` })
   expect(result).toEqual({ ...answer({ name: 'Fern' }), err })
 })
 
-/** The ways into a store: each creates the plant. */
-const doors: Record<string, (plant: NewPlant, user: World) => Promise<Result>> = {
-  flags: ({ id, name, tag }, user) =>
-    user.run(['create', `--id=${id}`, `--name=${name}`, ...(tag === undefined ? [] : [`--tag=${tag}`])]),
-  file: (plant, user) => user.run(['create', '--file', user.write('plant.json', jsonOf(plant))]),
-  stdin: (plant, user) => user.run('create', { stdin: jsonOf(plant) }),
-}
-
-test.each(Object.entries(doors))(
-  'any plant created by %s comes out as it was',
-  { timeout: rounds(60_000) },
-  async (door, create) => {
-    const user = new World()
-    const trip = async ({ id, ...plant }: NewPlant) => {
-      const isWarned = door === 'flags' && Object.values(plant).includes('')
-      const made = await create({ id, ...plant }, user)
-      const got = await user.run(['get', String(id)])
-      await user.run(['delete', String(id), '--yes'])
-      const err = isWarned ? expect.stringContaining('is empty: the plant gets') : ''
-      expect({ ...made, out: JSON.parse(made.out) }).toEqual({ code: 0, out: plant, err })
-      expect({ ...got, out: JSON.parse(got.out) }).toEqual({ code: 0, out: { id: Number(id), ...plant }, err: '' })
-      expect(got.out).toContain(`{"id":${id},`)
-    }
-    await fc.assert(fc.asyncProperty(newPlant(), trip), { numRuns: rounds(30) })
-    expect(await user.run('list')).toEqual(printed(''))
-  },
-)
-
-function jsonOf({ id, ...plant }: NewPlant): string {
-  return JSON.stringify(plant).replace(/^\{/, `{"id":${id},`)
-}
+// Those of JSON: unit/plant/json.test.ts.
+test('any plant created by flags comes out as it was', { timeout: rounds(60_000) }, async () => {
+  const user = new World()
+  const trip = async ({ id, ...plant }: NewPlant) => {
+    const { name, tag } = plant
+    const flags = [`--id=${id}`, `--name=${name}`, ...(tag === undefined ? [] : [`--tag=${tag}`])]
+    const made = await user.run(['create', ...flags])
+    const got = await user.run(['get', String(id)])
+    await user.run(['delete', String(id), '--yes'])
+    const err = [name, tag].includes('') ? expect.stringContaining('is empty: the plant gets') : ''
+    expect({ ...made, out: JSON.parse(made.out) }).toEqual({ code: 0, out: plant, err })
+    expect({ ...got, out: JSON.parse(got.out) }).toEqual({ code: 0, out: { id: Number(id), ...plant }, err: '' })
+    expect(got.out).toContain(`{"id":${id},`)
+  }
+  await fc.assert(fc.asyncProperty(newPlant(), trip), { numRuns: rounds(30) })
+  expect(await user.run('list')).toEqual(printed(''))
+})

@@ -7,22 +7,21 @@ import { ioOf } from '../../helpers/run.js'
 import { World } from '../../helpers/world.js'
 
 test.each([
-  ['list', 'list', 0],
-  ['list', 'list', 1000],
-  ['export', 'export', 0],
-  ['export', 'export', 1000],
-  ['delete --tag x --yes', 'delete --tag x --dry-run', 0],
-  ['delete --tag x --yes', 'delete --tag x --dry-run', 1000],
-])('%s prints one JSON value, and %s a table or NDJSON, of %i plants', async (line, harmless, count) => {
-  const user = new World()
-  const plants = Array.from({ length: count }, (_, index) => ({ id: index + 1, name: 'a,"b"', tag: 'x' }))
-  if (count > 0) expect((await user.run('import', { stdin: JSON.stringify(plants) })).code).toBe(0)
-  const rows = plants.map(({ id }) => `${id},"a,""b""",x\n`)
-  expect((await user.run(`${harmless} --output csv`)).out).toBe(`id,name,tag\n${rows.join('')}`)
-  const shown = harmless === line ? plants : plants.map((plant) => ({ dryRun: true, ...plant }))
-  const ndjson = shown.map((plant) => `${JSON.stringify(plant)}\n`).join('')
-  expect((await user.run(`${harmless} --output ndjson`)).out).toBe(ndjson)
-  expect(JSON.parse((await user.run(`${line} --output json`)).out)).toEqual(plants)
+  ['list', 'list'],
+  ['export', 'export'],
+  ['delete --tag x --yes', 'delete --tag x --dry-run'],
+])('%s prints one JSON value, and %s a table or NDJSON', async (line, harmless) => {
+  for (const count of [0, 1000]) {
+    const user = new World()
+    const plants = Array.from({ length: count }, (_, index) => ({ id: index + 1, name: 'a,"b"', tag: 'x' }))
+    if (count > 0) expect((await user.run('import', { stdin: JSON.stringify(plants) })).code).toBe(0)
+    const rows = plants.map(({ id }) => `${id},"a,""b""",x\n`)
+    expect((await user.run(`${harmless} --output csv`)).out).toBe(`id,name,tag\n${rows.join('')}`)
+    const shown = harmless === line ? plants : plants.map((plant) => ({ dryRun: true, ...plant }))
+    const ndjson = shown.map((plant) => `${JSON.stringify(plant)}\n`).join('')
+    expect((await user.run(`${harmless} --output ndjson`)).out).toBe(ndjson)
+    expect(JSON.parse((await user.run(`${line} --output json`)).out)).toEqual(plants)
+  }
 })
 
 test.each(['stores list', 'tokens list', 'config list', 'doctor'])(
@@ -42,10 +41,10 @@ test.each(['json', 'csv'])('an error alone prints no empty list as %s', async (o
   expect((await user.run(`delete 1 2 --yes --output ${output}`)).out).toContain('Fern')
 })
 
-/** Runs a command with plants, and at one of the writes to stdout, `fails` is called. */
-async function running(ids: number[], failing: number, line: string, fails: (stop: AbortController) => void) {
+/** Runs a command with plants with the tag "wet"; at one of the writes to stdout, `fails` is called. */
+async function running(count: number, line: string, fails: (stop: AbortController) => void, failing = 1) {
   const user = new World()
-  const plants = ids.map((id) => ({ id, name: 'Fern', tag: 'wet' }))
+  const plants = Array.from({ length: count }, (_, index) => ({ id: index + 1, name: 'Fern', tag: 'wet' }))
   expect(await user.run('import', { stdin: JSON.stringify(plants) })).toMatchObject({ code: 0, err: '' })
   const stop = new AbortController()
   let writes = 0
@@ -65,41 +64,44 @@ async function running(ids: number[], failing: number, line: string, fails: (sto
   return { code, ...JSON.parse(error ?? ''), left: Number((await user.run('count')).out) }
 }
 
-const fern = '{"id":1,"name":"Fern","tag":"wet"}'
-
-test.each<[string, number[], number, string, string, number]>([
-  ['one plant', [1], 1, 'delete 1 --yes', `Deleted, but not printed completely: ${fern}`, 0],
-  ['the end of the document', [1], 2, 'delete 1 --yes', `Deleted, but not printed completely: ${fern}`, 0],
-  ['several plants', [1, 2], 1, 'delete 1 2 --yes', 'Deleted, but not printed completely: 2 plants', 0],
-  ['an empty list', [1], 1, 'delete --tag none --yes', 'Nothing was deleted', 1],
-  ['a dry run', [1], 1, 'delete 1 --dry-run', 'Nothing was deleted', 1],
-])('delete reports what was deleted when %s cannot be written', async (_, ids, failing, line, hint, left) => {
-  const isFull = () => {
-    throw Object.assign(new Error('full'), { code: 'ENOSPC' })
+function failingWith(code: string): () => never {
+  return () => {
+    throw Object.assign(new Error(code), { code })
   }
-  expect(await running(ids, failing, line, isFull)).toMatchObject({ code: 74, error: 500, hint, left })
-})
-
-const hundred = Array.from({ length: 100 }, (_, index) => index + 1)
-const [deletion, update] = ['delete --tag wet --yes', `update ${hundred.join(' ')} --tag x`]
+}
 
 test.each([
-  [deletion, 'Deleted, but not printed completely: 64 plants. No more were deleted', 36],
-  [update, 'Updated, but not printed completely: 64 plants. No more were updated', 100],
-])('%s stops when nobody reads the output any more, and reports what was done', async (line, hint, left) => {
-  const isClosed = () => {
-    throw Object.assign(new Error('closed'), { code: 'EPIPE' })
-  }
+  ['the end of the document', 1, 'delete 1 --yes', '{"id":1,"name":"Fern","tag":"wet"}', 2],
+  ['several plants', 2, 'delete 1 2 --yes', '2 plants'],
+])('delete reports what was deleted when %s cannot be written', async (_, count, line, what, failing = 1) => {
+  const hint = `Deleted, but not printed completely: ${what}`
+  const result = { code: 74, error: 500, hint, left: 0 }
+  expect(await running(count, line, failingWith('ENOSPC'), failing)).toMatchObject(result)
+})
+
+test.each(['delete --tag none --yes', 'delete 1 --dry-run'])('%s deletes nothing and says so', async (line) => {
+  const result = { code: 74, error: 500, hint: 'Nothing was deleted', left: 1 }
+  expect(await running(1, line, failingWith('ENOSPC'))).toMatchObject(result)
+})
+
+const hundred = Array.from({ length: 100 }, (_, index) => index + 1).join(' ')
+const [deletion, update] = ['delete --tag wet --yes', `update ${hundred} --tag x`]
+
+test.each([
+  [deletion, 'Deleted', 'deleted', 36],
+  [update, 'Updated', 'updated', 100],
+])('%s stops when nobody reads the output any more, and reports what was done', async (line, done, more, left) => {
+  const hint = `${done}, but not printed completely: 64 plants. No more were ${more}`
   const result = { code: 74, error: 500, message: 'The output was closed', hint, left }
-  expect(await running(hundred, 1, line, isClosed)).toEqual(result)
+  expect(await running(100, line, failingWith('EPIPE'))).toEqual(result)
 })
 
 test.each([
   [deletion, 'Interrupted after deleting 64 plants', 36],
   [update, 'Interrupted after updating 64 plants', 100],
   [`${update} --dry-run`, 'Interrupted after updating 0 plants', 100],
-  [`get ${hundred.join(' ')}`, 'Interrupted', 100],
+  [`get ${hundred}`, 'Interrupted', 100],
 ])('%s reports how many plants it has changed when it is interrupted', async (line, message, left) => {
   const stopIt = (stop: AbortController) => stop.abort(new PlantsError('interrupted', 'Interrupted'))
-  expect(await running(hundred, 1, line, stopIt)).toEqual({ code: 130, error: 500, message, left })
+  expect(await running(100, line, stopIt)).toEqual({ code: 130, error: 500, message, left })
 })

@@ -125,18 +125,15 @@ test.each(wrong.filter(({ name, source }) => source !== 'flag' && flagOf(name)))
   },
 )
 
-test.each(['flag', 'variable', 'saved'] as const)(
-  'output json as %s makes errors JSON, also those of a wrong setting and of a wrong flag',
-  async (source) => {
-    const desk = new Desk('store')
-    desk.give('output', source, 'json')
-    const [error, message, hint] = [expect.any(Number), expect.any(String), expect.any(String)]
-    for (const flags of [['--timeout', 'soon'], ['--store', 'nope'], ['--nope'], ['--id', '1.5']]) {
-      const { err } = await desk.run(withUsual({ '--id': '1', '--name': 'Fern' }, ['create', ...flags]))
-      expect(JSON.parse(err)).toEqual({ error, message, hint })
-    }
-  },
-)
+test.each(['flag', 'variable', 'saved'] as const)('output json as %s makes all errors JSON', async (source) => {
+  const desk = new Desk('store')
+  desk.give('output', source, 'json')
+  const [error, message, hint] = [expect.any(Number), expect.any(String), expect.any(String)]
+  for (const flags of [['--timeout', 'soon'], ['--store', 'nope'], ['--nope'], ['--id', '1.5']]) {
+    const { err } = await desk.run(withUsual({ '--id': '1', '--name': 'Fern' }, ['create', ...flags]))
+    expect(JSON.parse(err)).toEqual({ error, message, hint })
+  }
+})
 
 test('what a store has saved counts only when the store is called by its name', async () => {
   const desk = new Desk('store')

@@ -5,7 +5,7 @@ import figures from '../../../bench/figures.json'
 import { render } from '../../../bench/page.mjs'
 import packageJson from '../../../package.json'
 import { exitCodes } from '../../../src/platform/errors.js'
-import { blocksOf, documentation, pages, tableAt, usesNpm } from '../../helpers/documents.js'
+import { blocksOf, documentation, pages } from '../../helpers/documents.js'
 import { commandAt, helpsOf } from '../../helpers/helps.js'
 import { runPlants } from '../../helpers/run.js'
 
@@ -30,10 +30,12 @@ describe('the README', () => {
     expect([...pages.keys()].filter((path) => path.startsWith('docs/') && !readme.includes(`](${path})`))).toEqual([])
   })
 
-  test('lists every command', () => {
+  test('lists every command, and the documentation every subcommand', () => {
     const listed = new Set(tableAt('| command | what it does |').flatMap(([cell = '']) => cell.split(', ')))
-    const commands = [...helps.keys()].filter((path) => path !== '' && !path.includes(' '))
-    expect([...listed].toSorted()).toEqual(commands.map((name) => `plants ${name}`).toSorted())
+    const paths = [...helps.keys()].filter((path) => path !== '').map((path) => `plants ${path}`)
+    const isBelow = (path: string) => path.split(' ').length > 2
+    expect([...listed].toSorted()).toEqual(paths.filter((path) => !isBelow(path)).toSorted())
+    expect(paths.filter((path) => isBelow(path) && !documentation.includes(path))).toEqual([])
   })
 })
 
@@ -60,26 +62,10 @@ describe('the documentation', () => {
     expect(named.filter((path) => !existsSync(join(root, path)))).toEqual([])
   })
 
-  test('has pages whose commands begin with a store of their own', () => {
-    const start = 'cd "$(mktemp -d)" && export PLANTS_STORE=./try.db'
-    const first = ([path, page]: readonly [string, string]) => {
-      const block = blocksOf(page).find((each) => ['sh', 'console'].includes(each.language) && !usesNpm(each))
-      return block === undefined ? [] : [[path, block.text.startsWith(start)]]
-    }
-    const begun = [...pages].flatMap(first)
-    expect(begun.length).toBeGreaterThan(5)
-    expect(begun.filter(([, isOwn]) => isOwn === false)).toEqual([])
-  })
-
   test('names the npm scripts that there are', () => {
     const named = new Set(found(/\bnpm (?:run )?(start|test(?::\w+)?|(?<=run )[\w:]+)/g))
     const scripts = Object.keys(packageJson.scripts).filter((script) => script !== 'prepack')
     expect([...named].toSorted()).toEqual(scripts.toSorted())
-  })
-
-  test('lists every subcommand', () => {
-    const subcommands = [...helps.keys()].filter((path) => path.includes(' '))
-    expect(subcommands.filter((path) => !documentation.includes(`plants ${path}`))).toEqual([])
   })
 
   test('lists every flag of every command, and no other', async () => {
@@ -183,35 +169,22 @@ test('the page of the benchmarks and its charts show the figures of the last run
   }
 })
 
-test('the page of the benchmarks has a table of the figures that a marker names, with three digits of each', () => {
-  const marked = (content: string) => `# Title\n<!-- figures: how import, export -->\n${content}<!-- end -->\nText\n`
-  const rows = [
-    { title: 'plants export', rate: 1_234_567 },
-    { title: 'cat', rate: Number.NaN },
-    { title: 'sqlite3', rate: 500_000 },
-  ]
-  const { page } = render(marked('an old table\n'), {
-    ...figures,
-    how: { import: 'Medians of 3 rounds' },
-    export: { title: 'Export', rows },
-  })
-  expect(page).toBe(
-    marked(
-      [
-        '\nMedians of 3 rounds.\n',
-        '|Export|rows/s|× first row|',
-        '|---|--:|--:|',
-        '|plants export|1,230,000|1|',
-        '|cat|-|-|',
-        '|sqlite3|500,000|0.405|\n\n',
-      ].join('\n'),
-    ),
-  )
-})
-
 /** What a group of a pattern matches in the documentation. */
 function found(pattern: RegExp): string[] {
   return Array.from(documentation.matchAll(pattern), ([, group = '']) => group)
+}
+
+/** The rows of the first table with these titles, without its marks. */
+function tableAt(titles: string): string[][] {
+  const start = documentation.indexOf(`\n${titles}`)
+  if (start === -1) throw new Error(`No page has the table ${titles}`)
+  const [rows = ''] = documentation.slice(start + 1).split('\n\n')
+  return rows
+    .replaceAll('`', '')
+    .split('\n')
+    .slice(2)
+    .map((line) => line.split('|').slice(1, -1))
+    .map((cells) => cells.map((cell) => cell.trim()))
 }
 
 function flagsIn(text: string): Set<string> {

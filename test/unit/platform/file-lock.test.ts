@@ -46,7 +46,6 @@ function replaceHeartbeat(make: (heartbeat: string) => void): void {
 const foreign: [string, () => unknown, why: string][] = [
   ['a link', () => symlinkSync(temporaryFolder(), path), 'it is not a directory'],
   ['a file', () => writeFileSync(path, 'mine'), 'it is not a directory'],
-  ['a pipe', () => execFileSync('mkfifo', [path]), 'it is not a directory'],
   [
     'a directory with other files',
     () => mkdirSync(join(path, 'notes'), { recursive: true }),
@@ -146,7 +145,7 @@ test.each([
   expect(readdirSync(dirname(path))).toEqual([basename(log)])
 })
 
-test('what processes have left that were killed while they waited is removed, but not what waits', async () => {
+test('what was left by killed processes that waited is removed, but not what waits', async () => {
   const [empty = '', ended = '', waiting = ''] = ['a', 'b', 'c'].map((letter) =>
     join(dirname(path), `.lock.plants-${letter.repeat(6)}`),
   )

@@ -5,7 +5,7 @@ import { posixWord, windowsWord } from '../../../src/platform/errors.js'
 import { escapeControlChars, escapeControlCharsInLines } from '../../../src/platform/escape.js'
 import { Semaphore } from '../../../src/platform/semaphore.js'
 
-test('a timeout that is over, or longer than a timer can be, needs no warning of Node', async () => {
+test('a timeout that is over or too long for a timer brings no warning of Node', async () => {
   const warnings: Error[] = []
   const note = (warning: Error) => warnings.push(warning)
   process.on('warning', note)
@@ -15,7 +15,7 @@ test('a timeout that is over, or longer than a timer can be, needs no warning of
   expect({ warnings, delays: [-5, 7, Infinity].map(delayOf) }).toEqual({ warnings: [], delays: [0, 7, maxTimer] })
 })
 
-test('a semaphore lets so many in, the others in their order, and none that has given up', async () => {
+test('a semaphore lets so many in, in their order, and none that has given up', async () => {
   const semaphore = new Semaphore(2)
   const inside: number[] = []
   const stop = new AbortController()
@@ -40,7 +40,7 @@ test('a semaphore lets so many in, the others in their order, and none that has 
   expect(inside).toEqual([1, 2, 3, 5, 7, 8])
 })
 
-test('every character that moves, colours or reorders a terminal is escaped, and no other', () => {
+test('every character that drives a terminal is escaped, and no other', () => {
   const points = Array.from({ length: 0x110000 }, (_, point) => point)
   const wrong = points.filter((point) => {
     const text = String.fromCodePoint(point)
