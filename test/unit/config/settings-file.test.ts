@@ -137,7 +137,9 @@ const isRoot = process.getuid?.() === 0
 describe.skipIf(process.platform === 'win32')('a settings file', () => {
   test.each([
     ['610', '700', 'The settings in FILE are open to others (mode 610). Fix it with: chmod 600 FILE'],
+    ['601', '700', 'The settings in FILE are open to others (mode 601). Fix it with: chmod 600 FILE'],
     ['600', '720', 'Others can replace the settings in FOLDER (mode 720). Fix it with: chmod 700 FOLDER'],
+    ['600', '702', 'Others can replace the settings in FOLDER (mode 702). Fix it with: chmod 700 FOLDER'],
     ['600', '1777', ''],
     ['400', '700', ''],
   ])('of mode %s in a folder of mode %s: %s', async (mode = '', folderMode = '', text = '') => {
