@@ -112,57 +112,63 @@ export interface ServedStore extends Service, Pick<RunningService, 'place' | 'to
   log(): string
 }
 
-/** Puts any store behind HTTP in this process, until the test is over. */
-export async function serveStore(
-  store: PlantStore & Partial<ReadableStore>,
-  options: Partial<ServiceOptions> = {},
-): Promise<ServedStore> {
-  let log = ''
-  const take = async (text: string) => {
-    log += text
-  }
-  const tokens: TokenStore = {
-    find: async () => undefined,
-    add: unused,
-    list: () => Readable.from([]),
-    revoke: unused,
-    markUsed: unused,
-  }
+/** Starts a service in this process, which ends with the test. It writes no log unless it is given one. */
+export async function serveHere(
+  options: Partial<ServiceOptions> & Pick<ServiceOptions, 'openStore' | 'openTokenSource'>,
+): Promise<Service> {
   const service = await startService({
-    openStore: async () => ({
-      create: (plant, asked) => store.create(plant, asked),
-      close: () => store.close(),
-      check: async () => undefined,
-      rights: async () => rights,
-      preload: async () => undefined,
-      maxSnapshots: Infinity,
-      get: (id) => store.get?.(id) ?? unused(),
-      list: (query) => store.list?.(query) ?? unused(),
-      snapshot: (query) => store.snapshot?.(query) ?? unused(),
-      replace: (plant, only) => store.replace?.(plant, only) ?? unused(),
-      count: unused,
-      countBy: unused,
-      greatestId: unused,
-      delete: (id, only) => store.delete?.(id, only) ?? unused(),
-      tokens,
-    }),
-    openTokenSource: async () => (token) => (token === testToken ? testCaller : undefined),
     listen: { host: '127.0.0.1', port: 0 },
     allow: rights,
     basePath: '',
     tls: undefined,
     admin: undefined,
     limits,
-    log: {
-      output: { isTerminal: false, columns: 80, rows: 24, write: take, log: take, stream: unused },
-      level: 'info',
-      delay: 0,
-    },
+    log: { ...logInto(async () => undefined), level: 'silent' },
     now: () => performance.now(),
     ...options,
   })
   onTestFinished(() => service.drain(1000))
+  return service
+}
+
+/** The log of a service, whose lines are written at once. */
+export function logInto(write: (lines: string) => Promise<void>): ServiceOptions['log'] {
+  const output = { isTerminal: false, columns: 80, rows: 24, write, log: write, stream: unused }
+  return { output, level: 'info', delay: 0 }
+}
+
+/** Puts any store behind HTTP in this process, until the test is over. */
+export async function serveStore(
+  store: PlantStore & Partial<ReadableStore>,
+  options: Partial<ServiceOptions> = {},
+): Promise<ServedStore> {
+  let log = ''
+  const service = await serveHere({
+    openStore: async () => ({ ...uselessStore, ...store }),
+    openTokenSource: async () => (token) => (token === testToken ? testCaller : undefined),
+    log: logInto(async (text) => {
+      log += text
+    }),
+    ...options,
+  })
   return { ...service, place: placeOf(service.address), token: testToken, log: () => log }
+}
+
+/** A store without tokens. */
+export const noTokens: TokenStore = {
+  find: async () => undefined,
+  add: unused,
+  list: () => Readable.from([]),
+  revoke: unused,
+  markUsed: unused,
+}
+
+const uselessStore: Awaited<ReturnType<ServiceOptions['openStore']>> = {
+  ...{ create: unused, get: unused, list: unused, snapshot: unused, replace: unused, delete: unused },
+  ...{ count: unused, countBy: unused, greatestId: unused, close: unused, maxSnapshots: Infinity, tokens: noTokens },
+  check: async () => undefined,
+  rights: async () => rights,
+  preload: async () => undefined,
 }
 
 /** Of a service under test, unless it is told otherwise. */

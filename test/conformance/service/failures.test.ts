@@ -6,7 +6,7 @@ import { PlantsError } from '../../../src/platform/errors.js'
 import { DatabaseSync } from '../../helpers/database.js'
 import { canMount, smallDisk } from '../../helpers/linux.js'
 import { connectTo, exchange, type RawRequest, requestBytes } from '../../helpers/raw-http.js'
-import { quick, type RunningService, serve, serveStore, storedIn, testToken } from '../../helpers/service.js'
+import { logInto, quick, type RunningService, serve, serveStore, storedIn, testToken } from '../../helpers/service.js'
 
 const fern = '{"id":1,"name":"Fern"}'
 
@@ -63,8 +63,7 @@ describe('a service goes on', () => {
       if (how === 'throws') throw new Error('The log is broken')
       return Promise.reject(new Error('The log is broken'))
     }
-    const output = { isTerminal: false, columns: 80, rows: 24, write, log: write, stream: () => expect.fail() }
-    const service = await serveStore(quick, { log: { output, level: 'info', delay: 0 } })
+    const service = await serveStore(quick, { log: logInto(write) })
     for (const body of [fern, '{', fern])
       expect((await exchange(service, { body })).status).toBe(body === fern ? 200 : 400)
   })

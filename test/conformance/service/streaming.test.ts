@@ -6,8 +6,7 @@ import type { NewPlant } from '../../../src/plant/plant.js'
 import type { Block, PlantStore, ReadableStore } from '../../../src/stores/common/store.js'
 import { connectTo, exchange } from '../../helpers/raw-http.js'
 import { runPlants } from '../../helpers/run.js'
-import { gate, quick, serve, serveStore, testCaller, testToken } from '../../helpers/service.js'
-import { World } from '../../helpers/world.js'
+import { gate, quick, serveStore, testCaller, testToken } from '../../helpers/service.js'
 
 const fern = '{"id":1,"name":"Fern"}'
 const large = 'F'.repeat(65_536)
@@ -115,21 +114,6 @@ test('a stream has a longest duration, after which a slow reader and a fast one 
   const env = { PLANTS_TOKEN: 'slow' }
   const { code, err } = await runPlants(['export', '--store', service.address, '--timeout', '5s'], { env })
   expect({ code, err }).toEqual({ code: 4, err: expect.stringContaining('incomplete') })
-})
-
-test('two slow readers hold up no export of a third token, which has the plants of its beginning, and no create', async () => {
-  const world = new World()
-  const lines = Array.from({ length: 400 }, (_, id) => `{"id":${id},"name":"${large}"}\n`)
-  expect((await world.run('import', { stdin: lines.join('') })).code).toBe(0)
-  const token = async () => (await world.run('tokens create')).out.trim()
-  const [one, two, third] = [await token(), await token(), await token()]
-  const service = { ...(await serve([], { folder: world.home, env: {} })), token: third }
-  for (const slow of [one, two]) expect((await streamFrom(service, '', slow)).statusCode).toBe(200)
-  const stream = await streamFrom(service, '', third)
-  expect(stream.headers['content-type']).toBe('application/x-ndjson')
-  expect((await exchange(service, { body: '{"id":400,"name":"Moss"}' })).status).toBe(200)
-  expect(await textOf(stream)).toBe(lines.join(''))
-  expect(await textOf(await streamFrom(service, '?after=397&limit=1', third))).toBe(lines.at(-2))
 })
 
 test('HTTP/1.0, which does not tell the end of a stream, gets none', async () => {

@@ -5,18 +5,15 @@ import { certificate, hasOpenssl } from '../../../helpers/certificates.js'
 import { closedPort, Hostile, json } from '../../../helpers/hostile.js'
 import { objectsOf } from '../../../helpers/json-lines.js'
 import { forwardProxy } from '../../../helpers/proxy.js'
-import { createAt, created, socketPath, token } from '../../../helpers/remote.js'
+import { createAt, created, createIn, socketPath, token } from '../../../helpers/remote.js'
 import { runPlants } from '../../../helpers/run.js'
 
 const addresses = Object.values(networkInterfaces()).flatMap((each) => each ?? [])
 const ipv4 = addresses.find(({ internal, family }) => !internal && family === 'IPv4')?.address
-const hasIpv6 = addresses.some(({ address }) => address === '::1')
 
 const posts = [json(200, { name: 'Fern' })]
 const busy = json(503, { error: 503, message: 'Not now' }, { 'Retry-After': 0 })
 const place = { host: `${ipv4}`, port: 0 }
-const argv = ['create', '--id', '1', '--name', 'Fern', '--output', 'json', '--timeout', '5s', '--store']
-const env = { PLANTS_TOKEN: token }
 const names = ['DNS:localhost', 'IP:127.0.0.1', `IP:${ipv4}`]
 
 /** Creates a plant at a service, without TLS unless it has a certificate, by the proxies of the environment. */
@@ -109,34 +106,34 @@ describe.runIf(ipv4)('an address that is not loopback (needs one)', () => {
 test.each(['0.0.0.0', '[::]', 'localhost.example.com', '127.0.0.1.example.com', '[::ffff:192.0.2.1]'])(
   '%s is not loopback',
   async (host) => {
-    const { code, err } = await runPlants([...argv, `http://${host}`], { env })
-    expect([code, JSON.parse(err).message]).toEqual([2, expect.stringMatching(/^The token is not sent to /)])
+    const { code, err } = await createIn(`http://${host}`)
+    expect([code, err]).toEqual([2, expect.stringContaining('"The token is not sent to ')])
   },
 )
 
-describe('this machine is reached without a proxy', () => {
-  test.each(['localhost', ...(hasIpv6 ? ['[::1]'] : []), 'unix'])('at %s', async (host) => {
-    const { url, passed } = await forwardProxy()
-    const path = socketPath()
-    const loopback = { host: host === '[::1]' ? '::1' : '127.0.0.1', port: 0 }
-    const remote = await Hostile.listen({ posts, place: host === 'unix' ? { path } : loopback })
-    const store = host === 'unix' ? `unix:${path}` : `http://${host}:${remote.port}`
-    const variables = { HTTP_PROXY: url, http_proxy: url, HTTPS_PROXY: url, ALL_PROXY: url }
-    expect(await createAt(remote, ['--store', store], variables)).toEqual(created)
-    expect(passed).toEqual([])
-  })
+test.each(['localhost', 'localhost.', 'plants.localhost', '127.1', '[::1]'])(
+  'this machine is reached without a proxy at %s',
+  async (host) => {
+    expect(await isProxied(`http://${host}:1`, {})).toBe(false)
+  },
+)
 
-  test.each(['http://localhost.:1', 'http://plants.localhost:1', 'http://127.1:1'])('at %s', async (store) => {
-    expect(await isProxied(store, {})).toBe(false)
-  })
+test('a Unix socket is reached without a proxy', async () => {
+  const { url, passed } = await forwardProxy()
+  const path = socketPath()
+  const remote = await Hostile.listen({ posts, place: { path } })
+  expect(
+    await createAt(remote, ['--store', `unix:${path}`], { HTTP_PROXY: url, HTTPS_PROXY: url, ALL_PROXY: url }),
+  ).toEqual(created)
+  expect(passed).toEqual([])
 })
 
 /** Whether a proxy would be asked about an address. No network is asked. */
 async function isProxied(store: string, variables: Record<string, string>): Promise<boolean> {
   const signal = AbortSignal.abort(new PlantsError('interrupted', 'Interrupted before anything was sent'))
   const proxies = { HTTP_PROXY: 'http://127.0.0.1:1', HTTPS_PROXY: 'http://127.0.0.1:1' }
-  const options = { env: { ...env, ...proxies, ...variables }, signal }
-  const { code, err } = await runPlants([...argv, store, '--allow-http', '-v'], options)
+  const argv = ['create', '--id', '1', '--name', 'Fern', '--output', 'json', '--allow-http', '-v', '--store', store]
+  const { code, err } = await runPlants(argv, { env: { PLANTS_TOKEN: token, ...proxies, ...variables }, signal })
   expect(code).toBe(130)
   return err.includes('{"verbose":"* proxy 127.0.0.1:1"}')
 }
@@ -166,9 +163,9 @@ test.each([
   ['hunter2%er:x@127.0.0.1:1', encoded],
 ])('a create and doctor reject the proxy %s', async (proxy, hint) => {
   const message = 'HTTPS_PROXY is not the address of an http or https proxy'
-  const variables = { ...env, HTTPS_PROXY: proxy }
+  const variables = { PLANTS_TOKEN: token, HTTPS_PROXY: proxy }
   const store = 'https://plants.example.com'
-  const { code, out, err } = await runPlants([...argv, store], { env: variables })
+  const { code, out, err } = await createIn(store, [], variables)
   expect({ code, out, ...JSON.parse(err) }).toEqual({ code: 2, out: '', error: 400, message, hint })
   const doctor = await runPlants(['doctor', '--store', store], { env: variables })
   const failures = objectsOf(doctor.out).filter(({ state }) => state === 'failed')
