@@ -23,7 +23,7 @@ describe('a create', () => {
   const service = serveForAll()
   const limit = 1_048_576
   const inChunks = (...chunks: string[]): RawRequest => ({
-    headers: { 'Content-Length': undefined, 'Transfer-Encoding': 'chunked' },
+    headers: { 'Content-Length': undefined, 'Transfer-Encoding': 'Chunked' },
     body: [...chunks, ''].map((chunk) => `${chunk.length.toString(16)};a=b\r\n${chunk}\r\n`).join(''),
   })
 

@@ -60,7 +60,7 @@ async function nginx({ folder, socket, port, certificate }: Setup): Promise<void
     ['/var/log/nginx/plants.log', join(folder, 'access.log')],
     ['/var/log/nginx/plants-error.log', join(folder, 'error.log')],
     ['/etc/ssl/plants/fullchain.pem', certificate.path],
-    ['/etc/ssl/plants/key.pem', certificate.path.replace('cert.pem', 'key.pem')],
+    ['/etc/ssl/plants/key.pem', certificate.keyPath],
   ])
   writeFileSync(join(folder, 'site.conf'), site)
   const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
@@ -76,10 +76,9 @@ async function nginx({ folder, socket, port, certificate }: Setup): Promise<void
 
 /** Starts Caddy with deploy/Caddyfile, but with a certificate from a file. */
 async function caddy({ folder, socket, port, certificate }: Setup): Promise<void> {
-  const key = certificate.path.replace('cert.pem', 'key.pem')
   const file = adapt('Caddyfile', [
     ['unix//run/plants/plants.sock', `unix/${socket}`],
-    ['plants.example.com {', `https://localhost:${port} {\n\ttls ${certificate.path} ${key}`],
+    ['plants.example.com {', `https://localhost:${port} {\n\ttls ${certificate.path} ${certificate.keyPath}`],
     ['\tauto_https', '\tadmin off\n\tauto_https'],
   ])
   const path = join(folder, 'Caddyfile')

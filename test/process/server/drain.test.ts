@@ -94,16 +94,6 @@ describe('while it drains, a service', () => {
     expect(await idsIn(service)).toEqual(ids)
   })
 
-  test('waits for a client that sends a byte now and then, but not beyond --drain-timeout', async () => {
-    const service = await serve(['--drain-timeout', '700ms'])
-    const connection = await draining(service)
-    const drip = setInterval(() => connection.socket.write(' '), 100)
-    const { code } = await endedIn(4000, service.ended)
-    clearInterval(drip)
-    expect(code).toBe(0)
-    expect(await idsIn(service)).toEqual([])
-  })
-
   test('does not wait beyond --drain-timeout for a store that is locked either, and stores nothing then', async () => {
     const service = await serve(['--drain-timeout', '500ms'])
     const unlock = lock(service)

@@ -60,8 +60,8 @@ describe.runIf(hasOpenssl)('over TLS (needs openssl), a service', () => {
 })
 
 async function serveSecurely(args: string[] = [], isRsa = false) {
-  const { cert, path } = certificate({ names: ['DNS:localhost', 'IP:127.0.0.1'], isRsa })
-  const service = await serve(['--tls-cert', path, '--tls-key', path.replace('cert.pem', 'key.pem'), ...args])
+  const { cert, path, keyPath } = certificate({ names: ['DNS:localhost', 'IP:127.0.0.1'], isRsa })
+  const service = await serve(['--tls-cert', path, '--tls-key', keyPath, ...args])
   const { hostname: host, port } = new URL(service.address)
   /** Opens a connection that says no more than hello. */
   const open = (options: ConnectionOptions = {}): TLSSocket => {
