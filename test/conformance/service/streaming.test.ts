@@ -6,7 +6,8 @@ import type { NewPlant } from '../../../src/plant/plant.js'
 import type { Block, PlantStore, ReadableStore } from '../../../src/stores/common/store.js'
 import { connectTo, exchange } from '../../helpers/raw-http.js'
 import { runPlants } from '../../helpers/run.js'
-import { gate, quick, serveStore, testCaller, testToken } from '../../helpers/service.js'
+import { gate, quick, serve, serveStore, testCaller, testToken } from '../../helpers/service.js'
+import { World } from '../../helpers/world.js'
 
 const fern = '{"id":1,"name":"Fern"}'
 const large = 'F'.repeat(65_536)
@@ -37,9 +38,9 @@ const endless = async () => block
 const openTokenSource = async () => (name: string) => ({ ...testCaller, name })
 
 /** Asks for all plants as a stream, of which nothing is read yet. */
-async function streamFrom({ address }: { address: string }, query = '', token = testToken): Promise<IncomingMessage> {
+async function streamFrom({ address }: { address: string }, token = testToken): Promise<IncomingMessage> {
   const headers = { authorization: `Bearer ${token}`, accept: 'application/x-ndjson' }
-  const [response] = await once(request(`${address}/plants${query}`, { headers, agent: false }).end(), 'response')
+  const [response] = await once(request(`${address}/plants`, { headers, agent: false }).end(), 'response')
   onTestFinished(() => void response.destroy())
   return response
 }
@@ -88,7 +89,7 @@ test('a stream without plants is empty, and HEAD opens none', async () => {
 
 test('a second stream of a token gets 503, until the first has ended, and so does a ninth of all', async () => {
   const service = await serveStore(storeWith(endless).store, { openTokenSource })
-  const ask = (token: string) => streamFrom(service, '', token)
+  const ask = (token: string) => streamFrom(service, token)
   const first = await ask('0')
   const second = await ask('0')
   expect([second.statusCode, second.headers['retry-after'], await textOf(second)]).toEqual([
@@ -106,7 +107,7 @@ test('a second stream of a token gets 503, until the first has ended, and so doe
 test('a stream has a longest duration, after which a slow reader and a fast one are cut off, and export fails', async () => {
   const { store, seen } = storeWith(async (count) => ({ text: `{"id":${count},"name":"${large}"}`, plants: 1 }))
   const service = await serveStore(store, { openTokenSource, streamTimeout: 300 })
-  const [slow, fast] = [await streamFrom(service, '', 'slow'), await streamFrom(service, '', 'fast')]
+  const [slow, fast] = [await streamFrom(service, 'slow'), await streamFrom(service, 'fast')]
   expect(await textOf(fast)).toBeUndefined()
   await expect.poll(() => service.log().match(/"outcome":"503"/g)?.length).toBe(2)
   await expect.poll(() => seen.isEnded).toBe(true)
@@ -114,6 +115,20 @@ test('a stream has a longest duration, after which a slow reader and a fast one 
   const env = { PLANTS_TOKEN: 'slow' }
   const { code, err } = await runPlants(['export', '--store', service.address, '--timeout', '5s'], { env })
   expect({ code, err }).toEqual({ code: 4, err: expect.stringContaining('incomplete') })
+})
+
+test('a slow reader holds up no stream of another token, which has the plants of its beginning, and no create', async () => {
+  const world = new World()
+  const lines = Array.from({ length: 400 }, (_, id) => `{"id":${id},"name":"${large}"}\n`)
+  expect((await world.run('import', { stdin: lines.join('') })).code).toBe(0)
+  const [slow, token] = [await world.run('tokens create'), await world.run('tokens create')].map(({ out }) =>
+    out.trim(),
+  )
+  const service = { ...(await serve([], { folder: world.home, env: {} })), token: `${token}` }
+  expect((await streamFrom(service, slow)).statusCode).toBe(200)
+  const stream = await streamFrom(service, token)
+  expect((await exchange(service, { body: '{"id":400,"name":"Moss"}' })).status).toBe(200)
+  expect(await textOf(stream)).toBe(lines.join(''))
 })
 
 test('HTTP/1.0, which does not tell the end of a stream, gets none', async () => {
@@ -179,7 +194,7 @@ test('clients that leave before their responses keep no place among streams, and
     resume()
     await expect.poll(() => service.log(), { interval: 5 }).toContain('aborted')
   }
-  for (const token of [testToken, 'other']) expect((await streamFrom(service, '', token)).statusCode).toBe(200)
+  for (const token of [testToken, 'other']) expect((await streamFrom(service, token)).statusCode).toBe(200)
   const list = exchange(service, { method: 'GET' })
   await expect.poll(() => waits.length, { interval: 5 }).toBe(1)
   resume()

@@ -2,9 +2,12 @@ import { once } from 'node:events'
 import { existsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
+import { isSingleFile } from '../../helpers/differences.js'
+import { peakOf } from '../../helpers/import.js'
 import { isLinux } from '../../helpers/linux.js'
 import { connectTo, exchange, type RawRequest, requestBytes } from '../../helpers/raw-http.js'
 import { launch, placeOf, serve, testToken } from '../../helpers/service.js'
+import { temporaryFolder } from '../../helpers/temporary.js'
 import { World } from '../../helpers/world.js'
 
 const fern = '{"id":1,"name":"Fern"}'
@@ -136,4 +139,21 @@ test('the log tells of every exchange by the id that its response has, and holds
   const { out, err } = await service.stop()
   const bytes = Buffer.from('SECRET')
   expect(out + err).not.toMatch(new RegExp(`SECRET|${token}|${bytes.join(',')}|${bytes.toString('hex')}`))
+})
+
+test.runIf(isLinux)('clients that read nothing do not take the memory of a service (needs /proc)', async () => {
+  const folder = temporaryFolder()
+  // A Unix socket, whose buffers are smaller than those of TCP, so that the first response fills them.
+  const service = await serve(['--allow', 'create,read', '--socket', join(folder, 's')], { folder })
+  const large = { method: 'GET', target: '/plants/1' }
+  expect((await exchange(service, { body: `{"id":1,"name":"${'x'.repeat(1_048_000)}"}` })).status).toBe(200)
+  const requests = Buffer.concat(Array.from({ length: 32 }, () => requestBytes(testToken, large)))
+  const readers = await Promise.all(Array.from({ length: 72 }, () => connectTo(service.place)))
+  for (const { socket } of readers) socket.pause().write(requests)
+  const refused = () => service.log.filter(({ outcome }) => outcome === '503').length
+  await expect.poll(refused).toBeGreaterThan(72 - 64)
+  expect((await exchange(service, { body: '{"id":2,"name":"Moss"}' })).status).toBe(200)
+  expect(peakOf(service.pid)).toBeLessThan(isSingleFile ? 600 : 350)
+  for (const { socket } of readers) socket.destroy()
+  await expect.poll(async () => (await exchange(service, large)).status).toBe(200)
 })
