@@ -118,10 +118,8 @@ test('the admin port tells of the life, the readiness and the figures of a servi
   const headers = { Authorization: undefined }
   const ask = (target: string, method = 'GET') =>
     exchange({ place: placeOf(String(address)), token: '' }, { method, target, headers })
-  expect(await ask('/live')).toMatchObject({ status: 200 })
-  expect(await ask('/ready')).toMatchObject({ status: 200 })
-  const nothing = '{"error":404,"message":"Only /live, /ready and /metrics are here"}'
-  expect(await ask('/nope')).toMatchObject({ status: 404, body: nothing })
+  expect([(await ask('/live')).status, (await ask('/ready')).status]).toEqual([200, 200])
+  expect((await ask('/nope')).text).toBe('404 Only /live, /ready and /metrics are here')
   expect(await ask('/live', 'POST')).toMatchObject({ status: 405, headers: { allow: 'GET, HEAD' } })
   expect((await exchange(service, { target: '/live', method: 'GET' })).status).toBe(404)
   await exchange(service, { body: fern })
@@ -135,9 +133,8 @@ test('the admin port tells of the life, the readiness and the figures of a servi
     'plants_queue_depth 0',
   ])
   await draining(service)
-  expect(await ask('/live')).toMatchObject({ status: 200 })
-  const notReady = '{"error":503,"message":"The service is not ready"}'
-  expect(await ask('/ready')).toMatchObject({ status: 503, headers: { 'retry-after': '1' }, body: notReady })
+  expect((await ask('/live')).status).toBe(200)
+  expect(await ask('/ready')).toMatchObject({ text: '503 The service is not ready', headers: { 'retry-after': '1' } })
 })
 
 interface Load {

@@ -17,13 +17,12 @@ async function adminOf(host = '127.0.0.1') {
 }
 
 describe('the admin port', () => {
-  test.each<[RawRequest['headers'], status: number, message?: string]>([
-    [{ Expect: 'z' }, 200],
-    [{ Host: ['a', 'b'] }, 400, 'The header Host must be given once'],
-    [{ X: 'x'.repeat(20_000) }, 431, 'The headers are too large'],
-  ])('answers odd headers as the service does: %j', async (headers, error, message) => {
-    const { status, body } = await (await adminOf()).ask('/live', headers)
-    expect([status, JSON.parse(body)]).toEqual([error, message ? { error, message } : { live: true }])
+  test.each<[RawRequest['headers'], text: string]>([
+    [{ Expect: 'z' }, '200 {"live":true}'],
+    [{ Host: ['a', 'b'] }, '400 The header Host must be given once'],
+    [{ X: 'x'.repeat(20_000) }, '431 The headers are too large'],
+  ])('answers odd headers as the service does: %j', async (headers, text) => {
+    expect((await (await adminOf()).ask('/live', headers)).text).toBe(text)
   })
 
   test('takes 64 connections: while strangers keep idle ones, the oldest are closed for others', async () => {
@@ -35,7 +34,7 @@ describe('the admin port', () => {
         closed += 1
       })
     await expect.poll(() => closed, { timeout: 10_000, interval: 20 }).toBe(5)
-    expect(await ask('/ready')).toMatchObject({ status: 200, body: '{"ready":true}' })
+    expect((await ask('/ready')).text).toBe('200 {"ready":true}')
     expect(await oldest.answer()).toBeUndefined()
   })
 
@@ -53,9 +52,9 @@ describe('the admin port', () => {
   ])('on %s answers Host %s with %i, against DNS rebinding', async (host, Host, expected) => {
     const { ask } = await adminOf(host)
     for (const target of ['/metrics', '/live', '/nope']) {
-      const { status, body } = await ask(target, { Host })
+      const { status, text } = await ask(target, { Host })
       expect(status).toBe(expected === 200 && target === '/nope' ? 404 : expected)
-      if (status === 421) expect(body).toBe('{"error":421,"message":"The admin port is not at this Host"}')
+      if (status === 421) expect(text).toBe('421 The admin port is not at this Host')
     }
   })
 
