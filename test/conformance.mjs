@@ -40,6 +40,13 @@ const proxied = [
   ['delete 2 --yes', 1],
 ]
 
+/** Commands at Prism as a mock, which answers with the examples of the description. */
+const mocked = [
+  ['create --id 1 --name Fern --tag shade', 0],
+  ['get 1', 0],
+  ['list', 0],
+]
+
 /** Commands that end with exit code 3 for a token without the right; Prism checks the response 403. */
 const refused = {
   create: 'create --id 3 --name Fir',
@@ -47,9 +54,6 @@ const refused = {
   update: 'update 1 --tag light',
   delete: 'delete 1 --yes',
 }
-
-/** Commands at Prism as a mock, which answers with the examples of the description. */
-const mocked = ['create --id 1 --name Fern --tag shade', 'get 1', 'list'].map((command) => [command, 0])
 
 try {
   process.exitCode =
@@ -73,14 +77,9 @@ async function judge() {
     }
     await describe(address)
     new DatabaseSync(store).exec('DELETE FROM plants')
-    const missing = all.map((right) => ({
-      token: tokenFor(all.filter((other) => other !== right)),
-      command: refused[right],
-      expected: 3,
-    }))
-    const withAll = (commands) => commands.map(([command, expected]) => ({ token: tokenFor(all), command, expected }))
-    failures.push(...(await runCommands('proxy', [...withAll(proxied), ...missing], address)))
-    failures.push(...(await runCommands('mock', withAll(mocked), address)))
+    const missing = all.map((right) => [refused[right], 3, tokenFor(all.filter((other) => other !== right))])
+    failures.push(...(await runCommands('proxy', [...proxied, ...missing], address)))
+    failures.push(...(await runCommands('mock', mocked, address)))
     for (const failure of failures) process.stdout.write(`Failed: ${failure}\n`)
     return failures.length > 0 ? 1 : 0
   })
@@ -111,16 +110,15 @@ async function runCommands(mode, commands, address) {
   const [bin] = peers.prism.args({ folder, port: '0' })
   // --errors: what does not fit the description is an error of the response, in place of a warning
   const how = mode === 'mock' ? [] : [address, '--errors']
-  const prismArgs = ({ port }) => [bin, mode, description, ...how, '--port', port, '--verboseLevel', 'error']
-  const peer = { ...peers.prism, title: `prism ${mode}`, prepare: undefined, args: prismArgs }
-  const prism = await startPeer(peer, { folder, env })
+  const args = ({ port }) => [bin, mode, description, ...how, '--port', port, '--verboseLevel', 'error']
+  const prism = await startPeer({ ...peers.prism, prepare: undefined, args }, { folder, env })
   const front = await frontOf(prism.url, async (request, response) => {
     if (request.url !== '/openapi.json') return false
     response.end(await (await fetch(`${address}/openapi.json`)).text()) // the description does not describe itself
     return true
   })
   const failures = []
-  for (const { command, expected, token } of commands) {
+  for (const [command, expected, token = tokenFor(Object.keys(rights))] of commands) {
     const args = [plants, ...command.split(' '), '--store', front, '--timeout', '5s']
     const run = promisify(execFile)(process.execPath, args, { env: { ...env, PLANTS_TOKEN: token } })
     const { code, stderr } = await run.catch((error) => error)

@@ -4,7 +4,7 @@ import type { NetConnectOpts } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
-import { execa, execaSync } from 'execa'
+import { execa } from 'execa'
 import { afterAll, beforeAll, onTestFinished } from 'vitest'
 import type { Caller } from '../../src/server/authenticator.js'
 import { type Service, type ServiceOptions, startService } from '../../src/server/service.js'
@@ -26,8 +26,7 @@ export interface RunningService {
   /** of its data */
   folder: string
   pid: number | undefined
-  /** all that it has written so far */
-  readonly out: string
+  /** all that it has written to stderr so far */
   readonly err: string
   /** the lines of its log so far */
   readonly log: Record<string, unknown>[]
@@ -59,7 +58,7 @@ export async function serve(
   args: string[] = [],
   { folder = temporaryFolder(), ...options }: Options = {},
 ): Promise<RunningService> {
-  const { child, ready } = launch(args, folder, { ...options, ...tokenFor(folder, options) })
+  const { child, ready } = launch(args, folder, { ...options, ...(await tokenFor(folder, options)) })
   onTestFinished(async () => {
     child.kill('SIGKILL')
     await child
@@ -68,12 +67,12 @@ export async function serve(
 }
 
 /** Runs one `plants serve` for all tests of a file, or of the `describe` around it. */
-export function serveForAll(args: string[] = [], { rights }: Pick<Options, 'rights'> = {}): () => RunningService {
+export function serveForAll(args: string[] = []): () => RunningService {
   let service: RunningService | undefined
   let folder = ''
   beforeAll(async () => {
     folder = mkdtempSync(join(realpathSync(tmpdir()), 'plants-'))
-    service = await launch(args, folder, tokenFor(folder, { rights })).ready
+    service = await launch(args, folder).ready
   })
   afterAll(async () => {
     await service?.stop('SIGKILL')
@@ -86,16 +85,20 @@ export function serveForAll(args: string[] = [], { rights }: Pick<Options, 'righ
 }
 
 /** A new token of the store in a folder, if rights are given. */
-function tokenFor(folder: string, { rights }: { rights?: string | undefined }): Options {
+async function tokenFor(folder: string, { rights }: { rights?: string }): Promise<Options> {
   if (!rights) return {}
-  const env = { PATH: process.env['PATH'], HOME: folder, PLANTS_DATA_DIR: join(folder, 'data') }
-  const { stdout } = execaSync(bin, ['tokens', 'create', '--allow', rights], { extendEnv: false, env })
-  return { env: {}, token: stdout }
+  const [token] = await linesIn(folder, ['tokens', 'create', '--allow', rights])
+  return { env: {}, ...(token && { token }) }
 }
 
 /** The plants in the data directory of a service, as JSON. */
-export async function storedIn({ folder }: Pick<RunningService, 'folder'>): Promise<string[]> {
-  const { code, out, err } = await runPlants(['list'], { env: { PLANTS_DATA_DIR: join(folder, 'data') } })
+export function storedIn({ folder }: Pick<RunningService, 'folder'>): Promise<string[]> {
+  return linesIn(folder, ['list'])
+}
+
+/** What a command prints that uses the data directory of a service. */
+async function linesIn(folder: string, argv: string[]): Promise<string[]> {
+  const { code, out, err } = await runPlants(argv, { env: { PLANTS_DATA_DIR: join(folder, 'data') } })
   if (code !== 0) throw new Error(err)
   return out.split('\n').slice(0, -1)
 }
@@ -216,19 +219,13 @@ export function launch(args: string[], folder: string, options: Options = {}) {
     }
     const address = out.slice(0, out.indexOf('\n'))
     return {
-      ...{ address, token, folder, pid: child.pid, ended },
-      get place() {
-        return placeOf(address)
-      },
-      get out() {
-        return out
-      },
+      ...{ address, place: placeOf(address), token, folder, pid: child.pid, ended },
       get err() {
         return err
       },
       get log() {
-        const lines = err.slice(0, err.lastIndexOf('\n') + 1).split('\n')
-        return lines.flatMap((line) => (line === '' ? [] : [JSON.parse(line) as Record<string, unknown>]))
+        const lines = err.split('\n').slice(0, -1) // the last one may be half a line
+        return lines.map((line) => JSON.parse(line) as Record<string, unknown>)
       },
       kill: (signal) => void child.kill(signal),
       stop: (signal = 'SIGTERM') => {

@@ -5,7 +5,6 @@ import { serve, serveForAll, testToken } from '../../helpers/service.js'
 
 // What a service makes of the bytes of HTTP/1.1: of those that are odd, and of those that are none.
 
-const patience = { timeout: 10_000, interval: 20 }
 const service = serveForAll(['--request-timeout', '2s'])
 
 const broken = '400 The request is not valid HTTP/1.1 (RFC 9112)'
@@ -145,7 +144,7 @@ describe('what is no request is rejected, and the next one is served:', () => {
   ])('a byte now and then is too slow for %s', async (_, bytes) => {
     const connection = await connectTo(service().place)
     const texts = textsOn(connection.send(bytes))
-    await expect.poll(() => connection.socket.readableEnded || !connection.socket.write(' '), patience).toBe(true)
+    await expect.poll(() => connection.socket.readableEnded || !connection.socket.write(' ')).toBe(true)
     expect([[], [late]]).toContainEqual(await texts)
     await isServed()
   })
@@ -162,10 +161,10 @@ test('1000 connections at once, of which --connection-limit lets 50 in, leave th
   const service = await serve(['--connection-limit', '50'])
   const connections = Array.from({ length: 1000 }, () => new RawConnection(service.place))
   const closed = () => connections.filter(({ socket }) => socket.readableEnded || socket.destroyed).length
-  await expect.poll(closed, patience).toBe(950)
+  await expect.poll(closed).toBe(950)
   for (const { socket } of connections) socket.destroy()
   const status = async () => (await exchange(service, { body: plant }).catch(() => undefined))?.status
-  await expect.poll(status, patience).toBe(200)
+  await expect.poll(status).toBe(200)
 })
 
 test('bodies that break off leave no trace', async () => {

@@ -11,7 +11,6 @@ import { certificate, hasOpenssl } from '../../helpers/certificates.js'
 import { connectTo, exchange, type RawConnection, type RawRequest, requestBytes } from '../../helpers/raw-http.js'
 import { gate, limits, noTokens, quick, serveStore, testCaller, testToken } from '../../helpers/service.js'
 
-const patience = { timeout: 10_000, interval: 20 }
 const fern = '{"id":1,"name":"Fern"}'
 const create = requestBytes(testToken, { body: fern })
 const get = 'GET / HTTP/1.1\r\nHost: x\r\n\r\n'
@@ -29,7 +28,7 @@ describe('requests that wait on one connection', () => {
     const { service, creates } = await slowService()
     const connection = await connectTo(service.place)
     connection.send(Buffer.concat(Array.from({ length: 32 }, () => create)))
-    await expect.poll(() => creates.waiting, patience).toBe(1)
+    await expect.poll(() => creates.waiting).toBe(1)
     expect((await exchange(service, description)).status).toBe(200)
     expect(creates.waiting).toBe(1)
     creates.open()
@@ -44,7 +43,7 @@ describe('requests that wait on one connection', () => {
     const { service, creates } = await slowService()
     const connection = await connectTo(service.place)
     connection.send(requestBytes(testToken, { body: fern, ...first }))
-    await expect.poll(() => creates.waiting, patience).toBe(1)
+    await expect.poll(() => creates.waiting).toBe(1)
     connection.send(Buffer.concat(Array.from({ length: 1500 }, () => create)))
     expect(await connection.answers()).toEqual([])
     creates.open()
@@ -65,7 +64,7 @@ describe('requests that wait on one connection', () => {
     const { service, creates } = await slowService()
     const [one, two] = [await connectTo(service.place), await connectTo(service.place)]
     for (const connection of [one, two]) connection.send(create)
-    await expect.poll(() => creates.waiting, patience).toBe(2)
+    await expect.poll(() => creates.waiting).toBe(2)
     one.send('CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n')
     two.socket.resetAndDestroy()
     await two.closed
@@ -89,7 +88,7 @@ describe('a client that does not read its response', () => {
       if (socket.writable) act(socket)
       return connectionsOf(server)
     }
-    await expect.poll(count, patience).toBe(0)
+    await expect.poll(count).toBe(0)
   }
 
   test.each<[string, (socket: Socket) => void]>([
@@ -149,14 +148,14 @@ describe('responses that are not read count together, up to 64 MiB', () => {
       const connection = await connectTo(service.place)
       connection.socket.pause()
       unread.push(connection.send(requestBytes(testToken, request)))
-      await expect.poll(() => service.log().match(/"status":200/g)?.length, patience).toBe(count + 1)
+      await expect.poll(() => service.log().match(/"status":200/g)?.length).toBe(count + 1)
     }
     const { text, headers } = await exchange(service, request)
     expect([text, headers['retry-after']]).toEqual(['503 The service is busy, and nothing was stored', '1'])
     expect(asked).toBe(8) // the size of what is read is known when it is read
     expect((await exchange(service, description)).status).toBe(200)
     for (const { socket } of unread) socket.resetAndDestroy()
-    await expect.poll(async () => (await exchange(service, request)).status, patience).toBe(200)
+    await expect.poll(async () => (await exchange(service, request)).status).toBe(200)
   })
 
   test('of many plants that are asked for at once: 16 are read at a time', async () => {
@@ -171,7 +170,7 @@ describe('responses that are not read count together, up to 64 MiB', () => {
     }
     const service = await serveStore({ ...quick, get })
     const answers = Array.from({ length: 90 }, () => exchange(service, { method: 'GET', target: '/plants/1' }))
-    await expect.poll(() => reads.waiting, patience).toBe(16)
+    await expect.poll(() => reads.waiting).toBe(16)
     reads.open()
     expect((await Promise.all(answers)).map(({ status }) => status)).toEqual(answers.map(() => 200))
     expect(most).toBe(16)
@@ -190,7 +189,7 @@ describe('a body in chunks', () => {
     const [connection, probe] = [await connectTo(place), await connectTo(place)]
     const before = retained()
     connection.send(requestBytes(testToken, { headers: chunked })).send('1\r\n \r\n'.repeat(200_000))
-    await expect.poll(() => connection.socket.writableLength, patience).toBe(0)
+    await expect.poll(() => connection.socket.writableLength).toBe(0)
     for (let turn = 0; turn < 20; turn += 1) await probe.send(get).answer()
     expect(retained() - before).toBeLessThan(20_000_000)
     expect((await connection.send(inChunks(fern, 5)).answer())?.status).toBe(200)
@@ -201,7 +200,7 @@ describe('a body in chunks', () => {
     const openTokenSource = async () => () => lookups.wait().then(() => testCaller)
     const connection = await connectTo((await serveStore(quick, { openTokenSource })).place)
     connection.send(requestBytes(testToken, { headers: chunked, body: inChunks(fern, 1) }))
-    await expect.poll(() => lookups.waiting, patience).toBe(1)
+    await expect.poll(() => lookups.waiting).toBe(1)
     lookups.open()
     expect((await connection.answer())?.status).toBe(200)
   })

@@ -1,4 +1,3 @@
-import { spawnSync } from 'node:child_process'
 import { chmodSync, chownSync, cpSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
@@ -122,9 +121,7 @@ function onMachine({ bin, home, backups }: Machine, text: string): string {
 function runCrontab(machine: Machine, path: string): void {
   const [crontab, ...more] = blocksOf(pages.get(path) ?? '').filter(({ language }) => language === 'crontab')
   expect(more).toEqual([])
-  const lines = onMachine(machine, crontab?.text ?? '')
-    .trimEnd()
-    .split('\n')
+  const lines = onMachine(machine, crontab?.text.trimEnd() ?? '').split('\n')
   const command = lines.pop()?.replace(/^30 3 \* \* \* (?:plants )?/, '') ?? ''
   const variables = lines.map((line) => line.split('=') as [string, string])
   expect(runAsStranger(machine, command, Object.fromEntries(variables))).toBe('')
@@ -132,11 +129,6 @@ function runCrontab(machine: Machine, path: string): void {
 
 function runAsStranger({ home }: Machine, command: string, variables: Record<string, string>): string {
   const env = { PATH: '/usr/bin:/bin', HOME: home, SHELL: '/bin/sh', ...variables }
-  const { status, stdout, stderr } = spawnSync('/usr/bin/setpriv', [...becomeStranger, '/bin/sh', '-c', command], {
-    cwd: home,
-    encoding: 'utf8',
-    env,
-  })
-  expect(status, stdout + stderr).toBe(0)
-  return stderr
+  const assignments = Object.entries(env).map((pair) => pair.join('='))
+  return run('env', '-i', '-C', home, ...assignments, '/usr/bin/setpriv', ...becomeStranger, '/bin/sh', '-c', command)
 }

@@ -11,7 +11,6 @@ import { rounds } from '../../helpers/rounds.js'
 import { placeOf, type RunningService, serve, storedIn, testToken } from '../../helpers/service.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
 
-const patience = { timeout: 10_000, interval: 10 }
 const fern = '{"id":1,"name":"Fern"}'
 const moss = '{"id":4,"name":"Moss"}'
 const createOf = (id: number) => requestBytes(testToken, { body: `{"id":${id},"name":"Fern"}` })
@@ -45,7 +44,7 @@ test.each([
     const load: Load = { last: 0, answers: Array.from({ length: clients }, () => 0) }
     const work = Promise.all(load.answers.map((_, client) => createUntilClosed(service, load, { client, atOnce })))
     work.catch(() => undefined) // it is looked at when the service has ended
-    await expect.poll(() => Math.min(...load.answers), patience).toBeGreaterThan(5 * atOnce)
+    await expect.poll(() => Math.min(...load.answers)).toBeGreaterThan(5 * atOnce)
     expect(await endedIn(5000, service.stop(signal))).toMatchObject({ code: 0 })
     const answered = (await work).flat().toSorted((a, b) => a - b)
     expect(await idsIn(service)).toEqual(answered)
@@ -63,7 +62,7 @@ describe('while it drains, a service', () => {
     const bodies = upTo(3).map((id) => `{"id":${id},"name":"Fern ${id}"}`)
     const waiting = await sentTo(service, ...bodies.map((body) => requestBytes(testToken, { body })))
     const slow = await draining(service)
-    await expect.poll(() => isRefused(service), patience).toBe(true)
+    await expect.poll(() => isRefused(service)).toBe(true)
     unlock()
     expect((await waiting.answers()).map(({ body }) => body)).toEqual(upTo(3).map((id) => `{"name":"Fern ${id}"}`))
     const answer = await slow.send(' '.repeat(99 - moss.length)).answer()
@@ -208,7 +207,7 @@ async function draining(service: RunningService, signal: NodeJS.Signals = 'SIGTE
   connection.send(requestBytes(testToken, { headers: { 'Content-Length': '99' }, body: moss }))
   expect((await exchange(service, { target: '/nope' })).status).toBe(404) // by now the half has come as well
   service.kill(signal)
-  await expect.poll(() => service.log.map(({ msg }) => msg), patience).toContain('draining')
+  await expect.poll(() => service.log.map(({ msg }) => msg)).toContain('draining')
   return connection
 }
 

@@ -33,7 +33,7 @@ describe('the admin port', () => {
       void (await connectTo(place)).answer().then(() => {
         closed += 1
       })
-    await expect.poll(() => closed, { timeout: 10_000, interval: 20 }).toBe(5)
+    await expect.poll(() => closed).toBe(5)
     expect((await ask('/ready')).text).toBe('200 {"ready":true}')
     expect(await oldest.answer()).toBeUndefined()
   })
