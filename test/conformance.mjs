@@ -85,7 +85,6 @@ async function judge() {
   })
 }
 
-/** A token with these rights. */
 function tokenFor(given) {
   const allow = given.join()
   const args = [plants, 'tokens', 'create', '--allow', allow, '--store', store, '--output', 'text']
@@ -93,7 +92,6 @@ function tokenFor(given) {
   return tokens.get(allow)
 }
 
-/** Starts the service, and ends it after an action on its address, whose result it returns. */
 async function serve(action) {
   tokenFor(Object.keys(rights)) // creates the store
   const args = () => [plants, 'serve', '--store', store, '--port', '0', '--log-level', 'warn']

@@ -5,7 +5,6 @@ import { onTestFinished } from 'vitest'
 
 interface Proxy {
   url: string
-  /** the first line of each request */
   passed: string[]
   /** the Proxy-Authorization of each */
   credentials: (string | undefined)[]

@@ -15,17 +15,14 @@ export const token = 's3cret-token'
 /** The description of a service without idempotency keys. */
 export const keyless = json(200, { openapi: '3.1.0', paths: { '/plants': { post: { parameters: [] } } } })
 
-/** How a create at a remote store went, and what that saw of it. */
 export interface Outcome {
   code: number
   out: string
   /** the lines on stderr; the remote's own address is URL in them, and the idempotency key KEY */
   said: unknown[]
-  /** the first line of each request */
   requests: string[]
 }
 
-/** How it goes when the first request is answered well. */
 export const created: Outcome = { code: 0, out: '{"name":"Fern"}\n', said: [], requests: ['POST /plants'] }
 
 /** Creates plant 1, Fern, at a remote store; every request for it must have one and the same key. */
@@ -47,7 +44,6 @@ export function createIn(store: string, flags: string[] = [], env: Record<string
   return runPlants(withUsual(usual, ['create', ...flags]), { env: { PLANTS_TOKEN: token, ...env } })
 }
 
-/** Reads what a program has said on stderr of a remote store. */
 export function linesOf(err: string, remote: Hostile): unknown[] {
   const general = err.replaceAll(remote.keys[0] ?? 'no key', 'KEY').replaceAll(remote.url, 'URL')
   const lines = general.split('\n').filter((line) => line !== '')

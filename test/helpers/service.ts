@@ -21,17 +21,13 @@ export interface RunningService {
   /** what the first line of stdout says */
   address: string
   token: string
-  /** where it listens, for `node:net` */
   place: NetConnectOpts
   /** of its data */
   folder: string
   pid: number | undefined
-  /** all that it has written to stderr so far */
   readonly err: string
-  /** the lines of its log so far */
   readonly log: Record<string, unknown>[]
   kill(signal: NodeJS.Signals): void
-  /** Tells it to stop, and waits until it has. */
   stop(signal?: NodeJS.Signals): Promise<Ended>
   ended: Promise<Ended>
 }
@@ -84,7 +80,6 @@ export function serveForAll(args: string[] = []): () => RunningService {
   }
 }
 
-/** A new token of the store in a folder, if rights are given. */
 async function tokenFor(folder: string, { rights }: { rights?: string }): Promise<Options> {
   if (!rights) return {}
   const [token] = await linesIn(folder, ['tokens', 'create', '--allow', rights])
@@ -96,7 +91,6 @@ export function storedIn({ folder }: Pick<RunningService, 'folder'>): Promise<st
   return linesIn(folder, ['list'])
 }
 
-/** What a command prints that uses the data directory of a service. */
 async function linesIn(folder: string, argv: string[]): Promise<string[]> {
   const { code, out, err } = await runPlants(argv, { env: { PLANTS_DATA_DIR: join(folder, 'data') } })
   if (code !== 0) throw new Error(err)
@@ -109,9 +103,7 @@ export const quick: PlantStore = { create: async ({ name }) => ({ name }), close
 /** Who has the token of a store that is put behind HTTP here. */
 export const testCaller: Caller = { name: 'test', rights }
 
-/** A service in this process. */
 export interface ServedStore extends Service, Pick<RunningService, 'place' | 'token'> {
-  /** what it has logged so far */
   log(): string
 }
 
@@ -157,7 +149,6 @@ export async function serveStore(
   return { ...service, place: placeOf(service.address), token: testToken, log: () => log }
 }
 
-/** A store without tokens. */
 export const noTokens: TokenStore = {
   find: async () => undefined,
   add: unused,
@@ -174,7 +165,6 @@ const uselessStore: Awaited<ReturnType<ServiceOptions['openStore']>> = {
   preload: async () => undefined,
 }
 
-/** Of a service under test, unless it is told otherwise. */
 export const limits = { requestTimeout: 10_000, connectionLimit: 100, bodyLimit: 1_048_576 }
 
 function unused(): never {

@@ -10,7 +10,6 @@ import { logInto, quick, type RunningService, serve, serveStore, storedIn, testT
 
 const fern = '{"id":1,"name":"Fern"}'
 
-/** The message of an error, which names the request. */
 const about = (message: string, requestId = '') =>
   `${message}. Ask the operator of the service about request ${requestId}`
 

@@ -21,7 +21,6 @@ const chunked = 'Transfer-Encoding: chunked'
 const close = { headers: { Connection: 'close' } }
 
 const requestOf = (request: RawRequest) => requestBytes(testToken, request).toString('latin1')
-/** The head of a create, with lines of its own. */
 const head = (...lines: string[]) => `${start}${lines.map((line) => `${line}\r\n`).join('')}\r\n`
 const whole = `16\r\n${plant}\r\n0\r\n\r\n`
 const inChunks = (rest: string) => head(chunked) + rest
@@ -29,7 +28,6 @@ const codedAs = (coding: string) => head(`Transfer-Encoding: ${coding}`) + whole
 
 let id = 1000
 
-/** A create of a plant of its own. */
 function next(request: RawRequest = {}): string {
   id += 1
   return requestOf({ body: `{"id":${id},"name":"Fern ${id}"}`, ...request })
@@ -46,7 +44,6 @@ async function textsOn(connection: RawConnection): Promise<string[]> {
   return answers.map(({ text }) => text)
 }
 
-/** What bytes get, until the service closes the connection. */
 async function textsFor(bytes: string | Uint8Array, { isHalfClosed = false } = {}): Promise<string[]> {
   const connection = (await connectTo(service().place)).send(bytes)
   return textsOn(isHalfClosed ? connection.end() : connection)
@@ -62,7 +59,6 @@ async function isNotStored(): Promise<void> {
   expect((await exchange(service(), { body: `{"id":${id},"name":"Moss"}` })).text).toBe('200 {"name":"Moss"}')
 }
 
-/** What is not HTTP, by what is wrong. */
 const malformed: Record<string, string | Uint8Array> = {
   'two lengths': head(length, 'Content-Length: 3') + plant,
   'a list of lengths': head(`${length}, ${plant.length}`) + plant,
@@ -85,14 +81,12 @@ const malformed: Record<string, string | Uint8Array> = {
   'a megabyte of garbage': `${'x'.repeat(1_000_000)}\r\n`,
 }
 
-/** What its sender breaks off, and closes its side. */
 const cutShort = {
   'a body': head('Content-Length: 99') + plant,
   chunks: inChunks(`99\r\n${plant}`),
   headers: `${start}X: `,
 }
 
-/** What gets an error of its own. */
 const rejected: [title: string, bytes: string, text: string][] = [
   ['the same length twice', head(length, length) + plant, isSingleFile ? twice('Content-Length') : broken],
   [

@@ -16,7 +16,6 @@ const create = requestBytes(testToken, { body: fern })
 const get = 'GET / HTTP/1.1\r\nHost: x\r\n\r\n'
 const description: RawRequest = { method: 'GET', target: '/openapi.json', headers: { Authorization: undefined } }
 
-/** A service whose creates wait. */
 async function slowService() {
   const creates = gate()
   const store: PlantStore = { ...quick, create: ({ name }) => creates.wait().then(() => ({ name })) }
@@ -250,7 +249,6 @@ test('a connection that is kept alive and brings nothing more is closed', async 
   expect(await (await connectTo(place)).send(get).answers()).toMatchObject([{ status: 200 }])
 })
 
-/** A server of ours, with a handler. */
 async function serverOf(handler: Handler, requestTimeout: number, tls?: Tls) {
   const log = { record: () => undefined, error: () => undefined }
   const limits = { requestTimeout, connectionLimit: 10 }
@@ -267,7 +265,6 @@ function connectionsOf(server: HttpServer['server']): Promise<number> {
   )
 }
 
-/** Bytes that are in use. */
 function retained(): number {
   setFlagsFromString('--expose-gc')
   runInNewContext('gc')()

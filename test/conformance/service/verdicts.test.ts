@@ -14,7 +14,6 @@ import { World } from '../../helpers/world.js'
 /** What a way into a store says of a document: nothing, or what is wrong, without the name of the source. */
 type Verdict = { error: number; message: string } | undefined
 
-/** A soak of 1000 rounds decides a million documents. */
 const documentsOfBatch = 100
 
 test('create, POST and an import say the same of any document', { timeout: rounds(60_000) }, async () => {
@@ -78,7 +77,6 @@ function bySchema(bytes: Buffer): Verdict | 'malformed' {
   return problems.length > 0 ? { error: 422, message: problems.join('; ') } : undefined
 }
 
-/** @param json an Error */
 function verdictOf(json = ''): Verdict {
   const { error, message }: { error: number; message: string } = JSON.parse(json)
   const what = message

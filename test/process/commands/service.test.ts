@@ -2,7 +2,6 @@ import { expect, test } from 'vitest'
 import { serve, testToken } from '../../helpers/service.js'
 import { answer, World } from '../../helpers/world.js'
 
-/** Runs a command at a service. */
 async function at(address: string, line: string, { world = new World(), stdin = '', token = testToken } = {}) {
   const { code, out, err } = await world.run(`${line} --store ${address}`, { stdin, env: { PLANTS_TOKEN: token } })
   return { code, out, err: err.replaceAll(address, 'URL') }

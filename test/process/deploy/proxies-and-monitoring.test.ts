@@ -12,7 +12,6 @@ import { World } from '../../helpers/world.js'
 
 const deploy = join(import.meta.dirname, '../../../deploy')
 
-/** What a proxy needs to know of a test. */
 interface Setup {
   folder: string
   socket: string
@@ -159,7 +158,6 @@ describe('monitoring', () => {
 /** A value a minute of each series, in the notation of promtool: start+step x times. */
 type Values = Record<string, string>
 
-/** A series of the service. */
 const of = (name: string, labels = '') => `${name}{${labels}instance="node1", job="plants"}`
 const requests = (outcome: string) => of('plants_requests_total', `outcome="${outcome}", `)
 const within = (seconds: string) => of('plants_request_duration_seconds_bucket', `outcome="created", le="${seconds}", `)
@@ -192,7 +190,6 @@ function series(values: Values) {
   return Object.entries(values).map(([name, text]) => ({ series: name, values: text }))
 }
 
-/** The names of all series of /metrics. */
 async function exportedMetrics(): Promise<Set<string>> {
   const { log } = await serve(['--admin-port', '0'])
   const text = await (await fetch(`${log.find(({ admin }) => admin)?.['admin']}/metrics`)).text()

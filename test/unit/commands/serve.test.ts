@@ -22,7 +22,6 @@ function serve(args: readonly string[] = [], options: RunOptions = {}) {
   return user.run(['serve', ...port, ...args], { env, signal: AbortSignal.abort(), ...options })
 }
 
-/** How a start fails. */
 async function failureOf(args: readonly string[], options: RunOptions = {}) {
   const { code, out, err } = await serve([...args, '--output', 'json'], options)
   expect(out).toBe('')

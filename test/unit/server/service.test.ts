@@ -6,7 +6,6 @@ import { openLog } from '../../../src/server/log.js'
 import { connectTo, exchange, type RawRequest } from '../../helpers/raw-http.js'
 import { logInto, placeOf, quick, serveStore, testToken } from '../../helpers/service.js'
 
-/** The admin port of a service. */
 async function adminOf(host = '127.0.0.1') {
   const { log } = await serveStore(quick, { admin: { host, port: 0 } })
   const [, address = ''] = /"admin":"([^"]*)"/.exec(log()) ?? []

@@ -11,7 +11,6 @@ import { temporaryFolder } from '../../../helpers/temporary.js'
 const posts = [json(200, { name: 'Fern' })]
 const loopbacks = await lookup('localhost', { all: true })
 
-/** Creates a plant at a store, and reads what is said. */
 async function saidAt(store: string, flags: string[] = []) {
   const { code, err } = await createIn(store, flags)
   return { code, said: objectsOf(err) }
