@@ -1,11 +1,9 @@
 import { once } from 'node:events'
 import { type IncomingMessage, request } from 'node:http'
-import { connect } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
 import type { NewPlant } from '../../../src/plant/plant.js'
 import type { Block, PlantStore, ReadableStore } from '../../../src/stores/common/store.js'
-import { connectTo, exchange } from '../../helpers/raw-http.js'
-import { runPlants } from '../../helpers/run.js'
+import { connectTo, exchange, requestBytes } from '../../helpers/raw-http.js'
 import { gate, quick, serve, serveStore, testCaller, testToken } from '../../helpers/service.js'
 import { World } from '../../helpers/world.js'
 
@@ -75,7 +73,7 @@ test('a stream that fails in its middle is not complete, and the log says so; at
   expect(await textOf(await streamFrom(service))).toBeUndefined()
   await expect.poll(() => service.log()).toMatch(/"outcome":"500"/)
   const stream = await streamFrom(await failingAt(0))
-  expect([stream.statusCode, JSON.parse((await textOf(stream)) ?? '{}').error]).toEqual([500, 500])
+  expect([stream.statusCode, await textOf(stream)]).toEqual([500, expect.stringContaining('"error":500')])
 })
 
 test('a stream without plants is empty, and HEAD opens none', async () => {
@@ -92,11 +90,8 @@ test('a second stream of a token gets 503, until the first has ended, and so doe
   const ask = (token: string) => streamFrom(service, token)
   const first = await ask('0')
   const second = await ask('0')
-  expect([second.statusCode, second.headers['retry-after'], await textOf(second)]).toEqual([
-    503,
-    '1',
-    '{"error":503,"message":"This token is reading a stream already, and may read one at a time"}',
-  ])
+  const already = expect.stringContaining('This token is reading a stream already, and may read one at a time')
+  expect([second.statusCode, second.headers['retry-after'], await textOf(second)]).toEqual([503, '1', already])
   for (const token of '1234567') expect((await ask(token)).statusCode).toBe(200)
   const ninth = await ask('8')
   expect([ninth.statusCode, ninth.headers['retry-after']]).toEqual([503, '1'])
@@ -104,7 +99,7 @@ test('a second stream of a token gets 503, until the first has ended, and so doe
   await expect.poll(async () => (await ask('0')).statusCode).toBe(200)
 })
 
-test('a stream has a longest duration, after which a slow reader and a fast one are cut off, and export fails', async () => {
+test('a stream has a longest duration, after which a slow reader and a fast one are cut off', async () => {
   const { store, seen } = storeWith(async (count) => ({ text: `{"id":${count},"name":"${large}"}`, plants: 1 }))
   const service = await serveStore(store, { openTokenSource, streamTimeout: 300 })
   const [slow, fast] = [await streamFrom(service, 'slow'), await streamFrom(service, 'fast')]
@@ -112,19 +107,15 @@ test('a stream has a longest duration, after which a slow reader and a fast one 
   await expect.poll(() => service.log().match(/"outcome":"503"/g)?.length).toBe(2)
   await expect.poll(() => seen.isEnded).toBe(true)
   expect(await textOf(slow)).toBeUndefined()
-  const env = { PLANTS_TOKEN: 'slow' }
-  const { code, err } = await runPlants(['export', '--store', service.address, '--timeout', '5s'], { env })
-  expect({ code, err }).toEqual({ code: 4, err: expect.stringContaining('incomplete') })
 })
 
 test('a slow reader holds up no stream of another token, which has the plants of its beginning, and no create', async () => {
   const world = new World()
   const lines = Array.from({ length: 400 }, (_, id) => `{"id":${id},"name":"${large}"}\n`)
   expect((await world.run('import', { stdin: lines.join('') })).code).toBe(0)
-  const [slow, token] = [await world.run('tokens create'), await world.run('tokens create')].map(({ out }) =>
-    out.trim(),
-  )
-  const service = { ...(await serve([], { folder: world.home, env: {} })), token: `${token}` }
+  const makeToken = async () => (await world.run('tokens create')).out.trim()
+  const [slow, token] = [await makeToken(), await makeToken()]
+  const service = { ...(await serve([], { folder: world.home, env: {} })), token }
   expect((await streamFrom(service, slow)).statusCode).toBe(200)
   const stream = await streamFrom(service, token)
   expect((await exchange(service, { body: '{"id":400,"name":"Moss"}' })).status).toBe(200)
@@ -133,8 +124,8 @@ test('a slow reader holds up no stream of another token, which has the plants of
 
 test('HTTP/1.0, which does not tell the end of a stream, gets none', async () => {
   const connection = await connectTo((await serveStore(storeWith(endless).store)).place)
-  const lines = ['GET /plants HTTP/1.0', `Authorization: Bearer ${testToken}`, 'Accept: application/x-ndjson']
-  const answer = await connection.send(`${lines.join('\r\n')}\r\n\r\n`).answer()
+  const request = requestBytes(testToken, { method: 'GET', headers: { Accept: 'application/x-ndjson' } })
+  const answer = await connection.send(request.toString().replace('HTTP/1.1', 'HTTP/1.0')).answer()
   expect(answer?.text).toBe('400 HTTP/1.0 cannot mark the end of a stream: use HTTP/1.1')
 })
 
@@ -181,16 +172,15 @@ test('clients that leave before their responses keep no place among streams, and
     },
   }
   const service = await serveStore(store, { openTokenSource })
-  const ask = (accept: string) =>
-    `GET /plants HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${testToken}\r\nAccept: ${accept}\r\n\r\n`
+  const ask = (accept: string) => requestBytes(testToken, { method: 'GET', headers: { Accept: accept } })
   // Connections that go away while they are answered: with a stream and another one that waits for it, and with a list.
   for (let round = 0; round < 12; round += 1) {
-    const [streams, list] = [connect(service.place), connect(service.place)]
-    streams.on('error', () => undefined).write(ask('application/x-ndjson').repeat(2))
-    list.on('error', () => undefined).write(ask('application/json'))
-    await once(streams, 'data')
+    const [streams, list] = [await connectTo(service.place), await connectTo(service.place)]
+    for (const _ of [1, 2]) streams.send(ask('application/x-ndjson'))
+    list.send(ask('application/json'))
+    await once(streams.socket, 'data')
     await expect.poll(() => waits.length, { interval: 5 }).toBe(1)
-    for (const socket of [streams, list]) await once(socket.resetAndDestroy(), 'close')
+    for (const { socket } of [streams, list]) await once(socket.resetAndDestroy(), 'close')
     resume()
     await expect.poll(() => service.log(), { interval: 5 }).toContain('aborted')
   }
