@@ -91,7 +91,7 @@ describe('a service with --allow', () => {
     expect(answer).toMatchObject({ text, headers })
   })
 
-  test('read lists what it offers in Allow, and rejects a create without a token with 401', async () => {
+  test('read allows GET and HEAD, and rejects a create without a token with 401', async () => {
     const reader = await serve(['--allow', 'read'])
     expect((await exchange(reader, { method: 'PATCH', target: '/plants' })).headers['allow']).toBe('GET, HEAD')
     const anonymous = await exchange(reader, { headers: { Authorization: undefined }, body: '{}' })

@@ -13,7 +13,7 @@ const fern = '{"id":1,"name":"Fern"}'
 const about = (message: string, requestId = '') =>
   `${message}. Ask the operator of the service about request ${requestId}`
 
-describe('503 promises that nothing was stored, and says when to come again:', () => {
+describe('503 means that nothing was stored, and when to retry:', () => {
   async function isAway(service: RunningService, request: RawRequest): Promise<void> {
     const { text, headers } = await exchange(service, request)
     const message = about('503 The store is not available, and nothing was stored', headers['request-id'])
@@ -66,7 +66,7 @@ describe('a service goes on', () => {
       expect((await exchange(service, { body })).status).toBe(body === fern ? 200 : 400)
   })
 
-  test('when the response to an error fails, which is logged, and closes the connection', async () => {
+  test('when the response to an error fails, which closes the connection', async () => {
     let isBroken = false
     const now = () => {
       if (!isBroken) return performance.now()

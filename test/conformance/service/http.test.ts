@@ -151,7 +151,7 @@ describe('what is no request is rejected, and the next one is served:', () => {
   })
 })
 
-test('1000 connections at once, of which --connection-limit lets 50 in, leave the service as it was', async () => {
+test('1000 connections at once, of which --connection-limit lets 50 in, do no harm', async () => {
   const service = await serve(['--connection-limit', '50'])
   const connections = Array.from({ length: 1000 }, () => new RawConnection(service.place))
   const closed = () => connections.filter(({ socket }) => socket.readableEnded || socket.destroyed).length
@@ -239,7 +239,7 @@ describe('Expect: 100-continue', () => {
   })
 })
 
-describe('behind a response that closes the connection, nothing is stored any more (RFC 9112, 9.6):', () => {
+describe('nothing is stored behind a response that closes the connection (RFC 9112, 9.6):', () => {
   test.each<[string, Record<string, string | string[]>, string?]>([
     ['one that asked for it', { Connection: 'close' }],
     ['one with two Hosts', { Host: ['a', 'b'] }, twice('Host')],
@@ -295,7 +295,7 @@ const different: Record<string, string> = {
   'more than 200 headers': head(...Array<string>(201).fill('a: b'), length).replace(testToken, 'none') + plant,
 }
 
-test('docs/platforms.md lists the requests that are tried here, and no other', () => {
+test('docs/platforms.md lists the requests that are tried here', () => {
   expect([...differences.keys()]).toEqual(Object.keys(different))
 })
 

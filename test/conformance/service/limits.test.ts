@@ -51,7 +51,7 @@ describe('requests that wait on one connection', () => {
     expect(service.log().match(/"outcome":"aborted"/g)).toHaveLength(32)
   })
 
-  test('may end in a CONNECT, which is answered last, or in a reset, which ends nobody else', async () => {
+  test('may end in a CONNECT, which is answered last, or in a reset', async () => {
     const { service, creates } = await slowService()
     const [one, two] = [await connectTo(service.place), await connectTo(service.place)]
     for (const connection of [one, two]) connection.send(create)
@@ -149,7 +149,7 @@ describe('responses that are not read count together, up to 64 MiB', () => {
     await expect.poll(async () => (await exchange(service, request)).status).toBe(200)
   })
 
-  test('of many plants that are asked for at once: 16 are read at a time', async () => {
+  test('of many plants: 16 are read at a time', async () => {
     const reads = gate()
     let [done, most] = [0, 0]
     const get = async (id: bigint) => {
@@ -238,7 +238,7 @@ test('32 unknown tokens are looked up at once; those after them get 503', async 
   for (const { text } of await Promise.all(answers.slice(0, 32))) expect(text).toMatch(/^400 \(401\)/)
 })
 
-test('a connection that is kept alive and brings nothing more is closed', async () => {
+test('an idle connection is closed', async () => {
   const handler: Handler = async (_, response) => respond(response, { status: 200, body: '{}' })
   const { server, place } = await serverOf(handler, 10_000)
   server.keepAliveTimeout = 300

@@ -51,7 +51,7 @@ describe('the description of the interface', () => {
     expect(Object.keys(responses)).toEqual(['200', '400', '408', '431', '500', '503'])
   })
 
-  test('leaves the limit of a list open, which a stream does not have: both numbers are in its description', () => {
+  test('gives both limits of a list in words, since a stream has none', () => {
     const list: Operation = description.paths['/plants'].get
     const limit = list.parameters.find(({ name }) => name === 'limit')
     expect(limit?.description).toMatch(/\b1000\b.*\b100\b/)

@@ -49,7 +49,7 @@ async function textOf(response: IncomingMessage): Promise<string | undefined> {
   return response.complete ? Buffer.concat(chunks).toString() : undefined
 }
 
-test('a client that stops reading holds up nobody, and costs no more memory than what it did not read', async () => {
+test('a client that stops reading holds up nobody, and costs little memory', async () => {
   const { store, seen } = storeWith(endless)
   const service = await serveStore(store)
   const stream = await streamFrom(service)
@@ -66,7 +66,7 @@ test('a client that stops reading holds up nobody, and costs no more memory than
   await expect.poll(() => seen.isEnded).toBe(true)
 })
 
-test('a stream that fails in its middle is not complete, and the log says so; at its start it is an Error', async () => {
+test('a stream that fails is not complete, and at its start an Error', async () => {
   const failingAt = (failure: number) =>
     serveStore(storeWith((count) => (count < failure ? endless() : Promise.reject(new Error('SECRET disk')))).store)
   const service = await failingAt(3)
@@ -85,7 +85,7 @@ test('a stream without plants is empty, and HEAD opens none', async () => {
   expect([head.status, head.headers['content-type'], seen.isEnded]).toEqual([200, 'application/x-ndjson', false])
 })
 
-test('a second stream of a token gets 503, until the first has ended, and so does a ninth of all', async () => {
+test('a second stream of a token gets 503, and so does a ninth of all', async () => {
   const service = await serveStore(storeWith(endless).store, { openTokenSource })
   const ask = (token: string) => streamFrom(service, token)
   const first = await ask('0')
@@ -99,7 +99,7 @@ test('a second stream of a token gets 503, until the first has ended, and so doe
   await expect.poll(async () => (await ask('0')).statusCode).toBe(200)
 })
 
-test('a stream has a longest duration, after which a slow reader and a fast one are cut off', async () => {
+test('a stream is cut off after a time, for slow and fast readers', async () => {
   const { store, seen } = storeWith(async (count) => ({ text: `{"id":${count},"name":"${large}"}`, plants: 1 }))
   const service = await serveStore(store, { openTokenSource, streamTimeout: 300 })
   const [slow, fast] = [await streamFrom(service, 'slow'), await streamFrom(service, 'fast')]
@@ -109,7 +109,7 @@ test('a stream has a longest duration, after which a slow reader and a fast one 
   expect(await textOf(slow)).toBeUndefined()
 })
 
-test('a slow reader holds up no stream of another token, which has the plants of its beginning, and no create', async () => {
+test('a slow reader holds up no other stream, which is a snapshot, and no create', async () => {
   const world = new World()
   const lines = Array.from({ length: 400 }, (_, id) => `{"id":${id},"name":"${large}"}\n`)
   expect((await world.run('import', { stdin: lines.join('') })).code).toBe(0)
@@ -158,7 +158,7 @@ test('a drain lets a stream come to its end, and ends one that takes longer', as
   await expect.poll(() => seen.isEnded).toBe(true)
 })
 
-test('clients that leave before their responses keep no place among streams, and none among lists', async () => {
+test('clients that leave early keep no place among streams and lists', async () => {
   let waits: (() => void)[] = []
   const resume = () => {
     for (const wait of waits) wait()

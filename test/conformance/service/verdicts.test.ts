@@ -1,14 +1,13 @@
 import { isUtf8 } from 'node:buffer'
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { parseJson } from '../../../src/plant/exact-json.js'
 import { problemsOf } from '../../../src/plant/plant-schema.js'
 import { int64, text } from '../../helpers/any-plant.js'
-import { Caller } from '../../helpers/caller.js'
 import { fc } from '../../helpers/fast-check.js'
 import { rounds } from '../../helpers/rounds.js'
-import { logInto, quick, serveStore, testToken } from '../../helpers/service.js'
+import { limits, logInto, quick, serveStore, testToken } from '../../helpers/service.js'
 import { World } from '../../helpers/world.js'
 
 /** What a way into a store says of a document: nothing, or what is wrong, without the name of the source. */
@@ -43,13 +42,12 @@ async function create(world: World, documents: Buffer[]): Promise<Verdict[]> {
 }
 
 async function poster(): Promise<(documents: Buffer[]) => Promise<Verdict[]>> {
-  const { address } = await serveStore(quick, { log: { ...logInto(async () => undefined), level: 'silent' } })
-  const caller = new Caller(address, 16)
-  onTestFinished(() => caller.destroy())
+  const log = { ...logInto(async () => undefined), level: 'silent' } // a soak decides a million documents
+  const { address } = await serveStore(quick, { log, limits: { ...limits, connectionLimit: 1000 } })
   const headers = { authorization: `Bearer ${testToken}`, 'content-type': 'application/json' }
   const postOne = async (body: Buffer) => {
-    const { status, text } = await caller.request({ method: 'POST', path: '/plants', headers, body })
-    return status === 200 ? undefined : verdictOf(text)
+    const response = await fetch(`${address}/plants`, { method: 'POST', headers, body })
+    return response.ok ? undefined : verdictOf(await response.text())
   }
   return (documents) => Promise.all(documents.map(postOne))
 }

@@ -53,7 +53,7 @@ test.each([
 )
 
 describe('while it drains, a service', () => {
-  test('answers what it has received, in its turn, waits for no idle connection, and lets no one in', async () => {
+  test('answers what it has received, but waits for no idle connection, and lets no one in', async () => {
     const service = await serve(['--drain-timeout', '24d'])
     const idle = await sentTo(service, requestBytes(testToken, { target: '/nope' }))
     await connectTo(service.place) // which never brings a byte

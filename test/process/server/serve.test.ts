@@ -12,24 +12,21 @@ import { World } from '../../helpers/world.js'
 
 const fern = '{"id":1,"name":"Fern"}'
 
-test.runIf(isLinux)(
-  'idle connections leave a service the files that it needs, however few it may open (needs /proc)',
-  async () => {
-    // What this process has open without FD_CLOEXEC, such as terminals of other tests, is not for the service.
-    const close = 'for fd in $(ls /proc/$$/fd); do if [ $fd -gt 2 ]; then eval "exec $fd>&-"; fi; done'
-    const through = ['bash', '-c', `${close}; ulimit -n 60 && exec "$@"`, 'bash']
-    const service = await serve(['--allow', 'create,read'], { through })
-    const [reader, writer] = [await connectTo(service.place), await connectTo(service.place)]
-    for (let count = 0; count < 120; count += 1) await connectTo(service.place)
-    reader.send(requestBytes(testToken, { method: 'GET', headers: { Accept: 'application/x-ndjson' } }))
-    const [head] = await once(reader.socket, 'data')
-    expect({ head: String(head), log: service.log }).toMatchObject({ head: expect.stringMatching(/^HTTP\/1\.1 200 /) })
-    expect((await writer.send(requestBytes(testToken, { body: fern })).answer())?.status).toBe(200)
-    const hint = 'Raise it with: ulimit -n 10128'
-    const message = `At most 20 connections are accepted, not 10000: the limit of open files is 60. ${hint}`
-    expect(service.log.filter(({ level }) => level !== 'info').map(({ msg }) => msg)).toEqual([message])
-  },
-)
+test.runIf(isLinux)('idle connections leave a service the few files that it may open (needs /proc)', async () => {
+  // What this process has open without FD_CLOEXEC, such as terminals of other tests, is not for the service.
+  const close = 'for fd in $(ls /proc/$$/fd); do if [ $fd -gt 2 ]; then eval "exec $fd>&-"; fi; done'
+  const through = ['bash', '-c', `${close}; ulimit -n 60 && exec "$@"`, 'bash']
+  const service = await serve(['--allow', 'create,read'], { through })
+  const [reader, writer] = [await connectTo(service.place), await connectTo(service.place)]
+  for (let count = 0; count < 120; count += 1) await connectTo(service.place)
+  reader.send(requestBytes(testToken, { method: 'GET', headers: { Accept: 'application/x-ndjson' } }))
+  const [head] = await once(reader.socket, 'data')
+  expect({ head: String(head), log: service.log }).toMatchObject({ head: expect.stringMatching(/^HTTP\/1\.1 200 /) })
+  expect((await writer.send(requestBytes(testToken, { body: fern })).answer())?.status).toBe(200)
+  const hint = 'Raise it with: ulimit -n 10128'
+  const message = `At most 20 connections are accepted, not 10000: the limit of open files is 60. ${hint}`
+  expect(service.log.filter(({ level }) => level !== 'info').map(({ msg }) => msg)).toEqual([message])
+})
 
 test('stdout may be closed, before the address and after it', async () => {
   const { home } = new World()
@@ -44,7 +41,7 @@ test('stdout may be closed, before the address and after it', async () => {
   expect((await ended).code).toBe(0)
 })
 
-test('a Unix socket is for this user and group alone, replaces one that was left behind, and goes with the service', async () => {
+test('a Unix socket is for user and group, replaces a dead one, and goes with the service', async () => {
   const world = new World()
   const path = join(world.home, 'socket')
   const options = { folder: world.home }
@@ -66,7 +63,7 @@ test('a Unix socket is for this user and group alone, replaces one that was left
   expect(existsSync(path)).toBe(false)
 })
 
-test('a service accepts PLANTS_SERVE_TOKEN and the tokens of --token-file, when they are given, and no others', async () => {
+test('a service accepts PLANTS_SERVE_TOKEN and the tokens of --token-file, and no others', async () => {
   const world = new World()
   world.write('tokens', 's3cret-first-of-the-file\r\n\n  s3cret-second-of-the-file  \n')
   const ofStore = (await world.spawn('tokens create')).out.trim()
@@ -95,7 +92,7 @@ test('a token is made on a terminal for a store that has none, and shown once', 
   expect((await second.ended).screen).not.toMatch(/plants_[\w-]{43}/)
 })
 
-test('the log tells of every exchange by the id that its response has, and holds no token and no plant', async () => {
+test('the log tells of every exchange by its id, but of no token and no plant', async () => {
   const service = await serve([], { rights: 'create' })
   const { token } = service
   const requests: RawRequest[] = [

@@ -24,7 +24,7 @@ describe('the admin port', () => {
     expect((await (await adminOf()).ask('/live', headers)).text).toBe(text)
   })
 
-  test('takes 64 connections: while strangers keep idle ones, the oldest are closed for others', async () => {
+  test('takes 64 connections, and closes the oldest idle one for another', async () => {
     const { place, ask } = await adminOf()
     const oldest = await connectTo(place)
     let closed = 0
@@ -76,7 +76,7 @@ describe('the admin port', () => {
   })
 })
 
-test('lines of requests are written together: after 100 ms, 64 KiB, with another line, or at the end', () => {
+test('lines of requests are written after 100 ms, 64 KiB, with another line, or at the end', () => {
   vi.useFakeTimers()
   try {
     const written: string[] = []

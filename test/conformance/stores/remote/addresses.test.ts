@@ -129,11 +129,11 @@ describe.runIf(hasOpenssl)('TLS (needs openssl)', () => {
   const checkAll = 'Check the address, the clock, and the certificate of the service'
 
   test.each<[string, () => [tls: Certificate, ca?: Certificate], string, string]>([
-    ['an unknown authority has signed', () => [signed(certificate({ names, isAuthority: true }))], unknown, giveCa],
-    ['another authority has signed', () => [certificate({ names }), certificate({ names })], notSigned, sign],
+    ['has an unknown issuer', () => [signed(certificate({ names, isAuthority: true }))], unknown, giveCa],
+    ['has another issuer', () => [certificate({ names }), certificate({ names })], notSigned, sign],
     ['is for another name', () => own(certificate({ names: ['DNS:a.example'] })), otherName, 'Check the address'],
     ['has expired', () => own(certificate({ names, isExpired: true })), 'certificate has expired', checkAll],
-  ])('a service with a certificate that %s gets nothing, and no second try', async (_, show, why, hint) => {
+  ])('a service gets nothing if its certificate %s', async (_, show, why, hint) => {
     const [tls, ca] = show()
     const remote = await Hostile.listen({ posts, tls })
     const said = [{ error: 503, message: `Could not reach URL: TLS failed: ${why}`, hint, retryable: true }]

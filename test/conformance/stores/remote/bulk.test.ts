@@ -152,7 +152,7 @@ test('an import that is stopped ends without an error', async () => {
   expect([result.tally, posts.length]).toEqual([{ pending: 10 }, 5])
 })
 
-test('as many connections as the limit are open at once, and no more', async () => {
+test('as many connections as the limit are open at once', async () => {
   const full = gate()
   const deed = async ({ index }: Post): Promise<Deed> => {
     if (index === 2) full.open()

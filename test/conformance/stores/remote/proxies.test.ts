@@ -50,20 +50,17 @@ describe.runIf(hasOpenssl && ipv4)(
       expect(error).toMatchObject({ error: 503, message: expect.stringContaining(message), retryable: true })
     })
 
-    test.each([403, 407])(
-      'is not opened when the proxy answers %s, and the message names the proxy',
-      async (status) => {
-        const proxy = await forwardProxy(status)
-        for (const tls of [certificate({ names }), undefined]) {
-          const remote = await Hostile.listen({ posts, place, ...(tls && { tls }) })
-          const variables = { HTTPS_PROXY: proxy.url, HTTP_PROXY: proxy.url }
-          const { code, error } = await createdBy(remote, variables, ['--timeout', '1s'])
-          expect({ code, connections: remote.connections }).toEqual({ code: 4, connections: 0 })
-          const message = expect.stringMatching(new RegExp(`proxy.*${status}`, 'i'))
-          expect(error).toEqual({ error: 503, message, hint: expect.stringMatching(/proxy/i), retryable: true })
-        }
-      },
-    )
+    test.each([403, 407])('is not opened when the proxy answers %s', async (status) => {
+      const proxy = await forwardProxy(status)
+      for (const tls of [certificate({ names }), undefined]) {
+        const remote = await Hostile.listen({ posts, place, ...(tls && { tls }) })
+        const variables = { HTTPS_PROXY: proxy.url, HTTP_PROXY: proxy.url }
+        const { code, error } = await createdBy(remote, variables, ['--timeout', '1s'])
+        expect({ code, connections: remote.connections }).toEqual({ code: 4, connections: 0 })
+        const message = expect.stringMatching(new RegExp(`proxy.*${status}`, 'i'))
+        expect(error).toEqual({ error: 503, message, hint: expect.stringMatching(/proxy/i), retryable: true })
+      }
+    })
   },
 )
 

@@ -223,7 +223,7 @@ describe('an update', () => {
 
   const unread = 'URL received the request, but did not answer: the connection was reset'
 
-  test('changes only the plant that was read, and begins again with what others have changed', async () => {
+  test('changes the plant that was read, and begins again when others have changed it', async () => {
     const both = '{"id":1,"name":"Moss","tag":"b"}'
     const gets = [tagged(fern), tagged('{"id":1,"name":"Fern","tag":"b"}', '"v2"')]
     const { code, out, remote } = await update(gets, [changed, json(200, both)])
@@ -250,7 +250,7 @@ describe('an update', () => {
   })
 })
 
-test('several deletes report each failure, and end with the worst exit code', async () => {
+test('several deletes report each failure, and end with the worst code', async () => {
   const answers = {
     ...{ 1: json(500, { error: 500, message: 'Oh' }), 2: denied, 3: json(200, '{"id":3,"name":"Ivy"}') },
     ...{ 4: missing, 5: denied, 6: json(400, { error: 400, message: 'No' }) },

@@ -100,7 +100,7 @@ describe('a plant without an answer is sent again, when the service keeps keys',
     ])
   })
 
-  test('and a service that is just starting is asked until it has a description', async () => {
+  test('and a service that starts is asked until it has a description', async () => {
     let asked = 0
     const openapi = (socket: Socket) =>
       void (asked++ === 0 ? socket.resetAndDestroy() : socket.write(asked === 2 ? http(503) : keyed))
