@@ -44,7 +44,7 @@ async function textsOn(connection: RawConnection): Promise<string[]> {
   return answers.map(({ text }) => text)
 }
 
-async function textsFor(bytes: string | Uint8Array, { isHalfClosed = false } = {}): Promise<string[]> {
+async function textsFor(bytes: string, { isHalfClosed = false } = {}): Promise<string[]> {
   const connection = (await connectTo(service().place)).send(bytes)
   return textsOn(isHalfClosed ? connection.end() : connection)
 }
@@ -59,7 +59,7 @@ async function isNotStored(): Promise<void> {
   expect((await exchange(service(), { body: `{"id":${id},"name":"Moss"}` })).text).toBe('200 {"name":"Moss"}')
 }
 
-const malformed: Record<string, string | Uint8Array> = {
+const malformed = {
   'two lengths': head(length, 'Content-Length: 3') + plant,
   'a list of lengths': head(`${length}, ${plant.length}`) + plant,
   'a length and chunks': `${head('Content-Length: 5', chunked)}0\r\n\r\n`,
@@ -69,7 +69,6 @@ const malformed: Record<string, string | Uint8Array> = {
   'chunks in two headers': head(chunked, chunked) + whole,
   'a space after Transfer-Encoding': `${head('Transfer-Encoding : chunked', 'Content-Length: 5')}0\r\n\r\n`,
   'chunks in HTTP/1.0': inChunks(whole).replace('HTTP/1.1', 'HTTP/1.0'),
-  'a negative chunk size': inChunks(`-${whole}`),
   'a chunk size of 17 digits': inChunks(whole.replace('16', 'f'.repeat(17))),
   'a line feed alone after a chunk size': inChunks(whole.replace('\r', '')),
   'a length in the trailer': inChunks(whole.replace(/\r\n$/, 'Content-Length: 9\r\n\r\n')),
@@ -77,7 +76,6 @@ const malformed: Record<string, string | Uint8Array> = {
   'a space in front of the first header': 'POST /plants HTTP/1.1\r\n Host: x\r\n\r\n',
   'U+0000 in a header': head('X: a\0b'),
   'a line feed alone': head('X: a\nContent-Length: 0'),
-  'every byte there is': Uint8Array.from({ length: 256 }, (_, byte) => byte),
   'a megabyte of garbage': `${'x'.repeat(1_000_000)}\r\n`,
 }
 
@@ -230,7 +228,7 @@ describe('Expect: 100-continue', () => {
     ['a body that no GET has', { method: 'GET' }, '403 This token has no right to read plants'],
   ])('is not answered when %s is rejected, which closes the connection', async (_, request, expected) => {
     const headers = { ...expecting, ...request.headers }
-    expect(await textsFor(requestBytes(testToken, { ...request, headers }))).toEqual([expected])
+    expect(await textsFor(requestOf({ ...request, headers }))).toEqual([expected])
   })
 
   test('is not answered in HTTP/1.0, which does not know it (RFC 9110, 10.1.1)', async () => {
