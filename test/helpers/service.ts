@@ -190,8 +190,7 @@ export function launch(args: string[], folder: string, options: Options = {}) {
     extendEnv: false,
     env: { PATH: process.env['PATH'], HOME: folder, PLANTS_DATA_DIR: join(folder, 'data'), ...env },
   })
-  let out = ''
-  let err = ''
+  let [out, err] = ['', '']
   child.stdout.on('data', (chunk: Buffer) => {
     out += chunk.toString()
   })

@@ -22,59 +22,45 @@ async function createdBy(remote: Hostile, variables: Record<string, string>, fla
   return { ...outcome, target: `CONNECT ${ipv4}:${remote.port}`, error: outcome.said.at(-1) }
 }
 
-describe.runIf(hasOpenssl && ipv4)(
-  'a tunnel through a proxy (needs openssl, and an address that is not loopback)',
-  () => {
-    test('leads to a service with TLS, and is opened once for two requests', async () => {
-      const tls = certificate({ names })
-      const proxy = await forwardProxy()
-      const https_proxy = proxy.url.replace('//', '//me:hunter%32@')
-      const remote = await Hostile.listen({ posts: [busy, ...posts], tls, place })
-      const { target, code, requests } = await createdBy(remote, { https_proxy }, ['--ca-cert', tls.path])
-      expect({ code, requests }).toEqual({ code: 0, requests: ['POST /plants', 'POST /plants'] })
-      expect(proxy.passed).toEqual([target])
-      expect(proxy.credentials).toEqual([`Basic ${Buffer.from('me:hunter2').toString('base64')}`])
-    })
-
-    test.each<[string, string[], boolean, string]>([
-      ['an unknown issuer', names, false, 'TLS failed: its certificate is not trusted (unknown issuer)'],
-      ['another IP address', names.slice(0, 2), true, 'TLS failed: its certificate is for another name'],
-    ])('carries nothing to a service whose certificate is of %s', async (_, certified, isTrusted, message) => {
-      const tls = certificate({ names: certified })
-      const proxy = await forwardProxy()
-      const remote = await Hostile.listen({ posts, tls, place })
-      const flags = ['--timeout', '1s', ...(isTrusted ? ['--ca-cert', tls.path] : [])]
-      const { code, error, requests, target } = await createdBy(remote, { HTTPS_PROXY: proxy.url }, flags)
-      expect({ code, requests, passed: proxy.passed[0] }).toEqual({ code: 4, requests: [], passed: target })
-      expect(error).toMatchObject({ error: 503, message: expect.stringContaining(message), retryable: true })
-    })
-
-    test.each([403, 407])('is not opened when the proxy answers %s', async (status) => {
-      const proxy = await forwardProxy(status)
-      for (const tls of [certificate({ names }), undefined]) {
-        const remote = await Hostile.listen({ posts, place, ...(tls && { tls }) })
-        const variables = { HTTPS_PROXY: proxy.url, HTTP_PROXY: proxy.url }
-        const { code, error } = await createdBy(remote, variables, ['--timeout', '1s'])
-        expect({ code, connections: remote.connections }).toEqual({ code: 4, connections: 0 })
-        const message = expect.stringMatching(new RegExp(`proxy.*${status}`, 'i'))
-        expect(error).toEqual({ error: 503, message, hint: expect.stringMatching(/proxy/i), retryable: true })
-      }
-    })
-  },
-)
-
-describe.runIf(ipv4)('an address that is not loopback (needs one)', () => {
-  test('gets no token without TLS, unless --allow-http says so', async () => {
-    const remote = await Hostile.listen({ posts, place })
-    const store = `http://${ipv4}:${remote.port}`
-    const message = `The token is not sent to ${store}: without TLS others could read it`
-    const hint = 'Use https://, or on a network that only you use, add --allow-http'
-    const said = [{ error: 400, message, hint }]
-    expect(await createAt(remote, ['--store', store])).toEqual({ code: 2, out: '', said, requests: [] })
-    expect(remote.connections).toBe(0)
-    expect(await createdBy(remote, {})).toMatchObject(created)
+describe.runIf(hasOpenssl && ipv4)('a proxy tunnel (needs openssl, and an address that is not loopback)', () => {
+  test('leads to a service with TLS, and is opened once for two requests', async () => {
+    const tls = certificate({ names })
+    const proxy = await forwardProxy()
+    const https_proxy = proxy.url.replace('//', '//me:hunter%32@')
+    const remote = await Hostile.listen({ posts: [busy, ...posts], tls, place })
+    const { target, code, requests } = await createdBy(remote, { https_proxy }, ['--ca-cert', tls.path])
+    expect({ code, requests }).toEqual({ code: 0, requests: ['POST /plants', 'POST /plants'] })
+    expect(proxy.passed).toEqual([target])
+    expect(proxy.credentials).toEqual([`Basic ${Buffer.from('me:hunter2').toString('base64')}`])
   })
 
+  test.each<[string, string[], boolean, string]>([
+    ['an unknown issuer', names, false, 'TLS failed: its certificate is not trusted (unknown issuer)'],
+    ['another IP address', names.slice(0, 2), true, 'TLS failed: its certificate is for another name'],
+  ])('carries nothing to a service whose certificate is of %s', async (_, certified, isTrusted, message) => {
+    const tls = certificate({ names: certified })
+    const proxy = await forwardProxy()
+    const remote = await Hostile.listen({ posts, tls, place })
+    const flags = ['--timeout', '1s', ...(isTrusted ? ['--ca-cert', tls.path] : [])]
+    const { code, error, requests, target } = await createdBy(remote, { HTTPS_PROXY: proxy.url }, flags)
+    expect({ code, requests, passed: proxy.passed[0] }).toEqual({ code: 4, requests: [], passed: target })
+    expect(error).toMatchObject({ error: 503, message: expect.stringContaining(message), retryable: true })
+  })
+
+  test.each([403, 407])('is not opened when the proxy answers %s', async (status) => {
+    const proxy = await forwardProxy(status)
+    const variables = { HTTPS_PROXY: proxy.url, HTTP_PROXY: proxy.url }
+    const message = expect.stringMatching(new RegExp(`proxy.*${status}`, 'i'))
+    for (const tls of [{ tls: certificate({ names }) }, {}]) {
+      const remote = await Hostile.listen({ posts, place, ...tls })
+      const { code, error } = await createdBy(remote, variables, ['--timeout', '1s'])
+      expect({ code, connections: remote.connections }).toEqual({ code: 4, connections: 0 })
+      expect(error).toEqual({ error: 503, message, hint: expect.stringMatching(/proxy/i), retryable: true })
+    }
+  })
+})
+
+describe.runIf(ipv4)('an address that is not loopback (needs one)', () => {
   test.each([
     ['HTTP_PROXY', {}, true],
     ['HTTPS_PROXY', {}, false],
