@@ -25,7 +25,7 @@ const rights = { create: 'POST', read: 'GET', update: 'PUT', delete: 'DELETE' }
 const { PLANTS_SERVE_TOKEN: _, ...environment } = process.env
 const env = { ...environment, HOME: folder, PLANTS_STATE_DIR: folder, NO_COLOR: '1' }
 
-/** Commands that go through Prism as a proxy, with their exit codes: each request and each response is checked. */
+/** Commands that go through Prism as a proxy, with their exit codes */
 const proxied = [
   ['create --id 1 --name Fern --tag shade', 0],
   ['create --id 1 --name Moss', 1],
@@ -40,14 +40,14 @@ const proxied = [
   ['delete 2 --yes', 1],
 ]
 
-/** Commands at Prism as a mock, which answers with the examples of the description. */
+/** which answers with the examples of the description */
 const mocked = [
   ['create --id 1 --name Fern --tag shade', 0],
   ['get 1', 0],
   ['list', 0],
 ]
 
-/** Commands that end with exit code 3 for a token without the right; Prism checks the response 403. */
+/** Commands that end with exit code 3 for a token without the right */
 const refused = {
   create: 'create --id 3 --name Fir',
   read: 'get 1',
@@ -103,7 +103,7 @@ async function serve(action) {
   }
 }
 
-/** Runs commands at Prism. Returns those that end with another exit code than they should. */
+/** Returns the commands that end with another exit code than they should. */
 async function runCommands(mode, commands, address) {
   const [bin] = peers.prism.args({ folder, port: '0' })
   // --errors: what does not fit the description is an error of the response, in place of a warning
@@ -200,7 +200,7 @@ async function runTester(jar, token, address, leftOut) {
   return { status, output: Buffer.concat(await output).toString() }
 }
 
-/** Prints the summary of the tester. Returns whether it has made requests, and every response was right. */
+/** Prints the summary of the tester. Returns whether every response was right. */
 function report(given, { status, output }) {
   const summary = /^Tests run: (\d+), Successes: (\d+), .*$/m.exec(output)
   const failures = /^Unsuccessful Scenarios:.*?(?=^Tests run)/ms.exec(output)

@@ -47,7 +47,6 @@ describe('503 means that nothing was stored, and when to retry:', () => {
 test.each([
   ['a defect', new TypeError('SECRET'), 'Internal error'],
   ['an unknown outcome', new PlantsError('unknownOutcome', 'SECRET'), 'Whether the plant is stored is unknown'],
-  ['what no store says', new PlantsError('notFound', 'SECRET'), 'Internal error'],
 ])('500 says nothing of the inside, and names the request: %s', async (_, error, words) => {
   const service = await serveStore({ ...quick, create: () => Promise.reject(error) })
   const { text, headers } = await exchange(service, { body: fern })

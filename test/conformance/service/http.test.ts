@@ -140,13 +140,6 @@ describe('what is no request is rejected, and the next one is served:', () => {
     expect([[], [late]]).toContainEqual(await texts)
     await isServed()
   })
-
-  test('who leaves after a large request harms nobody', async () => {
-    const connection = await connectTo(service().place)
-    connection.send(requestOf({ body: plant.padEnd(1_000_000) })).socket.destroy()
-    await connection.closed
-    await isServed()
-  })
 })
 
 test('1000 connections at once, of which --connection-limit lets 50 in, do no harm', async () => {

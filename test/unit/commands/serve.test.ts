@@ -33,33 +33,36 @@ function messagesIn(err: string, wanted: string): unknown[] {
 }
 
 describe('a warning of a file of secrets:', () => {
+  const writeTokens = (name: string) => `${user.home}/${user.write(name, 's3cret-token-of-a-file\n')}`
+  const warningsOf = async (...args: string[]) => {
+    const { code, err } = await serve(args)
+    return [code, ...messagesIn(err, 'warn')]
+  }
+
   test.each([
     [0o600, false],
     [0o640, true],
     [0o602, true],
   ])('a --token-file of mode %o that others can read or write: %s', async (mode, isWarned) => {
-    const path = `${user.home}/${user.write('the tokens', 's3cret-token-of-a-file\n')}`
+    const path = writeTokens('the tokens')
     chmodSync(path, mode)
-    const { code, err } = await serve(['--token-file', path])
     const fix = `Fix it with: chmod 600 '${path}'`
     const warning = `Other users can read or write the file ${path} of --token-file. ${fix}`
-    expect([code, messagesIn(err, 'warn')]).toEqual([0, isWarned ? [warning] : []])
+    expect(await warningsOf('--token-file', path)).toEqual(isWarned ? [0, warning] : [0])
   })
 
   test.runIf(process.getuid?.() === 0)('a --token-file of another user (needs root)', async () => {
-    const path = `${user.home}/${user.write('tokens', 's3cret-token-of-a-file\n')}`
+    const path = writeTokens('tokens')
     chownSync(path, 65_534, 65_534)
-    const { code, err } = await serve(['--token-file', path])
     const warning = `The file ${path} of --token-file belongs to another user (uid 65534), who can read and change it`
-    expect([code, messagesIn(err, 'warn')]).toEqual([0, [warning]])
+    expect(await warningsOf('--token-file', path)).toEqual([0, warning])
   })
 
   test.runIf(hasOpenssl)('a --tls-key (needs openssl)', async () => {
     const { path, keyPath } = certificate({ names: ['IP:127.0.0.1'] })
     chmodSync(keyPath, 0o644)
-    const { code, err } = await serve(['--tls-cert', path, '--tls-key', keyPath])
     const warning = `Other users can read or write the file ${keyPath} of --tls-key. Fix it with: chmod 600 ${keyPath}`
-    expect([code, messagesIn(err, 'warn')]).toEqual([0, [warning]])
+    expect(await warningsOf('--tls-cert', path, '--tls-key', keyPath)).toEqual([0, warning])
   })
 })
 

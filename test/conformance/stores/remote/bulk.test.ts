@@ -11,7 +11,6 @@ import { openRemote } from '../../../helpers/remote.js'
 import { gate } from '../../../helpers/service.js'
 import { openOptions } from '../../../helpers/store.js'
 
-const answer = (error: number, message: string, status = 400): Deed => ({ status, body: { error, message } })
 const busy: Deed = { status: 503, body: { error: 503, message: 'Not now' }, headers: { 'Retry-After': '0' } }
 const tenth = (deed: Deed) => (post: Post) => (post.index % 10 === 9 ? deed : undefined)
 const from = (first: number, deed: Deed) => (post: Post) => (post.index < first ? undefined : deed)
@@ -196,9 +195,8 @@ describe('a plant that others change between its read and its replace', () => {
 
 describe('an answer about one plant', () => {
   test.each<[string, Deed, string, number, string]>([
-    ['413', answer(413, 'Too long', 413), 'rejected', 413, 'Too long'],
     ['422 without an Error', { status: 422 }, 'rejected', 422, 'answered 422'],
-    ['400 with an error of 409', answer(409, 'Had that'), 'exists', 409, 'Had that'],
+    ['409', { status: 400, body: { error: 409, message: 'Had that' } }, 'exists', 409, 'Had that'],
   ])('is recorded, and the others go on: %s', async (_, deed, outcome, error, message) => {
     expect(await imported({ deed: forPlant('5', deed) })).toMatchObject({
       tally: { created: 99, [outcome]: 1 },
