@@ -155,7 +155,7 @@ function hideUntested(key, value) {
 
 /**
  * A service in front of the service, whose store has the plant that is asked for and no other: the tester does not know
- * which ids and which entity tags there are, nor that an id or a key can exist.
+ * which ids, keys and entity tags there are.
  */
 async function forgetful(address) {
   const db = new DatabaseSync(store)
@@ -185,7 +185,7 @@ async function frontOf(address, prepare) {
   return `http://127.0.0.1:${proxy.address().port}`
 }
 
-/** @param leftOut the method of the operations for which the token has no right */
+/** @param leftOut the method that the token has no right to */
 async function runTester(jar, token, address, leftOut) {
   const filter = leftOut === undefined ? [] : [`--filter=METHOD!='${leftOut}'`]
   const args = ['-jar', jar, 'test', 'openapi.json', `--testBaseURL=${address}`, ...filter]

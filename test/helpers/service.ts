@@ -9,12 +9,13 @@ import { afterAll, beforeAll, onTestFinished } from 'vitest'
 import type { Caller } from '../../src/server/authenticator.js'
 import { type Service, type ServiceOptions, startService } from '../../src/server/service.js'
 import { type PlantStore, type ReadableStore, rights, type TokenStore } from '../../src/stores/common/store.js'
+import { DatabaseSync } from './database.js'
 import { bin } from './process.js'
 import { runPlants } from './run.js'
 import { checkSecrets } from './secrets.js'
 import { temporaryFolder } from './temporary.js'
 
-/** A token that no output may hold. It is what a service under test accepts, unless it is told otherwise. */
+/** What a service under test accepts, unless it is told otherwise. No output may hold it. */
 export const testToken = 'plants_s3cret-TOKEN-that-no-output-may-hold'
 
 export interface RunningService {
@@ -95,6 +96,14 @@ async function linesIn(folder: string, argv: string[]): Promise<string[]> {
   const { code, out, err } = await runPlants(argv, { env: { PLANTS_DATA_DIR: join(folder, 'data') } })
   if (code !== 0) throw new Error(err)
   return out.split('\n').slice(0, -1)
+}
+
+/** Takes the write lock of the store of a service, and returns what lets it go. */
+export function lockStore({ folder }: RunningService): () => void {
+  const db = new DatabaseSync(join(folder, 'data/plants.db'))
+  onTestFinished(() => db.close())
+  db.exec('BEGIN IMMEDIATE')
+  return () => db.exec('ROLLBACK')
 }
 
 /** A store that creates every plant, and keeps none. */

@@ -1,12 +1,20 @@
 import { rmSync, statfsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import type { NewPlant } from '../../../src/plant/plant.js'
 import { PlantsError } from '../../../src/platform/errors.js'
-import { DatabaseSync } from '../../helpers/database.js'
 import { canMount, smallDisk } from '../../helpers/linux.js'
 import { connectTo, exchange, type RawRequest, requestBytes } from '../../helpers/raw-http.js'
-import { logInto, quick, type RunningService, serve, serveStore, storedIn, testToken } from '../../helpers/service.js'
+import {
+  lockStore,
+  logInto,
+  quick,
+  type RunningService,
+  serve,
+  serveStore,
+  storedIn,
+  testToken,
+} from '../../helpers/service.js'
 
 const fern = '{"id":1,"name":"Fern"}'
 
@@ -22,11 +30,9 @@ describe('503 means that nothing was stored, and when to retry:', () => {
 
   test('when the store is locked for longer than --timeout', async () => {
     const service = await serve(['--timeout', '400ms'])
-    const db = new DatabaseSync(join(service.folder, 'data/plants.db'))
-    onTestFinished(() => db.close())
-    db.exec('BEGIN IMMEDIATE')
+    const unlock = lockStore(service)
     await Promise.all([1, 2, 3].map((id) => isAway(service, { body: `{"id":${id},"name":"Fern"}` })))
-    db.exec('ROLLBACK')
+    unlock()
     expect(await storedIn(service)).toEqual([])
     expect((await exchange(service, { body: fern })).status).toBe(200)
   })

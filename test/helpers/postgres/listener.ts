@@ -19,9 +19,7 @@ export const says = {
   challenge: (text: string) => message('R', `\0\0\0\x0b${text}`),
   proof: (text: string) => message('R', `\0\0\0\x0c${text}`),
   ready: message('Z', 'I'),
-  /** what ends a login for good */
   refused: message('E', 'SFATAL\0C28P01\0Mwrong password\0\0'),
-  /** what sends clients to the next server */
   starting: message('E', 'SFATAL\0C57P03\0Mstarting up\0\0'),
 }
 

@@ -1,14 +1,12 @@
 import { once } from 'node:events'
 import { closeSync, openSync } from 'node:fs'
 import { connect } from 'node:net'
-import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { pipeIn } from '../../helpers/bash.js'
-import { DatabaseSync } from '../../helpers/database.js'
 import { isLinux } from '../../helpers/linux.js'
 import { connectTo, exchange, type RawConnection, requestBytes } from '../../helpers/raw-http.js'
 import { rounds } from '../../helpers/rounds.js'
-import { placeOf, type RunningService, serve, storedIn, testToken } from '../../helpers/service.js'
+import { lockStore, placeOf, type RunningService, serve, storedIn, testToken } from '../../helpers/service.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
 
 const fern = '{"id":1,"name":"Fern"}'
@@ -72,7 +70,7 @@ describe('while it drains, a service', () => {
     const idle = await sentTo(service, requestBytes(testToken, { target: '/nope' }))
     await connectTo(service.place) // which never brings a byte
     expect((await idle.answer())?.status).toBe(404)
-    const unlock = lock(service)
+    const unlock = lockStore(service)
     const bodies = upTo(3).map((id) => `{"id":${id},"name":"Fern ${id}"}`)
     const waiting = await sentTo(service, ...bodies.map((body) => requestBytes(testToken, { body })))
     const start = performance.now()
@@ -103,7 +101,7 @@ describe('while it drains, a service', () => {
 
   test('does not wait beyond --drain-timeout for a store that is locked', async () => {
     const service = await serve(['--drain-timeout', '500ms', '--timeout', '24d'])
-    const unlock = lock(service)
+    const unlock = lockStore(service)
     const connection = await sentTo(service, createOf(1))
     const { code } = await service.stop()
     unlock()
@@ -158,14 +156,6 @@ async function sentTo(service: RunningService, ...requests: Buffer[]) {
   connection.send(Buffer.concat(requests))
   expect((await exchange(service, { target: '/nope' })).status).toBe(404) // which came after them
   return connection
-}
-
-/** Takes the write lock of the store, and gives what lets it go. */
-function lock({ folder }: RunningService): () => void {
-  const db = new DatabaseSync(join(folder, 'data/plants.db'))
-  onTestFinished(() => db.close())
-  db.exec('BEGIN IMMEDIATE')
-  return () => db.exec('ROLLBACK')
 }
 
 async function isRefused({ place }: RunningService): Promise<boolean> {

@@ -17,12 +17,9 @@ const from = (first: number, deed: Deed) => (post: Post) => (post.index < first 
 const only = (index: number, deed: Deed) => (post: Post) => (post.index === index ? deed : undefined)
 const forPlant = (id: string, deed: Deed) => (post: Post) => (post.id === id ? deed : undefined)
 
-interface Ways {
+interface Import extends BulkOptions {
   access?: Partial<Access>
   opening?: Partial<OpenOptions>
-}
-
-interface Import extends Ways, BulkOptions {
   /** another one than that of `isKeyed` and `deed` */
   service?: PlantService
   isKeyed?: boolean
@@ -195,6 +192,7 @@ describe('a plant that others change between its read and its replace', () => {
 
 describe('an answer about one plant', () => {
   test.each<[string, Deed, string, number, string]>([
+    ['400', { status: 400, body: { error: 17, message: 'No ferns' } }, 'rejected', 17, 'No ferns'],
     ['422 without an Error', { status: 422 }, 'rejected', 422, 'answered 422'],
     ['409', { status: 400, body: { error: 409, message: 'Had that' } }, 'exists', 409, 'Had that'],
   ])('is recorded, and the others go on: %s', async (_, deed, outcome, error, message) => {
