@@ -36,10 +36,7 @@ interface Manner {
  */
 const host = isLinux ? `127.0.1.${process.env['VITEST_POOL_ID'] ?? 1}` : '127.0.0.1'
 
-/**
- * A service that keeps plants in memory and answers as the specification says, except where a test wants something
- * else.
- */
+/** A service that keeps plants in memory, and answers as the specification says unless a test wants otherwise. */
 export class PlantService {
   readonly posts: Post[] = []
   /** how often a plant was made, by its id */

@@ -13,7 +13,7 @@ import { temporaryFolder } from './temporary.js'
 export const token = 's3cret-token'
 
 /** The description of a service without idempotency keys. */
-export const keyless = json(200, { openapi: '3.1.0', paths: { '/plants': { post: { parameters: [] } } } })
+export const keyless = json(200, { paths: { '/plants': { post: { parameters: [] } } } })
 
 export interface Outcome {
   code: number

@@ -63,8 +63,9 @@ test.each([
 describe('a service goes on', () => {
   test.each(['throws', 'rejects'])('when its log %s', async (how) => {
     const write = () => {
-      if (how === 'throws') throw new Error('The log is broken')
-      return Promise.reject(new Error('The log is broken'))
+      const error = new Error('The log is broken')
+      if (how === 'throws') throw error
+      return Promise.reject(error)
     }
     const service = await serveStore(quick, { log: logInto(write) })
     for (const body of [fern, '{', fern])

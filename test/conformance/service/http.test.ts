@@ -3,7 +3,7 @@ import { differences, isSingleFile } from '../../helpers/differences.js'
 import { connectTo, exchange, RawConnection, type RawRequest, requestBytes } from '../../helpers/raw-http.js'
 import { serve, serveForAll, testToken } from '../../helpers/service.js'
 
-// What a service makes of the bytes of HTTP/1.1: of those that are odd, and of those that are none.
+// What a service makes of odd bytes, and of those that are not HTTP/1.1.
 
 const service = serveForAll(['--request-timeout', '2s'])
 

@@ -86,10 +86,7 @@ function withNullTags(verdict: Verdict): Verdict {
   return verdict && message ? { ...verdict, message } : undefined
 }
 
-/**
- * A document of one line that is not blank: valid, nearly valid or hostile. None has a byte order mark, which only Stdin
- * may begin with.
- */
+/** A line that is not blank: valid, nearly valid or hostile. Only stdin may begin with a byte order mark. */
 function anyDocument(): fc.Arbitrary<Buffer> {
   const plant = fc.tuple(int64(), quoted()).map(([id, name]) => `"id":${id},"name":${name}`)
   const member = fc.tuple(fc.oneof(...keys), fc.oneof(...values)).map((pair) => pair.join(':'))

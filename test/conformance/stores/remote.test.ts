@@ -13,7 +13,6 @@ import { describeManyStore, describeSnapshotStore } from './contract-many.js'
 
 const tcp = { host: '127.0.0.1', port: 0 }
 describePlantStore('the remote store over TCP', () => openSubject())
-describePlantStore('the remote store over TCP, below a path', () => openSubject({ basePath: '/v1' }))
 describePlantStore('the remote store over a Unix socket', () => openSubject({ listen: { path: socketPath() } }))
 describeReadableStore('the remote store', () => openSubject({ basePath: '/v1' }))
 describeSnapshotStore('the remote store', async () => (await openSubject()).store)

@@ -126,14 +126,10 @@ describe('monitoring', () => {
   })
 
   test.skipIf(!hasPromtool)('has expressions that Prometheus accepts (needs prometheus)', () => {
-    const rules = expressions.map((expr, index) => ({
-      record: `panel:${index}`,
-      expr: expr.replaceAll('$__rate_interval', '5m'),
-    }))
-    const file = join(temporaryFolder(), 'panels.json')
-    writeFileSync(file, JSON.stringify({ groups: [{ name: 'panels', rules }] }))
+    const exprs = expressions.map((expr) => expr.replaceAll('$__rate_interval', '5m'))
+    const rules = exprs.map((expr, index) => ({ record: `panel:${index}`, expr }))
     run('promtool', 'check', 'config', join(deploy, 'prometheus.yaml'))
-    run('promtool', 'check', 'rules', file)
+    promtool('check', { groups: [{ name: 'panels', rules }] })
   })
 
   test.skipIf(!hasPromtool)('raises each alert, and none while all is well (needs prometheus)', () => {
@@ -149,11 +145,15 @@ describe('monitoring', () => {
       const isRaised = { expr, eval_time: '20m', exp_samples: [{ labels: `{alertname="${alertname}"}`, value: 1 }] }
       return { interval: '1m', input_series: series({ ...healthy, ...values }), promql_expr_test: [isRaised] }
     })
-    const file = join(temporaryFolder(), 'test.json')
-    writeFileSync(file, JSON.stringify({ rule_files: [join(deploy, 'alerts.yaml')], tests: [well, ...ill] }))
-    run('promtool', 'test', 'rules', file)
+    promtool('test', { rule_files: [join(deploy, 'alerts.yaml')], tests: [well, ...ill] })
   })
 })
+
+function promtool(action: 'check' | 'test', rules: object): void {
+  const file = join(temporaryFolder(), 'rules.json')
+  writeFileSync(file, JSON.stringify(rules))
+  run('promtool', action, 'rules', file)
+}
 
 /** A value a minute of each series, in the notation of promtool: start+step x times. */
 type Values = Record<string, string>

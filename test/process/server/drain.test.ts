@@ -172,7 +172,7 @@ async function idsIn(service: RunningService): Promise<number[]> {
   return (await storedIn(service)).map((plant) => parseInt(plant.slice('{"id":'.length), 10))
 }
 
-/** Tells a service to stop while it waits for the rest of a request, on the connection that this gives. */
+/** Tells a service to stop while a request is half received, on the connection that is returned. */
 async function draining(service: RunningService, signal: NodeJS.Signals = 'SIGTERM'): Promise<RawConnection> {
   const connection = await connectTo(service.place)
   connection.send(requestBytes(testToken, { headers: { 'Content-Length': '99' }, body: moss }))

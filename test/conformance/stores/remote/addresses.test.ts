@@ -18,7 +18,6 @@ async function saidAt(store: string, flags: string[] = []) {
 
 describe('a base url', () => {
   test.each([
-    ['', '/plants'],
     ['/a/../b/.', '/b/plants'],
     ['/caf\u00e9 1/a%2Fb', '/caf%C3%A9%201/a%2Fb/plants'],
     ['/plants', '/plants/plants'],

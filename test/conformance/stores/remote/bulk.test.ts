@@ -35,7 +35,7 @@ async function imported({ service, isKeyed = true, deed, plants = 100, access = 
   return { service: target, store, posts: target.posts, made: target.made, ...(await sent(store, plants, rest)) }
 }
 
-/** Imports plants, and tells how: how many rows went which way, the reasons of some, and the error that ended it. */
+/** How many rows went which way, the reasons of some, and the error that ended the import. */
 async function sent(store: RemoteStore, plants: number | PlantPatch[], options: BulkOptions = {}) {
   const batch = batchOf(typeof plants === 'number' ? plantsOf(plants) : plants)
   const done = createAll(store, batch, { keyOf: (row) => `import-${row}`, ...options })

@@ -6,12 +6,11 @@ import { createAt, created, howToRepeat, keyless, type Outcome } from '../../../
 const plant = json(200, { name: 'Fern' })
 const reset: Answer = (socket) => void socket.resetAndDestroy()
 const notNow = json(503, { error: 503, message: 'Not now' }, { 'Retry-After': 0 })
-const header = { name: 'Idempotency-Key', in: 'header', schema: { type: 'string' } }
+const header = { name: 'Idempotency-Key', in: 'header' }
 
-/** The description of a service, with parameters of its operation or of its path. */
 function describedBy(operation: unknown[], path: unknown[] = [], rest: Record<string, unknown> = {}): Buffer {
   const paths = { '/plants': { parameters: path, post: { parameters: operation } } }
-  return json(200, { openapi: '3.1.0', paths, ...rest })
+  return json(200, { paths, ...rest })
 }
 
 const keyed = describedBy([header])
