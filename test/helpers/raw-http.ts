@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { connect, type NetConnectOpts, type Socket } from 'node:net'
 import { onTestFinished } from 'vitest'
 
-export interface RawAnswer {
+interface RawAnswer {
   status: number
   /** by names in small letters; what stands there twice is joined by a comma and a space */
   headers: Record<string, string>
