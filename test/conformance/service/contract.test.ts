@@ -101,18 +101,21 @@ describe('a service with --allow', () => {
 test.each([
   ['expired', ' --expires 1ms', 'list'],
   ['was revoked', '', 'revoke 2'],
-])('a token that %s is rejected with the day', async (what, flags, then) => {
+])('a token that %s is rejected with the day, by a service that runs', async (what, flags, then) => {
   const world = new World()
   await world.run('tokens create') // without a valid one, no service starts
   const token = (await world.run(`tokens create${flags}`)).out.trim()
+  const service = { ...(await serve([], { folder: world.home, env: {} })), token }
+  await exchange(service, { body: fern })
   await world.run(`tokens ${then}`)
-  const service = await serve([], { folder: world.home, env: {} })
   const message = `The token ${what} on \\d{4}-\\d\\d-\\d\\d`
   const challenge = `^Bearer realm="plants", error="invalid_token", error_description="${message}"$`
-  expect(await exchange({ ...service, token }, { body: fern })).toMatchObject({
-    text: expect.stringMatching(`^400 \\(401\\) ${message}$`),
-    headers: { 'www-authenticate': expect.stringMatching(challenge) },
-  })
+  await expect
+    .poll(() => exchange(service, { body: fern }))
+    .toMatchObject({
+      text: expect.stringMatching(`^400 \\(401\\) ${message}$`),
+      headers: { 'www-authenticate': expect.stringMatching(challenge) },
+    })
   const { err } = await world.run(`get 3 --store ${service.address}`, { env: { PLANTS_TOKEN: token } })
   expect(err).toMatch(RegExp(`^plants: ${message} \\(status 401\\)\n`))
 })

@@ -173,7 +173,7 @@ test('clients that leave early keep no place among streams and lists', async () 
   }
   const service = await serveStore(store, { openTokenSource })
   const ask = (accept: string) => requestBytes(testToken, { method: 'GET', headers: { Accept: accept } })
-  // Connections that go away: with a stream, another one that waits for it, and a list.
+  // with a stream, another one that waits for it, and a list
   for (let round = 0; round < 12; round += 1) {
     const [streams, list] = [await connectTo(service.place), await connectTo(service.place)]
     for (const _ of [1, 2]) streams.send(ask('application/x-ndjson'))

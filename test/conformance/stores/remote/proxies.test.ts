@@ -15,7 +15,6 @@ const busy = json(503, { error: 503, message: 'Not now' }, { 'Retry-After': 0 })
 const place = { host: `${ipv4}`, port: 0 }
 const names = ['DNS:localhost', 'IP:127.0.0.1', `IP:${ipv4}`]
 
-/** Creates a plant by the proxies of the environment. */
 async function createdBy(remote: Hostile, variables: Record<string, string>, flags: string[] = []) {
   const store = remote.url.replace('127.0.0.1', `${ipv4}`)
   const outcome = await createAt(remote, ['--store', store, '--allow-http', ...flags], variables)
