@@ -25,7 +25,7 @@ const rights = { create: 'POST', read: 'GET', update: 'PUT', delete: 'DELETE' }
 const { PLANTS_SERVE_TOKEN: _, ...environment } = process.env
 const env = { ...environment, HOME: folder, PLANTS_STATE_DIR: folder, NO_COLOR: '1' }
 
-/** Commands that go through Prism as a proxy, with their exit codes: each request and each response is checked. */
+/** Commands that go through Prism as a proxy, with their exit codes */
 const proxied = [
   ['create --id 1 --name Fern --tag shade', 0],
   ['create --id 1 --name Moss', 1],
@@ -40,16 +40,20 @@ const proxied = [
   ['delete 2 --yes', 1],
 ]
 
-/** Commands that end with exit code 3 for a token without the right; Prism checks the response 403. */
+/** which answers with the examples of the description */
+const mocked = [
+  ['create --id 1 --name Fern --tag shade', 0],
+  ['get 1', 0],
+  ['list', 0],
+]
+
+/** Commands that end with exit code 3 for a token without the right */
 const refused = {
   create: 'create --id 3 --name Fir',
   read: 'get 1',
   update: 'update 1 --tag light',
   delete: 'delete 1 --yes',
 }
-
-/** Commands at Prism as a mock, which answers with the examples of the description. */
-const mocked = ['create --id 1 --name Fern --tag shade', 'get 1', 'list'].map((command) => [command, 0])
 
 try {
   process.exitCode =
@@ -73,20 +77,14 @@ async function judge() {
     }
     await describe(address)
     new DatabaseSync(store).exec('DELETE FROM plants')
-    const missing = all.map((right) => ({
-      token: tokenFor(all.filter((other) => other !== right)),
-      command: refused[right],
-      expected: 3,
-    }))
-    const withAll = (commands) => commands.map(([command, expected]) => ({ token: tokenFor(all), command, expected }))
-    failures.push(...(await runCommands('proxy', [...withAll(proxied), ...missing], address)))
-    failures.push(...(await runCommands('mock', withAll(mocked), address)))
+    const missing = all.map((right) => [refused[right], 3, tokenFor(all.filter((other) => other !== right))])
+    failures.push(...(await runCommands('proxy', [...proxied, ...missing], address)))
+    failures.push(...(await runCommands('mock', mocked, address)))
     for (const failure of failures) process.stdout.write(`Failed: ${failure}\n`)
     return failures.length > 0 ? 1 : 0
   })
 }
 
-/** A token with these rights. */
 function tokenFor(given) {
   const allow = given.join()
   const args = [plants, 'tokens', 'create', '--allow', allow, '--store', store, '--output', 'text']
@@ -94,7 +92,6 @@ function tokenFor(given) {
   return tokens.get(allow)
 }
 
-/** Starts the service, and ends it after an action on its address, whose result it returns. */
 async function serve(action) {
   tokenFor(Object.keys(rights)) // creates the store
   const args = () => [plants, 'serve', '--store', store, '--port', '0', '--log-level', 'warn']
@@ -106,21 +103,20 @@ async function serve(action) {
   }
 }
 
-/** Runs commands at Prism. Returns those that end with another exit code than they should. */
+/** Returns the commands that end with another exit code than they should. */
 async function runCommands(mode, commands, address) {
   const [bin] = peers.prism.args({ folder, port: '0' })
   // --errors: what does not fit the description is an error of the response, in place of a warning
   const how = mode === 'mock' ? [] : [address, '--errors']
-  const prismArgs = ({ port }) => [bin, mode, description, ...how, '--port', port, '--verboseLevel', 'error']
-  const peer = { ...peers.prism, title: `prism ${mode}`, prepare: undefined, args: prismArgs }
-  const prism = await startPeer(peer, { folder, env })
+  const args = ({ port }) => [bin, mode, description, ...how, '--port', port, '--verboseLevel', 'error']
+  const prism = await startPeer({ ...peers.prism, prepare: undefined, args }, { folder, env })
   const front = await frontOf(prism.url, async (request, response) => {
     if (request.url !== '/openapi.json') return false
     response.end(await (await fetch(`${address}/openapi.json`)).text()) // the description does not describe itself
     return true
   })
   const failures = []
-  for (const { command, expected, token } of commands) {
+  for (const [command, expected, token = tokenFor(Object.keys(rights))] of commands) {
     const args = [plants, ...command.split(' '), '--store', front, '--timeout', '5s']
     const run = promisify(execFile)(process.execPath, args, { env: { ...env, PLANTS_TOKEN: token } })
     const { code, stderr } = await run.catch((error) => error)
@@ -159,7 +155,7 @@ function hideUntested(key, value) {
 
 /**
  * A service in front of the service, whose store has the plant that is asked for and no other: the tester does not know
- * which ids and which entity tags there are, nor that an id or a key can exist.
+ * which ids, keys and entity tags there are.
  */
 async function forgetful(address) {
   const db = new DatabaseSync(store)
@@ -189,7 +185,7 @@ async function frontOf(address, prepare) {
   return `http://127.0.0.1:${proxy.address().port}`
 }
 
-/** @param leftOut the method of the operations for which the token has no right */
+/** @param leftOut the method that the token has no right to */
 async function runTester(jar, token, address, leftOut) {
   const filter = leftOut === undefined ? [] : [`--filter=METHOD!='${leftOut}'`]
   const args = ['-jar', jar, 'test', 'openapi.json', `--testBaseURL=${address}`, ...filter]
@@ -204,7 +200,7 @@ async function runTester(jar, token, address, leftOut) {
   return { status, output: Buffer.concat(await output).toString() }
 }
 
-/** Prints the summary of the tester. Returns whether it has made requests, and every response was right. */
+/** Prints the summary of the tester. Returns whether every response was right. */
 function report(given, { status, output }) {
   const summary = /^Tests run: (\d+), Successes: (\d+), .*$/m.exec(output)
   const failures = /^Unsuccessful Scenarios:.*?(?=^Tests run)/ms.exec(output)

@@ -11,6 +11,7 @@ export interface Certificate {
   cert: string
   key: string
   path: string
+  keyPath: string
 }
 
 export interface Subject {
@@ -26,45 +27,21 @@ export interface Subject {
   isRsa?: boolean
 }
 
-export function certificate({ names, isExpired = false, issuer, isAuthority, isRsa }: Subject): Certificate {
+export function certificate({ names, isExpired = false, issuer, isAuthority = false, isRsa }: Subject): Certificate {
   const folder = temporaryFolder()
-  const [key, request, path] = [join(folder, 'key.pem'), join(folder, 'request.pem'), join(folder, 'cert.pem')]
-  const algorithm = isRsa ? ['RSA'] : ['EC', '-pkeyopt', 'ec_paramgen_curve:prime256v1']
-  const extensions = [`subjectAltName=${names.join(',')}`, `basicConstraints=critical,CA:${isAuthority ?? false}`]
-  const signer = issuer
-    ? ['-CA', issuer.path, '-CAkey', issuer.path.replace('cert.pem', 'key.pem'), '-CAcreateserial']
-    : ['-signkey', key]
+  const [path, keyPath] = [join(folder, 'cert.pem'), join(folder, 'key.pem')]
+  const algorithm = isRsa ? 'RSA' : 'EC -pkeyopt ec_paramgen_curve:prime256v1'
+  const extensions = [`subjectAltName=${names.join()}`, `basicConstraints=critical,CA:${isAuthority}`]
+  const signer = issuer ? `-CA ${issuer.path} -CAkey ${issuer.keyPath} -CAcreateserial` : '-signkey key.pem'
   const steps = [
-    ['genpkey', '-out', key, '-algorithm', ...algorithm],
-    [
-      'req',
-      '-new',
-      '-key',
-      key,
-      '-out',
-      request,
-      '-subj',
-      '/CN=plants',
-      ...extensions.flatMap((ext) => ['-addext', ext]),
-    ],
-    [
-      'x509',
-      '-req',
-      '-in',
-      request,
-      '-out',
-      path,
-      '-days',
-      isExpired ? '-1' : '2',
-      '-copy_extensions',
-      'copy',
-      ...signer,
-    ],
+    `genpkey -out key.pem -algorithm ${algorithm}`,
+    `req -new -key key.pem -out request.pem -subj /CN=plants -addext ${extensions.join(' -addext ')}`,
+    `x509 -req -in request.pem -out cert.pem -days ${isExpired ? -1 : 2} -copy_extensions copy ${signer}`,
   ]
-  if (!steps.every((step) => openssl(...step) === 0)) throw new Error('openssl has made no certificate')
-  return { cert: readFileSync(path, 'utf8'), key: readFileSync(key, 'utf8'), path }
+  if (!steps.every((step) => openssl(step, folder) === 0)) throw new Error('openssl has made no certificate')
+  return { cert: readFileSync(path, 'utf8'), key: readFileSync(keyPath, 'utf8'), path, keyPath }
 }
 
-function openssl(...args: string[]): number | null {
-  return spawnSync('openssl', args).status
+function openssl(line: string, cwd?: string): number | null {
+  return spawnSync('openssl', line.split(' '), { cwd }).status
 }

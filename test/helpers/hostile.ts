@@ -6,16 +6,13 @@ import { onTestFinished } from 'vitest'
 /** A port at which nothing listens, and that the system gives to no test that asks for any. */
 export const closedPort = 9
 
-/** A request as it came. */
 export interface Received {
-  /** such as "POST /plants" */
   line: string
   /** by their names in lower case */
   headers: Record<string, string>
   body: string
 }
 
-/** What a request gets: these bytes, or whatever is done with its connection. */
 export type Answer = string | Buffer | ((socket: Socket) => void)
 
 interface Script {
@@ -73,7 +70,6 @@ export class Hostile extends EventEmitter<{ connection: []; request: [Received] 
     return this.requests.filter(({ line }) => line.startsWith('POST'))
   }
 
-  /** The Idempotency-Key of each POST. */
   get keys(): (string | undefined)[] {
     return this.posts.map(({ headers }) => headers['idempotency-key'])
   }

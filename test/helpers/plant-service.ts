@@ -5,26 +5,20 @@ import { text } from 'node:stream/consumers'
 import { onTestFinished } from 'vitest'
 import { isLinux } from './linux.js'
 
-/** A create as it came. */
 export interface Post {
   id: string
   key: string | undefined
   authorization: string | undefined
   /** how many came before it */
   index: number
-  /** when it came, of `performance.now` */
-  time: number
-  /** how many had no answer then, this one too */
-  underWay: number
 }
 
 /**
- * What is done with a create instead of the usual: an answer, a connection that is reset before or after the plant is
- * stored, or no answer at all, and the plant is stored ("keep") or not ("hang").
+ * What is done with a create instead of the usual: an answer; a connection that is reset when the plant is stored
+ * ("lose"); or no answer at all, and the plant is stored ("keep") or not ("hang").
  */
 export type Deed =
   | { status: number; body?: object; headers?: Record<string, string> }
-  | 'reset'
   | 'lose'
   | 'keep'
   | 'hang'
@@ -42,14 +36,13 @@ interface Manner {
  */
 const host = isLinux ? `127.0.1.${process.env['VITEST_POOL_ID'] ?? 1}` : '127.0.0.1'
 
-/**
- * A service that keeps plants in memory and answers as the specification says, except where a test wants something
- * else.
- */
+/** A service that keeps plants in memory, and answers as the specification says unless a test wants otherwise. */
 export class PlantService {
   readonly posts: Post[] = []
   /** how often a plant was made, by its id */
   readonly made = new Map<string, number>()
+  /** open ones */
+  connections = 0
   /** the most connections, and the most creates without an answer, that there were at once */
   mostConnections = 0
   mostUnderWay = 0
@@ -57,16 +50,15 @@ export class PlantService {
   readonly #keys = new Map<string, string>()
   readonly #server = createServer((request, response) => void this.#answer(request, response))
   #port = 0
-  #connections = 0
   #underWay = 0
 
   private constructor(manner: Manner) {
     this.#manner = manner
     this.#server.on('connection', (socket) => {
-      this.#connections += 1
-      this.mostConnections = Math.max(this.mostConnections, this.#connections)
+      this.connections += 1
+      this.mostConnections = Math.max(this.mostConnections, this.connections)
       socket.once('close', () => {
-        this.#connections -= 1
+        this.connections -= 1
       })
     })
   }
@@ -79,11 +71,6 @@ export class PlantService {
     service.#port = (service.#server.address() as AddressInfo).port // of a server on a port
     onTestFinished(() => service.close())
     return service
-  }
-
-  /** open connections */
-  get connections(): number {
-    return this.#connections
   }
 
   get url(): string {
@@ -109,10 +96,12 @@ export class PlantService {
       this.#underWay -= 1
     })
     const body = await text(request)
-    const post = this.#note(request, body)
+    const { 'idempotency-key': key, authorization } = request.headers
+    const id = /^\{"id":(-?\d+)/.exec(body)?.[1] ?? ''
+    const post = { id, key: key?.toString(), authorization, index: this.posts.length }
+    this.posts.push(post)
     const deed = await this.#manner.deed?.(post)
     if (deed === 'hang') return
-    if (deed === 'reset') return void request.socket.resetAndDestroy()
     if (typeof deed === 'object') return say(response, deed.status, deed.body, deed.headers)
     const { status, answer } = this.#make(body, post)
     if (deed === 'keep') return
@@ -125,21 +114,12 @@ export class PlantService {
     say(response, 200, { paths: { '/plants': { post: { parameters } } } })
   }
 
-  #note({ headers }: IncomingMessage, body: string): Post {
-    const key = headers['idempotency-key']
-    const id = /^\{"id":(-?\d+)/.exec(body)?.[1] ?? ''
-    const [index, time, underWay] = [this.posts.length, performance.now(), this.#underWay]
-    const post = { id, key: key?.toString(), authorization: headers.authorization, index, time, underWay }
-    this.posts.push(post)
-    return post
-  }
-
   #make(body: string, { id, key }: Post): { status: number; answer: object } {
     const { name, tag }: { name: string; tag?: string } = JSON.parse(body)
-    const known = this.#manner.isKeyed && key !== undefined && this.#keys.get(key) === body
-    if (!known && this.made.has(id))
+    const isKnown = this.#manner.isKeyed && key !== undefined && this.#keys.get(key) === body
+    if (!isKnown && this.made.has(id))
       return { status: 400, answer: { error: 409, message: `A plant with id ${id} already exists` } }
-    if (!known) this.made.set(id, 1 + (this.made.get(id) ?? 0))
+    if (!isKnown) this.made.set(id, 1)
     if (key !== undefined) this.#keys.set(key, body)
     return { status: 200, answer: { name, tag } }
   }

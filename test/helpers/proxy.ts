@@ -1,18 +1,17 @@
 import { once } from 'node:events'
-import { createServer, type IncomingMessage, request as send } from 'node:http'
+import { createServer, type IncomingMessage } from 'node:http'
 import { type AddressInfo, connect, type Socket } from 'node:net'
 import { onTestFinished } from 'vitest'
 
 interface Proxy {
   url: string
-  /** the first line of each request: CONNECT with a host, or an absolute URL */
   passed: string[]
   /** the Proxy-Authorization of each */
   credentials: (string | undefined)[]
 }
 
 /**
- * A forward proxy that lets everything through, and writes down what that was.
+ * A forward proxy that opens every tunnel, and writes down what it was asked for.
  *
  * @param refusal a status that it answers instead
  */
@@ -25,14 +24,7 @@ export async function forwardProxy(refusal?: number): Promise<Proxy> {
   }
   const server = createServer((request, response) => {
     note(request)
-    if (refusal !== undefined) return void response.writeHead(refusal).end()
-    const { 'proxy-authorization': _, ...headers } = request.headers
-    const onward = send(request.url ?? '', { method: request.method, headers }, (answer) => {
-      response.writeHead(answer.statusCode ?? 0, answer.headers)
-      answer.pipe(response)
-    })
-    onward.on('error', () => response.writeHead(502).end())
-    request.pipe(onward)
+    response.writeHead(405).end()
   })
   server.on('connection', (socket) => sockets.add(socket))
   server.on('connect', (request: IncomingMessage, socket: Socket) => {

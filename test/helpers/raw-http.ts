@@ -2,12 +2,13 @@ import { once } from 'node:events'
 import { connect, type NetConnectOpts, type Socket } from 'node:net'
 import { onTestFinished } from 'vitest'
 
-/** One answer, as its bytes say. */
-export interface RawAnswer {
+interface RawAnswer {
   status: number
   /** by names in small letters; what stands there twice is joined by a comma and a space */
   headers: Record<string, string>
   body: string
+  /** the status and the body; of an Error its message, behind its `error` in parentheses if that is not the status */
+  text: string
 }
 
 export interface RawRequest {
@@ -105,7 +106,8 @@ export class RawConnection {
       const answer = parseAnswer(this.#received, method, this.#isEnded)
       if (answer) {
         this.#received = this.#received.subarray(answer.length)
-        return { status: answer.status, headers: answer.headers, body: answer.body }
+        const { status, headers, body } = answer
+        return { status, headers, body, text: textOf(status, body) }
       }
       if (this.#isEnded) {
         if (this.#received.length > 0)
@@ -129,7 +131,7 @@ export class RawConnection {
   }
 }
 
-function parseAnswer(bytes: Buffer, method: string, isEnded: boolean): (RawAnswer & { length: number }) | undefined {
+function parseAnswer(bytes: Buffer, method: string, isEnded: boolean) {
   const end = bytes.indexOf('\r\n\r\n')
   if (end < 0) return undefined
   const [first = '', ...lines] = bytes.toString('latin1', 0, end).split('\r\n')
@@ -146,6 +148,12 @@ function parseAnswer(bytes: Buffer, method: string, isEnded: boolean): (RawAnswe
   const length = bodyLength(status, method, headers) ?? (isEnded ? bytes.length - start : Infinity)
   if (bytes.length < start + length) return undefined
   return { status, headers, body: bytes.toString('utf8', start, start + length), length: start + length }
+}
+
+function textOf(status: number, body: string): string {
+  const [, error, message = ''] = /^\{"error":(\d+),"message":(".*")\}$/.exec(body) ?? []
+  if (error === undefined) return `${status} ${body}`.trimEnd()
+  return `${status}${error === `${status}` ? '' : ` (${error})`} ${JSON.parse(message)}`
 }
 
 /** RFC 9112, 6.3; undefined when it lasts to the end of the connection. */

@@ -1,31 +1,28 @@
-import { onTestFinished } from 'vitest'
 import { fixedTokens } from '../../src/server/authenticator.js'
 import type { ListenAddress } from '../../src/server/listen.js'
-import { startService } from '../../src/server/service.js'
 import type { Access } from '../../src/stores/common/access.js'
-import { rights } from '../../src/stores/common/store.js'
-import { ownSchemeOf } from '../../src/stores/registry.js'
+import { type OpenOptions, rights } from '../../src/stores/common/store.js'
+import { RemoteStore } from '../../src/stores/http/remote-store.js'
+import { ownSchemeOf, parseAddress } from '../../src/stores/registry.js'
 import { type Hostile, json } from './hostile.js'
-import { runPlants, withUsual } from './run.js'
-import { fileAddress, openOptions } from './store.js'
+import { type Result, runPlants, withUsual } from './run.js'
+import { limits, serveHere } from './service.js'
+import { closedAfterTest, fileAddress, openOptions, place } from './store.js'
 import { temporaryFolder } from './temporary.js'
 
 export const token = 's3cret-token'
 
 /** The description of a service without idempotency keys. */
-export const keyless = json(200, { openapi: '3.1.0', paths: { '/plants': { post: { parameters: [] } } } })
+export const keyless = json(200, { paths: { '/plants': { post: { parameters: [] } } } })
 
-/** How a create at a remote store went, and what that saw of it. */
 export interface Outcome {
   code: number
   out: string
   /** the lines on stderr; the remote's own address is URL in them, and the idempotency key KEY */
   said: unknown[]
-  /** the first line of each request */
   requests: string[]
 }
 
-/** How it goes when the first request is answered well. */
 export const created: Outcome = { code: 0, out: '{"name":"Fern"}\n', said: [], requests: ['POST /plants'] }
 
 /** Creates plant 1, Fern, at a remote store; every request for it must have one and the same key. */
@@ -34,24 +31,23 @@ export async function createAt(
   flags: string[] = [],
   env: Record<string, string> = {},
 ): Promise<Outcome> {
-  const usual = { '--id': '1', '--name': 'Fern', '--output': 'json', '--timeout': '5s', '--store': remote.url }
-  const argv = withUsual(usual, ['create', ...flags])
-  const { code, out, err } = await runPlants(argv, { env: { PLANTS_TOKEN: token, ...env } })
+  const { code, out, err } = await createIn(remote.url, flags, env)
   const [key, ...others] = new Set(remote.keys)
   if (remote.posts.length > 0 && (key === undefined || others.length > 0))
     throw new Error(`The keys were ${remote.keys}`)
   return { code, out, said: linesOf(err, remote), requests: remote.lines }
 }
 
-/** Reads what a program has said on stderr of a remote store. */
+/** Creates plant 1, Fern, in a store, which a flag may name instead. */
+export function createIn(store: string, flags: string[] = [], env: Record<string, string> = {}): Promise<Result> {
+  const usual = { '--id': '1', '--name': 'Fern', '--output': 'json', '--timeout': '5s', '--store': store }
+  return runPlants(withUsual(usual, ['create', ...flags]), { env: { PLANTS_TOKEN: token, ...env } })
+}
+
 export function linesOf(err: string, remote: Hostile): unknown[] {
-  const general = [remote.keys[0] ?? 'no key', remote.url].reduce(
-    (text, part, index) => text.replaceAll(part, index ? 'URL' : 'KEY'),
-    err,
-  )
-  return general
-    .split('\n')
-    .flatMap((line): unknown[] => (line === '' ? [] : [line.startsWith('{') ? JSON.parse(line) : line]))
+  const general = err.replaceAll(remote.keys[0] ?? 'no key', 'KEY').replaceAll(remote.url, 'URL')
+  const lines = general.split('\n').filter((line) => line !== '')
+  return lines.map((line): unknown => (line.startsWith('{') ? JSON.parse(line) : line))
 }
 
 const unknownOutcome = 'Whether plant 1 is stored is unknown'
@@ -61,16 +57,6 @@ export const howToRepeat = {
   unasked: `${unknownOutcome}. To avoid a second plant, repeat it with: --idempotency-key KEY, if the service supports such keys`,
   listed: `${unknownOutcome}. To avoid a second plant, repeat it with: --idempotency-key KEY`,
   unlisted: `${unknownOutcome}, and this service does not support idempotency keys: check the service before you repeat it`,
-}
-
-/** An output that nothing is written to. */
-export const silent = {
-  isTerminal: false,
-  columns: 80,
-  rows: 24,
-  write: async () => {},
-  log: async () => {},
-  stream: () => process.stderr,
 }
 
 /** As the command line would access a service with `token`. */
@@ -84,21 +70,27 @@ export const usualAccess: Access = {
   notify: async () => {},
 }
 
+/** Opens a service as a store, which is closed when the test is over. */
+export async function openRemote(
+  url: string,
+  options: Partial<OpenOptions> = {},
+  access: Partial<Access> = {},
+): Promise<RemoteStore> {
+  const address = await parseAddress(url, 'test', place())
+  if (address.scheme !== 'remote') throw new Error(`${url} is no service`)
+  const opening = openOptions({ access: async () => ({ ...usualAccess, ...access }), ...options })
+  return closedAfterTest(await RemoteStore.open(address, opening))
+}
+
 /** Starts the program's own service on an empty store in a file; its only token is `token`. */
 export async function ownService(listen: ListenAddress, path: string, basePath = ''): Promise<string> {
-  const service = await startService({
+  const service = await serveHere({
     openStore: (watch) => ownSchemeOf(fileAddress(path)).open(fileAddress(path), openOptions(watch)),
     openTokenSource: async () => fixedTokens(new Map([[token, 'test']]), rights),
     listen,
-    allow: rights,
     basePath,
-    tls: undefined,
-    admin: undefined,
-    limits: { bodyLimit: 1_048_576, requestTimeout: 30_000, connectionLimit: 1000 },
-    log: { output: silent, level: 'silent', delay: 0 },
-    now: () => performance.now(),
+    limits: { ...limits, connectionLimit: 1000 },
   })
-  onTestFinished(() => service.drain(1000))
   return service.address
 }
 

@@ -4,35 +4,31 @@ import type { NetConnectOpts } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
-import { execa, execaSync } from 'execa'
+import { execa } from 'execa'
 import { afterAll, beforeAll, onTestFinished } from 'vitest'
 import type { Caller } from '../../src/server/authenticator.js'
 import { type Service, type ServiceOptions, startService } from '../../src/server/service.js'
 import { type PlantStore, type ReadableStore, rights, type TokenStore } from '../../src/stores/common/store.js'
+import { DatabaseSync } from './database.js'
 import { bin } from './process.js'
 import { runPlants } from './run.js'
 import { checkSecrets } from './secrets.js'
 import { temporaryFolder } from './temporary.js'
 
-/** A token that no output may hold. It is what a service under test accepts, unless it is told otherwise. */
+/** What a service under test accepts, unless it is told otherwise. No output may hold it. */
 export const testToken = 'plants_s3cret-TOKEN-that-no-output-may-hold'
 
 export interface RunningService {
   /** what the first line of stdout says */
   address: string
   token: string
-  /** where it listens, for `node:net` */
   place: NetConnectOpts
   /** of its data */
   folder: string
   pid: number | undefined
-  /** all that it has written so far */
-  readonly out: string
   readonly err: string
-  /** the lines of its log so far */
   readonly log: Record<string, unknown>[]
   kill(signal: NodeJS.Signals): void
-  /** Tells it to stop, and waits until it has. */
   stop(signal?: NodeJS.Signals): Promise<Ended>
   ended: Promise<Ended>
 }
@@ -59,7 +55,7 @@ export async function serve(
   args: string[] = [],
   { folder = temporaryFolder(), ...options }: Options = {},
 ): Promise<RunningService> {
-  const { child, ready } = launch(args, folder, { ...options, ...tokenFor(folder, options) })
+  const { child, ready } = launch(args, folder, { ...options, ...(await tokenFor(folder, options)) })
   onTestFinished(async () => {
     child.kill('SIGKILL')
     await child
@@ -68,12 +64,12 @@ export async function serve(
 }
 
 /** Runs one `plants serve` for all tests of a file, or of the `describe` around it. */
-export function serveForAll(args: string[] = [], { rights }: Pick<Options, 'rights'> = {}): () => RunningService {
+export function serveForAll(args: string[] = []): () => RunningService {
   let service: RunningService | undefined
   let folder = ''
   beforeAll(async () => {
     folder = mkdtempSync(join(realpathSync(tmpdir()), 'plants-'))
-    service = await launch(args, folder, tokenFor(folder, { rights })).ready
+    service = await launch(args, folder).ready
   })
   afterAll(async () => {
     await service?.stop('SIGKILL')
@@ -85,19 +81,29 @@ export function serveForAll(args: string[] = [], { rights }: Pick<Options, 'righ
   }
 }
 
-/** A new token of the store in a folder, if rights are given. */
-function tokenFor(folder: string, { rights }: { rights?: string | undefined }): Options {
+async function tokenFor(folder: string, { rights }: { rights?: string }): Promise<Options> {
   if (!rights) return {}
-  const env = { PATH: process.env['PATH'], HOME: folder, PLANTS_DATA_DIR: join(folder, 'data') }
-  const { stdout } = execaSync(bin, ['tokens', 'create', '--allow', rights], { extendEnv: false, env })
-  return { env: {}, token: stdout }
+  const [token] = await linesIn(folder, ['tokens', 'create', '--allow', rights])
+  return { env: {}, ...(token && { token }) }
 }
 
 /** The plants in the data directory of a service, as JSON. */
-export async function storedIn({ folder }: Pick<RunningService, 'folder'>): Promise<string[]> {
-  const { code, out, err } = await runPlants(['list'], { env: { PLANTS_DATA_DIR: join(folder, 'data') } })
+export function storedIn({ folder }: Pick<RunningService, 'folder'>): Promise<string[]> {
+  return linesIn(folder, ['list'])
+}
+
+async function linesIn(folder: string, argv: string[]): Promise<string[]> {
+  const { code, out, err } = await runPlants(argv, { env: { PLANTS_DATA_DIR: join(folder, 'data') } })
   if (code !== 0) throw new Error(err)
   return out.split('\n').slice(0, -1)
+}
+
+/** Takes the write lock of the store of a service, and returns what lets it go. */
+export function lockStore({ folder }: RunningService): () => void {
+  const db = new DatabaseSync(join(folder, 'data/plants.db'))
+  onTestFinished(() => db.close())
+  db.exec('BEGIN IMMEDIATE')
+  return () => db.exec('ROLLBACK')
 }
 
 /** A store that creates every plant, and keeps none. */
@@ -106,10 +112,33 @@ export const quick: PlantStore = { create: async ({ name }) => ({ name }), close
 /** Who has the token of a store that is put behind HTTP here. */
 export const testCaller: Caller = { name: 'test', rights }
 
-/** A service in this process. */
 export interface ServedStore extends Service, Pick<RunningService, 'place' | 'token'> {
-  /** what it has logged so far */
   log(): string
+}
+
+/** Starts a service in this process, which ends with the test. It writes no log unless it is given one. */
+export async function serveHere(
+  options: Partial<ServiceOptions> & Pick<ServiceOptions, 'openStore' | 'openTokenSource'>,
+): Promise<Service> {
+  const service = await startService({
+    listen: { host: '127.0.0.1', port: 0 },
+    allow: rights,
+    basePath: '',
+    tls: undefined,
+    admin: undefined,
+    limits,
+    log: { ...logInto(async () => undefined), level: 'silent' },
+    now: () => performance.now(),
+    ...options,
+  })
+  onTestFinished(() => service.drain(1000))
+  return service
+}
+
+/** The log of a service, whose lines are written at once. */
+export function logInto(write: (lines: string) => Promise<void>): ServiceOptions['log'] {
+  const output = { isTerminal: false, columns: 80, rows: 24, write, log: write, stream: unused }
+  return { output, level: 'info', delay: 0 }
 }
 
 /** Puts any store behind HTTP in this process, until the test is over. */
@@ -118,54 +147,33 @@ export async function serveStore(
   options: Partial<ServiceOptions> = {},
 ): Promise<ServedStore> {
   let log = ''
-  const take = async (text: string) => {
-    log += text
-  }
-  const tokens: TokenStore = {
-    find: async () => undefined,
-    add: unused,
-    list: () => Readable.from([]),
-    revoke: unused,
-    markUsed: unused,
-  }
-  const service = await startService({
-    openStore: async () => ({
-      create: (plant, asked) => store.create(plant, asked),
-      close: () => store.close(),
-      check: async () => undefined,
-      rights: async () => rights,
-      preload: async () => undefined,
-      maxSnapshots: Infinity,
-      get: (id) => store.get?.(id) ?? unused(),
-      list: (query) => store.list?.(query) ?? unused(),
-      snapshot: (query) => store.snapshot?.(query) ?? unused(),
-      replace: (plant, only) => store.replace?.(plant, only) ?? unused(),
-      count: unused,
-      countBy: unused,
-      greatestId: unused,
-      delete: (id, only) => store.delete?.(id, only) ?? unused(),
-      tokens,
-    }),
+  const service = await serveHere({
+    openStore: async () => ({ ...uselessStore, ...store }),
     openTokenSource: async () => (token) => (token === testToken ? testCaller : undefined),
-    listen: { host: '127.0.0.1', port: 0 },
-    allow: rights,
-    basePath: '',
-    tls: undefined,
-    admin: undefined,
-    limits,
-    log: {
-      output: { isTerminal: false, columns: 80, rows: 24, write: take, log: take, stream: unused },
-      level: 'info',
-      delay: 0,
-    },
-    now: () => performance.now(),
+    log: logInto(async (text) => {
+      log += text
+    }),
     ...options,
   })
-  onTestFinished(() => service.drain(1000))
   return { ...service, place: placeOf(service.address), token: testToken, log: () => log }
 }
 
-/** Of a service under test, unless it is told otherwise. */
+export const noTokens: TokenStore = {
+  find: async () => undefined,
+  add: unused,
+  list: () => Readable.from([]),
+  revoke: unused,
+  markUsed: unused,
+}
+
+const uselessStore: Awaited<ReturnType<ServiceOptions['openStore']>> = {
+  ...{ create: unused, get: unused, list: unused, snapshot: unused, replace: unused, delete: unused },
+  ...{ count: unused, countBy: unused, greatestId: unused, close: unused, maxSnapshots: Infinity, tokens: noTokens },
+  check: async () => undefined,
+  rights: async () => rights,
+  preload: async () => undefined,
+}
+
 export const limits = { requestTimeout: 10_000, connectionLimit: 100, bodyLimit: 1_048_576 }
 
 function unused(): never {
@@ -191,8 +199,7 @@ export function launch(args: string[], folder: string, options: Options = {}) {
     extendEnv: false,
     env: { PATH: process.env['PATH'], HOME: folder, PLANTS_DATA_DIR: join(folder, 'data'), ...env },
   })
-  let out = ''
-  let err = ''
+  let [out, err] = ['', '']
   child.stdout.on('data', (chunk: Buffer) => {
     out += chunk.toString()
   })
@@ -210,19 +217,13 @@ export function launch(args: string[], folder: string, options: Options = {}) {
     }
     const address = out.slice(0, out.indexOf('\n'))
     return {
-      ...{ address, token, folder, pid: child.pid, ended },
-      get place() {
-        return placeOf(address)
-      },
-      get out() {
-        return out
-      },
+      ...{ address, place: placeOf(address), token, folder, pid: child.pid, ended },
       get err() {
         return err
       },
       get log() {
-        const lines = err.slice(0, err.lastIndexOf('\n') + 1).split('\n')
-        return lines.flatMap((line) => (line === '' ? [] : [JSON.parse(line) as Record<string, unknown>]))
+        const lines = err.split('\n').slice(0, -1) // the last one may be half a line
+        return lines.map((line) => JSON.parse(line) as Record<string, unknown>)
       },
       kill: (signal) => void child.kill(signal),
       stop: (signal = 'SIGTERM') => {

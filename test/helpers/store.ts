@@ -43,9 +43,13 @@ export function closedAfterTest<Store extends { close(): Promise<void> }>(store:
  * next connection.
  */
 export async function endConnections(): Promise<void> {
+  collectGarbage()
+  await new Promise(setImmediate)
+}
+
+export function collectGarbage(): void {
   setFlagsFromString('--expose-gc')
   runInNewContext('gc')()
-  await new Promise(setImmediate)
 }
 
 /** What comes in pages. */

@@ -1,32 +1,18 @@
 import { describe, expect, test } from 'vitest'
 import { differences, isSingleFile } from '../../helpers/differences.js'
-import {
-  connectTo,
-  exchange,
-  type RawAnswer,
-  RawConnection,
-  type RawRequest,
-  requestBytes,
-} from '../../helpers/raw-http.js'
+import { connectTo, exchange, RawConnection, type RawRequest, requestBytes } from '../../helpers/raw-http.js'
 import { serve, serveForAll, testToken } from '../../helpers/service.js'
 
-// What a service makes of the bytes of HTTP/1.1: of those that are odd, and of those that are none.
+// What a service makes of odd bytes, and of those that are not HTTP/1.1.
 
-/** What a request gets. */
-interface Outcome {
-  status: number
-  body: unknown
-}
-
-const patience = { timeout: 10_000, interval: 20 }
 const service = serveForAll(['--request-timeout', '2s'])
 
-const error = (status: number, value: number, message: string): Outcome => ({ status, body: { error: value, message } })
-const broken = error(400, 400, 'The request is not valid HTTP/1.1 (RFC 9112)')
-const late = error(408, 408, 'The request did not arrive in time')
-const tooManyBytes = error(431, 431, 'The headers are too large')
-const nowhere = error(404, 404, 'There is nothing at this path. The API is described at /openapi.json')
-const twice = (name: string) => error(400, 400, `The header ${name} must be given once`)
+const broken = '400 The request is not valid HTTP/1.1 (RFC 9112)'
+const late = '408 The request did not arrive in time'
+const tooManyBytes = '431 The headers are too large'
+const noHost = '400 The header Host is missing'
+const nowhere = '404 There is nothing at this path. The API is described at /openapi.json'
+const twice = (name: string) => `400 The header ${name} must be given once`
 
 const plant = '{"id":1,"name":"Fern"}'
 const start = `POST /plants HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${testToken}\r\nContent-Type: application/json\r\n`
@@ -35,7 +21,6 @@ const chunked = 'Transfer-Encoding: chunked'
 const close = { headers: { Connection: 'close' } }
 
 const requestOf = (request: RawRequest) => requestBytes(testToken, request).toString('latin1')
-/** The head of a create, with lines of its own. */
 const head = (...lines: string[]) => `${start}${lines.map((line) => `${line}\r\n`).join('')}\r\n`
 const whole = `16\r\n${plant}\r\n0\r\n\r\n`
 const inChunks = (rest: string) => head(chunked) + rest
@@ -43,39 +28,38 @@ const codedAs = (coding: string) => head(`Transfer-Encoding: ${coding}`) + whole
 
 let id = 1000
 
-/** A create of a plant of its own. */
 function next(request: RawRequest = {}): string {
   id += 1
   return requestOf({ body: `{"id":${id},"name":"Fern ${id}"}`, ...request })
 }
 
 /** The response to the last create, or to one before it. */
-const created = (before = 0): Outcome => ({ status: 200, body: { name: `Fern ${id - before}` } })
+const created = (before = 0) => `200 {"name":"Fern ${id - before}"}`
 
-function outcomeOf({ status, headers, body }: RawAnswer): Outcome {
-  expect(headers).toMatchObject({ 'content-type': 'application/json', 'x-content-type-options': 'nosniff' })
-  return { status, body: JSON.parse(body) }
+/** What a connection gets, until the service closes it. */
+async function textsOn(connection: RawConnection): Promise<string[]> {
+  const answers = await connection.answers()
+  for (const { headers } of answers)
+    expect(headers).toMatchObject({ 'content-type': 'application/json', 'x-content-type-options': 'nosniff' })
+  return answers.map(({ text }) => text)
 }
 
-/** What bytes get, until the service closes the connection. */
-async function outcomesOf(bytes: string | Uint8Array, { isHalfClosed = false } = {}): Promise<Outcome[]> {
+async function textsFor(bytes: string, { isHalfClosed = false } = {}): Promise<string[]> {
   const connection = (await connectTo(service().place)).send(bytes)
-  if (isHalfClosed) connection.end()
-  return (await connection.answers()).map(outcomeOf)
+  return textsOn(isHalfClosed ? connection.end() : connection)
 }
 
 async function isServed(): Promise<void> {
   const request = { headers: { 'Idempotency-Key': 'still-there' }, body: '{"id":0,"name":"Fern"}' }
-  expect(await exchange(service(), request)).toMatchObject({ status: 200, body: '{"name":"Fern"}' })
+  expect((await exchange(service(), request)).text).toBe('200 {"name":"Fern"}')
 }
 
 /** Stores a plant with the id of the last create, which must not exist. */
 async function isNotStored(): Promise<void> {
-  expect(await exchange(service(), { body: `{"id":${id},"name":"Moss"}` })).toMatchObject({ body: '{"name":"Moss"}' })
+  expect((await exchange(service(), { body: `{"id":${id},"name":"Moss"}` })).text).toBe('200 {"name":"Moss"}')
 }
 
-/** What is not HTTP, by what is wrong. */
-const malformed: Record<string, string | Uint8Array> = {
+const malformed = {
   'two lengths': head(length, 'Content-Length: 3') + plant,
   'a list of lengths': head(`${length}, ${plant.length}`) + plant,
   'a length and chunks': `${head('Content-Length: 5', chunked)}0\r\n\r\n`,
@@ -85,7 +69,6 @@ const malformed: Record<string, string | Uint8Array> = {
   'chunks in two headers': head(chunked, chunked) + whole,
   'a space after Transfer-Encoding': `${head('Transfer-Encoding : chunked', 'Content-Length: 5')}0\r\n\r\n`,
   'chunks in HTTP/1.0': inChunks(whole).replace('HTTP/1.1', 'HTTP/1.0'),
-  'a negative chunk size': inChunks(`-${whole}`),
   'a chunk size of 17 digits': inChunks(whole.replace('16', 'f'.repeat(17))),
   'a line feed alone after a chunk size': inChunks(whole.replace('\r', '')),
   'a length in the trailer': inChunks(whole.replace(/\r\n$/, 'Content-Length: 9\r\n\r\n')),
@@ -93,29 +76,26 @@ const malformed: Record<string, string | Uint8Array> = {
   'a space in front of the first header': 'POST /plants HTTP/1.1\r\n Host: x\r\n\r\n',
   'U+0000 in a header': head('X: a\0b'),
   'a line feed alone': head('X: a\nContent-Length: 0'),
-  'every byte there is': Uint8Array.from({ length: 256 }, (_, byte) => byte),
   'a megabyte of garbage': `${'x'.repeat(1_000_000)}\r\n`,
 }
 
-/** What its sender breaks off, and closes its side. */
 const cutShort = {
   'a body': head('Content-Length: 99') + plant,
   chunks: inChunks(`99\r\n${plant}`),
   headers: `${start}X: `,
 }
 
-/** What gets an error of its own. */
-const rejected: [title: string, bytes: string, Outcome][] = [
+const rejected: [title: string, bytes: string, text: string][] = [
   ['the same length twice', head(length, length) + plant, isSingleFile ? twice('Content-Length') : broken],
   [
-    'extensions of a chunk without end',
+    'chunk extensions without end',
     inChunks(`16;${'x'.repeat(20_000)}`),
-    error(400, 413, 'The chunk extensions are too large'),
+    '400 (413) The chunk extensions are too large',
   ],
   ['trailers without end', inChunks(whole.replace(/\r\n$/, 'x: y\r\n'.repeat(20_000))), tooManyBytes],
   ['headers larger than the limit', head(...Array<string>(4000).fill('X: abcdef'), length) + plant, tooManyBytes],
   ['a path larger than the limit', `POST /${'a'.repeat(17_000)} HTTP/1.1\r\nHost: x\r\n\r\n`, tooManyBytes],
-  ['no Host', requestOf({ headers: { Host: undefined }, body: plant }), error(400, 400, 'The header Host is missing')],
+  ['no Host', requestOf({ headers: { Host: undefined }, body: plant }), noHost],
   ['the same Host twice', requestOf({ headers: { Host: ['a', 'a'] }, body: plant.padEnd(1_000_000) }), twice('Host')],
   [
     'two tokens',
@@ -130,7 +110,7 @@ describe('what is no request is rejected, and the next one is served:', () => {
     ...Object.entries(cutShort).map(([title, bytes]) => [`${title}, cut short`, bytes, broken, true] as const),
     ...rejected.map((row) => [...row, false] as const),
   ])('%s', async (_, bytes, expected, isHalfClosed) => {
-    expect([[], [expected]]).toContainEqual(await outcomesOf(bytes, { isHalfClosed }))
+    expect([[], [expected]]).toContainEqual(await textsFor(bytes, { isHalfClosed }))
     await isServed()
   })
 
@@ -142,10 +122,10 @@ describe('what is no request is rejected, and the next one is served:', () => {
       'half of the headers': start,
       'half of the body': head('Content-Length: 99') + plant,
     }
-    const results = Object.entries(unfinished).map(async ([title, bytes]) => {
-      const answers = await outcomesOf(bytes)
-      return [title, ...(answers.length === 0 ? [late] : answers)]
-    })
+    const results = Object.entries(unfinished).map(async ([title, bytes]) => [
+      title,
+      (await textsFor(bytes))[0] ?? late,
+    ])
     expect(await Promise.all(results)).toEqual(Object.keys(unfinished).map((title) => [title, late]))
     await isServed()
   })
@@ -155,32 +135,21 @@ describe('what is no request is rejected, and the next one is served:', () => {
     ['a body', head('Content-Length: 9999')],
   ])('a byte now and then is too slow for %s', async (_, bytes) => {
     const connection = await connectTo(service().place)
-    const answers = connection.send(bytes).answers()
-    await expect.poll(() => connection.socket.readableEnded || !connection.socket.write(' '), patience).toBe(true)
-    expect([[], [late]]).toContainEqual((await answers).map(outcomeOf))
-    await isServed()
-  })
-
-  test('who leaves after a large request harms nobody', async () => {
-    const connection = await connectTo(service().place)
-    connection.send(requestOf({ body: plant.padEnd(1_000_000) })).socket.destroy()
-    await connection.closed
+    const texts = textsOn(connection.send(bytes))
+    await expect.poll(() => connection.socket.readableEnded || !connection.socket.write(' ')).toBe(true)
+    expect([[], [late]]).toContainEqual(await texts)
     await isServed()
   })
 })
 
-test('1000 connections at once, of which --connection-limit lets 50 in, leave the service as it was', async () => {
+test('1000 connections at once, of which --connection-limit lets 50 in, do no harm', async () => {
   const service = await serve(['--connection-limit', '50'])
-  let closed = 0
   const connections = Array.from({ length: 1000 }, () => new RawConnection(service.place))
-  for (const connection of connections)
-    void connection.answer().then(() => {
-      closed += 1
-    })
-  await expect.poll(() => closed, patience).toBe(950)
+  const closed = () => connections.filter(({ socket }) => socket.readableEnded || socket.destroyed).length
+  await expect.poll(closed).toBe(950)
   for (const { socket } of connections) socket.destroy()
   const status = async () => (await exchange(service, { body: plant }).catch(() => undefined))?.status
-  await expect.poll(status, patience).toBe(200)
+  await expect.poll(status).toBe(200)
 })
 
 test('bodies that break off leave no trace', async () => {
@@ -200,41 +169,23 @@ describe('an odd request is answered:', () => {
     ['empty lines in front', () => `\r\n\r\n${next(close)}`],
     ['HTTP/1.0 without a Host', () => next({ headers: { Host: undefined } }).replace('HTTP/1.1', 'HTTP/1.0')],
     ['an unknown Expect, which is ignored', () => next({ headers: { Expect: 'tea', Connection: 'close' } })],
-    ['an Upgrade, which is ignored', () => next({ headers: { Connection: 'Upgrade', Upgrade: 'h2c' } })],
-    [
-      'chunks in capital letters',
-      () => {
-        const bytes = next({
-          headers: { 'Content-Length': undefined, 'Transfer-Encoding': 'CHUNKED', Connection: 'close' },
-        })
-        return bytes.replace(/\{.*/, (body) => `${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n`)
-      },
-    ],
   ])('%s', async (_, bytes) => {
-    expect(await outcomesOf(bytes())).toEqual([created()])
+    expect(await textsFor(bytes())).toEqual([created()])
   })
 
   test('a CONNECT after other requests', async () => {
     const connect = 'CONNECT plants.example:443 HTTP/1.1\r\nHost: plants.example\r\n\r\n'
-    const noProxy = error(404, 404, 'There is nothing at this path: this service is not a proxy')
+    const noProxy = '404 There is nothing at this path: this service is not a proxy'
     const bytes = next() + next({ target: '/nope' }) + connect + next()
-    expect(await outcomesOf(bytes)).toEqual([created(2), nowhere, noProxy])
+    expect(await textsFor(bytes)).toEqual([created(2), nowhere, noProxy])
     await isNotStored()
     await expect
       .poll(() => service().log.findLast(({ code }) => code === 'CONNECT'))
       .toMatchObject({ outcome: '404', method: 'CONNECT', from: '127.0.0.1' })
   })
 
-  test('one byte at a time', async () => {
-    const connection = await connectTo(service().place)
-    connection.socket.setNoDelay()
-    for (const byte of Buffer.from(next(close)))
-      await new Promise((resolve) => connection.socket.write(Uint8Array.of(byte), resolve))
-    expect((await connection.answers()).map(outcomeOf)).toEqual([created()])
-  })
-
   test('two whose sender has closed its side', async () => {
-    expect(await outcomesOf(next() + next(), { isHalfClosed: true })).toEqual([created(1), created()])
+    expect(await textsFor(next() + next(), { isHalfClosed: true })).toEqual([created(1), created()])
   })
 
   test.each([
@@ -242,7 +193,7 @@ describe('an odd request is answered:', () => {
     ['headers without end', `GET / HTTP/1.1\r\nX: ${'a'.repeat(20_000)}`, false],
     ['half of another, whose sender closes its side', head('Content-Length: 99') + plant, true],
   ])('one that is followed by %s: its response comes first', async (_, behind, isHalfClosed) => {
-    const [first, second, ...more] = await outcomesOf(next() + behind, { isHalfClosed })
+    const [first, second, ...more] = await textsFor(next() + behind, { isHalfClosed })
     expect(first).toEqual(created())
     expect([undefined, broken, tooManyBytes]).toContainEqual(second)
     expect(more).toEqual([])
@@ -259,38 +210,38 @@ describe('Expect: 100-continue', () => {
   test('is answered before the body', async () => {
     const connection = await connectTo(service().place)
     connection.send(requestBytes(testToken, { headers: expecting }))
-    expect(await connection.answer()).toEqual({ status: 100, headers: {}, body: '' })
-    expect(await connection.send(body()).answer()).toMatchObject({ status: 200, body: '{"name":"F"}' })
-    expect(await connection.send(requestOf({ target: '/nope' })).answer()).toMatchObject({ status: 404 })
+    expect(await connection.answer()).toEqual({ status: 100, headers: {}, body: '', text: '100' })
+    expect((await connection.send(body()).answer())?.text).toBe('200 {"name":"F"}')
+    expect((await connection.send(requestOf({ target: '/nope' })).answer())?.text).toBe(nowhere)
   })
 
-  test.each<[string, RawRequest, Outcome]>([
-    ['a token', { headers: { Authorization: 'Bearer wrong' } }, error(400, 401, 'This token is not accepted')],
-    ['a Host', { headers: { Host: undefined } }, error(400, 400, 'The header Host is missing')],
-    ['a body that no GET has', { method: 'GET' }, error(403, 403, 'This token has no right to read plants')],
+  test.each<[string, RawRequest, string]>([
+    ['a token', { headers: { Authorization: 'Bearer wrong' } }, '400 (401) This token is not accepted'],
+    ['a Host', { headers: { Host: undefined } }, noHost],
+    ['a body that no GET has', { method: 'GET' }, '403 This token has no right to read plants'],
   ])('is not answered when %s is rejected, which closes the connection', async (_, request, expected) => {
     const headers = { ...expecting, ...request.headers }
-    expect(await outcomesOf(requestBytes(testToken, { ...request, headers }))).toEqual([expected])
+    expect(await textsFor(requestOf({ ...request, headers }))).toEqual([expected])
   })
 
   test('is not answered in HTTP/1.0, which does not know it (RFC 9110, 10.1.1)', async () => {
     const bytes = requestOf({ headers: expecting }).replace('HTTP/1.1', 'HTTP/1.0')
-    expect(await outcomesOf(bytes + body())).toMatchObject([{ status: 200 }])
+    expect(await textsFor(bytes + body())).toEqual(['200 {"name":"F"}'])
   })
 })
 
-describe('behind a response that closes the connection, nothing is stored any more (RFC 9112, 9.6):', () => {
-  test.each<[string, Record<string, string | string[]>]>([
+describe('nothing is stored behind a response that closes the connection (RFC 9112, 9.6):', () => {
+  test.each<[string, Record<string, string | string[]>, string?]>([
     ['one that asked for it', { Connection: 'close' }],
-    ['one with two Hosts', { Host: ['a', 'b'] }],
+    ['one with two Hosts', { Host: ['a', 'b'] }, twice('Host')],
     ['one with an Upgrade, which is ignored', { Connection: 'Upgrade', Upgrade: 'h2c' }],
-  ])('%s', async (_, headers) => {
-    expect(await outcomesOf(next({ headers }) + next())).toHaveLength(1)
+  ])('%s', async (_, headers, error) => {
+    expect(await textsFor(next({ headers }) + next())).toEqual([error ?? created(1)])
     await isNotStored()
   })
 
   test('a megabyte of other requests, which the log leaves out', async () => {
-    expect(await outcomesOf(next(close) + next().repeat(5000))).toHaveLength(1)
+    expect(await textsFor(next(close) + next().repeat(5000))).toEqual([created(1)])
     const { headers } = await exchange(service(), { method: 'GET', target: '/nope' })
     await expect.poll(() => service().log.map(({ requestId }) => requestId)).toContain(headers['request-id'])
     expect(service().log.filter(({ code }) => code === 'HPE_CLOSED_CONNECTION')).toEqual([])
@@ -302,8 +253,7 @@ describe('each request gets one response, its own:', () => {
   test('a create that was rejected before its body broke', async () => {
     const connection = await connectTo(service().place)
     const headers = { Authorization: 'Bearer wrong', 'Transfer-Encoding': 'chunked', 'Content-Length': undefined }
-    const answer = await connection.send(requestOf({ headers })).answer()
-    expect(answer).toMatchObject({ status: 400, body: expect.stringContaining('401') })
+    expect((await connection.send(requestOf({ headers })).answer())?.body).toContain('401')
     expect(await connection.send('no chunk\r\n').answers()).toEqual([])
   })
 
@@ -317,31 +267,30 @@ describe('each request gets one response, its own:', () => {
     connection.send(requestOf({ ...request, headers: { ...request.headers, 'Content-Length': `${inside.length}` } }))
     expect((await connection.answer())?.status).toBe(status)
     connection.send(inside + requestOf({ target: '/nope', ...close }))
-    expect((await connection.answers()).map(outcomeOf)).toEqual([nowhere])
+    expect(await textsOn(connection)).toEqual([nowhere])
     await isNotStored()
   })
 })
 
-const empty = (line: string) => `${line}\r\nHost: plants.example\r\nContent-Length: 0\r\n\r\n`
+const bare = 'POST /plants HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n'
 const different: Record<string, string> = {
-  'POST *': empty('POST * HTTP/1.1'),
-  'OPTIONS *': empty('OPTIONS * HTTP/1.1'),
-  'POST ftp://plants.example/plants': empty('POST ftp://plants.example/plants HTTP/1.1'),
-  'GET /openapi.json HTTP/2.0': empty('GET /openapi.json HTTP/2.0'),
+  'POST *': bare.replace('/plants', '*'),
+  'OPTIONS *': bare.replace('POST /plants', 'OPTIONS *'),
+  'POST ftp://plants.example/plants': bare.replace('/plants', 'ftp://plants.example/plants'),
+  'GET /openapi.json HTTP/2.0': bare.replace('POST /plants HTTP/1.1', 'GET /openapi.json HTTP/2.0'),
   'GET /openapi.json, as HTTP/0.9 has it': 'GET /openapi.json\r\n',
-  'POST /plants with two spaces': empty('POST  /plants HTTP/1.1'),
-  'POST /plants RTSP/1.0': empty('POST /plants RTSP/1.0'),
+  'POST /plants with two spaces': bare.replace(' ', '  '),
+  'POST /plants RTSP/1.0': bare.replace('HTTP/1.1', 'RTSP/1.0'),
   'a chunk extension in quotes, with a space': inChunks('1;a="b c"\r\nx\r\n0\r\n\r\n'),
   'Transfer-Encoding: chunked and a tab': inChunks('1\r\nx\r\n0\r\n\r\n').replace(chunked, `${chunked}\t`),
   'more than 200 headers': head(...Array<string>(201).fill('a: b'), length).replace(testToken, 'none') + plant,
 }
 
-test('docs/platforms.md lists the requests that are tried here, and no other', () => {
+test('docs/platforms.md lists the requests that are tried here', () => {
   expect([...differences.keys()]).toEqual(Object.keys(different))
 })
 
 test.each(Object.entries(different))('%s gets the response that docs/platforms.md shows', async (name, bytes) => {
   const answer = await (await connectTo(service().place)).send(bytes).answer()
-  const { error } = JSON.parse(answer?.body || '{}')
-  expect(answer ? `${answer.status}, ${error}` : 'none').toBe(differences.get(name))
+  expect(answer ? `${answer.status}, ${JSON.parse(answer.body).error}` : 'none').toBe(differences.get(name))
 })

@@ -1,11 +1,9 @@
 import { once } from 'node:events'
 import { type IncomingMessage, request } from 'node:http'
-import { connect } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
 import type { NewPlant } from '../../../src/plant/plant.js'
 import type { Block, PlantStore, ReadableStore } from '../../../src/stores/common/store.js'
-import { connectTo, exchange } from '../../helpers/raw-http.js'
-import { runPlants } from '../../helpers/run.js'
+import { connectTo, exchange, requestBytes } from '../../helpers/raw-http.js'
 import { gate, quick, serve, serveStore, testCaller, testToken } from '../../helpers/service.js'
 import { World } from '../../helpers/world.js'
 
@@ -38,9 +36,9 @@ const endless = async () => block
 const openTokenSource = async () => (name: string) => ({ ...testCaller, name })
 
 /** Asks for all plants as a stream, of which nothing is read yet. */
-async function streamFrom({ address }: { address: string }, query = '', token = testToken): Promise<IncomingMessage> {
+async function streamFrom({ address }: { address: string }, token = testToken): Promise<IncomingMessage> {
   const headers = { authorization: `Bearer ${token}`, accept: 'application/x-ndjson' }
-  const [response] = await once(request(`${address}/plants${query}`, { headers, agent: false }).end(), 'response')
+  const [response] = await once(request(`${address}/plants`, { headers, agent: false }).end(), 'response')
   onTestFinished(() => void response.destroy())
   return response
 }
@@ -51,7 +49,7 @@ async function textOf(response: IncomingMessage): Promise<string | undefined> {
   return response.complete ? Buffer.concat(chunks).toString() : undefined
 }
 
-test('a client that stops reading holds up nobody, and costs no more memory than what it did not read', async () => {
+test('a client that stops reading holds up nobody, and costs little memory', async () => {
   const { store, seen } = storeWith(endless)
   const service = await serveStore(store)
   const stream = await streamFrom(service)
@@ -68,14 +66,14 @@ test('a client that stops reading holds up nobody, and costs no more memory than
   await expect.poll(() => seen.isEnded).toBe(true)
 })
 
-test('a stream that fails in its middle is not complete, and the log says so; at its start it is an Error', async () => {
+test('a stream that fails is not complete, and at its start an Error', async () => {
   const failingAt = (failure: number) =>
     serveStore(storeWith((count) => (count < failure ? endless() : Promise.reject(new Error('SECRET disk')))).store)
   const service = await failingAt(3)
   expect(await textOf(await streamFrom(service))).toBeUndefined()
   await expect.poll(() => service.log()).toMatch(/"outcome":"500"/)
   const stream = await streamFrom(await failingAt(0))
-  expect([stream.statusCode, JSON.parse((await textOf(stream)) ?? '{}').error]).toEqual([500, 500])
+  expect([stream.statusCode, await textOf(stream)]).toEqual([500, expect.stringContaining('"error":500')])
 })
 
 test('a stream without plants is empty, and HEAD opens none', async () => {
@@ -87,16 +85,13 @@ test('a stream without plants is empty, and HEAD opens none', async () => {
   expect([head.status, head.headers['content-type'], seen.isEnded]).toEqual([200, 'application/x-ndjson', false])
 })
 
-test('a second stream of a token gets 503, until the first has ended, and so does a ninth of all', async () => {
+test('a second stream of a token gets 503, and so does a ninth of all', async () => {
   const service = await serveStore(storeWith(endless).store, { openTokenSource })
-  const ask = (token: string) => streamFrom(service, '', token)
+  const ask = (token: string) => streamFrom(service, token)
   const first = await ask('0')
   const second = await ask('0')
-  expect([second.statusCode, second.headers['retry-after'], await textOf(second)]).toEqual([
-    503,
-    '1',
-    '{"error":503,"message":"This token is reading a stream already, and may read one at a time"}',
-  ])
+  const already = expect.stringContaining('This token is reading a stream already, and may read one at a time')
+  expect([second.statusCode, second.headers['retry-after'], await textOf(second)]).toEqual([503, '1', already])
   for (const token of '1234567') expect((await ask(token)).statusCode).toBe(200)
   const ninth = await ask('8')
   expect([ninth.statusCode, ninth.headers['retry-after']]).toEqual([503, '1'])
@@ -104,39 +99,34 @@ test('a second stream of a token gets 503, until the first has ended, and so doe
   await expect.poll(async () => (await ask('0')).statusCode).toBe(200)
 })
 
-test('a stream has a longest duration, after which a slow reader and a fast one are cut off, and export fails', async () => {
+test('a stream is cut off after a time, for slow and fast readers', async () => {
   const { store, seen } = storeWith(async (count) => ({ text: `{"id":${count},"name":"${large}"}`, plants: 1 }))
   const service = await serveStore(store, { openTokenSource, streamTimeout: 300 })
-  const [slow, fast] = [await streamFrom(service, '', 'slow'), await streamFrom(service, '', 'fast')]
+  const [slow, fast] = [await streamFrom(service, 'slow'), await streamFrom(service, 'fast')]
   expect(await textOf(fast)).toBeUndefined()
   await expect.poll(() => service.log().match(/"outcome":"503"/g)?.length).toBe(2)
   await expect.poll(() => seen.isEnded).toBe(true)
   expect(await textOf(slow)).toBeUndefined()
-  const env = { PLANTS_TOKEN: 'slow' }
-  const { code, err } = await runPlants(['export', '--store', service.address, '--timeout', '5s'], { env })
-  expect({ code, err }).toEqual({ code: 4, err: expect.stringContaining('incomplete') })
 })
 
-test('two slow readers hold up no export of a third token, which has the plants of its beginning, and no create', async () => {
+test('a slow reader holds up no other stream, which is a snapshot, and no create', async () => {
   const world = new World()
   const lines = Array.from({ length: 400 }, (_, id) => `{"id":${id},"name":"${large}"}\n`)
   expect((await world.run('import', { stdin: lines.join('') })).code).toBe(0)
-  const token = async () => (await world.run('tokens create')).out.trim()
-  const [one, two, third] = [await token(), await token(), await token()]
-  const service = { ...(await serve([], { folder: world.home, env: {} })), token: third }
-  for (const slow of [one, two]) expect((await streamFrom(service, '', slow)).statusCode).toBe(200)
-  const stream = await streamFrom(service, '', third)
-  expect(stream.headers['content-type']).toBe('application/x-ndjson')
+  const makeToken = async () => (await world.run('tokens create')).out.trim()
+  const [slow, token] = [await makeToken(), await makeToken()]
+  const service = { ...(await serve([], { folder: world.home, env: {} })), token }
+  expect((await streamFrom(service, slow)).statusCode).toBe(200)
+  const stream = await streamFrom(service, token)
   expect((await exchange(service, { body: '{"id":400,"name":"Moss"}' })).status).toBe(200)
   expect(await textOf(stream)).toBe(lines.join(''))
-  expect(await textOf(await streamFrom(service, '?after=397&limit=1', third))).toBe(lines.at(-2))
 })
 
 test('HTTP/1.0, which does not tell the end of a stream, gets none', async () => {
   const connection = await connectTo((await serveStore(storeWith(endless).store)).place)
-  const lines = ['GET /plants HTTP/1.0', `Authorization: Bearer ${testToken}`, 'Accept: application/x-ndjson']
-  const answer = await connection.send(`${lines.join('\r\n')}\r\n\r\n`).answer()
-  expect(answer).toMatchObject({ status: 400, body: expect.stringContaining('use HTTP/1.1') })
+  const request = requestBytes(testToken, { method: 'GET', headers: { Accept: 'application/x-ndjson' } })
+  const answer = await connection.send(request.toString().replace('HTTP/1.1', 'HTTP/1.0')).answer()
+  expect(answer?.text).toBe('400 HTTP/1.0 cannot mark the end of a stream: use HTTP/1.1')
 })
 
 test('a token that is revoked ends a stream', async () => {
@@ -168,7 +158,7 @@ test('a drain lets a stream come to its end, and ends one that takes longer', as
   await expect.poll(() => seen.isEnded).toBe(true)
 })
 
-test('clients that leave before their responses keep no place among streams, and none among lists', async () => {
+test('clients that leave early keep no place among streams and lists', async () => {
   let waits: (() => void)[] = []
   const resume = () => {
     for (const wait of waits) wait()
@@ -182,20 +172,19 @@ test('clients that leave before their responses keep no place among streams, and
     },
   }
   const service = await serveStore(store, { openTokenSource })
-  const ask = (accept: string) =>
-    `GET /plants HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${testToken}\r\nAccept: ${accept}\r\n\r\n`
-  // Connections that go away while they are answered: with a stream and another one that waits for it, and with a list.
+  const ask = (accept: string) => requestBytes(testToken, { method: 'GET', headers: { Accept: accept } })
+  // with a stream, another one that waits for it, and a list
   for (let round = 0; round < 12; round += 1) {
-    const [streams, list] = [connect(service.place), connect(service.place)]
-    streams.on('error', () => undefined).write(ask('application/x-ndjson').repeat(2))
-    list.on('error', () => undefined).write(ask('application/json'))
-    await once(streams, 'data')
+    const [streams, list] = [await connectTo(service.place), await connectTo(service.place)]
+    for (const _ of [1, 2]) streams.send(ask('application/x-ndjson'))
+    list.send(ask('application/json'))
+    await once(streams.socket, 'data')
     await expect.poll(() => waits.length, { interval: 5 }).toBe(1)
-    for (const socket of [streams, list]) await once(socket.resetAndDestroy(), 'close')
+    for (const { socket } of [streams, list]) await once(socket.resetAndDestroy(), 'close')
     resume()
     await expect.poll(() => service.log(), { interval: 5 }).toContain('aborted')
   }
-  for (const token of [testToken, 'other']) expect((await streamFrom(service, '', token)).statusCode).toBe(200)
+  for (const token of [testToken, 'other']) expect((await streamFrom(service, token)).statusCode).toBe(200)
   const list = exchange(service, { method: 'GET' })
   await expect.poll(() => waits.length, { interval: 5 }).toBe(1)
   resume()

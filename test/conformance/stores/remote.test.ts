@@ -1,32 +1,33 @@
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { version } from '../../../package.json'
-import { RemoteStore } from '../../../src/stores/http/remote-store.js'
-import { parseAddress, takesToken } from '../../../src/stores/registry.js'
+import type { ListenAddress } from '../../../src/server/listen.js'
 import { SqliteStore } from '../../../src/stores/sqlite/sqlite-store.js'
 import { Hostile, json } from '../../helpers/hostile.js'
-import { createAt, ownService, socketPath, token, usualAccess } from '../../helpers/remote.js'
+import { createAt, openRemote, ownService, socketPath, token } from '../../helpers/remote.js'
 import { runPlants } from '../../helpers/run.js'
-import { closedAfterTest, fileAddress, openOptions, place } from '../../helpers/store.js'
+import { fileAddress, openOptions } from '../../helpers/store.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
 import { describePlantStore, describeReadableStore } from './contract.js'
 import { describeManyStore, describeSnapshotStore } from './contract-many.js'
 
-describePlantStore('the remote store over TCP', () => openSubject('tcp', ''))
-describePlantStore('the remote store over TCP, below a path', () => openSubject('tcp', '/v1'))
-describePlantStore('the remote store over a Unix socket', () => openSubject('unix', ''))
-describeReadableStore('the remote store', () => openSubject('tcp', '/v1'))
-describeSnapshotStore('the remote store', async () => (await openSubject('tcp', '')).store)
+const tcp = { host: '127.0.0.1', port: 0 }
+describePlantStore('the remote store over TCP', () => openSubject())
+describePlantStore('the remote store over a Unix socket', () => openSubject({ listen: { path: socketPath() } }))
+describeReadableStore('the remote store', () => openSubject({ basePath: '/v1' }))
+describeSnapshotStore('the remote store', async () => (await openSubject()).store)
 // One request at a time, so that plants are sent in the order of the input.
-describeManyStore('the remote store', async () => (await openSubject('tcp', '', 1)).store)
+describeManyStore('the remote store', async () => (await openSubject({ concurrency: 1 })).store)
 
-async function openSubject(kind: 'tcp' | 'unix', basePath: string, concurrency?: number) {
+interface Subject {
+  listen?: ListenAddress
+  basePath?: string
+  concurrency?: number
+}
+
+async function openSubject({ listen = tcp, basePath, concurrency }: Subject = {}) {
   const path = join(temporaryFolder(), 'plants.db')
-  const address = await ownService(
-    kind === 'tcp' ? { host: '127.0.0.1', port: 0 } : { path: socketPath() },
-    path,
-    basePath,
-  )
+  const store = await openRemote(await ownService(listen, path, basePath), { concurrency })
   const look = async (id: bigint) => {
     const file = await SqliteStore.open(fileAddress(path), openOptions())
     try {
@@ -35,19 +36,12 @@ async function openSubject(kind: 'tcp' | 'unix', basePath: string, concurrency?:
       await file.close()
     }
   }
-  return { store: closedAfterTest(await openRemote(address, concurrency)), look }
-}
-
-async function openRemote(text: string, concurrency: number | undefined): Promise<RemoteStore> {
-  const access = async () => usualAccess
-  const address = await parseAddress(text, 'test', place())
-  if (!takesToken(address)) throw new Error(`${text} is no service`)
-  return RemoteStore.open(address, openOptions({ access, concurrency }))
+  return { store, look }
 }
 
 const posts = [json(200, { name: 'Fern' })]
 
-/** All that the specification asks for, and nothing that it does not know. */
+// All that the specification asks for, and nothing that it does not know.
 test('the request is the one of the specification, to the byte', async () => {
   const remote = await Hostile.listen({ posts })
   const argv = ['create', '--store', `${remote.url}/v1/`]
@@ -72,7 +66,7 @@ test('the request is the one of the specification, to the byte', async () => {
   expect(remote.posts.map((post) => post.body)).toEqual([body])
 })
 
-test.each(['serve', 'backup plants.bak', 'restore plants.bak'])(
+test.each(['serve', 'backup plants.bak', 'restore plants.bak', 'tokens create'])(
   'a command that needs the store itself asks nothing of a service: %s',
   async (line) => {
     const remote = await Hostile.listen({ posts })
@@ -82,12 +76,8 @@ test.each(['serve', 'backup plants.bak', 'restore plants.bak'])(
   },
 )
 
-test('nothing is sent without a token, or for an invalid plant', async () => {
+test('nothing is sent for an invalid plant or key', async () => {
   const remote = await Hostile.listen({ posts })
-  const none = { PLANTS_TOKEN: '', PLANTS_CONFIG_DIR: temporaryFolder() }
-  const hint = 'Set PLANTS_TOKEN, or save one with: plants auth login --store URL'
-  const said = [{ error: 401, message: 'There is no token for URL', hint }]
-  expect(await createAt(remote, [], none)).toEqual({ code: 3, out: '', said, requests: [] })
   expect((await createAt(remote, ['--id', '1.5'])).code).toBe(2)
   expect((await createAt(remote, ['--idempotency-key', 'a b'])).code).toBe(2)
   expect(remote.connections).toBe(0)

@@ -19,7 +19,6 @@ export const says = {
   challenge: (text: string) => message('R', `\0\0\0\x0b${text}`),
   proof: (text: string) => message('R', `\0\0\0\x0c${text}`),
   ready: message('Z', 'I'),
-  /** what ends a login for good */
   refused: message('E', 'SFATAL\0C28P01\0Mwrong password\0\0'),
 }
 

@@ -1,4 +1,3 @@
-import { spawnSync } from 'node:child_process'
 import { chmodSync, chownSync, cpSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
@@ -10,15 +9,11 @@ import { becomeStranger, canBecome, stranger } from '../../helpers/stranger.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
 
 const deploy = join(import.meta.dirname, '../../../deploy')
-const hasSystemd = isHere('systemd-analyze')
-const hasHaproxy = isHere('haproxy')
-const hasCompose = isHere('docker-compose')
-const hasPsql = isHere('psql')
 /** The highest exposure that systemd-analyze may find, times ten: 0 is best, 100 worst. */
 const maxExposure = 15
 
 describe('of deploy/', () => {
-  test.skipIf(!hasSystemd)('systemd accepts the unit, and finds it hardened (needs systemd)', () => {
+  test.runIf(isHere('systemd-analyze'))('systemd accepts the unit, and finds it hardened (needs systemd)', () => {
     const unit = join(temporaryFolder(), 'plants.service')
     const text = readFileSync(join(deploy, 'plants.service'), 'utf8')
     expect(text).toMatch(/^MemoryMax=\w+\nTasksMax=\d+$/m)
@@ -27,11 +22,11 @@ describe('of deploy/', () => {
     run('systemd-analyze', 'security', '--offline=true', `--threshold=${maxExposure}`, unit)
   })
 
-  test.skipIf(!hasHaproxy)('HAProxy accepts its configuration (needs haproxy)', () => {
+  test.runIf(isHere('haproxy'))('HAProxy accepts its configuration (needs haproxy)', () => {
     run('haproxy', '-c', '-q', '-f', join(deploy, 'haproxy.cfg'))
   })
 
-  test.skipIf(!hasCompose)('Compose accepts its file, in which no variable has a secret (needs docker-compose)', () => {
+  test.runIf(isHere('docker-compose'))('Compose has no secret in a variable (needs docker-compose)', () => {
     const folder = temporaryFolder()
     cpSync(join(deploy, 'compose.yaml'), join(folder, 'compose.yaml'))
     const file = run('docker-compose', '--file', join(folder, 'compose.yaml'), 'config')
@@ -43,7 +38,7 @@ describe('of deploy/', () => {
     ])
   })
 
-  test.skipIf(!hasPsql)('the roles have the passwords of their files, and least rights (needs psql)', async () => {
+  test.runIf(isHere('psql'))('the roles have passwords of files, and least rights (needs psql)', async () => {
     const server = await ownServer({ asksPassword: true })
     const folder = temporaryFolder()
     const script = readFileSync(join(deploy, 'roles.sql'), 'utf8')
@@ -122,9 +117,7 @@ function onMachine({ bin, home, backups }: Machine, text: string): string {
 function runCrontab(machine: Machine, path: string): void {
   const [crontab, ...more] = blocksOf(pages.get(path) ?? '').filter(({ language }) => language === 'crontab')
   expect(more).toEqual([])
-  const lines = onMachine(machine, crontab?.text ?? '')
-    .trimEnd()
-    .split('\n')
+  const lines = onMachine(machine, crontab?.text.trimEnd() ?? '').split('\n')
   const command = lines.pop()?.replace(/^30 3 \* \* \* (?:plants )?/, '') ?? ''
   const variables = lines.map((line) => line.split('=') as [string, string])
   expect(runAsStranger(machine, command, Object.fromEntries(variables))).toBe('')
@@ -132,11 +125,6 @@ function runCrontab(machine: Machine, path: string): void {
 
 function runAsStranger({ home }: Machine, command: string, variables: Record<string, string>): string {
   const env = { PATH: '/usr/bin:/bin', HOME: home, SHELL: '/bin/sh', ...variables }
-  const { status, stdout, stderr } = spawnSync('/usr/bin/setpriv', [...becomeStranger, '/bin/sh', '-c', command], {
-    cwd: home,
-    encoding: 'utf8',
-    env,
-  })
-  expect(status, stdout + stderr).toBe(0)
-  return stderr
+  const assignments = Object.entries(env).map((pair) => pair.join('='))
+  return run('env', '-i', '-C', home, ...assignments, '/usr/bin/setpriv', ...becomeStranger, '/bin/sh', '-c', command)
 }

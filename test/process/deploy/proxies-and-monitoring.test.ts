@@ -12,7 +12,6 @@ import { World } from '../../helpers/world.js'
 
 const deploy = join(import.meta.dirname, '../../../deploy')
 
-/** What a proxy needs to know of a test. */
 interface Setup {
   folder: string
   socket: string
@@ -60,7 +59,7 @@ async function nginx({ folder, socket, port, certificate }: Setup): Promise<void
     ['/var/log/nginx/plants.log', join(folder, 'access.log')],
     ['/var/log/nginx/plants-error.log', join(folder, 'error.log')],
     ['/etc/ssl/plants/fullchain.pem', certificate.path],
-    ['/etc/ssl/plants/key.pem', certificate.path.replace('cert.pem', 'key.pem')],
+    ['/etc/ssl/plants/key.pem', certificate.keyPath],
   ])
   writeFileSync(join(folder, 'site.conf'), site)
   const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
@@ -76,10 +75,9 @@ async function nginx({ folder, socket, port, certificate }: Setup): Promise<void
 
 /** Starts Caddy with deploy/Caddyfile, but with a certificate from a file. */
 async function caddy({ folder, socket, port, certificate }: Setup): Promise<void> {
-  const key = certificate.path.replace('cert.pem', 'key.pem')
   const file = adapt('Caddyfile', [
     ['unix//run/plants/plants.sock', `unix/${socket}`],
-    ['plants.example.com {', `https://localhost:${port} {\n\ttls ${certificate.path} ${key}`],
+    ['plants.example.com {', `https://localhost:${port} {\n\ttls ${certificate.path} ${certificate.keyPath}`],
     ['\tauto_https', '\tadmin off\n\tauto_https'],
   ])
   const path = join(folder, 'Caddyfile')
@@ -128,14 +126,10 @@ describe('monitoring', () => {
   })
 
   test.skipIf(!hasPromtool)('has expressions that Prometheus accepts (needs prometheus)', () => {
-    const rules = expressions.map((expr, index) => ({
-      record: `panel:${index}`,
-      expr: expr.replaceAll('$__rate_interval', '5m'),
-    }))
-    const file = join(temporaryFolder(), 'panels.json')
-    writeFileSync(file, JSON.stringify({ groups: [{ name: 'panels', rules }] }))
+    const exprs = expressions.map((expr) => expr.replaceAll('$__rate_interval', '5m'))
+    const rules = exprs.map((expr, index) => ({ record: `panel:${index}`, expr }))
     run('promtool', 'check', 'config', join(deploy, 'prometheus.yaml'))
-    run('promtool', 'check', 'rules', file)
+    promtool('check', { groups: [{ name: 'panels', rules }] })
   })
 
   test.skipIf(!hasPromtool)('raises each alert, and none while all is well (needs prometheus)', () => {
@@ -151,16 +145,19 @@ describe('monitoring', () => {
       const isRaised = { expr, eval_time: '20m', exp_samples: [{ labels: `{alertname="${alertname}"}`, value: 1 }] }
       return { interval: '1m', input_series: series({ ...healthy, ...values }), promql_expr_test: [isRaised] }
     })
-    const file = join(temporaryFolder(), 'test.json')
-    writeFileSync(file, JSON.stringify({ rule_files: [join(deploy, 'alerts.yaml')], tests: [well, ...ill] }))
-    run('promtool', 'test', 'rules', file)
+    promtool('test', { rule_files: [join(deploy, 'alerts.yaml')], tests: [well, ...ill] })
   })
 })
+
+function promtool(action: 'check' | 'test', rules: object): void {
+  const file = join(temporaryFolder(), 'rules.json')
+  writeFileSync(file, JSON.stringify(rules))
+  run('promtool', action, 'rules', file)
+}
 
 /** A value a minute of each series, in the notation of promtool: start+step x times. */
 type Values = Record<string, string>
 
-/** A series of the service. */
 const of = (name: string, labels = '') => `${name}{${labels}instance="node1", job="plants"}`
 const requests = (outcome: string) => of('plants_requests_total', `outcome="${outcome}", `)
 const within = (seconds: string) => of('plants_request_duration_seconds_bucket', `outcome="created", le="${seconds}", `)
@@ -193,7 +190,6 @@ function series(values: Values) {
   return Object.entries(values).map(([name, text]) => ({ series: name, values: text }))
 }
 
-/** The names of all series of /metrics. */
 async function exportedMetrics(): Promise<Set<string>> {
   const { log } = await serve(['--admin-port', '0'])
   const text = await (await fetch(`${log.find(({ admin }) => admin)?.['admin']}/metrics`)).text()

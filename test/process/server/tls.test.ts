@@ -2,9 +2,9 @@ import { once } from 'node:events'
 import { type ConnectionOptions, connect as connectSecurely, type TLSSocket } from 'node:tls'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { certificate, hasOpenssl } from '../../helpers/certificates.js'
-import { plants } from '../../helpers/process.js'
 import { connectTo, requestBytes } from '../../helpers/raw-http.js'
 import { serve, testToken } from '../../helpers/service.js'
+import { answer, World } from '../../helpers/world.js'
 
 const fern = '{"id":1,"name":"Fern"}'
 
@@ -12,14 +12,13 @@ describe.runIf(hasOpenssl)('over TLS (needs openssl), a service', () => {
   test('answers, and lets plants create in that trusts the certificate', async () => {
     const { service, path } = await serveSecurely()
     expect(service.address).toMatch(/^https:\/\/127\.0\.0\.1:\d+$/)
-    const args = ['create', '--id', '1', '--name', 'Fern', '--store', service.address, '--timeout', '3s']
+    const create = `create --id 1 --name Fern --store ${service.address} --timeout 3s`
     const options = { env: { PLANTS_TOKEN: testToken } }
-    const trusting = await plants([...args, '--ca-cert', path], service.folder, options)
-    expect(trusting).toEqual({ code: 0, out: '{"name":"Fern"}\n', err: '' })
-    expect(await plants(args, service.folder, options)).toMatchObject({ code: 4, out: '' })
+    expect(await new World().run(`${create} --ca-cert ${path}`, options)).toEqual(answer({ name: 'Fern' }))
+    expect(await new World().run(create, options)).toMatchObject({ code: 4, out: '' })
   })
 
-  test('agrees on TLS 1.3, or on ECDHE with an AEAD cipher of TLS 1.2, and on nothing else', async () => {
+  test('agrees only on TLS 1.3, or on ECDHE with an AEAD cipher of TLS 1.2', async () => {
     const { open } = await serveSecurely([], true)
     const agree = async (ciphers: string) => {
       const socket = open({ ciphers, maxVersion: ciphers.startsWith('TLS_') ? 'TLSv1.3' : 'TLSv1.2' })
@@ -45,13 +44,10 @@ describe.runIf(hasOpenssl)('over TLS (needs openssl), a service', () => {
     await isServed()
   })
 
-  test.each([
-    ['has brought no request', true],
-    ['has not even said hello', false],
-  ])('does not wait, when it drains, for a connection that %s', async (_, isSecure) => {
+  test('does not wait, when it drains, for connections without a request, or even a hello', async () => {
     const { service, open, isServed } = await serveSecurely(['--drain-timeout', '9s'])
-    if (isSecure) await once(open(), 'secureConnect')
-    else await connectTo(service.place)
+    await once(open(), 'secureConnect')
+    await connectTo(service.place)
     await isServed()
     const told = performance.now()
     expect(await service.stop()).toMatchObject({ code: 0 })
@@ -60,10 +56,9 @@ describe.runIf(hasOpenssl)('over TLS (needs openssl), a service', () => {
 })
 
 async function serveSecurely(args: string[] = [], isRsa = false) {
-  const { cert, path } = certificate({ names: ['DNS:localhost', 'IP:127.0.0.1'], isRsa })
-  const service = await serve(['--tls-cert', path, '--tls-key', path.replace('cert.pem', 'key.pem'), ...args])
+  const { cert, path, keyPath } = certificate({ names: ['DNS:localhost', 'IP:127.0.0.1'], isRsa })
+  const service = await serve(['--tls-cert', path, '--tls-key', keyPath, ...args])
   const { hostname: host, port } = new URL(service.address)
-  /** Opens a connection that says no more than hello. */
   const open = (options: ConnectionOptions = {}): TLSSocket => {
     const socket = connectSecurely({ host, port: Number(port), ca: cert, ...options })
     onTestFinished(() => void socket.destroy())
@@ -72,8 +67,8 @@ async function serveSecurely(args: string[] = [], isRsa = false) {
   const isServed = async () => {
     const socket = open()
     socket.write(requestBytes(testToken, { body: fern }))
-    const [answer] = await once(socket, 'data')
-    expect(String(answer)).toMatch(/^HTTP\/1\.1 200 /)
+    const [head] = await once(socket, 'data')
+    expect(String(head)).toMatch(/^HTTP\/1\.1 200 /)
   }
   return { service, path, open, isServed }
 }

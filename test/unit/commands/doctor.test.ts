@@ -49,6 +49,14 @@ test('proxies are shown without their passwords', async () => {
   expect(findings.at(-1)).toEqual({ check: 'proxy', state: 'ok', message })
 })
 
+test('a wrong proxy fails, also for the store behind it, and its password is not shown', async () => {
+  const variables = { HTTPS_PROXY: 'socks5://me:s3cret@127.0.0.1', PLANTS_TOKEN: token }
+  const { ill } = await new Disk().examine('--store https://plants.example.com', variables)
+  const checks = ['store https://plants.example.com', 'proxy']
+  const message = 'HTTPS_PROXY is not the address of an http or https proxy'
+  expect(ill).toMatchObject(checks.map((check) => ({ check, state: 'failed', message })))
+})
+
 // More that may be wrong with them: unit/config.
 test('settings that are broken are named, and all else is looked at', async () => {
   const disk = new Disk()

@@ -1,11 +1,14 @@
+import { once } from 'node:events'
 import { chmodSync, chownSync, readdirSync } from 'node:fs'
-import { beforeEach, describe, expect, test } from 'vitest'
+import { type AddressInfo, createServer } from 'node:net'
+import { dirname } from 'node:path'
+import { beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { certificate, hasOpenssl } from '../../helpers/certificates.js'
 import { objectsOf } from '../../helpers/json-lines.js'
 import type { RunOptions } from '../../helpers/run.js'
 import { refusal, World } from '../../helpers/world.js'
 
-const tokens = 's3cret-token-of-a-service\n'
+const env = { PLANTS_SERVE_TOKEN: 's3cret-token-of-a-service' }
 
 let user: World
 
@@ -15,8 +18,14 @@ beforeEach(() => {
 
 /** Starts a service, which stops as soon as it has begun. */
 function serve(args: readonly string[] = [], options: RunOptions = {}) {
-  const env = { PLANTS_SERVE_TOKEN: 's3cret-token-of-a-service' }
-  return user.run(['serve', '--port', '0', ...args], { env, signal: AbortSignal.abort(), ...options })
+  const port = args.some((arg) => arg === '--port' || arg === '--socket') ? [] : ['--port', '0']
+  return user.run(['serve', ...port, ...args], { env, signal: AbortSignal.abort(), ...options })
+}
+
+async function failureOf(args: readonly string[], options: RunOptions = {}) {
+  const { code, out, err } = await serve([...args, '--output', 'json'], options)
+  expect(out).toBe('')
+  return { code, ...objectsOf(err).at(-1) }
 }
 
 function messagesIn(err: string, wanted: string): unknown[] {
@@ -24,42 +33,43 @@ function messagesIn(err: string, wanted: string): unknown[] {
 }
 
 describe('a warning of a file of secrets:', () => {
+  const writeTokens = (name: string) => `${user.home}/${user.write(name, 's3cret-token-of-a-file\n')}`
+  const warningsOf = async (...args: string[]) => {
+    const { code, err } = await serve(args)
+    return [code, ...messagesIn(err, 'warn')]
+  }
+
   test.each([
     [0o600, false],
     [0o640, true],
     [0o602, true],
   ])('a --token-file of mode %o that others can read or write: %s', async (mode, isWarned) => {
-    const path = `${user.home}/${user.write('the tokens', tokens)}`
+    const path = writeTokens('the tokens')
     chmodSync(path, mode)
-    const { code, err } = await serve(['--token-file', path])
     const fix = `Fix it with: chmod 600 '${path}'`
     const warning = `Other users can read or write the file ${path} of --token-file. ${fix}`
-    expect([code, messagesIn(err, 'warn')]).toEqual([0, isWarned ? [warning] : []])
+    expect(await warningsOf('--token-file', path)).toEqual(isWarned ? [0, warning] : [0])
   })
 
   test.runIf(process.getuid?.() === 0)('a --token-file of another user (needs root)', async () => {
-    const path = `${user.home}/${user.write('tokens', tokens)}`
+    const path = writeTokens('tokens')
     chownSync(path, 65_534, 65_534)
-    const { code, err } = await serve(['--token-file', path])
     const warning = `The file ${path} of --token-file belongs to another user (uid 65534), who can read and change it`
-    expect([code, messagesIn(err, 'warn')]).toEqual([0, [warning]])
+    expect(await warningsOf('--token-file', path)).toEqual([0, warning])
   })
 
   test.runIf(hasOpenssl)('a --tls-key (needs openssl)', async () => {
-    const { cert, key } = certificate({ names: ['IP:127.0.0.1'] })
-    user.write('cert.pem', cert)
-    user.write('key.pem', key, 0o644)
-    const { code, err } = await serve(['--tls-cert', 'cert.pem', '--tls-key', 'key.pem'])
-    const path = `${user.home}/key.pem`
-    const warning = `Other users can read or write the file ${path} of --tls-key. Fix it with: chmod 600 ${path}`
-    expect([code, messagesIn(err, 'warn')]).toEqual([0, [warning]])
+    const { path, keyPath } = certificate({ names: ['IP:127.0.0.1'] })
+    chmodSync(keyPath, 0o644)
+    const warning = `Other users can read or write the file ${keyPath} of --tls-key. Fix it with: chmod 600 ${keyPath}`
+    expect(await warningsOf('--tls-cert', path, '--tls-key', keyPath)).toEqual([0, warning])
   })
 })
 
 describe('a store that does not exist', () => {
   const hint = 'Check the address. To create a store, and a token for clients: plants tokens create'
 
-  test('is neither served nor created without a token, unless it is the default one on a terminal', async () => {
+  test('is neither served nor created without a token', async () => {
     const options: RunOptions = { env: { NO_COLOR: '1' } }
     const missing = refusal(`There is no store at ${user.home}/a.db`, `${hint} --store a.db`, 4)
     expect(await serve(['--store', 'a.db'], options)).toEqual(missing)
@@ -74,18 +84,69 @@ describe('a store that does not exist', () => {
   })
 })
 
+describe('a service does not start', () => {
+  test.each(['--port', '--admin-port'])('at a %s that is taken', async (flag) => {
+    const server = createServer().listen(0, '127.0.0.1')
+    onTestFinished(() => void server.close())
+    await once(server, 'listening')
+    const { port } = server.address() as AddressInfo // as it listens at one
+    const message = `Port ${port} of 127.0.0.1 is in use by another program`
+    const hint = `Give another with ${flag}, or 0 for any free port`
+    expect(await failureOf([flag, `${port}`])).toEqual({ code: 4, error: 503, message, hint, retryable: true })
+  })
+
+  test.each(['x'.repeat(120), 'none/socket'])('at a socket that cannot be there: %s', async (name) => {
+    const path = `${user.home}/${name}`
+    const message = expect.stringContaining(dirname(path))
+    expect(await failureOf(['--socket', path])).toMatchObject({ code: 2, error: 400, message })
+  })
+
+  test('in the place of a file', async () => {
+    const path = `${user.home}/${user.write('file', 'precious')}`
+    const message = `${path} exists and is not a socket`
+    expect(await failureOf(['--socket', path])).toMatchObject({ code: 2, message })
+    expect(user.read('file')).toBe('precious')
+  })
+
+  test('without a valid token, and without a terminal', async () => {
+    await user.run('create --id 1 --name Fern')
+    const message = `${user.store} has no valid token, so no client could use the service`
+    const hint = 'Create one with: plants tokens create. Or set PLANTS_SERVE_TOKEN, or add --token-file PATH'
+    expect(await failureOf([], { env: {} })).toEqual({ code: 3, error: 401, message, hint })
+  })
+
+  test.runIf(hasOpenssl)('without the key of its certificate (needs openssl)', async () => {
+    const [one, two] = [certificate({ names: ['DNS:one'] }), certificate({ names: ['DNS:two'] })]
+    const codeWith = async (...key: string[]) => (await serve(['--tls-cert', one.path, ...key])).code
+    for (const key of [[], ['--tls-key', two.keyPath], ['--tls-key', '/nonexistent/key.pem']])
+      expect(await codeWith(...key)).toBe(2)
+    expect(await codeWith('--tls-key', one.keyPath)).toBe(0)
+  })
+
+  const elsewhere = '192.0.2.1 is not an address of this machine'
+
+  test.each([
+    [['--admin-host', '127.0.0.1'], '--admin-host needs --admin-port', 'Add --admin-port 9090'],
+    [
+      ['--admin-port', '0', '--admin-host', '192.0.2.1'],
+      elsewhere,
+      'Give --admin-host 127.0.0.1, or 0.0.0.0 for all of them',
+    ],
+    [['--host', '192.0.2.1'], elsewhere, 'Give --host 127.0.0.1, or 0.0.0.0 for all of them'],
+  ])('where it cannot listen: %j', async (args, message, hint) => {
+    expect(await failureOf(args)).toEqual({ code: 2, error: 400, message, hint })
+  })
+})
+
 test.each([
   ['text', 'unix:', '\u202e'],
   ['json', '{"address":"unix:', '\\u202e'],
 ])('the address is escaped on a terminal: --output %s', async (output, start, inPipe) => {
   const args = ['--socket', `${user.home}/s\x1b[31m\x9b\u202e`, '--output', output]
-  const env = { PLANTS_SERVE_TOKEN: 's3cret-token-of-a-service' }
-  const run = (terminals: RunOptions['terminals'] & {}) =>
-    user.run(['serve', ...args], { env, signal: AbortSignal.abort(), terminals })
-  const { code, out } = await run(['stdout'])
+  const { code, out } = await serve(args, { terminals: ['stdout'] })
   expect([code, out.startsWith(start)]).toEqual([0, true])
   expect(out.trimEnd()).toMatch(/^[ -~]+$/)
-  expect((await run([])).out).toContain(inPipe)
+  expect((await serve(args)).out).toContain(inPipe)
 })
 
 test.each([
@@ -93,46 +154,21 @@ test.each([
   [['--host', '127.0.0.3'], '127.0.0.1', []],
   [['--admin-host', '127.0.0.2'], '127.0.0.2', []],
   [['--admin-host', '0.0.0.0'], '127.0.0.1', ['Other machines can reach the admin port, which needs no token']],
-])(
-  'the admin port is on this machine alone, unless --admin-host is another address: %j',
-  async (args, host, warnings) => {
-    const { code, err } = await serve(['--admin-port', '0', ...args])
-    const { admin } = objectsOf(err).find(({ msg }) => msg === 'listening') ?? {}
-    expect([code, new URL(`${admin}`).hostname, messagesIn(err, 'warn')]).toEqual([0, host, warnings])
-  },
-)
-
-test.each([
-  [['--admin-host', '127.0.0.1'], '--admin-host needs --admin-port', 'Add --admin-port 9090'],
-  [
-    ['--admin-port', '0', '--admin-host', '192.0.2.1'],
-    '192.0.2.1 is not an address of this machine',
-    'Give --admin-host 127.0.0.1, or 0.0.0.0 for all of them',
-  ],
-  [
-    ['--host', '192.0.2.1'],
-    '192.0.2.1 is not an address of this machine',
-    'Give --host 127.0.0.1, or 0.0.0.0 for all of them',
-  ],
-])('exit code 2 where it cannot listen, with the name of the flag: %j', async (args, message, hint) => {
-  const { code, err } = await serve(args)
-  expect([code, err]).toEqual([2, expect.stringContaining(message)])
-  expect(err).toContain(hint)
+])('the admin port is on this machine alone, without --admin-host: %j', async (args, host, warnings) => {
+  const { code, err } = await serve(['--admin-port', '0', ...args])
+  const { admin } = objectsOf(err).find(({ msg }) => msg === 'listening') ?? {}
+  expect([code, new URL(`${admin}`).hostname, messagesIn(err, 'warn')]).toEqual([0, host, warnings])
 })
 
 test('the log is text on a terminal, and otherwise JSON', async () => {
-  const onTerminal = await serve([], { terminals: ['stderr'], env: { PLANTS_SERVE_TOKEN: tokens.trim() } })
+  const address = expect.any(String)
+  const onTerminal = await serve([], { terminals: ['stderr'] })
   expect(onTerminal.err).toMatch(/^\d\d:\d\d:\d\d listening address=http:\/\/127\.0\.0\.1:\d+$/m)
-  const time = expect.stringMatching(/Z$/)
-  expect(objectsOf((await serve()).err)).toContainEqual({
-    level: 'info',
-    time,
-    address: expect.any(String),
-    msg: 'listening',
-  })
+  const line = { level: 'info', time: expect.stringMatching(/Z$/), address, msg: 'listening' }
+  expect(objectsOf((await serve()).err)).toContainEqual(line)
 })
 
-// What these commands print is in transcripts/auth.txt.
+// What else these commands print is in transcripts/auth.txt.
 
 test('tokens create prints a new token each time, and nothing else', async () => {
   const [first, second] = [await user.run('tokens create'), await user.run('tokens create --note laptop --expires 90d')]
@@ -148,23 +184,21 @@ test('tokens create prints all about the token as JSON', async () => {
   expect(Date.parse(expiresAt) - Date.parse(createdAt)).toBe(12 * 3_600_000)
 })
 
-test('tokens create says on a terminal that the token is shown once, and until when it is valid', async () => {
+test('tokens create says on a terminal until when the token is valid', async () => {
   const { err } = await user.run('tokens create --expires 2m', { terminals: ['stdout', 'stderr'] })
   expect(err).toMatch(/This is token 1, valid until [\d-]{10}T[\d:]{5}Z. It is not shown again/)
 })
 
 test('tokens list is a table that fits a terminal of 80 columns', async () => {
   await user.run('tokens create --note continuous-integration --expires 90d')
-  await user.run('tokens create --allow create,read,update,delete')
   await user.run('tokens create --note laptop --expires 1ms')
-  await user.run('tokens create --note ci --allow delete,read,delete')
-  await user.run('tokens revoke 4')
+  await user.run('tokens create --note ci --allow create,read,update,delete')
+  await user.run('tokens revoke 3')
   const { out } = await user.run('tokens list --no-color', { terminals: ['stdout'] })
   expect(out.replaceAll(/\d{4}-\d\d-\d\d/g, 'YYYY-MM-DD')).toBe(`\
 ID  NOTE             CREATED     EXPIRES     LAST USED  STATE    RIGHTS
  1  continuous-int…  YYYY-MM-DD  YYYY-MM-DD             valid    create,read
- 2                   YYYY-MM-DD                         valid    create,read,up…
- 3  laptop           YYYY-MM-DD  YYYY-MM-DD             expired  create,read
- 4  ci               YYYY-MM-DD                         revoked  read,delete
+ 2  laptop           YYYY-MM-DD  YYYY-MM-DD             expired  create,read
+ 3  ci               YYYY-MM-DD                         revoked  create,read,up…
 `)
 })

@@ -1,15 +1,11 @@
 import { once } from 'node:events'
-import { type AddressInfo, createServer } from 'node:net'
-import { dirname, join } from 'node:path'
+import type { AddressInfo } from 'node:net'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { adminServer, Metrics } from '../../../src/server/admin.js'
 import { openLog } from '../../../src/server/log.js'
-import { certificate, hasOpenssl } from '../../helpers/certificates.js'
 import { connectTo, exchange, type RawRequest } from '../../helpers/raw-http.js'
-import { placeOf, quick, serveStore, testToken } from '../../helpers/service.js'
-import { World } from '../../helpers/world.js'
+import { logInto, placeOf, quick, serveStore, testToken } from '../../helpers/service.js'
 
-/** The admin port of a service. */
 async function adminOf(host = '127.0.0.1') {
   const { log } = await serveStore(quick, { admin: { host, port: 0 } })
   const [, address = ''] = /"admin":"([^"]*)"/.exec(log()) ?? []
@@ -20,16 +16,15 @@ async function adminOf(host = '127.0.0.1') {
 }
 
 describe('the admin port', () => {
-  test.each<[RawRequest['headers'], status: number, message?: string]>([
-    [{ Expect: 'z' }, 200],
-    [{ Host: ['a', 'b'] }, 400, 'The header Host must be given once'],
-    [{ X: 'x'.repeat(20_000) }, 431, 'The headers are too large'],
-  ])('answers odd headers as the service does: %j', async (headers, error, message) => {
-    const { status, body } = await (await adminOf()).ask('/live', headers)
-    expect([status, JSON.parse(body)]).toEqual([error, message ? { error, message } : { live: true }])
+  test.each<[RawRequest['headers'], text: string]>([
+    [{ Expect: 'z' }, '200 {"live":true}'],
+    [{ Host: ['a', 'b'] }, '400 The header Host must be given once'],
+    [{ X: 'x'.repeat(20_000) }, '431 The headers are too large'],
+  ])('answers odd headers as the service does: %j', async (headers, text) => {
+    expect((await (await adminOf()).ask('/live', headers)).text).toBe(text)
   })
 
-  test('takes 64 connections: while strangers keep idle ones, the oldest are closed for others', async () => {
+  test('takes 64 connections, and closes the oldest idle one for another', async () => {
     const { place, ask } = await adminOf()
     const oldest = await connectTo(place)
     let closed = 0
@@ -37,8 +32,8 @@ describe('the admin port', () => {
       void (await connectTo(place)).answer().then(() => {
         closed += 1
       })
-    await expect.poll(() => closed, { timeout: 10_000, interval: 20 }).toBe(5)
-    expect(await ask('/ready')).toMatchObject({ status: 200, body: '{"ready":true}' })
+    await expect.poll(() => closed).toBe(5)
+    expect((await ask('/ready')).text).toBe('200 {"ready":true}')
     expect(await oldest.answer()).toBeUndefined()
   })
 
@@ -47,7 +42,6 @@ describe('the admin port', () => {
     ['127.0.0.1', '127.8.9.10', 200],
     ['127.0.0.1', '[::1]:9090', 200],
     ['127.0.0.1', 'evil.example:9090', 421],
-    ['127.0.0.1', 'localhost.evil.example', 421],
     ['127.0.0.1', '127.0.0.1.evil.example', 421],
     ['127.0.0.1', '192.0.2.1', 421],
     ['127.0.0.1', 'user@127.0.0.1', 421],
@@ -56,18 +50,18 @@ describe('the admin port', () => {
   ])('on %s answers Host %s with %i, against DNS rebinding', async (host, Host, expected) => {
     const { ask } = await adminOf(host)
     for (const target of ['/metrics', '/live', '/nope']) {
-      const { status, body } = await ask(target, { Host })
+      const { status, text } = await ask(target, { Host })
       expect(status).toBe(expected === 200 && target === '/nope' ? 404 : expected)
-      if (status === 421) expect(body).toBe('{"error":421,"message":"The admin port is not at this Host"}')
+      if (status === 421) expect(text).toBe('421 The admin port is not at this Host')
     }
   })
 
   test('answers metrics that fail with 500, and goes on', async () => {
-    const errors: unknown[] = []
     const broken = new Error('This gauge is broken')
     const metrics = new Metrics(() => {
       throw broken
     })
+    const errors: unknown[] = []
     const error = (found: unknown) => void errors.push(found)
     const now = () => performance.now()
     const { server } = adminServer({ metrics, host: '127.0.0.1', isReady: async () => true, error, now })
@@ -75,29 +69,18 @@ describe('the admin port', () => {
     await once(server.listen(0, '127.0.0.1'), 'listening')
     const { port } = server.address() as AddressInfo // as it listens at one
     const place = { host: '127.0.0.1', port }
-    const statuses: number[] = []
-    for (const target of ['/metrics', '/live', '/metrics'])
-      statuses.push((await exchange({ place, token: '' }, { method: 'GET', target })).status)
-    expect([statuses, errors]).toEqual([
-      [500, 200, 500],
-      [broken, broken],
-    ])
+    const statusOf = async (target: string) => (await exchange({ place, token: '' }, { method: 'GET', target })).status
+    expect([await statusOf('/metrics'), await statusOf('/live')]).toEqual([500, 200])
+    expect(errors).toEqual([broken])
   })
 })
 
-function opened() {
-  const written: string[] = []
-  const log = async (lines: string) => void written.push(lines)
-  const output = { isTerminal: false, columns: 80, rows: 24, log, write: log, stream: () => process.stderr }
-  const logger = openLog({ output, level: 'info', delay: 100 })
-  const count = () => written.map((lines) => lines.split('\n').length - 1)
-  return { logger, written, count }
-}
-
-test('lines of requests are written together: after 100 ms, 64 KiB, with another line, or at the end', () => {
+test('lines of requests are written after 100 ms, 64 KiB, with another line, or at the end', () => {
   vi.useFakeTimers()
   try {
-    const { logger, written, count } = opened()
+    const written: string[] = []
+    const logger = openLog({ ...logInto(async (lines) => void written.push(lines)), delay: 100 })
+    const count = () => written.map((lines) => lines.split('\n').length - 1)
     for (let line = 0; line < 4; line += 1) logger.info({ outcome: 'created', line })
     expect(count()).toEqual([1])
     vi.advanceTimersByTime(100)
@@ -117,64 +100,4 @@ test('lines of requests are written together: after 100 ms, 64 KiB, with another
   } finally {
     vi.useRealTimers()
   }
-})
-
-const token = { PLANTS_SERVE_TOKEN: 's3cret-token-of-a-service' }
-
-/** Starts a service, which stops as soon as it has begun. */
-async function serve(world: World, args: string[], env: Record<string, string> = token) {
-  const { err, ...result } = await world.run(['serve', '--output', 'json', ...args], {
-    env,
-    signal: AbortSignal.abort(),
-  })
-  return { ...result, err: JSON.parse(err.trimEnd().split('\n').at(-1) ?? '') }
-}
-
-describe('a service does not start', () => {
-  test.each([[['--port']], [['--port', '0', '--admin-port']]])('at a port that is taken: %j', async (args) => {
-    const server = createServer().listen(0, '127.0.0.1')
-    onTestFinished(() => void server.close())
-    await once(server, 'listening')
-    const { port } = server.address() as AddressInfo // as it listens at one
-    const err = {
-      error: 503,
-      message: `Port ${port} of 127.0.0.1 is in use by another program`,
-      hint: `Give another with ${args.at(-1)}, or 0 for any free port`,
-      retryable: true,
-    }
-    expect(await serve(new World(), [...args, `${port}`])).toEqual({ code: 4, out: '', err })
-  })
-
-  test.each(['x'.repeat(120), 'none/socket'])('at a socket that cannot be there: %s', async (name) => {
-    const world = new World()
-    const path = join(world.home, name)
-    const err = { error: 400, message: expect.stringContaining(dirname(path)) }
-    expect(await serve(world, ['--socket', path])).toMatchObject({ code: 2, out: '', err })
-  })
-
-  test('in the place of a file', async () => {
-    const world = new World()
-    world.write('file', 'precious')
-    expect((await serve(world, ['--socket', join(world.home, 'file')])).code).toBe(2)
-    expect(world.read('file')).toBe('precious')
-  })
-
-  test('without a valid token, and without a terminal', async () => {
-    const world = new World()
-    await world.run('create --id 1 --name Fern')
-    const err = {
-      error: 401,
-      message: `${world.store} has no valid token, so no client could use the service`,
-      hint: 'Create one with: plants tokens create. Or set PLANTS_SERVE_TOKEN, or add --token-file PATH',
-    }
-    expect(await serve(world, ['--port', '0'], {})).toEqual({ code: 3, out: '', err })
-  })
-
-  test.runIf(hasOpenssl)('without the key of its certificate (needs openssl)', async () => {
-    const [one, two] = [certificate({ names: ['DNS:one'] }), certificate({ names: ['DNS:two'] })]
-    const keyOf = ({ path }: { path: string }) => path.replace('cert.pem', 'key.pem')
-    for (const key of [[], ['--tls-key', keyOf(two)], ['--tls-key', '/nonexistent/key.pem']])
-      expect((await serve(new World(), ['--port', '0', '--tls-cert', one.path, ...key])).code).toBe(2)
-    expect((await serve(new World(), ['--port', '0', '--tls-cert', one.path, '--tls-key', keyOf(one)])).code).toBe(0)
-  })
 })

@@ -4,26 +4,20 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { type Certificate, certificate, hasOpenssl } from '../../../helpers/certificates.js'
 import { closedPort, Hostile, json } from '../../../helpers/hostile.js'
-import { createAt, created, ownService, socketPath, token } from '../../../helpers/remote.js'
-import { runPlants, withUsual } from '../../../helpers/run.js'
+import { objectsOf } from '../../../helpers/json-lines.js'
+import { createAt, created, createIn, socketPath } from '../../../helpers/remote.js'
 import { temporaryFolder } from '../../../helpers/temporary.js'
 
 const posts = [json(200, { name: 'Fern' })]
 const loopbacks = await lookup('localhost', { all: true })
 
-/** Creates a plant at a store, and reads what is said. */
-async function createIn(store: string, flags: string[] = [], cwd = '/') {
-  const usual = { '--id': '1', '--name': 'Fern', '--output': 'json', '--timeout': '5s', '--store': store }
-  const { code, out, err } = await runPlants(withUsual(usual, ['create', ...flags]), {
-    env: { PLANTS_TOKEN: token },
-    cwd,
-  })
-  return { code, out, said: err.split('\n').flatMap((line) => (line === '' ? [] : [JSON.parse(line)])) }
+async function saidAt(store: string, flags: string[] = []) {
+  const { code, err } = await createIn(store, flags)
+  return { code, said: objectsOf(err) }
 }
 
 describe('a base url', () => {
   test.each([
-    ['', '/plants'],
     ['/a/../b/.', '/b/plants'],
     ['/caf\u00e9 1/a%2Fb', '/caf%C3%A9%201/a%2Fb/plants'],
     ['/plants', '/plants/plants'],
@@ -45,7 +39,6 @@ describe('a base url', () => {
 
   test.each([
     ['UNIX:PATH', '/plants'],
-    ['unix:PATH:/', '/plants'],
     ['unix:PATH:/v1/', '/v1/plants'],
   ])('with the socket %s', async (address, target) => {
     const path = socketPath()
@@ -53,13 +46,6 @@ describe('a base url', () => {
     const outcome = await createAt(remote, ['--store', address.replace('PATH', path)])
     expect(outcome).toEqual({ ...created, requests: [`POST ${target}`] })
     expect(remote.posts[0]?.headers['host']).toBe('localhost')
-  })
-
-  test('with the path of a socket below the current folder', async () => {
-    const path = socketPath()
-    await ownService({ path }, join(temporaryFolder(), 'plants.db'), '/v1')
-    const { code, out } = await createIn('unix:p.sock:/v1', [], path.replace(/\/p\.sock$/, ''))
-    expect({ code, out }).toEqual({ code: 0, out: '{"name":"Fern"}\n' })
   })
 })
 
@@ -72,7 +58,7 @@ describe('an error tells why a service could not be reached:', () => {
     [`http://127.0.0.1:${closedPort}`, 'the connection was refused', `${running} --port 9`, true],
     ['unix:/nonexistent/p.sock', 'there is no socket at /nonexistent/p.sock', `${running} --socket PATH`, true],
   ])('%s', async (store, why, hint, isRetried) => {
-    const { code, said } = await createIn(store, ['--timeout', '1s'])
+    const { code, said } = await saidAt(store, ['--timeout', '1s'])
     const message = `Could not reach ${store}: ${why}`
     const warning = { warning: `${message}. Trying again for up to 1 s` }
     const error = { error: 503, message, hint, retryable: true }
@@ -113,9 +99,9 @@ test.each([
   [1, ['--timeout', '100ms', '--retry', '1s'], 0],
 ])('a service that refuses connections is retried for %s s: %j', async (seconds, flags, least) => {
   const start = performance.now()
-  const { code, said } = await createIn(`http://127.0.0.1:${closedPort}`, flags)
+  const { code, said } = await saidAt(`http://127.0.0.1:${closedPort}`, flags)
   const time = performance.now() - start
-  expect({ code, isLong: time >= least, isShort: time < 10_000 }).toEqual({ code: 4, isLong: true, isShort: true })
+  expect([code, time >= least, time < 10_000]).toEqual([4, true, true])
   const warning = expect.stringMatching(new RegExp(`Trying again for up to ${seconds} s$`))
   expect(said.slice(0, -1)).toEqual(seconds === undefined ? [] : [{ warning }])
 })
@@ -142,11 +128,11 @@ describe.runIf(hasOpenssl)('TLS (needs openssl)', () => {
   const checkAll = 'Check the address, the clock, and the certificate of the service'
 
   test.each<[string, () => [tls: Certificate, ca?: Certificate], string, string]>([
-    ['an unknown authority has signed', () => [signed(certificate({ names, isAuthority: true }))], unknown, giveCa],
-    ['another authority has signed', () => [certificate({ names }), certificate({ names })], notSigned, sign],
+    ['has an unknown issuer', () => [signed(certificate({ names, isAuthority: true }))], unknown, giveCa],
+    ['has another issuer', () => [certificate({ names }), certificate({ names })], notSigned, sign],
     ['is for another name', () => own(certificate({ names: ['DNS:a.example'] })), otherName, 'Check the address'],
     ['has expired', () => own(certificate({ names, isExpired: true })), 'certificate has expired', checkAll],
-  ])('a service with a certificate that %s gets nothing, and no second try', async (_, show, why, hint) => {
+  ])('a service gets nothing if its certificate %s', async (_, show, why, hint) => {
     const [tls, ca] = show()
     const remote = await Hostile.listen({ posts, tls })
     const said = [{ error: 503, message: `Could not reach URL: TLS failed: ${why}`, hint, retryable: true }]
@@ -163,13 +149,12 @@ describe.runIf(hasOpenssl)('TLS (needs openssl)', () => {
     expect([code, requests, said.at(-1)]).toMatchObject([4, [], { error: 503, message, retryable: true }])
   })
 
-  // What is wrong with such files is in transcripts/config.txt.
+  // What else is wrong with such files is in transcripts/config.txt.
   test('a file without certificates is wrong usage', async () => {
     const path = join(temporaryFolder(), 'ca.pem')
     writeFileSync(path, 'hello')
-    const hint = 'Give a file of PEM certificates with --ca-cert'
-    const said = [{ error: 400, message: `${path} contains no PEM certificate`, hint }]
-    expect(await createIn('https://plants.example.com', ['--ca-cert', path])).toEqual({ code: 2, out: '', said })
+    const said = [expect.objectContaining({ error: 400, message: `${path} contains no PEM certificate` })]
+    expect(await saidAt('https://plants.example.com', ['--ca-cert', path])).toEqual({ code: 2, said })
   })
 
   test('a service with TLS gets no token without it', async () => {
