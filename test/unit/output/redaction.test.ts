@@ -21,6 +21,7 @@ describe.each([
   test.each(
     linesOf(`
       list --store T
+      list --store ./T.db
       list --store postgres://T
       list --store https://T@x.example
       list --store https://x.example/?token=T
@@ -41,6 +42,7 @@ describe.each([
       stores add x T
       stores add T!x https://y.example
       serve --port T
+      serve --host T
       serve --token-file T
       serve --tls-cert T --tls-key T
       doctor --store ./T/x`),
@@ -194,6 +196,7 @@ describe('a command about settings and stores shows no token', () => {
   test.each(
     linesOf(`
       auth status
+      auth status --store team
       auth status --store bare
       auth logout --store bare
       config list
@@ -206,6 +209,8 @@ describe('a command about settings and stores shows no token', () => {
       stores use bare
       stores remove team
       doctor
+      doctor --store bare
+      help environment
       list`),
   )('%s', async (line) => {
     const user = new World(settings)
