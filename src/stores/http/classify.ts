@@ -155,7 +155,7 @@ function classifyNoResponse(client: HttpClient, { cause, isSent }: NoResponse): 
   const code = codeOf(cause)
   if (isSent) return { outcome: 'unknown', error: unansweredError(client.address, code, cause) }
   const error = unreachedError(client, code, cause)
-  const isFinal = isTls(code) || code === 'ENOTFOUND'
+  const isFinal = isTls(code) || code === 'ENOTFOUND' || code === 'EACCES'
   return { outcome: isFinal ? 'fatal' : 'retry', error, isRefused: code === 'ECONNREFUSED' || code === 'ENOENT' }
 }
 
@@ -199,7 +199,7 @@ const slow: Explained = ['the connection timed out', `${checkAddress}, or wait l
 const reasons: Record<string, Explained> = {
   ECONNREFUSED: ['the connection was refused', 'Is it running? Try: plants serve --port PORT'],
   ENOENT: ['there is no socket at HOST', 'Is it running? Try: plants serve --socket PATH'],
-  EACCES: ['permission denied for HOST', 'Change the permissions of the socket'],
+  EACCES: ['permission denied for HOST', 'Ask its owner to add you to the group of the socket'],
   ENOTFOUND: ['the host HOST is unknown', 'Check the address for typing errors'],
   EAI_AGAIN: ['the host HOST could not be resolved', 'Check the network'],
   ETIMEDOUT: slow,

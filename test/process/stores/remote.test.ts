@@ -1,10 +1,14 @@
 import { once } from 'node:events'
+import { chmodSync } from 'node:fs'
+import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { certificate, hasOpenssl } from '../../helpers/certificates.js'
 import { Hostile, http, json } from '../../helpers/hostile.js'
 import { canTrace } from '../../helpers/linux.js'
 import { resultOf, startUnder } from '../../helpers/process.js'
 import { howToRepeat, linesOf, token } from '../../helpers/remote.js'
+import { asStranger, canBecome } from '../../helpers/stranger.js'
+import { temporaryFolder } from '../../helpers/temporary.js'
 import { answer, World } from '../../helpers/world.js'
 
 const create = 'create --id 1 --name Fern --output json --store'
@@ -30,6 +34,17 @@ test('what was not sent is sent when the service is there', async () => {
   const remote = await Hostile.listen({ posts: [json(200, { name: 'Fern' })], place: { host: '127.0.0.1', port } })
   const said = [{ warning: 'Could not reach URL: the connection was refused. Trying again for up to 2 s' }]
   expect(await endOf(program, remote)).toEqual({ code: 0, out: '{"name":"Fern"}\n', said, posts: 1 })
+})
+
+test.runIf(canBecome)('a socket of others is given up at once (needs root and setpriv)', async () => {
+  const path = join(temporaryFolder(), 's')
+  chmodSync(join(path, '..'), 0o755)
+  await Hostile.listen({ place: { path } })
+  const variables = { ...env, PLANTS_CONFIG_DIR: '/nonexistent' }
+  const { code, err } = await asStranger(new World(), `${create} unix:${path}`, variables)
+  const message = `Could not reach unix:${path}: permission denied for ${path}`
+  const hint = 'Ask its owner to add you to the group of the socket'
+  expect([code, JSON.parse(err)]).toMatchObject([4, { message, hint }])
 })
 
 describe('a signal', () => {
