@@ -1,3 +1,4 @@
+import { basename } from 'node:path'
 import { similarField, unknownField, writeResult } from '../output/output.js'
 import { clockOf } from '../output/progress.js'
 import { inWords } from '../plant/fields.js'
@@ -227,7 +228,15 @@ function hintOfRejected(importing: Import, options: ImportOptions, settings: Set
   const isNext = importing.firstId !== undefined && plan.ifExists === 'skip' // the repeat has a number instead
   const ifExists = plan.ifExists === 'error' || isNext ? policyOfRest : plan.ifExists
   const repeat = repeatOf(importing, options, settings, { ifExists })
-  return `${exist}To keep the rejected plants in a file: ${repeat} --rejects rejected.${importing.format}`
+  return `${exist}To keep the rejected plants in a file: ${repeat} --rejects ${nameOfRejects(importing, plan)}`
+}
+
+/** Not that of an input. */
+function nameOfRejects({ format }: Import, { inputs }: ImportPlan): string {
+  const used = inputs.map(({ path }) => basename(path))
+  let name = `rejected.${format}`
+  for (let number = 2; used.includes(name); number += 1) name = `rejected-${number}.${format}`
+  return name
 }
 
 function hintOfRejectsFile(
@@ -245,8 +254,7 @@ function hintOfRejectsFile(
   const delimiter = importing.isSheet && plan.rules.columns ? ',' : plan.rules.delimiter
   const rules = { ...plan.rules, delimiter, idFrom: idFrom === 'next' || isTaken ? ('next' as const) : mapper.nextId }
   // otherwise the file is UTF-8
-  const read = plan.encoding ?? importing.assumedEncoding
-  const encoding = read !== undefined && canEncode(read) ? read : undefined
+  const encoding = plan.encoding !== undefined && canEncode(plan.encoding) ? plan.encoding : undefined
   const form = { format: format === 'json' ? format : plan.format, sheet: undefined, encoding }
   const given = givenFlags(storeFlag, { ...plan, ...form, rules })
   return `Fix them in ${rejects}${withoutLarge(counters)}, then: plants import ${shellWord(rejects)}${given}`

@@ -1,7 +1,7 @@
 import { parseInt64 } from '../../plant/exact-json.js'
-import { type PlantField, plantFields, textFields } from '../../plant/fields.js'
+import { type PlantField, plantFields, textFields, textNames } from '../../plant/fields.js'
 import { delimiters } from '../../plant/records.js'
-import { malformed, type PlantsError } from '../../platform/errors.js'
+import { malformed, type PlantsError, shellOption } from '../../platform/errors.js'
 import { shorten } from '../../platform/escape.js'
 import { maxRecordBytes, type Reason } from './chunk.js'
 import { Rows } from './line-reader.js'
@@ -210,16 +210,30 @@ function columnOf(field: PlantField['name'], names: readonly string[], { map }: 
 function missingColumns(
   missing: PlantField[],
   { names, line }: Pick<HeaderLine, 'names' | 'line'>,
-  { map }: FieldRules,
+  rules: FieldRules,
 ): PlantsError {
+  const { map, isPartial } = rules
+  // one text is enough for an update
+  const texts = isPartial && missing.some(({ name }) => name !== 'id' && !map[name]) ? textNames.join(' or ') : ''
   const wanted = missing
-    .map(({ name }) => (map[name] ? `${JSON.stringify(shorten(map[name]))} for ${name}` : name))
+    .map(({ name }) =>
+      map[name] ? `${JSON.stringify(shorten(map[name]))} for ${name}` : (name !== 'id' && texts) || name,
+    )
     .join(' and ')
   const what = line === undefined ? '--columns' : `The header in line ${line}`
   const columns = missing.length === 1 ? 'column' : 'columns'
-  const onlyId = missing.every(({ name }) => name === 'id')
-  const numbers = onlyId ? ', or number the plants with --id-from next' : ''
-  const hint = `Choose the ${columns} with --map ${missing.map(({ name }) => `${name}=COLUMN`).join(',')}${numbers}`
+  // so that an optional text may have one of them
+  const isMore = texts !== '' || names.filter(Boolean).length >= plantFields.length
+  const isOpen = (field: PlantField) =>
+    missing.includes(field) ||
+    (isMore && field.name !== 'id' && map[field.name] === undefined && columnOf(field.name, names, rules) === -1)
+  const pairs = plantFields.flatMap((field) => {
+    const column = isOpen(field) ? 'COLUMN' : map[field.name]
+    return column === undefined ? [] : `${field.name}=${column}`
+  })
+  const isNumberable = !isPartial && missing.every(({ name }) => name === 'id')
+  const more = isNumberable ? ', or number the plants with --id-from next' : texts && `: ${texts} may be left out`
+  const hint = `Choose columns with${shellOption('map', pairs.join(','))}${more}`
   return malformed(`${what} has no ${columns} ${wanted}, only ${listOf(names.filter(Boolean))}`, hint)
 }
 

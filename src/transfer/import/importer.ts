@@ -155,7 +155,6 @@ export class Import {
   /** records that this run rejected because of an id that is in the input twice */
   repeated = 0
   format: FormatName = 'ndjson'
-  assumedEncoding: EncodingName | undefined
   isSheet = false
   #input = 0
   /** in bytes, of the only input if it is not compressed */
@@ -196,7 +195,6 @@ export class Import {
         const { assumed, reader } = opened
         if (this.#context.rejects) assertSameForm(form, reader)
         if (assumed) await this.#context.onAssumedEncoding(reader.name, assumed)
-        this.assumedEncoding = assumed
         if (!(await this.#readInput(opened))) return false
       } finally {
         if (index > 0) opened.close()

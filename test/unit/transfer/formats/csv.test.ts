@@ -114,14 +114,14 @@ test('other columns are counted where they hold something', () => {
 
 const columnHint = 'Name the columns with --columns, such as --columns id,name,tag'
 const example = 'It must name the columns, for example: id,name,tag'
-const choose = (name: string) => `Choose the column with --map ${name}=COLUMN`
+const choose = (pairs: string) => `Choose columns with --map ${pairs}=COLUMN`
 const noId = `${choose('id')}, or number the plants with --id-from next`
-const neither = 'Choose the columns with --map id=COLUMN,name=COLUMN'
+const neither = choose('id=COLUMN,name')
 const inLine1 = 'The header in line 1'
 
 test.each<[message: string, hint: string, input: string, map?: FieldRules['map']]>([
   [`${inLine1} has no column id, only "no", "Name"`, noId, 'no,Name\n'],
-  [`${inLine1} has no column name, only "No", "Nom"`, choose('name'), 'No;Nom\n', { id: 'No' }],
+  [`${inLine1} has no column name, only "No", "Nom"`, choose('id=No,name'), 'No;Nom\n', { id: 'No' }],
   [
     'The header in line 6 has no columns id and name, only "Nr.", "Nom"',
     neither,
@@ -144,7 +144,7 @@ test.each<[message: string, hint: string, input: string, map?: FieldRules['map']
   ['The header has the column "name" twice', 'Give each column a different name', 'id,name,name\n'],
   [
     `${inLine1} has no column name, only "id", "b", "c", "d", "e", "f", "g", "h" and 2 more`,
-    choose('name'),
+    choose('name=COLUMN,tag'),
     'id,b,c,d,e,f,g,h,i,j\n',
   ],
   [`${inLine1} cannot be read: ${strayQuote.slice(5)}`, example, 'id,na"me\n'],

@@ -106,7 +106,7 @@ test.each<[string, string, (text: string) => Buffer]>([
   ['big-endian UTF-16 without a mark', '--encoding utf-16be', (text) => utf16(text).swap16()],
   ['Latin 1 that is not named', '', latin1],
 ])('a table in %s is resumed, with its rejected rows as they came', async (_, flags, encode) => {
-  const table = (rows: string[]) => encode(['sep=;', 'id;name;tag', ...rows, ''].join('\r\n'))
+  const table = (rows: string[], write = encode) => write(['sep=;', 'id;name;tag', ...rows, ''].join('\r\n'))
   const many = Array.from({ length: 7000 }, (__, id) => `${id + 10};Bärlauch ${id}`)
   const rows = ['1;Bärlauch;Blüte', 'x;Fern;', '3;"Moos\nund Gras"', '4;Ü;;;é', '5;Ähre']
   user.write('plants', table([...many, ...rows]))
@@ -115,7 +115,7 @@ test.each<[string, string, (text: string) => Buffer]>([
   const done = await user.import(args)
   expect(done).toMatchObject({ code: 6, created: 7003, rejected: { 400: 1, 422: 1 } })
   expect(user.bytes('bad')).toEqual(table([rows[1] ?? '', rows[3] ?? '']))
-  user.write('bad', table(['2;Fern;', '4;Ü']))
+  user.write('bad', table(['2;Fern;', '4;Ü'], encode === latin1 ? Buffer.from : encode)) // as an editor may save it
   expect(await user.follow(done.err)).toMatchObject({ code: 0, err: '' })
   const texts = [plant(1, 'Bärlauch', 'Blüte'), plant(2, 'Fern'), plant(3, 'Moos\nund Gras'), plant(4, 'Ü')]
   expect((await user.list()).startsWith([...texts, plant(5, 'Ähre'), plant(10, 'Bärlauch 0')].join(''))).toBe(true)
