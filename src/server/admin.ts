@@ -1,5 +1,6 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 import { isLoopback } from '../platform/network.js'
+import { InFlight } from './body.js'
 import { busy, HttpError } from './http-error.js'
 import type { AccessLog, AccessLogEntry } from './log.js'
 import { type Handler, type HttpAnswer, HttpServer, type Limits, respond } from './server.js'
@@ -31,7 +32,8 @@ export function adminServer({ metrics, host, isReady, error, now }: AdminOptions
     else if (method === 'GET' || method === 'HEAD') respond(response, await answer())
     else respond(response, new HttpError(405, `${path} allows only GET and HEAD`, ['Allow', 'GET, HEAD']))
   }
-  return new HttpServer(handler, { limits, tls: undefined, log: { error, record: () => undefined }, now })
+  const log = { error, record: () => undefined }
+  return new HttpServer(handler, { limits, tls: undefined, log, inFlight: new InFlight(0), now })
 }
 
 /**
@@ -48,7 +50,7 @@ export class Metrics {
   readonly #registry = new Registry()
   readonly #requests = new Counter({
     name: 'plants_requests_total',
-    help: 'Requests by outcome: created, read, replaced, deleted, described, aborted, or an error value',
+    help: 'Requests by outcome: created, read, replaced, deleted, described, aborted, closed, or an error value',
     labelNames: ['outcome'],
     registers: [this.#registry],
   })

@@ -1,6 +1,10 @@
 import { type ServerResponse, STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
+import { ArrivingBody, Budget } from './body.js'
 import type { HttpError } from './http-error.js'
+
+/** bytes: about sixteen requests of a few hundred bytes, and as little as 10,000 connections may hold for nothing */
+const maxWaitingBytes = 65_536
 
 /** milliseconds in which a client may still send after this side of the connection is closed */
 const lingerTime = 1000
@@ -15,6 +19,13 @@ export class ClientConnection {
   last: ServerResponse | undefined
   /** whether input was no request, so that nothing after it is read */
   isBroken = false
+  /** whether more requests came than may wait, so that none of them is answered */
+  isOverfull = false
+  /** the response to the request that is being processed, once its token is accepted */
+  accepted: ServerResponse | undefined
+  /** requests that wait for the responses to earlier ones, and have no accepted token in front of them */
+  readonly waiting = new Budget(maxWaitingBytes)
+  readonly #bodies = new Map<ServerResponse, ArrivingBody>()
   /** bytes that the system has accepted, and when a check last saw that number change */
   #sent = -1
   #sentAt = 0
@@ -47,6 +58,39 @@ export class ClientConnection {
     if (previous) previous.once('close', end)
     else end()
     return !isAnswered()
+  }
+
+  /** Counts the body of a request in `budget` from now on; undefined if node:http has all of it already. */
+  collectBody(response: ServerResponse, limit: number, budget: Budget): ArrivingBody | undefined {
+    const known = this.#bodies.get(response)
+    if (known) {
+      known.countIn(budget)
+      return known
+    }
+    if (response.req.complete) return undefined
+    const body = new ArrivingBody(response.req, limit, budget)
+    this.#bodies.set(response, body)
+    return body
+  }
+
+  /** Drops what has arrived of a body, and what still arrives. */
+  dropBody(response: ServerResponse): void {
+    this.#bodies.get(response)?.discard()
+    this.#bodies.delete(response)
+    response.req.resume()
+  }
+
+  /** Sends the response to a request whose token was accepted, but none to those that wait, and closes the connection. */
+  endOverfull(): void {
+    const { socket, accepted } = this
+    this.isOverfull = true
+    if (!accepted) {
+      socket.destroy()
+      return
+    }
+    socket.pause()
+    if (accepted.headersSent) accepted.once('close', () => this.end())
+    else accepted.shouldKeepAlive = false
   }
 
   /** Destroys a connection whose client has read nothing for `timeout` milliseconds although data is pending. */

@@ -7,7 +7,7 @@ import type { Output } from '../platform/io.js'
  * the name of the token.
  */
 export interface AccessLogEntry {
-  /** "created", "read", "replaced", "deleted", "described", "aborted", or an `error` value */
+  /** "created", "read", "replaced", "deleted", "described", "aborted", "closed", or an `error` value */
   outcome: string
   milliseconds?: number | undefined
   [field: string]: unknown
@@ -72,10 +72,10 @@ function isoTime(): () => string {
 
 function formatAsText(line: string): string {
   const { time, level, msg, err, ...fields } = JSON.parse(line) as Record<string, unknown>
-  const { status, outcome, milliseconds, token, method, path, code } = fields
+  const { status, outcome, milliseconds, token, method, path, code, reason, from } = fields
   const clock = new Date(String(time)).toTimeString().slice(0, 8)
   const duration = typeof milliseconds === 'number' ? `${Math.round(milliseconds)} ms` : undefined
-  const request = [status, outcome, method, path, duration, token && `token ${token}`, code]
+  const request = [status, outcome, method, path, duration, token && `token ${token}`, code, reason, reason && from]
   const details = Object.entries(fields).map(
     ([name, value]) => `${name}=${typeof value === 'string' ? value : JSON.stringify(value)}`,
   )

@@ -1,14 +1,14 @@
 import { isUtf8 } from 'node:buffer'
 import { hash } from 'node:crypto'
-import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { isJsonType, isObject, parseInt64, parseJson } from '../plant/exact-json.js'
 import { idRule } from '../plant/fields.js'
 import { acceptNewPlant, invalidPlant, isIdempotencyKey, type NewPlant } from '../plant/plant.js'
 import { problemOf, problemsOf } from '../plant/plant-schema.js'
 import { shorten } from '../platform/escape.js'
-import { GrowingBuffer } from '../platform/growing-buffer.js'
 import { type ListQuery, maxSearch } from '../stores/common/store.js'
-import { busy, HttpError, invalidHttp } from './http-error.js'
+import { tooLarge } from './body.js'
+import { HttpError, invalidHttp } from './http-error.js'
 import { listLimits } from './openapi-document.js'
 
 /**
@@ -17,8 +17,12 @@ import { listLimits } from './openapi-document.js'
  */
 const singleHeaders = ['Host', 'Content-Length', 'Content-Type', 'Content-Encoding', 'Authorization']
 
+/** in a request */
+export const maxHeaderLines = 100
+
 /**
- * Checks what node:http does not: the version, a missing Host, repeated headers, and transfer codings.
+ * Checks what node:http does not: the version, the number of header lines, a missing Host, repeated headers, and
+ * transfer codings.
  *
  * @returns the response to an invalid request, which must not be processed
  */
@@ -26,6 +30,8 @@ export function validateHead(request: IncomingMessage): HttpError | undefined {
   const { rawHeaders, headers, httpVersion } = request
   if (httpVersion !== '1.1' && httpVersion !== '1.0')
     return new HttpError(400, `HTTP/${httpVersion} is not supported, only HTTP/1.1`)
+  if (rawHeaders.length > 2 * maxHeaderLines)
+    return new HttpError(431, `The request has more than ${maxHeaderLines} header lines`)
   if (Object.keys(headers).length < rawHeaders.length / 2) {
     const repeated = singleHeaders.find((name) => (request.headersDistinct[name.toLowerCase()]?.length ?? 0) > 1)
     if (repeated !== undefined) return new HttpError(400, `The header ${repeated} must be given once`)
@@ -56,67 +62,6 @@ export function validateBodyHeaders(headers: IncomingHttpHeaders, bodyLimit: num
 /** Whether a client waits with the body for a 100 response, which HTTP/1.0 does not have (RFC 9110, 10.1.1). */
 export function expectsContinue({ headers, httpVersion }: IncomingMessage): boolean {
   return httpVersion === '1.1' && headers.expect?.toLowerCase() === '100-continue'
-}
-
-function tooLarge(bodyLimit: number): HttpError {
-  return new HttpError(413, `The body is larger than ${bodyLimit} bytes`)
-}
-
-export interface InFlight {
-  /** requests that wait for the store */
-  requests: number
-  /** bytes of request bodies that are arriving, or that wait for the store */
-  bodyBytes: number
-  /** bytes of responses that clients have not read yet */
-  unreadBytes: number
-}
-
-/** The limit of all bodies in flight, as a multiple of the limit of one body. */
-const maxBodies = 64
-
-export const noBody = Buffer.alloc(0)
-
-/** `total` bytes are in flight. */
-function sizeError(length: number, total: number, bodyLimit: number): HttpError | undefined {
-  if (length > bodyLimit) return tooLarge(bodyLimit)
-  return total > maxBodies * bodyLimit ? busy() : undefined
-}
-
-/** The request must be `complete`. Throws 413 or 503. */
-export function takeBody(request: IncomingMessage, bodyLimit: number, inFlight: InFlight): Buffer {
-  const error = sizeError(request.readableLength, inFlight.bodyBytes + request.readableLength, bodyLimit)
-  if (error) throw error
-  const bytes: Buffer | null = request.read()
-  return bytes ?? noBody
-}
-
-/** Rejects with 413 or 503; never settles if the response is closed first. */
-export function receiveBody(response: ServerResponse, bodyLimit: number, inFlight: InFlight): Promise<Buffer> {
-  const { req: request } = response
-  const received = new GrowingBuffer() // node:http would keep each small chunk as an object of hundreds of bytes
-  const body = new Promise<Buffer>((resolve, reject) => {
-    const append = (chunk: Buffer) => {
-      inFlight.bodyBytes += chunk.length
-      received.append(chunk)
-      const error = sizeError(received.length, inFlight.bodyBytes, bodyLimit)
-      if (!error) return
-      stop()
-      reject(error)
-    }
-    const end = () => {
-      stop()
-      resolve(received.bytes)
-    }
-    const stop = () => {
-      request.off('data', append).off('end', end)
-      response.off('close', stop)
-      inFlight.bodyBytes -= received.length
-    }
-    request.on('data', append).on('end', end)
-    response.on('close', stop)
-  })
-  body.catch(() => undefined) // it may reject before anything awaits it
-  return body
 }
 
 /** The specification's NewPlant or, with the `id` of a path, a Plant. Throws 400 or 422. */

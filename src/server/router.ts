@@ -3,9 +3,11 @@ import { once } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Right } from '../stores/common/store.js'
 import type { Authenticate, Caller } from './authenticator.js'
+import { type InFlight, noBody, takeBody } from './body.js'
+import type { ClientConnection } from './client-connection.js'
 import { busy, HttpError, toHttpError } from './http-error.js'
 import type { AccessLog } from './log.js'
-import { expectsContinue, type InFlight, noBody, receiveBody, takeBody, validateBodyHeaders } from './request-input.js'
+import { expectsContinue, validateBodyHeaders } from './request-input.js'
 import { type Handler, type HttpAnswer, respond, respondWith } from './server.js'
 
 export interface Route {
@@ -32,6 +34,7 @@ export interface Answer extends HttpAnswer {
 export interface Call {
   request: IncomingMessage
   response: ServerResponse
+  connection: ClientConnection
   requestId: string
   /** milliseconds */
   startedAt: number
@@ -51,15 +54,10 @@ interface RouterOptions {
   now(): number
   /** "" or "/v1" */
   basePath: string
-  /** bytes */
-  bodyLimit: number
   inFlight: InFlight
   /** milliseconds; 10 minutes by default */
   streamTimeout?: number
 }
-
-/** bytes of all responses that clients have not read yet */
-const maxUnread = 67_108_864
 
 /**
  * milliseconds: a stream keeps a snapshot of the store open, and with it the space of everything that changes meanwhile
@@ -83,9 +81,10 @@ export class Router {
   }
 
   /** Rejects only if no response can be sent. */
-  readonly handle: Handler = async (request, response) => {
+  readonly handle: Handler = async (request, response, connection) => {
     const requestId = `${this.#runId}-${(this.#count++).toString(36)}`
-    const call: Call = { request, response, requestId, startedAt: this.#options.now(), id: '', body: noBody }
+    const startedAt = this.#options.now()
+    const call: Call = { request, response, connection, requestId, startedAt, id: '', body: noBody }
     try {
       const route = this.#routeOf(call)
       call.route = route
@@ -108,12 +107,12 @@ export class Router {
   async #process(call: Call, route: Route): Promise<Answer> {
     const { inFlight } = this.#options
     inFlight.requests += 1
-    inFlight.bodyBytes += call.body.length
+    inFlight.bodies.used += call.body.length
     try {
       return await route.handler(call)
     } finally {
       inFlight.requests -= 1
-      inFlight.bodyBytes -= call.body.length
+      inFlight.bodies.used -= call.body.length
     }
   }
 
@@ -137,12 +136,14 @@ export class Router {
 
   /** Throws 401, 403, 415, 413 or, if too many bodies are in flight, 503. */
   async #admit(call: Call, right: Right, { isOffered, hasBody }: Route): Promise<void> {
-    const { request, response, startedAt } = call
-    const { bodyLimit, inFlight, now } = this.#options
-    // node:http would buffer every chunk that arrives while the token is looked up.
-    if (!hasBody) request.resume()
-    const arriving = hasBody && !request.complete ? receiveBody(response, bodyLimit, inFlight) : undefined
+    const { request, response, connection, startedAt } = call
+    const { inFlight, now } = this.#options
+    const { bodyLimit, unverifiedBodies, bodies } = inFlight
+    const arriving = hasBody ? connection.collectBody(response, bodyLimit, unverifiedBodies) : undefined
+    if (!hasBody) connection.dropBody(response)
     call.caller = await this.#authenticate(call)
+    connection.accepted = response
+    arriving?.countIn(bodies)
     const challenge = 'Bearer realm="plants", error="insufficient_scope"' // RFC 6750, 3.1
     if (!isOffered) throw new HttpError(403, `This service does not ${right} plants`, ['WWW-Authenticate', challenge])
     if (!call.caller.rights.includes(right)) {
@@ -152,7 +153,7 @@ export class Router {
     if (!hasBody) return
     validateBodyHeaders(request.headers, bodyLimit)
     if (expectsContinue(request)) response.writeContinue()
-    call.body = arriving === undefined ? takeBody(request, bodyLimit, inFlight) : await arriving
+    call.body = arriving === undefined ? takeBody(request, inFlight) : await arriving.whole()
     if (arriving !== undefined && now() - startedAt > reauthenticateAfter) await this.#authenticate(call)
   }
 
@@ -162,16 +163,16 @@ export class Router {
 
   /** @throws {HttpError} 503 if the unread responses leave no room for so many bytes */
   #requireRoom(bytes: number): void {
-    if (this.#options.inFlight.unreadBytes + bytes > maxUnread) throw busy()
+    if (!this.#options.inFlight.unread.hasRoom(bytes)) throw busy()
   }
 
   /** Counts bytes as unread until the client has read the response, or has disconnected. */
   #hold(bytes: number, response: ServerResponse): void {
     if (response.destroyed) return
-    const { inFlight } = this.#options
-    inFlight.unreadBytes += bytes
+    const { unread } = this.#options.inFlight
+    unread.used += bytes
     response.once('close', () => {
-      inFlight.unreadBytes -= bytes
+      unread.used -= bytes
     })
   }
 
@@ -210,11 +211,11 @@ export class Router {
         if (response.destroyed) break
         begin()
         const size = Buffer.byteLength(piece)
-        inFlight.unreadBytes += size
+        inFlight.unread.used += size
         const drained = response.write(piece) || once(response, 'drain', { signal }).catch(() => undefined)
         await new Promise(setImmediate) // a fast reader must not starve other requests
         await drained
-        inFlight.unreadBytes -= size
+        inFlight.unread.used -= size
       }
     } finally {
       clearTimeout(timer)
@@ -228,7 +229,8 @@ export class Router {
 
   /** If the response has begun, destroys the connection, so that the client does not mistake a part for the whole. */
   #fail(call: Call, failure: unknown): void {
-    const { requestId, response, route } = call
+    const { requestId, response, connection, route } = call
+    connection.dropBody(response)
     const { headersSent, statusCode } = response
     const answer = toHttpError(failure, requestId)
     const { status, error, body, headers } = answer

@@ -3,10 +3,11 @@ import { createServer as createSecureServer } from 'node:https'
 import type { Socket } from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
 import { systemCode } from '../platform/errors.js'
+import type { InFlight } from './body.js'
 import { ClientConnection } from './client-connection.js'
 import { HttpError, invalidHttp, notProxy, parserErrors } from './http-error.js'
 import type { AccessLog, AccessLogEntry } from './log.js'
-import { validateHead } from './request-input.js'
+import { maxHeaderLines, validateHead } from './request-input.js'
 
 export interface Limits {
   requestTimeout: number
@@ -21,13 +22,18 @@ export interface Tls {
 }
 
 /** If it rejects before the response has begun, the response is 500. */
-export type Handler = (request: IncomingMessage, response: ServerResponse) => Promise<void>
+export type Handler = (
+  request: IncomingMessage,
+  response: ServerResponse,
+  connection: ClientConnection,
+) => Promise<void>
 
 interface HttpServerOptions {
   limits: Limits
   tls: Tls | undefined
   /** records the requests that never reach the handler */
   log: AccessLog
+  inFlight: InFlight
   /** milliseconds, monotonic */
   now(): number
 }
@@ -45,7 +51,14 @@ const headersTimeout = 10_000
 const keepAliveTimeout = 65_000
 
 /** requests on one connection, which is closed at the next */
-const maxUnanswered = 32
+const maxUnanswered = 16
+
+/** bytes that the objects of node:http take for a request, and for each of its header lines */
+const requestOverhead = 2000
+const lineOverhead = 64
+
+/** connections that may be closed for too many requests in one turn of the event loop */
+const maxOverfull = 8
 
 /** milliseconds in which a client may still connect or send a request after a drain has started */
 const drainGrace = 500
@@ -56,17 +69,22 @@ export class HttpServer {
   isDraining = false
   readonly #handler: Handler
   readonly #log: AccessLog
+  readonly #inFlight: InFlight
   readonly #now: () => number
   readonly #connections = new Map<Socket, ClientConnection>()
   #accepted = 0
+  /** connections closed for too many requests in this turn of the event loop, and those that were paused for it */
+  #overfull = 0
+  readonly #paused: Socket[] = []
   /**
    * the requests of this turn of the event loop, at the end of which their bodies have arrived; undefined between turns
    */
   #arrived: ServerResponse[] | undefined
 
-  constructor(handler: Handler, { limits, tls, log, now }: HttpServerOptions) {
+  constructor(handler: Handler, { limits, tls, log, inFlight, now }: HttpServerOptions) {
     this.#handler = handler
     this.#log = log
+    this.#inFlight = inFlight
     this.#now = now
     const { requestTimeout, connectionLimit, replacesIdle = false } = limits
     const options = {
@@ -81,7 +99,7 @@ export class HttpServer {
     const server = tls ? createSecureServer(secure) : createServer(options)
     this.server = server
     server.maxConnections = connectionLimit + (replacesIdle ? 1 : 0)
-    server.maxHeadersCount = 0 // their size is limited; node:http would drop headers after the 2000th
+    server.maxHeadersCount = maxHeaderLines + 1 // node:http drops those after it; this service rejects the request
     // a client that has closed its side may still wait for a response
     Object.assign(server, { httpAllowHalfOpen: true })
     const add = (socket: Socket, isHandshake: boolean) => {
@@ -160,8 +178,11 @@ export class HttpServer {
     const { socket, headers } = request
     const connection = this.#of(socket)
     const { open } = connection
-    if (open.length >= maxUnanswered) socket.destroy()
-    if (socket.destroyed) return
+    if (socket.destroyed || connection.isOverfull) return
+    if (open.length >= maxUnanswered) {
+      this.#closeOverfull(connection, `More than ${maxUnanswered} unanswered requests`)
+      return
+    }
     const previous = open.at(-1)
     connection.last = response
     open.push(response)
@@ -169,11 +190,15 @@ export class HttpServer {
     if (this.isDraining || headers.upgrade !== undefined) response.shouldKeepAlive = false
     response.once('close', () => {
       open.splice(open.indexOf(response), 1)
-      const isLogged = response.headersSent || (connection.isBroken && !request.complete)
-      if (!isLogged) this.#record(request, { outcome: 'aborted' })
+      connection.dropBody(response)
+      const isAccepted = response === connection.accepted
+      if (isAccepted) connection.accepted = undefined
+      const isUnread = connection.isOverfull || socket.writableEnded // this side has closed the connection
+      const isReported = (connection.isBroken && !request.complete) || (isUnread && !isAccepted)
+      if (!response.headersSent && !isReported) this.#record(request, { outcome: 'aborted' })
       if (this.isDraining && open.length === 0) connection.end()
     })
-    if (previous) previous.once('close', () => this.#handle(response))
+    if (previous) this.#queue(connection, response, previous)
     // node:http would buffer every chunk of the body until it is read.
     else if (headers['transfer-encoding'] !== undefined) this.#handle(response)
     else if (this.#arrived) this.#arrived.push(response)
@@ -181,6 +206,57 @@ export class HttpServer {
       this.#arrived = [response]
       this.#schedule()
     }
+  }
+
+  /** Handles a request after the response to the previous one. Until then it counts in what waits of its connection. */
+  #queue(connection: ClientConnection, response: ServerResponse, previous: ServerResponse): void {
+    const { req: request } = response
+    const { waiting, accepted } = connection
+    const { bodies, bodyLimit } = this.#inFlight
+    connection.collectBody(response, bodyLimit, accepted ? bodies : waiting) // dropped, for a 503, if there is no room
+    let size = 0
+    const count = (bytes: number) => {
+      size += bytes
+      waiting.used += bytes
+      if (!connection.accepted && !waiting.hasRoom())
+        this.#closeOverfull(connection, 'The headers of the waiting requests are too large')
+    }
+    const countTrailers = () => count(sizeOf(request.rawTrailers))
+    request.once('end', countTrailers)
+    count(requestOverhead + sizeOf(request.rawHeaders))
+    previous.once('close', () => {
+      request.off('end', countTrailers)
+      waiting.used -= size
+      this.#handle(response)
+    })
+  }
+
+  #closeOverfull(connection: ClientConnection, reason: string): void {
+    const { socket } = connection
+    if (connection.isOverfull) return
+    // After its end, a connection is only read until the client closes it.
+    if (!socket.writableEnded) this.#log.record({ outcome: 'closed', from: socket.remoteAddress, reason })
+    connection.endOverfull()
+    if (this.#overfull === 0) setImmediate(() => this.#resume())
+    this.#overfull += 1
+    if (this.#overfull === maxOverfull) this.#pause()
+  }
+
+  /**
+   * Reads nothing more in this turn of the event loop. node:http parses thousands of requests that were read at once,
+   * and keeps those of a closed connection until the end of the turn.
+   */
+  #pause(): void {
+    for (const [socket, { isHandshake }] of this.#connections) {
+      if (isHandshake || socket.isPaused()) continue
+      socket.pause()
+      this.#paused.push(socket)
+    }
+  }
+
+  #resume(): void {
+    this.#overfull = 0
+    for (const socket of this.#paused.splice(0)) socket.resume()
   }
 
   #schedule(): void {
@@ -196,13 +272,16 @@ export class HttpServer {
   /** Does nothing if an earlier response has closed the connection (RFC 9112, 9.6). */
   #handle(response: ServerResponse): void {
     const { req: request } = response
-    if (request.socket.destroyed || request.socket.writableEnded) return
+    const { socket } = request
+    const connection = this.#of(socket)
+    if (socket.destroyed || socket.writableEnded || connection.isOverfull) return
     const invalid = validateHead(request)
     if (invalid) {
+      connection.dropBody(response)
       this.#reject(response, invalid, 'HEAD')
       return
     }
-    this.#handler(request, response).catch((error: unknown) => {
+    this.#handler(request, response, connection).catch((error: unknown) => {
       this.#log.error(error)
       if (response.headersSent) response.destroy()
       else this.#reject(response, new HttpError(500, 'Internal error'), 'DEFECT')
@@ -229,6 +308,11 @@ export class HttpServer {
   #record({ method, socket }: IncomingMessage, entry: AccessLogEntry): void {
     this.#log.record({ ...entry, method, from: socket.remoteAddress })
   }
+}
+
+/** The bytes of header lines, as alternating names and values, in memory. */
+function sizeOf(lines: readonly string[]): number {
+  return lines.reduce((sum, { length }) => sum + length, (lines.length / 2) * lineOverhead)
 }
 
 export interface HttpAnswer {

@@ -3,6 +3,7 @@ import { openFileLimit } from '../platform/files.js'
 import type { OpenOptions, Right, ServedStore, TokenStore } from '../stores/common/store.js'
 import { adminServer, Metrics } from './admin.js'
 import { authenticator, type TokenSource } from './authenticator.js'
+import { InFlight } from './body.js'
 import { isLocal, type ListenAddress, listen } from './listen.js'
 import { type AccessLog, type LogOptions, openLog } from './log.js'
 import { plantRoutes } from './plants.js'
@@ -38,7 +39,7 @@ export interface Service {
 export async function startService(options: ServiceOptions): Promise<Service> {
   const log = openLog(options.log)
   const warn = (message: string) => log.warn(message)
-  const inFlight = { requests: 0, bodyBytes: 0, unreadBytes: 0 }
+  const inFlight = new InFlight(options.limits.bodyLimit)
   const metrics = options.admin && new Metrics(() => inFlight.requests)
   const store = await options.openStore({
     onCommit: (count) => metrics?.recordCommit(count),
@@ -69,9 +70,8 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       log: accessLog,
       authenticate,
       inFlight,
-      bodyLimit: limits.bodyLimit,
     })
-    const http = new HttpServer(router.handle, { limits, tls, log: accessLog, now })
+    const http = new HttpServer(router.handle, { limits, tls, log: accessLog, inFlight, now })
     servers.push(http)
     const address = await listen(http.server, options.listen, { basePath, isSecure: tls !== undefined })
     const isReady = readinessOf(store, http)

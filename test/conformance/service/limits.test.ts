@@ -4,6 +4,7 @@ import { connect as connectSecurely } from 'node:tls'
 import { promisify } from 'node:util'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { tokensOfStore } from '../../../src/server/authenticator.js'
+import { InFlight } from '../../../src/server/body.js'
 import { type Handler, HttpServer, respond, type Tls } from '../../../src/server/server.js'
 import type { PlantStore } from '../../../src/stores/common/store.js'
 import { certificate, hasOpenssl } from '../../helpers/certificates.js'
@@ -22,33 +23,101 @@ async function slowService() {
   return { service: await serveStore(store), creates }
 }
 
+/** A service that looks up no token before it is let. */
+async function slowLookups() {
+  const lookups = gate()
+  const openTokenSource = async () => () => lookups.wait().then(() => testCaller)
+  return { service: await serveStore(quick, { openTokenSource }), lookups }
+}
+
 describe('requests that wait on one connection', () => {
   test('are processed one after the other', async () => {
     const { service, creates } = await slowService()
     const connection = await connectTo(service.place)
-    connection.send(Buffer.concat(Array.from({ length: 32 }, () => create)))
+    connection.send(Buffer.concat(Array.from({ length: 16 }, () => create)))
     await expect.poll(() => creates.waiting).toBe(1)
     expect((await exchange(service, description)).status).toBe(200)
     expect(creates.waiting).toBe(1)
     creates.open()
-    for (let at = 0; at < 32; at += 1) expect((await connection.answer())?.status).toBe(200)
-    expect(creates.waiting).toBe(32)
+    for (let at = 0; at < 16; at += 1) expect((await connection.answer())?.status).toBe(200)
+    expect(creates.waiting).toBe(16)
   })
 
+  const closedLine = (reason: string) => ({ level: 'info', outcome: 'closed', from: '127.0.0.1', reason })
+  const outcomesIn = (log: string) =>
+    log.split('\n').flatMap((line) => (line.includes('"outcome"') ? [JSON.parse(line)] : []))
+
   test.each([
-    ['of which one more than 32 is unanswered', {}],
+    ['of which a 17th is unanswered', {}],
     ['behind one whose response closes it', { headers: { Connection: 'Upgrade', Upgrade: 'h2c' } }],
-  ])('%s, close it, and nothing more is processed', async (_, first) => {
+  ])('%s, close it after the response to the one that is with the store', async (_, first) => {
     const { service, creates } = await slowService()
     const connection = await connectTo(service.place)
     connection.send(requestBytes(testToken, { body: fern, ...first }))
     await expect.poll(() => creates.waiting).toBe(1)
+    for (let count = 0; count < 15; count += 1) connection.send(create)
+    expect((await exchange(service, description)).status).toBe(200)
+    expect(service.log()).not.toContain('closed')
     connection.send(Buffer.concat(Array.from({ length: 1500 }, () => create)))
-    expect(await connection.answers()).toEqual([])
+    await expect.poll(() => service.log()).toContain('closed')
     creates.open()
-    expect((await exchange(service, { body: fern })).status).toBe(200)
-    expect(creates.waiting).toBe(2)
-    expect(service.log().match(/"outcome":"aborted"/g)).toHaveLength(32)
+    expect((await connection.answers()).map(({ status }) => status)).toEqual([200])
+    expect(creates.waiting).toBe(1)
+    expect(outcomesIn(service.log())).toMatchObject([
+      { outcome: 'described' },
+      closedLine('More than 16 unanswered requests'),
+      { outcome: 'created' },
+    ])
+  })
+
+  test('17 in one packet close it', async () => {
+    const { service, creates } = await slowService()
+    const connection = await connectTo(service.place)
+    connection.send(Buffer.concat(Array.from({ length: 17 }, () => create)))
+    expect(await connection.answers()).toEqual([])
+    expect(outcomesIn(service.log())).toMatchObject([closedLine('More than 16 unanswered requests')])
+    expect(creates.waiting).toBe(0)
+  })
+
+  test('close it above 64 KiB of headers and trailers while its token is looked up', async () => {
+    const { service } = await slowLookups()
+    const withHeaders = requestBytes(testToken, { headers: { X: 'x'.repeat(15_000) } })
+    const chunked = { 'Content-Length': undefined, 'Transfer-Encoding': 'chunked' }
+    const withTrailers = requestBytes(testToken, {
+      headers: chunked,
+      body: `0\r\nX: ${'x'.repeat(15_000)}\r\n\r\n`,
+    })
+    for (const request of [withHeaders, withTrailers]) {
+      const connection = await connectTo(service.place)
+      connection.send(create)
+      for (let count = 0; count < 4; count += 1) connection.send(request)
+      expect(await connection.answers()).toEqual([])
+    }
+    const line = closedLine('The headers of the waiting requests are too large')
+    expect(outcomesIn(service.log())).toMatchObject([line, line])
+  })
+
+  test('get 503 for a body that is larger than 64 KiB while the token is looked up', async () => {
+    const { service, lookups } = await slowLookups()
+    const connection = await connectTo(service.place)
+    connection
+      .send(create)
+      .send(requestBytes(testToken, { body: fern.padEnd(66_000) }))
+      .send(create)
+    await expect.poll(() => connection.socket.writableLength).toBe(0)
+    expect((await exchange(service, description)).status).toBe(200)
+    lookups.open()
+    for (const status of [200, 503, 200]) expect((await connection.answer())?.status).toBe(status)
+  })
+
+  test('may be larger once its token is accepted', async () => {
+    const { service, creates } = await slowService()
+    const connection = await connectTo(service.place)
+    connection.send(create)
+    await expect.poll(() => creates.waiting).toBe(1)
+    for (let count = 0; count < 15; count += 1) connection.send(requestBytes(testToken, { body: fern.padEnd(100_000) }))
+    creates.open()
+    for (let count = 0; count < 16; count += 1) expect((await connection.answer())?.status).toBe(200)
   })
 
   test('may end in a CONNECT, which is answered last, or in a reset', async () => {
@@ -191,10 +260,21 @@ describe('a body in chunks', () => {
     expect((await connection.send(inChunks(fern, 5)).answer())?.status).toBe(200)
   })
 
+  test('that waits takes no more memory than its bytes either', async () => {
+    const { service, lookups } = await slowLookups()
+    const waiting = Buffer.from(requestBytes(testToken, { headers: chunked }) + '1\r\n \r\n'.repeat(60_000))
+    collectGarbage()
+    const before = process.memoryUsage().heapUsed
+    for (let count = 0; count < 10; count += 1) (await connectTo(service.place)).send(create).send(waiting)
+    await expect.poll(() => lookups.waiting).toBe(10)
+    for (let turn = 0; turn < 20; turn += 1) expect((await exchange(service, description)).status).toBe(200)
+    collectGarbage()
+    expect(process.memoryUsage().heapUsed - before).toBeLessThan(20_000_000)
+  })
+
   test('may come while its token is looked up', async () => {
-    const lookups = gate()
-    const openTokenSource = async () => () => lookups.wait().then(() => testCaller)
-    const connection = await connectTo((await serveStore(quick, { openTokenSource })).place)
+    const { service, lookups } = await slowLookups()
+    const connection = await connectTo(service.place)
     connection.send(requestBytes(testToken, { headers: chunked, body: inChunks(fern, 1) }))
     await expect.poll(() => lookups.waiting).toBe(1)
     lookups.open()
@@ -248,7 +328,8 @@ test('an idle connection is closed', async () => {
 async function serverOf(handler: Handler, requestTimeout: number, tls?: Tls) {
   const log = { record: () => undefined, error: () => undefined }
   const limits = { requestTimeout, connectionLimit: 10 }
-  const http = new HttpServer(handler, { limits, tls, log, now: () => performance.now() })
+  const inFlight = new InFlight(1000)
+  const http = new HttpServer(handler, { limits, tls, log, inFlight, now: () => performance.now() })
   onTestFinished(() => http.abort())
   await once(http.server.listen(0, '127.0.0.1'), 'listening')
   const { port } = http.server.address() as AddressInfo // as it listens at one

@@ -116,10 +116,10 @@ describe('while it drains, a service', () => {
     onTestFinished(() => closeSync(reader))
     const service = await serve(['--drain-timeout', '1s'], { folder, through: ['sh', '-c', 'exec "$@" 2> "$0"', path] })
     const connection = await connectTo(service.place)
-    const requests = Buffer.concat(upTo(30).map(() => requestBytes(testToken, { target: '/nope' })))
-    for (let round = 0; round < 34; round += 1) {
+    const requests = Buffer.concat(upTo(15).map(() => requestBytes(testToken, { target: '/nope' })))
+    for (let round = 0; round < 68; round += 1) {
       connection.send(requests)
-      for (let count = 0; count < 30; count += 1) expect((await connection.answer())?.status).toBe(404)
+      for (let count = 0; count < 15; count += 1) expect((await connection.answer())?.status).toBe(404)
     }
     expect((await service.stop()).code).toBeOneOf([0, 143])
   })

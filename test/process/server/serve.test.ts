@@ -148,8 +148,8 @@ test.runIf(isLinux)(
     const large = { method: 'GET', target: '/plants/100' }
     for (const body of [`{"id":100,"name":"${'x'.repeat(1_048_000)}"}`, '{"id":1,"name":"Fern"}'])
       expect((await exchange(service, { body })).status).toBe(200)
-    const requests = Buffer.concat(Array.from({ length: 32 }, () => requestBytes(testToken, large)))
-    const readers = Array.from({ length: 72 }, () => {
+    const requests = Buffer.concat(Array.from({ length: 16 }, () => requestBytes(testToken, large)))
+    const readers = Array.from({ length: 144 }, () => {
       const socket = connect(service.place).pause()
       onTestFinished(() => void socket.destroy())
       socket.on('error', () => undefined).write(requests)
