@@ -14,7 +14,7 @@ const doors: Record<string, RegExp> = {
   conf: /^src\/config\//,
   'env-paths': /^src\/platform\/io\.ts$/,
   execa: /^src\/auth\/token-command\.ts$/,
-  hucre: /^src\/transfer\/export\//,
+  hucre: /^src\/transfer\//,
   'https-proxy-agent': /^src\/stores\/http\/tunnel\.ts$/,
   leven: /^src\/platform\/nearest\.ts$/,
   pg: /^src\/stores\/postgres\//,
@@ -22,9 +22,7 @@ const doors: Record<string, RegExp> = {
   pino: /^src\/server\/log\.ts$/,
   'prom-client': /^src\/server\/admin\.ts$/,
   'proxy-from-env': /^src\/platform\/io\.ts$/,
-  sax: /^src\/transfer\/formats\//,
   'string-width': /^src\/output\/text-table\.ts$/,
-  yauzl: /^src\/transfer\/formats\//,
   zod: /^src\/(plant|transfer)\//,
 }
 

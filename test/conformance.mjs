@@ -21,7 +21,7 @@ const store = join(folder, 'plants.db')
 const description = join(folder, 'openapi.json')
 const tokens = new Map()
 /** the rights, and the methods that need them */
-const rights = { create: 'POST', read: 'GET', update: 'PUT', delete: 'DELETE' }
+const rights = { create: 'POST', read: 'GET', update: 'PATCH', delete: 'DELETE' }
 const { PLANTS_SERVE_TOKEN: _, ...environment } = process.env
 const env = { ...environment, HOME: folder, PLANTS_STATE_DIR: folder, NO_COLOR: '1' }
 

@@ -13,9 +13,7 @@ const reasons = [
   'in a soak',
   'needs a user that is not root',
   'needs Node 22.1', // keeps what it has compiled
-  'needs Node 22.15', // has zstd
   'needs Node 24.15', // has the SQLite that is used
-  'needs a Node without zstd',
   'needs Node as its runtime', // and not the one of the single file
   'needs both in the hosts file',
 ]

@@ -41,8 +41,8 @@ export async function findPassword(
 const warned = new WeakSet<Io>()
 
 /** Skips a password that the address contains anyway: a `***` there would reveal which part it is. */
-export function redactPassword(password: string | undefined, { name }: PostgresAddress, { secrets }: Io): void {
-  if (password && !name.includes(password)) secrets.add(password)
+export function redactPassword(password: string | undefined, { href }: PostgresAddress, { secrets }: Io): void {
+  if (password && !href.includes(password)) secrets.add(password)
 }
 
 /** On Windows, libpq's default files are in one folder. */

@@ -2,7 +2,6 @@ import { execa, parseCommandString } from 'execa'
 import { maxTimer } from '../platform/clock.js'
 import { PlantsError, systemCode } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
-import { shownAddress } from '../stores/common/address.js'
 import { failureOf } from './token.js'
 
 interface TokenCommand {
@@ -107,6 +106,6 @@ const rfc3339 = /^\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)
 function childEnvironment(env: Io['env']): Io['env'] {
   const isSecret = (name: string, text = '') =>
     ['PLANTS_TOKEN', 'PLANTS_SERVE_TOKEN', 'PGPASSWORD'].includes(name) ||
-    (name === 'PLANTS_STORE' && shownAddress(text) !== text)
+    (name === 'PLANTS_STORE' && /[@=]/.test(text)) // such as a database with its password
   return Object.fromEntries(Object.entries(env).filter(([name, text]) => !isSecret(name.toUpperCase(), text)))
 }

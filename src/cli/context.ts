@@ -6,7 +6,7 @@ import {
   parsed,
   resolveStore,
   type SettingSource,
-  shownValue,
+  shownStore,
 } from '../config/resolve.js'
 import { defaultOf, settingNames, settingsTable } from '../config/setting-table.js'
 import { readSettings, type SettingsFile, savedStore } from '../config/settings-file.js'
@@ -80,7 +80,9 @@ export async function resolveSettings(flags: GlobalFlags, io: Io, options: Resol
       if (failure) void warnMeanwhile(io, `${failure.message}. Trying again for up to ${seconds} s`, settings)
     },
     onCreated: (path) => warn(`Created store ${path}`),
-    onExposed: async (warning) => {
+    onMigrated: (name) => warn(`Migrated the store in ${name}`),
+    onExposed: async (message, hint) => {
+      const warning = `${message}. ${hint}`
       if (warned.has(warning)) return
       warned.add(warning)
       await warn(warning)
@@ -137,7 +139,11 @@ async function report(preferences: Preferences, io: Io): Promise<void> {
   for (const { what, command } of file.warnings) await warn(`${what}. Fix it with: ${command}`)
   if (!isVerbose) return
   const { trace } = await import('../output/trace.js')
-  const lines = sources.map(({ name, value, place }) => `* ${name} ${shownValue(value) ?? defaultOf(name)} (${place})`)
+  const lines: string[] = []
+  for (const { name, value, place } of sources) {
+    const shown = name === 'store' && value !== undefined ? await shownStore(value, io) : value
+    lines.push(`* ${name} ${shown ?? defaultOf(name)} (${place})`)
+  }
   trace(io, preferences, `* settings ${file.path ?? 'not read: this user has no home directory'}`, ...lines)
   await new Promise(setImmediate) // writes the log before the output of the command
 }

@@ -1,11 +1,18 @@
 import { defaultOf, type SettingName, settingNames, settingOf } from '../config/setting-table.js'
-import { parseInt64 } from '../plant/exact-json.js'
-import { type PlantField, textsInWords } from '../plant/fields.js'
-import { idRuleFor } from '../plant/plant.js'
+import { fieldNames, type PlantField, textsInWords } from '../plant/fields.js'
+import { idFromText, idRuleFor } from '../plant/plant.js'
 import type { TableLayout } from '../plant/records.js'
 import { malformed } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
-import { invalidValue, type OutputFormat, parseCount, parseRetry, parseText, type Values } from '../platform/values.js'
+import {
+  invalidValue,
+  type OutputFormat,
+  parseChoice,
+  parseCount,
+  parseRetry,
+  parseText,
+  type Values,
+} from '../platform/values.js'
 import { maxSearch, type Right, rights } from '../stores/common/store.js'
 
 /** `run` imports what is slow to load. */
@@ -49,6 +56,8 @@ export interface OptionDefinition {
   default?: string
   /** Throws `malformed`. */
   parse?(flag: string, text: string): unknown
+  /** `parse` then returns an array, and those of all values are one */
+  isRepeatable?: true
   /** in camel case */
   conflicts?: readonly string[]
 }
@@ -125,8 +134,17 @@ export const filterOptions = [
 ] as const satisfies readonly OptionDefinition[]
 
 export const queryOptions = [
+  {
+    flags: '--sort <field>',
+    description: `sort by a field (${fieldNames.join(', ')}), ignoring the case of A to Z; not at a service`,
+    choices: fieldNames,
+    default: 'id',
+    parse: (flag: string, text: string) =>
+      parseChoice(flag, text, fieldNames, text.startsWith('-') ? 'For descending order: --desc' : undefined),
+  },
+  { flags: '--desc', description: 'sort in descending order' },
   { flags: '--limit <count>', description: 'at most this many plants', parse: parseCount },
-  { flags: '--after <int64>', description: 'only ids greater than this one', parse: parseId },
+  { flags: '--after <int64>', description: 'only ids greater than this one, or with --desc less', parse: parseId },
   ...filterOptions,
 ] as const satisfies readonly OptionDefinition[]
 
@@ -136,15 +154,13 @@ export const tableOptions = [
     description: 'the delimiter of csv; by default a comma',
     choices: [',', ';', '|'],
   },
-  { flags: '--bom', description: 'begin csv or tsv with a byte order mark, as Excel expects it' },
 ] as const satisfies readonly OptionDefinition[]
 
-/** @throws {PlantsError} `malformed` if the output is not such a table */
-export function tableLayout({ delimiter, bom }: OptionValues<typeof tableOptions>, output: string): TableLayout {
-  const [flag, wanted] = delimiter === undefined ? ['--bom', 'csv and tsv'] : ['--delimiter', 'csv']
-  if ((delimiter ?? bom) !== undefined && !wanted.split(' ').includes(output))
-    throw malformed(`${flag} applies to ${wanted}, but the output is ${output}`, 'For csv: --output csv')
-  return { delimiter, bom }
+/** @throws {PlantsError} `malformed` if the output is not csv */
+export function tableLayout({ delimiter }: OptionValues<typeof tableOptions>, output: string): TableLayout {
+  if (delimiter !== undefined && output !== 'csv')
+    throw malformed(`--delimiter applies to csv, but the output is ${output}`, 'For csv: --output csv')
+  return { delimiter }
 }
 
 export function pathOption<const Flags extends string>(flags: Flags, description: string) {
@@ -192,9 +208,8 @@ function parseSearch(flag: string, text: string): string {
   throw malformed(`${flag} must have at most ${maxSearch} characters, but has ${length}`, 'Search for a part of it')
 }
 
-/** In JSON's number grammar. */
 export function parseId(name: string, text: string): bigint {
-  const id = parseInt64(text)
+  const id = idFromText(text)
   if (id !== undefined) return id
   throw invalidValue(name, idRuleFor(text), text, '1')
 }

@@ -1,4 +1,5 @@
-import { isObject, parseInt64, parseJson } from '../plant/exact-json.js'
+import { isObject, parseJson } from '../plant/exact-json.js'
+import { idFromText } from '../plant/plant.js'
 import { malformed } from '../platform/errors.js'
 import { shorten } from '../platform/escape.js'
 import type { Io } from '../platform/io.js'
@@ -32,7 +33,7 @@ const maxIds = 1_000_000
 const maxLine = 6 * maxDocumentBytes + 64
 
 function idIn(text: string, line: number): bigint {
-  const parsed = text.startsWith('{') ? parseJson(text) : { value: { id: parseInt64(text) } }
+  const parsed = text.startsWith('{') ? parseJson(text) : { value: { id: idFromText(text) } }
   const id = 'value' in parsed && isObject(parsed.value) ? parsed.value['id'] : undefined
   if (typeof id === 'bigint') return id
   if (/^[+-]?\d/.test(text)) return parseId(`Line ${line} of stdin`, text) // says what is wrong with it

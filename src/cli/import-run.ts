@@ -1,231 +1,305 @@
 import { accessSync, constants, realpathSync, statSync } from 'node:fs'
-import { describeChange, describePlant, type Style, styleFor, writeAnswer, writeRejected } from '../output/output.js'
-import { type Progress, progressLine } from '../output/progress.js'
+import { describeChange, describePlant, styleFor, writeAnswer, writeRejected } from '../output/output.js'
+import { progressLine } from '../output/progress.js'
 import { toJson } from '../plant/exact-json.js'
 import { plantCount, plantOf } from '../plant/plant.js'
 import { malformed, PlantsError, systemCode } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
 import { idAfter } from '../stores/common/conflict.js'
-import type { ManyStore, PlannedChange, Right } from '../stores/common/store.js'
-import { nextIdIn, openManyStore } from '../stores/registry.js'
-import { RecordMapper } from '../transfer/formats/record-mapper.js'
+import type { Store } from '../stores/common/store.js'
+import { completeAddress, isOwn, nextIdIn, openToCompare, schemeOf } from '../stores/registry.js'
 import {
   beginImport,
-  Checkpoints,
+  findImport,
   type ImportLock,
-  noCounters,
+  keepImport,
+  type Position,
+  readImport,
+  type SavedImport,
   settledIn,
+  start,
+  stateOf,
   whileAlone,
+  writeJournal,
 } from '../transfer/import/checkpoint.js'
+import { DryRun, type PlannedChange } from '../transfer/import/dry-run.js'
+import { type ImportContext, Importer } from '../transfer/import/importer.js'
 import {
+  assertSameFiles,
+  assertSameLayout,
   greatestIdIn,
-  Import,
-  type ImportContext,
-  type ImportOptions,
+  type ImportPlan,
   type OpenInput,
   openInput,
-} from '../transfer/import/importer.js'
+} from '../transfer/import/inputs.js'
 import { Rejects } from '../transfer/import/rejects.js'
 import { unreadableInput } from '../transfer/import/source.js'
 import type { Settings } from './context.js'
-import { recordFlags } from './flag-words.js'
-import { canCompare, maxShown, writeSummary } from './import-summary.js'
-
-interface Run {
-  options: ImportOptions
-  settings: Settings
-  io: Io
-  /** undefined if the import cannot be resumed */
-  lock: ImportLock | undefined
-}
+import { type ImportOptions, type Job, maxShown, writeSummary } from './import-summary.js'
 
 /** Throws `incomplete` when records were rejected. */
 export async function runImport(options: ImportOptions, settings: Settings, io: Io): Promise<void> {
-  const { plan, staging } = options
-  assertDistinct(options)
-  const run = { options, settings, io, lock: undefined }
-  if (staging || plan.inputs.some(({ path }) => path === '-')) return importWith(run) // stdin cannot be read again
+  const { plan, mode, rejects } = options
+  assertDistinct(plan, rejects)
+  const progress = progressLine(io, settings.showsProgress, 0)
+  const run = (lock?: ImportLock) => importInputs({ ...options, settings, io, lock, progress, startTime: io.now() })
+  const isResumable = mode === 'resumable' && plan.inputs.every(({ path }) => path !== '-')
+  if (!isResumable) return run()
   const paths = plan.inputs.map(({ path }) => path)
-  await whileAlone(settings.store.name, paths, io, (lock) => importWith({ ...run, lock }))
+  await whileAlone(completeAddress(settings.store), paths, io, run)
 }
 
 /** Throws `malformed` for a missing input, and for a rejects file that is an input. */
-function assertDistinct({ plan, rejects }: ImportOptions): void {
-  const inputs = plan.inputs.filter(({ path }) => path !== '-')
-  const files = new Map(inputs.map(({ path, name }) => [realPath(path, name), `the input ${name}`]))
-  const outputs = rejects === undefined ? [] : [rejects, `${rejects}.reasons`]
-  for (const [index, path] of outputs.entries()) {
-    const input = statSync(path, { throwIfNoEntry: false }) && files.get(realpathSync(path))
-    if (input !== undefined)
-      throw malformed(`${index === 0 ? '--rejects' : path} names ${input}`, 'Choose another file')
+function assertDistinct({ inputs }: ImportPlan, rejects: string | undefined): void {
+  const target = rejects !== undefined && statSync(rejects, { throwIfNoEntry: false }) && realpathSync(rejects)
+  for (const { path, name } of inputs) {
+    if (path === '-') continue
+    try {
+      if (statSync(path).isDirectory()) throw Object.assign(new Error('a directory'), { code: 'EISDIR' })
+      accessSync(path, constants.R_OK)
+    } catch (error) {
+      throw systemCode(error) === undefined ? error : unreadableInput(name, error)
+    }
+    if (realpathSync(path) === target) throw malformed(`--rejects names the input ${name}`, 'Choose another file')
   }
 }
 
-function realPath(path: string, name: string): string {
-  try {
-    if (statSync(path).isDirectory()) throw Object.assign(new Error('a directory'), { code: 'EISDIR' })
-    accessSync(path, constants.R_OK)
-    return realpathSync(path)
-  } catch (error) {
-    throw systemCode(error) === undefined ? error : unreadableInput(name, error)
-  }
-}
-
-async function importWith(run: Run): Promise<void> {
-  const { options, settings, io } = run
-  const { concurrency, retry, staging, plan } = options
-  const mapper = new RecordMapper(plan.rules)
+async function importInputs(job: Job): Promise<void> {
+  const { plan, mode, rejects, io } = job
   const [input] = plan.inputs
   if (!input) return
-  // before a store is made
-  const first = await openInput(input, plan, mapper, io).catch((error: unknown) => {
-    throw isInterruption(error, io) ? interrupted(undefined, run) : error
+  const first = await openInput(input, plan, io).catch((error: unknown) => {
+    throw explained(error, undefined, job)
   })
   try {
-    const needs: readonly Right[] = plan.ifExists === 'update' ? ['update'] : []
-    const writing = staging === 'dryRun' ? {} : { needs }
-    const many = await openManyStore(
-      settings.store,
-      { ...settings.storeOptions, ...writing, concurrency, retry },
-      staging,
-    )
-    try {
-      await importInto(many, first, mapper, run)
-    } finally {
-      await many.store.close()
-    }
+    // before a store is made
+    if (rejects !== undefined) await assertSameLayout(first, plan, io)
+    if (mode === 'dryRun') await tryInputs(first, job)
+    else if (mode === 'atomic') await importAll(first, job)
+    else await importChunks(first, job)
   } finally {
     first.close()
   }
 }
 
-async function importInto(many: ManyStore, first: OpenInput, mapper: RecordMapper, run: Run): Promise<void> {
-  const { options, settings, io, lock } = run
-  const checkpoints = lock && new Checkpoints(lock, many.checkpoints, io.trusts)
-  const { saved, rejects } = await openCheckpoint(checkpoints, run)
-  if (many.isUnread) await settings.warn(`Only the input is checked, not which ids exist at ${settings.store.name}`)
-  const progress = progressLine(io, settings.showsProgress, 0)
-  const start = { time: io.now(), settled: settledIn(saved.position?.counters ?? noCounters) }
-  const importing: Import = new Import(options.plan, mapper, {
-    ...{ store: many.store, keepsCheckpoints: many.checkpoints !== undefined, checkpoints, saved, rejects, io },
-    onRejected: rejectedWriter(progress, settings, io),
-    onResume: () => settings.warn(`Resuming an interrupted import: ${plantsAre(start.settled)} done`),
-    onAssumedEncoding: (input, encoding) =>
-      settings.warn(`${input} is not UTF-8, and is read as ${encoding}. For another encoding: --encoding NAME`),
-    onProgress: () => progress.show(() => importing.snapshot),
-    onPlanned: changesWriter(progress, run),
-  })
+/** A chunk is one transaction, with its checkpoint. At a service, the checkpoint is in a journal. */
+async function importChunks(first: OpenInput, job: Job): Promise<void> {
+  const { plan, io, lock } = job
+  const store = await openForImport(job)
   try {
-    // Before a plant is sent with its idempotency key, or written to the rejects file.
-    if (!saved.position && (rejects || !many.checkpoints)) await checkpoints?.keep(saved)
-    await importing.run(first)
-    if (importing.isDone && importing.rejected === 0) await many.commit?.()
+    const isService = store.checkpoint === undefined
+    const { saved, isNew, rejectsLength } = await openImport(store, job)
+    const rejects = job.rejects === undefined ? undefined : new Rejects(job.rejects, rejectsLength, io.trusts)
+    const state = (position: Position) => (lock ? stateOf(lock, { ...saved, position }) : '')
+    const importing = new Importer(plan, saved, {
+      ...reportsOf(job, () => importing),
+      ...{ write: store.write.bind(store), rejects, io },
+      checkpoint: lock && !isService ? { id: lock.name, stateOf: state } : undefined,
+      keep: lock && isService ? (position) => writeJournal(lock, state(position)) : undefined,
+      keyOf: isService ? keysOf(saved, lock) : undefined,
+    })
+    try {
+      // Before a plant is sent with its idempotency key, or written to the rejects file.
+      if (lock && isNew && (rejects || isService)) await keepImport(lock, store, saved)
+      await importing.run(first)
+    } catch (error) {
+      if (lock && isService && !importing.isBegun) await keepImport(lock, store, undefined)
+      await job.progress.clear()
+      if (importing.isBegun && error instanceof PlantsError && error.type === 'malformed')
+        await writeSummary(importing, job, true) // the input ends the import
+      throw explained(error, importing, job)
+    } finally {
+      rejects?.close()
+    }
+    try {
+      await job.progress.clear()
+      await writeSummary(importing, job)
+    } finally {
+      // Last, so that an import that is killed before this can print its result again.
+      if (lock && importing.isDone) await keepImport(lock, store, undefined)
+    }
+  } finally {
+    await store.close()
+  }
+}
+
+function keysOf({ id }: SavedImport, lock: ImportLock | undefined): (input: number, record: number) => string {
+  return (input, record) => {
+    lock?.assertHeld()
+    return `${id}-${input}-${record}`
+  }
+}
+
+/** All in one transaction. */
+async function importAll(first: OpenInput, job: Job): Promise<void> {
+  const { plan, io } = job
+  const firstId = await firstIdFor(job)
+  const store = await openForImport(job)
+  const rollBack = new PlantsError('incomplete', 'Some records were rejected')
+  let importing: Importer | undefined
+  let rejects: Rejects | undefined
+  try {
+    rejects = job.rejects === undefined ? undefined : new Rejects(job.rejects, undefined, io.trusts)
+    await store.transaction?.(async (write) => {
+      const context = { ...reportsOf(job, () => importing), write, rejects, io }
+      importing = new Importer(plan, { position: start, firstId }, context)
+      await importing.run(first)
+      if (importing.rejected > 0 || !importing.isDone) throw rollBack
+    })
   } catch (error) {
-    if (!importing.isBegun && !mayHaveCreated(error, many)) await checkpoints?.remove()
-    throw failureOf(error, importing, run)
+    if (error !== rollBack) throw explained(error, importing, job)
   } finally {
-    await progress.clear()
+    await job.progress.clear()
     rejects?.close()
+    await store.close()
   }
+  if (importing) await writeSummary(importing, job)
+}
+
+/** Only reads. */
+async function tryInputs(first: OpenInput, job: Job): Promise<void> {
+  const { plan, settings, io } = job
+  const firstId = await firstIdFor(job)
+  const { store, isReadable } = await openToCompare(settings.store, settings.storeOptions)
+  const dryRun = new DryRun({ store, isReadable, onPlanned: changesWriter(job) })
+  const importing: Importer = new Importer(
+    plan,
+    { position: start, firstId },
+    {
+      ...reportsOf(job, () => importing),
+      ...{ write: dryRun.write.bind(dryRun), rejects: undefined, io },
+    },
+  )
   try {
-    await writeSummary(importing, options, { start, canResume: lock !== undefined }, settings, io)
+    if (!isReadable) await settings.warn(`Only the input is checked, not which ids exist at ${settings.store.name}`)
+    await importing.run(first)
+  } catch (error) {
+    throw explained(error, importing, job)
   } finally {
-    // Last, so that an import that is killed before this can print its result again.
-    if (importing.isDone) await checkpoints?.remove()
+    await job.progress.clear()
+    dryRun.close()
+    await store?.close()
   }
+  await writeSummary(importing, job)
 }
 
-function plantsAre(count: number): string {
-  return `${plantCount(count)} ${count === 1 ? 'is' : 'are'}`
+function openForImport({ plan, settings: { store, storeOptions } }: Job): Promise<Store> {
+  return schemeOf(store).open(store, { ...storeOptions, needs: plan.ifExists === 'update' ? ['update'] : [] })
 }
 
-async function openCheckpoint(checkpoints: Checkpoints | undefined, { options, settings, io }: Run) {
-  const { plan, rejects, isRestart } = options
-  const flags: Record<string, string> = { ...recordFlags(plan), ...(rejects !== undefined && { '--rejects': rejects }) }
-  const begun = { saved: beginImport(flags), isOurs: false }
-  const { saved, isOurs } = (await checkpoints?.open(plan.inputs.length, flags, isRestart)) ?? begun
-  const start = isOurs ? (saved.position?.rejects ?? { records: 0, reasons: 0 }) : undefined
-  const firstId =
-    plan.rules.idFrom === 'next' ? (saved.firstId ?? String(await firstIdFor(options, settings, io))) : undefined
-  return {
-    saved: { ...saved, firstId },
-    rejects: rejects === undefined ? undefined : new Rejects(rejects, start, io.trusts),
+/** The import of an earlier run, or a new one, with the length of the rejects file if that run had the same. */
+async function openImport(store: Store, job: Job) {
+  const { plan, isRestart, settings, io, lock } = job
+  const flags = readingFlags(job)
+  const found = lock && !isRestart ? await findImport(lock, store, flags, io) : undefined
+  if (found) {
+    await assertSameFiles(plan, found.position, io)
+    const done = settledIn(found.position.counts)
+    if (done > 0)
+      await settings.warn(`Resuming an interrupted import: ${plantCount(done)} ${done === 1 ? 'is' : 'are'} done`)
+    return { saved: found, isNew: false, rejectsLength: found.position.rejects ?? 0 }
   }
+  const earlier = lock && isRestart ? await readImport(lock, store, io) : undefined
+  const firstId = earlier?.firstId ?? (await firstIdFor(job))?.toString()
+  const saved: SavedImport = { ...beginImport(flags), ...(firstId !== undefined && { firstId }) }
+  const isSameFile = earlier?.flags['--rejects'] === flags['--rejects']
+  return { saved, isNew: true, rejectsLength: earlier && isSameFile ? 0 : undefined }
 }
 
-/** Above all ids of the store and, if they can be read twice, of the inputs. */
-async function firstIdFor({ plan }: ImportOptions, { store, storeOptions }: Settings, io: Io): Promise<bigint> {
+/** Those that determine what a record is, and its number. Others, such as --if-exists, may differ when it is resumed. */
+function readingFlags({ plan, rejects }: Job): Record<string, string> {
+  const { format, sheet, encoding, delimiter, rules } = plan
+  const map = Object.entries(rules.map).map((entry) => entry.join('='))
+  const flags = {
+    ...{ '--format': format, '--sheet': sheet, '--encoding': encoding, '--delimiter': delimiter },
+    '--columns': rules.columns?.join(),
+    '--map': map.length > 0 ? map.join() : undefined,
+    '--id-from': rules.idFrom?.toString(),
+    '--rejects': rejects,
+  }
+  return Object.fromEntries(
+    Object.entries(flags).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])),
+  )
+}
+
+/** Of `--id-from next`: above all ids of the store and, if they can be read twice, of the inputs. */
+async function firstIdFor({ plan, settings, io }: Job): Promise<bigint | undefined> {
+  if (plan.rules.idFrom !== 'next') return undefined
   const greatest = await greatestIdIn(plan, io)
-  const next = await nextIdIn(store, storeOptions, '--id-from')
+  const next = await nextIdIn(settings.store, settings.storeOptions, '--id-from')
   return greatest !== undefined && greatest >= next ? idAfter(greatest, '--id-from') : next
 }
 
-function rejectedWriter(progress: Progress, settings: Settings, io: Io): ImportContext['onRejected'] {
+type Reports = Pick<ImportContext, 'onOpened' | 'onRejected' | 'onProgress'>
+
+function reportsOf(job: Job, importing: () => Importer | undefined): Reports {
+  const { settings, io, progress } = job
   let remaining = settings.isQuiet ? 0 : settings.errors === 'json' ? Infinity : maxShown
-  return async (rejected, file) => {
-    const shown = rejected
-      .slice(0, remaining)
-      .map(({ line, element, error, message }) => ({ error, message, file, line, element }))
-    remaining -= shown.length
-    if (shown.length === 0) return
-    await progress.clear()
-    await writeRejected(io, shown, settings)
+  return {
+    onOpened: async ({ skipped }, input) => {
+      if (!skipped) return
+      const rows = skipped.rows === 1 ? '1 row' : `${skipped.rows} rows`
+      await settings.warn(`Skipped ${rows} above the header of ${input} in line ${skipped.header}`)
+    },
+    onRejected: async (rejected, file) => {
+      const shown = rejected.slice(0, remaining)
+      remaining -= shown.length
+      if (shown.length === 0) return
+      await progress.clear()
+      const records = shown.map(({ line, element, error, message }) => ({ error, message, file, line, element }))
+      await writeRejected(io, records, settings)
+    },
+    onProgress: () =>
+      progress.show(() => {
+        const { position, rejected = 0 } = importing() ?? {}
+        const [file] = job.plan.inputs.length === 1 ? (position?.files ?? []) : []
+        const part = file?.size ? Math.min(1, file.bytes / file.size) : undefined
+        return { ...(position && { done: settledIn(position.counts) }), rejected, part }
+      }),
   }
 }
 
 /** Writes what a dry run would change: as text, the first of them. */
-function changesWriter(progress: Progress, { options, settings, io }: Run): ImportContext['onPlanned'] {
+function changesWriter(job: Job): (changes: PlannedChange[]) => Promise<void> {
+  const { settings, io, progress, showsAll } = job
   const { output, isQuiet, colors } = settings
-  if (options.staging !== 'dryRun') return undefined
-  let remaining = options.showsAll ? Infinity : output === 'text' && !isQuiet ? maxShown : 0
+  let remaining = showsAll ? Infinity : output === 'text' && !isQuiet ? maxShown : 0
   return async (changes) => {
     const shown = changes.slice(0, remaining)
     remaining -= shown.length
     if (shown.length === 0) return
     const style = await styleFor(colors(io.stdout))
-    const lines = shown.map((change) => (output === 'text' ? changeLine(change, style) : changeJson(change)))
+    const lines = shown.map(({ before, after }) => {
+      if (output !== 'text') {
+        const old = before && { before: plantOf(before) }
+        return `${toJson({ dryRun: true, id: after.id, ...old, after: plantOf(after) })}\n`
+      }
+      const what = before ? `update ${describeChange(before, after, style)}` : `create ${describePlant(after, style)}`
+      return `Would ${what}\n`
+    })
     await progress.clear()
     await writeAnswer(io, lines.join(''))
   }
 }
 
-function changeJson({ before, after }: PlannedChange): string {
-  const old = before && { before: plantOf(before) }
-  return `${toJson({ dryRun: true, id: after.id, ...old, after: plantOf(after) })}\n`
-}
-
-function changeLine({ before, after }: PlannedChange, style: Style): string {
-  return `Would ${before ? `update ${describeChange(before, after, style)}` : `create ${describePlant(after, style)}`}\n`
-}
-
-function isInterruption(error: unknown, { signal }: Io): boolean {
-  return signal.aborted && error instanceof PlantsError && error.type === (signal.reason as PlantsError).type
-}
-
-/** Whether the transaction of the first chunk may be on disk, or the store cannot be used now. */
-function mayHaveCreated(error: unknown, { checkpoints }: ManyStore): boolean {
-  return checkpoints !== undefined && !(error instanceof PlantsError && error.type === 'unwritable')
-}
-
-function interrupted(importing: Import | undefined, { options: { staging }, io: { signal } }: Run): PlantsError {
-  const { type, message } = signal.reason as PlantsError // the signal is only aborted with a PlantsError
-  const after =
-    importing?.isBegun && !staging ? ` after ${plantCount(settledIn(importing.counters))}` : ', nothing was changed'
-  return new PlantsError(type, `${message}${after}`, { cause: signal.reason })
-}
-
 /** Adds to an error what was done, and how to resume. */
-function failureOf(reason: unknown, importing: Import, run: Run): unknown {
-  const { options, settings, lock } = run
-  const error = isInterruption(reason, run.io) ? interrupted(importing, run) : reason
-  if (!(error instanceof PlantsError) || error.type === 'defect' || options.staging) return error
-  if (!importing.isBegun && !(lock && error.type === 'unknownOutcome')) return error
-  if (error.hint?.includes('--restart')) return error // its hint explains how to continue
-  const policy = options.plan.ifExists === 'update' ? 'update' : canCompare(importing, settings) ? 'same' : 'skip'
-  const ids = importing.firstId === undefined ? '' : ` --id-from ${importing.firstId}` // the same again
+function explained(reason: unknown, importing: Importer | undefined, job: Job): unknown {
+  const { mode, lock, io, isRestart, plan, settings } = job
+  let error = reason
+  const isBegun = mode === 'resumable' && importing?.isBegun === true
+  if (io.signal.aborted && reason instanceof PlantsError && reason.isInterruption) {
+    const { type, message } = io.signal.reason as PlantsError // the signal is only aborted with a PlantsError
+    const done = isBegun ? ` after ${plantCount(settledIn(importing.position.counts))}` : ', nothing was changed'
+    error = new PlantsError(type, message + done, { cause: reason })
+  }
+  if (!(error instanceof PlantsError) || error.type === 'defect' || error.hint?.includes('--restart')) return error
+  const isUnknown = lock !== undefined && error.type === 'unknownOutcome'
+  if ((!isBegun && !isUnknown) || error.type === 'malformed') return error
+  const ids = importing?.firstId === undefined ? '' : ` --id-from ${importing.firstId}` // the same again
+  const canCompare = isOwn(settings.store) || importing?.firstId !== undefined // it reads plants
+  const policy = plan.ifExists === 'update' ? 'update' : canCompare ? 'same' : 'skip'
   const again = `The plants created so far are kept. To continue, run it again with${ids} --if-exists ${policy}`
-  const restart = options.isRestart ? ' without --restart' : ''
-  const resume = lock ? `To resume, run the same command again${restart}` : again
+  const resume = lock ? `To resume, run the same command again${isRestart ? ' without --restart' : ''}` : again
   const hint = error.hint === undefined ? resume : `${error.hint}. ${resume}`
   return new PlantsError(error.type, error.message, { ...error, hint, cause: error })
 }

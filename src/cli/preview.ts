@@ -24,7 +24,7 @@ export async function showPreview(create: CreateRequest, settings: Settings, io:
   const { idempotencyKey } = create
   const plant = await create.readPlant(settings.storeOptions)
   const { exists, creates } = await ownSchemeOf(store)
-    .previewCreate(store, plant, { idempotencyKey }, settings.storeOptions)
+    .previewCreate(store, plant, idempotencyKey, settings.storeOptions)
     .catch((error: unknown) => {
       throw addLookupHint(error, plant.id, settings)
     })

@@ -1,6 +1,6 @@
 import { confirm, input, password } from '@inquirer/prompts'
-import { parseInt64 } from '../plant/exact-json.js'
 import { textFields } from '../plant/fields.js'
+import { idFromText } from '../plant/plant.js'
 import { problemOf } from '../plant/plant-schema.js'
 import { PlantsError } from '../platform/errors.js'
 import { escapeControlChars } from '../platform/escape.js'
@@ -23,10 +23,10 @@ export async function askForPlant(
     )
   }
   const checkNewId = (text: string) => {
-    const number = parseInt64(text)
+    const number = idFromText(text)
     return number === undefined ? problemOf('id', text) : id.check(number)
   }
-  const plant: Record<string, unknown> = { id: given['id'] ?? parseInt64(await ask('id', checkNewId, id.proposal)) }
+  const plant: Record<string, unknown> = { id: given['id'] ?? idFromText(await ask('id', checkNewId, id.proposal)) }
   for (const { name, isRequired } of textFields) {
     // An empty text is valid, but Enter at once is probably a mistake.
     const check = (text: string) =>

@@ -88,7 +88,6 @@ export async function loginTo(
   const unset = `Set PGPASSWORD, or save the password with: plants auth login${storeFlag}`
   return {
     password: (host) => given ?? found?.of(host),
-    trusts: io.trusts,
     passwordHint: found ? hintOf('password', found, storeFlag) : unset,
     ...(await readLoginCertificates(address, settings, io)),
   }

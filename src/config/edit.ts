@@ -1,6 +1,7 @@
 import { malformed, shellWord } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
 import type { Address } from '../stores/common/address.js'
+import { completeAddress } from '../stores/registry.js'
 import { isStoreName, knownStore, resolveAddress } from './resolve.js'
 import { isFor, type SettingName, settingNames, settingOf, settingsIn, unsupportedReason } from './setting-table.js'
 import { type SavedSettings, type SavedStore, savedStore } from './settings-file.js'
@@ -48,10 +49,10 @@ export async function checkedValue(
   if (setting === 'address' || setting === 'store') {
     const address = await resolveAddress(text, name, io, { isArgument: true })
     const left = settingsOfServices(store).find((held) => !isFor(held, address.scheme))
-    if (left === undefined) return { value: text === 'local' ? text : address.name, address }
+    if (left === undefined) return { value: text === 'local' ? text : completeAddress(address), address }
     const hint = `Unset it first: plants config unset ${shellWord(`stores.${storeName}.${left}`)}`
     throw malformed(
-      `${storeName} has the setting ${left}, which ${unsupportedReason(left, address.scheme, text)}`,
+      `${storeName} has the setting ${left}, which ${unsupportedReason(left, address.scheme, address.name)}`,
       hint,
     )
   }

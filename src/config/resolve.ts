@@ -1,7 +1,7 @@
 import { malformed, PlantsError } from '../platform/errors.js'
 import { shorten } from '../platform/escape.js'
 import type { Io } from '../platform/io.js'
-import { type Address, shownAddress } from '../stores/common/address.js'
+import type { Address } from '../stores/common/address.js'
 import { parseAddress } from '../stores/registry.js'
 import { type Flags, flagOf, flagValue, type SettingName, settingOf, textOf } from './setting-table.js'
 import { type SavedSettings, type SavedStore, type SettingsFile, savedStore } from './settings-file.js'
@@ -68,11 +68,6 @@ export function failureOf({ name, value, place }: SettingSource): PlantsError | 
   }
 }
 
-/** Redacts the password of an address, even of an invalid one. */
-export function shownValue<Text extends string | undefined>(value: Text): Text | string {
-  return value === undefined ? value : shownAddress(value)
-}
-
 export function parsed<Value>(
   name: SettingName,
   sources: SettingSource[],
@@ -104,6 +99,18 @@ export function resolveAddress(text: string, place: string, io: Io, { isArgument
   return parseAddress(text, place, { resolvePath, dataFolder, env, userName, secrets, isArgument })
 }
 
+/** A name as it is, an address without its user and parameters, and `***` for what is neither. */
+export async function shownStore(text: string, io: Io, { isResolved = false } = {}): Promise<string> {
+  if (text === 'local' || isStoreName(text)) return text
+  try {
+    const address = await resolveAddress(text, '', { ...io, env: {} }) // what is wrong with the environment is not shown here
+    return isResolved || address.scheme === 'postgres' ? address.name : text
+  } catch (error) {
+    if (error instanceof PlantsError) return '***'
+    throw error
+  }
+}
+
 export function isStoreName(word: string): boolean {
   return /^[a-z\d][\w-]{0,63}$/i.test(word) && word !== 'local'
 }
@@ -123,7 +130,7 @@ export async function knownStore(name: string, saved: SavedSettings, setting?: S
   if (store) return store
   const { similar } = await import('../platform/nearest.js')
   const place = setting === undefined ? '' : ` (from ${setting.place})`
-  const message = `There is no store named ${JSON.stringify(shorten(shownValue(name)))}${place}`
+  const message = `There is no store named ${JSON.stringify(shorten(name))}${place}`
   const names = namedStores(saved).map(([known]) => known)
   const [guess] = similar(name, setting === undefined ? names : [...names, 'local'])
   if (guess !== undefined) throw malformed(message, `Did you mean ${guess}?`)

@@ -11,7 +11,7 @@ import {
   statSync,
 } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { isObject, parseJson } from '../plant/exact-json.js'
+import { isObject } from '../plant/exact-json.js'
 import { isWindows, malformed, octal, PlantsError, shellWord, systemCode, systemReasons } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
 import { isLoginAddress } from '../stores/common/address.js'
@@ -55,7 +55,9 @@ export async function readSettings(io: Io): Promise<SettingsFile> {
   try {
     path = await settingsPath(io)
     const { bytes, stats } = readOwn(path, io)
-    return { path, saved: parseSettings(bytes, path), ...accessByOthers(path, stats, io) }
+    const saved = parseSettings(bytes, path)
+    addTokens(saved, io)
+    return { path, saved, ...accessByOthers(path, stats, io) }
   } catch (error) {
     const nothing: SettingsFile = { path, saved: { version: 1 }, warnings: [] }
     if (path === undefined && error instanceof PlantsError && !io.env['PLANTS_CONFIG_DIR']) return nothing
@@ -67,6 +69,11 @@ export async function readSettings(io: Io): Promise<SettingsFile> {
       code === 'ELOOP' ? 'Fix the link' : 'Change its permissions, or set PLANTS_CONFIG_DIR to another directory'
     throw broken(path, `could not be read: ${systemReasons[code] ?? code}`, hint, error)
   }
+}
+
+/** Without passwords, each of which may be a common word: it is added when it is used. */
+function addTokens({ tokens = {} }: SavedSettings, { secrets }: Io): void {
+  for (const [address, { token }] of Object.entries(tokens)) if (!address.startsWith('postgres:')) secrets.add(token)
 }
 
 export const maxFileBytes = 1_048_576
@@ -90,9 +97,8 @@ function parseSettings(bytes: Buffer, path: string): SavedSettings {
   if (bytes.length === 0) throw broken(path, 'are empty', `Move the file away, or write {"version":1} into it`)
   if (!isUtf8(bytes)) throw broken(path, 'are not UTF-8')
   const text = bytes.toString().replace(/^\uFEFF/, '')
-  const parsed = parseJson(text) // its errors are the same in every version of Node
-  if ('message' in parsed) throw broken(path, `are not JSON: ${parsed.message}`)
-  const value: unknown = JSON.parse(text) // without bigints, which could not be written
+  const value = parsed(text)
+  if (value === undefined) throw broken(path, 'are not JSON')
   const problems = problemsOf(value)
   if (problems.length === 0) return value as SavedSettings // `problemsOf` has checked it
   if (isObject(value) && typeof value['version'] === 'number' && value['version'] > 1) {
@@ -100,6 +106,15 @@ function parseSettings(bytes: Buffer, path: string): SavedSettings {
     throw broken(path, why, 'Update plants, or set PLANTS_CONFIG_DIR to another directory')
   }
   throw broken(path, `are invalid: ${problems.slice(0, 5).join('; ')}`)
+}
+
+/** Undefined for what is not JSON: the sentence of the parser repeats a piece of it, which may be of a token. */
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
 }
 
 /** The key and the rule of each, but never the value, which may be a token. */

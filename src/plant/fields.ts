@@ -44,13 +44,15 @@ export const plantFields = [
 ] as const satisfies readonly FieldDefinition[]
 
 export type PlantField = (typeof plantFields)[number]
-export type FieldName = PlantField['name']
 export type TextField = Extract<PlantField, { type: 'text' }>
-type RequiredText = Extract<TextField, { isRequired: true }>['name']
-type OptionalText = Extract<TextField, { isRequired: false }>['name']
+export type FieldName = 'id' | 'name' | 'tag'
+export type TextName = 'name' | 'tag'
 
 /** The specification's Plant, the response of a service. It has no `id`. */
-export interface Plant extends Record<RequiredText, string>, Partial<Record<OptionalText, string>> {}
+export interface Plant {
+  name: string
+  tag?: string
+}
 
 /** The specification's NewPlant, the request to a service and what a store keeps. `id` is an int64. */
 export interface NewPlant extends Plant {
@@ -58,8 +60,10 @@ export interface NewPlant extends Plant {
 }
 
 /** A record of an import, as a merge patch (RFC 7396): a missing text stays as it is stored, null removes it. */
-export interface PlantPatch extends Partial<Record<TextField['name'], string | null>> {
+export interface PlantPatch {
   id: bigint
+  name?: string | null
+  tag?: string | null
 }
 
 export const textFields: readonly TextField[] = plantFields.filter((field) => field.type === 'text')

@@ -1,24 +1,26 @@
 import { grouped } from '../platform/values.js'
 import { isObject, NumberText, parseInt64 } from './exact-json.js'
-import {
-  fieldNames,
-  idRule,
-  type NewPlant,
-  type Plant,
-  type PlantPatch,
-  type TextField,
-  textFields,
-  textNames,
-} from './fields.js'
+import { fieldNames, idRule, type NewPlant, type Plant, type PlantPatch } from './fields.js'
 
 export type { FieldName, NewPlant, Plant, PlantPatch } from './fields.js'
 
 /** Names the range only for an id outside it. */
 export function idRuleFor(value: unknown): string {
-  if (typeof value === 'string' && parseInt64(value) !== undefined) return 'an integer, not a string'
+  if (typeof value === 'string') {
+    if (idFromText(value) !== undefined) return 'an integer, not a string'
+    if (/^[+-]?\d+(?:[.,]\d+)?e[+-]?\d+$/i.test(value)) return 'an integer without an exponent'
+    if (parseInt64(value) !== undefined) return inDigits
+  }
   const text = value instanceof NumberText ? value.text : value
   if ((typeof text !== 'string' && typeof text !== 'bigint') || text === '') return 'an integer'
-  return idRules.find(([pattern]) => pattern.test(String(text)))?.[1] ?? 'an integer, in digits only'
+  return idRules.find(([pattern]) => pattern.test(String(text)))?.[1] ?? inDigits
+}
+
+const inDigits = 'an integer, in digits only'
+
+/** The id in an option, an argument or a line: decimal digits, which an article code such as 1E3 is not. */
+export function idFromText(text: string): bigint | undefined {
+  return /^-?\d+$/.test(text) ? parseInt64(text) : undefined
 }
 
 export const smallestId = -(2n ** 63n)
@@ -50,23 +52,27 @@ export function acceptNewPlant(value: unknown, form: Form = 'newPlant'): PlantPa
   if (!isObject(value)) return undefined
   const { id } = value
   if (typeof id !== 'bigint' || BigInt.asIntN(64, id) !== id) return undefined
-  const patch: PlantPatch = { id }
-  for (const { name, isRequired } of textFields) {
-    const text = value[name]
-    const isText = typeof text === 'string' && text.isWellFormed() && !text.includes('\0')
-    const isNull = text === null && !isRequired && form !== 'newPlant'
-    const isLeftOut = isRequired ? form === 'patch' && !Object.hasOwn(value, name) : text === undefined
-    if (isText || isNull) patch[name] = text
-    else if (!isLeftOut) return undefined
-  }
-  return patch
+  const { name, tag } = value
+  const hasTag = isText(tag) || (tag === null && form !== 'newPlant')
+  if (!hasTag && tag !== undefined) return undefined
+  // literals with all their fields, which V8 keeps in one piece
+  if (isText(name)) return hasTag ? { id, name, tag } : { id, name }
+  if (form !== 'patch' || Object.hasOwn(value, 'name')) return undefined
+  return hasTag ? { id, tag } : { id }
 }
 
-/** Returns undefined if a required text is missing in both. */
-export function patchedPlant(patch: PlantPatch, stored?: Plant): NewPlant | undefined {
-  const textOf = ({ name }: TextField) => (patch[name] === undefined ? stored?.[name] : patch[name])
-  const isComplete = textFields.every((field) => !field.isRequired || textOf(field) != null)
-  return isComplete ? plantFrom(patch.id, textOf) : undefined
+function isText(value: unknown): value is string {
+  return typeof value === 'string' && value.isWellFormed() && !value.includes('\0')
+}
+
+/** Returns undefined if the name is missing in both. */
+export function patchedPlant({ id, ...patch }: PlantPatch, stored?: Plant): NewPlant | undefined {
+  const { name = stored?.name, tag = stored?.tag } = patch
+  return name == null ? undefined : newPlant(id, name, tag)
+}
+
+export function newPlant(id: bigint, name: string, tag: string | null | undefined): NewPlant {
+  return tag == null ? { id, name } : { id, name, tag }
 }
 
 export function otherFieldsOf(value: object): string[] {
@@ -78,29 +84,12 @@ export function invalidPlant(problems: readonly string[]): string {
 }
 
 /** In order, without the id. */
-export function plantOf(plant: Plant): Plant {
-  const copy: Plant = { name: plant.name }
-  for (const name of textNames) {
-    const text = plant[name]
-    if (text !== undefined) copy[name] = text
-  }
-  return copy
-}
-
-export function plantFrom(
-  id: bigint,
-  textOf: (field: TextField, index: number) => string | null | undefined,
-): NewPlant {
-  const plant: NewPlant = { id, name: '' }
-  for (const [index, field] of textFields.entries()) {
-    const text = textOf(field, index)
-    if (text != null) plant[field.name] = text
-  }
-  return plant
+export function plantOf({ name, tag }: Plant): Plant {
+  return tag === undefined ? { name } : { name, tag }
 }
 
 export function valuesOf(plant: NewPlant): (bigint | string | null)[] {
-  return fieldNames.map((name) => plant[name] ?? null)
+  return [plant.id, plant.name, plant.tag ?? null]
 }
 
 export function plantCount(count: number | bigint): string {
@@ -108,8 +97,8 @@ export function plantCount(count: number | bigint): string {
 }
 
 /** in UTF-16 code units */
-export function textLength(plant: Plant): number {
-  return textNames.reduce((sum, name) => sum + (plant[name]?.length ?? 0), 0)
+export function textLength({ name, tag = '' }: Plant): number {
+  return name.length + tag.length
 }
 
 export function equalPlants(one: NewPlant, other: NewPlant): boolean {
@@ -117,7 +106,7 @@ export function equalPlants(one: NewPlant, other: NewPlant): boolean {
 }
 
 export function equalFields(one: Plant, other: Plant): boolean {
-  return textNames.every((name) => one[name] === other[name])
+  return one.name === other.name && one.tag === other.tag
 }
 
 export function isIdempotencyKey(text: string): boolean {

@@ -1,6 +1,6 @@
-import { parseJson, toJson } from './exact-json.js'
+import { escapeUnsafe, toJson } from './exact-json.js'
 import { fieldNames } from './fields.js'
-import { acceptNewPlant, type NewPlant } from './plant.js'
+import type { NewPlant } from './plant.js'
 
 /**
  * Of one plant: a JSON object, or a row of a table (RFC 4180) with this delimiter. In a row, an empty text is `""`, the
@@ -16,8 +16,6 @@ export type Delimiter = (typeof delimiters)[number]
 export interface TableLayout {
   /** of CSV; by default a comma */
   delimiter?: Exclude<Delimiter, '\t'> | undefined
-  /** a byte order mark before the header, as Excel expects it of UTF-8 */
-  bom?: boolean | undefined
 }
 
 /** A plant, or how many have a text. */
@@ -32,15 +30,35 @@ export function recordWriter(
   format: RecordFormat,
   fields: readonly Column[] = fieldNames,
 ): (plant: PlantRecord) => string {
-  if (format === 'json')
-    return fields === fieldNames
-      ? toJson
-      : (plant) => toJson(Object.fromEntries(fields.map((name) => [name, plant[name]])))
-  const cell = (value: PlantRecord[Column]) => (value === undefined ? '' : tableCell(String(value), format))
-  return (plant) => fields.map((name) => cell(plant[name])).join(format)
+  const write = rowsWriter(format, fields)
+  return (plant) => write([plant]).slice(0, -1)
 }
 
-export function tableCell(text: string, delimiter: Delimiter): string {
+/** A line for each. */
+function rowsWriter(format: RecordFormat, fields: readonly Column[]): (rows: readonly PlantRecord[]) => string {
+  if (format === 'json' && fields === fieldNames) return rowsJson
+  const cell = (value: PlantRecord[Column]) => (value === undefined ? '' : tableCell(String(value), format))
+  const write = (row: PlantRecord) =>
+    format === 'json'
+      ? toJson(Object.fromEntries(fields.map((name) => [name, row[name]])))
+      : fields.map((name) => cell(row[name])).join(format)
+  return (rows) => rows.map((row) => `${write(row)}\n`).join('')
+}
+
+/** Writes plants in a third of the time of `toJson`, and other rows as that does. */
+function rowsJson(rows: readonly PlantRecord[]): string {
+  let text = ''
+  for (const row of rows) {
+    const { id, name, tag } = row
+    const isPlant = typeof id === 'bigint' && typeof name === 'string'
+    if (!isPlant || Object.keys(row).length !== (tag === undefined ? 2 : 3)) text += `${toJson(row)}\n`
+    else if (tag === undefined) text += `{"id":${id},"name":${JSON.stringify(name)}}\n`
+    else text += `{"id":${id},"name":${JSON.stringify(name)},"tag":${JSON.stringify(tag)}}\n`
+  }
+  return escapeUnsafe(text)
+}
+
+export function tableCell(text: string, delimiter: string): string {
   const isSpecial = text === '' || /^[ \t]|[ \t]$|["\r\n]/.test(text) || text.includes(delimiter)
   return isSpecial ? `"${text.replaceAll('"', '""')}"` : text
 }
@@ -48,7 +66,6 @@ export function tableCell(text: string, delimiter: Delimiter): string {
 /** The formats of many plants, in a file or on stdout. */
 export const formatNames = ['ndjson', 'json', 'csv', 'tsv'] as const
 export type FormatName = (typeof formatNames)[number]
-/** A workbook is made from a JSON object on each line. */
 export type FileFormat = FormatName | 'xlsx'
 
 export function recordFormatOf(format: FileFormat, { delimiter = ',' }: TableLayout = {}): RecordFormat {
@@ -56,25 +73,20 @@ export function recordFormatOf(format: FileFormat, { delimiter = ',' }: TableLay
   return format === 'tsv' ? '\t' : 'json'
 }
 
-/** The records of a part are separated by line feeds, which in JSON are always separators. */
 export function documentIn(format: FileFormat, fields: readonly Column[] = fieldNames, layout: TableLayout = {}) {
   const record = recordFormatOf(format, layout)
-  const write = recordWriter(record, fields)
+  const write = rowsWriter(record, fields)
   const isArray = format === 'json'
-  let head = isArray ? '[\n' : record === 'json' ? '' : `${layout.bom ? '\ufeff' : ''}${fields.join(record)}\n`
-  const join = (records: string) => {
-    const text = isArray ? head + records.replaceAll('\n', ',\n') : `${head}${records}\n`
-    head = isArray ? ',\n' : ''
-    return text
-  }
+  let head = isArray ? '[\n' : record === 'json' ? '' : `${fields.join(record)}\n`
   return {
-    join,
-    add: (records: PlantRecord[]) => (records.length === 0 ? '' : join(records.map(write).join('\n'))),
+    add: (records: readonly PlantRecord[]) => {
+      if (records.length === 0) return ''
+      const text = write(records)
+      // in JSON, a line feed is always the end of a record
+      const part = isArray ? head + text.slice(0, -1).replaceAll('\n', ',\n') : head + text
+      head = isArray ? ',\n' : ''
+      return part
+    },
     end: () => (!isArray ? head : head === ',\n' ? '\n]\n' : '[\n]\n'),
   }
-}
-
-export function readRecord(text: string): NewPlant | undefined {
-  const parsed = parseJson(text)
-  return 'value' in parsed ? acceptNewPlant(parsed.value) : undefined
 }

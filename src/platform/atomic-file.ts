@@ -38,7 +38,8 @@ function rename(file: string, target: string): void {
 /** `commit` renames the temporary file to its target. Call `discard` last, also after `commit`. */
 export class AtomicFile {
   readonly fd: number
-  readonly #path: string
+  /** of the temporary file */
+  readonly path: string
   readonly #target: string
   #isOpen = true
 
@@ -48,8 +49,8 @@ export class AtomicFile {
    */
   constructor(target: string, directory = dirname(target)) {
     this.#target = target
-    this.#path = join(directory, `.plants-${crypto.randomUUID()}.tmp`)
-    this.fd = openSync(this.#path, 'wx', 0o600)
+    this.path = join(directory, `.plants-${crypto.randomUUID()}.tmp`)
+    this.fd = openSync(this.path, 'wx', 0o600)
   }
 
   /** In a thread, so that `commit` of a large file does not block. */
@@ -70,12 +71,12 @@ export class AtomicFile {
     fchmodSync(this.fd, old ? old.mode & (fstatSync(this.fd).gid === old.gid ? 0o777 : 0o707) : 0o600)
     fsyncSync(this.fd)
     this.#close()
-    moveIntoPlace(this.#path, this.#target)
+    moveIntoPlace(this.path, this.#target)
   }
 
   discard(): void {
     this.#close()
-    rmSync(this.#path, { force: true })
+    rmSync(this.path, { force: true })
   }
 
   #close(): void {

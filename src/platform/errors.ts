@@ -151,7 +151,7 @@ export const systemReasons: Readonly<Record<string, string>> = {
 
 /** Such as `(mode 644)`. */
 export function octal(mode: number): string {
-  return `(mode ${(mode & 0o777).toString(8)})`
+  return `(mode ${(mode & 0o1777).toString(8)})`
 }
 
 export function shellOption(name: string, value: string | undefined): string {

@@ -7,9 +7,7 @@ import {
   mkdirSync,
   openSync,
   readdirSync,
-  readFileSync,
   readlinkSync,
-  readSync,
   realpathSync,
   rmSync,
   statSync,
@@ -28,27 +26,6 @@ export function makeFolder(folder: string): void {
   } catch (error) {
     if (systemCode(error) !== 'EEXIST') throw error
   }
-}
-
-/** By the first bytes (RFC 1952, RFC 8878, PKWARE's APPNOTE). The results are also names of commands. */
-export function detectCompression(head: Uint8Array): 'gzip' | 'zstd' | 'zip' | undefined {
-  if (head[0] === 0x1f && head[1] === 0x8b) return 'gzip'
-  if (/^PK(\x03\x04|\x05\x06)/.test(Buffer.from(head).toString('latin1'))) return 'zip'
-  return Buffer.from([0x28, 0xb5, 0x2f, 0xfd]).equals(head.subarray(0, 4)) ? 'zstd' : undefined
-}
-
-export function detectFileCompression(path: string): ReturnType<typeof detectCompression> {
-  return unlessSystemError(() => {
-    if (!statSync(path).isFile()) return undefined
-    const head = Buffer.alloc(4)
-    const fd = openSync(path, 'r')
-    try {
-      readSync(fd, head)
-    } finally {
-      closeSync(fd)
-    }
-    return detectCompression(head)
-  })
 }
 
 export function removeFolder(folder: string): void {
@@ -109,15 +86,25 @@ function existingPlace(directory: string): string {
   return existsSync(directory) || dirname(directory) === directory ? directory : existingPlace(dirname(directory))
 }
 
+/**
+ * Why other users can create files in a directory; undefined when none can. A group counts as other users, unless it has
+ * the number of the owner: many systems give each user such a group.
+ */
+export function exposureOf(directory: string, trusts: (uid: number) => boolean): string | undefined {
+  if (isWindows) return undefined
+  const { uid, gid, mode } = statSync(directory)
+  if (!trusts(uid)) return `${directory} belongs to another user (uid ${uid})`
+  const isShared = (mode & 0o002) !== 0 || ((mode & 0o020) !== 0 && gid !== uid)
+  return isShared ? `${directory} can be written by other users ${octal(mode)}` : undefined
+}
+
 /** Throws `unwritable` for root, if another user could put a link in the place of what root makes in a directory. */
 export function assertNotRedirected(directory: string, trusts: (uid: number) => boolean): void {
   if (process.getuid?.() !== 0) return
-  const { uid, gid, mode } = statSync(directory)
-  const isShared = (mode & 0o002) !== 0 || ((mode & 0o020) !== 0 && gid !== uid)
-  const isOfOther = !trusts(uid)
-  if (!isOfOther && (!isShared || (mode & 0o1000) !== 0)) return
-  const whose = isOfOther ? `belongs to another user (uid ${uid})` : `can be written by other users ${octal(mode)}`
-  const message = `${directory} ${whose}, who could redirect what root writes there`
+  const { uid, mode } = statSync(directory)
+  const reason = exposureOf(directory, trusts)
+  if (reason === undefined || (trusts(uid) && (mode & 0o1000) !== 0)) return
+  const message = `${reason}, who could redirect what root writes there`
   throw new PlantsError('unwritable', message, { hint: 'Run plants as that user, or choose another directory' })
 }
 
@@ -191,38 +178,6 @@ export function untrustedReason(
     }
   }
   return undefined
-}
-
-/** Undefined where the system does not say, or sets no limit. */
-export function openFileLimit(): number | undefined {
-  const limits = unlessSystemError(() => readFileSync('/proc/self/limits', 'utf8')) ?? ''
-  const [, soft] = /^Max open files +(\d+) /m.exec(limits) ?? []
-  return soft === undefined ? undefined : parseInt(soft, 10)
-}
-
-/**
- * Why other users can put files into a folder, or replace it; undefined when none can. The group of a folder counts as
- * other users, unless it has the number of the owner: many systems give each user such a group. Below a private folder
- * of a trusted user nothing is checked, and the owners of the folders above are trusted, as in `untrustedReason`.
- */
-export function sharedReason(folder: string, trusts: (uid: number) => boolean): string | undefined {
-  if (isWindows) return undefined
-  let isInShared = false
-  for (const place of withParents(folder)) {
-    const { uid, gid, mode } = statSync(place)
-    if ((isInShared || place === folder) && !trusts(uid)) return `${place} belongs to another user (uid ${uid})`
-    isInShared = (mode & 0o002) !== 0 || ((mode & 0o020) !== 0 && gid !== uid)
-    // the sticky bit: only its owner can replace an entry
-    const keepsEntries = place !== folder && (mode & 0o1000) !== 0
-    if (isInShared && !keepsEntries)
-      return `${place} can be written by other users (mode ${(mode & 0o1777).toString(8)})`
-    if ((mode & 0o011) === 0 && trusts(uid)) return undefined
-  }
-  return undefined
-}
-
-function withParents(folder: string): string[] {
-  return dirname(folder) === folder ? [folder] : [...withParents(dirname(folder)), folder]
 }
 
 /** In a snap, conf would overwrite a file instead of replacing it. */

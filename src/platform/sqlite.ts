@@ -26,14 +26,6 @@ export function connect(uri: string, { readOnly }: { readOnly: boolean }): Datab
   return db
 }
 
-/**
- * Copies into an empty file, in a thread. In a transaction, the backup does not restart when another connection writes.
- * The packaged driver throws the reason of the signal only after all pages are copied.
- */
-export async function copyDatabase(db: Database, path: string, signal: AbortSignal): Promise<void> {
-  await loadDriver().backup(db, path, { rate: 1024, progress: () => signal.throwIfAborted() }) // pages, 4 MiB
-}
-
 export function describeDriver(): { version: string; driver: string } {
   const { DatabaseSync } = loadDriver()
   const db = new DatabaseSync(':memory:')
@@ -42,7 +34,7 @@ export function describeDriver(): { version: string; driver: string } {
   return { version, driver: isBuiltIn() ? 'node:sqlite' : '@photostructure/sqlite' }
 }
 
-type Driver = Pick<typeof import('@photostructure/sqlite'), 'DatabaseSync' | 'backup'>
+type Driver = Pick<typeof import('@photostructure/sqlite'), 'DatabaseSync'>
 
 /**
  * Loads `node:sqlite` where it is stable and has the fix for the WAL-reset bug (SQLite 3.51.3), otherwise the package

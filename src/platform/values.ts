@@ -2,21 +2,10 @@ import { malformed, type PlantsError } from './errors.js'
 import { shorten } from './escape.js'
 
 /** What shells complete: one of these words, or names. */
-export type Values =
-  | readonly string[]
-  | 'file'
-  | 'store'
-  | 'saved-store'
-  | 'setting'
-  | 'setting-value'
-  | StoredValues
-  | FileValues
+export type Values = readonly string[] | 'file' | 'store' | 'saved-store' | 'setting' | 'setting-value' | StoredValues
 
 /** what a store has */
 export type StoredValues = 'id' | 'tag' | 'token'
-
-/** what a file to import has: its sheets, or fields with its columns, such as `name=CommonName` */
-export type FileValues = 'sheet' | 'map'
 
 /** What an index finds that is in range. Anything else is a defect. */
 export function must<T>(value: T | undefined): T {

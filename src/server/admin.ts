@@ -50,7 +50,7 @@ export class Metrics {
   readonly #registry = new Registry()
   readonly #requests = new Counter({
     name: 'plants_requests_total',
-    help: 'Requests by outcome: created, read, replaced, deleted, described, aborted, closed, or an error value',
+    help: 'Requests by outcome: created, read, updated, deleted, described, preflight, aborted, closed, or an error value',
     labelNames: ['outcome'],
     registers: [this.#registry],
   })

@@ -77,24 +77,17 @@ export function endOf({ revokedAt, expiresAt }: Token, time: number): EndedToken
   return expiresAt && expiresAt.getTime() <= time ? { reason: `The token expired on ${dayOf(expiresAt)}` } : undefined
 }
 
-interface StoreTokensOptions {
-  /** milliseconds, monotonic */
-  now(): number
-  /** milliseconds since 1970 */
-  time(): number
-  warn(message: string): void
-}
-
 /**
  * Looks tokens up by their SHA-256, so that the timing reveals nothing about a token, and only its holder learns that
- * it has ended. Saves once a day (UTC) that a token is used.
+ * it has ended.
+ *
+ * @param now milliseconds, monotonic
+ * @param time milliseconds since 1970
  */
-export function tokensOfStore(store: TokenStore, { now, time, warn }: StoreTokensOptions): TokenSource {
+export function tokensOfStore(store: TokenStore, now: () => number, time: () => number): TokenSource {
   /** found tokens, and lookups in progress: concurrent requests with the same token share one */
   const lookups = new Map<string, { found: Promise<Token | undefined>; until: number }>()
   let pending = 0
-  /** by the id of a token, the day on which its use was last saved, or tried */
-  const used = new Map<bigint, number>()
 
   const lookUp = async (digest: Uint8Array, key: string) => {
     pending += 1
@@ -107,15 +100,6 @@ export function tokensOfStore(store: TokenStore, { now, time, warn }: StoreToken
     return found
   }
 
-  const markUsed = ({ id, lastUsedAt }: Token) => {
-    const dayOf = (milliseconds: number) => Math.floor(milliseconds / 86_400_000)
-    const today = dayOf(time())
-    if (today <= (used.get(id) ?? dayOf(lastUsedAt?.getTime() ?? -Infinity))) return
-    used.set(id, today)
-    const failed = ({ message }: Error) => warn(`The last use of token ${id} could not be saved: ${message}`)
-    store.markUsed(id, new Date(time())).catch(failed)
-  }
-
   return async (text) => {
     const digest = digestOf(text)
     const key = digest.toString('latin1')
@@ -125,17 +109,13 @@ export function tokensOfStore(store: TokenStore, { now, time, warn }: StoreToken
     const at = time()
     const ended = token && endOf(token, at)
     if (!token || ended) return ended
-    markUsed(token)
     const { id, rights, expiresAt } = token
     return { name: String(id), rights, validFor: expiresAt && expiresAt.getTime() - at }
   }
 }
 
-/** `names` maps each token to its name. Always compares all tokens, in constant time. */
-export function fixedTokens(names: ReadonlyMap<string, string>, rights: readonly Right[]): TokenSource {
-  const tokens = [...names].map(([token, name]) => ({ digest: digestOf(token), caller: { name, rights } }))
-  return (text) => {
-    const digest = digestOf(text)
-    return tokens.filter((token) => timingSafeEqual(token.digest, digest)).at(-1)?.caller
-  }
+/** Accepts one token, which is compared in constant time. */
+export function fixedToken(token: string, caller: Caller): TokenSource {
+  const expected = digestOf(token)
+  return (text) => (timingSafeEqual(expected, digestOf(text)) ? caller : undefined)
 }

@@ -6,9 +6,12 @@ import { busy, HttpError } from './http-error.js'
 export class Budget {
   used = 0
   readonly limit: number
+  /** whether reading pauses above the limit, instead of a 503 */
+  readonly pauses: boolean
 
-  constructor(limit: number) {
+  constructor(limit: number, { pauses = false } = {}) {
     this.limit = limit
+    this.pauses = pauses
   }
 
   hasRoom(bytes = 0): boolean {
@@ -24,15 +27,12 @@ export class InFlight {
   readonly bodyLimit: number
   /** bodies of requests with an accepted token, which arrive or wait for the store */
   readonly bodies: Budget
-  /** bodies that arrive while their token is looked up: they take no room from the others */
-  readonly unverifiedBodies: Budget
   /** responses to requests with an accepted token, which clients have not read yet */
   readonly unread = new Budget(67_108_864)
 
   constructor(bodyLimit: number) {
     this.bodyLimit = bodyLimit
     this.bodies = new Budget(64 * bodyLimit)
-    this.unverifiedBodies = new Budget(64 * bodyLimit)
   }
 }
 
@@ -57,6 +57,7 @@ export class ArrivingBody {
   readonly #limit: number
   #budget: Budget
   #received = new GrowingBuffer()
+  #isPaused = false
   #isEnded = false
   #error: HttpError | undefined
   #settle = () => {}
@@ -80,6 +81,7 @@ export class ArrivingBody {
   countIn(budget: Budget): void {
     this.#budget.used -= this.#received.length
     this.#budget = budget
+    this.#resume()
     this.#count(this.#received.length)
   }
 
@@ -88,6 +90,12 @@ export class ArrivingBody {
     this.#request.off('data', this.#append).off('end', this.#end)
     this.#budget.used -= this.#received.length
     this.#received = new GrowingBuffer()
+    this.#resume()
+  }
+
+  #resume(): void {
+    if (this.#isPaused) this.#request.socket.resume()
+    this.#isPaused = false
   }
 
   readonly #append = (chunk: Buffer) => {
@@ -98,10 +106,16 @@ export class ArrivingBody {
   #count(bytes: number): void {
     this.#budget.used += bytes
     if (this.#received.length > this.#limit) this.#error = tooLarge(this.#limit)
-    else if (!this.#budget.hasRoom()) this.#error = busy()
+    else if (!this.#budget.hasRoom()) this.#stop()
     if (!this.#error) return
     this.discard()
     this.#settle()
+  }
+
+  #stop(): void {
+    this.#isPaused = this.#budget.pauses
+    if (this.#isPaused) this.#request.socket.pause()
+    else this.#error = busy()
   }
 
   readonly #end = () => {

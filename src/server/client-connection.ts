@@ -23,8 +23,12 @@ export class ClientConnection {
   isOverfull = false
   /** the response to the request that is being processed, once its token is accepted */
   accepted: ServerResponse | undefined
-  /** requests that wait for the responses to earlier ones, and have no accepted token in front of them */
+  /** whether a token was accepted on it */
+  hasToken = false
+  /** lines of requests that wait for the responses to earlier ones */
   readonly waiting = new Budget(maxWaitingBytes)
+  /** bodies that arrive before a token is accepted: above it, nothing more is read of the connection */
+  readonly unverified = new Budget(maxWaitingBytes, { pauses: true })
   readonly #bodies = new Map<ServerResponse, ArrivingBody>()
   /** bytes that the system has accepted, and when a check last saw that number change */
   #sent = -1
@@ -39,9 +43,10 @@ export class ClientConnection {
    * Sends an error for input that is no request, after the responses to earlier requests, and closes the connection.
    *
    * @param code of the parser's error
+   * @param headers alternating names and values
    * @returns whether the input counts: not if the client is gone, or if an earlier response is the last one
    */
-  reject(error: HttpError, code: string): boolean {
+  reject(error: HttpError, code: string, headers: readonly string[] = []): boolean {
     const { socket, open, last } = this
     if (this.isBroken || socket.writableEnded) return false
     this.isBroken = true
@@ -53,7 +58,7 @@ export class ClientConnection {
     const broken = last?.req.complete === false ? last : undefined
     const isLast = code === 'HPE_CLOSED_CONNECTION' || last?.shouldKeepAlive === false
     const isAnswered = () => isLast || broken?.headersSent === true
-    const end = () => this.end(isAnswered() ? undefined : error)
+    const end = () => this.end(isAnswered() ? undefined : bytesOf(error, headers))
     const previous = open.filter((response) => response !== broken).at(-1)
     if (previous) previous.once('close', end)
     else end()
@@ -71,6 +76,13 @@ export class ClientConnection {
     const body = new ArrivingBody(response.req, limit, budget)
     this.#bodies.set(response, body)
     return body
+  }
+
+  /** From now on, its bodies count with those of all connections that have a token. */
+  accept(response: ServerResponse, bodies: Budget): void {
+    this.accepted = response
+    this.hasToken = true
+    for (const body of this.#bodies.values()) body.countIn(bodies)
   }
 
   /** Drops what has arrived of a body, and what still arrives. */
@@ -106,10 +118,10 @@ export class ClientConnection {
   }
 
   /** The client may still send for a while (RFC 9112, 9.6). */
-  end(error?: HttpError): void {
+  end(bytes?: string): void {
     const { socket } = this
     if (socket.writableEnded) return
-    if (error && socket.writable) socket.write(bytesOf(error))
+    if (bytes !== undefined && socket.writable) socket.write(bytes)
     socket.end()
     socket.resume()
     const timer = setTimeout(() => socket.destroy(), lingerTime)
@@ -119,13 +131,15 @@ export class ClientConnection {
 }
 
 /** The bytes of a response for which node:http has no response object. */
-function bytesOf({ status, body }: HttpError): string {
+function bytesOf({ status, body }: HttpError, headers: readonly string[]): string {
+  const pairs = headers.flatMap((name, at) => (at % 2 === 0 ? [`${name}: ${headers[at + 1]}`] : []))
   const head = [
     `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
     'Content-Type: application/json',
     `Content-Length: ${Buffer.byteLength(body)}`,
     'X-Content-Type-Options: nosniff',
     'Connection: close',
+    ...pairs,
   ]
   return `${head.join('\r\n')}\r\n\r\n${body}`
 }

@@ -25,8 +25,11 @@ const outsideOperation: ReadonlySet<number> = new Set([404, 405, 408, 421, 431, 
 /** for input that the parser of node:http rejects, or should reject */
 export const invalidHttp = new HttpError(400, 'The request is not valid HTTP/1.1 (RFC 9112)')
 
+/** One message for both limits, because from version 24 on Node reports both with one code. */
+export const headersTooLarge = new HttpError(431, 'The headers have more than 16 KiB or more than 100 lines')
+
 export const parserErrors: Readonly<Record<string, HttpError>> = {
-  HPE_HEADER_OVERFLOW: new HttpError(431, 'The headers are too large'),
+  HPE_HEADER_OVERFLOW: headersTooLarge,
   HPE_CHUNK_EXTENSIONS_OVERFLOW: new HttpError(413, 'The chunk extensions are too large'),
   ERR_HTTP_REQUEST_TIMEOUT: new HttpError(408, 'The request did not arrive in time'),
 }
@@ -43,6 +46,7 @@ export function toHttpError(error: unknown, requestId: string): HttpError {
   if (error instanceof HttpError) return error
   const type = error instanceof PlantsError ? error.type : undefined
   if (error instanceof PlantsError && type === 'conflict') return new HttpError(409, error.message)
+  if (error instanceof PlantsError && type === 'notFound') return new HttpError(404, error.message)
   const hint = `Ask the operator of the service about request ${requestId}`
   if (type === 'unavailable') return busy(`The store is not available, and nothing was stored. ${hint}`)
   const what = type === 'unknownOutcome' ? 'Whether the plant is stored is unknown' : 'Internal error'

@@ -1,16 +1,25 @@
-import { type DestinationStream, type Logger, pino } from 'pino'
+import { pino, stdTimeFunctions } from 'pino'
 import { escapeControlChars } from '../platform/escape.js'
 import type { Output } from '../platform/io.js'
 
-/**
- * docs/serve.md describes the fields. `path` is that of a route, since any other may contain a token, and `token` is
- * the name of the token.
- */
+/** docs/serve.md describes the fields. */
 export interface AccessLogEntry {
-  /** "created", "read", "replaced", "deleted", "described", "aborted", "closed", or an `error` value */
+  /** "created", "read", "updated", "deleted", "described", "preflight", "aborted", "closed", or an `error` value */
   outcome: string
+  status?: number
   milliseconds?: number | undefined
-  [field: string]: unknown
+  method?: string | undefined
+  /** of the route; of a request that has none, what was requested, without its query and tokens */
+  path?: string | undefined
+  /** the name of the token */
+  token?: string | undefined
+  requestId?: string
+  /** why the HTTP parser rejected the input */
+  code?: string
+  /** why the service closed the connection */
+  reason?: string
+  /** the address of the client */
+  from?: string | undefined
 }
 
 export interface AccessLog {
@@ -21,68 +30,93 @@ export interface AccessLog {
 
 export interface LogOptions {
   output: Output
+  /** the least severe level that is written, or "silent" */
   level: string
-  /** in milliseconds */
+  /** milliseconds for which lines of requests are collected, to be written together */
   delay: number
 }
 
-/**
- * JSON lines, or shorter text on a terminal. Lines of requests are written together if others were written in the last
- * `delay` milliseconds, at the latest by `flush`: a crash can lose these. Ignores write errors.
- */
-export function openLog({ output, level, delay }: LogOptions): Logger {
-  const { isTerminal } = output
-  let lines = ''
-  let timer: NodeJS.Timeout | undefined
-  const flush = () => {
-    clearTimeout(timer)
-    timer = undefined
-    const written = lines
-    lines = ''
-    if (written === '') return
-    if (delay > 0) timer = setTimeout(flush, delay).unref()
+type Level = 'info' | 'warn' | 'error'
+type Fields = Record<string, unknown>
+type Writer = (level: Level, fields: Fields, message?: string) => void
+
+/** Short text on a terminal, JSON lines elsewhere. Ignores write errors. A crash can lose the lines of `delay`. */
+export class Log implements AccessLog {
+  readonly #output: Output
+  readonly #delay: number
+  readonly #write: Writer
+  #lines = ''
+  #timer: NodeJS.Timeout | undefined
+
+  constructor({ output, level, delay }: LogOptions) {
+    this.#output = output
+    this.#delay = delay
+    this.#write = output.isTerminal ? textWriter(level, this.#add) : jsonWriter(level, this.#add)
+  }
+
+  record(entry: AccessLogEntry): void {
+    this.#write('info', { ...entry })
+  }
+
+  info(message: string, fields: Fields = {}): void {
+    this.#write('info', fields, message)
+    this.flush()
+  }
+
+  warn(message: string): void {
+    this.#write('warn', {}, message)
+    this.flush()
+  }
+
+  error(error: unknown, requestId?: string): void {
+    this.#write('error', { requestId, err: error }, 'failed')
+    this.flush()
+  }
+
+  flush(): void {
+    clearTimeout(this.#timer)
+    this.#timer = undefined
+    const lines = this.#lines
+    this.#lines = ''
     try {
-      output.log(written).catch(() => undefined)
+      if (lines !== '') this.#output.log(lines).catch(() => undefined)
     } catch {
       // A request must not fail because of its log line.
     }
   }
-  const write = (line: string) => {
-    lines += isTerminal ? formatAsText(line) : line
-    const isOfRequest = line.includes('"outcome":') // in a text, the quotes would be escaped
-    if (timer === undefined || !isOfRequest || lines.length >= 65_536) flush()
+
+  readonly #add = (line: string) => {
+    this.#lines += line
+    if (this.#delay === 0 || this.#lines.length >= 65_536) this.flush()
+    else this.#timer ??= setTimeout(() => this.flush(), this.#delay).unref()
   }
-  const destination: DestinationStream & { flush(): void } = { write, flush } // `flush` is called by that of the logger
+}
+
+function jsonWriter(level: string, write: (line: string) => void): Writer {
   const formatters = { level: (name: string) => ({ level: name }) }
   // Without the process id and the host, which are the same in all lines.
-  return pino({ level, base: null, timestamp: isoTime(), formatters }, destination)
+  const logger = pino({ level, base: null, timestamp: stdTimeFunctions.isoTime, formatters }, { write })
+  return (severity, fields, message) => logger[severity](fields, message)
 }
 
-/** Formats each millisecond once, which halves the cost of a line under load. */
-function isoTime(): () => string {
-  let formatted = 0
-  let text = ''
-  return () => {
-    const now = Date.now()
-    if (now !== formatted) text = `,"time":"${new Date(now).toISOString()}"`
-    formatted = now
-    return text
+function textWriter(level: string, write: (line: string) => void): Writer {
+  const levels = ['info', 'warn', 'error', 'silent']
+  const labels = { info: undefined, warn: 'warning:', error: 'error:' }
+  return (severity, { err, ...fields }, message) => {
+    if (levels.indexOf(severity) < levels.indexOf(level)) return
+    const words = [new Date().toTimeString().slice(0, 8), labels[severity], message, ...wordsOf(fields)]
+    const stack = err instanceof Error ? `${err.stack}`.split('\n') : []
+    for (const line of [words.filter((word) => word !== undefined).join(' '), ...stack.map((part) => `  ${part}`)])
+      write(`${escapeControlChars(line)}\n`)
   }
 }
 
-function formatAsText(line: string): string {
-  const { time, level, msg, err, ...fields } = JSON.parse(line) as Record<string, unknown>
-  const { status, outcome, milliseconds, token, method, path, code, reason, from } = fields
-  const clock = new Date(String(time)).toTimeString().slice(0, 8)
-  const duration = typeof milliseconds === 'number' ? `${Math.round(milliseconds)} ms` : undefined
-  const request = [status, outcome, method, path, duration, token && `token ${token}`, code, reason, reason && from]
-  const details = Object.entries(fields).map(
-    ([name, value]) => `${name}=${typeof value === 'string' ? value : JSON.stringify(value)}`,
-  )
-  const words = [clock, labels[String(level)], msg, ...(outcome === undefined ? details : request)]
-  const stack = typeof err === 'object' && err !== null && 'stack' in err ? String(err.stack).split('\n') : []
-  const lines = [words.filter((word) => word !== undefined).join(' '), ...stack.map((part) => `  ${part}`)]
-  return lines.map((text) => `${escapeControlChars(text)}\n`).join('')
+/** Of a request, what a person looks for, without names; of anything else, all fields. */
+function wordsOf(fields: Fields): unknown[] {
+  const { status, outcome, method, path, milliseconds, token, code, reason, from } = fields
+  if (outcome !== undefined) {
+    const duration = typeof milliseconds === 'number' ? `${Math.round(milliseconds)} ms` : undefined
+    return [status, outcome, method, path, duration, token && `token ${token}`, code, reason, reason && from]
+  }
+  return Object.entries(fields).flatMap(([name, value]) => (value === undefined ? [] : [`${name}=${value}`]))
 }
-
-const labels: Record<string, string> = { warn: 'warning:', error: 'error:' }

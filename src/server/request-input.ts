@@ -1,21 +1,22 @@
 import { isUtf8 } from 'node:buffer'
-import { hash } from 'node:crypto'
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { isJsonType, isObject, parseInt64, parseJson } from '../plant/exact-json.js'
 import { idRule } from '../plant/fields.js'
-import { acceptNewPlant, invalidPlant, isIdempotencyKey, type NewPlant } from '../plant/plant.js'
+import { acceptNewPlant, invalidPlant, isIdempotencyKey, type NewPlant, type PlantPatch } from '../plant/plant.js'
 import { problemOf, problemsOf } from '../plant/plant-schema.js'
 import { shorten } from '../platform/escape.js'
-import { type ListQuery, maxSearch } from '../stores/common/store.js'
+import { maxSearch, type ReadQuery } from '../stores/common/store.js'
 import { tooLarge } from './body.js'
-import { HttpError, invalidHttp } from './http-error.js'
-import { listLimits } from './openapi-document.js'
+import { HttpError, headersTooLarge, invalidHttp } from './http-error.js'
 
 /**
  * Headers that must not be repeated (RFC 9110, 5.3). Node's parser rejects a second Content-Length; Bun's accepts an
  * equal one.
  */
 const singleHeaders = ['Host', 'Content-Length', 'Content-Type', 'Content-Encoding', 'Authorization']
+
+/** plants in a page that a client may ask for */
+const maxPage = 1000
 
 /** in a request */
 export const maxHeaderLines = 100
@@ -30,8 +31,7 @@ export function validateHead(request: IncomingMessage): HttpError | undefined {
   const { rawHeaders, headers, httpVersion } = request
   if (httpVersion !== '1.1' && httpVersion !== '1.0')
     return new HttpError(400, `HTTP/${httpVersion} is not supported, only HTTP/1.1`)
-  if (rawHeaders.length > 2 * maxHeaderLines)
-    return new HttpError(431, `The request has more than ${maxHeaderLines} header lines`)
+  if (rawHeaders.length > 2 * maxHeaderLines) return headersTooLarge
   if (Object.keys(headers).length < rawHeaders.length / 2) {
     const repeated = singleHeaders.find((name) => (request.headersDistinct[name.toLowerCase()]?.length ?? 0) > 1)
     if (repeated !== undefined) return new HttpError(400, `The header ${repeated} must be given once`)
@@ -49,30 +49,42 @@ export function validateHead(request: IncomingMessage): HttpError | undefined {
  * @throws {HttpError} 415 for a body that is not declared as JSON or is compressed; 413 for a Content-Length over the
  * limit
  */
-export function validateBodyHeaders(headers: IncomingHttpHeaders, bodyLimit: number): void {
-  const type = headers['content-type']
-  if (type === undefined) throw new HttpError(415, 'Content-Type must be application/json, but is missing')
-  if (!isJsonType(type)) throw new HttpError(415, `Content-Type must be application/json, but was ${quote(type)}`)
-  const coding = headers['content-encoding']
+export function validateBodyHeaders({ method, headers }: IncomingMessage, bodyLimit: number): void {
+  const { 'content-type': type, 'content-encoding': coding, 'content-length': length = '0' } = headers
+  const isPatch = method === 'PATCH'
+  if (!isJsonType(type ?? '') && !(isPatch && /^application\/merge-patch\+json[\t ]*(?:;|$)/i.test(type ?? ''))) {
+    const wanted = `Content-Type must be application/${isPatch ? 'merge-patch+json' : 'json'}`
+    const message = `${wanted}, but ${type === undefined ? 'is missing' : `was ${quote(type)}`}`
+    throw new HttpError(415, message, isPatch ? ['Accept-Patch', patchTypes] : [])
+  }
   if (coding !== undefined && coding.toLowerCase() !== 'identity')
     throw new HttpError(415, `The body must have no Content-Encoding, but had ${quote(coding)}`)
-  if (parseFloat(headers['content-length'] ?? '0') > bodyLimit) throw tooLarge(bodyLimit)
+  if (parseFloat(length) > bodyLimit) throw tooLarge(bodyLimit)
 }
+
+const patchTypes = 'application/merge-patch+json, application/json'
 
 /** Whether a client waits with the body for a 100 response, which HTTP/1.0 does not have (RFC 9110, 10.1.1). */
 export function expectsContinue({ headers, httpVersion }: IncomingMessage): boolean {
   return httpVersion === '1.1' && headers.expect?.toLowerCase() === '100-continue'
 }
 
-/** The specification's NewPlant or, with the `id` of a path, a Plant. Throws 400 or 422. */
-export function parsePlant(bytes: Buffer, id?: bigint): NewPlant {
-  const body = parseBody(bytes)
-  const value = id !== undefined && isObject(body) && !Object.hasOwn(body, 'id') ? { ...body, id } : body
+/** The specification's NewPlant. Throws 400 or 422. */
+export function parsePlant(bytes: Buffer): NewPlant {
+  const value = parseBody(bytes)
   const plant = acceptNewPlant(value)
-  if (!plant) throw new HttpError(422, invalidPlant(problemsOf(value)))
-  if (id !== undefined && plant.id !== id)
-    throw new HttpError(422, invalidPlant([`id must be ${id}, as in the path, but was ${plant.id}`]))
-  return plant
+  if (plant) return plant
+  throw new HttpError(422, invalidPlant(problemsOf(value)))
+}
+
+/** A merge patch (RFC 7396) for the plant of a path. Throws 400 or 422. */
+export function parsePatch(bytes: Buffer, id: bigint): PlantPatch {
+  const body = parseBody(bytes)
+  const value = isObject(body) && !Object.hasOwn(body, 'id') ? { ...body, id } : body
+  const patch = acceptNewPlant(value, 'patch')
+  if (!patch) throw new HttpError(422, invalidPlant(problemsOf(value, 'patch')))
+  if (patch.id !== id) throw new HttpError(422, invalidPlant([`id must be ${id}, as in the path, but was ${patch.id}`]))
+  return patch
 }
 
 function parseBody(bytes: Buffer): unknown {
@@ -80,7 +92,7 @@ function parseBody(bytes: Buffer): unknown {
   if (!isUtf8(bytes)) throw new HttpError(400, 'The body is not UTF-8')
   const parsed = parseJson(bytes.toString())
   if ('value' in parsed) return parsed.value
-  throw new HttpError(400, `The body ${parsed.isSeveral ? 'contains' : 'is not JSON:'} ${parsed.message}`)
+  throw new HttpError(400, `The body is not JSON: ${parsed.reason}`)
 }
 
 /** @throws {HttpError} 400 for a key that is malformed or repeated */
@@ -102,8 +114,8 @@ export function parseId(text: string, name = 'id'): bigint {
  * @param url the request target
  * @throws {HttpError} 400 for a parameter that is unknown, repeated or malformed
  */
-export function parseListQuery(url: string, maxLimit = listLimits.max): ListQuery {
-  const texts = parametersOf(url, ['limit', 'after', 'tag', 'noTag', 'search'])
+export function parseListQuery(url: string, maxLimit = maxPage): ReadQuery {
+  const texts = parametersOf(url, ['limit', 'order', 'after', 'tag', 'noTag', 'search'])
   const parsed = <T>(name: string, parse: (text: string, name: string) => T): T | undefined => {
     const text = texts.get(name)
     return text === undefined ? undefined : parse(text, name)
@@ -113,15 +125,19 @@ export function parseListQuery(url: string, maxLimit = listLimits.max): ListQuer
   if (isUntagged && tag !== undefined) throw new HttpError(400, 'tag and noTag cannot be used together')
   return {
     limit: parsed('limit', (text) => parseLimit(text, maxLimit)),
+    desc: parsed('order', parseOrder) === 'desc',
     after: parsed('after', parseId),
     tag: isUntagged ? false : tag,
     search: parsed('search', searchText),
   }
 }
 
-/** @throws {HttpError} 400 for any parameter in the query of a request target */
-export function requireNoQuery(url: string): void {
+/** @throws {HttpError} 400 for a parameter, and for a condition (RFC 9110, 13.1) of a change */
+export function requireUnconditional({ method, url = '', headers }: IncomingMessage): void {
   parametersOf(url, [])
+  const condition = ['If-Match', 'If-None-Match'].find((name) => headers[name.toLowerCase()] !== undefined)
+  if (condition !== undefined && method !== 'GET' && method !== 'HEAD')
+    throw new HttpError(400, `${condition} is not supported: this service has no conditional requests`)
 }
 
 function parametersOf(url: string, known: readonly string[]): Map<string, string> {
@@ -152,6 +168,11 @@ function parseLimit(text: string, maxLimit: number): number {
   return limit
 }
 
+function parseOrder(text: string): string {
+  if (text !== 'asc' && text !== 'desc') throw invalid('order must be asc or desc', text)
+  return text
+}
+
 function parseBoolean(text: string, name: string): boolean {
   if (text !== 'true' && text !== 'false') throw invalid(`${name} must be true or false`, text)
   return text === 'true'
@@ -172,34 +193,6 @@ function searchText(text: string, name: string): string {
 
 function invalid(rule: string, text: string): HttpError {
   return new HttpError(400, `${rule}, but was ${quote(text)}`)
-}
-
-/** By the weights in Accept, then by the more specific range (RFC 9110, 12.5.1). */
-export function prefersNdjson(accept = ''): boolean {
-  const weights = new Map<string, number>()
-  for (const range of accept.toLowerCase().split(',')) {
-    const [type = '', ...parameters] = range.split(';').map((part) => part.trim())
-    const weight = parameters.find((parameter) => parameter.startsWith('q='))
-    weights.set(type, weight === undefined ? 1 : parseFloat(weight.slice(2)))
-  }
-  const rangesOf = (type: string) => [type, 'application/*', '*/*'].filter((range) => weights.has(range))
-  const weightOf = ([mostSpecific = '']: string[]) => weights.get(mostSpecific) ?? 0
-  const [ndjson, json] = [rangesOf('application/x-ndjson'), rangesOf('application/json')]
-  if (weightOf(ndjson) !== weightOf(json)) return weightOf(ndjson) > weightOf(json)
-  return weightOf(ndjson) > 0 && ndjson.length > json.length
-}
-
-/** A strong entity tag (RFC 9110, 8.8.3). */
-export function etagOf(json: string): string {
-  return `"${hash('sha256', json, 'base64url').slice(0, 22)}"`
-}
-
-/** A weak tag matches If-None-Match (RFC 9110, 13.1.2), never If-Match (13.1.1). */
-export function listsTag(header: string, etag: string, { isWeakEqual }: { isWeakEqual: boolean }): boolean {
-  if (header.trim() === '*') return true
-  return Array.from(header.matchAll(/(W\/)?("[^"]*")/g)).some(
-    ([, weak, tag]) => tag === etag && (isWeakEqual || weak === undefined),
-  )
 }
 
 function quote(text: string): string {

@@ -5,6 +5,7 @@ import type { Right } from '../stores/common/store.js'
 import type { Authenticate, Caller } from './authenticator.js'
 import { type InFlight, noBody, takeBody } from './body.js'
 import type { ClientConnection } from './client-connection.js'
+import type { Cors } from './cors.js'
 import { busy, HttpError, toHttpError } from './http-error.js'
 import type { AccessLog } from './log.js'
 import { expectsContinue, validateBodyHeaders } from './request-input.js'
@@ -39,7 +40,7 @@ export interface Call {
   /** milliseconds */
   startedAt: number
   route?: Route
-  /** the `path` of the routes that match, and the last segment of the path that was requested */
+  /** the `path` of the routes that match, or what was requested; and the last segment of that */
   path?: string
   id: string
   caller?: Caller
@@ -55,6 +56,8 @@ interface RouterOptions {
   /** "" or "/v1" */
   basePath: string
   inFlight: InFlight
+  cors: Cors | undefined
+  printable: (text: string) => string
   /** milliseconds; 10 minutes by default */
   streamTimeout?: number
 }
@@ -66,6 +69,9 @@ const maxStreamTime = 600_000
 
 /** milliseconds; if a body takes longer to arrive, the token is checked again */
 const reauthenticateAfter = 100
+
+/** characters */
+const maxShownPath = 200
 
 const vary = ['Vary', 'Accept']
 
@@ -124,26 +130,36 @@ export class Router {
     call.id = target.slice(start)
     const path = this.#routes.has(target) || call.id === '' ? target : `${target.slice(0, start)}{id}`
     const routes = this.#routes.get(path) ?? []
-    if (routes.length > 0) call.path = path
+    call.path = routes.length > 0 ? path : this.#shown(target)
     const route = routes.find((each) => each.method === (method === 'HEAD' ? 'GET' : method))
     if (route) return route
     const offered = routes.filter(({ isOffered }) => isOffered)
     const api = `${this.#options.basePath}/openapi.json`
     if (offered.length === 0) throw new HttpError(404, `There is nothing at this path. The API is described at ${api}`)
+    const preflight = this.#options.cors?.preflightOf(call.request)
+    const handler = async () => ({ outcome: 'preflight', status: 204, body: '', headers: preflight })
+    if (preflight) return { method, path, right: undefined, isOffered: true, handler }
     const allowed = offered.map((each) => (each.method === 'GET' ? 'GET, HEAD' : each.method)).join(', ')
     throw new HttpError(405, `${path} allows ${allowed}, but not ${method}`, ['Allow', allowed])
+  }
+
+  /** A path without a route, for the log. Nothing is known of it, so it may even hold a token. */
+  #shown(path: string): string {
+    const text = this.#options
+      .printable(path.replace(/^[a-z][a-z\d+.-]*:\/\/[^/]*/i, ''))
+      .replace(/plants_[\w-]{20,}/gi, '***')
+    return text.length > maxShownPath ? `${text.slice(0, maxShownPath - 1)}…` : text
   }
 
   /** Throws 401, 403, 415, 413 or, if too many bodies are in flight, 503. */
   async #admit(call: Call, right: Right, { isOffered, hasBody }: Route): Promise<void> {
     const { request, response, connection, startedAt } = call
     const { inFlight, now } = this.#options
-    const { bodyLimit, unverifiedBodies, bodies } = inFlight
-    const arriving = hasBody ? connection.collectBody(response, bodyLimit, unverifiedBodies) : undefined
+    const { bodyLimit, bodies } = inFlight
+    const arriving = hasBody ? connection.collectBody(response, bodyLimit, connection.unverified) : undefined
     if (!hasBody) connection.dropBody(response)
     call.caller = await this.#authenticate(call)
-    connection.accepted = response
-    arriving?.countIn(bodies)
+    connection.accept(response, bodies)
     const challenge = 'Bearer realm="plants", error="insufficient_scope"' // RFC 6750, 3.1
     if (!isOffered) throw new HttpError(403, `This service does not ${right} plants`, ['WWW-Authenticate', challenge])
     if (!call.caller.rights.includes(right)) {
@@ -151,7 +167,7 @@ export class Router {
       throw new HttpError(403, `This token has no right to ${right} plants`, header)
     }
     if (!hasBody) return
-    validateBodyHeaders(request.headers, bodyLimit)
+    validateBodyHeaders(request, bodyLimit)
     if (expectsContinue(request)) response.writeContinue()
     call.body = arriving === undefined ? takeBody(request, inFlight) : await arriving.whole()
     if (arriving !== undefined && now() - startedAt > reauthenticateAfter) await this.#authenticate(call)

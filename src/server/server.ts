@@ -5,6 +5,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { systemCode } from '../platform/errors.js'
 import type { InFlight } from './body.js'
 import { ClientConnection } from './client-connection.js'
+import type { Cors } from './cors.js'
 import { HttpError, invalidHttp, notProxy, parserErrors } from './http-error.js'
 import type { AccessLog, AccessLogEntry } from './log.js'
 import { maxHeaderLines, validateHead } from './request-input.js'
@@ -34,6 +35,7 @@ interface HttpServerOptions {
   /** records the requests that never reach the handler */
   log: AccessLog
   inFlight: InFlight
+  cors?: Cors | undefined
   /** milliseconds, monotonic */
   now(): number
 }
@@ -70,6 +72,7 @@ export class HttpServer {
   readonly #handler: Handler
   readonly #log: AccessLog
   readonly #inFlight: InFlight
+  readonly #cors: Cors | undefined
   readonly #now: () => number
   readonly #connections = new Map<Socket, ClientConnection>()
   #accepted = 0
@@ -81,10 +84,11 @@ export class HttpServer {
    */
   #arrived: ServerResponse[] | undefined
 
-  constructor(handler: Handler, { limits, tls, log, inFlight, now }: HttpServerOptions) {
+  constructor(handler: Handler, { limits, tls, log, inFlight, cors, now }: HttpServerOptions) {
     this.#handler = handler
     this.#log = log
     this.#inFlight = inFlight
+    this.#cors = cors
     this.#now = now
     const { requestTimeout, connectionLimit, replacesIdle = false } = limits
     const options = {
@@ -107,7 +111,11 @@ export class HttpServer {
       if (replacesIdle && this.#connections.size > connectionLimit) this.#closeOldestIdle()
     }
     server.on('connection', (socket: Socket) => add(socket, tls !== undefined))
-    if (tls) server.on('secureConnection', (socket: Socket) => add(socket, false))
+    server.on('secureConnection', (socket: Socket) => {
+      add(socket, false)
+      // With a listener, node:http reads the stream and not past it: nothing that came with the end of the handshake.
+      if (this.#overfull >= maxOverfull) this.#paused.push(socket.pause().on('data', () => undefined))
+    })
     const receive = (request: IncomingMessage, response: ServerResponse) => this.#receive(request, response)
     server.on('request', receive).on('checkContinue', receive)
     server.on('checkExpectation', receive) // node:http would send a 417 without a body
@@ -211,19 +219,19 @@ export class HttpServer {
   /** Handles a request after the response to the previous one. Until then it counts in what waits of its connection. */
   #queue(connection: ClientConnection, response: ServerResponse, previous: ServerResponse): void {
     const { req: request } = response
-    const { waiting, accepted } = connection
+    const { waiting, unverified } = connection
     const { bodies, bodyLimit } = this.#inFlight
-    connection.collectBody(response, bodyLimit, accepted ? bodies : waiting) // dropped, for a 503, if there is no room
+    connection.collectBody(response, bodyLimit, connection.hasToken ? bodies : unverified)
     let size = 0
     const count = (bytes: number) => {
       size += bytes
       waiting.used += bytes
-      if (!connection.accepted && !waiting.hasRoom())
-        this.#closeOverfull(connection, 'The headers of the waiting requests are too large')
+      if (!connection.hasToken && !waiting.hasRoom())
+        this.#closeOverfull(connection, 'The waiting requests are too large')
     }
     const countTrailers = () => count(sizeOf(request.rawTrailers))
     request.once('end', countTrailers)
-    count(requestOverhead + sizeOf(request.rawHeaders))
+    count(requestOverhead + (request.url?.length ?? 0) + sizeOf(request.rawHeaders))
     previous.once('close', () => {
       request.off('end', countTrailers)
       waiting.used -= size
@@ -232,14 +240,15 @@ export class HttpServer {
   }
 
   #closeOverfull(connection: ClientConnection, reason: string): void {
-    const { socket } = connection
+    const { socket, open } = connection
     if (connection.isOverfull) return
-    // After its end, a connection is only read until the client closes it.
-    if (!socket.writableEnded) this.#log.record({ outcome: 'closed', from: socket.remoteAddress, reason })
+    // The response that closes a connection has a line already. After it, nothing else is answered (RFC 9112, 9.6).
+    const isClosing = open.some(({ headersSent, shouldKeepAlive }) => headersSent && !shouldKeepAlive)
+    if (!isClosing && !socket.writableEnded) this.#log.record({ outcome: 'closed', from: socket.remoteAddress, reason })
     connection.endOverfull()
     if (this.#overfull === 0) setImmediate(() => this.#resume())
     this.#overfull += 1
-    if (this.#overfull === maxOverfull) this.#pause()
+    if (this.#overfull >= maxOverfull) this.#pause()
   }
 
   /**
@@ -256,7 +265,7 @@ export class HttpServer {
 
   #resume(): void {
     this.#overfull = 0
-    for (const socket of this.#paused.splice(0)) socket.resume()
+    for (const socket of this.#paused.splice(0)) if (!socket.destroyed) socket.resume()
   }
 
   #schedule(): void {
@@ -275,6 +284,8 @@ export class HttpServer {
     const { socket } = request
     const connection = this.#of(socket)
     if (socket.destroyed || socket.writableEnded || connection.isOverfull) return
+    const ofOrigin = this.#cors?.headersFor(request)
+    if (ofOrigin) originHeaders.set(response, ofOrigin)
     const invalid = validateHead(request)
     if (invalid) {
       connection.dropBody(response)
@@ -292,9 +303,10 @@ export class HttpServer {
     const connection = this.#of(socket)
     const request = connection.open.at(-1)?.req
     const error = parserErrors[code] ?? invalidHttp
-    if (!connection.reject(error, code)) return
+    const isOfBody = request?.complete === false
+    if (!connection.reject(error, code, isOfBody ? this.#cors?.headersFor(request) : [])) return
     const entry = { outcome: String(error.error), code }
-    if (request?.complete === false) this.#record(request, entry)
+    if (isOfBody) this.#record(request, entry)
     else this.#log.record(entry)
   }
 
@@ -324,8 +336,15 @@ export interface HttpAnswer {
   headers?: readonly string[] | undefined
 }
 
+/** Those that every response to a request has because of its Origin. */
+const originHeaders = new WeakMap<ServerResponse, readonly string[]>()
+
 export function respond(response: ServerResponse, answer: HttpAnswer, requestId?: string): void {
   const { status, contentType = 'application/json', body, headers = [] } = answer
+  if (status === 204) {
+    respondWith(response, status, headers, requestId)
+    return void response.end()
+  }
   const length = Buffer.byteLength(body)
   // `end` with a body would make a second write.
   response.cork()
@@ -341,7 +360,7 @@ export function respondWith(
   headers: readonly string[],
   requestId?: string,
 ): void {
-  const own = ['X-Content-Type-Options', 'nosniff']
+  const own = ['X-Content-Type-Options', 'nosniff', ...(originHeaders.get(response) ?? [])]
   if (requestId !== undefined) own.push('Request-Id', requestId)
   response.writeHead(status, [...headers, ...own])
   // node:http would buffer an unread body until the client has read the response.

@@ -1,30 +1,34 @@
 /** The HTTP service around a store: routes, authentication, limits, drain, access log, metrics and admin port. */
-import { openFileLimit } from '../platform/files.js'
-import type { OpenOptions, Right, ServedStore, TokenStore } from '../stores/common/store.js'
+import type { OpenOptions, OwnStore, Right, TokenStore } from '../stores/common/store.js'
 import { adminServer, Metrics } from './admin.js'
 import { authenticator, type TokenSource } from './authenticator.js'
 import { InFlight } from './body.js'
+import { Cors } from './cors.js'
 import { isLocal, type ListenAddress, listen } from './listen.js'
-import { type AccessLog, type LogOptions, openLog } from './log.js'
+import { type AccessLog, Log, type LogOptions } from './log.js'
 import { plantRoutes } from './plants.js'
 import { Router } from './router.js'
 import { HttpServer, type Limits, type Tls } from './server.js'
 
 export interface ServiceOptions {
   /** @param watch `onCommit` gets the number of creates; `onAway`, undefined when the store is available again */
-  openStore(watch: Pick<OpenOptions, 'onAway' | 'onCommit' | 'onCreated'>): Promise<ServedStore>
+  openStore(watch: Pick<OpenOptions, 'onAway' | 'onCommit' | 'onCreated'>): Promise<OwnStore>
   openTokenSource(tokens: TokenStore, warn: (message: string) => void): Promise<TokenSource>
   listen: ListenAddress
   /** "" or "/v1" */
   basePath: string
   /** the rights whose operations are offered, as far as the store's own credentials permit them */
   allow: readonly Right[]
+  /** whose pages may use the service: origins, or `*` */
+  cors: readonly string[]
   tls: Tls | undefined
   admin: Exclude<ListenAddress, { path: string }> | undefined
   limits: Limits & { bodyLimit: number }
   /** milliseconds; 10 minutes by default */
   streamTimeout?: number
   log: LogOptions
+  /** Escapes a text, and hides the secrets that the program knows. */
+  printable(text: string): string
   /** milliseconds, monotonic */
   now(): number
 }
@@ -37,7 +41,7 @@ export interface Service {
 
 /** @throws {PlantsError} when the store cannot be opened, no token would be accepted, or the address cannot be used */
 export async function startService(options: ServiceOptions): Promise<Service> {
-  const log = openLog(options.log)
+  const log = new Log(options.log)
   const warn = (message: string) => log.warn(message)
   const inFlight = new InFlight(options.limits.bodyLimit)
   const metrics = options.admin && new Metrics(() => inFlight.requests)
@@ -52,26 +56,25 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     await store.close()
   }
   try {
-    const { basePath, allow, tls, now } = options
-    await store.preload()
-    const connectionLimit = possibleConnections(options.limits.connectionLimit, warn)
-    const limits = { ...options.limits, connectionLimit }
+    const { basePath, allow, tls, limits, now } = options
     const rights = (await store.rights()).filter((right) => allow.includes(right))
     const accessLog: AccessLog = {
-      error: (error, requestId) => log.error({ requestId, err: error }, 'failed'),
+      error: (error, requestId) => log.error(error, requestId),
       record(entry) {
-        log.info(entry)
+        log.record(entry)
         metrics?.record(entry)
       },
     }
     const authenticate = authenticator(await options.openTokenSource(store.tokens, warn), now)
+    const cors = options.cors.length > 0 ? new Cors(options.cors) : undefined
     const router = new Router(plantRoutes(store, rights, basePath), {
       ...options,
+      cors,
       log: accessLog,
       authenticate,
       inFlight,
     })
-    const http = new HttpServer(router.handle, { limits, tls, log: accessLog, inFlight, now })
+    const http = new HttpServer(router.handle, { limits, tls, log: accessLog, inFlight, cors, now })
     servers.push(http)
     const address = await listen(http.server, options.listen, { basePath, isSecure: tls !== undefined })
     const isReady = readinessOf(store, http)
@@ -79,7 +82,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     const admin = metrics && adminServer({ metrics, host, isReady, error: accessLog.error, now })
     if (admin) servers.push(admin)
     const adminAddress = options.admin && admin && (await listen(admin.server, options.admin))
-    log.info({ address, admin: adminAddress }, 'listening')
+    log.info('listening', { address, admin: adminAddress })
     if (!isLocal(options.listen) && !tls)
       warn('Other machines can reach this address. Without TLS, tokens and plants can be read on the network')
     if (options.admin && !isLocal(options.admin)) warn('Other machines can reach the admin port, which needs no token')
@@ -100,34 +103,12 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   }
 }
 
-/** how many files are kept for the store, the admin port and the log, if there are enough */
-const reservedFiles = 128
-
-/** Less than `wanted` if the limit of open files leaves no room for them. */
-function possibleConnections(wanted: number, warn: (message: string) => void): number {
-  const files = openFileLimit() ?? Infinity
-  const possible = files - Math.min(reservedFiles, Math.ceil((2 * files) / 3)) // the runtime alone has about 20 open
-  if (wanted <= possible) return wanted
-  const hint = `Raise it with: ulimit -n ${wanted + reservedFiles}`
-  warn(`At most ${possible} connections are accepted, not ${wanted}: the limit of open files is ${files}. ${hint}`)
-  return possible
-}
-
-/** Resolves within a second; concurrent calls share a check of the store. */
-function readinessOf(store: ServedStore, http: HttpServer): () => Promise<boolean> {
-  let checking: Promise<boolean> | undefined
-  const check = async () => {
-    try {
-      await store.check()
-      return !http.isDraining
-    } catch {
-      return false
-    } finally {
-      checking = undefined
-    }
-  }
-  return () => {
-    checking ??= check()
-    return Promise.race([checking, new Promise<false>((resolve) => setTimeout(resolve, 1000, false).unref())])
-  }
+/** Resolves within a second. */
+function readinessOf(store: OwnStore, http: HttpServer): () => Promise<boolean> {
+  const isUsable = () =>
+    store.check().then(
+      () => !http.isDraining,
+      () => false,
+    )
+  return () => Promise.race([isUsable(), new Promise<false>((resolve) => setTimeout(resolve, 1000, false).unref())])
 }

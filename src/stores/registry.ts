@@ -11,20 +11,10 @@ import {
   parseFile,
   parseService,
   type RemoteAddress,
-  shownAddress,
 } from './common/address.js'
 import { idAfter } from './common/conflict.js'
-import type { StagedStore, StagingSource } from './common/staging.js'
-import type {
-  BulkStore,
-  CheckpointStore,
-  CreateOptions,
-  CreatePreview,
-  ManyStore,
-  OpenOptions,
-  ReadableStore,
-  ServedStore,
-} from './common/store.js'
+import { greatestId } from './common/create-next.js'
+import type { CheckOptions, CheckReport, CreatePreview, OpenOptions, OwnStore, Store } from './common/store.js'
 
 /** The rest of the program does not ask for the scheme of an address. */
 interface StoreScheme<A extends Address> {
@@ -35,9 +25,9 @@ interface StoreScheme<A extends Address> {
   credential: 'token' | 'password' | undefined
   parse(text: string, source: string, place: AddressContext): A | Promise<A>
   /** Creates a missing store, except at a service. */
-  open(address: A, options: OpenOptions): Promise<ReadableStore & BulkStore>
+  open(address: A, options: OpenOptions): Promise<Store>
   /** Returns undefined if there is none. A service is not asked yet. */
-  openExisting(address: A, options: OpenOptions): Promise<ReadableStore | undefined>
+  openExisting(address: A, options: OpenOptions): Promise<Store | undefined>
 }
 
 /** Its stores can be served, staged and previewed. */
@@ -45,10 +35,10 @@ interface OwnStoreScheme<A extends Address> extends StoreScheme<A> {
   open(address: A, options: OpenOptions): Promise<OwnStore>
   openExisting(address: A, options: OpenOptions): Promise<OwnStore | undefined>
   /** Writes nothing. Throws the errors of a create, as far as they can be predicted. */
-  previewCreate(address: A, plant: NewPlant, create: CreateOptions, options: OpenOptions): Promise<CreatePreview>
+  previewCreate(address: A, plant: NewPlant, key: string | undefined, options: OpenOptions): Promise<CreatePreview>
+  /** Reads what is stored, and changes nothing. Throws `unavailable` for damage. Returns undefined if there is no store. */
+  check(address: A, options: OpenOptions, check: CheckOptions): Promise<CheckReport | undefined>
 }
-
-export type OwnStore = ServedStore & CheckpointStore & StagedStore
 
 const openRemote = async (address: RemoteAddress, options: OpenOptions) =>
   (await import('./http/remote-store.js')).RemoteStore.open(address, options)
@@ -72,6 +62,7 @@ const postgres: OwnStoreScheme<PostgresAddress> = {
   open: async (...store) => (await postgresStore()).open(...store),
   openExisting: async (...store) => (await postgresStore()).openExisting(...store),
   previewCreate: async (...create) => (await import('./postgres/postgres-check.js')).previewCreate(...create),
+  check: async (address, options) => (await import('./postgres/postgres-check.js')).check(address, options),
 }
 
 const sqliteStore = async () => (await import('./sqlite/sqlite-store.js')).SqliteStore
@@ -83,7 +74,8 @@ const file: OwnStoreScheme<FileAddress> = {
   parse: parseFile,
   open: async (...store) => (await sqliteStore()).open(...store),
   openExisting: async (...store) => (await sqliteStore()).openExisting(...store),
-  previewCreate: async (...create) => (await import('./sqlite/sqlite-check.js')).dryRun(...create),
+  previewCreate: async (...create) => (await import('./sqlite/sqlite-check.js')).previewCreate(...create),
+  check: async (...store) => (await import('./sqlite/sqlite-check.js')).check(...store),
 }
 
 export const schemes = { remote, postgres, file }
@@ -100,6 +92,11 @@ export function schemeOfText(text: string): Address['scheme'] {
 /** The address under which a credential is saved. */
 export function loginAddress(address: Address): string {
   return address.scheme === 'postgres' ? address.login : address.name
+}
+
+/** With the user and the parameters, but without the password: what is saved. */
+export function completeAddress(address: Address): string {
+  return address.scheme === 'postgres' ? address.href : address.name
 }
 
 export function isOwn(address: Address): address is OwnAddress {
@@ -126,13 +123,12 @@ export function takesPassword(address: Address): address is PostgresAddress {
 export async function parseAddress(text: string, source: string, place: AddressContext): Promise<Address> {
   if (text.includes('\0')) throw addressError(source, 'contains U+0000, which is not allowed in an address')
   if (text === 'local') return { scheme: 'file', name: join(await place.dataFolder(), 'plants.db'), isDefault: true }
-  if (text.includes('\uFFFD'))
-    throw addressError(source, `is a path that is not UTF-8, or holds U+FFFD: ${shownAddress(text)}`)
+  if (text.includes('\uFFFD')) throw addressError(source, 'is a path that is not UTF-8, or holds U+FFFD')
   return schemes[schemeOfText(text)].parse(text, source, place)
 }
 
 /** If there is no store, returns undefined for the default store, and throws `unavailable` for any other. */
-export async function openExistingStore(address: Address, options: OpenOptions): Promise<ReadableStore | undefined> {
+export async function openExistingStore(address: Address, options: OpenOptions): Promise<Store | undefined> {
   const store = await schemeOf(address).openExisting(address, options)
   if (!store && !isDefaultStore(address)) throw noStore(address)
   return store
@@ -146,7 +142,7 @@ export async function openExistingStore(address: Address, options: OpenOptions):
 export async function nextIdIn(address: Address, options: OpenOptions, flag?: string): Promise<bigint> {
   const store = await schemeOf(address).openExisting(address, options)
   try {
-    return idAfter(await store?.greatestId(), flag)
+    return idAfter(store && (await greatestId(store)), flag)
   } finally {
     await store?.close()
   }
@@ -163,41 +159,18 @@ export function noStoreYet({ name }: Address): string {
   return `There is no store at ${name} yet: plants create creates it`
 }
 
-/** With `staging`, the plants are created by `commit`, or never. */
-export async function openManyStore(
+/** For a dry run: no store if there is none yet, or if a service cannot be read. */
+export async function openToCompare(
   address: Address,
   options: OpenOptions,
-  staging: 'dryRun' | 'atomic' | undefined,
-): Promise<ManyStore> {
-  if (!staging) {
-    if (!isOwn(address)) return { store: await openRemote(address, options) }
-    const checkpoints = await ownSchemeOf(address).open(address, options)
-    return { store: checkpoints, checkpoints }
-  }
-  const { Staging } = await import('./common/staging.js')
-  if (!isOwn(address)) {
-    const readable = await openReadable(address, options)
-    return { store: new Staging(readable, readable !== undefined), isUnread: readable === undefined }
-  }
-  const own = ownSchemeOf(address)
-  const existing = await own.openExisting(address, options)
-  const store = new Staging(existing, true)
-  if (staging === 'dryRun') return { store }
-  try {
-    await existing?.check() // early, not after the whole input was read
-  } catch (error) {
-    await store.close()
-    throw error
-  }
-  const commit = async () => {
-    const target = existing ?? (await own.open(address, options))
-    await store.commit(target).finally(() => (existing ? undefined : target.close()))
-  }
-  return { store, commit }
+): Promise<{ store: Store | undefined; isReadable: boolean }> {
+  if (isOwn(address)) return { store: await schemeOf(address).openExisting(address, options), isReadable: true }
+  const store = await openReadable(address, options)
+  return { store, isReadable: store !== undefined }
 }
 
 /** Undefined without a token, and for a service that does not let it read. */
-async function openReadable(address: RemoteAddress, options: OpenOptions): Promise<StagingSource | undefined> {
+async function openReadable(address: RemoteAddress, options: OpenOptions): Promise<Store | undefined> {
   try {
     const store = await openRemote(address, options)
     if (await store.isReadable()) return store
@@ -213,7 +186,7 @@ async function openReadable(address: RemoteAddress, options: OpenOptions): Promi
 export async function isPartOf(address: Address, path: string): Promise<boolean> {
   if (address.scheme !== 'file') return false
   const { isPartOf, realPathOf } = await import('./sqlite/store-file.js')
-  return isPartOf(realPathOf(address.name), path)
+  return isPartOf(realPathOf(address.name), realPathOf(path))
 }
 
 export function ownSchemeOf(address: Address): OwnStoreScheme<Address> {

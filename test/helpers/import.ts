@@ -56,15 +56,39 @@ export function journalsOf({ state }: World): string[] {
   return existsSync(imports) ? readdirSync(imports).filter((name) => name.endsWith('.json')) : []
 }
 
-/** What the file beside a rejects file says of each record, without the digest at its end. */
-export function reasonsOf(
-  world: World,
-  rejects: string,
-): { file: string; line: number; error: number; message: string }[] {
-  const lines = world.read(`${rejects}.reasons`).split('\n').slice(0, -1)
-  const all = lines.map((line) => JSON.parse(line))
-  expect(Object.keys(all.at(-1))).toEqual(['sha256'])
-  return all.slice(0, -1)
+interface Rejected {
+  line: number
+  reason: string
+  /** what it had: the members of an object, the text of a line that is no JSON, or cells */
+  record: unknown
+}
+
+/** The records of a rejects file, a table or NDJSON. */
+export function rejectedIn(world: World, rejects: string): Rejected[] {
+  const text = world.read(rejects)
+  if (text.startsWith('{'))
+    return text
+      .split('\n')
+      .slice(0, -1)
+      .map((line) => {
+        const { rejected_line, rejected_reason, rejected_text, ...record } = JSON.parse(line)
+        return { line: rejected_line, reason: rejected_reason, record: rejected_text ?? record }
+      })
+  const [head = '', ...rows] = text
+    .replace(/^\ufeff/, '')
+    .split('\n')
+    .slice(0, -1)
+  const delimiter = head.charAt('rejected_line'.length)
+  expect(head.startsWith(`rejected_line${delimiter}rejected_reason`)).toBe(true)
+  return rows.map((row) => {
+    const {
+      line,
+      quoted = '',
+      plain = '',
+      cells = '',
+    } = /^(?<line>\d+).(?:"(?<quoted>(?:[^"]|"")*)"|(?<plain>[^",;\t]*)).?(?<cells>.*)$/.exec(row)?.groups ?? {}
+    return { line: Number(line), reason: quoted.replaceAll('""', '"') || plain, record: cells }
+  })
 }
 
 /** How many plants are in a store, past the program; none while there is no store. */

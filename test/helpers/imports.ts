@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'vitest'
-import { reasonsOf } from './import.js'
+import { rejectedIn } from './import.js'
 import { World } from './world.js'
 
 /** What an import prints: those of its counts that are not 0, the rejected ones by their `error`. */
@@ -43,14 +43,8 @@ export class Importer extends World {
     return existsSync(folder) ? readdirSync(folder) : []
   }
 
-  reasons(rejects: string): ReturnType<typeof reasonsOf> {
-    return reasonsOf(this, rejects)
-  }
-
-  /** Runs the command at the end of a hint, which may have words in single quotes. */
-  follow(err: string) {
-    const [, command = ''] = /then: plants (.*)\n/.exec(err) ?? []
-    return this.run(Array.from(command.matchAll(/'([^']*)'|(\S+)/g), ([, quoted, bare]) => quoted ?? bare ?? ''))
+  rejected(rejects: string): ReturnType<typeof rejectedIn> {
+    return rejectedIn(this, rejects)
   }
 }
 

@@ -89,7 +89,8 @@ export class PlantService {
   }
 
   async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    if (request.method === 'GET') return this.#describe(response)
+    if (request.method === 'GET' && request.url?.endsWith('/openapi.json')) return this.#describe(response)
+    if (request.method === 'GET') return void response.writeHead(405).end()
     this.#underWay += 1
     this.mostUnderWay = Math.max(this.mostUnderWay, this.#underWay)
     response.once('close', () => {

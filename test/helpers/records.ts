@@ -1,73 +1,64 @@
-import { type NewPlant, patchedPlant } from '../../src/plant/plant.js'
-import { Chunk } from '../../src/transfer/formats/chunk.js'
-import type { FormatReader, ReaderState } from '../../src/transfer/formats/format.js'
+import type { NewPlant } from '../../src/plant/plant.js'
+import type { RawRecord } from '../../src/transfer/formats/chunk.js'
+import type { InputOptions } from '../../src/transfer/formats/format.js'
+import { openFormat } from '../../src/transfer/formats/formats.js'
+import type { FieldRules } from '../../src/transfer/formats/header.js'
+import { Mapper } from '../../src/transfer/import/map.js'
 
-/** What an input holds: its plants and its invalid records, in its order. */
 interface Read {
   records: ReadRecord[]
   otherFields: Map<string, number>
+  format: string
+  skipped: number
 }
 
 interface ReadRecord {
-  plant?: NewPlant | undefined
+  plant?: NewPlant
   /** the `error` of a problem and its message */
   problem?: string
   line: number
-  /** as it came */
-  raw: string
+  raw: RawRecord
 }
 
-interface Reader {
-  /** makes the format afresh: with a state, before each chunk, else once */
-  make(): FormatReader
-  /** where the input is cut; nothing is given twice but what the format has not read */
-  cuts?: number[]
-  isRestored?: boolean
-}
+type ReadOptions = Partial<Omit<InputOptions, 'rules'>> &
+  Partial<FieldRules> & {
+    name?: string
+    /** where the input is cut into blocks; the first has 16 bytes, or all */
+    cuts?: number[]
+  }
 
-/** Reads an input as an import does: what a format leaves is given to it again, with more behind it. */
-export function readRecords(input: string | Uint8Array, { make, cuts = [], isRestored = false }: Reader): Read {
+/** Reads an input as an import does, in blocks. */
+export async function readRecords(input: string | Uint8Array, options: ReadOptions = {}): Promise<Read> {
+  const { name = 'stdin', cuts = [], map = {}, columns, idFrom, isPartial = false, ...rest } = options
   const bytes = Buffer.from(input)
-  const ends = [...cuts.filter((cut) => cut < bytes.length).toSorted((one, other) => one - other), bytes.length]
-  const read: Read = { records: [], otherFields: new Map() }
-  let format = make()
-  let state: ReaderState | undefined
-  let from = 0
-  for (let index = 0; from < bytes.length || index === 0; index += 1) {
-    const end = ends[index] ?? bytes.length
-    if (isRestored && state) {
-      format = make()
-      format.restore(JSON.parse(JSON.stringify(state)))
-    }
-    const chunk = new Chunk(bytes.subarray(from, end))
-    const left = format.read(chunk, end === bytes.length)
-    if (chunk.syntaxError === undefined && end === bytes.length && left !== end - from && (left === 0 || !chunk.isFull))
-      throw new Error(`Bytes from ${from + left} on were not read`)
-    collect(chunk, read)
-    if (chunk.syntaxError) break
-    from += left
-    state = format.save()
+  const places = cuts.filter((cut) => cut >= 16 && cut < bytes.length).toSorted((one, other) => one - other)
+  async function* blocks(): AsyncGenerator<Buffer> {
+    for (const [index, start] of [0, ...places].entries())
+      if (start < bytes.length) yield bytes.subarray(start, places[index])
   }
-  return read
-}
-
-function collect(chunk: Chunk, { records, otherFields }: Read): void {
-  const problems = [...chunk.invalid, ...(chunk.syntaxError ? [chunk.syntaxError] : [])]
-  const rawOf = (start = 0, end = 0) => chunk.bytes.subarray(start, end).toString()
-  for (let row = 0; row <= chunk.rows.length; row += 1) {
-    for (; problems[0] && (problems[0].row <= row || row === chunk.rows.length); problems.shift()) {
-      const { error, message, start, end, line } = problems[0]
-      records.push({ problem: `${error}: ${message}`, line, raw: rawOf(start, end) })
-    }
-    if (row === chunk.rows.length) break
-    const raw = rawOf(chunk.recordStart[row], chunk.recordEnd[row])
-    records.push({ plant: patchedPlant(chunk.rows.at(row)), line: chunk.recordLine[row] ?? 0, raw })
+  const rules = { map, columns, idFrom, isPartial }
+  const given = { format: undefined, sheet: undefined, encoding: undefined, delimiter: undefined, ...rest, rules }
+  const file = {
+    name,
+    head: bytes.subarray(0, Math.max(16, Math.min(places[0] ?? bytes.length, 65_536))),
+    blocks: blocks(),
+    signal: new AbortController().signal,
   }
-  for (const [field, count] of chunk.otherFields) otherFields.set(field, (otherFields.get(field) ?? 0) + count)
+  const reader = await openFormat(file, given)
+  const mapper = new Mapper(rules, isPartial ? 'update' : 'error', reader.header, undefined, { otherFields: {} })
+  const records: ReadRecord[] = []
+  for await (const chunk of reader.chunks)
+    for (const [index, raw] of chunk.records.entries()) {
+      const line = chunk.lines[index] ?? 0
+      const mapped = chunk.problems.get(index) ?? mapper.map(raw)
+      if ('error' in mapped) records.push({ problem: `${mapped.error}: ${mapped.message}`, line, raw })
+      else if (mapped.type === 'create') records.push({ plant: mapped.plant, line, raw })
+    }
+  return { records, otherFields: mapper.otherFields, format: reader.format, skipped: reader.skipped?.rows ?? 0 }
 }
 
 /** Each record as `LINE: ID NAME`, `LINE: ID NAME/TAG` or `LINE: PROBLEM`. */
-export function shown(records: ReadRecord[]): string[] {
+export function shown({ records }: Read): string[] {
   return records.map(({ plant, problem, line }) => {
     const { id, name, tag } = plant ?? {}
     return `${line}: ${problem ?? `${id} ${name}${tag === undefined ? '' : `/${tag}`}`}`

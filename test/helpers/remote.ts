@@ -1,4 +1,4 @@
-import { fixedTokens } from '../../src/server/authenticator.js'
+import { fixedToken } from '../../src/server/authenticator.js'
 import type { ListenAddress } from '../../src/server/listen.js'
 import type { Access } from '../../src/stores/common/access.js'
 import { type OpenOptions, rights } from '../../src/stores/common/store.js'
@@ -86,7 +86,7 @@ export async function openRemote(
 export async function ownService(listen: ListenAddress, path: string, basePath = ''): Promise<string> {
   const service = await serveHere({
     openStore: (watch) => ownSchemeOf(fileAddress(path)).open(fileAddress(path), openOptions(watch)),
-    openTokenSource: async () => fixedTokens(new Map([[token, 'test']]), rights),
+    openTokenSource: async () => fixedToken(token, { name: 'test', rights }),
     listen,
     basePath,
     limits: { ...limits, connectionLimit: 1000 },

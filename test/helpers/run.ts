@@ -15,6 +15,8 @@ export interface RunOptions {
   terminals?: ('stdin' | 'stdout' | 'stderr')[]
   columns?: number
   signal?: AbortSignal
+  /** milliseconds */
+  now?: () => number
   /** for a test that looks for them itself */
   mayShowSecrets?: boolean
 }
@@ -48,9 +50,11 @@ export function withUsual(usual: Record<string, string>, argv: string[]): string
   ]
 }
 
+const clock = () => performance.now()
+
 /** What a program sees of a world. */
 export function ioOf(
-  { stdin, env = {}, cwd = '/', terminals = [], signal = new AbortController().signal }: RunOptions,
+  { stdin, env = {}, cwd = '/', terminals = [], signal = new AbortController().signal, now = clock }: RunOptions,
   stdout: Output = new Captured({}, 'stdout'),
   stderr: Output = new Captured({}, 'stderr'),
 ): Io {
@@ -78,7 +82,7 @@ export function ioOf(
     userName: () => 'gardener',
     secrets: new Set(),
     argumentsAreExact: () => true,
-    now: () => performance.now(),
+    now,
     time: Date.now,
     random: Math.random,
   }

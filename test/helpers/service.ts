@@ -8,7 +8,8 @@ import { execa } from 'execa'
 import { afterAll, beforeAll, onTestFinished } from 'vitest'
 import type { Caller } from '../../src/server/authenticator.js'
 import { type Service, type ServiceOptions, startService } from '../../src/server/service.js'
-import { type PlantStore, type ReadableStore, rights, type TokenStore } from '../../src/stores/common/store.js'
+import type { Change, Outcome } from '../../src/stores/common/change.js'
+import { rights, type Store, type TokenStore } from '../../src/stores/common/store.js'
 import { DatabaseSync } from './database.js'
 import { bin } from './process.js'
 import { runPlants } from './run.js'
@@ -107,7 +108,16 @@ export function lockStore({ folder }: RunningService): () => void {
 }
 
 /** A store that creates every plant, and keeps none. */
-export const quick: PlantStore = { create: async ({ name }) => ({ name }), close: async () => undefined }
+export const quick: Pick<Store, 'write' | 'close'> = {
+  write: async (changes) => changes.map(created),
+  close: async () => undefined,
+}
+
+/** The outcome of a create at a store without plants. */
+export function created(change: Change): Outcome {
+  if (change.type !== 'create') throw new Error('No test needs this')
+  return { type: 'created', plant: change.plant }
+}
 
 /** Who has the token of a store that is put behind HTTP here. */
 export const testCaller: Caller = { name: 'test', rights }
@@ -124,10 +134,12 @@ export async function serveHere(
     listen: { host: '127.0.0.1', port: 0 },
     allow: rights,
     basePath: '',
+    cors: [],
     tls: undefined,
     admin: undefined,
     limits,
     log: { ...logInto(async () => undefined), level: 'silent' },
+    printable: (text) => text,
     now: () => performance.now(),
     ...options,
   })
@@ -142,10 +154,7 @@ export function logInto(write: (lines: string) => Promise<void>): ServiceOptions
 }
 
 /** Puts any store behind HTTP in this process, until the test is over. */
-export async function serveStore(
-  store: PlantStore & Partial<ReadableStore>,
-  options: Partial<ServiceOptions> = {},
-): Promise<ServedStore> {
+export async function serveStore(store: Partial<Store>, options: Partial<ServiceOptions> = {}): Promise<ServedStore> {
   let log = ''
   const service = await serveHere({
     openStore: async () => ({ ...uselessStore, ...store }),
@@ -163,15 +172,13 @@ export const noTokens: TokenStore = {
   add: unused,
   list: () => Readable.from([]),
   revoke: unused,
-  markUsed: unused,
 }
 
 const uselessStore: Awaited<ReturnType<ServiceOptions['openStore']>> = {
-  ...{ create: unused, get: unused, list: unused, snapshot: unused, replace: unused, delete: unused },
-  ...{ count: unused, countBy: unused, greatestId: unused, close: unused, maxSnapshots: Infinity, tokens: noTokens },
+  ...{ get: unused, read: unused, count: unused, countBy: unused, write: unused, transaction: unused },
+  ...{ checkpoint: unused, close: unused, maxSnapshots: Infinity, tokens: noTokens },
   check: async () => undefined,
   rights: async () => rights,
-  preload: async () => undefined,
 }
 
 export const limits = { requestTimeout: 10_000, connectionLimit: 100, bodyLimit: 1_048_576 }

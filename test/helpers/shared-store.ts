@@ -4,7 +4,8 @@ import { expect, onTestFinished } from 'vitest'
 import type { NewPlant } from '../../src/plant/plant.js'
 import { PlantsError } from '../../src/platform/errors.js'
 import type { PostgresAddress } from '../../src/stores/common/address.js'
-import type { OpenOptions } from '../../src/stores/common/store.js'
+import type { Change, Outcome } from '../../src/stores/common/change.js'
+import type { OpenOptions, WriteOptions } from '../../src/stores/common/store.js'
 import { parsePostgres } from '../../src/stores/postgres/postgres-address.js'
 import { PostgresStore } from '../../src/stores/postgres/postgres-store.js'
 import { password } from './postgres/cluster.js'
@@ -20,7 +21,6 @@ export function databaseOptions({ env }: Pick<Database, 'env'>, options: Partial
   const login = async () => ({
     password: () => env.PGPASSWORD,
     passwordHint: 'Set PGPASSWORD',
-    trusts: () => true,
     ca: undefined,
     cert: undefined,
     key: undefined,
@@ -59,11 +59,24 @@ export async function openByLine(database: Database, options: Parameters<typeof 
   return { line, store: await openShared({ url: line.url, env: database.env }, options) }
 }
 
-export function createAtomically(store: PostgresStore, plants: NewPlant[]): ReturnType<PostgresStore['createAll']> {
-  return store.createAll(
-    () => [plants],
-    () => false,
-  )
+export function createAtomically(store: PostgresStore, plants: NewPlant[]): Promise<Outcome[]> {
+  return store.transaction((write) => write(creations(plants)))
+}
+
+export function creations(plants: NewPlant[], options: Partial<Creation> = {}): Creation[] {
+  return plants.map((plant) => ({ type: 'create', plant, ...options }))
+}
+
+type Creation = Extract<Change, { type: 'create' }>
+
+/** Creates plants in one transaction, also a single one, and gives the type of each outcome. */
+export async function createAll(store: PostgresStore, plants: NewPlant[], options?: WriteOptions): Promise<string[]> {
+  const checkpoint = { id: 'none', state: undefined }
+  return typesOf(await store.write(creations(plants), { checkpoint, ...options }))
+}
+
+export function typesOf(outcomes: Outcome[]): string[] {
+  return outcomes.map(({ type }) => type)
 }
 
 /** The database as another role, which is made for the test. */
@@ -72,6 +85,14 @@ export async function asRole(place: Database, prefix: string): Promise<Database 
   await place.admin(`CREATE ROLE ${role} LOGIN PASSWORD '${password}'`)
   onTestFinished(async () => void (await place.admin(`DROP OWNED BY ${role} CASCADE; DROP ROLE ${role}`)))
   return { ...place, role, url: withUser(place, role) }
+}
+
+/** The grants of docs/databases.md, of such rights as `SELECT, INSERT`. */
+export function grantsTo(role: string, rights: string): string {
+  return `GRANT USAGE ON SCHEMA plant_store TO ${role};
+    GRANT SELECT ON plant_store.schema_version, plant_store.tokens TO ${role};
+    GRANT ${rights} ON plant_store.plants TO ${role};
+    GRANT SELECT, INSERT, UPDATE, DELETE ON plant_store.imports TO ${role}`
 }
 
 export function withUser({ url }: Pick<Database, 'url'>, username: string): string {

@@ -1,8 +1,10 @@
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { onTestFinished } from 'vitest'
+import type { NewPlant } from '../../src/plant/plant.js'
 import type { AddressContext, FileAddress } from '../../src/stores/common/address.js'
-import type { OpenOptions } from '../../src/stores/common/store.js'
+import { writeOne } from '../../src/stores/common/change.js'
+import type { OpenOptions, Store } from '../../src/stores/common/store.js'
 
 /** What a store needs to wait, with a time-out that a test can outlast. */
 export function openOptions(options: Partial<OpenOptions> = {}): OpenOptions {
@@ -50,6 +52,19 @@ export async function endConnections(): Promise<void> {
 export function collectGarbage(): void {
   setFlagsFromString('--expose-gc')
   runInNewContext('gc')()
+}
+
+export async function createPlant(store: Pick<Store, 'write'>, plant: NewPlant, key?: string): Promise<NewPlant> {
+  return (await writeOne(store, { type: 'create', plant, key })).plant
+}
+
+export async function deletePlant(store: Pick<Store, 'write'>, id: bigint, only?: NewPlant): Promise<NewPlant> {
+  return (await writeOne(store, { type: 'delete', id, only })).plant
+}
+
+/** Replaces a whole plant, also its missing tag. */
+export async function replacePlant(store: Pick<Store, 'write'>, plant: NewPlant): Promise<NewPlant> {
+  return (await writeOne(store, { type: 'update', patch: { tag: null, ...plant } })).plant
 }
 
 /** What comes in pages. */

@@ -1,4 +1,4 @@
-import { crc32, deflateRawSync } from 'node:zlib'
+import { crc32, deflateRawSync, inflateRawSync } from 'node:zlib'
 
 const office = 'http://schemas.openxmlformats.org/officeDocument/2006/relationships'
 
@@ -19,6 +19,7 @@ export function workbook({ sheets = {}, sharedStrings, styles, properties = '', 
   const listed = names.map((name, index) => `<sheet name="${name}" sheetId="${index + 1}" r:id="${index}"/>`).join('')
   const typed = names.map((name) => (sheets[name] === undefined ? 'chartsheet' : 'worksheet'))
   const files: [name: string, text: string, size?: number | undefined][] = [
+    ['[Content_Types].xml', '<Types/>'],
     ['_rels/.rels', relationships(['officeDocument', 'xl/workbook.xml'])],
     ['xl/workbook.xml', `<workbook xmlns:r="${office}">${properties}<sheets>${listed}</sheets></workbook>`],
     [
@@ -83,4 +84,16 @@ export function rows(...cells: string[][]): string {
 
 export function inline(text: string): string {
   return `<c t="inlineStr"><is><t>${text}</t></is></c>`
+}
+
+/** A part of a workbook, by the central directory of the archive (PKWARE's APPNOTE, 4.3.12). */
+export function partOf(archive: Buffer, name: string): string {
+  const mark = Buffer.from('PK\x01\x02')
+  for (let at = archive.indexOf(mark); at >= 0; at = archive.indexOf(mark, at + mark.length)) {
+    if (archive.toString('utf8', at + 46, at + 46 + archive.readUInt16LE(at + 28)) !== name) continue
+    const header = archive.readUInt32LE(at + 42)
+    const start = header + 30 + archive.readUInt16LE(header + 26) + archive.readUInt16LE(header + 28)
+    return inflateRawSync(archive.subarray(start, start + archive.readUInt32LE(at + 20))).toString()
+  }
+  throw new Error(`The archive has no ${name}`)
 }

@@ -85,7 +85,7 @@ test.skipIf(!isHere('buildah') || process.getuid?.() !== 0 || process.arch !== '
       Volumes: { '/home/nonroot': {} },
       Entrypoint: ['/usr/local/bin/plants'],
       Cmd: ['serve', '--host', '0.0.0.0'],
-      Healthcheck: { Test: ['CMD', '/usr/local/bin/plants', 'doctor', '--output', 'json'] },
+      Healthcheck: { Test: ['CMD', '/usr/local/bin/plants', 'doctor', '--quick', '--output', 'json'] },
       StopSignal: 'SIGTERM',
     })
     const container = await buildah('from', image)

@@ -1,4 +1,4 @@
-import { namedStores, shownValue } from '../../config/resolve.js'
+import { namedStores, shownStore } from '../../config/resolve.js'
 import { defaultOf, settingNames, settingOf, settingsIn } from '../../config/setting-table.js'
 import { savedStore, settingsPath } from '../../config/settings-file.js'
 import { quoteIfNeeded, writeAnswer, writeResult, writeTable } from '../../output/output.js'
@@ -6,7 +6,7 @@ import { toJson } from '../../plant/exact-json.js'
 import { malformed, PlantsError, shellWord } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import { isJson } from '../../platform/values.js'
-import { loginAddress, schemes } from '../../stores/registry.js'
+import { completeAddress, loginAddress, schemes } from '../../stores/registry.js'
 import { chosenFormat, type Preferences, resolvePreferences } from '../context.js'
 import { type ArgumentDefinition, type CommandDefinition, defineCommand, type GlobalFlags } from '../define-command.js'
 
@@ -22,7 +22,7 @@ const get = defineCommand({
   arguments: [setting],
   async run({ args: [name], flags }, io) {
     const settings = await resolvePreferences(flags, io, { ignoresInvalid: true })
-    const entry = entriesOf(settings).find((candidate) => candidate.name === name)
+    const entry = (await entriesOf(settings, io)).find((candidate) => candidate.name === name)
     if (entry?.value === undefined) {
       const { parseKey } = await import('../../config/edit.js')
       const known = settingNames.find((candidate) => candidate === name)
@@ -70,7 +70,8 @@ export async function saveSetting(name: string, text: string, flags: GlobalFlags
     }
   }
   if (address) await (await import('../store-access.js')).warnOfExposure(address, settings)
-  await writeResult(io, settings, { name, value }, `Set ${name} to ${quoteIfNeeded(String(value))}`)
+  const shown = address && value === completeAddress(address) ? address.name : value
+  await writeResult(io, settings, { name, value: shown }, `Set ${name} to ${quoteIfNeeded(String(shown))}`)
 }
 
 const unset = defineCommand({
@@ -99,7 +100,7 @@ const list = defineCommand({
   async run({ flags }, io) {
     const settings = await resolvePreferences(flags, io, { ignoresInvalid: true })
     const titles = ['NAME', 'VALUE', 'SOURCE', 'DESCRIPTION']
-    await writeTable(io, settings, [entriesOf(settings)], titles, ({ name, value, source, meaning }) => [
+    await writeTable(io, settings, [await entriesOf(settings, io)], titles, ({ name, value, source, meaning }) => [
       name,
       value === undefined ? '-' : quoteIfNeeded(value),
       source,
@@ -131,20 +132,21 @@ async function writeText(text: string, fields: object | undefined, io: Io): Prom
   await writeAnswer(io, `${fields ? toJson(fields) : shown}\n`)
 }
 
-function entriesOf({ sources, file }: Preferences) {
-  const own = sources.map(({ name, value, source }) => ({
-    name,
-    value: shownValue(value),
-    source,
-    meaning: settingOf(name).meaning,
-  }))
+async function entriesOf({ sources, file }: Preferences, io: Io) {
+  const own = sources.map(({ name, value, source }) => ({ name, value, source, meaning: settingOf(name).meaning }))
   const saved = namedStores(file.saved).flatMap(([store, fields]) =>
     (['address', ...settingsIn('store')] as const).flatMap((name) => {
       const value = fields[name]
       if (value === undefined) return []
       const meaning = name === 'address' ? `address of ${store}` : `for ${store}: ${settingOf(name).meaning}`
-      return [{ name: `stores.${store}.${name}`, value: shownValue(String(value)), source: 'saved' as const, meaning }]
+      return [{ name: `stores.${store}.${name}`, value: String(value), source: 'saved' as const, meaning }]
     }),
   )
-  return [...own, ...saved]
+  const isAddress = (name: string) => name === 'store' || name.endsWith('.address')
+  return Promise.all(
+    [...own, ...saved].map(async ({ name, value, ...others }) => {
+      const shown = value !== undefined && isAddress(name) ? await shownStore(value, io) : value
+      return { name, value: shown, ...others }
+    }),
+  )
 }

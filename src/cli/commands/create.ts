@@ -1,14 +1,14 @@
 import { addLookupHint, describePlant, similarField, styleFor, unknownField, writeResult } from '../../output/output.js'
-import { isObject, parseInt64, parseJson, toJson } from '../../plant/exact-json.js'
+import { isObject, parseJson, toJson } from '../../plant/exact-json.js'
 import { plantFields, textFields } from '../../plant/fields.js'
 import {
   acceptNewPlant,
   equalFields,
+  idFromText,
   isIdempotencyKey,
   largestId,
   type NewPlant,
   otherFieldsOf,
-  plantFrom,
   plantOf,
 } from '../../plant/plant.js'
 import { malformed, PlantsError } from '../../platform/errors.js'
@@ -16,7 +16,9 @@ import { shorten } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
 import { readText } from '../../platform/text-files.js'
 import { outputFormats } from '../../platform/values.js'
-import { createNext, idAfter, idExists } from '../../stores/common/conflict.js'
+import { writeOne } from '../../stores/common/change.js'
+import { idAfter, idExists } from '../../stores/common/conflict.js'
+import { createNext, greatestId } from '../../stores/common/create-next.js'
 import type { OpenOptions } from '../../stores/common/store.js'
 import { isOwn, nextIdIn, schemeOf, takesToken } from '../../stores/registry.js'
 import { resolveSettings, type Settings } from '../context.js'
@@ -53,7 +55,8 @@ type CreateFlags = GlobalFlags & OptionValues<typeof options>
 
 export const create = defineCommand({
   name: 'create',
-  description: 'Create a plant from flags, from JSON in a file or on stdin, or from prompts.',
+  description:
+    'Create a plant from flags, from JSON in a file or on stdin, or from prompts. With --id, --name or --tag, stdin is left untouched, except by --file -, so that a loop can read it.',
   options,
   formats: outputFormats,
   examples: [
@@ -80,7 +83,7 @@ export const create = defineCommand({
     }
     const store = await schemeOf(settings.store).open(settings.store, { ...settings.storeOptions, retry: flags.retry })
     try {
-      const create = async () => ({ ...(await store.create(plant, { idempotencyKey })), id: plant.id })
+      const create = async () => (await writeOne(store, { type: 'create', plant, key: idempotencyKey })).plant
       const answer = await (isNext ? createNext(store, plant) : create()).catch((error: unknown) => {
         throw addLookupHint(error, plant.id, settings)
       })
@@ -113,7 +116,7 @@ async function previewPlant(flags: CreateFlags, settings: Settings, io: Io): Pro
   if (flags.id === 'next' && !isOwn(store))
     throw malformed('The service chooses the id of --id next', 'Use a specific id')
   const { plant, isNext } = await readPlant(flags, settings, io)
-  return isNext ? plantFrom(await nextIdIn(store, storeOptions), ({ name }) => plant[name]) : plant
+  return isNext ? { ...plant, id: await nextIdIn(store, storeOptions) } : plant
 }
 
 /** With `isNext`, the store chooses the id, which replaces that of `plant`. */
@@ -155,7 +158,7 @@ function fieldsOf(flags: CreateFlags): Record<string, unknown> {
   for (const { name, type } of plantFields) {
     const text = flags[name]
     if (text === undefined) continue
-    const id = text === 'next' ? 0n : parseInt64(text)
+    const id = text === 'next' ? 0n : idFromText(text)
     given[name] = type === 'int64' ? (id ?? text) : text
   }
   return given
@@ -170,13 +173,13 @@ async function ask(given: Record<string, unknown>, flags: CreateFlags, settings:
   const store = isOwn(settings.store)
     ? await schemeOf(settings.store).openExisting(settings.store, settings.storeOptions)
     : undefined
-  const exists = async (id: bigint) => !flags.idempotencyKey && (await store?.get(id)) !== undefined
+  const exists = async (id: bigint) => !flags.idempotencyKey && (await store?.get([id]))?.has(id) === true
   try {
     const { id } = partial
     if ('id' in given && flags.id !== 'next' && (await exists(id))) throw addLookupHint(idExists(id), id, settings)
     // Finding the greatest id of a service takes many requests, and an idempotency key belongs to one id.
     const canPropose = isOwn(settings.store) && !('id' in given) && flags.idempotencyKey === undefined
-    const greatest = canPropose ? await store?.greatestId() : undefined
+    const greatest = canPropose && store ? await greatestId(store) : undefined
     const proposal = canPropose && greatest !== largestId ? idAfter(greatest) : undefined
     const { askForPlant } = await import('../prompts.js')
     const check = async (other: bigint) => ((await exists(other)) ? idExists(other).message : undefined)
@@ -208,6 +211,8 @@ async function readDocument(path: string, io: Io): Promise<unknown> {
   if (text.trim() === '') throw malformed(`${source} is empty`, instead)
   const parsed = parseJson(text)
   if ('value' in parsed) return parsed.value
-  if (parsed.isSeveral) throw malformed(`${source} contains ${parsed.message}`, onePlant)
-  throw malformed(`${source} is not JSON: ${parsed.message}`, example)
+  const firstLine = /^(?<line>[^\n]+)\n\s*\S/.exec(text)?.groups?.['line']
+  if (firstLine !== undefined && 'value' in parseJson(firstLine))
+    throw malformed(`${source} contains more than one JSON value`, onePlant)
+  throw malformed(`${source} is not JSON: ${parsed.reason}`, example)
 }

@@ -4,7 +4,8 @@ import { type NewPlant, plantCount } from '../../plant/plant.js'
 import { malformed, PlantsError } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import { outputFormats } from '../../platform/values.js'
-import type { CountQuery, ReadableStore } from '../../stores/common/store.js'
+import { changedBy } from '../../stores/common/change.js'
+import type { CountQuery, Store } from '../../stores/common/store.js'
 import { isDefaultStore, openExistingStore } from '../../stores/registry.js'
 import { resolveSettings, type Settings } from '../context.js'
 import { defineCommand, dryRunOption, filterOptions, idsArgument } from '../define-command.js'
@@ -46,7 +47,7 @@ export const deletePlant = defineCommand({
       if (selection.question !== '') await confirm(selection.question, settings, io)
       const perform = async (target: Target) => {
         const [id, only] = typeof target === 'bigint' ? [target] : [target.id, target]
-        const plant = dryRun ? (only ?? (await store?.get(id))) : await store?.delete(id, only)
+        const plant = dryRun ? (only ?? (await store?.get([id]))?.get(id)) : await remove(store, id, only)
         if (plant || (ignoreMissing && !only)) return plant
         throw only ? changed(id) : notFound(id, settings, store)
       }
@@ -69,24 +70,27 @@ interface Selection {
   failures?: PlantsError[]
 }
 
-async function plantsThatMatch(filter: CountQuery, store: ReadableStore | undefined, asks: boolean) {
-  if (!asks) return { pages: store?.list(filter) ?? [], question: '' }
+/** Returns undefined if there is no such plant. */
+async function remove(store: Store | undefined, id: bigint, only: NewPlant | undefined): Promise<NewPlant | undefined> {
+  const [outcome] = (await store?.write([{ type: 'delete', id, only }])) ?? []
+  const isMissing = !outcome || (outcome.type === 'rejected' && outcome.error.type === 'notFound')
+  return isMissing ? undefined : changedBy(outcome).plant
+}
+
+async function plantsThatMatch(filter: CountQuery, store: Store | undefined, asks: boolean) {
+  if (!asks) return { pages: store?.read({ ...filter, inPages: true }) ?? [], question: '' }
   const count = (await store?.count(filter)) ?? 0n
   if (!store || count === 0n) return { pages: [], question: '' }
   const { tag, search } = filter
   const withTag = tag === false ? ' without a tag' : tag === undefined ? '' : ` with the tag ${JSON.stringify(tag)}`
   const withText = search === undefined ? '' : ` whose ${textsInWords} contains ${JSON.stringify(search)}`
-  return { pages: store.list(filter), question: plantCount(count) + withTag + withText }
+  return { pages: store.read({ ...filter, inPages: true }), question: plantCount(count) + withTag + withText }
 }
 
-async function readPlants(ids: bigint[], store: ReadableStore | undefined, settings: Settings, io: Io) {
-  const failures: PlantsError[] = []
-  const found: NewPlant[] = []
-  for (const id of ids) {
-    const plant = await store?.get(id)
-    if (plant) found.push(plant)
-    else failures.push(notFound(id, settings, store))
-  }
+async function readPlants(ids: bigint[], store: Store | undefined, settings: Settings, io: Io) {
+  const plants = (await store?.get(ids)) ?? new Map<bigint, NewPlant>()
+  const found = ids.flatMap((id) => plants.get(id) ?? [])
+  const failures = ids.filter((id) => !plants.has(id)).map((id) => notFound(id, settings, store))
   const style = await styleFor(settings.colors(io.stderr))
   return { pages: [found], question: found.map((plant) => describePlant(plant, style)).join(', '), failures }
 }

@@ -4,20 +4,24 @@ import { failureOf, namedStores } from '../../config/resolve.js'
 import { settingOf } from '../../config/setting-table.js'
 import { readSettings, type SettingsFile } from '../../config/settings-file.js'
 import { mayColor, recordPrinter, redacted, type Style, styleFor } from '../../output/output.js'
-import { PlantsError, shellWord } from '../../platform/errors.js'
+import { progressLine } from '../../output/progress.js'
+import { PlantsError } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import { printable } from '../../platform/redact.js'
-import { grouped } from '../../platform/values.js'
 import type { FileAddress, PostgresAddress, RemoteAddress } from '../../stores/common/address.js'
-import { isDefaultStore, takesPassword, takesToken } from '../../stores/registry.js'
+import { isDefaultStore, isOwn, ownSchemeOf, takesPassword, takesToken } from '../../stores/registry.js'
 import { chosenFormat, printedFormat, resolvePreferences, resolveSettings, type Settings } from '../context.js'
 import { defineCommand, type GlobalFlags } from '../define-command.js'
 import { accessTo } from '../store-access.js'
 
+/** By default, in milliseconds. */
+const readingTime = 60_000
+
 export const doctor = defineCommand({
   name: 'doctor',
-  description: 'Check the runtime, SQLite, the settings, each store and proxies. The exit code is 1 if a check fails.',
-  examples: ['plants doctor', 'plants doctor --output json'],
+  description: `Check the runtime, SQLite, the settings, each store and proxies, and read the contents of the store of this run, for ${readingTime / 1000} seconds or as long as --timeout says. The exit code is 1 if a check fails.`,
+  options: [{ flags: '--quick', description: 'do not read the contents: check only whether the store opens' }],
+  examples: ['plants doctor', 'plants doctor --quick --output json', 'plants doctor --timeout 10m'],
   async run({ flags }, io) {
     const output = printedFormat(await chosenFormat(flags.output, io), flags, io)
     const style = await styleFor(mayColor(io.stdout, flags, io))
@@ -34,6 +38,8 @@ export const doctor = defineCommand({
   },
 })
 
+type DoctorFlags = GlobalFlags & { quick?: boolean }
+
 interface CheckResult {
   state: 'ok' | 'warning' | 'failed' | 'skipped'
   message: string
@@ -49,7 +55,7 @@ function lineOf({ check, state, message, hint }: Finding, style: Style, io: Io):
 }
 
 /** Changes nothing, and yields each finding as soon as it is available. */
-async function* examine(flags: GlobalFlags, io: Io): AsyncIterable<Finding> {
+async function* examine(flags: DoctorFlags, io: Io): AsyncIterable<Finding> {
   const { bun, node } = process.versions
   const runtime = `plants ${version} on ${bun === undefined ? `Node ${node}` : `Bun ${bun}`}, ${process.platform} ${process.arch}`
   yield { check: 'runtime', ...ok(runtime) }
@@ -82,7 +88,7 @@ async function examineSettings(file: SettingsFile, flags: GlobalFlags, io: Io): 
 }
 
 /** Concurrent, because some stores may be slow to answer. */
-async function* examineStores(file: SettingsFile, flags: GlobalFlags, io: Io): AsyncIterable<Finding> {
+async function* examineStores(file: SettingsFile, flags: DoctorFlags, io: Io): AsyncIterable<Finding> {
   const own = await attempt(() => resolveSettings(flags, io, { ignoresInvalid: true, file }))
   const ownName =
     own instanceof PlantsError ? undefined : (own.storeName ?? (isDefaultStore(own.store) ? 'local' : own.store.name))
@@ -99,6 +105,24 @@ async function* examineStores(file: SettingsFile, flags: GlobalFlags, io: Io): A
   ]
   for (const finding of findings) finding.catch(() => undefined) // it is reported below, in order
   for (const finding of findings) yield finding
+  const isOpen = (await findings[0])?.state !== 'failed'
+  // The last one, because long steps would delay the answers of other stores.
+  if (isOpen && !flags.quick && !(own instanceof PlantsError)) yield* examineContents(own, io)
+}
+
+/** Nothing for a service, or if there is no store yet. */
+async function* examineContents(settings: Settings, io: Io): AsyncIterable<Finding> {
+  const { store, storeOptions, sources, showsProgress } = settings
+  if (!isOwn(store)) return
+  const isDefault = sources.find(({ name }) => name === 'timeout')?.source === 'default'
+  const timeout = isDefault ? readingTime : settings.timeout
+  const progress = progressLine(io, showsProgress)
+  const onProgress = (done: number, total: number) => progress.show(() => ({ done, part: done / total }))
+  const options = { ...storeOptions, onExposed: async () => undefined } // it was reported
+  const check = () => ownSchemeOf(store).check(store, options, { timeout, onProgress })
+  const report = await attempt(check).finally(progress.clear)
+  if (report instanceof PlantsError) yield { check: 'contents', ...failed(report) }
+  else if (report) yield { check: 'contents', state: report.hint === undefined ? 'ok' : 'warning', ...report }
 }
 
 async function examineStore(settings: Settings, io: Io): Promise<CheckResult> {
@@ -108,30 +132,17 @@ async function examineStore(settings: Settings, io: Io): Promise<CheckResult> {
   const hint = 'Change it with plants config set, or remove it with plants config unset'
   if (invalid) return failed({ message: invalid.message, hint })
   if (takesToken(store)) return examineService(store, settings, io)
-  return takesPassword(store) ? examineDatabase(store, settings) : examineFile(store, settings, io)
+  return takesPassword(store) ? examineDatabase(store, settings) : examineFile(store, settings)
 }
 
-async function examineFile(address: FileAddress, { storeOptions }: Settings, io: Io): Promise<CheckResult> {
+async function examineFile(address: FileAddress, { storeOptions }: Settings): Promise<CheckResult> {
   const { inspect } = await import('../../stores/sqlite/sqlite-check.js')
-  const { exists, owner, exposure, isWritable, free, network } = await inspect(address, storeOptions)
-  const where = exists ? address.name : `${address.name} (not created yet)`
-  const mebibytes = free / 1_048_576n
-  const space = `${grouped(mebibytes)} MiB free`
-  if (exposure !== undefined && (isWritable || exists)) {
-    const hint = 'Move it to a directory that only you can write to'
-    return failed({ message: `${where} is exposed to other users: ${exposure}`, hint })
+  let exposure: CheckResult | undefined
+  const onExposed = async (message: string, hint: string) => {
+    exposure = warning(message, hint)
   }
-  if (!isWritable) {
-    const hint = 'Change the permissions of the file and of its directory'
-    return { state: exists ? 'warning' : 'failed', message: `${where} cannot be written`, hint }
-  }
-  if (mebibytes === 0n) return failed({ message: `${where}: no space left on its disk`, hint: 'Free some space' })
-  if (mebibytes < 100n) return warning(`${where}: only ${space}`, 'Free some space')
-  if (network)
-    return warning(`${where} is on a network file system (${network})`, 'Move it to a local disk: file locks may fail')
-  if (owner === undefined || io.trusts(owner)) return ok(`${where}, ${space}`)
-  const stranger = `${where} belongs to another user (uid ${owner}), who can read and change everything in it`
-  return warning(stranger, 'Unless you trust this user, choose another file with --store PATH')
+  const exists = await inspect(address, { ...storeOptions, onExposed })
+  return exposure ?? ok(exists ? address.name : `${address.name} (not created yet)`)
 }
 
 async function examineDatabase(address: PostgresAddress, { storeOptions, isOfRun }: Settings): Promise<CheckResult> {
@@ -142,7 +153,7 @@ async function examineDatabase(address: PostgresAddress, { storeOptions, isOfRun
     return report.type === 'unauthorized' && !isOfRun ? warning(report.message, report.hint) : failed(report)
   const { version, isSecure, exists, isWritable } = report
   const { name, user, hosts } = address
-  const init = `An administrator can grant ${user} the required rights with: plants stores init ADDRESS --role ${shellWord(user)}`
+  const init = `The owner of the database can grant ${user} what it needs: see Least privilege in docs/databases.md`
   if (!exists && !isWritable)
     return failed({ message: `${name}: there is no store, and ${user} has no right to create one`, hint: init })
   if (!isWritable) return warning(`${name}: ${user} has no right to create plants there`, init)

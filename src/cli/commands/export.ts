@@ -1,16 +1,15 @@
 import { statSync } from 'node:fs'
-import { quoteIfNeeded, writeAnswer, writeResult } from '../../output/output.js'
+import { quoteIfNeeded, writeResult, writeRows } from '../../output/output.js'
 import { progressLine, withProgress } from '../../output/progress.js'
-import { plantCount } from '../../plant/plant.js'
-import { documentIn, type FormatName, formatNames, recordFormatOf } from '../../plant/records.js'
+import { type NewPlant, plantCount } from '../../plant/plant.js'
+import { formatNames } from '../../plant/records.js'
 import { PlantsError } from '../../platform/errors.js'
-import { escapeControlCharsInLines } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
 import { outputFormats, parseOutput } from '../../platform/values.js'
-import type { Block, ReadableStore, SnapshotQuery } from '../../stores/common/store.js'
 import { isPartOf, noStoreYet, openExistingStore } from '../../stores/registry.js'
 import { resolveSettings, type Settings } from '../context.js'
 import { defineCommand, pathOption, queryOptions, tableLayout, tableOptions } from '../define-command.js'
+import { assertOrder } from './list.js'
 
 export const exportPlants = defineCommand({
   name: 'export',
@@ -19,7 +18,7 @@ export const exportPlants = defineCommand({
   options: [
     pathOption(
       '--out <file>',
-      'write to this file, replacing it atomically; .xlsx is an Excel workbook, .gz and .zst are compressed. By default stdout',
+      'write to this file, replacing it atomically; .xlsx is an Excel workbook, .gz is compressed. By default stdout',
     ),
     ...queryOptions,
     ...tableOptions,
@@ -33,36 +32,30 @@ export const exportPlants = defineCommand({
   async run({ flags, formats }, io) {
     if (flags.output !== undefined) parseOutput('--output', flags.output, formats)
     const settings = await resolveSettings(flags, io, { formats: outputFormats })
-    const { out, limit, after, tag, search } = flags
+    const { out, limit, after, tag, search, sort, desc } = flags
     const path = out === undefined || /^(-|\/dev\/stdout)$/.test(out) ? undefined : io.resolvePath(out)
     if (path !== undefined && (await isPartOf(settings.store, path)))
       throw new PlantsError('malformed', `${path} is the store itself`, { hint: 'Choose another file with --out FILE' })
+    assertOrder(flags, settings)
     const { encoderFor, formatOfName } = await import('../../transfer/export/out-file.js')
-    const format = path !== undefined && flags.output === undefined ? formatOfName(path) : formatOf(settings)
-    const layout = tableLayout(flags, format)
-    const encode = await encoderFor(path, format)
+    const output = settings.output === 'text' ? 'ndjson' : settings.output
+    const format = path !== undefined && flags.output === undefined ? formatOfName(path) : output
+    const table = tableLayout(flags, format)
     const store = await openExistingStore(settings.store, settings.storeOptions)
     try {
       if (!store) await warnOfMissing(settings, path, out)
-      const { isTerminal } = io.stdout
-      const progress = progressLine(io, settings.showsProgress && (path !== undefined || !isTerminal))
-      const query = { limit, after, tag, search, record: recordFormatOf(format, layout) }
-      const blocks = withProgress(
-        documentOf(store, query, documentIn(format, undefined, layout)),
-        ({ plants }) => plants,
-        progress,
-      )
-      if (path !== undefined) return await save(blocks, { path, out }, encode, settings, io)
-      for await (const { text } of blocks) await writeAnswer(io, isTerminal ? escapeControlCharsInLines(text) : text)
+      const progress = progressLine(io, settings.showsProgress && (path !== undefined || !io.stdout.isTerminal))
+      const query = { limit, after, tag, search, sort, desc }
+      const pages = withProgress(store?.read(query) ?? noPages(), (page) => page.length, progress)
+      if (path === undefined) await writeRows(io, { ...settings, output }, pages, { table })
+      else await save(pages, { path, out }, await encoderFor(path, format, table), settings, io)
     } finally {
       await store?.close()
     }
   },
 })
 
-function formatOf({ output }: Settings): FormatName {
-  return output === 'text' ? 'ndjson' : output
-}
+async function* noPages(): AsyncGenerator<NewPlant[]> {}
 
 /** A missing default store exports nothing. Throws `unavailable` if that would replace a file. */
 async function warnOfMissing({ store, warn }: Settings, path: string | undefined, out = '') {
@@ -71,32 +64,23 @@ async function warnOfMissing({ store, warn }: Settings, path: string | undefined
   throw new PlantsError('unavailable', message, { hint: 'List the stores with: plants stores list' })
 }
 
-async function* documentOf(
-  store: ReadableStore | undefined,
-  query: SnapshotQuery,
-  { join, end }: ReturnType<typeof documentIn>,
-): AsyncGenerator<Block> {
-  for await (const { text, plants } of store?.snapshot(query) ?? []) yield { text: join(text), plants }
-  yield { text: end(), plants: 0 }
-}
-
 async function save(
-  blocks: AsyncIterable<Block>,
+  pages: AsyncIterable<NewPlant[]>,
   { path, out = path }: { path: string; out: string | undefined },
-  encode: (texts: AsyncIterable<string>) => AsyncIterable<Uint8Array>,
+  encode: (pages: AsyncIterable<NewPlant[]>) => AsyncIterable<Uint8Array>,
   settings: Settings,
   io: Io,
 ): Promise<void> {
   const { writeOut } = await import('../../transfer/export/out-file.js')
   let plants = 0
-  async function* texts(): AsyncGenerator<string> {
-    for await (const block of blocks) {
+  async function* counted(): AsyncGenerator<NewPlant[]> {
+    for await (const page of pages) {
       io.signal.throwIfAborted()
-      yield block.text
-      plants += block.plants
+      yield page
+      plants += page.length
     }
   }
-  const bytes = await writeOut(path, io, encode(texts()))
+  const bytes = await writeOut(path, io, encode(counted()))
   const sentence = `Exported ${plantCount(plants)} to ${quoteIfNeeded(out)}`
   const isTable = settings.output === 'csv' || settings.output === 'tsv'
   const output = isTable ? (io.stdout.isTerminal ? 'text' : 'json') : settings.output

@@ -7,15 +7,13 @@ import { invalidValue, parseConcurrency, parseCount, parseText } from '../../pla
 import { existsPolicies } from '../../stores/common/conflict.js'
 import { defaultConcurrency } from '../../stores/common/store.js'
 import { isOwn, schemes } from '../../stores/registry.js'
-import { commonEncodings, encodingOf } from '../../transfer/formats/format.js'
-import type { ImportOptions } from '../../transfer/import/importer.js'
+import { commonEncodings, encodingOf } from '../../transfer/formats/encoding.js'
+import type { FieldRules } from '../../transfer/formats/header.js'
 import { resolveSettings } from '../context.js'
 import {
   defineCommand,
   dryRunOption,
-  type GlobalFlags,
   type OptionDefinition,
-  type OptionValues,
   parseId,
   pathOption,
   retryOption,
@@ -26,23 +24,21 @@ const options = [
     ...dryRunOption('create nothing, and report what would be created, updated and rejected'),
     conflicts: ['atomic', 'restart'],
   },
-  { flags: '--atomic', description: 'create all plants or none', conflicts: ['restart'] },
+  { flags: '--atomic', description: 'create all plants or none; other writers wait meanwhile', conflicts: ['restart'] },
   {
     group: 'Reading the file',
     flags: '--format <name>',
-    description: 'ndjson, json, csv or tsv; by default detected from the content',
+    description: 'ndjson, json (an array), csv or tsv; by default by the name of the file, or its content',
     choices: formatNames,
   },
   {
     flags: '--sheet <name>',
     description: 'the sheet of a workbook: its name or number; by default the only one that has the columns of plants',
-    values: 'sheet',
     parse: parseText,
   },
   {
     flags: '--encoding <name>',
-    description:
-      'such as utf-16le, windows-1252 or shift_jis; by default that of a byte order mark, else UTF-8 or windows-1252',
+    description: 'such as windows-1252, utf-16le or shift_jis; by default that of a byte order mark, else UTF-8',
     values: commonEncodings,
     parse: parseEncoding,
   },
@@ -60,7 +56,6 @@ const options = [
   {
     flags: '--map <fields>',
     description: `the fields of the input for ${fieldsInWords}: name=CommonName,tag=Family; id= ignores the ids of the input`,
-    values: 'map',
     parse: parseMap,
   },
   {
@@ -82,7 +77,7 @@ const options = [
     description: 'stop after this many rejected plants',
     parse: parseCount,
   },
-  pathOption('--rejects <path>', 'write the rejected records to this file, unchanged, and the reasons to PATH.reasons'),
+  pathOption('--rejects <path>', 'write the rejected records to this file, with their lines and the reasons'),
   { group: 'Resuming', flags: '--restart', description: 'begin again instead of resuming an interrupted import' },
   {
     group: 'Services',
@@ -93,13 +88,11 @@ const options = [
   retryOption,
 ] as const satisfies readonly OptionDefinition[]
 
-type ImportFlags = GlobalFlags & OptionValues<typeof options>
-
 export const importPlants = defineCommand({
   name: 'import',
   description:
     'Create plants from files or stdin: NDJSON, JSON, CSV, TSV or an Excel workbook. If an import is interrupted, the same command resumes it.',
-  arguments: [{ name: '[files...]', description: 'files to read, also .gz and .zst; "-" for stdin', values: 'file' }],
+  arguments: [{ name: '[files...]', description: 'files to read, also .gz; "-" for stdin', values: 'file' }],
   options,
   examples: [
     'plants import plants.ndjson',
@@ -109,86 +102,54 @@ export const importPlants = defineCommand({
   async run({ args, flags }, io) {
     const settings = await resolveSettings(flags, io)
     const { store } = settings
+    const { format, sheet, encoding, delimiter, columns, map = {}, idFrom, ifExists, maxErrors = Infinity } = flags
     if (flags.atomic && !isOwn(store))
       throw malformed(
         `--atomic is not supported at ${store.name}: a service cannot roll back what was created`,
         'Leave it out: an interrupted import can be resumed',
       )
-    assertCompatible(flags)
-    const options = optionsOf(args, flags, isOwn(store), io)
-    const unused = [options.concurrency && '--concurrency', flags.retry !== undefined && '--retry'].find(Boolean)
-    if (unused && isOwn(store))
-      await settings.warn(`${unused} applies only to services, and has no effect on ${schemes[store.scheme].noun}`)
+    const ofTable = columns ? '--columns' : delimiter === undefined ? undefined : '--delimiter'
+    if (ofTable && (format === 'json' || format === 'ndjson'))
+      throw malformed(`${ofTable} applies to csv and tsv, but not to ${format}`, 'Leave out one of them')
+    if (map.id === '' && idFrom === undefined)
+      throw malformed('--map id= leaves the plants without ids', 'Assign ids: --id-from next')
+    if (/\.xlsx$/i.test(flags.rejects ?? ''))
+      throw malformed('Rejected rows of a workbook are written as CSV', 'For example: --rejects rejected.csv')
+    const ofService = flags.concurrency ? '--concurrency' : flags.retry === undefined ? undefined : '--retry'
+    const inputs = inputsOf(args, io)
+    if (ofService && isOwn(store))
+      await settings.warn(`${ofService} applies only to services, and has no effect on ${schemes[store.scheme].noun}`)
     const { runImport } = await import('../import-run.js')
-    await runImport(options, settings, io)
+    const rules = { map, columns, idFrom, isPartial: ifExists === 'update' }
+    await runImport(
+      {
+        plan: {
+          ...{ inputs, format, sheet, encoding, delimiter, rules, ifExists, maxErrors },
+          maxRecords: isOwn(store) ? Infinity : recordsAtOnce,
+        },
+        rejects: flags.rejects === undefined ? undefined : io.resolvePath(flags.rejects),
+        isRestart: flags.restart === true,
+        showsAll: flags.output === 'ndjson',
+        mode: flags.dryRun ? 'dryRun' : flags.atomic ? 'atomic' : 'resumable',
+      },
+      { ...settings, storeOptions: { ...settings.storeOptions, concurrency: flags.concurrency, retry: flags.retry } },
+      io,
+    )
   },
 })
 
-function optionsOf(files: string[], flags: ImportFlags, isOwnStore: boolean, io: Io): ImportOptions {
+/** At a service: less than a second of requests. */
+const recordsAtOnce = 500
+
+function inputsOf(files: string[], io: Io): { path: string; name: string }[] {
   if (files.length === 0 && !io.stdin.isPiped)
     throw malformed('import needs a file, or plants on stdin', 'For example: plants import plants.ndjson')
   const names = files.length === 0 ? ['-'] : files
   if (names.filter((name) => name === '-').length > 1)
     throw malformed('Stdin can be read only once', 'Use "-" only once')
-  const inputs = names.map((name) =>
+  return names.map((name) =>
     name === '-' ? { path: '-', name: 'stdin' } : { path: io.resolvePath(parseText('file', name)), name },
   )
-  const {
-    format,
-    sheet,
-    encoding,
-    columns,
-    delimiter,
-    map = {},
-    idFrom,
-    ifExists,
-    maxErrors = Infinity,
-    rejects,
-  } = flags
-  if (/\.xlsx$/i.test(flags.rejects ?? ''))
-    throw malformed('Rejected rows of a workbook are written as CSV', 'For example: --rejects rejected.csv')
-  const rules = { map, idFrom, columns, delimiter, isPartial: ifExists === 'update' }
-  return {
-    plan: {
-      inputs,
-      format,
-      sheet,
-      encoding,
-      rules,
-      ifExists,
-      maxErrors,
-      chunkBytes: chunkBytesFor(isOwnStore, maxErrors),
-    },
-    rejects: rejects === undefined ? undefined : io.resolvePath(rejects),
-    isRestart: flags.restart === true,
-    showsAll: flags.output === 'ndjson',
-    staging: flags.dryRun ? 'dryRun' : flags.atomic ? 'atomic' : undefined,
-    concurrency: flags.concurrency,
-    retry: flags.retry,
-  }
-}
-
-/**
- * In a store of ours, the transaction of a chunk takes about a tenth of a second, and in a service less than a second.
- * Smaller chunks write more pages twice: with 1 MiB, ids at random take a third longer. Where the import may stop at a
- * record, little is read again.
- */
-function chunkBytesFor(isOwnStore: boolean, maxErrors: number): number {
-  if (maxErrors < Infinity) return 65_536
-  return isOwnStore ? 1_572_864 : 32_768
-}
-
-function assertCompatible({ format, columns, delimiter, map, idFrom, ifExists }: ImportFlags): void {
-  const tableOption = columns ? '--columns' : delimiter ? '--delimiter' : undefined
-  if (tableOption && (format === 'json' || format === 'ndjson'))
-    throw malformed(`${tableOption} applies to csv and tsv, but not to ${format}`, 'Leave out one of them')
-  if (idFrom !== undefined && ifExists === 'update')
-    throw malformed(
-      '--id-from cannot be used with --if-exists update',
-      'It numbers new plants, and says nothing of those that exist. Leave out one of them',
-    )
-  if (map?.id === '' && idFrom === undefined)
-    throw malformed('--map id= leaves the plants without ids', 'Assign ids: --id-from next')
 }
 
 /** A label of the Encoding Standard, such as `cp1252` for windows-1252. */
@@ -216,7 +177,7 @@ function parseColumns(_flag: string, text: string): string[] {
 }
 
 /** `name=CommonName,tag=Family`; a field without a source is not read, and a source may have commas */
-function parseMap(flag: string, text: string): ImportOptions['plan']['rules']['map'] {
+function parseMap(flag: string, text: string): FieldRules['map'] {
   const names = fieldNames.join('|')
   const entry = new RegExp(`^\\s*(${names})\\s*=\\s*([^,]*?|[^=]*[^=,])\\s*$`)
   const parts = text.split(new RegExp(`,(?=\\s*(?:${names})\\s*=)`))

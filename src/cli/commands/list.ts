@@ -1,19 +1,17 @@
 import { notFound, quoteIfNeeded, styleFor, writeResult, writeRows } from '../../output/output.js'
-import { parseJson } from '../../plant/exact-json.js'
 import { fieldNames, plantFields } from '../../plant/fields.js'
 import { type NewPlant, plantCount } from '../../plant/plant.js'
 import type { Column, PlantRecord } from '../../plant/records.js'
 import { malformed } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
-import { grouped, outputFormats, parseChoice } from '../../platform/values.js'
-import type { Block, CountQuery, ListQuery, ReadableStore } from '../../stores/common/store.js'
+import { grouped, outputFormats } from '../../platform/values.js'
+import type { CountQuery, ListQuery, Store } from '../../stores/common/store.js'
 import { isOwn, noStoreYet, openExistingStore } from '../../stores/registry.js'
 import { resolveSettings, type Settings } from '../context.js'
 import {
   defineCommand,
   idsArgument,
-  type OptionDefinition,
-  parseWords,
+  type OptionValues,
   queryOptions,
   singleId,
   tableLayout,
@@ -32,7 +30,7 @@ export const get = defineCommand({
     const settings = await resolveSettings(flags, io, { formats })
     const store = await openExistingStore(settings.store, settings.storeOptions)
     const perform = async (wanted: bigint) => {
-      const plant = await store?.get(wanted)
+      const plant = (await store?.get([wanted]))?.get(wanted)
       if (plant) return plant
       throw notFound(wanted, settings, store)
     }
@@ -57,30 +55,10 @@ async function showPlant(plant: NewPlant, { output, colors }: Settings, io: Io) 
   await writeResult(io, { output }, plant, lines.join('\n'), 'Run it again')
 }
 
-const options = [
-  {
-    flags: '--sort <field>',
-    description: `sort by a field (${fieldNames.join(', ')}), ignoring the case of A to Z; not at a service`,
-    choices: fieldNames,
-    default: 'id',
-    parse: (flag: string, text: string) =>
-      parseChoice(flag, text, fieldNames, text.startsWith('-') ? 'For descending order: --desc' : undefined),
-  },
-  { flags: '--desc', description: 'sort in descending order; not at a service' },
-  {
-    flags: '--fields <fields>',
-    description: 'print only these fields, in this order, such as name,id',
-    values: fieldNames,
-    parse: parseWords(fieldNames, 'name,id'),
-  },
-  ...queryOptions,
-  ...tableOptions,
-] as const satisfies readonly OptionDefinition[]
-
 export const list = defineCommand({
   name: 'list',
-  description: 'List plants in ascending order of id: as a table on a terminal, otherwise as NDJSON.',
-  options,
+  description: 'List plants in the order of their ids: as a table on a terminal, otherwise as NDJSON.',
+  options: [...queryOptions, ...tableOptions],
   formats: outputFormats,
   examples: [
     'plants list --tag shade',
@@ -90,13 +68,7 @@ export const list = defineCommand({
   async run({ flags, formats }, io) {
     const settings = await resolveSettings(flags, io, { formats })
     const { limit, after, tag, search, sort, desc } = flags
-    const isById = sort === 'id' && !desc
-    if (!isById && !isOwn(settings.store)) {
-      const option = sort === 'id' ? '--desc' : `--sort ${sort}`
-      const why = 'a service lists plants only in ascending order of id'
-      throw malformed(`${option} is not supported at ${settings.store.name}: ${why}`, 'Leave it out')
-    }
-    const { fields = fieldNames } = flags
+    assertOrder(flags, settings)
     const table = tableLayout(flags, settings.output)
     const isTable = settings.output === 'text'
     const store = await openExistingStore(settings.store, settings.storeOptions)
@@ -105,10 +77,9 @@ export const list = defineCommand({
     let isTruncated = false
     /** A table reads one plant beyond its limit, to know whether there are more. */
     async function* pages(): AsyncGenerator<NewPlant[]> {
-      if (!store) return
-      const query = { limit: limit && limit + Number(isTable), after, tag, search, sort, desc }
-      const found = isById ? store.list(query) : rowsOf<NewPlant>(store.snapshot({ ...query, record: 'json' }))
-      for await (const page of found) {
+      const inPages = sort === 'id'
+      const query = { limit: limit && limit + Number(isTable), after, tag, search, sort, desc, inPages }
+      for await (const page of store?.read(query) ?? []) {
         const kept = page.slice(0, limit && limit - shown)
         isTruncated = kept.length < page.length
         if (kept.length === 0) return
@@ -119,11 +90,11 @@ export const list = defineCommand({
     }
     try {
       const shownPages = isTable ? (await import('../../output/text-table.js')).withFirstRows(pages(), limit) : pages()
-      const text = () => plantTable(fields, settings, io)
-      await writeRows(io, settings, shownPages, { fields, table, text })
+      const text = () => plantTable(fieldNames, settings, io)
+      await writeRows(io, settings, shownPages, { table, text })
       if (!store) await settings.warn(noStoreYet(settings.store))
       else if (isTruncated) {
-        const more = isById ? `For more: --after ${last?.id}` : 'For all, leave out --limit'
+        const more = sort === 'id' ? `For more: --after ${last?.id}` : 'For all, leave out --limit'
         await settings.warn(`Only ${await shareOf(store, shown, flags, settings)} shown. ${more}`)
       } else if (isTable) await noteFound(shown, flags, settings)
     } finally {
@@ -132,12 +103,19 @@ export const list = defineCommand({
   },
 })
 
+/** Throws `malformed` for an order that a service does not offer. */
+export function assertOrder({ sort }: OptionValues<typeof queryOptions>, { store }: Settings): void {
+  if (sort === 'id' || isOwn(store)) return
+  const why = 'a service lists plants only in the order of their ids'
+  throw malformed(`--sort ${sort} is not supported at ${store.name}: ${why}`, 'Leave it out')
+}
+
 function isFiltered({ tag, search }: CountQuery): boolean {
   return tag !== undefined || search !== undefined
 }
 
 /** Such as `10 of 153 plants`. At a service, a count would read all of them. */
-async function shareOf(store: ReadableStore, shown: number, { tag, search, after }: ListQuery, settings: Settings) {
+async function shareOf(store: Store, shown: number, { tag, search, after }: ListQuery, settings: Settings) {
   if (!isFiltered({ tag, search }) || after !== undefined || !isOwn(settings.store)) return plantCount(shown)
   return `${grouped(shown)} of ${plantCount(await store.count({ tag, search }))}`
 }
@@ -145,10 +123,6 @@ async function shareOf(store: ReadableStore, shown: number, { tag, search, after
 async function noteFound(shown: number, query: CountQuery, { warn }: Settings): Promise<void> {
   if (isFiltered(query)) await warn(shown === 0 ? 'No plants match' : `Found ${plantCount(shown)}`)
   else if (shown === 0) await warn('No plants')
-}
-
-export async function* rowsOf<Row>(blocks: AsyncIterable<Block>): AsyncGenerator<Row[]> {
-  for await (const { text } of blocks) yield text.split('\n').map((line) => (parseJson(line) as { value: Row }).value) // as the store wrote it
 }
 
 export async function plantTable(fields: readonly Column[], { colors }: Settings, { stdout }: Io) {

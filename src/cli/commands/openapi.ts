@@ -1,5 +1,6 @@
 import { writeAnswer } from '../../output/output.js'
 import { parseBasePath } from '../../platform/values.js'
+import { rights } from '../../stores/common/store.js'
 import { defineCommand } from '../define-command.js'
 
 export const openapi = defineCommand({
@@ -8,7 +9,7 @@ export const openapi = defineCommand({
   options: [{ flags: '--base-path <path>', description: 'path prefix of /plants, such as /v1', parse: parseBasePath }],
   examples: ['plants openapi > openapi.json'],
   async run({ flags: { basePath = '' } }, io) {
-    const { openApi } = await import('../../server/openapi-document.js')
-    await writeAnswer(io, `${openApi(basePath)}\n`)
+    const { openApi } = await import('../../server/openapi.js')
+    await writeAnswer(io, `${openApi(basePath, rights)}\n`)
   },
 })

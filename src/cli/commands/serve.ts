@@ -6,9 +6,18 @@ import { within } from '../../platform/clock.js'
 import { isWindows, malformed, PlantsError, shellWord } from '../../platform/errors.js'
 import { escapeControlChars } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
-import { readTextFile } from '../../platform/text-files.js'
-import { parseBasePath, parseCount, parsePort, parseSize, parseText, parseTimer } from '../../platform/values.js'
-import { digestOf, endOf, fixedTokens, newToken, tokensOfStore } from '../../server/authenticator.js'
+import { urlOf } from '../../platform/network.js'
+import { printable } from '../../platform/redact.js'
+import {
+  invalidValue,
+  parseBasePath,
+  parseCount,
+  parsePort,
+  parseSize,
+  parseText,
+  parseTimer,
+} from '../../platform/values.js'
+import { digestOf, endOf, fixedToken, newToken, tokensOfStore } from '../../server/authenticator.js'
 import type { ServiceOptions } from '../../server/service.js'
 import { defaultRights, rights, type TokenStore } from '../../stores/common/store.js'
 import { isDefaultStore, noStore, ownSchemeOf } from '../../stores/registry.js'
@@ -42,6 +51,12 @@ const options = [
     conflicts: ['socket'],
   },
   pathOption('--socket <path>', 'listen on a Unix socket instead'),
+  {
+    flags: '--cors <origin>',
+    description: 'let pages of this origin use the service, such as http://localhost:3000; * for any; repeatable',
+    parse: parseOrigin,
+    isRepeatable: true,
+  },
   { flags: '--base-path <path>', description: 'path prefix of /plants, such as /v1', parse: parseBasePath },
   {
     flags: '--admin-port <port>',
@@ -53,9 +68,6 @@ const options = [
   pathOption('--tls-key <path>', 'PEM key of the certificate'),
   {
     group: 'Tokens',
-    ...pathOption('--token-file <path>', 'accept only the tokens in this file, one per line; also PLANTS_SERVE_TOKEN'),
-  },
-  {
     flags: '--allow <rights>',
     description: `what to offer, whatever rights a token has: some of ${rights.join(', ')}, separated by commas; by default all`,
     values: rights,
@@ -132,12 +144,13 @@ async function optionsFor(flags: ServeFlags, settings: Settings, io: Io): Promis
     throw malformed('--admin-host needs --admin-port', 'Add --admin-port 9090')
   // A drain still answers requests in flight: the signal must not abort operations of the store.
   const clock = { signal: new AbortController().signal, now: io.now, random: io.random }
-  const given = readGivenTokens(flags, io)
+  const { PLANTS_SERVE_TOKEN: variable } = io.env
+  const given = variable ? parseToken(variable.trim(), 'PLANTS_SERVE_TOKEN') : undefined
   const mayShowToken = isInteractive(flags, io) && io.stderr.isTerminal
   return {
     openStore: async (watch) => {
       // A missing store has no tokens. Only the default one is created for its first token, which a terminal shows.
-      if (!given && !(isDefaultStore(store) && mayShowToken)) {
+      if (given === undefined && !(isDefaultStore(store) && mayShowToken)) {
         const existing = await ownSchemeOf(store).openExisting(store, storeOptions)
         const hint = `Check the address. To create a store, and a token for clients: plants tokens create${storeFlag}`
         if (!existing) throw noStore(store, hint)
@@ -146,36 +159,42 @@ async function optionsFor(flags: ServeFlags, settings: Settings, io: Io): Promis
       return ownSchemeOf(store).open(store, { ...storeOptions, clock, ...watch })
     },
     openTokenSource: async (tokens, warn) => {
-      warnOfPermissions('--tls-key', flags.tlsKey, io, warn)
-      warnOfPermissions('--token-file', flags.tokenFile, io, warn)
-      if (!given) {
+      warnOfPermissions(flags.tlsKey, io, warn)
+      if (given === undefined) {
         await assertUsable(tokens, mayShowToken, settings, io)
-        return tokensOfStore(tokens, { now: io.now, time: io.time, warn })
+        return tokensOfStore(tokens, io.now, io.time)
       }
-      for (const [token, name] of given)
-        if (token.length < minTokenLength) warn(`The token of ${name} is so short that it can be guessed`)
-      return fixedTokens(given, flags.allow ?? ['create'])
+      if (given.length < minTokenLength) warn('The token of PLANTS_SERVE_TOKEN is so short that it can be guessed')
+      return fixedToken(given, { name: 'PLANTS_SERVE_TOKEN', rights: flags.allow ?? ['create'] })
     },
     listen: socket === undefined ? { host, port } : { path: io.resolvePath(socket) },
     allow: flags.allow ?? rights,
     basePath: flags.basePath ?? '',
+    cors: flags.cors ?? [],
     tls: await tlsFor(flags, io),
     admin: adminPort === undefined ? undefined : { host: adminHost, port: adminPort, isAdmin: true },
     limits: flags,
+    printable: (text) => printable(text, io),
     log: { output: io.stderr, level: flags.logLevel, delay: io.stderr.isTerminal ? 0 : 100 },
     now: () => performance.now(), // cheaper per call than io.now
   }
 }
 
-function warnOfPermissions(flag: string, given: string | undefined, io: Io, warn: (message: string) => void): void {
-  if (given === undefined || isWindows) return
-  const path = io.resolvePath(given)
+/** As `new URL(…).origin` writes it, which is what browsers send. */
+function parseOrigin(flag: string, text: string): string[] {
+  if (text === '*' || urlOf(text)?.origin === text) return [text]
+  throw invalidValue(flag, 'an origin without a path, or *', text, 'https://garden.example.com')
+}
+
+function warnOfPermissions(tlsKey: string | undefined, io: Io, warn: (message: string) => void): void {
+  if (tlsKey === undefined || isWindows) return
+  const path = io.resolvePath(tlsKey)
   const stats = statSync(path, { throwIfNoEntry: false })
   if (!stats) return
   if (!io.trusts(stats.uid))
-    warn(`The file ${path} of ${flag} belongs to another user (uid ${stats.uid}), who can read and change it`)
+    warn(`The file ${path} of --tls-key belongs to another user (uid ${stats.uid}), who can read and change it`)
   else if ((stats.mode & 0o077) !== 0)
-    warn(`Other users can read or write the file ${path} of ${flag}. Fix it with: chmod 600 ${shellWord(path)}`)
+    warn(`Other users can read or write the file ${path} of --tls-key. Fix it with: chmod 600 ${shellWord(path)}`)
 }
 
 async function tlsFor({ tlsCert, tlsKey }: ServeFlags, io: Io): Promise<ServiceOptions['tls']> {
@@ -186,32 +205,8 @@ async function tlsFor({ tlsCert, tlsKey }: ServeFlags, io: Io): Promise<ServiceO
   return readKeyPair(io.resolvePath(tlsCert), io.resolvePath(tlsKey), '--tls-cert and --tls-key')
 }
 
-const tokenVariable = 'PLANTS_SERVE_TOKEN'
-
 /** in characters: shorter tokens can be guessed */
 const minTokenLength = 16
-
-/**
- * Tokens with their names; undefined without PLANTS_SERVE_TOKEN and a token file. Throws `malformed` for a file without
- * tokens, or an invalid token.
- */
-function readGivenTokens({ tokenFile }: ServeFlags, io: Io): Map<string, string> | undefined {
-  const inVariable = io.env[tokenVariable]
-  if (!inVariable && tokenFile === undefined) return undefined
-  const tokens = new Map<string, string>()
-  if (tokenFile !== undefined) {
-    const path = io.resolvePath(tokenFile)
-    const lines = readTextFile(path, 'Use a file with one token per line for --token-file').split('\n')
-    for (const [index, line] of lines.entries()) {
-      const name = `line ${index + 1}`
-      const text = line.trim()
-      if (text !== '') tokens.set(parseToken(text, `The token in ${path}, ${name},`), `${name} of the token file`)
-    }
-    if (tokens.size === 0) throw malformed(`${path} contains no token`, 'Write one token per line to it')
-  }
-  if (inVariable) tokens.set(parseToken(inVariable.trim(), tokenVariable), tokenVariable)
-  return tokens
-}
 
 /** Throws `unauthorized` without a valid token. With `mayShow`, creates and prints one if the store never had any. */
 async function assertUsable(tokens: TokenStore, mayShow: boolean, { store, storeFlag }: Settings, io: Io) {
@@ -222,7 +217,7 @@ async function assertUsable(tokens: TokenStore, mayShow: boolean, { store, store
   }
   if (!isEmpty || !mayShow) {
     const message = `${store.name} has no valid token, so no client could use the service`
-    const hint = `Create one with: plants tokens create${storeFlag}. Or set PLANTS_SERVE_TOKEN, or add --token-file PATH`
+    const hint = `Create one with: plants tokens create${storeFlag}. Or set PLANTS_SERVE_TOKEN`
     throw new PlantsError('unauthorized', message, { hint })
   }
   const token = newToken()

@@ -2,25 +2,24 @@ import { savedToken } from '../../auth/credentials.js'
 import { isOpenToAll } from '../../auth/exposure.js'
 import { changeSettings } from '../../config/change.js'
 import { assertStoreName, savedValue, withField } from '../../config/edit.js'
-import { isStoreName, knownStore, namedStores, resolveAddress, shownValue } from '../../config/resolve.js'
+import { isStoreName, knownStore, namedStores, resolveAddress, shownStore } from '../../config/resolve.js'
 import { flagValue, isFor, settingsIn, unsupportedReason } from '../../config/setting-table.js'
 import { type SavedStore, savedStore } from '../../config/settings-file.js'
 import { quoteIfNeeded, writeResult, writeTable } from '../../output/output.js'
-import { inWords } from '../../plant/fields.js'
-import { malformed, PlantsError, shellWord } from '../../platform/errors.js'
+import { malformed, PlantsError } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
-import { parseText } from '../../platform/values.js'
-import { defaultRights } from '../../stores/common/store.js'
 import {
+  completeAddress,
   isDefaultStore,
   loginAddress,
+  schemeOf,
   schemeOfText,
   schemes,
   takesPassword,
   takesToken,
 } from '../../stores/registry.js'
 import { resolvePreferences, resolveSettings } from '../context.js'
-import { allowOption, type CommandDefinition, defineCommand } from '../define-command.js'
+import { type CommandDefinition, defineCommand } from '../define-command.js'
 import { warnOfExposure } from '../store-access.js'
 import { saveSetting } from './config.js'
 
@@ -42,7 +41,7 @@ const add = defineCommand({
     const settings = await resolvePreferences(flags, io)
     assertStoreName(name)
     const address = await resolveAddress(place, 'The address', io, { isArgument: true })
-    const store: SavedStore = { address: isDefaultStore(address) ? 'local' : address.name }
+    const store: SavedStore = { address: isDefaultStore(address) ? 'local' : completeAddress(address) }
     for (const setting of settingsIn('store')) {
       const value = flagValue(setting, flags)
       if (value === undefined) continue
@@ -54,12 +53,12 @@ const add = defineCommand({
       store[setting] = await savedValue(setting, `--${setting}`, value, io)
     }
     // --timeout is saved with the store, and does not limit the wait for the lock.
-    await changeSettings(io, { timeout: 30_000 }, (saved) => {
+    await changeSettings(io, { timeout: 30_000 }, async (saved) => {
       const other = savedStore(saved, name)
       if (!other) return { ...saved, stores: { ...saved.stores, [name]: store } }
-      const change = `plants config set stores.${name}.address ${shellWord(store.address)}`
+      const change = `plants config set stores.${name}.address ADDRESS`
       const hint = `Change it: ${change}. Or remove it: plants stores remove ${name}`
-      throw malformed(`The store ${name} already exists: ${shownValue(other.address)}`, hint)
+      throw malformed(`The store ${name} already exists: ${await shownStore(other.address, io)}`, hint)
     })
     if (takesToken(address) && isOpenToAll(address) && !store['allow-http']) {
       const hint = `To allow it: plants config set stores.${name}.allow-http true`
@@ -68,41 +67,26 @@ const add = defineCommand({
     await warnOfExposure(address, settings)
     const how = `Use it with --store ${name}, or make it the default: plants stores use ${name}`
     const text = `Saved the store ${name}, ${quoteIfNeeded(address.name)}. ${how}`
-    await writeResult(io, settings, { name, ...store }, text)
+    await writeResult(io, settings, await fieldsOf(name, store, io), text)
   },
 })
 
 const init = defineCommand({
   name: 'init',
   description:
-    'Create the store in a PostgreSQL database, as its owner or an administrator. With --role, grant an existing role the rights that plants serve needs: those of --allow, and no others. An existing store is kept.',
-  arguments: [
-    { name: '<address>', description: "postgres://…, with the database's owner or an administrator as the user" },
-  ],
-  options: [
-    { flags: '--role <name>', description: 'the role that plants serve logs in as', parse: parseText },
-    allowOption('rights of the role', defaultRights.join()),
-  ],
+    'Create the store in a PostgreSQL database, or migrate it, as its owner. What other roles need is granted with SQL: see the page about databases. An existing store is kept.',
+  arguments: [{ name: '<address>', description: "postgres://…, with the database's owner as the user" }],
   async run({ args: [text], flags }, io) {
     // so that errors call it an address
     if (!isStoreName(text)) await resolveAddress(text, 'The address', io, { isArgument: true })
     const settings = await resolveSettings({ ...flags, store: text }, io)
-    const { store } = settings
+    const { store, storeOptions } = settings
     if (!takesPassword(store)) {
-      const hint = 'For example: plants stores init postgres://postgres@db.example.com/plants --role plants'
+      const hint = 'For example: plants stores init postgres://plants@db.example.com/plants'
       throw malformed(`${store.name} is ${schemes[store.scheme].noun}: only a database needs to be initialized`, hint)
     }
-    const { role, allow } = flags
-    // PUBLIC means every role in SQL: a mistake must not open the store to all of them.
-    if (role !== undefined && /^(public|none)$/i.test(role)) {
-      const why = role.toLowerCase() === 'none' ? 'is not a role' : 'is every role'
-      throw malformed(`--role ${role} ${why}`, 'Use the role that plants serve logs in as')
-    }
-    const { initialize } = await import('../../stores/postgres/postgres-schema.js')
-    await initialize(store, settings.storeOptions, role === undefined ? undefined : { role, rights: allow })
-    const granted = role === undefined ? '' : `, and ${quoteIfNeeded(role)} may ${inWords(allow, 'and')} plants there`
-    const sentence = `The store in ${quoteIfNeeded(store.name)} is ready${granted}`
-    await writeResult(io, settings, { address: store.name, role }, sentence)
+    await (await schemeOf(store).open(store, storeOptions)).close()
+    await writeResult(io, settings, { address: store.name }, `The store in ${quoteIfNeeded(store.name)} is ready`)
   },
 })
 
@@ -111,12 +95,14 @@ const list = defineCommand({
   description: 'List the named stores. An asterisk marks the default store.',
   async run({ flags }, io) {
     const settings = await resolvePreferences(flags, io)
-    const used = shownValue(settings.sources.find(({ name }) => name === 'store')?.value)
+    const source = settings.sources.find(({ name }) => name === 'store')
+    const used = source?.value === undefined ? undefined : await shownStore(source.value, io)
     const saved = namedStores(settings.file.saved).toSorted(([a], [b]) => (a < b ? -1 : 1))
     const local = { name: 'local', address: (await resolveAddress('local', '', io)).name }
     const nameless =
       used === undefined || used === 'local' || isStoreName(used) ? [] : [{ name: undefined, address: used }]
-    const rows = [local, ...saved.map(([name, store]) => fieldsOf(name, store)), ...nameless].map((row) => ({
+    const named = await Promise.all(saved.map(([name, store]) => fieldsOf(name, store, io)))
+    const rows = [local, ...named, ...nameless].map((row) => ({
       ...row,
       inUse: (row.name ?? row.address) === used,
     }))
@@ -157,7 +143,7 @@ const rename = defineCommand({
       return saved.store === name ? { ...saved, stores, store: newName } : { ...saved, stores }
     })
     const renamed = savedStore(after, newName)
-    const fields = renamed ? fieldsOf(newName, renamed) : {}
+    const fields = renamed ? await fieldsOf(newName, renamed, io) : {}
     await writeResult(io, settings, fields, `Renamed the store ${name} to ${newName}`)
   },
 })
@@ -170,9 +156,11 @@ const remove = defineCommand({
     const settings = await resolvePreferences(flags, io)
     if (name === 'local')
       throw malformed('The store local is built in, and cannot be removed', 'To use another: plants stores use NAME')
-    let address = ''
+    let [address, shown] = ['', ''] // of its login, and of its plants
     const { before, after } = await changeSettings(io, settings, async (saved) => {
-      address = await loginAddressOf(await knownStore(name, saved), io)
+      const removed = await knownStore(name, saved)
+      address = await loginAddressOf(removed, io)
+      shown = await shownStore(removed.address, io, { isResolved: true })
       const stores = withField(saved.stores ?? {}, name, undefined)
       const others = await Promise.all(Object.values(stores).map((store) => loginAddressOf(store, io)))
       const tokens =
@@ -183,7 +171,6 @@ const remove = defineCommand({
     const tokenRemoved = savedToken(before, address) !== undefined && savedToken(after, address) === undefined
     const secret = tokenRemoved ? ` and its ${schemes[schemeOfText(address)].credential ?? 'token'}` : ''
     const rest = before.store === name ? '. The default store is now local' : ''
-    const shown = shownValue(address)
     const text = `Removed the store ${quoteIfNeeded(name)}${secret}. Its plants are still in ${quoteIfNeeded(shown)}${rest}`
     await writeResult(io, settings, { name, address: shown, removed: true, tokenRemoved }, text)
   },
@@ -200,9 +187,9 @@ export const stores: CommandDefinition = {
   ],
 }
 
-function fieldsOf(name: string, store: SavedStore) {
+async function fieldsOf(name: string, store: SavedStore, io: Io) {
   const values = Object.fromEntries(settingsIn('store').map((setting) => [setting, store[setting]]))
-  return { name, address: shownValue(store.address), ...values }
+  return { name, address: await shownStore(store.address, io), ...values }
 }
 
 /** Returns an invalid address unchanged. */

@@ -1,5 +1,6 @@
 import { writeAnswer, writeResult, writeTable } from '../../output/output.js'
-import { parseInt64, toJson } from '../../plant/exact-json.js'
+import { toJson } from '../../plant/exact-json.js'
+import { idFromText } from '../../plant/plant.js'
 import { malformed, PlantsError } from '../../platform/errors.js'
 import { escapeControlChars } from '../../platform/escape.js'
 import { parseLife, parseText } from '../../platform/values.js'
@@ -43,7 +44,7 @@ const create = defineCommand({
 
 const list = defineCommand({
   name: 'list',
-  description: 'List the notes, rights, expiry dates and last uses of the tokens, but not the tokens themselves.',
+  description: 'List the notes, rights and expiry dates of the tokens, but not the tokens themselves.',
   async run({ flags }, io) {
     const settings = await resolveSettings(flags, io)
     await withTokens(settings, async (tokens) => {
@@ -52,11 +53,10 @@ const list = defineCommand({
         escapeControlChars(token.note ?? ''),
         dayOf(token.createdAt),
         dayOf(token.expiresAt),
-        dayOf(token.lastUsedAt),
         token.revokedAt ? 'revoked' : (token.expiresAt?.getTime() ?? Infinity) > io.time() ? 'valid' : 'expired',
         token.rights.join(','),
       ]
-      const titles = ['ID', 'NOTE', 'CREATED', 'EXPIRES', 'LAST USED', 'STATE', 'RIGHTS']
+      const titles = ['ID', 'NOTE', 'CREATED', 'EXPIRES', 'STATE', 'RIGHTS']
       const total = await writeTable(io, settings, tokens?.list() ?? [], titles, cellsOf)
       if (total === 0) await settings.warn(`No tokens. Create one with: plants tokens create${settings.storeFlag}`)
     })
@@ -119,7 +119,7 @@ async function withTokens(
 
 /** By id or note. Throws `malformed` if several that are not revoked have the note. */
 async function revokeNamed(name: string, tokens: TokenStore, at: Date, storeFlag: string): Promise<Token | undefined> {
-  const id = parseInt64(name)
+  const id = idFromText(name)
   const ofId = id === undefined ? undefined : await tokens.revoke(id, at)
   if (ofId) return ofId
   const ids: bigint[] = []

@@ -1,11 +1,19 @@
 import { describeChange, describePlant, notFound, type Style, styleFor, writeResult } from '../../output/output.js'
-import { parseInt64 } from '../../plant/exact-json.js'
 import { textFields, textsInWords } from '../../plant/fields.js'
-import { acceptNewPlant, invalidPlant, type NewPlant, plantCount, plantFrom } from '../../plant/plant.js'
+import {
+  acceptNewPlant,
+  idFromText,
+  invalidPlant,
+  type NewPlant,
+  type PlantPatch,
+  patchedPlant,
+  plantCount,
+} from '../../plant/plant.js'
 import { malformed, PlantsError } from '../../platform/errors.js'
 import { shorten } from '../../platform/escape.js'
-import { outputFormats } from '../../platform/values.js'
-import type { ReadableStore } from '../../stores/common/store.js'
+import { must, outputFormats } from '../../platform/values.js'
+import { changedBy } from '../../stores/common/change.js'
+import type { Store } from '../../stores/common/store.js'
 import { openExistingStore } from '../../stores/registry.js'
 import { resolveSettings, type Settings } from '../context.js'
 import { defineCommand, dryRunOption, fieldFlags, idsArgument, type OptionValues, singleId } from '../define-command.js'
@@ -34,6 +42,7 @@ export const update = defineCommand({
   examples: ['plants update 1 --name "Sword fern"', 'plants list --search moss | plants update - --no-tag'],
   async run({ args, flags, formats }, io) {
     assertChanges(args, flags)
+    const changes = await changesIn(flags)
     const id = singleId(args)
     const ids = await readIds(args, io)
     const settings = await resolveSettings(flags, io, { formats })
@@ -43,14 +52,14 @@ export const update = defineCommand({
     const before = new Map<bigint, NewPlant>()
     const { dryRun: isDryRun = false } = flags
     const perform = async (wanted: bigint) => {
-      const plant = await store?.get(wanted)
-      const result = store && plant && (await replace(store, plant, flags))
+      const patch = { id: wanted, ...changes }
+      const result = store && (await (isDryRun ? foresee(store, patch) : change(store, patch)))
       if (!result) throw notFound(wanted, settings, store)
       for (const { name } of textFields)
-        if (flags[name] === '' && result.old[name] !== '')
-          emptied.set(name, { count: (emptied.get(name)?.count ?? 0) + 1, text: result.old[name] })
-      if (isDryRun && settings.output === 'text') before.set(wanted, result.old)
-      return result.updated
+        if (flags[name] === '' && result.before?.[name] !== '')
+          emptied.set(name, { count: (emptied.get(name)?.count ?? 0) + 1, before: result.before })
+      if (isDryRun && settings.output === 'text' && result.before) before.set(wanted, result.before)
+      return result.plant
     }
     const describe = (plant: NewPlant, style: Style) => {
       const old = before.get(plant.id)
@@ -74,7 +83,7 @@ export const update = defineCommand({
 
 /** Throws `malformed` if nothing is to be changed, and for a text that is neither an id nor an option. */
 function assertChanges(args: readonly string[], flags: Changes): void {
-  const stray = args.slice(1).find((text) => text !== '-' && parseInt64(text) === undefined)
+  const stray = args.slice(1).find((text) => text !== '-' && idFromText(text) === undefined)
   if (stray !== undefined)
     throw malformed(
       `update takes ids, but got ${JSON.stringify(shorten(stray))}`,
@@ -85,41 +94,51 @@ function assertChanges(args: readonly string[], flags: Changes): void {
   throw malformed('update needs something to change', `Add one of ${names.join(', ')}`)
 }
 
-/** By the name of the field: how many texts became empty, and one that did. */
-type Emptied = Map<string, { count: number; text: string | undefined }>
+/** By the name of the field: how many texts became empty, and a plant that had one, unless it is at a service. */
+type Emptied = Map<string, { count: number; before: NewPlant | undefined }>
 
 /** An unset variable of a shell must not empty a text silently. */
 async function warnOfEmptied(emptied: Emptied, { warn }: Settings): Promise<void> {
   for (const { name, isRequired } of textFields) {
-    const { count = 0, text } = emptied.get(name) ?? {}
+    const { count = 0, before } = emptied.get(name) ?? {}
     if (count === 0) continue
-    const from = text === undefined ? 'none' : JSON.stringify(text)
-    const change = count === 1 ? `the ${name} changes from ${from}` : `the ${name} of ${plantCount(count)} changes`
+    const from = before && ` from ${before[name] === undefined ? 'none' : JSON.stringify(before[name])}`
+    const change = count === 1 ? `the ${name} changes${from ?? ''}` : `the ${name} of ${plantCount(count)} changes`
     const remove = isRequired ? '' : `. To remove it, use --no-${name}`
     await warn(`--${name} is empty: ${change} to ""${remove}`, 'warning')
   }
 }
 
-const maxAttempts = 10
+type Patch = Omit<PlantPatch, 'id'>
 
-/** Retries if another process changed it first. Returns undefined if the plant was deleted. */
-async function replace(store: ReadableStore, plant: NewPlant, changes: Changes) {
-  let old = plant
-  for (let attempt = 0; attempt < maxAttempts; attempt += 1) {
-    const value = plantFrom(plant.id, ({ name }) =>
-      changes[name] === false ? undefined : (changes[name] ?? old[name]),
-    )
-    const accepted = acceptNewPlant(value)
-    if (!accepted) {
-      const { problemsOf } = await import('../../plant/plant-schema.js')
-      throw new PlantsError('invalid', invalidPlant(problemsOf(value)), { hint: 'Correct the flags' })
-    }
-    const updated = changes.dryRun ? accepted : await store.replace(accepted, old)
-    if (updated) return { old, updated }
-    const current = await store.get(plant.id)
-    if (!current) return undefined
-    old = current
+/** Throws `invalid` for a text that no plant can have. */
+async function changesIn(flags: Changes): Promise<Patch> {
+  const changes: Patch = {}
+  for (const { name } of textFields) {
+    const text = flags[name]
+    if (text !== undefined) changes[name] = text === false ? null : text
   }
-  const message = `Other processes changed plant ${plant.id} during each of ${maxAttempts} attempts`
-  throw new PlantsError('conflict', message, { hint: 'This command changed nothing. Try again' })
+  const value = { id: 0n, ...changes }
+  if (acceptNewPlant(value, 'patch')) return changes
+  const { problemsOf } = await import('../../plant/plant-schema.js')
+  throw new PlantsError('invalid', invalidPlant(problemsOf(value, 'patch')), { hint: 'Correct the flags' })
+}
+
+interface Result {
+  plant: NewPlant
+  before?: NewPlant
+}
+
+/** Returns undefined if there is no such plant. */
+async function change(store: Store, patch: PlantPatch): Promise<Result | undefined> {
+  const [outcome] = await store.write([{ type: 'update', patch }])
+  if (outcome?.type === 'rejected' && outcome.error.type === 'notFound') return undefined
+  const done = changedBy(must(outcome))
+  return done.type === 'updated' ? done : undefined
+}
+
+async function foresee(store: Store, patch: PlantPatch): Promise<Result | undefined> {
+  const before = (await store.get([patch.id])).get(patch.id)
+  const plant = before && patchedPlant(patch, before)
+  return before && plant && { plant, before }
 }

@@ -43,8 +43,7 @@ const otherVariables = {
     'the password for the database of the current command; the path of the password file (default: that of libpq)',
   'PGHOST, PGPORT, PGUSER, PGDATABASE': 'defaults for the address of a database, as for psql',
   'PGSSLMODE, PGSSLROOTCERT, PGSSLCERT, PGSSLKEY': 'TLS parameters of a database, if its address does not set them',
-  'PGTARGETSESSIONATTRS, PGAPPNAME, PGCONNECT_TIMEOUT':
-    'which of several servers to use, the application name, and the seconds before the next server is tried',
+  PGAPPNAME: 'the application name for a database',
   PLANTS_DATA_DIR: 'the directory of the store local',
   PLANTS_CONFIG_DIR: 'the directory of the settings file',
   PLANTS_STATE_DIR: 'the directory of import journals',
@@ -125,7 +124,7 @@ function formatsPage(help: Help): string {
 }
 
 const values = {
-  id: 'an integer from -9223372036854775808 to 9223372036854775807 in the grammar of JSON: 1.0 and 1e3 are integers; "1", 1.5, +1 and 007 are not, but a cell 007 of csv and tsv is 7. Ids are never rounded here, but programs that use floating-point numbers round ids above 9007199254740992',
+  id: 'an integer from -9223372036854775808 to 9223372036854775807 in digits. In JSON, 1.0 and 1e3 are integers, too, and "1" and 1.5 are not; a cell 007 or 7.0 of csv and tsv is 7, and no text with an exponent, such as 1E3, is an id. Ids are never rounded here, but programs that use floating-point numbers round ids above 9007199254740992',
   [textFields.map(({ name }) => name).join(', ')]:
     'any Unicode text without U+0000; it can be empty: an empty --name or --tag is stored, with a warning',
   'no tag':

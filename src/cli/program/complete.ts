@@ -1,16 +1,16 @@
 import { type Argument, type Command, CommanderError, type Option } from 'commander'
-import { namedStores, shownValue } from '../../config/resolve.js'
+import { namedStores, shownStore } from '../../config/resolve.js'
 import { type Scope, settingNames, settingOf, settingsIn } from '../../config/setting-table.js'
 import { readSettings, type SavedSettings } from '../../config/settings-file.js'
 import { writeAnswer } from '../../output/output.js'
-import { fieldNames, type NewPlant } from '../../plant/fields.js'
+import type { NewPlant } from '../../plant/fields.js'
 import { PlantsError } from '../../platform/errors.js'
 import { shorten } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
 import { printable } from '../../platform/redact.js'
-import type { FileValues, StoredValues, Values } from '../../platform/values.js'
-import type { Token } from '../../stores/common/store.js'
-import { type OwnStore, ownSchemeOf, takesCredential } from '../../stores/registry.js'
+import type { StoredValues, Values } from '../../platform/values.js'
+import type { OwnStore, Token } from '../../stores/common/store.js'
+import { ownSchemeOf, takesCredential } from '../../stores/registry.js'
 import { topics } from '../commands/index.js'
 import { resolveSettings } from '../context.js'
 import { globalFlagsIn, type Program, subcommandOf } from './program.js'
@@ -131,11 +131,10 @@ async function completeValues(values: Values | undefined, text: string, line: Li
   if (values === 'file') return anyFile
   if (values === 'setting-value') return completeValues(valuesOfSetting(line.operands[0] ?? ''), text, line, io)
   if (values === 'store') return completeStores(text, io)
-  if (values === 'saved-store') return { ...nothing, candidates: storesIn(await savedSettings(io)) }
+  if (values === 'saved-store') return { ...nothing, candidates: await savedStores(io) }
   if (values === 'setting') return { ...nothing, candidates: settingsFor(await savedSettings(io)) }
   if (values === 'id' || values === 'tag' || values === 'token')
     return candidatesIn(await fileOf(line.words, io), values)
-  if (values === 'sheet' || values === 'map') return namesInFile(values, text, line, io)
   return { ...nothing, candidates: values.map((word) => [word, '']) }
 }
 
@@ -149,7 +148,8 @@ async function fileOf(words: string[], io: Io): Promise<OwnStore | undefined> {
 
 async function candidatesIn(store: OwnStore | undefined, what: StoredValues): Promise<Completions> {
   const found = new Map<string, string>()
-  const pages = what === 'token' ? store?.tokens.list() : store?.list({ limit: what === 'id' ? maxStored : 1000 })
+  const pages =
+    what === 'token' ? store?.tokens.list() : store?.read({ limit: what === 'id' ? maxStored : 1000, inPages: true })
   try {
     for await (const page of pages ?? [])
       for (const [word, meaning] of page.flatMap((one) => candidateOf(one, what))) found.set(word, meaning)
@@ -173,29 +173,13 @@ function isPlain(word: string): boolean {
   return /^[\p{L}\p{N}_][\p{L}\p{N}_.-]*$/u.test(word)
 }
 
-/** Of the file that is imported. A sheet that a shell would have to quote is its number. */
-async function namesInFile(what: FileValues, text: string, { operands, command }: Line, io: Io): Promise<Completions> {
-  const { columnsIn, isSmallFile, sheetsIn } = await import('../../transfer/import/names.js')
-  const path = operands.map((word) => io.resolvePath(word)).find(isSmallFile)
-  const [prefix = ''] = /^.*[,=]/s.exec(text) ?? []
-  if (what === 'map' && !prefix.endsWith('='))
-    return { ...nothing, prefix, candidates: fieldNames.map((name) => [`${name}=`, '']) }
-  if (path === undefined) return nothing
-  if (what === 'map') {
-    const columns = await columnsIn(path, command.opts<{ sheet?: string }>().sheet, io)
-    return { ...nothing, prefix, candidates: columns.filter(isPlain).map((name) => [name, '']) }
-  }
-  const sheets = await sheetsIn(path, io)
-  return { ...nothing, candidates: sheets.map((name, index) => (isPlain(name) ? [name, ''] : [`${index + 1}`, name])) }
-}
-
 const maxStored = 50
 
 async function completeStores(text: string, io: Io): Promise<Completions> {
   const [prefix = ''] = /^(sqlite|unix):/i.exec(text) ?? []
   if (/^(https?|postgres(ql)?):/i.test(text)) return nothing
   if (prefix !== '' || /^[.~]|\//.test(text)) return { ...anyFile, prefix }
-  const candidates: Candidate[] = [...storesIn(await savedSettings(io)), ['local', 'your own store, which is built in']]
+  const candidates: Candidate[] = [...(await savedStores(io)), ['local', 'your own store, which is built in']]
   return { ...anyFile, candidates }
 }
 
@@ -209,8 +193,11 @@ async function savedSettings(io: Io): Promise<SavedSettings> {
   }
 }
 
-function storesIn(saved: SavedSettings): Candidate[] {
-  return namedStores(saved).map(([name, { address }]) => [name, shorten(shownValue(address))])
+async function savedStores(io: Io): Promise<Candidate[]> {
+  const stores = namedStores(await savedSettings(io))
+  return Promise.all(
+    stores.map(async ([name, { address }]): Promise<Candidate> => [name, shorten(await shownStore(address, io))]),
+  )
 }
 
 function settingsFor(saved: SavedSettings): Candidate[] {

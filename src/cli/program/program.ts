@@ -155,24 +155,28 @@ export class Program {
   /** Without `.choices()`, whose error has no fields for the option and the value. */
   #addOption(command: Command, definition: OptionDefinition): Option {
     const { flags, description, group, choices, values = choices, parse, conflicts, default: text } = definition
+    const { isRepeatable = false } = definition
     if (group) command.optionsGroup(`${group}:`)
     const option = command.createOption(flags, description)
     const flag = longFlag(definition)
     const read = parse ?? (choices && ((name: string, value: string) => parseChoice(name, value, choices)))
-    if (read) option.argParser((value: string) => read(flag, value))
+    if (read && isRepeatable)
+      option.argParser((value: string, before: unknown[] = []) => [...before, ...[read(flag, value)].flat()])
+    else if (read) option.argParser((value: string) => read(flag, value))
     if (text !== undefined) option.default(read ? read(flag, text) : text, text)
     if (conflicts) option.conflicts([...conflicts])
     if (values) this.values.set(option, values)
-    command.addOption(option).on(`option:${option.name()}`, (value) => this.#note(option, flag, value))
+    command.addOption(option).on(`option:${option.name()}`, (value) => this.#note(option, flag, value, isRepeatable))
     return option
   }
 
   /** Throws `malformed` for a second value of an option, and for `--dry-run` as a value. */
-  #note(option: Option, flag: string, value: unknown): void {
+  #note(option: Option, flag: string, value: unknown, isRepeatable: boolean): void {
     if (value === '--dry-run' && this.#argv.includes(value))
       throw malformed(`${flag} needs a value, but --dry-run follows`, `For this value: ${flag}=--dry-run`)
     const before = this.given.get(option.attributeName())
-    if (before === flag && option.required) throw malformed(`${flag} was given twice`, 'Leave out one of them')
+    if (before === flag && option.required && !isRepeatable)
+      throw malformed(`${flag} was given twice`, 'Leave out one of them')
     if (before !== undefined && before !== flag)
       throw malformed(`${before} cannot be used with ${flag}`, 'Leave out one of them')
     this.given.set(option.attributeName(), flag)

@@ -3,12 +3,11 @@ import { mayColor, writeAnswer, writeError } from '../../output/output.js'
 import { malformed, PlantsError, systemCode } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import { isJson } from '../../platform/values.js'
-import { shownAddress } from '../../stores/common/address.js'
 import { pageStyle, programPage } from '../help/program-page.js'
 
 /** Returns the exit code. Never throws. */
 export async function run(argv: string[], io: Io): Promise<number> {
-  addSecrets(argv, io)
+  addSecrets(io)
   try {
     await runProgram(argv, io)
     return 0
@@ -35,23 +34,11 @@ async function report(failure: PlantsError, argv: string[], io: Io): Promise<num
   }
 }
 
-/** Called before anything is printed: secrets in arguments are rejected, but another error could print them first. */
-function addSecrets(argv: string[], { env, secrets }: Io): void {
-  const tokens = ['PLANTS_TOKEN', 'PLANTS_SERVE_TOKEN'].map((name) => env[name]?.trim())
-  for (const argument of argv) {
-    tokens.push(/plants_[\w-]{43}/.exec(argument)?.[0]) // of `plants tokens create`
-    tokens.push(/^(?:PLANTS_TOKEN|PLANTS_SERVE_TOKEN|PGPASSWORD)=(.+)$/s.exec(argument)?.[1])
-  }
-  for (const token of tokens) if (token) secrets.add(token)
-  const addresses = argv
-    .map((argument) => argument.replace(/^(?:--[\w-]+=|-[a-z])/, ''))
-    .filter((argument) => /[@/]|%40|pass|pwd/i.test(argument))
-  for (const text of [...addresses, env['PLANTS_STORE']]) {
-    if (!text) continue
-    const found: string[] = []
-    const shown = shownAddress(text, (secret) => found.push(secret))
-    // otherwise the *** would show which word is the secret
-    for (const secret of found) if (!shown.includes(secret)) secrets.add(secret)
+/** Called before anything is printed, because these tokens are not read by all commands. */
+function addSecrets({ env, secrets }: Io): void {
+  for (const name of ['PLANTS_TOKEN', 'PLANTS_SERVE_TOKEN']) {
+    const token = env[name]?.trim()
+    if (token) secrets.add(token)
   }
 }
 

@@ -12,10 +12,9 @@ import { type Program, subcommandOf } from './program.js'
  */
 export const habits: Readonly<Record<string, readonly string[]>> = {
   'list --search TEXT': ['search', 'find'],
-  'list --fields id,name': ['list --columns'],
   count: ['list --count'],
   'count --by tag': ['tags'],
-  'count --by name --min 2': ['duplicates'],
+  'count --by name': ['duplicates'],
   'update ID --name TEXT': ['edit', 'modify', 'patch', 'put', 'rename'],
   'import FILE': ['load'],
   'export --out FILE': ['dump', 'list --out', 'export WORD'],

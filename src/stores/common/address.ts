@@ -39,8 +39,10 @@ export interface RemoteAddress {
 
 export interface PostgresAddress {
   scheme: 'postgres'
-  /** the complete address, without the password */
+  /** the hosts and the database, as it is shown */
   name: string
+  /** the complete address, without the password */
+  href: string
   /** the part of the name under which a password is saved: the user, the hosts and the database */
   login: string
   /** in the order in which they are tried */
@@ -54,10 +56,7 @@ export interface PostgresAddress {
   /** absolute paths of PEM files: the client certificate and its key */
   sslcert: string | undefined
   sslkey: string | undefined
-  targetSessionAttrs: (typeof sessionAttributes)[number]
   applicationName: string
-  /** milliseconds */
-  connectTimeout: number
   max: number
 }
 
@@ -70,8 +69,6 @@ export interface PostgresHost {
 /** https://www.postgresql.org/docs/current/libpq-ssl.html#LIBPQ-SSL-PROTECTION */
 export const sslModes = ['disable', 'prefer', 'require', 'verify-ca', 'verify-full'] as const
 
-export const sessionAttributes = ['any', 'read-write', 'primary'] as const
-
 /** the system truncates a longer path */
 export const maxSocketPathBytes = 107
 
@@ -80,29 +77,23 @@ export function parseFile(text: string, source: string, { resolvePath }: Address
   const path = text.replace(/^sqlite:/i, '')
   const isBare = path === text
   if (path === '') throw addressError(source, 'is empty')
-  if (/^\/\/|^:memory:$/.test(path) || (isBare && /^(?:[a-z][a-z\d+.-]*:\/\/|file:|jdbc:)/i.test(path)))
+  const isRooted = /^(?:\.{0,2}\/(?!\/)|~)/.test(path) || (isWindows && /^(?:\.{0,2}\\|[a-z]:[\\/])/i.test(path))
+  // such as a URL with a typing error, or libpq's `host=… password=…`
+  const isMistake =
+    !isRooted &&
+    (isBare ? /\/\/|:[^/\\]*@|%(3a|2f|40)|=.*\s|\s.*=|^\w+:(?!.*\.(db|sqlite)$)/i : /:\/\/|^\/\/|^:memory:$/).test(path)
+  if (isMistake || (isBare && !/[/\\]|^[.~]|\.(db|sqlite)$/.test(path)))
     throw addressError(source, 'does not name a store')
-  assertNoPassword(text, source)
-  if (!isBare || /[/\\]|^[.~]|\.(db|sqlite)$/.test(path))
-    return { scheme: 'file', name: resolvePath(path), isDefault: false }
-  // A text that is more than a word is not shown: a part of it may be a password.
-  const shown = /^[\w-]+(\.[\w-]+)*(:\d+)?$/.test(path) ? `: ${JSON.stringify(path)}` : ''
-  throw addressError(source, `does not name a store${shown}`)
-}
-
-function assertNoPassword(text: string, source: string): void {
-  if (shownAddress(text) !== text)
-    throw addressError(source, 'is not the address of a store, and may contain a password', uriHint)
+  return { scheme: 'file', name: resolvePath(path), isDefault: false }
 }
 
 /** `http://…`, `https://…`, `unix:/path.sock` or `unix:/path.sock:/base` */
 export function parseService(text: string, source: string, { resolvePath }: AddressContext): RemoteAddress {
   const [isSocket, path = '', base = ''] = /^unix:(.*?)(?::(\/.*))?$/is.exec(text) ?? []
   if (isSocket === undefined) return parseUrl(text, source)
-  assertNoPassword(text, source)
   if (isWindows)
     throw addressError(source, 'names a Unix socket, which does not work on Windows', 'Use http://127.0.0.1:PORT')
-  if (path === '' || path.startsWith('//'))
+  if (path === '' || path.startsWith('//') || base.startsWith('//'))
     throw addressError(source, 'does not name a socket', 'For example: unix:/run/plants.sock')
   const { url } = parseUrl(`http://localhost${base}`, source)
   const socketPath = resolvePath(path)
@@ -122,7 +113,6 @@ export function assertShort(socketPath: string, source: string): void {
 function parseUrl(address: string, source: string): RemoteAddress {
   const url = /^https?:\/\//i.test(address) ? urlOf(address) : undefined
   if (!url) throw addressError(source, 'is not a valid URL')
-  // The text before an @ may be meant as a password, and must not be shown.
   if (url.username || url.password)
     throw addressError(source, 'contains a user name or a password, but a service takes a token', tokenHint)
   if (url.search || url.hash || /[?#]/.test(address))
@@ -136,70 +126,12 @@ const tokenHint = 'Put the token into PLANTS_TOKEN, or save it with: plants auth
 const addresses =
   'A store is a saved name, "local", a path such as ./plants.db, sqlite:PATH, http(s)://…, unix:PATH or postgres://…'
 
-const uriHint =
-  'A database is postgres://USER@HOST/DATABASE, a service is https://…, and a path with such characters begins with ./'
-
+/** Of an address that is not valid, the text is not repeated: a part of it may be a password. */
 export function addressError(source: string, why: string, hint = addresses): PlantsError {
   return malformed(`${source} ${why}`, hint)
 }
 
-/**
- * Replaces every part of a text that is, or may be, a password or a token by `***`, also if it is no valid address,
- * such as libpq's `host=… password=…` or one with a typing error. Paths are not changed.
- *
- * @param hide is called with each text that is replaced
- */
-export function shownAddress(text: string, hide: (secret: string) => void = () => undefined): string {
-  const [, prefix = '', rest = ''] = /^(\s*(?:(?:sqlite|unix):)*)(.*)$/is.exec(text) ?? []
-  const isOfWindows = isWindows && /^[a-z]:[\\/]/i.test(rest)
-  if (isOfWindows || (/^(?:\.{0,2}[\\/](?![\\/])|~)/.test(rest) && !/:[\\/]{2}/.test(rest))) return text
-  const mask = (secret: string) => {
-    hide(secret)
-    return '***'
-  }
-  const shown = /^\s*postgres(ql)?:/i.test(text) ? shownDatabase(text, mask) : prefix + shownOther(rest, mask)
-  const password = /((?<![a-z])(?:pg)?(?:password|passwd|pass|pwd)\s*(?:=|:|%3d)\s*)(?!\*\*\*)(.+)$/is
-  return shown.replace(password, (_, name: string, value: string) => {
-    hide(/^'((?:\\.|[^'])*)|^\S*/s.exec(value)?.[0] ?? '')
-    return name + mask(value)
-  })
-}
-
-type Mask = (secret: string) => string
-
-/** Keeps only what cannot be part of a password: the user, hosts with ports, the path, and known parameters. */
-function shownDatabase(address: string, mask: Mask): string {
-  const afterFirst = (text: string, separator: RegExp) =>
-    text.replace(separator, (_, secret: string) => `:${mask(secret)}`)
-  const [, scheme = '', user = '', hosts = '', path = ''] =
-    /^(\s*postgres(?:ql)?:\/*)(.*@)?([^/?]*)(.*)$/is.exec(address) ?? []
-  const shownHosts = hosts
-    .split(',')
-    .map((host) => (/^(\[[^\]]*\]|[^:]*)(:\d*)?$/.test(host) ? host : afterFirst(host, /:(.*)$/s)))
-  const shownPart = (part: string) => (harmless.test(part) ? part : mask(part.replace(/^password=/, '')))
-  const shownPath = path.replace(/(?<=\?).*$/s, (query) => query.split('&').map(shownPart).join('&'))
-  return scheme + afterFirst(user, /(?:[:/?;]|%3[abf]|%2f)(.*)(?=@$)/is) + shownHosts.join() + shownPath
-}
-
-const harmless =
-  /^(application_name|channel_binding|connect_timeout|dbname|host|max|port|ssl|sslcert|sslkey|sslmode|sslrootcert|target_session_attrs|user)=/
-
-/** Redacts the text from a scheme, or a first word, to the last "@", and the query of a URL. */
-function shownOther(text: string, mask: Mask): string {
-  const [, head = '', info = '', at = '', rest = ''] =
-    /^([^@:\\/%?]*(?::|%3a)?(?:[\\/]|%2f|%5c)*)(?:(.*)(@|%40))?(.*)$/is.exec(text) ?? []
-  const isUrl = /[:%]/.test(head) || /(?:[\\/]|%2f|%5c){2}$/i.test(head)
-  if (!isUrl && !/:|%3a/i.test(info)) return text
-  const [, password = info] = /(?::|%3a)(.*)$/is.exec(info) ?? []
-  for (const secret of /[\\/]$/.test(head) ? [password] : [info, password]) mask(secret)
-  const shownRest = rest.replace(at === '' ? /\?(.+)$/s : /[?&](.+)$/s, (_, parameters: string) => {
-    for (const part of parameters.split('&')) mask(part.replace(/^[^=]*=/, ''))
-    return '?***'
-  })
-  return `${head}${info === '' ? '' : '***'}${at}${shownRest}`
-}
-
 /** Whether credentials are saved under such an address, which may be shown even where a token could be in its place. */
 export function isLoginAddress(text: string): boolean {
-  return /^(https?:\/\/|unix:\/|postgres:\/\/)/.test(text) && shownAddress(text) === text
+  return /^(?:https?:\/\/[^/@?#]+(?:\/[^?#]*)?|unix:\/.*|postgres:\/\/[^:@/?]*@[^@?]*)$/.test(text)
 }

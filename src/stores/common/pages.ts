@@ -1,4 +1,4 @@
-import type { ListQuery } from './store.js'
+import type { ListQuery, ReadQuery } from './store.js'
 
 /** bounds the memory of a list */
 export const pageRows = 1000
@@ -20,8 +20,9 @@ export async function* pagesOf<Row extends { id: bigint }>(
 }
 
 /** Such as `limit=100&after=1`, percent-encoded; empty without parameters. */
-export function queryText({ limit, after, tag, search }: ListQuery): string {
-  const parameters = tag === false ? { limit, after, noTag: true, search } : { limit, after, tag, search }
+export function queryText({ limit, desc, after, tag, search }: ReadQuery): string {
+  const order = desc ? 'desc' : undefined
+  const parameters = { limit, order, after, ...(tag === false ? { noTag: true } : { tag }), search }
   const given = Object.entries(parameters).filter(([, value]) => value !== undefined)
   return given.map(([name, value]) => `${name}=${encodeURIComponent(String(value))}`).join('&')
 }

@@ -1,56 +1,68 @@
-import type { TextField } from '../../plant/fields.js'
-import type { FieldName, NewPlant, Plant } from '../../plant/plant.js'
-import type { RecordFormat } from '../../plant/records.js'
-import type { PlantRows } from '../../plant/rows.js'
+import type { TextName } from '../../plant/fields.js'
+import type { FieldName, NewPlant } from '../../plant/plant.js'
 import type { Clock } from '../../platform/clock.js'
 import type { PlantsError } from '../../platform/errors.js'
 import type { Access } from './access.js'
 import type { PostgresAddress, PostgresHost, RemoteAddress } from './address.js'
-import type { PolicyOptions } from './conflict.js'
+import type { Change, Outcome } from './change.js'
 
-/** When `create` resolves, the plant is on disk. */
-export interface PlantStore {
-  /**
-   * With an idempotency key that has created the same plant before, returns the first result.
-   *
-   * @throws {PlantsError} `conflict` when another plant has the id, or the key belongs to a different plant;
-   * `unavailable` when nothing was stored; `unknownOutcome` when that is unknown
-   */
-  create(plant: NewPlant, options?: CreateOptions): Promise<Plant>
-  close(): Promise<void>
-}
-
-export interface CreateOptions {
-  /** 1 to 255 visible ASCII characters; stored with the plant */
-  idempotencyKey?: string | undefined
-}
-
-export interface ReadableStore extends PlantStore {
-  get(id: bigint): Promise<NewPlant | undefined>
-  /** undefined in an empty store */
-  greatestId(): Promise<bigint | undefined>
+/** Where plants are kept. What a service cannot do is absent. */
+export interface Store {
+  /** By id, without those that do not exist. */
+  get(ids: readonly bigint[]): Promise<Map<bigint, NewPlant>>
+  /** In arrays of at most some hundred plants or a few MiB; one consistent snapshot, unless it is read in pages. */
+  read(query?: ReadQuery): AsyncIterable<NewPlant[]>
   /** in a consistent snapshot */
   count(query?: CountQuery): Promise<bigint>
   /**
-   * How many plants have each text, such as `{"tag":"shade","count":2}` on a line: the most frequent first, then in the
-   * order of Unicode. Plants without the field come last of those that are as frequent. A service has a limit for
-   * different texts.
+   * How many plants have each text: the most frequent first, then in the order of Unicode, and plants without it last of
+   * those that are as frequent. A service has a limit for different texts.
    */
-  countBy(query: CountByQuery): AsyncIterable<Block>
-  /** In ascending order of id, in pages of at most a few MiB. */
-  list(query?: ListQuery): AsyncIterable<NewPlant[]>
-  /** Consistent, in blocks of some hundred KiB. Does not block writers. Uses a connection until the iteration ends. */
-  snapshot(query: SnapshotQuery): AsyncIterable<Block>
+  countBy(by: TextName, query?: CountQuery): AsyncIterable<TextCount[]>
   /**
-   * With `only`, only if the plant still equals it. Removes the idempotency key, so that a late retry of the create is
-   * a conflict.
+   * Returns an outcome for each change, in their order. A store of ours makes them in one transaction, together with
+   * the checkpoint: when it resolves, they are on disk. Calls that come while one commits share the next commit.
    *
-   * @returns undefined if there is no plant with this id, or if it has changed
-   * @throws {PlantsError} `unavailable` when nothing was changed; `unknownOutcome` when that is unknown
+   * @throws {PlantsError} `unavailable` when nothing was stored, `unknownOutcome` when that is unknown, and the reason
+   * of the signal. A service throws nothing once it was sent a change: see `Outcome`.
    */
-  replace(plant: NewPlant, only?: NewPlant): Promise<NewPlant | undefined>
-  /** Also deletes its idempotency key. Returns the plant; for the rest see `replace`. */
-  delete(id: bigint, only?: NewPlant): Promise<NewPlant | undefined>
+  write(changes: readonly Change[], options?: WriteOptions): Promise<Outcome[]>
+  /** All that `work` writes, or nothing if it throws. Other writers wait meanwhile. */
+  transaction?<T>(work: (write: Store['write']) => Promise<T>): Promise<T>
+  /** The state of a checkpoint that was written; undefined if there is none. */
+  checkpoint?(id: string): Promise<string | undefined>
+  readonly tokens?: TokenStore
+  /** The rights of the store's own credentials, in the order of `rights`. */
+  rights?(): Promise<readonly Right[]>
+  /** Rejects with the reason if no plant could be created now. */
+  check?(): Promise<void>
+  /** the number of concurrent snapshots that do not delay other calls */
+  readonly maxSnapshots?: number
+  close(): Promise<void>
+}
+
+/** A store that this program keeps itself, which can do everything. */
+export type OwnStore = Required<Store>
+
+export interface WriteOptions {
+  /** written with the changes */
+  checkpoint?: Checkpoint | undefined
+  /** rejected changes after which no more are made, in the order of the changes */
+  maxRejected?: number | undefined
+  signal?: AbortSignal | undefined
+}
+
+export interface Checkpoint {
+  id: string
+  /**
+   * Without one, the checkpoint is removed. A function makes it of the outcomes, in the transaction, which fails if it
+   * throws, and may be repeated.
+   */
+  state: string | undefined | ((outcomes: Outcome[]) => string)
+}
+
+export function checkpointState({ state }: Checkpoint, outcomes: Outcome[]): string | undefined {
+  return typeof state === 'function' ? state(outcomes) : state
 }
 
 export interface ListQuery {
@@ -59,9 +71,23 @@ export interface ListQuery {
   limit?: number | undefined
   /** false for plants without one */
   tag?: string | false | undefined
-  /** in any text, in any case: see `soughtTexts`; at most `maxSearch` */
+  /** in any text, in any case: see `soughtText`; at most `maxSearch` */
   search?: string | undefined
   signal?: AbortSignal | undefined
+}
+
+export interface ReadQuery extends ListQuery {
+  /** by default `id`; texts without regard to the case of A to Z, then by id, and plants without them last */
+  sort?: FieldName | undefined
+  desc?: boolean | undefined
+  /** in the order of ids, each page at a moment of its own: what a page of a service needs, and its first page faster */
+  inPages?: boolean | undefined
+}
+
+/** How many plants have a text; undefined: those without one. */
+export interface TextCount {
+  text: string | undefined
+  count: bigint
 }
 
 /** Unicode characters: the time to search a text of one character again and again grows with it */
@@ -69,91 +95,24 @@ export const maxSearch = 200
 
 export type CountQuery = Pick<ListQuery, 'tag' | 'search'>
 
-export interface CountByQuery extends CountQuery {
-  by: TextField['name']
-  /** at least 1 */
-  min?: number | undefined
-  limit?: number | undefined
-}
-
-export interface SnapshotQuery extends ListQuery {
-  record: RecordFormat
-  /** ignoring the case of A to Z, then by id; plants without the field come last. A service sorts only by id */
-  sort?: FieldName | undefined
-  /** the field of `sort` in descending order; not at a service */
-  desc?: boolean | undefined
-}
-
-export interface Block {
-  text: string
-  /** or other records, of which each is a line of `text` */
-  plants: number
-}
-
-export interface BulkStore {
-  /**
-   * Creates the rows, all pending, and sets their outcomes. A store with checkpoints does so in one transaction.
-   * Resolves when no row is pending, or a rejected row or `stop` ends the batch, and nothing is in flight any more.
-   *
-   * @throws {PlantsError} when the store cannot continue. Pending rows were not stored, unless the error is
-   * `unknownOutcome`.
-   */
-  createMany(batch: Batch, options: CreateManyOptions): Promise<void>
-  close(): Promise<void>
-}
-
-export interface Batch {
-  rows: PlantRows
-  /** indexes of `rows`; undefined for their own order */
-  order: Uint32Array | undefined
-  outcomes: Uint8Array
-  /** why a row is rejected, or its outcome unknown, where the outcome is not enough */
-  rejections: Map<number, Pick<PlantsError, 'error' | 'message'> & { isRepeated?: boolean }>
-}
-
-export interface CreateManyOptions extends PolicyOptions {
-  /** rows are then created in their order */
-  stopsAtReject: boolean
-  /** written in the transaction of the plants; their outcomes are set whenever it is called */
-  checkpoint: (() => Checkpoint) | undefined
-  /** the Idempotency-Key of a row, for a service */
-  keyOf(row: number): string
-  onProgress(): void
-  /** of a dry run: what some records would create and update */
-  onPlanned?: ((changes: PlannedChange[]) => Promise<void>) | undefined
-  stop: AbortSignal
-}
-
-/** `before` is undefined for a plant that would be created. */
-export type PlannedChange = { before?: NewPlant | undefined; after: NewPlant }
-
-export interface ManyStore {
-  store: BulkStore
-  /** the store, if it writes them */
-  checkpoints?: CheckpointStore | undefined
-  commit?: (() => Promise<void>) | undefined
-  /** a dry run at a service that cannot be read checks only the input */
-  isUnread?: boolean
-}
-
-/** The progress of an import. */
-export interface Checkpoint {
-  id: string
-  state: string
-}
-
-/** Writes the checkpoint of an import in the same transaction as its plants. */
-export interface CheckpointStore extends BulkStore {
-  findCheckpoint(id: string): Promise<string | undefined>
-  keepCheckpoint(checkpoint: Checkpoint): Promise<void>
-  removeCheckpoint(id: string): Promise<void>
-}
-
 export interface CreatePreview {
   /** otherwise, a create would create the store */
   exists: boolean
   /** false if the idempotency key has created this plant already */
   creates: boolean
+}
+
+export interface CheckOptions {
+  /** when to stop reading, in milliseconds */
+  timeout: number
+  /** of `total`, so many plants were read */
+  onProgress(read: number, total: number): void
+}
+
+export interface CheckReport {
+  message: string
+  /** if something was not read */
+  hint?: string
 }
 
 export interface Login {
@@ -164,8 +123,6 @@ export interface Login {
   ca: string | undefined
   cert: string | undefined
   key: string | undefined
-  /** whether a user id is this user or root, whose Unix sockets are trusted */
-  trusts(uid: number): boolean
 }
 
 export interface FileOptions {
@@ -177,10 +134,12 @@ export interface FileOptions {
   onCommit?(count: number): void
   /** not called for the default store */
   onCreated?: ((path: string) => Promise<void>) | undefined
+  /** a store of an earlier version was migrated */
+  onMigrated?(name: string): Promise<void>
   /** whether a user's files are trusted like this user's own */
   trusts(uid: number): boolean
-  /** before the store is opened: what other users can do to its file, or to a backup of it */
-  onExposed?(warning: string): Promise<void>
+  /** how other users can change the store */
+  onExposed?(warning: string, hint: string): Promise<void>
 }
 
 export interface OpenOptions extends FileOptions {
@@ -203,8 +162,6 @@ export interface TokenStore {
   list(): AsyncIterable<Token[]>
   /** Returns undefined if there is none with this id. */
   revoke(id: bigint, at: Date): Promise<Token | undefined>
-  /** A service does so once a day. */
-  markUsed(id: bigint, at: Date): Promise<void>
 }
 
 export const rights = ['create', 'read', 'update', 'delete'] as const
@@ -218,25 +175,13 @@ export function rightsIn(text: string): Right[] {
   return rights.filter((right) => words.includes(right))
 }
 
-export interface ServedStore extends ReadableStore {
-  readonly tokens: TokenStore
-  /** The rights of the store's own credentials, in the order of `rights`. */
-  rights(): Promise<readonly Right[]>
-  /** Modules cannot be loaded once no more files can be opened. */
-  preload(): Promise<void>
-  /** the number of concurrent snapshots that do not delay other calls */
-  readonly maxSnapshots: number
-  /** Rejects with the reason if no plant could be created now. */
-  check(): Promise<void>
-}
-
 type NewToken = Pick<Token, 'note' | 'rights' | 'createdAt' | 'expiresAt'>
 
-export const tokenColumns = 'id, note, rights, created_at, expires_at, revoked_at, last_used_at'
+export const tokenColumns = 'id, note, rights, created_at, expires_at, revoked_at'
 
 /** @param times in milliseconds, in the order of `tokenColumns` */
 export function tokenFrom(id: bigint, note: string | null, rights: string, times: (bigint | string | null)[]): Token {
-  const [createdAt, expiresAt, revokedAt, lastUsedAt] = times.map((time) => (time === null ? undefined : toDate(time)))
+  const [createdAt, expiresAt, revokedAt] = times.map((time) => (time === null ? undefined : toDate(time)))
   return {
     id,
     note: note ?? undefined,
@@ -244,7 +189,6 @@ export function tokenFrom(id: bigint, note: string | null, rights: string, times
     createdAt: createdAt ?? new Date(0), // of a damaged row
     expiresAt,
     revokedAt,
-    lastUsedAt,
   }
 }
 
@@ -261,6 +205,4 @@ export interface Token {
   createdAt: Date
   expiresAt: Date | undefined
   revokedAt: Date | undefined
-  /** its first use on the latest day (UTC) on which it was used */
-  lastUsedAt: Date | undefined
 }

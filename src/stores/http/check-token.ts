@@ -4,9 +4,12 @@ import type { RemoteAddress } from '../common/address.js'
 import type { OpenOptions } from '../common/store.js'
 import { classify } from './classify.js'
 import { HttpClient } from './http-client.js'
-import { expectedPlant, requestTo } from './plant-request.js'
+import { errorIn, expectedPlant, requestTo } from './plant-request.js'
 
-/** Sends an empty object, which by the specification a service that accepts the token must reject. Never retries. */
+/**
+ * Sends an empty object, which by the specification a service that accepts the token must reject with 400. Never
+ * retries.
+ */
 export async function verifyToken(
   address: RemoteAddress,
   access: Access,
@@ -23,11 +26,16 @@ export async function verifyToken(
       const message = `${address.name} answered 200 to an empty object`
       return { state: 'unknown', error: new PlantsError('unusable', message, { status: 200 }) }
     }
-    const hasOtherRights =
-      // RFC 6750, 3.1
-      'headers' in response && /\binsufficient_scope\b/.test(response.headers['www-authenticate'] ?? '')
-    if (result.error.error === 422 || hasOtherRights) return { state: 'accepted' }
-    return { state: result.error.type === 'unauthorized' ? 'rejected' : 'unknown', error: result.error }
+    const { error } = result
+    if (error.type === 'unauthorized') {
+      const challenge = 'headers' in response ? response.headers['www-authenticate'] : undefined
+      // A token with other rights (RFC 6750, 3.1).
+      const isAccepted = error.error !== 401 && error.status !== 401 && /\binsufficient_scope\b/.test(challenge ?? '')
+      return isAccepted ? { state: 'accepted' } : { state: 'rejected', error }
+    }
+    // The specification does not say what other values of `error` mean.
+    const isRejectedAsPlant = 'status' in response && response.status === 400 && errorIn(response) !== undefined
+    return isRejectedAsPlant ? { state: 'accepted' } : { state: 'unknown', error }
   } finally {
     client.close()
   }

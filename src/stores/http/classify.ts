@@ -114,7 +114,7 @@ function messageOf(type: ErrorType, response: HttpResponse, name: string, expect
   return type === 'unusable' ? `${name} failed: ${message}` : message
 }
 
-export function addressHint({ name, url }: RemoteAddress): string {
+function addressHint({ name, url }: RemoteAddress): string {
   const question = 'Is the address right? It is the base URL: the part before /plants'
   return url.pathname.endsWith('/plants')
     ? `${question}. Try: --store ${shellWord(name.replace(/:?\/plants$/, ''))}`

@@ -6,7 +6,6 @@ import {
   type IncomingMessage,
 } from 'node:http'
 import { Socket } from 'node:net'
-import type { NewPlant } from '../../plant/plant.js'
 import { delayOf, timeIsOver } from '../../platform/clock.js'
 import { PlantsError } from '../../platform/errors.js'
 import { GrowingBuffer } from '../../platform/growing-buffer.js'
@@ -15,7 +14,7 @@ import type { RemoteAddress } from '../common/address.js'
 import { defaultConcurrency, type OpenOptions } from '../common/store.js'
 
 export interface HttpRequest<T> {
-  method: 'GET' | 'POST' | 'PUT' | 'DELETE'
+  method: 'GET' | 'POST' | 'PATCH' | 'DELETE'
   path: string
   headers: Record<string, string>
   body?: string | undefined
@@ -53,8 +52,6 @@ export interface NoResponse {
 export class HttpClient {
   readonly address: RemoteAddress
   readonly options: OpenOptions
-  /** strong entity tags of plants that were read */
-  readonly etags = new WeakMap<NewPlant, string>()
   access: Access
   readonly #request: typeof httpRequest
   readonly #agent: Agent

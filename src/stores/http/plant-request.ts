@@ -1,8 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import { randomUUID } from 'node:crypto'
 import { isJsonType, isObject, parseJson, toWireJson } from '../../plant/exact-json.js'
-import { textFields } from '../../plant/fields.js'
-import { acceptNewPlant, type NewPlant, type Plant, plantOf } from '../../plant/plant.js'
+import { acceptNewPlant, type NewPlant, type Plant, type PlantPatch } from '../../plant/plant.js'
 import type { Access, WireRequest } from '../common/access.js'
 import type { RemoteAddress } from '../common/address.js'
 import type { Right } from '../common/store.js'
@@ -17,17 +16,15 @@ import {
 
 interface RequestOptions<T> extends Pick<HttpRequest<T>, 'method' | 'path' | 'expected'> {
   accept?: string
-  body?: Plant | Record<string, never> | undefined
+  body?: Omit<PlantPatch, 'id'> | undefined
   idempotencyKey?: string | undefined
-  ifMatch?: string | undefined
 }
 
 export function requestTo<T>({ token, userAgent }: Access, options: RequestOptions<T>): HttpRequest<T> {
-  const { method, path, expected, accept = 'application/json', body, idempotencyKey, ifMatch } = options
+  const { method, path, expected, accept = 'application/json', body, idempotencyKey } = options
   const headers: Record<string, string> = { accept, authorization: bearer(token) }
   if (body !== undefined) headers['content-type'] = 'application/json'
   if (idempotencyKey !== undefined) headers['idempotency-key'] = idempotencyKey
-  if (ifMatch !== undefined) headers['if-match'] = ifMatch
   headers['user-agent'] = userAgent
   return { method, path, headers, body: body && toWireJson(body), expected }
 }
@@ -46,45 +43,51 @@ export function describeCreate(
   return { method, url: url.origin + basePathOf(url) + path, headers, body }
 }
 
-export function requestToRead({ access, etags }: HttpClient, id: bigint): HttpRequest<NewPlant | 404> {
-  return requestTo(access, { method: 'GET', path: `/plants/${id}`, expected: expectStored(id, [404], etags) })
+export function requestToRead({ access }: HttpClient, id: bigint): HttpRequest<NewPlant | 404> {
+  return requestTo(access, { method: 'GET', path: `/plants/${id}`, expected: expectStored(id) })
+}
+
+/** Both may be sent again when the answer is lost. */
+export function requestToUpdate({ access }: HttpClient, { id, ...body }: PlantPatch): HttpRequest<NewPlant | 404> {
+  return requestTo(access, { method: 'PATCH', path: `/plants/${id}`, expected: expectStored(id), body })
+}
+
+export function requestToDelete({ access }: HttpClient, id: bigint): HttpRequest<NewPlant | 404> {
+  return requestTo(access, { method: 'DELETE', path: `/plants/${id}`, expected: expectStored(id) })
 }
 
 export const expectedPlant: Expected<Plant> = {
   what: 'Plant',
   read(response) {
     const value = response.status === 200 ? readJson(response) : undefined
-    return isPlant(value) ? plantOf(value) : undefined
+    return plantIn(value)
   },
 }
 
-function isPlant(value: unknown): value is Plant {
-  if (!isObject(value)) return false
-  return textFields.every(
-    ({ name, isRequired }) => typeof value[name] === 'string' || (!isRequired && value[name] === undefined),
-  )
+/** Some services write `"tag":null` for no tag. */
+function plantIn(value: unknown): Plant | undefined {
+  if (!isObject(value)) return undefined
+  const { name, tag } = value
+  if (typeof name !== 'string' || (typeof tag !== 'string' && tag != null)) return undefined
+  return tag == null ? { name } : { name, tag }
+}
+
+export function storedPlantIn(value: unknown): NewPlant | undefined {
+  return isObject(value) ? acceptNewPlant({ ...plantIn(value), id: value['id'] }) : undefined
 }
 
 /** bytes: by default a plant has at most 1 MiB, and JSON escapes grow it up to sixfold */
 export const maxRead = 16_777_216
 
-/** @param settled other statuses that are a value, if the `error` of the body equals them: 404 for a missing plant */
-export function expectStored<S extends number>(
-  id: bigint,
-  settled: readonly S[],
-  etags: HttpClient['etags'],
-): Expected<NewPlant | S> {
+/** 404 for a missing plant, if the `error` of the body says so, too. */
+function expectStored(id: bigint): Expected<NewPlant | 404> {
   return {
-    what: 'StoredPlant',
+    what: `StoredPlant with id ${id}`,
     maxBody: maxRead,
     read(response) {
-      const { status } = response
-      if (status !== 200) return settled.find((value) => value === status && value === errorIn(response)?.error)
-      const plant = acceptNewPlant(readJson(response))
-      if (plant?.id !== id) return undefined
-      const { etag } = response.headers
-      if (etag?.startsWith('"')) etags.set(plant, etag)
-      return plant
+      if (response.status === 404) return errorIn(response)?.error === 404 ? 404 : undefined
+      const plant = response.status === 200 ? storedPlantIn(readJson(response)) : undefined
+      return plant?.id === id ? plant : undefined
     },
   }
 }
@@ -110,7 +113,6 @@ export function errorIn(response: HttpResponse): { error: number; message: strin
 }
 
 export interface Description {
-  status: number
   supportsKeys: boolean
   /** such as "GET /plants/{id}", regardless of how the service names the parameter */
   operations: ReadonlySet<string>
@@ -119,7 +121,7 @@ export interface Description {
 export const operationOf = {
   read: 'GET /plants/{id}',
   list: 'GET /plants',
-  update: 'PUT /plants/{id}',
+  update: 'PATCH /plants/{id}',
   delete: 'DELETE /plants/{id}',
 } as const satisfies Partial<Record<Right | 'list', string>>
 
@@ -142,7 +144,7 @@ const expectedDescription: Expected<Description> = {
     }
     const plants = at(document, 'paths', '/plants')
     const parameters = [at(plants, 'parameters'), at(plants, 'post', 'parameters')].filter(Array.isArray).flat()
-    return { status, supportsKeys: parameters.some((parameter) => isKey(document, parameter)), operations }
+    return { supportsKeys: parameters.some((parameter) => isKey(document, parameter)), operations }
   },
 }
 

@@ -1,29 +1,37 @@
 import { isUtf8 } from 'node:buffer'
 import type { IncomingMessage } from 'node:http'
-import { toJson } from '../../plant/exact-json.js'
-import { acceptNewPlant, largestId, type NewPlant } from '../../plant/plant.js'
-import { readRecord, recordWriter } from '../../plant/records.js'
+import { parseJson } from '../../plant/exact-json.js'
+import type { TextName } from '../../plant/fields.js'
+import type { NewPlant } from '../../plant/plant.js'
 import { delayOf, isTimeout, timeIsOver } from '../../platform/clock.js'
 import { malformed, PlantsError } from '../../platform/errors.js'
 import { GrowingBuffer } from '../../platform/growing-buffer.js'
 import { urlOf } from '../../platform/network.js'
+import { must } from '../../platform/values.js'
 import { pageRows, queryText } from '../common/pages.js'
-import type { Block, CountByQuery, ListQuery, SnapshotQuery } from '../common/store.js'
+import type { ReadQuery, TextCount } from '../common/store.js'
 import { basePathOf, type Expected, type HttpClient } from './http-client.js'
-import { maxRead, readJson, requestTo } from './plant-request.js'
+import { maxRead, readJson, requestTo, storedPlantIn } from './plant-request.js'
 import { ask } from './retry.js'
 
 const ndjson = 'application/x-ndjson'
 
-export async function* listPages(client: HttpClient, query: ListQuery): AsyncGenerator<NewPlant[]> {
-  const check = orderOf(client, query)
-  const requestFor = (path: string) => requestTo(client.access, { method: 'GET', path, expected: expectedPage })
+export async function* listPages(client: HttpClient, query: ReadQuery): AsyncGenerator<NewPlant[]> {
+  let check = orderOf(client, query)
   let left = query.limit ?? Infinity
-  let path: string | undefined = pathFor({ ...query, limit: Math.min(left, pageRows) })
-  while (path !== undefined && left > 0) {
-    const { plants, next }: Page = await ask(client, requestFor(path))
+  // Two plants show that they descend.
+  let path: string | undefined = pathFor({ ...query, limit: Math.min(Math.max(left, query.desc ? 2 : 1), pageRows) })
+  for (let tries = query.desc ? 2 : 0; path !== undefined && left > 0; ) {
+    const { plants, next }: Page = await pageAt(client, path)
     for (const plant of plants) check(plant)
     if (plants.length === 0 && next !== undefined) throw unusable(client, 'an empty page with a link to the next one')
+    if (tries > 0 && plants.length === 1 && (await isBelowAnother(client, query, must(plants[0]).id))) {
+      tries -= 1
+      if (tries === 0) throw ascending(client)
+      check = orderOf(client, query) // or the other one was created since
+      continue
+    }
+    tries = 0
     const page = plants.slice(0, left)
     if (page.length > 0) yield page
     left -= page.length
@@ -31,23 +39,14 @@ export async function* listPages(client: HttpClient, query: ListQuery): AsyncGen
   }
 }
 
-/** Bisects, with about twice as many requests as the id has bits. */
-export async function findGreatestId(client: HttpClient): Promise<bigint | undefined> {
-  const idAfter = async (after?: bigint) => {
-    for await (const [plant] of listPages(client, { after, limit: 1 })) return plant?.id
-    return undefined
-  }
-  let greatest = await idAfter()
-  if (greatest === undefined) return undefined
-  let end = largestId
-  for (let step = 1n; greatest < end; step *= 2n) {
-    const half: bigint = (end - greatest) / 2n
-    const middle: bigint = greatest + (step < half ? step : half)
-    const found = await idAfter(middle)
-    if (found === undefined) end = middle
-    else greatest = found
-  }
-  return greatest
+async function isBelowAnother(client: HttpClient, query: ReadQuery, id: bigint): Promise<boolean> {
+  if (query.after !== undefined) return false
+  const { plants } = await pageAt(client, pathFor({ ...query, desc: false, after: id, limit: 1 }))
+  return plants.length > 0
+}
+
+function pageAt(client: HttpClient, path: string): Promise<Page> {
+  return ask(client, requestTo(client.access, { method: 'GET', path, expected: expectedPage }))
 }
 
 interface Page {
@@ -60,7 +59,7 @@ const expectedPage: Expected<Page> = {
   maxBody: maxRead,
   read(response) {
     const list = response.status === 200 ? readJson(response) : undefined
-    const plants = Array.isArray(list) ? list.map((item) => acceptNewPlant(item)) : undefined
+    const plants = Array.isArray(list) ? list.map((item) => storedPlantIn(item)) : undefined
     return plants?.every((plant) => plant !== undefined)
       ? { plants, next: nextOf(String(response.headers['link'] ?? '')) }
       : undefined
@@ -72,7 +71,8 @@ function nextOf(link: string): string | undefined {
   return /<(?<target>[^>]*)>[^,]*;\s*rel\s*=\s*"?next\b/i.exec(link)?.groups?.['target']
 }
 
-export async function* readSnapshot(client: HttpClient, query: SnapshotQuery): AsyncGenerator<Block> {
+/** One consistent snapshot. */
+export async function* readStream(client: HttpClient, query: ReadQuery): AsyncGenerator<NewPlant[]> {
   const path = pathFor(query)
   const request = requestTo(client.access, { method: 'GET', path, expected: expectedStream, accept: ndjson })
   const stream = await ask(client, request)
@@ -83,54 +83,50 @@ export async function* readSnapshot(client: HttpClient, query: SnapshotQuery): A
     throw unusable(client, 'a stream that is compressed or does not mark its end')
   }
   const check = orderOf(client, query)
-  const write = recordWriter(query.record)
   let left = query.limit ?? Infinity
   for await (const bytes of blocksOf(client, stream)) {
     if (!isUtf8(bytes)) throw unusable(client, 'a stream that is not UTF-8')
     const lines = bytes.toString('utf8', 0, bytes.length - 1).split('\n')
     left -= lines.length
     if (left < 0) throw unusable(client, 'more plants than requested')
-    const texts = lines.map((line) => {
-      const plant = readRecord(line)
+    yield lines.map((line) => {
+      const parsed = parseJson(line)
+      const plant = 'value' in parsed ? storedPlantIn(parsed.value) : undefined
       if (!plant) throw unusable(client, 'a line that is not a plant')
       check(plant)
-      return write(plant)
+      return plant
     })
-    yield { text: texts.join('\n'), plants: texts.length }
   }
 }
 
 /** Keeps the different texts in memory. */
 export async function* countTexts(
   client: HttpClient,
-  { by, min = 1, limit, ...query }: CountByQuery,
-): AsyncGenerator<Block> {
+  by: TextName,
+  pages: AsyncIterable<NewPlant[]>,
+): AsyncGenerator<TextCount[]> {
   const counts = new Map<string | undefined, number>()
   let size = 0
-  for await (const { text } of readSnapshot(client, { ...query, record: 'json' })) {
-    for (const line of text.split('\n')) {
-      const value = readRecord(line)?.[by]
-      const count = counts.get(value) ?? 0
-      if (count === 0) size += (value?.length ?? 0) + 100
+  for await (const plants of pages) {
+    for (const { [by]: text } of plants) {
+      const count = counts.get(text) ?? 0
+      if (count === 0) size += (text?.length ?? 0) + 100
       if (size > maxTexts) {
         const message = `The plants of ${client.address.name} have too many different texts as their ${by} to count them here`
         const hint = 'Count some of them, with --tag or --search, or run the command on the host of the service'
         throw malformed(message, hint)
       }
-      counts.set(value, count + 1)
+      counts.set(text, count + 1)
     }
   }
-  const frequent = [...counts].filter(([, count]) => count >= min).toSorted(byFrequency)
-  for (const rest = frequent.slice(0, limit); rest.length > 0; ) {
-    const lines = rest.splice(0, pageRows).map(([value, count]) => toJson({ [by]: value, count }))
-    yield { text: lines.join('\n'), plants: lines.length }
-  }
+  for (const rest = [...counts].toSorted(byFrequency); rest.length > 0; )
+    yield rest.splice(0, pageRows).map(([text, count]) => ({ text, count: BigInt(count) }))
 }
 
-type TextCount = [text: string | undefined, count: number]
+type Counted = [text: string | undefined, count: number]
 
 /** In the order of Unicode, which UTF-8 has, and UTF-16 where one of two texts has nothing from its surrogates on. */
-function byFrequency([one, oneCount]: TextCount, [other, otherCount]: TextCount): number {
+function byFrequency([one, oneCount]: Counted, [other, otherCount]: Counted): number {
   if (oneCount !== otherCount) return otherCount - oneCount
   if (one === undefined || other === undefined) return one === undefined ? 1 : -1
   if (late.test(one) && late.test(other)) return Buffer.compare(Buffer.from(one), Buffer.from(other))
@@ -183,19 +179,26 @@ async function* blocksOf(client: HttpClient, stream: IncomingMessage): AsyncGene
   }
 }
 
-function pathFor(query: ListQuery): string {
+function pathFor(query: ReadQuery): string {
   const text = queryText(query)
   return text === '' ? '/plants' : `/plants?${text}`
 }
 
-function orderOf(client: HttpClient, { after, tag }: ListQuery): (plant: NewPlant) => void {
+function orderOf(client: HttpClient, { after, desc = false, tag }: ReadQuery): (plant: NewPlant) => void {
   let last = after
   return (plant) => {
-    if (last !== undefined && plant.id <= last) throw unusable(client, `plant ${plant.id} after plant ${last}`)
+    if (last !== undefined && desc && plant.id > last) throw ascending(client)
+    if (last !== undefined && (desc ? plant.id >= last : plant.id <= last))
+      throw unusable(client, `plant ${plant.id} after plant ${last}`)
     if (tag !== undefined && plant.tag !== (tag === false ? undefined : tag))
       throw unusable(client, `plant ${plant.id}, which has ${tag === false ? 'a' : 'a different'} tag`)
     last = plant.id
   }
+}
+
+/** Of a service that ignores `order=desc`. */
+function ascending({ address }: HttpClient): PlantsError {
+  return malformed(`${address.name} cannot list plants in descending order`, 'Name the id, or leave out --desc')
 }
 
 function unusable({ address }: HttpClient, what: string): PlantsError {

@@ -1,30 +1,25 @@
 import { randomUUID } from 'node:crypto'
 import { setMaxListeners } from 'node:events'
-import { largestId, type NewPlant, type Plant } from '../../plant/plant.js'
+import type { TextName } from '../../plant/fields.js'
+import type { NewPlant } from '../../plant/plant.js'
 import { malformed, PlantsError, shellWord } from '../../platform/errors.js'
 import type { RemoteAddress } from '../common/address.js'
-import { comparesPlants, policyFor } from '../common/conflict.js'
+import { type Change, idOf, type Outcome } from '../common/change.js'
 import {
-  type Batch,
-  type Block,
-  type BulkStore,
-  type CountByQuery,
   type CountQuery,
-  type CreateManyOptions,
-  type CreateOptions,
   defaultConcurrency,
-  type ListQuery,
   type OpenOptions,
-  type ReadableStore,
-  type SnapshotQuery,
+  type ReadQuery,
+  type Store,
+  type TextCount,
+  type WriteOptions,
 } from '../common/store.js'
-import { addressHint } from './classify.js'
 import { HttpClient } from './http-client.js'
-import { type Description, operationOf, requestToCreate, requestToDescribe, requestToRead } from './plant-request.js'
-import { changePlant, replacePlant } from './replace.js'
-import { ask, Requests, type Result } from './retry.js'
+import { type Description, operationOf, requestToDescribe, requestToRead } from './plant-request.js'
+import { ask, Requests } from './retry.js'
+import { sendChange, sendChanges, unsettledOutcome } from './send-changes.js'
 
-export class RemoteStore implements ReadableStore, BulkStore {
+export class RemoteStore implements Store {
   readonly #client: HttpClient
   #description: Description | undefined
   #describing: Promise<Description> | undefined
@@ -39,110 +34,104 @@ export class RemoteStore implements ReadableStore, BulkStore {
     return new RemoteStore(await HttpClient.open(address, access, options))
   }
 
-  /** Also throws `unauthorized`, `rejected`, `unanswered`, and `unusable` for a response outside the specification. */
-  async create(plant: NewPlant, { idempotencyKey }: CreateOptions = {}): Promise<Plant> {
-    const key = idempotencyKey ?? randomUUID()
-    const requests = new Requests(this.#client)
-    const mayRepeat = (lost: PlantsError) => this.#supportsKeys(requests, lost)
-    const request = requestToCreate(this.#client.access, plant, key)
-    const result = await requests.report(requests.send(request, { mayRepeat }))
-    return this.#valueOf(result, {
-      conflict: idempotencyKey && 'Choose another id or another key: a key belongs to one plant only',
-      unknown: () => this.#howToRepeat(plant.id, key),
-    })
+  async get(ids: readonly bigint[]): Promise<Map<bigint, NewPlant>> {
+    const found = new Map<bigint, NewPlant>()
+    const { concurrency = defaultConcurrency } = this.#client.options
+    try {
+      for (let from = 0; from < ids.length; from += concurrency) {
+        const some = ids.slice(from, from + concurrency)
+        const plants = await Promise.all(some.map((id) => ask(this.#client, requestToRead(this.#client, id))))
+        for (const plant of plants) if (plant !== 404) found.set(plant.id, plant)
+      }
+    } catch (error) {
+      throw await this.#explained('read', error)
+    }
+    const unsupported = found.size < new Set(ids).size ? await this.#unsupported('read') : undefined
+    if (unsupported) throw unsupported
+    return found
   }
 
-  async greatestId(): Promise<bigint | undefined> {
-    const { findGreatestId } = await this.#reading()
-    return findGreatestId(this.#client)
+  async *read(query: ReadQuery = {}): AsyncGenerator<NewPlant[]> {
+    if (query.sort !== undefined && query.sort !== 'id') {
+      const message = `${this.#client.address.name} lists plants only in the order of their ids`
+      throw malformed(message, 'Leave out --sort')
+    }
+    const { listPages, readStream } = await import('./read.js')
+    try {
+      yield* query.inPages ? listPages(this.#client, query) : readStream(this.#client, query)
+    } catch (error) {
+      throw await this.#explained('list', error)
+    }
   }
 
-  async get(id: bigint): Promise<NewPlant | undefined> {
-    await this.#require('read')
-    const plant = await ask(this.#client, requestToRead(this.#client, id))
-    return plant === 404 ? undefined : plant
+  async write(changes: readonly Change[], { maxRejected, signal }: WriteOptions = {}): Promise<Outcome[]> {
+    signal?.throwIfAborted()
+    const [change, ...others] = changes
+    if (!change) return []
+    if (others.length === 0) return [await this.#writeOne(change, signal)]
+    const { supportsKeys } = await this.#describe(signal)
+    const needed = new Set(changes.map(operationFor))
+    for (const operation of ['read', 'update', 'delete'] as const) {
+      const unsupported = needed.has(operation) ? await this.#unsupported(operation) : undefined
+      if (unsupported) throw unsupported
+    }
+    return sendChanges(this.#client, changes, { isKeyed: supportsKeys, maxRejected, signal })
+  }
+
+  async #writeOne(change: Change, signal?: AbortSignal): Promise<Outcome> {
+    const { clock } = this.#client.options
+    const requests = new Requests(this.#client, { signal: signal && AbortSignal.any([clock.signal, signal]) })
+    const sender = { requests, mayRepeat: (lost: PlantsError) => this.#supportsKeys(requests, lost) }
+    const isCreate = change.type === 'create'
+    const key = (isCreate && change.key) || randomUUID()
+    const result = await requests.report(sendChange(sender, isCreate ? { ...change, key } : change))
+    if (!('outcome' in result)) {
+      const isMissing = result.type === 'rejected' && result.error.type === 'notFound'
+      const unsupported = isMissing && !isCreate ? await this.#unsupported(change.type) : undefined
+      return unsupported ? { type: 'unsent', error: unsupported } : result
+    }
+    const id = idOf(change)
+    const hints = isCreate
+      ? {
+          conflict: change.key && 'Choose another id or another key: a key belongs to one plant only',
+          unknown: () => this.#howToRepeat(id, key),
+        }
+      : this.#changeHints(id)
+    if (result.outcome === 'aborted') {
+      const error = this.#interruption(requests.signal.reason, result.lost, hints)
+      return { type: result.lost ? 'unknown' : 'unsent', error }
+    }
+    const { type, error } = unsettledOutcome(result)
+    return { type, error: this.#explain(isCreate ? error : await this.#explained(change.type, error), hints) }
+  }
+
+  #interruption(reason: unknown, lost: PlantsError | undefined, hints: Hints): PlantsError {
+    if (!(reason instanceof PlantsError)) throw reason
+    const ending = lost ? ` before ${this.#client.address.name} answered` : ', nothing was stored'
+    return new PlantsError(reason.type, reason.message + ending, { hint: lost && hints.unknown(), cause: reason })
   }
 
   /** Whether the service lets this token read. */
   async isReadable(): Promise<boolean> {
-    const { operations } = await this.#describe()
-    if (!operations.has(operationOf.read)) return false
     try {
       await ask(this.#client, requestToRead(this.#client, 0n))
-      return true
+      return (await this.#unsupported('read')) === undefined
     } catch (error) {
-      if (error instanceof PlantsError && error.error === 403) return false
+      if (error instanceof PlantsError && (error.error === 403 || (await this.#unsupported('read')))) return false
       throw error
     }
-  }
-
-  async getMany(ids: bigint[]): Promise<Map<bigint, NewPlant>> {
-    const found = new Map<bigint, NewPlant>()
-    const { concurrency = defaultConcurrency } = this.#client.options
-    for (let from = 0; from < ids.length; from += concurrency) {
-      const plants = await Promise.all(ids.slice(from, from + concurrency).map((id) => this.get(id)))
-      for (const plant of plants) if (plant) found.set(plant.id, plant)
-    }
-    return found
   }
 
   /** of one moment */
   async count(query: CountQuery = {}): Promise<bigint> {
     let count = 0n
-    for await (const { plants } of this.snapshot({ ...query, record: 'json' })) count += BigInt(plants)
+    for await (const plants of this.read(query)) count += BigInt(plants.length)
     return count
   }
 
-  async *list(query: ListQuery = {}): AsyncGenerator<NewPlant[]> {
-    const { listPages } = await this.#reading()
-    yield* listPages(this.#client, query)
-  }
-
-  async *snapshot(query: SnapshotQuery): AsyncGenerator<Block> {
-    const { readSnapshot } = await this.#reading()
-    yield* readSnapshot(this.#client, query)
-  }
-
-  async *countBy(query: CountByQuery): AsyncGenerator<Block> {
-    const { countTexts } = await this.#reading()
-    yield* countTexts(this.#client, query)
-  }
-
-  async replace(plant: NewPlant, only?: NewPlant): Promise<NewPlant | undefined> {
-    await this.#require('update')
-    const requests = new Requests(this.#client)
-    const result = await requests.report(replacePlant(requests, plant, only))
-    const value = this.#valueOf(result, this.#changeHints(plant.id))
-    return typeof value === 'object' ? value : undefined
-  }
-
-  async delete(id: bigint, only?: NewPlant): Promise<NewPlant | undefined> {
-    await this.#require('delete')
-    const requests = new Requests(this.#client)
-    const result = await requests.report(changePlant(requests, { method: 'DELETE', id }, only))
-    const hints = this.#changeHints(id)
-    const value = this.#valueOf(result, hints)
-    if (typeof value === 'object') return value
-    if (!result.lost) return undefined
-    // An earlier try whose response was lost may have deleted the plant, for which other services answer 412, too.
-    if (!only || value === 412) throw this.#explain(result.lost, hints)
-    return only
-  }
-
-  /**
-   * Retries what is safe to retry, until nothing has been settled for the timeout. Throws the errors of `create` that
-   * do not concern a single plant. Rows that are pending then can be sent again safely with the same keys.
-   */
-  async createMany(batch: Batch, options: CreateManyOptions): Promise<void> {
-    const { stop, ifExists } = options
-    const description = await this.#describe(stop).catch((error: unknown) => {
-      if (!stop.aborted) throw error
-    })
-    if (description === undefined) return
-    if (comparesPlants(policyFor(largestId, options))) await this.#require('read')
-    if (ifExists === 'update') await this.#require('update')
-    const { Upload } = await import('./upload.js')
-    await new Upload(this.#client, { batch, options, isKeyed: description.supportsKeys }).run()
+  async *countBy(by: TextName, query: CountQuery = {}): AsyncGenerator<TextCount[]> {
+    const { countTexts } = await import('./read.js')
+    yield* countTexts(this.#client, by, this.read(query))
   }
 
   async close(): Promise<void> {
@@ -167,38 +156,21 @@ export class RemoteStore implements ReadableStore, BulkStore {
     return this.#description?.supportsKeys === true
   }
 
-  async #reading(): Promise<typeof import('./read.js')> {
-    await this.#require('list')
-    return import('./read.js')
+  /** What answers 404 or 405 may not have the operation at all. */
+  async #explained<E>(operation: keyof typeof operationOf, failure: E): Promise<E | PlantsError> {
+    const status = failure instanceof PlantsError ? failure.status : undefined
+    const isUnsupported = status === 404 || status === 405
+    return (isUnsupported && (await this.#unsupported(operation))) || failure
   }
 
-  async #require(operation: keyof typeof operationOf): Promise<void> {
-    const { status, operations } = await this.#describe()
-    if (operations.has(operationOf[operation])) return
-    const { address } = this.#client
-    if (status !== 200) {
-      const verb = operation === 'list' ? 'read' : operation
-      const message = `${address.name}/openapi.json answered ${status}, so it is unknown whether this service can ${verb} plants`
-      throw new PlantsError('malformed', message, { hint: addressHint(address), status })
-    }
+  /** Undefined unless the description of the service lists other operations. */
+  async #unsupported(operation: keyof typeof operationOf): Promise<PlantsError | undefined> {
+    const { operations } = await this.#describe().catch(() => noDescription)
+    if (operations.size === 0 || operations.has(operationOf[operation])) return undefined
     const offers = Object.values(operationOf).some((name) => operations.has(name))
     const what = offers ? 'does not offer this' : 'can only create plants'
     const hint = 'Run the command on the host of the service, or select another store with --store'
-    throw malformed(`This service ${what}: its openapi.json lists no ${operationOf[operation]}`, hint)
-  }
-
-  #valueOf<T>(result: Result<T>, hints: Hints): T {
-    if (result.outcome === 'done') return result.value
-    const { lost } = result
-    if (result.outcome === 'aborted') {
-      const { address, options } = this.#client
-      const { reason } = options.clock.signal
-      if (!(reason instanceof PlantsError)) throw reason
-      const ending = lost ? ` before ${address.name} answered` : ', nothing was stored'
-      throw new PlantsError(reason.type, reason.message + ending, { hint: lost && hints.unknown(), cause: reason })
-    }
-    // If the plant may have been stored, only a response to its own key settles that.
-    throw this.#explain(lost && result.error.type !== 'conflict' ? lost : result.error, hints)
+    return malformed(`This service ${what}: its openapi.json lists no ${operationOf[operation]}`, hint)
   }
 
   #explain(error: PlantsError, hints: Hints): PlantsError {
@@ -220,6 +192,15 @@ export class RemoteStore implements ReadableStore, BulkStore {
     const look = `Look at it with: plants get ${id} --store ${shellWord(this.#client.address.name)}`
     return { unknown: () => `Whether plant ${id} was changed is unknown. ${look}` }
   }
+}
+
+/** What cannot be described explains nothing. */
+const noDescription: Description = { supportsKeys: false, operations: new Set() }
+
+/** Besides the one of the specification. */
+function operationFor(change: Change): 'read' | 'update' | 'delete' | undefined {
+  if (change.type === 'create') return change.ifExists === 'same' ? 'read' : undefined
+  return change.type
 }
 
 interface Hints {

@@ -1,11 +1,11 @@
 import { once, setMaxListeners } from 'node:events'
-import type pg from 'pg'
-import { backoff, isTimeout, maxTimer, timeIsOver, wait, within } from '../../platform/clock.js'
-import { PlantsError, systemCode } from '../../platform/errors.js'
-import { Semaphore } from '../../platform/semaphore.js'
-import type { PostgresAddress, PostgresHost } from '../common/address.js'
+import pg from 'pg'
+import { backoff, isTimeout, wait, within } from '../../platform/clock.js'
+import { PlantsError } from '../../platform/errors.js'
+import { must } from '../../platform/values.js'
+import type { PostgresAddress } from '../common/address.js'
 import type { OpenOptions } from '../common/store.js'
-import { Client, type Endpoint } from './postgres-client.js'
+import { Connection, type Endpoint, fsyncIsOff } from './postgres-connection.js'
 import {
   type Account,
   ConnectionError,
@@ -13,47 +13,42 @@ import {
   explainDatabase,
   isFinal,
   isTransient,
-  isUnknownParameter,
-  LostCommit,
+  isUnknownTransaction,
   mayRetryWithoutTls,
   unknownCommit,
 } from './postgres-errors.js'
-import { fsyncs, type Row } from './sql.js'
+import { literal, type Row } from './sql.js'
 
 interface CallLimits {
-  /** time on the clock; Infinity for none */
+  /** time on the clock */
   deadline: number
   signal?: AbortSignal | undefined
 }
 
-interface EarlierTries {
-  tries: number
-  /** whether a commit was lost, and may have been done */
-  isLost: boolean
-}
-
 interface Outage {
-  failures: number
-  /** the error of the last one, and the time of the first one on the clock */
+  /** of the last failure, and the time of the first one on the clock */
   error: PlantsError
   since: number
   isReported: boolean
 }
 
-/**
- * Connections to the first server of a database with the requested `target_session_attrs`, kept until they are lost.
- * The pool of the driver has one server, and no signal or deadline for those that wait.
- */
+/** What became of a transaction whose work was done. `failure` is that of its COMMIT. */
+export interface Commit<T> {
+  result: T
+  transaction: Transaction
+  failure: unknown
+}
+
+/** Connections to the first server of a database that accepts writes, kept until they are lost. */
 export class ConnectionPool {
   readonly account: Account
   readonly options: OpenOptions
-  /** one permit for each connection that is leased or being established */
-  readonly #permits: Semaphore
-  readonly #clients = new Set<Client>()
-  readonly #idle: Client[] = []
-  #current: PostgresHost | undefined
-  /** whether the server cancels statements on timeout; PgBouncer does not accept that parameter */
-  #hasTimeouts = true
+  readonly #pool: pg.Pool
+  readonly #connections = new Set<Connection>()
+  readonly #endpoints: Endpoint[]
+  /** of the next connection */
+  #next = 0
+  #wasConnected = false
   #outage: Outage | undefined
   readonly #closing = new AbortController()
 
@@ -61,102 +56,191 @@ export class ConnectionPool {
     setMaxListeners(0, options.clock.signal, this.#closing.signal) // each call adds a listener
     this.account = account
     this.options = options
-    this.#permits = new Semaphore(this.size)
+    this.#endpoints = endpointsOf(account.address)
+    const { timeout } = options
+    const connectTimeout = Math.min(maxConnectTimeout, timeout / account.address.hosts.length)
+    const nextOptions = () => ({ endpoint: must(this.#endpoints[this.#next]), account, connectTimeout, timeout })
+    const connections = this.#connections
+    this.#pool = new pg.Pool({
+      max: this.size,
+      idleTimeoutMillis: 0,
+      Client: class extends Connection {
+        constructor() {
+          super(nextOptions())
+          connections.add(this)
+          this.once('end', () => connections.delete(this))
+        }
+      },
+      onConnect: (connection) => (connection as Connection).check(),
+    })
+    this.#pool.on('error', () => undefined) // of an idle connection, which the pool drops
+  }
+
+  /** Opens a pool for an action, and closes it if that fails. */
+  static async open<T>(
+    address: PostgresAddress,
+    options: OpenOptions,
+    action: (connection: Connection) => Promise<T>,
+  ): Promise<{ connections: ConnectionPool; result: T }> {
+    const connections = new ConnectionPool({ address, login: await options.login(address) }, options)
+    try {
+      return { connections, result: await connections.run(action) }
+    } catch (error) {
+      connections.close()
+      throw error
+    }
   }
 
   get size(): number {
     return this.account.address.max
   }
 
-  limits(): CallLimits {
+  limits(signal?: AbortSignal): CallLimits {
     const { clock, timeout } = this.options
-    return { deadline: clock.now() + timeout, signal: clock.signal }
+    const either = signal ? AbortSignal.any([clock.signal, signal]) : clock.signal
+    return { deadline: clock.now() + timeout, signal: either }
   }
 
-  query(statement: pg.QueryConfig): Promise<Row[]> {
-    return this.run((client) => client.ask(statement))
+  /** @param plants see `Connection.ask` */
+  query(text: string, plants?: number): Promise<Row[]> {
+    return this.run((connection) => connection.ask(text, plants))
   }
 
-  run<T>(action: (client: Client, earlier: EarlierTries) => Promise<T>, limits = this.limits()): Promise<T> {
-    return this.retry(limits, (earlier) => this.use(limits, (client) => action(client, earlier)))
+  run<T>(action: (connection: Connection) => Promise<T>, limits = this.limits()): Promise<T> {
+    return this.retry(limits, () => this.use(limits, action))
   }
 
-  /** Retries transient errors. Throws `PlantsError` for the last one; `unknownOutcome` if a commit was lost. */
-  async retry<T>({ deadline, signal }: CallLimits, action: (earlier: EarlierTries) => Promise<T>): Promise<T> {
-    let isLost = false
+  /** Repeats a transaction until it is known to have committed, or the time is over. */
+  transact<T>(work: (transaction: Transaction) => Promise<T>, limits = this.limits()): Promise<T> {
+    return this.retry(limits, async () => {
+      const commit = await this.use(limits, (connection) => this.attempt(connection, work, limits.signal))
+      return this.settle(commit)
+    })
+  }
+
+  /** Retries transient errors. Throws `PlantsError` for the last one. */
+  async retry<T>({ deadline, signal }: CallLimits, action: () => Promise<T>): Promise<T> {
     for (let tries = 0; ; tries += 1) {
       try {
-        return await action({ tries, isLost })
+        return await action()
       } catch (error) {
-        isLost ||= error instanceof LostCommit
-        const pause = this.#backoff(tries)
-        const isOver = signal?.aborted === true || this.options.clock.now() + pause >= deadline || !isTransient(error)
-        if (isOver && isLost) throw unknownCommit(this.account.address, error)
-        signal?.throwIfAborted()
-        if (isOver) throw explainDatabase(error, this.account)
-        await this.#pause(pause, signal)
+        if (!(error instanceof PlantsError && error.isOutcomeUnknown)) signal?.throwIfAborted()
+        const { now, random } = this.options.clock
+        const pause = backoff(tries, { base: 10, max: 1000, random })
+        if (now() + pause >= deadline || !isTransient(error)) throw explainDatabase(error, this.account)
+        await wait(pause, this.#signals(signal)).catch(() => undefined) // `lease` throws the reason
       }
     }
   }
 
-  #backoff(failures: number): number {
-    return backoff(failures, { base: 10, max: 1000, random: this.options.clock.random })
+  #signals(signal: AbortSignal | undefined): AbortSignal[] {
+    return signal ? [this.#closing.signal, signal] : [this.#closing.signal]
   }
 
-  async #pause(milliseconds: number, signal = this.#closing.signal): Promise<void> {
-    await wait(milliseconds, [this.#closing.signal, signal]).catch(() => undefined) // `lease` throws the reason
-  }
-
-  async use<T>(limits: CallLimits, action: (client: Client) => Promise<T>): Promise<T> {
-    const client = await this.lease(limits)
-    this.setDeadline(client, limits.deadline)
+  async use<T>(limits: CallLimits, action: (connection: Connection) => Promise<T>): Promise<T> {
+    const connection = await this.lease(limits)
     try {
-      return await action(client)
+      return await action(connection)
     } finally {
-      this.release(client)
+      this.release(connection)
     }
   }
 
-  /** Sets when to destroy a connection whose statement the server has not cancelled; by default, after the timeout. */
-  setDeadline(client: Client, deadline = this.limits().deadline): void {
-    client.destroyAfter(Math.max(0, deadline - this.options.clock.now()) + grace)
+  /** A failed COMMIT is returned: to `settle` it takes another connection. */
+  async attempt<T>(
+    connection: Connection,
+    work: (transaction: Transaction) => Promise<T>,
+    signal = this.options.clock.signal,
+  ): Promise<Commit<T>> {
+    const transaction = new Transaction(connection)
+    try {
+      const result = await work(transaction)
+      signal.throwIfAborted()
+      const failure = await connection.ask('COMMIT').then(
+        () => undefined,
+        (error: unknown) => error,
+      )
+      return { result, transaction, failure }
+    } catch (error) {
+      if (!connection.isIdle) await connection.ask('ROLLBACK').catch(() => undefined) // must not hide the error
+      throw error
+    }
+  }
+
+  /**
+   * The result of a transaction that has committed. Throws the failure of one that has not, and `unknownOutcome` when
+   * the server does not report that.
+   */
+  async settle<T>({ result, transaction, failure }: Commit<T>): Promise<T> {
+    if (failure === undefined) return result
+    const limits = this.limits()
+    const hasCommitted = await this.retry(limits, () =>
+      this.use(limits, (connection) => transaction.hasCommitted(connection)),
+    ).catch((error: unknown) => {
+      throw unknownCommit(this.account.address, error)
+    })
+    if (hasCommitted) return result
+    throw failure
   }
 
   close(): void {
     if (this.#closing.signal.aborted) return
     this.#closing.abort(new PlantsError('unavailable', `${this.account.address.name} is closed`))
-    for (const client of this.#idle) void client.end()
-    for (const client of this.#clients) client.destroy()
+    void this.#pool.end()
+    for (const connection of this.#connections) if (!connection.isIdle) connection.destroy()
   }
 
   /** Throws the reason why there was no connection before the deadline. */
-  async lease({ deadline, signal }: CallLimits): Promise<Client> {
-    const signals = [this.#closing.signal, signal].filter((each) => each !== undefined)
+  async lease({ deadline, signal }: CallLimits): Promise<Connection> {
+    this.#closing.signal.throwIfAborted()
     const left = Math.max(0, deadline - this.options.clock.now())
+    const connecting = this.#connect()
     try {
-      return await within(left, signals, async (late) => {
-        await this.#permits.enter(late)
-        for (let client = this.#idle.pop(); client; client = this.#idle.pop()) {
-          if (client.isIdle) return client
-          client.destroy()
-        }
-        return this.#connectUntil(late)
+      return await within(left, this.#signals(signal), (late) => {
+        late.throwIfAborted()
+        return Promise.race([connecting, once(late, 'abort').then(() => Promise.reject(late.reason))])
       })
     } catch (error) {
+      connecting.then(
+        (connection) => this.release(connection),
+        () => undefined,
+      )
       throw isTimeout(error) ? this.late() : error
     }
   }
 
-  release(client: Client): void {
-    client.destroyAfter(Infinity)
-    if (client.isIdle) this.#idle.push(client)
-    else client.destroy()
-    this.#permits.leave()
+  release(connection: Connection): void {
+    ;(connection as Connection & pg.PoolClient).release(!connection.isIdle) // of the pool
+  }
+
+  /** Tries each endpoint once. A transient error is more informative than a permanent one. */
+  async #connect(): Promise<Connection> {
+    let failure: unknown
+    for (const _ of this.#endpoints) {
+      const at = this.#next
+      try {
+        const connection = (await this.#pool.connect()) as unknown as Connection // of its option `Client`
+        this.#wasConnected = true
+        if (this.#outage?.isReported) this.options.onAway?.(undefined)
+        this.#outage = undefined
+        return connection
+      } catch (reason) {
+        const error = driverError(reason)
+        const canFallBack = must(this.#endpoints[at]).usesTls && this.account.address.sslmode === 'prefer'
+        const fallsBack = canFallBack && mayRetryWithoutTls(error)
+        if (this.#next === at) this.#next = (at + (canFallBack && !fallsBack ? 2 : 1)) % this.#endpoints.length
+        const isBetter = isTransient(error) > isTransient(failure) || isFinal(error) || mayRetryWithoutTls(failure)
+        if (failure === undefined || isBetter) failure = error
+        if (isFinal(error) && !fallsBack) break
+      }
+    }
+    this.#noteFailure(explainDatabase(failure, this.account))
+    throw failure
   }
 
   late(): unknown {
     if (this.#outage) return this.#outage.error
-    if (!this.#current) return explainDatabase(new ConnectionError(timeIsOver()), this.account)
+    if (!this.#wasConnected) return explainDatabase(new ConnectionError('LATE', 'no answer in time'), this.account)
     const message = `All connections to ${this.account.address.name} are busy`
     return new PlantsError('unavailable', message, {
       hint: 'Try again, or allow more connections: ?max=',
@@ -164,134 +248,87 @@ export class ConnectionPool {
     })
   }
 
-  /** Releases a connection that is established after `late` aborts. */
-  async #connectUntil(late: AbortSignal): Promise<Client> {
-    const connecting = this.#connect()
-    const aborted = once(late, 'abort').then(() => Promise.reject(late.reason))
-    try {
-      return await Promise.race([connecting, aborted])
-    } catch (error) {
-      connecting.then(
-        (client) => this.release(client),
-        () => this.#permits.leave(),
-      )
-      throw error
-    }
-  }
-
-  async #connect(): Promise<Client> {
-    if (this.#outage) await this.#pause(this.#backoff(this.#outage.failures)) // waiting calls share the attempts
-    let failure: unknown
-    for (const host of this.#current ? [this.#current, ...this.account.address.hosts] : this.account.address.hosts) {
-      try {
-        const client = await this.#connectTo(host)
-        this.#current = host
-        if (this.#outage?.isReported) this.options.onAway?.(undefined)
-        this.#outage = undefined
-        return client
-      } catch (error) {
-        // A transient error is more informative than a permanent one. Like libpq, a rejected login is not tried at
-        // other servers.
-        if (failure === undefined || isTransient(error) > isTransient(failure) || isFinal(error)) failure = error
-        if (isFinal(error)) break
-      }
-    }
-    this.#noteFailure(explainDatabase(failure, this.account))
-    throw failure
-  }
-
-  /** With sslmode=prefer, also tries to connect without TLS, like libpq. */
-  async #connectTo(host: PostgresHost): Promise<Client> {
-    const { sslmode } = this.account.address
-    const usesTls = sslmode !== 'disable' && !host.host.startsWith('/')
-    try {
-      return await this.#open({ ...host, usesTls })
-    } catch (error) {
-      if (!(usesTls && sslmode === 'prefer' && mayRetryWithoutTls(error))) throw error
-      return this.#open({ ...host, usesTls: false }).catch((other: unknown) => {
-        throw systemCode(error) === 'NO_TLS' ? other : error
-      })
-    }
-  }
-
-  async #open(endpoint: Endpoint): Promise<Client> {
-    this.#closing.signal.throwIfAborted()
-    const { account, options } = this
-    const client = new Client(endpoint, account, this.#hasTimeouts ? Math.min(options.timeout, maxTimer) : undefined)
-    this.#clients.add(client)
-    client.once('end', () => this.#clients.delete(client))
-    client.destroyAfter(account.address.connectTimeout)
-    try {
-      await client.open()
-      await checkServer(client, account.address)
-      return client
-    } catch (error) {
-      client.destroy()
-      const failure = driverError(error)
-      if (!this.#hasTimeouts || !isUnknownParameter(failure)) throw failure
-      this.#hasTimeouts = false
-      return this.#open(endpoint)
-    } finally {
-      client.destroyAfter(Infinity)
-    }
-  }
-
   #noteFailure(error: unknown): void {
     if (!(error instanceof PlantsError)) return
     const now = this.options.clock.now()
-    const { failures, since, isReported } = this.#outage ?? { failures: 0, since: now, isReported: false }
+    const { since, isReported } = this.#outage ?? { since: now, isReported: false }
     const reports = error.retryable && !isReported && now - since >= reportAfter
-    this.#outage = { failures: failures + 1, error, since, isReported: isReported || reports }
+    this.#outage = { error, since, isReported: isReported || reports }
     if (reports) this.options.onAway?.(error)
   }
 }
 
-/**
- * milliseconds in which a working server cancels a statement after its timeout, or completes one that began just before
- * the deadline
- */
-const grace = 1000
+/** milliseconds until the next of several servers is tried */
+const maxConnectTimeout = 5000
 
 /** milliseconds that a database may be away before that is reported: a user should not wonder for a second */
 const reportAfter = 300
 
-export async function usingOnce<T>(
-  address: PostgresAddress,
-  options: OpenOptions,
-  action: (client: Client) => Promise<T>,
-): Promise<T> {
-  const account = { address, login: await options.login(address) }
-  const connections = new ConnectionPool(account, options)
-  try {
-    return await connections.use(connections.limits(), action)
-  } catch (error) {
-    throw explainDatabase(error, account)
-  } finally {
-    connections.close()
-  }
+/** In the order in which they are tried: with sslmode=prefer, like libpq, each host first with TLS. */
+function endpointsOf({ hosts, sslmode }: PostgresAddress): Endpoint[] {
+  return hosts.flatMap((host) => {
+    const isPlain = sslmode === 'disable' || host.host.startsWith('/')
+    const ways = sslmode === 'prefer' && !isPlain ? [true, false] : [!isPlain]
+    return ways.map((usesTls) => ({ ...host, usesTls }))
+  })
 }
 
-/**
- * Returns the version of the server. Throws `unavailable` without the requested `target_session_attrs` or UTF8, and an
- * error of the server if fsync is off.
- */
-export async function checkServer(client: Client, address: PostgresAddress): Promise<string> {
-  const { name, targetSessionAttrs } = address
-  const [[version, encoding, readOnly, standby] = []] = await client.ask({ text: state })
-  if (encoding !== 'UTF8') {
-    const hint = `Create one that can: createdb --encoding UTF8 --template template0 NAME`
-    throw new PlantsError('unavailable', `${name} has the encoding ${encoding}, which cannot store every character`, {
-      hint,
+/** The statements of one transaction, which begins with the first of them. */
+export class Transaction {
+  readonly connection: Connection
+  #number: string | undefined
+  #server: string | undefined
+  #isBegun = false
+  /**
+   * A query for what it has stored. A server that has crashed may give a number again that it has not written to
+   * disk, so that a number alone does not prove that this transaction has committed.
+   */
+  evidence = 'SELECT true'
+
+  constructor(connection: Connection) {
+    this.connection = connection
+  }
+
+  /** See `Connection.ask`. */
+  async ask(text: string, plants?: number): Promise<Row[]> {
+    if (this.#isBegun) return this.connection.ask(text, plants)
+    this.#isBegun = true
+    const identity = this.connection.canSettle ? `pg_current_xact_id(), (${server})` : 'NULL, NULL'
+    const begin = `BEGIN; SELECT current_setting('fsync'), ${identity}`
+    const [, [begun = []] = [], ...results] = await this.connection.askAll(`${begin}; ${text}`, plants)
+    const [fsync, number, serverNow] = begun
+    if (fsync === 'off') throw fsyncIsOff(this.connection.address.name)
+    this.#number = number ?? undefined
+    this.#server = serverNow ?? undefined
+    return results.at(-1) ?? []
+  }
+
+  /**
+   * Asks over another connection, after an answer to COMMIT was lost. If commits wait for standbys, the answer counts
+   * once a later commit has reached them, too.
+   *
+   * @throws {Error} for an outcome that is not known yet, or cannot be
+   */
+  async hasCommitted(connection: Connection): Promise<boolean> {
+    const status = `SELECT CASE (${server}) WHEN ${literal(this.#server)} THEN pg_xact_status('${this.#number}') END`
+    if (this.#number === undefined || !connection.canSettle) throw new Error('The server does not report the outcome')
+    const answers = await connection.askAll(`${status}; ${this.evidence}; ${reachStandbys}`).catch((error: unknown) => {
+      if (isUnknownTransaction(error)) return undefined
+      throw error
     })
+    const [[[state] = []] = [], [[evidence] = []] = []] = answers ?? [[['aborted']]]
+    if (state === 'in progress')
+      throw new PlantsError('unavailable', 'The commit is still in progress', { retryable: true })
+    if (state === 'aborted') return false
+    if (state === 'committed' && evidence === 't') return true
+    throw new Error('The server does not report the outcome')
   }
-  // https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-CONNECT-TARGET-SESSION-ATTRS
-  const isStandby = standby === 't'
-  const isWanted = { any: true, primary: !isStandby, 'read-write': !isStandby && readOnly !== 'on' }
-  if (isWanted[targetSessionAttrs]) return version ?? ''
-  client.destroy()
-  const hint = 'Try again, or use the address of another server'
-  throw new PlantsError('unavailable', `${name} is not ${targetSessionAttrs} now`, { hint, retryable: true })
 }
 
-const settings = ['server_version', 'server_encoding', 'transaction_read_only']
-const state = `SELECT ${settings.map((name) => `pg_catalog.current_setting('${name}', true)`).join()}, pg_catalog.pg_is_in_recovery(), ${fsyncs}`
+/** Changes with a promotion: the new server may have lost transactions, and gives their numbers again. */
+const server = `SELECT system_identifier || ' ' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)
+  FROM pg_control_system()`
+
+/** A commit that waits until the standbys have everything that was committed before, if commits wait for them. */
+export const reachStandbys = `SELECT pg_logical_emit_message(true, 'plants', '')
+  WHERE current_setting('synchronous_standby_names') <> ''`

@@ -2,19 +2,34 @@ import type { NewPlant } from '../../plant/plant.js'
 import { PlantsError } from '../../platform/errors.js'
 import type { CredentialCheck } from '../common/access.js'
 import type { PostgresAddress } from '../common/address.js'
-import type { CreateOptions, CreatePreview, OpenOptions } from '../common/store.js'
-import { checkServer, usingOnce } from './pool.js'
-import type { Client } from './postgres-client.js'
-import { identify, inspectSchema } from './postgres-schema.js'
-import { resolveConflicts } from './postgres-writer.js'
-import { findStatement, newAttempt, pinned, plants, rightsStatement, schemaName, toRights } from './sql.js'
+import { assertDone, type Change } from '../common/change.js'
+import type { CheckReport, CreatePreview, OpenOptions } from '../common/store.js'
+import { ConnectionPool } from './pool.js'
+import type { Connection } from './postgres-connection.js'
+import { explainDatabase } from './postgres-errors.js'
+import { identify, inspectSchema, missingConstraints } from './postgres-schema.js'
+import { Plan, storedFor } from './postgres-write.js'
+import { rightsStatement, toRights } from './sql.js'
 
 /** Changes nothing. Throws `unavailable`, or `unauthorized` when the database rejects the login. */
 export function inspectPostgres(address: PostgresAddress, options: OpenOptions) {
-  return usingOnce(address, options, async (client) => {
-    const version = await checkServer(client, address)
-    await inspectSchema(client, address)
-    return { version, isSecure: client.isSecure, ...(await rightsOver(client)) }
+  return usingOnce(address, options, async (connection) => {
+    const { version, isSecure } = connection
+    const exists = (await identify(connection, address)) > 0
+    const creates = exists ? rightsStatement : `SELECT has_database_privilege(current_database(), 'CREATE')`
+    return { version, isSecure, exists, isWritable: toRights(await connection.ask(creates)).includes('create') }
+  })
+}
+
+/** Asks the catalog about the constraints, which PostgreSQL has kept since they were there: no row is read. */
+export function check(address: PostgresAddress, options: OpenOptions): Promise<CheckReport | undefined> {
+  return usingOnce(address, options, async (connection) => {
+    const { hasVersions } = await inspectSchema(connection, address)
+    if (!hasVersions) return undefined
+    const missing = await missingConstraints(connection)
+    if (missing.length === 0) return { message: 'all constraints of the tables are in place and valid' }
+    const hint = 'Add them again, or restore a backup'
+    throw new PlantsError('unavailable', `${address.name} has lost constraints: ${missing.join(', ')}`, { hint })
   })
 }
 
@@ -30,44 +45,42 @@ export async function checkPassword(address: PostgresAddress, options: OpenOptio
   }
 }
 
-async function rightsOver(client: Client) {
-  const [[exists, isWritable] = []] = await client.ask(pinned(rights))
-  return { exists: exists === 't', isWritable: isWritable === 't' }
-}
-
-const schema = `pg_catalog.to_regnamespace('${schemaName}')`
-
-/** The rights on a missing schema or table are NULL: then the database counts, in which they can be created. */
-const rights = `SELECT ${schema} IS NOT NULL, coalesce(
-  CASE WHEN pg_catalog.has_schema_privilege(${schema}::oid, 'USAGE') THEN pg_catalog.has_table_privilege(pg_catalog.to_regclass('${plants}'), 'INSERT')
-    WHEN ${schema} IS NOT NULL THEN false END,
-  pg_catalog.has_database_privilege(pg_catalog.current_database(), 'CREATE'))`
-
 export function previewCreate(
   address: PostgresAddress,
   plant: NewPlant,
-  create: CreateOptions,
+  key: string | undefined,
   options: OpenOptions,
 ): Promise<CreatePreview> {
-  return usingOnce(address, options, async (client) => {
-    const { isWritable } = await rightsOver(client)
-    if (!isWritable) throw mayNotCreate(address)
-    if ((await identify(client, address)) === 0) return { exists: false, creates: true }
-    const entry = { plant, key: create.idempotencyKey, attempt: newAttempt() }
-    const result = resolveConflicts([entry], await client.ask(findStatement([entry]))).get(entry)
-    if (result instanceof PlantsError) throw result
-    return { exists: true, creates: result === undefined }
+  return usingOnce(address, options, async (connection) => {
+    if ((await identify(connection, address)) === 0) return { exists: false, creates: true }
+    const change: Change = { type: 'create', plant, key }
+    const plan = new Plan(await storedFor(connection, [change]))
+    assertDone(plan.apply(change))
+    return { exists: true, creates: !plan.hasRepeated }
   })
 }
 
 /** Throws `unavailable` when no plant can be created over a connection. */
-export async function checkWritable(client: Client, address: PostgresAddress): Promise<void> {
-  await checkServer(client, address)
-  if (!toRights(await client.ask(rightsStatement())).includes('create')) throw mayNotCreate(address)
+export async function checkWritable(connection: Connection, { name, user }: PostgresAddress): Promise<void> {
+  await connection.assertWritable()
+  if (toRights(await connection.ask(rightsStatement)).includes('create')) return
+  const message = `${user} has no right to create plants in ${name}`
+  throw new PlantsError('unavailable', message, { hint: 'See: plants doctor' })
 }
 
-function mayNotCreate({ name, user }: PostgresAddress): PlantsError {
-  return new PlantsError('unavailable', `${user} has no right to create plants in ${name}`, {
-    hint: 'See: plants doctor',
-  })
+/** Without a retry: what is asked is whether the database works now. */
+async function usingOnce<T>(
+  address: PostgresAddress,
+  options: OpenOptions,
+  action: (connection: Connection) => Promise<T>,
+): Promise<T> {
+  const account = { address, login: await options.login(address) }
+  const connections = new ConnectionPool(account, options)
+  try {
+    return await connections.use(connections.limits(), action)
+  } catch (error) {
+    throw explainDatabase(error, account)
+  } finally {
+    connections.close()
+  }
 }

@@ -1,22 +1,7 @@
-import pg from 'pg'
-import { malformed, PlantsError } from '../../platform/errors.js'
+import { PlantsError } from '../../platform/errors.js'
 import type { PostgresAddress } from '../common/address.js'
-import type { OpenOptions, Right } from '../common/store.js'
-import { usingOnce } from './pool.js'
-import type { Client } from './postgres-client.js'
-import { sqlState } from './postgres-errors.js'
-import {
-  begin,
-  imports,
-  pinned,
-  plants,
-  privilegeFor,
-  rightsStatement,
-  schemaName,
-  tokens,
-  toRights,
-  versions,
-} from './sql.js'
+import type { Connection } from './postgres-connection.js'
+import { imports, plants, schemaName, tokens, versions } from './sql.js'
 
 /** the version that the first of `migrations` follows */
 const baseVersion = 2
@@ -45,20 +30,22 @@ export const migrations: readonly string[] = [
     last_used_at bigint
   );
   CREATE TABLE ${imports} (id text COLLATE "C" PRIMARY KEY, state text NOT NULL)`,
+  // It is no longer used, and other programs that insert plants do not know it.
+  `ALTER TABLE ${plants} ALTER attempt DROP NOT NULL`,
 ]
 
 /**
  * Returns the version of the schema, or 0 if there is no store. Throws `unavailable` when a newer version of this
- * program, or somebody else, has created it.
+ * program, or somebody who is not trusted, has created it.
  */
 export async function identify(
-  client: Client,
+  connection: Connection,
   address: PostgresAddress,
   newest = baseVersion + migrations.length,
 ): Promise<number> {
-  const { hasVersions } = await inspectSchema(client, address)
+  const { hasVersions } = await inspectSchema(connection, address)
   if (!hasVersions) return 0
-  const [[text] = []] = await client.ask(pinned(`SELECT max(version) FROM ${versions}`))
+  const [[text] = []] = await connection.ask(`SELECT max(version) FROM ${versions}`)
   const version = Number(text ?? 0)
   if (version <= newest) return version
   const message = `${address.name} was created by a newer version of plants (schema ${version}, this one supports ${newest})`
@@ -66,139 +53,72 @@ export async function identify(
 }
 
 /**
- * Migrates in one transaction and under a lock, so that several nodes may do so concurrently. The connection must not
- * be used for anything else meanwhile; after an error, it is still in the transaction.
+ * Migrates in one transaction and under a lock, so that several nodes may do so concurrently. Returns whether there was
+ * an older store. After an error, the connection is still in the transaction.
  */
-export async function migrate(client: Client, address: PostgresAddress, steps = migrations): Promise<void> {
+export async function migrate(connection: Connection, address: PostgresAddress, steps = migrations): Promise<boolean> {
   const latest = baseVersion + steps.length
-  if ((await identify(client, address, latest)) === latest) return
-  await client.ask(begin)
-  await client.ask({ text: `SELECT pg_advisory_xact_lock(${lock})` })
-  const { exists } = await inspectSchema(client, address) // somebody else may have created it meanwhile
-  if (!exists) await client.ask({ text: `CREATE SCHEMA ${schemaName}` })
-  await client.ask({ text: `CREATE TABLE IF NOT EXISTS ${versions} (version integer PRIMARY KEY)` })
-  const version = await identify(client, address, latest)
+  if ((await identify(connection, address, latest)) === latest) return false
+  await connection.ask(`BEGIN; SELECT pg_advisory_xact_lock(${lock})`)
+  const { exists, hasVersions } = await inspectSchema(connection, address) // somebody may have created it meanwhile
+  if (!exists) await connection.ask(`CREATE SCHEMA ${schemaName}`)
+  if (!hasVersions) await connection.ask(`CREATE TABLE ${versions} (version integer PRIMARY KEY)`)
+  const version = await identify(connection, address, latest)
   const left = steps.slice(Math.max(0, version - baseVersion))
-  for (const step of left) await client.ask({ text: step })
-  if (left.length > 0) await client.ask({ text: `INSERT INTO ${versions} VALUES (${latest})` })
-  await client.ask({ text: 'COMMIT' })
+  for (const step of left) await connection.ask(step)
+  if (left.length > 0) await connection.ask(`INSERT INTO ${versions} VALUES (${latest})`)
+  await connection.ask('COMMIT')
+  return version > 0 && left.length > 0
 }
 
 /** "plnt", which no other program is likely to use */
 const lock = 0x706c6e74
 
-/** Creates, updates and deletes need SELECT, too: their result depends on existing rows. */
-export function grants({ role, rights }: Grant): string {
-  const name = pg.escapeIdentifier(role)
-  const privileges = [...new Set(['SELECT', ...rights.map((right) => privilegeFor[right])])]
-  return [
-    `GRANT USAGE ON SCHEMA ${schemaName} TO ${name}`,
-    `GRANT SELECT ON ${versions}, ${tokens} TO ${name}`,
-    `GRANT UPDATE (last_used_at) ON ${tokens} TO ${name}`,
-    `GRANT ${privileges.join(', ')} ON ${plants} TO ${name}`,
-    `GRANT SELECT, INSERT, UPDATE, DELETE ON ${imports} TO ${name}`,
-  ].join('; ')
-}
-
 /**
- * Throws `unavailable` for a schema or tables of an owner who is not trusted, or with `faults`. Reads only the system
- * catalogs: the owner of a table, or of a view in its place, can run code in the name of every role that reads it.
+ * Throws `unavailable` for a schema or tables of an owner who is not trusted: an owner can run code in the name of
+ * every role that uses a table. A superuser trusts only superusers. Other roles also trust the roles that they are
+ * members of, and the owner of the database.
  */
 export async function inspectSchema(
-  client: Client,
+  connection: Connection,
   { name }: PostgresAddress,
 ): Promise<{ exists: boolean; hasVersions: boolean }> {
-  const [[exists, hasVersions, owner, flaw] = []] = await client.ask(pinned(inspection))
-  if (owner == null && flaw == null) return { exists: exists === 't', hasVersions: hasVersions === 't' }
-  const message = `${name} contains a schema ${schemaName} that plants did not create`
-  if (owner == null) {
-    const hint = 'Remove what plants did not create, or use another database'
-    throw new PlantsError('unavailable', `${message}: ${flaw}`, { hint })
-  }
-  const hint = `If you trust ${owner}, log in as that role, not as a superuser. Otherwise have the schema removed, or use another database`
-  throw new PlantsError('unavailable', `${message}: it belongs to ${owner}`, { hint })
+  const [[exists, hasVersions, owner] = []] = await connection.ask(inspection)
+  if (typeof owner !== 'string') return { exists: exists === 't', hasVersions: hasVersions === 't' }
+  const message = `${name} contains a schema ${schemaName} that belongs to ${owner}`
+  const hint = `If you trust ${owner}, log in as that role. Otherwise have the schema removed, or use another database`
+  throw new PlantsError('unavailable', message, { hint })
 }
 
-const names = [plants, tokens, imports, versions].map((table) => `'${table.slice(schemaName.length + 1)}'`).join()
-
-const context = `WITH me AS (
-    SELECT bool_or(rolsuper) AS is_super FROM pg_catalog.pg_roles WHERE rolname IN (current_user, session_user)
-  ), space AS (
-    SELECT oid, nspowner FROM pg_catalog.pg_namespace WHERE nspname = '${schemaName}'
-  ), tables AS (
-    SELECT class.oid AS id, relname, relkind, relowner, relrowsecurity
-    FROM pg_catalog.pg_class AS class JOIN space ON relnamespace = space.oid WHERE relname IN (${names})
+const inspection = `WITH tables AS (
+    SELECT relname, relowner FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace
+    WHERE nspname = '${schemaName}' AND relname IN ('plants', 'tokens', 'imports', 'schema_version')
   ), owners AS (
-    SELECT nspowner AS id FROM space UNION SELECT relowner FROM tables
-  )`
+    SELECT nspowner AS id FROM pg_namespace WHERE nspname = '${schemaName}'
+    UNION SELECT relowner FROM tables
+  ), me AS (
+    SELECT bool_or(rolsuper) AS is_super FROM pg_roles WHERE rolname IN (current_user, session_user)
+  )
+  SELECT EXISTS (SELECT FROM owners), EXISTS (SELECT FROM tables WHERE relname = 'schema_version'), (
+    SELECT min(rolname::text) FROM owners JOIN pg_roles ON pg_roles.oid = owners.id, me
+    WHERE rolname <> current_user AND NOT rolsuper AND (is_super OR NOT (
+      pg_has_role(owners.id, 'MEMBER')
+      OR owners.id = (SELECT datdba FROM pg_database WHERE datname = current_database())
+    )))`
 
-/**
- * Selects an owner who is not trusted. A superuser trusts only superusers. Other roles also trust the roles that they
- * are members of, the owner of the database, and the owner of an existing store if it is the only one, since that owner
- * has granted them access.
- */
-const stranger = `SELECT min(rolname::text) FROM owners JOIN pg_catalog.pg_roles ON pg_roles.oid = owners.id, me
-  WHERE rolname <> current_user AND NOT rolsuper AND (is_super OR NOT (
-    pg_catalog.pg_has_role(owners.id, 'MEMBER')
-    OR owners.id = (SELECT datdba FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database())
-    OR ((SELECT count(*) FROM owners) = 1 AND EXISTS (SELECT FROM tables WHERE relname = 'schema_version'))
-  ))`
-
-/** FirstNormalObjectId: smaller OIDs are reserved for built-in objects. */
-const firstOfUsers = '16384::oid'
-
-/** Properties that no table of a store has, and that could call functions or suppress rows. */
-const faults: [condition: string, words: string][] = [
-  [`relkind <> 'r'`, 'is not a table'],
-  ['relrowsecurity', 'has row security'],
-  ['EXISTS (SELECT FROM pg_catalog.pg_rewrite WHERE ev_class = id)', 'has a rule'],
-  ['EXISTS (SELECT FROM pg_catalog.pg_trigger WHERE tgrelid = id AND NOT tgisinternal)', 'has a trigger'],
-  ['EXISTS (SELECT FROM pg_catalog.pg_inherits WHERE id IN (inhparent, inhrelid))', 'has a parent or children'],
-  [
-    "EXISTS (SELECT FROM pg_catalog.pg_attrdef WHERE adrelid = id AND adbin::text NOT LIKE '{CONST %')",
-    'computes a column',
-  ],
-  [
-    `EXISTS (SELECT FROM pg_catalog.pg_attribute WHERE attrelid = id AND atttypid >= ${firstOfUsers})`,
-    'has a column of another type',
-  ],
-  [
-    `EXISTS (SELECT FROM pg_catalog.pg_constraint WHERE conrelid = id AND contype NOT IN ('p', 'u', 'n'))`,
-    'has a constraint',
-  ],
-  [
-    `EXISTS (SELECT FROM pg_catalog.pg_index WHERE indrelid = id AND (indexprs IS NOT NULL OR ${firstOfUsers} <= ANY (indclass::oid[])
-      OR pg_catalog.pg_get_expr(indpred, indrelid) <> '(idempotency_key IS NOT NULL)'))`,
-    'has an index',
-  ],
-]
-
-const fault = `SELECT min(relname || ' ' || flaw) FROM (
-  SELECT relname::text, CASE ${faults.map(([condition, words]) => `WHEN ${condition} THEN '${words}'`).join(' ')} END AS flaw FROM tables
-) AS flaws`
-
-const inspection = `${context} SELECT EXISTS (SELECT FROM space), EXISTS (SELECT FROM tables WHERE relname = 'schema_version'),
-  (${stranger}), (${fault})`
-
-interface Grant {
-  role: string
-  rights: readonly Right[]
+/** Those that the migrations declare and the tables lack, such as `plants.id is not unique`. */
+export async function missingConstraints(connection: Connection): Promise<string[]> {
+  return (await connection.ask(lacking)).map(([text]) => String(text))
 }
 
-export function initialize(address: PostgresAddress, options: OpenOptions, grant: Grant | undefined): Promise<void> {
-  return usingOnce(address, options, async (client) => {
-    await migrate(client, address)
-    if (grant === undefined) return
-    const { role, rights } = grant
-    await client.ask({ text: grants(grant) }).catch((error: unknown) => {
-      if (sqlState(error) !== '42704') throw error
-      const hint = `Create it first: CREATE ROLE ${pg.escapeIdentifier(role)} LOGIN`
-      throw malformed(`There is no role ${JSON.stringify(role)} in ${address.name}`, hint, error)
-    })
-    // Without the privilege to grant, PostgreSQL only sends a notice.
-    const granted = toRights(await client.ask(rightsStatement(role)))
-    if (rights.every((right) => granted.includes(right))) return
-    const hint = 'Use the address of the owner of the tables, or of an administrator'
-    throw new PlantsError('unavailable', `${address.user} cannot grant these rights in ${address.name}`, { hint })
-  })
-}
+const lacking = `SELECT relname || '.' || field || ' ' || flaw FROM (VALUES
+    ('plants', 'id', 'is not unique'), ('plants', 'idempotency_key', 'is not unique'), ('plants', 'name', 'may be NULL'),
+    ('tokens', 'id', 'is not unique'), ('tokens', 'digest', 'is not unique'), ('tokens', 'created_at', 'may be NULL'),
+    ('tokens', 'rights', 'may be NULL'), ('imports', 'id', 'is not unique'), ('imports', 'state', 'may be NULL'),
+    ('schema_version', 'version', 'is not unique')) AS wanted (relname, field, flaw)
+  LEFT JOIN pg_attribute ON attrelid = to_regclass('${schemaName}.' || relname) AND attname = field
+  WHERE (CASE flaw WHEN 'may be NULL' THEN attnotnull AND NOT EXISTS (SELECT FROM pg_constraint
+      WHERE conrelid = attrelid AND contype = 'n' AND conkey = ARRAY[attnum] AND NOT convalidated)
+    ELSE EXISTS (SELECT FROM pg_index WHERE indrelid = attrelid AND indnatts = 1 AND indkey[0] = attnum AND indisunique
+      AND indisvalid AND indimmediate AND (indpred IS NULL OR attname = 'idempotency_key')) END) IS NOT TRUE
+  ORDER BY 1`

@@ -1,44 +1,48 @@
-import type { QueryConfig } from 'pg'
 import { pagesOf } from '../common/pages.js'
 import { type Token, type TokenStore, tokenColumns, tokenFrom } from '../common/store.js'
-import { durable, eq, type Row, tokens } from './sql.js'
+import type { ConnectionPool } from './pool.js'
+import { literal, type Row, toBigInt, tokens } from './sql.js'
 
-/** @param query runs an idempotent statement */
-export function postgresTokens(query: (statement: QueryConfig) => Promise<Row[]>): TokenStore {
-  const find = async (digest: Uint8Array) => {
-    const text = `SELECT ${tokenColumns} FROM ${tokens} WHERE digest ${eq} $1`
-    return (await query({ text, values: [Buffer.from(digest)] })).map(toToken)[0]
+export function postgresTokens(connections: ConnectionPool): TokenStore {
+  /** Each statement may be repeated. */
+  const change = (text: string) => connections.transact((transaction) => transaction.ask(text))
+
+  async function find(digest: Uint8Array): Promise<Token | undefined> {
+    const text = `SELECT ${tokenColumns} FROM ${tokens} WHERE digest = ${bytes(digest)}`
+    return (await connections.query(text)).map(toToken)[0]
   }
+
   return {
     find,
 
     async add(digest, { note, rights, createdAt, expiresAt }) {
-      const text = `INSERT INTO ${tokens} (digest, note, rights, created_at, expires_at) VALUES ($1, $2, $3, $4, $5)
-        ON CONFLICT DO NOTHING RETURNING ${durable}`
-      const times = [createdAt.getTime(), expiresAt?.getTime()]
-      await query({ text, values: [Buffer.from(digest), note, rights.join(), ...times] })
+      const values = [bytes(digest), ...[note, rights.join(), createdAt.getTime(), expiresAt?.getTime()].map(literal)]
+      await change(`INSERT INTO ${tokens} (digest, note, rights, created_at, expires_at) VALUES (${values.join()})
+        ON CONFLICT DO NOTHING`)
       const added = await find(digest)
       if (!added) throw new Error('The added token is missing')
       return added
     },
 
     list() {
-      const text = `SELECT ${tokenColumns} FROM ${tokens} WHERE id OPERATOR(pg_catalog.>) $1 ORDER BY id LIMIT $2`
-      return pagesOf({}, async (after = 0n, rows) => (await query({ text, values: [after, rows] })).map(toToken))
+      return pagesOf({}, async (after = 0n, rows) => {
+        const page = `WHERE id > ${literal(after)} ORDER BY id LIMIT ${rows}`
+        return (await connections.query(`SELECT ${tokenColumns} FROM ${tokens} ${page}`)).map(toToken)
+      })
     },
 
     async revoke(id, at) {
-      const text = `UPDATE ${tokens} SET revoked_at = coalesce(revoked_at, $2) WHERE id ${eq} $1 RETURNING ${tokenColumns}, ${durable}`
-      return (await query({ text, values: [id, at.getTime()] })).map(toToken)[0]
-    },
-
-    async markUsed(id, at) {
-      const text = `UPDATE ${tokens} SET last_used_at = $2 WHERE id ${eq} $1`
-      await query({ text, values: [id, at.getTime()] })
+      const text = `UPDATE ${tokens} SET revoked_at = coalesce(revoked_at, ${literal(at.getTime())})
+        WHERE id = ${literal(id)} RETURNING ${tokenColumns}`
+      return (await change(text)).map(toToken)[0]
     },
   }
 }
 
+function bytes(digest: Uint8Array): string {
+  return `'\\x${Buffer.from(digest).toString('hex')}'::bytea`
+}
+
 function toToken([id, note = null, rights, ...times]: Row): Token {
-  return tokenFrom(BigInt(id ?? 0), note, rights ?? '', times)
+  return tokenFrom(toBigInt(id), note, `${rights}`, times)
 }

@@ -1,77 +1,112 @@
-import { existsSync, statfsSync, statSync } from 'node:fs'
+import { isUtf8 } from 'node:buffer'
+import { existsSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
-import type { NewPlant } from '../../plant/plant.js'
-import { explainedBy } from '../../platform/errors.js'
-import { sharedReason } from '../../platform/files.js'
+import { textNames } from '../../plant/fields.js'
+import { largestId, type NewPlant, plantCount, smallestId } from '../../plant/plant.js'
+import { checkSignal } from '../../platform/clock.js'
+import type { Database } from '../../platform/sqlite.js'
+import { grouped } from '../../platform/values.js'
 import type { FileAddress } from '../common/address.js'
 import { assertRepeated } from '../common/conflict.js'
-import type { CreateOptions, CreatePreview, FileOptions } from '../common/store.js'
-import { findPlant } from './select.js'
-import { type Connection, look } from './sqlite-connection.js'
-import { explained, forbidden, isWritable, mayWrite } from './sqlite-errors.js'
-import { identify, prepareToRead } from './sqlite-schema.js'
-import { realPathOf, reportOwner, statIfThere } from './store-file.js'
+import type { CheckOptions, CheckReport, CreatePreview, FileOptions } from '../common/store.js'
+import { countPlants, findPlant, type IdRange, rangeThatFits } from './read.js'
+import { type Connection, openToRead } from './sqlite-connection.js'
+import { DamageError, explained, isWritable } from './sqlite-errors.js'
+import { realPathOf } from './store-file.js'
 
-/** Changes nothing. Throws the errors of opening the store for reading. */
-export function inspect(address: FileAddress, options: FileOptions) {
-  const path = realPathOf(address.name)
-  return explained(path, async () => {
-    if (!address.isDefault) statSync(dirname(path)) // only the default folder is created if missing
-    const stats = statIfThere(path)
-    const isEmpty = stats === undefined || (stats.isFile() && stats.size === 0)
-    const exists = !isEmpty && (await holdsStore(path, options))
-    let place = path
-    while (!existsSync(place)) place = dirname(place)
-    const { bavail, bsize, type } = statfsSync(place, { bigint: true })
-    const folder = place === path ? dirname(path) : place
-    return {
-      exists,
-      owner: stats?.uid,
-      exposure: sharedReason(folder, (uid) => options.trusts(uid) || uid === stats?.uid),
-      isWritable: place === path ? isWritable(path) : mayWrite(place),
-      free: bavail * bsize,
-      network: networks.get(type & 0xffffffffn),
-    }
+/** Whether there is a store. Throws the errors of opening it for reading. */
+export function inspect(address: FileAddress, options: FileOptions): Promise<boolean> {
+  return usingStore(address, options, 'immutable', async (store) => store !== undefined)
+}
+
+/** Writes nothing. Throws the errors of a create. */
+export function previewCreate(
+  address: FileAddress,
+  plant: NewPlant,
+  key: string | undefined,
+  options: FileOptions,
+): Promise<CreatePreview> {
+  return usingStore(address, options, 'immutable', async (store, path) => {
+    if (!isWritable(path)) throw Object.assign(new Error('permission denied'), { code: 'EACCES' })
+    const created = key === undefined ? undefined : await store?.run(() => findPlant(store, 'idempotency_key', key))
+    const taken = await store?.run(() => findPlant(store, 'id', plant.id))
+    if (created || taken) assertRepeated(plant, created)
+    return { exists: store !== undefined, creates: !created && !taken }
   })
 }
 
-export function holdsStore(path: string, options: FileOptions): Promise<boolean> {
-  return look(path, options, (connection) => connection.retry(() => identify(connection.db, path) !== undefined))
-}
-
-/** Network file systems by their magic number (statfs(2)): they lack the shared memory that WAL mode needs. */
-const networks = new Map([
-  [0x6969n, 'NFS'],
-  [0xfe534d42n, 'SMB'],
-  [0xff534d42n, 'CIFS'],
-  [0x517bn, 'SMB'],
-  [0x01021997n, '9P'],
-  [0x5346414fn, 'AFS'],
-])
-
-export async function dryRun(
+/** Reads each range of ids in a transaction of its own: no writer waits, and the log can be checkpointed. */
+export function check(
   address: FileAddress,
-  plant: NewPlant,
-  create: CreateOptions,
   options: FileOptions,
-): Promise<CreatePreview> {
-  const path = realPathOf(address.name)
-  const { exists, isWritable: isOpen } = await inspect(address, options)
-  await reportOwner(address, options)
-  if (!isOpen) throw explainedBy(forbidden, path, '')
-  if (!exists) return { exists, creates: true }
-  return explained(path, () =>
-    look(path, options, async (connection) => {
-      await connection.run(() => prepareToRead(connection.db, path))
-      return { exists, creates: await connection.run(() => wouldCreate(connection, plant, create)) }
-    }),
-  )
+  { timeout, onProgress }: CheckOptions,
+): Promise<CheckReport | undefined> {
+  const { clock } = options
+  const start = clock.now()
+  const isOver = (part = 1) => clock.now() - start >= timeout * part
+  const hint = 'Allow more time with --timeout 10m'
+  return usingStore(address, options, undefined, async (store) => {
+    if (!store) return undefined
+    const total = Number(await store.run(() => countPlants(store)))
+    let read = 0
+    for (let first = smallestId; first <= largestId; ) {
+      await checkSignal(clock.signal)
+      const left = total - read
+      if (isOver() && left > 0) return { message: `${grouped(left)} of ${plantCount(total)} not read`, hint }
+      const range = await store.run(() => readRange(store, first))
+      if (!range) break
+      read += range.plants
+      first = range.last + 1n
+      onProgress(read, Math.max(read, total))
+    }
+    // One call that nothing can interrupt. It needs less time than the plants, of which it reads the same pages.
+    if (isOver(0.5))
+      return { message: `${plantCount(read)} read, but there was no time for the structure of the file`, hint }
+    await store.run(() => checkIntegrity(store.db))
+    return { message: `${plantCount(read)} read, and no damage found` }
+  })
 }
 
-/** False when the key has already created the plant. Throws `conflict` like `create`. */
-function wouldCreate(connection: Connection, plant: NewPlant, { idempotencyKey }: CreateOptions): boolean {
-  const first = idempotencyKey === undefined ? undefined : findPlant(connection, 'idempotency_key', idempotencyKey)
-  if (!first && !findPlant(connection, 'id', plant.id)) return true
-  assertRepeated(plant, first)
-  return false
+/**
+ * Changes no file: SQLite would remove a log at the end.
+ *
+ * @param mode if there is no log, which SQLite would create, and remove at the end
+ */
+function usingStore<T>(
+  address: FileAddress,
+  options: FileOptions,
+  mode: 'immutable' | undefined,
+  action: (store: Connection | undefined, path: string) => Promise<T>,
+): Promise<T> {
+  const path = realPathOf(address.name)
+  return explained(path, async () => {
+    if (!address.isDefault) statSync(dirname(path)) // only the default folder is created if missing
+    const store = await openToRead(path, options, existsSync(`${path}-wal`) ? 'ro' : mode)
+    return store ? store.use(() => action(store, path)) : action(undefined, path)
+  })
+}
+
+/** Reads the next plants, and returns their range. Throws `DamageError` for the first text that is none. */
+function readRange(connection: Connection, first: bigint): (IdRange & { plants: number }) | undefined {
+  const range = rangeThatFits(connection, { first, last: largestId }, 4000)
+  if (!range) return undefined
+  const rows = connection.prepare(selectTexts).all(range.first, range.last)
+  for (const row of rows) {
+    for (const name of textNames) {
+      const bytes = row[name]
+      if (!(bytes instanceof Uint8Array) || (isUtf8(bytes) && !bytes.includes(0))) continue
+      throw new DamageError(`the ${name} of plant ${row['id']} is not UTF-8, or contains U+0000`)
+    }
+  }
+  return { ...range, plants: rows.length }
+}
+
+/** Not as texts, because drivers change malformed ones. */
+const selectTexts = `SELECT id, ${textNames.map((name) => `CAST(${name} AS BLOB) AS ${name}`).join()}
+  FROM plants WHERE id BETWEEN ? AND ?`
+
+/** Of pages, types and indexes. Throws `DamageError`. */
+export function checkIntegrity(db: Database): void {
+  const found = String(db.prepare('PRAGMA integrity_check(1)').get()?.['integrity_check'])
+  if (found !== 'ok') throw new DamageError(found.split('\n').at(-1)) // after a line with the name of the database
 }

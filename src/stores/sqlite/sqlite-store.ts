@@ -1,37 +1,32 @@
-import { plantColumns, plantParameters } from '../../plant/fields.js'
-import { equalPlants, type NewPlant, type Plant, type PlantPatch, plantOf, valuesOf } from '../../plant/plant.js'
+import type { TextName } from '../../plant/fields.js'
+import type { NewPlant } from '../../plant/plant.js'
+import { checkSignal } from '../../platform/clock.js'
 import type { FileAddress } from '../common/address.js'
-import { assertRepeated, type OnConflict, Outcome } from '../common/conflict.js'
+import type { Change, Outcome } from '../common/change.js'
 import { pagesOf } from '../common/pages.js'
 import {
-  type Batch,
-  type Block,
-  type Checkpoint,
-  type CheckpointStore,
-  type CountByQuery,
   type CountQuery,
-  type CreateManyOptions,
-  type CreateOptions,
+  checkpointState,
   type FileOptions,
-  type ListQuery,
+  type OwnStore,
+  type ReadQuery,
   type Right,
   rights,
-  type ServedStore,
-  type SnapshotQuery,
+  type TextCount,
+  type Token,
   type TokenStore,
+  tokenColumns,
+  tokenFrom,
+  type WriteOptions,
 } from '../common/store.js'
-import { countSelected, findPlant, readPage, selectionOf } from './select.js'
-import { type Connection, openSnapshot, openToRead, openToWrite } from './sqlite-connection.js'
-import { explained, isWritable, replacedStore } from './sqlite-errors.js'
-import { updatePlant } from './sqlite-schema.js'
-import { sqliteTokens } from './sqlite-tokens.js'
+import { applyChanges } from './apply.js'
+import { assertOrder, belowAll, countPlants, countTexts, findPlants, readPlants } from './read.js'
+import { type Connection, openToRead, openToWrite } from './sqlite-connection.js'
+import { DamageError, isWritable, replacedStore } from './sqlite-errors.js'
 import { SqliteWriter } from './sqlite-writer.js'
-import { fileHasContent, isExposed, makeFile, realPathOf, reportOwner } from './store-file.js'
-
-const insertPlant = `INSERT INTO plants (${plantColumns}, idempotency_key) VALUES (${plantParameters}, ?) ON CONFLICT DO NOTHING`
 
 /** The embedded store: one SQLite file, shared by any number of processes. */
-export class SqliteStore implements ServedStore, CheckpointStore {
+export class SqliteStore implements OwnStore {
   readonly tokens: TokenStore
   readonly maxSnapshots = Infinity
   readonly #connection: Connection
@@ -45,164 +40,85 @@ export class SqliteStore implements ServedStore, CheckpointStore {
     this.tokens = sqliteTokens(connection, this.#writer)
   }
 
-  static open(address: FileAddress, options: FileOptions): Promise<SqliteStore> {
-    const path = realPathOf(address.name)
-    return explained(path, async () => {
-      const isNew = makeFile(path, address.isDefault)
-      await reportOwner(address, options)
-      const connection = await openToWrite(path, options)
-      if (isNew && !address.isDefault) await options.onCreated?.(path)
-      return new SqliteStore(connection, options)
-    })
+  static async open(address: FileAddress, options: FileOptions): Promise<SqliteStore> {
+    return new SqliteStore(await openToWrite(address, options), options)
   }
 
-  /** An exposed store is opened for writing only if `needs` says so. */
-  static openExisting(address: FileAddress, options: FileOptions): Promise<SqliteStore | undefined> {
-    const path = realPathOf(address.name)
-    return explained(path, async () => {
-      if (!fileHasContent(path)) return undefined
-      await reportOwner(address, options)
-      const connection =
-        options.needs && isExposed(path, options) ? await openToWrite(path, options) : await openToRead(path, options)
-      return connection && new SqliteStore(connection, options)
-    })
+  static async openExisting({ name }: FileAddress, options: FileOptions): Promise<SqliteStore | undefined> {
+    const connection = await openToRead(name, options)
+    return connection && new SqliteStore(connection, options)
   }
 
-  create(plant: NewPlant, { idempotencyKey: key }: CreateOptions = {}): Promise<Plant> {
-    const work = () => {
-      const { changes } = this.#connection.prepare(insertPlant).run(...valuesOf(plant), key ?? null)
-      if (Number(changes) === 0)
-        assertRepeated(plant, key === undefined ? undefined : findPlant(this.#connection, 'idempotency_key', key))
-      return plantOf(plant)
-    }
-    return this.#writer.write(work, 1)
+  async write(changes: readonly Change[], { checkpoint, maxRejected, signal }: WriteOptions = {}): Promise<Outcome[]> {
+    if (changes.length >= manyChanges) await this.#prepareForMany()
+    signal?.throwIfAborted()
+    const work = () => this.#apply(changes, { checkpoint, maxRejected })
+    // `state` may throw when the changes are made: they must not share their transaction
+    if (typeof checkpoint?.state === 'function') return this.#writer.transact(async () => work())
+    return this.#writer.write(work, changes.filter(({ type }) => type === 'create').length)
   }
 
-  greatestId(): Promise<bigint | undefined> {
-    return this.#connection.run(() => {
-      // one row
-      const { id } = this.#connection.prepare('SELECT max(id) AS id FROM plants').get() as { id: bigint | null }
-      return id ?? undefined
-    })
-  }
-
-  get(id: bigint): Promise<NewPlant | undefined> {
-    return this.#connection.run(() => findPlant(this.#connection, 'id', id))
-  }
-
-  count(query: CountQuery = {}): Promise<bigint> {
-    return this.#connection.run(() => countSelected(this.#connection, query))
-  }
-
-  list(query: ListQuery = {}): AsyncIterable<NewPlant[]> {
-    const selection = selectionOf(query)
-    return pagesOf(query, (after, rows) => readPage(this.#connection, selection, after, rows))
-  }
-
-  async *snapshot(query: SnapshotQuery): AsyncIterable<Block> {
-    const { readBlocks, readSorted } = await import('./sqlite-snapshot.js')
-    const isSorted = query.desc || (query.sort ?? 'id') !== 'id'
-    yield* this.#atOnce((connection) => (isSorted ? readSorted : readBlocks)(connection, query))
-  }
-
-  async *countBy(query: CountByQuery): AsyncIterable<Block> {
-    const { readCounts } = await import('./sqlite-snapshot.js')
-    yield* this.#atOnce((connection) => readCounts(connection, query))
-  }
-
-  /** Uses another connection: a transaction on this one would affect all other operations. */
-  async *#atOnce(read: (connection: Connection) => AsyncIterable<Block>): AsyncIterable<Block> {
-    const { path, identity } = this.#connection
-    const connection = await explained(path, () => openSnapshot(path, this.#options))
-    try {
-      if (connection?.identity !== identity) throw replacedStore(path)
-      yield* read(connection)
-    } finally {
-      connection?.close()
-    }
-  }
-
-  replace(plant: NewPlant, only?: NewPlant): Promise<NewPlant | undefined> {
-    return this.#writer.write(() => {
-      const existing = findPlant(this.#connection, 'id', plant.id)
-      if (!existing || (only && !equalPlants(existing, only))) return undefined
-      this.#connection.prepare(updatePlant).run(...valuesOf(plant))
-      return findPlant(this.#connection, 'id', plant.id)
-    })
-  }
-
-  delete(id: bigint, only?: NewPlant): Promise<NewPlant | undefined> {
-    return this.#writer.write(() => {
-      const plant = findPlant(this.#connection, 'id', id)
-      if (!plant || (only && !equalPlants(plant, only))) return undefined
-      this.#connection.prepare('DELETE FROM plants WHERE id = ?').run(id)
-      return plant
-    })
-  }
-
-  async createMany(batch: Batch, options: CreateManyOptions): Promise<void> {
-    if (options.stop.aborted || batch.rows.length === 0) return
-    this.#writer.isBulk = true
-    // A larger cache and write-ahead log, so that pages with many new rows are written only once.
+  /** A larger cache and write-ahead log, so that pages with many new rows are written only once. */
+  async #prepareForMany(): Promise<void> {
     await this.#connection.run(() =>
       this.#connection.db.exec('PRAGMA cache_size=-8192; PRAGMA wal_autocheckpoint=4000'),
     )
-    const { createRows } = await import('./sqlite-bulk.js')
-    try {
-      await this.#writer.transact(async () => {
-        await createRows(this.#connection, batch, options)
-        this.#keep(options.checkpoint?.())
-      })
-      options.onProgress()
-    } catch (error) {
-      batch.outcomes.fill(Outcome.pending) // rolled back
-      if (!options.stop.aborted || error !== options.stop.reason) throw error
-    }
   }
 
-  getMany(ids: bigint[]): Promise<Map<bigint, NewPlant>> {
-    const { db } = this.#connection
-    return this.#connection.run(() => {
-      db.exec('BEGIN')
-      try {
-        const found = ids.flatMap((id) => findPlant(this.#connection, 'id', id) ?? [])
-        return new Map(found.map((plant) => [plant.id, plant]))
-      } finally {
-        if (db.isTransaction) db.exec('ROLLBACK')
-      }
-    })
+  #apply(changes: readonly Change[], { checkpoint, maxRejected }: WriteOptions): Outcome[] {
+    const outcomes = applyChanges(this.#connection, changes, maxRejected)
+    if (!checkpoint) return outcomes
+    const state = checkpointState(checkpoint, outcomes)
+    if (state === undefined) this.#connection.prepare('DELETE FROM imports WHERE id = ?').run(checkpoint.id)
+    else this.#connection.prepare('REPLACE INTO imports (id, state) VALUES (?, ?)').run(checkpoint.id, state)
+    return outcomes
   }
 
-  async createAll(pages: () => Iterable<PlantPatch[]>, onConflict: OnConflict): Promise<void> {
-    const { createAll } = await import('./sqlite-bulk.js')
-    await this.#writer.transact(() => createAll(this.#connection, this.#options.clock, pages(), onConflict))
+  async transaction<T>(work: (write: SqliteStore['write']) => Promise<T>): Promise<T> {
+    await this.#prepareForMany()
+    return this.#writer.transact(() =>
+      work(async (changes, options = {}) => {
+        await checkSignal(options.signal ?? this.#options.clock.signal)
+        return this.#apply(changes, options)
+      }),
+    )
   }
 
-  #keep(checkpoint: Checkpoint | undefined): void {
-    if (!checkpoint) return
-    const upsert = 'INSERT INTO imports (id, state) VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET state = excluded.state'
-    this.#connection.prepare(upsert).run(checkpoint.id, checkpoint.state)
-  }
-
-  findCheckpoint(id: string): Promise<string | undefined> {
+  checkpoint(id: string): Promise<string | undefined> {
     return this.#connection.run(() => {
       const row = this.#connection.prepare('SELECT state FROM imports WHERE id = ?').get(id)
       return row && (row as { state: string }).state // of a STRICT table
     })
   }
 
-  keepCheckpoint(checkpoint: Checkpoint): Promise<void> {
-    return this.#writer.write(() => this.#keep(checkpoint))
+  get(ids: readonly bigint[]): Promise<Map<bigint, NewPlant>> {
+    return this.#connection.run(() => new Map(findPlants(this.#connection, ids).map((plant) => [plant.id, plant])))
   }
 
-  removeCheckpoint(id: string): Promise<void> {
-    return this.#writer.write(() => {
-      this.#connection.prepare('DELETE FROM imports WHERE id = ?').run(id)
-    })
+  async *read(query: ReadQuery = {}): AsyncGenerator<NewPlant[]> {
+    if (query.inPages) yield* readPlants(this.#connection, query)
+    else yield* this.#inSnapshot((connection) => readPlants(connection, query))
   }
 
-  async preload(): Promise<void> {
-    await import('./sqlite-snapshot.js')
+  count(query: CountQuery = {}): Promise<bigint> {
+    return this.#connection.run(() => countPlants(this.#connection, query))
+  }
+
+  countBy(by: TextName, query: CountQuery = {}): AsyncIterable<TextCount[]> {
+    return this.#inSnapshot((connection) => countTexts(connection, by, query))
+  }
+
+  /** Uses another connection: a transaction on this one would affect all other operations. */
+  async *#inSnapshot<T>(read: (connection: Connection) => AsyncIterable<T>): AsyncGenerator<T> {
+    const { path } = this.#connection
+    const connection = await openToRead(path, this.#options)
+    if (!connection) throw replacedStore(path)
+    try {
+      connection.db.exec('BEGIN')
+      yield* read(connection)
+    } finally {
+      connection.close()
+    }
   }
 
   async rights(): Promise<readonly Right[]> {
@@ -216,4 +132,55 @@ export class SqliteStore implements ServedStore, CheckpointStore {
   async close(): Promise<void> {
     this.#connection.close()
   }
+}
+
+/** from which a write is of an import */
+const manyChanges = 1000
+
+function sqliteTokens(connection: Connection, writer: SqliteWriter): TokenStore {
+  return {
+    find: (digest) =>
+      connection.run(() => {
+        const row = connection.prepare(findSql).get(digest, digest)
+        return row && toToken(row)
+      }),
+
+    add: (digest, { note, rights, createdAt, expiresAt }) =>
+      writer.write(() => {
+        const times = [createdAt.getTime(), expiresAt?.getTime() ?? null]
+        return toToken(connection.prepare(insertSql).get(digest, note ?? null, rights.join(), ...times))
+      }),
+
+    list: () => pagesOf({}, (after, rows) => connection.run(() => readTokens(connection, after ?? belowAll, rows))),
+
+    revoke: (id, at) =>
+      writer.write(() => {
+        connection.prepare('UPDATE tokens SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL').run(at.getTime(), id)
+        const row = connection.prepare(`SELECT ${tokenColumns} FROM tokens WHERE id = ?`).get(id)
+        return row && toToken(row)
+      }),
+  }
+}
+
+const insertSql = `INSERT INTO tokens (digest, note, rights, created_at, expires_at) VALUES (?, ?, ?, ?, ?) RETURNING ${tokenColumns}`
+
+/** Compares the digest again in the table, which `list` shows: an index of a crafted file can have other contents. */
+const findSql = `SELECT ${tokenColumns} FROM tokens NOT INDEXED WHERE id = (SELECT id FROM tokens WHERE digest = ?) AND digest = ?`
+
+function readTokens(connection: Connection, after: bigint | number, rows: number): Token[] {
+  const select = connection.prepare(`SELECT ${tokenColumns} FROM tokens NOT INDEXED WHERE id > ? ORDER BY id LIMIT ?`)
+  const page = select.all(after, rows).map(toToken)
+  assertOrder(page, after)
+  return page
+}
+
+type TokenRow = Record<'id' | 'created_at', bigint> &
+  Record<'expires_at' | 'revoked_at', bigint | null> &
+  Record<'note' | 'rights', unknown>
+
+function toToken(row: unknown): Token {
+  const { id, note, rights, created_at, expires_at, revoked_at } = row as TokenRow
+  if ((note !== null && typeof note !== 'string') || typeof rights !== 'string')
+    throw new DamageError(`the token ${id} has a value that is not text`)
+  return tokenFrom(id, note, rights, [created_at, expires_at, revoked_at])
 }

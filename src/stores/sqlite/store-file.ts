@@ -1,24 +1,9 @@
-import {
-  closeSync,
-  constants,
-  existsSync,
-  fchmodSync,
-  lstatSync,
-  openSync,
-  readSync,
-  realpathSync,
-  type Stats,
-  statSync,
-} from 'node:fs'
-import { basename, dirname, join, relative } from 'node:path'
-import { shellWord, systemCode } from '../../platform/errors.js'
-import { linksOf, makeFolder, sharedReason, syncFolder } from '../../platform/files.js'
-import type { FileAddress } from '../common/address.js'
+import { closeSync, existsSync, fchmodSync, lstatSync, openSync, readSync, realpathSync, statSync } from 'node:fs'
+import { dirname, join, relative } from 'node:path'
+import { shellWord, systemCode, unlessSystemError } from '../../platform/errors.js'
+import { exposureOf, makeFolder, syncFolder } from '../../platform/files.js'
 import type { FileOptions } from '../common/store.js'
-import { explainFailure, isFull, isWritable, notOurs, replacedStore } from './sqlite-errors.js'
-
-/** For an `immutable` file, SQLite takes no locks and creates no -wal or -shm file: it can change during a read. */
-export type OpenMode = 'rw' | 'ro' | 'immutable'
+import { explainFailure, notOurs } from './sqlite-errors.js'
 
 /** The file need not exist. SQLite keeps the write-ahead log beside the target of a link. */
 export function realPathOf(path: string): string {
@@ -35,7 +20,7 @@ export function realPathOf(path: string): string {
  * Mode 0600: SQLite would create the file readable for others. Does not open an existing file: closing it would drop
  * SQLite's locks on it in this process (https://sqlite.org/howtocorrupt.html, 2.2).
  */
-export function makeFile(path: string, isInDefaultFolder = false): boolean {
+export function makeFile(path: string, isInDefaultFolder: boolean): boolean {
   if (isInDefaultFolder) makeFolder(dirname(path))
   try {
     const fd = openSync(path, 'wx', 0o600)
@@ -48,128 +33,49 @@ export function makeFile(path: string, isInDefaultFolder = false): boolean {
   }
 }
 
-export function fileHasContent(path: string): boolean {
-  return (statIfThere(path)?.size ?? 0) > 0
-}
-
-type Trust = Pick<FileOptions, 'trusts'>
-
-/** Reports other users who own the file, or a link to it, or can put files beside it. */
-export async function reportOwner(address: FileAddress, { onExposed, trusts }: FileOptions): Promise<void> {
-  const path = realPathOf(address.name)
-  const stats = statIfThere(path)
-  if (!stats) return
-  const owner = stats.uid
-  if (!trusts(owner))
-    await onExposed?.(`The store ${path} belongs to ${stranger(owner)} can read and change everything in it`)
-  for (const link of linksOf(address.name)) {
-    if (!trusts(link.uid))
-      await onExposed?.(`The store ${link.path} is a link of ${stranger(link.uid)} can point it to another file`)
-  }
-  const reason = stats.isFile() ? sharedReason(dirname(path), (uid) => trusts(uid) || uid === owner) : undefined
-  const advice = 'Move it to a directory that only you can write to'
-  if (reason !== undefined) await onExposed?.(`The store ${path} is exposed to other users: ${reason}. ${advice}`)
-}
-
-export function stranger(uid: number): string {
-  return `another user (uid ${uid}), who`
-}
-
-/** Whether another user can change a store, or put files beside it at any moment. */
-export function isExposed(path: string, { trusts }: Trust): boolean {
-  return !trusts(statSync(path).uid) || sharedReason(dirname(path), trusts) !== undefined
-}
-
 /** Not `throwIfNoEntry: false`: from Node 22 on, it also returns undefined for ENOTDIR, which must be reported. */
-export function statIfThere(path: string): Stats | undefined {
+export function fileHasContent(path: string): boolean {
   try {
-    return statSync(path)
+    return statSync(path).size > 0
   } catch (error) {
     if (systemCode(error) !== 'ENOENT') throw error
-    return undefined
+    return false
   }
 }
 
-/**
- * Immutable if there is no write-ahead log, and SQLite cannot create one, for lack of permission or space, or somebody
- * else could create it. Only `rw` can roll back a journal.
- */
-export function readMode(path: string, trust: Trust): OpenMode {
-  const left = ['-wal', '-journal'].map((suffix) => path + suffix).find(fileHasContent)
-  if (left === undefined && (!isWritable(path) || isFull(path))) return 'immutable'
-  if (isExposed(path, trust)) {
-    assertNoJournal(path, trust)
-    if (!existsSync(`${path}-wal`)) return 'immutable'
-    if (isWritable(path)) return 'ro'
-  } else if (isWritable(path)) return 'rw'
-  if (fileHasContent(`${path}-shm`)) return 'ro'
-  const why = `was not closed: its last changes are in ${left}, which can only be read in a writable directory`
-  throw notOurs(path, why, 'Copy both files to such a directory')
+/** A file with changes that are not in the store's own file yet. */
+export function unmergedChanges(path: string): string | undefined {
+  return ['-wal', '-journal'].map((suffix) => path + suffix).find(fileHasContent)
 }
 
-/** Anybody can have made the journal of an exposed store, and SQLite would roll it back. */
-export function assertNoJournal(path: string, trust: Trust): void {
-  assertSafeToOpen(path, trust) // reports first whether it belongs to another user
-  const journal = `${path}-journal`
-  if (!fileHasContent(journal)) return
-  const why = `cannot be used with ${journal}, where other users can create files`
-  const hint = 'If the journal is yours, move both files to a directory that only you can write to. Otherwise remove it'
-  throw notOurs(path, why, `${hint}: rm ${shellWord(journal)}`)
+/** Warns of a store where other users can create files: such a file could become a part of the store. */
+export async function warnIfExposed(path: string, { onExposed, trusts }: FileOptions): Promise<void> {
+  const reason = exposureOf(dirname(path), trusts)
+  const hint = 'Move it to a directory that only you can write to'
+  if (reason !== undefined) await onExposed?.(`The store ${path} is exposed to other users: ${reason}`, hint)
 }
 
-/** As device:inode; `none` if there is no file, else the system error code. */
+/** As device:inode, or the system error code. */
 export function identityOf(path: string): string {
   try {
     const { dev, ino } = statSync(path, { bigint: true })
     return `${dev}:${ino}`
   } catch (error) {
-    const code = systemCode(error) ?? 'unknown'
-    return code === 'ENOENT' ? 'none' : code
+    return systemCode(error) ?? 'unknown'
   }
 }
 
-/** @param store a real path */
 export function isPartOf(store: string, path: string): boolean {
-  const isOne = (one: string, other: string) => identityOf(one).includes(':') && identityOf(one) === identityOf(other)
-  const isSame = (file: string) =>
-    file === path || (basename(file) === basename(path) && isOne(dirname(file), dirname(path)))
-  return ['', ...sidecars].some((suffix) => isSame(store + suffix) || isOne(store + suffix, path))
+  return ['', ...sidecars].some((suffix) => store + suffix === path)
+}
+
+export function assertUnchanged(path: string, version: string): void {
+  if (fileVersion(path) !== version) throw notOurs(path, 'was changed while it was read', 'Try again', true)
 }
 
 export function fileVersion(path: string): string {
   const versions = [path, `${path}-wal`].map((file) => statSync(file, { throwIfNoEntry: false, bigint: true }))
   return versions.map((stats) => stats && `${stats.dev}:${stats.ino}:${stats.size}:${stats.mtimeNs}`).join(' ')
-}
-
-/**
- * Creates the write-ahead log of an exposed store, and its index, before another user can. Only then may SQLite open
- * them: as root, it makes the owner of the store the owner of any log that it finds.
- */
-export function claimLog(path: string, trust: Trust): string {
-  for (let attempt = 0; attempt < 50; attempt += 1) {
-    for (const suffix of logSuffixes) makeFile(path + suffix)
-    assertSafeToOpen(path, trust)
-    const version = logVersion(path, trust)
-    if (version !== undefined) return version
-  }
-  throw replacedStore(path)
-}
-
-/** Changes when the log or its index is replaced. Undefined when one is missing, or belongs to another user. */
-export function logVersion(path: string, trust: Trust): string | undefined {
-  const trusts = trustOf(path, trust)
-  const files = logSuffixes.map((suffix) => lstatSync(path + suffix, { throwIfNoEntry: false }))
-  return files.every((stats) => stats && trusts(stats.uid))
-    ? files.map((stats) => `${stats?.dev}:${stats?.ino}`).join(' ')
-    : undefined
-}
-
-const logSuffixes = ['-wal', '-shm']
-
-/** Whose files may be beside a store: also its owner's. */
-function trustOf(path: string, { trusts }: Trust): (uid: number) => boolean {
-  const { uid: owner } = statSync(path)
-  return (uid) => uid === owner || trusts(uid)
 }
 
 /** https://sqlite.org/fileformat2.html, 1.3 */
@@ -179,7 +85,7 @@ export function isInWalMode(path: string): boolean {
 
 /** Zeros after the end of the file. */
 function bytesAt(path: string, position: number, length: number): Buffer {
-  const fd = openSync(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0)) // a pipe in its place must not block
+  const fd = openSync(path, 'r')
   try {
     const bytes = Buffer.alloc(length)
     readSync(fd, bytes, 0, length, position)
@@ -189,59 +95,50 @@ function bytesAt(path: string, position: number, length: number): Buffer {
   }
 }
 
-export function assertSafeToOpen(path: string, trust: Trust): void {
+export function assertSafeToOpen(path: string, { trusts }: Pick<FileOptions, 'trusts'>): void {
   const stats = statSync(path)
   if (stats.isDirectory()) throw Object.assign(new Error('is a directory'), { code: 'EISDIR' })
   if (!stats.isFile()) throw notOurs(path, 'is a device or a pipe, not a store')
   const linked = 'has more than one hard link, and each would have its own write-ahead log'
   if (stats.nlink > 1) throw notOurs(path, linked, 'Copy the file instead')
-  const trusts = trustOf(path, trust)
-  for (const suffix of sidecars) checkSidecar(path, path + suffix, trusts)
-  checkJournal(path)
+  // For SQLite, what another user has put into such a file belongs to the store.
+  for (const file of sidecars.map((suffix) => path + suffix)) {
+    const sidecar = lstatSync(file, { throwIfNoEntry: false })
+    const isOurs = sidecar?.isFile() && (sidecar.uid === stats.uid || trusts(sidecar.uid))
+    if (!sidecar || isOurs) continue
+    const word = shellWord(file)
+    if (!sidecar.isFile())
+      throw notOurs(path, `cannot be used with ${file}, which is not a regular file`, `Remove it: rm ${word}`)
+    const hint = `If you trust this user, change its owner: chown ${stats.uid} ${word}. Otherwise remove it: rm ${word}`
+    throw notOurs(path, `cannot be used with ${file}, which belongs to another user (uid ${sidecar.uid})`, hint)
+  }
+  assertNoSuperJournal(path)
 }
 
-const sidecars = [...logSuffixes, '-journal']
-
-/** For SQLite, what another user has put into such a file belongs to the store. */
-function checkSidecar(path: string, file: string, trusts: (uid: number) => boolean): void {
-  const stats = lstatSync(file, { throwIfNoEntry: false })
-  if (!stats) return
-  const reject = (what: string, hint = 'Remove it: ') =>
-    notOurs(path, `cannot be used with ${file}, which ${what}`, `${hint}rm ${shellWord(file)}`)
-  if (!stats.isFile()) throw reject('is not a regular file')
-  if (stats.nlink > 1) throw reject('has more than one hard link')
-  if (trusts(stats.uid)) return
-  const give = `chown ${statSync(path).uid} ${shellWord(file)}`
-  const hint = `If you trust this user, change its owner: ${give}. Otherwise remove it: `
-  throw reject(`belongs to another user (uid ${stats.uid})`, hint)
-}
+const sidecars = ['-wal', '-shm', '-journal']
 
 /**
  * A journal can end with the name of a super-journal, which SQLite deletes on rollback
  * (https://sqlite.org/fileformat2.html#the_rollback_journal). A store never has one: no transaction spans two files.
  */
-function checkJournal(path: string): void {
+function assertNoSuperJournal(path: string): void {
   const journal = `${path}-journal`
-  const start = (statIfThere(journal)?.size ?? 0) - superJournalMark.length
-  try {
-    if (start < 0 || !bytesAt(journal, start, superJournalMark.length).equals(superJournalMark)) return
-  } catch (error) {
-    if (systemCode(error) !== 'ENOENT') throw error
-    return // its writer has committed
-  }
-  throw notOurs(path, `is not a store of plants: ${journal} names another file, which SQLite would delete`)
+  const { length } = superJournalMark
+  const { size } = statSync(journal, { throwIfNoEntry: false }) ?? { size: 0 }
+  const end = size < length ? undefined : unlessSystemError(() => bytesAt(journal, size - length, length))
+  if (end?.equals(superJournalMark))
+    throw notOurs(path, `is not a store of plants: ${journal} names another file, which SQLite would delete`)
 }
 
 const superJournalMark = Buffer.from('d9d505f920a163d7', 'hex')
 
 /**
  * Makes the directory entries of a new file and its folders durable. Another process may have created any of them
- * without a sync yet. A folder that this user cannot open was not created by this user.
+ * without a sync yet.
  */
 export function syncFolders(path: string): void {
-  let folder = path
-  do {
-    folder = dirname(folder)
+  for (let folder = dirname(path); ; folder = dirname(folder)) {
     syncFolder(folder)
-  } while (folder !== dirname(folder))
+    if (folder === dirname(folder)) return
+  }
 }

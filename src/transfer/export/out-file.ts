@@ -1,9 +1,9 @@
 import { accessSync, closeSync, constants, fstatSync, openSync, type Stats, statSync, writeSync } from 'node:fs'
-import type { Transform } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { setImmediate, setTimeout } from 'node:timers/promises'
-import * as zlib from 'node:zlib'
-import { type FileFormat, formatNames } from '../../plant/records.js'
+import { createGzip } from 'node:zlib'
+import { fieldNames, type NewPlant } from '../../plant/fields.js'
+import { documentIn, type FileFormat, type FormatName, formatNames, type TableLayout } from '../../plant/records.js'
 import { AtomicFile, unwritable } from '../../platform/atomic-file.js'
 import { malformed, PlantsError, systemCode } from '../../platform/errors.js'
 import { targetOf } from '../../platform/files.js'
@@ -110,43 +110,43 @@ async function pause(signal: AbortSignal): Promise<void> {
 }
 
 export function formatOfName(path: string): FileFormat {
-  const [, name = '', compression = ''] = /[^/\\]\.(\w+)(\.gz|\.zst)?$/i.exec(path) ?? []
+  const [, name = '', compression = ''] = /[^/\\]\.(\w+)(\.gz)?$/i.exec(path) ?? []
   const extension = name.toLowerCase()
   if (extension === 'xlsx' && compression === '') return extension
   const format = formatNames.find((each) => each === extension)
-  if (format || /^(|jsonl|gz|zst)$/.test(extension)) return format ?? 'ndjson'
+  if (format || /^(|jsonl|gz)$/.test(extension)) return format ?? 'ndjson'
   throw malformed(
     `.${extension}${compression} is not an export format`,
     `Choose a name that ends with .${formatNames.join(', .')} or .xlsx, or a format, such as: --output csv`,
   )
 }
 
-/** Throws `malformed` for a compression that this runtime does not support. */
+type Pages = AsyncIterable<NewPlant[]>
+
 export async function encoderFor(
-  path: string | undefined,
+  path: string,
   format: FileFormat,
-): Promise<(texts: AsyncIterable<string>) => AsyncIterable<Uint8Array>> {
+  table: TableLayout,
+): Promise<(pages: Pages) => AsyncIterable<Uint8Array>> {
   if (format === 'xlsx') return (await import('./workbook-file.js')).workbookOf
-  const compression = compressionOf(path)
-  return (texts) => (compression ? compressed(texts, compression) : encoded(texts))
+  return (pages) => {
+    const texts = textsOf(pages, format, table)
+    return /\.gz$/i.test(path) ? compressed(texts) : encoded(texts)
+  }
 }
 
-function compressionOf(path = ''): Transform | undefined {
-  if (/\.gz$/i.test(path)) return zlib.createGzip()
-  if (!/\.zst$/i.test(path)) return undefined
-  const { createZstdCompress } = zlib as { createZstdCompress?: () => Transform } // since Node 22.15
-  if (createZstdCompress !== undefined) return createZstdCompress()
-  throw malformed(
-    'This version of Node cannot compress with zstd',
-    'Use Node 22.15 or newer, or a name that ends with .gz',
-  )
+async function* textsOf(pages: Pages, format: FormatName, table: TableLayout): AsyncGenerator<string> {
+  const { add, end } = documentIn(format, fieldNames, table)
+  for await (const page of pages) yield add(page)
+  yield end()
 }
 
 async function* encoded(texts: AsyncIterable<string>): AsyncGenerator<Uint8Array> {
   for await (const text of texts) yield Buffer.from(text)
 }
 
-async function* compressed(texts: AsyncIterable<string>, stream: Transform): AsyncGenerator<Uint8Array> {
+async function* compressed(texts: AsyncIterable<string>): AsyncGenerator<Uint8Array> {
+  const stream = createGzip()
   const done = pipeline(texts, stream).catch(() => undefined) // the stream emits the same error
   try {
     yield* stream

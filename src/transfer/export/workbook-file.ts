@@ -1,32 +1,28 @@
 import { writeXlsxStream, XLSX_MAX_ROWS_PER_SHEET } from 'hucre/xlsx'
 import { fieldNames, type NewPlant } from '../../plant/fields.js'
-import { readRecord } from '../../plant/records.js'
 import { malformed } from '../../platform/errors.js'
-import { must } from '../../platform/values.js'
 
 /**
  * A workbook (.xlsx) with a header that stays in view. All texts are texts, also those that begin with `=`. Ids of more
  * than 15 digits, which spreadsheets round, are texts.
  *
- * @param texts a JSON object on each line, which a line feed ends
  * @throws {PlantsError} `malformed` for a text that is too long for a cell, and for too many plants
  */
-export async function* workbookOf(texts: AsyncIterable<string>): AsyncGenerator<Uint8Array> {
+export async function* workbookOf(pages: AsyncIterable<NewPlant[]>): AsyncGenerator<Uint8Array> {
   const columns = fieldNames.map((header) => ({ header, width: 24 }))
-  yield* writeXlsxStream(rowsOf(texts), { name: 'Plants', columns, freezePane: { rows: 1 }, maxRowsPerSheet: Infinity })
+  yield* writeXlsxStream(rowsOf(pages), { name: 'Plants', columns, freezePane: { rows: 1 }, maxRowsPerSheet: Infinity })
 }
 
-async function* rowsOf(texts: AsyncIterable<string>) {
+async function* rowsOf(pages: AsyncIterable<NewPlant[]>) {
   let rows = 1
-  for await (const text of texts) {
-    for (const line of text.split('\n').slice(0, -1)) {
+  for await (const page of pages) {
+    for (const plant of page) {
       rows += 1
       if (rows > XLSX_MAX_ROWS_PER_SHEET)
         throw malformed(
           `A sheet has at most ${XLSX_MAX_ROWS_PER_SHEET} rows`,
           'Use --limit and --after, or a .csv file',
         )
-      const plant = must(readRecord(line))
       yield fieldNames.map((name) => cellOf(plant, name))
     }
   }

@@ -1,105 +1,151 @@
-import { isObject, parseJson } from '../../plant/exact-json.js'
-import type { FormatName } from '../../plant/records.js'
-import { malformed, type PlantsError, shellWord } from '../../platform/errors.js'
-import { csv, tsv } from './csv.js'
-import { checkEncoding } from './encoding.js'
-import { type EncodingName, type Format, skipSpace } from './format.js'
-import { cut, endOfValue, json } from './json-array.js'
-import { ndjson } from './line-reader.js'
-import type { FieldRules } from './record-mapper.js'
+import { delimiters, type FormatName } from '../../plant/records.js'
+import { malformed } from '../../platform/errors.js'
+import { must } from '../../platform/values.js'
+import { type Cells, Chunk, maxRecordBytes, skipRecords } from './chunk.js'
+import { markedEncoding, toUtf8 } from './encoding.js'
+import type { FormatInput, FormatReader, InputOptions } from './format.js'
+import { type FieldRules, findHeader, headerOf, maxHeaderRows, missingHeader } from './header.js'
+import { readArray } from './json.js'
+import { type Lines, readLines } from './lines.js'
+import { readNdjson } from './ndjson.js'
+import { readTable, TableParser } from './table.js'
 
-export const formats: Readonly<Record<FormatName, Format>> = { json, ndjson, csv, tsv }
-
-export const headSize = 65_536
-
-/** What is undefined is detected. */
-export interface InputOptions {
-  format: FormatName | undefined
-  /** of a workbook: a name, or a number from 1 */
-  sheet: string | undefined
-  encoding: EncodingName | undefined
-  rules: FieldRules
+/** Throws `malformed` for an unknown format, an unreadable workbook, and a table without a header. */
+export async function openFormat(input: FormatInput, options: InputOptions): Promise<FormatReader> {
+  const { name, head } = input
+  const isRejects = /^(?:\xef\xbb\xbf)?(?:rejected_line|\{"rejected_line")/.test(head.toString('latin1', 0, 32))
+  if (/^PK(?:\x03\x04|\x05\x06)/.test(head.toString('latin1', 0, 4))) {
+    const { openWorkbook } = await import('./workbook.js')
+    return openWorkbook(input, options)
+  }
+  if (options.sheet !== undefined && !isRejects)
+    throw malformed(`${name} is no workbook, and has no sheets`, 'Leave out --sheet')
+  const encoding = markedEncoding(head) ?? (isRejects ? undefined : options.encoding) ?? 'utf-8'
+  const start = new TextDecoder(encoding).decode(head).trimStart()
+  const format = options.format ?? detectFormat(start, name, options)
+  const blocks = toUtf8(input.blocks, encoding, name)
+  if (format === 'json') return { format, chunks: readArray(blocks, name) }
+  if (format === 'ndjson') return { format, chunks: readNdjson(blocks) }
+  const { columns, ...rules } = options.rules
+  const delimiter = options.delimiter ?? (format === 'tsv' ? '\t' : undefined)
+  const table = await openTable(blocks, name, { ...rules, columns: isRejects ? undefined : columns }, delimiter)
+  return { ...table, format }
 }
 
-export function formatOf(bytes: Buffer, isLast: boolean, source: string, options: InputOptions): FormatName {
-  const { format, encoding, rules } = options
-  if (bytes.toString('latin1', 0, 16) === 'SQLite format 3\0') throw databaseError(source)
-  checkConvertible(bytes, source)
-  const known = format ?? (rules.columns || rules.delimiter ? 'csv' : undefined)
-  const start = skipSpace(bytes, 0)
-  const head = { bytes, start, isLast }
-  // The table has exactly these keys.
-  const found = known ?? (Object.keys(formats) as FormatName[]).find((one) => formats[one].detect(head))
-  const isTable = found === 'csv' || found === 'tsv'
-  if (encoding === undefined && (isTable || known === undefined)) checkEncoding(bytes, { isLast, isTable, source })
-  if (found === undefined)
-    throw malformed(`${source} is not CSV, TSV, NDJSON or JSON`, 'See the formats: plants help formats')
-  const path = isTable || known !== undefined ? undefined : pathToPlants(bytes, start, rules)
-  if (path !== undefined)
+function detectFormat(start: string, name: string, { delimiter, rules }: InputOptions): FormatName {
+  const [line = '', next] = start.split(/\r\n?|\n/, 2)
+  if (line.includes('\0')) {
+    const hint = 'Save an old workbook as .xlsx. For a text in UTF-16, add --encoding utf-16le'
+    throw malformed(`${name} is not text: it contains U+0000`, hint)
+  }
+  const ending = /\.(?<ending>ndjson|jsonl|csv|tsv)(?:\.gz)?$/i.exec(name)?.groups?.['ending']?.toLowerCase()
+  if (ending === 'csv' || ending === 'tsv') return ending
+  if (delimiter !== undefined || rules.columns) return 'csv'
+  if (line.startsWith('<')) throw malformed(`${name} is not CSV, TSV, NDJSON or JSON`, 'See: plants help formats')
+  if (line.trim() === '{' && next !== undefined)
     throw malformed(
-      `${source} is an object with the plants at ${path}`,
-      `Instead, ${importOutputOf(`jq -c ${shellWord(`${path}[]`)}`, source)}`,
+      `${name} is a JSON object over several lines`,
+      'Write the plants as an array, or as NDJSON: one on each line',
     )
-  return found
+  if (ending !== undefined || line === '' || line.startsWith('{')) return 'ndjson'
+  return line.startsWith('[') ? 'json' : 'csv'
 }
 
-/** Part of a hint. The command reads stdin if the import did. */
-export function importOutputOf(command: string, source: string): string {
-  const argument = source === 'stdin' ? '' : ` ${shellWord(source.startsWith('-') ? `./${source}` : source)}`
-  return `import the output of: ${command}${argument}`
-}
-
-function checkConvertible(bytes: Buffer, source: string): void {
-  const head = bytes.toString('hex', 0, 16)
-  if (head.startsWith('d0cf11e0'))
-    throw malformed(
-      `${source} is a workbook of an old Excel (.xls), or has a password`,
-      'Save it as .xlsx, without one',
-    )
-  const found = convertible.find((one) => one.head.test(head))
-  if (found)
-    throw malformed(
-      `${source} ${found.what}, which plants does not read`,
-      `Instead, ${importOutputOf(found.command, source)}`,
-    )
-}
-
-/** by first bytes in hexadecimal; UTF-32 with a byte order mark, or a first character of ASCII */
-const convertible = [
-  { head: /^fd377a585a00/, what: 'is compressed with xz', command: 'xz -dc' },
-  { head: /^425a683[1-9]314159265359/, what: 'is compressed with bzip2', command: 'bzip2 -dc' },
-  { head: /^(fffe0000|(?!00)..000000)/, what: 'is UTF-32', command: 'iconv -f UTF-32LE -t UTF-8' },
-  { head: /^(0000feff|000000(?!00)..)/, what: 'is UTF-32', command: 'iconv -f UTF-32BE -t UTF-8' },
-]
-
-function databaseError(source: string): PlantsError {
-  const isFile = source !== 'stdin' && !/\.(gz|zst)$/i.test(source)
-  // a word would be the name of a store
-  const path = isFile ? shellWord(/[/\\]/.test(source) ? source : `./${source}`) : 'FILE'
-  const save = isFile ? '' : ' save it to a file without compression, then'
-  const hint = `If it is a store,${save} import the output of: plants export --store ${path}`
-  return malformed(`${source} contains an SQLite database, not records`, hint)
-}
-
-/** The jq path of the array of objects in an object that is not a plant, such as `.data.plants`. */
-function pathToPlants(bytes: Buffer, start: number, { map }: FieldRules): string | undefined {
-  const keys = [map.id || 'id', map.name || 'name']
-  const end = endOfValue(bytes, start, bytes.length)
-  let rest = bytes.toString('utf8', start, end === cut ? bytes.length : end)
-  if (end !== cut && mayBePlant(parseJson(rest), keys)) return undefined
-  let path = ''
+/** Reads up to the header, or a row of `--columns`. */
+async function openTable(
+  blocks: AsyncIterable<Buffer>,
+  name: string,
+  rules: FieldRules,
+  given: string | undefined,
+): Promise<Omit<FormatReader, 'format'>> {
+  const lines = readLines(blocks, { keepsBreaks: true, maxBytes: maxRecordBytes })
+  let read: Lines[] = []
+  let trials: DelimiterTrial[] | undefined
   for (;;) {
-    const [whole, key, bracket] = wrapped.exec(rest) ?? []
-    if (whole === undefined || keys.some((name) => whole.includes(JSON.stringify(name)))) return undefined
-    path += `.${/^[a-z_]\w*$/i.test(key ?? '') ? key : `"${key}"`}`
-    if (bracket !== undefined) return path
-    rest = rest.slice(whole.length)
+    const { value, done } = await lines.next()
+    if (value) read.push(value)
+    trials ??= trialsOf(read, given, name, rules)
+    if (value) for (const trial of trials) trial.add(value)
+    const { delimiter, index, rows, parser, isFound } = bestOf(trials)
+    const isOver = done || trials.every((trial) => trial.isOver)
+    if (isFound && (index <= 0 || isOver)) {
+      const header = headerOf(rules.columns ?? must(rows.records[index]), rules, name)
+      const chunks = readTable(again(read, lines), new TableParser(delimiter, name))
+      const skipped = index > 0 && { skipped: { rows: index, header: must(rows.lines[index]) } }
+      return { header, delimiter, chunks: skipRecords(chunks, index + 1), ...skipped }
+    }
+    if (trials.every((trial) => trial.isBlank)) read = []
+    if (!isOver) continue // also where another delimiter may have an earlier header
+    parser.end()
+    if (rows.records.length === 0) return { chunks: noChunks() }
+    throw missingHeader(rows, index, rules, name)
   }
 }
 
-function mayBePlant(parsed: ReturnType<typeof parseJson>, keys: string[]): boolean {
-  return !('value' in parsed) || keys.some((key) => isObject(parsed.value) && Object.hasOwn(parsed.value, key))
+function trialsOf(read: readonly Lines[], given: string | undefined, name: string, rules: FieldRules) {
+  const named = takeDelimiter(read[0]?.texts)
+  const known = given ?? named
+  return (known ? [known] : delimiters).map((delimiter) => new DelimiterTrial(delimiter, name, rules))
 }
 
-/** The first member that is an object or an array of objects, after scalars. */
-const wrapped = /^\s*\{(?:\s*"[^"\\]*"\s*:\s*(?:"[^"\\]*"|[-+.\w]+)\s*,)*\s*"([^"\\]*)"\s*:\s*(?:(\[)\s*)?(?=\{)/
+/** Which has the first header; of several, and for a message, which divides its row into the most cells. */
+function bestOf(trials: readonly DelimiterTrial[]): DelimiterTrial {
+  const sorted = trials.toSorted((one, other) => other.width - one.width)
+  const [found] = sorted.filter(({ isFound }) => isFound).toSorted((one, other) => one.line - other.line)
+  return must(found ?? sorted.find(({ parser }) => !parser.isBroken) ?? sorted[0])
+}
+
+/** Takes the line `sep=;`, with which spreadsheets name the delimiter. */
+function takeDelimiter(lines: string[] = []): string | undefined {
+  const delimiter = /^"?sep=(?<character>[^\r\n])"?[\r\n]/i.exec(lines[0] ?? '')?.groups?.['character']
+  if (delimiter !== undefined) lines[0] = ''
+  return delimiter
+}
+
+/** What a delimiter makes of the first rows. */
+class DelimiterTrial {
+  readonly delimiter: string
+  readonly parser: TableParser
+  readonly rows = new Chunk<Cells>()
+  readonly #rules: FieldRules
+  /** of the header, or of the row that is most likely meant; -1 for that of `--columns` */
+  index = 0
+  isFound = false
+
+  constructor(delimiter: string, name: string, rules: FieldRules) {
+    this.delimiter = delimiter
+    this.parser = new TableParser(delimiter, name)
+    this.#rules = rules
+  }
+
+  add(lines: Lines): void {
+    this.parser.parse(lines, this.rows, maxHeaderRows)
+    const { records } = this.rows
+    const found = this.#rules.columns ? { index: -1, isFound: records.length > 0 } : findHeader(records, this.#rules)
+    Object.assign(this, found)
+  }
+
+  get width(): number {
+    return this.rows.records[Math.max(0, this.index)]?.length ?? 0
+  }
+
+  get line(): number {
+    return this.rows.lines[Math.max(0, this.index)] ?? Infinity
+  }
+
+  /** Whether more lines change nothing. */
+  get isOver(): boolean {
+    return this.isFound || this.parser.isBroken || this.rows.records.length === maxHeaderRows
+  }
+
+  get isBlank(): boolean {
+    return this.rows.records.length === 0 && !this.parser.isOpen
+  }
+}
+
+async function* noChunks(): AsyncGenerator<never> {}
+
+async function* again<T>(read: readonly T[], rest: AsyncIterable<T>): AsyncGenerator<T> {
+  yield* read
+  yield* rest
+}

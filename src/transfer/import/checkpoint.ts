@@ -4,164 +4,150 @@ import { hostname } from 'node:os'
 import { dirname, join } from 'node:path'
 import * as z from 'zod/mini'
 import { parseJson } from '../../plant/exact-json.js'
-import { formatNames } from '../../plant/records.js'
+import { plantCount } from '../../plant/plant.js'
 import { AtomicFile, unwritable } from '../../platform/atomic-file.js'
 import { malformed, PlantsError, systemCode, systemReasons } from '../../platform/errors.js'
-import { shorten } from '../../platform/escape.js'
 import { holdLock, type Lock } from '../../platform/file-lock.js'
 import { assertNotRedirected, makeFolder } from '../../platform/files.js'
 import type { Io } from '../../platform/io.js'
-import { Outcome } from '../../stores/common/conflict.js'
-import type { Checkpoint, CheckpointStore } from '../../stores/common/store.js'
+import { grouped } from '../../platform/values.js'
+import type { Store } from '../../stores/common/store.js'
 
 const count = z.number().check(z.int(), z.nonnegative())
-const counts = z.record(z.string(), count)
 const int64 = z.string().check(z.regex(/^-?\d{1,20}$/))
+
+const counts = z.object({
+  created: count,
+  updated: count,
+  skipped: count,
+  unknown: count,
+  /** by their `error` */
+  rejected: z.record(z.string(), count),
+})
 
 const position = z.object({
   /** its index */
   input: count,
-  format: z.enum(formatNames),
-  reader: z.object({
-    format: z.record(z.string(), z.union([z.string(), z.number(), z.boolean()])),
-    nextId: z.optional(int64),
-  }),
-  /** in decompressed bytes of UTF-8 */
-  offset: count,
-  /** SHA-256 of the inputs up to there */
-  hash: z.string(),
-  /**
-   * The records up to there: `rejected` by their `error`, `otherFields` by the first thousand unknown fields,
-   * shortened.
-   */
-  counters: z.object({
-    ...{ created: count, updated: count, skipped: count, rejected: counts, unknown: count, otherFields: counts },
-  }),
-  rejects: z.optional(z.object({ records: count, reasons: count })),
+  /** of this input */
+  records: count,
+  counts,
+  /** numbers of records by unknown field */
+  otherFields: z.record(z.string(), count),
+  nextId: z.optional(int64),
+  /** the length of the rejects file */
+  rejects: z.optional(count),
+  /** of each input that was begun */
+  files: z.array(z.object({ size: z.optional(count), bytes: count, hash: z.string() })),
 })
 
 const schema = z.object({
   /** increased with each change of the other fields */
-  version: z.literal(1),
+  version: z.literal(2),
   /** the beginning of its idempotency keys */
   id: z.string().check(z.regex(/^[\da-f-]{36}$/)),
-  /** those that determine how records are read */
+  /** those that determine how records are read and rejected */
   flags: z.record(z.string(), z.string()),
   /** for `--id-from next`; a restart begins with it, too, so that it creates no plant twice */
   firstId: z.optional(int64),
-  /** the end of the last chunk that was created */
-  position: z.optional(position),
+  /** the end of the last chunk that was written */
+  position,
 })
 
 /** Kept as JSON of an import that is not done. */
 export type SavedImport = z.infer<typeof schema>
 
+/** The records of the inputs up to there are settled. */
 export type Position = z.infer<typeof position>
 
-export type Counters = Position['counters']
+export type Counts = z.infer<typeof counts>
+
+export const start: Position = {
+  input: 0,
+  records: 0,
+  counts: { created: 0, updated: 0, skipped: 0, unknown: 0, rejected: {} },
+  otherFields: {},
+  files: [],
+}
 
 export function beginImport(flags: SavedImport['flags']): SavedImport {
-  return { version: 1, id: randomUUID(), flags, position: undefined }
+  return { version: 2, id: randomUUID(), flags, position: start }
 }
 
-/** Keeps the checkpoint in the store, in the transaction of its plants, or in a journal for a service. */
-export class Checkpoints {
-  readonly #lock: ImportLock
-  readonly #store: CheckpointStore | undefined
-  readonly #trusts: Io['trusts']
-
-  /** @param store undefined if it cannot keep checkpoints */
-  constructor(lock: ImportLock, store: CheckpointStore | undefined, trusts: Io['trusts']) {
-    this.#lock = lock
-    this.#store = store
-    this.#trusts = trusts
-  }
-
-  /**
-   * Finds the import that an earlier run has begun, or begins another one.
-   *
-   * @param flags those that determine how records are read and rejected
-   * @returns `isOurs` if the earlier run had the same rejects file
-   * @throws {PlantsError} `malformed` for a damaged checkpoint, and for one of an import with other flags
-   */
-  async open(inputs: number, flags: SavedImport['flags'], isRestart: boolean) {
-    const begun = beginImport(flags)
-    const text = this.#store ? await this.#store.findCheckpoint(this.#lock.name) : readJournal(this.#lock, this.#trusts)
-    if (text === undefined) return { saved: begun, isOurs: false }
-    const parsed = parseJson(text)
-    const { data: saved } = schema.safeParse('value' in parsed ? parsed.value : undefined, { jitless: true })
-    const isOurs = saved !== undefined && saved.flags['--rejects'] === flags['--rejects']
-    if (isRestart) {
-      await this.remove()
-      return { saved: { ...begun, firstId: saved?.firstId }, isOurs }
-    }
-    if (!saved || (saved.position?.input ?? -1) >= inputs)
-      throw malformed('The checkpoint of this import is damaged', 'Start again with --restart')
-    const before = saved.flags
-    const changed = [...Object.keys(flags), ...Object.keys(before)].find((name) => before[name] !== flags[name])
-    if (changed === undefined) return { saved, isOurs }
-    if (!saved.position && this.#store) return { saved: { ...saved, flags }, isOurs } // nothing of it is created
-    const was = before[changed] === undefined ? `without ${changed}` : `with ${changed} ${before[changed]}`
-    throw malformed(`This import was started ${was}`, 'Use the same flags, or start again with --restart')
-  }
-
-  /** Throws when another process imports the same meanwhile. */
-  assertHeld(): void {
-    this.#lock.assertHeld()
-  }
-
-  /** for the transaction of the plants */
-  checkpointOf(saved: SavedImport): Checkpoint {
-    this.assertHeld()
-    return { id: this.#lock.name, state: JSON.stringify(saved) }
-  }
-
-  async keep(saved: SavedImport): Promise<void> {
-    const checkpoint = this.checkpointOf(saved)
-    if (this.#store) await this.#store.keepCheckpoint(checkpoint)
-    else writeJournal(this.#lock, checkpoint.state)
-  }
-
-  async remove(): Promise<void> {
-    this.assertHeld()
-    if (this.#store) await this.#store.removeCheckpoint(this.#lock.name)
-    else rmSync(this.#lock.journal, { force: true })
-  }
-}
-
-export const noCounters: Counters = { created: 0, updated: 0, skipped: 0, rejected: {}, unknown: 0, otherFields: {} }
-
-/** @param otherFields numbers of records by unknown field */
-export function addCounts(
-  before: Counters,
-  outcomes: Uint8Array,
-  rejected: readonly { error: number; isUnknown?: boolean }[],
-  otherFields: ReadonlyMap<string, number>,
-): Counters {
-  const countOf = (outcome: Outcome) => outcomes.reduce((sum, one) => sum + Number(one === outcome), 0)
-  const errors = { ...before.rejected }
-  for (const { error, isUnknown } of rejected) if (!isUnknown) errors[error] = (errors[error] ?? 0) + 1
-  const fields = new Map(Object.entries(before.otherFields))
-  for (const [name, count] of otherFields) {
-    const short = shorten(name)
-    if (fields.has(short) || fields.size < 1000) fields.set(short, (fields.get(short) ?? 0) + count)
-  }
-  return {
-    created: before.created + countOf(Outcome.created),
-    updated: before.updated + countOf(Outcome.updated),
-    skipped: before.skipped + countOf(Outcome.skipped),
-    rejected: errors,
-    unknown: before.unknown + countOf(Outcome.unknown),
-    otherFields: Object.fromEntries(fields),
-  }
-}
-
-export function rejectedIn({ rejected }: Counters): number {
+export function rejectedIn({ rejected }: Counts): number {
   return Object.values(rejected).reduce((sum, count) => sum + count, 0)
 }
 
-export function settledIn(counters: Counters): number {
-  return counters.created + counters.updated + counters.skipped + counters.unknown + rejectedIn(counters)
+export function settledIn(counts: Counts): number {
+  return counts.created + counts.updated + counts.skipped + counts.unknown + rejectedIn(counts)
+}
+
+/**
+ * What an earlier run has kept: in the store, in the transaction of its plants, or in a journal for a service.
+ *
+ * @throws {PlantsError} `malformed` for a damaged checkpoint, one of an older version, and one of other flags
+ */
+export async function findImport(
+  lock: ImportLock,
+  store: Pick<Store, 'checkpoint'>,
+  flags: SavedImport['flags'],
+  io: Pick<Io, 'trusts'>,
+): Promise<SavedImport | undefined> {
+  const text = await readCheckpoint(lock, store, io)
+  if (text === undefined) return undefined
+  const value = jsonIn(text)
+  const { data: saved } = schema.safeParse(value, { jitless: true })
+  const old = oldImport.safeParse(value, { jitless: true }).data
+  if (old) {
+    const { created, updated } = old.position?.counters ?? { created: 0, updated: 0 }
+    const stored = `${plantCount(created)} ${created === 1 ? 'was' : 'were'} created and ${grouped(updated)} updated`
+    throw malformed(`An older version of plants began this import: ${stored}`, 'To begin again, add --restart')
+  }
+  if (!saved) throw malformed('The checkpoint of this import is damaged', 'Start again with --restart')
+  const before = saved.flags
+  const changed = [...Object.keys(flags), ...Object.keys(before)].find((name) => before[name] !== flags[name])
+  if (changed === undefined) return saved
+  if (store.checkpoint && settledIn(saved.position.counts) === 0) return undefined // nothing of it is stored
+  const was = before[changed] === undefined ? `without ${changed}` : `with ${changed} ${before[changed]}`
+  throw malformed(`This import was started ${was}`, 'Use the same flags, or start again with --restart')
+}
+
+const oldImport = z.object({
+  version: z.literal(1),
+  position: z.optional(z.object({ counters: z.object({ created: count, updated: count }) })),
+})
+
+/** Undefined for what this version cannot read. */
+export async function readImport(
+  lock: ImportLock,
+  store: Pick<Store, 'checkpoint'>,
+  io: Pick<Io, 'trusts'>,
+): Promise<SavedImport | undefined> {
+  const text = await readCheckpoint(lock, store, io)
+  return schema.safeParse(text === undefined ? undefined : jsonIn(text), { jitless: true }).data
+}
+
+function readCheckpoint(lock: ImportLock, store: Pick<Store, 'checkpoint'>, { trusts }: Pick<Io, 'trusts'>) {
+  return store.checkpoint ? store.checkpoint(lock.name) : readJournal(lock, trusts)
+}
+
+function jsonIn(text: string): unknown {
+  const parsed = parseJson(text)
+  return 'value' in parsed ? parsed.value : undefined
+}
+
+/** Throws when another process has taken over the lock. */
+export function stateOf(lock: ImportLock, saved: SavedImport): string {
+  lock.assertHeld()
+  return JSON.stringify(saved)
+}
+
+/** Outside of a chunk. Without an import, the checkpoint is removed. */
+export async function keepImport(lock: ImportLock, store: Store, saved: SavedImport | undefined): Promise<void> {
+  lock.assertHeld()
+  const state = saved && stateOf(lock, saved)
+  if (store.checkpoint) await store.write([], { checkpoint: { id: lock.name, state } })
+  else if (state === undefined) rmSync(lock.journal, { force: true })
+  else writeJournal(lock, state)
 }
 
 export interface ImportLock extends Lock {
@@ -200,7 +186,7 @@ export async function whileAlone<T>(
 }
 
 /** @throws {PlantsError} `unwritable` */
-function writeJournal({ journal, directory, assertHeld }: ImportLock, text: string): void {
+export function writeJournal({ journal, directory, assertHeld }: ImportLock, text: string): void {
   let file: AtomicFile | undefined
   try {
     file = new AtomicFile(journal, directory)

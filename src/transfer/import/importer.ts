@@ -1,380 +1,251 @@
-import { createHash, type Hash } from 'node:crypto'
-import { statSync } from 'node:fs'
-import { smallestId } from '../../plant/plant.js'
-import { type FormatName, recordFormatOf } from '../../plant/records.js'
+import { equalFields } from '../../plant/plant.js'
 import { checkSignal } from '../../platform/clock.js'
-import { malformed, type PlantsError } from '../../platform/errors.js'
+import { PlantsError } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
-import { Outcome } from '../../stores/common/conflict.js'
-import type { BulkStore, CreateManyOptions } from '../../stores/common/store.js'
-import type { Chunk } from '../formats/chunk.js'
-import { sheet } from '../formats/csv.js'
-import type { EncodingName } from '../formats/format.js'
-import { formatOf, formats, type InputOptions } from '../formats/formats.js'
-import { RecordMapper } from '../formats/record-mapper.js'
-import {
-  addCounts,
-  type Checkpoints,
-  type Counters,
-  noCounters,
-  type Position,
-  rejectedIn,
-  type SavedImport,
-  settledIn,
-} from './checkpoint.js'
-import { Reader } from './reader.js'
-import { type RejectedRecord, type Rejects, rejectedRecords } from './rejects.js'
-import { type ImportInput, openSource } from './source.js'
-
-export interface ImportOptions {
-  plan: ImportPlan
-  /** absolute */
-  rejects: string | undefined
-  isRestart: boolean
-  /** `atomic`: all plants or none */
-  staging: 'dryRun' | 'atomic' | undefined
-  /** of a dry run: every change is printed, as a JSON object on a line */
-  showsAll: boolean
-  /** requests in flight at most */
-  concurrency: number | undefined
-  /** how long refused connections are retried, in milliseconds */
-  retry: number | undefined
-}
-
-export interface ImportPlan extends InputOptions {
-  inputs: ImportInput[]
-  ifExists: CreateManyOptions['ifExists']
-  /** rejected records after which the import stops */
-  maxErrors: number
-  chunkBytes: number
-}
+import { must } from '../../platform/values.js'
+import { constraintHint, idOf, type Outcome, type Problem, rejected } from '../../stores/common/change.js'
+import type { Store } from '../../stores/common/store.js'
+import { type Chunk, skipRecords } from '../formats/chunk.js'
+import type { FormatReader } from '../formats/format.js'
+import { type Counts, type Position, settledIn } from './checkpoint.js'
+import { type ImportPlan, type OpenInput, openInput, otherLayout } from './inputs.js'
+import { type MappedChange, Mapper } from './map.js'
+import { type RejectedRecord, type Rejects, rejectsLayout } from './rejects.js'
 
 export interface ImportContext {
-  store: BulkStore
-  /** a chunk is one transaction of the store, which also keeps the checkpoint */
-  keepsCheckpoints: boolean
-  /** undefined if the import cannot be resumed */
-  checkpoints: Checkpoints | undefined
-  saved: SavedImport
+  write: Store['write']
+  /** written in the transaction of a chunk */
+  checkpoint?: { id: string; stateOf(position: Position): string } | undefined
+  /** keeps the position after a chunk, where the store cannot */
+  keep?: ((position: Position) => void) | undefined
+  /** of the idempotency key of a record */
+  keyOf?: ((input: number, record: number) => string) | undefined
   rejects: Rejects | undefined
   /** `signal` stops the import */
   io: Io
-  onRejected(rejected: RejectedRecord[], input: string): Promise<void>
-  /** called when the input is unchanged up to the position of an earlier run */
-  onResume(): Promise<void>
-  onAssumedEncoding(input: string, encoding: EncodingName): Promise<void>
+  onOpened(reader: FormatReader, input: string): Promise<void>
+  onRejected(rejected: readonly RejectedRecord[], input: string): Promise<void>
   onProgress(): void
-  onPlanned: CreateManyOptions['onPlanned']
 }
 
-export interface OpenInput {
-  reader: Reader
-  format: FormatName
-  /** of a table whose encoding is neither given nor marked, and not UTF-8 */
-  assumed: EncodingName | undefined
-  chunk: Chunk | undefined
-  close(): void
-}
-
-/**
- * Reads the first chunk, so that an unreadable input is found out before anything is created.
- *
- * @param hash of the inputs before it
- * @throws {PlantsError} `malformed` for an unreadable input, an unknown format and an unusable header
- */
-export async function openInput(
-  input: ImportInput,
-  plan: ImportPlan,
-  mapper: RecordMapper,
-  io: Pick<Io, 'stdin' | 'signal'>,
-  hash: Hash = createHash('sha256'),
-): Promise<OpenInput> {
-  const source = await openSource(input, plan, io)
-  try {
-    const reader = new Reader(source, hash, plan.encoding)
-    const { bytes, isLast } = await reader.head(readTimeout)
-    io.signal.throwIfAborted() // the head may be cut
-    const format = reader.isSheet ? 'csv' : formatOf(bytes, isLast, reader.name, plan)
-    reader.use(reader.isSheet ? sheet : formats[format], mapper)
-    const isTable = recordFormatOf(format) !== 'json'
-    const assumed = isTable && plan.encoding === undefined ? reader.assumeEncoding() : undefined
-    const chunk = await reader.next(plan.chunkBytes, readTimeout)
-    io.signal.throwIfAborted()
-    return { reader, format, assumed, chunk, close: source.close }
-  } catch (error) {
-    source.close()
-    throw error
-  }
-}
-
-/** Of the records that have an id; undefined if an input cannot be read twice. */
-export async function greatestIdIn(plan: ImportPlan, io: Pick<Io, 'stdin' | 'signal'>): Promise<bigint | undefined> {
-  let greatest: bigint | undefined
-  if (!plan.inputs.every(({ path }) => path !== '-' && statSync(path).isFile())) return undefined
-  for (const input of plan.inputs) {
-    const mapper = new RecordMapper(plan.rules)
-    mapper.nextId = smallestId // what it assigns meanwhile is not greater
-    const { reader, chunk: first, close } = await openInput(input, plan, mapper, io)
-    try {
-      for (let chunk = first; chunk; chunk = await reader.next(plan.chunkBytes, readTimeout)) {
-        for (let row = 0; row < chunk.rows.length; row += 1) {
-          const id = chunk.rows.idAt(row)
-          if (greatest === undefined || id > greatest) greatest = id
-        }
-        await checkSignal(io.signal)
-      }
-    } finally {
-      close()
-    }
-  }
-  return greatest
-}
-
-/** A chunk up to the first row that is pending, and the position after it. */
+/** What is known of a part of a chunk after its write. */
 interface Settled {
-  rejected: RejectedRecord[]
+  /** after the records that are settled */
   position: Position
-  syntaxError: RejectedRecord | undefined
+  rejected: RejectedRecord[]
+  /** rejected records whose id another record of the part has */
+  repeated: number
+  /** why the records after them are not settled */
+  failure: Problem | undefined
 }
 
-/**
- * A chunk is one transaction, which also writes the checkpoint; for a service, the checkpoint is written after the
- * chunk. A chunk that was interrupted is repeated.
- */
-export class Import {
+/** Reads, maps, and writes: a chunk is one transaction, with its checkpoint. */
+export class Importer {
   readonly #plan: ImportPlan
   readonly #context: ImportContext
-  readonly #start: Position | undefined
-  /** after the last chunk */
-  #position: Position | undefined
-  readonly mapper: RecordMapper
+  /** of `--id-from next` */
+  readonly firstId: bigint | undefined
+  /** up to where all is settled */
+  position: Position
   isDone = false
-  isBeforeRecord = false
-  /** no input has a byte, except a byte order mark */
+  /** records that earlier runs have settled */
+  readonly settledBefore: number
+  /** whether a record may be stored */
+  isBegun: boolean
   isEmpty = true
-  /** records that this run rejected because of an id that is in the input twice */
+  /** of this run, including those whose outcome is unknown */
+  rejected = 0
+  /** of this run: those whose id another record of the input has */
   repeated = 0
-  format: FormatName = 'ndjson'
-  isSheet = false
-  #input = 0
-  /** in bytes, of the only input if it is not compressed */
-  #size: number | undefined
-  #chunk: Chunk | undefined
-  #hasSent = false
+  /** of this run: invalid records without an id, or with one such as "A-7" */
+  withoutIds = 0
 
-  constructor(plan: ImportPlan, mapper: RecordMapper, context: ImportContext) {
+  constructor(
+    plan: ImportPlan,
+    { position, firstId }: { position: Position; firstId?: bigint | string | undefined },
+    context: ImportContext,
+  ) {
     this.#plan = plan
-    this.mapper = mapper
     this.#context = context
-    this.#start = context.saved.position
-    this.#position = this.#start
+    this.position = position
+    this.firstId = firstId === undefined ? undefined : BigInt(firstId)
+    this.settledBefore = settledIn(position.counts)
+    this.isBegun = this.settledBefore > 0
   }
 
-  /**
-   * @param first closed by the caller
-   * @throws {PlantsError} the errors of the store and of its context; the reason of the signal
-   */
+  /** Throws the errors of the inputs and of the store, and the reason of the signal. */
   async run(first: OpenInput): Promise<void> {
-    this.mapper.firstId = this.firstId
-    if (this.firstId !== undefined && !this.#start) {
-      this.mapper.nextId = this.firstId
-      if (first.chunk) first.chunk = first.reader.numberFrom(this.firstId)
-    }
-    this.isDone = await this.#readAll(first)
-    if (!this.isDone) this.#context.io.signal.throwIfAborted()
-    this.#context.rejects?.finish()
-  }
-
-  async #readAll(first: OpenInput): Promise<boolean> {
-    let opened = first
-    const { form } = first.reader
-    for (const [index, input] of this.#plan.inputs.entries()) {
-      this.#input = index
-      if (index > 0) opened = await openInput(input, this.#plan, this.mapper, this.#context.io, opened.reader.hash)
+    const { inputs, maxErrors, maxRecords } = this.#plan
+    const { rejects, io, onOpened } = this.#context
+    for (const [index, input] of inputs.entries()) {
+      if (index < this.position.input) continue
+      const reader = index === 0 ? first : await openInput(input, this.#plan, io)
       try {
-        const { assumed, reader } = opened
-        if (this.#context.rejects) assertSameForm(form, reader)
-        if (assumed) await this.#context.onAssumedEncoding(reader.name, assumed)
-        if (!(await this.#readInput(opened))) return false
+        if (rejects && rejectsLayout(reader) !== rejectsLayout(first)) throw otherLayout(input.name)
+        await onOpened(reader, input.name)
+        if (index > this.position.input) this.position = { ...this.position, input: index, records: 0 }
+        this.isEmpty &&= reader.isEmpty
+        for await (const chunk of skipRecords(reader.chunks, this.position.records))
+          for (let from = 0; from < chunk.records.length; ) {
+            if (this.rejected >= maxErrors) return
+            await checkSignal(io.signal)
+            from += await this.#process(chunk.slice(from, from + maxRecords), reader)
+          }
+        this.position = { ...this.position, files: this.#filesUntil(reader) } // also of one without records
       } finally {
-        if (index > 0) opened.close()
+        if (index > 0) reader.close()
       }
     }
-    return true
+    this.isDone = true
   }
 
-  get counters(): Counters {
-    return this.#position?.counters ?? noCounters
-  }
-
-  /** of this run, including those whose outcome is unknown */
-  get rejected(): number {
-    const countIn = (counters: Counters) => rejectedIn(counters) + counters.unknown
-    return countIn(this.counters) - countIn(this.#start?.counters ?? noCounters)
-  }
-
-  /** of `--id-from next` */
-  get firstId(): bigint | undefined {
-    const { firstId } = this.#context.saved
-    return firstId === undefined ? undefined : BigInt(firstId)
-  }
-
-  get hasAssignedIds(): boolean {
-    return this.mapper.nextId !== (this.firstId ?? this.#plan.rules.idFrom)
-  }
-
-  get isBegun(): boolean {
-    return this.#hasSent || this.#start !== undefined || settledIn(this.counters) > 0
-  }
-
-  /** Includes the settled rows of the chunk in progress. `part` is from 0 to 1, if the size is known. */
-  get snapshot() {
-    const { outcomes, bytes } = this.#chunk ?? { outcomes: new Uint8Array(), bytes: [] }
-    const settled = outcomes.reduce((sum, outcome) => sum + (outcome === Outcome.pending ? 0 : 1), 0)
-    const offset = (this.#position?.offset ?? 0) + (settled / Math.max(1, outcomes.length)) * bytes.length
-    const part = this.#size === undefined ? undefined : Math.min(1, offset / this.#size)
-    return { done: settledIn(this.counters) + settled, rejected: this.rejected, part }
-  }
-
-  async #readInput({ reader, format, chunk: first }: OpenInput): Promise<boolean> {
-    const start = this.#start
-    const { signal } = this.#context.io
-    if (reader.end > 0) this.isEmpty = false
-    if (start && this.#input < start.input) return !(await reader.skipTo(Infinity))
-    this.format = format
-    this.isSheet = reader.isSheet
-    if (this.#plan.inputs.length === 1) this.#size = reader.size
-    const next = () => reader.next(this.#plan.chunkBytes, readTimeout)
-    let chunk = first
-    if (start?.input === this.#input) {
-      await reader.skipTo(start.offset)
-      if (signal.aborted) return false
-      if (reader.hash.digest('base64url') !== start.hash) throw changedInput(reader.name)
-      await this.#context.onResume()
-      reader.restore(start.reader)
-      chunk = await next()
-    }
-    for (; chunk && !signal.aborted; chunk = await next()) {
-      const goesOn = await this.#process(chunk, reader)
-      if (!goesOn || signal.aborted) return goesOn && reader.isDone
-    }
-    return !signal.aborted
-  }
-
-  /** Returns false if the import ends with the chunk. */
-  async #process(read: Chunk, reader: Reader): Promise<boolean> {
-    const { maxErrors, inputs } = this.#plan
-    const { keepsCheckpoints, onRejected } = this.#context
-    const stopsAtReject = read.length >= maxErrors - this.rejected
-    const [invalid] = read.invalid
-    const chunk = stopsAtReject && invalid ? reader.first(invalid.row + 1) : read
-    if (keepsCheckpoints && !stopsAtReject) chunk.order = chunk.rows.orderById()
-    chunk.outcomes = new Uint8Array(chunk.rows.length)
-    this.#chunk = chunk
-    const { settled, failure } = await this.#create(chunk, reader, stopsAtReject)
-    if (!settled) return false
-    const { rejected, position, syntaxError } = settled
-    this.#chunk = undefined
-    this.#position = position
-    this.repeated += rejected.filter(({ isRepeated }) => isRepeated).length
-    await onRejected(rejected, reader.name)
-    if (failure) throw failure.error
-    if (this.rejected >= maxErrors) return reader.isDone && this.#input === inputs.length - 1
-    if (!syntaxError) return true
-    this.isBeforeRecord = true // as the checkpoint is, so that the record can be fixed
-    const { bytes } = chunk
-    const end = { bytes, outcomes: new Uint8Array(), otherFields: new Map() }
-    this.#position = this.#positionAfter(end, [syntaxError], reader)
-    await onRejected([syntaxError], reader.name)
-    return false
-  }
-
-  /** Nothing is settled if the import was stopped, and its transaction rolled back. */
-  async #create(
-    chunk: Chunk,
-    reader: Reader,
-    stopsAtReject: boolean,
-  ): Promise<{ settled?: Settled; failure?: { error: unknown } | undefined }> {
-    const { store, keepsCheckpoints, checkpoints, saved, io, onProgress, onPlanned } = this.#context
+  /** Returns how many records of the part are settled. */
+  async #process(part: Chunk, reader: OpenInput): Promise<number> {
+    const { write, checkpoint, keep, rejects, io, onProgress, onRejected } = this.#context
+    const limit = this.#plan.maxErrors - this.rejected
+    const mapper = this.#mapperOf(reader)
+    const mapped = this.#map(part, mapper, limit)
+    const isChange = (one: Mapped): one is MappedChange => !('error' in one)
     let settled: Settled | undefined
-    let failure: { error: unknown } | undefined
-    const settle = () => {
-      settled = this.#settle(chunk, reader, stopsAtReject)
-      return settled.position
+    const settle = (outcomes: Outcome[]) => {
+      settled = this.#settle(part, mapped, outcomes, mapper, reader)
+      // In the transaction: what one that is not committed leaves in the file is cut off by the next append.
+      const length = rejects?.append(this.position.rejects ?? 0, settled.rejected, reader)
+      if (length !== undefined) settled.position.rejects = length
+      return settled
     }
-    try {
-      await store.createMany(chunk, {
-        ...{ ifExists: this.#plan.ifExists, assignedFrom: this.firstId, stopsAtReject },
-        ...{ stop: io.signal, onProgress, onPlanned },
-        checkpoint:
-          keepsCheckpoints && checkpoints
-            ? () => checkpoints.checkpointOf({ ...saved, position: settle() })
-            : undefined,
-        keyOf: (row) => {
-          checkpoints?.assertHeld()
-          this.#hasSent = true
-          return `${saved.id}-${this.#input}-${reader.offset + chunk.rangeOf(row).start}`
-        },
-      })
-    } catch (error) {
-      if (keepsCheckpoints) throw error
-      failure = { error } // what the service has created before is kept
+    const outcomes = await write(mapped.every(isChange) ? mapped : mapped.filter(isChange), {
+      signal: io.signal,
+      ...(limit < Infinity && { maxRejected: limit }),
+      ...(checkpoint && {
+        checkpoint: { id: checkpoint.id, state: (outcomes) => checkpoint.stateOf(settle(outcomes).position) },
+      }),
+    })
+    if (outcomes.some(({ type }) => type !== 'unsent')) this.isBegun = true
+    const { position, rejected, repeated, failure } = settled ?? settle(outcomes)
+    keep?.(position)
+    const before = this.position.records
+    this.position = position
+    this.rejected += rejected.length
+    this.repeated += repeated
+    this.withoutIds += mapper.withoutIds
+    onProgress()
+    await onRejected(rejected, must(this.#plan.inputs[position.input]).name)
+    if (failure) throw new PlantsError(failure.type, failure.message, { ...failure })
+    return position.records - before
+  }
+
+  /** Of the inputs up to the one that is read. */
+  #filesUntil(reader: OpenInput): Position['files'] {
+    const { files, input } = this.position
+    return [...files.slice(0, input), reader.fingerprint()]
+  }
+
+  #mapperOf(reader: OpenInput): Mapper {
+    return new Mapper(this.#plan.rules, this.#plan.ifExists, reader.header, this.firstId, this.position)
+  }
+
+  /** Where the import may stop, up to the first record that is invalid. */
+  #map({ records, problems }: Chunk, mapper: Mapper, limit: number): Mapped[] {
+    const { keyOf } = this.#context
+    const { input, records: done } = this.position
+    const mapped: Mapped[] = []
+    for (const [index, raw] of records.entries()) {
+      const one = problems.get(index) ?? mapper.map(raw)
+      mapped.push(one)
+      // Asked for when the plant is sent: another process may have taken over the import since.
+      if (keyOf && one.type === 'create')
+        Object.defineProperty(one, 'key', { get: () => keyOf(input, done + index), enumerable: true })
+      if ('error' in one && records.length >= limit) break
     }
-    if (keepsCheckpoints && io.signal.aborted && isRolledBack(chunk)) return {}
-    if (!settled) {
-      settled = this.#settle(chunk, reader, stopsAtReject)
-      await checkpoints?.keep({ ...saved, position: settled.position })
-    }
-    return { settled, failure }
+    return mapped
   }
 
   /** A store may call it again, when it repeats a transaction. */
-  #settle(all: Chunk, reader: Reader, stopsAtReject: boolean): Settled {
-    let chunk = all
-    const pending = all.outcomes.indexOf(Outcome.pending)
-    const done = pending >= 0 ? pending : all.outcomes.length
-    const isEnded = stopsAtReject && (all.outcomes.at(done - 1) ?? Outcome.pending) >= Outcome.exists
-    if (pending >= 0 || isEnded) {
-      const before = all.invalid.filter(({ row }) => row < done || (row === done && !isEnded))
-      chunk = reader.first(done + before.length)
-      chunk.outcomes = all.outcomes.slice(0, done)
-      for (const [row, rejection] of all.rejections) chunk.rejections.set(row, rejection)
+  #settle(
+    part: Chunk,
+    mapped: readonly Mapped[],
+    outcomes: readonly Outcome[],
+    mapper: Mapper,
+    reader: OpenInput,
+  ): Settled {
+    const { input, records, counts: old, rejects } = this.position
+    const { settled, failure } = settledOutcomes(mapped, outcomes, this.#plan.maxErrors - this.rejected)
+    const counts: Counts = { ...old, rejected: { ...old.rejected } }
+    const lines = settled.some(isConflict) ? createdLines(part, mapped, settled) : undefined
+    const rejected: RejectedRecord[] = []
+    let repeated = 0
+    for (const [index, outcome] of settled.entries()) {
+      countOutcome(counts, outcome)
+      if (!('error' in outcome)) continue
+      let { error, message } = outcome.error
+      const one = must(mapped[index])
+      const line = isConflict(outcome) && !('error' in one) ? lines?.get(idOf(one)) : undefined
+      if (line !== undefined && !('error' in one)) {
+        message = `The id ${idOf(one)} is in the input twice, also in line ${line}`
+        repeated += 1
+      }
+      const element = reader.format === 'json' ? records + index : undefined
+      rejected.push({ line: must(part.lines[index]), element, raw: must(part.records[index]), error, message })
     }
-    const rejected = rejectedRecords(chunk, this.#plan.ifExists)
-    return { rejected, position: this.#positionAfter(chunk, rejected, reader), syntaxError: chunk.syntaxError }
-  }
-
-  /** Also writes the rejects file, because the position counts its records. */
-  #positionAfter(
-    { bytes, outcomes, otherFields }: Pick<Chunk, 'bytes' | 'outcomes' | 'otherFields'>,
-    rejected: RejectedRecord[],
-    reader: Reader,
-  ): Position {
-    return {
-      ...{ input: this.#input, format: this.format, reader: reader.state, offset: reader.end },
-      hash: reader.hash.digest('base64url'),
-      counters: addCounts(this.counters, outcomes, rejected, otherFields),
-      rejects: this.#context.rejects?.write(this.#position?.rejects, rejected, bytes, reader),
+    const isCut = settled.length < part.records.length
+    const numbered = isCut ? this.#mapperOf(reader) : mapper
+    if (isCut) this.#map(part.slice(0, settled.length), numbered, Infinity) // the others have used no number
+    const position = {
+      ...{ input, records: records + settled.length, counts, ...numbered.position },
+      ...(rejects !== undefined && { rejects }),
+      files: this.#filesUntil(reader),
     }
+    return { position, rejected, repeated, failure }
   }
 }
 
-/** A chunk may have only invalid records. */
-function isRolledBack({ outcomes }: Chunk): boolean {
-  return outcomes.length > 0 && outcomes.every((outcome) => outcome === Outcome.pending)
+type Mapped = MappedChange | Problem
+
+/** The outcomes of the records up to the first that is not settled: where a service fails, or enough is rejected. */
+function settledOutcomes(mapped: readonly Mapped[], outcomes: readonly Outcome[], limit: number) {
+  const failure = failureIn(outcomes, limit)
+  const settled: Outcome[] = []
+  let [next, rejections] = [0, 0]
+  for (const one of mapped) {
+    const outcome = 'error' in one ? rejected(one) : must(outcomes[next])
+    if (rejections === limit || outcome.type === 'unsent' || (failure && outcome.type === 'unknown')) break
+    if (!('error' in one)) next += 1
+    if ('error' in outcome) rejections += 1
+    settled.push(outcome)
+  }
+  return { settled, failure }
 }
 
-const readTimeout = 100
-
-/** A rejects file must be importable, so its records have one format, header and encoding. */
-function assertSameForm(first: string, reader: Reader): void {
-  if (reader.form === first) return
-  const what = `The format, header or encoding of ${reader.name} differs, so its rejected records cannot be in the same file`
-  throw malformed(what, 'Convert it, or import it alone, with another --rejects')
+/** Of a service: it was not asked, or what answered is none. */
+function failureIn(outcomes: readonly Outcome[], limit: number): Problem | undefined {
+  const isEnough = outcomes.filter(({ type }) => type === 'rejected').length >= limit
+  for (const outcome of outcomes)
+    if (outcome.type === 'unsent' ? !isEnough : outcome.type === 'unknown' && outcome.error.type === 'unusable')
+      return 'error' in outcome ? outcome.error : undefined
+  return undefined
 }
 
-function changedInput(name: string): PlantsError {
-  const hint =
-    'To import all of it, add --restart. Plants that exist are then rejected, or skipped with --if-exists skip'
-  return malformed(`${name} was changed since its import was interrupted`, hint)
+function countOutcome(counts: Counts, outcome: Outcome): void {
+  if (outcome.type === 'updated') {
+    const isSame = outcome.before !== undefined && equalFields(outcome.plant, outcome.before)
+    counts[isSame ? 'skipped' : 'updated'] += 1
+  } else if (outcome.type === 'rejected')
+    counts.rejected[outcome.error.error] = (counts.rejected[outcome.error.error] ?? 0) + 1
+  else if (outcome.type !== 'unsent' && outcome.type !== 'deleted') counts[outcome.type] += 1
+}
+
+/** Whether its id exists, and not that a constraint somebody added refuses it. */
+function isConflict(outcome: Outcome): boolean {
+  return outcome.type === 'rejected' && outcome.error.type === 'conflict' && outcome.error.hint !== constraintHint
+}
+
+/** The lines of the plants that this part has created, by their ids. */
+function createdLines({ lines }: Chunk, mapped: readonly Mapped[], settled: readonly Outcome[]): Map<bigint, number> {
+  const created = new Map<bigint, number>()
+  for (const [index, { type }] of settled.entries()) {
+    const one = must(mapped[index])
+    if (type === 'created' && !('error' in one)) created.set(idOf(one), must(lines[index]))
+  }
+  return created
 }

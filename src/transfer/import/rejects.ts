@@ -1,183 +1,86 @@
-import { createHash } from 'node:crypto'
 import * as fs from 'node:fs'
 import { dirname } from 'node:path'
-import { toJson } from '../../plant/exact-json.js'
+import { tableCell } from '../../plant/records.js'
 import { unwritable } from '../../platform/atomic-file.js'
-import { malformed } from '../../platform/errors.js'
+import { errorValue, malformed } from '../../platform/errors.js'
 import { syncFolder, targetOf } from '../../platform/files.js'
 import type { Io } from '../../platform/io.js'
-import { type ExistsPolicy, idExistsText, Outcome } from '../../stores/common/conflict.js'
-import type { Chunk, Reason, RecordRange } from '../formats/chunk.js'
-import type { Reader } from './reader.js'
+import type { Cell, RawRecord } from '../formats/chunk.js'
+import type { FormatReader } from '../formats/format.js'
+import { rejectNames } from '../formats/header.js'
 
-interface Lengths {
-  records: number
-  reasons: number
+export interface RejectedRecord {
+  line: number
+  /** index in a JSON array */
+  element: number | undefined
+  raw: RawRecord
+  error: number
+  message: string
 }
-
-const nothing: Lengths = { records: 0, reasons: 0 }
 
 /**
- * The rejected records, unchanged, and the reasons, one line of JSON each. The last line of finished reasons has the
- * SHA-256 of both files, by which a later import recognizes and replaces them.
+ * The rejected records, each with its line and the reason, so that an import takes them back once they are corrected: a
+ * table, or NDJSON.
  */
 export class Rejects {
-  readonly #records: AppendedFile
-  readonly #reasons: AppendedFile
-
-  /**
-   * Cuts both files to the lengths of an earlier run. Without these, they must be empty or finished.
-   *
-   * @throws {PlantsError} `malformed` for other files; `unwritable`, as the methods
-   */
-  constructor(path: string, start: Lengths | undefined, trusts: Io['trusts']) {
-    this.#records = new AppendedFile(path, trusts)
-    try {
-      this.#reasons = new AppendedFile(`${path}.reasons`, trusts)
-    } catch (error) {
-      this.#records.close()
-      throw error
-    }
-    try {
-      if (start) this.#cut(start)
-      else this.#replaceFinished()
-    } catch (error) {
-      this.close()
-      throw error
-    }
-  }
-
-  #replaceFinished(): void {
-    const [records, reasons] = [this.#records, this.#reasons]
-    const length = reasons.size - lastLine('').length - digestLength
-    const end = length > 0 ? reasons.read(length, lastLine('').length + digestLength) : Buffer.alloc(0)
-    const digest = end.toString('latin1', lastLine('').indexOf('"}'), end.length - 3)
-    const isFinished = end.length > 0 && end.equals(lastLine(digest))
-    if (!isFinished && records.size + reasons.size === 0) return
-    if (isFinished && digest === this.#digest(records.size, length)) {
-      for (const file of [records, reasons]) file.replace()
-      return
-    }
-    const what = isFinished ? 'was changed since an import wrote it' : 'already exists'
-    const { path } = records.size > 0 ? records : reasons
-    throw malformed(`${path} ${what}, and would be overwritten`, 'Choose another file with --rejects, or remove it')
-  }
-
-  #cut({ records, reasons }: Lengths): void {
-    this.#records.cut(records)
-    this.#reasons.cut(reasons)
-  }
-
-  /** Cuts both files to the lengths of a checkpoint, appends, and returns the new lengths when all is on disk. */
-  write(
-    start: Lengths = nothing,
-    rejected: readonly RejectedRecord[],
-    bytes: Uint8Array,
-    reader: Pick<Reader, 'name' | 'header' | 'encode' | 'lineBreaks'>,
-  ): Lengths {
-    this.#cut(start)
-    if (rejected.length > 0) {
-      const { records } = start
-      const { lineBreaks } = reader
-      const isEnded = (text: Buffer) =>
-        text.length === 0 || lineBreaks.some((one) => text.subarray(-one.length).equals(one))
-      const parts = records === 0 ? [reader.encode(reader.header)] : []
-      let before = this.#records.read(Math.max(0, records - 2), 2)
-      for (const { start, end } of rejected) {
-        if (!isEnded(before)) parts.push(...lineBreaks.slice(0, 1))
-        const record = reader.encode(bytes.subarray(start, end))
-        if (record.length > 0) before = Buffer.from(record.subarray(-2))
-        parts.push(record)
-      }
-      const lines = rejected.map(({ line, element, error, message }) =>
-        toJson({ file: reader.name, line, element, error, message }),
-      )
-      this.#records.append(Buffer.concat(parts))
-      this.#reasons.append(Buffer.from(`${lines.join('\n')}\n`))
-    }
-    return { records: this.#records.size, reasons: this.#reasons.size }
-  }
-
-  finish(): void {
-    const { size } = this.#reasons
-    if (size > 0) this.#reasons.append(lastLine(this.#digest(this.#records.size, size)))
-  }
-
-  /** Removes files that it created if they are empty. */
-  close(): void {
-    this.#records.close()
-    this.#reasons.close()
-  }
-
-  #digest(records: number, reasons: number): string {
-    const hash = createHash('sha256')
-    const parts = [
-      { file: this.#records, length: records },
-      { file: this.#reasons, length: reasons },
-    ]
-    for (const { file, length } of parts)
-      for (let at = 0; at < length; at += readSize) hash.update(file.read(at, Math.min(readSize, length - at)))
-    return hash.digest('base64url')
-  }
-}
-
-function lastLine(sha256: string): Buffer {
-  return Buffer.from(`${JSON.stringify({ sha256 })}\n`)
-}
-
-const digestLength = 43
-
-const readSize = 1_048_576
-
-class AppendedFile {
   readonly path: string
   readonly #target: string
   readonly #fd: number
-  /** so that it is removed when it is empty */
-  #isOurs: boolean
+  /** devices and pipes are written to as they are */
+  readonly #isFile: boolean
 
-  constructor(path: string, trusts: Io['trusts']) {
+  /**
+   * @param length of the file of an earlier run, which goes on; without it, there must be none
+   * @throws {PlantsError} `malformed` for another file; `unwritable`, as the methods
+   */
+  constructor(path: string, length: number | undefined, trusts: Io['trusts']) {
     this.path = path
-    this.#isOurs = !fs.existsSync(path)
-    const { target, fd } = this.#attempt(() => openTarget(path, trusts))
-    this.#target = target
-    this.#fd = fd
-  }
-
-  get size(): number {
-    return fs.fstatSync(this.#fd).size
-  }
-
-  read(start: number, count: number): Buffer {
-    const bytes = Buffer.alloc(count)
-    return bytes.subarray(0, fs.readSync(this.#fd, bytes, 0, count, start))
-  }
-
-  replace(): void {
-    this.cut(0)
-    this.#isOurs = true
-  }
-
-  cut(length: number): void {
-    const { size } = this
-    if (size < length) {
-      const hint = 'Restore the file, or start again with --restart'
-      throw malformed(`${this.path} is shorter than it was when the import was interrupted`, hint)
+    const opened = this.#attempt(() => openTarget(path, trusts))
+    this.#target = opened.target
+    this.#fd = opened.fd
+    this.#isFile = opened.isFile
+    try {
+      this.#cut(length ?? 0, length === undefined)
+    } catch (error) {
+      fs.closeSync(this.#fd)
+      throw error
     }
+  }
+
+  #cut(length: number, isNew: boolean): void {
+    if (!this.#isFile) return
+    const { size } = fs.fstatSync(this.#fd)
+    if (isNew && size > 0)
+      throw malformed(
+        `${this.path} already exists, and would be overwritten`,
+        'Choose another file with --rejects, or remove it',
+      )
+    if (size < length)
+      throw malformed(
+        `${this.path} is shorter than it was when the import was interrupted`,
+        'Restore the file, or start again with --restart',
+      )
     if (size > length) this.#attempt(() => fs.ftruncateSync(this.#fd, length))
   }
 
-  append(bytes: Uint8Array): void {
+  /** Cuts the file to the length of a checkpoint, appends, and returns the new length when all is on disk. */
+  append(length: number, rejected: readonly RejectedRecord[], reader: FormatReader): number {
+    this.#cut(length, false)
+    if (rejected.length === 0) return length
+    const head = length === 0 ? headOf(reader) : ''
+    const bytes = Buffer.from(head + rejected.map((record) => `${recordOf(record, reader)}\n`).join(''))
     this.#attempt(() => {
       fs.writeFileSync(this.#fd, bytes)
-      fs.fdatasyncSync(this.#fd)
+      if (this.#isFile) fs.fdatasyncSync(this.#fd)
     })
+    return length + bytes.length
   }
 
+  /** Removes an empty file. */
   close(): void {
-    const isEmpty = this.size === 0
+    const isEmpty = this.#isFile && fs.fstatSync(this.#fd).size === 0
     fs.closeSync(this.#fd)
-    if (isEmpty && this.#isOurs) fs.unlinkSync(this.#target)
+    if (isEmpty) fs.rmSync(this.#target, { force: true })
   }
 
   #attempt<T>(action: () => T): T {
@@ -189,72 +92,57 @@ class AppendedFile {
   }
 }
 
-/**
- * Opens only regular files: a device or a pipe cannot be truncated, and a pipe could wait for a reader. The owner of a
- * file could read and change what is written to it.
- */
-function openTarget(path: string, trusts: Io['trusts']): { target: string; fd: number } {
+/** What the rejected records of inputs must have in common to be in one file. */
+export function rejectsLayout(reader: FormatReader): string {
+  return reader.header ? headOf(reader) : 'NDJSON'
+}
+
+function headOf({ header, delimiter = ',' }: FormatReader): string {
+  if (!header) return ''
+  const [line, reason] = rejectNames
+  return `\ufeff${rowOf([line, reason, ...header.kept.map((column) => header.names[column] || undefined)], delimiter)}\n`
+}
+
+function recordOf({ line, raw, error, message }: RejectedRecord, reader: FormatReader): string {
+  if (typeof raw === 'string') return lineOf(line, message, raw, error === errorValue('malformed'))
+  const { header, delimiter = ',' } = reader
+  const surplus = raw.slice(header?.names.length)
+  const kept = header?.kept.filter((column) => column < raw.length).map((column) => raw[column]) ?? []
+  return rowOf([String(line), message, ...kept, ...surplus], delimiter)
+}
+
+function rowOf(cells: readonly Cell[], delimiter: string): string {
+  const texts = cells.map((cell) => (typeof cell === 'object' ? cell.text || undefined : cell))
+  return texts.map((text) => (text === undefined ? '' : tableCell(text, delimiter))).join(delimiter)
+}
+
+/** The members of the object stay as they are, except those that an earlier import has added. */
+function lineOf(line: number, message: string, raw: string, isBroken: boolean): string {
+  const start = `{"rejected_line":${line},"rejected_reason":${JSON.stringify(message)}`
+  const text = raw.replace(/[\r\n]/g, ' ').trim()
+  if (text === '') return `${start}}`
+  if (isBroken || !text.startsWith('{')) return `${start},"rejected_text":${JSON.stringify(text)}}`
+  const members = text.slice(1, -1).replace(addedMembers, '')
+  return members.trim() === '' ? `${start}}` : `${start},${members}}`
+}
+
+const addedMembers =
+  /^"rejected_line":\d+,"rejected_reason":"(?:[^"\\]|\\.){0,2000}",?(?:"rejected_text":"(?:[^"\\]|\\.){0,2000}",?)?/
+
+/** The owner of a file could read and change what is written to it. */
+function openTarget(path: string, trusts: Io['trusts']): { target: string; fd: number; isFile: boolean } {
   const target = targetOf(path, { trusts })
   const stats = fs.statSync(target, { throwIfNoEntry: false })
-  if (stats && !stats.isFile() && !stats.isDirectory())
-    throw malformed(`${path} is not a regular file`, 'Choose a file with --rejects')
-  const flags = fs.constants.O_RDWR | fs.constants.O_APPEND | fs.constants.O_CREAT
+  const { O_RDWR, O_WRONLY, O_APPEND, O_CREAT, O_NOFOLLOW = 0, O_EXCL } = fs.constants
+  const isFile = !stats || stats.isFile() || stats.isDirectory()
+  if (!isFile) return { target, fd: fs.openSync(path, O_WRONLY | O_APPEND), isFile }
   // a link created since the check may be another user's
-  const fd = fs.openSync(target, flags | (fs.constants.O_NOFOLLOW ?? 0), 0o600)
+  const fd = fs.openSync(target, O_RDWR | O_APPEND | (stats ? 0 : O_CREAT | O_EXCL) | O_NOFOLLOW, 0o600)
   const { uid } = fs.fstatSync(fd)
   if (!trusts(uid)) {
     fs.closeSync(fd)
     throw malformed(`${path} belongs to another user (uid ${uid})`, 'Choose another file with --rejects')
   }
   if (!stats) syncFolder(dirname(target))
-  return { target, fd }
-}
-
-/** Not created, or with an unknown outcome. */
-export interface RejectedRecord extends RecordRange, Reason {
-  /** index in a JSON array */
-  element?: number | undefined
-  isUnknown?: boolean
-  /** because its id is in the input twice */
-  isRepeated?: boolean | undefined
-}
-
-/** In the order of the input. */
-export function rejectedRecords(chunk: Chunk, policy: ExistsPolicy): RejectedRecord[] {
-  const { invalid, outcomes, rejections, rows, firstElement } = chunk
-  const rejected: RejectedRecord[] = []
-  let creators: Map<bigint, number> | undefined
-  const reasonOf = (row: number): Reason & Pick<RejectedRecord, 'isRepeated'> => {
-    const rejection = rejections.get(row)
-    if (rejection && outcomes[row] !== Outcome.exists) return rejection
-    creators ??= creatorsIn(chunk)
-    const id = rows.idAt(row)
-    const creator = creators.get(id)
-    if (creator === undefined) return rejection ?? { error: 409, message: idExistsText(id, policy) }
-    const { line } = chunk.rangeOf(creator)
-    const isElsewhere = chunk.rangeOf(row).line !== line // the records of a JSON array can share a line
-    const message = `The id ${id} is in the input twice${isElsewhere ? `, also in line ${line}` : ''}`
-    return { error: 409, message, isRepeated: true }
-  }
-  let next = 0
-  const elementAt = (row: number) => (firstElement === undefined ? undefined : firstElement + row + next)
-  for (let row = 0; row <= rows.length; row += 1) {
-    for (let record = invalid[next]; record?.row === row; record = invalid[next]) {
-      rejected.push({ ...record, element: elementAt(row) })
-      next += 1
-    }
-    const outcome = outcomes[row] ?? Outcome.pending
-    if (outcome < Outcome.exists) continue
-    const { error, message, isRepeated } = reasonOf(row) // it may be an Error, whose message is not enumerable
-    const isUnknown = outcome === Outcome.unknown
-    rejected.push({ ...chunk.rangeOf(row), error, message, element: elementAt(row), isUnknown, isRepeated })
-  }
-  return rejected
-}
-
-/** The rows that the import has created, by id. */
-function creatorsIn({ rows, outcomes }: Chunk): Map<bigint, number> {
-  const creators = new Map<bigint, number>()
-  for (const [row, outcome] of outcomes.entries()) if (outcome === Outcome.created) creators.set(rows.idAt(row), row)
-  return creators
+  return { target, fd, isFile }
 }

@@ -59,14 +59,14 @@ test.skipIf(differs('more than 200 headers'))(
 )
 
 describe('a service with --allow', () => {
-  const requests = ['POST /plants', 'GET /plants', 'GET /plants/1', 'PUT /plants/1', 'DELETE /plants/1']
+  const requests = ['POST /plants', 'GET /plants', 'GET /plants/1', 'PATCH /plants/1', 'DELETE /plants/1']
 
   test.each([
-    ['', all, '200 200 200 200 200', '/plants post get', '/plants/{id} get put delete'],
+    ['', all, '200 200 200 200 200', '/plants post get', '/plants/{id} get patch delete'],
     ['create', all, '200 405 404 404 404', '/plants post'],
     ['read', all, '400 200 404 405 405', '/plants get', '/plants/{id} get'],
-    ['', '', '200 403 403 403 403', '/plants post get', '/plants/{id} get put delete'],
-    [all, '', '200 200 200 200 200', '/plants post get', '/plants/{id} get put delete'],
+    ['', '', '200 403 403 403 403', '/plants post get', '/plants/{id} get patch delete'],
+    [all, '', '200 200 200 200 200', '/plants post get', '/plants/{id} get patch delete'],
   ])('"%s" gives a token with "%s" %s', async (allow, rights, ...offered) => {
     const service = await serve(allow === '' ? [] : ['--allow', allow], { rights }) // or a token of the environment
     const statuses: number[] = []
@@ -85,7 +85,7 @@ describe('a service with --allow', () => {
     [all, 'read', '/plants', '400 (403) This token has no right to create plants', ', scope="create"'],
     [all, 'read', '/plants/x', '403 This token has no right to update plants', ', scope="update"'],
   ])('%s rejects a token with "%s": %s', async (allow, rights, target, text, scope) => {
-    const method = target === '/plants' ? 'POST' : 'PUT'
+    const method = target === '/plants' ? 'POST' : 'PATCH'
     const answer = await exchange(await serve(['--allow', allow], { rights }), { method, target, body: '{' })
     const headers = { 'www-authenticate': `Bearer realm="plants", error="insufficient_scope"${scope}` }
     expect(answer).toMatchObject({ text, headers })
@@ -93,7 +93,7 @@ describe('a service with --allow', () => {
 
   test('read allows GET and HEAD, and rejects a create without a token with 401', async () => {
     const reader = await serve(['--allow', 'read'])
-    expect((await exchange(reader, { method: 'PATCH' })).headers['allow']).toBe('GET, HEAD')
+    expect((await exchange(reader, { method: 'PUT' })).headers['allow']).toBe('GET, HEAD')
     expect((await exchange(reader, { headers: { Authorization: undefined } })).text).toMatch(/^400 \(401\) No bearer/)
   })
 })
@@ -134,16 +134,15 @@ test.each(['/a/b.c~d/', '/v1/plants'])('the base path %s stands before all paths
 })
 
 /**
- * Sends the requests of a text again, and returns it with the responses of now. A request is a line such as `PUT
- * /plants/1 | If-Match: ETAG1 | !Content-Type | {"name":"Moss"}`, with what differs from a usual create: `!` leaves a
- * header out, TOKEN is a valid token, and ETAG1 the first entity tag that a response had. Below it, or below several,
- * stands the response, with the headers that not every one has.
+ * Sends the requests of a text again, and returns it with the responses of now. A request is a line such as
+ * `PATCH /plants/1 | If-Match: * | !Content-Type | {"name":"Moss"}`, with what differs from a usual create: `!` leaves
+ * a header out, and TOKEN is a valid token. Below it, or below several, stands the response, with the headers that not
+ * every one has.
  */
 async function replay(text: string, service: RunningService): Promise<string> {
-  const etags: string[] = []
   const lines: { line: string; response?: string }[] = []
   for (const line of text.split('\n')) {
-    if (/^[A-Z]/.test(line)) lines.push({ line, response: await responseTo(line, service, etags) })
+    if (/^[A-Z]/.test(line)) lines.push({ line, response: await responseTo(line, service) })
     else if (!/^\d/.test(line)) lines.push({ line })
   }
   return lines
@@ -153,18 +152,17 @@ async function replay(text: string, service: RunningService): Promise<string> {
     .join('\n')
 }
 
-async function responseTo(line: string, service: RunningService, etags: string[]) {
-  const given = line.replaceAll('TOKEN', service.token).replace(/ETAG(\d+)/g, (_, count) => etags[count - 1] ?? '')
-  const { status, headers, text } = await exchange(service, requestOf(given))
+async function responseTo(line: string, service: RunningService) {
+  const given = line.replaceAll('TOKEN', service.token)
+  const { headers, text } = await exchange(service, requestOf(given))
   if (!/^[\da-f]{8}-[\da-z]+$/.test(headers['request-id'] ?? '')) throw new Error('A response has no Request-Id')
-  const { etag } = headers
-  if (/^"[\w-]+"$/.test(etag ?? '') && !etags.includes(`${etag}`)) etags.push(`${etag}`)
-  const shown = Object.entries({ ...headers, ...(etag && { etag: `ETAG${etags.indexOf(etag) + 1}` }) })
+  const shown = Object.entries(headers)
     .filter(([name, value]) => !volatile.has(name) && value !== usual[name])
     .map(([name, value]) => ` [${name}: ${value}]`)
     .toSorted()
-  const missing = Object.keys(usual).filter((name) => status !== 304 && !(name in headers))
-  return `${text}${shown.join('')}${missing.map((name) => ` [no ${name}]`).join('')}`
+  const missing = Object.keys(usual).filter((name) => !(name in headers))
+  const sentence = text.replace(/(?<=is not JSON: ).+/, '…') // of the parser, which differs between runtimes
+  return `${sentence}${shown.join('')}${missing.map((name) => ` [no ${name}]`).join('')}`
 }
 
 const volatile = new Set(['connection', 'date', 'content-length', 'keep-alive', 'request-id'])
@@ -174,7 +172,7 @@ function requestOf(line: string): RawRequest {
   const [start = '', ...parts] = line.split(' | ')
   const [method = '', target = ''] = start.split(' ')
   const headers: Record<string, string | string[] | undefined> = {}
-  let body = { POST: '{"id":1,"name":"Fern"}', PUT: '{"name":"Fern"}' }[method] ?? ''
+  let body = { POST: '{"id":1,"name":"Fern"}', PATCH: '{"name":"Fern"}' }[method] ?? ''
   for (const part of parts) {
     const [, name, value = ''] = /^([A-Z][\w-]*): ?(.*)$/.exec(part) ?? []
     if (part.startsWith('!')) headers[part.slice(1)] = undefined

@@ -1,11 +1,13 @@
 import { rmSync, statfsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import type { NewPlant } from '../../../src/plant/plant.js'
 import { PlantsError } from '../../../src/platform/errors.js'
+import { idOf } from '../../../src/stores/common/change.js'
+import type { Store } from '../../../src/stores/common/store.js'
 import { canMount, smallDisk } from '../../helpers/linux.js'
 import { connectTo, exchange, type RawRequest, requestBytes } from '../../helpers/raw-http.js'
 import {
+  created,
   lockStore,
   logInto,
   quick,
@@ -54,7 +56,7 @@ test.each([
   ['a defect', new TypeError('SECRET'), 'Internal error'],
   ['an unknown outcome', new PlantsError('unknownOutcome', 'SECRET'), 'Whether the plant is stored is unknown'],
 ])('500 says nothing of the inside, and names the request: %s', async (_, error, words) => {
-  const service = await serveStore({ ...quick, create: () => Promise.reject(error) })
+  const service = await serveStore({ ...quick, write: () => Promise.reject(error) })
   const { text, headers } = await exchange(service, { body: fern })
   expect(text).toBe(about(`500 ${words}`, headers['request-id']))
   expect(service.log()).toContain('SECRET')
@@ -79,12 +81,12 @@ describe('a service goes on', () => {
       isBroken = false
       throw new Error('The clock is broken')
     }
-    const create = async ({ id, name }: NewPlant) => {
-      if (id !== 1n) return { name }
+    const write: Store['write'] = async (changes) => {
+      if (changes.every((change) => idOf(change) !== 1n)) return changes.map(created)
       isBroken = true
       throw new Error('This store is broken')
     }
-    const service = await serveStore({ ...quick, create }, { now })
+    const service = await serveStore({ ...quick, write }, { now })
     const connection = await connectTo(service.place)
     connection.send(requestBytes(testToken, { body: fern })).socket.resume()
     await expect.poll(service.log).toContain('The clock is broken')

@@ -6,10 +6,10 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { tokensOfStore } from '../../../src/server/authenticator.js'
 import { InFlight } from '../../../src/server/body.js'
 import { type Handler, HttpServer, respond, type Tls } from '../../../src/server/server.js'
-import type { PlantStore } from '../../../src/stores/common/store.js'
+import type { Store } from '../../../src/stores/common/store.js'
 import { certificate, hasOpenssl } from '../../helpers/certificates.js'
 import { connectTo, exchange, type RawConnection, type RawRequest, requestBytes } from '../../helpers/raw-http.js'
-import { gate, limits, noTokens, quick, serveStore, testCaller, testToken } from '../../helpers/service.js'
+import { created, gate, limits, noTokens, quick, serveStore, testCaller, testToken } from '../../helpers/service.js'
 import { collectGarbage } from '../../helpers/store.js'
 
 const fern = '{"id":1,"name":"Fern"}'
@@ -19,8 +19,8 @@ const description: RawRequest = { method: 'GET', target: '/openapi.json', header
 
 async function slowService() {
   const creates = gate()
-  const store: PlantStore = { ...quick, create: ({ name }) => creates.wait().then(() => ({ name })) }
-  return { service: await serveStore(store), creates }
+  const write: Store['write'] = (changes) => creates.wait().then(() => changes.map(created))
+  return { service: await serveStore({ ...quick, write }), creates }
 }
 
 /** A service that looks up no token before it is let. */
@@ -48,9 +48,10 @@ describe('requests that wait on one connection', () => {
     log.split('\n').flatMap((line) => (line.includes('"outcome"') ? [JSON.parse(line)] : []))
 
   test.each([
-    ['of which a 17th is unanswered', {}],
-    ['behind one whose response closes it', { headers: { Connection: 'Upgrade', Upgrade: 'h2c' } }],
-  ])('%s, close it after the response to the one that is with the store', async (_, first) => {
+    ['of which a 17th is unanswered', 1, {}],
+    ['of which 1,500 more are unanswered', 1500, {}],
+    ['behind one whose response closes it', 1500, { headers: { Connection: 'Upgrade', Upgrade: 'h2c' } }],
+  ])('%s, close it after the response to the one that is with the store', async (_, more, first) => {
     const { service, creates } = await slowService()
     const connection = await connectTo(service.place)
     connection.send(requestBytes(testToken, { body: fern, ...first }))
@@ -58,7 +59,7 @@ describe('requests that wait on one connection', () => {
     for (let count = 0; count < 15; count += 1) connection.send(create)
     expect((await exchange(service, description)).status).toBe(200)
     expect(service.log()).not.toContain('closed')
-    connection.send(Buffer.concat(Array.from({ length: 1500 }, () => create)))
+    connection.send(Buffer.concat(Array.from({ length: more }, () => create)))
     await expect.poll(() => service.log()).toContain('closed')
     creates.open()
     expect((await connection.answers()).map(({ status }) => status)).toEqual([200])
@@ -79,35 +80,39 @@ describe('requests that wait on one connection', () => {
     expect(creates.waiting).toBe(0)
   })
 
-  test('close it above 64 KiB of headers and trailers while its token is looked up', async () => {
+  test('close it above 64 KiB of targets, headers and trailers while its token is looked up', async () => {
     const { service } = await slowLookups()
+    const withTarget = requestBytes(testToken, { target: `/${'x'.repeat(15_000)}` })
     const withHeaders = requestBytes(testToken, { headers: { X: 'x'.repeat(15_000) } })
     const chunked = { 'Content-Length': undefined, 'Transfer-Encoding': 'chunked' }
     const withTrailers = requestBytes(testToken, {
       headers: chunked,
       body: `0\r\nX: ${'x'.repeat(15_000)}\r\n\r\n`,
     })
-    for (const request of [withHeaders, withTrailers]) {
+    for (const request of [withTarget, withHeaders, withTrailers]) {
       const connection = await connectTo(service.place)
       connection.send(create)
       for (let count = 0; count < 4; count += 1) connection.send(request)
       expect(await connection.answers()).toEqual([])
     }
-    const line = closedLine('The headers of the waiting requests are too large')
-    expect(outcomesIn(service.log())).toMatchObject([line, line])
+    const line = closedLine('The waiting requests are too large')
+    expect(outcomesIn(service.log())).toMatchObject([line, line, line])
   })
 
-  test('get 503 for a body that is larger than 64 KiB while the token is looked up', async () => {
+  test('may have bodies above 64 KiB, of which the rest is read when the token is accepted', async () => {
     const { service, lookups } = await slowLookups()
-    const connection = await connectTo(service.place)
-    connection
-      .send(create)
-      .send(requestBytes(testToken, { body: fern.padEnd(66_000) }))
-      .send(create)
-    await expect.poll(() => connection.socket.writableLength).toBe(0)
+    const bodies = [[20, 66_000, 100_000, 20], Array<number>(16).fill(10_000)]
+    const connections = await Promise.all(
+      bodies.map(async (sizes) => {
+        const requests = sizes.map((size) => requestBytes(testToken, { body: fern.padEnd(size) }))
+        return (await connectTo(service.place)).send(requests.join(''))
+      }),
+    )
+    await expect.poll(() => lookups.waiting).toBe(2)
     expect((await exchange(service, description)).status).toBe(200)
     lookups.open()
-    for (const status of [200, 503, 200]) expect((await connection.answer())?.status).toBe(status)
+    for (const [at, sizes] of bodies.entries())
+      for (const _ of sizes) expect((await connections[at]?.answer())?.status).toBe(200)
   })
 
   test('may be larger once its token is accepted', async () => {
@@ -195,14 +200,18 @@ describe('responses that are not read count together, up to 64 MiB', () => {
     ['deletes', { method: 'DELETE', target: '/plants/1' }, 8],
   ])('of %s: above it nothing is done, and the response is 503', async (_, request, fitting) => {
     let asked = 0
-    const plant = async () => {
+    const plant = { id: 1n, name }
+    const counted = <T>(answer: T) => {
       asked += 1
-      return { id: 1n, name }
+      return answer
     }
-    const list = async function* () {
-      yield [await plant()]
+    const get = async () => counted(new Map([[1n, plant]]))
+    const read = async function* () {
+      yield counted([plant])
     }
-    const service = await serveStore({ ...quick, create: plant, get: plant, list, delete: plant })
+    const write: Store['write'] = async ([change]) =>
+      counted([{ type: change?.type === 'delete' ? 'deleted' : 'created', plant }])
+    const service = await serveStore({ ...quick, get, read, write })
     const unread: RawConnection[] = []
     for (let count = 0; count < fitting; count += 1) {
       const connection = await connectTo(service.place)
@@ -221,12 +230,12 @@ describe('responses that are not read count together, up to 64 MiB', () => {
   test('of many plants: 16 are read at a time', async () => {
     const reads = gate()
     let [done, most] = [0, 0]
-    const get = async (id: bigint) => {
+    const get = async (ids: readonly bigint[]) => {
       const read = reads.wait()
       most = Math.max(most, reads.waiting - done)
       await read
       done += 1
-      return { id, name: 'Fern' }
+      return new Map(ids.map((id) => [id, { id, name: 'Fern' }]))
     }
     const service = await serveStore({ ...quick, get })
     const answers = Array.from({ length: 90 }, () => exchange(service, { method: 'GET', target: '/plants/1' }))
@@ -293,6 +302,25 @@ test.each([
   expect((await exchange(service, { body: fern.padEnd(1000) })).status).toBe(200)
 })
 
+test('bodies whose tokens are looked up take no room from one another, and are read on when that is done', async () => {
+  const lookups = gate()
+  const openTokenSource = async () => (token: string) =>
+    lookups.wait().then(() => (token === testToken ? testCaller : undefined))
+  const service = await serveStore(quick, { openTokenSource, limits: { ...limits, bodyLimit: 200_000 } })
+  const headers = { 'Content-Length': '150000' }
+  const tokens = [...Array<string>(80).fill('wrong'), ...Array<string>(10).fill(testToken)]
+  const connections = await Promise.all(tokens.map(() => connectTo(service.place)))
+  for (const [at, token] of tokens.entries())
+    connections[at]?.send(requestBytes(token, { headers, body: fern.padEnd(149_999) }))
+  await expect.poll(() => lookups.waiting).toBe(90)
+  for (let turn = 0; turn < 20; turn += 1) expect((await exchange(service, description)).status).toBe(200)
+  lookups.open()
+  for (const [at, token] of tokens.entries()) {
+    const text = (await connections[at]?.send(' ').answer())?.text
+    expect(text).toMatch(token === testToken ? '{"name":"Fern"}' : /^400 \(401\)/)
+  }
+})
+
 test('a token that is revoked while the body comes is rejected', async () => {
   let isRevoked = false
   const openTokenSource = async () => (token: string) => (token === testToken && !isRevoked ? testCaller : undefined)
@@ -307,8 +335,9 @@ test('a token that is revoked while the body comes is rejected', async () => {
 test('32 unknown tokens are looked up at once; those after them get 503', async () => {
   const lookups = gate()
   const tokens = { ...noTokens, find: () => lookups.wait() }
-  const clock = { now: () => performance.now(), time: Date.now, warn: expect.fail }
-  const service = await serveStore(quick, { openTokenSource: async () => tokensOfStore(tokens, clock) })
+  const service = await serveStore(quick, {
+    openTokenSource: async () => tokensOfStore(tokens, () => performance.now(), Date.now),
+  })
   const ask = (_: unknown, at: number) => exchange({ ...service, token: `made-up-${at}` }, { body: fern })
   const answers = Array.from({ length: 40 }, ask)
   for (const { status, headers } of await Promise.all(answers.slice(32)))

@@ -1,6 +1,7 @@
 import { Validator } from '@seriousme/openapi-schema-validator'
 import { describe, expect, test } from 'vitest'
 import { fromJSONSchema } from 'zod'
+import { operations } from '../../../src/server/openapi.js'
 import { exchange } from '../../helpers/raw-http.js'
 import { runPlants } from '../../helpers/run.js'
 import { serve } from '../../helpers/service.js'
@@ -51,22 +52,42 @@ describe('the description of the interface', () => {
     expect(Object.keys(responses)).toEqual(['200', '400', '408', '431', '500', '503'])
   })
 
-  test('gives both limits of a list in words, since a stream has none', () => {
+  test('has the operations of the service, with what they need', () => {
+    const described = Object.entries<Record<string, Operation & { operationId: string }>>(description.paths).flatMap(
+      ([path, methods]) =>
+        Object.entries(methods).map(([method, { operationId, requestBody }]) => ({
+          ...{ id: operationId, method: method.toUpperCase(), path },
+          ...(requestBody && { hasBody: true }),
+        })),
+    )
+    expect(described).toEqual(operations.map(({ right: _, ...operation }) => operation))
+  })
+
+  test('says for a client in TypeScript that a page is an array, and nothing else', () => {
+    const { content } = description.paths['/plants'].get.responses[200]
+    expect(Object.keys(content)).toEqual(['application/json'])
+    expect(content['application/json'].schema.type).toBe('array')
+  })
+
+  test('gives the limits of a page, and in words that of a stream', () => {
     const list: Operation = description.paths['/plants'].get
     const limit = list.parameters.find(({ name }) => name === 'limit')
-    expect(limit?.description).toMatch(/\b1000\b.*\b100\b/)
-    expect(limit?.schema).toEqual({ type: 'integer', minimum: 1 })
+    expect(limit?.description).toMatch(/\b100\b.*A stream takes any limit/)
+    expect(limit?.schema).toEqual({ type: 'integer', minimum: 1, maximum: 1000 })
   })
 
   test("has the specification's shapes", () => {
-    const shapes = Object.entries<Shape>(description.components.schemas).map(([name, { required, properties }]) => {
-      const fields = Object.entries(properties).map(([field, { type, format = '' }]) => `${field} ${type} ${format}`)
-      return [name, required.join(), ...fields.map((field) => field.trim())]
-    })
+    const shapes = Object.entries<Shape>(description.components.schemas).map(
+      ([name, { required = [], properties }]) => {
+        const fields = Object.entries(properties).map(([field, { type, format = '' }]) => `${field} ${type} ${format}`)
+        return [name, required.join(), ...fields.map((field) => field.trim())]
+      },
+    )
     expect(shapes).toEqual([
       ['Plant', 'name', 'name string', 'tag string'],
       ['NewPlant', 'id,name', 'id integer int64', 'name string', 'tag string'],
       ['StoredPlant', 'id,name', 'id integer int64', 'name string', 'tag string'],
+      ['PlantPatch', '', 'name string', 'tag string,null'],
       ['Error', 'error,message', 'error integer int32', 'message string'],
     ])
   })

@@ -2,24 +2,24 @@ import { once } from 'node:events'
 import { type IncomingMessage, request } from 'node:http'
 import { expect, onTestFinished, test } from 'vitest'
 import type { NewPlant } from '../../../src/plant/plant.js'
-import type { Block, PlantStore, ReadableStore } from '../../../src/stores/common/store.js'
+import type { Store } from '../../../src/stores/common/store.js'
 import { connectTo, exchange, requestBytes } from '../../helpers/raw-http.js'
 import { gate, quick, serve, serveStore, testCaller, testToken } from '../../helpers/service.js'
 import { World } from '../../helpers/world.js'
 
 const fern = '{"id":1,"name":"Fern"}'
 const large = 'F'.repeat(65_536)
-const block: Block = { text: `{"id":1,"name":"${large}"}`, plants: 1 }
+const page: NewPlant[] = [{ id: 1n, name: large }]
 
-/** A store whose snapshot gives blocks as `next` has them, and what has become of it. */
-function storeWith(next: (count: number) => Promise<Block | undefined>) {
-  const seen = { blocks: 0, isEnded: false }
-  const store: PlantStore & Pick<ReadableStore, 'snapshot'> = {
+/** A store that is read in pages as `next` has them, and what has become of it. */
+function storeWith(next: (count: number) => Promise<NewPlant[] | undefined>) {
+  const seen = { pages: 0, isEnded: false }
+  const store: Pick<Store, 'write' | 'close' | 'read'> = {
     ...quick,
-    async *snapshot() {
+    async *read() {
       try {
-        for (let found = await next(0); found; found = await next(seen.blocks)) {
-          seen.blocks += 1
+        for (let found = await next(0); found; found = await next(seen.pages)) {
+          seen.pages += 1
           yield found
         }
       } finally {
@@ -30,7 +30,7 @@ function storeWith(next: (count: number) => Promise<Block | undefined>) {
   return { store, seen }
 }
 
-const endless = async () => block
+const endless = async () => page
 
 /** Accepts each token, and calls its holder by its name. */
 const openTokenSource = async () => (name: string) => ({ ...testCaller, name })
@@ -57,11 +57,11 @@ test('a client that stops reading holds up nobody, and costs little memory', asy
   const isStill = async () => {
     for (let count = 0; count < 20; count += 1) expect((await exchange(service, { body: fern })).status).toBe(200)
     const last = before
-    before = seen.blocks
-    return seen.blocks === last
+    before = seen.pages
+    return seen.pages === last
   }
   await expect.poll(isStill).toBe(true)
-  expect(seen.blocks).toBeLessThan(500)
+  expect(seen.pages).toBeLessThan(500)
   stream.destroy()
   await expect.poll(() => seen.isEnded).toBe(true)
 })
@@ -100,7 +100,7 @@ test('a second stream of a token gets 503, and so does a ninth of all', async ()
 })
 
 test('a stream is cut off after a time, for slow and fast readers', async () => {
-  const { store, seen } = storeWith(async (count) => ({ text: `{"id":${count},"name":"${large}"}`, plants: 1 }))
+  const { store, seen } = storeWith(async (count) => [{ id: BigInt(count), name: large }])
   const service = await serveStore(store, { openTokenSource, streamTimeout: 300 })
   const [slow, fast] = [await streamFrom(service, 'slow'), await streamFrom(service, 'fast')]
   expect(await textOf(fast)).toBeUndefined()
@@ -147,7 +147,7 @@ test('a drain lets a stream come to its end, and ends one that takes longer', as
   const drained = service.drain(20_000)
   await expect.poll(() => service.log()).toMatch(/draining/)
   end.open()
-  expect(await textOf(stream)).toBe(`${block.text}\n${block.text}\n`)
+  expect(await textOf(stream)).toBe(`{"id":1,"name":"${large}"}\n`.repeat(2))
   await drained
 
   const { store, seen } = storeWith(endless)
@@ -164,9 +164,11 @@ test('clients that leave early keep no place among streams and lists', async () 
     for (const wait of waits) wait()
     waits = []
   }
-  const store = {
-    ...storeWith(endless).store,
-    async *list(): AsyncGenerator<NewPlant[]> {
+  const { store: endlessStore } = storeWith(endless)
+  const store: typeof endlessStore = {
+    ...endlessStore,
+    async *read(query) {
+      if (query?.limit === undefined) return yield* endlessStore.read(query)
       await new Promise<void>((resolve) => waits.push(resolve))
       yield [{ id: 1n, name: 'F'.repeat(8_388_608) }]
     },

@@ -52,11 +52,10 @@ async function poster(): Promise<(documents: Buffer[]) => Promise<Verdict[]>> {
 async function importAll(world: World, documents: Buffer[]): Promise<Verdict[]> {
   const newline = Buffer.from('\n')
   const stdin = Buffer.concat(['{"id":0,"name":""}', ...documents].flatMap((line) => [Buffer.from(line), newline]))
-  await world.run('import --format ndjson --rejects rejects --store new.db', { stdin })
-  const lines = world.read('rejects.reasons').trimEnd().split('\n')
+  const { err } = await world.run('import --format ndjson --store new.db --output ndjson', { stdin })
+  const lines = err.split('\n').filter((line) => line.includes('"line":'))
   const reasons = new Map(lines.map((line) => [JSON.parse(line).line, line]))
-  for (const name of ['rejects', 'rejects.reasons', 'new.db', 'new.db-wal', 'new.db-shm'])
-    rmSync(join(world.home, name), { force: true })
+  for (const name of ['new.db', 'new.db-wal', 'new.db-shm']) rmSync(join(world.home, name), { force: true })
   return documents.map((_, index) => {
     const verdict = reasons.has(index + 2) ? verdictOf(reasons.get(index + 2)) : undefined
     return verdict?.error === 409 ? undefined : verdict
@@ -73,9 +72,8 @@ function bySchema(bytes: Buffer): Verdict | 'malformed' {
 
 function verdictOf(json = ''): Verdict {
   const { error, message }: { error: number; message: string } = JSON.parse(json)
-  const what = message
-    .replace(/^(Invalid plant: |Not JSON: |(Stdin|The body) (is not JSON: |contains ))/, '')
-    .replace(' at line 1,', ' at')
+  const isSyntax = /^(Not JSON: |(Stdin|The body) is not JSON: )/.test(message) // the rest is the parser's own sentence
+  const what = isSyntax ? 'not JSON' : message.replace('Invalid plant: ', '')
   return { error, message: what.replace(/^.*not UTF-8(\. If the input .*)?$/i, 'not UTF-8') }
 }
 

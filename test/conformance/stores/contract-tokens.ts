@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { digestOf } from '../../../src/server/authenticator.js'
 import { pageRows } from '../../../src/stores/common/pages.js'
-import { rights, type ServedStore, type Token, type TokenStore } from '../../../src/stores/common/store.js'
+import { type OwnStore, rights, type Token, type TokenStore } from '../../../src/stores/common/store.js'
 
 const [created, expires, revoked] = [new Date(1.7e12), new Date(1.9e12 + 1), new Date(1.8e12)]
 
@@ -9,12 +9,12 @@ const plain = { note: undefined, rights: ['create'], createdAt: created, expires
 const some = { note: `it's "ours"`, rights: ['create', 'update'], createdAt: created, expiresAt: expires } as const
 
 /** What a store must do that a service can be put in front of. `open` gives an empty one. */
-export function describeServedStore(name: string, open: () => Promise<ServedStore>): void {
+export function describeTokens(name: string, open: () => Promise<OwnStore>): void {
   describe(`${name} keeps tokens: it`, () => {
     test('finds one by its digest, with all that it was given', async () => {
       const { tokens } = await open()
       const added = await tokens.add(digestOf('one'), some)
-      expect(added).toStrictEqual({ id: added.id, ...some, revokedAt: undefined, lastUsedAt: undefined })
+      expect(added).toStrictEqual({ id: added.id, ...some, revokedAt: undefined })
       expect(typeof added.id).toBe('bigint')
       expect(await tokens.find(digestOf('one'))).toStrictEqual(added)
       expect(await tokens.find(digestOf('two'))).toBeUndefined()
@@ -48,14 +48,6 @@ export function describeServedStore(name: string, open: () => Promise<ServedStor
       expect(await tokens.revoke(id, expires)).toMatchObject({ id, revokedAt: revoked })
       expect(await tokens.revoke(id + 1n, revoked)).toBeUndefined()
       expect((await tokens.find(digestOf('one')))?.revokedAt).toEqual(revoked)
-    })
-
-    test('saves when one was last used', async () => {
-      const { tokens } = await open()
-      const [one, two] = [await tokens.add(digestOf('one'), plain), await tokens.add(digestOf('two'), plain)]
-      await tokens.markUsed(one.id, created)
-      await tokens.markUsed(one.id, revoked)
-      expect(await pagesOf(tokens)).toStrictEqual([[{ ...one, lastUsedAt: revoked }, two]])
     })
 
     test('has all rights, and can create plants', async () => {

@@ -1,116 +1,227 @@
 import { describe, expect, test } from 'vitest'
-import { largestId, type NewPlant, smallestId } from '../../../src/plant/plant.js'
-import { createNext } from '../../../src/stores/common/conflict.js'
-import type {
-  CountByQuery,
-  CountQuery,
-  ListQuery,
-  PlantStore,
-  ReadableStore,
-} from '../../../src/stores/common/store.js'
-import { gathered } from '../../helpers/store.js'
+import {
+  type FieldName,
+  largestId,
+  type NewPlant,
+  type PlantPatch,
+  smallestId,
+  textLength,
+} from '../../../src/plant/plant.js'
+import { must } from '../../../src/platform/values.js'
+import type { Change, Outcome } from '../../../src/stores/common/change.js'
+import { createNext, greatestId } from '../../../src/stores/common/create-next.js'
+import type { CountQuery, ListQuery, OwnStore, ReadQuery, Store } from '../../../src/stores/common/store.js'
+import { createPlant, deletePlant, gathered } from '../../helpers/store.js'
+import { describeTokens } from './contract-tokens.js'
 
 /** A store under test, and a look behind it that does not go through it. */
-export interface Subject<Store extends PlantStore> {
-  store: Store
+export interface Subject<S extends Store> {
+  store: S
   /** what a store opened afresh holds under an id */
   look(id: bigint): Promise<NewPlant | undefined>
 }
 
-export type Open<Store extends PlantStore> = () => Promise<Subject<Store>>
+export type Open<S extends Store> = () => Promise<Subject<S>>
 
 const fern: NewPlant = { id: 1n, name: 'Fern', tag: 'shade' }
-const answer = { name: 'Fern', tag: 'shade' }
-const moss: NewPlant = { id: 1n, name: 'Moss' }
-const idempotencyKey = 'order-66'
-const idTaken = { type: 'conflict', error: 409, message: 'A plant with id 1 already exists' }
+const moss: NewPlant = { id: 2n, name: 'Moss' }
+const ivy: NewPlant = { id: 3n, name: 'Ivy', tag: '' }
+const otherFern: NewPlant = { id: 1n, name: 'Moss' }
+const key = 'order-66'
+const idExists = (id: bigint | number) => `409 A plant with id ${id} already exists`
+const differs = (id: bigint | number) => `409 A different plant with id ${id} already exists`
+const keyUsed = '409 This idempotency key was used for a different plant'
+const missing = (id: bigint | number) => `404 No plant has id ${id}`
 const byId = (one: NewPlant, other: NewPlant) => (one.id < other.id ? -1 : 1)
 
 const plantsOf = (count: number, plant: (index: number) => Partial<NewPlant> = () => ({})): NewPlant[] =>
   Array.from({ length: count }, (_, index) => ({ id: BigInt(index), name: `Fern ${index}`, ...plant(index) }))
 
+type Create = Extract<Change, { type: 'create' }>
+type Update = Extract<Change, { type: 'update' }>
+
+const creation = (plant: NewPlant, options: Omit<Create, 'type' | 'plant'> = {}): Change => ({
+  type: 'create',
+  plant,
+  ...options,
+})
+const patching = (patch: PlantPatch, options: Omit<Update, 'type' | 'patch'> = {}): Change => ({
+  type: 'update',
+  patch,
+  ...options,
+})
+const deletion = (id: bigint, only?: NewPlant): Change => ({ type: 'delete', id, only })
+
+/** A service does not tell what a plant was before. */
+const updated = (store: Store, plant: NewPlant, before: NewPlant): Outcome => ({
+  type: 'updated',
+  plant,
+  ...(store.transaction && { before }),
+})
+
+/** Such as `created`, or `409 A plant with id 1 already exists`. */
+function told(outcome: Outcome | undefined): string | undefined {
+  if (!outcome || !('error' in outcome)) return outcome?.type
+  return outcome.type === 'rejected' ? `${outcome.error.error} ${outcome.error.message}` : outcome.type
+}
+
+async function tell(store: Store, ...changes: Change[]): Promise<(string | undefined)[]> {
+  return (await store.write(changes)).map(told)
+}
+
+async function idsOf(store: Store, query?: ReadQuery): Promise<bigint[]> {
+  return (await gathered(store.read(query))).map(({ id }) => id)
+}
+
 /** What every store must do, wherever it keeps its plants. `open` gives an empty one. */
-export function describePlantStore(name: string, open: Open<PlantStore>): void {
-  describe(`${name} is a plant store: it`, () => {
-    test('keeps ids and texts exactly', async () => {
-      const { store, look } = await open()
-      const texts = [
-        '',
-        '  Fern  ',
-        'not composed: e\u0301 \u00e9',
-        '蕨 🌿 \u{10ffff} \uffff \ufffd',
-        '\u0001\t\n\r\u001b[31m\u007f\u009b',
-        `"'\\%_?;--`,
-        '🌿'.repeat(50_000),
-      ]
-      const ids = [smallestId, -1n, 0n, 1n, 2n, 9007199254740993n, largestId]
-      for (const [index, text] of texts.entries()) {
-        const plant = { id: ids[index] ?? 0n, name: text, tag: text }
-        expect(await store.create(plant)).toStrictEqual({ name: text, tag: text })
-        expect(await look(plant.id)).toStrictEqual(plant)
-      }
-    })
+export function describeStore(name: string, open: Open<Store>): void {
+  describe(`${name} creates: it`, () => describeCreates(open))
+  describe(`${name} reads: it`, () => describeReads(open))
+  describe(`${name} updates and deletes: it`, () => describeChanges(open))
+  describe(`${name} makes many changes: it`, () => describeMany(open))
+}
 
-    test('rejects an id that is taken, with or without a key', async () => {
-      const { store, look } = await open()
-      await store.create(fern, { idempotencyKey })
-      for (const plant of [fern, moss])
-        for (const options of [{}, { idempotencyKey: 'another-key' }])
-          await expect(store.create(plant, options)).rejects.toMatchObject(idTaken)
-      expect(await look(1n)).toStrictEqual(fern)
-    })
+/** What a store must do besides that is no service. `open` gives an empty one. */
+export function describeOwnStore(name: string, open: Open<OwnStore>): void {
+  describeStore(name, open)
+  describe(`${name} sorts: it`, () => describeOrder(open))
+  describe(`${name} writes all or nothing: it`, () => describeTransactions(open))
+  describeTokens(name, async () => (await open()).store)
+}
 
-    test('accepts a repeated key for an equal plant only', async () => {
-      const { store, look } = await open()
-      for (const _ of [1, 2]) expect(await store.create(fern, { idempotencyKey })).toStrictEqual(answer)
-      const keyTaken = { ...idTaken, message: 'This idempotency key was used for a different plant' }
-      for (const plant of [
-        { ...fern, id: 2n },
-        { ...fern, name: 'Moss' },
-        { ...fern, tag: 'sun' },
-        { id: 1n, name: 'Fern' },
-      ])
-        await expect(store.create(plant, { idempotencyKey })).rejects.toMatchObject(keyTaken)
-      expect([await look(1n), await look(2n)]).toStrictEqual([fern, undefined])
-    })
+export function describeCreates(open: Open<Store>): void {
+  test('keeps ids and texts exactly', async () => {
+    const { store, look } = await open()
+    const texts = [
+      '',
+      '  Fern  ',
+      'not composed: e\u0301 \u00e9',
+      '蕨 🌿 \u{10ffff} \uffff \ufffd',
+      '\u0001\t\n\r\u001b[31m\u007f\u009b',
+      `"'\\%_?;--`,
+      '🌿'.repeat(50_000),
+    ]
+    const ids = [smallestId, -1n, 0n, 1n, 2n, 9007199254740993n, largestId]
+    for (const [index, text] of texts.entries()) {
+      const plant = { id: ids[index] ?? 0n, name: text, tag: text }
+      expect(await store.write([creation(plant)])).toStrictEqual([{ type: 'created', plant }])
+      expect(await look(plant.id)).toStrictEqual(plant)
+    }
+    expect(await store.write([creation(moss, { key })])).toStrictEqual([
+      { type: 'rejected', error: expect.objectContaining({ type: 'conflict', error: 409 }) },
+    ])
+  })
 
-    test('leaves a key free when its plant was rejected', async () => {
-      const { store } = await open()
-      await store.create(fern)
-      await expect(store.create(moss, { idempotencyKey })).rejects.toMatchObject(idTaken)
-      expect(await store.create({ ...fern, id: 2n }, { idempotencyKey })).toStrictEqual(answer)
-    })
+  test('rejects an id that exists, with or without a key', async () => {
+    const { store, look } = await open()
+    await createPlant(store, fern, key)
+    for (const plant of [fern, otherFern])
+      for (const options of [{}, { key: 'another-key' }])
+        expect(await tell(store, creation(plant, options))).toEqual([idExists(1)])
+    expect(await look(1n)).toStrictEqual(fern)
+  })
 
-    test('gives an id to the first of many who want it', async () => {
-      const { store, look } = await open()
-      const plants = plantsOf(50, (index) => ({ id: BigInt(index % 2) }))
-      const results = await Promise.allSettled(plants.map((plant) => store.create(plant)))
-      expect(results.flatMap(({ status }, index) => (status === 'fulfilled' ? [index] : []))).toEqual([0, 1])
-      expect([await look(0n), await look(1n)]).toStrictEqual(plants.slice(0, 2))
-    })
+  test('accepts a repeated key for an equal plant only', async () => {
+    const { store, look } = await open()
+    for (const _ of [1, 2])
+      expect(await store.write([creation(fern, { key })])).toStrictEqual([{ type: 'created', plant: fern }])
+    for (const plant of [
+      { ...fern, id: 2n },
+      { ...fern, name: 'Moss' },
+      { ...fern, tag: 'sun' },
+      { id: 1n, name: 'Fern' },
+    ])
+      expect(await tell(store, creation(plant, { key }))).toEqual([keyUsed])
+    expect([await look(1n), await look(2n)]).toStrictEqual([fern, undefined])
+  })
 
-    test('makes one plant of a key that comes twice at once', async () => {
-      const { store } = await open()
-      const create = () => store.create(fern, { idempotencyKey })
-      expect(await Promise.all([create(), create()])).toStrictEqual([answer, answer])
-    })
+  test('leaves a key free when its plant was rejected', async () => {
+    const { store } = await open()
+    await createPlant(store, fern)
+    expect(await tell(store, creation(otherFern, { key }))).toEqual([idExists(1)])
+    expect(await tell(store, creation({ ...fern, id: 2n }, { key }))).toEqual(['created'])
+  })
+
+  test('gives an id to the first of many who want it', async () => {
+    const { store, look } = await open()
+    const plants = plantsOf(50, (index) => ({ id: BigInt(index % 2) }))
+    const outcomes = await Promise.all(plants.map((plant) => tell(store, creation(plant))))
+    expect(outcomes.flatMap(([outcome], index) => (outcome === 'created' ? [index] : []))).toEqual([0, 1])
+    expect([await look(0n), await look(1n)]).toStrictEqual(plants.slice(0, 2))
+  })
+
+  test('makes one plant of a key that comes twice at once', async () => {
+    const { store } = await open()
+    const once = () => tell(store, creation(fern, { key }))
+    expect(await Promise.all([once(), once()])).toEqual([['created'], ['created']])
+  })
+
+  test('shows no plant whose create is rejected, while many are in flight', async () => {
+    const { store } = await open()
+    const ids = plantsOf(40).map(({ id }) => id)
+    const seen = new Set<string | undefined>()
+    let isOver = false
+    const watch = async (look: () => Promise<Iterable<NewPlant>>) => {
+      for (; !isOver; await new Promise(setImmediate)) for (const plant of await look()) seen.add(plant.name)
+    }
+    const watching = [
+      watch(async () => (await store.get(ids)).values()),
+      watch(() => gathered(store.read({ limit: 100 }))),
+    ]
+    const creates = plantsOf(400, (index) => ({ id: BigInt(index % 40) }))
+    const outcomes = await Promise.all(creates.map((plant) => tell(store, creation(plant))))
+    isOver = true
+    await Promise.all(watching)
+    const stored = creates.filter((_, index) => outcomes[index]?.[0] === 'created').map(({ name }) => name)
+    expect(stored).toHaveLength(40)
+    expect(stored).toEqual(expect.arrayContaining([...seen]))
+  })
+
+  test.each<[string, bigint[], bigint]>([
+    ['nothing', [], 1n],
+    ['a negative id', [-5n, smallestId], -4n],
+    ['ids that are far apart', [1n, 4_000_000_000n, -3n], 4_000_000_001n],
+    ['the last id but one', [largestId - 1n], largestId],
+  ])('creates a plant with the greatest id plus 1: after %s', async (_, ids, next) => {
+    const { store, look } = await open()
+    for (const id of ids) await createPlant(store, { id, name: 'Fern' })
+    expect(await greatestId(store)).toBe(ids.length > 0 ? next - 1n : undefined)
+    expect(await createNext(store, { name: 'Fern', tag: 'shade' })).toStrictEqual({ ...fern, id: next })
+    expect(await look(next)).toStrictEqual({ ...fern, id: next })
+  })
+
+  test('has no next id after the last one', async () => {
+    const { store } = await open()
+    await createPlant(store, { ...fern, id: largestId })
+    await expect(createNext(store, fern)).rejects.toThrow('There is no id after 9223372036854775807')
+  })
+
+  test('gives one next id after the other to those who want one at once', async () => {
+    const { store } = await open()
+    const created = await Promise.all(plantsOf(20).map(({ name }) => createNext(store, { name })))
+    expect(created.toSorted(byId).map(({ id }) => id)).toEqual(created.map((_, index) => BigInt(index + 1)))
+    expect(await gathered(store.read())).toStrictEqual(created.toSorted(byId))
   })
 }
 
-/** What a store must do besides that can be read. */
-export function describeReadableStore(name: string, open: Open<ReadableStore>): void {
-  describe(`${name} is a readable store: it`, () => {
-    describeQueries(open)
-    describeChanges(open)
-    describeNextIds(open)
+function describeReads(open: Open<Store>): void {
+  test('gets plants by their ids, without those that do not exist', async () => {
+    const { store } = await open()
+    await store.write([fern, moss, ivy].map((plant) => creation(plant)))
+    expect([...(await store.get([3n, 9n, 1n, smallestId])).values()].toSorted(byId)).toStrictEqual([fern, ivy])
+    expect((await store.get([2n])).get(2n)).toStrictEqual(moss)
+    expect([await store.get([]), await store.get([7n])]).toEqual([new Map(), new Map()])
+    const many = plantsOf(300, (index) => ({ id: BigInt(100 + index) }))
+    await store.write(many.map((plant) => creation(plant)))
+    const found = await store.get([...many.map(({ id }) => id), 99n])
+    expect([...found.values()].toSorted(byId)).toStrictEqual(many)
   })
-}
 
-function describeQueries(open: Open<ReadableStore>): void {
-  test('lists plants in the order of ids', async () => {
+  test('reads plants in the order of ids', async () => {
     const { store } = await open()
     const ids = [10n, 9n, -2n, 0n, largestId, smallestId]
-    for (const id of ids) await store.create({ id, name: 'Fern', ...([10n, -2n].includes(id) && { tag: 'shade' }) })
+    for (const id of ids)
+      await createPlant(store, { id, name: 'Fern', ...([10n, -2n].includes(id) && { tag: 'shade' }) })
     const queries: [ListQuery | undefined, bigint[]][] = [
       [undefined, [smallestId, -2n, 0n, 9n, 10n, largestId]],
       [{ after: -2n }, [0n, 9n, 10n, largestId]],
@@ -125,61 +236,118 @@ function describeQueries(open: Open<ReadableStore>): void {
       [{ search: 'HAD' }, [-2n, 10n]],
       [{ search: 'fe', after: 0n, limit: 2 }, [9n, 10n]],
     ]
-    for (const [query, expected] of queries)
-      expect({ query, ids: (await gathered(store.list(query))).map(({ id }) => id) }).toEqual({ query, ids: expected })
+    for (const [query, expected] of queries) {
+      expect({ query, ids: await idsOf(store, query) }).toEqual({ query, ids: expected })
+      const limited = { limit: 1000, ...query } // in pages
+      expect({ limited, ids: await idsOf(store, limited) }).toEqual({ limited, ids: expected })
+    }
   })
 
-  test('finds texts in any case, composed or decomposed', async () => {
+  test('finds texts in any case, without the marks of Latin letters, composed or decomposed', async () => {
     const { store } = await open()
-    const others = ['Straße', 'ΟΔΟΣ', 'Сосна', 'a%b_c', '[\\]', "'", 'x*?^-', 'ſ']
-    const names = ['Fern', 'Röse', 'ETE\u0301', 'été', 'İ', 'ı', ...others]
-    await Promise.all(names.map((text, index) => store.create({ id: BigInt(index), name: text })))
-    await Promise.all(names.map((text, index) => store.create({ id: BigInt(index + 20), name: '', tag: text })))
-    const searches: Record<string, string[]> = {
-      ...{ '': names, fERN: ['Fern'], RÖSE: ['Röse'], 'ro\u0308s': ['Röse'], 'f*n': [], 'f[e]': [] },
-      ...{ É: ['ETE\u0301', 'été'], 'te\u0301': ['ETE\u0301', 'été'], ete: ['ETE\u0301'] },
-      ...{ i: [], İ: ['İ'], I: [], ı: ['ı'], STRAẞE: ['Straße'], SS: [], s: ['Röse', 'Straße', 'ſ'] },
-      ...{ οδος: ['ΟΔΟΣ'], δοσ: ['ΟΔΟΣ'], СОСна: ['Сосна'], c: ['a%b_c'], '%': ['a%b_c'], 'A%B_': ['a%b_c'] },
-      ...{ '\\]': ['[\\]'], "'": ["'"], '[': ['[\\]'], 'X*?^-': ['x*?^-'] },
-    }
-    for (const [search, expected] of Object.entries(searches)) {
-      const found = await gathered(store.list({ search }))
+    const latin = ['Fern', 'Röse', 'rosé', 'ETE\u0301', 'İ', 'ı', 'Straße', 'ſ', 'ﬁ', 'Ørsted', 'Việt']
+    const greek = ['ΟΔΟΣ', 'Αθήνα', 'ᾂ']
+    const others = ['Сосна', 'май', '🌿', '👩‍🌾', 'か\u3099', '한글', 'a%b_c', '[\\]', "'", 'x*?^-']
+    const names = [...latin, ...greek, ...others]
+    await Promise.all(names.map((text, index) => createPlant(store, { id: BigInt(index), name: text })))
+    await Promise.all(names.map((text, index) => createPlant(store, { id: BigInt(index + 30), name: '', tag: text })))
+    const pairs: [search: string, found: string[]][] = [
+      ['', names],
+      ['fERN', ['Fern']],
+      ['Rose', ['Röse', 'rosé']],
+      ['RÖSÉ', ['Röse', 'rosé']],
+      ['ro\u0308s', ['Röse', 'rosé']],
+      ['ete', ['ETE\u0301']],
+      ['viet', ['Việt']],
+      ['vie\u0302t', ['Việt']],
+      ['i', ['İ', 'Việt']],
+      ['ı', ['ı']],
+      ['STRAẞE', ['Straße']],
+      ['strasse', []],
+      ['ſt', ['Straße', 'Ørsted']],
+      ['fi', []],
+      ['orsted', []],
+      ['ørs', ['Ørsted']],
+      ['οδος', ['ΟΔΟΣ']],
+      ['δοσ', ['ΟΔΟΣ']],
+      ['ΑΘΉ', ['Αθήνα']],
+      ['αθη\u0301', ['Αθήνα']],
+      ['αθη', []],
+      ['ᾊ', ['ᾂ']],
+      ['СОСна', ['Сосна']],
+      ['МАЙ', ['май']],
+      ['маи\u0306', ['май']],
+      ['маи', []],
+      ['🌿', ['🌿']],
+      ['🌾', ['👩‍🌾']],
+      ['が', ['か\u3099']],
+      ['か', []],
+      ['한', ['한글']],
+      ['c', ['a%b_c']],
+      ['%', ['a%b_c']],
+      ['A%B_', ['a%b_c']],
+      ['f*n', []],
+      ['f[e]', []],
+      ['\\]', ['[\\]']],
+      ["'", ["'"]],
+      ['X*?^-', ['x*?^-']],
+    ]
+    for (const [search, expected] of pairs) {
+      const found = await gathered(store.read({ search }))
+      expect(await gathered(store.read({ search, limit: 1000 }))).toEqual(found)
       const texts = { names: found.flatMap((plant) => plant.name || []), tags: found.flatMap(({ tag }) => tag ?? []) }
       const count = await store.count({ search })
-      const all = search === '' ? names.length : expected.length
-      expect({ search, ...texts, count }).toEqual({ search, names: expected, tags: expected, count: BigInt(2 * all) })
+      expect({ search, ...texts, count }).toEqual({
+        ...{ search, names: expected, tags: expected },
+        count: BigInt(2 * expected.length),
+      })
     }
   })
 
   test('finds a text of as many characters as can be sought', async () => {
     const { store } = await open()
     const text = '\u1f82'.repeat(200)
-    await store.create({ id: 1n, name: `x${text.toUpperCase()}`, tag: text.normalize('NFD') })
+    await createPlant(store, { id: 1n, name: `x${text.toUpperCase()}`, tag: text.normalize('NFD') })
     expect(await store.count({ search: text })).toBe(1n)
   })
 
-  test('finds a few plants among many, and lists them in small pages', async () => {
+  test('finds a few plants among many, and reads them in parts that stay small', async () => {
     const { store } = await open()
     const name = (index: number) => (index % 700 === 5 ? 'Fern' : 'M'.repeat(index < 30 ? 200_000 : 1))
     const plants = plantsOf(3030, (index) => ({ name: name(index), ...(index % 1000 === 9 && { tag: 'x' }) }))
-    await Promise.all(plants.map((plant) => store.create(plant)))
-    const idsOf = async (query: ListQuery) => (await gathered(store.list(query))).map(({ id }) => id)
-    expect(await idsOf({ search: 'fern' })).toEqual([5n, 705n, 1405n, 2105n, 2805n])
-    expect(await idsOf({ tag: 'x', after: 9n, limit: 5 })).toEqual([1009n, 2009n, 3009n])
+    await Promise.all(plants.map((plant) => createPlant(store, plant)))
+    expect(await idsOf(store, { search: 'fern' })).toEqual([5n, 705n, 1405n, 2105n, 2805n])
+    expect(await idsOf(store, { tag: 'x', after: 9n, limit: 5 })).toEqual([1009n, 2009n, 3009n])
+    const parts: NewPlant[][] = []
+    for await (const some of store.read()) parts.push(some)
     const pages: NewPlant[][] = []
-    for await (const page of store.list()) pages.push(page)
-    expect(pages.flat()).toStrictEqual(plants)
+    for await (const page of store.read({ limit: 1000 })) pages.push(page)
+    expect([parts.flat(), pages.flat()]).toStrictEqual([plants, plants.slice(0, 1000)])
     expect(Math.max(...pages.map((page) => page.length))).toBeLessThanOrEqual(1000)
-    const sizes = pages.map((page) => page.reduce((sum, plant) => sum + plant.name.length, 0))
-    expect(Math.max(...sizes)).toBeLessThanOrEqual(1_200_000)
+    const sizeOf = (some: NewPlant[]) => some.reduce((sum, plant) => sum + textLength(plant), 0)
+    expect(Math.max(...[...parts, ...pages].map(sizeOf))).toBeLessThanOrEqual(1_200_000)
+  })
+
+  test('reads many as it reads a few', async () => {
+    const { store } = await open()
+    await store.write(plantsOf(3000, (index) => (index % 3 === 0 ? { tag: 'x' } : {})).map((plant) => creation(plant)))
+    const ids = (count: number, first: number) => Array.from({ length: count }, (_, row) => BigInt(first + 3 * row))
+    expect(await idsOf(store, { after: 10n, limit: 1500, tag: 'x' })).toEqual(ids(996, 12))
+    expect(await idsOf(store, { limit: 900, search: 'X' })).toEqual(ids(900, 0))
+    expect(await idsOf(store, { search: 'nothing' })).toEqual([])
+    expect(await idsOf(store, { limit: 2000, after: 499n })).toEqual(
+      plantsOf(2500)
+        .slice(500)
+        .map(({ id }) => id),
+    )
   })
 
   test('counts all plants, those with a tag, and those with a text', async () => {
     const { store } = await open()
     expect(await store.count()).toBe(0n)
     for (const [index, tag] of ['shade', 'SHADE', ''].entries())
-      await store.create({ id: BigInt(index), name: 'Fern', tag })
-    await store.create({ id: 3n, name: 'shady' })
+      await createPlant(store, { id: BigInt(index), name: 'Fern', tag })
+    await createPlant(store, { id: 3n, name: 'shady' })
     const tags: CountQuery[] = [{ tag: 'shade' }, { tag: '' }, { tag: false }]
     const queries: CountQuery[] = [{}, ...tags, { search: 'Shad' }, { tag: 'shade', search: 'fern' }, { search: 'x' }]
     const counts = await Promise.all(queries.map((query) => store.count(query)))
@@ -190,133 +358,490 @@ function describeQueries(open: Open<ReadableStore>): void {
     const { store } = await open()
     const texts = [undefined, undefined, undefined, 'a', 'a', '🌿', '🌿', '\uffff', '\uffff', '']
     for (const [index, tag] of texts.entries())
-      await store.create({ id: BigInt(index), name: index % 2 ? 'Fern' : 'fern', ...(tag !== undefined && { tag }) })
-    await store.create({ id: 10n, name: '"é"' })
-    const check = async (query: CountByQuery, ...counts: string[]) => {
-      const lines: string[] = []
-      for await (const { text } of store.countBy(query)) lines.push(...text.split('\n'))
-      expect(lines.map((line) => Object.entries(JSON.parse(line)).join(' '))).toEqual(counts)
+      await createPlant(store, {
+        id: BigInt(index),
+        name: index % 2 ? 'Fern' : 'fern',
+        ...(tag !== undefined && { tag }),
+      })
+    await createPlant(store, { id: 10n, name: '"é"' })
+    const check = async (by: 'name' | 'tag', query: CountQuery, ...counts: [string | undefined, bigint][]) =>
+      expect((await gathered(store.countBy(by, query))).map(({ text, count }) => [text, count])).toEqual(counts)
+    await check('name', {}, ['Fern', 5n], ['fern', 5n], ['"é"', 1n])
+    await check('tag', {}, [undefined, 4n], ['a', 2n], ['\uffff', 2n], ['🌿', 2n], ['', 1n])
+    await check('name', { tag: 'a' }, ['Fern', 1n], ['fern', 1n])
+    await check('name', { search: '"É', tag: false }, ['"é"', 1n])
+    await check('tag', { search: 'none' })
+  })
+
+  test('shows each reader the plants of one moment, while others read and write', async () => {
+    const { store } = await open()
+    const plants = plantsOf(5000)
+    await store.write(plants.map((plant) => creation(plant)))
+    const read = async () => {
+      const reader = store.read()[Symbol.asyncIterator]()
+      const parts = [await reader.next()]
+      return async () => {
+        while (parts.at(-1)?.done === false) parts.push(await reader.next())
+        return parts.flatMap(({ value }): NewPlant[] => value ?? [])
+      }
     }
-    const names = ['name,Fern count,5', 'name,fern count,5', 'name,"é" count,1']
-    const tags = ['count,4', 'tag,a count,2', 'tag,\uffff count,2', 'tag,🌿 count,2', 'tag, count,1']
-    await check({ by: 'name' }, ...names)
-    await check({ by: 'tag' }, ...tags)
-    await check({ by: 'name', min: 2, limit: 2 }, ...names.slice(0, 2))
-    await check({ by: 'tag', min: 2, limit: 2 }, ...tags.slice(0, 2))
-    await check({ by: 'name', tag: 'a' }, 'name,Fern count,1', 'name,fern count,1')
-    await check({ by: 'name', search: 'É', tag: false }, 'name,"é" count,1')
-    await check({ by: 'tag', search: 'none' })
+    const finish = await read()
+    const last = { id: 5000n, name: 'F' }
+    await createPlant(store, last)
+    const finishOther = await read()
+    await deletePlant(store, 5000n)
+    expect([await store.count(), await store.get([5000n])]).toEqual([5000n, new Map()])
+    const [all, others] = await Promise.all([finish(), finishOther(), createPlant(store, { id: 6000n, name: 'F' })])
+    expect(all).toStrictEqual(plants)
+    expect(others).toStrictEqual([...plants, last])
   })
 }
 
-function describeChanges(open: Open<ReadableStore>): void {
-  test('replaces a plant that has not changed, and returns it as it is now', async () => {
+function describeChanges(open: Open<Store>): void {
+  test('changes what a patch names, and nothing else', async () => {
     const { store, look } = await open()
-    expect([await store.replace(fern), await store.get(1n)]).toEqual([undefined, undefined])
-    await store.create(fern)
+    expect(await tell(store, patching({ id: 1n, name: 'Ivy' }))).toEqual([missing(1)])
+    await createPlant(store, fern)
+    const patches: [PlantPatch, NewPlant][] = [
+      [
+        { id: 1n, name: "it's" },
+        { id: 1n, name: "it's", tag: 'shade' },
+      ],
+      [
+        { id: 1n, tag: '' },
+        { id: 1n, name: "it's", tag: '' },
+      ],
+      [{ id: 1n }, { id: 1n, name: "it's", tag: '' }],
+      [
+        { id: 1n, tag: null },
+        { id: 1n, name: "it's" },
+      ],
+      [fern, fern],
+    ]
+    let before = fern
+    for (const [patch, plant] of patches) {
+      expect(await store.write([patching(patch)])).toStrictEqual([updated(store, plant, before)])
+      expect(await look(1n)).toStrictEqual(plant)
+      before = plant
+    }
+  })
+
+  test('deletes only a plant that is as it should be', async () => {
+    const { store, look } = await open()
+    await createPlant(store, fern)
     const others: NewPlant[] = [
       { ...fern, name: 'fern' },
       { ...fern, tag: '' },
       { id: 1n, name: 'Fern' },
     ]
-    for (const only of others) expect(await store.replace(moss, only)).toBeUndefined()
+    for (const only of others) expect(await tell(store, deletion(1n, only))).toEqual([missing(1)])
     expect(await look(1n)).toStrictEqual(fern)
-    for (const plant of [{ id: 1n, name: "it's", tag: '' }, moss]) {
-      expect(await store.replace(plant)).toStrictEqual(plant)
-      expect([await store.get(1n), await look(1n)]).toStrictEqual([plant, plant])
-    }
-    expect(await store.replace(fern, moss)).toStrictEqual(fern)
+    expect(await store.write([deletion(1n, fern)])).toStrictEqual([{ type: 'deleted', plant: fern }])
   })
 
-  test('replaces a plant once for many who have seen the same one', async () => {
+  test('loses no change of many who change one plant at once', async () => {
     const { store, look } = await open()
-    await store.create(fern)
-    const plants = plantsOf(20, () => ({ id: 1n }))
-    const replaced = await Promise.all(plants.map((plant) => store.replace(plant, fern)))
-    expect(replaced.filter((plant) => plant !== undefined)).toStrictEqual([await look(1n)])
+    await createPlant(store, fern)
+    const patches: PlantPatch[] = [
+      { id: 1n, name: 'Moss' },
+      { id: 1n, tag: 'wet' },
+    ]
+    expect(await Promise.all(patches.map((patch) => tell(store, patching(patch))))).toEqual([['updated'], ['updated']])
+    expect(await look(1n)).toStrictEqual({ id: 1n, name: 'Moss', tag: 'wet' })
   })
 
-  test('changes many at the same moment, each with its own answer', async () => {
+  test('changes many at the same moment, each with its own outcome', async () => {
     const { store } = await open()
     const plants = plantsOf(200)
-    const answers = await Promise.all(plants.map((plant) => store.create(plant)))
-    expect(answers).toStrictEqual(plants.map(({ name }) => ({ name })))
-    // what is called, its result, and what is stored then
-    const changes: ((plant: NewPlant, moss: NewPlant) => [call: Promise<unknown>, unknown?, NewPlant?])[] = [
-      (_, moss) => [store.replace(moss), moss, moss],
-      (plant, moss) => [store.replace(moss, plant), moss, moss],
-      (plant, moss) => [store.replace(moss, moss), undefined, plant],
-      (plant, { id }) => [store.replace({ ...moss, id: id + 1000n }), undefined, plant],
-      (plant, { id }) => [store.delete(id), plant],
-      (plant, { id }) => [store.delete(id, plant), plant],
-      (plant, moss) => [store.delete(moss.id, moss), undefined, plant],
-      (plant, { id }) => [store.delete(id + 1000n), undefined, plant],
-      (plant, { id }) => [store.get(id), plant, plant],
-      (plant, { id }) => [store.get(id + 1000n), undefined, plant],
+    await Promise.all(plants.map((plant) => createPlant(store, plant)))
+    // what is changed, its outcome, and what is stored then
+    const changes: ((plant: NewPlant, moss: NewPlant) => [Change, Outcome | string, NewPlant?])[] = [
+      (plant, moss) => [patching(moss), updated(store, moss, plant), moss],
+      (plant) => [
+        patching({ id: plant.id, tag: 'x' }),
+        updated(store, { ...plant, tag: 'x' }, plant),
+        { ...plant, tag: 'x' },
+      ],
+      (plant, moss) => [patching({ ...moss, tag: null }), updated(store, moss, plant), moss],
+      (plant, { id }) => [patching({ ...moss, id: id + 1000n }), missing(id + 1000n), plant],
+      (plant, { id }) => [deletion(id), { type: 'deleted', plant }],
+      (plant, { id }) => [deletion(id, plant), { type: 'deleted', plant }],
+      (plant, moss) => [deletion(moss.id, moss), missing(moss.id), plant],
+      (plant, { id }) => [deletion(id + 1000n), missing(id + 1000n), plant],
+      (plant) => [creation(plant), idExists(plant.id), plant],
+      (plant, { id }) => [patching({ id }), updated(store, plant, plant), plant],
     ]
-    const made = plants.map((plant, index) => changes[index % 10]?.(plant, { ...moss, id: plant.id }) ?? [])
-    expect(await Promise.all(made.map(([call]) => call))).toStrictEqual(made.map(([, result]) => result))
-    expect(await gathered(store.list())).toStrictEqual(made.flatMap(([, , left]) => left ?? []))
+    const made = plants.map((plant, index) => must(changes[index % 10])(plant, { ...moss, id: plant.id }))
+    const outcomes = await Promise.all(made.map(([change]) => store.write([change])))
+    const known = outcomes.flat().map((outcome) => ('error' in outcome ? told(outcome) : outcome))
+    expect(known).toStrictEqual(made.map(([, outcome]) => outcome))
+    expect(await gathered(store.read())).toStrictEqual(made.flatMap(([, , left]) => left ?? []))
   })
 
-  test('takes the key of a plant that it replaces', async () => {
+  test('removes the key of a plant that it changes, but not for an empty patch', async () => {
     const { store, look } = await open()
-    await store.create(fern, { idempotencyKey })
-    await store.replace(moss)
-    await expect(store.create(fern, { idempotencyKey })).rejects.toMatchObject(idTaken)
-    expect(await look(1n)).toStrictEqual(moss)
+    await createPlant(store, fern, key)
+    expect(await tell(store, patching({ id: 1n }))).toEqual(['updated'])
+    expect(await tell(store, creation(fern, { key }))).toEqual(['created'])
+    expect(await tell(store, patching({ id: 1n, name: 'Fern' }))).toEqual(['updated'])
+    expect(await tell(store, creation(fern, { key }))).toEqual([idExists(1)])
+    expect(await look(1n)).toStrictEqual(fern)
   })
 
   test('returns what it deletes, and frees its id and its key', async () => {
     const { store, look } = await open()
-    await store.create(fern, { idempotencyKey })
-    expect([await store.delete(1n), await store.delete(1n), await look(1n)]).toStrictEqual([fern, undefined, undefined])
-    expect(await store.create(moss, { idempotencyKey })).toStrictEqual({ name: 'Moss' })
-  })
-
-  test('shows no plant whose create is rejected, while many are in flight', async () => {
-    const { store } = await open()
-    const ids = plantsOf(40).map(({ id }) => id)
-    const seen = new Set<string | undefined>()
-    let isOver = false
-    const watch = async (look: () => Promise<(NewPlant | undefined)[]>) => {
-      for (; !isOver; await new Promise(setImmediate)) for (const plant of await look()) seen.add(plant?.name)
-    }
-    const watching = [watch(() => Promise.all(ids.map((id) => store.get(id)))), watch(() => gathered(store.list()))]
-    const creates = plantsOf(400, (index) => ({ id: BigInt(index % 40) }))
-    const results = await Promise.allSettled(creates.map((plant) => store.create(plant)))
-    isOver = true
-    await Promise.all(watching)
-    const stored = creates.filter((_, index) => results[index]?.status === 'fulfilled').map(({ name }) => name)
-    expect(stored).toHaveLength(40)
-    expect([undefined, ...stored]).toEqual(expect.arrayContaining([...seen]))
+    await createPlant(store, fern, key)
+    expect(await store.write([deletion(1n)])).toStrictEqual([{ type: 'deleted', plant: fern }])
+    expect([await tell(store, deletion(1n)), await look(1n)]).toEqual([[missing(1)], undefined])
+    expect(await tell(store, creation(otherFern, { key }))).toEqual(['created'])
+    expect(await look(1n)).toStrictEqual(otherFern)
   })
 }
 
-function describeNextIds(open: Open<ReadableStore>): void {
-  test.each<[string, bigint[], bigint]>([
-    ['nothing', [], 1n],
-    ['a negative id', [-5n, smallestId], -4n],
-    ['ids that are far apart', [1n, 4_000_000_000n, -3n], 4_000_000_001n],
-    ['the last id but one', [largestId - 1n], largestId],
-  ])('creates a plant under the greatest id plus 1: after %s', async (_, ids, next) => {
+function describeMany(open: Open<Store>): void {
+  test('makes them all, whatever their texts and their order', async () => {
+    const plants = [
+      { id: largestId, name: '\u{1f33f}'.repeat(100), tag: '"\\,;\t\n' },
+      ivy,
+      { id: smallestId, name: '' },
+      moss,
+    ]
+    const odd = [
+      '',
+      ' ',
+      '"',
+      "'",
+      ',',
+      '\t',
+      '\r',
+      '\n',
+      '\\',
+      '\\N',
+      '\\.',
+      '\b\f\v',
+      '\u0001\u001b\u2028',
+      'é\u{10ffff}',
+    ]
+    const all = [...plants, ...odd.map((text, index) => ({ id: BigInt(10 + index), name: text, tag: text }))]
+    const { store } = await open()
+    expect(await store.write(all.map((plant) => creation(plant)))).toStrictEqual(
+      all.map((plant) => ({ type: 'created', plant })),
+    )
+    for (const query of [{}, { limit: 100 }])
+      expect(await gathered(store.read(query))).toStrictEqual(all.toSorted(byId))
+    expect(await store.write([])).toEqual([])
+  })
+
+  test.each<[Create['ifExists'], string[], string[]]>([
+    ['error', [idExists(1), idExists(2), 'created', idExists(3)], ['created', idExists(4), idExists(4)]],
+    ['skip', ['skipped', 'skipped', 'created', 'skipped'], ['created', 'skipped', 'skipped']],
+    ['same', ['skipped', differs(2), 'created', 'skipped'], ['created', 'skipped', 'skipped']],
+  ])('creates ids that exist in the store or the changes with "%s"', async (ifExists, ...outcomes) => {
+    const { store } = await open()
+    await store.write([creation(fern), creation(moss)])
+    const [oak, wet] = [
+      { id: 4n, name: 'Oak' },
+      { ...moss, tag: 'wet' },
+    ]
+    const written = [
+      [fern, wet, ivy, ivy],
+      [oak, oak, oak],
+    ].map((plants) => tell(store, ...plants.map((plant) => creation(plant, { ifExists }))))
+    expect(await Promise.all(written)).toEqual(outcomes)
+    expect(await gathered(store.read())).toStrictEqual([fern, moss, ivy, oak])
+    expect(await tell(store, creation(fern, { ifExists }))).toEqual([ifExists === 'error' ? idExists(1) : 'skipped'])
+    expect(await tell(store, creation(wet, { ifExists }))).toEqual(outcomes[0]?.slice(1, 2))
+  })
+
+  test('makes changes of one id in their order, and removes the keys of what it updates', async () => {
+    const { store } = await open()
+    await createPlant(store, moss, key)
+    const changes = [
+      patching(fern, { ifMissing: 'create' }),
+      patching({ ...moss, name: 'one' }),
+      patching({ id: 1n, name: 'two' }),
+      patching(moss),
+      patching({ id: 1n, tag: null }),
+      creation(otherFern),
+      patching({ id: 9n, name: 'none' }),
+      deletion(3n),
+      creation(ivy),
+      deletion(3n),
+      creation({ ...ivy, name: 'Oak' }),
+      deletion(2n),
+      creation({ ...moss, name: 'three' }),
+    ]
+    const two = { id: 1n, name: 'two' }
+    const outcomes = await store.write(changes)
+    expect(outcomes.map((outcome) => ('error' in outcome ? told(outcome) : outcome))).toStrictEqual([
+      { type: 'created', plant: fern },
+      updated(store, { ...moss, name: 'one' }, moss),
+      updated(store, { ...two, tag: 'shade' }, fern),
+      updated(store, moss, { ...moss, name: 'one' }),
+      updated(store, two, { ...two, tag: 'shade' }),
+      idExists(1),
+      missing(9),
+      missing(3),
+      { type: 'created', plant: ivy },
+      { type: 'deleted', plant: ivy },
+      { type: 'created', plant: { ...ivy, name: 'Oak' } },
+      { type: 'deleted', plant: moss },
+      { type: 'created', plant: { ...moss, name: 'three' } },
+    ])
+    const left = [two, { ...moss, name: 'three' }, { ...ivy, name: 'Oak' }]
+    expect(await gathered(store.read())).toStrictEqual(left)
+    expect(await tell(store, creation({ ...moss, name: 'three' }, { key }))).toEqual([idExists(2)])
+  })
+
+  test('changes what patches name, and creates what is complete', async () => {
+    const { store } = await open()
+    for (const plant of [fern, moss, ivy]) await createPlant(store, plant, `key-${plant.id}`)
+    const ifMissing = 'create'
+    const patches: PlantPatch[] = [
+      { id: 1n, name: 'Bracken' },
+      { id: 2n, tag: 'wet' },
+      { id: 4n, tag: 'tall' },
+      { id: 1n, tag: null },
+      { id: 5n, name: 'Oak', tag: null },
+      { id: 5n, tag: 'tall' },
+      { id: 3n },
+    ]
+    const incomplete = '422 Invalid plant: name must be a string, but is missing, and no plant has id 4'
+    expect(await tell(store, ...patches.map((patch) => patching(patch, { ifMissing })))).toEqual([
+      ...['updated', 'updated', incomplete, 'updated', 'created', 'updated', 'updated'],
+    ])
+    expect(await tell(store, patching({ id: 4n, tag: 'tall' }, { ifMissing }))).toEqual([incomplete])
+    const now: NewPlant[] = [
+      { id: 1n, name: 'Bracken' },
+      { ...moss, tag: 'wet' },
+      ivy,
+      { id: 5n, name: 'Oak', tag: 'tall' },
+    ]
+    expect(await gathered(store.read())).toStrictEqual(now)
+    expect(await tell(store, creation(ivy, { key: 'key-3' }))).toEqual(['created']) // its key is still there
+    for (const plant of [fern, moss])
+      expect(await tell(store, creation(plant, { key: `key-${plant.id}` }))).toEqual([idExists(plant.id)])
+    expect(await gathered(store.read())).toStrictEqual(now)
+    expect(await tell(store, patching({ ...fern, id: 6n }, { ifMissing }))).toEqual(['created'])
+  })
+
+  test('keeps keys', async () => {
+    const { store } = await open()
+    await createPlant(store, fern, 'a')
+    const changes = [
+      creation(fern, { key: 'a' }),
+      creation(moss, { key: 'a' }),
+      creation(moss, { key: 'b' }),
+      creation(moss, { key: 'b' }),
+      creation({ ...moss, tag: 'wet' }, { key: 'b' }),
+      deletion(2n),
+      creation({ ...moss, tag: 'wet' }, { key: 'b' }),
+      creation(otherFern, { key: 'c' }),
+    ]
+    const outcomes = ['created', keyUsed, 'created', 'created', keyUsed, 'deleted', 'created', idExists(1)]
+    expect(await tell(store, ...changes)).toEqual(outcomes)
+    const wet = { ...moss, tag: 'wet' }
+    expect(
+      await tell(store, creation(wet, { key: 'b' }), creation(wet, { key: 'c' }), creation(ivy, { key: 'b' })),
+    ).toEqual(['created', idExists(2), keyUsed])
+    expect(await gathered(store.read())).toStrictEqual([fern, wet])
+  })
+
+  test.each([1, 2, 100])('makes no change after %i are rejected', async (maxRejected) => {
+    const { store } = await open()
+    await createPlant(store, { id: 5n, name: 'Oak' })
+    // ids in no order; 5 and 9 are rejected
+    const ids = [8n, 5n, 1n, 7n, 5n, 3n, 9n, 2n]
+    const changes = ids.map((id): Change => (id === 9n ? deletion(9n) : creation({ id, name: 'Fern' })))
+    const rejections = [idExists(5), idExists(5), missing(9)]
+    let left = maxRejected
+    const expected = ids.map((id) => {
+      if (left === 0) return 'unsent'
+      if (id !== 5n && id !== 9n) return 'created'
+      left -= 1
+      return rejections[id === 9n ? 2 : 0]
+    })
+    const outcomes = await store.write(changes, { maxRejected })
+    expect(outcomes.map(told)).toEqual(expected)
+    const created = ids.filter((_, index) => expected[index] === 'created')
+    const plants = [...created.map((id) => ({ id, name: 'Fern' })), { id: 5n, name: 'Oak' }]
+    expect(await gathered(store.read())).toStrictEqual(plants.toSorted(byId))
+  })
+
+  test('makes no change when its signal was aborted before', async () => {
+    const { store } = await open()
+    const signal = AbortSignal.abort(new Error('stopped'))
+    await expect(store.write([creation(ivy), creation(moss)], { signal })).rejects.toThrow('stopped')
+    expect(await gathered(store.read())).toEqual([])
+  })
+
+  test('gives each id once, also when others create meanwhile', async () => {
+    const { store } = await open()
+    const plants = plantsOf(1000)
+    const singles = plants.filter(({ id }) => id % 7n === 0n).map((plant) => ({ ...plant, tag: 'single' }))
+    const [outcomes, ...results] = await Promise.all([
+      tell(store, ...plants.map((plant) => creation(plant))),
+      ...singles.map((plant) => tell(store, creation(plant))),
+    ])
+    const created = new Map(
+      singles.filter((_, index) => results[index]?.[0] === 'created').map((plant) => [plant.id, plant]),
+    )
+    expect(outcomes).toEqual(plants.map(({ id }) => (created.has(id) ? idExists(id) : 'created')))
+    expect(await gathered(store.read())).toStrictEqual(plants.map((plant) => created.get(plant.id) ?? plant))
+  })
+}
+
+function describeOrder(open: Open<OwnStore>): void {
+  const names = ['b', 'A', '', 'É', 'a', 'B', 'Z', 'ab', 'a,"b"', 'é', '\u009b蕨', '🌿']
+  const plants = names.flatMap((text, index): NewPlant[] => [
+    { id: BigInt(50 - index), name: text, ...(index % 3 > 0 && { tag: text }) },
+    { id: BigInt(-index), name: 'Fern' },
+  ])
+  const keyOf = (text = '') => Buffer.from(text.replace(/[A-Z]/g, (letter) => letter.toLowerCase()))
+
+  test.each<[FieldName, ReadQuery]>([
+    ['id', {}],
+    ['name', {}],
+    ['tag', {}],
+    ['name', { limit: 5, after: 0n }],
+    ['tag', { search: 'b', limit: 100 }],
+    ['name', { tag: 'B' }],
+    ['id', { desc: true }],
+    ['id', { desc: true, search: 'b', limit: 2, after: 45n }],
+    ['id', { desc: true, tag: false, after: 0n }],
+    ['tag', { desc: true }],
+    ['tag', { tag: 'none' }],
+  ])('by %s, then by id, with %o', async (sort, query) => {
+    const { store } = await open()
+    await store.write(plants.map((plant) => creation(plant)))
+    const { after, limit, tag, search = '', desc } = query
+    const sign = desc ? -1 : 1
+    const compare = (one: NewPlant, other: NewPlant) => {
+      const ids = byId(one, other)
+      if (sort === 'id') return ids * sign
+      const [a, b] = [one[sort], other[sort]]
+      if ((a === undefined) !== (b === undefined)) return a === undefined ? 1 : -1
+      return Buffer.compare(keyOf(a), keyOf(b)) * sign || ids
+    }
+    const isAfter = ({ id }: NewPlant) => after === undefined || (desc && sort === 'id' ? id < after : id > after)
+    const expected = plants
+      .filter((plant) => isAfter(plant) && (tag === undefined || plant.tag === (tag === false ? undefined : tag)))
+      .filter((plant) => [plant.name, plant.tag].some((text) => text?.toLowerCase().includes(search)))
+      .toSorted(compare)
+      .slice(0, limit)
+    expect(await gathered(store.read({ ...query, sort }))).toStrictEqual(expected)
+  })
+
+  test('many, in parts that stay small', async () => {
+    const { store } = await open()
+    const length = (index: number) => (index % 100 === 7 ? 100_000 : 500)
+    const many = plantsOf(3000, (index) => ({ name: `Fern ${9999 - index} ${'é'.repeat(length(index))}` }))
+    await store.write(many.map((plant) => creation(plant)))
+    const parts: NewPlant[][] = []
+    for await (const some of store.read({ sort: 'name' })) parts.push(some)
+    const sizes = parts.map((some) => some.reduce((sum, plant) => sum + textLength(plant), 0))
+    expect(Math.max(...sizes)).toBeLessThan(1_000_000)
+    expect(parts.flat().map(({ id }) => id)).toEqual(many.map(({ id }) => id).toReversed())
+    expect(await idsOf(store, { desc: true })).toEqual(many.map(({ id }) => id).toReversed())
+  })
+}
+
+function describeTransactions(open: Open<OwnStore>): void {
+  const checkpoint = (state: string | undefined, id = 'one') => ({ checkpoint: { id, state } })
+
+  test('keeps a checkpoint with its changes, and removes it with others', async () => {
+    const { store } = await open()
+    await createPlant(store, moss)
+    const changes = [fern, moss, ivy].map((plant) => creation(plant))
+    const outcomes = await store.write(changes, checkpoint(`{"at":"'\\"}`))
+    expect(outcomes.map(told)).toEqual(['created', idExists(2), 'created'])
+    await store.write([], checkpoint('', 'two'))
+    expect([await store.checkpoint('one'), await store.checkpoint('two')]).toEqual([`{"at":"'\\"}`, ''])
+    await store.write([patching({ id: 1n, tag: null })], checkpoint('{"at":2}'))
+    await store.write([deletion(3n)], checkpoint(undefined, 'two'))
+    expect([await store.checkpoint('one'), await store.checkpoint('two')]).toEqual(['{"at":2}', undefined])
+    expect(await gathered(store.read())).toStrictEqual([{ id: 1n, name: 'Fern' }, moss])
+  })
+
+  test('stores nothing of a write that throws', async () => {
+    const { store } = await open()
+    const { signal } = new AbortController()
+    await store.write([creation(fern)], { ...checkpoint('first'), signal })
+    const stopped = AbortSignal.abort(new Error('stopped'))
+    const written = store.write([creation(moss), creation(ivy)], { ...checkpoint('second'), signal: stopped })
+    await expect(written).rejects.toThrow('stopped')
+    expect([await gathered(store.read()), await store.checkpoint('one')]).toStrictEqual([[fern], 'first'])
+  })
+
+  test('stores all that a transaction writes', async () => {
     const { store, look } = await open()
-    for (const id of ids) await store.create({ id, name: 'Fern' })
-    expect(await store.greatestId()).toBe(ids.length > 0 ? next - 1n : undefined)
-    expect(await createNext(store, answer)).toStrictEqual({ ...fern, id: next })
-    expect(await look(next)).toStrictEqual({ ...fern, id: next })
+    const result = await store.transaction(async (write) => {
+      const first = await write([creation(fern), creation(moss)])
+      expect(await look(1n)).toBeUndefined()
+      const second = await write([creation(fern), patching({ id: 2n, tag: 'wet' })], checkpoint('done'))
+      return [...first, ...second].map(told)
+    })
+    expect(result).toEqual(['created', 'created', idExists(1), 'updated'])
+    expect(await gathered(store.read())).toStrictEqual([fern, { ...moss, tag: 'wet' }])
+    expect(await store.checkpoint('one')).toBe('done')
   })
 
-  test('has no next id after the last one', async () => {
+  test('stores nothing of a transaction that throws', async () => {
     const { store } = await open()
-    await store.create({ ...fern, id: largestId })
-    await expect(createNext(store, fern)).rejects.toThrow('There is no id after 9223372036854775807')
+    await createPlant(store, ivy)
+    const failed = store.transaction(async (write) => {
+      await write([creation(fern), deletion(3n)], checkpoint('half'))
+      throw new Error('rejected')
+    })
+    await expect(failed).rejects.toThrow('rejected')
+    expect([await gathered(store.read()), await store.checkpoint('one')]).toStrictEqual([[ivy], undefined])
+    expect(await tell(store, creation(fern))).toEqual(['created'])
   })
 
-  test('gives one next id after the other to those who want one at once', async () => {
+  test('lets a create wait for a transaction, and does not undo it', async () => {
     const { store } = await open()
-    const created = await Promise.all(plantsOf(20).map(({ name }) => createNext(store, { name })))
-    expect(created.toSorted(byId).map(({ id }) => id)).toEqual(created.map((_, index) => BigInt(index + 1)))
-    expect(await gathered(store.list())).toStrictEqual(created.toSorted(byId))
+    const ended: string[] = []
+    let one: Promise<unknown> = Promise.resolve()
+    const failed = store.transaction(async (write) => {
+      await write([creation(fern)])
+      one = createPlant(store, otherFern).then(() => ended.push('created'))
+      for (const part of [0, 1000, 2000])
+        await write(plantsOf(1000, (index) => ({ id: BigInt(10 + part + index) })).map((plant) => creation(plant)))
+      throw new Error('rejected')
+    })
+    await failed.catch((error: Error) => ended.push(error.message))
+    await one
+    expect(ended).toEqual(['rejected', 'created'])
+    expect(await gathered(store.read())).toStrictEqual([otherFern])
+  })
+}
+
+/** `alter` adds constraints to the store, as its owner would: `name` unique, and shorter than 100 characters. */
+export function describeConstraints(name: string, open: () => Promise<{ store: Store; alter(): Promise<void> }>): void {
+  test(`${name} rejects what a constraint that somebody added forbids, and names it`, async () => {
+    const { store, alter } = await open()
+    await store.write([creation(fern), creation(moss)])
+    await alter()
+    const long = 'x'.repeat(100)
+    const forbidden = (id: number, constraint: string) =>
+      expect.stringMatching(new RegExp(`^409 The store does not accept plant ${id}: .*${constraint}`))
+    const changes: [Change, unknown][] = [
+      [creation({ id: 5n, name: 'Oak' }), 'created'],
+      [creation({ id: 6n, name: 'Fern' }), forbidden(6, 'names')],
+      [creation({ id: 7n, name: long }, { key: 'seven' }), forbidden(7, 'short')],
+      [creation({ id: 1n, name: 'Elm' }), idExists(1)],
+      [creation({ id: 8n, name: 'Fern' }, { ifExists: 'skip', key: 'eight' }), forbidden(8, 'names')],
+      [patching({ id: 2n, name: 'Fern' }), forbidden(2, 'names')],
+      [patching({ id: 2n, name: long }), forbidden(2, 'short')],
+      [patching({ id: 9n, name: long }, { ifMissing: 'create' }), forbidden(9, 'short')],
+      [patching({ id: 2n, tag: 'wet' }), 'updated'],
+    ]
+    for (const [change, outcome] of changes) expect((await store.write([change])).map(told)).toEqual([outcome])
+    await deletePlant(store, 5n)
+    expect(await tell(store, ...changes.map(([change]) => change))).toEqual(changes.map(([, outcome]) => outcome))
+    await deletePlant(store, 5n)
+    const single = await Promise.all(changes.map(([change]) => tell(store, change)))
+    expect(single.flat()).toEqual(changes.map(([, outcome]) => outcome))
+    expect(await gathered(store.read())).toStrictEqual([fern, { ...moss, tag: 'wet' }, { id: 5n, name: 'Oak' }])
   })
 }

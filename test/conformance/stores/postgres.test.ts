@@ -6,11 +6,10 @@ import { password } from '../../helpers/postgres/cluster.js'
 import { Daemon, onFreePort } from '../../helpers/postgres/daemon.js'
 import { serverFolder, writeOwned } from '../../helpers/postgres/identity.js'
 import { installations } from '../../helpers/postgres/installation.js'
-import { type Database, reusedDatabase } from '../../helpers/postgres.js'
+import { type Database, freshDatabase, reusedDatabase } from '../../helpers/postgres.js'
 import { isSoak } from '../../helpers/rounds.js'
 import { addressOf, databaseOptions, openShared } from '../../helpers/shared-store.js'
-import type { Subject } from './contract.js'
-import { describeOwnStore } from './contract-many.js'
+import { describeConstraints, describeOwnStore, type Subject } from './contract.js'
 
 const program = '/usr/sbin/pgbouncer'
 const hasPgBouncer = existsSync(program)
@@ -37,13 +36,22 @@ describe.runIf(hasPgBouncer)(`${pooled?.name} through PgBouncer, in transaction 
   })
 })
 
+describeConstraints('the shared store', async () => {
+  const database = await freshDatabase()
+  const alter = async () => {
+    await database.sql(`ALTER TABLE plant_store.plants ADD CONSTRAINT names UNIQUE (name),
+      ADD CONSTRAINT short CHECK (length(name) < 100)`)
+  }
+  return { store: await openShared(database), alter }
+})
+
 async function subjectIn(database: Database): Promise<Subject<PostgresStore>> {
   const store = await openShared(database)
   let other: Promise<PostgresStore | undefined> | undefined
   onTestFinished(async () => (await other)?.close())
   const look = async (id: bigint) => {
     other ??= PostgresStore.openExisting(addressOf(database), databaseOptions(database))
-    return (await other)?.get(id)
+    return (await (await other)?.get([id]))?.get(id)
   }
   return { store, look }
 }

@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { version } from '../../../package.json'
 import type { ListenAddress } from '../../../src/server/listen.js'
 import { SqliteStore } from '../../../src/stores/sqlite/sqlite-store.js'
@@ -8,30 +8,25 @@ import { createAt, openRemote, ownService, socketPath, token } from '../../helpe
 import { runPlants } from '../../helpers/run.js'
 import { fileAddress, openOptions } from '../../helpers/store.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
-import { describePlantStore, describeReadableStore } from './contract.js'
-import { describeManyStore, describeSnapshotStore } from './contract-many.js'
+import { describeCreates, describeStore } from './contract.js'
 
 const tcp = { host: '127.0.0.1', port: 0 }
-describePlantStore('the remote store over TCP', () => openSubject())
-describePlantStore('the remote store over a Unix socket', () => openSubject({ listen: { path: socketPath() } }))
-describeReadableStore('the remote store', () => openSubject({ basePath: '/v1' }))
-describeSnapshotStore('the remote store', async () => (await openSubject()).store)
-// One request at a time, so that plants are sent in the order of the input.
-describeManyStore('the remote store', async () => (await openSubject({ concurrency: 1 })).store)
+describeStore('the remote store over TCP', () => openSubject({ basePath: '/v1' }))
+describe('the remote store over a Unix socket creates: it', () =>
+  describeCreates(() => openSubject({ listen: { path: socketPath() } })))
 
 interface Subject {
   listen?: ListenAddress
   basePath?: string
-  concurrency?: number
 }
 
-async function openSubject({ listen = tcp, basePath, concurrency }: Subject = {}) {
+async function openSubject({ listen = tcp, basePath }: Subject = {}) {
   const path = join(temporaryFolder(), 'plants.db')
-  const store = await openRemote(await ownService(listen, path, basePath), { concurrency })
+  const store = await openRemote(await ownService(listen, path, basePath))
   const look = async (id: bigint) => {
     const file = await SqliteStore.open(fileAddress(path), openOptions())
     try {
-      return await file.get(id)
+      return (await file.get([id])).get(id)
     } finally {
       await file.close()
     }

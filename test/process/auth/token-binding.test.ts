@@ -96,7 +96,7 @@ test('no variable of PostgreSQL that docs/database-address.md does not name chan
     KEEP_ALIVE MAX MAX_LIFETIME MAX_PIPELINE OPTIONS PORT PREPARE PUBLICATIONS SERVICE SSL SSLMODE SSLNEGOTIATION
     TARGETSESSIONATTRS TARGET_SESSION_ATTRS TZ USER USERNAME`
   const nonsense = Object.fromEntries(names.split(/\s+/).map((name) => [`PG${name}`, 'nonsense']))
-  const store = `${url}?sslmode=disable&target_session_attrs=any&connect_timeout=5&max=2`
+  const store = `${url}?sslmode=disable&max=2`
   const user = new World()
   const options = { env: { ...nonsense, ...env, PGAPPNAME: 'app', PLANTS_STORE: store } }
   expect(await user.spawn('create --id 1 --name Fern', options)).toEqual(printed('{"name":"Fern"}\n'))

@@ -2,11 +2,10 @@ import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { SqliteStore } from '../../../src/stores/sqlite/sqlite-store.js'
-import { bash } from '../../helpers/bash.js'
 import { fill } from '../../helpers/fill.js'
 import { idsIn } from '../../helpers/sqlite-file.js'
-import { closedAfterTest, fileAddress, openOptions } from '../../helpers/store.js'
-import { answer, printed, World } from '../../helpers/world.js'
+import { closedAfterTest, createPlant, fileAddress, openOptions } from '../../helpers/store.js'
+import { World } from '../../helpers/world.js'
 
 /** Creates plants in a store, one after the other, until `end`; gives their ids. */
 async function writeTo(path: string, first: number) {
@@ -15,7 +14,7 @@ async function writeTo(path: string, first: number) {
   let isDone = false
   const write = async () => {
     for (let id = first; !isDone; id += 1) {
-      await store.create({ id: BigInt(id), name: 'Fern' })
+      await createPlant(store, { id: BigInt(id), name: 'Fern' })
       answered.push(id)
     }
   }
@@ -64,21 +63,4 @@ test('two backups to one file at once leave one that is whole, and nothing else'
   expect(results).toEqual(results.map(() => expect.objectContaining({ code: 0, err: '' })))
   expect(idsIn(join(world.home, 'plants.bak'))).toEqual([1, 2])
   expect(readdirSync(world.home).toSorted()).toEqual(['data', 'plants.bak'])
-})
-
-test.each([
-  ['echo notes', 'Not restored: stdin is not a store: it is not an SQLite file'],
-  ['true', 'stdin is empty, not a backup'],
-])('what is piped to restore is called stdin: %s', async (command, message) => {
-  const err = `plants: ${message}\n  Choose a file that plants backup has created\n`
-  const result = await bash(new World(), `${command} | "$plants" restore - --store ./other.db`)
-  expect(result).toEqual({ code: 2, out: '', err })
-})
-
-test('a backup goes through a pipe both ways', async () => {
-  const world = new World()
-  for (const id of [1, 2]) await world.spawn(`create --id ${id} --name Fern`)
-  const through = '"$plants" backup - | gzip | gunzip | "$plants" restore - --store ./other.db'
-  expect(await bash(world, through)).toEqual(answer({ file: '-', store: join(world.home, 'other.db'), plants: 2 }))
-  expect(await bash(world, '"$plants" backup - | head -c 10 | wc -c')).toEqual(printed('10\n'))
 })

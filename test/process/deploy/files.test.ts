@@ -56,7 +56,8 @@ describe('of deploy/', () => {
     const as = (role: string) => `postgres://${role}@127.0.0.1:${server.port}/garden`
     const codeOf = async (role: 'owner' | 'service', line: string) =>
       (await plants(line.split(' '), folder, { env: { PGPASSFILE: join(folder, role) } })).code
-    expect(await codeOf('owner', `stores init ${as('garden')} --role service`)).toBe(0)
+    expect(await codeOf('owner', `stores init ${as('garden')}`)).toBe(0)
+    run('psql', server.env, ...access, join(deploy, 'grants.sql'), '--dbname', 'garden')
     expect(await codeOf('service', `create --id 1 --name Fern --store ${as('service')}`)).toBe(0)
     expect(await codeOf('service', `delete 1 --yes --store ${as('service')}`)).toBe(4)
   })

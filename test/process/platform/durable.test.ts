@@ -24,7 +24,7 @@ const cases: [before: string[], command: string, synced: string[], told?: string
   [[create], 'delete 1 --yes', [log]],
   [[], 'import input.ndjson', [log]],
   [[], 'import input.ndjson --atomic', [log]],
-  [[create], 'import input.ndjson --rejects rejects', [log, 'rejects', 'rejects.reasons'], both, 6],
+  [[create], 'import input.ndjson --rejects rejects', [log, 'rejects'], both, 6],
   [[create], 'backup b.db', ['.']],
   [[create, 'backup b.db'], 'restore b.db --store new.db', ['new.db-wal', '.']],
   [[create, 'backup b.db'], 'restore b.db --yes', [log, 'data']],
@@ -102,7 +102,7 @@ test.runIf(canTrace)('a service answers when the change is on disk (needs strace
   const statuses = []
   for (const request of [
     { body: '{"id":1,"name":"Fern"}' },
-    { method: 'PUT', target: '/plants/1', body: '{"name":"Moss"}' },
+    { method: 'PATCH', target: '/plants/1', body: '{"name":"Moss"}' },
     { method: 'DELETE', target: '/plants/1' },
   ])
     statuses.push((await connection.send(requestBytes(token, request)).answer(request))?.status)

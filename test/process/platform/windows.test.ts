@@ -79,14 +79,6 @@ describe.runIf(isLinux && !process.env['PLANTS_BIN'])('on a simulated Windows (n
         expect({ command, code: (await plants(user, command)).code }).toEqual({ command, code: 0 })
       expect([readdirSync(join(user.home, 'kept')), (await plants(user, 'list')).out]).toEqual([['plants.bak'], fern])
     })
-
-    test('removes the folder of one that was killed, and none without a lock', async () => {
-      const user = await withFern()
-      user.write('.plants.bak.plants-abcdef/lock', '')
-      mkdirSync(join(user.home, '.plants.bak.plants-ghijkl'), { mode: 0o700 })
-      expect((await plants(user, 'backup plants.bak')).code).toBe(0)
-      expect(['abcdef', 'ghijkl'].map((end) => user.has(`.plants.bak.plants-${end}`))).toEqual([false, true])
-    })
   })
 
   test('a hint names the commands of Windows', async () => {

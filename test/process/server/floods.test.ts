@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import { connect } from 'node:net'
 import { connect as connectSecurely } from 'node:tls'
 import { describe, expect, onTestFinished, test } from 'vitest'
@@ -7,48 +8,97 @@ import { isLinux } from '../../helpers/linux.js'
 import { requestBytes } from '../../helpers/raw-http.js'
 import { serve, testToken } from '../../helpers/service.js'
 
-const requestWith = (headerLines: number) =>
-  `GET /openapi.json HTTP/1.1\r\nHost: x\r\n${'a:\r\n'.repeat(headerLines - 1)}\r\n`
+type Certificate = ReturnType<typeof certificate>
+type Flood = [title: string, request: string, count: number, connections: number]
 
-const floods: [title: string, request: string, count: number, connections: number][] = [
+const requestWith = (headerLines: number, target = '/openapi.json') =>
+  `GET ${target} HTTP/1.1\r\nHost: x\r\n${'a:\r\n'.repeat(headerLines - 1)}\r\n`
+const chunkedHeaders = { 'Content-Length': undefined, 'Transfer-Encoding': 'chunked' }
+const inChunks = `${requestBytes('wrong', { headers: chunkedHeaders })}${'1\r\n \r\n'.repeat(200)}0\r\n\r\n`
+
+const tooMuch: Flood[] = [
   ['31 requests of 3,200 header lines', requestWith(3200), 31, 300],
   ['31 requests of 90 header lines', requestWith(90), 31, 300],
   ['3,600 requests of 18 bytes', 'GET / HTTP/1.1\r\n\r\n', 3600, 100],
 ]
 
+const withinLimits: Flood[] = [
+  ['16 requests for openapi.json', requestWith(1), 16, 300],
+  ['15 targets of 15,000 bytes', requestWith(1, `/${'x'.repeat(15_000)}`), 15, 300],
+  ['16 bodies in chunks of a byte', inChunks, 16, 300],
+]
+
 describe.runIf(isLinux)('clients without a token cannot end a service that has a heap of 512 MB (needs /proc)', () => {
-  test.each(floods)('%s on each connection, and nothing is read', (_, request, count, connections) =>
-    withstands(request.repeat(count), connections),
+  test.each(tooMuch)('%s on each connection, and nothing is read', (_, ...flood) => closesAll(flood))
+  test.each(withinLimits)('%s on each connection, again and again, and nothing is read', (_, ...flood) =>
+    outlasts(flood),
   )
 
-  test.runIf(hasOpenssl).each(floods)(
-    'over TLS: %s on each connection, and nothing is read (needs openssl)',
-    (_, request, count, connections) =>
-      withstands(request.repeat(count), connections, certificate({ names: ['IP:127.0.0.1'] })),
-  )
+  describe.runIf(hasOpenssl)('over TLS (needs openssl)', () => {
+    const overTls = () => certificate({ names: ['IP:127.0.0.1'] })
+    test.each(tooMuch)('%s on each connection, and nothing is read', (_, ...flood) => closesAll(flood, overTls()))
+    test.each(withinLimits.slice(0, 1))('%s on each connection, again and again, and nothing is read', (_, ...flood) =>
+      outlasts(flood, overTls()),
+    )
+  })
 })
 
-/** Sends the same on many connections. Meanwhile, creates succeed; afterwards, all connections have been closed. */
-async function withstands(bytes: string, connections: number, tls?: { cert: string; path: string; keyPath: string }) {
+type FloodOfBytes = [request: string, count: number, connections: number]
+
+/** Creates succeed until all connections have been closed, with one line in the log for each. */
+async function closesAll([request, count, connections]: FloodOfBytes, tls?: Certificate) {
+  const { service, open } = await attacked(tls)
+  const client = open() // a new connection might wait for more than the 10 s in which its headers must arrive
+  let id = 0
+  const create = async () => {
+    id += 1
+    client.write(requestBytes(testToken, { body: `{"id":${id},"name":"Fern"}` }))
+    const [answer] = await once(client, 'data')
+    expect(String(answer)).toMatch(/^HTTP\/1\.1 200 /)
+  }
+  const flood = async () => {
+    const socket = open().pause()
+    socket.write(request.repeat(count))
+    await once(socket, tls ? 'secureConnect' : 'connect') // all handshakes at once might take more than their 10 s
+  }
+  await create()
+  for (let left = connections; left > 0; left -= 100)
+    await Promise.all(Array.from({ length: Math.min(left, 100) }, flood))
+  const others = () => service.log.filter(({ outcome }) => outcome !== undefined && outcome !== 'created')
+  do await create()
+  while (others().length < connections)
+  expect(peakOf(service.pid)).toBeLessThan(450)
+  await expect.poll(() => service.log.filter(({ outcome }) => outcome === 'created').length).toBe(id)
+  expect(others()).toHaveLength(connections)
+}
+
+/** Creates succeed while clients come again and again. */
+async function outlasts([request, count, connections]: FloodOfBytes, tls?: Certificate) {
+  const { service, open } = await attacked(tls)
+  const attack = () => {
+    const socket = open().pause()
+    socket.write(request.repeat(count))
+    return socket
+  }
+  const attackers = Array.from({ length: connections }, attack)
+  for (let id = 1; id <= 10; id += 1) {
+    const socket = open()
+    const headers = { Connection: 'close' }
+    socket.write(requestBytes(testToken, { headers, body: `{"id":${id},"name":"Fern"}` }))
+    expect(Buffer.concat(await socket.toArray()).toString()).toMatch(/^HTTP\/1\.1 200 /)
+    for (const attacker of attackers.splice(0, connections / 10)) attacker.destroy()
+    attackers.push(...Array.from({ length: connections / 10 }, attack))
+  }
+  expect(peakOf(service.pid)).toBeLessThan(450)
+}
+
+async function attacked(tls: Certificate | undefined) {
   const env = { PLANTS_SERVE_TOKEN: testToken, NODE_OPTIONS: '--max-old-space-size=512' }
-  const args = tls ? ['--tls-cert', tls.path, '--tls-key', tls.keyPath] : []
-  const service = await serve(args, { env })
+  const service = await serve(tls ? ['--tls-cert', tls.path, '--tls-key', tls.keyPath] : [], { env })
   const open = () => {
     const socket = tls ? connectSecurely({ ...(service.place as object), ca: tls.cert }) : connect(service.place)
     onTestFinished(() => void socket.destroy())
     return socket.on('error', () => undefined)
   }
-  for (let count = 0; count < connections; count += 1) open().pause().write(bytes)
-  const ended = () => service.log.filter(({ outcome }) => outcome === 'closed' || outcome === '431')
-  let id = 0
-  do {
-    id += 1
-    const request = { headers: { Connection: 'close' }, body: `{"id":${id},"name":"Fern"}` }
-    const socket = open()
-    socket.write(requestBytes(testToken, request))
-    expect(Buffer.concat(await socket.toArray()).toString()).toMatch(/^HTTP\/1\.1 200 /)
-  } while (ended().length < connections)
-  expect(peakOf(service.pid)).toBeLessThan(450)
-  const requests = () => service.log.filter(({ outcome }) => outcome !== undefined)
-  await expect.poll(() => requests().length).toBe(connections + id) // one line for each connection
+  return { service, open }
 }

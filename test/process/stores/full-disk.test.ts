@@ -4,7 +4,6 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { fill } from '../../helpers/fill.js'
 import { allCreated, countsOf, digestOf, plantLines, shuffled, writeLines } from '../../helpers/import.js'
-import { objectsOf } from '../../helpers/json-lines.js'
 import { canMount, type SmallDisk, smallDisk } from '../../helpers/linux.js'
 import { type ProcessResult, resultOf, startUnder } from '../../helpers/process.js'
 import { idsIn } from '../../helpers/sqlite-file.js'
@@ -103,7 +102,7 @@ describe.runIf(canMount)('on a disk that is full (a tmpfs, needs unshare)', () =
     writeLines(user.home, withBad)
     const line = `import plants.ndjson --rejects ${user.folder}/rejects`
     const err = expect.stringMatching(
-      /^(plants: plants\.ndjson:.*\n)*plants: The rejects file .* could not be written: no space left on the disk\n {2}.*free some space.*run the same command again\n$/,
+      /^(plants: plants\.ndjson:.*\n)*plants: The rejects file .* could not be written: no space left on the disk\n {2}.*free some space\n$/,
     )
     expect(await user.on(line)).toEqual({ code: 74, out: '', err })
     expect((await user.on(line)).code).toBe(74)
@@ -112,8 +111,9 @@ describe.runIf(canMount)('on a disk that is full (a tmpfs, needs unshare)', () =
     const counts = { ...allCreated(lines.length), rejected: bad.length, reasons: { 400: bad.length } }
     expect({ code, counts: countsOf(out) }).toEqual({ code: 6, counts })
     const read = (name: string) => readFileSync(join(user.inside, name), 'utf8')
-    expect(digestOf(read('rejects'))).toBe(digestOf(`${bad.join('\n')}\n`))
-    expect(read('rejects.reasons').split('\n')).toHaveLength(bad.length + 2)
+    const rejects = read('rejects').trimEnd().split('\n')
+    const texts = rejects.map((reject) => JSON.parse(reject).rejected_text)
+    expect(digestOf(texts.join('\n'))).toBe(digestOf(bad.map((line) => line.trimEnd()).join('\n')))
     expect(digestOf((await user.on('export')).out)).toBe(digestOf(`${lines.join('\n')}\n`))
   })
 
@@ -138,19 +138,5 @@ describe.runIf(canMount)('on a disk that is full (a tmpfs, needs unshare)', () =
     expect((await user.on(`list --store ${store}`)).out).toBe('{"id":2,"name":"Moss"}\n')
     const left = readdirSync(inside).filter((name) => !/-(wal|shm)$/.test(name))
     expect(left.toSorted()).toEqual(['filler', 'plants.bak', 'plants.db'])
-  })
-
-  test.each([false, true])('doctor fails, whether there is a store: %s', async (isThere) => {
-    const user = new DiskUser(await smallDisk())
-    const { folder, inside } = user
-    const env = { PLANTS_DATA_DIR: folder }
-    if (isThere) expect((await user.on('create --id 1 --name Fern', env)).code).toBe(0)
-    user.fillUp()
-    const before = readdirSync(inside)
-    const { code, out } = await user.on('doctor --output ndjson', env)
-    const findings = objectsOf(out).filter(({ state }) => state !== 'ok')
-    const message = expect.stringMatching(/plants\.db.*: no space left on its disk$/)
-    expect([code, findings]).toMatchObject([1, [{ check: 'store local', state: 'failed', message }]])
-    expect(readdirSync(inside)).toEqual(before)
   })
 })

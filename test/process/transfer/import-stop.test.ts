@@ -50,7 +50,8 @@ describe('an import that a signal stops', () => {
 
   test.runIf(isLinux).each([
     ['SIGINT', 130, 'before the end of the first record', '{"id":1,', nothing],
-    ['SIGINT', 130, 'in an array', '[{"id":1,"name":"Fern"},\n{"id":2,', one],
+    ['SIGINT', 130, 'in an array', '[{"id":1,"name":"Fern"},\n{"id":2,', nothing],
+    ['SIGINT', 130, 'in a row', 'id,name\n1,Fern\n2,', one],
     ['SIGTERM', 143, 'between records', '{"id":1,"name":"Fern"}\n', one.replace('Interrupted', 'Terminated')],
   ] as const)('ends on %s with %i where its stdin waits %s', async (signal, code, _, input, message) => {
     const run = new World().start('import -', { stdin: 'pipe', timeout: 50_000, killSignal: 'SIGKILL' })
@@ -101,7 +102,7 @@ describe('on a terminal', () => {
     const lines = shown(screen)
       .join('\n')
       .replaceAll(/\n(?!plants:|Read| )/g, '')
-    expect([code, lines.match(/^plants: .*:\d+: Not JSON: unexpected "b" at column 1$/gm)?.length]).toEqual([6, 10])
+    expect([code, lines.match(/^plants: .*:\d+: Not JSON: .*\bbad\b.*$/gm)?.length]).toEqual([6, 10])
     expect(lines).not.toMatch(/\d %|done/)
   })
 

@@ -1,12 +1,12 @@
 import { Readable } from 'node:stream'
 import { expect, test } from 'vitest'
 import { resolveSettings } from '../../../src/cli/context.js'
+import type { Change, Outcome } from '../../../src/stores/common/change.js'
 import { RemoteStore } from '../../../src/stores/http/remote-store.js'
-import { batchOf, createAll } from '../../helpers/bulk.js'
 import { Hostile, json } from '../../helpers/hostile.js'
 import { PlantService } from '../../helpers/plant-service.js'
 import { ioOf } from '../../helpers/run.js'
-import { closedAfterTest } from '../../helpers/store.js'
+import { closedAfterTest, createPlant } from '../../helpers/store.js'
 import { Team } from '../../helpers/team.js'
 
 /** Opens a store whose token command prints another token each time; `letPass` moves its clock by minutes. */
@@ -30,8 +30,12 @@ async function openTeam(
 
 /** Creates plants as an import does, and gives the outcomes that there are. */
 async function create(remote: RemoteStore, first: number, count: number): Promise<Set<string>> {
-  const plants = Array.from({ length: count }, (_, index) => ({ id: BigInt(first + index), name: 'Fern' }))
-  return new Set(await createAll(remote, batchOf(plants), { keyOf: (row) => `import-${first + row}` }))
+  const changes = Array.from({ length: count }, (_, index): Change => {
+    const id = BigInt(first + index)
+    return { type: 'create', plant: { id, name: 'Fern' }, key: `import-${id}` }
+  })
+  const told = (outcome: Outcome) => ('error' in outcome ? `${outcome.type}: ${outcome.error.message}` : outcome.type)
+  return new Set((await remote.write(changes)).map(told))
 }
 
 const message = 'This token has expired'
@@ -49,7 +53,7 @@ test('a token that expires during an import is renewed by its command, at most o
   expect(service.made.size).toBe(100)
   expect(secrets).toEqual(new Set(['s3cret-1', 's3cret-2']))
   valid = 's3cret-3'
-  await expect(create(remote, 100, 50)).rejects.toMatchObject({ type: 'unauthorized', message })
+  expect(await create(remote, 100, 50)).toEqual(new Set([`unsent: ${message}`]))
   letPass(2)
   await create(remote, 100, 50)
   expect(service.made.size).toBe(150)
@@ -59,14 +63,15 @@ const openapi = json(200, { paths: { '/plants': { get: {}, post: {} }, '/plants/
 const expired = json(401, body)
 const fern = { id: 1, name: 'Fern' }
 const stored = { id: 1n, name: 'Fern' }
-const pages = async (remote: RemoteStore) => (await Readable.from(remote.list()).toArray()).flat()
+const pages = async (remote: RemoteStore) =>
+  (await Readable.from(remote.read({ limit: 100, inPages: true })).toArray()).flat()
 const first = json(200, [fern], { Link: '</plants?after=1>; rel="next"' })
 const second = json(200, [{ id: 2, name: 'Moss' }])
 
 test.each<[string, (remote: RemoteStore) => Promise<unknown>, unknown, string, Buffer[]]>([
-  ['get', (remote) => remote.get(1n), stored, 'GET /plants/1', [expired, json(200, fern)]],
+  ['get', async (remote) => (await remote.get([1n])).get(1n), stored, 'GET /plants/1', [expired, json(200, fern)]],
   ['list, between two pages', pages, [stored, { id: 2n, name: 'Moss' }], 'GET /plants', [first, expired, second]],
-  ['create', (remote) => remote.create(stored), { name: 'Fern' }, 'POST', [expired, json(200, { name: 'Fern' })]],
+  ['create', (remote) => createPlant(remote, stored), stored, 'POST', [expired, json(200, { name: 'Fern' })]],
 ])('a request with an expired token is repeated once with a new one: %s', async (_, run, value, line, answers) => {
   const service = await Hostile.listen({ openapi, posts: [...answers], others: { [line]: [...answers] } })
   const { remote, secrets } = await openTeam(service.url)
@@ -93,6 +98,6 @@ test.each([
 ])('a request %s fails', async (_, answer, options, failure, requests) => {
   const service = await Hostile.listen({ openapi, others: { 'GET /plants/1': [answer] } })
   const { remote } = await openTeam(service.url, options)
-  await expect(remote.get(1n)).rejects.toMatchObject({ type: 'unauthorized', ...failure })
-  expect(service.lines).toEqual(['GET /openapi.json', ...Array(requests).fill('GET /plants/1')])
+  await expect(remote.get([1n])).rejects.toMatchObject({ type: 'unauthorized', ...failure })
+  expect(service.lines).toEqual(Array(requests).fill('GET /plants/1'))
 })

@@ -6,6 +6,7 @@ import { accessTo } from '../../../src/cli/store-access.js'
 import { RemoteStore } from '../../../src/stores/http/remote-store.js'
 import { Hostile, json } from '../../helpers/hostile.js'
 import { ioOf } from '../../helpers/run.js'
+import { createPlant } from '../../helpers/store.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
 import { World } from '../../helpers/world.js'
 
@@ -86,7 +87,7 @@ describe.skipIf(!isRoot)(`a token does not go to a Unix socket that another user
     const access = await accessTo(settings.store, settings, io)
     const store = await RemoteStore.open(settings.store, { ...settings.storeOptions, access: async () => access })
     renameSync(join(home, 'shared/later'), path)
-    await expect(store.create({ id: 1n, name: 'Fern' })).rejects.toMatchObject({
+    await expect(createPlant(store, { id: 1n, name: 'Fern' })).rejects.toMatchObject({
       type: 'unavailable',
       message: `The token is not sent to unix:${path}: ${path} belongs to another user (uid 1234)`,
     })

@@ -179,7 +179,6 @@ test.each(
     stores add new https://h.example/#T
     stores init postgres://u:T@h/db
     tokens create T
-    PLANTS_TOKEN=T list
     list PGPASSWORD=T`),
 )('a secret in an argument is rejected, and not repeated: %s', async (line) => {
   const settings = { version: 1, stores: { team: { address: 'https://h.example' } } }
@@ -192,10 +191,3 @@ test.each(
     expect(user.saved).toEqual(settings)
   }
 })
-
-test.each(['list T', 'T', 'help T', 'list --timeout T', 'config get T', 'tokens revoke T'])(
-  'a token of plants is repeated nowhere: %s',
-  async (line) => {
-    expect((await new Sender().run(line.replace('T', ofProgram))).code).not.toBe(0)
-  },
-)

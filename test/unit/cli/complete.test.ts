@@ -6,7 +6,6 @@ import { formatNames } from '../../../src/plant/records.js'
 import { outputFormats } from '../../../src/platform/values.js'
 import { commandNames, program, treeOf } from '../../helpers/helps.js'
 import type { RunOptions } from '../../helpers/run.js'
-import { rows, workbook } from '../../helpers/workbook.js'
 import { World } from '../../helpers/world.js'
 
 /** The completions of a line: their common prefix before "|", the words, and FILES if the shell adds files. */
@@ -139,40 +138,12 @@ describe('saved stores', () => {
   })
 
   test('can neither control a terminal nor add a line, and show no password', async () => {
-    const hostile = { bad: { address: 'a\u001b[2J\tb\nc\u202e' }, secret: { address: 'https://me:s3cret@x.example' } }
+    const hostile = { bad: { address: './a\u001b[2J\tb\nc\u202e' }, secret: { address: 'https://me:s3cret@x.example' } }
     const unnamed = { 'a b': { address: '/x' }, "'$(id)": { address: '/x' }, 'tab\t': { address: '/x' } }
     expect(await complete('stores remove ', new World({ stores: { ...hostile, ...unnamed } }))).toMatchObject({
       words: ['bad', 'secret'],
-      meanings: ['a\\u{1b}[2J\\u{9}b\\u{a}c\\u{202e}', 'https://***@x.example'],
+      meanings: ['./a\\u{1b}[2J\\u{9}b\\u{a}c\\u{202e}', '***'],
     })
-  })
-})
-
-describe('the file of an import', () => {
-  const importing = () => {
-    const user = new World()
-    const sheets = { Plants: rows(['Nr', 'Common name', 'Art'], ['1', 'Fern', '']), 'Our notes': rows(['x']) }
-    user.write('stock.xlsx', workbook({ sheets }))
-    user.write('plants.csv', 'My plants;;\n\nNo;Plant name;Familie\n1;Fern;\n')
-    return user
-  }
-
-  test('has sheets; one that a shell would have to quote is its number', async () => {
-    const { meanings } = await complete('import stock.xlsx --sheet ', importing())
-    expect(meanings).toEqual(['', 'Our notes'])
-  })
-
-  test.each([
-    ['import stock.xlsx --sheet ', 'Plants 2'],
-    ['import plants.csv --map ', 'id= name= tag='],
-    ['import plants.csv --map id=', 'id=|No Familie'],
-    ['import plants.csv --map=id=No,tag=', '--map=id=No,tag=|No Familie'],
-    ['import stock.xlsx --sheet 1 --map id=', 'id=|Nr Art'],
-    ['import stock.xlsx --map id=', ''], // which of the two sheets?
-    ['import missing.xlsx --map id=', ''],
-    ['import plants.csv --sheet ', ''],
-  ])('"%s": %s', async (line, expected) => {
-    expect((await complete(line, importing())).shown).toBe(expected)
   })
 })
 

@@ -15,6 +15,7 @@ const store = 'https://plants.example.com'
 const token = 'plants_s3cret-Token~+/='
 const savedAt = '2026-01-02T03:04:05.678Z'
 const aTime = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
+const insufficientScope = { 'WWW-Authenticate': 'Bearer error="insufficient_scope"' }
 let user: World
 
 beforeEach(() => {
@@ -85,6 +86,19 @@ describe('login saves a token', () => {
     expect(await user.run(`create --id 1 --name Fern --store ${url}`)).toEqual(answer({ name: 'Fern' }))
   })
 
+  // The specification does not say what values of `error` mean.
+  test.each<[string, Answer]>([
+    ['an error of its own', json(400, { error: 1001, message: 'Invalid plant' })],
+    ['400', json(400, { error: 400, message: 'The body is not a plant' })],
+    ['409, as a mock does', json(400, { error: 409, message: 'A plant with id 1 already exists' })],
+    ['a missing right', json(400, { error: 403, message: 'Not you' }, insufficientScope)],
+    ['a missing right, and the status 403', json(403, { error: 403, message: 'Not you' }, insufficientScope)],
+  ])('that a service accepts, which answers %s', async (_, posts) => {
+    const remote = await Hostile.listen({ posts: [posts] })
+    const { code, out, err } = read(await login(remote.url), remote.url)
+    expect({ code, out, err }).toMatchObject({ code: 0, out: [{ checked: true }], err: [] })
+  })
+
   const unchecked = 'The token is saved, but could not be checked'
 
   // More answers: conformance/stores/remote.
@@ -95,6 +109,8 @@ describe('login saves a token', () => {
       'Not here. Is the address right? It is the base URL: the part before /plants',
     ],
     ['a Plant', json(200, { name: 'Fern' }), 'URL answered 200 to an empty object'],
+    ['422', json(422, { error: 422, message: 'No plant' }), 'No plant. This message is from URL'],
+    ['400 without an Error', json(400, { detail: 'No plant' }), 'URL answered 400 with JSON that is no Error'],
     ['503', json(503, { error: 503, message: 'Not now' }, { 'Retry-After': 60 }), 'Not now'],
     ['nothing', () => undefined, 'URL received the request, but did not answer: the request timed out'],
   ])('with a warning when the service answers %s', async (_, posts, why) => {
@@ -118,6 +134,12 @@ describe('login saves nothing', () => {
   test.each<[string, Answer, Record<string, unknown>]>([
     ['403', json(403, { error: 403, message: 'No' }), { error: 403, message: 'No', status: 403 }],
     ['400 with the error 401', json(400, { error: 401, message: 'Wrong' }), { message: 'Wrong', status: 400 }],
+    ['400 with the error 403', json(400, { error: 403, message: 'No' }), { error: 403, message: 'No', status: 400 }],
+    [
+      '401 and a missing right',
+      json(400, { error: 401, message: 'Wrong' }, insufficientScope),
+      { message: 'Wrong', status: 400 },
+    ],
     ['401 with the token', json(401, { error: 401, message: token }), { message: '***', status: 401 }],
   ])('when the service answers %s', async (_, posts, { message, ...fields }) => {
     const remote = await Hostile.listen({ posts: [posts] })

@@ -16,13 +16,9 @@ const noPlant = 'Invalid plant: id must be an integer, but is missing'
 const deep = '['.repeat(100_000) + ']'.repeat(100_000)
 
 test.each<[stdin: string | Uint8Array, message: string, hint: string]>([
-  ['{\r\n"id":1,\r\n"name":Fern}', 'Stdin is not JSON: unexpected "F" at line 3, column 8', example],
-  ['{"a":'.repeat(100_000), 'Stdin is not JSON: unexpected end of input at line 1, column 500001', example],
-  [
-    '{"id":1,"name":"Fern"}\r\n\r\n{"id":2',
-    'Stdin contains more than one JSON value, the second at line 3, column 1',
-    onePlant,
-  ],
+  ['{"name":Fern}', 'Stdin is not JSON: Unexpected token \'F\', "{"name":Fern}" is not valid JSON', example],
+  ['{"a":'.repeat(100_000), 'Stdin is not JSON: Unexpected end of JSON input', example],
+  ['{"id":1,"name":"Fern"}\r\n\r\n{"id":2', 'Stdin contains more than one JSON value', onePlant],
   ['{"name":"","a":1,"b":2,"c":3,"d":4,"e":5,"f":6}', noPlant, `${example}. Unknown fields: "a", "b", "c", "d", "e"`],
   [deep, 'Invalid plant: it must be an object, but was an array', onePlant],
   [Uint8Array.of(0x22, 0xc0, 0xaf, 0x22), 'Stdin is not UTF-8', convert('its encoding')],

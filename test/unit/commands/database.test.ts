@@ -95,14 +95,14 @@ test.each<[string, Answer, string, string, Record<string, string>]>([
     'rejects the user',
     message('E', 'SFATAL\0C28000\0Mno such role\0\0'),
     'no such role',
-    'Check the user in the address, or ask the administrator of the database how to log in',
+    'Set PGPASSWORD, or save the password',
     {},
   ],
   ['rejects the password', says.refused, 'wrong password', 'The password is from PGPASSWORD', { PGPASSWORD: 's3cret' }],
 ])('exit code 3 where the server %s', async (_, answer, why, hint, env) => {
   const { port } = await Listener.start([answer])
-  const name = `postgres://ann@127.0.0.1:${port}/garden`
-  expect(await user.run(`list --store ${name} --timeout 1s`, { env })).toMatchObject({
+  const name = `postgres://127.0.0.1:${port}/garden`
+  expect(await user.run(`list --store ${name.replace('//', '//ann@')} --timeout 1s`, { env })).toMatchObject({
     code: 3,
     err: expect.stringContaining(`plants: ${name} rejected the login of ann: ${why}\n  ${hint}`),
   })

@@ -35,11 +35,41 @@ test('all that is well is printed, check by check', async () => {
     ok('runtime', RegExp(`^plants ${version} on (Node|Bun) [\\d.]+, ${process.platform} ${process.arch}$`)),
     ok('sqlite', /^SQLite 3\.\d+\.\d+ through \S+$/),
     ok('settings', disk.file),
-    ok('store local', /^\/.*\/data\/plants\.db, [\d,]+ MiB free$/),
+    ok('store local', disk.store),
     ok('store team', `${address} answers, and accepts the token`),
-    ok('store garden', /^\/.*\/garden\.db, [\d,]+ MiB free$/),
+    ok('store garden', garden),
+    ok('contents', '1 plant read, and no damage found'),
     ok('proxy', 'none'),
   ])
+})
+
+test('the contents are read for 60 s, unless --timeout says otherwise', async () => {
+  const disk = await Disk.build()
+  const contentsOf = async (flags: string, step: number) => {
+    let time = 0
+    const { out } = await disk.run(`doctor --output ndjson${flags}`, { now: () => (time += step) })
+    return findingsOf(out).find(({ check }) => check === 'contents')?.state
+  }
+  expect(await contentsOf('', 1800)).toBe('ok')
+  expect(await contentsOf(' --timeout 30s', 1800)).toBe('warning')
+  expect(await contentsOf('', 12_000)).toBe('warning')
+})
+
+test('--quick looks only whether the stores open', async () => {
+  const disk = await Disk.build()
+  const checksOf = async (flags?: string) => (await disk.examine(flags)).findings.map(({ check }) => check)
+  expect(await checksOf()).toEqual(['runtime', 'sqlite', 'settings', 'store local', 'contents', 'proxy'])
+  expect(await checksOf('--quick')).toEqual(['runtime', 'sqlite', 'settings', 'store local', 'proxy'])
+})
+
+test.each([
+  ['--timeout', '--timeout 0s', {}],
+  ['PLANTS_TIMEOUT', '', { PLANTS_TIMEOUT: '0s' }],
+])('a time of %s that is over is a warning', async (_, flags, env) => {
+  const message = '1 of 1 plant not read'
+  const hint = 'Allow more time with --timeout 10m'
+  const { ill } = await (await Disk.build()).examine(flags, env)
+  expect(ill).toEqual([{ check: 'contents', state: 'warning', message, hint }])
 })
 
 test('proxies are shown without their passwords', async () => {
@@ -160,7 +190,7 @@ describe('a store in a file', () => {
     const db = new DatabaseSync(disk.store)
     onTestFinished(() => db.close())
     db.exec('BEGIN IMMEDIATE')
-    expect((await disk.examine('--timeout 200ms')).ill).toEqual([])
+    expect((await disk.examine('--timeout 200ms --quick')).ill).toEqual([])
   })
 })
 
@@ -172,6 +202,15 @@ describe('a store behind HTTP', () => {
     const hint = 'Is it a Plant Store service? For details: plants create --verbose'
     expect((await disk.examine()).ill).toEqual([{ ...ofTeam, message, hint }])
     expect(new Set(remote.posts.map(({ body }) => body))).toEqual(new Set(['{}']))
+  })
+
+  test('that answers with an error of its own is well', async () => {
+    for (const error of [1001, 409]) {
+      const remote = await Hostile.listen({ posts: [json(400, { error, message: 'Invalid plant' })] })
+      const { findings } = await (await Disk.build(teamAt(remote.url))).examine()
+      const message = `${remote.url} answers, and accepts the token`
+      expect(findings).toContainEqual({ check: 'store team', state: 'ok', message })
+    }
   })
 
   test('that does not run fails', async () => {
@@ -278,7 +317,7 @@ describe('all stores', () => {
     const { findings } = await disk.examine()
     expect(findings.slice(2, 4)).toEqual([
       { check: 'settings', state: 'ok', message: disk.file },
-      { check: 'store local', state: 'ok', message: expect.stringContaining('/data/plants.db (not created yet), ') },
+      { check: 'store local', state: 'ok', message: `${disk.store} (not created yet)` },
     ])
     expect(readdirSync(disk.home)).toEqual([])
   })

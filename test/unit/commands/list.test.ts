@@ -75,10 +75,9 @@ test('a list escapes what could drive a terminal, in every format', async () => 
     expect((await user.run(`list --output ${format}`, onTerminal)).out).not.toContain('\u001b[31m')
 })
 
-test('--bom and --delimiter are for CSV', async () => {
+test('--delimiter is for CSV', async () => {
   await plant({ name: 'Moss' })
-  expect(await user.run('list --output csv --delimiter ; --bom')).toEqual(printed('\ufeffid;name;tag\n1;Moss;\n'))
-  expect(await user.run('list --output tsv --bom --fields id')).toEqual(printed('\ufeffid\n1\n'))
+  expect(await user.run('list --output csv --delimiter ;')).toEqual(printed('id;name;tag\n1;Moss;\n'))
 })
 
 test('--search takes at most 200 characters', async () => {

@@ -32,8 +32,7 @@ function messagesIn(err: string, wanted: string): unknown[] {
   return objectsOf(err).flatMap(({ level, msg }) => (level === wanted ? [msg] : []))
 }
 
-describe('a warning of a file of secrets:', () => {
-  const writeTokens = (name: string) => `${user.home}/${user.write(name, 's3cret-token-of-a-file\n')}`
+describe.runIf(hasOpenssl)('a warning of a file of secrets (needs openssl):', () => {
   const warningsOf = async (...args: string[]) => {
     const { code, err } = await serve(args)
     return [code, ...messagesIn(err, 'warn')]
@@ -43,25 +42,18 @@ describe('a warning of a file of secrets:', () => {
     [0o600, false],
     [0o640, true],
     [0o602, true],
-  ])('a --token-file of mode %o that others can read or write: %s', async (mode, isWarned) => {
-    const path = writeTokens('the tokens')
-    chmodSync(path, mode)
-    const fix = `Fix it with: chmod 600 '${path}'`
-    const warning = `Other users can read or write the file ${path} of --token-file. ${fix}`
-    expect(await warningsOf('--token-file', path)).toEqual(isWarned ? [0, warning] : [0])
-  })
-
-  test.runIf(process.getuid?.() === 0)('a --token-file of another user (needs root)', async () => {
-    const path = writeTokens('tokens')
-    chownSync(path, 65_534, 65_534)
-    const warning = `The file ${path} of --token-file belongs to another user (uid 65534), who can read and change it`
-    expect(await warningsOf('--token-file', path)).toEqual([0, warning])
-  })
-
-  test.runIf(hasOpenssl)('a --tls-key (needs openssl)', async () => {
+  ])('a --tls-key of mode %o that others can read or write: %s', async (mode, isWarned) => {
     const { path, keyPath } = certificate({ names: ['IP:127.0.0.1'] })
-    chmodSync(keyPath, 0o644)
-    const warning = `Other users can read or write the file ${keyPath} of --tls-key. Fix it with: chmod 600 ${keyPath}`
+    chmodSync(keyPath, mode)
+    const fix = `Fix it with: chmod 600 ${keyPath}`
+    const warning = `Other users can read or write the file ${keyPath} of --tls-key. ${fix}`
+    expect(await warningsOf('--tls-cert', path, '--tls-key', keyPath)).toEqual(isWarned ? [0, warning] : [0])
+  })
+
+  test.runIf(process.getuid?.() === 0)('a --tls-key of another user (needs root)', async () => {
+    const { path, keyPath } = certificate({ names: ['IP:127.0.0.1'] })
+    chownSync(keyPath, 65_534, 65_534)
+    const warning = `The file ${keyPath} of --tls-key belongs to another user (uid 65534), who can read and change it`
     expect(await warningsOf('--tls-cert', path, '--tls-key', keyPath)).toEqual([0, warning])
   })
 })
@@ -111,7 +103,7 @@ describe('a service does not start', () => {
   test('without a valid token, and without a terminal', async () => {
     await user.run('create --id 1 --name Fern')
     const message = `${user.store} has no valid token, so no client could use the service`
-    const hint = 'Create one with: plants tokens create. Or set PLANTS_SERVE_TOKEN, or add --token-file PATH'
+    const hint = 'Create one with: plants tokens create. Or set PLANTS_SERVE_TOKEN'
     expect(await failureOf([], { env: {} })).toEqual({ code: 3, error: 401, message, hint })
   })
 
@@ -196,9 +188,9 @@ test('tokens list is a table that fits a terminal of 80 columns', async () => {
   await user.run('tokens revoke 3')
   const { out } = await user.run('tokens list --no-color', { terminals: ['stdout'] })
   expect(out.replaceAll(/\d{4}-\d\d-\d\d/g, 'YYYY-MM-DD')).toBe(`\
-ID  NOTE             CREATED     EXPIRES     LAST USED  STATE    RIGHTS
- 1  continuous-int…  YYYY-MM-DD  YYYY-MM-DD             valid    create,read
- 2  laptop           YYYY-MM-DD  YYYY-MM-DD             expired  create,read
- 3  ci               YYYY-MM-DD                         revoked  create,read,up…
+ID  NOTE                  CREATED     EXPIRES     STATE    RIGHTS
+ 1  continuous-integrat…  YYYY-MM-DD  YYYY-MM-DD  valid    create,read
+ 2  laptop                YYYY-MM-DD  YYYY-MM-DD  expired  create,read
+ 3  ci                    YYYY-MM-DD              revoked  create,read,update,d…
 `)
 })

@@ -32,7 +32,7 @@ describe('a broken settings file is named, and stays as it is:', () => {
 
   const broken: [content: string | Uint8Array, why: string, hint?: string][] = [
     ['', 'are empty', 'Move the file away, or write {"version":1} into it'],
-    [`{"tokens":{"a":${token}}}`, 'are not JSON: unexpected "s" at line 1, column 16'],
+    [`{"tokens":{"a":${token}}}`, 'are not JSON'],
     [Buffer.from('{"version":1,"a":"\xe9"}', 'latin1'), 'are not UTF-8'],
     ['[{"version":1}]', `${invalid}the document must be an object`],
     ['{"version":"1"}', `${invalid}version must be 1`],

@@ -1,8 +1,8 @@
 import { spawnSync } from 'node:child_process'
-import { chmodSync, mkdirSync, readdirSync, readFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import * as zlib from 'node:zlib'
 import { expect, test } from 'vitest'
+import { query } from '../../helpers/sqlite-file.js'
 import { World } from '../../helpers/world.js'
 
 const hostile = [
@@ -34,6 +34,17 @@ const cases: [string, string, (user: World, text: string) => Made | Promise<Made
     },
   ],
   [
+    'a damaged store',
+    'rescued.db: ',
+    async (user, text) => {
+      await user.run([...fern, `--store=./${text}.db`])
+      const path = join(user.home, `${text}.db`)
+      query(path, 'PRAGMA wal_checkpoint(TRUNCATE)')
+      writeFileSync(path, readFileSync(path).fill(0xa5, 4096, 8192)) // the page of the plants
+      return [['list', `--store=./${text}.db`], path]
+    },
+  ],
+  [
     'a folder that does not exist',
     'with: ',
     ({ home }, text) => [[...fern, `--store=./${text}/a.db`], join(home, text)],
@@ -45,14 +56,6 @@ const cases: [string, string, (user: World, text: string) => Made | Promise<Made
       const file = join(user.home, user.write(`${text}/settings.json`, '{"version":1}'))
       chmodSync(file, 0o644)
       return [['config', 'list'], file, join(user.home, text)]
-    },
-  ],
-  [
-    'a rejects file',
-    'then: ',
-    (user, text) => {
-      user.write('in.ndjson', '{"id":"x"}\n')
-      return [['import', 'in.ndjson', `--rejects=${text}`], join(user.home, text)]
     },
   ],
   ['a service at a socket', 'stdin: ', (_, text) => [['auth', 'login', `--store=unix:./${text}`], `unix:./${text}`]],
@@ -75,17 +78,6 @@ const cases: [string, string, (user: World, text: string) => Made | Promise<Made
     },
   ],
 ]
-// only a Node without zstd needs another program for it
-if (!('createZstdDecompress' in zlib))
-  cases.push([
-    'a compressed input',
-    ' of: ',
-    (user, text) => {
-      const name = user.write(`${text}.zst`, Buffer.from([0x28, 0xb5, 0x2f, 0xfd, 0]))
-      return [['import', '--', name], name.startsWith('-') ? `./${name}` : name]
-    },
-  ])
-
 test.each(cases.map((entry, index) => [...entry, index] as const))(
   'a command in a hint about %s names what is meant, and runs nothing else',
   async (_, before, make, index) => {
@@ -113,7 +105,7 @@ function wordsOf(command: string): string[] {
   const place = join(user.home, 'place')
   mkdirSync(place)
   const record = join(user.home, user.write('record', ''))
-  for (const name of ['plants', 'zstd', 'chmod', 'mkdir'])
+  for (const name of ['plants', 'sqlite3', 'zstd', 'chmod', 'mkdir'])
     user.write(`programs/${name}`, `#!/bin/sh\nprintf '%s\\0' "$@" >> '${record}'\n`, 0o700)
   user.write('programs/touch', `#!/bin/sh\n: > '${place}/pwned'\n`, 0o700)
   user.write('place/FILE', '')

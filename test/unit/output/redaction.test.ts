@@ -1,4 +1,3 @@
-import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { type Answer, Hostile, http, json } from '../../helpers/hostile.js'
 import { everyWay, linesOf, long, savedAt, short } from '../../helpers/redacting.js'
@@ -43,7 +42,6 @@ describe.each([
       stores add T!x https://y.example
       serve --port T
       serve --host T
-      serve --token-file T
       serve --tls-cert T --tls-key T
       doctor --store ./T/x`),
   )('%s', async (line) => {
@@ -71,6 +69,12 @@ describe.each([
   ])('as the plant on stdin: %s', async (text) => {
     await everyWay(new World(), 'create', { stdin: text.replaceAll('T', token), env: { PLANTS_TOKEN: token } })
   })
+})
+
+test('a saved token in a wrong place is not shown', async () => {
+  const user = new World({ tokens: { [nobody]: { token: short, savedAt } } })
+  for (const line of [`list --store ${short}`, `stores use ${short}`, `config get ${short}`, `tokens revoke ${short}`])
+    await everyWay(user, line)
 })
 
 test.each(['plants_Tabcdefghijk-s3cret', 'plants_Sabcdefghijk-s3cret'])(
@@ -128,12 +132,9 @@ describe.each([
       await everyWay(user, `${line} --store ${nobody}`)
   })
 
-  test('in PLANTS_SERVE_TOKEN, or in a token file', async () => {
+  test('in PLANTS_SERVE_TOKEN', async () => {
     const user = new World()
     expect((await user.run('serve --port 0', { env: { PLANTS_SERVE_TOKEN: token } })).code).toBe(2)
-    const file = join(user.home, user.write('tokens.txt', `${token}\n`))
-    const isOneLine = !/[\u001b\n]/.test(token)
-    if (isOneLine) expect((await user.run(`serve --port 0 --token-file ${file}`)).code).toBe(2)
   })
 })
 

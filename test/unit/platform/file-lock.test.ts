@@ -14,9 +14,7 @@ import { basename, dirname, join } from 'node:path'
 import { beforeEach, expect, test } from 'vitest'
 import { backoff } from '../../../src/platform/clock.js'
 import { holdLock } from '../../../src/platform/file-lock.js'
-import { withLockedTempDir } from '../../../src/platform/locked-temp-dir.js'
 import { heldLock, leaveLock } from '../../helpers/lock.js'
-import { modeOf } from '../../helpers/settings-file.js'
 import { openOptions } from '../../helpers/store.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
 
@@ -170,11 +168,6 @@ test('a lock that changes hands is waited for longer than the timeout', async ()
   leaveLock(path)
   const options = { clock: { ...clock, random }, timeout: 1000, trusts: () => true }
   await holdLock(path, options, async () => expect(time).toBe(3600))
-})
-
-test('the lock of a temporary directory is for its owner alone', async () => {
-  const mode = await withLockedTempDir(path, 'copy', async (copy) => modeOf(join(dirname(copy), 'lock')))
-  expect(mode).toBe('600')
 })
 
 test.each([

@@ -2,7 +2,6 @@ import { expect, test } from 'vitest'
 import { authenticator, digestOf, freshness, tokensOfStore } from '../../../src/server/authenticator.js'
 import { HttpError } from '../../../src/server/http-error.js'
 import { SqliteStore } from '../../../src/stores/sqlite/sqlite-store.js'
-import { noTokens } from '../../helpers/service.js'
 import { closedAfterTest, fileAddress, openOptions } from '../../helpers/store.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
 
@@ -18,13 +17,12 @@ async function storeWith(tokens: Record<string, number | undefined>) {
     await store.add(digestOf(token), { note: undefined, rights: ['read'], createdAt: new Date(evening), expiresAt })
   }
   const clock = { passed: 0, now: () => clock.passed, time: () => evening + clock.passed }
-  return { store, clock, find: tokensOfStore(store, { ...clock, warn: expect.fail }) }
+  return { store, clock, find: tokensOfStore(store, clock.now, clock.time) }
 }
 
 /** What requests with a token get at a time: its name, or why it is not accepted. */
 async function tokenInUse(expires?: number) {
   const { store, clock, find } = await storeWith({ token: expires })
-  await store.markUsed(1n, new Date(evening + 2 * hour)) // so that no request saves its use
   const authenticate = authenticator(find, clock.now)
   const at = async (milliseconds: number, connection: object = {}) => {
     clock.passed = milliseconds
@@ -37,22 +35,6 @@ async function tokenInUse(expires?: number) {
   }
   return { at, revoke: () => store.revoke(1n, new Date(evening)) }
 }
-
-test('the use of a token that is accepted is saved once a day', async () => {
-  const { store, clock, find } = await storeWith({ used: 30 * hour, unused: 30 * hour })
-  const usedAfter = async (hours: number, token: string) => {
-    clock.passed = hours * hour
-    await find(token)
-    for await (const [one, two] of store.list()) return [one?.lastUsedAt, two?.lastUsedAt]
-    return undefined
-  }
-  const after = (hours: number) => new Date(evening + hours * hour)
-  expect(await usedAfter(0, 'unknown')).toEqual([undefined, undefined])
-  await expect.poll(() => usedAfter(0, 'used')).toEqual([after(0), undefined])
-  expect(await usedAfter(1, 'used')).toEqual([after(0), undefined])
-  await expect.poll(() => usedAfter(3, 'used')).toEqual([after(3), undefined])
-  expect(await usedAfter(31, 'unused')).toEqual([after(3), undefined])
-})
 
 test('a token is accepted until exactly its expiry, on each connection', async () => {
   const expired = 'The token expired on 2026-01-02'
@@ -72,19 +54,4 @@ test('a revoked token is rejected within a second, on a new connection after hal
   expect([await at(freshness, third), await at(freshness, first)]).toEqual([revoked, revoked])
   const last = freshness - 1 + freshness / 2
   expect([await at(last - 1, second), await at(last, second), last < 1000]).toEqual(['1', revoked, true])
-})
-
-test('a token whose use cannot be saved is accepted, with a warning a day', async () => {
-  const never = { note: undefined, expiresAt: undefined, revokedAt: undefined, lastUsedAt: undefined }
-  const token = { ...never, id: 7n, rights: [], createdAt: new Date(0) }
-  const markUsed = async () => Promise.reject(new Error('permission denied'))
-  const warnings: string[] = []
-  let now = 0
-  const find = tokensOfStore(
-    { ...noTokens, find: async () => token, markUsed },
-    { now: () => now, time: () => now, warn: (message) => void warnings.push(message) },
-  )
-  for (now = 0; now < 30 * hour; now += hour) expect(await find('any')).toEqual({ name: '7', rights: [] })
-  const warning = 'The last use of token 7 could not be saved: permission denied'
-  expect(warnings).toEqual([warning, warning])
 })

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { adminServer, Metrics } from '../../../src/server/admin.js'
-import { openLog } from '../../../src/server/log.js'
+import { Log } from '../../../src/server/log.js'
 import { connectTo, exchange, type RawRequest } from '../../helpers/raw-http.js'
 import { logInto, placeOf, quick, serveStore, testToken } from '../../helpers/service.js'
 
@@ -19,7 +19,7 @@ describe('the admin port', () => {
   test.each<[RawRequest['headers'], text: string]>([
     [{ Expect: 'z' }, '200 {"live":true}'],
     [{ Host: ['a', 'b'] }, '400 The header Host must be given once'],
-    [{ X: 'x'.repeat(20_000) }, '431 The headers are too large'],
+    [{ X: 'x'.repeat(20_000) }, '431 The headers have more than 16 KiB or more than 100 lines'],
   ])('answers odd headers as the service does: %j', async (headers, text) => {
     expect((await (await adminOf()).ask('/live', headers)).text).toBe(text)
   })
@@ -75,29 +75,79 @@ describe('the admin port', () => {
   })
 })
 
+function logOf(level: string, isTerminal: boolean) {
+  const written: string[] = []
+  const { output } = logInto(async (lines) => void written.push(lines))
+  return { log: new Log({ output: { ...output, isTerminal }, level, delay: 0 }), text: () => written.join('') }
+}
+
 test('lines of requests are written after 100 ms, 64 KiB, with another line, or at the end', () => {
   vi.useFakeTimers()
   try {
     const written: string[] = []
-    const logger = openLog({ ...logInto(async (lines) => void written.push(lines)), delay: 100 })
+    const log = new Log({ ...logInto(async (lines) => void written.push(lines)), delay: 100 })
     const count = () => written.map((lines) => lines.split('\n').length - 1)
-    for (let line = 0; line < 4; line += 1) logger.info({ outcome: 'created', line })
-    expect(count()).toEqual([1])
+    for (let line = 0; line < 4; line += 1) log.record({ outcome: 'created' })
+    expect(count()).toEqual([])
     vi.advanceTimersByTime(100)
-    expect(count()).toEqual([1, 3])
-    logger.info({ outcome: 'a'.repeat(65_536) })
-    expect(count()).toEqual([1, 3, 1])
-    logger.info({ outcome: 'created' })
-    logger.info('draining')
-    expect(count()).toEqual([1, 3, 1, 2])
-    logger.info({ outcome: 'created' })
-    logger.flush()
-    expect(count()).toEqual([1, 3, 1, 2, 1])
+    expect(count()).toEqual([4])
+    log.record({ outcome: 'a'.repeat(65_536) })
+    expect(count()).toEqual([4, 1])
+    log.record({ outcome: 'created' })
+    log.info('draining')
+    expect(count()).toEqual([4, 1, 2])
+    log.record({ outcome: 'created' })
+    log.flush()
+    expect(count()).toEqual([4, 1, 2, 1])
     expect(JSON.parse(written.at(-1) ?? '')).toMatchObject({ level: 'info', outcome: 'created' })
     vi.advanceTimersByTime(1000)
-    logger.info('later')
-    expect(count()).toEqual([1, 3, 1, 2, 1, 1])
+    expect(count()).toEqual([4, 1, 2, 1])
   } finally {
     vi.useRealTimers()
   }
+})
+
+test.each([
+  ['info', ['created', 'warning', 'error']],
+  ['warn', ['warning', 'error']],
+  ['error', ['error']],
+  ['silent', []],
+])('a log of level %s has the same lines as text and as JSON', (level, expected) => {
+  for (const isTerminal of [true, false]) {
+    const { log, text } = logOf(level, isTerminal)
+    log.record({ outcome: 'created', path: '/a\u001b[31m', milliseconds: 1.2 })
+    log.warn('warning')
+    log.error(new Error('error'), 'r-1')
+    const found = ['created', 'warning', 'error'].filter((word) => text().includes(word))
+    expect(found).toEqual(expected)
+    expect(text()).not.toContain('\u001b')
+  }
+})
+
+test('the log of a request on a terminal has what a person looks for', () => {
+  const { log, text } = logOf('info', true)
+  const client = { method: 'GET', from: '127.0.0.1' }
+  log.record({
+    requestId: 'r-1',
+    status: 404,
+    outcome: '404',
+    milliseconds: 1.234,
+    path: '/nope',
+    token: '7',
+    ...client,
+  })
+  log.record({ outcome: 'closed', reason: 'Too much', from: '127.0.0.1' })
+  log.info('listening', { address: 'http://127.0.0.1:1', admin: undefined })
+  log.error(new Error('The disk is gone'), 'r-2')
+  const [request, closed, listening, failed, first, second] = text()
+    .replaceAll(/\d\d:\d\d:\d\d/g, 'TIME')
+    .split('\n')
+  expect([request, closed, listening, failed, first]).toEqual([
+    'TIME 404 404 GET /nope 1 ms token 7',
+    'TIME closed Too much 127.0.0.1',
+    'TIME listening address=http://127.0.0.1:1',
+    'TIME error: failed requestId=r-2',
+    '  Error: The disk is gone',
+  ])
+  expect(second).toMatch(/^ +at /)
 })

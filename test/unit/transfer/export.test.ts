@@ -1,17 +1,17 @@
 import { spawnSync } from 'node:child_process'
 import { chmodSync, existsSync, lstatSync, readdirSync, readFileSync, statSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
-import { text as contentOf } from 'node:stream/consumers'
 import * as zlib from 'node:zlib'
 import { parse } from 'csv-parse/sync'
 import { beforeEach, describe, expect, test } from 'vitest'
-import { fromBufferPromise } from 'yauzl'
 import { parseJson } from '../../../src/plant/exact-json.js'
 import type { NewPlant } from '../../../src/plant/plant.js'
 import { PlantsError } from '../../../src/platform/errors.js'
+import { describeDriver } from '../../../src/platform/sqlite.js'
 import { int64, text } from '../../helpers/any-plant.js'
 import { check, fc } from '../../helpers/fast-check.js'
 import { query } from '../../helpers/sqlite-file.js'
+import { partOf } from '../../helpers/workbook.js'
 import { refusal, World } from '../../helpers/world.js'
 
 let user: World
@@ -30,21 +30,12 @@ const bytesOf = (name: string) => readFileSync(join(user.home, name))
 const fern = { id: 1n, name: 'Fern', tag: 'shade' }
 const moss = { id: 2n, name: 'Moss' }
 
-const { zstdDecompressSync } = zlib as { zstdDecompressSync?: (bytes: Uint8Array) => Buffer } // since Node 22.15
-
-test('a file is compressed by its name, with zstd where Node can', async () => {
+test('a file is compressed by its name', async () => {
   await plant(fern)
   const { out } = await user.run('export --out out.csv.gz')
   const bytes = bytesOf('out.csv.gz')
   expect(zlib.gunzipSync(bytes).toString()).toBe('id,name,tag\n1,Fern,shade\n')
   expect(JSON.parse(out)).toEqual({ file: join(user.home, 'out.csv.gz'), plants: 1, bytes: bytes.length })
-  const result = await user.run('export --out out.csv.zst')
-  if (zstdDecompressSync) expect(zstdDecompressSync(bytesOf('out.csv.zst'))).toEqual(zlib.gunzipSync(bytes))
-  else {
-    const hint = 'Use Node 22.15 or newer, or a name that ends with .gz'
-    expect(result).toEqual(refusal('This version of Node cannot compress with zstd', hint))
-    expect(user.has('out.csv.zst')).toBe(false)
-  }
 })
 
 test.each([
@@ -114,10 +105,7 @@ test('a workbook has numbers and texts, and a header that stays in view', async 
   await plant({ id: 1n, name: '=1+1' }, ...large.map((id) => ({ id, name: '<a>', tag: ' b ' })))
   const { out } = await user.run('export --out out.xlsx')
   expect(JSON.parse(out)).toMatchObject({ plants: 4, bytes: bytesOf('out.xlsx').length })
-  const zip = await fromBufferPromise(bytesOf('out.xlsx'), { lazyEntries: true })
-  let sheet = ''
-  for await (const entry of zip.eachEntry())
-    if (/sheet1/.test(entry.fileName)) sheet = await contentOf(await zip.openReadStreamPromise(entry))
+  const sheet = partOf(bytesOf('out.xlsx'), 'xl/worksheets/sheet1.xml')
   for (const part of [
     '<pane ySplit="1" topLeftCell="A2" state="frozen"',
     '<c r="A3"><v>1</v></c><c r="B3" t="inlineStr"><is><t>=1+1</t></is></c>',
@@ -142,14 +130,17 @@ test('what other programs have stored against the contract spoils nothing else',
   const text = (hex: string) => `CAST(x'${hex}' AS TEXT)`
   const rows = `(-1, ${text('41004222')}, ${text('002c')}), (0, ${text('41ff42')}, ${text('eda080')})`
   query(user.store, `INSERT INTO plants (id, name, tag) VALUES ${rows}`)
+  // the packaged driver ends a text at U+0000
+  const isWhole = describeDriver().driver === 'node:sqlite'
+  const [name, tag, first] = isWhole ? ['A\0B"', '\0,', '-1,"A\0B""","\0,"'] : ['A', '', '-1,A,""']
   expect(readers['ndjson']?.((await user.run('export')).out)).toEqual([
-    { id: -1n, name: 'A\0B"', tag: '\0,' },
+    { id: -1n, name, tag },
     { id: 0n, name: 'A\ufffdB', tag: '\ufffd\ufffd\ufffd' },
     fern,
     moss,
   ])
   expect((await user.run('export -o csv')).out).toBe(
-    'id,name,tag\n-1,"A\0B""","\0,"\n0,A\ufffdB,\ufffd\ufffd\ufffd\n1,Fern,shade\n2,Moss,\n',
+    `id,name,tag\n${first}\n0,A\ufffdB,\ufffd\ufffd\ufffd\n1,Fern,shade\n2,Moss,\n`,
   )
 })
 

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { reusedDatabase, reusedServer } from '../../../helpers/postgres.js'
 import { configure, endSessions, Line, nameOf, openShared, othersWait, settled } from '../../../helpers/shared-store.js'
+import { createPlant } from '../../../helpers/store.js'
 
 const server = reusedServer({ settings: ['max_connections = 10', 'superuser_reserved_connections = 3'] })
 const ids = (count: number) => Array.from({ length: count }, (_, index) => BigInt(index))
@@ -14,11 +15,11 @@ test('loses and doubles nothing when the server ends every connection under load
   const place = await server()
   const store = await openShared(place, { timeout: 30_000 })
   const keyOf = (id: bigint) => (id % 2n === 0n ? `key-${id}` : undefined)
-  const calls = ids(3000).map((id) => store.create({ id, name: `Fern ${id}` }, { idempotencyKey: keyOf(id) }))
+  const calls = ids(3000).map((id) => createPlant(store, { id, name: `Fern ${id}` }, keyOf(id)))
   const answers = settled(calls)
   await Promise.race(calls) // the other batches are in flight
   await endSessions(place)
-  expect(await answers).toStrictEqual(ids(3000).map((id) => ({ name: `Fern ${id}` })))
+  expect(await answers).toStrictEqual(ids(3000).map((id) => ({ id, name: `Fern ${id}` })))
   expect(await place.sql(stored)).toEqual(ids(3000).map((id) => ({ id, key: keyOf(id) ?? null })))
 })
 
@@ -27,11 +28,11 @@ test('fails in time while the server is away, and goes on afterwards', async () 
   const [hasty, patient] = [await openShared(place, { timeout: 1000 }), await openShared(place)]
   await place.stop('fast')
   const start = performance.now()
-  expect(await settled([hasty.create(fern)])).toEqual([unavailable('Could not reach postgres:')])
+  expect(await settled([createPlant(hasty, fern)])).toEqual([unavailable('Could not reach postgres:')])
   expect(performance.now() - start).toBeLessThan(2700)
-  const created = patient.create(moss)
+  const created = createPlant(patient, moss)
   await place.start()
-  expect(await created).toStrictEqual({ name: 'Moss' })
+  expect(await created).toStrictEqual(moss)
   expect(await place.sql(stored)).toEqual([{ id: 2n, key: null }])
 })
 
@@ -40,9 +41,9 @@ test('fails at once when its login is rejected, and goes on afterwards', async (
   const store = await openShared(place, { timeout: 3_600_000 })
   await place.admin('ALTER ROLE plants NOLOGIN')
   await endSessions(place)
-  expect(await settled([store.create(fern)])).toEqual([unavailable('is not permitted to log in')])
+  expect(await settled([createPlant(store, fern)])).toEqual([unavailable('is not permitted to log in')])
   await place.admin('ALTER ROLE plants LOGIN')
-  expect(await store.create(moss)).toStrictEqual({ name: 'Moss' })
+  expect(await createPlant(store, moss)).toStrictEqual(moss)
 })
 
 test.each([
@@ -53,23 +54,23 @@ test.each([
   const store = await openShared(place, { timeout: 1000 })
   const release = await place.hold(held)
   const start = performance.now()
-  const calls = wanted.map((id) => store.create({ id, name: 'Fern' }))
+  const calls = wanted.map((id) => createPlant(store, { id, name: 'Fern' }))
   expect(await settled(calls)).toEqual(calls.map(() => unavailable(why)))
   expect(performance.now() - start).toBeLessThan(2900)
   await release()
   expect(await place.sql(stored)).toEqual([])
-  expect(await store.create(fern)).toStrictEqual({ name: 'Fern' })
+  expect(await createPlant(store, fern)).toStrictEqual(fern)
 })
 
 test('creates the others while one waits for a lock', async () => {
   const place = await server()
   const store = await openShared(place)
   const release = await place.hold(insertion)
-  const blocked = settled([store.create(fern)])
+  const blocked = settled([createPlant(store, fern)])
   await othersWait(place, 1)
-  expect(await store.create(moss)).toStrictEqual({ name: 'Moss' })
+  expect(await createPlant(store, moss)).toStrictEqual(moss)
   await release()
-  expect(await blocked).toStrictEqual([{ name: 'Fern' }])
+  expect(await blocked).toStrictEqual([{ id: 1n, name: 'Fern' }])
 })
 
 test('fails in time while the database is read-only, and goes on afterwards', async () => {
@@ -80,10 +81,10 @@ test('fails in time while the database is read-only, and goes on afterwards', as
   await hasty.check()
   await set('on')
   await expect.poll(() => settled([hasty.check()]), { interval: 5 }).toEqual([notNow])
-  await expect.poll(() => settled([hasty.create(fern)]), { interval: 5 }).toEqual([notNow])
-  const created = patient.create(moss)
+  await expect.poll(() => settled([createPlant(hasty, fern)]), { interval: 5 }).toEqual([notNow])
+  const created = createPlant(patient, moss)
   await set('off')
-  expect(await Promise.all([created, patient.create(fern)])).toStrictEqual([{ name: 'Moss' }, { name: 'Fern' }])
+  expect(await Promise.all([created, createPlant(patient, fern)])).toStrictEqual([moss, fern])
 })
 
 test('fails in time while others have all connections, and goes on afterwards', async () => {
@@ -101,14 +102,14 @@ test('fails in time while others have all connections, and goes on afterwards', 
   await endSessions(place)
   const others = await Promise.all(ids(7).map(() => openShared(place, { parameters: 'application_name=other' })))
   const noneLeft = unavailable(' has no free connection$')
-  await expect.poll(() => settled([hasty.create(fern)]), { interval: 5 }).toEqual([noneLeft])
+  await expect.poll(() => settled([createPlant(hasty, fern)]), { interval: 5 }).toEqual([noneLeft])
   const before = tries.hasty
-  const created = patient.create(moss)
+  const created = createPlant(patient, moss)
   await expect.poll(() => tries.patient, { interval: 5 }).toBeGreaterThan(6)
   expect(tries.hasty).toBeLessThanOrEqual(before + 1) // nobody waits for a connection any more
   await hasty.close()
   await others[0]?.close()
-  expect(await created).toStrictEqual({ name: 'Moss' })
+  expect(await created).toStrictEqual(moss)
 })
 
 describe('of several hosts', () => {
@@ -119,8 +120,8 @@ describe('of several hosts', () => {
     const line = await Line.to(place)
     if (how === 'is down') line.end()
     else line.silence()
-    const store = await openShared({ ...place, url: bothOf(line, place) }, { parameters: 'connect_timeout=1' })
-    expect(await store.create(fern)).toStrictEqual({ name: 'Fern' })
+    const store = await openShared({ ...place, url: bothOf(line, place) }, { timeout: 2000 })
+    expect(await createPlant(store, fern)).toStrictEqual(fern)
   })
 
   test('takes the one that takes writes', async () => {
@@ -129,10 +130,10 @@ describe('of several hosts', () => {
     await reader.admin(`CREATE DATABASE ${name} OWNER plants`)
     await reader.admin(`ALTER DATABASE ${name} SET default_transaction_read_only = on`)
     const store = await openShared({ ...writer, url: bothOf(reader, writer) })
-    await store.create(fern)
+    await createPlant(store, fern)
     expect(await writer.sql('SELECT id FROM plant_store.plants')).toEqual([{ id: 1n }])
     await reader.stop('immediate')
-    expect(await store.create(moss)).toStrictEqual({ name: 'Moss' })
+    expect(await createPlant(store, moss)).toStrictEqual(moss)
     await reader.start()
   })
 })

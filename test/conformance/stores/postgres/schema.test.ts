@@ -1,9 +1,8 @@
 import { expect, onTestFinished, test } from 'vitest'
 import { PlantsError } from '../../../../src/platform/errors.js'
 import { ConnectionPool } from '../../../../src/stores/postgres/pool.js'
-import { grants, migrate, migrations } from '../../../../src/stores/postgres/postgres-schema.js'
+import { migrate, migrations } from '../../../../src/stores/postgres/postgres-schema.js'
 import { PostgresStore } from '../../../../src/stores/postgres/postgres-store.js'
-import { batchOf, createAll } from '../../../helpers/bulk.js'
 import { objectsOf } from '../../../helpers/json-lines.js'
 import { freshDatabase, ownServer, reusedDatabase } from '../../../helpers/postgres.js'
 import type { RunOptions } from '../../../helpers/run.js'
@@ -11,14 +10,17 @@ import {
   addressOf,
   asRole,
   configure,
+  createAll,
   createAtomically,
   databaseOptions,
   endSessions,
+  grantsTo,
   nameOf,
   openShared,
   othersWait,
   settled,
 } from '../../../helpers/shared-store.js'
+import { createPlant, deletePlant, replacePlant } from '../../../helpers/store.js'
 import { answer, printed, World } from '../../../helpers/world.js'
 
 const database = reusedDatabase()
@@ -27,9 +29,11 @@ const fern = { id: 1n, name: 'Fern' }
 test('makes one schema when ten stores are first opened at once', async () => {
   const place = await freshDatabase()
   const stores = await Promise.all(Array.from({ length: 10 }, () => openShared(place, { parameters: 'max=1' })))
-  const answers = await Promise.all(stores.map((store, index) => store.create({ id: BigInt(index), name: 'Fern' })))
-  expect(answers).toStrictEqual(stores.map(() => ({ name: 'Fern' })))
-  expect(await place.sql('SELECT version FROM plant_store.schema_version')).toEqual([{ version: 3 }])
+  const answers = await Promise.all(
+    stores.map((store, index) => createPlant(store, { id: BigInt(index), name: 'Fern' })),
+  )
+  expect(answers).toStrictEqual(stores.map((_, index) => ({ id: BigInt(index), name: 'Fern' })))
+  expect(await place.sql('SELECT version FROM plant_store.schema_version')).toEqual([{ version: 4 }])
 })
 
 test('migrates while another store creates, and then no older one opens', async () => {
@@ -40,15 +44,15 @@ test('migrates while another store creates, and then no older one opens', async 
   onTestFinished(() => connections.close())
   let isMigrated = false
   const creating = (async () => {
-    for (let id = 0n; !isMigrated || id < 50n; id += 1n) await older.create({ id, name: 'Fern' })
+    for (let id = 0n; !isMigrated || id < 50n; id += 1n) await createPlant(older, { id, name: 'Fern' })
   })()
   const steps = [...migrations, 'ALTER TABLE plant_store.plants ADD COLUMN watered bigint']
   const turn = { deadline: performance.now() + 10_000 }
   await Promise.all([1, 2, 3].map(() => connections.use(turn, (client) => migrate(client, address, steps))))
   isMigrated = true
   await creating
-  expect(await place.sql('SELECT max(version) AS version FROM plant_store.schema_version')).toEqual([{ version: 4 }])
-  const newer = `unavailable: ${address.name} was created by a newer version of plants (schema 4, this one supports 3)`
+  expect(await place.sql('SELECT max(version) AS version FROM plant_store.schema_version')).toEqual([{ version: 5 }])
+  const newer = `unavailable: ${address.name} was created by a newer version of plants (schema 5, this one supports 4)`
   const opened = [openShared(place), PostgresStore.openExisting(address, databaseOptions(place))]
   expect(await settled(opened)).toEqual([newer, newer])
 })
@@ -68,21 +72,23 @@ test('has to be migrated when it lacks a column', async () => {
 test('lets a role do what it has been granted', async () => {
   const place = await database()
   const owner = await openShared(place)
-  await owner.create(fern)
+  await createPlant(owner, fern)
   const clerk = await asRole(place, 'clerk')
   const denied = (what: string) =>
     `unavailable: Permission denied for ${clerk.role} in ${addressOf(clerk).name}: permission denied for ${what}`
   expect(await settled([openShared(clerk)])).toEqual([denied('schema plant_store')])
-  await place.sql(grants({ role: clerk.role, rights: ['create', 'read'] }))
+  await place.sql(grantsTo(clerk.role, 'SELECT, INSERT'))
   const store = await openShared(clerk)
-  await store.create({ id: 2n, name: 'Moss' })
-  await store.keepCheckpoint({ id: 'a', state: 'b' })
+  await createPlant(store, { id: 2n, name: 'Moss' })
+  await store.write([], { checkpoint: { id: 'a', state: 'b' } })
   await store.check()
-  expect([await store.get(1n), await store.rights()]).toEqual([fern, ['create', 'read']])
-  expect(await settled([store.delete(1n), store.replace(fern)])).toEqual(Array(2).fill(denied('table plants')))
-  await place.sql(grants({ role: clerk.role, rights: ['update', 'delete'] }))
+  expect([(await store.get([1n])).get(1n), await store.rights()]).toEqual([fern, ['create', 'read']])
+  expect(await settled([deletePlant(store, 1n), replacePlant(store, fern)])).toEqual(
+    Array(2).fill(denied('table plants')),
+  )
+  await place.sql(grantsTo(clerk.role, 'UPDATE, DELETE'))
   expect(await store.rights()).toEqual(['create', 'read', 'update', 'delete'])
-  expect(await store.replace({ id: 1n, name: 'Ivy' })).toStrictEqual({ id: 1n, name: 'Ivy' })
+  expect(await replacePlant(store, { id: 1n, name: 'Ivy' })).toStrictEqual({ id: 1n, name: 'Ivy' })
 })
 
 test('rejects a database that has not every character', async () => {
@@ -99,16 +105,16 @@ test('changes nothing that a crash could lose', async () => {
   const place = await ownServer()
   const early = `unavailable: ${addressOf(place).name} answers before a plant is on disk: fsync is off`
   const store = await openShared(place)
-  await store.create(fern)
+  await createPlant(store, fern)
   await configure(place, 'fsync = off')
   await expect.poll(() => settled([store.check()]), { interval: 5 }).toEqual([early])
   const oak = { id: 2n, name: 'Oak' }
   const calls = [
-    store.create(oak),
-    createAll(store, batchOf([oak])),
+    createPlant(store, oak),
+    createAll(store, [oak]),
     createAtomically(store, [oak]),
-    store.replace({ ...fern, tag: 'shade' }),
-    store.delete(1n),
+    replacePlant(store, { ...fern, tag: 'shade' }),
+    deletePlant(store, 1n),
     openShared(place),
   ]
   expect(await settled(calls)).toEqual(calls.map(() => early))
@@ -121,6 +127,7 @@ const create = 'create --id 1 --name Fern'
 async function gardener() {
   const place = await freshDatabase()
   const { url } = place
+  const shown = url.replace('plants@', '')
   const user = new World()
   const run = (line: string, store = url, options: RunOptions = {}) =>
     user.run(line, { ...options, env: { ...place.env, PLANTS_STORE: store, ...options.env } })
@@ -128,7 +135,11 @@ async function gardener() {
     const { code, out } = await run('doctor', store)
     return { code, ...objectsOf(out).find(({ check }) => `${check}`.startsWith('store postgres')) }
   }
-  return { place, url, user, run, doctor }
+  const contents = async () => {
+    const { code, out } = await run('doctor')
+    return { code, ...objectsOf(out).find(({ check }) => check === 'contents') }
+  }
+  return { place, url, shown, user, run, doctor, contents }
 }
 
 test('a password is saved when the database accepts it', async () => {
@@ -144,8 +155,8 @@ test('a password is saved when the database accepts it', async () => {
 })
 
 test('doctor checks a database', async () => {
-  const { place, url, run, doctor } = await gardener()
-  const ok = { code: 0, check: `store ${url}`, state: 'ok' }
+  const { place, url, shown, run, doctor } = await gardener()
+  const ok = { code: 0, check: `store ${shown}`, state: 'ok' }
   expect(await doctor()).toEqual({ ...ok, message: expect.stringMatching(/ \(no store yet\), PostgreSQL [\d.]+$/) })
   await run(create)
   expect(await doctor()).toEqual({ ...ok, message: expect.stringMatching(/^postgres:\S+, PostgreSQL [\d.]+$/) })
@@ -156,24 +167,76 @@ test('doctor checks a database', async () => {
   expect(await doctor(url.replace(/db\w+$/, 'nowhere'))).toMatchObject({ code: 1, state: 'failed' })
 })
 
+test('doctor asks the catalog for the constraints of a database', async () => {
+  const { place, run, contents } = await gardener()
+  expect(await contents()).toEqual({ code: 0 })
+  await run(create)
+  const message = 'all constraints of the tables are in place and valid'
+  expect(await contents()).toEqual({ code: 0, check: 'contents', state: 'ok', message })
+  await place.sql('ALTER TABLE plant_store.plants DROP CONSTRAINT plants_pkey')
+  await place.sql('ALTER TABLE plant_store.plants ALTER name DROP NOT NULL')
+  await place.sql('ALTER TABLE plant_store.imports ALTER state DROP NOT NULL')
+  const [{ version } = {}] = await place.sql(`SELECT current_setting('server_version_num')::int AS version`)
+  const unchecked = 'ALTER TABLE plant_store.plants ADD CONSTRAINT named NOT NULL name NOT VALID'
+  if (Number(version) >= 180_000) await place.sql(unchecked) // which no older server has
+  // as a REINDEX CONCURRENTLY that fails would leave it
+  await place.admin(
+    `UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'plant_store.tokens_digest_key'::regclass`,
+  )
+  expect(await contents()).toEqual({
+    code: 1,
+    check: 'contents',
+    state: 'failed',
+    message: expect.stringMatching(
+      / has lost constraints: imports.state may be NULL, plants.id is not unique, plants.name may be NULL, tokens.digest is not unique$/,
+    ),
+    hint: 'Add them again, or restore a backup',
+  })
+  expect(await run('doctor --quick')).toMatchObject({ code: 0 })
+})
+
 test('a dry run shows what a create would do', async () => {
-  const { place, url, run } = await gardener()
-  const dry = { dryRun: true, id: 1, name: 'Fern', store: url, storeExists: false, creates: true }
+  const { place, shown, run } = await gardener()
+  const dry = { dryRun: true, id: 1, name: 'Fern', store: shown, storeExists: false, creates: true }
   expect(await run(`${create} --dry-run`)).toEqual(answer(dry))
   expect(await place.sql(`SELECT to_regclass('plant_store.plants') IS NULL AS none`)).toEqual([{ none: true }])
   await run(create)
   expect(await run(`${create} --dry-run`)).toMatchObject({ code: 1, err: expect.stringContaining('already exists') })
 })
 
-test('an administrator makes a store for a role', async () => {
+test('doctor names what a role lacks', async () => {
   const { place, url, run, doctor } = await gardener()
   const { role, url: own } = await asRole(place, 'gardener')
-  const hint = expect.stringContaining(`plants stores init ADDRESS --role ${role}`)
+  const hint = expect.stringContaining('Least privilege')
   expect(await doctor(own)).toMatchObject({ code: 1, state: 'failed', hint })
-  expect(await run(`stores init ${url} --role ${role}`)).toEqual(answer({ address: url, role }))
+  expect(await run(`stores init ${url}`)).toMatchObject({ code: 0 })
+  await place.sql(grantsTo(role, 'SELECT, INSERT'))
   expect(await doctor(own)).toMatchObject({ code: 0, state: 'ok' })
-  const ready = `The store in ${url} is ready, and ${role} may create and read plants there\n`
-  expect(await run(`stores init ${url} --role ${role} --output text`)).toMatchObject({ out: ready })
+})
+
+test('a store of an earlier version is migrated aloud by its owner, and keeps its plants', async () => {
+  const place = await freshDatabase()
+  const [address, options] = [addressOf(place), databaseOptions(place)]
+  const connections = new ConnectionPool({ address, login: await options.login(address) }, options)
+  onTestFinished(() => connections.close())
+  await connections.run((connection) => migrate(connection, address, migrations.slice(0, 1)))
+  await place.sql("INSERT INTO plant_store.plants (id, attempt, name) VALUES (1, 5, 'Fern')")
+  const clerk = await asRole(place, 'clerk')
+  await place.sql(grantsTo(clerk.role, 'SELECT, INSERT'))
+  const existing = await PostgresStore.openExisting(addressOf(clerk), databaseOptions(place))
+  onTestFinished(async () => existing?.close())
+  expect(await existing?.get([1n])).toEqual(new Map([[1n, fern]]))
+  const denied = `unavailable: Permission denied for ${clerk.role} in ${address.name}: must be owner of table plants`
+  expect(await settled([openShared(clerk)])).toEqual([denied])
+  const migrated: string[] = []
+  const onMigrated = async (name: string) => void migrated.push(name)
+  for (const _ of [1, 2]) await openShared(place, { onMigrated })
+  expect(migrated).toEqual([address.name])
+  const store = await openShared(clerk, { onMigrated })
+  await place.sql("INSERT INTO plant_store.plants (id, name) VALUES (7, 'x')") // as other programs do
+  await createPlant(store, { id: 2n, name: 'Moss' })
+  const plants = [fern, { id: 2n, name: 'Moss' }, { id: 7n, name: 'x' }]
+  expect([...(await store.get([1n, 2n, 7n])).values()].toSorted((a, b) => Number(a.id - b.id))).toEqual(plants)
 })
 
 test('an import that is stopped while it is rolled back has created nothing', async () => {

@@ -1,10 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import type { NewPlant, PlantPatch } from '../../../../src/plant/plant.js'
 import type { Access } from '../../../../src/stores/common/access.js'
-import { Outcome } from '../../../../src/stores/common/conflict.js'
-import type { OpenOptions } from '../../../../src/stores/common/store.js'
+import type { Change } from '../../../../src/stores/common/change.js'
+import type { OpenOptions, WriteOptions } from '../../../../src/stores/common/store.js'
 import type { RemoteStore } from '../../../../src/stores/http/remote-store.js'
-import { type BulkOptions, batchOf, createAll, outcomesOf } from '../../../helpers/bulk.js'
 import { Hostile, json } from '../../../helpers/hostile.js'
 import { type Deed, PlantService, type Post } from '../../../helpers/plant-service.js'
 import { openRemote } from '../../../helpers/remote.js'
@@ -17,7 +16,7 @@ const from = (first: number, deed: Deed) => (post: Post) => (post.index < first 
 const only = (index: number, deed: Deed) => (post: Post) => (post.index === index ? deed : undefined)
 const forPlant = (id: string, deed: Deed) => (post: Post) => (post.id === id ? deed : undefined)
 
-interface Import extends BulkOptions {
+interface Import extends WriteOptions {
   access?: Partial<Access>
   opening?: Partial<OpenOptions>
   /** another one than that of `isKeyed` and `deed` */
@@ -28,22 +27,29 @@ interface Import extends BulkOptions {
   plants?: number
 }
 
-/** Imports plants into a service. `made` is how often the service made each plant, by its id. */
+/** Creates plants in a service with one write. `made` is how often the service made each plant, by its id. */
 async function imported({ service, isKeyed = true, deed, plants = 100, access = {}, opening = {}, ...rest }: Import) {
   const target = service ?? (await PlantService.listen({ isKeyed, ...(deed && { deed }) }))
   const store = await openRemote(target.url, { timeout: 20_000, ...opening }, access)
-  return { service: target, store, posts: target.posts, made: target.made, ...(await sent(store, plants, rest)) }
+  const changes = creations(plants)
+  return { service: target, store, posts: target.posts, made: target.made, ...(await sent(store, changes, rest)) }
 }
 
-/** How many rows went which way, the reasons of some, and the error that ended the import. */
-async function sent(store: RemoteStore, plants: number | PlantPatch[], options: BulkOptions = {}) {
-  const batch = batchOf(typeof plants === 'number' ? plantsOf(plants) : plants)
-  const done = createAll(store, batch, { keyOf: (row) => `import-${row}`, ...options })
-  const error = await done.then(() => undefined).catch((reason: Error) => reason)
+function creations(count: number): Change[] {
+  return plantsOf(count).map((plant) => ({ type: 'create', plant, key: `import-${plant.id}` }))
+}
+
+/** How many changes went which way, why some were rejected, and why the rest was not sent. */
+async function sent(store: RemoteStore, changes: Change[], options?: WriteOptions) {
+  const outcomes = await store.write(changes, options)
   const tally: Record<string, number> = {}
-  for (const outcome of outcomesOf(batch)) tally[outcome] = (tally[outcome] ?? 0) + 1
-  const rejections = [...batch.rejections].map(([row, { error, message }]) => [row, error, message])
-  return { batch, error, tally, rejections }
+  for (const { type } of outcomes) tally[type] = (tally[type] ?? 0) + 1
+  const problems = outcomes.flatMap((outcome, index) => ('error' in outcome ? [{ ...outcome, index }] : []))
+  const error = problems.find(({ type }) => type === 'unsent')?.error
+  const rejections = problems
+    .filter(({ type }) => type !== 'unsent')
+    .map(({ index, error: { error: value, message } }) => [index, value, message])
+  return { outcomes, error, tally, rejections }
 }
 
 const plantsOf = (count: number): NewPlant[] =>
@@ -94,14 +100,16 @@ describe('a service in trouble', () => {
     })
   })
 
-  test.each<[string, Deed, object]>([
-    ['503', busy, { type: 'unavailable', message: 'Not now' }],
-    ['503 with a long Retry-After', { status: 503, headers: { 'Retry-After': '9999' } }, { type: 'unavailable' }],
-    ['no answer', 'hang', { type: 'unanswered' }],
-  ])('is given up after the timeout: %s', async (_, deed, error) => {
+  test.each<[string, Deed, object, number]>([
+    ['503', busy, { type: 'unavailable', message: 'Not now' }, 0],
+    ['503 with a long Retry-After', { status: 503, headers: { 'Retry-After': '9999' } }, { type: 'unavailable' }, 0],
+    ['no answer', 'hang', { type: 'unanswered' }, 1],
+  ])('is given up after the timeout: %s', async (_, deed, error, least) => {
     const result = await imported({ deed: from(10, deed), opening: { timeout: 1000 } })
-    expect(result).toMatchObject({ error, tally: { created: 10, pending: 90 } })
-    const created = [...result.batch.outcomes].flatMap((outcome, id) => (outcome === Outcome.created ? [`${id}`] : []))
+    const { created: done, unknown = 0, unsent = 0 } = result.tally
+    expect(result).toMatchObject({ error })
+    expect([done, unknown + unsent, unknown >= least, least > 0 || unknown === 0]).toEqual([10, 90, true, true])
+    const created = result.outcomes.flatMap(({ type }, id) => (type === 'created' ? [`${id}`] : []))
     // those that came first, whichever they were
     expect([...result.made.keys()].toSorted()).toEqual(created.toSorted())
   })
@@ -122,30 +130,27 @@ describe('a service in trouble', () => {
     const notify = async (text: string) => void warnings.push(text)
     const deed = ({ index }: Post) => (index < 40 && index % 20 < 4 ? busy : undefined)
     const { store } = await imported({ deed, access: { notify }, opening: { concurrency: 1 } })
-    await sent(store, 100)
+    await sent(store, creations(100))
     expect(warnings).toEqual([expect.stringMatching(/^Not now\. Trying again for up to (20|19) s$/)])
   })
 })
 
-test.each(['keyOf', 'onProgress'])('what %s throws ends the import', async (name) => {
-  const fail = () => {
-    throw new Error('disk full')
-  }
-  const result = await imported({ isKeyed: false, opening: { concurrency: 2 }, [name]: fail })
-  const { created = 0 } = result.tally
-  expect([result.error, created]).toEqual([new Error('disk full'), result.made.size])
-  expect(created).toBeLessThanOrEqual(2)
-})
-
-test('an import that is stopped ends without an error', async () => {
+test('a write that is stopped ends without an error', async () => {
   const stop = new AbortController()
   const deed = ({ index }: Post): Deed => {
     if (index === 4) stop.abort(new Error('stopped')) // sent alone, after the first ones have timed out
     return 'hang'
   }
   const opening = { concurrency: 4, timeout: 300 }
-  const { posts, ...result } = await imported({ deed, plants: 10, opening, stop: stop.signal })
-  expect([result.tally, posts.length]).toEqual([{ pending: 10 }, 5])
+  const { posts, ...result } = await imported({ deed, plants: 10, opening, signal: stop.signal })
+  expect([result.tally, posts.length]).toEqual([{ unknown: 4, unsent: 6 }, 5])
+  expect(result.error).toMatchObject({ message: 'stopped' })
+})
+
+test('no more are sent than may be rejected', async () => {
+  const deed = (): Deed => ({ status: 400, body: { error: 422, message: 'No ferns' } })
+  const { posts, tally } = await imported({ deed, maxRejected: 7 })
+  expect([tally, posts.length]).toEqual([{ rejected: 7, unsent: 93 }, 7])
 })
 
 test('as many connections as the limit are open at once', async () => {
@@ -160,33 +165,43 @@ test('as many connections as the limit are open at once', async () => {
   expect([service.mostConnections, service.mostUnderWay]).toEqual([3, 3])
 })
 
-describe('a plant that others change between its read and its replace', () => {
-  const item = { get: {}, put: {} }
-  const openapi = json(200, { paths: { '/plants': { get: {}, post: {} }, '/plants/{plantId}': item } })
+describe('a plant of an import that updates', () => {
+  const openapi = json(200, { paths: { '/plants': { post: {} }, '/plants/{plantId}': { patch: {} } } })
   const taken = json(400, { error: 409, message: 'Had that' })
-  const changed = json(412, { error: 412, message: 'Changed' })
-  const read = (tag: string) => json(200, { id: 1, name: 'Fern', tag }, { ETag: `"${tag}"` })
+  const missing = json(404, { error: 404, message: 'No plant has id 1' })
 
-  async function updated(gets: Buffer[], puts: Buffer[]) {
-    const others = { 'GET /plants/1': gets, 'PUT /plants/1': puts }
-    const remote = await Hostile.listen({ openapi, posts: [taken], others })
-    const { tally, rejections } = await sent(await openRemote(remote.url), [{ id: 1n, name: 'Bracken' }], {
-      ifExists: 'update',
-    })
-    const replaces = remote.requests.filter(({ line }) => line.startsWith('PUT'))
-    return { tally, rejections, replaces: replaces.map(({ headers, body }) => `${headers['if-match']} ${body}`) }
+  async function updated(patch: PlantPatch, posts: Buffer[], patches: Buffer[]) {
+    const remote = await Hostile.listen({ openapi, posts, others: { 'PATCH /plants/1': patches } })
+    const change: Change = { type: 'update', patch, ifMissing: 'create' }
+    const { tally, rejections } = await sent(await openRemote(remote.url), [change])
+    return { tally, rejections, requests: remote.requests.map(({ line, body }) => `${line} ${body}`.trim()) }
   }
 
-  test('keeps what they have changed', async () => {
-    const result = await updated([read('shade'), read('theirs')], [changed, read('theirs')])
-    const replaces = ['shade', 'theirs'].map((tag) => `"${tag}" {"name":"Bracken","tag":"${tag}"}`)
-    expect(result).toEqual({ tally: { updated: 1 }, rejections: [], replaces })
+  test('is created, or after 409 changed', async () => {
+    const [post, patch] = ['POST /plants {"id":1,"name":"Bracken"}', 'PATCH /plants/1 {"name":"Bracken"}']
+    const whole = { id: 1n, name: 'Bracken' }
+    const changed = json(200, { id: 1, name: 'Bracken', tag: 'theirs' })
+    expect(await updated(whole, [taken], [changed])).toEqual({
+      tally: { updated: 1 },
+      rejections: [],
+      requests: [post, patch],
+    })
+    const created = json(200, { name: 'Bracken' })
+    expect((await updated(whole, [taken, created], [missing])).requests).toEqual([post, patch, post])
+    const { rejections } = await updated(whole, [taken], [missing])
+    const message = 'Plant 1 was not updated: it was created and deleted during each of 5 tries'
+    expect(rejections).toEqual([[0, 409, message]])
   })
 
-  test('is rejected after some tries if that never ends', async () => {
-    const { tally, rejections } = await updated([read('theirs')], [changed])
-    const message = 'Plant 1 was not updated: others changed it during each of 5 tries'
-    expect({ tally, rejections }).toEqual({ tally: { rejected: 1 }, rejections: [[0, 409, message]] })
+  test('is only changed without a name', async () => {
+    const requests = ['PATCH /plants/1 {"tag":null}']
+    const changed = json(200, { id: 1, name: 'Fern' })
+    expect(await updated({ id: 1n, tag: null }, [], [changed])).toMatchObject({ tally: { updated: 1 }, requests })
+    const message = 'Invalid plant: name must be a string, but is missing, and no plant has id 1'
+    expect(await updated({ id: 1n, tag: null }, [], [missing])).toMatchObject({
+      requests,
+      rejections: [[0, 422, message]],
+    })
   })
 })
 
@@ -194,7 +209,7 @@ describe('an answer about one plant', () => {
   test.each<[string, Deed, string, number, string]>([
     ['400', { status: 400, body: { error: 17, message: 'No ferns' } }, 'rejected', 17, 'No ferns'],
     ['422 without an Error', { status: 422 }, 'rejected', 422, 'answered 422'],
-    ['409', { status: 400, body: { error: 409, message: 'Had that' } }, 'exists', 409, 'Had that'],
+    ['409', { status: 400, body: { error: 409, message: 'Had that' } }, 'rejected', 409, 'Had that'],
   ])('is recorded, and the others go on: %s', async (_, deed, outcome, error, message) => {
     expect(await imported({ deed: forPlant('5', deed) })).toMatchObject({
       tally: { created: 99, [outcome]: 1 },
@@ -223,7 +238,7 @@ describe('a service that keeps no keys', () => {
   test('and gives no plant leaves that unknown', async () => {
     const deed = forPlant('2', { status: 200, body: {} })
     const result = await imported({ isKeyed, deed, plants: 5, opening: { concurrency: 1 } })
-    expect(result.tally).toEqual({ created: 2, unknown: 1, pending: 2 })
+    expect(result.tally).toEqual({ created: 2, unknown: 1, unsent: 2 })
   })
 
   test('and breaks for good is given up before many are unknown', async () => {
@@ -238,8 +253,7 @@ describe('a service that keeps no keys', () => {
 
 test('nothing is sent to a service that cannot say whether it keeps keys', async () => {
   const remote = await Hostile.listen({ openapi: json(503, { error: 503, message: 'Not now' }) })
-  const result = await sent(await openRemote(remote.url, { timeout: 1000 }), 3)
-  const error = { type: 'unavailable', retryable: true, message: 'Not now' }
-  expect(result).toMatchObject({ error, tally: { pending: 3 } })
+  const written = sent(await openRemote(remote.url, { timeout: 1000 }), creations(3))
+  await expect(written).rejects.toMatchObject({ type: 'unavailable', retryable: true, message: 'Not now' })
   expect(remote.posts).toEqual([])
 })

@@ -3,15 +3,13 @@ import { type Answer, Hostile, http, json } from '../../../helpers/hostile.js'
 import { linesOf, token } from '../../../helpers/remote.js'
 import { runPlants, withUsual } from '../../../helpers/run.js'
 
-const item = { get: {}, put: {}, delete: {} }
+const item = { get: {}, patch: {}, delete: {} }
 /** The description of a service that has all operations, and calls the parameter as it likes. */
 const openapi = json(200, { paths: { '/plants': { get: {}, post: {} }, '/plants/{plantId}': item } })
 const fern = '{"id":1,"name":"Fern"}'
 const moss = '{"id":2,"name":"Moss"}'
 const missing = json(404, { error: 404, message: 'No plant has id 1' })
-const changed = json(412, { error: 412, message: 'Changed' })
 const denied = json(403, { error: 403, message: 'Not allowed' })
-const tagged = (plant: string, etag = '"v1"') => json(200, plant, { ETag: etag })
 const lose: Answer = (socket) => void socket.resetAndDestroy()
 const page = (plants: string[], next?: string) =>
   json(200, `[${plants.join()}]`, next === undefined ? {} : { Link: `<${next}>; rel="next"` })
@@ -47,9 +45,9 @@ describe('a service that can be read', () => {
   const unread = { warning: 'Only the input is checked, not which ids exist at URL' }
 
   test.each([
-    ['read', missing, [0, 1, 2], dry(1, `"before":{"name":"Fern","tag":"dry"},${after}`), { updated: 1 }, []],
-    ['not read', denied, [0], dry(1, after), { updated: 0 }, [unread]],
-  ])('is compared with the input of a dry run: its token may %s', async (_, first, ids, change, counts, warnings) => {
+    ['read', missing, dry(1, `"before":{"name":"Fern","tag":"dry"},${after}`), { updated: 1 }, []],
+    ['not read', denied, dry(1, after), { updated: 0 }, [unread]],
+  ])('is compared with the input of a dry run: its token may %s', async (may, first, change, counts, warnings) => {
     const stored = { 'GET /plants/1': [json(200, '{"id":1,"name":"Fern","tag":"dry"}')], 'GET /plants/2': [missing] }
     const stdin = '{"id":1,"name":"Fern","tag":"wet"}\n{"id":2,"name":"Moss"}\n'
     const line = 'import --if-exists update --dry-run'
@@ -57,7 +55,8 @@ describe('a service that can be read', () => {
     const [one, two, summary = ''] = out.split('\n')
     expect([one, two]).toEqual([change, dry(2, '"after":{"name":"Moss"}')])
     expect([code, JSON.parse(summary), lines]).toMatchObject([0, counts, warnings])
-    expect(asked.toSorted()).toEqual(['GET /openapi.json', ...ids.map((id) => `GET /plants/${id}`)])
+    const others = ['GET /openapi.json', 'GET /plants/1', 'GET /plants/2']
+    expect(asked.toSorted()).toEqual([...(may === 'read' ? others : []), 'GET /plants/0'].toSorted())
   })
 
   test('lists plants page by page, as its links lead, up to the limit', async () => {
@@ -66,7 +65,7 @@ describe('a service that can be read', () => {
     const { out, asked } = await list(pages, 'list --limit 3 --tag a&b')
     expect(out).toBe(`${one}\n${two}\n${three}\n`)
     const queries = ['limit=3&tag=a%26b', 'after=1&x=%20', 'after=2']
-    expect(asked.slice(1)).toEqual(queries.map((query) => `GET /plants?${query}`))
+    expect(asked).toEqual(queries.map((query) => `GET /plants?${query}`))
   })
 
   test('is exported as a stream, however it is cut', async () => {
@@ -80,28 +79,60 @@ describe('a service that can be read', () => {
   const reads = { ...creates, '/plants/{id}': { get: {} } }
 
   test.each([
-    ['list', creates, 'can only create plants', 'GET /plants'],
-    ['update 1 --name A', reads, 'does not offer this', 'PUT /plants/{id}'],
+    ['list --limit 1', creates, 'can only create plants', 'GET /plants'],
+    ['get 1', creates, 'can only create plants', 'GET /plants/{id}'],
+    ['update 1 --name A', reads, 'does not offer this', 'PATCH /plants/{id}'],
     ['delete 1 --yes', reads, 'does not offer this', 'DELETE /plants/{id}'],
-  ])('is not asked for what it does not offer: %s of %j', async (line, paths, what, operation) => {
-    const answers = { 'GET /plants/1': [tagged(fern)] }
+  ])('is asked, and tells then that it does not offer this: %s', async (line, paths, what, operation) => {
+    const request = operation.replace('{id}', '1')
+    const answers = { [request]: [http(line === 'list --limit 1' ? 405 : 404)] }
     const { code, lines, asked } = await runAt(line, answers, { description: json(200, { paths }) })
     const message = `This service ${what}: its openapi.json lists no ${operation}`
     const hint = 'Run the command on the host of the service, or select another store with --store'
     expect({ code, lines }).toEqual({ code: 2, lines: [{ error: 400, message, hint }] })
-    expect(asked.filter((line) => !line.startsWith('GET'))).toEqual([])
+    expect(asked.map((one) => one.replace('?limit=1', ''))).toEqual([request, 'GET /openapi.json'])
   })
 
-  test.each([
-    ['get 1', 401, '', ''],
-    ['list', 404, '/v1/plants/', '. Try: --store URL/v1'],
-  ])('may offer it all the same without an openapi.json: %s, %i at "%s"', async (line, status, base, other) => {
-    const path = `${base.replace(/\/$/, '')}/openapi.json`
-    const { code, lines, asked } = await runAt(line, { [`GET ${path}`]: [http(status)] }, { base })
-    const message = `URL${path} answered ${status}, so it is unknown whether this service can read plants`
-    const hint = `Is the address right? It is the base URL: the part before /plants${other}`
-    expect({ code, lines }).toEqual({ code: 2, lines: [{ error: 400, message, hint, status }] })
-    expect(asked).toEqual([`GET ${path}`])
+  test('needs no description', async () => {
+    const answers = { 'GET /plants/1': [missing, json(200, fern)], 'PATCH /plants/1': [json(200, fern)] }
+    const description = http(401)
+    expect(await runAt('get 1', answers, { description })).toMatchObject({ code: 1, last: 'No plant has id 1 in URL' })
+    const { code, out, asked } = await runAt('update 1 --name Fern', answers, { description })
+    expect({ code, out, asked }).toEqual({ code: 0, out: `${fern}\n`, asked: ['PATCH /plants/1'] })
+    const hint = 'Is the address right? It is the base URL: the part before /plants. Try: --store URL/v1'
+    expect(
+      await runAt('list', { 'GET /v1/plants/plants': [http(404)] }, { base: '/v1/plants/', description }),
+    ).toMatchObject({ code: 1, hint })
+  })
+
+  const one = `[${fern}]`
+  const two = `[${moss},${fern}]`
+  const pair = ['limit=2&order=desc', 'limit=1&after=1']
+
+  test.each<[string, string[], string[], number, string]>([
+    ['two plants that descend', [two], ['limit=2&order=desc'], 0, '{"id":3,"name":"Ivy"}\n'],
+    ['its only plant', [one, '[]'], pair, 0, '{"id":2,"name":"Ivy"}\n'],
+    ['no plant', ['[]'], ['limit=2&order=desc'], 0, '{"id":1,"name":"Ivy"}\n'],
+    ['plants that ascend', [`[${fern},${moss}]`], ['limit=2&order=desc'], 2, ''],
+    ['one of several', [one, `[${moss}]`, one, `[${moss}]`], [...pair, ...pair], 2, ''],
+    [
+      'one before another is created',
+      [one, `[${moss}]`, two],
+      [...pair, 'limit=2&order=desc'],
+      0,
+      '{"id":3,"name":"Ivy"}\n',
+    ],
+  ])('proposes the id after its greatest: %s', async (_, lists, queries, code, out) => {
+    const remote = await Hostile.listen({
+      openapi,
+      posts: [json(200, '{"name":"Ivy"}')],
+      others: { 'GET /plants': lists.map((body) => json(200, body)) },
+    })
+    const argv = ['create', '--id', 'next', '--name', 'Ivy', '--store', remote.url]
+    const result = await runPlants(argv, { env: { PLANTS_TOKEN: token } })
+    expect({ code: result.code, out: result.out }).toEqual({ code, out })
+    expect(remote.lines.filter((line) => line.startsWith('GET'))).toEqual(queries.map((text) => `GET /plants?${text}`))
+    if (code === 2) expect(result.err).toContain(`${remote.url} cannot list plants in descending order`)
   })
 })
 
@@ -109,8 +140,13 @@ describe('an answer to a request that reads', () => {
   test.each<[string, Answer, number, string]>([
     ['404 with an Error', missing, 1, 'No plant has id 1 in URL'],
     ['404 without an Error', http(404), 1, 'URL answered 404 with nothing'],
-    ['another plant', json(200, moss), 5, 'URL answered 200 with JSON that is no StoredPlant'],
-    ['a wrong id', json(200, '{"id":1.5,"name":"Fern"}'), 5, 'URL answered 200 with JSON that is no StoredPlant'],
+    ['another plant', json(200, moss), 5, 'URL answered 200 with JSON that is no StoredPlant with id 1'],
+    [
+      'a wrong id',
+      json(200, '{"id":1.5,"name":"F"}'),
+      5,
+      'URL answered 200 with JSON that is no StoredPlant with id 1',
+    ],
     ['a reset', lose, 4, 'URL received the request, but did not answer: the connection was reset'],
   ])('of one plant is rejected: %s', async (_, answer, code, message) => {
     expect(await runAt('get 1', { 'GET /plants/1': [answer] })).toMatchObject({ code, out: '', last: message })
@@ -132,14 +168,14 @@ describe('an answer to a request that reads', () => {
     ['a rounded id', page(['{"id":1.0000000000000000001,"name":"F"}']), '200 with JSON that is no list of plants'],
     ['more than 16 MiB', json(200, `[${' '.repeat(16_777_216)}]`), '200 with more than 16 MiB'],
   ])('of a list is rejected: %s', async (_, answer, message) => {
-    expect(await list(answer)).toMatchObject({ code: 5, last: `URL answered ${message}` })
+    expect(await list(answer, 'list --limit 1000')).toMatchObject({ code: 5, last: `URL answered ${message}` })
   })
 
   test('is checked against --no-tag, which the service may not know', async () => {
     const unknown = json(400, { error: 400, message: 'There is no parameter "noTag"' })
-    const { last } = await list([page(['{"id":1,"name":"Fern","tag":"a"}'])], 'list --no-tag')
+    const { last } = await list([page(['{"id":1,"name":"Fern","tag":"a"}'])], 'list --no-tag --limit 10')
     expect(last).toBe('URL answered plant 1, which has a tag')
-    expect((await list(unknown, 'list --no-tag')).last).toBe('There is no parameter "noTag"')
+    expect((await list(unknown, 'list --no-tag --limit 10')).last).toBe('There is no parameter "noTag"')
   })
 
   test('is counted by texts up to a limit', async () => {
@@ -209,38 +245,87 @@ describe('an answer to a request that reads', () => {
   })
 })
 
-describe('an update', () => {
-  const renamed = '{"id":1,"name":"Moss"}'
-  const update = (gets: Answer[], puts: Answer[]) =>
-    runAt('update 1 --name Moss', { 'GET /plants/1': gets, 'PUT /plants/1': puts })
-  const unknown = { code: 5, hint: 'Whether plant 1 was changed is unknown. Look at it with: plants get 1 --store URL' }
+test('null is no tag in an answer', async () => {
+  const none = '{"id":1,"name":"Fern","tag":null}'
+  const answers = { 'GET /plants/1': [json(200, none)], 'PATCH /plants/1': [json(200, none)] }
+  for (const line of ['get 1', 'update 1 --no-tag'])
+    expect(await runAt(line, answers)).toMatchObject({ code: 0, out: `${fern}\n` })
+  expect(await list(page([none]))).toMatchObject({ code: 0, out: `${fern}\n` })
+  expect(await list(chunked(`${none}\n`, ''), 'export')).toMatchObject({ code: 0, out: `${fern}\n` })
+  const remote = await Hostile.listen({ posts: [json(200, '{"name":"Fern","tag":null}')] })
+  const argv = ['create', '--id', '1', '--name', 'Fern', '--store', remote.url]
+  const { code, out } = await runPlants(argv, { env: { PLANTS_TOKEN: token } })
+  expect({ code, out }).toEqual({ code: 0, out: '{"name":"Fern"}\n' })
+})
 
+test('a description that cannot be read explains nothing', async () => {
+  const { code, last } = await runAt(
+    'get 1 --timeout 500ms',
+    { 'GET /plants/1': [missing] },
+    { description: http(500) },
+  )
+  expect({ code, last }).toEqual({ code: 1, last: 'No plant has id 1 in URL' })
+})
+
+describe('an update', () => {
+  const renamed = '{"id":1,"name":"Moss","tag":"a"}'
+  const unknown = { code: 5, hint: 'Whether plant 1 was changed is unknown. Look at it with: plants get 1 --store URL' }
   const unread = 'URL received the request, but did not answer: the connection was reset'
 
-  test('changes the plant that was read, and begins again when others have changed it', async () => {
-    const both = '{"id":1,"name":"Moss","tag":"b"}'
-    const gets = [tagged(fern), tagged('{"id":1,"name":"Fern","tag":"b"}', '"v2"')]
-    const { code, out, remote } = await update(gets, [changed, json(200, both)])
-    expect({ code, out }).toEqual({ code: 0, out: `${both}\n` })
-    const puts = remote.requests.filter(({ line }) => line === 'PUT /plants/1')
-    const expected = ['"v1" {"name":"Moss"}', '"v2" {"name":"Moss","tag":"b"}']
-    expect(puts.map(({ headers, body }) => `${headers['if-match']} ${body}`)).toEqual(expected)
+  test('is one request, which names what changes', async () => {
+    const { code, out, remote } = await runAt('update 1 --name Moss', { 'PATCH /plants/1': [json(200, renamed)] })
+    expect({ code, out }).toEqual({ code: 0, out: `${renamed}\n` })
+    expect(remote.requests.map(({ line, body }) => [line, body])).toEqual([['PATCH /plants/1', '{"name":"Moss"}']])
+    const removing = await runAt('update 1 --no-tag', { 'PATCH /plants/1': [json(200, fern)] })
+    expect(removing.remote.requests.map(({ body }) => body)).toEqual(['{"tag":null}'])
   })
 
-  test.each<[string, Answer[], Answer[], object]>([
-    ['is as it should be', [tagged(fern), tagged(renamed, '"v2"')], [lose, changed], { code: 0, out: `${renamed}\n` }],
-    ['cannot be read again', [tagged(fern), denied], [lose, changed], unknown],
-    ['is not told of again', [tagged(fern)], [lose], { ...unknown, last: unread }],
-  ])('after a lost answer whose plant %s', async (_, gets, puts, outcome) => {
-    expect(await update(gets, puts)).toMatchObject(outcome)
+  test('that the service has not made is told of', async () => {
+    const answers = { 'PATCH /plants/1': [json(200, '{"id":1,"name":"Old","tag":"a"}')] }
+    const { code, lines } = await runAt('update 1 --name Moss --no-tag', answers)
+    const instead = '{"name":"Old","tag":"a"} instead of {"name":"Moss"} for plant 1'
+    const warning = `The store returns plants that differ from those that were sent, such as ${instead}`
+    expect({ code, lines }).toMatchObject({ code: 0, lines: [{ warning }] })
   })
 
-  test.each([
-    ['is gone', missing],
-    ['has changed', changed],
-  ])('that deletes is unknown when the plant %s after a lost answer', async (_, answer) => {
-    const answers = { 'GET /plants/1': [json(200, fern)], 'DELETE /plants/1': [lose, answer] }
-    expect(await runAt('delete 1 --yes', answers)).toMatchObject(unknown)
+  test('is sent again when its answer was lost', async () => {
+    const answers = { 'PATCH /plants/1': [lose, json(200, renamed)] }
+    expect(await runAt('update 1 --name Moss', answers)).toMatchObject({ code: 0, out: `${renamed}\n` })
+    expect(await runAt('update 1 --name Moss', { 'PATCH /plants/1': [lose] })).toMatchObject({
+      ...unknown,
+      last: unread,
+    })
+  })
+
+  test('that deletes is unknown when the plant is gone after a lost answer', async () => {
+    expect(await runAt('delete 1 --yes', { 'DELETE /plants/1': [lose, missing] })).toMatchObject(unknown)
+  })
+})
+
+describe('an answer that names another plant leaves a change unknown', () => {
+  const another = json(200, '{"id":2,"name":"Fern"}')
+  const answers = {
+    ...{ 'PATCH /plants/1': [another], 'DELETE /plants/1': [another] },
+  }
+
+  test.each(['update 1 --name Fern', 'delete 1 --yes'])('%s', async (line) => {
+    const { code, out, lines } = await runAt(line, answers)
+    const message = 'URL answered 200 with JSON that is no StoredPlant with id 1'
+    const hint = 'Whether plant 1 was changed is unknown. Look at it with: plants get 1 --store URL'
+    expect({ code, out, lines }).toEqual({ code: 5, out: '', lines: [{ error: 502, message, hint, status: 200 }] })
+  })
+
+  test('of an import, which ends', async () => {
+    const remote = await Hostile.listen({
+      openapi,
+      posts: [json(400, { error: 409, message: 'Exists' })],
+      others: answers,
+    })
+    const argv = ['import', '--if-exists', 'update', '--store', remote.url, '--output', 'ndjson']
+    const { code, out, err } = await runPlants(argv, { env: { PLANTS_TOKEN: token }, stdin: `${fern}\n` })
+    const message = 'URL answered 200 with JSON that is no StoredPlant with id 1'
+    expect({ code, out }).toEqual({ code: 5, out: '' })
+    expect(linesOf(err, remote)).toMatchObject([{ error: 502, message, status: 200 }])
   })
 })
 

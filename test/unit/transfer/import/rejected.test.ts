@@ -1,8 +1,9 @@
-import { chmodSync, chownSync, readdirSync, symlinkSync } from 'node:fs'
+import { chmodSync, chownSync, statSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { Importer, plant } from '../../../helpers/imports.js'
 import { objectsOf } from '../../../helpers/json-lines.js'
+import { query } from '../../../helpers/sqlite-file.js'
 
 let user: Importer
 
@@ -23,13 +24,30 @@ test('records are rejected in their order', async () => {
   const counts = { code: 6, created: 7, rejected: { 400: 2, 409: 2, 413: 1, 422: 3 } }
   const result = await user.import('mixed --rejects bad --output json')
   expect(result).toMatchObject({ ...counts, rejects: join(user.home, 'bad') })
-  const hint = expect.stringContaining(' (1 larger than 1 MiB is not in it), ')
+  const hint = expect.stringContaining('Of records with the same id, the first one counts')
   const end = { error: 422, message: '8 plants were rejected', hint }
-  expect(objectsOf(result.err)).toEqual([...user.reasons('bad'), end])
-  expect(user.reasons('bad')).toMatchObject(expected)
-  expect(user.reasons('bad')[1]?.message).toBe('The id 1 is in the input twice, also in line 1')
-  const kept = bad.filter((record) => record !== large).join('')
-  expect(user.bytes('bad').toString('latin1')).toBe(`\xef\xbb\xbf${kept}{}`)
+  expect(objectsOf(result.err)).toEqual([...expected.map((one) => expect.objectContaining(one)), end])
+  const records = ['x\r', { id: 1, name: 'Twice' }, { id: 1.5 }, {}, { id: 99, name: 'Taken' }, '[]', '"\ufffd"', {}]
+  const lines = expected.map(({ line }) => line)
+  expect(user.rejected('bad').map(({ line, record }) => ({ line, record }))).toEqual(
+    records.map((record, index) => ({
+      line: lines[index],
+      record: typeof record === 'string' ? record.trim() : record,
+    })),
+  )
+  expect(user.rejected('bad')[1]?.reason).toBe('The id 1 is in the input twice, also in line 1')
+})
+
+test('what a constraint of the user refuses is not called a repeated id', async () => {
+  await user.run('create --id 2 --name Taken')
+  query(user.store, 'CREATE UNIQUE INDEX names ON plants (name)')
+  const input = plant(1, 'A') + plant(1, 'Taken')
+  const { code, err } = await user.import('--if-exists update --rejects bad', input)
+  expect({ code, reason: user.rejected('bad')[0]?.reason }).toEqual({
+    code: 6,
+    reason: expect.stringMatching(/^The store does not accept plant 1: UNIQUE constraint failed: plants\.name$/),
+  })
+  expect(err).not.toContain('Of records with the same id')
 })
 
 describe('a rejects file', () => {
@@ -39,61 +57,91 @@ describe('a rejects file', () => {
     user.write('one', '{"id":1}')
     user.write('other', '{"id":2}\n')
     await user.import('one other - --rejects bad', '{"id":3}')
-    expect(user.read('bad')).toBe('{"id":1}\n{"id":2}\n{"id":3}')
-    expect(user.reasons('bad').map(({ file, line }) => `${file}:${line}`)).toEqual(['one:1', 'other:1', 'stdin:1'])
+    expect(user.rejected('bad').map(({ line, record }) => [line, record])).toEqual([1, 2, 3].map((id) => [1, { id }]))
   })
 
-  test('has nothing if all records are too large', async () => {
+  test('has the line of a record that is too large', async () => {
     const { err, ...result } = await user.import('--rejects bad', `{"id":1,"name":"${'x'.repeat(limit)}"}\n`)
-    expect(result).toEqual({ code: 6, rejected: { 413: 1 } })
-    expect(err).toContain('\n  Records larger than 1 MiB are not in the rejects file: correct the input\n')
-    expect(user.has('bad')).toBe(false)
+    expect(result).toMatchObject({ code: 6, rejected: { 413: 1 } })
+    const reason = 'The record is larger than 1 MiB (1048576 bytes)'
+    expect(user.rejected('bad')).toEqual([{ line: 1, reason, record: {} }])
   })
 
-  test.each(['bad', 'bad.reasons'])('does not overwrite %s', async (name) => {
-    user.write(name, 'mine\n')
-    const err = expect.stringContaining(`${join(user.home, name)} already exists, and would be overwritten`)
-    expect(await user.import('--rejects bad', input)).toEqual({ code: 2, err })
-    expect([user.read(name), await user.list()]).toEqual(['mine\n', ''])
+  test('is not overwritten', async () => {
+    user.write('bad', 'mine\n')
+    const err = `plants: ${join(user.home, 'bad')} already exists, and would be overwritten\n`
+    const hint = '  Choose another file with --rejects, or remove it\n'
+    expect(await user.import('--rejects bad', input)).toEqual({ code: 2, err: err + hint })
+    expect([user.read('bad'), await user.list()]).toEqual(['mine\n', ''])
   })
 
-  test('is replaced by the next import, or removed', async () => {
-    user.write('plants', input)
-    const args = 'plants --if-exists same --rejects bad'
-    expect(await user.import(args)).toMatchObject({ code: 6, created: 1 })
-    const [records, reasons] = [user.read('bad'), user.read('bad.reasons')]
-    expect(await user.import(args)).toMatchObject({ code: 6, skipped: 1 })
-    expect([user.read('bad'), user.read('bad.reasons')]).toEqual([records, reasons])
+  test('is not kept if it is empty, and readable for its user alone', async () => {
     user.write('plants', plant(2))
-    expect(await user.import(args)).toMatchObject({ code: 0 })
-    expect([user.has('bad'), user.has('bad.reasons')]).toEqual([false, false])
+    expect(await user.import('plants --rejects bad')).toMatchObject({ code: 0 })
+    expect(user.has('bad')).toBe(false)
+    await user.import('--rejects bad', input)
+    expect(statSync(join(user.home, 'bad')).mode & 0o777).toBe(0o600)
   })
 
-  test.runIf(process.getuid?.() === 0).each(['bad', 'bad.reasons'])(
-    'of another user is rejected: %s (needs root)',
-    async (name) => {
-      user.write(name, '')
-      chownSync(join(user.home, name), 65_534, 65_534)
-      const message = `${join(user.home, name)} belongs to another user (uid 65534)`
-      const err = expect.stringContaining(`${message}\n  Choose another file with --`)
-      expect(await user.import('--rejects bad', input)).toEqual({ code: 2, err })
-      expect(['bad', 'bad.reasons'].filter((one) => user.has(one))).toEqual([name])
-      expect(user.read(name)).toBe('')
-    },
-  )
+  test.runIf(process.getuid?.() === 0)('of another user is rejected (needs root)', async () => {
+    user.write('bad', '')
+    chownSync(join(user.home, 'bad'), 65_534, 65_534)
+    const message = `${join(user.home, 'bad')} belongs to another user (uid 65534)`
+    const err = expect.stringContaining(`${message}\n  Choose another file with --`)
+    expect(await user.import('--rejects bad', input)).toEqual({ code: 2, err })
+  })
 
   test('can have another name after a wrong one, also of an empty file', async () => {
     user.write('plants', input)
     user.write('bad', '')
     expect(await user.import('plants --rejects no/bad')).toMatchObject({ code: 74 })
     expect(await user.import('plants --rejects bad')).toMatchObject({ code: 6, created: 1, rejected: { 422: 1 } })
-    expect(user.read('bad')).toBe('{"id":2}\n')
+    expect(user.rejected('bad')).toMatchObject([{ record: { id: 2 } }])
   })
 
-  test('is no device', async () => {
+  test('may be a device', async () => {
     symlinkSync('/dev/null', join(user.home, 'null'))
-    const err = expect.stringContaining('null is not a regular file\n')
-    expect(await user.import('--rejects null', input)).toEqual({ code: 2, err })
+    expect(await user.import('--rejects null', input)).toMatchObject({ code: 6, created: 1 })
+  })
+})
+
+describe('a corrected rejects file changes only what its records name:', () => {
+  const stored = plant(1, 'Fern', 'shade') + plant(2, 'Moss', 'bog')
+
+  test.each<[string, string, string, string, string]>([
+    ['a table', 'id;name;tag\nx;Ü;\n1;Fern 2;sun;é\n', '', ';x;|;é', ';3;|'],
+    ['a table without tags', 'id,name\nx,Moss 2\n', '', ',x,', ',2,'],
+    ['a table without a header', 'x,Moss 2\n', '--columns id,name', ',x,', ',2,'],
+    ['NDJSON', '{"id":"2","name":"Moss 2"}\n{"id":1,"nam', '', '"2"', '2'],
+    ['a JSON array', '[{"id":"2",\n"name":"Moss 2"}]', '', '"2"', '2'],
+  ])('%s', async (_, text, flags, wrong, right) => {
+    await user.import('', stored)
+    user.write('plants', text)
+    const options = `--if-exists update ${flags}`
+    expect(await user.import(`plants ${options} --rejects bad`)).toMatchObject({ code: 6 })
+    const [wrongs, rights] = [wrong.split('|'), right.split('|')]
+    user.write(
+      'bad',
+      wrongs.reduce((all, one, index) => all.replace(one, rights[index] ?? ''), user.read('bad')),
+    )
+    const { rejected } = await user.import(`bad ${options}`)
+    expect(rejected).toEqual(text.endsWith('"nam') ? { 422: 1 } : undefined) // it was not corrected
+    const expected = text.includes('Ü')
+      ? plant(1, 'Fern 2', 'sun') + plant(2, 'Moss', 'bog') + plant(3, 'Ü')
+      : plant(1, 'Fern', 'shade') + plant(2, 'Moss 2', 'bog')
+    expect(await user.list()).toBe(expected)
+  })
+
+  test('again and again', async () => {
+    user.write('plants', '{"id":"x","name":"A"}\n{}\n[]\n')
+    await user.import('plants --rejects bad')
+    await user.import('bad --rejects worse')
+    const records = user.rejected('worse').map(({ line, record }) => [line, record])
+    expect(records).toEqual([
+      [1, { id: 'x', name: 'A' }],
+      [2, {}],
+      [3, {}],
+    ])
   })
 })
 
@@ -109,9 +157,9 @@ describe('all or nothing:', () => {
     const { err, ...counts } = await user.import(`one other ${flag} --rejects bad`)
     expect(counts).toMatchObject({ code: 6, rejected: { 409: 1 } })
     expect(err).toMatch(/^plants: other:2: [^\n]*\bid 2\b/)
-    expect(err).toContain('\n  Of records with the same id, the first one counts: delete the others. Fix ')
-    expect(readdirSync(user.home).toSorted()).toEqual(['bad', 'bad.reasons', 'one', 'other'])
-    expect(user.read('bad')).toBe(plant(2))
+    expect(await user.list()).toBe('')
+    expect(user.has('bad')).toBe(flag === '--atomic') // a dry run writes nothing
+    if (flag === '--atomic') expect(user.rejected('bad')).toMatchObject([{ line: 2, record: { id: 2 } }])
   })
 
   test('--atomic creates all of several inputs', async () => {

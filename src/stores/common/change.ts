@@ -1,0 +1,112 @@
+import { equalFields, type NewPlant, type PlantPatch } from '../../plant/plant.js'
+import { type ErrorType, errorValue, PlantsError } from '../../platform/errors.js'
+import { must } from '../../platform/values.js'
+import { comparesPlants, idExistsText, incompletePlant } from './conflict.js'
+
+/** What `Store.write` does to one plant. */
+export type Change =
+  | {
+      type: 'create'
+      plant: NewPlant
+      /** 1 to 255 visible ASCII characters, stored with the plant: the same create with the same key succeeds again */
+      key?: string | undefined
+      /** by default `error`; `same` skips an equal plant, and rejects one that differs */
+      ifExists?: 'error' | 'skip' | 'same' | undefined
+    }
+  | {
+      type: 'update'
+      patch: PlantPatch
+      /** by default `error` */
+      ifMissing?: 'error' | 'create' | undefined
+    }
+  | {
+      type: 'delete'
+      id: bigint
+      /** only if the stored plant still equals it, as far as a service lets that be known */
+      only?: NewPlant | undefined
+    }
+
+/**
+ * What became of a change.
+ *
+ * - `updated`: a service does not report what the plant was `before`.
+ * - `rejected`: the store refused it, and goes on.
+ * - `unknown`: it was sent, and no answer settles it.
+ * - `unsent`: the store was not asked, because it failed before, or had rejected enough.
+ */
+export type Outcome =
+  | { type: 'created' | 'deleted'; plant: NewPlant }
+  | { type: 'updated'; plant: NewPlant; before?: NewPlant }
+  | { type: 'skipped' }
+  | { type: 'rejected' | 'unknown' | 'unsent'; error: Problem }
+
+/** An error without a stack, which would take a kilobyte for each of millions of records. */
+export type Problem = Pick<PlantsError, 'type' | 'error' | 'message'> & { hint?: string | undefined }
+
+export function problem(type: ErrorType, message: string, hint?: string): Problem {
+  return { type, error: errorValue(type), message, hint }
+}
+
+export function idOf(change: Change): bigint {
+  if (change.type === 'delete') return change.id
+  return change.type === 'create' ? change.plant.id : change.patch.id
+}
+
+/** @throws {PlantsError} for an outcome that is not a success */
+export function assertDone<O extends Outcome>(outcome: O): Exclude<O, { error: Problem }> {
+  if (!('error' in outcome)) return outcome as Exclude<O, { error: Problem }> // what has no error
+  const { error } = outcome
+  throw error instanceof PlantsError ? error : new PlantsError(error.type, error.message, { ...error })
+}
+
+/** @throws {PlantsError} unless it succeeds */
+export async function writeOne(store: Writer, change: Change): Promise<Changed> {
+  const [outcome] = await store.write([change])
+  return changedBy(must(outcome))
+}
+
+type Changed = Extract<Outcome, { plant: NewPlant }>
+
+interface Writer {
+  write(changes: readonly Change[]): Promise<Outcome[]>
+}
+
+/** Of a change that is not skipped. @throws {PlantsError} unless it succeeds */
+export function changedBy(outcome: Outcome): Changed {
+  const done = assertDone(outcome)
+  if (done.type === 'skipped') throw new RangeError('The change was skipped')
+  return done
+}
+
+export function rejected(error: Problem): Outcome {
+  return { type: 'rejected', error }
+}
+
+/** @param reason of the store, with the name of the constraint */
+export function constraintProblem(id: bigint, reason: string): Problem {
+  return problem('conflict', `The store does not accept plant ${id}: ${reason}`, constraintHint)
+}
+
+export const constraintHint = 'Somebody added this constraint to the store. Change the plant, or remove the constraint'
+
+/** The outcome of a create whose id `stored` has. */
+export function existingOutcome(
+  { plant, ifExists = 'error' }: Extract<Change, { type: 'create' }>,
+  stored: NewPlant | undefined,
+): Outcome {
+  const isEqual = ifExists === 'same' && stored !== undefined && equalFields(stored, plant)
+  return ifExists === 'skip' || isEqual ? { type: 'skipped' } : rejected(idExists(plant.id, ifExists))
+}
+
+function idExists(id: bigint, ifExists: 'error' | 'skip' | 'same'): Problem {
+  return problem('conflict', idExistsText(id, comparesPlants(ifExists) ? ifExists : 'error'))
+}
+
+export function missingOutcome({ patch, ifMissing }: Extract<Change, { type: 'update' }>): Outcome {
+  if (ifMissing !== 'create') return rejected(notFound(patch.id))
+  return rejected(problem('invalid', incompletePlant(patch).message))
+}
+
+export function notFound(id: bigint): Problem {
+  return problem('notFound', `No plant has id ${id}`)
+}

@@ -1,0 +1,267 @@
+import { TLSSocket } from 'node:tls'
+import pg from 'pg'
+import { maxTimer, timeIsOver } from '../../platform/clock.js'
+import { PlantsError } from '../../platform/errors.js'
+import { isLoopback } from '../../platform/network.js'
+import type { PostgresAddress, PostgresHost } from '../common/address.js'
+import { type Account, ConnectionError, driverError, isLost, notPostgres } from './postgres-errors.js'
+import { pin, type Row } from './sql.js'
+
+export interface Endpoint extends PostgresHost {
+  usesTls: boolean
+}
+
+export interface ConnectionOptions {
+  endpoint: Endpoint
+  account: Account
+  /** milliseconds until there is a connection, and until the server has answered a statement */
+  connectTimeout: number
+  timeout: number
+}
+
+/** A connection of the driver, with bounds on what a server may send, and checks of the login that the driver lacks. */
+export class Connection extends pg.Client {
+  /** such as `18.0` */
+  version = ''
+  /** whether the outcome of a commit can be asked for */
+  canSettle = false
+  readonly address: PostgresAddress
+  readonly #options: ConnectionOptions
+  readonly #password: string | undefined
+  /** of the login, as requested by the server */
+  #method: string | undefined
+  /** with SCRAM, whether the server has proved that it knows the password */
+  #isProven = false
+  /** whether the server has stopped waiting for a standby, so that a commit may be lost with this server */
+  #isDoubtful = false
+  /** bytes of the current response, and their maximum; at first, of all responses up to the end of the login */
+  #received = 0
+  #maxResponse = 2 ** 20
+  /** whether the server waits for a statement */
+  #isReady = false
+  /** what waits until it does, or is gone */
+  #onReady: (() => void) | undefined
+  readonly #connecting: NodeJS.Timeout
+
+  constructor(options: ConnectionOptions) {
+    const { endpoint, account, connectTimeout } = options
+    const { address, login } = account
+    super({
+      host: endpoint.host,
+      port: endpoint.port,
+      user: address.user,
+      database: address.database,
+      application_name: address.applicationName,
+      keepAlive: true,
+      keepAliveInitialDelayMillis: 30_000,
+      ssl: endpoint.usesTls && tlsOptions(account),
+      sslnegotiation: 'postgres',
+      types: { getTypeParser: () => (text: string) => text },
+      ...scramLimit,
+      password: () => this.#passwordToSend(), // without a function, the driver would search for a password itself
+    })
+    this.address = address
+    this.#options = options
+    this.#password = login.password(endpoint)
+    this.#connecting = setTimeout(() => this.destroy(timeIsOver() as Error), connectTimeout)
+    this.on('end', () => {
+      clearTimeout(this.#connecting)
+      this.#onReady?.()
+    })
+    this.on('error', (error) => this.destroy(error)) // statements in progress fail with the same error
+    this.on('notice', ({ routine }) => {
+      this.#isDoubtful ||= routine === 'SyncRepWaitForLSN'
+    })
+    this.connection
+      .on('error', () => this.destroy()) // the driver would keep the connection open after a login error
+      .on('authenticationCleartextPassword', () => this.#noteMethod('in clear text'))
+      .on('authenticationMD5Password', () => this.#noteMethod('as MD5'))
+      .on('authenticationSASL', () => this.#noteMethod('SCRAM'))
+      .on('authenticationSASLContinue', ({ data }: { data: string }) => this.#checkIterations(data))
+      .on('authenticationSASLFinal', () => {
+        this.#isProven = true
+      })
+      .on('readyForQuery', () => {
+        this.#isReady = true
+        this.#onReady?.()
+        this.#received = 0
+        this.#maxResponse = maxAnswer
+      })
+      .on(endpoint.usesTls ? 'sslconnect' : 'connect', () => this.#boundResponses())
+  }
+
+  get isIdle(): boolean {
+    return this.#isReady && !this.connection.stream.destroyed && this.getTransactionStatus() === 'I'
+  }
+
+  get isSecure(): boolean {
+    return this.connection.stream instanceof TLSSocket
+  }
+
+  /** Checks a new connection: the proof of the server, and whether it accepts writes and stores every character. */
+  async check(): Promise<void> {
+    try {
+      if (this.#method === 'SCRAM' && !this.#isProven)
+        throw new ConnectionError('LOGIN', 'the server has not proved that it knows the password')
+      await this.assertWritable()
+      clearTimeout(this.#connecting)
+    } catch (error) {
+      this.destroy()
+      throw error
+    }
+  }
+
+  /** Throws `unavailable` for a server that is read-only, without UTF8, or with fsync off. */
+  async assertWritable(): Promise<void> {
+    const { name } = this.address
+    const [[version, encoding, clientEncoding, fsync, readOnly, isStandby, canSettle] = []] = await this.ask(state)
+    this.version = `${version}`
+    this.canSettle = canSettle === 't'
+    const other = [encoding, clientEncoding].find((each) => each !== 'UTF8')
+    if (other !== undefined) {
+      const hint = 'Create one that can: createdb --encoding UTF8 --template template0 NAME'
+      throw new PlantsError('unavailable', `${name} has the encoding ${other}, which cannot store every character`, {
+        hint,
+      })
+    }
+    if (fsync === 'off') throw fsyncIsOff(name)
+    if (readOnly !== 'on' && isStandby !== 't') return
+    this.destroy()
+    const hint = 'Try again, or use the address of another server'
+    throw new PlantsError('unavailable', `${name} is not read-write now`, { hint, retryable: true })
+  }
+
+  /**
+   * Returns the rows of the last statement of a message. Outside of a transaction, the message is one.
+   *
+   * @param plants how many it asks for by their ids or keys, however long they are
+   * @throws {ConnectionError} when the connection is lost, and `pg.DatabaseError` for what the server reports
+   */
+  async ask(text: string, plants?: number): Promise<Row[]> {
+    return (await this.askAll(text, plants)).at(-1) ?? []
+  }
+
+  /** Returns the rows of each statement. */
+  async askAll(text: string, plants = 0): Promise<Row[][]> {
+    const isInTransaction = ['T', 'E'].includes(this.getTransactionStatus() ?? '') // the driver sets it late at first
+    const pinned = isInTransaction ? [] : pin(this.#options.timeout)
+    this.#isDoubtful = false
+    this.#maxResponse = Math.min(maxAnswer + plants * maxPlant, maxText)
+    const answer: Promise<pg.QueryArrayResult<Row> | pg.QueryArrayResult<Row>[]> = this.query<Row>({
+      text: [...pinned, text].join('; '),
+      rowMode: 'array',
+    })
+    const results = [await this.inTime(answer)].flat()
+    if (this.#isDoubtful) throw new ConnectionError('STANDBY', 'the server has stopped waiting for its standby')
+    return results.slice(pinned.length).map(({ rows }) => rows)
+  }
+
+  /** Destroys the connection if it has no answer after the timeout, or if the answer is that it is lost. */
+  async inTime<T>(answer: Promise<T>): Promise<T> {
+    this.#isReady = false
+    const limit = Math.min(this.#options.timeout + grace, maxTimer)
+    const timer = setTimeout(() => this.destroy(timeIsOver() as Error), limit)
+    try {
+      return await answer
+    } catch (error) {
+      const failure = driverError(this.connection.stream.errored ?? error) // the driver forgets why it cannot be used
+      if (isLost(failure)) this.destroy()
+      // Until then, the transaction status is that of before.
+      else if (!this.#isReady) await new Promise<void>((resolve) => (this.#onReady = resolve))
+      throw failure
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
+  destroy(reason?: Error): void {
+    this.connection.stream.destroy(reason)
+  }
+
+  /** A second authentication request violates the protocol. */
+  #noteMethod(method: string): void {
+    if (this.#method !== undefined) this.destroy(notPostgres('LOGIN'))
+    this.#method = method
+  }
+
+  /** Throws when anybody else could read the password, or its MD5 hash. */
+  #passwordToSend(): string {
+    const { endpoint, account } = this.#options
+    const { host, usesTls } = endpoint
+    if (this.#password === undefined) throw new ConnectionError('PASSWORD', 'it requires a password, but none is set')
+    const isTrusted = host.startsWith('/') || isLoopback(host) || (usesTls && isVerified(account))
+    if (this.#method === 'SCRAM' || isTrusted) return this.#password
+    const why = `the server requests the password ${this.#method} over a connection that others could read`
+    throw new ConnectionError('LOGIN', why)
+  }
+
+  /** Enforces the minimum of RFC 7677: with fewer iterations, the password would be easy to guess from the response. */
+  #checkIterations(challenge: string): void {
+    const count = /,i=(?<count>\d+)$/.exec(challenge)?.groups?.['count']
+    if (Number(count) >= 4096) return
+    this.destroy(new ConnectionError('LOGIN', `it requests ${count} SCRAM iterations, but the minimum is 4096`))
+  }
+
+  /** Also turns parse errors, which the driver throws in a socket event, into errors of the socket. */
+  #boundResponses(): void {
+    const { stream } = this.connection
+    for (const read of stream.listeners('data')) {
+      stream.removeListener('data', read as () => void)
+      stream.on('data', (chunk: Buffer) => {
+        this.#received += chunk.length
+        try {
+          if (this.#received > this.#maxResponse) throw tooLarge()
+          read.call(stream, chunk)
+        } catch (error) {
+          stream.destroy(driverError(error))
+        }
+      })
+    }
+  }
+}
+
+/** milliseconds in which a working server cancels a statement after its timeout */
+const grace = 1000
+
+/** An option that the types of the driver lack. So many iterations take about a second. */
+const scramLimit: object = { scramMaxIterations: 1_000_000 }
+
+/** bytes of the response to a statement; a page has 1 MB */
+export const maxAnswer = 2 ** 26
+/** what each plant that is requested by its id adds, up to the maximum size of a JavaScript string */
+const maxPlant = 2 ** 20
+const maxText = 2 ** 29
+
+export function tooLarge(): ConnectionError {
+  return new ConnectionError('TOO_LARGE', 'its response is too large') // no retry makes it smaller
+}
+
+export function fsyncIsOff(name: string): PlantsError {
+  const hint = 'Turn fsync on in postgresql.conf'
+  return new PlantsError('unavailable', `${name} answers before a plant is on disk: fsync is off`, { hint })
+}
+
+const settings = ['server_version', 'server_encoding', 'client_encoding', 'fsync', 'transaction_read_only']
+/** what `Transaction` of pool.ts calls; a server may lack them, or forbid them */
+const needed = [
+  ...['pg_current_xact_id()', 'pg_xact_status(xid8)', 'pg_control_system()', 'pg_walfile_name(pg_lsn)'],
+  'pg_current_wal_lsn()',
+]
+const mayCall = needed.map((name) => `has_function_privilege(to_regprocedure('${name}'), 'EXECUTE')`)
+const state = `SELECT ${settings.map((name) => `current_setting('${name}')`).join()}, pg_is_in_recovery(),
+  ${mayCall.join(' AND ')}`
+
+/** Like libpq, `require` verifies the server if a root certificate is configured. */
+function isVerified({ address: { sslmode }, login: { ca } }: Account): boolean {
+  return sslmode.startsWith('verify') || (sslmode === 'require' && ca !== undefined)
+}
+
+function tlsOptions(account: Account) {
+  const { ca, cert, key } = account.login
+  return {
+    rejectUnauthorized: isVerified(account),
+    ca,
+    ...(cert !== undefined && key !== undefined && { cert, key }),
+    ...(account.address.sslmode !== 'verify-full' && { checkServerIdentity: () => undefined }),
+  }
+}

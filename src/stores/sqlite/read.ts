@@ -1,0 +1,200 @@
+import { plantColumns, type TextName, textNames } from '../../plant/fields.js'
+import { largestId, type NewPlant, newPlant, smallestId, textLength } from '../../plant/plant.js'
+import type { Database, Statement } from '../../platform/sqlite.js'
+import { contains, soughtText } from '../common/search.js'
+import type { CountQuery, ReadQuery, TextCount } from '../common/store.js'
+import type { Connection } from './sqlite-connection.js'
+import { DamageError } from './sqlite-errors.js'
+
+export function findPlant(
+  connection: Connection,
+  column: 'id' | 'idempotency_key',
+  value: bigint | string,
+): NewPlant | undefined {
+  const row = preparePlants(connection, `SELECT ${plantColumns} FROM plants WHERE ${column} = ?`).get(value)
+  return row && toPlant(row)
+}
+
+export function findPlants(connection: Connection, ids: readonly bigint[]): NewPlant[] {
+  const select = `SELECT ${plantColumns} FROM plants WHERE id IN (SELECT value FROM json_each(?))`
+  return preparePlants(connection, select).all(`[${ids.join()}]`).map(toPlant)
+}
+
+/** Returns rows as arrays, which takes two thirds of the time of objects. */
+function preparePlants(connection: Connection, sql: string): Statement {
+  const statement = connection.prepare(sql)
+  statement.setReturnArrays(true)
+  return statement
+}
+
+/** Throws `DamageError` for a row that only another program can have written. */
+function toPlant(row: unknown): NewPlant {
+  const { 0: id, 1: name, 2: tag } = row as [id: bigint, name: unknown, tag: unknown] // `id` is the rowid
+  if (typeof name !== 'string' || (tag !== null && typeof tag !== 'string'))
+    throw new DamageError(`plant ${id} has a value that is not text`)
+  return newPlant(id, name, tag)
+}
+
+export function countPlants(connection: Connection, query: CountQuery = {}): bigint {
+  const { sql, values } = selectionOf(connection, query)
+  const statement = `SELECT count(*) AS count FROM plants WHERE true ${sql}`
+  return (connection.prepare(statement).get(...values) as { count: bigint }).count // a count gives one row
+}
+
+/** In steps of a few milliseconds, between which the event loop turns. */
+export function readPlants(connection: Connection, query: ReadQuery): AsyncGenerator<NewPlant[]> {
+  return query.sort === undefined || query.sort === 'id' ? readById(connection, query) : readByText(connection, query)
+}
+
+async function* readById(connection: Connection, query: ReadQuery): AsyncGenerator<NewPlant[]> {
+  const { after, limit = Infinity, desc = false, signal } = query
+  const { sql, values } = selectionOf(connection, query)
+  const select = `SELECT ${plantColumns} FROM plants WHERE id BETWEEN ? AND ? ${sql} ORDER BY id ${orderOf(desc)} LIMIT ?`
+  let [first, last] = [smallestId, largestId]
+  if (after !== undefined && desc) last = after - 1n
+  else if (after !== undefined) first = after + 1n
+  for (let left = limit; left > 0 && first <= last; ) {
+    signal?.throwIfAborted()
+    const limited = Math.min(left, stepRows)
+    const step = await connection.run(() => {
+      // With a filter, a step looks at so many rows, whether they match or not.
+      const range = rangeThatFits(connection, { first, last }, sql === '' ? limited : stepRows, desc)
+      if (!range) return undefined
+      const rows = preparePlants(connection, select).all(range.first, range.last, ...values, limited)
+      const plants = rows.map(toPlant)
+      assertOrder(plants, desc ? -belowAll : belowAll, desc)
+      return { range, plants }
+    })
+    if (!step) return
+    if (step.plants.length > 0) yield step.plants
+    left -= step.plants.length
+    if (desc) last = step.range.first - 1n
+    else first = step.range.last + 1n
+    await new Promise(setImmediate)
+  }
+}
+
+export type IdRange = Record<'first' | 'last', bigint>
+
+/** The beginning of a range, or its end: at most so many rows, and `stepBytes` of texts, or one row that is larger. */
+export function rangeThatFits(
+  connection: Connection,
+  { first, last }: IdRange,
+  rows: number,
+  desc = false,
+): IdRange | undefined {
+  const sizes = `SELECT id, octet_length(name) + ifnull(octet_length(tag), 0) AS size FROM plants
+    WHERE id BETWEEN ? AND ? ORDER BY id ${orderOf(desc)} LIMIT ?`
+  const select = connection.prepare(`SELECT min(id) AS first, max(id) AS last, sum(size) AS size FROM (${sizes})`)
+  for (let count = rows; ; count = Math.ceil(count / 2)) {
+    const found = select.get(first, last, count) as Record<'first' | 'last' | 'size', bigint | null> // a sum gives one row
+    if (found.first === null || found.last === null) return undefined
+    assertOrder([{ id: found.first }], first - 1n)
+    assertOrder([{ id: found.last }], last + 1n, true)
+    if (count === 1 || Number(found.size) <= stepBytes)
+      return desc ? { first: found.first, last } : { first, last: found.last }
+  }
+}
+
+/** SQLite spills to a temporary file what it cannot sort in its cache. */
+function readByText(connection: Connection, query: ReadQuery): AsyncGenerator<NewPlant[]> {
+  const { after = belowAll, limit = -1, sort, desc = false } = query
+  const { sql, values } = selectionOf(connection, query)
+  const order = `${sort} IS NULL, lower(${sort}) ${orderOf(desc)}, id`
+  const select = `SELECT ${plantColumns} FROM plants WHERE id > ? ${sql} ORDER BY ${order} LIMIT ?`
+  return inSteps(connection, preparePlants(connection, select).iterate(after, ...values, limit), toPlant, textLength)
+}
+
+/** How many plants have each text: the most frequent first, then in the order of Unicode, and last those without it. */
+export function countTexts(connection: Connection, by: TextName, query: CountQuery): AsyncGenerator<TextCount[]> {
+  const { sql, values } = selectionOf(connection, query)
+  const select = `SELECT ${by} AS text, count(*) AS count FROM plants WHERE true ${sql} GROUP BY ${by}
+    ORDER BY count(*) DESC, ${by} IS NULL, ${by}`
+  return inSteps(connection, connection.prepare(select).iterate(...values), toCount, ({ text = '' }) => text.length)
+}
+
+/** Of a statement that the connection keeps: the driver finalizes one that is garbage, also while it is read. */
+async function* inSteps<Item>(
+  connection: Connection,
+  rows: Iterator<unknown>,
+  toItem: (row: unknown) => Item,
+  lengthOf: (item: Item) => number,
+): AsyncGenerator<Item[]> {
+  for (;;) {
+    const items = await connection.run(() => {
+      const step: Item[] = []
+      for (let length = 0; step.length < stepRows && length < stepBytes; ) {
+        const { value, done } = rows.next()
+        if (done) break
+        const item = toItem(value)
+        step.push(item)
+        length += lengthOf(item)
+      }
+      return step
+    })
+    if (items.length === 0) return
+    yield items
+    await new Promise(setImmediate)
+  }
+}
+
+const stepRows = 1000
+const stepBytes = 262_144
+
+/** less than any id; its opposite is greater than any */
+export const belowAll = -1e19
+
+function orderOf(desc: boolean): string {
+  return desc ? 'DESC' : 'ASC'
+}
+
+function toCount(row: unknown): TextCount {
+  const { text, count } = row as { text: unknown; count: bigint } // the columns of the statement
+  if (text !== null && typeof text !== 'string') throw new DamageError('a plant has a value that is not text')
+  return { text: text ?? undefined, count }
+}
+
+/** Throws `DamageError` for ids out of order, as of a page that a corrupt b-tree has twice: a scan might never end. */
+export function assertOrder(rows: readonly { id: bigint }[], before: bigint | number, desc = false): void {
+  let last = before
+  for (const { id } of rows) {
+    if (desc ? id >= last : id <= last) throw new DamageError(`the id ${id} comes after ${last}`)
+    last = id
+  }
+}
+
+/** The SQL is to append to another condition, and empty for all plants. */
+function selectionOf({ db }: Connection, { tag, search }: CountQuery): { sql: string; values: string[] } {
+  const conditions: string[] = []
+  const values: string[] = []
+  if (tag === false) conditions.push('AND tag IS NULL')
+  else if (tag !== undefined) conditions.push('AND tag = ?')
+  if (typeof tag === 'string') values.push(tag)
+  if (search !== undefined) {
+    const { folded } = soughtText(search)
+    const contained = textNames.map((name) => {
+      values.push(folded, search)
+      // A call of JavaScript takes ten times as long, and ASCII does not need it.
+      const isAscii = `octet_length(${name}) = length(${name})`
+      return `CASE WHEN ${isAscii} THEN instr(lower(${name}), ?) ELSE ${searchFunction}(${name}, ?) END`
+    })
+    conditions.push(`AND (${contained.join(' OR ')})`)
+    defineSearch(db)
+  }
+  return { sql: conditions.join(' '), values }
+}
+
+const searchFunction = 'plants_contains'
+
+const searchable = new WeakSet<Database>()
+
+/** Searches that take turns in steps share it, so it takes what is sought as an argument. */
+function defineSearch(db: Database): void {
+  if (searchable.has(db)) return
+  searchable.add(db)
+  let last = { search: '', sought: soughtText('') }
+  db.function(searchFunction, { deterministic: true, directOnly: true }, (text: unknown, search: unknown) => {
+    if (last.search !== search) last = { search: `${search}`, sought: soughtText(`${search}`) }
+    return Number(typeof text === 'string' && contains(text, last.sought))
+  })
+}

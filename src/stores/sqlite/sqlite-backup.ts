@@ -1,0 +1,171 @@
+import { existsSync, rmSync, type Stats, statSync, truncateSync } from 'node:fs'
+import { AtomicFile, unwritable } from '../../platform/atomic-file.js'
+import { checkSignal } from '../../platform/clock.js'
+import { malformed, PlantsError } from '../../platform/errors.js'
+import { isSqliteError, uriOf } from '../../platform/sqlite.js'
+import type { FileAddress } from '../common/address.js'
+import type { FileOptions } from '../common/store.js'
+import { countPlants } from './read.js'
+import { checkIntegrity } from './sqlite-check.js'
+import { Connection, immutable, openToRead, openToWrite } from './sqlite-connection.js'
+import { explainFailure, isFull, notOurs, unchanged } from './sqlite-errors.js'
+import { tables } from './sqlite-format.js'
+import { isStore } from './sqlite-schema.js'
+import { SqliteWriter } from './sqlite-writer.js'
+import { assertUnchanged, fileVersion, isInWalMode, isPartOf, realPathOf, unmergedChanges } from './store-file.js'
+
+/**
+ * Copies a snapshot of a store into a file that is a store itself, and replaces a backup there as a whole or not at
+ * all. Returns undefined if there is no store.
+ */
+export async function backUp(address: FileAddress, file: string, options: FileOptions) {
+  const path = realPathOf(address.name)
+  const target = realPathOf(file)
+  assertApart(path, target, anotherTarget)
+  try {
+    const store = await openToRead(path, options)
+    return await store?.use(async () => copyStore(store, target, await replacedFile(target, options), options))
+  } catch (error) {
+    throw explainFailure(unchanged(error, options.clock.signal), path)
+  }
+}
+
+function assertApart(store: string, file: string, hint: string): void {
+  if (isPartOf(store, file)) throw malformed(`${file} is the store itself, or belongs to it`, hint)
+}
+
+const anotherTarget = 'Choose another file for the backup'
+
+/** The file that a backup may replace: an empty one, or a backup of this user. Undefined if there is none. */
+async function replacedFile(target: string, options: FileOptions): Promise<Stats | undefined> {
+  const stats = statSync(target, { throwIfNoEntry: false })
+  if (!stats) return undefined
+  const what = `${target} cannot be replaced by a backup`
+  if (!stats.isFile()) throw malformed(`${what}: it is not a regular file`, anotherTarget)
+  if (!options.trusts(stats.uid))
+    throw malformed(`${what}: it belongs to another user (uid ${stats.uid})`, anotherTarget)
+  if (stats.size === 0) return stats
+  await usingBackup(target, options, { what, hint: anotherTarget }, () => undefined)
+  if (isInWalMode(target)) throw malformed(`${what}: it is a store in use`, anotherTarget) // a backup never is
+  return stats
+}
+
+/** What is no store in one file is `malformed`. */
+async function usingBackup<T>(
+  file: string,
+  options: FileOptions,
+  { what, hint }: { what: string; hint: string },
+  action: (backup: Connection) => T,
+): Promise<T> {
+  try {
+    // SQLite would apply it to the backup.
+    const changes = unmergedChanges(file)
+    if (changes !== undefined) throw notOurs(file, `is no complete backup, because it has changes in ${changes}`)
+    return await new Connection(file, 'immutable', options).use((backup) =>
+      backup.retry(() => {
+        if (!isStore(backup)) throw notOurs(file, 'contains no store')
+        return action(backup)
+      }),
+    )
+  } catch (error) {
+    const failure = explainFailure(error, file)
+    if (!(failure instanceof PlantsError) || failure.retryable || failure.type !== 'unavailable') throw failure
+    throw malformed(`${what}: ${failure.message}`, hint, error)
+  }
+}
+
+/** Replaces `target`, with its mode, once the copy is complete, checked and on disk. */
+async function copyStore(store: Connection, target: string, old: Stats | undefined, options: FileOptions) {
+  const { signal } = options.clock
+  let copy: AtomicFile | undefined
+  try {
+    copy = new AtomicFile(target)
+    const { path } = copy
+    await store.retry(() => {
+      truncateSync(path)
+      store.db.prepare('VACUUM INTO ?').run(path)
+    })
+    await checkSignal(signal)
+    const plants = await new Connection(path, 'immutable', options).use(async (made) => checkedCount(made))
+    await checkSignal(signal)
+    store.checkUnchanged()
+    const { size: bytes } = statSync(path)
+    copy.commit(old)
+    return { plants, bytes }
+  } catch (error) {
+    // SQLite does not say which of the two files it is about.
+    if (isSqliteError(error) && !isFull(target)) throw explainFailure(error, store.path)
+    const cause = isSqliteError(error) ? Object.assign(new Error('full'), { code: 'ENOSPC' }) : error
+    throw unwritable(`The copy ${target}`, cause, 'Fix this, or choose another directory. Nothing was changed')
+  } finally {
+    copy?.discard()
+    if (copy) rmSync(`${copy.path}-journal`, { force: true })
+  }
+}
+
+function checkedCount(connection: Connection): bigint {
+  checkIntegrity(connection.db)
+  return countPlants(connection)
+}
+
+export interface Backup {
+  path: string
+  /** its `fileVersion` */
+  version: string
+  plants: bigint
+}
+
+export async function checkBackup(address: FileAddress, file: string, options: FileOptions): Promise<Backup> {
+  const path = realPathOf(file)
+  const hint = 'Choose a file that plants backup has created'
+  assertApart(realPathOf(address.name), path, hint)
+  const version = fileVersion(path)
+  const plants = await usingBackup(path, options, { what: 'Not restored', hint }, checkedCount)
+  return { path, version, plants }
+}
+
+/**
+ * Replaces the rows, not the file: processes that have the store open continue with those of the backup. Returns the
+ * file beside the store with the previous contents, if there were any.
+ */
+export async function restoreStore(
+  address: FileAddress,
+  backup: Backup,
+  at: Date,
+  options: FileOptions,
+): Promise<string | undefined> {
+  const path = realPathOf(address.name)
+  let kept: string | undefined
+  const replaceRows = async ({ db }: Connection) => {
+    const isUsed = tables.some((name) => db.prepare(`SELECT 1 FROM main.${name} LIMIT 1`).get())
+    if (isUsed) kept = await backUpBeside(path, at, options)
+    for (const name of tables) {
+      db.exec(`DELETE FROM main.${name}`)
+      db.exec(`INSERT INTO main.${name} SELECT * FROM backup.${name}`) // both are as in the schema
+      await checkSignal(options.clock.signal)
+    }
+    assertUnchanged(backup.path, backup.version)
+  }
+  try {
+    const store = await openToWrite(address, { ...options, onCreated: undefined })
+    await store.use(async () => {
+      store.db.prepare('ATTACH ? AS backup').run(uriOf(backup.path, immutable))
+      await new SqliteWriter(store, options).transact(() => replaceRows(store))
+    })
+    return kept
+  } catch (error) {
+    const isUnknown = error instanceof PlantsError && error.type === 'unknownOutcome'
+    if (kept !== undefined && !isUnknown) rmSync(kept, { force: true })
+    throw explainFailure(unchanged(error, options.clock.signal), path)
+  }
+}
+
+/** Nobody else can write meanwhile: this process holds the write lock. */
+async function backUpBeside(path: string, at: Date, options: FileOptions): Promise<string> {
+  const name = `${path}.before-restore-${at.toISOString().replace(/[-:]|\.\d+/g, '')}`
+  let file = name
+  for (let count = 2; existsSync(file); count += 1) file = `${name}-${count}`
+  const opened = await openToRead(path, options)
+  await opened?.use((store) => copyStore(store, file, undefined, options))
+  return file
+}

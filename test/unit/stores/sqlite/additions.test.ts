@@ -1,0 +1,155 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { beforeEach, describe, expect, test } from 'vitest'
+import { SqliteStore } from '../../../../src/stores/sqlite/sqlite-store.js'
+import { DatabaseSync } from '../../../helpers/database.js'
+import { exchange } from '../../../helpers/raw-http.js'
+import { placeOf, serveHere, testCaller, testToken } from '../../../helpers/service.js'
+import { query } from '../../../helpers/sqlite-file.js'
+import { fileAddress, openOptions } from '../../../helpers/store.js'
+import { printed, refusal, World } from '../../../helpers/world.js'
+
+// What users add to the file of their store with other programs.
+
+const fern = '{"id":1,"name":"Fern","tag":"shade"}\n'
+let user: World
+
+beforeEach(async () => {
+  user = new World()
+  await user.run('create', { stdin: fern })
+})
+
+function exec(sql: string, defensive = true): void {
+  const db = new DatabaseSync(user.store, { defensive })
+  db.exec(sql)
+  db.close()
+}
+
+function additions(): unknown[] {
+  return query(user.store, "SELECT name FROM sqlite_schema WHERE name LIKE 'my%' ORDER BY name").map(({ name }) => name)
+}
+
+test('an index, a view and a table are left alone by all commands, and are in a backup', async () => {
+  exec(`CREATE INDEX my_index ON plants (tag, lower(name));
+    CREATE VIEW my_view AS SELECT tag, count(*) FROM plants GROUP BY tag;
+    CREATE TABLE my_table (plant INTEGER REFERENCES plants (id), watered TEXT);
+    INSERT INTO my_table VALUES (1, 'today')`)
+  const moss = '{"id":2,"name":"Moss"}'
+  const changes: [line: string, out: string, stdin?: string][] = [
+    ['create', '{"name":"Moss"}\n', moss],
+    ['update 2 --tag wet', '{"id":2,"name":"Moss","tag":"wet"}\n'],
+    ['list --tag wet --sort name', '{"id":2,"name":"Moss","tag":"wet"}\n'],
+    ['get 1', fern],
+    ['count', '2\n'],
+    ['export', `${fern}{"id":2,"name":"Moss","tag":"wet"}\n`],
+    ['delete 2 --yes', '{"id":2,"name":"Moss","tag":"wet"}\n'],
+  ]
+  for (const [line, out, stdin = ''] of changes) expect(await user.run(line, { stdin }), line).toEqual(printed(out))
+  expect((await user.run('import --if-exists update', { stdin: moss })).code).toBe(0)
+  expect((await user.run('backup plants.bak')).code).toBe(0)
+  await user.run('delete 1 --yes')
+  expect((await user.run('restore plants.bak --yes')).code).toBe(0)
+  expect((await user.run('list')).out).toBe(`${fern}${moss}\n`)
+  expect((await user.run('doctor')).code).toBe(0)
+  for (const path of [user.store, join(user.home, 'plants.bak')])
+    expect(query(path, 'SELECT watered FROM my_table')).toEqual([{ watered: 'today' }])
+  expect(additions()).toEqual(['my_index', 'my_table', 'my_view'])
+})
+
+test('a plant that an index on an expression refuses affects no other one', async () => {
+  exec("CREATE INDEX my_index ON plants (json_extract(tag, '$.a')) WHERE tag <> 'shade'")
+  const store = await SqliteStore.open(fileAddress(user.store), openOptions())
+  const tags = ['{}', 'no JSON', '[1]']
+  const outcomes = await Promise.all(
+    tags.map((tag, at) => store.write([{ type: 'create', plant: { id: BigInt(at + 2), name: 'Moss', tag } }])),
+  )
+  const many = await store.write(
+    Array.from({ length: 60 }, (_, at) => ({
+      type: 'create',
+      plant: { id: BigInt(at + 10), name: 'Moss', tag: at === 7 ? 'no JSON' : '{}' },
+    })),
+  )
+  await store.close()
+  expect(outcomes.flat().map(({ type }) => type)).toEqual(['created', 'rejected', 'created'])
+  expect(outcomes[1]).toMatchObject([{ error: { error: 409, message: expect.stringContaining('malformed JSON') } }])
+  expect(many.filter(({ type }) => type === 'rejected')).toHaveLength(1)
+  expect(query(user.store, 'SELECT count(*) AS count FROM plants')).toEqual([{ count: 62 }])
+})
+
+describe('a plant that a UNIQUE index on the name refuses is a conflict that names it:', () => {
+  const rule = 'The store does not accept plant 2: UNIQUE constraint failed: plants.name'
+  const hint = 'Somebody added this constraint to the store. Change the plant, or remove the constraint'
+  const second = '{"id":2,"name":"Fern"}\n'
+
+  beforeEach(() => exec('CREATE UNIQUE INDEX my_names ON plants (name)'))
+
+  test('by create, with and without an idempotency key', async () => {
+    for (const line of ['create', 'create --idempotency-key k'])
+      expect(await user.run(line, { stdin: second })).toEqual(refusal(rule, hint, 1))
+    expect(await user.run('create', { stdin: second.replace('2', '1') })).toMatchObject({
+      code: 1,
+      err: expect.stringContaining('A plant with id 1 already exists'),
+    })
+  })
+
+  test('by update', async () => {
+    await user.run('create --id 2 --name Moss')
+    const { code, err } = await user.run('update 2 --name Fern')
+    expect([code, err]).toEqual([1, expect.stringContaining('UNIQUE constraint failed: plants.name')])
+    expect((await user.run('get 2')).out).toBe('{"id":2,"name":"Moss"}\n')
+  })
+
+  test.each(['error', 'skip', 'same', 'update'])(
+    'by an import with --if-exists %s, of this row alone',
+    async (policy) => {
+      const stdin = `${second}{"id":3,"name":"Moss"}\n`
+      const { code, out, err } = await user.run(`import --if-exists ${policy} --output json`, { stdin })
+      expect([code, JSON.parse(out)]).toMatchObject([6, { created: 1, rejected: 1 }])
+      expect(err).toContain(rule)
+      expect(err).not.toContain('already exists')
+      expect((await user.run('list')).out).toBe(`${fern}{"id":3,"name":"Moss"}\n`)
+    },
+  )
+
+  test('by POST /plants', async () => {
+    const { address } = await serveHere({
+      openStore: () => SqliteStore.open(fileAddress(user.store), openOptions()),
+      openTokenSource: async () => () => testCaller,
+    })
+    const { text } = await exchange({ place: placeOf(address), token: testToken }, { body: second })
+    expect(text).toBe(`400 (409) ${rule}`)
+  })
+
+  test('by a restore, which changes nothing', async () => {
+    exec("DROP INDEX my_names; INSERT INTO plants (id, name) VALUES (2, 'Fern')")
+    expect((await user.run('backup twice.bak')).code).toBe(0)
+    exec('DELETE FROM plants WHERE id = 2; CREATE UNIQUE INDEX my_names ON plants (name)')
+    const message = `The store ${user.store} does not accept this: UNIQUE constraint failed: plants.name`
+    expect(await user.run('restore twice.bak --yes')).toEqual(refusal(message, hint, 1))
+    expect((await user.run('list')).out).toBe(fern)
+  })
+})
+
+test('a trigger is refused by its name, until it is gone', async () => {
+  exec('CREATE TRIGGER my_log AFTER INSERT ON plants BEGIN SELECT 1; END')
+  const message = `${user.store} is not a store of plants: it has the trigger "my_log"`
+  const refused = refusal(message, 'Undo that, or restore a backup', 4)
+  for (const line of ['list', 'create --id 2 --name Moss', 'backup plants.bak'])
+    expect(await user.run(line), line).toEqual(refused)
+  expect(existsSync(join(user.home, 'plants.bak'))).toBe(false)
+  exec('DROP TRIGGER my_log')
+  expect(await user.run('list')).toEqual(printed(fern))
+})
+
+test.each([
+  ['name COLLATE german', 'no such collation sequence: german'],
+  ['heightOf(name)', 'unknown function: heightOf()'],
+])('an index on %s, which only another program can keep, is said to be the cause', async (expression, why) => {
+  const rewritten = `UPDATE sqlite_schema SET sql = 'CREATE INDEX my_index ON plants (${expression})' WHERE name = 'my_index'`
+  exec(`CREATE INDEX my_index ON plants (lower(name)); PRAGMA writable_schema = 1; ${rewritten}`, false)
+  const hint = `Look for an index that somebody added to it: sqlite3 ${user.store} '.schema plants'`
+  const refused = refusal(`The store ${user.store} could not be used: ${why}`, hint, 4)
+  for (const line of ['create --id 2 --name Moss', 'update 1 --name Ivy', 'delete 1 --yes'])
+    expect(await user.run(line), line).toEqual(refused)
+  expect(await user.run('list')).toEqual(printed(fern))
+})

@@ -1,0 +1,206 @@
+import { readFileSync, truncateSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { beforeEach, describe, expect, test } from 'vitest'
+import { run } from '../../../../src/cli/program/run.js'
+import type { Clock } from '../../../../src/platform/clock.js'
+import { check } from '../../../../src/stores/sqlite/sqlite-check.js'
+import { SqliteStore } from '../../../../src/stores/sqlite/sqlite-store.js'
+import { DatabaseSync } from '../../../helpers/database.js'
+import { findingsOf } from '../../../helpers/doctor.js'
+import { fill } from '../../../helpers/fill.js'
+import { ioOf, runPlants } from '../../../helpers/run.js'
+import { open, query } from '../../../helpers/sqlite-file.js'
+import { endConnections, fileAddress, openOptions } from '../../../helpers/store.js'
+import { temporaryFolder } from '../../../helpers/temporary.js'
+
+let path: string
+
+/** 10,000 plants, with the ids from 0 to 9999. */
+beforeEach(async () => {
+  path = join(temporaryFolder(), 'garden.db')
+  const store = await SqliteStore.open(fileAddress(path), openOptions())
+  await store.write([{ type: 'create', plant: { id: 0n, name: 'Fern', tag: 'shade' }, key: 'key-of-fern' }])
+  await store.close()
+  fill(path, 9999)
+  await endConnections()
+})
+
+/** Runs statements on a table that does not say what may be in its columns, as a STRICT table does. */
+function loosely(table: string, sql: string): void {
+  const [{ sql: strict } = {}] = query(path, `SELECT sql FROM sqlite_schema WHERE name = '${table}'`)
+  const db = new DatabaseSync(path, { defensive: false })
+  const pretend = (text: string) =>
+    db.exec(`PRAGMA writable_schema=1;
+      UPDATE sqlite_schema SET sql = '${text}' WHERE name = '${table}';
+      PRAGMA writable_schema=RESET`)
+  pretend(
+    String(strict)
+      .replace(' STRICT', '')
+      .replaceAll(/ TEXT| NOT NULL/g, ''),
+  )
+  db.exec(sql)
+  pretend(String(strict))
+  db.close()
+}
+
+const ran = (sql: string) => () => query(path, sql)
+
+async function overwrite(change: (bytes: Buffer) => void): Promise<void> {
+  await endConnections() // the file is complete
+  const bytes = readFileSync(path)
+  change(bytes)
+  writeFileSync(path, bytes)
+}
+
+const pageSize = 4096
+
+/** Overwrites a part of the root page of a table or an index. */
+function overwriteRoot(name: string, change: (page: Buffer) => void): Promise<void> {
+  const [{ rootpage } = {}] = query(path, `SELECT rootpage FROM sqlite_schema WHERE name = '${name}'`)
+  return overwrite((bytes) => change(bytes.subarray((Number(rootpage) - 1) * pageSize, Number(rootpage) * pageSize)))
+}
+
+const notText = (name: string, id: number) => `the ${name} of plant ${id} is not UTF-8, or contains U+0000`
+const malformed = /^database disk image is malformed$/
+const half = ran('DELETE FROM plants WHERE id >= 5000')
+
+test('a file that is cut cannot be opened', async () => {
+  truncateSync(path, 20 * pageSize)
+  const { code, out } = await runPlants(['doctor', '--quick', '--store', path])
+  expect([code, out]).toEqual([1, expect.stringContaining('garden.db is damaged: ')])
+})
+
+describe('damage fails the check of the contents:', () => {
+  test.each<[what: string, damage: () => unknown, why: string | RegExp]>([
+    ['a page in the middle', () => overwrite((bytes) => bytes.fill(0xff, 20 * pageSize, 21 * pageSize)), malformed],
+    ['a blob', () => loosely('plants', "UPDATE plants SET name = x'00ff' WHERE id = 9998"), notText('name', 9998)],
+    ['no name', () => loosely('plants', 'UPDATE plants SET name = NULL WHERE id = 1'), /^NULL value in plants.name$/],
+    [
+      'a tag that is a blob',
+      () => loosely('plants', "UPDATE plants SET tag = x'41' WHERE id = 7"),
+      /^non-TEXT value in plants.tag$/,
+    ],
+    ['a part of a character', ran("UPDATE plants SET tag = CAST(x'41c3' AS TEXT) WHERE id = 7"), notText('tag', 7)],
+    [
+      'a character in two texts',
+      ran("UPDATE plants SET name = CAST(x'c3' AS TEXT), tag = CAST(x'a9' AS TEXT) WHERE id = 7"),
+      notText('name', 7),
+    ],
+    ['a surrogate', ran("UPDATE plants SET name = CAST(x'eda080' AS TEXT) WHERE id = 7"), notText('name', 7)],
+    ['U+0000', ran("UPDATE plants SET name = 'Fern' || char(0) WHERE id = 5"), notText('name', 5)],
+    [
+      'an id out of order',
+      // The rows below the first child of the root have ids up to that of its cell.
+      () => overwriteRoot('plants', (page) => page.writeUInt8(1, page.readUInt16BE(12) + 4)),
+      /^Tree 2 page \d+ cell \d+: Rowid \d+ out of order$/,
+    ],
+    [
+      'a key that is not in its index',
+      () => overwriteRoot('plants_idempotency_key', (page) => page.write('key-of-moss', page.indexOf('key-of-fern'))),
+      /^row 1 missing from index plants_idempotency_key$/,
+    ],
+    [
+      'a list of free pages that is too short',
+      () => half() && overwrite((bytes) => bytes.writeUInt32BE(bytes.readUInt32BE(36) - 1, 36)),
+      /^Freelist: size is \d+ but should be \d+$/,
+    ],
+    [
+      'a page that is both free and in use',
+      () => half() && overwrite((bytes) => bytes.writeUInt32BE(3, (bytes.readUInt32BE(32) - 1) * pageSize + 8)),
+      /^2nd reference to page 3$/,
+    ],
+    [
+      'a token whose note is a number',
+      () => loosely('tokens', "INSERT INTO tokens (digest, note, created_at, rights) VALUES (x'00', 7, 1, 'read')"),
+      /^non-TEXT value in tokens.note$/,
+    ],
+  ])('%s', async (_, damage, why) => {
+    await damage()
+    await endConnections()
+    const { code, out } = await runPlants(['doctor', '--store', path])
+    const { state, message = '', hint } = findingsOf(out).find((finding) => finding.check === 'contents') ?? {}
+    const [place, reason] = message.split(' is damaged: ')
+    const expected = typeof why === 'string' ? why : expect.stringMatching(why)
+    expect([code, state, place, reason]).toEqual([1, 'failed', `The store ${path}`, expected])
+    expect(hint).toEqual(expect.any(String))
+    expect((await runPlants(['doctor', '--quick', '--store', path])).code).toBe(0)
+  })
+})
+
+/** A clock on which each look at it takes a millisecond. */
+function tickingClock(): Clock {
+  let time = 0
+  return { signal: new AbortController().signal, now: () => time++, random: Math.random }
+}
+
+function checkFor(timeout: number, clock = tickingClock(), onProgress = (_read: number, _total: number) => {}) {
+  return check(fileAddress(path), openOptions({ clock }), { timeout, onProgress })
+}
+
+test('where the time is over, it says what it has not read', async () => {
+  const hint = 'Allow more time with --timeout 10m'
+  const messages = new Set<string>()
+  for (let timeout = 0; timeout < 30; timeout += 1) {
+    const report = await checkFor(timeout)
+    messages.add(report?.message ?? '')
+    expect(report?.hint).toBe(report?.message.endsWith('no damage found') ? undefined : hint)
+  }
+  expect([...messages]).toEqual([
+    '10,000 of 10,000 plants not read',
+    '6,000 of 10,000 plants not read',
+    '2,000 of 10,000 plants not read',
+    '10,000 plants read, but there was no time for the structure of the file',
+    '10,000 plants read, and no damage found',
+  ])
+})
+
+test('no writer waits, the log can be checkpointed, and what is written meanwhile is read', async () => {
+  const db = open(path)
+  db.exec('PRAGMA busy_timeout=0')
+  const read: number[] = []
+  const report = await checkFor(1000, tickingClock(), (plants) => {
+    read.push(plants)
+    const id = 20_000 + read.length
+    if (read.length < 4) db.exec(`INSERT INTO plants (id, name) VALUES (${id}, 'Moss')`)
+    const [{ busy } = {}] = db.prepare('PRAGMA wal_checkpoint(TRUNCATE)').all()
+    expect(Number(busy)).toBe(0)
+  })
+  expect(read).toEqual([4000, 8000, 10_002, 10_003])
+  expect(report).toEqual({ message: '10,003 plants read, and no damage found' })
+})
+
+test('a store that nobody else uses is read on when somebody begins and ends to write to it', async () => {
+  let written = 0
+  const report = await checkFor(1000, tickingClock(), () => {
+    if (written === 3) return
+    written += 1
+    const db = new DatabaseSync(path)
+    db.exec(`INSERT INTO plants (id, name) VALUES (${20_000 + written}, 'Moss')`)
+    db.close()
+  })
+  expect([written, report]).toEqual([3, { message: '10,003 plants read, and no damage found' }])
+})
+
+test('a change that is not complete is not taken for damage', async () => {
+  writeFileSync(`${path}-journal`, 'what was there before')
+  expect(await checkFor(1000)).toEqual({ message: '10,000 plants read, and no damage found' })
+})
+
+test('a terminal shows how much was read, and then what was found', async () => {
+  const drawn: string[] = []
+  const write = async (text: string) => void drawn.push(text)
+  const io = ioOf({})
+  let time = 0
+  const now = () => (time += 400)
+  const stderr = { ...io.stderr, isTerminal: true, columns: 80, write, log: write }
+  const code = await run(['doctor', '--store', path], { ...io, now, stderr })
+  expect([code, drawn]).toEqual([
+    0,
+    [
+      '\r40 %, 4,000 done\u001b[K',
+      '\r80 %, 8,000 done, 3,333/s, 1 s left\u001b[K',
+      '\r100 %, 10,000 done, 2,500/s, 1 s left\u001b[K',
+      '\r\u001b[K',
+    ],
+  ])
+})

@@ -1,0 +1,270 @@
+import { describe, expect, test } from 'vitest'
+import type { NewPlant } from '../../../../src/plant/plant.js'
+import { recordWriter } from '../../../../src/plant/records.js'
+import type { PlantsError } from '../../../../src/platform/errors.js'
+import { newPlant } from '../../../helpers/any-plant.js'
+import { check, fc } from '../../../helpers/fast-check.js'
+import { readRecords, shown } from '../../../helpers/records.js'
+
+const csv = { format: 'csv' } as const
+const texts = fc.oneof(fc.string({ unit: fc.constantFrom(...'a",\t\r\n é\u00a0') }), fc.string({ unit: 'grapheme' }))
+const strayQuote = '400: Not CSV: a stray quote. Write a quote in a cell as "", and the cell in quotes'
+const noPlant = (message: string) => `422: Invalid plant: ${message}`
+
+test.each<[string, string, string[]]>([
+  ['nothing', '', []],
+  ['a header without its line break', 'id,name', []],
+  [
+    'rows that end with CR, LF and CRLF, and blank ones, after a line that names the delimiter',
+    'sep=;\rid;name\r\r1;a\r2;"b"\r\n\r3;"c\rd"\r4;e\n5;f\r',
+    ['4: 1 a', '5: 2 b', '7: 3 c\rd', '9: 4 e', '10: 5 f'],
+  ],
+  [
+    'spaces around cells, which do not belong to them, and in quotes, where they do',
+    ' id , name , tag \n 1 , a  b ,  \n2,\u00a0c, d\n3," e "," "\n\n  \n',
+    ['2: 1 a  b', '3: 2 \u00a0c/d', '4: 3  e / '],
+  ],
+  [
+    'zeros in front of an id and behind its point, and spaces around it, which do not count',
+    'id,name\n0007,007\n-08,b\n00,c\n "09",d\n"09",e\n1.0,f\n" 2.000 ",g\n',
+    ['2: 7 007', '3: -8 b', '4: 0 c', `5: ${strayQuote}`, '6: 9 e', '7: 1 f', '8: 2 g'],
+  ],
+  [
+    'ids as spreadsheets and catalogues write them',
+    'id,name\n9.22E+18,a\n1E3,a\n1.000.000,a\n2026-03-01,a\n1.3.2026,a\n,a\n"",a\n1.5,a\n',
+    [
+      `2: ${noPlant('id must be an integer without an exponent, but was "9.22E+18"')}`,
+      `3: ${noPlant('id must be an integer without an exponent, but was "1E3"')}`,
+      `4: ${noPlant('id must be an integer, in digits only, but was "1.000.000"')}`,
+      `5: ${noPlant('id must be an integer, but was the date "2026-03-01"')}`,
+      `6: ${noPlant('id must be an integer, but was the date "1.3.2026"')}`,
+      `7: ${noPlant('id must be an integer, but is missing')}`,
+      `8: ${noPlant('id must be an integer, but was ""')}`,
+      `9: ${noPlant('id must be an integer, but was "1.5"')}`,
+    ],
+  ],
+  [
+    'no tag, an empty tag and a tag; no name and an empty name',
+    'id,name,tag\n1,"""",\n2,"b, ""","""c\n"\n3,"",""\n4,"d",""\n5,,x\n',
+    ['2: 1 "', '3: 2 b, "/"c\n', '5: 3 /', '6: 4 d/', `7: ${noPlant('name must be a string, but is missing')}`],
+  ],
+  [
+    'too few cells and too many, where empty ones at the end do not count',
+    'id,name,tag,\n1\n2,b,,\n,,,,\n3,c,,d\n4,d\n',
+    [
+      `2: ${noPlant('name must be a string, but is missing')}`,
+      ...['3: 2 b', '5: 400: The row has 4 cells, but the header has 3', '6: 4 d'],
+    ],
+  ],
+  [
+    'a quote inside a cell, and text after one',
+    'id,name\n1,a"b"\n1,"a"b\n2,b\n',
+    [...['2', '3'].map((line) => `${line}: ${strayQuote}`), '4: 2 b'],
+  ],
+  ['a carriage return after a quote', 'id,name\n1,"a"\r2,b\n', ['2: 1 a', '3: 2 b']],
+])('%s', async (_, input, records) => {
+  expect(shown(await readRecords(input, csv))).toEqual(records)
+})
+
+test('an id is an int64 in decimal digits', async () => {
+  const ids = '-5 2.0 -9223372036854775808 9223372036854775807 1e3 +1 0x10 1.5 9223372036854775808'.split(' ')
+  const long = ['1'.repeat(1_000_000), `0${'9'.repeat(30)}`]
+  const rows = ['id,name', ...[...ids, ...long].map((id) => `${id},x`)].join('\n')
+  const { records } = await readRecords(rows, csv)
+  const exact = [-5n, 2n, -(2n ** 63n), 2n ** 63n - 1n]
+  expect(records.map(({ plant }) => plant?.id)).toEqual([...exact, ...Array(7)])
+})
+
+test('TSV has its own delimiter', async () => {
+  const read = await readRecords('id\tname\n1\t a, b\n2\t"a"b\n', { format: 'tsv' })
+  expect(shown(read)).toEqual(['2: 1 a, b', `3: ${strayQuote}`])
+})
+
+test.each<[string, string | Buffer, string]>([
+  ['is not UTF-8', Buffer.from('id,name\n1,\xc3\xbc\n2,\xff\n', 'latin1'), 'stdin is not UTF-8 in line 3'],
+  ['has a quote that is not closed', 'id,name\n1,b\n2,"a\n3,c\n', 'begins in line 3'],
+  ['has a quote that another row closes', 'id,name\n1,b\n2,"a\n3,c\n4,"d"\n', 'begins in line 3'],
+])('the input ends where a row %s', async (_, input, message) => {
+  for (const cuts of [[], [18, 19, 20, 21, 22]])
+    await expect(readRecords(input, { ...csv, cuts })).rejects.toThrow(message)
+})
+
+test('a character may be cut by a block', async () => {
+  const input = Buffer.from(`id,name\n${Array.from({ length: 20 }, (_, id) => `${id},ü€🌵\n`).join('')}`)
+  const cuts = Array.from(input, (_, index) => index)
+  expect(shown(await readRecords(input, { ...csv, cuts }))).toEqual(
+    Array.from({ length: 20 }, (_, id) => `${id + 2}: ${id} ü€🌵`),
+  )
+})
+
+test('other columns are counted where they hold something', async () => {
+  const input = 'id,name,colour,__proto__,,rejected_line\n1,a,,x,\n2,b,red,y,,7\n3,c,"",,\n'
+  const read = await readRecords(input, csv)
+  expect(shown(read)).toEqual(['2: 1 a', '3: 2 b', '4: 3 c'])
+  expect([...read.otherFields].toSorted()).toEqual([
+    ['__proto__', 2],
+    ['colour', 1],
+  ])
+})
+
+const noHeader = (line: number) => `stdin has no header: line ${line} has`
+const choose = (pairs: string) => `Choose columns with --map ${pairs}=COLUMN`
+const orNumber = ', or number the plants with --id-from next'
+const differ = 'Give each column a different name'
+
+test.each<[message: string, hint: string, input: string, map?: Record<string, string>]>([
+  [`${noHeader(1)} no column id, only "no", "Name"`, `${choose('id')}${orNumber}`, 'no,Name\n'],
+  [`${noHeader(1)} no column name, only "No", "Nom"`, choose('id=No,name'), 'No;Nom\n', { id: 'No' }],
+  [
+    `${noHeader(6)} no columns id and name, only "Nr.", "Nom"`,
+    `${choose('id=COLUMN,name')}${orNumber}`,
+    '\n"Oak & Sons,\n2026"; ;\n;;\n\n Nr. ;Nom;\n1;Acer;\n',
+  ],
+  [
+    `${noHeader(1)} no column "Family" for tag, only "id", "name"`,
+    choose('tag').replace('COLUMN', 'Family'),
+    'id,name\n',
+    { tag: 'Family' },
+  ],
+  ['Several columns of stdin may be the name: "name" and "name"', differ, 'id,name,name\n'],
+  [
+    'Several columns of stdin may be the name: "name" and "Name"',
+    'Choose one with --map: name=name or name=Name',
+    'id,name,Name\n',
+  ],
+  [
+    `${noHeader(1)} no column name, only "id", "b", "c", "d", "e", "f", "g", "h" and 2 more`,
+    choose('name'),
+    'id,b,c,d,e,f,g,h,i,j\n',
+  ],
+  [
+    'The header of stdin cannot be read: The record is larger than 1 MiB (1048576 bytes)',
+    'It must name the columns, for example: id,name,tag',
+    'a'.repeat(1_100_000),
+  ],
+])('a header is rejected: %s', async (message, hint, input, map = {}) => {
+  const error = { type: 'malformed', message, hint } satisfies Partial<PlantsError>
+  await expect(readRecords(Buffer.from(input, 'latin1'), { ...csv, map })).rejects.toEqual(
+    expect.objectContaining(error),
+  )
+})
+
+test('--map chooses between columns that differ in their case', async () => {
+  const input = 'id,name,Name\n1,a,b\n'
+  const all = ['name', 'Name'].map(async (name) => shown(await readRecords(input, { ...csv, map: { name } })))
+  expect(await Promise.all(all)).toEqual([['2: 1 a'], ['2: 1 b']])
+})
+
+test('the first of twenty rows that has the columns is the header, and those above it are counted', async () => {
+  const titles = (rows: number) => `${Array.from({ length: rows }, (_, row) => `Stock;${row}`).join('\n')}\n`
+  const table = 'ID;Name\n1;Acer\n'
+  const read = await readRecords(titles(19) + table, csv)
+  expect([shown(read), read.skipped]).toEqual([['21: 1 Acer'], 19])
+  await expect(readRecords(titles(20) + table, csv)).rejects.toThrow(noHeader(1))
+})
+
+test('a header that comes first counts, whatever columns another delimiter finds below it', async () => {
+  const input = 'id,name,note\n1,Rose,\n2,Lily,"once:\nid|name|tag|note\nall"\n3,Fern,\n'
+  expect(shown(await readRecords(input, csv))).toEqual(['2: 1 Rose', '3: 2 Lily', '6: 3 Fern'])
+  const later = 'Stock\nid,name\n1,a\nid;name;tag\n'
+  for (const cuts of [[], [17, 20]]) expect((await readRecords(later, { ...csv, cuts })).skipped).toBe(1)
+})
+
+test('a line that names the delimiter is no row, also where it is known', async () => {
+  const options = { ...csv, delimiter: ';', columns: ['id', 'name'] }
+  expect(shown(await readRecords('sep=;\n1;a\n', options))).toEqual(['2: 1 a'])
+})
+
+describe('a row larger than 1 MiB', () => {
+  const limit = 1_048_576
+  const tooLarge = '413: The record is larger than 1 MiB (1048576 bytes)'
+  const cuts = Array.from({ length: 50 }, (_, index) => 65_521 * (index + 1))
+
+  test.each<[string, string]>([
+    ['is a problem of its own', `1,${'a'.repeat(limit - 1)}\n`],
+    ['is one that is longer', `1,${'a'.repeat(2 * limit)}\r\n`],
+    ['is one whose cells are large together', `1,"${'a'.repeat(limit / 2)}\n",${'a'.repeat(limit)}\r\n`],
+  ])('%s', async (_, long) => {
+    const next = 1 + long.split('\n').length
+    for (const places of [[], cuts]) {
+      const read = await readRecords(`id,name\n${long}2,b\n`, { ...csv, cuts: places })
+      expect(shown(read)).toEqual([`2: ${tooLarge}`, `${next}: 2 b`])
+      expect(read.records[0]?.raw).toEqual([])
+    }
+  })
+
+  test('takes no other with it, where a block ends with its CR', async () => {
+    const input = `id,name\r1,${'a'.repeat(2 * limit)}\r2,Lily\r3,Rose\r`
+    const end = input.indexOf('2,Lily')
+    for (const places of [[], [limit, end], [limit, end - 1], [limit, end + 1]]) {
+      const read = await readRecords(input, { ...csv, cuts: places })
+      expect(shown(read)).toEqual([`2: ${tooLarge}`, '3: 2 Lily', '4: 3 Rose'])
+    }
+  })
+
+  test('ends the import within a quote', async () => {
+    const many = (length: number) => `id,name\n1,"a\n${`9,${'b'.repeat(1021)}\n`.repeat(length / 1024)}"\n2,b\n`
+    expect(shown(await readRecords(many(limit - 1024), { ...csv, cuts }))).toHaveLength(2)
+    const message = 'A quote in stdin is not closed within 1 MiB: it is in the row that begins in line 2'
+    await expect(readRecords(many(limit), { ...csv, cuts })).rejects.toThrow(message)
+  })
+
+  test('is not one of 1 MiB', async () => {
+    const name = 'a'.repeat(limit - 4)
+    const { records } = await readRecords(`id,name\n1,"${name.slice(1)}"\r\n10,${name}a\n`, { ...csv, cuts })
+    expect(records.map(({ plant }) => plant?.name)).toEqual([name.slice(1), `${name}a`])
+  })
+})
+
+test('blocks of any size give what one block gives', () => {
+  const someCuts = fc.array(fc.nat({ max: 200 }), { maxLength: 8 })
+  return check(300, [nearCsv(), someCuts, fc.boolean()], async (input, places, isEach) => {
+    const cuts = isEach ? Array.from(input, (_, index) => index) : places
+    const outcome = (options: object) =>
+      readRecords(input, { ...csv, ...options }).catch(({ type }: PlantsError) => type)
+    expect(await outcome({ cuts })).toEqual(await outcome({}))
+  })
+})
+
+test('what was written is read', () => {
+  const plants = fc.array(newPlant(texts), { maxLength: 6 })
+  const delimiters = fc.constantFrom(',' as const, '\t' as const)
+  const breaks = fc.constantFrom('\n', '\r\n', '\r')
+  return check(400, [plants, delimiters, breaks, fc.boolean()], async (plants, delimiter, lineBreak, isQuoted) => {
+    const write = recordWriter(delimiter, ['tag', 'id', 'name'])
+    const inQuotes = ({ id, name, tag }: NewPlant) =>
+      [tag === undefined ? '' : quote(tag, true), String(id), quote(name, true)].join(delimiter)
+    const lines = plants.map((plant) => (isQuoted ? inQuotes(plant) : write(plant)) + lineBreak)
+    const input = ['tag', 'id', 'name'].join(delimiter) + lineBreak + lines.join('')
+    const { records } = await readRecords(input, { format: delimiter === ',' ? 'csv' : 'tsv' })
+    expect(records.map(({ plant }) => plant)).toEqual(plants)
+  })
+})
+
+test('a broken row takes no other with it', () => {
+  const broken = fc.string({ unit: fc.constantFrom(...'",a 1\r'), minLength: 1, maxLength: 12 })
+  const good = fc.nat({ max: 9 }).map((id) => `${id + 10},plant ${id}`)
+  return check(300, [fc.array(fc.oneof(good, broken), { minLength: 1, maxLength: 8 })], async (lines) => {
+    const read = await readRecords(`id,name\n${lines.join('\n')}`, csv).catch(() => undefined)
+    if (!read) return // a quote that is not closed ends the import
+    const survivors = read.records.flatMap(({ plant }) =>
+      plant?.name.startsWith('plant ') ? `${plant.id},${plant.name}` : [],
+    )
+    const isQuoted = read.records.some(
+      ({ raw }) => typeof raw !== 'string' && raw.some((cell) => /\n/.test(String(cell))),
+    )
+    if (!isQuoted) expect(survivors).toEqual(lines.filter((line) => line.includes('plant ')))
+  })
+})
+
+function quote(text: string, isQuoted: boolean): string {
+  return isQuoted || /["\t,\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
+}
+
+/** A table with rows that are often right. */
+function nearCsv(): fc.Arbitrary<Uint8Array> {
+  const piece = fc.constantFrom(...'",\r\na 1', '""', '\r\n', '\n1,', ',"', '"\n', '"\r\n', '\n\n', 'ü', '\xff', '\0')
+  const row = newPlant(texts).map(({ id, name }) => `\n${id},${quote(name, false)}`)
+  const cells = fc.array(fc.oneof({ weight: 3, arbitrary: piece }, row), { maxLength: 25 })
+  return cells.map((pieces) => Buffer.from(`id,name\n${pieces.join('')}`, 'latin1'))
+}
