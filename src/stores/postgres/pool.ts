@@ -280,10 +280,11 @@ export class Transaction {
   #server: string | undefined
   #isBegun = false
   /**
-   * A query for what it has stored. A server that has crashed may give a number again that it has not written to
-   * disk, so that a number alone does not prove that this transaction has committed.
+   * Conditions that hold if all that it has stored is there. A server that has crashed may give a number again that it
+   * has not written to disk, so that a number alone does not prove that this transaction has committed; nor does a part
+   * of what it has stored, which another client may have stored under the same number.
    */
-  evidence = 'SELECT true'
+  evidence: (() => string)[] = []
 
   constructor(connection: Connection) {
     this.connection = connection
@@ -312,7 +313,8 @@ export class Transaction {
   async hasCommitted(connection: Connection): Promise<boolean> {
     const status = `SELECT CASE (${server}) WHEN ${literal(this.#server)} THEN pg_xact_status('${this.#number}') END`
     if (this.#number === undefined || !connection.canSettle) throw new Error('The server does not report the outcome')
-    const answers = await connection.askAll(`${status}; ${this.evidence}; ${reachStandbys}`).catch((error: unknown) => {
+    const isStored = `SELECT ${['true', ...this.evidence.map((condition) => condition())].join(' AND ')}`
+    const answers = await connection.askAll(`${status}; ${isStored}; ${reachStandbys}`).catch((error: unknown) => {
       if (isUnknownTransaction(error)) return undefined
       throw error
     })

@@ -4,8 +4,12 @@ import type { ConnectionPool } from './pool.js'
 import { literal, type Row, toBigInt, tokens } from './sql.js'
 
 export function postgresTokens(connections: ConnectionPool): TokenStore {
-  /** Each statement may be repeated. */
-  const change = (text: string) => connections.transact((transaction) => transaction.ask(text))
+  /** @param evidence see `Transaction` */
+  const change = (text: string, evidence: string) =>
+    connections.transact((transaction) => {
+      transaction.evidence.push(() => evidence)
+      return transaction.ask(text)
+    })
 
   async function find(digest: Uint8Array): Promise<Token | undefined> {
     const text = `SELECT ${tokenColumns} FROM ${tokens} WHERE digest = ${bytes(digest)}`
@@ -17,8 +21,9 @@ export function postgresTokens(connections: ConnectionPool): TokenStore {
 
     async add(digest, { note, rights, createdAt, expiresAt }) {
       const values = [bytes(digest), ...[note, rights.join(), createdAt.getTime(), expiresAt?.getTime()].map(literal)]
-      await change(`INSERT INTO ${tokens} (digest, note, rights, created_at, expires_at) VALUES (${values.join()})
-        ON CONFLICT DO NOTHING`)
+      const insert = `INSERT INTO ${tokens} (digest, note, rights, created_at, expires_at) VALUES (${values.join()})
+        ON CONFLICT DO NOTHING`
+      await change(insert, `EXISTS (SELECT FROM ${tokens} WHERE digest = ${bytes(digest)})`)
       const added = await find(digest)
       if (!added) throw new Error('The added token is missing')
       return added
@@ -34,7 +39,8 @@ export function postgresTokens(connections: ConnectionPool): TokenStore {
     async revoke(id, at) {
       const text = `UPDATE ${tokens} SET revoked_at = coalesce(revoked_at, ${literal(at.getTime())})
         WHERE id = ${literal(id)} RETURNING ${tokenColumns}`
-      return (await change(text)).map(toToken)[0]
+      const isValid = `id = ${literal(id)} AND revoked_at IS NULL`
+      return (await change(text, `NOT EXISTS (SELECT FROM ${tokens} WHERE ${isValid})`)).map(toToken)[0]
     },
   }
 }

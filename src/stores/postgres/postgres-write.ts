@@ -17,6 +17,7 @@ import { type ConnectionPool, reachStandbys, type Transaction } from './pool.js'
 import type { Connection } from './postgres-connection.js'
 import { explainDatabase, isConstraint, isForeignConstraint, leftOut, violation } from './postgres-errors.js'
 import {
+  areStored,
   checkpointStatement,
   copyLine,
   copyStatement,
@@ -25,7 +26,6 @@ import {
   imports,
   type KeyedPlant,
   literal,
-  plantEvidence,
   type Replacement,
   toPlant,
   updateStatement,
@@ -75,12 +75,14 @@ class Write {
   }
 
   async run(changes: readonly Change[], { checkpoint, maxRejected = Infinity }: WriteOptions): Promise<Outcome[]> {
+    this.#transaction.evidence = [] // that of the last of several writes is enough
     const outcomes = (await this.#createAll(changes)) ?? (await this.#settle(changes, maxRejected))
     if (checkpoint) {
       const state = checkpointState(checkpoint, outcomes)
       await this.#transaction.ask(checkpointStatement(checkpoint.id, state))
       const isStored = `id = ${literal(checkpoint.id)} AND state = ${literal(state)}`
-      if (state !== undefined) this.#transaction.evidence = `SELECT EXISTS (SELECT FROM ${imports} WHERE ${isStored})`
+      if (state !== undefined)
+        this.#transaction.evidence.push(() => `EXISTS (SELECT FROM ${imports} WHERE ${isStored})`)
     }
     return outcomes
   }
@@ -91,7 +93,9 @@ class Write {
     const created = changes.flatMap((change) => newPlantOf(change) ?? [])
     if (created.length < changes.length || created.length === 0) return undefined
     try {
-      await this.#copy(created.map((plant) => ({ plant })))
+      const keyed = created.map((plant) => ({ plant }))
+      await this.#copy(keyed)
+      this.#transaction.evidence.push(() => areStored(keyed, []))
       return created.map((plant) => ({ type: 'created', plant }))
     } catch (error) {
       await this.#undo(error)
@@ -152,10 +156,9 @@ class Write {
       [updateStatement(replaced), replaced.length],
     ] as const)
       if (count > 0 && (await this.#transaction.ask(statement)).length < count) return false
-    const [[gone], [changed]] = [deleted, replaced]
-    if (gone) this.#transaction.evidence = `SELECT NOT (${plantEvidence(gone)})`
-    if (changed) this.#transaction.evidence = plantEvidence(changed.after)
     if (created.length > 0) await this.#copy(created)
+    const stored = [...replaced.map(({ after }) => ({ plant: after })), ...created]
+    this.#transaction.evidence.push(() => areStored(stored, deleted))
     return true
   }
 
@@ -175,8 +178,6 @@ class Write {
     }
     await this.#transaction.connection.inTime(pipeline(pieces, stream))
     if (stream.rowCount !== created.length) throw leftOut(this.#connections.account.address)
-    const [first] = sorted
-    if (first) this.#transaction.evidence = plantEvidence(first.plant)
   }
 }
 

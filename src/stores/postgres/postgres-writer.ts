@@ -6,7 +6,7 @@ import type { Commit, ConnectionPool } from './pool.js'
 import type { Connection } from './postgres-connection.js'
 import { isForeignConstraint, isTransient } from './postgres-errors.js'
 import { compareIds, writeAll } from './postgres-write.js'
-import { insertStatement, plantEvidence } from './sql.js'
+import { areStored, insertStatement } from './sql.js'
 
 type Create = Extract<Change, { type: 'create' }>
 
@@ -135,8 +135,8 @@ export class PostgresWriter {
       commit = await this.#connections.attempt(connection, async (transaction) => {
         if (created.length === 0) return new Set()
         const ids = new Set((await transaction.ask(insertStatement(created))).map(String))
-        const first = created.find(({ plant }) => ids.has(String(plant.id)))
-        if (first) transaction.evidence = plantEvidence(first.plant)
+        const stored = created.filter(({ plant }) => ids.has(String(plant.id)))
+        transaction.evidence.push(() => areStored(stored, []))
         return ids
       })
     } catch (error) {

@@ -162,10 +162,16 @@ function privilege(right: Right): string {
   return { create: 'INSERT', read: 'SELECT', update: 'UPDATE', delete: 'DELETE' }[right]
 }
 
-/** Queries whether a transaction has left a plant like this. */
-export function plantEvidence({ id, name, tag }: NewPlant): string {
-  const same = `name = ${literal(name)} AND tag IS NOT DISTINCT FROM ${literal(tag)}`
-  return `SELECT EXISTS (SELECT FROM ${plants} WHERE id = ${literal(id)} AND ${same})`
+/** The condition that these plants are stored like this, and those that were deleted are not. */
+export function areStored(stored: readonly KeyedPlant[], deleted: readonly NewPlant[]): string {
+  const ids = stored.map(({ plant: { id } }) => id)
+  const isThere = new Set(ids)
+  const gone = deleted.map(({ id }) => id).filter((id) => !isThere.has(id))
+  const isGone = `NOT EXISTS (SELECT FROM ${plants} WHERE id = ANY (${idsOf(gone)}))`
+  if (stored.length === 0) return isGone
+  const rows = stored.map(({ plant: { id, name, tag }, key }) => rowOf(id, name, tag, key))
+  const found = `SELECT ${columns}, idempotency_key FROM ${plants} WHERE id = ANY (${idsOf(ids)})`
+  return `${isGone} AND NOT EXISTS (VALUES ${rows.join()} EXCEPT ${found})`
 }
 
 /** Without a state, the checkpoint is removed. */
