@@ -57,7 +57,7 @@ export class Importer {
   rejected = 0
   /** of this run: those whose id another record of the input has */
   repeated = 0
-  /** of this run: invalid records without an id, or with one such as "A-7" */
+  /** of this run; see `Mapper` */
   withoutIds = 0
 
   constructor(

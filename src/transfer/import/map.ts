@@ -23,7 +23,7 @@ export class Mapper {
   readonly #firstId: bigint | undefined
   /** numbers of records by unknown field, of up to a thousand fields */
   readonly otherFields: Map<string, number>
-  /** invalid records without an id, or with one such as "A-7" */
+  /** records that are invalid only because they have no id, or one such as "A-7" */
   withoutIds = 0
 
   /** @param start where it goes on */
@@ -70,11 +70,13 @@ export class Mapper {
     const isNumbered = this.nextId !== undefined && isObject(record) && !Object.hasOwn(record, 'id')
     if (isNumbered) record['id'] = this.nextId
     const isPartial = this.#ifExists === 'update' && !isNumbered
-    const patch = acceptNewPlant(record, isPartial ? 'patch' : 'record')
+    const kind = isPartial ? 'patch' : 'record'
+    const patch = acceptNewPlant(record, kind)
     const why = patch ? this.#limitOf(patch, isNumbered) : problem('invalid', this.#reasonOf(record, isPartial, cells))
     // A number is used up by its record even if that is invalid: corrected, it must not take that of another one.
     if (isNumbered && this.nextId !== undefined) this.nextId += 1n
-    if (!patch && isObject(record) && !['bigint', 'object'].includes(typeof record['id'])) this.withoutIds += 1
+    const hasId = !isObject(record) || ['bigint', 'object'].includes(typeof record['id'])
+    if (!patch && !hasId && acceptNewPlant({ ...record, id: 0n }, kind)) this.withoutIds += 1
     if (why || !patch) return must(why)
     if (isPartial) return { type: 'update', patch, ifMissing: 'create' }
     // A plant must not be skipped, or changed, because another one has the number that the import has given to it.
