@@ -5,6 +5,7 @@ import { toJson } from '../plant/exact-json.js'
 import { plantCount, plantOf } from '../plant/plant.js'
 import { malformed, PlantsError, systemCode } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
+import { must } from '../platform/values.js'
 import { idAfter } from '../stores/common/conflict.js'
 import type { Store } from '../stores/common/store.js'
 import { completeAddress, isOwn, nextIdIn, openToCompare, schemeOf } from '../stores/registry.js'
@@ -18,7 +19,6 @@ import {
   type SavedImport,
   settledIn,
   start,
-  stateOf,
   whileAlone,
   writeJournal,
 } from '../transfer/import/checkpoint.js'
@@ -40,7 +40,7 @@ import { type ImportOptions, type Job, maxShown, writeSummary } from './import-s
 /** Throws `incomplete` when records were rejected. */
 export async function runImport(options: ImportOptions, settings: Settings, io: Io): Promise<void> {
   const { plan, mode, rejects } = options
-  assertDistinct(plan, rejects)
+  assertReadable(plan, rejects)
   const progress = progressLine(io, settings.showsProgress, 0)
   const run = (lock?: ImportLock) => importInputs({ ...options, settings, io, lock, progress, startTime: io.now() })
   const isResumable = mode === 'resumable' && plan.inputs.every(({ path }) => path !== '-')
@@ -50,7 +50,7 @@ export async function runImport(options: ImportOptions, settings: Settings, io: 
 }
 
 /** Throws `malformed` for a missing input, and for a rejects file that is an input. */
-function assertDistinct({ inputs }: ImportPlan, rejects: string | undefined): void {
+function assertReadable({ inputs }: ImportPlan, rejects: string | undefined): void {
   const target = rejects !== undefined && statSync(rejects, { throwIfNoEntry: false }) && realpathSync(rejects)
   for (const { path, name } of inputs) {
     if (path === '-') continue
@@ -66,9 +66,7 @@ function assertDistinct({ inputs }: ImportPlan, rejects: string | undefined): vo
 
 async function importInputs(job: Job): Promise<void> {
   const { plan, mode, rejects, io } = job
-  const [input] = plan.inputs
-  if (!input) return
-  const first = await openInput(input, plan, io).catch((error: unknown) => {
+  const first = await openInput(must(plan.inputs[0]), plan, io).catch((error: unknown) => {
     throw explained(error, undefined, job)
   })
   try {
@@ -82,7 +80,7 @@ async function importInputs(job: Job): Promise<void> {
   }
 }
 
-/** A chunk is one transaction, with its checkpoint. At a service, the checkpoint is in a journal. */
+/** Each part in a transaction of its own, with its checkpoint. At a service, the checkpoint is in a journal. */
 async function importChunks(first: OpenInput, job: Job): Promise<void> {
   const { plan, io, lock } = job
   const store = await openForImport(job)
@@ -90,12 +88,13 @@ async function importChunks(first: OpenInput, job: Job): Promise<void> {
     const isService = store.checkpoint === undefined
     const { saved, isNew, rejectsLength } = await openImport(store, job)
     const rejects = job.rejects === undefined ? undefined : new Rejects(job.rejects, rejectsLength, io.trusts)
-    const state = (position: Position) => (lock ? stateOf(lock, { ...saved, position }) : '')
+    const stateOf = (position: Position) => JSON.stringify({ ...saved, position })
     const importing = new Importer(plan, saved, {
       ...reportsOf(job, () => importing),
       ...{ write: store.write.bind(store), rejects, io },
-      checkpoint: lock && !isService ? { id: lock.name, stateOf: state } : undefined,
-      keep: lock && isService ? (position) => writeJournal(lock, state(position)) : undefined,
+      assertHeld: lock?.assertHeld,
+      checkpoint: lock && !isService ? { id: lock.name, stateOf } : undefined,
+      keep: lock && isService ? (position) => writeJournal(lock, stateOf(position)) : undefined,
       keyOf: isService ? keysOf(saved, lock) : undefined,
     })
     try {
@@ -140,7 +139,7 @@ async function importAll(first: OpenInput, job: Job): Promise<void> {
   let rejects: Rejects | undefined
   try {
     rejects = job.rejects === undefined ? undefined : new Rejects(job.rejects, undefined, io.trusts)
-    await store.transaction?.(async (write) => {
+    await must(store.transaction).call(store, async (write) => {
       const context = { ...reportsOf(job, () => importing), write, rejects, io }
       importing = new Importer(plan, { position: start, firstId }, context)
       await importing.run(first)

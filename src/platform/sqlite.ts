@@ -9,7 +9,8 @@ export type Database = DatabaseSyncInstance
 export type Statement = ReturnType<Database['prepare']>
 
 /**
- * Connects to an existing SQLite file by its `file:` URI. The file is not trusted (https://sqlite.org/security.html).
+ * Connects to an existing SQLite file by its `file:` URI, or to `:memory:`. A file is not trusted
+ * (https://sqlite.org/security.html).
  */
 export function connect(uri: string, { readOnly }: { readOnly: boolean }): Database {
   const { DatabaseSync } = loadDriver()

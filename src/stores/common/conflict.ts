@@ -3,8 +3,8 @@ import { equalPlants, invalidPlant, largestId, type NewPlant, type PlantPatch } 
 import { errorValue, PlantsError } from '../../platform/errors.js'
 
 /**
- * What a row whose id exists counts as: rejected; done; done if the plants are equal, and otherwise rejected or a
- * change of what the row has.
+ * What happens to a record whose id exists: `error` rejects it, `skip` leaves the plant as it is, `same` does so if
+ * they are equal and rejects it otherwise, `update` changes what the record has.
  */
 export const existsPolicies = ['error', 'skip', 'same', 'update'] as const
 export type ExistsPolicy = (typeof existsPolicies)[number]

@@ -24,11 +24,12 @@ import type { Connection } from './sqlite-connection.js'
  */
 export function applyChanges(connection: Connection, changes: readonly Change[], maxRejected = Infinity): Outcome[] {
   const outcomes = new Array<Outcome>(changes.length).fill(unsent)
-  const isInOrder = maxRejected < Infinity || changes.some((change) => change.type === 'create' && change.key)
-  const order = isInOrder ? [...changes.keys()] : orderById(changes)
+  const keepsOrder = maxRejected < Infinity || changes.some((change) => change.type === 'create' && change.key)
+  const order = keepsOrder ? [...changes.keys()] : orderById(changes)
   let rejections = 0
   for (let from = 0; from < order.length; from += rowsAtOnce) {
     const window = order.slice(from, from + rowsAtOnce)
+    if (rejections === maxRejected) return outcomes
     if (window.length === rowsAtOnce && insertTogether(connection, changes, window, outcomes)) continue
     for (const index of window) {
       if (rejections === maxRejected) return outcomes

@@ -9,7 +9,7 @@ export interface FieldRules {
   map: Partial<Record<FieldName, string>>
   /** of a table without a header */
   columns: readonly string[] | undefined
-  /** of the first record that has none, where `next` is the greatest of the store plus 1; the others count up from it */
+  /** of the first record without one, from which the others count up; `next` is above all ids of the store and the inputs */
   idFrom: bigint | 'next' | undefined
   /** texts may be missing, and then stay as they are stored */
   isPartial: boolean

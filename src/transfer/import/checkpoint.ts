@@ -49,7 +49,7 @@ const schema = z.object({
   flags: z.record(z.string(), z.string()),
   /** for `--id-from next`; a restart begins with it, too, so that it creates no plant twice */
   firstId: z.optional(int64),
-  /** the end of the last chunk that was written */
+  /** the end of the last part that was written */
   position,
 })
 
@@ -135,16 +135,10 @@ function jsonIn(text: string): unknown {
   return 'value' in parsed ? parsed.value : undefined
 }
 
-/** Throws when another process has taken over the lock. */
-export function stateOf(lock: ImportLock, saved: SavedImport): string {
-  lock.assertHeld()
-  return JSON.stringify(saved)
-}
-
-/** Outside of a chunk. Without an import, the checkpoint is removed. */
+/** Between parts. Without an import, the checkpoint is removed. Throws when another process has taken over the lock. */
 export async function keepImport(lock: ImportLock, store: Store, saved: SavedImport | undefined): Promise<void> {
   lock.assertHeld()
-  const state = saved && stateOf(lock, saved)
+  const state = saved && JSON.stringify(saved)
   if (store.checkpoint) await store.write([], { checkpoint: { id: lock.name, state } })
   else if (state === undefined) rmSync(lock.journal, { force: true })
   else writeJournal(lock, state)

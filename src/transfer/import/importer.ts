@@ -14,9 +14,11 @@ import { type RejectedRecord, type Rejects, rejectsLayout } from './rejects.js'
 
 export interface ImportContext {
   write: Store['write']
-  /** written in the transaction of a chunk */
+  /** written in the transaction of a part */
   checkpoint?: { id: string; stateOf(position: Position): string } | undefined
-  /** keeps the position after a chunk, where the store cannot */
+  /** Throws when another process has taken over the import. */
+  assertHeld?: (() => void) | undefined
+  /** keeps the position after a part, where the store cannot */
   keep?: ((position: Position) => void) | undefined
   /** of the idempotency key of a record */
   keyOf?: ((input: number, record: number) => string) | undefined
@@ -28,7 +30,7 @@ export interface ImportContext {
   onProgress(): void
 }
 
-/** What is known of a part of a chunk after its write. */
+/** What is known of a part after its write. */
 interface Settled {
   /** after the records that are settled */
   position: Position
@@ -39,7 +41,10 @@ interface Settled {
   failure: Problem | undefined
 }
 
-/** Reads, maps, and writes: a chunk is one transaction, with its checkpoint. */
+/**
+ * Reads, maps, and writes. A part, which is a chunk or the next records of a large one, is one transaction with its
+ * checkpoint.
+ */
 export class Importer {
   readonly #plan: ImportPlan
   readonly #context: ImportContext
@@ -101,15 +106,16 @@ export class Importer {
 
   /** Returns how many records of the part are settled. */
   async #process(part: Chunk, reader: OpenInput): Promise<number> {
-    const { write, checkpoint, keep, rejects, io, onProgress, onRejected } = this.#context
+    const { write, checkpoint, assertHeld, keep, rejects, io, onProgress, onRejected } = this.#context
     const limit = this.#plan.maxErrors - this.rejected
     const mapper = this.#mapperOf(reader)
     const mapped = this.#map(part, mapper, limit)
     const isChange = (one: Mapped): one is MappedChange => !('error' in one)
     let settled: Settled | undefined
     const settle = (outcomes: Outcome[]) => {
+      assertHeld?.()
       settled = this.#settle(part, mapped, outcomes, mapper, reader)
-      // In the transaction: what one that is not committed leaves in the file is cut off by the next append.
+      // With a checkpoint, in its transaction: what is not committed is cut off by the next append.
       const length = rejects?.append(this.position.rejects ?? 0, settled.rejected, reader)
       if (length !== undefined) settled.position.rejects = length
       return settled
@@ -145,7 +151,7 @@ export class Importer {
     return new Mapper(this.#plan.rules, this.#plan.ifExists, reader.header, this.firstId, this.position)
   }
 
-  /** Where the import may stop, up to the first record that is invalid. */
+  /** If the limit may be reached in this part, up to its first invalid record. */
   #map({ records, problems }: Chunk, mapper: Mapper, limit: number): Mapped[] {
     const { keyOf } = this.#context
     const { input, records: done } = this.position

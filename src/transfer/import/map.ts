@@ -3,7 +3,7 @@ import { acceptNewPlant, type FieldName, invalidPlant, type NewPlant, type Plant
 import { problemsOf } from '../../plant/plant-schema.js'
 import { shorten } from '../../platform/escape.js'
 import { must } from '../../platform/values.js'
-import { type Change, type Problem, problem } from '../../stores/common/change.js'
+import { type Change, idOf, type Problem, problem } from '../../stores/common/change.js'
 import type { ExistsPolicy } from '../../stores/common/conflict.js'
 import type { Cells, RawRecord } from '../formats/chunk.js'
 import { type FieldRules, type Header, rejectNames } from '../formats/header.js'
@@ -61,8 +61,7 @@ export class Mapper {
   /** The id that a record names. */
   idOf(raw: RawRecord): bigint | undefined {
     const change = this.map(raw)
-    if (!('type' in change) || 'error' in change) return undefined
-    return change.type === 'create' ? change.plant.id : change.patch.id
+    return 'error' in change ? undefined : idOf(change)
   }
 
   #change(record: unknown, cells?: Cells): MappedChange | Problem {

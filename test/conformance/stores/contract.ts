@@ -668,6 +668,19 @@ function describeMany(open: Open<Store>): void {
     expect(await gathered(store.read())).toStrictEqual(plants.toSorted(byId))
   })
 
+  test.each([50, 51, 100])('makes no change after record %i of many is rejected', async (last) => {
+    const { store } = await open()
+    const plants = plantsOf(200)
+    await createPlant(store, plants[last - 1] ?? fern)
+    const outcomes = await store.write(
+      plants.map((plant) => creation(plant)),
+      { maxRejected: 1 },
+    )
+    const types = plants.map((_, index) => (index < last - 1 ? 'created' : index < last ? 'rejected' : 'unsent'))
+    expect(outcomes.map(({ type }) => type)).toEqual(types)
+    expect(await store.count()).toBe(BigInt(last))
+  })
+
   test('makes no change when its signal was aborted before', async () => {
     const { store } = await open()
     const signal = AbortSignal.abort(new Error('stopped'))

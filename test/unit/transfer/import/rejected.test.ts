@@ -1,8 +1,19 @@
-import { chmodSync, chownSync, statSync, symlinkSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import {
+  chmodSync,
+  chownSync,
+  createWriteStream,
+  existsSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { Importer, plant } from '../../../helpers/imports.js'
 import { objectsOf } from '../../../helpers/json-lines.js'
+import { isLinux } from '../../../helpers/linux.js'
 import { query } from '../../../helpers/sqlite-file.js'
 import { rows, workbook } from '../../../helpers/workbook.js'
 
@@ -159,6 +170,23 @@ describe('a corrected rejects file changes only what its records name:', () => {
       [3, {}],
     ])
   })
+})
+
+test.runIf(isLinux)('a rejects file is left alone once another process has taken over', async () => {
+  const input = join(user.home, 'input')
+  execFileSync('mkfifo', [input])
+  const importing = user.import('input --rejects bad')
+  const writer = createWriteStream(input)
+  writer.write('{"id":1}\n'.repeat(20_000)) // more than is read to find the format
+  const rejected = () => (existsSync(join(user.home, 'bad')) ? user.read('bad').match(/\n/g)?.length : 0)
+  await expect.poll(rejected, { interval: 5 }).toBe(20_000)
+  const [lock = ''] = user.journals.map((name) => join(user.state, 'imports', name))
+  rmSync(lock, { recursive: true })
+  writeFileSync(lock, 'another')
+  const before = user.read('bad')
+  writer.end('{"id":2}\n')
+  expect(await importing).toMatchObject({ code: 4, err: expect.stringContaining('has taken over') })
+  expect(user.read('bad')).toBe(before)
 })
 
 test.each(['update', 'same'])('a table for --if-exists %s needs the columns', async (policy) => {
