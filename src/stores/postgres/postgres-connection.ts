@@ -1,11 +1,19 @@
-import { TLSSocket } from 'node:tls'
 import pg from 'pg'
 import { maxTimer, timeIsOver } from '../../platform/clock.js'
 import { PlantsError } from '../../platform/errors.js'
 import { isLoopback } from '../../platform/network.js'
 import type { PostgresAddress, PostgresHost } from '../common/address.js'
-import { type Account, ConnectionError, driverError, isLost, notPostgres } from './postgres-errors.js'
-import { pin, type Row } from './sql.js'
+import {
+  type Account,
+  ConnectionError,
+  driverError,
+  fsyncIsOff,
+  isLost,
+  loginError,
+  otherProtocol,
+  tooLarge,
+} from './postgres-errors.js'
+import type { Row } from './sql.js'
 
 export interface Endpoint extends PostgresHost {
   usesTls: boolean
@@ -14,38 +22,37 @@ export interface Endpoint extends PostgresHost {
 export interface ConnectionOptions {
   endpoint: Endpoint
   account: Account
-  /** milliseconds until there is a connection, and until the server has answered a statement */
+  /** milliseconds until the connection is checked, and until the server has answered a statement */
   connectTimeout: number
   timeout: number
 }
 
-/** A connection of the driver, with bounds on what a server may send, and checks of the login that the driver lacks. */
+/**
+ * A connection of the driver, with what it lacks: a time for each statement, bounds on what a server may send, and
+ * rules for who gets the password.
+ */
 export class Connection extends pg.Client {
   /** such as `18.0` */
   version = ''
   /** whether the outcome of a commit can be asked for */
   canSettle = false
   readonly address: PostgresAddress
+  readonly isSecure: boolean
   readonly #options: ConnectionOptions
-  readonly #password: string | undefined
+  readonly #connecting: NodeJS.Timeout
   /** of the login, as requested by the server */
   #method: string | undefined
   /** with SCRAM, whether the server has proved that it knows the password */
   #isProven = false
   /** whether the server has stopped waiting for a standby, so that a commit may be lost with this server */
   #isDoubtful = false
-  /** bytes of the current response, and their maximum; at first, of all responses up to the end of the login */
+  /** bytes of the current answer, and their maximum; at first, of all answers up to the end of the login */
   #received = 0
-  #maxResponse = 2 ** 20
-  /** whether the server waits for a statement */
-  #isReady = false
-  /** what waits until it does, or is gone */
-  #onReady: (() => void) | undefined
-  readonly #connecting: NodeJS.Timeout
+  #maxReceived = 2 ** 20
 
   constructor(options: ConnectionOptions) {
     const { endpoint, account, connectTimeout } = options
-    const { address, login } = account
+    const { address } = account
     super({
       host: endpoint.host,
       port: endpoint.port,
@@ -57,17 +64,14 @@ export class Connection extends pg.Client {
       ssl: endpoint.usesTls && tlsOptions(account),
       sslnegotiation: 'postgres',
       types: { getTypeParser: () => (text: string) => text },
-      ...scramLimit,
       password: () => this.#passwordToSend(), // without a function, the driver would search for a password itself
+      ...scramLimit,
     })
     this.address = address
+    this.isSecure = endpoint.usesTls
     this.#options = options
-    this.#password = login.password(endpoint)
-    this.#connecting = setTimeout(() => this.destroy(timeIsOver() as Error), connectTimeout)
-    this.on('end', () => {
-      clearTimeout(this.#connecting)
-      this.#onReady?.()
-    })
+    this.#connecting = setTimeout(() => this.destroy(timeIsOver()), connectTimeout)
+    this.on('end', () => clearTimeout(this.#connecting))
     this.on('error', (error) => this.destroy(error)) // statements in progress fail with the same error
     this.on('notice', ({ routine }) => {
       this.#isDoubtful ||= routine === 'SyncRepWaitForLSN'
@@ -81,34 +85,16 @@ export class Connection extends pg.Client {
       .on('authenticationSASLFinal', () => {
         this.#isProven = true
       })
-      .on('readyForQuery', () => {
-        this.#isReady = true
-        this.#onReady?.()
-        this.#received = 0
-        this.#maxResponse = maxAnswer
+      .on('authenticationOk', () => {
+        if (this.#method === 'SCRAM' && !this.#isProven) this.destroy(loginError(unproven))
       })
-      .on(endpoint.usesTls ? 'sslconnect' : 'connect', () => this.#boundResponses())
+      .on(endpoint.usesTls ? 'sslconnect' : 'connect', () => this.#boundAnswers())
   }
 
-  get isIdle(): boolean {
-    return this.#isReady && !this.connection.stream.destroyed && this.getTransactionStatus() === 'I'
-  }
-
-  get isSecure(): boolean {
-    return this.connection.stream instanceof TLSSocket
-  }
-
-  /** Checks a new connection: the proof of the server, and whether it accepts writes and stores every character. */
+  /** Of a new connection. */
   async check(): Promise<void> {
-    try {
-      if (this.#method === 'SCRAM' && !this.#isProven)
-        throw new ConnectionError('LOGIN', 'the server has not proved that it knows the password')
-      await this.assertWritable()
-      clearTimeout(this.#connecting)
-    } catch (error) {
-      this.destroy()
-      throw error
-    }
+    await this.assertWritable()
+    clearTimeout(this.#connecting)
   }
 
   /** Throws `unavailable` for a server that is read-only, without UTF8, or with fsync off. */
@@ -120,9 +106,8 @@ export class Connection extends pg.Client {
     const other = [encoding, clientEncoding].find((each) => each !== 'UTF8')
     if (other !== undefined) {
       const hint = 'Create one that can: createdb --encoding UTF8 --template template0 NAME'
-      throw new PlantsError('unavailable', `${name} has the encoding ${other}, which cannot store every character`, {
-        hint,
-      })
+      const message = `${name} has the encoding ${other}, which cannot store every character`
+      throw new PlantsError('unavailable', message, { hint })
     }
     if (fsync === 'off') throw fsyncIsOff(name)
     if (readOnly !== 'on' && isStandby !== 't') return
@@ -144,73 +129,82 @@ export class Connection extends pg.Client {
   /** Returns the rows of each statement. */
   async askAll(text: string, plants = 0): Promise<Row[][]> {
     const isInTransaction = ['T', 'E'].includes(this.getTransactionStatus() ?? '') // the driver sets it late at first
-    const pinned = isInTransaction ? [] : pin(this.#options.timeout)
+    const settings = isInTransaction
+      ? []
+      : [...pinned, `SET LOCAL statement_timeout = ${Math.ceil(this.#options.timeout)}`]
     this.#isDoubtful = false
-    this.#maxResponse = Math.min(maxAnswer + plants * maxPlant, maxText)
     const answer: Promise<pg.QueryArrayResult<Row> | pg.QueryArrayResult<Row>[]> = this.query<Row>({
-      text: [...pinned, text].join('; '),
+      text: [...settings, text].join('; '),
       rowMode: 'array',
     })
-    const results = [await this.inTime(answer)].flat()
+    const results = [await this.inTime(answer, plants)].flat()
     if (this.#isDoubtful) throw new ConnectionError('STANDBY', 'the server has stopped waiting for its standby')
-    return results.slice(pinned.length).map(({ rows }) => rows)
+    return results.slice(settings.length).map(({ rows }) => rows)
   }
 
   /** Destroys the connection if it has no answer after the timeout, or if the answer is that it is lost. */
-  async inTime<T>(answer: Promise<T>): Promise<T> {
-    this.#isReady = false
+  async inTime<T>(answer: Promise<T>, plants = 0): Promise<T> {
+    this.#received = 0
+    this.#maxReceived = Math.min(maxAnswer + plants * maxPlant, maxText)
     const limit = Math.min(this.#options.timeout + grace, maxTimer)
-    const timer = setTimeout(() => this.destroy(timeIsOver() as Error), limit)
+    const timer = setTimeout(() => this.destroy(timeIsOver()), limit)
     try {
       return await answer
     } catch (error) {
       const failure = driverError(this.connection.stream.errored ?? error) // the driver forgets why it cannot be used
       if (isLost(failure)) this.destroy()
-      // Until then, the transaction status is that of before.
-      else if (!this.#isReady) await new Promise<void>((resolve) => (this.#onReady = resolve))
       throw failure
     } finally {
       clearTimeout(timer)
     }
   }
 
+  /** Ends a transaction that has failed. */
+  async rollBack(): Promise<void> {
+    await this.inTime(this.query('ROLLBACK')).catch(() => this.destroy())
+  }
+
+  /** Of a call that has ended: whether another one can use it. */
+  get isIdle(): boolean {
+    return !this.connection.stream.destroyed && this.getTransactionStatus() === 'I'
+  }
+
   destroy(reason?: Error): void {
     this.connection.stream.destroy(reason)
   }
 
-  /** A second authentication request violates the protocol. */
+  /** A second request violates the protocol, and the driver would answer it without asking for the password again. */
   #noteMethod(method: string): void {
-    if (this.#method !== undefined) this.destroy(notPostgres('LOGIN'))
+    if (this.#method !== undefined) this.destroy(loginError(otherProtocol))
     this.#method = method
   }
 
   /** Throws when anybody else could read the password, or its MD5 hash. */
   #passwordToSend(): string {
     const { endpoint, account } = this.#options
-    const { host, usesTls } = endpoint
-    if (this.#password === undefined) throw new ConnectionError('PASSWORD', 'it requires a password, but none is set')
-    const isTrusted = host.startsWith('/') || isLoopback(host) || (usesTls && isVerified(account))
-    if (this.#method === 'SCRAM' || isTrusted) return this.#password
-    const why = `the server requests the password ${this.#method} over a connection that others could read`
-    throw new ConnectionError('LOGIN', why)
+    const password = account.login.password(endpoint)
+    if (password === undefined) throw new ConnectionError('PASSWORD', 'it requires a password, but none is set')
+    const isHere = endpoint.host.startsWith('/') || isLoopback(endpoint.host)
+    if (this.#method === 'SCRAM' || isHere || (this.isSecure && isVerified(account))) return password
+    throw loginError(`the server requests the password ${this.#method} over a connection that others could read`)
   }
 
   /** Enforces the minimum of RFC 7677: with fewer iterations, the password would be easy to guess from the response. */
   #checkIterations(challenge: string): void {
     const count = /,i=(?<count>\d+)$/.exec(challenge)?.groups?.['count']
     if (Number(count) >= 4096) return
-    this.destroy(new ConnectionError('LOGIN', `it requests ${count} SCRAM iterations, but the minimum is 4096`))
+    this.destroy(loginError(`it requests ${count} SCRAM iterations, but the minimum is 4096`))
   }
 
   /** Also turns parse errors, which the driver throws in a socket event, into errors of the socket. */
-  #boundResponses(): void {
+  #boundAnswers(): void {
     const { stream } = this.connection
     for (const read of stream.listeners('data')) {
       stream.removeListener('data', read as () => void)
       stream.on('data', (chunk: Buffer) => {
         this.#received += chunk.length
         try {
-          if (this.#received > this.#maxResponse) throw tooLarge()
+          if (this.#received > this.#maxReceived) throw tooLarge()
           read.call(stream, chunk)
         } catch (error) {
           stream.destroy(driverError(error))
@@ -220,29 +214,29 @@ export class Connection extends pg.Client {
   }
 }
 
+const unproven = 'the server has not proved that it knows the password'
+
 /** milliseconds in which a working server cancels a statement after its timeout */
 const grace = 1000
 
 /** An option that the types of the driver lack. So many iterations take about a second. */
 const scramLimit: object = { scramMaxIterations: 1_000_000 }
 
-/** bytes of the response to a statement; a page has 1 MB */
+/** bytes of the answer to a statement; a page has 1 MB */
 export const maxAnswer = 2 ** 26
 /** what each plant that is requested by its id adds, up to the maximum size of a JavaScript string */
 const maxPlant = 2 ** 20
 const maxText = 2 ** 29
 
-export function tooLarge(): ConnectionError {
-  return new ConnectionError('TOO_LARGE', 'its response is too large') // no retry makes it smaller
-}
-
-export function fsyncIsOff(name: string): PlantsError {
-  const hint = 'Turn fsync on in postgresql.conf'
-  return new PlantsError('unavailable', `${name} answers before a plant is on disk: fsync is off`, { hint })
-}
+/**
+ * For the transaction of a message: behind PgBouncer, the next one may go to another session. Only built-in functions
+ * and operators are found (https://www.postgresql.org/docs/current/ddl-schemas.html#DDL-SCHEMAS-PATTERNS), and a commit
+ * returns when it is on disk.
+ */
+const pinned = ['SET LOCAL search_path = pg_catalog, pg_temp', 'SET LOCAL synchronous_commit = on']
 
 const settings = ['server_version', 'server_encoding', 'client_encoding', 'fsync', 'transaction_read_only']
-/** what `Transaction` of pool.ts calls; a server may lack them, or forbid them */
+/** what a lost commit is settled with (see transaction.ts); a server may lack them, or forbid them */
 const needed = [
   ...['pg_current_xact_id()', 'pg_xact_status(xid8)', 'pg_control_system()', 'pg_walfile_name(pg_lsn)'],
   'pg_current_wal_lsn()',

@@ -2,7 +2,6 @@ import pg from 'pg'
 import { isTimeout } from '../../platform/clock.js'
 import { type Explanation, explainedBy, PlantsError, reasonOf, systemCode } from '../../platform/errors.js'
 import type { PostgresAddress } from '../common/address.js'
-import { constraintProblem, type Problem } from '../common/change.js'
 import type { Login } from '../common/store.js'
 
 export interface Account {
@@ -10,10 +9,7 @@ export interface Account {
   login: Login
 }
 
-/**
- * What a connection failed with, unless the server has reported it: a code of the system or of TLS, or one of ours in
- * `failures`.
- */
+/** What the server has not reported, with a code of the system or of TLS, or one of ours in `failures`. */
 export class ConnectionError extends Error {
   readonly code: string
 
@@ -23,33 +19,37 @@ export class ConnectionError extends Error {
   }
 }
 
+export const otherProtocol = 'the server does not speak the PostgreSQL protocol'
+
+export function loginError(message: string, cause?: unknown): ConnectionError {
+  return new ConnectionError('LOGIN', message, cause)
+}
+
+export function tooLarge(): ConnectionError {
+  return new ConnectionError('TOO_LARGE', 'its response is too large') // no retry makes it smaller
+}
+
 /** Converts an error of the driver to a `pg.DatabaseError` or a `ConnectionError`. */
 export function driverError(error: unknown): Error {
   if (error instanceof ConnectionError || error instanceof PlantsError) return error
   if (error instanceof pg.DatabaseError && error.code) return error
   const text = textOf(error)
-  if (/^(SASL: |Unknown authenticationOk message type )/.test(text)) return new ConnectionError('LOGIN', text, error)
+  if (/^(SASL: |Unknown authenticationOk message type )/.test(text)) return loginError(text, error)
   if (text === 'The server does not support SSL connections')
     return new ConnectionError('NO_TLS', 'the server has no TLS', error)
-  if (error instanceof RangeError || error instanceof TypeError) return notPostgres('PROTOCOL', error)
+  if (error instanceof RangeError || error instanceof TypeError)
+    return new ConnectionError('PROTOCOL', otherProtocol, error)
   return new ConnectionError(systemCode(error) ?? 'LOST', text, error)
 }
 
-export function notPostgres(code: 'PROTOCOL' | 'LOGIN', cause?: unknown): ConnectionError {
-  return new ConnectionError(code, 'the server does not speak the PostgreSQL protocol', cause)
-}
-
 /** The code of a `ConnectionError`, or the SQLSTATE that the server has reported; empty for any other error. */
-function codeOf(error: unknown): string {
+export function codeOf(error: unknown): string {
   if (error instanceof ConnectionError) return error.code
   if (!(error instanceof pg.DatabaseError)) return ''
   return /^[0-9A-Z]{5}$/.test(error.code ?? '') ? `${error.code}` : 'XX000'
 }
 
-/**
- * Whether the connection is lost: a pooler such as PgBouncer reports the loss of its own connection to the server with
- * a state of class 08.
- */
+/** Also for a pooler such as PgBouncer, which reports the loss of its own connection to the server with class 08. */
 export function isLost(error: unknown): boolean {
   return !(error instanceof pg.DatabaseError) || /^(08|25006|40003|57P)/.test(codeOf(error))
 }
@@ -61,14 +61,8 @@ export function isConstraint(error: unknown): error is pg.DatabaseError {
 
 /** Whether a plant violates a constraint that somebody added to the store. */
 export function isForeignConstraint(error: unknown): error is pg.DatabaseError {
-  if (!isConstraint(error)) return false
-  return error.code !== '23505' || (error.constraint !== undefined && !ownConstraints.includes(error.constraint))
-}
-
-const ownConstraints = ['plants_pkey', 'plants_idempotency_key', 'imports_pkey']
-
-export function violation(id: bigint, error: pg.DatabaseError): Problem {
-  return constraintProblem(id, textOf(error))
+  const isOwn = (name = 'plants_pkey') => ['plants_pkey', 'plants_idempotency_key', 'imports_pkey'].includes(name)
+  return isConstraint(error) && !(error.code === '23505' && isOwn(error.constraint))
 }
 
 /** Whether the server may accept a connection without TLS: it has none, or another entry of pg_hba.conf applies. */
@@ -81,27 +75,10 @@ export function isFinal(error: unknown): boolean {
   return /^(28|3D|LOGIN|PASSWORD)/.test(codeOf(error))
 }
 
-/** Whether the server knows no transaction with this number: its commit was lost with the memory of a server. */
-export function isUnknownTransaction(error: unknown): boolean {
-  return codeOf(error) === '22023'
-}
-
 /** Whether a retry may succeed soon: no server is ready, or it has aborted the statement in favour of others. */
 export function isTransient(error: unknown): boolean {
   if (error instanceof PlantsError) return error.retryable
   return codeOf(error) !== '' && !isForeignConstraint(error) && failureOf(error).retryable === true
-}
-
-/** A trigger or a rule of the table suppresses rows that nothing conflicts with. */
-export function leftOut({ name }: PostgresAddress, retryable = false): PlantsError {
-  const hint = 'Look for triggers, rules and policies on plant_store.plants that plants did not create'
-  return new PlantsError('unavailable', `${name} did not insert all plants`, { hint, retryable })
-}
-
-export function unknownCommit({ name }: PostgresAddress, cause: unknown): PlantsError {
-  const message = `The connection to ${name} was lost during a commit: whether it is stored is unknown`
-  const hint = 'When the database is available again, plants get shows whether the plant is stored'
-  return new PlantsError('unknownOutcome', message, { hint, cause })
 }
 
 /** Returns errors of other sources unchanged. */
@@ -109,27 +86,32 @@ export function explainDatabase(error: unknown, account: Account): unknown {
   return codeOf(error) === '' ? error : explainedBy(failureOf(error), account, textOf(error), error)
 }
 
-function failureOf(error: unknown): DatabaseFailure {
-  const code = codeOf(error)
-  const [, failure] = failures.find(([pattern]) => pattern.test(code)) ?? []
-  return failure ?? (error instanceof ConnectionError ? unreached : refused)
+/** Truncated: a server may send any amount. The addresses of one host fail together, in an `AggregateError`. */
+export function textOf(error: unknown): string {
+  if (error instanceof AggregateError) return [...new Set(error.errors.map(textOf))].join(', ')
+  const text = isTimeout(error) ? 'no answer in time' : reasonOf(error)
+  return text.length > 1000 ? `${text.slice(0, 1000)}…` : text
 }
 
-type DatabaseFailure = Explanation<Account>
+function failureOf(error: unknown): Explanation<Account> {
+  const code = codeOf(error)
+  const found = failures.find(([pattern]) => pattern.test(code))
+  return found?.[1] ?? (error instanceof ConnectionError ? unreached : refused)
+}
 
-const unreached: DatabaseFailure = {
+const unreached: Explanation<Account> = {
   sentence: ({ address }, text) => `Could not reach ${address.name}: ${text}`,
   hint: 'Is PostgreSQL running there, and is the address right?',
   retryable: true,
 }
 
-const refused: DatabaseFailure = {
+const refused: Explanation<Account> = {
   sentence: ({ address }, text) => `${address.name} reported an error: ${text}`,
   hint: 'Look at the log of the database',
 }
 
 /** by SQLSTATE or its class, or by the code of a `ConnectionError` */
-const failures: [code: RegExp, DatabaseFailure][] = [
+const failures: [code: RegExp, Explanation<Account>][] = [
   [
     /^(28|PASSWORD$)/,
     {
@@ -199,12 +181,19 @@ const failures: [code: RegExp, DatabaseFailure][] = [
   [/^(CERT_HAS_EXPIRED|EACCES|ENOTFOUND|ERR_TLS_CERT_ALTNAME_INVALID|TOO_LARGE)$/, { ...unreached, retryable: false }],
 ]
 
-/** Truncated: a server may send any amount. The addresses of one host fail together, in an `AggregateError`. */
-function textOf(error: unknown): string {
-  if (error instanceof AggregateError) return [...new Set(error.errors.map(textOf))].join(', ')
-  if (isTimeout(error)) return 'no answer in time'
-  const text = reasonOf(error)
-  return text.length > maxText ? `${text.slice(0, maxText)}…` : text
+export function fsyncIsOff(name: string): PlantsError {
+  const hint = 'Turn fsync on in postgresql.conf'
+  return new PlantsError('unavailable', `${name} answers before a plant is on disk: fsync is off`, { hint })
 }
 
-const maxText = 1000
+/** A trigger or a rule of the table suppresses rows that nothing conflicts with. */
+export function leftOut(name: string, retryable = false): PlantsError {
+  const hint = 'Look for triggers, rules and policies on plant_store.plants that plants did not create'
+  return new PlantsError('unavailable', `${name} did not insert all plants`, { hint, retryable })
+}
+
+export function unknownCommit(name: string, cause: unknown): PlantsError {
+  const message = `The connection to ${name} was lost during a commit: whether it is stored is unknown`
+  const hint = 'When the database is available again, plants get shows whether the plant is stored'
+  return new PlantsError('unknownOutcome', message, { hint, cause })
+}

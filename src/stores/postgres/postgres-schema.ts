@@ -1,5 +1,4 @@
 import { PlantsError } from '../../platform/errors.js'
-import type { PostgresAddress } from '../common/address.js'
 import type { Connection } from './postgres-connection.js'
 import { imports, plants, schemaName, tokens, versions } from './sql.js'
 
@@ -38,17 +37,13 @@ export const migrations: readonly string[] = [
  * Returns the version of the schema, or 0 if there is no store. Throws `unavailable` when a newer version of this
  * program, or somebody who is not trusted, has created it.
  */
-export async function identify(
-  connection: Connection,
-  address: PostgresAddress,
-  newest = baseVersion + migrations.length,
-): Promise<number> {
-  const { hasVersions } = await inspectSchema(connection, address)
+export async function identify(connection: Connection, newest = baseVersion + migrations.length): Promise<number> {
+  const { hasVersions } = await inspectSchema(connection)
   if (!hasVersions) return 0
   const [[text] = []] = await connection.ask(`SELECT max(version) FROM ${versions}`)
   const version = Number(text ?? 0)
   if (version <= newest) return version
-  const message = `${address.name} was created by a newer version of plants (schema ${version}, this one supports ${newest})`
+  const message = `${connection.address.name} was created by a newer version of plants (schema ${version}, this one supports ${newest})`
   throw new PlantsError('unavailable', message, { hint: 'Update plants' })
 }
 
@@ -56,14 +51,14 @@ export async function identify(
  * Migrates in one transaction and under a lock, so that several nodes may do so concurrently. Returns whether there was
  * an older store. After an error, the connection is still in the transaction.
  */
-export async function migrate(connection: Connection, address: PostgresAddress, steps = migrations): Promise<boolean> {
+export async function migrate(connection: Connection, steps = migrations): Promise<boolean> {
   const latest = baseVersion + steps.length
-  if ((await identify(connection, address, latest)) === latest) return false
+  if ((await identify(connection, latest)) === latest) return false
   await connection.ask(`BEGIN; SELECT pg_advisory_xact_lock(${lock})`)
-  const { exists, hasVersions } = await inspectSchema(connection, address) // somebody may have created it meanwhile
+  const { exists, hasVersions } = await inspectSchema(connection) // somebody may have created it meanwhile
   if (!exists) await connection.ask(`CREATE SCHEMA ${schemaName}`)
   if (!hasVersions) await connection.ask(`CREATE TABLE ${versions} (version integer PRIMARY KEY)`)
-  const version = await identify(connection, address, latest)
+  const version = await identify(connection, latest)
   const left = steps.slice(Math.max(0, version - baseVersion))
   for (const step of left) await connection.ask(step)
   if (left.length > 0) await connection.ask(`INSERT INTO ${versions} VALUES (${latest})`)
@@ -79,13 +74,10 @@ const lock = 0x706c6e74
  * every role that uses a table. A superuser trusts only superusers. Other roles also trust the roles that they are
  * members of, and the owner of the database.
  */
-export async function inspectSchema(
-  connection: Connection,
-  { name }: PostgresAddress,
-): Promise<{ exists: boolean; hasVersions: boolean }> {
+async function inspectSchema(connection: Connection): Promise<{ exists: boolean; hasVersions: boolean }> {
   const [[exists, hasVersions, owner] = []] = await connection.ask(inspection)
   if (typeof owner !== 'string') return { exists: exists === 't', hasVersions: hasVersions === 't' }
-  const message = `${name} contains a schema ${schemaName} that belongs to ${owner}`
+  const message = `${connection.address.name} contains a schema ${schemaName} that belongs to ${owner}`
   const hint = `If you trust ${owner}, log in as that role. Otherwise have the schema removed, or use another database`
   throw new PlantsError('unavailable', message, { hint })
 }
@@ -108,17 +100,23 @@ const inspection = `WITH tables AS (
 
 /** Those that the migrations declare and the tables lack, such as `plants.id is not unique`. */
 export async function missingConstraints(connection: Connection): Promise<string[]> {
-  return (await connection.ask(lacking)).map(([text]) => String(text))
+  const found = new Set((await connection.ask(constraints)).map(String))
+  const lacks = (columns: string[], what: string, flaw: string) =>
+    columns.filter((column) => !found.has(`${column} ${what}`)).map((column) => `${column} ${flaw}`)
+  return [
+    ...lacks(uniqueColumns, 'UNIQUE', 'is not unique'),
+    ...lacks(['plants.name', 'tokens.created_at', 'tokens.rights', 'imports.state'], 'NOT NULL', 'may be NULL'),
+  ].toSorted()
 }
 
-const lacking = `SELECT relname || '.' || field || ' ' || flaw FROM (VALUES
-    ('plants', 'id', 'is not unique'), ('plants', 'idempotency_key', 'is not unique'), ('plants', 'name', 'may be NULL'),
-    ('tokens', 'id', 'is not unique'), ('tokens', 'digest', 'is not unique'), ('tokens', 'created_at', 'may be NULL'),
-    ('tokens', 'rights', 'may be NULL'), ('imports', 'id', 'is not unique'), ('imports', 'state', 'may be NULL'),
-    ('schema_version', 'version', 'is not unique')) AS wanted (relname, field, flaw)
-  LEFT JOIN pg_attribute ON attrelid = to_regclass('${schemaName}.' || relname) AND attname = field
-  WHERE (CASE flaw WHEN 'may be NULL' THEN attnotnull AND NOT EXISTS (SELECT FROM pg_constraint
-      WHERE conrelid = attrelid AND contype = 'n' AND conkey = ARRAY[attnum] AND NOT convalidated)
-    ELSE EXISTS (SELECT FROM pg_index WHERE indrelid = attrelid AND indnatts = 1 AND indkey[0] = attnum AND indisunique
-      AND indisvalid AND indimmediate AND (indpred IS NULL OR attname = 'idempotency_key')) END) IS NOT TRUE
-  ORDER BY 1`
+const uniqueColumns = [
+  ...['plants.id', 'plants.idempotency_key', 'tokens.id', 'tokens.digest', 'imports.id', 'schema_version.version'],
+]
+
+const constraints = `SELECT relname || '.' || attname || ' UNIQUE' FROM pg_index
+    JOIN pg_class ON pg_class.oid = indrelid JOIN pg_attribute ON attrelid = indrelid AND attnum = indkey[0]
+  WHERE relnamespace = '${schemaName}'::regnamespace AND indnatts = 1 AND indisunique AND indisvalid AND indimmediate
+    AND (indpred IS NULL OR attname = 'idempotency_key')
+  UNION ALL SELECT relname || '.' || attname || ' NOT NULL' FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid
+  WHERE relnamespace = '${schemaName}'::regnamespace AND attnotnull AND NOT EXISTS (SELECT FROM pg_constraint
+    WHERE conrelid = attrelid AND contype = 'n' AND conkey = ARRAY[attnum] AND NOT convalidated)`

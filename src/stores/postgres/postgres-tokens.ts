@@ -2,14 +2,15 @@ import { pagesOf } from '../common/pages.js'
 import { type Token, type TokenStore, tokenColumns, tokenFrom } from '../common/store.js'
 import type { ConnectionPool } from './pool.js'
 import { literal, type Row, toBigInt, tokens } from './sql.js'
+import { transact } from './transaction.js'
 
-export function postgresTokens(connections: ConnectionPool): TokenStore {
-  /** Each statement may be repeated. */
-  const change = (text: string) => connections.transact((transaction) => transaction.ask(text))
+export function postgresTokens(pool: ConnectionPool): TokenStore {
+  /** A statement that may be repeated. */
+  const change = (text: string) => transact(pool, (transaction) => transaction.ask(text))
 
   async function find(digest: Uint8Array): Promise<Token | undefined> {
     const text = `SELECT ${tokenColumns} FROM ${tokens} WHERE digest = ${bytes(digest)}`
-    return (await connections.query(text)).map(toToken)[0]
+    return (await pool.query(text)).map(toToken)[0]
   }
 
   return {
@@ -27,7 +28,7 @@ export function postgresTokens(connections: ConnectionPool): TokenStore {
     list() {
       return pagesOf({}, async (after = 0n, rows) => {
         const page = `WHERE id > ${literal(after)} ORDER BY id LIMIT ${rows}`
-        return (await connections.query(`SELECT ${tokenColumns} FROM ${tokens} ${page}`)).map(toToken)
+        return (await pool.query(`SELECT ${tokenColumns} FROM ${tokens} ${page}`)).map(toToken)
       })
     },
 

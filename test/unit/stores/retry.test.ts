@@ -48,7 +48,7 @@ test('how long a request is retried does not change by asking, and refused conne
 test('no try at a database begins when its time is over', async () => {
   let now = 0
   const clock = { signal: new AbortController().signal, now: () => now, random: () => 1 } // pauses of 10, 20, 40 … ms
-  const options = databaseOptions({ env: { PGPASSWORD: '' } }, { clock })
+  const options = databaseOptions({ env: { PGPASSWORD: '' } }, { clock, timeout: 45 })
   const address = addressOf({ url: 'postgres://plants@127.0.0.1:1/plants' })
   const pool = new ConnectionPool({ address, login: await options.login(address) }, options)
   const failure = new PlantsError('unavailable', 'The disk is full', { retryable: true })
@@ -58,7 +58,7 @@ test('no try at a database begins when its time is over', async () => {
     now += 10
     throw failure
   }
-  await expect(pool.retry({ deadline: 45 }, fail)).rejects.toBe(failure)
+  await expect(pool.retry(pool.newCall(), fail)).rejects.toBe(failure)
   expect(tries).toEqual([0, 10, 20])
   pool.close()
 })

@@ -47,8 +47,8 @@ test('migrates while another store creates, and then no older one opens', async 
     for (let id = 0n; !isMigrated || id < 50n; id += 1n) await createPlant(older, { id, name: 'Fern' })
   })()
   const steps = [...migrations, 'ALTER TABLE plant_store.plants ADD COLUMN watered bigint']
-  const turn = { deadline: performance.now() + 10_000 }
-  await Promise.all([1, 2, 3].map(() => connections.use(turn, (client) => migrate(client, address, steps))))
+  const call = connections.newCall()
+  await Promise.all([1, 2, 3].map(() => connections.use(call, (connection) => migrate(connection, steps))))
   isMigrated = true
   await creating
   expect(await place.sql('SELECT max(version) AS version FROM plant_store.schema_version')).toEqual([{ version: 5 }])
@@ -219,7 +219,7 @@ test('a store of an earlier version is migrated aloud by its owner, and keeps it
   const [address, options] = [addressOf(place), databaseOptions(place)]
   const connections = new ConnectionPool({ address, login: await options.login(address) }, options)
   onTestFinished(() => connections.close())
-  await connections.run((connection) => migrate(connection, address, migrations.slice(0, 1)))
+  await connections.run((connection) => migrate(connection, migrations.slice(0, 1)))
   await place.sql("INSERT INTO plant_store.plants (id, attempt, name) VALUES (1, 5, 'Fern')")
   const clerk = await asRole(place, 'clerk')
   await place.sql(grantsTo(clerk.role, 'SELECT, INSERT'))
