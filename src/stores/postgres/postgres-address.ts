@@ -138,7 +138,7 @@ function parseUri(address: string, source: string, { secrets, isArgument }: Addr
     // If the rest of the address contains it, too, a `***` there would reveal which part it is.
     if (!address.replace(text, '').includes(text)) secrets.add(decoded(text, source)).add(text)
     if (!isArgument) continue
-    const hint = 'Remove it, and set PGPASSWORD, or save it with: plants auth login'
+    const hint = 'Remove it, and set PGPASSWORD, or write it to ~/.pgpass'
     throw addressError(source, 'contains a password, which other users could see in the list of processes', hint)
   }
   const servers = hosts.split(',').map((part) => /^(?<host>\[[^\]]*\]|[^:[\]]*)(?::(?<port>\d*))?$/.exec(part)?.groups)

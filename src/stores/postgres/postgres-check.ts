@@ -1,7 +1,6 @@
 import type { NewPlant } from '../../plant/plant.js'
 import { PlantsError } from '../../platform/errors.js'
 import { must } from '../../platform/values.js'
-import type { CredentialCheck } from '../common/access.js'
 import type { PostgresAddress } from '../common/address.js'
 import { assertDone } from '../common/change.js'
 import { type CheckReport, type CreatePreview, type OpenOptions, type Right, rights } from '../common/store.js'
@@ -34,18 +33,6 @@ export function check(address: PostgresAddress, options: OpenOptions): Promise<C
     const hint = 'Add them again, or restore a backup'
     throw new PlantsError('unavailable', `${address.name} has lost constraints: ${missing.join(', ')}`, { hint })
   })
-}
-
-/** Throws the reason of the clock's signal. */
-export async function checkPassword(address: PostgresAddress, options: OpenOptions): Promise<CredentialCheck> {
-  try {
-    await usingOnce(address, options, async () => undefined)
-    return { state: 'accepted' }
-  } catch (error) {
-    options.clock.signal.throwIfAborted()
-    if (!(error instanceof PlantsError)) throw error
-    return { state: error.type === 'unauthorized' ? 'rejected' : 'unknown', error }
-  }
 }
 
 export function previewCreate(
