@@ -81,7 +81,7 @@ describe.runIf(hasOpenssl)('the certificates for a database (need openssl)', () 
     const parameters = `sslmode=verify-full&sslrootcert=${path}&sslcert=${path}&sslkey=${keyPath}`
     expect(await certificates(new World(), parameters)).toEqual({ ca: cert, cert, key })
     expect(await certificates(new World(), `${parameters}&sslmode=disable`)).toEqual(never)
-    expect(await certificates(new World(), 'sslrootcert=system')).toEqual(never)
+    expect(await certificates(new World(), 'sslmode=verify-full&sslrootcert=system')).toEqual(never)
   })
 
   test('are those of --ca-cert before those of libpq, where TLS is required', async () => {

@@ -36,7 +36,7 @@ test.each([
 test.each([
   ['postgres://h1/x', true],
   ['postgres://localhost,h1/x?sslmode=verify-ca', true],
-  ['postgres://h1/x?sslrootcert=system', false],
+  ['postgres://h1/x?sslmode=verify-full&sslrootcert=system', false],
   ['postgres://localhost,127.0.0.1,[::1]/x', false],
   ['postgres:///x?host=/run/pg', false],
 ])('a warning says that an attacker could impersonate the database: %s is %s', async (address, isWarned) => {
