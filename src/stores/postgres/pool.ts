@@ -7,15 +7,7 @@ import type { PostgresAddress } from '../common/address.js'
 import { nextPause, patienceOf, retrying } from '../common/retry-policy.js'
 import type { OpenOptions } from '../common/store.js'
 import { Connection, type Endpoint } from './postgres-connection.js'
-import {
-  type Account,
-  ConnectionError,
-  driverError,
-  explainDatabase,
-  isFinal,
-  isTransient,
-  mayRetryWithoutTls,
-} from './postgres-errors.js'
+import { type Account, ConnectionError, codeOf, driverError, explainDatabase, isTransient } from './postgres-errors.js'
 import type { Row } from './sql.js'
 
 /** What a caller waits for, at most until its timeout. */
@@ -25,39 +17,46 @@ export interface Call {
   signal: AbortSignal
 }
 
+interface Waiter {
+  resolve(connection: Connection): void
+  reject(reason: unknown): void
+}
+
 /** Connections to the first server of a database that accepts writes, kept until they are lost. */
 export class ConnectionPool {
-  readonly account: Account
   readonly options: OpenOptions
+  readonly size: number
+  readonly #account: Account
   readonly #pool: pg.Pool
   readonly #connections = new Set<Connection>()
   readonly #endpoints: Endpoint[]
   /** of the next connection */
   #next = 0
+  readonly #waiters = new Set<Waiter>()
+  /** calls of `#open` */
+  #opening = 0
   #wasConnected = false
   /** of the last attempt to connect */
   #failure: unknown
   #isReportedAway = false
-  readonly #waiters = new Set<{ resolve(connection: Connection): void; reject(reason: unknown): void }>()
-  /** calls of `#open` */
-  #opening = 0
   readonly #closing = new AbortController()
 
-  constructor(account: Account, options: OpenOptions) {
-    setMaxListeners(0, options.clock.signal, this.#closing.signal) // each call adds a listener
-    this.account = account
+  private constructor(account: Account, options: OpenOptions) {
+    const { clock, timeout } = options
+    setMaxListeners(0, clock.signal, this.#closing.signal) // each call adds a listener
     this.options = options
+    this.size = account.address.max
+    this.#account = account
     this.#endpoints = endpointsOf(account.address)
-    const { timeout } = options
     const connectTimeout = Math.min(maxConnectTimeout, timeout / account.address.hosts.length)
-    const nextOptions = () => ({ endpoint: must(this.#endpoints[this.#next]), account, connectTimeout, timeout })
+    const endpoint = () => must(this.#endpoints[this.#next])
     const connections = this.#connections
     this.#pool = new pg.Pool({
       max: this.size,
       idleTimeoutMillis: 0,
       Client: class extends Connection {
         constructor() {
-          super(nextOptions())
+          super(endpoint(), account, { connectTimeout, timeout })
           connections.add(this)
           this.once('end', () => connections.delete(this))
         }
@@ -67,7 +66,7 @@ export class ConnectionPool {
     this.#pool.on('error', () => undefined) // of an idle connection, which the pool drops
   }
 
-  /** Opens a pool for an action, and closes it if that fails. */
+  /** Also connects, and closes the pool if `action` fails. */
   static async open<T>(
     address: PostgresAddress,
     options: OpenOptions,
@@ -82,10 +81,6 @@ export class ConnectionPool {
     }
   }
 
-  get size(): number {
-    return this.account.address.max
-  }
-
   newCall(signal?: AbortSignal): Call {
     const { clock } = this.options
     return { start: clock.now(), signal: signal ? AbortSignal.any([clock.signal, signal]) : clock.signal }
@@ -96,9 +91,12 @@ export class ConnectionPool {
     return this.run((connection) => connection.ask(text, plants))
   }
 
-  run<T>(action: (connection: Connection) => Promise<T>): Promise<T> {
-    const call = this.newCall()
-    return this.retry(call, () => this.use(call, action))
+  /** With a connection, which it gives back, until the action succeeds or the time is over. */
+  run<T>(action: (connection: Connection) => Promise<T>, call = this.newCall()): Promise<T> {
+    return this.retry(call, async () => {
+      const connection = await this.lease(call)
+      return action(connection).finally(() => this.release(connection))
+    })
   }
 
   /** Repeats what has failed for a reason that may pass soon. Throws `PlantsError` for the last one. */
@@ -121,15 +119,6 @@ export class ConnectionPool {
     return retrying(action, pauseAfter, [this.#closing.signal, call.signal])
   }
 
-  async use<T>(call: Call, action: (connection: Connection) => Promise<T>): Promise<T> {
-    const connection = await this.lease(call)
-    try {
-      return await action(connection)
-    } finally {
-      this.release(connection)
-    }
-  }
-
   /** Throws the reason why there was no connection in time. */
   async lease({ start, signal }: Call): Promise<Connection> {
     this.#closing.signal.throwIfAborted()
@@ -148,7 +137,9 @@ export class ConnectionPool {
     try {
       return await within(start + timeout - clock.now(), [this.#closing.signal, signal], waiting)
     } catch (error) {
-      throw isTimeout(error) ? this.#late() : error
+      if (!isTimeout(error)) throw error
+      const why = this.#wasConnected ? 'all connections are busy, and ?max= allows more' : 'no answer in time'
+      throw this.#failure ?? new ConnectionError('LATE', why)
     }
   }
 
@@ -168,11 +159,17 @@ export class ConnectionPool {
     if (this.#opening === this.size) return
     this.#opening += 1
     const connection = await this.#connect().catch((error: unknown) => {
+      this.#failure = error
       for (const { reject } of this.#waiters) reject(error)
       this.#waiters.clear()
     })
     this.#opening -= 1
-    if (connection) this.release(connection)
+    if (!connection) return
+    this.#wasConnected = true
+    this.#failure = undefined
+    if (this.#isReportedAway) this.options.onAway?.(undefined)
+    this.#isReportedAway = false
+    this.release(connection)
   }
 
   /** Tries each endpoint once. Of their failures, one that may pass soon is the most informative. */
@@ -181,39 +178,22 @@ export class ConnectionPool {
     for (const _ of this.#endpoints) {
       const at = this.#next
       try {
-        const connection = (await this.#pool.connect()) as unknown as Connection // of its option `Client`
-        this.#wasConnected = true
-        this.#failure = undefined
-        if (this.#isReportedAway) this.options.onAway?.(undefined)
-        this.#isReportedAway = false
-        return connection
+        return (await this.#pool.connect()) as unknown as Connection // of its option `Client`
       } catch (reason) {
         const error = driverError(reason)
-        const canFallBack = must(this.#endpoints[at]).usesTls && this.account.address.sslmode === 'prefer'
-        const fallsBack = canFallBack && mayRetryWithoutTls(error)
-        if (this.#next === at) this.#next = (at + (canFallBack && !fallsBack ? 2 : 1)) % this.#endpoints.length
+        const hasPlainNext = this.#account.address.sslmode === 'prefer' && must(this.#endpoints[at]).usesTls
+        const fallsBack = hasPlainNext && withoutTls.test(codeOf(error))
+        if (this.#next === at) this.#next = (at + (hasPlainNext && !fallsBack ? 2 : 1)) % this.#endpoints.length
+        if (!fallsBack && final.test(codeOf(error))) throw error
         if (failure === undefined || !(fallsBack || isTransient(failure))) failure = error
-        if (!isFinal(error) || fallsBack) continue
-        failure = error
-        break
       }
     }
-    this.#failure = failure
     throw failure
-  }
-
-  /** What a call fails with that has waited too long. */
-  #late(): unknown {
-    if (this.#failure !== undefined) return this.#failure
-    if (!this.#wasConnected) return new ConnectionError('LATE', 'no answer in time')
-    const message = `All connections to ${this.account.address.name} are busy`
-    const hint = 'Try again, or allow more connections: ?max='
-    return new PlantsError('unavailable', message, { hint, retryable: true })
   }
 
   /** When the login was accepted before, its rejection is no matter of the credentials of whoever calls. */
   explain(error: unknown): unknown {
-    const explained = explainDatabase(error, this.account)
+    const explained = explainDatabase(error, this.#account)
     if (!this.#wasConnected || !(explained instanceof PlantsError) || explained.type !== 'unauthorized')
       return explained
     return new PlantsError('unavailable', explained.message, { hint: explained.hint, cause: error })
@@ -221,7 +201,7 @@ export class ConnectionPool {
 
   close(): void {
     if (this.#closing.signal.aborted) return
-    this.#closing.abort(new PlantsError('unavailable', `${this.account.address.name} is closed`))
+    this.#closing.abort(new PlantsError('unavailable', `${this.#account.address.name} is closed`))
     void this.#pool.end()
     for (const connection of this.#connections) if (!connection.isIdle) connection.destroy()
   }
@@ -234,6 +214,12 @@ const maxConnectTimeout = 5000
 
 /** milliseconds that a call waits for a database that is away before that is reported: a user should not wonder */
 const reportAfter = 300
+
+/** The server has no TLS, or another entry of pg_hba.conf applies without it. */
+const withoutTls = /^(28|NO_TLS)/
+
+/** Codes after which no other server is tried: otherwise a wrong password would look like an unavailable server. */
+const final = /^(28|3D|LOGIN|PASSWORD)/
 
 /** In the order in which they are tried: with sslmode=prefer, like libpq, each host first with TLS. */
 function endpointsOf({ hosts, sslmode }: PostgresAddress): Endpoint[] {

@@ -6,27 +6,25 @@ import { assertDone } from '../common/change.js'
 import { type CheckReport, type CreatePreview, type OpenOptions, type Right, rights } from '../common/store.js'
 import { ConnectionPool } from './pool.js'
 import type { Connection } from './postgres-connection.js'
-import { explainDatabase } from './postgres-errors.js'
 import { identify, missingConstraints } from './postgres-schema.js'
 import { plants } from './sql.js'
 import { Plan, storedFor } from './write.js'
 
 /** Changes nothing. Throws `unavailable`, or `unauthorized` when the database rejects the login. */
 export function inspectPostgres(address: PostgresAddress, options: OpenOptions) {
-  return usingOnce(address, options, async (connection) => {
+  return using(address, options, async (connection) => {
     const { version, isSecure } = connection
     const exists = (await identify(connection)) > 0
-    const mayCreateStore = "SELECT has_database_privilege(current_database(), 'CREATE')"
     const isWritable = exists
       ? (await rightsOf(connection)).includes('create')
-      : (await connection.ask(mayCreateStore))[0]?.[0] === 't'
+      : String(await connection.ask("SELECT has_database_privilege(current_database(), 'CREATE')")) === 't'
     return { version, isSecure, exists, isWritable }
   })
 }
 
 /** Asks the catalog about the constraints, which PostgreSQL has kept since they were there: no row is read. */
 export function check(address: PostgresAddress, options: OpenOptions): Promise<CheckReport | undefined> {
-  return usingOnce(address, options, async (connection) => {
+  return using(address, options, async (connection) => {
     if ((await identify(connection)) === 0) return undefined
     const missing = await missingConstraints(connection)
     if (missing.length === 0) return { message: 'all constraints of the tables are in place and valid' }
@@ -41,7 +39,7 @@ export function previewCreate(
   key: string | undefined,
   options: OpenOptions,
 ): Promise<CreatePreview> {
-  return usingOnce(address, options, async (connection) => {
+  return using(address, options, async (connection) => {
     if ((await identify(connection)) === 0) return { exists: false, creates: true }
     const changes = [{ type: 'create', plant, key }] as const
     const plan = new Plan(await storedFor(connection, changes))
@@ -52,7 +50,7 @@ export function previewCreate(
 
 /** Throws `unavailable` when no plant can be created over a connection. */
 export async function assertWritable(connection: Connection): Promise<void> {
-  await connection.assertWritable()
+  await connection.check()
   if ((await rightsOf(connection)).includes('create')) return
   const { name, user } = connection.address
   const message = `${user} has no right to create plants in ${name}`
@@ -66,19 +64,12 @@ export async function rightsOf(connection: Connection): Promise<Right[]> {
   return rights.filter((_, index) => row[index] === 't')
 }
 
-/** Without a retry: what is asked is whether the database works now. */
-async function usingOnce<T>(
+async function using<T>(
   address: PostgresAddress,
   options: OpenOptions,
   action: (connection: Connection) => Promise<T>,
 ): Promise<T> {
-  const account = { address, login: await options.login(address) }
-  const pool = new ConnectionPool(account, options)
-  try {
-    return await pool.use(pool.newCall(), action)
-  } catch (error) {
-    throw explainDatabase(error, account)
-  } finally {
-    pool.close()
-  }
+  const { pool, result } = await ConnectionPool.open(address, options, action)
+  pool.close()
+  return result
 }

@@ -3,25 +3,14 @@ import { maxTimer, timeIsOver } from '../../platform/clock.js'
 import { PlantsError } from '../../platform/errors.js'
 import { isLoopback } from '../../platform/network.js'
 import type { PostgresAddress, PostgresHost } from '../common/address.js'
-import {
-  type Account,
-  ConnectionError,
-  driverError,
-  fsyncIsOff,
-  isLost,
-  loginError,
-  otherProtocol,
-  tooLarge,
-} from './postgres-errors.js'
+import { type Account, ConnectionError, codeOf, driverError, otherProtocol } from './postgres-errors.js'
 import type { Row } from './sql.js'
 
 export interface Endpoint extends PostgresHost {
   usesTls: boolean
 }
 
-export interface ConnectionOptions {
-  endpoint: Endpoint
-  account: Account
+interface Timeouts {
   /** milliseconds until the connection is checked, and until the server has answered a statement */
   connectTimeout: number
   timeout: number
@@ -32,13 +21,14 @@ export interface ConnectionOptions {
  * rules for who gets the password.
  */
 export class Connection extends pg.Client {
+  readonly address: PostgresAddress
+  readonly isSecure: boolean
   /** such as `18.0` */
   version = ''
   /** whether the outcome of a commit can be asked for */
   canSettle = false
-  readonly address: PostgresAddress
-  readonly isSecure: boolean
-  readonly #options: ConnectionOptions
+  readonly #account: Account
+  readonly #timeout: number
   readonly #connecting: NodeJS.Timeout
   /** of the login, as requested by the server */
   #method: string | undefined
@@ -50,26 +40,21 @@ export class Connection extends pg.Client {
   #received = 0
   #maxReceived = 2 ** 20
 
-  constructor(options: ConnectionOptions) {
-    const { endpoint, account, connectTimeout } = options
-    const { address } = account
+  constructor({ host, port, usesTls }: Endpoint, account: Account, { connectTimeout, timeout }: Timeouts) {
+    const { user, database, applicationName } = account.address
     super({
-      host: endpoint.host,
-      port: endpoint.port,
-      user: address.user,
-      database: address.database,
-      application_name: address.applicationName,
+      ...{ host, port, user, database, application_name: applicationName },
       keepAlive: true,
       keepAliveInitialDelayMillis: 30_000,
-      ssl: endpoint.usesTls && tlsOptions(account),
+      ssl: usesTls && tlsOptions(account),
       sslnegotiation: 'postgres',
       types: { getTypeParser: () => (text: string) => text },
-      password: () => this.#passwordToSend(), // without a function, the driver would search for a password itself
-      ...scramLimit,
+      password: () => this.#passwordFor(host, port), // otherwise the driver would search for one itself
     })
-    this.address = address
-    this.isSecure = endpoint.usesTls
-    this.#options = options
+    this.address = account.address
+    this.isSecure = usesTls
+    this.#account = account
+    this.#timeout = timeout
     this.#connecting = setTimeout(() => this.destroy(timeIsOver()), connectTimeout)
     this.on('end', () => clearTimeout(this.#connecting))
     this.on('error', (error) => this.destroy(error)) // statements in progress fail with the same error
@@ -86,34 +71,36 @@ export class Connection extends pg.Client {
         this.#isProven = true
       })
       .on('authenticationOk', () => {
-        if (this.#method === 'SCRAM' && !this.#isProven) this.destroy(loginError(unproven))
+        const isWithoutProof = this.#method === 'SCRAM' && !this.#isProven
+        if (isWithoutProof) this.#rejectLogin('the server has not proved that it knows the password')
       })
-      .on(endpoint.usesTls ? 'sslconnect' : 'connect', () => this.#boundAnswers())
-  }
-
-  /** Of a new connection. */
-  async check(): Promise<void> {
-    await this.assertWritable()
-    clearTimeout(this.#connecting)
+      .on(usesTls ? 'sslconnect' : 'connect', () => this.#boundAnswers())
   }
 
   /** Throws `unavailable` for a server that is read-only, without UTF8, or with fsync off. */
-  async assertWritable(): Promise<void> {
+  async check(): Promise<void> {
     const { name } = this.address
     const [[version, encoding, clientEncoding, fsync, readOnly, isStandby, canSettle] = []] = await this.ask(state)
     this.version = `${version}`
     this.canSettle = canSettle === 't'
     const other = [encoding, clientEncoding].find((each) => each !== 'UTF8')
     if (other !== undefined) {
-      const hint = 'Create one that can: createdb --encoding UTF8 --template template0 NAME'
       const message = `${name} has the encoding ${other}, which cannot store every character`
+      const hint = 'Create one that can: createdb --encoding UTF8 --template template0 NAME'
       throw new PlantsError('unavailable', message, { hint })
     }
-    if (fsync === 'off') throw fsyncIsOff(name)
-    if (readOnly !== 'on' && isStandby !== 't') return
-    this.destroy()
-    const hint = 'Try again, or use the address of another server'
-    throw new PlantsError('unavailable', `${name} is not read-write now`, { hint, retryable: true })
+    if (fsync === 'off') throw this.fsyncIsOff()
+    if (readOnly === 'on' || isStandby === 't') {
+      this.destroy()
+      const hint = 'Try again, or use the address of another server'
+      throw new PlantsError('unavailable', `${name} is not read-write now`, { hint, retryable: true })
+    }
+    clearTimeout(this.#connecting)
+  }
+
+  fsyncIsOff(): PlantsError {
+    const message = `${this.address.name} answers before a plant is on disk: fsync is off`
+    return new PlantsError('unavailable', message, { hint: 'Turn fsync on in postgresql.conf' })
   }
 
   /**
@@ -129,30 +116,28 @@ export class Connection extends pg.Client {
   /** Returns the rows of each statement. */
   async askAll(text: string, plants = 0): Promise<Row[][]> {
     const isInTransaction = ['T', 'E'].includes(this.getTransactionStatus() ?? '') // the driver sets it late at first
-    const settings = isInTransaction
-      ? []
-      : [...pinned, `SET LOCAL statement_timeout = ${Math.ceil(this.#options.timeout)}`]
+    const before = isInTransaction ? [] : [...pinned, `SET LOCAL statement_timeout = ${Math.ceil(this.#timeout)}`]
     this.#isDoubtful = false
     const answer: Promise<pg.QueryArrayResult<Row> | pg.QueryArrayResult<Row>[]> = this.query<Row>({
-      text: [...settings, text].join('; '),
+      text: [...before, text].join('; '),
       rowMode: 'array',
     })
     const results = [await this.inTime(answer, plants)].flat()
     if (this.#isDoubtful) throw new ConnectionError('STANDBY', 'the server has stopped waiting for its standby')
-    return results.slice(settings.length).map(({ rows }) => rows)
+    return results.slice(before.length).map(({ rows }) => rows)
   }
 
-  /** Destroys the connection if it has no answer after the timeout, or if the answer is that it is lost. */
+  /** Destroys the connection if it has no answer after the timeout, and if it can be used no longer. */
   async inTime<T>(answer: Promise<T>, plants = 0): Promise<T> {
     this.#received = 0
     this.#maxReceived = Math.min(maxAnswer + plants * maxPlant, maxText)
-    const limit = Math.min(this.#options.timeout + grace, maxTimer)
-    const timer = setTimeout(() => this.destroy(timeIsOver()), limit)
+    const timer = setTimeout(() => this.destroy(timeIsOver()), Math.min(this.#timeout + grace, maxTimer))
     try {
       return await answer
     } catch (error) {
       const failure = driverError(this.connection.stream.errored ?? error) // the driver forgets why it cannot be used
-      if (isLost(failure)) this.destroy()
+      if (failure instanceof ConnectionError || codeOf(failure) === readOnlyTransaction) this.destroy()
+      else await this.query('').catch(() => undefined) // until then, the transaction status is that of before
       throw failure
     } finally {
       clearTimeout(timer)
@@ -173,27 +158,31 @@ export class Connection extends pg.Client {
     this.connection.stream.destroy(reason)
   }
 
+  #rejectLogin(why: string): void {
+    this.destroy(new ConnectionError('LOGIN', why))
+  }
+
   /** A second request violates the protocol, and the driver would answer it without asking for the password again. */
   #noteMethod(method: string): void {
-    if (this.#method !== undefined) this.destroy(loginError(otherProtocol))
+    if (this.#method !== undefined) this.#rejectLogin(otherProtocol)
     this.#method = method
   }
 
   /** Throws when anybody else could read the password, or its MD5 hash. */
-  #passwordToSend(): string {
-    const { endpoint, account } = this.#options
-    const password = account.login.password(endpoint)
+  #passwordFor(host: string, port: number): string {
+    const password = this.#account.login.password({ host, port })
     if (password === undefined) throw new ConnectionError('PASSWORD', 'it requires a password, but none is set')
-    const isHere = endpoint.host.startsWith('/') || isLoopback(endpoint.host)
-    if (this.#method === 'SCRAM' || isHere || (this.isSecure && isVerified(account))) return password
-    throw loginError(`the server requests the password ${this.#method} over a connection that others could read`)
+    const isVerified = this.isSecure && verifiesServer(this.#account)
+    if (this.#method === 'SCRAM' || isVerified || host.startsWith('/') || isLoopback(host)) return password
+    const why = `the server requests the password ${this.#method} over a connection that others could read`
+    throw new ConnectionError('LOGIN', why)
   }
 
   /** Enforces the minimum of RFC 7677: with fewer iterations, the password would be easy to guess from the response. */
   #checkIterations(challenge: string): void {
-    const count = /,i=(?<count>\d+)$/.exec(challenge)?.groups?.['count']
+    const [, count] = /,i=(\d+)$/.exec(challenge) ?? []
     if (Number(count) >= 4096) return
-    this.destroy(loginError(`it requests ${count} SCRAM iterations, but the minimum is 4096`))
+    this.#rejectLogin(`it requests ${count} SCRAM iterations, but the minimum is 4096`)
   }
 
   /** Also turns parse errors, which the driver throws in a socket event, into errors of the socket. */
@@ -204,7 +193,7 @@ export class Connection extends pg.Client {
       stream.on('data', (chunk: Buffer) => {
         this.#received += chunk.length
         try {
-          if (this.#received > this.#maxReceived) throw tooLarge()
+          if (this.#received > this.#maxReceived) throw new ConnectionError('TOO_LARGE', tooLarge)
           read.call(stream, chunk)
         } catch (error) {
           stream.destroy(driverError(error))
@@ -214,19 +203,18 @@ export class Connection extends pg.Client {
   }
 }
 
-const unproven = 'the server has not proved that it knows the password'
+export const tooLarge = 'its response is too large'
 
 /** milliseconds in which a working server cancels a statement after its timeout */
 const grace = 1000
-
-/** An option that the types of the driver lack. So many iterations take about a second. */
-const scramLimit: object = { scramMaxIterations: 1_000_000 }
 
 /** bytes of the answer to a statement; a page has 1 MB */
 export const maxAnswer = 2 ** 26
 /** what each plant that is requested by its id adds, up to the maximum size of a JavaScript string */
 const maxPlant = 2 ** 20
 const maxText = 2 ** 29
+
+const readOnlyTransaction = '25006'
 
 /**
  * For the transaction of a message: behind PgBouncer, the next one may go to another session. Only built-in functions
@@ -246,14 +234,14 @@ const state = `SELECT ${settings.map((name) => `current_setting('${name}')`).joi
   ${mayCall.join(' AND ')}`
 
 /** Like libpq, `require` verifies the server if a root certificate is configured. */
-function isVerified({ address: { sslmode }, login: { ca } }: Account): boolean {
+function verifiesServer({ address: { sslmode }, login: { ca } }: Account): boolean {
   return sslmode.startsWith('verify') || (sslmode === 'require' && ca !== undefined)
 }
 
 function tlsOptions(account: Account) {
   const { ca, cert, key } = account.login
   return {
-    rejectUnauthorized: isVerified(account),
+    rejectUnauthorized: verifiesServer(account),
     ca,
     ...(cert !== undefined && key !== undefined && { cert, key }),
     ...(account.address.sslmode !== 'verify-full' && { checkServerIdentity: () => undefined }),

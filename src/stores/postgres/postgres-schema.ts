@@ -33,18 +33,9 @@ export const migrations: readonly string[] = [
   `ALTER TABLE ${plants} ALTER attempt DROP NOT NULL`,
 ]
 
-/**
- * Returns the version of the schema, or 0 if there is no store. Throws `unavailable` when a newer version of this
- * program, or somebody who is not trusted, has created it.
- */
-export async function identify(connection: Connection, newest = baseVersion + migrations.length): Promise<number> {
-  const { hasVersions } = await inspectSchema(connection)
-  if (!hasVersions) return 0
-  const [[text] = []] = await connection.ask(`SELECT max(version) FROM ${versions}`)
-  const version = Number(text ?? 0)
-  if (version <= newest) return version
-  const message = `${connection.address.name} was created by a newer version of plants (schema ${version}, this one supports ${newest})`
-  throw new PlantsError('unavailable', message, { hint: 'Update plants' })
+/** Returns the version of the schema, or 0 if there is no store. Throws `unavailable` as `inspect` does. */
+export async function identify(connection: Connection): Promise<number> {
+  return (await inspect(connection)).version
 }
 
 /**
@@ -53,12 +44,11 @@ export async function identify(connection: Connection, newest = baseVersion + mi
  */
 export async function migrate(connection: Connection, steps = migrations): Promise<boolean> {
   const latest = baseVersion + steps.length
-  if ((await identify(connection, latest)) === latest) return false
+  if ((await inspect(connection, latest)).version === latest) return false
   await connection.ask(`BEGIN; SELECT pg_advisory_xact_lock(${lock})`)
-  const { exists, hasVersions } = await inspectSchema(connection) // somebody may have created it meanwhile
-  if (!exists) await connection.ask(`CREATE SCHEMA ${schemaName}`)
-  if (!hasVersions) await connection.ask(`CREATE TABLE ${versions} (version integer PRIMARY KEY)`)
-  const version = await identify(connection, latest)
+  const { hasSchema, version } = await inspect(connection, latest) // somebody may have migrated it meanwhile
+  if (!hasSchema) await connection.ask(`CREATE SCHEMA ${schemaName}`)
+  if (version === 0) await connection.ask(`CREATE TABLE ${versions} (version integer PRIMARY KEY)`)
   const left = steps.slice(Math.max(0, version - baseVersion))
   for (const step of left) await connection.ask(step)
   if (left.length > 0) await connection.ask(`INSERT INTO ${versions} VALUES (${latest})`)
@@ -70,16 +60,26 @@ export async function migrate(connection: Connection, steps = migrations): Promi
 const lock = 0x706c6e74
 
 /**
- * Throws `unavailable` for a schema or tables of an owner who is not trusted: an owner can run code in the name of
- * every role that uses a table. A superuser trusts only superusers. Other roles also trust the roles that they are
- * members of, and the owner of the database.
+ * Throws `unavailable` for a schema of a newer version of this program, and for a schema or tables of an owner who is
+ * not trusted: an owner can run code in the name of every role that uses a table. A superuser trusts only superusers.
+ * Other roles also trust the roles that they are members of, and the owner of the database.
  */
-async function inspectSchema(connection: Connection): Promise<{ exists: boolean; hasVersions: boolean }> {
-  const [[exists, hasVersions, owner] = []] = await connection.ask(inspection)
-  if (typeof owner !== 'string') return { exists: exists === 't', hasVersions: hasVersions === 't' }
-  const message = `${connection.address.name} contains a schema ${schemaName} that belongs to ${owner}`
-  const hint = `If you trust ${owner}, log in as that role. Otherwise have the schema removed, or use another database`
-  throw new PlantsError('unavailable', message, { hint })
+async function inspect(
+  connection: Connection,
+  newest = baseVersion + migrations.length,
+): Promise<{ hasSchema: boolean; version: number }> {
+  const { name } = connection.address
+  const [[hasSchema, hasVersions, owner] = []] = await connection.ask(inspection)
+  if (typeof owner === 'string') {
+    const message = `${name} contains a schema ${schemaName} that belongs to ${owner}`
+    const hint = `If you trust ${owner}, log in as that role. Otherwise have the schema removed, or use another database`
+    throw new PlantsError('unavailable', message, { hint })
+  }
+  if (hasVersions !== 't') return { hasSchema: hasSchema === 't', version: 0 }
+  const version = Number(await connection.ask(`SELECT max(version) FROM ${versions}`))
+  if (version <= newest) return { hasSchema: true, version }
+  const message = `${name} was created by a newer version of plants (schema ${version}, this one supports ${newest})`
+  throw new PlantsError('unavailable', message, { hint: 'Update plants' })
 }
 
 const inspection = `WITH tables AS (
@@ -98,25 +98,16 @@ const inspection = `WITH tables AS (
       OR owners.id = (SELECT datdba FROM pg_database WHERE datname = current_database())
     )))`
 
-/** Those that the migrations declare and the tables lack, such as `plants.id is not unique`. */
+/** Those that the migrations declare and the tables lack, such as `plants.name NOT NULL`. */
 export async function missingConstraints(connection: Connection): Promise<string[]> {
-  const found = new Set((await connection.ask(constraints)).map(String))
-  const lacks = (columns: string[], what: string, flaw: string) =>
-    columns.filter((column) => !found.has(`${column} ${what}`)).map((column) => `${column} ${flaw}`)
-  return [
-    ...lacks(uniqueColumns, 'UNIQUE', 'is not unique'),
-    ...lacks(['plants.name', 'tokens.created_at', 'tokens.rights', 'imports.state'], 'NOT NULL', 'may be NULL'),
-  ].toSorted()
+  return (await connection.ask(lacking)).map(String)
 }
 
-const uniqueColumns = [
-  ...['plants.id', 'plants.idempotency_key', 'tokens.id', 'tokens.digest', 'imports.id', 'schema_version.version'],
-]
-
-const constraints = `SELECT relname || '.' || attname || ' UNIQUE' FROM pg_index
-    JOIN pg_class ON pg_class.oid = indrelid JOIN pg_attribute ON attrelid = indrelid AND attnum = indkey[0]
-  WHERE relnamespace = '${schemaName}'::regnamespace AND indnatts = 1 AND indisunique AND indisvalid AND indimmediate
-    AND (indpred IS NULL OR attname = 'idempotency_key')
-  UNION ALL SELECT relname || '.' || attname || ' NOT NULL' FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid
-  WHERE relnamespace = '${schemaName}'::regnamespace AND attnotnull AND NOT EXISTS (SELECT FROM pg_constraint
-    WHERE conrelid = attrelid AND contype = 'n' AND conkey = ARRAY[attnum] AND NOT convalidated)`
+const lacking = `SELECT name FROM unnest(ARRAY['plants_pkey', 'plants_idempotency_key', 'tokens_pkey',
+    'tokens_digest_key', 'imports_pkey', 'schema_version_pkey']) AS name
+  WHERE NOT EXISTS (SELECT FROM pg_index WHERE indexrelid = to_regclass('${schemaName}.' || name)
+    AND indisunique AND indisvalid AND indimmediate)
+  UNION ALL SELECT relname || '.' || attname || ' NOT NULL' FROM (VALUES ('plants', 'name'), ('tokens', 'created_at'),
+    ('tokens', 'rights'), ('imports', 'state')) AS wanted (relname, attname)
+  WHERE NOT EXISTS (SELECT FROM pg_attribute WHERE attrelid = to_regclass('${schemaName}.' || relname)
+    AND pg_attribute.attname = wanted.attname AND attnotnull)`

@@ -92,9 +92,7 @@ export class PostgresStore implements OwnStore {
     const writing = transactOnce(this.#pool, connection, call, (transaction) =>
       work(async (changes, options = {}) => {
         options.signal?.throwIfAborted()
-        const outcomes = await makeChanges(transaction, changes, options)
-        await transaction.ask('RELEASE changes')
-        return outcomes
+        return makeChanges(transaction, changes, options)
       }),
     )
     return writing.catch((error: unknown) => {

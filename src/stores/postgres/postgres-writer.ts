@@ -1,23 +1,15 @@
 import { textLength } from '../../plant/plant.js'
 import { must } from '../../platform/values.js'
 import type { Change, Outcome } from '../common/change.js'
-import type { Call, ConnectionPool } from './pool.js'
-import { isForeignConstraint } from './postgres-errors.js'
-import { columns, plants, rowOf } from './sql.js'
-import { transact, transactOnce } from './transaction.js'
-import { compareIds, evidenceOf, makeChanges } from './write.js'
-
-type Create = Extract<Change, { type: 'create' }>
+import type { ConnectionPool } from './pool.js'
+import { transactOnce } from './transaction.js'
+import { makeChanges, maxCharacters, maxInserted } from './write.js'
 
 interface Batch {
-  creates: Create[]
+  changes: Change[]
   characters: number
   outcomes: Promise<Outcome[]>
 }
-
-/** maxima of one statement: creates, and characters of their texts */
-const batchSize = 1000
-const batchCharacters = 4_000_000
 
 /**
  * Group commit: creates that wait for a connection share one statement and one commit. Several batches run
@@ -32,53 +24,32 @@ export class PostgresWriter {
     this.#pool = pool
   }
 
-  async write(change: Create): Promise<Outcome> {
-    const batch = this.#next ?? this.#newBatch()
-    const index = batch.creates.push(change) - 1
-    batch.characters += textLength(change.plant)
-    if (batch.creates.length >= batchSize || batch.characters > batchCharacters) this.#next = undefined
+  async write(create: Extract<Change, { type: 'create' }>): Promise<Outcome> {
+    this.#next ??= this.#newBatch()
+    const batch = this.#next
+    const index = batch.changes.push(create) - 1
+    batch.characters += textLength(create.plant)
+    if (batch.changes.length >= maxInserted || batch.characters > maxCharacters) this.#next = undefined
     return must((await batch.outcomes)[index])
   }
 
   #newBatch(): Batch {
-    const creates: Create[] = []
-    const batch = { creates, characters: 0, outcomes: this.#send(creates) }
-    this.#next = batch
-    return batch
+    const changes: Change[] = []
+    return { changes, characters: 0, outcomes: this.#send(changes) }
   }
 
   /** Also waits for the next turn of the event loop, so that simultaneous creates are in one batch. */
-  async #send(creates: Create[]): Promise<Outcome[]> {
+  async #send(changes: Change[]): Promise<Outcome[]> {
     const call = this.#pool.newCall()
     await new Promise(setImmediate)
-    const created = await this.#pool.retry(call, () => this.#insert(creates, call))
-    if (created.size > 0) this.#pool.options.onCommit?.(created.size)
-    const others = creates.filter((create) => !created.has(create))
-    const outcomes = others.length === 0 ? [] : await transact(this.#pool, (changes) => makeChanges(changes, others))
-    return creates.map((create) =>
-      created.has(create) ? { type: 'created', plant: create.plant } : must(outcomes.shift()),
-    )
-  }
-
-  /** Returns those that conflict with nothing; none if one violates a constraint of somebody else. */
-  async #insert(creates: Create[], call: Call): Promise<Set<Create>> {
-    const connection = await this.#pool.lease(call).finally(() => {
-      if (this.#next?.creates === creates) this.#next = undefined
-    })
-    const sorted = creates.toSorted((one, other) => compareIds(one.plant, other.plant))
-    const rows = sorted.map(({ plant: { id, name, tag }, key }) => rowOf(id, name, tag, key))
-    const insert = `INSERT INTO ${plants} (${columns}, idempotency_key) VALUES ${rows.join()}
-      ON CONFLICT DO NOTHING RETURNING id`
-    try {
-      return await transactOnce(this.#pool, connection, call, async (transaction) => {
-        const ids = new Set((await transaction.ask(insert)).map(String))
-        const created = new Set(sorted.filter(({ plant }) => ids.delete(String(plant.id)))) // the first with each id
-        for (const { plant } of created) transaction.evidence ??= evidenceOf({ type: 'created', plant })
-        return created
+    const outcomes = await this.#pool.retry(call, async () => {
+      const connection = await this.#pool.lease(call).finally(() => {
+        if (this.#next?.changes === changes) this.#next = undefined
       })
-    } catch (error) {
-      if (isForeignConstraint(error)) return new Set()
-      throw error
-    }
+      return transactOnce(this.#pool, connection, call, (transaction) => makeChanges(transaction, changes))
+    })
+    const created = outcomes.filter(({ type }) => type === 'created').length
+    if (created > 0) this.#pool.options.onCommit?.(created)
+    return outcomes
   }
 }

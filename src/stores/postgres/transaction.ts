@@ -1,7 +1,7 @@
 import { PlantsError } from '../../platform/errors.js'
 import type { Call, ConnectionPool } from './pool.js'
 import type { Connection } from './postgres-connection.js'
-import { codeOf, fsyncIsOff, unknownCommit } from './postgres-errors.js'
+import { codeOf } from './postgres-errors.js'
 import { literal, type Row } from './sql.js'
 
 type Work<T> = (transaction: Transaction) => Promise<T>
@@ -39,11 +39,13 @@ export async function transactOnce<T>(
     pool.release(connection)
   }
   if (failure === undefined) return result
-  const call = pool.newCall()
-  const asking = pool.retry(call, () => pool.use(call, (other) => transaction.hasCommitted(other)))
-  const hasCommitted = await asking.catch((error: unknown) => {
-    throw unknownCommit(connection.address.name, error)
-  })
+  const hasCommitted = await pool
+    .run((other) => transaction.hasCommitted(other))
+    .catch((cause: unknown) => {
+      const message = `The connection to ${connection.address.name} was lost during a commit: whether it is stored is unknown`
+      const hint = 'When the database is available again, plants get shows whether the plant is stored'
+      throw new PlantsError('unknownOutcome', message, { hint, cause })
+    })
   if (hasCommitted) return result
   throw failure
 }
@@ -51,30 +53,34 @@ export async function transactOnce<T>(
 /** The statements of one transaction, which begins with the first of them. */
 export class Transaction {
   readonly connection: Connection
-  #number: string | undefined
-  #server: string | undefined
-  #isBegun = false
   /**
    * A query for what it has stored. A server that has crashed may give a number again that it has not written to
    * disk, so that a number alone does not prove that this transaction has committed.
    */
-  evidence: string | undefined
+  evidence = 'SELECT true'
+  /** its number, and its server */
+  #identity: Row | undefined
+  readonly #deferred = ['BEGIN']
 
   constructor(connection: Connection) {
     this.connection = connection
   }
 
+  /** A statement that is sent with the next one that is asked. */
+  defer(statement: string): void {
+    this.#deferred.push(statement)
+  }
+
   /** See `Connection.ask`. */
   async ask(text: string, plants?: number): Promise<Row[]> {
-    if (this.#isBegun) return this.connection.ask(text, plants)
-    this.#isBegun = true
+    const statements = [...this.#deferred.splice(0), text]
+    if (this.#identity) return this.connection.ask(statements.join('; '), plants)
     const identity = this.connection.canSettle ? `pg_current_xact_id(), (${server})` : 'NULL, NULL'
-    const begin = `BEGIN; SELECT current_setting('fsync'), ${identity}`
-    const [, [begun = []] = [], ...results] = await this.connection.askAll(`${begin}; ${text}`, plants)
-    const [fsync, number, serverNow] = begun
-    if (fsync === 'off') throw fsyncIsOff(this.connection.address.name)
-    this.#number = number ?? undefined
-    this.#server = serverNow ?? undefined
+    statements.push(`SELECT ${identity}, current_setting('fsync')`)
+    const results = await this.connection.askAll(statements.join('; '), plants)
+    const [row = []] = results.pop() ?? []
+    if (row[2] === 'off') throw this.connection.fsyncIsOff()
+    this.#identity = row
     return results.at(-1) ?? []
   }
 
@@ -84,19 +90,18 @@ export class Transaction {
    * @throws {Error} for an outcome that is not known yet, or cannot be
    */
   async hasCommitted(connection: Connection): Promise<boolean> {
-    if (this.#number === undefined || !connection.canSettle) throw new Error('The server does not report the outcome')
-    const status = `SELECT CASE (${server}) WHEN ${literal(this.#server)} THEN pg_xact_status('${this.#number}') END`
-    const question = [status, this.evidence ?? 'SELECT true', reachStandbys].join('; ')
-    const answers = await connection.askAll(question).catch((error: unknown) => {
+    const [number, itsServer] = this.#identity ?? []
+    if (!number || !connection.canSettle) throw new Error('The server does not report the outcome')
+    const status = `SELECT CASE (${server}) WHEN ${literal(itsServer)} THEN pg_xact_status('${number}') END`
+    const answers = await connection.askAll(`${status}; ${this.evidence}; ${reachStandbys}`).catch((error: unknown) => {
       if (codeOf(error) === unknownTransaction) return [[['aborted']]]
       throw error
     })
     const [[[state] = []] = [], [[evidence] = []] = []] = answers
-    if (state === 'in progress')
-      throw new PlantsError('unavailable', 'The commit is still in progress', { retryable: true })
     if (state === 'aborted') return false
     if (state === 'committed' && evidence === 't') return true
-    throw new Error('The server does not report the outcome')
+    const isInProgress = state === 'in progress'
+    throw new PlantsError('unavailable', `The server reports: ${state}`, { retryable: isInProgress })
   }
 }
 

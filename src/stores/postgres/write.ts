@@ -1,6 +1,7 @@
 import { pipeline } from 'node:stream/promises'
 import { from as copyFrom } from 'pg-copy-streams'
-import { equalPlants, type NewPlant, patchedPlant } from '../../plant/plant.js'
+import { equalPlants, type NewPlant, patchedPlant, textLength } from '../../plant/plant.js'
+import { PlantsError } from '../../platform/errors.js'
 import { must } from '../../platform/values.js'
 import {
   type Change,
@@ -16,7 +17,7 @@ import {
 import { keyConflict } from '../common/conflict.js'
 import { checkpointState, type WriteOptions } from '../common/store.js'
 import type { Connection } from './postgres-connection.js'
-import { isConstraint, isForeignConstraint, leftOut, textOf } from './postgres-errors.js'
+import { isConstraint, isForeignConstraint, textOf } from './postgres-errors.js'
 import { columns, idsOf, imports, literal, plants, rowOf, toPlant } from './sql.js'
 import { reachStandbys, type Transaction } from './transaction.js'
 
@@ -25,7 +26,6 @@ export interface KeyedPlant {
   key?: string | undefined
 }
 
-/** Makes the changes, with the checkpoint. They are within the savepoint `changes`. */
 export async function makeChanges(
   transaction: Transaction,
   changes: readonly Change[],
@@ -33,7 +33,7 @@ export async function makeChanges(
 ): Promise<Outcome[]> {
   const outcomes = await settle(transaction, changes, maxRejected)
   const last = outcomes.findLast((outcome) => 'plant' in outcome)
-  if (last) transaction.evidence = evidenceOf(last)
+  if (last) transaction.evidence = `SELECT ${last.type === 'deleted' ? 'NOT ' : ''}${isStored(last.plant)}`
   if (!checkpoint) return outcomes
   const [id, state] = [literal(checkpoint.id), checkpointState(checkpoint, outcomes)]
   if (state === undefined) {
@@ -46,14 +46,10 @@ export async function makeChanges(
   return outcomes
 }
 
-/** Queries whether a change is stored. */
-export function evidenceOf({ type, plant: { id, name, tag } }: Changed): string {
-  const isThere = `EXISTS (SELECT FROM ${plants} WHERE id = ${literal(id)} AND name = ${literal(name)}
+function isStored({ id, name, tag }: NewPlant): string {
+  return `EXISTS (SELECT FROM ${plants} WHERE id = ${literal(id)} AND name = ${literal(name)}
     AND tag IS NOT DISTINCT FROM ${literal(tag)})`
-  return `SELECT ${type === 'deleted' ? 'NOT ' : ''}${isThere}`
 }
-
-type Changed = Extract<Outcome, { plant: NewPlant }>
 
 /** Halves the changes until those that violate a constraint of somebody else are alone. */
 async function settle(
@@ -61,28 +57,30 @@ async function settle(
   changes: readonly Change[],
   maxRejected = Infinity,
 ): Promise<Outcome[]> {
-  await transaction.ask('SAVEPOINT changes')
-  let stored = changes.every(isPlainCreate) ? [] : await storedFor(transaction, changes) // no lookup if all ids are free
+  transaction.defer('SAVEPOINT changes')
+  let stored = changes.every(isCreate) ? [] : await storedFor(transaction, changes) // no lookup if all ids are free
   for (let tries = 1; ; tries += 1) {
     const plan = new Plan(stored)
     const outcomes = plan.apply(changes, maxRejected)
-    let failure: unknown = leftOut(transaction.connection.address.name, true)
+    let failure: unknown
     try {
-      if (await save(transaction, plan)) return outcomes
+      await save(transaction, plan, tries === 1 ? 'ON CONFLICT DO NOTHING' : '')
+      transaction.defer('RELEASE changes')
+      return outcomes
     } catch (error) {
-      if (!isConstraint(error)) throw error
+      if (!isConstraint(error) && !(error instanceof MissingRows)) throw error
       failure = error
     }
-    if (tries === maxTries) throw failure
     await transaction.ask('ROLLBACK TO changes')
     const [change, ...others] = changes
     if (change && isForeignConstraint(failure)) {
       if (others.length === 0) return [rejected(constraintProblem(idOf(change), textOf(failure)))]
       const half = Math.ceil(changes.length / 2)
       const first = await settle(transaction, changes.slice(0, half), maxRejected)
-      await transaction.ask('RELEASE changes')
-      return [...first, ...(await settle(transaction, changes.slice(half), maxRejected - rejectedIn(first)))]
+      const rejections = first.filter(({ type }) => type === 'rejected').length
+      return [...first, ...(await settle(transaction, changes.slice(half), maxRejected - rejections))]
     }
+    if (tries === maxTries) throw failure
     stored = await storedFor(transaction, changes)
   }
 }
@@ -90,13 +88,9 @@ async function settle(
 /** in each of which another writer has changed one of the plants after they were looked up */
 const maxTries = 20
 
-function rejectedIn(outcomes: Outcome[]): number {
-  return outcomes.filter(({ type }) => type === 'rejected').length
-}
-
-/** Whether it depends on nothing but the id. */
-function isPlainCreate(change: Change): boolean {
-  if (change.type === 'create') return change.key === undefined
+/** Whether all that matters is whether the id and the key are free. */
+function isCreate(change: Change): boolean {
+  if (change.type === 'create') return true
   return change.type === 'update' && change.ifMissing === 'create' && patchedPlant(change.patch) !== undefined
 }
 
@@ -193,39 +187,63 @@ export class Plan {
 
 const unsent: Outcome = { type: 'unsent', error: problem('unavailable', 'Not stored: too many were rejected before') }
 
-/** Returns false when one of the plants is not as it was looked up. Throws when one that is created exists. */
-async function save(transaction: Transaction, plan: Plan): Promise<boolean> {
+/** Fewer rows were changed than should be: another writer was faster, or a trigger or a rule suppresses them. */
+class MissingRows extends PlantsError {
+  constructor({ connection: { address } }: Transaction) {
+    const hint = 'Look for triggers, rules and policies on plant_store.plants that plants did not create'
+    super('unavailable', `${address.name} did not change all plants`, { hint })
+  }
+}
+
+/** Throws for what is not as it was looked up; in the end without `onConflict`, to learn which constraint it is. */
+async function save(transaction: Transaction, plan: Plan, onConflict: string): Promise<void> {
   const { deleted, replaced, created } = plan.differences()
+  const change = async (count: number, statement: string) => {
+    if (count > 0 && (await transaction.ask(`${statement} RETURNING plant.id`)).length < count)
+      throw new MissingRows(transaction)
+  }
   if (plan.hasRepeated) await transaction.ask(reachStandbys)
-  if (deleted.length > 0) {
-    const values = deleted.map(({ id, name, tag }) => rowOf(id, name, tag))
-    const rows =
-      await transaction.ask(`DELETE FROM ${plants} AS plant USING (VALUES ${values.join()}) AS old (${columns})
-      WHERE ${isOld} RETURNING plant.id`)
-    if (rows.length < deleted.length) return false
-  }
-  if (replaced.length > 0) {
-    const values = replaced.map(({ before: { id, name, tag }, after: { plant, key } }) =>
-      rowOf(id, name, tag, plant.name, plant.tag, key),
-    )
-    const rows = await transaction.ask(`UPDATE ${plants} AS plant
-      SET name = new_name, tag = new_tag, idempotency_key = new_key
-      FROM (VALUES ${values.join()}) AS old (${columns}, new_name, new_tag, new_key) WHERE ${isOld} RETURNING plant.id`)
-    if (rows.length < replaced.length) return false
-  }
-  if (created.length > 0) await copy(transaction.connection, created)
-  return true
+  const old = deleted.map(({ id, name, tag }) => rowOf(id, name, tag)).join()
+  await change(
+    deleted.length,
+    `DELETE FROM ${plants} AS plant USING (VALUES ${old}) AS old (${columns}) WHERE ${isOld}`,
+  )
+  const both = replaced.map(({ before: { id, name, tag }, after: { plant, key } }) =>
+    rowOf(id, name, tag, plant.name, plant.tag, key),
+  )
+  await change(
+    replaced.length,
+    `UPDATE ${plants} AS plant SET name = new_name, tag = new_tag, idempotency_key = new_key
+      FROM (VALUES ${both.join()}) AS old (${columns}, new_name, new_tag, new_key) WHERE ${isOld}`,
+  )
+  const characters = created.reduce((sum, { plant }) => sum + textLength(plant), 0)
+  if (created.length > maxInserted || characters > maxCharacters) return copy(transaction, created.toSorted(byId))
+  const rows = created.toSorted(byId).map(({ plant: { id, name, tag }, key }) => rowOf(id, name, tag, key))
+  await change(
+    created.length,
+    `INSERT INTO ${plants} AS plant (${columns}, idempotency_key) VALUES ${rows.join()} ${onConflict}`,
+  )
 }
 
 const isOld = 'plant.id = old.id AND plant.name = old.name AND plant.tag IS NOT DISTINCT FROM old.tag'
 
-/** COPY is by far the fastest way. It fails if one of the ids exists. */
-async function copy(connection: Connection, created: KeyedPlant[]): Promise<void> {
+/** The order of all writers, which prevents deadlocks. */
+function byId({ plant: one }: KeyedPlant, { plant: other }: KeyedPlant): number {
+  return one.id < other.id ? -1 : 1
+}
+
+/** plants and characters of one statement: it takes one message less than COPY, which is by far the fastest for many */
+export const maxInserted = 1000
+export const maxCharacters = 4_000_000
+
+/** It fails if one of the ids or keys exists. */
+async function copy(transaction: Transaction, created: KeyedPlant[]): Promise<void> {
+  await transaction.ask('')
+  const { connection } = transaction
   const stream = connection.query(copyFrom(`COPY ${plants} (${columns}, idempotency_key) FROM STDIN (FORMAT csv)`))
-  const sorted = created.toSorted((one, other) => compareIds(one.plant, other.plant))
   function* pieces() {
     let piece = ''
-    for (const { plant, key } of sorted) {
+    for (const { plant, key } of created) {
       piece += `${plant.id},${copyCell(plant.name)},${copyCell(plant.tag)},${copyCell(key)}\n`
       if (piece.length < pieceSize) continue
       yield piece
@@ -234,16 +252,11 @@ async function copy(connection: Connection, created: KeyedPlant[]): Promise<void
     yield piece
   }
   await connection.inTime(pipeline(pieces, stream))
-  if (stream.rowCount !== created.length) throw leftOut(connection.address.name)
+  if (stream.rowCount !== created.length) throw new MissingRows(transaction)
 }
 
 /** The server processes a piece while the next is encoded. */
 const pieceSize = 65_536
-
-/** The order of all writers, which prevents deadlocks. */
-export function compareIds(one: NewPlant, other: NewPlant): number {
-  return one.id < other.id ? -1 : 1
-}
 
 /** In PostgreSQL's CSV, NULL is an empty cell without quotes. */
 function copyCell(text: string | undefined): string {

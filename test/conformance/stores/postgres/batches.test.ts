@@ -29,7 +29,7 @@ test('creates 5000 at once over one connection in few statements', async () => {
   expect(await place.sql(count)).toEqual([{ count: 5000n, good: 5000n }])
 })
 
-test('settles what has an id or a key in common', async () => {
+test('settles what has an id or a key in common in its order', async () => {
   const store = await openShared(await database())
   await createPlant(store, { id: 9n, ...ivy })
   const calls = [
@@ -49,7 +49,18 @@ test('settles what has an id or a key in common', async () => {
     { id: 4n, ...moss },
     { id: 8n, ...fern },
   ]
-  const expected = [{ id: 1n, ...fern }, idTaken(1), two, keyTaken, two, keyTaken, four, keyTaken, eight, idTaken(8)]
+  const expected = [
+    { id: 1n, ...fern },
+    idTaken(1),
+    two,
+    keyTaken,
+    two,
+    idTaken(1),
+    four,
+    idTaken(9),
+    eight,
+    idTaken(8),
+  ]
   expect(await settled(calls)).toStrictEqual(expected)
 })
 

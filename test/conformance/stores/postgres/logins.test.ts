@@ -96,7 +96,7 @@ describe('SCRAM', () => {
   test('ends in a login, also elsewhere without TLS', async () => {
     const { told, logins, passwords } = await come([...scram(), says.refused + says.ready], { host: '0.0.0.0' })
     expect(told).toMatch(/^unauthorized:.* wrong password$/) // which the listener says to the first statement
-    expect(passwords.length).toBe(3 * logins)
+    expect(passwords.length).toBe(4 * logins) // two of the login, and two statements
   })
 
   test.each([
