@@ -50,7 +50,8 @@ const removed: Readonly<Record<string, string>> = {
   target_session_attrs: 'Leave it out: the first server that accepts writes is used',
 }
 
-const example = 'For example: postgres://user@db.example.com:5432/plants?sslmode=verify-full'
+const example =
+  'For example: postgres://user@db.example.com:5432/plants?sslmode=verify-full, with % as %25 and @ as %40'
 
 /** What an address lacks comes from libpq's environment variables, then from the defaults. Throws `malformed`. */
 export function parsePostgres(address: string, source: string, context: AddressContext): PostgresAddress {
@@ -108,7 +109,7 @@ const uri =
  */
 function parseUri(address: string, source: string, { secrets, isArgument }: AddressContext): Map<string, string> {
   const parts = uri.exec(address)?.groups
-  if (!parts) throw invalid(source, 'In a user name or a password, write @ as %40, / as %2F and : as %3A')
+  if (!parts) throw invalid(source)
   const { user = '', password = '', hosts = '', dbname = '', query = '' } = parts
   for (const text of [password, /(?:^|&)password=(?<text>[^&]*)/.exec(query)?.groups?.['text'] ?? '']) {
     if (text === '') continue
@@ -118,7 +119,7 @@ function parseUri(address: string, source: string, { secrets, isArgument }: Addr
     if (isArgument) throw addressError(source, why, 'Remove it, and set PGPASSWORD, or write it to ~/.pgpass')
   }
   const servers = hosts.split(',').map((part) => /^(\[[^\]]*\]|[^:[\]]*)(?::(\d*))?$/.exec(part)?.slice(1))
-  if (servers.includes(undefined)) throw invalid(source, 'A port is a number, and an IPv6 address is in brackets')
+  if (servers.includes(undefined)) throw invalid(source)
   const host = servers.map((server) => `${server?.[0]}`.replace(/^\[(.*)\]$/, '$1')).join()
   const given = new Map(
     Object.entries({ user, password, host, port: servers.map((server) => server?.[1]).join(), dbname }),
@@ -135,8 +136,8 @@ function parseUri(address: string, source: string, { secrets, isArgument }: Addr
   return new Map(Array.from(given, ([name, value]) => [name, decoded(value, source)]))
 }
 
-function invalid(source: string, hint = example): PlantsError {
-  return addressError(source, 'is not a valid address of a database', hint)
+function invalid(source: string): PlantsError {
+  return addressError(source, 'is not a valid address of a database', example)
 }
 
 function decoded(text: string, source: string): string {
@@ -147,7 +148,7 @@ function decoded(text: string, source: string): string {
   } catch (error) {
     if (!(error instanceof URIError)) throw error
   }
-  throw invalid(source, 'Percent-encode characters as UTF-8, and % as %25, and leave out what has no value')
+  throw invalid(source)
 }
 
 function defaultHost(): string {
@@ -160,7 +161,7 @@ function hostsFrom(names: string, ports: string, source: string): PostgresHost[]
   return hosts.map((name, index) => {
     const port = Number((each.length === 1 ? each[0] : each[index]) || 5432)
     if (![1, hosts.length].includes(each.length) || !(Number.isInteger(port) && port > 0 && port < 65_536))
-      throw invalid(source, 'A port is a number from 1 to 65535: one for all hosts, or one for each')
+      throw invalid(source)
     const host = name.startsWith('/') ? name.replace(/(?<=.)\/+$/, '') : name.toLowerCase()
     if (host.startsWith('/')) assertShort(`${host}/.s.PGSQL.${port}`, source)
     else if (!isIPv6(host) && !/^[^\s:/@,%?#[\]\\]{1,255}$/.test(host)) throw invalid(source)

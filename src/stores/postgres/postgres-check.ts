@@ -13,7 +13,8 @@ import { Plan, storedFor } from './write.js'
 /** Changes nothing. Throws `unavailable`, or `unauthorized` when the database rejects the login. */
 export function inspectPostgres(address: PostgresAddress, options: OpenOptions) {
   return using(address, options, async (connection) => {
-    const { version, isSecure } = connection
+    const { isSecure } = connection
+    const version = String(await connection.ask('SHOW server_version'))
     const exists = (await identify(connection)) > 0
     const isWritable = exists
       ? (await rightsOf(connection)).includes('create')

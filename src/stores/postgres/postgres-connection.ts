@@ -23,9 +23,7 @@ interface Timeouts {
 export class Connection extends pg.Client {
   readonly address: PostgresAddress
   readonly isSecure: boolean
-  /** such as `18.0` */
-  version = ''
-  /** whether the outcome of a commit can be asked for */
+  /** whether the outcome of a commit can be asked for: a managed server may forbid what that takes */
   canSettle = false
   readonly #account: Account
   readonly #timeout: number
@@ -80,8 +78,7 @@ export class Connection extends pg.Client {
   /** Throws `unavailable` for a server that is read-only, without UTF8, or with fsync off. */
   async check(): Promise<void> {
     const { name } = this.address
-    const [[version, encoding, clientEncoding, fsync, readOnly, isStandby, canSettle] = []] = await this.ask(state)
-    this.version = `${version}`
+    const [[encoding, clientEncoding, fsync, readOnly, isStandby, canSettle] = []] = await this.ask(state)
     this.canSettle = canSettle === 't'
     const other = [encoding, clientEncoding].find((each) => each !== 'UTF8')
     if (other !== undefined) {
@@ -142,11 +139,6 @@ export class Connection extends pg.Client {
     } finally {
       clearTimeout(timer)
     }
-  }
-
-  /** Ends a transaction that has failed. */
-  async rollBack(): Promise<void> {
-    await this.inTime(this.query('ROLLBACK')).catch(() => this.destroy())
   }
 
   /** Of a call that has ended: whether another one can use it. */
@@ -223,15 +215,9 @@ const readOnlyTransaction = '25006'
  */
 const pinned = ['SET LOCAL search_path = pg_catalog, pg_temp', 'SET LOCAL synchronous_commit = on']
 
-const settings = ['server_version', 'server_encoding', 'client_encoding', 'fsync', 'transaction_read_only']
-/** what a lost commit is settled with (see transaction.ts); a server may lack them, or forbid them */
-const needed = [
-  ...['pg_current_xact_id()', 'pg_xact_status(xid8)', 'pg_control_system()', 'pg_walfile_name(pg_lsn)'],
-  'pg_current_wal_lsn()',
-]
-const mayCall = needed.map((name) => `has_function_privilege(to_regprocedure('${name}'), 'EXECUTE')`)
+const settings = ['server_encoding', 'client_encoding', 'fsync', 'transaction_read_only']
 const state = `SELECT ${settings.map((name) => `current_setting('${name}')`).join()}, pg_is_in_recovery(),
-  ${mayCall.join(' AND ')}`
+  has_function_privilege('pg_control_system()', 'EXECUTE')`
 
 /** Like libpq, `require` verifies the server if a root certificate is configured. */
 function verifiesServer({ address: { sslmode }, login: { ca } }: Account): boolean {

@@ -82,21 +82,15 @@ async function inspect(
   throw new PlantsError('unavailable', message, { hint: 'Update plants' })
 }
 
-const inspection = `WITH tables AS (
-    SELECT relname, relowner FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace
-    WHERE nspname = '${schemaName}' AND relname IN ('plants', 'tokens', 'imports', 'schema_version')
-  ), owners AS (
-    SELECT nspowner AS id FROM pg_namespace WHERE nspname = '${schemaName}'
-    UNION SELECT relowner FROM tables
-  ), me AS (
-    SELECT bool_or(rolsuper) AS is_super FROM pg_roles WHERE rolname IN (current_user, session_user)
-  )
-  SELECT EXISTS (SELECT FROM owners), EXISTS (SELECT FROM tables WHERE relname = 'schema_version'), (
-    SELECT min(rolname::text) FROM owners JOIN pg_roles ON pg_roles.oid = owners.id, me
-    WHERE rolname <> current_user AND NOT rolsuper AND (is_super OR NOT (
-      pg_has_role(owners.id, 'MEMBER')
-      OR owners.id = (SELECT datdba FROM pg_database WHERE datname = current_database())
-    )))`
+const inspection = `SELECT to_regnamespace('${schemaName}') IS NOT NULL, to_regclass('${versions}') IS NOT NULL, (
+    SELECT min(rolname::text) FROM pg_roles WHERE oid IN (
+      SELECT nspowner FROM pg_namespace WHERE nspname = '${schemaName}'
+      UNION SELECT relowner FROM pg_class WHERE relnamespace = to_regnamespace('${schemaName}')
+        AND relname IN ('plants', 'tokens', 'imports', 'schema_version')
+    ) AND rolname <> current_user AND NOT rolsuper AND (
+      EXISTS (SELECT FROM pg_roles WHERE rolname IN (current_user, session_user) AND rolsuper)
+      OR NOT (pg_has_role(oid, 'MEMBER') OR oid = (SELECT datdba FROM pg_database WHERE datname = current_database()))
+    ))`
 
 /** Those that the migrations declare and the tables lack, such as `plants.name NOT NULL`. */
 export async function missingConstraints(connection: Connection): Promise<string[]> {

@@ -76,11 +76,11 @@ export class PostgresStore implements OwnStore {
 
   async write(changes: readonly Change[], options: WriteOptions = {}): Promise<Outcome[]> {
     options.signal?.throwIfAborted()
-    const [change, ...others] = changes
-    if (!change && !options.checkpoint) return []
-    const isAlone = others.length === 0 && !options.checkpoint
-    if (isAlone && change?.type === 'create' && (change.ifExists ?? 'error') === 'error')
-      return [await this.#writer.write(change)]
+    const [change] = changes
+    if (!options.checkpoint) {
+      if (!change) return []
+      if (changes.length === 1 && change.type === 'create') return [await this.#writer.write(change)]
+    }
     const call = this.#pool.newCall(options.signal)
     return transact(this.#pool, (transaction) => makeChanges(transaction, changes, options), call)
   }

@@ -1,3 +1,4 @@
+import { must } from '../../platform/values.js'
 import { pagesOf } from '../common/pages.js'
 import { type Token, type TokenStore, tokenColumns, tokenFrom } from '../common/store.js'
 import type { ConnectionPool } from './pool.js'
@@ -8,21 +9,17 @@ export function postgresTokens(pool: ConnectionPool): TokenStore {
   /** A statement that may be repeated. */
   const change = (text: string) => transact(pool, (transaction) => transaction.ask(text))
 
-  async function find(digest: Uint8Array): Promise<Token | undefined> {
-    const text = `SELECT ${tokenColumns} FROM ${tokens} WHERE digest = ${bytes(digest)}`
-    return (await pool.query(text)).map(toToken)[0]
-  }
-
   return {
-    find,
+    async find(digest) {
+      const text = `SELECT ${tokenColumns} FROM ${tokens} WHERE digest = ${bytes(digest)}`
+      return (await pool.query(text)).map(toToken)[0]
+    },
 
     async add(digest, { note, rights, createdAt, expiresAt }) {
       const values = [bytes(digest), ...[note, rights.join(), createdAt.getTime(), expiresAt?.getTime()].map(literal)]
-      await change(`INSERT INTO ${tokens} (digest, note, rights, created_at, expires_at) VALUES (${values.join()})
-        ON CONFLICT DO NOTHING`)
-      const added = await find(digest)
-      if (!added) throw new Error('The added token is missing')
-      return added
+      const added = await change(`INSERT INTO ${tokens} (digest, note, rights, created_at, expires_at)
+        VALUES (${values.join()}) ON CONFLICT (digest) DO UPDATE SET digest = excluded.digest RETURNING ${tokenColumns}`)
+      return toToken(must(added[0]))
     },
 
     list() {

@@ -33,7 +33,7 @@ export async function transactOnce<T>(
       (error: unknown) => error,
     )
   } catch (error) {
-    await connection.rollBack()
+    await connection.ask('ROLLBACK').catch(() => connection.destroy())
     throw error
   } finally {
     pool.release(connection)

@@ -51,36 +51,35 @@ function isStored({ id, name, tag }: NewPlant): string {
     AND tag IS NOT DISTINCT FROM ${literal(tag)})`
 }
 
-/** Halves the changes until those that violate a constraint of somebody else are alone. */
+/** Assumes that ids and keys are free, where that is all that matters: so most writes need no lookup. */
 async function settle(
   transaction: Transaction,
   changes: readonly Change[],
   maxRejected = Infinity,
 ): Promise<Outcome[]> {
   transaction.defer('SAVEPOINT changes')
-  let stored = changes.every(isCreate) ? [] : await storedFor(transaction, changes) // no lookup if all ids are free
+  const outcomes = await trySettle(transaction, changes, maxRejected)
+  transaction.defer('RELEASE changes')
+  return outcomes
+}
+
+async function trySettle(
+  transaction: Transaction,
+  changes: readonly Change[],
+  maxRejected: number,
+): Promise<Outcome[]> {
+  let stored = changes.every(isCreate) ? [] : await storedFor(transaction, changes)
   for (let tries = 1; ; tries += 1) {
     const plan = new Plan(stored)
     const outcomes = plan.apply(changes, maxRejected)
-    let failure: unknown
     try {
       await save(transaction, plan, tries === 1 ? 'ON CONFLICT DO NOTHING' : '')
-      transaction.defer('RELEASE changes')
       return outcomes
     } catch (error) {
-      if (!isConstraint(error) && !(error instanceof MissingRows)) throw error
-      failure = error
+      if (tries === maxTries || !(error instanceof MissingRows || isConstraint(error))) throw error
+      await transaction.ask('ROLLBACK TO changes')
+      if (isForeignConstraint(error)) return withoutViolations(transaction, changes, maxRejected, error)
     }
-    await transaction.ask('ROLLBACK TO changes')
-    const [change, ...others] = changes
-    if (change && isForeignConstraint(failure)) {
-      if (others.length === 0) return [rejected(constraintProblem(idOf(change), textOf(failure)))]
-      const half = Math.ceil(changes.length / 2)
-      const first = await settle(transaction, changes.slice(0, half), maxRejected)
-      const rejections = first.filter(({ type }) => type === 'rejected').length
-      return [...first, ...(await settle(transaction, changes.slice(half), maxRejected - rejections))]
-    }
-    if (tries === maxTries) throw failure
     stored = await storedFor(transaction, changes)
   }
 }
@@ -88,10 +87,24 @@ async function settle(
 /** in each of which another writer has changed one of the plants after they were looked up */
 const maxTries = 20
 
-/** Whether all that matters is whether the id and the key are free. */
 function isCreate(change: Change): boolean {
   if (change.type === 'create') return true
   return change.type === 'update' && change.ifMissing === 'create' && patchedPlant(change.patch) !== undefined
+}
+
+/** Halves the changes until those that violate a constraint of somebody else are alone. */
+async function withoutViolations(
+  transaction: Transaction,
+  changes: readonly Change[],
+  maxRejected: number,
+  violation: Error,
+): Promise<Outcome[]> {
+  const [change, ...others] = changes
+  if (change && others.length === 0) return [rejected(constraintProblem(idOf(change), textOf(violation)))]
+  const half = Math.ceil(changes.length / 2)
+  const first = await settle(transaction, changes.slice(0, half), maxRejected)
+  const rejections = first.filter(({ type }) => type === 'rejected').length
+  return [...first, ...(await settle(transaction, changes.slice(half), maxRejected - rejections))]
 }
 
 /** Those with the ids and the keys of the changes. */

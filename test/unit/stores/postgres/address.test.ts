@@ -9,7 +9,8 @@ import { rounds } from '../../../helpers/rounds.js'
 import { place } from '../../../helpers/store.js'
 
 const garden = 'postgres://ann@h1:5432/garden'
-const example = 'For example: postgres://user@db.example.com:5432/plants?sslmode=verify-full'
+const example =
+  'For example: postgres://user@db.example.com:5432/plants?sslmode=verify-full, with % as %25 and @ as %40'
 
 async function parse(address: string, options: Partial<AddressContext> = {}): Promise<PostgresAddress> {
   const context = place({ resolvePath: (path) => resolve('/home/ann', path), ...options })
@@ -71,9 +72,6 @@ describe('the address of a database', () => {
   })
 
   const not = 'is not a valid address of a database'
-  const ofHosts = 'A port is a number, and an IPv6 address is in brackets'
-  const ofPorts = 'A port is a number from 1 to 65535: one for all hosts, or one for each'
-  const ofEncoding = 'Percent-encode characters as UTF-8, and % as %25, and leave out what has no value'
   const unsupported = 'contains a parameter that is not supported'
   const ofNames = expect.stringContaining('The parameters are: host, port')
   const ofTimeout = 'Leave it out. How long the database is waited for is --timeout'
@@ -81,13 +79,13 @@ describe('the address of a database', () => {
   const system = 'has sslrootcert=system without sslmode=verify-full'
 
   test.each<[address: string, why: string, hint?: string]>([
-    ['postgres:garden', not, 'In a user name or a password, write @ as %40, / as %2F and : as %3A'],
-    ['postgres://h1:x/g', not, ofHosts],
+    ['postgres:garden', not],
+    ['postgres://h1:x/g', not],
     ['postgres://h%2F1/g', not],
-    ['postgres://h1:0/g', not, ofPorts],
-    ['postgres://h1,h2/g?port=1,2,3', not, ofPorts],
-    ['postgres://h1/g?host=%00', not, ofEncoding],
-    ['postgres://h1/g?max=', not, ofEncoding],
+    ['postgres://h1:0/g', not],
+    ['postgres://h1,h2/g?port=1,2,3', not],
+    ['postgres://h1/g?host=%00', not],
+    ['postgres://h1/g?max=', not],
     ['postgres://h1/g?requirepeer=none', unsupported, ofNames],
     ['postgres://h1/g?connect_timeout=5', unsupported, ofTimeout],
     ['postgres://h1/g?target_session_attrs=any', unsupported, ofAttributes],
