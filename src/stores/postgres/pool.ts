@@ -17,11 +17,6 @@ export interface Call {
   signal: AbortSignal
 }
 
-interface Waiter {
-  resolve(connection: Connection): void
-  reject(reason: unknown): void
-}
-
 /** Connections to the first server of a database that accepts writes, kept until they are lost. */
 export class ConnectionPool {
   readonly options: OpenOptions
@@ -32,7 +27,7 @@ export class ConnectionPool {
   readonly #endpoints: Endpoint[]
   /** of the next connection */
   #next = 0
-  readonly #waiters = new Set<Waiter>()
+  readonly #waiters = new Set<{ resolve(connection: Connection): void; reject(reason: unknown): void }>()
   /** calls of `#open` */
   #opening = 0
   #wasConnected = false
@@ -48,7 +43,7 @@ export class ConnectionPool {
     this.size = account.address.max
     this.#account = account
     this.#endpoints = endpointsOf(account.address)
-    const connectTimeout = Math.min(maxConnectTimeout, timeout / account.address.hosts.length)
+    const timeouts = { connect: Math.min(maxConnectTimeout, timeout / account.address.hosts.length), ask: timeout }
     const endpoint = () => must(this.#endpoints[this.#next])
     const connections = this.#connections
     this.#pool = new pg.Pool({
@@ -56,7 +51,7 @@ export class ConnectionPool {
       idleTimeoutMillis: 0,
       Client: class extends Connection {
         constructor() {
-          super(endpoint(), account, { connectTimeout, timeout })
+          super(endpoint(), account, timeouts)
           connections.add(this)
           this.once('end', () => connections.delete(this))
         }

@@ -10,12 +10,6 @@ export interface Endpoint extends PostgresHost {
   usesTls: boolean
 }
 
-interface Timeouts {
-  /** milliseconds until the connection is checked, and until the server has answered a statement */
-  connectTimeout: number
-  timeout: number
-}
-
 /**
  * A connection of the driver, with what it lacks: a time for each statement, bounds on what a server may send, and
  * rules for who gets the password.
@@ -26,7 +20,9 @@ export class Connection extends pg.Client {
   /** whether the outcome of a commit can be asked for: a managed server may forbid what that takes */
   canSettle = false
   readonly #account: Account
+  /** milliseconds until a statement is answered */
   readonly #timeout: number
+  /** until the connection is checked */
   readonly #connecting: NodeJS.Timeout
   /** of the login, as requested by the server */
   #method: string | undefined
@@ -38,7 +34,7 @@ export class Connection extends pg.Client {
   #received = 0
   #maxReceived = 2 ** 20
 
-  constructor({ host, port, usesTls }: Endpoint, account: Account, { connectTimeout, timeout }: Timeouts) {
+  constructor({ host, port, usesTls }: Endpoint, account: Account, timeouts: { connect: number; ask: number }) {
     const { user, database, applicationName } = account.address
     super({
       ...{ host, port, user, database, application_name: applicationName },
@@ -52,8 +48,8 @@ export class Connection extends pg.Client {
     this.address = account.address
     this.isSecure = usesTls
     this.#account = account
-    this.#timeout = timeout
-    this.#connecting = setTimeout(() => this.destroy(timeIsOver()), connectTimeout)
+    this.#timeout = timeouts.ask
+    this.#connecting = setTimeout(() => this.destroy(timeIsOver()), timeouts.connect)
     this.on('end', () => clearTimeout(this.#connecting))
     this.on('error', (error) => this.destroy(error)) // statements in progress fail with the same error
     this.on('notice', ({ routine }) => {
@@ -69,8 +65,7 @@ export class Connection extends pg.Client {
         this.#isProven = true
       })
       .on('authenticationOk', () => {
-        const isWithoutProof = this.#method === 'SCRAM' && !this.#isProven
-        if (isWithoutProof) this.#rejectLogin('the server has not proved that it knows the password')
+        if (this.#method === 'SCRAM' && !this.#isProven) this.#rejectLogin(unproven)
       })
       .on(usesTls ? 'sslconnect' : 'connect', () => this.#boundAnswers())
   }
@@ -78,16 +73,15 @@ export class Connection extends pg.Client {
   /** Throws `unavailable` for a server that is read-only, without UTF8, or with fsync off. */
   async check(): Promise<void> {
     const { name } = this.address
-    const [[encoding, clientEncoding, fsync, readOnly, isStandby, canSettle] = []] = await this.ask(state)
+    const [[encodings, fsync, isReadOnly, canSettle] = []] = await this.ask(state)
     this.canSettle = canSettle === 't'
-    const other = [encoding, clientEncoding].find((each) => each !== 'UTF8')
-    if (other !== undefined) {
-      const message = `${name} has the encoding ${other}, which cannot store every character`
+    if (encodings !== 'UTF8 UTF8') {
+      const message = `${name} has the encoding ${encodings?.replace(/ .*/, '')}, which cannot store every character`
       const hint = 'Create one that can: createdb --encoding UTF8 --template template0 NAME'
       throw new PlantsError('unavailable', message, { hint })
     }
     if (fsync === 'off') throw this.fsyncIsOff()
-    if (readOnly === 'on' || isStandby === 't') {
+    if (isReadOnly === 't') {
       this.destroy()
       const hint = 'Try again, or use the address of another server'
       throw new PlantsError('unavailable', `${name} is not read-write now`, { hint, retryable: true })
@@ -195,6 +189,7 @@ export class Connection extends pg.Client {
   }
 }
 
+const unproven = 'the server has not proved that it knows the password'
 export const tooLarge = 'its response is too large'
 
 /** milliseconds in which a working server cancels a statement after its timeout */
@@ -209,14 +204,14 @@ const maxText = 2 ** 29
 const readOnlyTransaction = '25006'
 
 /**
- * For the transaction of a message: behind PgBouncer, the next one may go to another session. Only built-in functions
- * and operators are found (https://www.postgresql.org/docs/current/ddl-schemas.html#DDL-SCHEMAS-PATTERNS), and a commit
- * returns when it is on disk.
+ * For each transaction: behind PgBouncer, the next one may go to another session. Only built-in functions and operators
+ * are found (https://www.postgresql.org/docs/current/ddl-schemas.html#DDL-SCHEMAS-PATTERNS), and a commit returns when
+ * it is on disk.
  */
 const pinned = ['SET LOCAL search_path = pg_catalog, pg_temp', 'SET LOCAL synchronous_commit = on']
 
-const settings = ['server_encoding', 'client_encoding', 'fsync', 'transaction_read_only']
-const state = `SELECT ${settings.map((name) => `current_setting('${name}')`).join()}, pg_is_in_recovery(),
+const state = `SELECT current_setting('server_encoding') || ' ' || current_setting('client_encoding'),
+  current_setting('fsync'), pg_is_in_recovery() OR current_setting('transaction_read_only')::boolean,
   has_function_privilege('pg_control_system()', 'EXECUTE')`
 
 /** Like libpq, `require` verifies the server if a root certificate is configured. */
@@ -226,10 +221,6 @@ function verifiesServer({ address: { sslmode }, login: { ca } }: Account): boole
 
 function tlsOptions(account: Account) {
   const { ca, cert, key } = account.login
-  return {
-    rejectUnauthorized: verifiesServer(account),
-    ca,
-    ...(cert !== undefined && key !== undefined && { cert, key }),
-    ...(account.address.sslmode !== 'verify-full' && { checkServerIdentity: () => undefined }),
-  }
+  const anyHost = account.address.sslmode !== 'verify-full' && { checkServerIdentity: () => undefined }
+  return { rejectUnauthorized: verifiesServer(account), ca, cert, key, ...anyHost }
 }
