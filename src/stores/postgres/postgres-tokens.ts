@@ -6,8 +6,12 @@ import { literal, type Row, toBigInt, tokens } from './sql.js'
 import { transact } from './transaction.js'
 
 export function postgresTokens(pool: ConnectionPool): TokenStore {
-  /** A statement that may be repeated. */
-  const change = (text: string) => transact(pool, (transaction) => transaction.ask(text))
+  /** @param evidence see `Transaction` */
+  const change = (text: string, evidence: string) =>
+    transact(pool, (transaction) => {
+      transaction.evidence.push(() => evidence)
+      return transaction.ask(text)
+    })
 
   return {
     async find(digest) {
@@ -17,8 +21,9 @@ export function postgresTokens(pool: ConnectionPool): TokenStore {
 
     async add(digest, { note, rights, createdAt, expiresAt }) {
       const values = [bytes(digest), ...[note, rights.join(), createdAt.getTime(), expiresAt?.getTime()].map(literal)]
-      const added = await change(`INSERT INTO ${tokens} (digest, note, rights, created_at, expires_at)
-        VALUES (${values.join()}) ON CONFLICT (digest) DO UPDATE SET digest = excluded.digest RETURNING ${tokenColumns}`)
+      const insert = `INSERT INTO ${tokens} (digest, note, rights, created_at, expires_at) VALUES (${values.join()})
+        ON CONFLICT (digest) DO UPDATE SET digest = excluded.digest RETURNING ${tokenColumns}`
+      const added = await change(insert, `EXISTS (SELECT FROM ${tokens} WHERE digest = ${bytes(digest)})`)
       return toToken(must(added[0]))
     },
 
@@ -32,7 +37,8 @@ export function postgresTokens(pool: ConnectionPool): TokenStore {
     async revoke(id, at) {
       const text = `UPDATE ${tokens} SET revoked_at = coalesce(revoked_at, ${literal(at.getTime())})
         WHERE id = ${literal(id)} RETURNING ${tokenColumns}`
-      return (await change(text)).map(toToken)[0]
+      const isValid = `id = ${literal(id)} AND revoked_at IS NULL`
+      return (await change(text, `NOT EXISTS (SELECT FROM ${tokens} WHERE ${isValid})`)).map(toToken)[0]
     },
   }
 }

@@ -54,10 +54,11 @@ export async function transactOnce<T>(
 export class Transaction {
   readonly connection: Connection
   /**
-   * A query for what it has stored. A server that has crashed may give a number again that it has not written to
-   * disk, so that a number alone does not prove that this transaction has committed.
+   * Conditions that hold if all that it has stored is there. A server that has crashed may give a number again that it
+   * has not written to disk, so that a number alone does not prove that this transaction has committed; nor does a part
+   * of what it has stored, which another client may have stored under the same number.
    */
-  evidence = 'SELECT true'
+  evidence: (() => string)[] = []
   /** its number, and its server */
   #identity: Row | undefined
   readonly #deferred = ['BEGIN']
@@ -93,7 +94,8 @@ export class Transaction {
     const [number, itsServer] = this.#identity ?? []
     if (!number || !connection.canSettle) throw new Error('The server does not report the outcome')
     const status = `SELECT CASE (${server}) WHEN ${literal(itsServer)} THEN pg_xact_status('${number}') END`
-    const answers = await connection.askAll(`${status}; ${this.evidence}; ${reachStandbys}`).catch((error: unknown) => {
+    const isStored = `SELECT ${['true', ...this.evidence.map((condition) => condition())].join(' AND ')}`
+    const answers = await connection.askAll(`${status}; ${isStored}; ${reachStandbys}`).catch((error: unknown) => {
       if (codeOf(error) === unknownTransaction) return [[['aborted']]]
       throw error
     })

@@ -31,9 +31,8 @@ export async function makeChanges(
   changes: readonly Change[],
   { checkpoint, maxRejected }: WriteOptions = {},
 ): Promise<Outcome[]> {
+  transaction.evidence = [] // that of the last of several writes is enough
   const outcomes = await settle(transaction, changes, maxRejected)
-  const last = outcomes.findLast((outcome) => 'plant' in outcome)
-  if (last) transaction.evidence = `SELECT ${last.type === 'deleted' ? 'NOT ' : ''}${isStored(last.plant)}`
   if (!checkpoint) return outcomes
   const [id, state] = [literal(checkpoint.id), checkpointState(checkpoint, outcomes)]
   if (state === undefined) {
@@ -41,14 +40,9 @@ export async function makeChanges(
   } else {
     await transaction.ask(`INSERT INTO ${imports} (id, state) VALUES (${id}, ${literal(state)})
       ON CONFLICT (id) DO UPDATE SET state = excluded.state`)
-    transaction.evidence = `SELECT EXISTS (SELECT FROM ${imports} WHERE id = ${id} AND state = ${literal(state)})`
+    transaction.evidence.push(() => `EXISTS (SELECT FROM ${imports} WHERE id = ${id} AND state = ${literal(state)})`)
   }
   return outcomes
-}
-
-function isStored({ id, name, tag }: NewPlant): string {
-  return `EXISTS (SELECT FROM ${plants} WHERE id = ${literal(id)} AND name = ${literal(name)}
-    AND tag IS NOT DISTINCT FROM ${literal(tag)})`
 }
 
 /** Assumes that ids and keys are free, where that is all that matters: so most writes need no lookup. */
@@ -74,6 +68,7 @@ async function trySettle(
     const outcomes = plan.apply(changes, maxRejected)
     try {
       await save(transaction, plan, tries === 1 ? 'ON CONFLICT DO NOTHING' : '')
+      transaction.evidence.push(() => isSaved(plan))
       return outcomes
     } catch (error) {
       if (tries === maxTries || !(error instanceof MissingRows || isConstraint(error))) throw error
@@ -231,14 +226,29 @@ async function save(transaction: Transaction, plan: Plan, onConflict: string): P
   )
   const characters = created.reduce((sum, { plant }) => sum + textLength(plant), 0)
   if (created.length > maxInserted || characters > maxCharacters) return copy(transaction, created.toSorted(byId))
-  const rows = created.toSorted(byId).map(({ plant: { id, name, tag }, key }) => rowOf(id, name, tag, key))
+  const rows = created.toSorted(byId).map(rowFor).join()
   await change(
     created.length,
-    `INSERT INTO ${plants} AS plant (${columns}, idempotency_key) VALUES ${rows.join()} ${onConflict}`,
+    `INSERT INTO ${plants} AS plant (${columns}, idempotency_key) VALUES ${rows} ${onConflict}`,
   )
 }
 
+/** The condition that all is as `save` leaves it. */
+function isSaved(plan: Plan): string {
+  const { deleted, replaced, created } = plan.differences()
+  const gone = `EXISTS (SELECT FROM ${plants} WHERE id = ANY (${idsOf(deleted.map(({ id }) => id))}))`
+  const stored = [...replaced.map(({ after }) => after), ...created]
+  if (stored.length === 0) return `NOT ${gone}`
+  const ids = idsOf(stored.map(({ plant }) => plant.id))
+  const found = `SELECT ${columns}, idempotency_key FROM ${plants} WHERE id = ANY (${ids})`
+  return `NOT ${gone} AND NOT EXISTS (VALUES ${stored.map(rowFor).join()} EXCEPT ${found})`
+}
+
 const isOld = 'plant.id = old.id AND plant.name = old.name AND plant.tag IS NOT DISTINCT FROM old.tag'
+
+function rowFor({ plant: { id, name, tag }, key }: KeyedPlant): string {
+  return rowOf(id, name, tag, key)
+}
 
 /** The order of all writers, which prevents deadlocks. */
 function byId({ plant: one }: KeyedPlant, { plant: other }: KeyedPlant): number {

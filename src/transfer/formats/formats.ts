@@ -13,14 +13,15 @@ import { readTable, TableParser } from './table.js'
 /** Throws `malformed` for an unknown format, an unreadable workbook, and a table without a header. */
 export async function openFormat(input: FormatInput, options: InputOptions): Promise<FormatReader> {
   const { name, head } = input
-  const isRejects = /^(?:\xef\xbb\xbf)?(?:rejected_line|\{"rejected_line")/.test(head.toString('latin1', 0, 32))
   if (/^PK(?:\x03\x04|\x05\x06)/.test(head.toString('latin1', 0, 4))) {
     const { openWorkbook } = await import('./workbook.js')
     return openWorkbook(input, options)
   }
+  const marked = markedEncoding(head)
+  const isRejects = /^(?:"?|\{\s*")rejected_line\b/.test(new TextDecoder(marked).decode(head))
   if (options.sheet !== undefined && !isRejects)
     throw malformed(`${name} is no workbook, and has no sheets`, 'Leave out --sheet')
-  const encoding = markedEncoding(head) ?? (isRejects ? undefined : options.encoding) ?? 'utf-8'
+  const encoding = marked ?? (isRejects ? undefined : options.encoding) ?? 'utf-8'
   const start = new TextDecoder(encoding).decode(head).trimStart()
   const format = options.format ?? detectFormat(start, name, options)
   const blocks = toUtf8(input.blocks, encoding, name)

@@ -5,7 +5,7 @@ import { shorten } from '../../platform/escape.js'
 import { must } from '../../platform/values.js'
 import { type BadCell, type Cell, type Cells, Chunk, isTooLarge, readWhole, recordTooLarge } from './chunk.js'
 import type { FormatInput, FormatReader, InputOptions } from './format.js'
-import { type FieldRules, findHeader, headerOf, maxHeaderRows, missingHeader } from './header.js'
+import { type FieldRules, findHeader, headerOf, maxHeaderRows, missingHeader, rejectNames } from './header.js'
 
 /**
  * The rows of a sheet: a number in plain digits, a date as ISO 8601, a formula as its saved value.
@@ -14,19 +14,19 @@ import { type FieldRules, findHeader, headerOf, maxHeaderRows, missingHeader } f
  */
 export async function openWorkbook(input: FormatInput, options: InputOptions): Promise<FormatReader> {
   const { name } = input
-  const { rules } = options
-  const given = { '--format': options.format, '--encoding': options.encoding, '--delimiter': options.delimiter }
-  const unused = Object.entries(given).find(([, value]) => value !== undefined)?.[0]
-  if (unused !== undefined) throw malformed(`${unused} does not apply to a workbook, as ${name} is`, 'Leave it out')
   const bytes = await readWhole(input.blocks, maxPacked)
   if (!bytes) throw malformed(`${name} is larger than ${maxPacked} bytes`, 'Save the sheet as CSV')
   checkArchive(bytes, name)
   const names = await sheetNames(bytes, name)
+  const only = names.length === 1 ? await readSheet(bytes, 0, names, name) : undefined
+  const isRejects = only?.rows[0]?.[0] === rejectNames[0]
+  if (!isRejects) refuseUnused(options, name)
+  const rules = isRejects ? { ...options.rules, columns: undefined } : options.rules
   const index =
-    options.sheet === undefined
+    options.sheet === undefined || isRejects
       ? await sheetOfPlants(bytes, names, rules, input)
       : namedSheet(names, options.sheet, name)
-  const sheet = await readSheet(bytes, index, names, name)
+  const sheet = only ?? (await readSheet(bytes, index, names, name))
   if (rules.columns) {
     const header = headerOf(rules.columns, rules, name)
     return { format: 'xlsx', header, chunks: chunksOf(sheet, 0, header.names.length, input) }
@@ -39,6 +39,12 @@ export async function openWorkbook(input: FormatInput, options: InputOptions): P
   const line = must(rows.lines[found])
   const chunks = chunksOf(sheet, line, header.names.length, input)
   return { format: 'xlsx', header, chunks, ...(found > 0 && { skipped: { rows: found, header: line } }) }
+}
+
+function refuseUnused({ format, encoding, delimiter }: InputOptions, source: string): void {
+  const given = { '--format': format, '--encoding': encoding, '--delimiter': delimiter }
+  const unused = Object.entries(given).find(([, value]) => value !== undefined)?.[0]
+  if (unused !== undefined) throw malformed(`${unused} does not apply to a workbook, as ${source} is`, 'Leave it out')
 }
 
 /**

@@ -21,6 +21,13 @@ describe.runIf(isLinux)('a stdout that takes no more', () => {
     expect(await user.run('list')).toEqual(printed('{"id":1,"name":"Fern"}\n'))
   })
 
+  test('does not undo an import that is all or nothing', async () => {
+    const user = new World()
+    const result = await bash(user, `echo '{"id":1,"name":"Fern"}' | "$plants" import -q --atomic > /dev/full`)
+    expect(result).toEqual(unwritten('All plants are in the store, only the summary was not written'))
+    expect(await user.run('list')).toEqual(printed('{"id":1,"name":"Fern"}\n'))
+  })
+
   test.each(['list', 'list --output text', 'get 1', '--help', '--version'])(
     'ends "plants %s" with 74',
     async (line) => {

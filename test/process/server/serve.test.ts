@@ -120,11 +120,11 @@ test('the log tells of every exchange by its id, but of no token and no plant', 
 
 test('the log has the path of a 404: escaped, without its query, tokens and credentials, at most 200 characters', async () => {
   const service = await serve()
-  const targets = ['/nope', '/a/../%1b?x', `/${testToken}/x`, `/${'y'.repeat(300)}`, 'http://user:pw@example.com', '*']
+  const targets = ['/nope', '/a/../%1b?x', `/${testToken}/x`, `/${'y'.repeat(300)}`, 'http://user:pw@example.com']
   for (const target of targets) await exchange(service, { method: 'GET', target })
   await expect.poll(() => service.log.filter(({ status }) => status === 404).length).toBe(targets.length)
   const paths = service.log.filter(({ status }) => status === 404).map(({ path }) => path)
-  expect(paths).toEqual(['/nope', '/a/../%1b', '/***', `/${'y'.repeat(198)}…`, '', '*'])
+  expect(paths).toEqual(['/nope', '/a/../%1b', '/***', `/${'y'.repeat(198)}…`, ''])
 })
 
 test.runIf(isLinux)(

@@ -5,6 +5,7 @@ import {
   configure,
   createAll,
   createAtomically,
+  creations,
   Line,
   type Moment,
   openByLine,
@@ -60,17 +61,66 @@ test('finds out what became of 20 commits whose answers are lost', async () => {
   expect(await place.sql('SELECT id FROM plant_store.plants ORDER BY id')).toEqual(ids.map((id) => ({ id })))
 })
 
-test('does not take the number of a commit alone for a proof that its plant is stored', async () => {
-  const place = await database()
+test.each<[string, string, (store: PostgresStore) => Promise<unknown>[]]>([
+  [
+    'the creates that share it',
+    "DELETE FROM plant_store.plants WHERE name = 'Fern'",
+    (store) => [createPlant(store, { id: 3n, name: 'Twin' }), createPlant(store, { id: 4n, name: 'Fern' }, 'key')],
+  ],
+  [
+    'the key of a create',
+    "UPDATE plant_store.plants SET idempotency_key = NULL WHERE name = 'Fern'",
+    (store) => [createPlant(store, { id: 4n, name: 'Fern' }, 'key')],
+  ],
+  [
+    'a chunk of an import',
+    "DELETE FROM plant_store.plants WHERE name = 'Fern'",
+    (store) => [
+      store.write(
+        creations([
+          { id: 3n, name: 'Twin' },
+          { id: 4n, name: 'Fern' },
+        ]),
+      ),
+    ],
+  ],
+  [
+    'updates',
+    "UPDATE plant_store.plants SET name = 'Moss' WHERE id = 2",
+    (store) => [store.write([1n, 2n].map((id) => ({ type: 'update', patch: { id, name: 'Fern' } })))],
+  ],
+  [
+    'deletes',
+    "INSERT INTO plant_store.plants (id, name) VALUES (2, 'Moss')",
+    (store) => [store.write([1n, 2n].map((id) => ({ type: 'delete', id })))],
+  ],
+  [
+    'a token that is revoked',
+    'UPDATE plant_store.tokens SET revoked_at = NULL',
+    (store) => [store.tokens.revoke(1n, new Date())],
+  ],
+])('does not take the number of a commit alone for a proof of all of %s', async (_, undo, change) => {
+  const place = await freshDatabase()
   const { line, store } = await openByLine(place)
-  await createPlant(store, { id: 2n, name: 'Moss' })
+  await createAll(store, [
+    { id: 1n, name: 'Moss' },
+    { id: 2n, name: 'Moss' },
+  ])
+  await store.tokens.add(Buffer.from('digest'), {
+    note: undefined,
+    rights: ['read'],
+    createdAt: new Date(),
+    expiresAt: undefined,
+  })
+  const statements = 'SELECT * FROM plant_store.plants, plant_store.tokens ORDER BY plants.id'
+  const before = await place.sql(statements)
   line.cut('COMMIT', 'answered')
   line.block() // so that it asks later
-  const outcome = settled([createPlant(store, fern)])
-  await expect.poll(() => place.sql('SELECT id FROM plant_store.plants WHERE id = 1'), { interval: 5 }).toHaveLength(1)
-  await place.sql('DELETE FROM plant_store.plants WHERE id = 1') // as after a crash that has lost it
+  const outcomes = Promise.all(change(store).map((call) => settled([call])))
+  await expect.poll(() => place.sql(statements), { interval: 5 }).not.toEqual(before)
+  await place.sql(undo) // as after a crash that has lost it
   line.mend()
-  expect(await outcome).toEqual([unknown])
+  expect(new Set((await outcomes).flat())).toEqual(new Set([unknown]))
 })
 
 test('a server that may not tell leaves the outcome of a commit unknown, and creates work', async () => {

@@ -203,11 +203,12 @@ describe('what rows hold that SQLite would not have let in is not taken for plan
   const commands = ['list', 'get 1', 'create --id 1 --name Fern --idempotency-key k', 'delete 1 --yes']
 
   test.each([
-    ["x'00ff'", [...commands, 'export']],
-    ['NULL', commands],
-    ['7', commands],
-  ])('a name that is %s', async (name, lines) => {
-    const row = `INSERT INTO plants (id, name, idempotency_key) VALUES (1, ${name}, 'k')`
+    ["name that is x'00ff'", "x'00ff', NULL", [...commands, 'export']],
+    ['name that is NULL', 'NULL, NULL', commands],
+    ['name that is 7', '7, NULL', commands],
+    ['tag that is 7', "'Fern', 7", [...commands, 'export']],
+  ])('a %s', async (_, values, lines) => {
+    const row = `INSERT INTO plants (id, name, tag, idempotency_key) VALUES (1, ${values}, 'k')`
     craft('evil.db', [loose, keys, tokens, imports, row, pretend('plants', plants)])
     for (const line of lines) expect(await plantsIn(line), line).toEqual({ ...isDamaged, out: '' })
     expect((await plantsIn('restore evil.db --yes --store ./mine.db')).code).toBe(2)

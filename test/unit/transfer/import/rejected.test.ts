@@ -4,6 +4,7 @@ import { beforeEach, describe, expect, test } from 'vitest'
 import { Importer, plant } from '../../../helpers/imports.js'
 import { objectsOf } from '../../../helpers/json-lines.js'
 import { query } from '../../../helpers/sqlite-file.js'
+import { rows, workbook } from '../../../helpers/workbook.js'
 
 let user: Importer
 
@@ -130,6 +131,21 @@ describe('a corrected rejects file changes only what its records name:', () => {
       ? plant(1, 'Fern 2', 'sun') + plant(2, 'Moss', 'bog') + plant(3, 'Ü')
       : plant(1, 'Fern', 'shade') + plant(2, 'Moss 2', 'bog')
     expect(await user.list()).toBe(expected)
+  })
+
+  test('also as a spreadsheet saves it', async () => {
+    user.write('plants', Buffer.from('x;M\xe4rz\n', 'latin1'))
+    const options = '--encoding windows-1252 --columns id,name'
+    await user.import(`plants ${options} --rejects bad.csv`)
+    const [, record = ''] = user.read('bad.csv').trimEnd().split('\n')
+    const [line, reason, , name] = record.split(';')
+    user.write('quoted.csv', `"rejected_line";"rejected_reason";"id";"name"\n${line};${reason};1;"${name}"\n`)
+    const cells = [line, reason, '2', name].map((cell) => cell ?? '')
+    const header = ['rejected_line', 'rejected_reason', 'id', 'name']
+    user.write('bad.xlsx', workbook({ sheets: { bad: rows(header, cells) } }))
+    expect(await user.import(`quoted.csv ${options}`)).toMatchObject({ code: 0, created: 1 })
+    expect(await user.import(`bad.xlsx ${options} --sheet Data`)).toMatchObject({ code: 0, created: 1 })
+    expect(await user.list()).toBe(plant(1, 'März') + plant(2, 'März'))
   })
 
   test('again and again', async () => {

@@ -197,6 +197,10 @@ test('a journal that is broken, or of another user, is not believed', async () =
     expect(await run.import()).toMatchObject({ code: 2, err })
   }
   rmSync(path)
+  symlinkSync(path, path)
+  const err = expect.stringContaining(`plants: The journal ${path} could not be read: `)
+  expect(await run.import()).toMatchObject({ code: 2, err })
+  rmSync(path)
   symlinkSync(join(run.home, 'new'), path)
   expect(await run.import('--if-exists skip')).toMatchObject({ code: 0, journals: 0 })
   expect(existsSync(join(run.home, 'new'))).toBe(false)
