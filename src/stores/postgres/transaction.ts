@@ -67,6 +67,17 @@ export class Transaction {
     this.connection = connection
   }
 
+  get isBegun(): boolean {
+    return !this.#deferred.includes('BEGIN')
+  }
+
+  /** Undoes all of it. A savepoint would take a number of its own for every commit. */
+  async restart(): Promise<void> {
+    await this.connection.ask('ROLLBACK')
+    this.#deferred.push('BEGIN')
+    this.#identity = undefined
+  }
+
   /** A statement that is sent with the next one that is asked. */
   defer(statement: string): void {
     this.#deferred.push(statement)

@@ -45,24 +45,27 @@ export async function makeChanges(
   return outcomes
 }
 
-/** Assumes that ids and keys are free, where that is all that matters: so most writes need no lookup. */
 async function settle(
   transaction: Transaction,
   changes: readonly Change[],
   maxRejected = Infinity,
 ): Promise<Outcome[]> {
+  const isNested = transaction.isBegun
+  if (!isNested) return trySettle(transaction, changes, maxRejected, () => transaction.restart())
   transaction.defer('SAVEPOINT changes')
-  const outcomes = await trySettle(transaction, changes, maxRejected)
+  const outcomes = await trySettle(transaction, changes, maxRejected, () => transaction.ask('ROLLBACK TO changes'))
   transaction.defer('RELEASE changes')
   return outcomes
 }
 
+/** Creates assume that their ids and keys are free: so most of them need no lookup. */
 async function trySettle(
   transaction: Transaction,
   changes: readonly Change[],
   maxRejected: number,
+  undo: () => Promise<unknown>,
 ): Promise<Outcome[]> {
-  let stored = changes.every(isCreate) ? [] : await storedFor(transaction, changes)
+  let stored = changes.every(({ type }) => type === 'create') ? [] : await storedFor(transaction, changes)
   for (let tries = 1; ; tries += 1) {
     const plan = new Plan(stored)
     const outcomes = plan.apply(changes, maxRejected)
@@ -72,7 +75,7 @@ async function trySettle(
       return outcomes
     } catch (error) {
       if (tries === maxTries || !(error instanceof MissingRows || isConstraint(error))) throw error
-      await transaction.ask('ROLLBACK TO changes')
+      await undo()
       if (isForeignConstraint(error)) return withoutViolations(transaction, changes, maxRejected, error)
     }
     stored = await storedFor(transaction, changes)
@@ -81,11 +84,6 @@ async function trySettle(
 
 /** in each of which another writer has changed one of the plants after they were looked up */
 const maxTries = 20
-
-function isCreate(change: Change): boolean {
-  if (change.type === 'create') return true
-  return change.type === 'update' && change.ifMissing === 'create' && patchedPlant(change.patch) !== undefined
-}
 
 /** Halves the changes until those that violate a constraint of somebody else are alone. */
 async function withoutViolations(
