@@ -103,7 +103,7 @@ export class Transaction {
    */
   async hasCommitted(connection: Connection): Promise<boolean> {
     const [number, itsServer] = this.#identity ?? []
-    if (!number || !connection.canSettle) throw new Error('The server does not report the outcome')
+    if (!number) throw new Error('The server does not report the outcome')
     const status = `SELECT CASE (${server}) WHEN ${literal(itsServer)} THEN pg_xact_status('${number}') END`
     const isStored = `SELECT ${['true', ...this.evidence.map((condition) => condition())].join(' AND ')}`
     const answers = await connection.askAll(`${status}; ${isStored}; ${reachStandbys}`).catch((error: unknown) => {

@@ -51,6 +51,13 @@ describe('a password', () => {
     expect(elsewhere).toEqual({ told: expect.stringContaining(why), passwords: [], logins: 1 })
   })
 
+  test('that is rejected is not sent to the next host', async () => {
+    const [first, next] = [await Listener.start([says.clear, says.refused]), await Listener.start([says.clear])]
+    const told = await toldBy(`postgres://plants@127.0.0.1:${first.port},127.0.0.1:${next.port}/plants`, '')
+    expect(told).toMatch(/^unauthorized: .* wrong password$/)
+    expect([first.passwords, next.logins]).toEqual([['s3cret\0'], 0])
+  })
+
   test('is sent once on a connection', async () => {
     const { told, passwords } = await come([says.md5, says.clear])
     expect(passwords).toEqual([md5])
