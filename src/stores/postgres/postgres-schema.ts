@@ -72,7 +72,7 @@ async function inspect(
   const [[hasSchema, hasVersions, owner] = []] = await connection.ask(inspection)
   if (typeof owner === 'string') {
     const message = `${name} contains a schema ${schemaName} that belongs to ${owner}`
-    const hint = `If you trust ${owner}, log in as that role. Otherwise have the schema removed, or use another database`
+    const hint = `If you trust ${owner}, log in as that role. Otherwise remove the schema, or use another database`
     throw new PlantsError('unavailable', message, { hint })
   }
   if (hasVersions !== 't') return { hasSchema: hasSchema === 't', version: 0 }

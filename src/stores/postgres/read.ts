@@ -68,7 +68,8 @@ function where({ after, tag, search, sort = 'id', desc }: ReadQuery): string {
 
 /** As `contains` of the search does, with a short way for ASCII. */
 function contains(column: string, { folded, translations }: Sought): string {
-  const text = `normalize(regexp_replace(normalize(${column}, NFD), ${literal(markedLetter)}, ${literal('\\1')}, 'g'), NFC)`
+  const [marked, letter] = [markedLetter, '\\1'].map(literal)
+  const text = `normalize(regexp_replace(normalize(${column}, NFD), ${marked}, ${letter}, 'g'), NFC)`
   const [from, to] = [[...translations.keys()].join(''), [...translations.values()].join('')].map(literal)
   const isAscii = `octet_length(${column}) = char_length(${column})`
   const whole = `CASE WHEN ${isAscii} THEN lower(${column} COLLATE "C") ELSE translate(${text}, ${from}, ${to}) END`

@@ -42,7 +42,8 @@ export async function transactOnce<T>(
   const hasCommitted = await pool
     .run((other) => transaction.hasCommitted(other))
     .catch((cause: unknown) => {
-      const message = `The connection to ${connection.address.name} was lost during a commit: whether it is stored is unknown`
+      const { name } = connection.address
+      const message = `The connection to ${name} was lost during a commit: whether it is stored is unknown`
       const hint = 'When the database is available again, plants get shows whether the plant is stored'
       throw new PlantsError('unknownOutcome', message, { hint, cause })
     })
