@@ -7,7 +7,7 @@ import type { PostgresAddress } from '../common/address.js'
 import { nextPause, patienceOf, retrying } from '../common/retry-policy.js'
 import type { OpenOptions } from '../common/store.js'
 import { Connection, type Endpoint } from './postgres-connection.js'
-import { type Account, ConnectionError, codeOf, driverError, explainDatabase, isTransient } from './postgres-errors.js'
+import { type Account, codeOf, DatabaseFailure, explain } from './postgres-errors.js'
 import type { Row } from './sql.js'
 
 /** What a caller waits for, at most until its timeout. */
@@ -32,7 +32,7 @@ export class ConnectionPool {
   #opening = 0
   #wasConnected = false
   /** of the last attempt to connect */
-  #failure: unknown
+  #failure: PlantsError | undefined
   #isReportedAway = false
   readonly #closing = new AbortController()
 
@@ -101,15 +101,12 @@ export class ConnectionPool {
       if (!(error instanceof PlantsError && error.isOutcomeUnknown)) call.signal.throwIfAborted()
       const patience = patienceOf(this.options, this.#wasConnected)
       const elapsed = clock.now() - call.start
-      const pause = isTransient(error) ? nextPause(policy, { tries, elapsed, patience }, clock) : undefined
-      const explained = this.explain(error)
-      if (pause === undefined) throw explained
-      const isAway = this.#failure !== undefined && elapsed >= reportAfter && explained instanceof PlantsError
-      if (isAway && !this.#isReportedAway) {
+      if (!(error instanceof PlantsError && error.retryable)) throw this.#outside(error)
+      if (this.#failure && !this.#isReportedAway && elapsed >= reportAfter) {
         this.#isReportedAway = true
-        onAway?.(explained, patience)
+        onAway?.(this.#failure, patience)
       }
-      return pause
+      return nextPause(policy, { tries, elapsed, patience }, clock)
     }
     return retrying(action, pauseAfter, [this.#closing.signal, call.signal])
   }
@@ -134,7 +131,7 @@ export class ConnectionPool {
     } catch (error) {
       if (!isTimeout(error)) throw error
       const why = this.#wasConnected ? 'all connections are busy, and ?max= allows more' : 'no answer in time'
-      throw this.#failure ?? new ConnectionError('LATE', why)
+      throw this.#failure ?? new DatabaseFailure('LATE', why, this.#account)
     }
   }
 
@@ -153,13 +150,14 @@ export class ConnectionPool {
   async #open(): Promise<void> {
     if (this.#opening === this.size) return
     this.#opening += 1
-    const connection = await this.#connect().catch((error: unknown) => {
-      this.#failure = error
-      for (const { reject } of this.#waiters) reject(error)
-      this.#waiters.clear()
-    })
+    const connection = await this.#connect()
     this.#opening -= 1
-    if (!connection) return
+    if (connection instanceof PlantsError) {
+      this.#failure = connection
+      for (const { reject } of this.#waiters) reject(connection)
+      this.#waiters.clear()
+      return
+    }
     this.#wasConnected = true
     this.#failure = undefined
     if (this.#isReportedAway) this.options.onAway?.(undefined)
@@ -167,31 +165,29 @@ export class ConnectionPool {
     this.release(connection)
   }
 
-  /** Tries each endpoint once. Of their failures, one that may pass soon is the most informative. */
-  async #connect(): Promise<Connection> {
-    let failure: unknown
+  /** Tries each endpoint once. Of their failures, returns one that may pass soon if there is any. */
+  async #connect(): Promise<Connection | PlantsError> {
+    let failure: PlantsError | undefined
     for (const _ of this.#endpoints) {
       const at = this.#next
       try {
         return (await this.#pool.connect()) as unknown as Connection // of its option `Client`
       } catch (reason) {
-        const error = driverError(reason)
+        const error = explain(reason, this.#account)
         const hasPlainNext = this.#account.address.sslmode === 'prefer' && must(this.#endpoints[at]).usesTls
         const fallsBack = hasPlainNext && withoutTls.test(codeOf(error))
         if (this.#next === at) this.#next = (at + (hasPlainNext && !fallsBack ? 2 : 1)) % this.#endpoints.length
-        if (!fallsBack && final.test(codeOf(error))) throw error
-        if (failure === undefined || !(fallsBack || isTransient(failure))) failure = error
+        if (!fallsBack && final.test(codeOf(error))) return error
+        if (!failure || !(fallsBack || failure.retryable)) failure = error
       }
     }
-    throw failure
+    return must(failure)
   }
 
   /** When the login was accepted before, its rejection is no matter of the credentials of whoever calls. */
-  explain(error: unknown): unknown {
-    const explained = explainDatabase(error, this.#account)
-    if (!this.#wasConnected || !(explained instanceof PlantsError) || explained.type !== 'unauthorized')
-      return explained
-    return new PlantsError('unavailable', explained.message, { hint: explained.hint, cause: error })
+  #outside(error: unknown): unknown {
+    if (!this.#wasConnected || !(error instanceof PlantsError) || error.type !== 'unauthorized') return error
+    return new PlantsError('unavailable', error.message, { hint: error.hint, cause: error })
   }
 
   close(): void {

@@ -3,7 +3,7 @@ import { maxTimer, timeIsOver } from '../../platform/clock.js'
 import { PlantsError } from '../../platform/errors.js'
 import { isLoopback } from '../../platform/network.js'
 import type { PostgresAddress, PostgresHost } from '../common/address.js'
-import { type Account, ConnectionError, codeOf, driverError, otherProtocol } from './postgres-errors.js'
+import { type Account, codeOf, DatabaseFailure, explain, otherProtocol } from './postgres-errors.js'
 import type { Row } from './sql.js'
 
 export interface Endpoint extends PostgresHost {
@@ -98,7 +98,7 @@ export class Connection extends pg.Client {
    * Returns the rows of the last statement of a message. Outside of a transaction, the message is one.
    *
    * @param plants how many it asks for by their ids or keys, however long they are
-   * @throws {ConnectionError} when the connection is lost, and `pg.DatabaseError` for what the server reports
+   * @throws {DatabaseFailure}
    */
   async ask(text: string, plants?: number): Promise<Row[]> {
     return (await this.askAll(text, plants)).at(-1) ?? []
@@ -114,7 +114,7 @@ export class Connection extends pg.Client {
       rowMode: 'array',
     })
     const results = [await this.inTime(answer, plants)].flat()
-    if (this.#isDoubtful) throw new ConnectionError('STANDBY', 'the server has stopped waiting for its standby')
+    if (this.#isDoubtful) throw this.failure('STANDBY', 'the server has stopped waiting for its standby')
     return results.slice(before.length).map(({ rows }) => rows)
   }
 
@@ -126,8 +126,9 @@ export class Connection extends pg.Client {
     try {
       return await answer
     } catch (error) {
-      const failure = driverError(this.connection.stream.errored ?? error) // the driver forgets why it cannot be used
-      if (failure instanceof ConnectionError || codeOf(failure) === readOnlyTransaction) this.destroy()
+      const cause = this.connection.stream.errored ?? error // the driver forgets why it cannot be used
+      const failure = explain(cause, this.#account)
+      if (!(cause instanceof pg.DatabaseError) || codeOf(failure) === readOnlyTransaction) this.destroy()
       else await this.query('').catch(() => undefined) // until then, the transaction status is that of before
       throw failure
     } finally {
@@ -144,8 +145,12 @@ export class Connection extends pg.Client {
     this.connection.stream.destroy(reason)
   }
 
+  failure(code: string, reason: string): DatabaseFailure {
+    return new DatabaseFailure(code, reason, this.#account)
+  }
+
   #rejectLogin(why: string): void {
-    this.destroy(new ConnectionError('LOGIN', why))
+    this.destroy(this.failure('LOGIN', why))
   }
 
   /** A second request violates the protocol, and the driver would answer it without asking for the password again. */
@@ -157,11 +162,11 @@ export class Connection extends pg.Client {
   /** Throws when anybody else could read the password, or its MD5 hash. */
   #passwordFor(host: string, port: number): string {
     const password = this.#account.login.password({ host, port })
-    if (password === undefined) throw new ConnectionError('PASSWORD', 'it requires a password, but none is set')
+    if (password === undefined) throw this.failure('PASSWORD', 'it requires a password, but none is set')
     const isVerified = this.isSecure && verifiesServer(this.#account)
     if (this.#method === 'SCRAM' || isVerified || host.startsWith('/') || isLoopback(host)) return password
     const why = `the server requests the password ${this.#method} over a connection that others could read`
-    throw new ConnectionError('LOGIN', why)
+    throw this.failure('LOGIN', why)
   }
 
   /** Enforces the minimum of RFC 7677: with fewer iterations, the password would be easy to guess from the response. */
@@ -179,10 +184,10 @@ export class Connection extends pg.Client {
       stream.on('data', (chunk: Buffer) => {
         this.#received += chunk.length
         try {
-          if (this.#received > this.#maxReceived) throw new ConnectionError('TOO_LARGE', tooLarge)
+          if (this.#received > this.#maxReceived) throw this.failure('TOO_LARGE', tooLarge)
           read.call(stream, chunk)
         } catch (error) {
-          stream.destroy(driverError(error))
+          stream.destroy(explain(error, this.#account))
         }
       })
     }

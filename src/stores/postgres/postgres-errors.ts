@@ -9,104 +9,88 @@ export interface Account {
   login: Login
 }
 
-/** What the server has not reported, with a code of the system or of TLS, or one of ours in `failures`. */
-export class ConnectionError extends Error {
+/** What a database has reported, or what the connection to it has failed with. */
+export class DatabaseFailure extends PlantsError {
+  /** SQLSTATE, a code of the system or of TLS, or one of ours in `explanations` */
   readonly code: string
+  /** in the words of the server or of the system */
+  readonly reason: string
 
-  constructor(code: string, message: string, cause?: unknown) {
-    super(message, { cause })
+  constructor(code: string, reason: string, { address, login }: Account, cause?: unknown) {
+    const found = explanations.find((explanation) => explanation.code.test(code))
+    const explanation = found ?? (cause instanceof pg.DatabaseError ? refused : unreached)
+    const { sentence, hint = login.passwordHint, type = 'unavailable', retryable = false } = explanation
+    super(type, sentence(address, reason), { hint, retryable, cause })
     this.code = code
+    this.reason = reason
   }
 }
 
-export const otherProtocol = 'the server does not speak the PostgreSQL protocol'
-
-/** Converts an error of the driver to a `pg.DatabaseError` or a `ConnectionError`. */
-export function driverError(error: unknown): Error {
-  if (error instanceof ConnectionError || error instanceof PlantsError) return error
-  if (error instanceof pg.DatabaseError && error.code) return error
-  const text = textOf(error)
-  if (/^(SASL: |Unknown authenticationOk message type )/.test(text)) return new ConnectionError('LOGIN', text, error)
-  if (text === 'The server does not support SSL connections')
-    return new ConnectionError('NO_TLS', 'the server has no TLS', error)
-  if (error instanceof RangeError || error instanceof TypeError)
-    return new ConnectionError('PROTOCOL', otherProtocol, error)
-  return new ConnectionError(systemCode(error) ?? 'LOST', text, error)
+/** @param error of the driver */
+export function explain(error: unknown, account: Account): PlantsError {
+  if (error instanceof PlantsError) return error
+  const reason = textOf(error)
+  return new DatabaseFailure(codeIn(error, reason), reason, account, error)
 }
 
-/** The code of a `ConnectionError`, or the SQLSTATE that the server has reported; empty for any other error. */
+/** Of a `DatabaseFailure`; empty for any other error. */
 export function codeOf(error: unknown): string {
-  if (error instanceof ConnectionError) return error.code
-  if (!(error instanceof pg.DatabaseError)) return ''
-  return /^[0-9A-Z]{5}$/.test(error.code ?? '') ? `${error.code}` : 'XX000'
+  return error instanceof DatabaseFailure ? error.code : ''
 }
 
-/** Of the class of integrity constraints, also those of the store itself. */
-export function isConstraint(error: unknown): error is pg.DatabaseError {
-  return error instanceof pg.DatabaseError && codeOf(error).startsWith('23')
+function codeIn(error: unknown, reason: string): string {
+  if (error instanceof pg.DatabaseError && error.code) {
+    const { code, constraint = 'plants_pkey' } = error
+    if (code.startsWith('23') && !(code === '23505' && ownConstraints.includes(constraint))) return 'CONSTRAINT'
+    return /^[0-9A-Z]{5}$/.test(code) ? code : 'XX000'
+  }
+  if (/^(SASL: |Unknown authenticationOk message type )/.test(reason)) return 'LOGIN'
+  if (reason === 'The server does not support SSL connections') return 'NO_TLS'
+  if (error instanceof RangeError || error instanceof TypeError) return 'PROTOCOL'
+  return systemCode(error) ?? 'LOST'
 }
 
-/** Whether a plant violates a constraint that somebody added to the store. */
-export function isForeignConstraint(error: unknown): error is pg.DatabaseError {
-  const isOwn = (name = 'plants_pkey') => ['plants_pkey', 'plants_idempotency_key', 'imports_pkey'].includes(name)
-  return isConstraint(error) && !(error.code === '23505' && isOwn(error.constraint))
-}
-
-/** Whether a retry may succeed soon: no server is ready, or it has aborted the statement in favour of others. */
-export function isTransient(error: unknown): boolean {
-  if (error instanceof PlantsError) return error.retryable
-  return codeOf(error) !== '' && !isForeignConstraint(error) && failureOf(error).retryable === true
-}
+const ownConstraints = ['plants_pkey', 'plants_idempotency_key', 'imports_pkey']
 
 /** Truncated: a server may send any amount. The addresses of one host fail together, in an `AggregateError`. */
-export function textOf(error: unknown): string {
+function textOf(error: unknown): string {
   if (error instanceof AggregateError) return [...new Set(error.errors.map(textOf))].join(', ')
   const text = isTimeout(error) ? 'no answer in time' : reasonOf(error)
   return text.length > 1000 ? `${text.slice(0, 1000)}…` : text
 }
 
-/** Returns errors of other sources unchanged. */
-export function explainDatabase(error: unknown, { address, login }: Account): unknown {
-  if (codeOf(error) === '') return error
-  const { sentence, hint = login.passwordHint, type = 'unavailable', retryable = false } = failureOf(error)
-  return new PlantsError(type, sentence(address, textOf(error)), { hint, retryable, cause: error })
-}
-
-function failureOf(error: unknown): Failure {
-  const found = failures.find(({ code }) => code.test(codeOf(error)))
-  return found ?? (error instanceof ConnectionError ? unreached : refused)
-}
-
-interface Failure {
-  sentence(address: PostgresAddress, text: string): string
+interface Explanation {
+  sentence(address: PostgresAddress, reason: string): string
   /** by default where the password comes from */
   hint?: string
   /** by default `unavailable` */
   type?: ErrorType
+  /** no server is ready, or it has aborted the statement in favour of others */
   retryable?: boolean
 }
 
-const unreached: Failure = {
-  sentence: ({ name }, text) => `Could not reach ${name}: ${text}`,
+export const otherProtocol = 'the server does not speak the PostgreSQL protocol'
+
+const unreached: Explanation = {
+  sentence: ({ name }, reason) => `Could not reach ${name}: ${reason}`,
   hint: 'Is PostgreSQL running there, and is the address right?',
   retryable: true,
 }
 
-const refused: Failure = {
-  sentence: ({ name }, text) => `${name} reported an error: ${text}`,
+const refused: Explanation = {
+  sentence: ({ name }, reason) => `${name} reported an error: ${reason}`,
   hint: 'Look at the log of the database',
 }
 
-/** by SQLSTATE or its class, or by the code of a `ConnectionError` */
-const failures: (Failure & { code: RegExp })[] = [
+const explanations: (Explanation & { code: RegExp })[] = [
   {
     code: /^(28|PASSWORD$)/,
-    sentence: ({ name, user }, text) => `${name} rejected the login of ${user}: ${text}`,
+    sentence: ({ name, user }, reason) => `${name} rejected the login of ${user}: ${reason}`,
     type: 'unauthorized',
   },
   {
     code: /^LOGIN$/,
-    sentence: ({ name }, text) => `Could not log in to ${name}: ${text}`,
+    sentence: ({ name }, reason) => `Could not log in to ${name}: ${reason}`,
     hint: 'Is it the right server? It should use scram-sha-256; to let it have a password: sslmode=verify-full',
   },
   {
@@ -116,12 +100,12 @@ const failures: (Failure & { code: RegExp })[] = [
   },
   {
     code: /^42703$/,
-    sentence: ({ name }, text) => `${name} has the tables of an older version of plants: ${text}`,
+    sentence: ({ name }, reason) => `${name} has the tables of an older version of plants: ${reason}`,
     hint: 'Migrate them with: plants stores init ADDRESS',
   },
   {
     code: /^42501$/,
-    sentence: ({ name, user }, text) => `Permission denied for ${user} in ${name}: ${text}`,
+    sentence: ({ name, user }, reason) => `Permission denied for ${user} in ${name}: ${reason}`,
     hint: 'Use the address of the owner: to migrate, with plants stores init ADDRESS; to grant, as in databases.md',
   },
   {
@@ -137,6 +121,8 @@ const failures: (Failure & { code: RegExp })[] = [
     retryable: true,
   },
   { code: /^(08|40003)/, ...unreached },
+  { code: /^PROTOCOL$/, ...unreached, sentence: ({ name }) => `Could not reach ${name}: ${otherProtocol}` },
+  { code: /^CONSTRAINT$/, ...refused }, // which somebody added to the store
   // Another writer was faster, the server is read-only, or it has a crisis that passes.
   { code: /^(23505|25006|40|53|55|57|58)/, ...refused, retryable: true },
   {

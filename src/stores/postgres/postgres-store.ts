@@ -89,15 +89,12 @@ export class PostgresStore implements OwnStore {
   async transaction<T>(work: (write: PostgresStore['write']) => Promise<T>): Promise<T> {
     const call = this.#pool.newCall()
     const connection = await this.#pool.retry(call, () => this.#pool.lease(call))
-    const writing = transactOnce(this.#pool, connection, call, (transaction) =>
+    return transactOnce(this.#pool, connection, call, (transaction) =>
       work(async (changes, options = {}) => {
         options.signal?.throwIfAborted()
         return makeChanges(transaction, changes, options)
       }),
     )
-    return writing.catch((error: unknown) => {
-      throw this.#pool.explain(error)
-    })
   }
 
   async checkpoint(id: string): Promise<string | undefined> {

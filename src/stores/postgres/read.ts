@@ -6,7 +6,6 @@ import { markedLetter, type Sought, soughtText } from '../common/search.js'
 import type { CountQuery, ReadQuery, TextCount } from '../common/store.js'
 import type { ConnectionPool } from './pool.js'
 import { maxAnswer, tooLarge } from './postgres-connection.js'
-import { ConnectionError } from './postgres-errors.js'
 import { columns, idsOf, literal, plants, type Row, toBigInt, toPlant } from './sql.js'
 
 export async function getPlants(pool: ConnectionPool, ids: readonly bigint[]): Promise<Map<bigint, NewPlant>> {
@@ -98,12 +97,12 @@ async function* copyRows(pool: ConnectionPool, statement: string, signal?: Abort
       }
       begun.push(chunk.subarray(end + 1))
       length += chunk.length - end - 1
-      if (length > maxAnswer) throw new ConnectionError('TOO_LARGE', tooLarge)
+      if (length > maxAnswer) throw connection.failure('TOO_LARGE', tooLarge)
     }
     await connection.ask('COMMIT')
   } catch (error) {
     connection.destroy()
-    throw pool.explain(error)
+    throw error
   } finally {
     pool.release(connection)
   }

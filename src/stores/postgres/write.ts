@@ -17,7 +17,7 @@ import {
 import { keyConflict } from '../common/conflict.js'
 import { checkpointState, type WriteOptions } from '../common/store.js'
 import type { Connection } from './postgres-connection.js'
-import { isConstraint, isForeignConstraint, textOf } from './postgres-errors.js'
+import { codeOf, DatabaseFailure } from './postgres-errors.js'
 import { columns, idsOf, imports, literal, plants, rowOf, toPlant } from './sql.js'
 import { reachStandbys, type Transaction } from './transaction.js'
 
@@ -74,9 +74,11 @@ async function trySettle(
       transaction.evidence.push(() => isSaved(plan))
       return outcomes
     } catch (error) {
-      if (tries === maxTries || !(error instanceof MissingRows || isConstraint(error))) throw error
+      const isTaken = error instanceof MissingRows || codeOf(error) === uniqueViolation
+      const isViolation = error instanceof DatabaseFailure && error.code === 'CONSTRAINT'
+      if (tries === maxTries || !(isTaken || isViolation)) throw error
       await undo()
-      if (isForeignConstraint(error)) return withoutViolations(transaction, changes, maxRejected, error)
+      if (isViolation) return withoutViolations(transaction, changes, maxRejected, error)
     }
     stored = await storedFor(transaction, changes)
   }
@@ -85,15 +87,17 @@ async function trySettle(
 /** in each of which another writer has changed one of the plants after they were looked up */
 const maxTries = 20
 
+const uniqueViolation = '23505'
+
 /** Halves the changes until those that violate a constraint of somebody else are alone. */
 async function withoutViolations(
   transaction: Transaction,
   changes: readonly Change[],
   maxRejected: number,
-  violation: Error,
+  violation: DatabaseFailure,
 ): Promise<Outcome[]> {
   const [change, ...others] = changes
-  if (change && others.length === 0) return [rejected(constraintProblem(idOf(change), textOf(violation)))]
+  if (change && others.length === 0) return [rejected(constraintProblem(idOf(change), violation.reason))]
   const half = Math.ceil(changes.length / 2)
   const first = await settle(transaction, changes.slice(0, half), maxRejected)
   const rejections = first.filter(({ type }) => type === 'rejected').length
