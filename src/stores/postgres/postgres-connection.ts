@@ -28,6 +28,8 @@ export class Connection extends pg.Client {
   #method: string | undefined
   /** with SCRAM, whether the server has proved that it knows the password */
   #isProven = false
+  /** for an answer; until then, the transaction status is that of before */
+  #isWaiting = false
   /** whether the server has stopped waiting for a standby, so that a commit may be lost with this server */
   #isDoubtful = false
   /** bytes of the current answer, and their maximum; at first, of all answers up to the end of the login */
@@ -120,6 +122,7 @@ export class Connection extends pg.Client {
 
   /** Destroys the connection if it has no answer after the timeout, and if it can be used no longer. */
   async inTime<T>(answer: Promise<T>, plants = 0): Promise<T> {
+    this.#isWaiting = true
     this.#received = 0
     this.#maxReceived = Math.min(maxAnswer + plants * maxPlant, maxText)
     const timer = setTimeout(() => this.destroy(timeIsOver()), Math.min(this.#timeout + grace, maxTimer))
@@ -129,16 +132,16 @@ export class Connection extends pg.Client {
       const cause = this.connection.stream.errored ?? error // the driver forgets why it cannot be used
       const failure = explain(cause, this.#account)
       if (!(cause instanceof pg.DatabaseError) || codeOf(failure) === readOnlyTransaction) this.destroy()
-      else await this.query('').catch(() => undefined) // until then, the transaction status is that of before
+      else await this.query('').catch(() => undefined) // until the server is ready again
       throw failure
     } finally {
       clearTimeout(timer)
+      this.#isWaiting = false
     }
   }
 
-  /** Of a call that has ended: whether another one can use it. */
   get isIdle(): boolean {
-    return !this.connection.stream.destroyed && this.getTransactionStatus() === 'I'
+    return !this.#isWaiting && !this.connection.stream.destroyed && this.getTransactionStatus() === 'I'
   }
 
   destroy(reason?: Error): void {
