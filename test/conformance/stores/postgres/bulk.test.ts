@@ -150,6 +150,15 @@ test('reads many of the largest plants at once, but no endless record', async ()
   await expect(exported).rejects.toThrow('its response is too large')
 })
 
+test('a page has a plant, however large it is', async () => {
+  const place = await database()
+  const store = await openShared(place)
+  const insert = "INSERT INTO plant_store.plants (id, name) SELECT id, repeat('x', 1100000)"
+  await place.sql(`${insert} FROM generate_series(0, 2) AS id`)
+  const pages = await Readable.from(store.read({ inPages: true })).toArray()
+  expect(pages.map((page) => page.map(({ id }: NewPlant) => id))).toEqual([[0n], [1n], [2n]])
+})
+
 test('gives its connection back when nobody reads on', async () => {
   const store = await openShared(await database(), { parameters: 'max=1' })
   await createAll(store, plants(3000))
