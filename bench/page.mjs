@@ -2,13 +2,6 @@
 import { bars, growth } from './charts.mjs'
 
 const first = (key) => (row, rows) => row[key] / rows[0][key]
-const capacity = {
-  'table, B': 'table',
-  'ids, B': 'ids',
-  'keys, B': 'keys',
-  'WAL, B': 'wal',
-  'with pages, B': 'walWithPages',
-}
 const latencies = { 'p50, ms': 'p50', 'p99, ms': 'p99' }
 const imports = { 'rows/s': 'rate', '× first row': first('rate') }
 const copies = { ...imports, 'server CPU, µs': 'databaseCpu' }
@@ -29,7 +22,6 @@ const tables = {
   'import remote': imports,
   'postgres service': { 'creates/s': 'rate', ...latencies, 'CPU, µs': 'cpu', 'server CPU, µs': 'databaseCpu' },
   'postgres nodes': { 'creates/s': 'rate', '× first row': first('rate'), ...latencies },
-  'postgres capacity': { 'creates/s': 'rate', ...capacity },
   'postgres ordered': copies,
   'postgres random': copies,
   'postgres export': copies,

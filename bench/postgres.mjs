@@ -1,5 +1,5 @@
 // The shared database beside a file, the bare protocol and PostgreSQL's own COPY: npm run bench:postgres [-- FLAG...]
-//   --seconds 5  --rounds 3  --rows 500000  --only service,nodes,capacity,ordered,random,export
+//   --seconds 5  --rounds 3  --rows 500000  --only service,nodes,ordered,random,export
 //   --memory         what happens to the memory of a node over a million creates
 //   --grow           what 10 million plants take on the disk, and how fast they come as the table grows; needs 6 GB of
 // disk
@@ -15,7 +15,6 @@ import { killAll } from './children.mjs'
 import { note } from './figures.mjs'
 import { printMachine } from './machine.mjs'
 import { cleanEnvironment, end, homeIn, temporaryFolder } from './place.mjs'
-import { measureCapacity } from './postgres/capacity.mjs'
 import { measureExport } from './postgres/export.mjs'
 import { measureGrowth } from './postgres/grow.mjs'
 import { measureImports } from './postgres/import.mjs'
@@ -27,7 +26,6 @@ import { measureService } from './postgres/service.mjs'
 const parts = {
   service: measureService,
   nodes: measureNodes,
-  capacity: measureCapacity,
   ordered: (bench) => measureImports('ordered', bench),
   random: (bench) => measureImports('random', bench),
   export: measureExport,

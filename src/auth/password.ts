@@ -1,49 +1,46 @@
 import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { isWindows, octal, PlantsError, shellWord, systemCode } from '../platform/errors.js'
+import { isWindows, octal, PlantsError, shellOption, shellWord, systemCode } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
 import type { PostgresAddress, PostgresHost } from '../stores/common/address.js'
-import { assertTrusted, type CredentialContext, savedToken } from './credentials.js'
+import { type CredentialContext, savedToken } from './credentials.js'
 
 export interface Password {
-  source: 'address' | 'variable' | 'file' | 'password-file'
   place: string
-  /** for a password saved with `plants auth login`; ISO 8601 */
-  savedAt?: string | undefined
   of(host: PostgresHost): string | undefined
 }
 
-/** The order is that of libpq, with the password saved for exactly this login before the password file. */
+/** As in libpq: that of the address, PGPASSWORD for the store of this run, or the password file. */
 export async function findPassword(
   address: PostgresAddress,
   { isOfRun, file, warn }: CredentialContext,
   io: Io,
 ): Promise<Password | undefined> {
-  const { password, hosts, login } = address
+  const { password, hosts, login, href } = address
+  if (savedToken(file.saved, login)) {
+    const instead = 'Set PGPASSWORD, or write it to ~/.pgpass'
+    const fix = `${instead}, and remove it with: plants auth logout${shellOption('store', login)}`
+    await warn(`The saved password for ${login} is ignored. ${fix}`) // an earlier version saved it
+  }
   const variable = isOfRun ? io.env['PGPASSWORD'] : undefined
-  const saved = savedToken(file.saved, login)
   let found: Password | undefined
-  if (password !== undefined) found = { source: 'address', place: 'the address', of: () => password }
-  else if (variable) found = { source: 'variable', place: 'PGPASSWORD', of: () => variable }
-  else if (saved) {
-    assertTrusted(file, `The saved password for ${login} is not sent`)
-    found = { source: 'file', place: file.path ?? '', savedAt: saved.savedAt, of: () => saved.token }
-  } else {
+  if (password !== undefined) found = { place: 'the address', of: () => password }
+  else if (variable) found = { place: 'PGPASSWORD', of: () => variable }
+  else {
     const passwords = await readPasswordFile(io, warn)
     if (passwords && hosts.some((host) => passwords.find(address, host)))
-      found = { source: 'password-file', place: passwords.path, of: (host) => passwords.find(address, host) }
+      found = { place: passwords.path, of: (host) => passwords.find(address, host) }
   }
-  for (const host of hosts) redactPassword(found?.of(host), address, io)
+  for (const host of hosts) {
+    const secret = found?.of(host)
+    // If the address contains it anyway, a `***` there would reveal which part it is.
+    if (secret && !href.includes(secret)) io.secrets.add(secret)
+  }
   return found
 }
 
 /** Several stores may use the password file, but one warning for a run is enough. */
 const warned = new WeakSet<Io>()
-
-/** Skips a password that the address contains anyway: a `***` there would reveal which part it is. */
-export function redactPassword(password: string | undefined, { href }: PostgresAddress, { secrets }: Io): void {
-  if (password && !href.includes(password)) secrets.add(password)
-}
 
 /** On Windows, libpq's default files are in one folder. */
 export function libpqFile(path: string, nameOnWindows: string, { env }: Io): string {
@@ -52,7 +49,8 @@ export function libpqFile(path: string, nameOnWindows: string, { env }: Io): str
 
 /**
  * Reads PGPASSFILE, or libpq's default (https://www.postgresql.org/docs/current/libpq-pgpass.html); undefined if it is
- * missing or unusable.
+ * missing or unusable. The package pgpass reads the environment itself, and neither skips comments nor knows that a
+ * socket in the default directory is `localhost`.
  */
 export async function readPasswordFile(io: Io, warn: (message: string) => Promise<void>) {
   try {

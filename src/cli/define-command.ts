@@ -198,7 +198,7 @@ export function dryRunOption(description: string) {
 
 export const retryOption = {
   flags: '--retry <duration>',
-  description: 'how long to retry while a service refuses connections: 0 to 1h; by default 2s',
+  description: 'how long to try to reach a service or a database: 0 to 1h; by default 2s',
   parse: parseRetry,
 } as const satisfies OptionDefinition
 

@@ -1,7 +1,7 @@
 import { version } from '../../package.json'
 import { type Credential, type CredentialContext, findToken, noToken } from '../auth/credentials.js'
 import { assertNotExposed, exposureOf } from '../auth/exposure.js'
-import { findPassword, type Password, redactPassword } from '../auth/password.js'
+import { findPassword } from '../auth/password.js'
 import { type OutputStyle, waitingLine, warnMeanwhile } from '../output/output.js'
 import type { Io } from '../platform/io.js'
 import type { Access } from '../stores/common/access.js'
@@ -47,7 +47,7 @@ export async function accessTo(
   const onWait = showsProgress ? waitingLine(io, address.socketPath ?? address.url.host) : undefined
   return {
     token: found.token,
-    tokenHint: hintOf('token', found, storeFlag),
+    tokenHint: tokenHint(found, storeFlag),
     renew: found.source === 'command' ? renew : undefined,
     userAgent: `plants/${version}`,
     ca: caCert && (await import('../platform/certificates.js')).readCertificates(caCert.path, caCert.source),
@@ -62,33 +62,23 @@ export async function accessTo(
   }
 }
 
-function hintOf(noun: 'token' | 'password', { source, place }: Credential | Password, storeFlag: string): string {
-  if (source === 'file') return `The ${noun} was saved. Save another with: plants auth login${storeFlag}`
-  return `The ${noun} is from ${place}: set another one there`
+function tokenHint({ source, place }: Credential, storeFlag: string): string {
+  if (source === 'file') return `The token was saved. Save another with: plants auth login${storeFlag}`
+  return `The token is from ${place}: set another one there`
 }
 
-/**
- * @param given a password that is not saved yet
- * @throws {PlantsError} `malformed` for certificates that cannot be used
- */
-export async function loginTo(
-  address: PostgresAddress,
-  settings: AccessSettings,
-  io: Io,
-  given?: string,
-): Promise<Login> {
-  const { isVerbose, storeFlag } = settings
-  redactPassword(given, address, io)
-  const found = given === undefined ? await findPassword(address, settings, io) : undefined
-  if (isVerbose) {
+/** Throws `malformed` for certificates that cannot be used. */
+export async function loginTo(address: PostgresAddress, settings: AccessSettings, io: Io): Promise<Login> {
+  const found = await findPassword(address, settings, io)
+  if (settings.isVerbose) {
     const { trace } = await import('../output/trace.js')
-    trace(io, settings, `* password from ${given === undefined ? (found?.place ?? 'no source') : 'this login'}`)
+    trace(io, settings, `* password from ${found?.place ?? 'no source'}`)
   }
   const { readLoginCertificates } = await import('../auth/login-certificates.js')
-  const unset = `Set PGPASSWORD, or save the password with: plants auth login${storeFlag}`
+  const elsewhere = `The password is from ${found?.place}: set another one there`
   return {
-    password: (host) => given ?? found?.of(host),
-    passwordHint: found ? hintOf('password', found, storeFlag) : unset,
+    password: (host) => found?.of(host),
+    passwordHint: found ? elsewhere : 'Set PGPASSWORD, or write the password to ~/.pgpass',
     ...(await readLoginCertificates(address, settings, io)),
   }
 }

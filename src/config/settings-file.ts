@@ -38,7 +38,7 @@ export interface SettingsFile {
   /** absolute; undefined when there is no folder for settings */
   path: string | undefined
   saved: SavedSettings
-  /** why its commands are not run and its tokens and passwords are not sent: somebody else may have written them */
+  /** why its commands are not run and its tokens are not sent: somebody else may have written them */
   distrust?: { why: string; hint: string } | undefined
   /** each with the command that fixes it */
   warnings: { what: string; command: string }[]
@@ -173,7 +173,7 @@ function accessByOthers(path: string, { uid, mode }: Stats, io: Io): Pick<Settin
     warnings.push({ what: `Others can replace the settings in ${folder} ${octal(mode)}`, command })
   }
   if (!io.mayRunFor(uid)) {
-    const hint = 'Run plants as that user, without sudo, or set PLANTS_TOKEN or PGPASSWORD'
+    const hint = 'Run plants as that user, without sudo, or set PLANTS_TOKEN'
     return { warnings, distrust: { why: `belong to another user (uid ${uid})`, hint } }
   }
   return {

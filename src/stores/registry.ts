@@ -22,7 +22,6 @@ interface StoreScheme<A extends Address> {
   noun: string
   /** undefined for the scheme of all other addresses */
   scheme: RegExp | undefined
-  credential: 'token' | 'password' | undefined
   parse(text: string, source: string, place: AddressContext): A | Promise<A>
   /** Creates a missing store, except at a service. */
   open(address: A, options: OpenOptions): Promise<Store>
@@ -46,7 +45,6 @@ const openRemote = async (address: RemoteAddress, options: OpenOptions) =>
 const remote: StoreScheme<RemoteAddress> = {
   noun: 'a service',
   scheme: /^(https?|unix):/i,
-  credential: 'token',
   parse: parseService,
   open: openRemote,
   openExisting: openRemote,
@@ -57,7 +55,6 @@ const postgresStore = async () => (await import('./postgres/postgres-store.js'))
 const postgres: OwnStoreScheme<PostgresAddress> = {
   noun: 'a database',
   scheme: /^postgres(ql)?:/i,
-  credential: 'password',
   parse: async (...text) => (await import('./postgres/postgres-address.js')).parsePostgres(...text),
   open: async (...store) => (await postgresStore()).open(...store),
   openExisting: async (...store) => (await postgresStore()).openExisting(...store),
@@ -70,7 +67,6 @@ const sqliteStore = async () => (await import('./sqlite/sqlite-store.js')).Sqlit
 const file: OwnStoreScheme<FileAddress> = {
   noun: 'a file',
   scheme: undefined,
-  credential: undefined,
   parse: parseFile,
   open: async (...store) => (await sqliteStore()).open(...store),
   openExisting: async (...store) => (await sqliteStore()).openExisting(...store),
@@ -112,11 +108,11 @@ export function takesCredential(address: Address): address is RemoteAddress | Po
 }
 
 export function takesToken(address: Address): address is RemoteAddress {
-  return schemeOf(address).credential === 'token'
+  return address.scheme === 'remote'
 }
 
 export function takesPassword(address: Address): address is PostgresAddress {
-  return schemeOf(address).credential === 'password'
+  return address.scheme === 'postgres'
 }
 
 /** @param source the option or setting with the address, such as `--store` */

@@ -28,7 +28,7 @@ test.each([
   ['bench/import.mjs --only ordered,disordered', '--only some of ordered,random,export,remote'],
   [
     'bench/postgres.mjs --only service,unknown',
-    `--rounds and --rows must be ${from1}, --seconds above 0, --only some of service,nodes,capacity,ordered,random,export`,
+    `--rounds and --rows must be ${from1}, --seconds above 0, --only some of service,nodes,ordered,random,export`,
   ],
   ['bench/growth.mjs --plants 10,some', `--plants must be ${from1}, --seconds above 0`],
   ['bench/all.mjs --only start,end', '--only must be some of start,serve,import,postgres,growth'],

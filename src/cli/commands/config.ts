@@ -6,7 +6,7 @@ import { toJson } from '../../plant/exact-json.js'
 import { malformed, PlantsError, shellWord } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import { isJson } from '../../platform/values.js'
-import { completeAddress, loginAddress, schemes } from '../../stores/registry.js'
+import { completeAddress } from '../../stores/registry.js'
 import { chosenFormat, type Preferences, resolvePreferences } from '../context.js'
 import { type ArgumentDefinition, type CommandDefinition, defineCommand, type GlobalFlags } from '../define-command.js'
 
@@ -61,12 +61,10 @@ export async function saveSetting(name: string, text: string, flags: GlobalFlags
     const kept = settingsOfServices(savedStore(after, store))
     if (kept.length > 0) await settings.warn(`${store} keeps its ${kept.join(', ')}`)
     const { savedToken } = await import('../../auth/credentials.js')
-    // its parameters are not part of a login
-    const old = savedStore(before, store)?.address.replace(/^(postgres:.*?)\?.*/s, '$1') ?? ''
-    if (old !== loginAddress(address) && savedToken(before, old) && !savedToken(after, loginAddress(address))) {
-      const noun = schemes[address.scheme].credential ?? 'token'
+    const old = savedStore(before, store)?.address ?? ''
+    if (old !== address.name && savedToken(before, old) && !savedToken(after, address.name)) {
       const fix = `Save a new one: plants auth login --store ${shellWord(store)}`
-      await settings.warn(`The saved ${noun} is for the old address. ${fix}`)
+      await settings.warn(`The saved token is for the old address. ${fix}`)
     }
   }
   if (address) await (await import('../store-access.js')).warnOfExposure(address, settings)

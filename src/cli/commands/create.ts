@@ -20,7 +20,7 @@ import { writeOne } from '../../stores/common/change.js'
 import { idAfter, idExists } from '../../stores/common/conflict.js'
 import { createNext, greatestId } from '../../stores/common/create-next.js'
 import type { OpenOptions } from '../../stores/common/store.js'
-import { isOwn, nextIdIn, schemeOf, takesToken } from '../../stores/registry.js'
+import { isOwn, nextIdIn, schemeOf, takesCredential, takesToken } from '../../stores/registry.js'
 import { resolveSettings, type Settings } from '../context.js'
 import {
   defineCommand,
@@ -78,9 +78,8 @@ export const create = defineCommand({
       return warnOfEmpty(flags, settings)
     }
     const { plant, isNext } = await readPlant(flags, settings, io)
-    if (flags.retry !== undefined && isOwn(settings.store)) {
-      await settings.warn(`--retry applies only to services, and has no effect on ${schemeOf(settings.store).noun}`)
-    }
+    if (flags.retry !== undefined && !takesCredential(settings.store))
+      await settings.warn('--retry applies to services and databases, and has no effect on a file')
     const store = await schemeOf(settings.store).open(settings.store, { ...settings.storeOptions, retry: flags.retry })
     try {
       const create = async () => (await writeOne(store, { type: 'create', plant, key: idempotencyKey })).plant

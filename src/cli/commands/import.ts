@@ -6,7 +6,7 @@ import type { Io } from '../../platform/io.js'
 import { invalidValue, parseConcurrency, parseCount, parseText } from '../../platform/values.js'
 import { existsPolicies } from '../../stores/common/conflict.js'
 import { defaultConcurrency } from '../../stores/common/store.js'
-import { isOwn, schemes } from '../../stores/registry.js'
+import { isOwn, schemes, takesCredential } from '../../stores/registry.js'
 import { commonEncodings, encodingOf } from '../../transfer/formats/encoding.js'
 import type { FieldRules } from '../../transfer/formats/header.js'
 import { resolveSettings } from '../context.js'
@@ -115,10 +115,11 @@ export const importPlants = defineCommand({
       throw malformed('--map id= leaves the plants without ids', 'Assign ids: --id-from next')
     if (/\.xlsx$/i.test(flags.rejects ?? ''))
       throw malformed('Rejected rows of a workbook are written as CSV', 'For example: --rejects rejected.csv')
-    const ofService = flags.concurrency ? '--concurrency' : flags.retry === undefined ? undefined : '--retry'
     const inputs = inputsOf(args, io)
-    if (ofService && isOwn(store))
-      await settings.warn(`${ofService} applies only to services, and has no effect on ${schemes[store.scheme].noun}`)
+    if (flags.concurrency && isOwn(store))
+      await settings.warn(`--concurrency applies only to services, and has no effect on ${schemes[store.scheme].noun}`)
+    if (flags.retry !== undefined && !takesCredential(store))
+      await settings.warn('--retry applies to services and databases, and has no effect on a file')
     const { runImport } = await import('../import-run.js')
     const rules = { map, columns, idFrom, isPartial: ifExists === 'update' }
     await runImport(

@@ -22,7 +22,7 @@ export const groups: Readonly<Record<string, Readonly<Record<string, ListedComma
   Service: {
     serve: ['serve a store over HTTP', async () => (await import('./serve.js')).serve],
     tokens: ['manage service tokens', async () => (await import('./tokens.js')).tokens],
-    auth: ['save a token or password', async () => (await import('./auth.js')).auth],
+    auth: ['save a token', async () => (await import('./auth.js')).auth],
     openapi: ['describe the HTTP API', async () => (await import('./openapi.js')).openapi],
   },
   Setup: {

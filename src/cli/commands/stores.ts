@@ -150,7 +150,7 @@ const rename = defineCommand({
 
 const remove = defineCommand({
   name: 'remove',
-  description: 'Remove a saved store and its token or password. Its plants are not deleted.',
+  description: 'Remove a saved store and its token. Its plants are not deleted.',
   arguments: [{ name: '<name>', description: 'name of the store', values: 'saved-store' }],
   async run({ args: [name], flags }, io) {
     const settings = await resolvePreferences(flags, io)
@@ -169,7 +169,8 @@ const remove = defineCommand({
       return saved.store === name ? withField(kept, 'store', undefined) : kept
     })
     const tokenRemoved = savedToken(before, address) !== undefined && savedToken(after, address) === undefined
-    const secret = tokenRemoved ? ` and its ${schemes[schemeOfText(address)].credential ?? 'token'}` : ''
+    const noun = schemeOfText(address) === 'postgres' ? 'password' : 'token'
+    const secret = tokenRemoved ? ` and its ${noun}` : ''
     const rest = before.store === name ? '. The default store is now local' : ''
     const text = `Removed the store ${quoteIfNeeded(name)}${secret}. Its plants are still in ${quoteIfNeeded(shown)}${rest}`
     await writeResult(io, settings, { name, address: shown, removed: true, tokenRemoved }, text)

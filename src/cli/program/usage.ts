@@ -120,9 +120,9 @@ function explainUnknownOption(command: Command, argv: string[]): Advice {
   const longs = command.options.flatMap(({ long }) => long ?? [])
   if (longs.includes(flag)) return [`${flag} takes no value`]
   if (flag === '--token' || flag === '--password') {
-    const [noun, variable] = flag === '--token' ? ['token', 'PLANTS_TOKEN'] : ['password', 'PGPASSWORD']
-    const message = `A ${noun} is not accepted on the command line, where other users can see it`
-    return [message, `Set ${variable}. To save it, see: plants auth login --help`]
+    const message = `A ${flag.slice(2)} is not accepted on the command line, where other users can see it`
+    const hint = 'Set PLANTS_TOKEN. To save it, see: plants auth login --help'
+    return [message, flag === '--token' ? hint : 'Set PGPASSWORD, or write it to ~/.pgpass']
   }
   const what = `Unknown option ${flag}`
   const name = nameOf(command)

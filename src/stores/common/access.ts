@@ -40,5 +40,5 @@ export interface Observer {
   failed(cause: unknown): void
 }
 
-/** `rejected`: the token or password is wrong or revoked. `unknown`: no response settles it. */
+/** `rejected`: the token is wrong or revoked. `unknown`: no response settles it. */
 export type CredentialCheck = { state: 'accepted' } | { state: 'rejected' | 'unknown'; error: PlantsError }

@@ -1,73 +1,58 @@
-import { TLSSocket } from 'node:tls'
 import pg from 'pg'
 import { maxTimer, timeIsOver } from '../../platform/clock.js'
 import { PlantsError } from '../../platform/errors.js'
 import { isLoopback } from '../../platform/network.js'
 import type { PostgresAddress, PostgresHost } from '../common/address.js'
-import { type Account, ConnectionError, driverError, isLost, notPostgres } from './postgres-errors.js'
-import { pin, type Row } from './sql.js'
+import { type Account, codeOf, DatabaseFailure, explain, otherProtocol } from './postgres-errors.js'
+import type { Row } from './sql.js'
 
 export interface Endpoint extends PostgresHost {
   usesTls: boolean
 }
 
-export interface ConnectionOptions {
-  endpoint: Endpoint
-  account: Account
-  /** milliseconds until there is a connection, and until the server has answered a statement */
-  connectTimeout: number
-  timeout: number
-}
-
-/** A connection of the driver, with bounds on what a server may send, and checks of the login that the driver lacks. */
+/**
+ * A connection of the driver, with what it lacks: a time for each statement, bounds on what a server may send, and
+ * rules for who gets the password.
+ */
 export class Connection extends pg.Client {
-  /** such as `18.0` */
-  version = ''
-  /** whether the outcome of a commit can be asked for */
-  canSettle = false
   readonly address: PostgresAddress
-  readonly #options: ConnectionOptions
-  readonly #password: string | undefined
+  readonly isSecure: boolean
+  /** whether the outcome of a commit can be asked for: a managed server may forbid what that takes */
+  canSettle = false
+  readonly #account: Account
+  /** milliseconds until a statement is answered */
+  readonly #timeout: number
+  /** until the connection is checked */
+  readonly #connecting: NodeJS.Timeout
   /** of the login, as requested by the server */
   #method: string | undefined
   /** with SCRAM, whether the server has proved that it knows the password */
   #isProven = false
+  /** for an answer; until then, the transaction status is that of before */
+  #isWaiting = false
   /** whether the server has stopped waiting for a standby, so that a commit may be lost with this server */
   #isDoubtful = false
-  /** bytes of the current response, and their maximum; at first, of all responses up to the end of the login */
+  /** bytes of the current answer, and their maximum; at first, of all answers up to the end of the login */
   #received = 0
-  #maxResponse = 2 ** 20
-  /** whether the server waits for a statement */
-  #isReady = false
-  /** what waits until it does, or is gone */
-  #onReady: (() => void) | undefined
-  readonly #connecting: NodeJS.Timeout
+  #maxReceived = 2 ** 20
 
-  constructor(options: ConnectionOptions) {
-    const { endpoint, account, connectTimeout } = options
-    const { address, login } = account
+  constructor({ host, port, usesTls }: Endpoint, account: Account, timeouts: { connect: number; ask: number }) {
+    const { user, database, applicationName } = account.address
     super({
-      host: endpoint.host,
-      port: endpoint.port,
-      user: address.user,
-      database: address.database,
-      application_name: address.applicationName,
+      ...{ host, port, user, database, application_name: applicationName },
       keepAlive: true,
       keepAliveInitialDelayMillis: 30_000,
-      ssl: endpoint.usesTls && tlsOptions(account),
+      ssl: usesTls && tlsOptions(account),
       sslnegotiation: 'postgres',
       types: { getTypeParser: () => (text: string) => text },
-      ...scramLimit,
-      password: () => this.#passwordToSend(), // without a function, the driver would search for a password itself
+      password: () => this.#passwordFor(host, port), // otherwise the driver would search for one itself
     })
-    this.address = address
-    this.#options = options
-    this.#password = login.password(endpoint)
-    this.#connecting = setTimeout(() => this.destroy(timeIsOver() as Error), connectTimeout)
-    this.on('end', () => {
-      clearTimeout(this.#connecting)
-      this.#onReady?.()
-    })
+    this.address = account.address
+    this.isSecure = usesTls
+    this.#account = account
+    this.#timeout = timeouts.ask
+    this.#connecting = setTimeout(() => this.destroy(timeIsOver()), timeouts.connect)
+    this.on('end', () => clearTimeout(this.#connecting))
     this.on('error', (error) => this.destroy(error)) // statements in progress fail with the same error
     this.on('notice', ({ routine }) => {
       this.#isDoubtful ||= routine === 'SyncRepWaitForLSN'
@@ -81,61 +66,41 @@ export class Connection extends pg.Client {
       .on('authenticationSASLFinal', () => {
         this.#isProven = true
       })
-      .on('readyForQuery', () => {
-        this.#isReady = true
-        this.#onReady?.()
-        this.#received = 0
-        this.#maxResponse = maxAnswer
+      .on('authenticationOk', () => {
+        if (this.#method === 'SCRAM' && !this.#isProven) this.#rejectLogin(unproven)
       })
-      .on(endpoint.usesTls ? 'sslconnect' : 'connect', () => this.#boundResponses())
-  }
-
-  get isIdle(): boolean {
-    return this.#isReady && !this.connection.stream.destroyed && this.getTransactionStatus() === 'I'
-  }
-
-  get isSecure(): boolean {
-    return this.connection.stream instanceof TLSSocket
-  }
-
-  /** Checks a new connection: the proof of the server, and whether it accepts writes and stores every character. */
-  async check(): Promise<void> {
-    try {
-      if (this.#method === 'SCRAM' && !this.#isProven)
-        throw new ConnectionError('LOGIN', 'the server has not proved that it knows the password')
-      await this.assertWritable()
-      clearTimeout(this.#connecting)
-    } catch (error) {
-      this.destroy()
-      throw error
-    }
+      .on(usesTls ? 'sslconnect' : 'connect', () => this.#boundAnswers())
   }
 
   /** Throws `unavailable` for a server that is read-only, without UTF8, or with fsync off. */
-  async assertWritable(): Promise<void> {
+  async check(): Promise<void> {
     const { name } = this.address
-    const [[version, encoding, clientEncoding, fsync, readOnly, isStandby, canSettle] = []] = await this.ask(state)
-    this.version = `${version}`
+    const [[encodings, fsync, isReadOnly, canSettle] = []] = await this.ask(state)
     this.canSettle = canSettle === 't'
-    const other = [encoding, clientEncoding].find((each) => each !== 'UTF8')
-    if (other !== undefined) {
+    if (encodings !== 'UTF8 UTF8') {
+      const message = `${name} has the encoding ${encodings?.replace(/ .*/, '')}, which cannot store every character`
       const hint = 'Create one that can: createdb --encoding UTF8 --template template0 NAME'
-      throw new PlantsError('unavailable', `${name} has the encoding ${other}, which cannot store every character`, {
-        hint,
-      })
+      throw new PlantsError('unavailable', message, { hint })
     }
-    if (fsync === 'off') throw fsyncIsOff(name)
-    if (readOnly !== 'on' && isStandby !== 't') return
-    this.destroy()
-    const hint = 'Try again, or use the address of another server'
-    throw new PlantsError('unavailable', `${name} is not read-write now`, { hint, retryable: true })
+    if (fsync === 'off') throw this.fsyncIsOff()
+    if (isReadOnly === 't') {
+      this.destroy()
+      const hint = 'Try again, or use the address of another server'
+      throw new PlantsError('unavailable', `${name} is not read-write now`, { hint, retryable: true })
+    }
+    clearTimeout(this.#connecting)
+  }
+
+  fsyncIsOff(): PlantsError {
+    const message = `${this.address.name} answers before a plant is on disk: fsync is off`
+    return new PlantsError('unavailable', message, { hint: 'Turn fsync on in postgresql.conf' })
   }
 
   /**
    * Returns the rows of the last statement of a message. Outside of a transaction, the message is one.
    *
    * @param plants how many it asks for by their ids or keys, however long they are
-   * @throws {ConnectionError} when the connection is lost, and `pg.DatabaseError` for what the server reports
+   * @throws {DatabaseFailure}
    */
   async ask(text: string, plants?: number): Promise<Row[]> {
     return (await this.askAll(text, plants)).at(-1) ?? []
@@ -144,124 +109,126 @@ export class Connection extends pg.Client {
   /** Returns the rows of each statement. */
   async askAll(text: string, plants = 0): Promise<Row[][]> {
     const isInTransaction = ['T', 'E'].includes(this.getTransactionStatus() ?? '') // the driver sets it late at first
-    const pinned = isInTransaction ? [] : pin(this.#options.timeout)
+    const before = isInTransaction ? [] : [...pinned, `SET LOCAL statement_timeout = ${Math.ceil(this.#timeout)}`]
     this.#isDoubtful = false
-    this.#maxResponse = Math.min(maxAnswer + plants * maxPlant, maxText)
     const answer: Promise<pg.QueryArrayResult<Row> | pg.QueryArrayResult<Row>[]> = this.query<Row>({
-      text: [...pinned, text].join('; '),
+      text: [...before, text].join('; '),
       rowMode: 'array',
     })
-    const results = [await this.inTime(answer)].flat()
-    if (this.#isDoubtful) throw new ConnectionError('STANDBY', 'the server has stopped waiting for its standby')
-    return results.slice(pinned.length).map(({ rows }) => rows)
+    const results = [await this.inTime(answer, plants)].flat()
+    if (this.#isDoubtful) throw this.failure('STANDBY', 'the server has stopped waiting for its standby')
+    return results.slice(before.length).map(({ rows }) => rows)
   }
 
-  /** Destroys the connection if it has no answer after the timeout, or if the answer is that it is lost. */
-  async inTime<T>(answer: Promise<T>): Promise<T> {
-    this.#isReady = false
-    const limit = Math.min(this.#options.timeout + grace, maxTimer)
-    const timer = setTimeout(() => this.destroy(timeIsOver() as Error), limit)
+  /** Destroys the connection if it has no answer after the timeout, and if it can be used no longer. */
+  async inTime<T>(answer: Promise<T>, plants = 0): Promise<T> {
+    this.#isWaiting = true
+    this.#received = 0
+    this.#maxReceived = Math.min(maxAnswer + plants * maxPlant, maxText)
+    const timer = setTimeout(() => this.destroy(timeIsOver()), Math.min(this.#timeout + grace, maxTimer))
     try {
       return await answer
     } catch (error) {
-      const failure = driverError(this.connection.stream.errored ?? error) // the driver forgets why it cannot be used
-      if (isLost(failure)) this.destroy()
-      // Until then, the transaction status is that of before.
-      else if (!this.#isReady) await new Promise<void>((resolve) => (this.#onReady = resolve))
+      const cause = this.connection.stream.errored ?? error // the driver forgets why it cannot be used
+      const failure = explain(cause, this.#account)
+      if (!(cause instanceof pg.DatabaseError) || codeOf(failure) === readOnlyTransaction) this.destroy()
+      else await this.query('').catch(() => undefined) // until the server is ready again
       throw failure
     } finally {
       clearTimeout(timer)
+      this.#isWaiting = false
     }
+  }
+
+  get isIdle(): boolean {
+    return !this.#isWaiting && !this.connection.stream.destroyed && this.getTransactionStatus() === 'I'
   }
 
   destroy(reason?: Error): void {
     this.connection.stream.destroy(reason)
   }
 
-  /** A second authentication request violates the protocol. */
+  failure(code: string, reason: string): DatabaseFailure {
+    return new DatabaseFailure(code, reason, this.#account)
+  }
+
+  #rejectLogin(why: string): void {
+    this.destroy(this.failure('LOGIN', why))
+  }
+
+  /** A second request violates the protocol, and the driver would answer it without asking for the password again. */
   #noteMethod(method: string): void {
-    if (this.#method !== undefined) this.destroy(notPostgres('LOGIN'))
+    if (this.#method !== undefined) this.#rejectLogin(otherProtocol)
     this.#method = method
   }
 
   /** Throws when anybody else could read the password, or its MD5 hash. */
-  #passwordToSend(): string {
-    const { endpoint, account } = this.#options
-    const { host, usesTls } = endpoint
-    if (this.#password === undefined) throw new ConnectionError('PASSWORD', 'it requires a password, but none is set')
-    const isTrusted = host.startsWith('/') || isLoopback(host) || (usesTls && isVerified(account))
-    if (this.#method === 'SCRAM' || isTrusted) return this.#password
+  #passwordFor(host: string, port: number): string {
+    const password = this.#account.login.password({ host, port })
+    if (password === undefined) throw this.failure('PASSWORD', 'it requires a password, but none is set')
+    const isVerified = this.isSecure && verifiesServer(this.#account)
+    if (this.#method === 'SCRAM' || isVerified || host.startsWith('/') || isLoopback(host)) return password
     const why = `the server requests the password ${this.#method} over a connection that others could read`
-    throw new ConnectionError('LOGIN', why)
+    throw this.failure('LOGIN', why)
   }
 
   /** Enforces the minimum of RFC 7677: with fewer iterations, the password would be easy to guess from the response. */
   #checkIterations(challenge: string): void {
-    const count = /,i=(?<count>\d+)$/.exec(challenge)?.groups?.['count']
+    const [, count] = /,i=(\d+)$/.exec(challenge) ?? []
     if (Number(count) >= 4096) return
-    this.destroy(new ConnectionError('LOGIN', `it requests ${count} SCRAM iterations, but the minimum is 4096`))
+    this.#rejectLogin(`it requests ${count} SCRAM iterations, but the minimum is 4096`)
   }
 
   /** Also turns parse errors, which the driver throws in a socket event, into errors of the socket. */
-  #boundResponses(): void {
+  #boundAnswers(): void {
     const { stream } = this.connection
     for (const read of stream.listeners('data')) {
       stream.removeListener('data', read as () => void)
       stream.on('data', (chunk: Buffer) => {
         this.#received += chunk.length
         try {
-          if (this.#received > this.#maxResponse) throw tooLarge()
+          if (this.#received > this.#maxReceived) throw this.failure('TOO_LARGE', tooLarge)
           read.call(stream, chunk)
         } catch (error) {
-          stream.destroy(driverError(error))
+          stream.destroy(explain(error, this.#account))
         }
       })
     }
   }
 }
 
+const unproven = 'the server has not proved that it knows the password'
+export const tooLarge = 'its response is too large'
+
 /** milliseconds in which a working server cancels a statement after its timeout */
 const grace = 1000
 
-/** An option that the types of the driver lack. So many iterations take about a second. */
-const scramLimit: object = { scramMaxIterations: 1_000_000 }
-
-/** bytes of the response to a statement; a page has 1 MB */
+/** bytes of the answer to a statement; a page has 1 MB */
 export const maxAnswer = 2 ** 26
 /** what each plant that is requested by its id adds, up to the maximum size of a JavaScript string */
 const maxPlant = 2 ** 20
 const maxText = 2 ** 29
 
-export function tooLarge(): ConnectionError {
-  return new ConnectionError('TOO_LARGE', 'its response is too large') // no retry makes it smaller
-}
+const readOnlyTransaction = '25006'
 
-export function fsyncIsOff(name: string): PlantsError {
-  const hint = 'Turn fsync on in postgresql.conf'
-  return new PlantsError('unavailable', `${name} answers before a plant is on disk: fsync is off`, { hint })
-}
+/**
+ * For each transaction: behind PgBouncer, the next one may go to another session. Only built-in functions and operators
+ * are found (https://www.postgresql.org/docs/current/ddl-schemas.html#DDL-SCHEMAS-PATTERNS), and a commit returns when
+ * it is on disk.
+ */
+const pinned = ['SET LOCAL search_path = pg_catalog, pg_temp', 'SET LOCAL synchronous_commit = on']
 
-const settings = ['server_version', 'server_encoding', 'client_encoding', 'fsync', 'transaction_read_only']
-/** what `Transaction` of pool.ts calls; a server may lack them, or forbid them */
-const needed = [
-  ...['pg_current_xact_id()', 'pg_xact_status(xid8)', 'pg_control_system()', 'pg_walfile_name(pg_lsn)'],
-  'pg_current_wal_lsn()',
-]
-const mayCall = needed.map((name) => `has_function_privilege(to_regprocedure('${name}'), 'EXECUTE')`)
-const state = `SELECT ${settings.map((name) => `current_setting('${name}')`).join()}, pg_is_in_recovery(),
-  ${mayCall.join(' AND ')}`
+const state = `SELECT current_setting('server_encoding') || ' ' || current_setting('client_encoding'),
+  current_setting('fsync'), pg_is_in_recovery() OR current_setting('transaction_read_only')::boolean,
+  has_function_privilege('pg_control_system()', 'EXECUTE')`
 
 /** Like libpq, `require` verifies the server if a root certificate is configured. */
-function isVerified({ address: { sslmode }, login: { ca } }: Account): boolean {
+function verifiesServer({ address: { sslmode }, login: { ca } }: Account): boolean {
   return sslmode.startsWith('verify') || (sslmode === 'require' && ca !== undefined)
 }
 
 function tlsOptions(account: Account) {
   const { ca, cert, key } = account.login
-  return {
-    rejectUnauthorized: isVerified(account),
-    ca,
-    ...(cert !== undefined && key !== undefined && { cert, key }),
-    ...(account.address.sslmode !== 'verify-full' && { checkServerIdentity: () => undefined }),
-  }
+  const anyHost = account.address.sslmode !== 'verify-full' && { checkServerIdentity: () => undefined }
+  return { rejectUnauthorized: verifiesServer(account), ca, cert, key, ...anyHost }
 }

@@ -1,8 +1,7 @@
 import pg from 'pg'
 import { isTimeout } from '../../platform/clock.js'
-import { type Explanation, explainedBy, PlantsError, reasonOf, systemCode } from '../../platform/errors.js'
+import { type ErrorType, PlantsError, reasonOf, systemCode } from '../../platform/errors.js'
 import type { PostgresAddress } from '../common/address.js'
-import { constraintProblem, type Problem } from '../common/change.js'
 import type { Login } from '../common/store.js'
 
 export interface Account {
@@ -10,201 +9,136 @@ export interface Account {
   login: Login
 }
 
-/**
- * What a connection failed with, unless the server has reported it: a code of the system or of TLS, or one of ours in
- * `failures`.
- */
-export class ConnectionError extends Error {
+/** What a database has reported, or what the connection to it has failed with. */
+export class DatabaseFailure extends PlantsError {
+  /** SQLSTATE, a code of the system or of TLS, or one of ours in `explanations` */
   readonly code: string
+  /** in the words of the server or of the system */
+  readonly reason: string
 
-  constructor(code: string, message: string, cause?: unknown) {
-    super(message, { cause })
+  constructor(code: string, reason: string, { address, login }: Account, cause?: unknown) {
+    const found = explanations.find((explanation) => explanation.code.test(code))
+    const explanation = found ?? (cause instanceof pg.DatabaseError ? refused : unreached)
+    const { sentence, hint = login.passwordHint, type = 'unavailable', retryable = false } = explanation
+    super(type, sentence(address, reason), { hint, retryable, cause })
     this.code = code
+    this.reason = reason
   }
 }
 
-/** Converts an error of the driver to a `pg.DatabaseError` or a `ConnectionError`. */
-export function driverError(error: unknown): Error {
-  if (error instanceof ConnectionError || error instanceof PlantsError) return error
-  if (error instanceof pg.DatabaseError && error.code) return error
-  const text = textOf(error)
-  if (/^(SASL: |Unknown authenticationOk message type )/.test(text)) return new ConnectionError('LOGIN', text, error)
-  if (text === 'The server does not support SSL connections')
-    return new ConnectionError('NO_TLS', 'the server has no TLS', error)
-  if (error instanceof RangeError || error instanceof TypeError) return notPostgres('PROTOCOL', error)
-  return new ConnectionError(systemCode(error) ?? 'LOST', text, error)
+/** @param error of the driver */
+export function explain(error: unknown, account: Account): PlantsError {
+  if (error instanceof PlantsError) return error
+  const reason = textOf(error)
+  return new DatabaseFailure(codeIn(error, reason), reason, account, error)
 }
 
-export function notPostgres(code: 'PROTOCOL' | 'LOGIN', cause?: unknown): ConnectionError {
-  return new ConnectionError(code, 'the server does not speak the PostgreSQL protocol', cause)
+/** Of a `DatabaseFailure`; empty for any other error. */
+export function codeOf(error: unknown): string {
+  return error instanceof DatabaseFailure ? error.code : ''
 }
 
-/** The code of a `ConnectionError`, or the SQLSTATE that the server has reported; empty for any other error. */
-function codeOf(error: unknown): string {
-  if (error instanceof ConnectionError) return error.code
-  if (!(error instanceof pg.DatabaseError)) return ''
-  return /^[0-9A-Z]{5}$/.test(error.code ?? '') ? `${error.code}` : 'XX000'
-}
-
-/**
- * Whether the connection is lost: a pooler such as PgBouncer reports the loss of its own connection to the server with
- * a state of class 08.
- */
-export function isLost(error: unknown): boolean {
-  return !(error instanceof pg.DatabaseError) || /^(08|25006|40003|57P)/.test(codeOf(error))
-}
-
-/** Of the class of integrity constraints, also those of the store itself. */
-export function isConstraint(error: unknown): error is pg.DatabaseError {
-  return error instanceof pg.DatabaseError && codeOf(error).startsWith('23')
-}
-
-/** Whether a plant violates a constraint that somebody added to the store. */
-export function isForeignConstraint(error: unknown): error is pg.DatabaseError {
-  if (!isConstraint(error)) return false
-  return error.code !== '23505' || (error.constraint !== undefined && !ownConstraints.includes(error.constraint))
+function codeIn(error: unknown, reason: string): string {
+  if (error instanceof pg.DatabaseError && error.code) {
+    const { code, constraint = 'plants_pkey' } = error
+    if (code.startsWith('23') && !(code === '23505' && ownConstraints.includes(constraint))) return 'CONSTRAINT'
+    return /^[0-9A-Z]{5}$/.test(code) ? code : 'XX000'
+  }
+  if (/^(SASL: |Unknown authenticationOk message type )/.test(reason)) return 'LOGIN'
+  if (reason === 'The server does not support SSL connections') return 'NO_TLS'
+  if (error instanceof RangeError || error instanceof TypeError) return 'PROTOCOL'
+  return systemCode(error) ?? 'LOST'
 }
 
 const ownConstraints = ['plants_pkey', 'plants_idempotency_key', 'imports_pkey']
 
-export function violation(id: bigint, error: pg.DatabaseError): Problem {
-  return constraintProblem(id, textOf(error))
+/** Truncated: a server may send any amount. The addresses of one host fail together, in an `AggregateError`. */
+function textOf(error: unknown): string {
+  if (error instanceof AggregateError) return [...new Set(error.errors.map(textOf))].join(', ')
+  const text = isTimeout(error) ? 'no answer in time' : reasonOf(error)
+  return text.length > 1000 ? `${text.slice(0, 1000)}…` : text
 }
 
-/** Whether the server may accept a connection without TLS: it has none, or another entry of pg_hba.conf applies. */
-export function mayRetryWithoutTls(error: unknown): boolean {
-  return /^(28|NO_TLS)/.test(codeOf(error))
+interface Explanation {
+  sentence(address: PostgresAddress, reason: string): string
+  /** by default where the password comes from */
+  hint?: string
+  /** by default `unavailable` */
+  type?: ErrorType
+  /** no server is ready, or it has aborted the statement in favour of others */
+  retryable?: boolean
 }
 
-/** Whether not to try other servers: otherwise a wrong password would look like an unavailable server. */
-export function isFinal(error: unknown): boolean {
-  return /^(28|3D|LOGIN|PASSWORD)/.test(codeOf(error))
-}
+export const otherProtocol = 'the server does not speak the PostgreSQL protocol'
 
-/** Whether the server knows no transaction with this number: its commit was lost with the memory of a server. */
-export function isUnknownTransaction(error: unknown): boolean {
-  return codeOf(error) === '22023'
-}
-
-/** Whether a retry may succeed soon: no server is ready, or it has aborted the statement in favour of others. */
-export function isTransient(error: unknown): boolean {
-  if (error instanceof PlantsError) return error.retryable
-  return codeOf(error) !== '' && !isForeignConstraint(error) && failureOf(error).retryable === true
-}
-
-/** A trigger or a rule of the table suppresses rows that nothing conflicts with. */
-export function leftOut({ name }: PostgresAddress, retryable = false): PlantsError {
-  const hint = 'Look for triggers, rules and policies on plant_store.plants that plants did not create'
-  return new PlantsError('unavailable', `${name} did not insert all plants`, { hint, retryable })
-}
-
-export function unknownCommit({ name }: PostgresAddress, cause: unknown): PlantsError {
-  const message = `The connection to ${name} was lost during a commit: whether it is stored is unknown`
-  const hint = 'When the database is available again, plants get shows whether the plant is stored'
-  return new PlantsError('unknownOutcome', message, { hint, cause })
-}
-
-/** Returns errors of other sources unchanged. */
-export function explainDatabase(error: unknown, account: Account): unknown {
-  return codeOf(error) === '' ? error : explainedBy(failureOf(error), account, textOf(error), error)
-}
-
-function failureOf(error: unknown): DatabaseFailure {
-  const code = codeOf(error)
-  const [, failure] = failures.find(([pattern]) => pattern.test(code)) ?? []
-  return failure ?? (error instanceof ConnectionError ? unreached : refused)
-}
-
-type DatabaseFailure = Explanation<Account>
-
-const unreached: DatabaseFailure = {
-  sentence: ({ address }, text) => `Could not reach ${address.name}: ${text}`,
+const unreached: Explanation = {
+  sentence: ({ name }, reason) => `Could not reach ${name}: ${reason}`,
   hint: 'Is PostgreSQL running there, and is the address right?',
   retryable: true,
 }
 
-const refused: DatabaseFailure = {
-  sentence: ({ address }, text) => `${address.name} reported an error: ${text}`,
+const refused: Explanation = {
+  sentence: ({ name }, reason) => `${name} reported an error: ${reason}`,
   hint: 'Look at the log of the database',
 }
 
-/** by SQLSTATE or its class, or by the code of a `ConnectionError` */
-const failures: [code: RegExp, DatabaseFailure][] = [
-  [
-    /^(28|PASSWORD$)/,
-    {
-      sentence: ({ address }, text) => `${address.name} rejected the login of ${address.user}: ${text}`,
-      hint: ({ login }) => login.passwordHint,
-      type: 'unauthorized',
-    },
-  ],
-  [
-    /^LOGIN$/,
-    {
-      sentence: ({ address }, text) => `Could not log in to ${address.name}: ${text}`,
-      hint: 'Is it the right server? It should use scram-sha-256; to let it have a password: sslmode=verify-full',
-    },
-  ],
-  [
-    /^3D/,
-    {
-      sentence: ({ address }) => `${address.name} names a database that does not exist`,
-      hint: 'Create it there: CREATE DATABASE NAME ENCODING UTF8 TEMPLATE template0',
-    },
-  ],
-  [
-    /^42703$/,
-    {
-      sentence: ({ address }, text) => `${address.name} has the tables of an older version of plants: ${text}`,
-      hint: 'Migrate them with: plants stores init ADDRESS',
-    },
-  ],
-  [
-    /^42501$/,
-    {
-      sentence: ({ address }, text) => `Permission denied for ${address.user} in ${address.name}: ${text}`,
-      hint: 'Use the address of the owner: to migrate, with plants stores init ADDRESS; to grant, as in databases.md',
-    },
-  ],
-  [
-    /^53300$/,
-    {
-      sentence: ({ address }) => `${address.name} has no free connection`,
-      hint: 'Try again, raise max_connections there, or put PgBouncer in front of it',
-      retryable: true,
-    },
-  ],
-  [
-    /^57014$/,
-    {
-      sentence: ({ address }) => `${address.name} did not finish in time`,
-      hint: 'Try again, or raise --timeout',
-      retryable: true,
-    },
-  ],
-  [/^(08|40003)/, unreached],
+const explanations: (Explanation & { code: RegExp })[] = [
+  {
+    code: /^(28|PASSWORD$)/,
+    sentence: ({ name, user }, reason) => `${name} rejected the login of ${user}: ${reason}`,
+    type: 'unauthorized',
+  },
+  {
+    code: /^LOGIN$/,
+    sentence: ({ name }, reason) => `Could not log in to ${name}: ${reason}`,
+    hint: 'Is it the right server? It should use scram-sha-256; to let it have a password: sslmode=verify-full',
+  },
+  {
+    code: /^3D/,
+    sentence: ({ name }) => `${name} names a database that does not exist`,
+    hint: 'Create it there: CREATE DATABASE NAME ENCODING UTF8 TEMPLATE template0',
+  },
+  {
+    code: /^42703$/,
+    sentence: ({ name }, reason) => `${name} has the tables of an older version of plants: ${reason}`,
+    hint: 'Migrate them with: plants stores init ADDRESS',
+  },
+  {
+    code: /^42501$/,
+    sentence: ({ name, user }, reason) => `Permission denied for ${user} in ${name}: ${reason}`,
+    hint: 'Use the address of the owner: to migrate, with plants stores init ADDRESS; to grant, as in databases.md',
+  },
+  {
+    code: /^53300$/,
+    sentence: ({ name }) => `${name} has no free connection`,
+    hint: 'Try again, raise max_connections there, or put PgBouncer in front of it',
+    retryable: true,
+  },
+  {
+    code: /^57014$/,
+    sentence: ({ name }) => `${name} did not finish in time`,
+    hint: 'Try again, or raise --timeout',
+    retryable: true,
+  },
+  { code: /^(08|40003)/, ...unreached },
+  { code: /^PROTOCOL$/, ...unreached, sentence: ({ name }) => `Could not reach ${name}: ${otherProtocol}` },
+  { code: /^CONSTRAINT$/, ...refused }, // which somebody added to the store
   // Another writer was faster, the server is read-only, or it has a crisis that passes.
-  [/^(23505|25006|40|53|55|57|58)/, { ...refused, retryable: true }],
-  [
-    /^NO_TLS$/,
-    {
-      sentence: ({ address }) => `${address.name} has no TLS`,
-      hint: 'Turn on ssl there. Or on a network that only you use, connect without TLS: sslmode=prefer',
-    },
-  ],
-  [
-    /SELF_SIGNED|UNABLE_TO_/,
-    { ...unreached, hint: 'Set the root certificate of its issuer: sslrootcert=PATH', retryable: false },
-  ],
-  [/^(CERT_HAS_EXPIRED|EACCES|ENOTFOUND|ERR_TLS_CERT_ALTNAME_INVALID|TOO_LARGE)$/, { ...unreached, retryable: false }],
+  { code: /^(23505|25006|40|53|55|57|58)/, ...refused, retryable: true },
+  {
+    code: /^NO_TLS$/,
+    sentence: ({ name }) => `${name} has no TLS`,
+    hint: 'Turn on ssl there. Or on a network that only you use, connect without TLS: sslmode=prefer',
+  },
+  {
+    code: /SELF_SIGNED|UNABLE_TO_/,
+    ...unreached,
+    hint: 'Set the root certificate of its issuer: sslrootcert=PATH',
+    retryable: false,
+  },
+  {
+    code: /^(CERT_HAS_EXPIRED|EACCES|ENOTFOUND|ERR_TLS_CERT_ALTNAME_INVALID|TOO_LARGE)$/,
+    ...unreached,
+    retryable: false,
+  },
 ]
-
-/** Truncated: a server may send any amount. The addresses of one host fail together, in an `AggregateError`. */
-function textOf(error: unknown): string {
-  if (error instanceof AggregateError) return [...new Set(error.errors.map(textOf))].join(', ')
-  if (isTimeout(error)) return 'no answer in time'
-  const text = reasonOf(error)
-  return text.length > maxText ? `${text.slice(0, maxText)}…` : text
-}
-
-const maxText = 1000

@@ -1,5 +1,4 @@
 import { PlantsError } from '../../platform/errors.js'
-import type { PostgresAddress } from '../common/address.js'
 import type { Connection } from './postgres-connection.js'
 import { imports, plants, schemaName, tokens, versions } from './sql.js'
 
@@ -34,36 +33,22 @@ export const migrations: readonly string[] = [
   `ALTER TABLE ${plants} ALTER attempt DROP NOT NULL`,
 ]
 
-/**
- * Returns the version of the schema, or 0 if there is no store. Throws `unavailable` when a newer version of this
- * program, or somebody who is not trusted, has created it.
- */
-export async function identify(
-  connection: Connection,
-  address: PostgresAddress,
-  newest = baseVersion + migrations.length,
-): Promise<number> {
-  const { hasVersions } = await inspectSchema(connection, address)
-  if (!hasVersions) return 0
-  const [[text] = []] = await connection.ask(`SELECT max(version) FROM ${versions}`)
-  const version = Number(text ?? 0)
-  if (version <= newest) return version
-  const message = `${address.name} was created by a newer version of plants (schema ${version}, this one supports ${newest})`
-  throw new PlantsError('unavailable', message, { hint: 'Update plants' })
+/** Returns the version of the schema, or 0 if there is no store. Throws `unavailable` as `inspect` does. */
+export async function identify(connection: Connection): Promise<number> {
+  return (await inspect(connection)).version
 }
 
 /**
  * Migrates in one transaction and under a lock, so that several nodes may do so concurrently. Returns whether there was
  * an older store. After an error, the connection is still in the transaction.
  */
-export async function migrate(connection: Connection, address: PostgresAddress, steps = migrations): Promise<boolean> {
+export async function migrate(connection: Connection, steps = migrations): Promise<boolean> {
   const latest = baseVersion + steps.length
-  if ((await identify(connection, address, latest)) === latest) return false
+  if ((await inspect(connection, latest)).version === latest) return false
   await connection.ask(`BEGIN; SELECT pg_advisory_xact_lock(${lock})`)
-  const { exists, hasVersions } = await inspectSchema(connection, address) // somebody may have created it meanwhile
-  if (!exists) await connection.ask(`CREATE SCHEMA ${schemaName}`)
-  if (!hasVersions) await connection.ask(`CREATE TABLE ${versions} (version integer PRIMARY KEY)`)
-  const version = await identify(connection, address, latest)
+  const { hasSchema, version } = await inspect(connection, latest) // somebody may have migrated it meanwhile
+  if (!hasSchema) await connection.ask(`CREATE SCHEMA ${schemaName}`)
+  if (version === 0) await connection.ask(`CREATE TABLE ${versions} (version integer PRIMARY KEY)`)
   const left = steps.slice(Math.max(0, version - baseVersion))
   for (const step of left) await connection.ask(step)
   if (left.length > 0) await connection.ask(`INSERT INTO ${versions} VALUES (${latest})`)
@@ -75,50 +60,48 @@ export async function migrate(connection: Connection, address: PostgresAddress, 
 const lock = 0x706c6e74
 
 /**
- * Throws `unavailable` for a schema or tables of an owner who is not trusted: an owner can run code in the name of
- * every role that uses a table. A superuser trusts only superusers. Other roles also trust the roles that they are
- * members of, and the owner of the database.
+ * Throws `unavailable` for a schema of a newer version of this program, and for a schema or tables of an owner who is
+ * not trusted: an owner can run code in the name of every role that uses a table. A superuser trusts only superusers.
+ * Other roles also trust the roles that they are members of, and the owner of the database.
  */
-export async function inspectSchema(
+async function inspect(
   connection: Connection,
-  { name }: PostgresAddress,
-): Promise<{ exists: boolean; hasVersions: boolean }> {
-  const [[exists, hasVersions, owner] = []] = await connection.ask(inspection)
-  if (typeof owner !== 'string') return { exists: exists === 't', hasVersions: hasVersions === 't' }
-  const message = `${name} contains a schema ${schemaName} that belongs to ${owner}`
-  const hint = `If you trust ${owner}, log in as that role. Otherwise have the schema removed, or use another database`
-  throw new PlantsError('unavailable', message, { hint })
+  newest = baseVersion + migrations.length,
+): Promise<{ hasSchema: boolean; version: number }> {
+  const { name } = connection.address
+  const [[hasSchema, hasVersions, owner] = []] = await connection.ask(inspection)
+  if (typeof owner === 'string') {
+    const message = `${name} contains a schema ${schemaName} that belongs to ${owner}`
+    const hint = `If you trust ${owner}, log in as that role. Otherwise remove the schema, or use another database`
+    throw new PlantsError('unavailable', message, { hint })
+  }
+  if (hasVersions !== 't') return { hasSchema: hasSchema === 't', version: 0 }
+  const version = Number(await connection.ask(`SELECT max(version) FROM ${versions}`))
+  if (version <= newest) return { hasSchema: true, version }
+  const message = `${name} was created by a newer version of plants (schema ${version}, this one supports ${newest})`
+  throw new PlantsError('unavailable', message, { hint: 'Update plants' })
 }
 
-const inspection = `WITH tables AS (
-    SELECT relname, relowner FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace
-    WHERE nspname = '${schemaName}' AND relname IN ('plants', 'tokens', 'imports', 'schema_version')
-  ), owners AS (
-    SELECT nspowner AS id FROM pg_namespace WHERE nspname = '${schemaName}'
-    UNION SELECT relowner FROM tables
-  ), me AS (
-    SELECT bool_or(rolsuper) AS is_super FROM pg_roles WHERE rolname IN (current_user, session_user)
-  )
-  SELECT EXISTS (SELECT FROM owners), EXISTS (SELECT FROM tables WHERE relname = 'schema_version'), (
-    SELECT min(rolname::text) FROM owners JOIN pg_roles ON pg_roles.oid = owners.id, me
-    WHERE rolname <> current_user AND NOT rolsuper AND (is_super OR NOT (
-      pg_has_role(owners.id, 'MEMBER')
-      OR owners.id = (SELECT datdba FROM pg_database WHERE datname = current_database())
-    )))`
+const inspection = `SELECT to_regnamespace('${schemaName}') IS NOT NULL, to_regclass('${versions}') IS NOT NULL, (
+    SELECT min(rolname::text) FROM pg_roles WHERE oid IN (
+      SELECT nspowner FROM pg_namespace WHERE nspname = '${schemaName}'
+      UNION SELECT relowner FROM pg_class WHERE relnamespace = to_regnamespace('${schemaName}')
+        AND relname IN ('plants', 'tokens', 'imports', 'schema_version')
+    ) AND rolname <> current_user AND NOT rolsuper AND (
+      EXISTS (SELECT FROM pg_roles WHERE rolname IN (current_user, session_user) AND rolsuper)
+      OR NOT (pg_has_role(oid, 'MEMBER') OR oid = (SELECT datdba FROM pg_database WHERE datname = current_database()))
+    ))`
 
-/** Those that the migrations declare and the tables lack, such as `plants.id is not unique`. */
+/** Those that the migrations declare and the tables lack, such as `plants.name NOT NULL`. */
 export async function missingConstraints(connection: Connection): Promise<string[]> {
-  return (await connection.ask(lacking)).map(([text]) => String(text))
+  return (await connection.ask(lacking)).map(String)
 }
 
-const lacking = `SELECT relname || '.' || field || ' ' || flaw FROM (VALUES
-    ('plants', 'id', 'is not unique'), ('plants', 'idempotency_key', 'is not unique'), ('plants', 'name', 'may be NULL'),
-    ('tokens', 'id', 'is not unique'), ('tokens', 'digest', 'is not unique'), ('tokens', 'created_at', 'may be NULL'),
-    ('tokens', 'rights', 'may be NULL'), ('imports', 'id', 'is not unique'), ('imports', 'state', 'may be NULL'),
-    ('schema_version', 'version', 'is not unique')) AS wanted (relname, field, flaw)
-  LEFT JOIN pg_attribute ON attrelid = to_regclass('${schemaName}.' || relname) AND attname = field
-  WHERE (CASE flaw WHEN 'may be NULL' THEN attnotnull AND NOT EXISTS (SELECT FROM pg_constraint
-      WHERE conrelid = attrelid AND contype = 'n' AND conkey = ARRAY[attnum] AND NOT convalidated)
-    ELSE EXISTS (SELECT FROM pg_index WHERE indrelid = attrelid AND indnatts = 1 AND indkey[0] = attnum AND indisunique
-      AND indisvalid AND indimmediate AND (indpred IS NULL OR attname = 'idempotency_key')) END) IS NOT TRUE
-  ORDER BY 1`
+const lacking = `SELECT name FROM unnest(ARRAY['plants_pkey', 'plants_idempotency_key', 'tokens_pkey',
+    'tokens_digest_key', 'imports_pkey', 'schema_version_pkey']) AS name
+  WHERE NOT EXISTS (SELECT FROM pg_index WHERE indexrelid = to_regclass('${schemaName}.' || name)
+    AND indisunique AND indisvalid AND indimmediate)
+  UNION ALL SELECT relname || '.' || attname || ' NOT NULL' FROM (VALUES ('plants', 'name'), ('tokens', 'created_at'),
+    ('tokens', 'rights'), ('imports', 'state')) AS wanted (relname, attname)
+  WHERE NOT EXISTS (SELECT FROM pg_attribute WHERE attrelid = to_regclass('${schemaName}.' || relname)
+    AND pg_attribute.attname = wanted.attname AND attnotnull)`

@@ -2,7 +2,6 @@ import type { TextName } from '../../plant/fields.js'
 import type { NewPlant } from '../../plant/plant.js'
 import type { PostgresAddress } from '../common/address.js'
 import type { Change, Outcome } from '../common/change.js'
-import { pagesOf } from '../common/pages.js'
 import type {
   CountQuery,
   OpenOptions,
@@ -14,129 +13,113 @@ import type {
   WriteOptions,
 } from '../common/store.js'
 import { ConnectionPool } from './pool.js'
-import { checkWritable } from './postgres-check.js'
+import { assertWritable, rightsOf } from './postgres-check.js'
 import { identify, migrate } from './postgres-schema.js'
-import { countTexts, readSnapshot } from './postgres-snapshot.js'
 import { postgresTokens } from './postgres-tokens.js'
-import { transact, writeAll } from './postgres-write.js'
 import { PostgresWriter } from './postgres-writer.js'
-import {
-  getStatement,
-  imports,
-  literal,
-  pageStatement,
-  plants,
-  rightsStatement,
-  toBigInt,
-  toPlant,
-  toRights,
-  where,
-} from './sql.js'
+import { countPlants, countTexts, getPlants, readPages, readSnapshot } from './read.js'
+import { imports, literal } from './sql.js'
+import { transact, transactOnce } from './transaction.js'
+import { makeChanges } from './write.js'
 
+/** A store in a PostgreSQL database, shared by any number of processes. */
 export class PostgresStore implements OwnStore {
   readonly tokens: TokenStore
   readonly maxSnapshots: number
-  readonly #connections: ConnectionPool
+  readonly #pool: ConnectionPool
   readonly #writer: PostgresWriter
   /** the gets of one turn of the event loop, which share a statement */
   #gets: { ids: Set<bigint>; found: Promise<Map<bigint, NewPlant>> } | undefined
 
-  private constructor(connections: ConnectionPool) {
-    this.#connections = connections
-    this.#writer = new PostgresWriter(connections)
-    this.maxSnapshots = connections.size - 1 // each uses a connection until its reader is done
-    this.tokens = postgresTokens(connections)
+  private constructor(pool: ConnectionPool) {
+    this.#pool = pool
+    this.#writer = new PostgresWriter(pool)
+    this.maxSnapshots = pool.size - 1 // each uses a connection until its reader is done
+    this.tokens = postgresTokens(pool)
   }
 
   /** Creates or migrates the store. */
   static async open(address: PostgresAddress, options: OpenOptions): Promise<PostgresStore> {
-    const opened = await ConnectionPool.open(address, options, (connection) => migrate(connection, address))
-    if (opened.result) await options.onMigrated?.(address.name)
-    return new PostgresStore(opened.connections)
+    const { pool, result } = await ConnectionPool.open(address, options, (connection) => migrate(connection))
+    if (result) await options.onMigrated?.(address.name)
+    return new PostgresStore(pool)
   }
 
   static async openExisting(address: PostgresAddress, options: OpenOptions): Promise<PostgresStore | undefined> {
-    const opened = await ConnectionPool.open(address, options, (connection) => identify(connection, address))
-    if (opened.result > 0) return new PostgresStore(opened.connections)
-    opened.connections.close()
+    const { pool, result } = await ConnectionPool.open(address, options, (connection) => identify(connection))
+    if (result > 0) return new PostgresStore(pool)
+    pool.close()
     return undefined
   }
 
+  /** A single one waits for the next turn of the event loop, so that simultaneous gets share a statement. */
   async get(ids: readonly bigint[]): Promise<Map<bigint, NewPlant>> {
     const [id, ...others] = ids
     if (id === undefined) return new Map()
-    if (others.length > 0) return this.#getAll(ids)
-    const plant = (await this.#getWithOthers(id)).get(id)
+    if (others.length > 0) return getPlants(this.#pool, ids)
+    if (!this.#gets || this.#gets.ids.size >= maxGets) {
+      const shared = new Set<bigint>()
+      const found = new Promise<void>((resolve) => setImmediate(resolve)).then(() => {
+        if (this.#gets?.ids === shared) this.#gets = undefined
+        return getPlants(this.#pool, [...shared])
+      })
+      this.#gets = { ids: shared, found }
+    }
+    this.#gets.ids.add(id)
+    const plant = (await this.#gets.found).get(id)
     return plant ? new Map([[id, plant]]) : new Map()
   }
 
-  #getWithOthers(id: bigint): Promise<Map<bigint, NewPlant>> {
-    if (!this.#gets || this.#gets.ids.size >= maxGets) {
-      const ids = new Set<bigint>()
-      const send = () => {
-        if (this.#gets?.ids === ids) this.#gets = undefined
-        return this.#getAll([...ids])
-      }
-      this.#gets = { ids, found: new Promise<void>((resolve) => setImmediate(resolve)).then(send) }
-    }
-    this.#gets.ids.add(id)
-    return this.#gets.found
-  }
-
-  async #getAll(ids: readonly bigint[]): Promise<Map<bigint, NewPlant>> {
-    const rows = await this.#connections.query(getStatement(ids), ids.length)
-    return new Map(rows.map(toPlant).map((plant) => [plant.id, plant]))
-  }
-
-  async *read(query: ReadQuery = {}): AsyncGenerator<NewPlant[]> {
-    if (query.inPages) yield* this.#pages(query)
-    else yield* readSnapshot(this.#connections, query)
-  }
-
-  #pages(query: ReadQuery): AsyncIterable<NewPlant[]> {
-    return pagesOf(query, async (after, rows) =>
-      (await this.#connections.query(pageStatement({ ...query, after }, rows))).map(toPlant),
-    )
+  read(query: ReadQuery = {}): AsyncIterable<NewPlant[]> {
+    return query.inPages ? readPages(this.#pool, query) : readSnapshot(this.#pool, query)
   }
 
   async write(changes: readonly Change[], options: WriteOptions = {}): Promise<Outcome[]> {
     options.signal?.throwIfAborted()
-    const [change, ...others] = changes
-    if (!change && !options.checkpoint) return []
-    const isAlone = others.length === 0 && !options.checkpoint
-    if (isAlone && change?.type === 'create' && (change.ifExists ?? 'error') === 'error')
-      return [await this.#writer.write(change)]
-    return writeAll(this.#connections, changes, options)
+    const [change] = changes
+    if (!options.checkpoint) {
+      if (!change) return []
+      if (changes.length === 1 && change.type === 'create') return [await this.#writer.write(change)]
+    }
+    const call = this.#pool.newCall(options.signal)
+    return transact(this.#pool, (transaction) => makeChanges(transaction, changes, options), call)
   }
 
-  transaction<T>(work: (write: PostgresStore['write']) => Promise<T>): Promise<T> {
-    return transact(this.#connections, work)
+  /** It is not repeated: `work` may have read its input already. */
+  async transaction<T>(work: (write: PostgresStore['write']) => Promise<T>): Promise<T> {
+    const call = this.#pool.newCall()
+    const connection = await this.#pool.retry(call, () => this.#pool.lease(call))
+    return transactOnce(this.#pool, connection, call, (transaction) =>
+      work(async (changes, options = {}) => {
+        options.signal?.throwIfAborted()
+        return makeChanges(transaction, changes, options)
+      }),
+    )
   }
 
   async checkpoint(id: string): Promise<string | undefined> {
-    const [[state] = []] = await this.#connections.query(`SELECT state FROM ${imports} WHERE id = ${literal(id)}`)
+    const [[state] = []] = await this.#pool.query(`SELECT state FROM ${imports} WHERE id = ${literal(id)}`)
     return state ?? undefined
   }
 
-  async count(query: CountQuery = {}): Promise<bigint> {
-    const [[count] = []] = await this.#connections.query(`SELECT count(*) FROM ${plants} ${where(query)}`)
-    return toBigInt(count)
+  count(query: CountQuery = {}): Promise<bigint> {
+    return countPlants(this.#pool, query)
   }
 
-  countBy(by: TextName, query: CountQuery = {}): AsyncGenerator<TextCount[]> {
-    return countTexts(this.#connections, by, query)
+  countBy(by: TextName, query: CountQuery = {}): AsyncIterable<TextCount[]> {
+    return countTexts(this.#pool, by, query)
   }
 
-  async rights(): Promise<readonly Right[]> {
-    return toRights(await this.#connections.query(rightsStatement))
+  rights(): Promise<readonly Right[]> {
+    return this.#pool.run(rightsOf)
   }
 
   check(): Promise<void> {
-    return this.#connections.run((connection) => checkWritable(connection, this.#connections.account.address))
+    return this.#pool.run(assertWritable)
   }
 
   async close(): Promise<void> {
-    this.#connections.close()
+    this.#pool.close()
   }
 }
 

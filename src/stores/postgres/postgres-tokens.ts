@@ -1,38 +1,36 @@
+import { must } from '../../platform/values.js'
 import { pagesOf } from '../common/pages.js'
 import { type Token, type TokenStore, tokenColumns, tokenFrom } from '../common/store.js'
 import type { ConnectionPool } from './pool.js'
 import { literal, type Row, toBigInt, tokens } from './sql.js'
+import { transact } from './transaction.js'
 
-export function postgresTokens(connections: ConnectionPool): TokenStore {
+export function postgresTokens(pool: ConnectionPool): TokenStore {
   /** @param evidence see `Transaction` */
   const change = (text: string, evidence: string) =>
-    connections.transact((transaction) => {
+    transact(pool, (transaction) => {
       transaction.evidence.push(() => evidence)
       return transaction.ask(text)
     })
 
-  async function find(digest: Uint8Array): Promise<Token | undefined> {
-    const text = `SELECT ${tokenColumns} FROM ${tokens} WHERE digest = ${bytes(digest)}`
-    return (await connections.query(text)).map(toToken)[0]
-  }
-
   return {
-    find,
+    async find(digest) {
+      const text = `SELECT ${tokenColumns} FROM ${tokens} WHERE digest = ${bytes(digest)}`
+      return (await pool.query(text)).map(toToken)[0]
+    },
 
     async add(digest, { note, rights, createdAt, expiresAt }) {
       const values = [bytes(digest), ...[note, rights.join(), createdAt.getTime(), expiresAt?.getTime()].map(literal)]
       const insert = `INSERT INTO ${tokens} (digest, note, rights, created_at, expires_at) VALUES (${values.join()})
-        ON CONFLICT DO NOTHING`
-      await change(insert, `EXISTS (SELECT FROM ${tokens} WHERE digest = ${bytes(digest)})`)
-      const added = await find(digest)
-      if (!added) throw new Error('The added token is missing')
-      return added
+        ON CONFLICT (digest) DO UPDATE SET digest = excluded.digest RETURNING ${tokenColumns}`
+      const added = await change(insert, `EXISTS (SELECT FROM ${tokens} WHERE digest = ${bytes(digest)})`)
+      return toToken(must(added[0]))
     },
 
     list() {
       return pagesOf({}, async (after = 0n, rows) => {
         const page = `WHERE id > ${literal(after)} ORDER BY id LIMIT ${rows}`
-        return (await connections.query(`SELECT ${tokenColumns} FROM ${tokens} ${page}`)).map(toToken)
+        return (await pool.query(`SELECT ${tokenColumns} FROM ${tokens} ${page}`)).map(toToken)
       })
     },
 

@@ -70,6 +70,7 @@ export class Listener {
         if (this.#tls) this.#join(this.#secure(socket, this.#tls))
         return
       }
+      if (text.startsWith('X')) return // a client that leaves
       if (answered === 0) this.logins += 1
       else this.passwords.push(text.slice(5))
       const answer = this.#answers[answered]

@@ -95,7 +95,7 @@ test.skipIf(!isRoot)('root runs no token command from the settings of the user o
   const env = { SUDO_UID: '1234' }
   const failure = refusal(
     `The token command of team is not run: the settings in ${team.file} belong to another user (uid 1234)`,
-    'Run plants as that user, without sudo, or set PLANTS_TOKEN or PGPASSWORD',
+    'Run plants as that user, without sudo, or set PLANTS_TOKEN',
     3,
   )
   expect(await team.spawn(auth, { env })).toEqual(failure)

@@ -145,6 +145,7 @@ async function blocksOfTest(path: string, { port }: PostgresServer): Promise<Blo
   const real = (text: string) =>
     text
       .replaceAll('postgres://plants@db.example.com/plants', `postgres://owner@127.0.0.1:${port}/garden`)
+      .replaceAll('db.example.com:5432:plants:plants', `127.0.0.1:${port}:garden:owner`)
       .replaceAll('ROLE plants', 'ROLE owner')
       .replaceAll('DATABASE plants OWNER plants', 'DATABASE garden OWNER owner')
       .replaceAll('long and random', password)

@@ -7,29 +7,25 @@ import { loginTo } from '../../../src/cli/store-access.js'
 import type { Login } from '../../../src/stores/common/store.js'
 import { certificate, hasOpenssl } from '../../helpers/certificates.js'
 import { ioOf } from '../../helpers/run.js'
-import { World } from '../../helpers/world.js'
+import { printed, World } from '../../helpers/world.js'
 
 const garden = 'postgres://ann@h1:5432,h2:5432/garden'
 const saved = { tokens: { [garden]: { token: 'of-login', savedAt: '2026-01-02T03:04:05.678Z' } } }
 
 /** What a user logs in to a database with: the password for each host, its hint, certificates, and what is redacted. */
-async function login(
-  user: World,
-  address: string,
-  { env = {}, given }: { env?: Record<string, string>; given?: string } = {},
-) {
+async function login(user: World, address: string, { env = {} }: { env?: Record<string, string> } = {}) {
   const io = {
     ...ioOf({ env: { ...user.env, PLANTS_STORE: address, ...env } }),
     resolvePath: (path: string) => path.replace(/^~/, user.home),
   }
   const settings = await resolveSettings({}, io)
   if (settings.store.scheme !== 'postgres') throw new Error('Only databases are expected here')
-  const { password, ...rest }: Login = await loginTo(settings.store, settings, io, given)
+  const { password, ...rest }: Login = await loginTo(settings.store, settings, io)
   return { passwords: settings.store.hosts.map(password), ...rest, secrets: [...io.secrets] }
 }
 
 describe('the password for a database', () => {
-  test('is the first that there is: address, PGPASSWORD, saved, password file', async () => {
+  test('is the first that there is: address, PGPASSWORD, password file', async () => {
     const user = new World()
     const found = async (address = garden, env = {}) => {
       const { passwords, passwordHint, secrets } = await login(user, address, { env })
@@ -37,32 +33,32 @@ describe('the password for a database', () => {
     }
     const from = (place: string) => `The password is from ${place}: set another one there`
     const both = (password: string) => [password, password]
-    const none = 'Set PGPASSWORD, or save the password with: plants auth login'
+    const none = 'Set PGPASSWORD, or write the password to ~/.pgpass'
     expect(await found()).toEqual([[undefined, undefined], none, []])
     user.write('.pgpass', 'h2:*:garden:ann:of-h2\n*:*:*:bob:of-bob\n')
     expect(await found()).toEqual([[undefined, 'of-h2'], from(`${user.home}/.pgpass`), ['of-h2']])
-    user.save(saved)
-    const again = 'The password was saved. Save another with: plants auth login'
-    expect(await found(`${garden}?max=9`)).toEqual([both('of-login'), again, ['of-login']])
     const env = { PGPASSWORD: 'of-env' }
     expect(await found(garden, env)).toEqual([both('of-env'), from('PGPASSWORD'), ['of-env']])
     const address = garden.replace('ann', 'ann:of-url')
     expect(await found(address, env)).toEqual([both('of-url'), from('the address'), ['of-url']])
   })
 
-  test('that was saved for another login is not used', async () => {
-    const others = [garden.replace('ann', 'bob'), garden.replace('h1:5432,h2', 'h2:5432,h1'), `${garden}2`]
-    for (const address of [...others, garden.replace('5432', '5433')])
-      expect((await login(new World(saved), address)).passwords).toEqual([undefined, undefined])
+  test('that an earlier version saved is ignored, which is said, until auth logout removes it', async () => {
+    const settings = { version: 1, ...saved, stores: { db: { address: `${garden}?max=9` } } }
+    const user = new World(settings)
+    const run = (line: string) => user.run(`${line} --timeout 10ms --output text`, { env: { PGPASSWORD: 'of-env' } })
+    const fix = `Set PGPASSWORD, or write it to ~/.pgpass, and remove it with: plants auth logout --store ${garden}`
+    const warning = `plants: The saved password for ${garden} is ignored. ${fix}\n`
+    const { code, err } = await run('list --store db')
+    expect([code, err.split(warning)]).toEqual([4, ['', expect.stringContaining('Could not reach')]])
+    expect(user.saved).toEqual(settings)
+    expect((await login(user, garden)).passwords).toEqual([undefined, undefined])
+    expect(await run(`auth logout --store ${garden}`)).toEqual(printed(`Removed the password for ${garden}\n`))
+    expect(user.saved).toEqual({ ...settings, tokens: {} })
   })
 
   test('that is a word of the address is not redacted, since a *** would show which word it is', async () => {
     expect((await login(new World(), garden, { env: { PGPASSWORD: 'garden' } })).secrets).toEqual([])
-  })
-
-  test('can be one that is not saved yet', async () => {
-    const { passwords, secrets } = await login(new World(), garden, { env: { PGPASSWORD: 'of-env' }, given: 'new one' })
-    expect({ passwords, secrets }).toEqual({ passwords: ['new one', 'new one'], secrets: ['new one'] })
   })
 })
 
@@ -85,7 +81,7 @@ describe.runIf(hasOpenssl)('the certificates for a database (need openssl)', () 
     const parameters = `sslmode=verify-full&sslrootcert=${path}&sslcert=${path}&sslkey=${keyPath}`
     expect(await certificates(new World(), parameters)).toEqual({ ca: cert, cert, key })
     expect(await certificates(new World(), `${parameters}&sslmode=disable`)).toEqual(never)
-    expect(await certificates(new World(), 'sslrootcert=system')).toEqual(never)
+    expect(await certificates(new World(), 'sslmode=verify-full&sslrootcert=system')).toEqual(never)
   })
 
   test('are those of --ca-cert before those of libpq, where TLS is required', async () => {
@@ -195,7 +191,7 @@ describe('the password file', () => {
     const stores = { a: { address }, b: { address: `${address}2` }, c: { address: `${address}3` } }
     const user = new World({ store: 'a', stores })
     const env = { PGPASSFILE: fileWith('*:*:*:*:s3cret', 0o644) }
-    for (const command of ['auth status', 'doctor --timeout 50ms'])
+    for (const command of ['list --timeout 10ms', 'doctor --timeout 50ms'])
       expect((await user.run(command, { env })).err.match(/The password file .* is ignored/g)).toHaveLength(1)
   })
 })

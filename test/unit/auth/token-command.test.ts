@@ -163,15 +163,14 @@ describe.skipIf(process.platform === 'win32')('settings that others can change',
     ['620', 'their file', ({ file }: Team) => file, 'changed by others', '600'],
     ['770', 'their folder', ({ config }: Team) => config, 'replaced by others, who can write to PATH', '700'],
     ['777', 'the folder that a link leads to', linked, 'replaced by others, who can write to PATH', '700'],
-  ])('run no command and send no saved token or password: mode %s of %s', async (mode, _, pathOf, who, better) => {
+  ])('run no command and send no saved token: mode %s of %s', async (mode, _, pathOf, who, better) => {
     const remote = await Hostile.listen({ posts })
-    const database = 'postgres://plants@127.0.0.1:1/plants'
     const saved = { token: 's3cret-saved', savedAt: '2026-01-02T03:04:05.678Z' }
     const team = new Team()
     const command = { address: `${remote.url}/v1`, 'token-command': team.script('touch ran; echo s3cret') }
     team.save({
-      stores: { team: command, own: { address: remote.url }, shared: { address: database } },
-      tokens: { [remote.url]: saved, [database]: saved },
+      stores: { team: command, own: { address: remote.url } },
+      tokens: { [remote.url]: saved },
     })
     const createAt = (store: string, env = {}) =>
       team.run(`create --id 1 --name Fern --timeout 1s --store ${store}`, { env })
@@ -182,7 +181,6 @@ describe.skipIf(process.platform === 'win32')('settings that others can change',
     for (const [store, refused] of [
       ['team', 'The token command of team is not run'],
       ['own', `The saved token for ${remote.url} is not sent`],
-      ['shared', `The saved password for ${database} is not sent`],
     ] as const) {
       const err = expect.stringContaining(`plants: ${refused}: ${why}\n  Check what they contain, then run: ${mend}\n`)
       expect(await createAt(store)).toEqual({ code: 3, out: '', err })

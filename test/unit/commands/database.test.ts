@@ -1,12 +1,11 @@
-import { beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, expect, test } from 'vitest'
 import { type Answer, Listener, message, says } from '../../helpers/postgres/listener.js'
-import { printed, refusal, World } from '../../helpers/world.js'
+import { refusal, World } from '../../helpers/world.js'
 
 // What commands print is in transcripts/database.txt.
 
 /** where nobody listens */
 const nobody = 'postgres://ann@127.0.0.1:9/garden'
-const login = (address: string) => ['auth', 'login', '--with-token', '--store', address, '--timeout', '10ms']
 
 let user: World
 
@@ -28,7 +27,7 @@ test.each([
     expect(await user.run(`${line} ${address}`)).toEqual(
       refusal(
         `${place} contains a password, which other users could see in the list of processes`,
-        'Remove it, and set PGPASSWORD, or save it with: plants auth login',
+        'Remove it, and set PGPASSWORD, or write it to ~/.pgpass',
       ),
     )
   expect(user.saved).toEqual(saved)
@@ -37,7 +36,7 @@ test.each([
 test.each([
   ['postgres://h1/x', true],
   ['postgres://localhost,h1/x?sslmode=verify-ca', true],
-  ['postgres://h1/x?sslrootcert=system', false],
+  ['postgres://h1/x?sslmode=verify-full&sslrootcert=system', false],
   ['postgres://localhost,127.0.0.1,[::1]/x', false],
   ['postgres:///x?host=/run/pg', false],
 ])('a warning says that an attacker could impersonate the database: %s is %s', async (address, isWarned) => {
@@ -54,48 +53,19 @@ test.each([
   }
 })
 
-describe('plants auth login', () => {
-  test('saves a password without its parameters, and with its spaces', async () => {
-    const { code, out, err } = await user.run(login(`${nobody}?max=9`), { stdin: ' s3cret word \n' })
-    const fields = { store: nobody, address: nobody, source: 'file', savedAt: expect.any(String), checked: false }
-    expect({ code, ...JSON.parse(out) }).toEqual({ code: 0, ...fields })
-    expect(err).toContain('plants: The password is saved, but could not be checked: ')
-    expect(err).not.toMatch(/sslmode=verify-full|PGPASSWORD/)
-    expect(await user.run(`auth token --store ${nobody}`)).toEqual(printed(' s3cret word \n'))
-    expect(await user.run(`auth logout --store ${nobody} --output text`)).toEqual(
-      printed(`Removed the password for ${nobody}\n`),
-    )
-    expect(user.saved).toEqual({ version: 1, tokens: {} })
-  })
-
-  test('warns of an attacker on the network, and that PGPASSWORD takes precedence', async () => {
-    const env = { PGPASSWORD: 's3cret-of-env' }
-    const { err } = await user.run(login(nobody.replace('127.0.0.1', '0.0.0.0')), { stdin: 's3cret', env })
-    expect(err).toContain('. Set sslmode=verify-full in its address\n')
-    expect(err).toContain('plants: PGPASSWORD is still set, and takes precedence\n')
-  })
-
-  test('rejects a password of more than 1000 bytes', async () => {
-    const stdin = 's3cret'.repeat(200)
-    expect(await user.run(login(nobody), { stdin })).toEqual(
-      refusal('The password on stdin is longer than 1000 bytes', 'Copy the password again, without any other text'),
-    )
-  })
-})
-
 test.each<[string, Answer, string, string, Record<string, string>]>([
   [
     'wants a password',
     says.scram,
     'it requires a password, but none is set',
-    'Set PGPASSWORD, or save the password',
+    'Set PGPASSWORD, or write the password to ~/.pgpass',
     {},
   ],
   [
     'rejects the user',
     message('E', 'SFATAL\0C28000\0Mno such role\0\0'),
     'no such role',
-    'Set PGPASSWORD, or save the password',
+    'Set PGPASSWORD, or write the password to ~/.pgpass',
     {},
   ],
   ['rejects the password', says.refused, 'wrong password', 'The password is from PGPASSWORD', { PGPASSWORD: 's3cret' }],

@@ -42,7 +42,7 @@ test('settles what has an id or a key in common in its order', async () => {
     createPlant(store, { id: 4n, ...moss }, b),
     createPlant(store, { id: 9n, ...fern }, c),
     createPlant(store, { id: 8n, ...fern }, c),
-    createPlant(store, { id: 8n, ...moss }), // overtakes nobody who waits for an id and a key
+    createPlant(store, { id: 8n, ...moss }),
   ]
   const two = { id: 2n, ...ivy }
   const [four, eight] = [

@@ -120,7 +120,7 @@ test('does not count as created what a trigger leaves out', async () => {
   const store = await openShared(place)
   await createAll(store, plants(1, 100))
   await place.sql(trigger('RETURN CASE WHEN NEW.id = 2 THEN NULL ELSE NEW END;'))
-  const failure = { type: 'unavailable', message: expect.stringMatching(/^postgres:\S+ did not insert all plants$/) }
+  const failure = { type: 'unavailable', message: expect.stringMatching(/^postgres:\S+ did not change all plants$/) }
   for (const batch of [plants(3), [...plants(1, 100), ...plants(3)]]) {
     await expect(createAll(store, batch)).rejects.toMatchObject(failure)
     expect((await gathered(store.read())).map(({ id }) => id)).not.toContain(2n)
@@ -148,6 +148,15 @@ test('reads many of the largest plants at once, but no endless record', async ()
   await place.sql(`${insert} SELECT 71, 0, repeat('x', 70000000)`)
   const exported = Readable.from(store.read()).toArray()
   await expect(exported).rejects.toThrow('its response is too large')
+})
+
+test('a page has a plant, however large it is', async () => {
+  const place = await database()
+  const store = await openShared(place)
+  const insert = "INSERT INTO plant_store.plants (id, name) SELECT id, repeat('x', 1100000)"
+  await place.sql(`${insert} FROM generate_series(0, 2) AS id`)
+  const pages = await Readable.from(store.read({ inPages: true })).toArray()
+  expect(pages.map((page) => page.map(({ id }: NewPlant) => id))).toEqual([[0n], [1n], [2n]])
 })
 
 test('gives its connection back when nobody reads on', async () => {

@@ -51,6 +51,13 @@ describe('a password', () => {
     expect(elsewhere).toEqual({ told: expect.stringContaining(why), passwords: [], logins: 1 })
   })
 
+  test('that is rejected is not sent to the next host', async () => {
+    const [first, next] = [await Listener.start([says.clear, says.refused]), await Listener.start([says.clear])]
+    const told = await toldBy(`postgres://plants@127.0.0.1:${first.port},127.0.0.1:${next.port}/plants`, '')
+    expect(told).toMatch(/^unauthorized: .* wrong password$/)
+    expect([first.passwords, next.logins]).toEqual([['s3cret\0'], 0])
+  })
+
   test('is sent once on a connection', async () => {
     const { told, passwords } = await come([says.md5, says.clear])
     expect(passwords).toEqual([md5])
@@ -96,7 +103,7 @@ describe('SCRAM', () => {
   test('ends in a login, also elsewhere without TLS', async () => {
     const { told, logins, passwords } = await come([...scram(), says.refused + says.ready], { host: '0.0.0.0' })
     expect(told).toMatch(/^unauthorized:.* wrong password$/) // which the listener says to the first statement
-    expect(passwords.length).toBe(3 * logins)
+    expect(passwords.length).toBe(4 * logins) // two of the login, and two statements
   })
 
   test.each([

@@ -9,7 +9,8 @@ import { rounds } from '../../../helpers/rounds.js'
 import { place } from '../../../helpers/store.js'
 
 const garden = 'postgres://ann@h1:5432/garden'
-const example = 'For example: postgres://user@db.example.com:5432/plants?sslmode=verify-full'
+const example =
+  'For example: postgres://user@db.example.com:5432/plants?sslmode=verify-full, with % as %25 and @ as %40'
 
 async function parse(address: string, options: Partial<AddressContext> = {}): Promise<PostgresAddress> {
   const context = place({ resolvePath: (path) => resolve('/home/ann', path), ...options })
@@ -47,13 +48,11 @@ describe('the address of a database', () => {
       ...{ PGSSLMODE: 'verify-full', PGSSLROOTCERT: 'ca.pem', PGSSLCERT: 'own.pem', PGSSLKEY: 'own.key' },
     }
     const [sslrootcert, sslcert, sslkey] = ['/home/ann/ca.pem', '/home/ann/own.pem', '/home/ann/own.key']
-    const tls = `sslcert=${sslcert}&sslkey=${sslkey}&sslmode=verify-full&sslrootcert=${sslrootcert}`
     const login = 'postgres://bob@h1:6432,%2Frun%2Fpg:6432/beds'
-    const href = `${login}?application_name=app&${tls}`
-    const read = { href, login, sslrootcert, sslcert, sslkey }
+    const read = { login, href: login, sslmode: 'verify-full', sslrootcert, sslcert, sslkey, applicationName: 'app' }
     expect(await parse('postgres://', { env })).toMatchObject(read)
     const own = `${garden}?sslmode=prefer`
-    expect((await parse(own, { env: { PGSSLMODE: 'require' } })).href).toBe(own)
+    expect(await parse(own, { env })).toMatchObject({ href: own, sslmode: 'prefer' })
   })
 
   const others = 'application_name=my%20app&max=9&sslmode=verify-ca'
@@ -65,36 +64,33 @@ describe('the address of a database', () => {
     ['postgres://ann@ignored:1/garden?host=h1,::1&port=5433', 'postgres://ann@h1:5433,[::1]:5433/garden'],
     ['postgres://ann@h1/ignored?dbname=garden', garden],
     ['postgres://a%40b%3Ac@h1/my%20garden%2F2#3', 'postgres://a%40b%3Ac@h1:5432/my%20garden%2F2%233'],
-    ['postgres://ann@h1/garden?max=4&sslmode=prefer', garden],
+    ['postgres://ann@h1/garden?sslmode=prefer&max=4', `${garden}?max=4&sslmode=prefer`],
     [`postgres://ann@h1/garden?sslrootcert=ca.pem&${others}`, `${garden}?${others}&sslrootcert=/home/ann/ca.pem`],
-    ['postgres://ann@h1/garden?sslrootcert=system', `${garden}?sslmode=verify-full&sslrootcert=system`],
   ])('%s is %s', async (address, complete) => {
     const { href, login, name } = await parse(address)
     expect([href, login, name]).toEqual([complete, complete.replace(/\?.*/, ''), login.replace(/[^/]*@/, '')])
   })
 
   const not = 'is not a valid address of a database'
-  const ofHosts = 'A port is a number, and an IPv6 address is in brackets'
-  const ofPorts = 'A port is a number from 1 to 65535'
-  const ofEncoding = 'Percent-encode characters as UTF-8, and % as %25, and leave out what has no value'
   const unsupported = 'contains a parameter that is not supported'
-  const ofNames = expect.stringContaining('The parameters are: appl')
+  const ofNames = expect.stringContaining('The parameters are: host, port')
   const ofTimeout = 'Leave it out. How long the database is waited for is --timeout'
   const ofAttributes = 'Leave it out: the first server that accepts writes is used'
-  const system = 'combines sslrootcert=system with another sslmode'
+  const system = 'has sslrootcert=system without sslmode=verify-full'
 
   test.each<[address: string, why: string, hint?: string]>([
-    ['postgres:garden', not, 'In a user name or a password, write @ as %40, / as %2F and : as %3A'],
-    ['postgres://h1:x/g', not, ofHosts],
+    ['postgres:garden', not],
+    ['postgres://h1:x/g', not],
     ['postgres://h%2F1/g', not],
-    ['postgres://h1:0/g', not, ofPorts],
-    ['postgres://h1,h2/g?port=1,2,3', not, 'Name one port for all hosts, or one for each'],
-    ['postgres://h1/g?host=%00', not, ofEncoding],
-    ['postgres://h1/g?max=', not, ofEncoding],
+    ['postgres://h1:0/g', not],
+    ['postgres://h1,h2/g?port=1,2,3', not],
+    ['postgres://h1/g?host=%00', not],
+    ['postgres://h1/g?max=', not],
     ['postgres://h1/g?requirepeer=none', unsupported, ofNames],
     ['postgres://h1/g?connect_timeout=5', unsupported, ofTimeout],
     ['postgres://h1/g?target_session_attrs=any', unsupported, ofAttributes],
-    ['postgres://h1/g?sslrootcert=system&sslmode=require', system, 'Use sslmode=verify-full'],
+    ['postgres://h1/g?sslrootcert=system', system, 'Add sslmode=verify-full'],
+    ['postgres://h1/g?sslrootcert=system&sslmode=require', system, 'Add sslmode=verify-full'],
     [
       `postgres:///g?host=/${'x'.repeat(100)}`,
       'has a socket path that is longer than 107 bytes',
@@ -109,12 +105,12 @@ describe('the address of a database', () => {
     ['sslmode=on', `one of ${sslModes.join(', ')}`],
     ['application_name=%C3%A4', '1 to 63 visible ASCII characters'],
   ])('the parameter %s is rejected, which must be %s', async (parameter, rule) => {
-    const why = `--store contains ${parameter.split('=')[0]}, which must be ${rule}`
+    const why = `${parameter.split('=')[0]} in --store must be ${rule}`
     expect(await rejection(`postgres://h1/g?${parameter}`)).toEqual([why, example])
   })
 
   test('is rejected by the name of a variable that does not fit', async () => {
-    const why = `PGSSLMODE must be one of ${sslModes.join(', ')}, but was "allow"`
+    const why = `PGSSLMODE must be one of ${sslModes.join(', ')}`
     expect(await rejection(garden, { env: { PGSSLMODE: 'allow' } })).toEqual([why, example])
   })
 

@@ -1,0 +1,121 @@
+import { to as copyTo } from 'pg-copy-streams'
+import type { TextName } from '../../plant/fields.js'
+import type { NewPlant } from '../../plant/plant.js'
+import { pagesOf } from '../common/pages.js'
+import { markedLetter, type Sought, soughtText } from '../common/search.js'
+import type { CountQuery, ReadQuery, TextCount } from '../common/store.js'
+import type { ConnectionPool } from './pool.js'
+import { maxAnswer, tooLarge } from './postgres-connection.js'
+import { columns, idsOf, literal, plants, type Row, toBigInt, toPlant } from './sql.js'
+
+export async function getPlants(pool: ConnectionPool, ids: readonly bigint[]): Promise<Map<bigint, NewPlant>> {
+  const rows = await pool.query(`SELECT ${columns} FROM ${plants} WHERE id = ANY (${idsOf(ids)})`, ids.length)
+  return new Map(rows.map(toPlant).map((plant) => [plant.id, plant]))
+}
+
+/** Each page at a moment of its own, limited by rows and by bytes of text, but to at least one row. */
+export function readPages(pool: ConnectionPool, query: ReadQuery): AsyncIterable<NewPlant[]> {
+  const order = orderOf(query)
+  const size = 'octet_length(name) + coalesce(octet_length(tag), 0)'
+  return pagesOf(query, async (after, rows) => {
+    const filter = where({ ...query, after })
+    const page = `SELECT ${columns}, ${size} AS size FROM ${plants} ${filter} ORDER BY ${order} LIMIT ${rows}`
+    const sums = `SELECT *, sum(size) OVER (ORDER BY ${order} ROWS UNBOUNDED PRECEDING) AS bytes FROM (${page}) AS page`
+    const found = `SELECT ${columns} FROM (${sums}) AS sums WHERE bytes <= ${pageBytes} OR bytes = size`
+    return (await pool.query(`${found} ORDER BY ${order}`)).map(toPlant)
+  })
+}
+
+const pageBytes = 1_000_000
+
+/** One consistent snapshot, in arrays of about 64 KiB. */
+export async function* readSnapshot(pool: ConnectionPool, query: ReadQuery): AsyncGenerator<NewPlant[]> {
+  const limit = query.limit === undefined ? '' : `LIMIT ${query.limit}`
+  const statement = `SELECT ${columns} FROM ${plants} ${where(query)} ORDER BY ${orderOf(query)} ${limit}`
+  for await (const rows of copyRows(pool, statement, query.signal)) yield rows.map(toPlant)
+}
+
+export async function countPlants(pool: ConnectionPool, query: CountQuery): Promise<bigint> {
+  const [[count] = []] = await pool.query(`SELECT count(*) FROM ${plants} ${where(query)}`)
+  return toBigInt(count)
+}
+
+export async function* countTexts(pool: ConnectionPool, by: TextName, query: CountQuery): AsyncGenerator<TextCount[]> {
+  const statement = `SELECT ${by}, count(*) FROM ${plants} ${where(query)} GROUP BY ${by}
+    ORDER BY count(*) DESC, ${by} IS NULL, ${by} COLLATE "C"`
+  for await (const rows of copyRows(pool, statement))
+    yield rows.map(([text, count]) => ({ text: text ?? undefined, count: toBigInt(count) }))
+}
+
+/** With the collation "C", only the letters A to Z have another case. */
+function orderOf({ sort = 'id', desc }: ReadQuery): string {
+  const direction = desc ? 'DESC' : 'ASC'
+  return sort === 'id' ? `id ${direction}` : `${sort} IS NULL, lower(${sort} COLLATE "C") ${direction}, id`
+}
+
+function where({ after, tag, search, sort = 'id', desc }: ReadQuery): string {
+  const conditions: string[] = []
+  if (after !== undefined) conditions.push(`id ${desc && sort === 'id' ? '<' : '>'} ${literal(after)}`)
+  if (tag === false) conditions.push('tag IS NULL')
+  else if (tag !== undefined) conditions.push(`tag = ${literal(tag)}`)
+  if (search !== undefined) {
+    const sought = soughtText(search)
+    conditions.push(`(${contains('name', sought)} OR ${contains('tag', sought)})`)
+  }
+  return conditions.length === 0 ? '' : `WHERE ${conditions.join(' AND ')}`
+}
+
+/** As `contains` of the search does, with a short way for ASCII. */
+function contains(column: string, { folded, translations }: Sought): string {
+  const [marked, letter] = [markedLetter, '\\1'].map(literal)
+  const text = `normalize(regexp_replace(normalize(${column}, NFD), ${marked}, ${letter}, 'g'), NFC)`
+  const [from, to] = [[...translations.keys()].join(''), [...translations.values()].join('')].map(literal)
+  const isAscii = `octet_length(${column}) = char_length(${column})`
+  const whole = `CASE WHEN ${isAscii} THEN lower(${column} COLLATE "C") ELSE translate(${text}, ${from}, ${to}) END`
+  return `strpos(${whole}, ${literal(folded)}) > 0`
+}
+
+/** COPY is by far the fastest way: a line for each row, with escapes for the line feeds of its texts. */
+async function* copyRows(pool: ConnectionPool, statement: string, signal?: AbortSignal): AsyncGenerator<Row[]> {
+  const call = pool.newCall(signal)
+  const connection = await pool.retry(call, () => pool.lease(call))
+  try {
+    await connection.ask('BEGIN READ ONLY; SET LOCAL statement_timeout = 0')
+    const chunks = connection.query(copyTo(`COPY (${statement}) TO STDOUT`)).iterator() as AsyncIterableIterator<Buffer>
+    let begun: Buffer[] = []
+    let length = 0
+    for (;;) {
+      // The timeout applies to each chunk, but not to the time that the caller takes to use it.
+      const { value: chunk, done } = await connection.inTime(chunks.next())
+      if (done) break
+      const end = chunk.lastIndexOf('\n')
+      if (end >= 0) {
+        signal?.throwIfAborted()
+        yield rowsIn(Buffer.concat([...begun, chunk.subarray(0, end)]).toString())
+        begun = []
+        length = 0
+      }
+      begun.push(chunk.subarray(end + 1))
+      length += chunk.length - end - 1
+      if (length > maxAnswer) throw connection.failure('TOO_LARGE', tooLarge)
+    }
+    await connection.ask('COMMIT')
+  } catch (error) {
+    connection.destroy()
+    throw error
+  } finally {
+    pool.release(connection)
+  }
+}
+
+/** @param lines without the line feed of the last one */
+function rowsIn(lines: string): Row[] {
+  return lines.split('\n').map((line) => line.split('\t').map((cell) => (cell === '\\N' ? null : textOf(cell))))
+}
+
+/** Reads the escapes of COPY (https://www.postgresql.org/docs/current/sql-copy.html#id-1.9.3.55.9.2). */
+function textOf(cell: string): string {
+  return cell.includes('\\') ? cell.replace(/\\(.)/g, (_, letter: string) => escapes[letter] ?? letter) : cell
+}
+
+const escapes: Record<string, string> = { b: '\b', f: '\f', n: '\n', r: '\r', t: '\t', v: '\v' }

@@ -1,0 +1,131 @@
+import { PlantsError } from '../../platform/errors.js'
+import type { Call, ConnectionPool } from './pool.js'
+import type { Connection } from './postgres-connection.js'
+import { codeOf } from './postgres-errors.js'
+import { literal, type Row } from './sql.js'
+
+type Work<T> = (transaction: Transaction) => Promise<T>
+
+/** Repeats a transaction until it is known to have committed, or the time is over. */
+export function transact<T>(pool: ConnectionPool, work: Work<T>, call = pool.newCall()): Promise<T> {
+  return pool.retry(call, async () => transactOnce(pool, await pool.lease(call), call, work))
+}
+
+/**
+ * Releases the connection. When the answer to COMMIT is lost, asks over another one what became of it.
+ *
+ * @throws {PlantsError} `unknownOutcome` if the server does not report that
+ */
+export async function transactOnce<T>(
+  pool: ConnectionPool,
+  connection: Connection,
+  { signal }: Call,
+  work: Work<T>,
+): Promise<T> {
+  const transaction = new Transaction(connection)
+  let result: T
+  let failure: unknown
+  try {
+    result = await work(transaction)
+    signal.throwIfAborted()
+    failure = await connection.ask('COMMIT').then(
+      () => undefined,
+      (error: unknown) => error,
+    )
+  } catch (error) {
+    await connection.ask('ROLLBACK').catch(() => connection.destroy())
+    throw error
+  } finally {
+    pool.release(connection)
+  }
+  if (failure === undefined) return result
+  const hasCommitted = await pool
+    .run((other) => transaction.hasCommitted(other))
+    .catch((cause: unknown) => {
+      const { name } = connection.address
+      const message = `The connection to ${name} was lost during a commit: whether it is stored is unknown`
+      const hint = 'When the database is available again, plants get shows whether the plant is stored'
+      throw new PlantsError('unknownOutcome', message, { hint, cause })
+    })
+  if (hasCommitted) return result
+  throw failure
+}
+
+/** The statements of one transaction, which begins with the first of them. */
+export class Transaction {
+  readonly connection: Connection
+  /**
+   * Conditions that hold if all that it has stored is there. A server that has crashed may give a number again that it
+   * has not written to disk, so that a number alone does not prove that this transaction has committed; nor does a part
+   * of what it has stored, which another client may have stored under the same number.
+   */
+  evidence: (() => string)[] = []
+  /** its number, and its server */
+  #identity: Row | undefined
+  readonly #deferred = ['BEGIN']
+
+  constructor(connection: Connection) {
+    this.connection = connection
+  }
+
+  get isBegun(): boolean {
+    return !this.#deferred.includes('BEGIN')
+  }
+
+  /** Undoes all of it. A savepoint would take a number of its own for every commit. */
+  async restart(): Promise<void> {
+    await this.connection.ask('ROLLBACK')
+    this.#deferred.push('BEGIN')
+    this.#identity = undefined
+  }
+
+  /** A statement that is sent with the next one that is asked. */
+  defer(statement: string): void {
+    this.#deferred.push(statement)
+  }
+
+  /** See `Connection.ask`. */
+  async ask(text: string, plants?: number): Promise<Row[]> {
+    const statements = [...this.#deferred.splice(0), text]
+    if (this.#identity) return this.connection.ask(statements.join('; '), plants)
+    const identity = this.connection.canSettle ? `pg_current_xact_id(), (${server})` : 'NULL, NULL'
+    statements.push(`SELECT ${identity}, current_setting('fsync')`)
+    const results = await this.connection.askAll(statements.join('; '), plants)
+    const [row = []] = results.pop() ?? []
+    if (row[2] === 'off') throw this.connection.fsyncIsOff()
+    this.#identity = row
+    return results.at(-1) ?? []
+  }
+
+  /**
+   * If commits wait for standbys, the answer counts once a later commit has reached them, too.
+   *
+   * @throws {Error} for an outcome that is not known yet, or cannot be
+   */
+  async hasCommitted(connection: Connection): Promise<boolean> {
+    const [number, itsServer] = this.#identity ?? []
+    if (!number) throw new Error('The server does not report the outcome')
+    const status = `SELECT CASE (${server}) WHEN ${literal(itsServer)} THEN pg_xact_status('${number}') END`
+    const isStored = `SELECT ${['true', ...this.evidence.map((condition) => condition())].join(' AND ')}`
+    const answers = await connection.askAll(`${status}; ${isStored}; ${reachStandbys}`).catch((error: unknown) => {
+      if (codeOf(error) === unknownTransaction) return [[['aborted']]]
+      throw error
+    })
+    const [[[state] = []] = [], [[evidence] = []] = []] = answers
+    if (state === 'aborted') return false
+    if (state === 'committed' && evidence === 't') return true
+    const isInProgress = state === 'in progress'
+    throw new PlantsError('unavailable', `The server reports: ${state}`, { retryable: isInProgress })
+  }
+}
+
+/** Its commit was lost with the memory of a server. */
+const unknownTransaction = '22023'
+
+/** Changes with a promotion: the new server may have lost transactions, and gives their numbers again. */
+const server = `SELECT system_identifier || ' ' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)
+  FROM pg_control_system()`
+
+/** A commit that waits until the standbys have everything that was committed before, if commits wait for them. */
+export const reachStandbys = `SELECT pg_logical_emit_message(true, 'plants', '')
+  WHERE current_setting('synchronous_standby_names') <> ''`

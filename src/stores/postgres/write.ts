@@ -1,0 +1,289 @@
+import { pipeline } from 'node:stream/promises'
+import { from as copyFrom } from 'pg-copy-streams'
+import { equalPlants, type NewPlant, patchedPlant, textLength } from '../../plant/plant.js'
+import { PlantsError } from '../../platform/errors.js'
+import { must } from '../../platform/values.js'
+import {
+  type Change,
+  constraintProblem,
+  existingOutcome,
+  idOf,
+  missingOutcome,
+  notFound,
+  type Outcome,
+  problem,
+  rejected,
+} from '../common/change.js'
+import { keyConflict } from '../common/conflict.js'
+import { checkpointState, type WriteOptions } from '../common/store.js'
+import type { Connection } from './postgres-connection.js'
+import { codeOf, DatabaseFailure } from './postgres-errors.js'
+import { columns, idsOf, imports, literal, plants, rowOf, toPlant } from './sql.js'
+import { reachStandbys, type Transaction } from './transaction.js'
+
+export interface KeyedPlant {
+  plant: NewPlant
+  key?: string | undefined
+}
+
+export async function makeChanges(
+  transaction: Transaction,
+  changes: readonly Change[],
+  { checkpoint, maxRejected }: WriteOptions = {},
+): Promise<Outcome[]> {
+  transaction.evidence = [] // that of the last of several writes is enough
+  const outcomes = await settle(transaction, changes, maxRejected)
+  if (!checkpoint) return outcomes
+  const [id, state] = [literal(checkpoint.id), checkpointState(checkpoint, outcomes)]
+  if (state === undefined) {
+    await transaction.ask(`DELETE FROM ${imports} WHERE id = ${id}`)
+  } else {
+    await transaction.ask(`INSERT INTO ${imports} (id, state) VALUES (${id}, ${literal(state)})
+      ON CONFLICT (id) DO UPDATE SET state = excluded.state`)
+    transaction.evidence.push(() => `EXISTS (SELECT FROM ${imports} WHERE id = ${id} AND state = ${literal(state)})`)
+  }
+  return outcomes
+}
+
+async function settle(
+  transaction: Transaction,
+  changes: readonly Change[],
+  maxRejected = Infinity,
+): Promise<Outcome[]> {
+  const isNested = transaction.isBegun
+  if (!isNested) return trySettle(transaction, changes, maxRejected, () => transaction.restart())
+  transaction.defer('SAVEPOINT changes')
+  const outcomes = await trySettle(transaction, changes, maxRejected, () => transaction.ask('ROLLBACK TO changes'))
+  transaction.defer('RELEASE changes')
+  return outcomes
+}
+
+/** Creates assume that their ids and keys are free: so most of them need no lookup. */
+async function trySettle(
+  transaction: Transaction,
+  changes: readonly Change[],
+  maxRejected: number,
+  undo: () => Promise<unknown>,
+): Promise<Outcome[]> {
+  let stored = changes.every(({ type }) => type === 'create') ? [] : await storedFor(transaction, changes)
+  for (let tries = 1; ; tries += 1) {
+    const plan = new Plan(stored)
+    const outcomes = plan.apply(changes, maxRejected)
+    try {
+      await save(transaction, plan, tries === 1 ? 'ON CONFLICT DO NOTHING' : '')
+      transaction.evidence.push(() => isSaved(plan))
+      return outcomes
+    } catch (error) {
+      const isTaken = error instanceof MissingRows || codeOf(error) === uniqueViolation
+      const isViolation = error instanceof DatabaseFailure && error.code === 'CONSTRAINT'
+      if (tries === maxTries || !(isTaken || isViolation)) throw error
+      await undo()
+      if (isViolation) return withoutViolations(transaction, changes, maxRejected, error)
+    }
+    stored = await storedFor(transaction, changes)
+  }
+}
+
+/** in each of which another writer has changed one of the plants after they were looked up */
+const maxTries = 20
+
+const uniqueViolation = '23505'
+
+/** Halves the changes until those that violate a constraint of somebody else are alone. */
+async function withoutViolations(
+  transaction: Transaction,
+  changes: readonly Change[],
+  maxRejected: number,
+  violation: DatabaseFailure,
+): Promise<Outcome[]> {
+  const [change, ...others] = changes
+  if (change && others.length === 0) return [rejected(constraintProblem(idOf(change), violation.reason))]
+  const half = Math.ceil(changes.length / 2)
+  const first = await settle(transaction, changes.slice(0, half), maxRejected)
+  const rejections = first.filter(({ type }) => type === 'rejected').length
+  return [...first, ...(await settle(transaction, changes.slice(half), maxRejected - rejections))]
+}
+
+/** Those with the ids and the keys of the changes. */
+export async function storedFor(
+  connection: Pick<Connection, 'ask'>,
+  changes: readonly Change[],
+): Promise<KeyedPlant[]> {
+  const ids = [...new Set(changes.map(idOf))]
+  const keys = changes.flatMap((change) => (change.type === 'create' && change.key !== undefined ? change.key : []))
+  const hasKey = keys.length === 0 ? '' : ` OR idempotency_key IN ${rowOf(...keys)}`
+  const find = `SELECT ${columns}, idempotency_key FROM ${plants} WHERE id = ANY (${idsOf(ids)})${hasKey}`
+  const rows = await connection.ask(find, ids.length + keys.length)
+  return rows.map((row) => ({ plant: toPlant(row), key: row[3] ?? undefined }))
+}
+
+/** The plants as the changes find and leave them, one after the other. */
+export class Plan {
+  /** whether a create repeats one whose commit may not be on the standbys yet */
+  hasRepeated = false
+  readonly #before: ReadonlyMap<bigint, KeyedPlant>
+  /** undefined for a plant that is deleted */
+  readonly #after: Map<bigint, KeyedPlant | undefined>
+  readonly #idOfKey = new Map<string, bigint>()
+
+  constructor(stored: KeyedPlant[]) {
+    this.#before = new Map(stored.map((each) => [each.plant.id, each]))
+    this.#after = new Map(this.#before)
+    for (const { plant, key } of stored) if (key !== undefined) this.#idOfKey.set(key, plant.id)
+  }
+
+  apply(changes: readonly Change[], maxRejected = Infinity): Outcome[] {
+    let rejections = 0
+    return changes.map((change) => {
+      if (rejections >= maxRejected) return unsent
+      const outcome = this.#apply(change)
+      if (outcome.type === 'rejected') rejections += 1
+      return outcome
+    })
+  }
+
+  #apply(change: Change): Outcome {
+    const now = this.#after.get(idOf(change))?.plant
+    if (change.type === 'create') {
+      const { plant, key } = change
+      const first = key === undefined ? undefined : this.#createdWith(key)
+      if (first && !equalPlants(first, plant)) return rejected(keyConflict(first.id))
+      if (!first && now) return existingOutcome(change, now)
+      if (first) this.hasRepeated = true
+      else this.#put(plant, key)
+      return { type: 'created', plant }
+    }
+    if (change.type === 'delete') {
+      if (!now || (change.only && !equalPlants(now, change.only))) return rejected(notFound(change.id))
+      this.#after.set(change.id, undefined)
+      return { type: 'deleted', plant: now }
+    }
+    const plant = patchedPlant(change.patch, now)
+    if (now && plant) {
+      if (Object.keys(change.patch).length > 1) this.#put(plant)
+      return { type: 'updated', plant, before: now }
+    }
+    if (now) return rejected(notFound(change.patch.id))
+    if (!plant || change.ifMissing !== 'create') return missingOutcome(change)
+    this.#put(plant)
+    return { type: 'created', plant }
+  }
+
+  #createdWith(key: string): NewPlant | undefined {
+    const id = this.#idOfKey.get(key)
+    const now = id === undefined ? undefined : this.#after.get(id)
+    return now?.key === key ? now.plant : undefined
+  }
+
+  #put(plant: NewPlant, key?: string): void {
+    this.#after.set(plant.id, { plant, key })
+    if (key !== undefined) this.#idOfKey.set(key, plant.id)
+  }
+
+  differences() {
+    const deleted: NewPlant[] = []
+    const replaced: { before: NewPlant; after: KeyedPlant }[] = []
+    const created: KeyedPlant[] = []
+    for (const [id, after] of this.#after) {
+      const before = this.#before.get(id)
+      if (before === after) continue
+      if (!before) created.push(must(after))
+      else if (after) replaced.push({ before: before.plant, after })
+      else deleted.push(before.plant)
+    }
+    return { deleted, replaced, created }
+  }
+}
+
+const unsent: Outcome = { type: 'unsent', error: problem('unavailable', 'Not stored: too many were rejected before') }
+
+/** Fewer rows were changed than should be: another writer was faster, or a trigger or a rule suppresses them. */
+class MissingRows extends PlantsError {
+  constructor({ connection: { address } }: Transaction) {
+    const hint = 'Look for triggers, rules and policies on plant_store.plants that plants did not create'
+    super('unavailable', `${address.name} did not change all plants`, { hint })
+  }
+}
+
+/** Throws for what is not as it was looked up; in the end without `onConflict`, to learn which constraint it is. */
+async function save(transaction: Transaction, plan: Plan, onConflict: string): Promise<void> {
+  const { deleted, replaced, created } = plan.differences()
+  const change = async (count: number, statement: string) => {
+    if (count > 0 && (await transaction.ask(`${statement} RETURNING plant.id`)).length < count)
+      throw new MissingRows(transaction)
+  }
+  if (plan.hasRepeated) await transaction.ask(reachStandbys)
+  const old = deleted.map(({ id, name, tag }) => rowOf(id, name, tag)).join()
+  await change(
+    deleted.length,
+    `DELETE FROM ${plants} AS plant USING (VALUES ${old}) AS old (${columns}) WHERE ${isOld}`,
+  )
+  const both = replaced.map(({ before: { id, name, tag }, after: { plant, key } }) =>
+    rowOf(id, name, tag, plant.name, plant.tag, key),
+  )
+  await change(
+    replaced.length,
+    `UPDATE ${plants} AS plant SET name = new_name, tag = new_tag, idempotency_key = new_key
+      FROM (VALUES ${both.join()}) AS old (${columns}, new_name, new_tag, new_key) WHERE ${isOld}`,
+  )
+  const characters = created.reduce((sum, { plant }) => sum + textLength(plant), 0)
+  if (created.length > maxInserted || characters > maxCharacters) return copy(transaction, created.toSorted(byId))
+  const rows = created.toSorted(byId).map(rowFor).join()
+  await change(
+    created.length,
+    `INSERT INTO ${plants} AS plant (${columns}, idempotency_key) VALUES ${rows} ${onConflict}`,
+  )
+}
+
+/** The condition that all is as `save` leaves it. */
+function isSaved(plan: Plan): string {
+  const { deleted, replaced, created } = plan.differences()
+  const gone = `EXISTS (SELECT FROM ${plants} WHERE id = ANY (${idsOf(deleted.map(({ id }) => id))}))`
+  const stored = [...replaced.map(({ after }) => after), ...created]
+  if (stored.length === 0) return `NOT ${gone}`
+  const ids = idsOf(stored.map(({ plant }) => plant.id))
+  const found = `SELECT ${columns}, idempotency_key FROM ${plants} WHERE id = ANY (${ids})`
+  return `NOT ${gone} AND NOT EXISTS (VALUES ${stored.map(rowFor).join()} EXCEPT ${found})`
+}
+
+const isOld = 'plant.id = old.id AND plant.name = old.name AND plant.tag IS NOT DISTINCT FROM old.tag'
+
+function rowFor({ plant: { id, name, tag }, key }: KeyedPlant): string {
+  return rowOf(id, name, tag, key)
+}
+
+/** The order of all writers, which prevents deadlocks. */
+function byId({ plant: one }: KeyedPlant, { plant: other }: KeyedPlant): number {
+  return one.id < other.id ? -1 : 1
+}
+
+/** plants and characters of one statement: it takes one message less than COPY, which is by far the fastest for many */
+export const maxInserted = 1000
+export const maxCharacters = 4_000_000
+
+/** It fails if one of the ids or keys exists. */
+async function copy(transaction: Transaction, created: KeyedPlant[]): Promise<void> {
+  await transaction.ask('')
+  const { connection } = transaction
+  const stream = connection.query(copyFrom(`COPY ${plants} (${columns}, idempotency_key) FROM STDIN (FORMAT csv)`))
+  function* pieces() {
+    let piece = ''
+    for (const { plant, key } of created) {
+      piece += `${plant.id},${copyCell(plant.name)},${copyCell(plant.tag)},${copyCell(key)}\n`
+      if (piece.length < pieceSize) continue
+      yield piece
+      piece = ''
+    }
+    yield piece
+  }
+  await connection.inTime(pipeline(pieces, stream))
+  if (stream.rowCount !== created.length) throw new MissingRows(transaction)
+}
+
+/** The server processes a piece while the next is encoded. */
+const pieceSize = 65_536
+
+/** In PostgreSQL's CSV, NULL is an empty cell without quotes. */
+function copyCell(text: string | undefined): string {
+  return text === undefined ? '' : `"${text.includes('"') ? text.replaceAll('"', '""') : text}"`
+}
