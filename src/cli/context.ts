@@ -16,6 +16,7 @@ import type { Io, Output } from '../platform/io.js'
 import { commonFormats, isJson, type OutputFormat, outputFormats, parseOutput, parseText } from '../platform/values.js'
 import type { Access } from '../stores/common/access.js'
 import type { Address } from '../stores/common/address.js'
+import { tryingAgain } from '../stores/common/retry-policy.js'
 import type { Login, OpenOptions } from '../stores/common/store.js'
 import type { GlobalFlags } from './define-command.js'
 import type { AccessSettings } from './store-access.js'
@@ -75,9 +76,8 @@ export async function resolveSettings(flags: GlobalFlags, io: Io, options: Resol
       (access ??= import('./store-access.js').then(({ accessTo }) => accessTo(address, settings, io))),
     login: async (address) =>
       (login ??= import('./store-access.js').then(({ loginTo }) => loginTo(address, settings, io))),
-    onAway: (failure) => {
-      const seconds = Math.max(1, Math.round(timeout / 1000))
-      if (failure) void warnMeanwhile(io, `${failure.message}. Trying again for up to ${seconds} s`, settings)
+    onAway: (failure, patience = timeout) => {
+      if (failure) void warnMeanwhile(io, tryingAgain(failure, patience), settings)
     },
     onCreated: (path) => warn(`Created store ${path}`),
     onMigrated: (name) => warn(`Migrated the store in ${name}`),

@@ -144,11 +144,11 @@ export interface FileOptions {
 
 export interface OpenOptions extends FileOptions {
   login(address: PostgresAddress): Promise<Login>
-  /** a database has been unavailable for a second, or, with undefined, is available again */
-  onAway?(failure: PlantsError | undefined): void
+  /** A database is unavailable, and retried for `patience` milliseconds; with undefined, it is available again. */
+  onAway?(failure: PlantsError | undefined, patience?: number): void
   access(address: RemoteAddress): Promise<Access>
   concurrency?: number | undefined
-  /** how long refused connections are retried, in milliseconds; at most the timeout */
+  /** how long a store is retried before its first answer, in milliseconds; by default two seconds */
   retry?: number | undefined
 }
 

@@ -1,0 +1,69 @@
+import { backoff, type Clock, wait } from '../../platform/clock.js'
+import type { PlantsError } from '../../platform/errors.js'
+import type { OpenOptions } from './store.js'
+
+/** The first pause and the longest one, in milliseconds: they grow exponentially, with jitter. */
+export interface RetryPolicy {
+  base: number
+  max: number
+}
+
+export interface Trial {
+  /** so far */
+  tries: number
+  /** milliseconds since the call began, or since the store began to fail */
+  elapsed: number
+  /** see `patienceOf` */
+  patience: number
+  /** milliseconds that the store asks for */
+  retryAfter?: number | undefined
+}
+
+/**
+ * How long a store that is away is retried, in milliseconds: briefly before its first answer in this run, because it may
+ * not be running at all; after that, until the timeout.
+ */
+export function patienceOf(
+  { timeout, retry = Math.min(firstPatience, timeout) }: Pick<OpenOptions, 'timeout' | 'retry'>,
+  hasAnswered: boolean,
+): number {
+  return hasAnswered ? timeout : retry
+}
+
+const firstPatience = 2000
+
+/** Milliseconds before the next try; undefined if too little time is left for one. */
+export function nextPause(
+  policy: RetryPolicy,
+  { tries, elapsed, patience, retryAfter = 0 }: Trial,
+  { random }: Pick<Clock, 'random'>,
+): number | undefined {
+  const pause = retryAfter + backoff(tries - 1, { ...policy, random })
+  const lastTry = Math.min(1000, patience / 10)
+  return elapsed + pause + lastTry < patience ? pause : undefined
+}
+
+/**
+ * Repeats an action until it succeeds. Throws its error when `pauseAfter` returns undefined for it, or the reason of a
+ * signal that aborts a pause.
+ */
+export async function retrying<T>(
+  action: () => Promise<T>,
+  pauseAfter: (error: unknown, tries: number) => number | undefined | Promise<number | undefined>,
+  signals: AbortSignal[],
+): Promise<T> {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await action()
+    } catch (error) {
+      const pause = await pauseAfter(error, tries)
+      if (pause === undefined) throw error
+      await wait(pause, signals)
+    }
+  }
+}
+
+/** For a person who waits. @param left milliseconds until the store is given up */
+export function tryingAgain({ message }: PlantsError, left: number): string {
+  return `${message}. Trying again for up to ${Math.max(1, Math.round(left / 1000))} s`
+}

@@ -1,0 +1,55 @@
+import { expect, test } from 'vitest'
+import { PlantsError } from '../../../src/platform/errors.js'
+import { nextPause, patienceOf, retrying, tryingAgain } from '../../../src/stores/common/retry-policy.js'
+
+test('a store is tried for two seconds before its first answer, and then until the timeout', () => {
+  const patience = (timeout: number, retry?: number) =>
+    [false, true].map((hasAnswered) => patienceOf({ timeout, retry }, hasAnswered))
+  expect(patience(30_000)).toEqual([2000, 30_000])
+  expect(patience(500)).toEqual([500, 500])
+  expect(patience(30_000, 60_000)).toEqual([60_000, 30_000])
+  expect(patience(30_000, 0)).toEqual([0, 30_000])
+})
+
+test('pauses grow to a maximum, with jitter, and end while there is time for another try', () => {
+  const policy = { base: 100, max: 500 }
+  const pause = (trial: object, random = 1) =>
+    nextPause(policy, { tries: 1, elapsed: 0, patience: 5000, ...trial }, { random: () => random })
+  expect([1, 2, 3, 4, 99].map((tries) => pause({ tries }))).toEqual([100, 200, 400, 500, 500])
+  expect(pause({}, 0)).toBe(50)
+  expect(pause({ retryAfter: 3000 })).toBe(3100)
+  expect([4399, 4400].map((elapsed) => pause({ elapsed }))).toEqual([100, undefined])
+  expect([58_899, 58_900].map((elapsed) => pause({ elapsed, patience: 60_000 }))).toEqual([100, undefined])
+  expect(pause({ patience: 0 })).toBeUndefined()
+})
+
+test('an action is repeated until it succeeds or must not be repeated, and a signal ends the pause', async () => {
+  const failures = [1, 2, 3].map((index) => new Error(`Failure ${index}`))
+  const seen: unknown[] = []
+  const run = (last: number, pause: number, signal = new AbortController().signal) => {
+    const left = failures.slice(0, last)
+    const action = async () => {
+      const failure = left.shift()
+      if (failure) throw failure
+      return 'done'
+    }
+    const pauseAfter = (error: unknown, tries: number) => {
+      seen.push([error, tries])
+      return tries === 3 ? undefined : pause
+    }
+    return retrying(action, pauseAfter, [signal])
+  }
+  expect(await run(2, 0)).toBe('done')
+  expect(seen).toEqual([failures[0], failures[1]].map((failure, index) => [failure, index + 1]))
+  await expect(run(3, 0)).rejects.toBe(failures[2])
+  const reason = new Error('stopped')
+  await expect(run(1, 60_000, AbortSignal.abort(reason))).rejects.toBe(reason)
+})
+
+test('a person is told what failed, and for how long it is tried again', () => {
+  const failure = new PlantsError('unavailable', 'Not now')
+  expect([1, 1600].map((left) => tryingAgain(failure, left))).toEqual([
+    'Not now. Trying again for up to 1 s',
+    'Not now. Trying again for up to 2 s',
+  ])
+})
