@@ -32,15 +32,16 @@ export function patienceOf(
 
 const firstPatience = 2000
 
-/** Milliseconds before the next try; undefined if too little time is left for one. */
+/** Milliseconds before the next try, the last one being shortly before the end; undefined after that. */
 export function nextPause(
   policy: RetryPolicy,
   { tries, elapsed, patience, retryAfter = 0 }: Trial,
   { random }: Pick<Clock, 'random'>,
 ): number | undefined {
-  const pause = retryAfter + backoff(tries - 1, { ...policy, random })
-  const lastTry = Math.min(1000, patience / 10)
-  return elapsed + pause + lastTry < patience ? pause : undefined
+  const timeOfTry = Math.min(1000, patience / 10)
+  const left = patience - elapsed - timeOfTry
+  if (left <= 0 || retryAfter > left) return undefined
+  return Math.min(retryAfter + backoff(tries - 1, { ...policy, random }), left)
 }
 
 /**
