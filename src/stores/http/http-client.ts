@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events'
 import {
   Agent,
   type ClientRequest,
@@ -5,6 +6,7 @@ import {
   type IncomingHttpHeaders,
   type IncomingMessage,
 } from 'node:http'
+import type { RequestOptions } from 'node:https'
 import { Socket } from 'node:net'
 import { delayOf, timeIsOver } from '../../platform/clock.js'
 import { PlantsError } from '../../platform/errors.js'
@@ -15,20 +17,26 @@ import { defaultConcurrency, type OpenOptions } from '../common/store.js'
 
 export interface HttpRequest<T> {
   method: 'GET' | 'POST' | 'PATCH' | 'DELETE'
+  /** below the base URL */
   path: string
-  headers: Record<string, string>
-  body?: string | undefined
+  /** besides those of `headersOf` */
+  headers?: Record<string, string>
+  body?: string
+  /** sent without the token */
+  isPublic?: true
+  /** a 404 with an Error says that the plant does not exist */
+  isOfOnePlant?: true
   expected: Expected<T>
 }
 
 export interface Expected<T> {
   /** for messages: "Plant" */
   what: string
-  /** of any final status; undefined if it is not the expected one */
+  /** of a 200 response; undefined if it is not the expected one */
   read(response: HttpResponse): T | undefined
   /** in bytes; 1 MiB by default */
   maxBody?: number
-  /** the media type of a 200 response that is returned as a stream */
+  /** the media type of a response that is returned as a stream */
   streamedType?: string
 }
 
@@ -48,55 +56,43 @@ export interface NoResponse {
   isSent: boolean
 }
 
+/** What a service says about itself in its `openapi.json`. */
+export interface Description {
+  supportsKeys: boolean
+  /** such as "GET /plants/{id}", regardless of how the service names the parameter */
+  operations: ReadonlySet<string>
+}
+
 /** Does not follow redirects or decompress bodies. Connects with the first request. */
 export class HttpClient {
   readonly address: RemoteAddress
   readonly options: OpenOptions
   access: Access
-  readonly #request: typeof httpRequest
-  readonly #agent: Agent
-  readonly #target: { host?: string; port?: string; socketPath?: string }
-  readonly #basePath: string
+  /** of the first connection, on the clock */
+  connectedAt: number | undefined
+  /** of the service; undefined for one that could not be read */
+  description: Promise<Description | undefined> | undefined
+  readonly #transport: Transport
   /** connected, and with TLS if the service needs it */
   readonly #ready = new WeakSet<Socket>()
   readonly #warned = new Set<string>()
-  #renewal: Promise<void> | undefined
 
-  private constructor(
-    address: RemoteAddress,
-    access: Access,
-    options: OpenOptions,
-    request: typeof httpRequest,
-    agent: Agent,
-  ) {
+  private constructor(address: RemoteAddress, access: Access, options: OpenOptions, transport: Transport) {
     this.address = address
     this.access = access
     this.options = options
-    this.#request = request
-    this.#agent = agent
-    const { url, socketPath } = address
-    this.#target = socketPath === undefined ? { host: hostOf(url), port: url.port } : { socketPath }
-    this.#basePath = basePathOf(url)
+    this.#transport = transport
     this.#watchConnections()
   }
 
   static async open(address: RemoteAddress, access: Access, options: OpenOptions): Promise<HttpClient> {
-    const { concurrency: maxSockets = defaultConcurrency } = options
-    const https = address.url.protocol === 'https:' ? await import('node:https') : undefined
-    const pool = { keepAlive: true, maxSockets, maxFreeSockets: maxSockets, timeout: idleTimeout }
-    // Certificates are always verified, regardless of NODE_TLS_REJECT_UNAUTHORIZED.
-    const settings = { ...pool, rejectUnauthorized: true, ca: access.ca }
-    let agent = https ? new https.Agent(settings) : new Agent(pool)
-    if (access.proxy !== undefined) {
-      const { TunnelAgent } = await import('./tunnel.js')
-      agent = new TunnelAgent(access.proxy, { host: hostOf(address.url), isSecure: https !== undefined }, settings)
-    }
-    return new HttpClient(address, access, options, https?.request ?? httpRequest, agent)
+    return new HttpClient(address, access, options, await transportTo(address, access, options))
   }
 
   #watchConnections(): void {
-    const connect = this.#agent.createConnection.bind(this.#agent)
-    this.#agent.createConnection = (options, callback) => {
+    const { agent } = this.#transport.target
+    const connect = agent.createConnection.bind(agent)
+    agent.createConnection = (options, callback) => {
       try {
         this.access.beforeConnect?.()
       } catch (error) {
@@ -108,8 +104,8 @@ export class HttpClient {
       if (!(socket instanceof Socket)) throw new TypeError('An agent must return a socket')
       socket.on('error', () => undefined) // its request reports it; Bun emits it even after the request has ended
       const isTunnel = this.access.proxy !== undefined && this.#readyEvent === 'connect' // which is connected
-      if (isTunnel) this.#ready.add(socket)
-      else socket.prependOnceListener(this.#readyEvent, () => this.#ready.add(socket))
+      if (isTunnel) this.#noteReady(socket)
+      else socket.prependOnceListener(this.#readyEvent, () => this.#noteReady(socket))
       return socket
     }
   }
@@ -118,13 +114,21 @@ export class HttpClient {
     return this.address.url.protocol === 'https:' ? 'secureConnect' : 'connect'
   }
 
+  #noteReady(socket: Socket): void {
+    this.#ready.add(socket)
+    this.connectedAt ??= this.options.clock.now()
+  }
+
   /** @param timeout milliseconds */
   send(request: HttpRequest<unknown>, timeout: number, signal?: AbortSignal): Promise<HttpResponse | NoResponse> {
-    const { method, path, headers, body, expected } = request
-    const start = this.options.clock.now()
-    const target = { agent: this.#agent, ...this.#target, method, path: this.#basePath + path, headers }
-    const outgoing = this.#request(target)
-    this.#observeSent(outgoing, request, start)
+    const { observer } = this.access
+    const { url } = this.address
+    const { clock } = this.options
+    const start = clock.now()
+    const headers = headersOf(request, this.access)
+    const target = { ...this.#transport.target, method: request.method, path: pathIn(url, request.path), headers }
+    const outgoing = this.#transport.request(url, target)
+    if (observer) this.#observeSent(outgoing, request, headers, start)
     return new Promise((resolve) => {
       let isSettled = false
       const settle = (result: HttpResponse | NoResponse) => {
@@ -132,7 +136,8 @@ export class HttpClient {
         isSettled = true
         clearTimeout(timer)
         signal?.removeEventListener('abort', abort)
-        if ('cause' in result) this.access.observer?.failed(result.cause)
+        if ('cause' in result) observer?.failed(result.cause)
+        else if (!result.stream) observer?.ended(result.body.length, clock.now() - start)
         resolve(result)
       }
       const fail = (cause: unknown) =>
@@ -144,10 +149,14 @@ export class HttpClient {
       const abort = () => end(signal?.reason)
       const timer = setTimeout(() => end(timeIsOver()), delayOf(timeout))
       let response: IncomingMessage | undefined
+      outgoing.on('proxyConnect', ({ statusCode }: { statusCode: number }) => {
+        if (statusCode !== 200) end(new Error(`the proxy answered ${statusCode}`))
+      })
       outgoing.on('response', (incoming) => {
         response = incoming
+        observer?.answered({ status: incoming.statusCode ?? 0, headers: incoming.headersDistinct }, clock.now() - start)
         incoming.on('error', fail)
-        this.#receive(incoming, expected, start, settle)
+        receive(incoming, request.expected, settle)
       })
       outgoing.on('error', (error) => {
         if (!response?.complete) fail(error) // otherwise the error concerns input after the response
@@ -158,75 +167,35 @@ export class HttpClient {
       })
       signal?.addEventListener('abort', abort)
       if (signal?.aborted) abort()
-      else outgoing.end(body)
+      else outgoing.end(request.body)
     })
   }
 
   #observeSent(
     outgoing: ClientRequest,
-    { method, path, headers, body = '' }: HttpRequest<unknown>,
+    { method, path, body = '' }: HttpRequest<unknown>,
+    headers: Record<string, string>,
     start: number,
   ): void {
     const { observer } = this.access
-    if (!observer) return
     const sent = () =>
-      observer.sent({ method, url: this.address.name + path, headers, length: Buffer.byteLength(body) })
+      observer?.sent({ method, url: this.address.name + path, headers, length: Buffer.byteLength(body) })
     outgoing.once('socket', (socket) => {
       if (this.#ready.has(socket)) return sent()
       socket.once(this.#readyEvent, () => {
-        observer.connected(this.options.clock.now() - start)
+        observer?.connected(this.options.clock.now() - start)
         sent()
       })
     })
   }
 
-  #receive(
-    incoming: IncomingMessage,
-    { maxBody = 1_048_576, streamedType }: Expected<unknown>,
-    start: number,
-    settle: (result: HttpResponse) => void,
-  ): void {
-    const { observer } = this.access
-    const { clock } = this.options
-    const { statusCode: status = 0, headers, headersDistinct } = incoming
-    observer?.answered({ status, headers: headersDistinct }, clock.now() - start)
-    const type = headers['content-type']?.split(';')[0]?.trim()
-    if (status === 200 && streamedType !== undefined && type === streamedType) {
-      settle({ status, headers, body: Buffer.alloc(0), maxBody, stream: incoming })
-      return
+  /** Whether there is a newer token than one that was rejected. */
+  async renewToken(rejected: string): Promise<boolean> {
+    if (this.access.token === rejected) {
+      const token = await this.access.renew?.()
+      if (token !== undefined) this.access = { ...this.access, token }
     }
-    const received = new GrowingBuffer()
-    const finish = () => {
-      observer?.ended(received.length, clock.now() - start)
-      settle({ status, headers, body: received.bytes, maxBody })
-    }
-    incoming.on('data', (chunk: Buffer) => {
-      if (received.length > maxBody) return
-      received.append(chunk)
-      if (received.length <= maxBody) return
-      finish()
-      incoming.destroy()
-    })
-    incoming.on('end', finish)
-  }
-
-  /** After a 401, the request with a newer token, if there is one. Concurrent calls share one renewal. */
-  async withNewerToken<T>(request: HttpRequest<T>, { error }: PlantsError): Promise<HttpRequest<T> | undefined> {
-    const { authorization } = request.headers
-    if (error !== 401 || authorization === undefined) return undefined
-    if (authorization === bearer(this.access.token)) {
-      this.#renewal ??= this.#renew().finally(() => {
-        this.#renewal = undefined
-      })
-      await this.#renewal
-    }
-    const headers = { ...request.headers, authorization: bearer(this.access.token) }
-    return headers.authorization === authorization ? undefined : { ...request, headers }
-  }
-
-  async #renew(): Promise<void> {
-    const token = await this.access.renew?.()
-    if (token !== undefined) this.access = { ...this.access, token }
+    return this.access.token !== rejected
   }
 
   /** A topic may concern thousands of plants. */
@@ -237,23 +206,78 @@ export class HttpClient {
   }
 
   close(): void {
-    this.#agent.destroy()
+    this.#transport.closing.abort()
+    this.#transport.target.agent.destroy()
   }
+}
+
+interface Transport {
+  request: typeof httpRequest
+  target: RequestOptions & { agent: Agent }
+  /** ends the connections that a proxy has not answered yet */
+  closing: AbortController
+}
+
+async function transportTo({ url, socketPath }: RemoteAddress, access: Access, options: OpenOptions) {
+  const { concurrency: maxSockets = defaultConcurrency } = options
+  const https = url.protocol === 'https:' ? await import('node:https') : undefined
+  const pool = { keepAlive: true, maxSockets, maxFreeSockets: maxSockets, timeout: idleTimeout }
+  // Certificates are always verified, regardless of NODE_TLS_REJECT_UNAUTHORIZED.
+  const tls = { rejectUnauthorized: true, ca: access.ca }
+  const closing = new AbortController()
+  setMaxListeners(0, closing.signal) // each connection adds a listener
+  const request = https?.request ?? httpRequest
+  if (access.proxy === undefined) {
+    const agent = https ? new https.Agent(pool) : new Agent(pool)
+    return { request, closing, target: { ...tls, socketPath, agent } }
+  }
+  const { tunnelThrough } = await import('./tunnel.js')
+  const tunnel = tunnelThrough(access.proxy, hostOf(url), { ...pool, ...tls, signal: closing.signal })
+  return { request, closing, target: { ...tls, ...tunnel } }
+}
+
+function receive(
+  incoming: IncomingMessage,
+  { maxBody = 1_048_576, streamedType }: Expected<unknown>,
+  settle: (result: HttpResponse) => void,
+): void {
+  const { statusCode: status = 0, headers } = incoming
+  const type = headers['content-type']?.split(';')[0]?.trim()
+  if (status === 200 && streamedType !== undefined && type === streamedType) {
+    settle({ status, headers, body: Buffer.alloc(0), maxBody, stream: incoming })
+    return
+  }
+  const received = new GrowingBuffer()
+  const finish = () => settle({ status, headers, body: received.bytes, maxBody })
+  incoming.on('data', (chunk: Buffer) => {
+    received.append(chunk)
+    if (received.length <= maxBody) return
+    finish()
+    incoming.destroy()
+  })
+  incoming.on('end', finish)
 }
 
 /** milliseconds: less than the idle timeout of most services */
 const idleTimeout = 4000
 
-/** A host for `connect`: an IPv6 address without brackets. */
+/** In the order in which a preview shows them. */
+export function headersOf({ headers, body, isPublic }: HttpRequest<unknown>, { token, userAgent }: Access) {
+  return {
+    accept: 'application/json',
+    ...(!isPublic && { authorization: `Bearer ${token}` }),
+    ...(body !== undefined && { 'content-type': 'application/json' }),
+    ...headers,
+    'user-agent': userAgent,
+  }
+}
+
+/** Such as "/v1/plants". */
+export function pathIn({ pathname }: URL, path: string): string {
+  return pathname.replace(/\/$/, '') + path
+}
+
+/** An IPv6 address without brackets. */
 function hostOf({ hostname }: URL): string {
   return hostname.replace(/^\[(.*)\]$/, '$1')
-}
-
-/** "" or "/v1" */
-export function basePathOf({ pathname }: URL): string {
-  return pathname.replace(/\/$/, '')
-}
-
-export function bearer(token: string): string {
-  return `Bearer ${token}`
 }

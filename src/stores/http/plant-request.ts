@@ -4,33 +4,23 @@ import { isJsonType, isObject, parseJson, toWireJson } from '../../plant/exact-j
 import { acceptNewPlant, type NewPlant, type Plant, type PlantPatch } from '../../plant/plant.js'
 import type { Access, WireRequest } from '../common/access.js'
 import type { RemoteAddress } from '../common/address.js'
-import type { Right } from '../common/store.js'
 import {
-  basePathOf,
-  bearer,
+  type Description,
   type Expected,
-  type HttpClient,
   type HttpRequest,
   type HttpResponse,
+  headersOf,
+  pathIn,
 } from './http-client.js'
 
-interface RequestOptions<T> extends Pick<HttpRequest<T>, 'method' | 'path' | 'expected'> {
-  accept?: string
-  body?: Omit<PlantPatch, 'id'> | undefined
-  idempotencyKey?: string | undefined
+export function requestToCreate(plant: NewPlant, idempotencyKey: string): HttpRequest<Plant> {
+  const headers = { 'idempotency-key': idempotencyKey }
+  return { method: 'POST', path: '/plants', headers, body: toWireJson(plant), expected: expectedPlant }
 }
 
-export function requestTo<T>({ token, userAgent }: Access, options: RequestOptions<T>): HttpRequest<T> {
-  const { method, path, expected, accept = 'application/json', body, idempotencyKey } = options
-  const headers: Record<string, string> = { accept, authorization: bearer(token) }
-  if (body !== undefined) headers['content-type'] = 'application/json'
-  if (idempotencyKey !== undefined) headers['idempotency-key'] = idempotencyKey
-  headers['user-agent'] = userAgent
-  return { method, path, headers, body: body && toWireJson(body), expected }
-}
-
-export function requestToCreate(access: Access, plant: NewPlant, idempotencyKey: string): HttpRequest<Plant> {
-  return requestTo(access, { method: 'POST', path: '/plants', expected: expectedPlant, body: plant, idempotencyKey })
+/** By the specification, a service that accepts the token must reject it with 400. */
+export function requestWithoutPlant(): HttpRequest<Plant> {
+  return { method: 'POST', path: '/plants', body: '{}', expected: expectedPlant }
 }
 
 export function describeCreate(
@@ -39,30 +29,40 @@ export function describeCreate(
   plant: NewPlant,
   key: string = randomUUID(),
 ): WireRequest {
-  const { method, path, headers, body = '' } = requestToCreate(access, plant, key)
-  return { method, url: url.origin + basePathOf(url) + path, headers, body }
+  const request = requestToCreate(plant, key)
+  const { method, path, body = '' } = request
+  return { method, url: url.origin + pathIn(url, path), headers: headersOf(request, access), body }
 }
 
-export function requestToRead({ access }: HttpClient, id: bigint): HttpRequest<NewPlant | 404> {
-  return requestTo(access, { method: 'GET', path: `/plants/${id}`, expected: expectStored(id) })
+export function requestToRead(id: bigint): HttpRequest<NewPlant> {
+  return requestForPlant('GET', id)
 }
 
-/** Both may be sent again when the answer is lost. */
-export function requestToUpdate({ access }: HttpClient, { id, ...body }: PlantPatch): HttpRequest<NewPlant | 404> {
-  return requestTo(access, { method: 'PATCH', path: `/plants/${id}`, expected: expectStored(id), body })
+/** May be sent again when the answer is lost. */
+export function requestToUpdate({ id, ...patch }: PlantPatch): HttpRequest<NewPlant> {
+  return { ...requestForPlant('PATCH', id), body: toWireJson(patch) }
 }
 
-export function requestToDelete({ access }: HttpClient, id: bigint): HttpRequest<NewPlant | 404> {
-  return requestTo(access, { method: 'DELETE', path: `/plants/${id}`, expected: expectStored(id) })
+export function requestToDelete(id: bigint): HttpRequest<NewPlant> {
+  return requestForPlant('DELETE', id)
 }
 
-export const expectedPlant: Expected<Plant> = {
-  what: 'Plant',
-  read(response) {
-    const value = response.status === 200 ? readJson(response) : undefined
-    return plantIn(value)
-  },
+/** bytes: by default a plant has at most 1 MiB, and JSON escapes grow it up to sixfold */
+export const maxRead = 16_777_216
+
+function requestForPlant(method: 'GET' | 'PATCH' | 'DELETE', id: bigint): HttpRequest<NewPlant> {
+  const expected: Expected<NewPlant> = {
+    what: `StoredPlant with id ${id}`,
+    maxBody: maxRead,
+    read(response) {
+      const plant = storedPlantIn(readJson(response))
+      return plant?.id === id ? plant : undefined
+    },
+  }
+  return { method, path: `/plants/${id}`, isOfOnePlant: true, expected }
 }
+
+const expectedPlant: Expected<Plant> = { what: 'Plant', read: (response) => plantIn(readJson(response)) }
 
 /** Some services write `"tag":null` for no tag. */
 function plantIn(value: unknown): Plant | undefined {
@@ -76,32 +76,10 @@ export function storedPlantIn(value: unknown): NewPlant | undefined {
   return isObject(value) ? acceptNewPlant({ ...plantIn(value), id: value['id'] }) : undefined
 }
 
-/** bytes: by default a plant has at most 1 MiB, and JSON escapes grow it up to sixfold */
-export const maxRead = 16_777_216
-
-/** 404 for a missing plant, if the `error` of the body says so, too. */
-function expectStored(id: bigint): Expected<NewPlant | 404> {
-  return {
-    what: `StoredPlant with id ${id}`,
-    maxBody: maxRead,
-    read(response) {
-      if (response.status === 404) return errorIn(response)?.error === 404 ? 404 : undefined
-      const plant = response.status === 200 ? storedPlantIn(readJson(response)) : undefined
-      return plant?.id === id ? plant : undefined
-    },
-  }
-}
-
-export function readJson(response: HttpResponse): unknown {
-  const { headers, body, maxBody } = response
-  if (body.length > maxBody || !isJson(response) || headers['content-encoding'] !== undefined || !isUtf8(body))
-    return undefined
-  const parsed = parseJson(body.toString(), { isList: true })
-  return 'value' in parsed ? parsed.value : undefined
-}
-
-export function isJson({ headers }: HttpResponse): boolean {
-  return isJsonType(headers['content-type'] ?? '')
+export function readJson({ headers, body, maxBody }: HttpResponse): unknown {
+  const isReadable = body.length <= maxBody && headers['content-encoding'] === undefined && isUtf8(body)
+  const parsed = isReadable && isJsonType(headers['content-type'] ?? '') && parseJson(body.toString(), { isList: true })
+  return parsed && 'value' in parsed ? parsed.value : undefined
 }
 
 export function errorIn(response: HttpResponse): { error: number; message: string } | undefined {
@@ -109,56 +87,60 @@ export function errorIn(response: HttpResponse): { error: number; message: strin
   if (!isObject(value)) return undefined
   const { error, message } = value
   if (typeof error !== 'number' || (error | 0) !== error || typeof message !== 'string') return undefined
-  return { error, message: Array.from(message.slice(0, 2000)).slice(0, 1000).join('') }
+  return { error, message: excerpt(message) }
 }
 
-export interface Description {
-  supportsKeys: boolean
-  /** such as "GET /plants/{id}", regardless of how the service names the parameter */
-  operations: ReadonlySet<string>
+/** Of a service's own words, in one line. */
+export function excerpt(text: string): string {
+  const words = Array.from(text.slice(0, 1000).replace(/\s+/g, ' ').trim())
+  return words.length > maxWords ? `${words.slice(0, maxWords - 1).join('')}…` : words.join('')
 }
 
-export const operationOf = {
-  read: 'GET /plants/{id}',
-  list: 'GET /plants',
-  update: 'PATCH /plants/{id}',
-  delete: 'DELETE /plants/{id}',
-} as const satisfies Partial<Record<Right | 'list', string>>
+/** Unicode characters */
+const maxWords = 200
 
-/** without the token */
-export function requestToDescribe({ access }: HttpClient): HttpRequest<Description> {
-  const headers = { accept: 'application/json', 'user-agent': access.userAgent }
-  return { method: 'GET', path: '/openapi.json', headers, expected: expectedDescription }
-}
-
-const expectedDescription: Expected<Description> = {
-  what: 'description',
-  read({ status, body, maxBody }) {
-    const parsed = parseJson(status === 200 && body.length <= maxBody ? body.toString() : '')
-    // without one, only the operation of the specification
-    const document = 'value' in parsed ? parsed.value : undefined
-    const operations = new Set<string>()
-    for (const [path, item] of Object.entries(objectOf(at(document, 'paths')))) {
-      const name = path.replace(/\{[^{}/]+\}/g, '{id}')
-      for (const method of Object.keys(objectOf(item))) operations.add(`${method.toUpperCase()} ${name}`)
-    }
-    const plants = at(document, 'paths', '/plants')
-    const parameters = [at(plants, 'parameters'), at(plants, 'post', 'parameters')].filter(Array.isArray).flat()
-    return { supportsKeys: parameters.some((parameter) => isKey(document, parameter)), operations }
+export const requestToDescribe: HttpRequest<Description> = {
+  method: 'GET',
+  path: '/openapi.json',
+  isPublic: true,
+  expected: {
+    what: 'OpenAPI description',
+    read({ body, maxBody }) {
+      const parsed = parseJson(body.length <= maxBody ? body.toString() : '')
+      const document = 'value' in parsed ? parsed.value : undefined
+      const paths = at(document, 'paths')
+      return isObject(paths) ? { supportsKeys: supportsKeys(document), operations: operationsIn(paths) } : undefined
+    },
   },
 }
 
+function operationsIn(paths: Record<string, unknown>): Set<string> {
+  const operations = Object.entries(paths).flatMap(([path, item]) =>
+    Object.keys(isObject(item) ? item : {}).map((method) => `${method.toUpperCase()} ${withoutNames(path)}`),
+  )
+  return new Set(operations)
+}
+
+function withoutNames(path: string): string {
+  return path.replace(/\{[^{}/]+\}/g, '{id}')
+}
+
+/** As a description names it. */
+export function operationOf({ method, path }: HttpRequest<unknown>): string {
+  return `${method} ${path.replace(/\?.*/s, '').replace(/\/-?\d+$/, '/{id}')}`
+}
+
 /** Whether a parameter, or its target (`$ref`), is the header of idempotency keys. */
-function isKey(document: unknown, parameter: unknown): boolean {
-  const path = /^#\/(?<path>components\/parameters\/\w+)$/.exec(String(at(parameter, '$ref')))?.groups?.['path']
-  const { in: place, name } = objectOf(path === undefined ? parameter : at(document, ...path.split('/')))
-  return place === 'header' && String(name).toLowerCase() === 'idempotency-key'
+function supportsKeys(document: unknown): boolean {
+  const item = at(document, 'paths', '/plants')
+  const parameters = [at(item, 'parameters'), at(item, 'post', 'parameters')].filter(Array.isArray).flat()
+  return parameters.some((parameter: unknown) => {
+    const reference = /^#\/(?<path>components\/parameters\/\w+)$/.exec(String(at(parameter, '$ref')))
+    const target = reference?.groups?.['path'] ? at(document, ...reference.groups['path'].split('/')) : parameter
+    return at(target, 'in') === 'header' && String(at(target, 'name')).toLowerCase() === 'idempotency-key'
+  })
 }
 
 function at(value: unknown, ...path: string[]): unknown {
-  return path.reduce((object, key) => Object.getOwnPropertyDescriptor(objectOf(object), key)?.value, value)
-}
-
-function objectOf(value: unknown): Record<string, unknown> {
-  return isObject(value) ? value : {}
+  return path.reduce((object, key) => (isObject(object) ? object[key] : undefined), value)
 }

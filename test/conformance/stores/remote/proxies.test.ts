@@ -33,9 +33,9 @@ describe.runIf(hasOpenssl && ipv4)('a proxy tunnel (needs openssl, and an addres
     expect(proxy.credentials).toEqual([`Basic ${Buffer.from('me:hunter2').toString('base64')}`])
   })
 
-  test.each<[string, string[], boolean, string]>([
-    ['an unknown issuer', names, false, 'TLS failed: its certificate is not trusted (unknown issuer)'],
-    ['another IP address', names.slice(0, 2), true, 'TLS failed: its certificate is for another name'],
+  test.each<[string, string[], boolean, RegExp]>([
+    ['an unknown issuer', names, false, /self.signed certificate/],
+    ['another IP address', names.slice(0, 2), true, /altnames: IP: .* is not in the cert's list/],
   ])('carries nothing to a service whose certificate is of %s', async (_, certified, isTrusted, message) => {
     const tls = certificate({ names: certified })
     const proxy = await forwardProxy()
@@ -43,7 +43,7 @@ describe.runIf(hasOpenssl && ipv4)('a proxy tunnel (needs openssl, and an addres
     const flags = ['--timeout', '1s', ...(isTrusted ? ['--ca-cert', tls.path] : [])]
     const { code, error, requests, target } = await createdBy(remote, { HTTPS_PROXY: proxy.url }, flags)
     expect({ code, requests, passed: proxy.passed[0] }).toEqual({ code: 4, requests: [], passed: target })
-    expect(error).toMatchObject({ error: 503, message: expect.stringContaining(message), retryable: true })
+    expect(error).toMatchObject({ error: 503, message: expect.stringMatching(message), retryable: true })
   })
 
   test.each([403, 407])('is not opened when the proxy answers %s', async (status) => {

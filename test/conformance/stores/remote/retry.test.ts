@@ -51,7 +51,7 @@ describe('a service that has stored nothing', () => {
   })
 })
 
-const lost = 'URL received the request, but did not answer: the connection was reset'
+const lost = 'URL received the request, but did not answer: the connection was closed'
 const unknown = (hint: string) => ({ error: 504, message: lost, hint })
 
 describe('a plant without an answer is sent again, when the service keeps keys', () => {
@@ -115,12 +115,18 @@ describe('a plant without an answer is not sent again', () => {
     ['another header', describedBy([{ ...header, name: 'X-Idempotency-Key' }])],
     ['a reference to elsewhere', describedBy([{ $ref: 'https://example.com/#/components/parameters/Key' }])],
     ['a reference to a prototype', describedBy([{ $ref: '#/constructor/prototype' }])],
+  ])('when the description lists no key: %s', async (_, openapi) => {
+    const said = [unknown(howToRepeat.unlisted)]
+    expect(await createdBy([reset, plant], openapi)).toEqual({ code: 5, out: '', said, requests: [post, description] })
+  })
+
+  test.each<[string, Answer]>([
     ['404', http(404)],
     ['broken JSON', json(200, '{"paths":')],
     ['null', json(200, 'null')],
     ['more than 1 MiB', json(200, ' '.repeat(1_048_577))],
-  ])('when the description lists no key: %s', async (_, openapi) => {
-    const said = [unknown(howToRepeat.unlisted)]
+  ])('when there is no description: %s', async (_, openapi) => {
+    const said = [unknown(howToRepeat.unasked)]
     expect(await createdBy([reset, plant], openapi)).toEqual({ code: 5, out: '', said, requests: [post, description] })
   })
 
@@ -139,7 +145,8 @@ describe('a plant without an answer is not sent again', () => {
     const { code, said, requests } = await createdBy([reset, plant], openapi, ['--timeout', '1s'])
     const error = unknown(howToRepeat.unasked)
     // A description that never comes leaves no time for another try, and so nothing to warn of.
-    expect({ code, said }).toEqual({ code: 5, said: said.length === 1 ? [error] : [trying(lost, 1), error] })
+    const warnings = said.length === 1 ? [] : [{ warning: expect.stringMatching(/\. Trying again for up to 1 s$/) }]
+    expect({ code, said }).toEqual({ code: 5, said: [...warnings, error] })
     expect(requests.filter((line) => line === post)).toHaveLength(1)
   })
 })
