@@ -4,7 +4,7 @@ import type { RemoteAddress } from '../common/address.js'
 import type { OpenOptions } from '../common/store.js'
 import { HttpClient } from './http-client.js'
 import { errorIn, requestWithoutPlant } from './plant-request.js'
-import { expectedValue, RequestError } from './request-error.js'
+import { expectedValue, lacksRight, RequestError } from './request-error.js'
 
 /** Sends an empty object, and never retries. */
 export async function verifyToken(
@@ -24,14 +24,13 @@ export async function verifyToken(
       return { state: 'unknown', error: new PlantsError('unusable', message, { status: 200 }) }
     } catch (error) {
       if (!(error instanceof RequestError)) throw error
+      if ('cause' in response) return { state: 'unknown', error }
       if (error.type === 'unauthorized') {
-        const challenge = 'headers' in response ? response.headers['www-authenticate'] : undefined
-        // A token with other rights (RFC 6750, 3.1).
-        const isAccepted = error.error !== 401 && error.status !== 401 && /\binsufficient_scope\b/.test(challenge ?? '')
+        const isAccepted = error.error !== 401 && error.status !== 401 && lacksRight(response)
         return isAccepted ? { state: 'accepted' } : { state: 'rejected', error }
       }
       // The specification does not say what other values of `error` mean.
-      const isRejectedAsPlant = 'status' in response && response.status === 400 && errorIn(response) !== undefined
+      const isRejectedAsPlant = response.status === 400 && errorIn(response) !== undefined
       return isRejectedAsPlant ? { state: 'accepted' } : { state: 'unknown', error }
     }
   } finally {

@@ -1,11 +1,5 @@
 import { setMaxListeners } from 'node:events'
-import {
-  Agent,
-  type ClientRequest,
-  request as httpRequest,
-  type IncomingHttpHeaders,
-  type IncomingMessage,
-} from 'node:http'
+import { Agent, request as httpRequest, type IncomingHttpHeaders, type IncomingMessage } from 'node:http'
 import type { RequestOptions } from 'node:https'
 import { Socket } from 'node:net'
 import { delayOf, timeIsOver } from '../../platform/clock.js'
@@ -90,9 +84,11 @@ export class HttpClient {
   }
 
   #watchConnections(): void {
+    const { url } = this.address
     const { agent } = this.#transport.target
     const connect = agent.createConnection.bind(agent)
     agent.createConnection = (options, callback) => {
+      const start = this.#now
       try {
         this.access.beforeConnect?.()
       } catch (error) {
@@ -103,32 +99,31 @@ export class HttpClient {
       const socket = connect(options, callback)
       if (!(socket instanceof Socket)) throw new TypeError('An agent must return a socket')
       socket.on('error', () => undefined) // its request reports it; Bun emits it even after the request has ended
-      const isTunnel = this.access.proxy !== undefined && this.#readyEvent === 'connect' // which is connected
-      if (isTunnel) this.#noteReady(socket)
-      else socket.prependOnceListener(this.#readyEvent, () => this.#noteReady(socket))
+      const noteReady = () => {
+        this.#ready.add(socket)
+        this.connectedAt ??= this.#now
+        this.access.observer?.connected(this.#now - start)
+      }
+      if (url.protocol === 'https:') socket.prependOnceListener('secureConnect', noteReady)
+      else if (this.access.proxy === undefined) socket.prependOnceListener('connect', noteReady)
+      else noteReady() // a tunnel is connected
       return socket
     }
   }
 
-  get #readyEvent(): 'connect' | 'secureConnect' {
-    return this.address.url.protocol === 'https:' ? 'secureConnect' : 'connect'
-  }
-
-  #noteReady(socket: Socket): void {
-    this.#ready.add(socket)
-    this.connectedAt ??= this.options.clock.now()
-  }
-
   /** @param timeout milliseconds */
   send(request: HttpRequest<unknown>, timeout: number, signal?: AbortSignal): Promise<HttpResponse | NoResponse> {
+    const { method, path, body = '', expected } = request
     const { observer } = this.access
-    const { url } = this.address
-    const { clock } = this.options
-    const start = clock.now()
+    const { url, name } = this.address
+    const start = this.#now
     const headers = headersOf(request, this.access)
-    const target = { ...this.#transport.target, method: request.method, path: pathIn(url, request.path), headers }
-    const outgoing = this.#transport.request(url, target)
-    if (observer) this.#observeSent(outgoing, request, headers, start)
+    const outgoing = this.#transport.request(url, {
+      ...this.#transport.target,
+      method,
+      path: pathIn(url, path),
+      headers,
+    })
     return new Promise((resolve) => {
       let isSettled = false
       const settle = (result: HttpResponse | NoResponse) => {
@@ -137,7 +132,7 @@ export class HttpClient {
         clearTimeout(timer)
         signal?.removeEventListener('abort', abort)
         if ('cause' in result) observer?.failed(result.cause)
-        else if (!result.stream) observer?.ended(result.body.length, clock.now() - start)
+        else if (!result.stream) observer?.ended(result.body.length, this.#now - start)
         resolve(result)
       }
       const fail = (cause: unknown) =>
@@ -152,18 +147,21 @@ export class HttpClient {
       outgoing.on('proxyConnect', ({ statusCode }: { statusCode: number }) => {
         if (statusCode !== 200) end(new Error(`the proxy answered ${statusCode}`))
       })
+      outgoing.on('finish', () =>
+        observer?.sent({ method, url: name + path, headers, length: Buffer.byteLength(body) }),
+      )
       outgoing.on('response', (incoming) => {
         response = incoming
-        observer?.answered({ status: incoming.statusCode ?? 0, headers: incoming.headersDistinct }, clock.now() - start)
+        observer?.answered({ status: incoming.statusCode ?? 0, headers: incoming.headersDistinct }, this.#now - start)
         incoming.on('error', fail)
-        receive(incoming, request.expected, settle)
+        receive(incoming, expected, settle)
       })
       outgoing.on('error', (error) => {
         if (!response?.complete) fail(error) // otherwise the error concerns input after the response
       })
       outgoing.on('upgrade', (_, socket) => {
         socket.destroy()
-        fail(Object.assign(new Error('The server switched protocols'), { code: 'HPE_PAUSED_UPGRADE' }))
+        fail(new Error('it switched protocols'))
       })
       signal?.addEventListener('abort', abort)
       if (signal?.aborted) abort()
@@ -171,22 +169,8 @@ export class HttpClient {
     })
   }
 
-  #observeSent(
-    outgoing: ClientRequest,
-    { method, path, body = '' }: HttpRequest<unknown>,
-    headers: Record<string, string>,
-    start: number,
-  ): void {
-    const { observer } = this.access
-    const sent = () =>
-      observer?.sent({ method, url: this.address.name + path, headers, length: Buffer.byteLength(body) })
-    outgoing.once('socket', (socket) => {
-      if (this.#ready.has(socket)) return sent()
-      socket.once(this.#readyEvent, () => {
-        observer?.connected(this.options.clock.now() - start)
-        sent()
-      })
-    })
+  get #now(): number {
+    return this.options.clock.now()
   }
 
   /** Whether there is a newer token than one that was rejected. */
@@ -218,22 +202,26 @@ interface Transport {
   closing: AbortController
 }
 
-async function transportTo({ url, socketPath }: RemoteAddress, access: Access, options: OpenOptions) {
+async function transportTo(
+  { url, socketPath }: RemoteAddress,
+  access: Access,
+  options: OpenOptions,
+): Promise<Transport> {
   const { concurrency: maxSockets = defaultConcurrency } = options
   const https = url.protocol === 'https:' ? await import('node:https') : undefined
   const pool = { keepAlive: true, maxSockets, maxFreeSockets: maxSockets, timeout: idleTimeout }
   // Certificates are always verified, regardless of NODE_TLS_REJECT_UNAUTHORIZED.
   const tls = { rejectUnauthorized: true, ca: access.ca }
   const closing = new AbortController()
-  setMaxListeners(0, closing.signal) // each connection adds a listener
-  const request = https?.request ?? httpRequest
+  const { request } = https ?? { request: httpRequest }
   if (access.proxy === undefined) {
     const agent = https ? new https.Agent(pool) : new Agent(pool)
-    return { request, closing, target: { ...tls, socketPath, agent } }
+    return { request, target: { ...tls, socketPath, agent }, closing }
   }
+  setMaxListeners(0, closing.signal) // each connection adds a listener
   const { tunnelThrough } = await import('./tunnel.js')
-  const tunnel = tunnelThrough(access.proxy, hostOf(url), { ...pool, ...tls, signal: closing.signal })
-  return { request, closing, target: { ...tls, ...tunnel } }
+  const tunnel = tunnelThrough(access.proxy, url, { ...pool, ...tls, signal: closing.signal })
+  return { request, target: { ...tls, ...tunnel }, closing }
 }
 
 function receive(
@@ -275,9 +263,4 @@ export function headersOf({ headers, body, isPublic }: HttpRequest<unknown>, { t
 /** Such as "/v1/plants". */
 export function pathIn({ pathname }: URL, path: string): string {
   return pathname.replace(/\/$/, '') + path
-}
-
-/** An IPv6 address without brackets. */
-function hostOf({ hostname }: URL): string {
-  return hostname.replace(/^\[(.*)\]$/, '$1')
 }

@@ -1,7 +1,6 @@
 import { textsInWords } from '../../plant/fields.js'
 import { isTimeout } from '../../platform/clock.js'
-import { type ErrorType, PlantsError, reasonOf, shellWord, systemCode } from '../../platform/errors.js'
-import type { RemoteAddress } from '../common/address.js'
+import { type ErrorType, PlantsError, reasonOf, systemCode } from '../../platform/errors.js'
 import { defaultRights, rights } from '../common/store.js'
 import type { HttpClient, HttpRequest, HttpResponse, NoResponse } from './http-client.js'
 import { errorIn, excerpt } from './plant-request.js'
@@ -16,24 +15,19 @@ import { errorIn, excerpt } from './plant-request.js'
  */
 type Consequence = 'retry' | 'unknown' | 'rejected' | 'fatal'
 
+type Details = ConstructorParameters<typeof PlantsError>[2] & {
+  /** `Retry-After`, in milliseconds */
+  retryAfter?: number
+}
+
 export class RequestError extends PlantsError {
   readonly consequence: Consequence
-  /** `Retry-After`, in milliseconds */
   readonly retryAfter: number
 
-  constructor(
-    consequence: Consequence,
-    type: ErrorType,
-    message: string,
-    { retryAfter = 0, ...details }: ConstructorParameters<typeof PlantsError>[2] & { retryAfter?: number } = {},
-  ) {
-    super(type, message, details)
+  constructor(consequence: Consequence, type: ErrorType, message: string, { retryAfter = 0, ...details }: Details) {
+    super(type, message, { retryable: consequence === 'retry', ...details })
     this.consequence = consequence
     this.retryAfter = retryAfter
-  }
-
-  get isTransient(): boolean {
-    return this.consequence === 'retry' || this.consequence === 'unknown'
   }
 }
 
@@ -52,113 +46,87 @@ export function unsupportedError(operation: string): RequestError {
   return new RequestError('fatal', 'malformed', message, { hint })
 }
 
-interface Meaning {
-  consequence: Consequence
-  type: ErrorType
-  hint?: string | ((client: HttpClient, response: HttpResponse) => string)
-}
+type Meaning = [consequence: Consequence, type: ErrorType, hint?: string]
 
-const later: Meaning = { consequence: 'retry', type: 'unavailable', hint: 'Nothing was stored. Try again later' }
-const moved: Meaning = {
-  consequence: 'fatal',
-  type: 'unavailable',
-  hint: 'Redirects are not followed, because the token is only for this address. If the new address is right, use it with --store',
-}
-const unauthorized: Meaning = { consequence: 'fatal', type: 'unauthorized', hint: rightsHint }
-const wrongAddress: Meaning = { consequence: 'fatal', type: 'rejected', hint: ({ address }) => addressHint(address) }
-const wrongRequest: Meaning = { consequence: 'fatal', type: 'rejected', hint: sourceHint }
-const wrongPlant: Meaning = { ...wrongRequest, consequence: 'rejected' }
-const tooLarge: Meaning = { ...wrongPlant, hint: `Shorten the ${textsInWords}` }
-const conflict: Meaning = {
-  consequence: 'rejected',
-  type: 'conflict',
-  hint: 'Choose another id; to repeat an earlier create safely, use the same --idempotency-key for both',
-}
-const unusable: Meaning = { consequence: 'fatal', type: 'unusable' }
-const failed: Meaning = { consequence: 'unknown', type: 'unusable' }
+const source = 'This message is from NAME'
+const otherId = 'Choose another id; to repeat an earlier create safely, use the same --idempotency-key for both'
+const redirects = 'Redirects are not followed, because the token is only for this address'
+const moved: Meaning = ['fatal', 'unavailable', `${redirects}. If the new address is right, use it with --store`]
+const unauthorized: Meaning = ['fatal', 'unauthorized']
+const question = 'Is the address right? It is the base URL: the part before /plants'
+const wrongAddress: Meaning = ['fatal', 'rejected', question]
+const wrongPlant: Meaning = ['rejected', 'rejected', source]
+const later: Meaning = ['retry', 'unavailable', 'Nothing was stored. Try again later']
 
-const byStatus: Record<number, Meaning> = {
+/** by status, or by one of `valuesOf400` */
+const meanings: Record<number, Meaning> = {
   ...{ 301: moved, 302: moved, 307: moved, 308: moved },
-  ...{ 401: unauthorized, 403: unauthorized, 404: wrongAddress, 405: wrongAddress },
-  ...{ 400: wrongPlant, 409: conflict, 413: tooLarge, 422: wrongPlant },
+  ...{ 401: unauthorized, 403: unauthorized },
+  ...{ 404: wrongAddress, 405: wrongAddress },
+  ...{ 400: wrongPlant, 422: wrongPlant },
+  409: ['rejected', 'conflict', otherId],
+  413: ['rejected', 'rejected', `Shorten the ${textsInWords}`],
   ...{ 429: later, 503: later },
 }
 
-/** By the `error` of a 400 response. A service may use any other value, which says nothing. */
-const byError: Record<number, Meaning> = { 401: unauthorized, 403: unauthorized, 409: conflict, 413: tooLarge }
+/** The values of `error` in a 400 response that mean something. A service may use any others. */
+const valuesOf400 = [401, 403, 409, 413]
 
 function meaningOf(status: number, error: number): Meaning {
-  const known = (status === 400 && byError[error]) || byStatus[status]
-  return known ?? (status < 400 ? unusable : status < 500 ? wrongRequest : failed)
+  const known = meanings[status === 400 && valuesOf400.includes(error) ? error : status]
+  if (known) return known
+  if (status < 400) return ['fatal', 'unusable']
+  return status < 500 ? ['fatal', 'rejected', source] : ['unknown', 'unusable']
 }
 
 function responseError(client: HttpClient, request: HttpRequest<unknown>, response: HttpResponse): RequestError {
+  const { name } = client.address
   const { status, headers } = response
   const { error = status, message } = errorIn(response) ?? {}
-  const requestId = requestIdOf(headers)
+  const id = String(headers['request-id'] ?? headers['x-request-id'] ?? '')
+  const details = { status, requestId: /^[\x21-\x7e]{1,200}$/.test(id) ? id : undefined }
   if (request.isOfOnePlant && status === 404 && error === 404 && message !== undefined)
-    return new RequestError('rejected', 'notFound', message, { status, requestId })
-  const { consequence, type, hint } = meaningOf(status, error)
-  const text = messageOf(type, response, client.address.name, request.expected.what)
-  if (consequence === 'unknown') return lostError(request, type, text, { status, requestId })
+    return new RequestError('rejected', 'notFound', message, details)
+  const [consequence, type, hint] = meaningOf(status, error)
+  const text = message ?? `${name} answered ${status}${contentOf(response, request.expected.what)}`
+  const words = type === 'unusable' && message !== undefined ? `${name} failed: ${message}` : text
+  if (consequence === 'unknown') return lostError(request, type, words, details)
   const seconds = headers['retry-after']?.trim() ?? '' // a date counts as none
-  return new RequestError(consequence, type, text, {
-    status,
-    requestId,
+  return new RequestError(consequence, type, words, {
+    ...details,
     ...(status >= 400 && consequence !== 'retry' && { error }),
-    hint: typeof hint === 'function' ? hint(client, response) : hint,
-    retryable: consequence === 'retry',
+    hint: type === 'unauthorized' ? rightsHint(client, response) : hint?.replace('NAME', name),
     retryAfter: /^\d+$/.test(seconds) ? parseFloat(seconds) * 1000 : 0,
   })
 }
 
-type Details = ConstructorParameters<typeof RequestError>[3]
-
 /** The outcome of a request that changes nothing is known even without a response. */
 function lostError({ method }: HttpRequest<unknown>, type: ErrorType, message: string, details: Details): RequestError {
   if (method !== 'GET') return new RequestError('unknown', type, message, details)
-  return new RequestError('retry', 'unavailable', message, { ...details, hint: 'Try again later', retryable: true })
+  return new RequestError('retry', 'unavailable', message, { ...details, hint: 'Try again later' })
 }
 
-function messageOf(type: ErrorType, response: HttpResponse, name: string, expected: string): string {
-  const { status, headers, body, maxBody } = response
-  const answered = `${name} answered ${status}`
+function contentOf({ status, headers, body, maxBody }: HttpResponse, expected: string): string {
   if (status >= 300 && status < 400 && headers.location !== undefined)
-    return `${answered}, and redirects to ${excerpt(headers.location)}`
-  const message = errorIn(response)?.message
-  if (message !== undefined) return type === 'unusable' ? `${name} failed: ${message}` : message
-  if (body.length === 0) return `${answered} with nothing`
-  if (body.length > maxBody) return `${answered} with more than ${maxBody / 1_048_576} MiB`
-  if (headers['content-encoding'] !== undefined) return `${answered} with a compressed body`
-  const text = excerpt(body.toString('utf8', 0, 1000))
-  return status === 200 ? `${answered} with no ${expected}: ${text}` : `${answered}: ${text}`
+    return `, and redirects to ${excerpt(headers.location)}`
+  if (body.length === 0) return ' with nothing'
+  if (body.length > maxBody) return ` with more than ${maxBody / 1_048_576} MiB`
+  if (headers['content-encoding'] !== undefined) return ' with a compressed body'
+  return `${status === 200 ? ` with no ${expected}` : ''}: ${excerpt(body.toString('utf8', 0, 1000))}`
 }
 
-function addressHint({ name, url }: RemoteAddress): string {
-  const question = 'Is the address right? It is the base URL: the part before /plants'
-  return url.pathname.endsWith('/plants')
-    ? `${question}. Try: --store ${shellWord(name.replace(/:?\/plants$/, ''))}`
-    : question
+/** Of RFC 6750, 3.1: the token is accepted, but has other rights. */
+export function lacksRight({ headers }: HttpResponse): boolean {
+  return /\binsufficient_scope\b/.test(headers['www-authenticate'] ?? '')
 }
 
-function sourceHint({ address }: HttpClient): string {
-  return `This message is from ${address.name}`
-}
-
-function rightsHint(client: HttpClient, { headers }: HttpResponse): string {
-  // RFC 6750, 3.1
-  const challenge = /\binsufficient_scope\b(?:.*\bscope="(?<scope>\w+)")?/.exec(headers['www-authenticate'] ?? '')
-  const scope = challenge?.groups?.['scope']
-  if (challenge && scope === undefined) return sourceHint(client)
-  if (!rights.some((right) => right === scope)) return client.access.tokenHint
-  const wanted = [scope, ...defaultRights, ...(client.options.needs ?? [])]
+function rightsHint({ access, address, options }: HttpClient, response: HttpResponse): string {
+  if (!lacksRight(response)) return access.tokenHint
+  const missing = rights.find((right) => response.headers['www-authenticate']?.includes(`scope="${right}"`))
+  if (missing === undefined) return source.replace('NAME', address.name)
+  const wanted = [missing, ...defaultRights, ...(options.needs ?? [])]
   const allowed = rights.filter((right) => wanted.includes(right))
   return `Ask the operator of the service for these rights: plants tokens create --allow ${allowed.join()}`
-}
-
-function requestIdOf(headers: HttpResponse['headers']): string | undefined {
-  const id = String(headers['request-id'] ?? headers['x-request-id'] ?? '')
-  return /^[\x21-\x7e]{1,200}$/.test(id) ? id : undefined
 }
 
 interface Reason {
@@ -211,29 +179,23 @@ function noResponseError(
   { cause, isSent }: NoResponse,
 ): RequestError {
   const { name, url, socketPath } = address
-  if (cause instanceof PlantsError && !isSent)
-    return new RequestError('fatal', 'unavailable', cause.message, { hint: cause.hint, retryable: true, cause })
   const code = codeOf(cause)
   const proxy = access.proxy === undefined ? undefined : new URL(access.proxy)
   const reason = reasons[code] ?? (proxy && code === '' ? ofProxy : other)
-  const text = (reason.text ?? reasonOf(cause)).replace('HOST', socketPath ?? proxy?.hostname ?? url.hostname)
-  if (isSent && code.startsWith('HPE_'))
-    return lostError(request, 'unusable', `${name} did not answer with HTTP/1.1`, { cause })
-  if (isSent)
+  const text = reason.text?.replace('HOST', socketPath ?? proxy?.hostname ?? url.hostname) ?? reasonOf(cause)
+  if (isSent) {
+    if (code.startsWith('HPE_'))
+      return lostError(request, 'unusable', `${name} did not answer with HTTP/1.1`, { cause })
     return lostError(request, 'unanswered', `${name} received the request, but did not answer: ${text}`, { cause })
-  const through = proxy ? ` through the proxy ${proxy.host}` : ''
-  const { hint } = proxy && reason.isRetried ? ofProxy : reason
+  }
+  const details = { cause, retryable: true }
+  if (cause instanceof PlantsError)
+    return new RequestError('fatal', 'unavailable', cause.message, { ...details, hint: cause.hint })
   const port = url.port || (url.protocol === 'https:' ? '443' : '80')
-  return new RequestError(
-    reason.isRetried ? 'retry' : 'fatal',
-    'unavailable',
-    `Could not reach ${name}${through}: ${text}`,
-    {
-      hint: hint.replace('PORT', port),
-      retryable: true,
-      cause,
-    },
-  )
+  const { hint } = proxy && reason.isRetried ? ofProxy : reason
+  const message = `Could not reach ${name}${proxy ? ` through the proxy ${proxy.host}` : ''}: ${text}`
+  const consequence = reason.isRetried ? 'retry' : 'fatal'
+  return new RequestError(consequence, 'unavailable', message, { ...details, hint: hint.replace('PORT', port) })
 }
 
 function codeOf(cause: unknown): string {

@@ -6,32 +6,24 @@ import { expectedValue, RequestError, unsupportedError } from './request-error.j
 
 const policy = { base: 100, max: 2000 }
 
-/** for a request that is never settled, while others are */
-export const triesOfOne = 5
-
 interface RequestsOptions {
-  /** ends the retries, and unless `isUpload` also the requests in flight */
+  /** ends the retries, and unless `finishesSent` also the requests in flight */
   signal?: AbortSignal | undefined
-  /** whether many plants are sent concurrently: the timeout begins again whenever a request is settled */
-  isUpload?: boolean
+  finishesSent?: boolean
 }
 
 /** The requests of a call or an import. Durations are milliseconds. */
 export class Requests {
   readonly client: HttpClient
   readonly signal: AbortSignal
-  readonly #isUpload: boolean
-  /** when the timeout began; undefined in an upload in which nothing has failed since a request was settled */
-  #start: number | undefined
+  readonly #finishesSent: boolean
   #lastSettled: number
 
-  constructor(client: HttpClient, { signal, isUpload = false }: RequestsOptions = {}) {
-    const { clock } = client.options
+  constructor(client: HttpClient, { signal, finishesSent = false }: RequestsOptions = {}) {
     this.client = client
-    this.signal = signal ?? clock.signal
-    this.#isUpload = isUpload
-    this.#lastSettled = clock.now()
-    this.#start = isUpload ? undefined : clock.now()
+    this.signal = signal ?? client.options.clock.signal
+    this.#finishesSent = finishesSent
+    this.#lastSettled = this.#now
   }
 
   /**
@@ -41,59 +33,49 @@ export class Requests {
    * otherwise the last failure, or the reason of the signal
    */
   async send<T>(request: HttpRequest<T>): Promise<T> {
-    const { options } = this.client
+    const { client, signal } = this
+    const { options } = client
     const start = this.#now
+    const elapsed = () => this.#now - Math.max(start, client.connectedAt ?? start)
+    const left = () => options.timeout - (client.connectedAt === undefined ? 0 : elapsed())
     let lost: RequestError | undefined
     const pauseAfter = async (error: unknown, tries: number) => {
-      if (!(error instanceof RequestError && error.isTransient)) return undefined
+      if (!(error instanceof RequestError)) return undefined
       if (error.consequence === 'unknown') lost = error
-      this.signal.throwIfAborted()
-      const isOld = this.#isUpload && tries >= triesOfOne && this.#now - start >= options.timeout
-      const patience = patienceOf(options, this.client.connectedAt !== undefined)
-      const trial = { tries, elapsed: this.#elapsed, patience, retryAfter: error.retryAfter }
+      else if (error.consequence !== 'retry') return undefined
+      signal.throwIfAborted()
+      const patience = patienceOf(options, client.connectedAt !== undefined)
+      const trial = { tries, elapsed: elapsed(), patience, retryAfter: error.retryAfter }
       const pause = nextPause(policy, trial, options.clock)
-      if (pause === undefined || isOld || (lost && !(await this.#mayRepeat(request)))) return undefined
-      await this.client.warnOnce('retry', tryingAgain(lost ?? error, patience - this.#elapsed))
+      if (pause === undefined || (lost && !(await this.#mayRepeat(request)))) return undefined
+      await client.warnOnce('retry', tryingAgain(lost ?? error, patience - elapsed()))
       return pause
     }
     try {
-      return await retrying(() => this.#attempt(request), pauseAfter, [this.signal])
+      return await retrying(() => this.#attempt(request, left()), pauseAfter, [signal])
     } catch (error) {
       // If the plant may have been stored, only a conflict with its own key says that it was not.
       if (lost && !(error instanceof RequestError && error.type === 'conflict')) throw lost
       throw (await this.#explained(request, error)) ?? error
+    } finally {
+      this.#lastSettled = this.#now
     }
   }
 
-  async #attempt<T>(request: HttpRequest<T>): Promise<T> {
-    const { client } = this
+  /** A request whose token has expired is sent again with a newer one: a 401 changes nothing. */
+  async #attempt<T>(request: HttpRequest<T>, timeout: number): Promise<T> {
+    const { client, signal } = this
     const { token } = client.access
-    const send = async () => {
-      this.signal.throwIfAborted()
-      const left = client.connectedAt === undefined ? client.options.timeout : client.options.timeout - this.#elapsed
-      const response = await client.send(request, left, this.#isUpload ? undefined : this.signal)
-      if ('cause' in response && !response.isSent) this.signal.throwIfAborted()
-      return expectedValue(client, request, response)
-    }
+    signal.throwIfAborted()
+    const response = await client.send(request, timeout, this.#finishesSent ? undefined : signal)
+    if ('cause' in response && !response.isSent) signal.throwIfAborted()
     try {
-      const value = await send().catch(async (error: unknown) => {
-        // A 401 changes nothing.
-        const isRejected = error instanceof RequestError && error.error === 401 && !request.isPublic
-        if (!isRejected || !(await client.renewToken(token))) throw error
-        return send()
-      })
-      this.#noteSettled()
-      return value
+      return expectedValue(client, request, response)
     } catch (error) {
-      if (!(error instanceof RequestError && error.isTransient)) this.#noteSettled()
-      else this.#start ??= this.#now
-      throw error
+      const isRejected = error instanceof RequestError && error.error === 401 && !request.isPublic
+      if (!isRejected || !(await client.renewToken(token))) throw error
+      return this.#attempt(request, timeout)
     }
-  }
-
-  #noteSettled(): void {
-    this.#lastSettled = this.#now
-    if (this.#isUpload) this.#start = undefined
   }
 
   /** A create that may have been processed is repeated only where its key prevents a second plant. */
@@ -133,12 +115,6 @@ export class Requests {
       clearInterval(timer)
       await onWait(undefined)
     }
-  }
-
-  /** Since the timeout began, but not before the service was reached. */
-  get #elapsed(): number {
-    const { connectedAt = -Infinity } = this.client
-    return this.#start === undefined ? 0 : this.#now - Math.max(this.#start, connectedAt)
   }
 
   get #now(): number {

@@ -19,7 +19,7 @@ import { defaultConcurrency, type WriteOptions } from '../common/store.js'
 import type { HttpClient } from './http-client.js'
 import { requestToCreate, requestToDelete, requestToRead, requestToUpdate } from './plant-request.js'
 import { RequestError } from './request-error.js'
-import { Requests, triesOfOne } from './requests.js'
+import { Requests } from './requests.js'
 
 /** @throws {RequestError} for what no answer settles, or the reason of the signal */
 export function sendChange(requests: Requests, change: Change): Promise<Outcome> {
@@ -38,7 +38,7 @@ async function sendCreate(requests: Requests, change: Extract<Change, { type: 'c
       if (ifExists === 'skip') return { type: 'skipped' }
       const stored = ifExists === 'same' ? await readPlant(requests, plant.id) : undefined
       if (stored) return existingOutcome(change, stored)
-      if (ifExists !== 'same' || tries === triesOfOne) throw error
+      if (ifExists !== 'same' || tries === maxTries) throw error
     }
   }
 }
@@ -47,7 +47,7 @@ async function sendCreate(requests: Requests, change: Extract<Change, { type: 'c
 async function sendUpdate(requests: Requests, change: Extract<Change, { type: 'update' }>): Promise<Outcome> {
   const { patch, ifMissing } = change
   const whole = ifMissing === 'create' ? patchedPlant(patch) : undefined
-  for (let tries = 1; tries <= triesOfOne; tries += 1) {
+  for (let tries = 1; tries <= maxTries; tries += 1) {
     try {
       if (whole) return await sendCreate(requests, { type: 'create', plant: whole })
     } catch (error) {
@@ -63,7 +63,7 @@ async function sendUpdate(requests: Requests, change: Extract<Change, { type: 'u
     }
     if (!whole) return missingOutcome(change)
   }
-  const message = `Plant ${patch.id} was not updated: it was created and deleted during each of ${triesOfOne} tries`
+  const message = `Plant ${patch.id} was not updated: it was created and deleted during each of ${maxTries} tries`
   return rejected(problem('conflict', message, 'Try again'))
 }
 
@@ -110,7 +110,7 @@ export async function sendChanges(
   const { clock, concurrency = defaultConcurrency } = client.options
   const stop = signal ? AbortSignal.any([clock.signal, signal]) : clock.signal
   const end = new AbortController()
-  const requests = new Requests(client, { signal: AbortSignal.any([stop, end.signal]), isUpload: true })
+  const requests = new Requests(client, { signal: AbortSignal.any([stop, end.signal]), finishesSent: true })
   setMaxListeners(0, requests.signal) // each pause of a change adds a listener
   const outcomes = new Array<Outcome | undefined>(changes.length).fill(undefined)
   const latest = new Map<bigint, Promise<void>>()
@@ -171,6 +171,9 @@ export async function sendChanges(
 export function outcomeOf({ isOutcomeUnknown, consequence }: RequestError): 'unknown' | 'rejected' | 'unsent' {
   return isOutcomeUnknown ? 'unknown' : consequence === 'rejected' ? 'rejected' : 'unsent'
 }
+
+/** of a plant that is created and deleted by others meanwhile */
+const maxTries = 5
 
 /** A service that settles none of so many changes is given up. */
 const maxUnknown = 3

@@ -97,6 +97,7 @@ test.each([`2147483648,${unread}`, `1.5,${unread}`, `"409",${unread}`, '409', '4
 const half = `${jsonHead}Content-Length: 15\r\n\r\n${fern.slice(0, -1)}`
 const inChunks = `${jsonHead}Transfer-Encoding: chunked\r\n\r\nf\r\n${fern}\r\n`
 const noHttp = { error: 502, message: 'URL did not answer with HTTP/1.1' }
+const switched = { message: 'URL received the request, but did not answer: it switched protocols' }
 const closed = 'received the request, but did not answer: the connection was closed'
 
 /** Then the service is asked whether it keeps keys. It does not, and nothing is sent again. */
@@ -111,7 +112,7 @@ test.each<[string, Answer, object]>([
   ['a banner of SSH', 'SSH-2.0-OpenSSH_9.9\r\n', noHttp],
   ['headers of 1 MiB', json(200, fern, { 'X-Long': 'x'.repeat(1_048_576) }), noHttp],
   ['two lengths', `${jsonHead}Content-Length: 15\r\nContent-Length: 3\r\n\r\n${fern}`, noHttp],
-  ['another protocol', 'HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: plants\r\n\r\n', noHttp],
+  ['another protocol', 'HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: plants\r\n\r\n', switched],
 ])('the outcome is unknown after %s', async (_, answer, said) => {
   const error = { error: 504, message: `URL ${closed}`, hint: howToRepeat.unlisted, ...said }
   expect(await createdBy(answer)).toEqual(failed(error, 5, [create, 'GET /openapi.json']))

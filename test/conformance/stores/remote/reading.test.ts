@@ -99,7 +99,7 @@ describe('a service that can be read', () => {
     expect(await runAt('get 1', answers, { description })).toMatchObject({ code: 1, last: 'No plant has id 1 in URL' })
     const { code, out, asked } = await runAt('update 1 --name Fern', answers, { description })
     expect({ code, out, asked }).toEqual({ code: 0, out: `${fern}\n`, asked: ['PATCH /plants/1'] })
-    const hint = 'Is the address right? It is the base URL: the part before /plants. Try: --store URL/v1'
+    const hint = 'Is the address right? It is the base URL: the part before /plants'
     expect(
       await runAt('list', { 'GET /v1/plants/plants': [http(404)] }, { base: '/v1/plants/', description }),
     ).toMatchObject({ code: 1, hint })
