@@ -2,6 +2,7 @@ import { setMaxListeners } from 'node:events'
 import { Agent, request as httpRequest, type IncomingHttpHeaders, type IncomingMessage } from 'node:http'
 import type { RequestOptions } from 'node:https'
 import { Socket } from 'node:net'
+import { urlToHttpOptions } from 'node:url'
 import { delayOf, timeIsOver } from '../../platform/clock.js'
 import { PlantsError } from '../../platform/errors.js'
 import { GrowingBuffer } from '../../platform/growing-buffer.js'
@@ -118,12 +119,8 @@ export class HttpClient {
     const { url, name } = this.address
     const start = this.#now
     const headers = headersOf(request, this.access)
-    const outgoing = this.#transport.request(url, {
-      ...this.#transport.target,
-      method,
-      path: pathIn(url, path),
-      headers,
-    })
+    const target = { ...this.#transport.target, method, path: pathIn(url, path), headers }
+    const outgoing = this.#transport.request(target)
     return new Promise((resolve) => {
       let isSettled = false
       const settle = (result: HttpResponse | NoResponse) => {
@@ -212,16 +209,18 @@ async function transportTo(
   const pool = { keepAlive: true, maxSockets, maxFreeSockets: maxSockets, timeout: idleTimeout }
   // Certificates are always verified, regardless of NODE_TLS_REJECT_UNAUTHORIZED.
   const tls = { rejectUnauthorized: true, ca: access.ca }
+  const { protocol, hostname, port } = urlToHttpOptions(url)
+  const service = { protocol, hostname, port, ...(https && tls), ...(socketPath !== undefined && { socketPath }) }
   const closing = new AbortController()
   const { request } = https ?? { request: httpRequest }
   if (access.proxy === undefined) {
     const agent = https ? new https.Agent(pool) : new Agent(pool)
-    return { request, target: { ...tls, socketPath, agent }, closing }
+    return { request, target: { ...service, agent }, closing }
   }
   setMaxListeners(0, closing.signal) // each connection adds a listener
   const { tunnelThrough } = await import('./tunnel.js')
-  const tunnel = tunnelThrough(access.proxy, url, { ...pool, ...tls, signal: closing.signal })
-  return { request, target: { ...tls, ...tunnel }, closing }
+  const tunnel = tunnelThrough(access.proxy, String(hostname), { ...pool, ...tls, signal: closing.signal })
+  return { request, target: { ...service, ...tunnel }, closing }
 }
 
 function receive(

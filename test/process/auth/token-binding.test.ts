@@ -34,6 +34,17 @@ describe.runIf(hasOpenssl)('NODE_TLS_REJECT_UNAUTHORIZED=0 sends no token to an 
   })
 })
 
+test.runIf(hasOpenssl)('DEBUG=* prints neither the token nor the password of a proxy (needs openssl)', async () => {
+  const tls = certificate({ names: ['DNS:plants.example.com'] })
+  const proxy = await tunnelTo(await Hostile.listen({ posts: [created], tls }))
+  const HTTPS_PROXY = proxy.url.replace('//', '//me:of-the-proxy@')
+  const env = { DEBUG: '*', HTTPS_PROXY, PLANTS_TOKEN: token }
+  const result = await new Sender().spawn(`${fern} https://plants.example.com --ca-cert ${tls.path}`, { env })
+  expect(result).toEqual(printed('{"name":"Fern"}\n'))
+  const credentials = Buffer.from('me:of-the-proxy').toString('base64')
+  expect(proxy.requests[0]?.headers['proxy-authorization']).toBe(`Basic ${credentials}`)
+})
+
 describe.runIf(canTrace)('what the system sees (needs strace)', () => {
   /** Runs the program under the umask 0. Returns what it makes, and where a token is seen. */
   async function traced(user: Sender, line: string, input = '') {
