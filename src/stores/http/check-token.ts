@@ -2,9 +2,9 @@ import { PlantsError } from '../../platform/errors.js'
 import type { Access, CredentialCheck } from '../common/access.js'
 import type { RemoteAddress } from '../common/address.js'
 import type { OpenOptions } from '../common/store.js'
+import { lacksRight, resultOf } from './failures.js'
 import { HttpClient } from './http-client.js'
 import { errorIn, requestWithoutPlant } from './plant-request.js'
-import { expectedValue, lacksRight, RequestError } from './request-error.js'
 
 /** Sends an empty object, and never retries. */
 export async function verifyToken(
@@ -18,21 +18,19 @@ export async function verifyToken(
     const request = requestWithoutPlant()
     const response = await client.send(request, timeout, clock.signal)
     if ('cause' in response) clock.signal.throwIfAborted()
-    try {
-      expectedValue(client, request, response)
+    const error = resultOf(client, request, response)
+    if (!(error instanceof PlantsError)) {
       const message = `${address.name} answered 200 to an empty object`
       return { state: 'unknown', error: new PlantsError('unusable', message, { status: 200 }) }
-    } catch (error) {
-      if (!(error instanceof RequestError)) throw error
-      if ('cause' in response) return { state: 'unknown', error }
-      if (error.type === 'unauthorized') {
-        const isAccepted = error.error !== 401 && error.status !== 401 && lacksRight(response)
-        return isAccepted ? { state: 'accepted' } : { state: 'rejected', error }
-      }
-      // The specification does not say what other values of `error` mean.
-      const isRejectedAsPlant = response.status === 400 && errorIn(response) !== undefined
-      return isRejectedAsPlant ? { state: 'accepted' } : { state: 'unknown', error }
     }
+    if ('cause' in response) return { state: 'unknown', error }
+    if (error.type === 'unauthorized') {
+      const isAccepted = error.error !== 401 && error.status !== 401 && lacksRight(response)
+      return isAccepted ? { state: 'accepted' } : { state: 'rejected', error }
+    }
+    // The specification does not say what other values of `error` mean.
+    const isRejectedAsPlant = response.status === 400 && errorIn(response) !== undefined
+    return isRejectedAsPlant ? { state: 'accepted' } : { state: 'unknown', error }
   } finally {
     client.close()
   }

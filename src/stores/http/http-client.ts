@@ -2,7 +2,6 @@ import { setMaxListeners } from 'node:events'
 import { Agent, request as httpRequest, type IncomingHttpHeaders, type IncomingMessage } from 'node:http'
 import type { RequestOptions } from 'node:https'
 import { Socket } from 'node:net'
-import { urlToHttpOptions } from 'node:url'
 import { delayOf, timeIsOver } from '../../platform/clock.js'
 import { PlantsError } from '../../platform/errors.js'
 import { GrowingBuffer } from '../../platform/growing-buffer.js'
@@ -51,13 +50,6 @@ export interface NoResponse {
   isSent: boolean
 }
 
-/** What a service says about itself in its `openapi.json`. */
-export interface Description {
-  supportsKeys: boolean
-  /** such as "GET /plants/{id}", regardless of how the service names the parameter */
-  operations: ReadonlySet<string>
-}
-
 /** Does not follow redirects or decompress bodies. Connects with the first request. */
 export class HttpClient {
   readonly address: RemoteAddress
@@ -65,8 +57,8 @@ export class HttpClient {
   access: Access
   /** of the first connection, on the clock */
   connectedAt: number | undefined
-  /** of the service; undefined for one that could not be read */
-  description: Promise<Description | undefined> | undefined
+  /** The service's `openapi.json`, once it was asked for; undefined if it could not be read. */
+  description: Promise<unknown> | undefined
   readonly #transport: Transport
   /** connected, and with TLS if the service needs it */
   readonly #ready = new WeakSet<Socket>()
@@ -209,17 +201,18 @@ async function transportTo(
   const pool = { keepAlive: true, maxSockets, maxFreeSockets: maxSockets, timeout: idleTimeout }
   // Certificates are always verified, regardless of NODE_TLS_REJECT_UNAUTHORIZED.
   const tls = { rejectUnauthorized: true, ca: access.ca }
-  const { protocol, hostname, port } = urlToHttpOptions(url)
+  const { protocol, port } = url
+  const hostname = url.hostname.replace(/^\[|\]$/g, '') // of an IPv6 address
   const service = { protocol, hostname, port, ...(https && tls), ...(socketPath !== undefined && { socketPath }) }
   const closing = new AbortController()
-  const { request } = https ?? { request: httpRequest }
+  const request = https?.request ?? httpRequest
   if (access.proxy === undefined) {
     const agent = https ? new https.Agent(pool) : new Agent(pool)
     return { request, target: { ...service, agent }, closing }
   }
   setMaxListeners(0, closing.signal) // each connection adds a listener
   const { tunnelThrough } = await import('./tunnel.js')
-  const tunnel = tunnelThrough(access.proxy, String(hostname), { ...pool, ...tls, signal: closing.signal })
+  const tunnel = tunnelThrough(access.proxy, hostname, { ...pool, ...tls, signal: closing.signal })
   return { request, target: { ...service, ...tunnel }, closing }
 }
 

@@ -4,14 +4,7 @@ import { isJsonType, isObject, parseJson, toWireJson } from '../../plant/exact-j
 import { acceptNewPlant, type NewPlant, type Plant, type PlantPatch } from '../../plant/plant.js'
 import type { Access, WireRequest } from '../common/access.js'
 import type { RemoteAddress } from '../common/address.js'
-import {
-  type Description,
-  type Expected,
-  type HttpRequest,
-  type HttpResponse,
-  headersOf,
-  pathIn,
-} from './http-client.js'
+import { type Expected, type HttpRequest, type HttpResponse, headersOf, pathIn } from './http-client.js'
 
 export function requestToCreate(plant: NewPlant, idempotencyKey: string): HttpRequest<Plant> {
   const headers = { 'idempotency-key': idempotencyKey }
@@ -99,7 +92,8 @@ export function excerpt(text: string): string {
 /** Unicode characters */
 const maxWords = 200
 
-export const requestToDescribe: HttpRequest<Description> = {
+/** The answer is for `supportsKeys` and `offers`. */
+export const requestToDescribe: HttpRequest<object> = {
   method: 'GET',
   path: '/openapi.json',
   isPublic: true,
@@ -108,35 +102,31 @@ export const requestToDescribe: HttpRequest<Description> = {
     read({ body, maxBody }) {
       const parsed = parseJson(body.length <= maxBody ? body.toString() : '')
       const document = 'value' in parsed ? parsed.value : undefined
-      const paths = at(document, 'paths')
-      return isObject(paths) ? { supportsKeys: supportsKeys(document), operations: operationsIn(paths) } : undefined
+      return isObject(at(document, 'paths')) && isObject(document) ? document : undefined
     },
   },
 }
 
-function operationsIn(paths: Record<string, unknown>): Set<string> {
-  const operations = Object.entries(paths).flatMap(([path, item]) =>
-    Object.keys(isObject(item) ? item : {}).map((method) => `${method.toUpperCase()} ${withoutNames(path)}`),
-  )
-  return new Set(operations)
-}
-
-function withoutNames(path: string): string {
-  return path.replace(/\{[^{}/]+\}/g, '{id}')
-}
-
-/** As a description names it. */
+/** Such as "GET /plants/{id}". */
 export function operationOf({ method, path }: HttpRequest<unknown>): string {
   return `${method} ${path.replace(/\?.*/s, '').replace(/\/-?\d+$/, '/{id}')}`
 }
 
-/** Whether a parameter, or its target (`$ref`), is the header of idempotency keys. */
-function supportsKeys(document: unknown): boolean {
-  const item = at(document, 'paths', '/plants')
-  const parameters = [at(item, 'parameters'), at(item, 'post', 'parameters')].filter(Array.isArray).flat()
+/** Whether a service has an operation, whatever the names of its parameters are. */
+export function offers(document: unknown, operation: string): boolean {
+  return Object.entries(at(document, 'paths') ?? {}).some(([path, item]) => {
+    const methods = Object.keys(isObject(item) ? item : {})
+    return methods.some((method) => operation === `${method.toUpperCase()} ${path.replace(/\{[^{}/]+\}/g, '{id}')}`)
+  })
+}
+
+/** Whether a parameter of creates, or its target (`$ref`), is the header of idempotency keys. */
+export function supportsKeys(document: unknown): boolean {
+  const plants = at(document, 'paths', '/plants')
+  const parameters = [at(plants, 'parameters'), at(plants, 'post', 'parameters')].filter(Array.isArray).flat()
   return parameters.some((parameter: unknown) => {
-    const reference = /^#\/(?<path>components\/parameters\/\w+)$/.exec(String(at(parameter, '$ref')))
-    const target = reference?.groups?.['path'] ? at(document, ...reference.groups['path'].split('/')) : parameter
+    const [isLocal, ...path] = String(at(parameter, '$ref')).split('/')
+    const target = isLocal === '#' ? at(document, ...path) : parameter
     return at(target, 'in') === 'header' && String(at(target, 'name')).toLowerCase() === 'idempotency-key'
   })
 }

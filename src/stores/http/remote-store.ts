@@ -15,7 +15,7 @@ import {
   type WriteOptions,
 } from '../common/store.js'
 import { HttpClient } from './http-client.js'
-import { RequestError } from './request-error.js'
+import { supportsKeys } from './plant-request.js'
 import { Requests } from './requests.js'
 import { outcomeOf, readPlant, sendChange, sendChanges } from './send-changes.js'
 
@@ -61,16 +61,16 @@ export class RemoteStore implements Store {
 
   async #writeOne(change: Change, { signal }: WriteOptions): Promise<Outcome> {
     const { clock } = this.#client.options
-    const requests = new Requests(this.#client, { signal: signal && AbortSignal.any([clock.signal, signal]) })
+    const requests = new Requests(this.#client, signal && AbortSignal.any([clock.signal, signal]))
     const key = (change.type === 'create' && change.key) || randomUUID()
     try {
       return await requests.report(sendChange(requests, change.type === 'create' ? { ...change, key } : change))
     } catch (error) {
-      const isLost = error instanceof RequestError && error.isOutcomeUnknown
-      const hint = isLost ? await this.#unknownHint(change, key) : undefined
-      if (requests.signal.aborted && (isLost || error === requests.signal.reason))
-        return { type: isLost ? 'unknown' : 'unsent', error: this.#interruption(requests.signal.reason, hint) }
-      if (!(error instanceof RequestError)) throw error
+      if (!(error instanceof PlantsError)) throw error
+      const isUnknown = error.isOutcomeUnknown
+      const hint = isUnknown ? await this.#unknownHint(change, key) : undefined
+      if (requests.signal.aborted && (isUnknown || error === requests.signal.reason))
+        return { type: isUnknown ? 'unknown' : 'unsent', error: this.#interruption(requests.signal.reason, hint) }
       const isTakenKey = error.type === 'conflict' && change.type === 'create' && change.key !== undefined
       const other = isTakenKey ? 'Choose another id or another key: a key belongs to one plant only' : error.hint
       const { type, message, cause } = error
@@ -92,10 +92,10 @@ export class RemoteStore implements Store {
       return `Whether plant ${id} was changed is unknown. Look at it with: ${look}`
     }
     const unknown = `Whether plant ${id} is stored is unknown`
-    const supportsKeys = (await this.#client.description)?.supportsKeys
-    if (supportsKeys === false)
+    const document = await this.#client.description
+    if (document !== undefined && !supportsKeys(document))
       return `${unknown}, and this service does not support idempotency keys: check the service before you repeat it`
-    const condition = supportsKeys ? '' : ', if the service supports such keys'
+    const condition = document !== undefined ? '' : ', if the service supports such keys'
     return `${unknown}. To avoid a second plant, repeat it with: --idempotency-key ${shellWord(key)}${condition}`
   }
 
@@ -105,7 +105,7 @@ export class RemoteStore implements Store {
       await readPlant(new Requests(this.#client), 0n)
       return true
     } catch (error) {
-      if (error instanceof RequestError && (error.error === 403 || error.type === 'malformed')) return false
+      if (error instanceof PlantsError && (error.error === 403 || error.type === 'malformed')) return false
       throw error
     }
   }

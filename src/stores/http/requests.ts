@@ -1,16 +1,10 @@
 import { PlantsError } from '../../platform/errors.js'
 import { nextPause, patienceOf, retrying, tryingAgain } from '../common/retry-policy.js'
-import type { Description, HttpClient, HttpRequest } from './http-client.js'
-import { operationOf, requestToDescribe } from './plant-request.js'
-import { expectedValue, RequestError, unsupportedError } from './request-error.js'
+import { isLost, resultOf, unsupportedError } from './failures.js'
+import type { HttpClient, HttpRequest } from './http-client.js'
+import { offers, operationOf, requestToDescribe, supportsKeys } from './plant-request.js'
 
 const policy = { base: 100, max: 2000 }
-
-interface RequestsOptions {
-  /** ends the retries, and unless `finishesSent` also the requests in flight */
-  signal?: AbortSignal | undefined
-  finishesSent?: boolean
-}
 
 /** The requests of a call or an import. Durations are milliseconds. */
 export class Requests {
@@ -19,9 +13,10 @@ export class Requests {
   readonly #finishesSent: boolean
   #lastSettled: number
 
-  constructor(client: HttpClient, { signal, finishesSent = false }: RequestsOptions = {}) {
+  /** @param signal ends the retries, and unless `finishesSent` also the requests in flight */
+  constructor(client: HttpClient, signal = client.options.clock.signal, finishesSent = false) {
     this.client = client
-    this.signal = signal ?? client.options.clock.signal
+    this.signal = signal
     this.#finishesSent = finishesSent
     this.#lastSettled = this.#now
   }
@@ -29,8 +24,8 @@ export class Requests {
   /**
    * Repeats a request while it may succeed.
    *
-   * @throws {RequestError} `unknown` if one of the tries may have been processed, and no later one has settled that;
-   * otherwise the last failure, or the reason of the signal
+   * @throws {PlantsError} that of a try which may have been processed, if no later one has settled that; otherwise the
+   * last one, or the reason of the signal
    */
   async send<T>(request: HttpRequest<T>): Promise<T> {
     const { client, signal } = this
@@ -38,11 +33,11 @@ export class Requests {
     const start = this.#now
     const elapsed = () => this.#now - Math.max(start, client.connectedAt ?? start)
     const left = () => options.timeout - (client.connectedAt === undefined ? 0 : elapsed())
-    let lost: RequestError | undefined
+    let lost: PlantsError | undefined
     const pauseAfter = async (error: unknown, tries: number) => {
-      if (!(error instanceof RequestError)) return undefined
-      if (error.consequence === 'unknown') lost = error
-      else if (error.consequence !== 'retry') return undefined
+      if (!(error instanceof PlantsError)) return undefined
+      if (isLost(error)) lost = error
+      else if (!error.retryable) return undefined
       signal.throwIfAborted()
       const patience = patienceOf(options, client.connectedAt !== undefined)
       const trial = { tries, elapsed: elapsed(), patience, retryAfter: error.retryAfter }
@@ -55,7 +50,7 @@ export class Requests {
       return await retrying(() => this.#attempt(request, left()), pauseAfter, [signal])
     } catch (error) {
       // If the plant may have been stored, only a conflict with its own key says that it was not.
-      if (lost && !(error instanceof RequestError && error.type === 'conflict')) throw lost
+      if (lost && !(error instanceof PlantsError && error.type === 'conflict')) throw lost
       throw (await this.#explained(request, error)) ?? error
     } finally {
       this.#lastSettled = this.#now
@@ -69,31 +64,28 @@ export class Requests {
     signal.throwIfAborted()
     const response = await client.send(request, timeout, this.#finishesSent ? undefined : signal)
     if ('cause' in response && !response.isSent) signal.throwIfAborted()
-    try {
-      return expectedValue(client, request, response)
-    } catch (error) {
-      const isRejected = error instanceof RequestError && error.error === 401 && !request.isPublic
-      if (!isRejected || !(await client.renewToken(token))) throw error
-      return this.#attempt(request, timeout)
-    }
+    const result = resultOf(client, request, response)
+    if (!(result instanceof PlantsError)) return result
+    if (result.error !== 401 || !(await client.renewToken(token))) throw result
+    return this.#attempt(request, timeout)
   }
 
   /** A create that may have been processed is repeated only where its key prevents a second plant. */
   async #mayRepeat({ method }: HttpRequest<unknown>): Promise<boolean> {
-    return method !== 'POST' || (await this.describe())?.supportsKeys === true
+    return method !== 'POST' || supportsKeys(await this.#describe())
   }
 
   /** What answers 404 or 405 may not have the operation at all. */
-  async #explained(request: HttpRequest<unknown>, error: unknown): Promise<RequestError | undefined> {
-    const status = error instanceof RequestError ? error.status : undefined
-    if (request.method === 'POST' || request.isPublic || (status !== 404 && status !== 405)) return undefined
-    const operations = (await this.describe())?.operations
+  async #explained(request: HttpRequest<unknown>, error: unknown): Promise<PlantsError | undefined> {
+    const status = error instanceof PlantsError ? error.status : undefined
+    if (request.method === 'POST' || request.isPublic) return undefined
+    const document = status === 404 || status === 405 ? await this.#describe() : undefined
     const operation = operationOf(request)
-    return operations && !operations.has(operation) ? unsupportedError(operation) : undefined
+    return document === undefined || offers(document, operation) ? undefined : unsupportedError(operation)
   }
 
   /** Asks the service once, also when that fails: without a description, nothing is repeated or explained. */
-  async describe(): Promise<Description | undefined> {
+  #describe(): Promise<unknown> {
     this.client.description ??= this.send(requestToDescribe).catch((error: unknown) => {
       if (error instanceof PlantsError || this.signal.aborted) return undefined
       throw error

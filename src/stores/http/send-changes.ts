@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { setMaxListeners } from 'node:events'
 import { toJson } from '../../plant/exact-json.js'
 import { equalFields, equalPlants, type NewPlant, patchedPlant, plantOf } from '../../plant/plant.js'
-import { PlantsError, reasonOf } from '../../platform/errors.js'
+import { type ErrorType, PlantsError, reasonOf } from '../../platform/errors.js'
 import { must } from '../../platform/values.js'
 import {
   type Change,
@@ -16,12 +16,12 @@ import {
   rejected,
 } from '../common/change.js'
 import { defaultConcurrency, type WriteOptions } from '../common/store.js'
+import { isLost, isOfPlant } from './failures.js'
 import type { HttpClient } from './http-client.js'
 import { requestToCreate, requestToDelete, requestToRead, requestToUpdate } from './plant-request.js'
-import { RequestError } from './request-error.js'
 import { Requests } from './requests.js'
 
-/** @throws {RequestError} for what no answer settles, or the reason of the signal */
+/** @throws {PlantsError} for what no answer settles, or the reason of the signal */
 export function sendChange(requests: Requests, change: Change): Promise<Outcome> {
   if (change.type === 'create') return sendCreate(requests, change)
   return change.type === 'update' ? sendUpdate(requests, change) : sendDelete(requests, change)
@@ -29,17 +29,15 @@ export function sendChange(requests: Requests, change: Change): Promise<Outcome>
 
 async function sendCreate(requests: Requests, change: Extract<Change, { type: 'create' }>): Promise<Outcome> {
   const { plant, key = randomUUID(), ifExists } = change
-  for (let tries = 1; ; tries += 1) {
-    try {
-      return { type: 'created', plant: { id: plant.id, ...(await requests.send(requestToCreate(plant, key))) } }
-    } catch (error) {
-      // A service with idempotency keys would have recognized this create, so a conflict is with another plant.
-      if (!isOfType('conflict', error)) throw error
-      if (ifExists === 'skip') return { type: 'skipped' }
-      const stored = ifExists === 'same' ? await readPlant(requests, plant.id) : undefined
-      if (stored) return existingOutcome(change, stored)
-      if (ifExists !== 'same' || tries === maxTries) throw error
-    }
+  try {
+    return { type: 'created', plant: { id: plant.id, ...(await requests.send(requestToCreate(plant, key))) } }
+  } catch (error) {
+    // A service with idempotency keys would have recognized this create, so a conflict is with another plant.
+    if (!isOfType('conflict', error)) throw error
+    if (ifExists === 'skip') return { type: 'skipped' }
+    const stored = ifExists === 'same' ? await readPlant(requests, plant.id) : undefined
+    if (stored) return existingOutcome(change, stored)
+    throw error
   }
 }
 
@@ -47,48 +45,40 @@ async function sendCreate(requests: Requests, change: Extract<Change, { type: 'c
 async function sendUpdate(requests: Requests, change: Extract<Change, { type: 'update' }>): Promise<Outcome> {
   const { patch, ifMissing } = change
   const whole = ifMissing === 'create' ? patchedPlant(patch) : undefined
-  for (let tries = 1; tries <= maxTries; tries += 1) {
-    try {
-      if (whole) return await sendCreate(requests, { type: 'create', plant: whole })
-    } catch (error) {
-      if (!isOfType('conflict', error)) throw error
-    }
-    try {
-      const plant = await requests.send(requestToUpdate(patch))
-      const wanted = patchedPlant(patch, plant)
-      if (wanted) warnOfDifference(requests.client, wanted, plant)
-      return { type: 'updated', plant }
-    } catch (error) {
-      if (!isOfType('notFound', error)) throw error
-    }
-    if (!whole) return missingOutcome(change)
-  }
-  const message = `Plant ${patch.id} was not updated: it was created and deleted during each of ${maxTries} tries`
-  return rejected(problem('conflict', message, 'Try again'))
+  const created = whole && (await unless('conflict', sendCreate(requests, { type: 'create', plant: whole })))
+  if (created) return created
+  const plant = await unless('notFound', requests.send(requestToUpdate(patch)))
+  if (!plant && !whole) return missingOutcome(change)
+  if (!plant)
+    return rejected(problem('conflict', `Plant ${patch.id} was deleted before it could be updated`, 'Try again'))
+  const wanted = patchedPlant(patch, plant)
+  if (wanted) warnOfDifference(requests.client, wanted, plant)
+  return { type: 'updated', plant }
 }
 
 async function sendDelete(requests: Requests, { id, only }: Extract<Change, { type: 'delete' }>): Promise<Outcome> {
   const before = only && (await readPlant(requests, id))
   if (only && !(before && equalPlants(before, only))) return rejected(notFound(id))
+  const plant = await unless('notFound', requests.send(requestToDelete(id)))
+  return plant ? { type: 'deleted', plant } : rejected(notFound(id))
+}
+
+export function readPlant(requests: Requests, id: bigint): Promise<NewPlant | undefined> {
+  return unless('notFound', requests.send(requestToRead(id)))
+}
+
+/** Undefined for an error of this type. */
+async function unless<T>(type: ErrorType, action: Promise<T>): Promise<T | undefined> {
   try {
-    return { type: 'deleted', plant: await requests.send(requestToDelete(id)) }
+    return await action
   } catch (error) {
-    if (isOfType('notFound', error)) return rejected(notFound(id))
+    if (isOfType(type, error)) return undefined
     throw error
   }
 }
 
-export async function readPlant(requests: Requests, id: bigint): Promise<NewPlant | undefined> {
-  try {
-    return await requests.send(requestToRead(id))
-  } catch (error) {
-    if (isOfType('notFound', error)) return undefined
-    throw error
-  }
-}
-
-function isOfType(type: 'conflict' | 'notFound', error: unknown): boolean {
-  return error instanceof RequestError && error.type === type
+function isOfType(type: ErrorType, error: unknown): boolean {
+  return error instanceof PlantsError && error.type === type
 }
 
 function warnOfDifference(client: HttpClient, sent: NewPlant, stored: NewPlant): void {
@@ -110,7 +100,7 @@ export async function sendChanges(
   const { clock, concurrency = defaultConcurrency } = client.options
   const stop = signal ? AbortSignal.any([clock.signal, signal]) : clock.signal
   const end = new AbortController()
-  const requests = new Requests(client, { signal: AbortSignal.any([stop, end.signal]), finishesSent: true })
+  const requests = new Requests(client, AbortSignal.any([stop, end.signal]), true)
   setMaxListeners(0, requests.signal) // each pause of a change adds a listener
   const outcomes = new Array<Outcome | undefined>(changes.length).fill(undefined)
   const latest = new Map<bigint, Promise<void>>()
@@ -128,15 +118,11 @@ export async function sendChanges(
       outcomes[index] = outcome
       unknownInARow = 0
     } catch (error) {
-      if (!(error instanceof RequestError)) {
-        if (error !== requests.signal.reason) throw error
-        return
-      }
-      const { type, error: value, message, hint, consequence } = error
-      outcomes[index] = { type: outcomeOf(error), error: { type, error: value, message, hint } } // a stack takes memory
-      unknownInARow = consequence === 'unknown' ? unknownInARow + 1 : 0
-      if (consequence === 'rejected' || requests.signal.aborted) return
-      if (consequence === 'unknown' && unknownInARow < maxUnknown) return
+      if (error === requests.signal.reason) return
+      if (!(error instanceof PlantsError)) throw error
+      outcomes[index] = { type: outcomeOf(error), error }
+      unknownInARow = isLost(error) ? unknownInARow + 1 : 0
+      if (isOfPlant(error) || requests.signal.aborted || (isLost(error) && unknownInARow < maxUnknown)) return
       failure = error // why the others are not sent
       end.abort()
     }
@@ -168,12 +154,9 @@ export async function sendChanges(
 }
 
 /** Of a change that an error has ended. */
-export function outcomeOf({ isOutcomeUnknown, consequence }: RequestError): 'unknown' | 'rejected' | 'unsent' {
-  return isOutcomeUnknown ? 'unknown' : consequence === 'rejected' ? 'rejected' : 'unsent'
+export function outcomeOf(error: PlantsError): 'unknown' | 'rejected' | 'unsent' {
+  return error.isOutcomeUnknown ? 'unknown' : isOfPlant(error) ? 'rejected' : 'unsent'
 }
-
-/** of a plant that is created and deleted by others meanwhile */
-const maxTries = 5
 
 /** A service that settles none of so many changes is given up. */
 const maxUnknown = 3

@@ -61,7 +61,7 @@ describe('an error tells why a service could not be reached:', () => {
     const { code, said } = await saidAt(store, ['--timeout', '1s'])
     const message = `Could not reach ${store}: ${why}`
     const warning = { warning: `${message}. Trying again for up to 1 s` }
-    const error = { error: 503, message, hint, retryable: true }
+    const error = { error: 503, message, hint, ...(isRetried && { retryable: true }) }
     expect({ code, said }).toEqual({ code: 4, said: isRetried ? [warning, error] : [error] })
   })
 
@@ -69,13 +69,13 @@ describe('an error tells why a service could not be reached:', () => {
   const noTls = 'HTTP/1.1 400 Bad Request\r\n\r\n'
 
   test.each([
-    ['a TLS handshake without an answer', '', 'it timed out', slow],
-    ['a service without TLS', noTls, 'the TLS handshake failed', 'Try http:// for a service on this machine'],
-  ])('%s', async (_, answer, why, hint) => {
+    ['a TLS handshake without an answer', '', 'it timed out', slow, { retryable: true }],
+    ['a service without TLS', noTls, 'the TLS handshake failed', 'Try http:// for a service on this machine', {}],
+  ])('%s', async (_, answer, why, hint, rest) => {
     const remote = await Hostile.listen({ onConnect: (socket) => void (answer && socket.end(answer)) })
     const store = remote.url.replace('http', 'https')
     const { code, said, requests } = await createAt(remote, ['--store', store, '--timeout', '1s'])
-    const error = { error: 503, message: `Could not reach ${store}: ${why}`, hint, retryable: true }
+    const error = { error: 503, message: `Could not reach ${store}: ${why}`, hint, ...rest }
     expect({ code, requests, error: said.at(-1) }).toEqual({ code: 4, requests: [], error })
   })
 })
@@ -128,7 +128,7 @@ describe.runIf(hasOpenssl)('TLS (needs openssl)', () => {
     const [tls, ca] = show()
     const remote = await Hostile.listen({ posts, tls })
     const message = expect.stringMatching(RegExp(`^Could not reach URL: .*${why.source}`))
-    const said = [{ error: 503, message, hint, retryable: true }]
+    const said = [{ error: 503, message, hint }]
     const outcome = await createAt(remote, ['--timeout', '1s', ...(ca ? ['--ca-cert', ca.path] : [])])
     expect(outcome).toEqual({ code: 4, out: '', said, requests: [] })
     expect(remote.bytes).toHaveLength(0)
@@ -139,7 +139,7 @@ describe.runIf(hasOpenssl)('TLS (needs openssl)', () => {
     const remote = await Hostile.listen({ posts, tls: signed(issuer) })
     const { code, said, requests } = await createAt(remote, ['--ca-cert', issuer.path, '--timeout', '1s'])
     const message = expect.stringMatching(/^Could not reach URL: .*certificate/)
-    expect([code, requests, said.at(-1)]).toMatchObject([4, [], { error: 503, message, retryable: true }])
+    expect([code, requests, said.at(-1)]).toMatchObject([4, [], { error: 503, message }])
   })
 
   // What else is wrong with such files is in transcripts/config.txt.

@@ -43,7 +43,7 @@ describe.runIf(hasOpenssl && ipv4)('a proxy tunnel (needs openssl, and an addres
     const flags = ['--timeout', '1s', ...(isTrusted ? ['--ca-cert', tls.path] : [])]
     const { code, error, requests, target } = await createdBy(remote, { HTTPS_PROXY: proxy.url }, flags)
     expect({ code, requests, passed: proxy.passed[0] }).toEqual({ code: 4, requests: [], passed: target })
-    expect(error).toMatchObject({ error: 503, message: expect.stringMatching(message), retryable: true })
+    expect(error).toMatchObject({ error: 503, message: expect.stringMatching(message) })
   })
 
   test.each([403, 407])('is not opened when the proxy answers %s', async (status) => {

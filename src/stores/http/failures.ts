@@ -1,71 +1,54 @@
 import { textsInWords } from '../../plant/fields.js'
 import { isTimeout } from '../../platform/clock.js'
-import { type ErrorType, PlantsError, reasonOf, systemCode } from '../../platform/errors.js'
+import { type ErrorType, malformed, PlantsError, reasonOf, systemCode } from '../../platform/errors.js'
 import { defaultRights, rights } from '../common/store.js'
 import type { HttpClient, HttpRequest, HttpResponse, NoResponse } from './http-client.js'
 import { errorIn, excerpt } from './plant-request.js'
 
-/**
- * What a request that failed means:
- *
- * - `retry`: nothing was stored, and the same request may succeed later.
- * - `unknown`: the service may have processed it, and only a repetition can settle that.
- * - `rejected`: the service rejects this plant, or does not have it.
- * - `fatal`: it would reject any plant, or does not follow the specification.
- */
-type Consequence = 'retry' | 'unknown' | 'rejected' | 'fatal'
+type Details = ConstructorParameters<typeof PlantsError>[2]
 
-type Details = ConstructorParameters<typeof PlantsError>[2] & {
-  /** `Retry-After`, in milliseconds */
-  retryAfter?: number
-}
-
-export class RequestError extends PlantsError {
-  readonly consequence: Consequence
-  readonly retryAfter: number
-
-  constructor(consequence: Consequence, type: ErrorType, message: string, { retryAfter = 0, ...details }: Details) {
-    super(type, message, { retryable: consequence === 'retry', ...details })
-    this.consequence = consequence
-    this.retryAfter = retryAfter
-  }
-}
-
-/** @throws {RequestError} unless it is what the request expects */
-export function expectedValue<T>(client: HttpClient, request: HttpRequest<T>, response: HttpResponse | NoResponse): T {
-  if ('cause' in response) throw noResponseError(client, request, response)
+/** What the request expects, or why it is not there. */
+export function resultOf<T>(
+  client: HttpClient,
+  request: HttpRequest<T>,
+  response: HttpResponse | NoResponse,
+): T | PlantsError {
+  if ('cause' in response) return noResponseError(client, request, response)
   const value = response.status === 200 ? request.expected.read(response) : undefined
-  if (value === undefined) throw responseError(client, request, response)
-  return value
+  return value ?? responseError(client, request, response)
+}
+
+/** Whether the service may have processed a request, so that only a repetition can settle that. */
+export function isLost({ isOutcomeUnknown, status }: PlantsError): boolean {
+  return isOutcomeUnknown && (status === undefined || status >= 500)
+}
+
+/** Whether the service rejects this plant, or does not have it. Other errors would concern any plant. */
+export function isOfPlant({ type, status = 0 }: PlantsError): boolean {
+  return type === 'conflict' || type === 'notFound' || (type === 'rejected' && [400, 413, 422].includes(status))
 }
 
 /** @param operation such as "GET /plants/{id}" */
-export function unsupportedError(operation: string): RequestError {
+export function unsupportedError(operation: string): PlantsError {
   const message = `This service does not offer this: its openapi.json lists no ${operation}`
-  const hint = 'Run the command on the host of the service, or select another store with --store'
-  return new RequestError('fatal', 'malformed', message, { hint })
+  return malformed(message, 'Run the command on the host of the service, or select another store with --store')
 }
 
-type Meaning = [consequence: Consequence, type: ErrorType, hint?: string]
+type Meaning = [type: ErrorType, hint?: string]
 
 const source = 'This message is from NAME'
-const otherId = 'Choose another id; to repeat an earlier create safely, use the same --idempotency-key for both'
 const redirects = 'Redirects are not followed, because the token is only for this address'
-const moved: Meaning = ['fatal', 'unavailable', `${redirects}. If the new address is right, use it with --store`]
-const unauthorized: Meaning = ['fatal', 'unauthorized']
-const question = 'Is the address right? It is the base URL: the part before /plants'
-const wrongAddress: Meaning = ['fatal', 'rejected', question]
-const wrongPlant: Meaning = ['rejected', 'rejected', source]
-const later: Meaning = ['retry', 'unavailable', 'Nothing was stored. Try again later']
+const moved: Meaning = ['unavailable', `${redirects}. If the new address is right, use it with --store`]
+const wrongAddress: Meaning = ['rejected', 'Is the address right? It is the base URL: the part before /plants']
+const later: Meaning = ['unavailable', 'Nothing was stored. Try again later']
 
 /** by status, or by one of `valuesOf400` */
 const meanings: Record<number, Meaning> = {
   ...{ 301: moved, 302: moved, 307: moved, 308: moved },
-  ...{ 401: unauthorized, 403: unauthorized },
+  ...{ 401: ['unauthorized'], 403: ['unauthorized'] },
   ...{ 404: wrongAddress, 405: wrongAddress },
-  ...{ 400: wrongPlant, 422: wrongPlant },
-  409: ['rejected', 'conflict', otherId],
-  413: ['rejected', 'rejected', `Shorten the ${textsInWords}`],
+  409: ['conflict', 'Choose another id; to repeat an earlier create safely, use the same --idempotency-key for both'],
+  413: ['rejected', `Shorten the ${textsInWords}`],
   ...{ 429: later, 503: later },
 }
 
@@ -74,36 +57,36 @@ const valuesOf400 = [401, 403, 409, 413]
 
 function meaningOf(status: number, error: number): Meaning {
   const known = meanings[status === 400 && valuesOf400.includes(error) ? error : status]
-  if (known) return known
-  if (status < 400) return ['fatal', 'unusable']
-  return status < 500 ? ['fatal', 'rejected', source] : ['unknown', 'unusable']
+  return known ?? (status < 400 || status >= 500 ? ['unusable'] : ['rejected', source])
 }
 
-function responseError(client: HttpClient, request: HttpRequest<unknown>, response: HttpResponse): RequestError {
+function responseError(client: HttpClient, request: HttpRequest<unknown>, response: HttpResponse): PlantsError {
   const { name } = client.address
   const { status, headers } = response
   const { error = status, message } = errorIn(response) ?? {}
   const id = String(headers['request-id'] ?? headers['x-request-id'] ?? '')
   const details = { status, requestId: /^[\x21-\x7e]{1,200}$/.test(id) ? id : undefined }
   if (request.isOfOnePlant && status === 404 && error === 404 && message !== undefined)
-    return new RequestError('rejected', 'notFound', message, details)
-  const [consequence, type, hint] = meaningOf(status, error)
+    return new PlantsError('notFound', message, details)
+  const [type, hint] = meaningOf(status, error)
   const text = message ?? `${name} answered ${status}${contentOf(response, request.expected.what)}`
   const words = type === 'unusable' && message !== undefined ? `${name} failed: ${message}` : text
-  if (consequence === 'unknown') return lostError(request, type, words, details)
+  if (status >= 500 && type === 'unusable') return lostError(request, type, words, details)
+  const retryable = meanings[status] === later
   const seconds = headers['retry-after']?.trim() ?? '' // a date counts as none
-  return new RequestError(consequence, type, words, {
+  return new PlantsError(type, words, {
     ...details,
-    ...(status >= 400 && consequence !== 'retry' && { error }),
+    ...(status >= 400 && !retryable && { error }),
     hint: type === 'unauthorized' ? rightsHint(client, response) : hint?.replace('NAME', name),
-    retryAfter: /^\d+$/.test(seconds) ? parseFloat(seconds) * 1000 : 0,
+    retryable,
+    retryAfter: /^\d+$/.test(seconds) ? parseFloat(seconds) * 1000 : undefined,
   })
 }
 
 /** The outcome of a request that changes nothing is known even without a response. */
-function lostError({ method }: HttpRequest<unknown>, type: ErrorType, message: string, details: Details): RequestError {
-  if (method !== 'GET') return new RequestError('unknown', type, message, details)
-  return new RequestError('retry', 'unavailable', message, { ...details, hint: 'Try again later' })
+function lostError({ method }: HttpRequest<unknown>, type: ErrorType, message: string, details: Details): PlantsError {
+  if (method !== 'GET') return new PlantsError(type, message, details)
+  return new PlantsError('unavailable', message, { ...details, hint: 'Try again later', retryable: true })
 }
 
 function contentOf({ status, headers, body, maxBody }: HttpResponse, expected: string): string {
@@ -177,7 +160,7 @@ function noResponseError(
   { address, access }: HttpClient,
   request: HttpRequest<unknown>,
   { cause, isSent }: NoResponse,
-): RequestError {
+): PlantsError {
   const { name, url, socketPath } = address
   const code = codeOf(cause)
   const proxy = access.proxy === undefined ? undefined : new URL(access.proxy)
@@ -188,14 +171,15 @@ function noResponseError(
       return lostError(request, 'unusable', `${name} did not answer with HTTP/1.1`, { cause })
     return lostError(request, 'unanswered', `${name} received the request, but did not answer: ${text}`, { cause })
   }
-  const details = { cause, retryable: true }
-  if (cause instanceof PlantsError)
-    return new RequestError('fatal', 'unavailable', cause.message, { ...details, hint: cause.hint })
+  if (cause instanceof PlantsError) return new PlantsError('unavailable', cause.message, { hint: cause.hint, cause })
   const port = url.port || (url.protocol === 'https:' ? '443' : '80')
   const { hint } = proxy && reason.isRetried ? ofProxy : reason
   const message = `Could not reach ${name}${proxy ? ` through the proxy ${proxy.host}` : ''}: ${text}`
-  const consequence = reason.isRetried ? 'retry' : 'fatal'
-  return new RequestError(consequence, 'unavailable', message, { ...details, hint: hint.replace('PORT', port) })
+  return new PlantsError('unavailable', message, {
+    hint: hint.replace('PORT', port),
+    retryable: reason.isRetried === true,
+    cause,
+  })
 }
 
 function codeOf(cause: unknown): string {
