@@ -1,9 +1,21 @@
 import { textsInWords } from '../../plant/fields.js'
 import { isTimeout } from '../../platform/clock.js'
-import { type ErrorType, malformed, PlantsError, reasonOf, systemCode } from '../../platform/errors.js'
+import { type ErrorType, PlantsError, reasonOf, systemCode } from '../../platform/errors.js'
 import { defaultRights, rights } from '../common/store.js'
 import type { HttpClient, HttpRequest, HttpResponse, NoResponse } from './http-client.js'
 import { errorIn, excerpt } from './plant-request.js'
+
+/** What is retried, as long as it cannot create a second plant: statuses, and codes of errors before a request is sent. */
+export const policy = {
+  statuses: [429, 503],
+  codes: [
+    ...['ECONNREFUSED', 'ENOENT', 'EAI_AGAIN', 'ETIMEDOUT', 'TIMEOUT', 'ECONNRESET', 'EPIPE'],
+    ...['EHOSTUNREACH', 'ENETUNREACH', 'EHOSTDOWN', 'ENETDOWN'],
+    '', // of a proxy
+  ],
+  base: 100,
+  max: 2000,
+}
 
 type Details = ConstructorParameters<typeof PlantsError>[2]
 
@@ -28,12 +40,6 @@ export function isOfPlant({ type, status = 0 }: PlantsError): boolean {
   return type === 'conflict' || type === 'notFound' || (type === 'rejected' && [400, 413, 422].includes(status))
 }
 
-/** @param operation such as "GET /plants/{id}" */
-export function unsupportedError(operation: string): PlantsError {
-  const message = `This service does not offer this: its openapi.json lists no ${operation}`
-  return malformed(message, 'Run the command on the host of the service, or select another store with --store')
-}
-
 type Meaning = [type: ErrorType, hint?: string]
 
 const source = 'This message is from NAME'
@@ -47,7 +53,7 @@ const meanings: Record<number, Meaning> = {
   ...{ 301: moved, 302: moved, 307: moved, 308: moved },
   ...{ 401: ['unauthorized'], 403: ['unauthorized'] },
   ...{ 404: wrongAddress, 405: wrongAddress },
-  409: ['conflict', 'Choose another id; to repeat an earlier create safely, use the same --idempotency-key for both'],
+  409: ['conflict', 'Choose another id. To repeat a create safely, use the same --idempotency-key for the same plant'],
   413: ['rejected', `Shorten the ${textsInWords}`],
   ...{ 429: later, 503: later },
 }
@@ -69,12 +75,12 @@ function responseError(client: HttpClient, request: HttpRequest<unknown>, respon
   if (request.isOfOnePlant && status === 404 && error === 404 && message !== undefined)
     return new PlantsError('notFound', message, details)
   const [type, hint] = meaningOf(status, error)
-  const text = message ?? `${name} answered ${status}${contentOf(response, request.expected.what)}`
-  const words = type === 'unusable' && message !== undefined ? `${name} failed: ${message}` : text
-  if (status >= 500 && type === 'unusable') return lostError(request, type, words, details)
-  const retryable = meanings[status] === later
+  const content = message === undefined ? contentOf(response, request.expected.what) : `: ${message}`
+  const text = message === undefined || type === 'unusable' ? `${name} answered ${status}${content}` : message
+  if (status >= 500 && type === 'unusable') return lostError(request, type, text, details)
+  const retryable = policy.statuses.includes(status)
   const seconds = headers['retry-after']?.trim() ?? '' // a date counts as none
-  return new PlantsError(type, words, {
+  return new PlantsError(type, text, {
     ...details,
     ...(status >= 400 && !retryable && { error }),
     hint: type === 'unauthorized' ? rightsHint(client, response) : hint?.replace('NAME', name),
@@ -112,49 +118,30 @@ function rightsHint({ access, address, options }: HttpClient, response: HttpResp
   return `Ask the operator of the service for these rights: plants tokens create --allow ${allowed.join()}`
 }
 
-interface Reason {
-  /** by default, Node's own; HOST is the host or the socket */
-  text?: string
-  /** PORT is the port */
-  hint: string
-  /** because it may pass */
-  isRetried?: true
-}
+const slow = ['Check the address and the network, or wait longer with --timeout 2m', 'it timed out'] as const
+const closed = [
+  'Is this the right port? Try http:// instead of https://, or the other way round',
+  'the connection was closed',
+] as const
+const noTls = ['Try http:// for a service on this machine', 'the TLS handshake failed'] as const
+const untrusted = ['If you trust its issuer, give the certificate of the issuer with --ca-cert FILE'] as const
 
-const checkAddress = 'Check the address and the network'
-const refused = 'Is it running? Try: plants serve'
-const closed: Reason = {
-  text: 'the connection was closed',
-  hint: 'Is this the right port? Try http:// instead of https://, or the other way round',
-  isRetried: true,
-}
-const slow: Reason = {
-  text: 'it timed out',
-  hint: `${checkAddress}, or wait longer with --timeout 2m`,
-  isRetried: true,
-}
-const network: Reason = { hint: checkAddress, isRetried: true }
-const noTls: Reason = { text: 'the TLS handshake failed', hint: 'Try http:// for a service on this machine' }
-const untrusted: Reason = { hint: 'If you trust its issuer, give the certificate of the issuer with --ca-cert FILE' }
-
-/** by the code of an error of the system, of Node or of OpenSSL */
-const reasons: Record<string, Reason> = {
-  ECONNREFUSED: { text: 'the connection was refused', hint: `${refused} --port PORT`, isRetried: true },
-  ENOENT: { text: 'there is no socket at HOST', hint: `${refused} --socket PATH`, isRetried: true },
-  EACCES: { text: 'permission denied for HOST', hint: 'Ask its owner to add you to the group of the socket' },
-  ENOTFOUND: { text: 'the host HOST is unknown', hint: 'Check the address for typing errors' },
-  EAI_AGAIN: { text: 'the host HOST could not be resolved', hint: 'Check the network', isRetried: true },
+/** By the code of an error of the system, of Node or of OpenSSL. By default, the text is Node's own. */
+const reasons: Record<string, readonly [hint: string, text?: string]> = {
+  ECONNREFUSED: ['Is it running? Try: plants serve --port PORT', 'the connection was refused'],
+  ENOENT: ['Is it running? Try: plants serve --socket PATH', 'there is no socket at HOST'],
+  EACCES: ['Ask its owner to add you to the group of the socket', 'permission denied for HOST'],
+  ENOTFOUND: ['Check the address for typing errors', 'the host HOST is unknown'],
+  EAI_AGAIN: ['Check the network', 'the host HOST could not be resolved'],
   ...{ ETIMEDOUT: slow, TIMEOUT: slow, ECONNRESET: closed, EPIPE: closed },
-  ...{ EHOSTUNREACH: network, ENETUNREACH: network, EHOSTDOWN: network, ENETDOWN: network },
   ...{ EPROTO: noTls, ERR_SSL_WRONG_VERSION_NUMBER: noTls },
   ...{ DEPTH_ZERO_SELF_SIGNED_CERT: untrusted, SELF_SIGNED_CERT_IN_CHAIN: untrusted },
-  ...{ UNABLE_TO_GET_ISSUER_CERT: untrusted, UNABLE_TO_GET_ISSUER_CERT_LOCALLY: untrusted },
-  UNABLE_TO_VERIFY_LEAF_SIGNATURE: untrusted,
-  ERR_TLS_CERT_ALTNAME_INVALID: { hint: 'Check the address' },
+  ...{ UNABLE_TO_GET_ISSUER_CERT_LOCALLY: untrusted, UNABLE_TO_VERIFY_LEAF_SIGNATURE: untrusted },
+  ERR_TLS_CERT_ALTNAME_INVALID: ['Check the address'],
 }
-const other: Reason = { hint: 'Check the address, the clock, and the certificate of the service' }
-/** of an error without a code */
-const ofProxy: Reason = { hint: 'Check HTTPS_PROXY or HTTP_PROXY, or bypass the proxy with NO_PROXY', isRetried: true }
+const ofNetwork = 'Check the address and the network'
+const ofTls = 'Check the address, the clock, and the certificate of the service'
+const ofProxy = 'Check HTTPS_PROXY or HTTP_PROXY, or bypass the proxy with NO_PROXY'
 
 function noResponseError(
   { address, access }: HttpClient,
@@ -164,22 +151,18 @@ function noResponseError(
   const { name, url, socketPath } = address
   const code = codeOf(cause)
   const proxy = access.proxy === undefined ? undefined : new URL(access.proxy)
-  const reason = reasons[code] ?? (proxy && code === '' ? ofProxy : other)
-  const text = reason.text?.replace('HOST', socketPath ?? proxy?.hostname ?? url.hostname) ?? reasonOf(cause)
-  if (isSent) {
-    if (code.startsWith('HPE_'))
-      return lostError(request, 'unusable', `${name} did not answer with HTTP/1.1`, { cause })
-    return lostError(request, 'unanswered', `${name} received the request, but did not answer: ${text}`, { cause })
-  }
+  const retryable = policy.codes.includes(code)
+  const [hint = retryable ? ofNetwork : ofTls, text = reasonOf(cause)] = reasons[code] ?? []
+  const reason = text.replace(/\bHOST\b/, socketPath ?? proxy?.hostname ?? url.hostname)
+  if (isSent && code.startsWith('HPE_'))
+    return lostError(request, 'unusable', `${name} did not answer with HTTP/1.1`, { cause })
+  if (isSent)
+    return lostError(request, 'unanswered', `${name} received the request, but did not answer: ${reason}`, { cause })
   if (cause instanceof PlantsError) return new PlantsError('unavailable', cause.message, { hint: cause.hint, cause })
   const port = url.port || (url.protocol === 'https:' ? '443' : '80')
-  const { hint } = proxy && reason.isRetried ? ofProxy : reason
-  const message = `Could not reach ${name}${proxy ? ` through the proxy ${proxy.host}` : ''}: ${text}`
-  return new PlantsError('unavailable', message, {
-    hint: hint.replace('PORT', port),
-    retryable: reason.isRetried === true,
-    cause,
-  })
+  const message = `Could not reach ${name}${proxy ? ` through the proxy ${proxy.host}` : ''}: ${reason}`
+  const advice = proxy && retryable ? ofProxy : hint.replace('PORT', port)
+  return new PlantsError('unavailable', message, { hint: advice, retryable, cause })
 }
 
 function codeOf(cause: unknown): string {

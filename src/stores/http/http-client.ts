@@ -1,7 +1,7 @@
 import { setMaxListeners } from 'node:events'
 import { Agent, request as httpRequest, type IncomingHttpHeaders, type IncomingMessage } from 'node:http'
-import type { RequestOptions } from 'node:https'
 import { Socket } from 'node:net'
+import type { PeerCertificate } from 'node:tls'
 import { delayOf, timeIsOver } from '../../platform/clock.js'
 import { PlantsError } from '../../platform/errors.js'
 import { GrowingBuffer } from '../../platform/growing-buffer.js'
@@ -73,7 +73,7 @@ export class HttpClient {
   }
 
   static async open(address: RemoteAddress, access: Access, options: OpenOptions): Promise<HttpClient> {
-    return new HttpClient(address, access, options, await transportTo(address, access, options))
+    return new HttpClient(address, access, options, await transportTo(address, access, options.concurrency))
   }
 
   #watchConnections(): void {
@@ -89,8 +89,7 @@ export class HttpClient {
         callback?.(error, new Socket())
         return undefined
       }
-      const socket = connect(options, callback)
-      if (!(socket instanceof Socket)) throw new TypeError('An agent must return a socket')
+      const socket = connect(options, callback) as Socket // as agents of Node return it
       socket.on('error', () => undefined) // its request reports it; Bun emits it even after the request has ended
       const noteReady = () => {
         this.#ready.add(socket)
@@ -164,14 +163,12 @@ export class HttpClient {
 
   /** Whether there is a newer token than one that was rejected. */
   async renewToken(rejected: string): Promise<boolean> {
-    if (this.access.token === rejected) {
-      const token = await this.access.renew?.()
-      if (token !== undefined) this.access = { ...this.access, token }
-    }
-    return this.access.token !== rejected
+    const token = await this.access.renew?.()
+    if (token === undefined || token === rejected) return false
+    this.access = { ...this.access, token }
+    return true
   }
 
-  /** A topic may concern thousands of plants. */
   async warnOnce(topic: string, text: string): Promise<void> {
     if (this.#warned.has(topic)) return
     this.#warned.add(topic)
@@ -184,35 +181,28 @@ export class HttpClient {
   }
 }
 
-interface Transport {
-  request: typeof httpRequest
-  target: RequestOptions & { agent: Agent }
-  /** ends the connections that a proxy has not answered yet */
-  closing: AbortController
-}
+type Transport = Awaited<ReturnType<typeof transportTo>>
 
-async function transportTo(
-  { url, socketPath }: RemoteAddress,
-  access: Access,
-  options: OpenOptions,
-): Promise<Transport> {
-  const { concurrency: maxSockets = defaultConcurrency } = options
+async function transportTo({ url, socketPath }: RemoteAddress, { ca, proxy }: Access, maxSockets = defaultConcurrency) {
   const https = url.protocol === 'https:' ? await import('node:https') : undefined
+  const request = https?.request ?? httpRequest
   const pool = { keepAlive: true, maxSockets, maxFreeSockets: maxSockets, timeout: idleTimeout }
   // Certificates are always verified, regardless of NODE_TLS_REJECT_UNAUTHORIZED.
-  const tls = { rejectUnauthorized: true, ca: access.ca }
-  const { protocol, port } = url
+  const tls = { rejectUnauthorized: true, ca }
   const hostname = url.hostname.replace(/^\[|\]$/g, '') // of an IPv6 address
-  const service = { protocol, hostname, port, ...(https && tls), ...(socketPath !== undefined && { socketPath }) }
-  const closing = new AbortController()
-  const request = https?.request ?? httpRequest
-  if (access.proxy === undefined) {
-    const agent = https ? new https.Agent(pool) : new Agent(pool)
-    return { request, target: { ...service, agent }, closing }
-  }
+  const service = { protocol: url.protocol, hostname, port: url.port, ...(https && tls), socketPath }
+  const closing = new AbortController() // for connections that a proxy has not answered yet
+  if (proxy === undefined)
+    return { request, target: { ...service, agent: https ? new https.Agent(pool) : new Agent(pool) }, closing }
   setMaxListeners(0, closing.signal) // each connection adds a listener
-  const { tunnelThrough } = await import('./tunnel.js')
-  const tunnel = tunnelThrough(access.proxy, hostname, { ...pool, ...tls, signal: closing.signal })
+  const { HttpsProxyAgent } = await import('https-proxy-agent')
+  const { checkServerIdentity } = await import('node:tls')
+  const tunnel = {
+    // Each connection is a tunnel (RFC 9110, 9.3.6). Only the proxy receives the proxy credentials.
+    agent: new HttpsProxyAgent(proxy, { ...pool, ...tls, signal: closing.signal }),
+    // By default, Node would expect the certificate of an IP address to be for the proxy or for localhost.
+    checkServerIdentity: (_: string, certificate: PeerCertificate) => checkServerIdentity(hostname, certificate),
+  }
   return { request, target: { ...service, ...tunnel }, closing }
 }
 

@@ -1,7 +1,8 @@
 import { isUtf8 } from 'node:buffer'
 import { randomUUID } from 'node:crypto'
 import { isJsonType, isObject, parseJson, toWireJson } from '../../plant/exact-json.js'
-import { acceptNewPlant, type NewPlant, type Plant, type PlantPatch } from '../../plant/plant.js'
+import { acceptNewPlant, type NewPlant, type Plant } from '../../plant/plant.js'
+import { malformed, type PlantsError } from '../../platform/errors.js'
 import type { Access, WireRequest } from '../common/access.js'
 import type { RemoteAddress } from '../common/address.js'
 import { type Expected, type HttpRequest, type HttpResponse, headersOf, pathIn } from './http-client.js'
@@ -27,23 +28,11 @@ export function describeCreate(
   return { method, url: url.origin + pathIn(url, path), headers: headersOf(request, access), body }
 }
 
-export function requestToRead(id: bigint): HttpRequest<NewPlant> {
-  return requestForPlant('GET', id)
-}
-
-/** May be sent again when the answer is lost. */
-export function requestToUpdate({ id, ...patch }: PlantPatch): HttpRequest<NewPlant> {
-  return { ...requestForPlant('PATCH', id), body: toWireJson(patch) }
-}
-
-export function requestToDelete(id: bigint): HttpRequest<NewPlant> {
-  return requestForPlant('DELETE', id)
-}
-
 /** bytes: by default a plant has at most 1 MiB, and JSON escapes grow it up to sixfold */
 export const maxRead = 16_777_216
 
-function requestForPlant(method: 'GET' | 'PATCH' | 'DELETE', id: bigint): HttpRequest<NewPlant> {
+/** May be sent again when the answer is lost. */
+export function requestForPlant(method: 'GET' | 'PATCH' | 'DELETE', id: bigint): HttpRequest<NewPlant> {
   const expected: Expected<NewPlant> = {
     what: `StoredPlant with id ${id}`,
     maxBody: maxRead,
@@ -83,16 +72,13 @@ export function errorIn(response: HttpResponse): { error: number; message: strin
   return { error, message: excerpt(message) }
 }
 
-/** Of a service's own words, in one line. */
+/** Of a service's own words: one line of at most 200 characters. */
 export function excerpt(text: string): string {
-  const words = Array.from(text.slice(0, 1000).replace(/\s+/g, ' ').trim())
-  return words.length > maxWords ? `${words.slice(0, maxWords - 1).join('')}…` : words.join('')
+  const characters = Array.from(text.slice(0, 1000).replace(/\s+/g, ' ').trim())
+  return characters.length > 200 ? `${characters.slice(0, 199).join('')}…` : characters.join('')
 }
 
-/** Unicode characters */
-const maxWords = 200
-
-/** The answer is for `supportsKeys` and `offers`. */
+/** The answer is for `supportsKeys` and `unsupportedError`. */
 export const requestToDescribe: HttpRequest<object> = {
   method: 'GET',
   path: '/openapi.json',
@@ -107,17 +93,15 @@ export const requestToDescribe: HttpRequest<object> = {
   },
 }
 
-/** Such as "GET /plants/{id}". */
-export function operationOf({ method, path }: HttpRequest<unknown>): string {
-  return `${method} ${path.replace(/\?.*/s, '').replace(/\/-?\d+$/, '/{id}')}`
-}
-
-/** Whether a service has an operation, whatever the names of its parameters are. */
-export function offers(document: unknown, operation: string): boolean {
-  return Object.entries(at(document, 'paths') ?? {}).some(([path, item]) => {
-    const methods = Object.keys(isObject(item) ? item : {})
-    return methods.some((method) => operation === `${method.toUpperCase()} ${path.replace(/\{[^{}/]+\}/g, '{id}')}`)
-  })
+/** If a service does not list an operation, whatever the names of its parameters are. */
+export function unsupportedError(document: unknown, { method, path }: HttpRequest<unknown>): PlantsError | undefined {
+  const template = path.replace(/\?.*/s, '').replace(/\/-?\d+$/, '/{id}')
+  const items = Object.entries(at(document, 'paths') ?? {}).filter(
+    ([name]) => name.replace(/\{[^{}/]+\}/g, '{id}') === template,
+  )
+  if (items.some(([, item]) => isObject(item) && method.toLowerCase() in item)) return undefined
+  const message = `This service does not offer this: its openapi.json lists no ${method} ${template}`
+  return malformed(message, 'Run the command on the host of the service, or select another store with --store')
 }
 
 /** Whether a parameter of creates, or its target (`$ref`), is the header of idempotency keys. */

@@ -51,7 +51,7 @@ function pageAt(client: HttpClient, path: string): Promise<Page> {
 
 interface Page {
   plants: NewPlant[]
-  /** path of the next page */
+  /** its path */
   next: string | undefined
 }
 
@@ -80,9 +80,9 @@ export async function* readStream(client: HttpClient, query: ReadQuery): AsyncGe
     headers: { accept: ndjson },
     expected: expectedStream,
   })
-  const { 'transfer-encoding': chunked, 'content-length': length, 'content-encoding': coding } = stream.headers
-  const isEndless = chunked === undefined ? length === undefined : chunked.trim().toLowerCase() !== 'chunked'
-  if (coding !== undefined || isEndless) {
+  const { headers } = stream
+  const hasEnd = headers['content-length'] !== undefined || /^chunked$/i.test(headers['transfer-encoding'] ?? '')
+  if (headers['content-encoding'] !== undefined || !hasEnd) {
     stream.destroy()
     throw unusable(client, 'a stream that is compressed or does not mark its end')
   }
@@ -109,7 +109,7 @@ const expectedStream: Expected<IncomingMessage> = {
   read: ({ stream }) => stream,
 }
 
-/** Complete lines. */
+/** In complete lines. */
 async function* blocksOf({ address, options }: HttpClient, stream: IncomingMessage): AsyncGenerator<Buffer> {
   const { signal } = options.clock
   const startTimer = () => setTimeout(() => stream.destroy(timeIsOver()), delayOf(options.timeout))
@@ -179,7 +179,6 @@ function pathFor(query: ReadQuery): string {
   return text === '' ? '/plants' : `/plants?${text}`
 }
 
-/** Checks one plant after the other. */
 function orderOf(client: HttpClient, { after, desc = false, tag }: ReadQuery): (plant: NewPlant) => void {
   let last = after
   return (plant) => {

@@ -67,22 +67,16 @@ export class RemoteStore implements Store {
       return await requests.report(sendChange(requests, change.type === 'create' ? { ...change, key } : change))
     } catch (error) {
       if (!(error instanceof PlantsError)) throw error
-      const isUnknown = error.isOutcomeUnknown
-      const hint = isUnknown ? await this.#unknownHint(change, key) : undefined
-      if (requests.signal.aborted && (isUnknown || error === requests.signal.reason))
-        return { type: isUnknown ? 'unknown' : 'unsent', error: this.#interruption(requests.signal.reason, hint) }
-      const isTakenKey = error.type === 'conflict' && change.type === 'create' && change.key !== undefined
-      const other = isTakenKey ? 'Choose another id or another key: a key belongs to one plant only' : error.hint
-      const { type, message, cause } = error
-      return { type: outcomeOf(error), error: new PlantsError(type, message, { ...error, cause, hint: hint ?? other }) }
+      const type = outcomeOf(error)
+      const hint = type === 'unknown' ? await this.#unknownHint(change, key) : undefined
+      const { aborted, reason } = requests.signal
+      if (aborted && reason instanceof PlantsError && (hint || error === reason)) {
+        const ending = hint ? ` before ${this.#client.address.name} answered` : ', nothing was stored'
+        return { type, error: new PlantsError(reason.type, reason.message + ending, { hint, cause: reason }) }
+      }
+      const { message, cause } = error
+      return { type, error: hint ? new PlantsError(error.type, message, { ...error, cause, hint }) : error }
     }
-  }
-
-  /** @param hint if the service may have stored the change */
-  #interruption(reason: unknown, hint: string | undefined): PlantsError {
-    if (!(reason instanceof PlantsError)) throw reason
-    const ending = hint === undefined ? ', nothing was stored' : ` before ${this.#client.address.name} answered`
-    return new PlantsError(reason.type, reason.message + ending, { hint, cause: reason })
   }
 
   async #unknownHint(change: Change, key: string): Promise<string> {
@@ -110,7 +104,6 @@ export class RemoteStore implements Store {
     }
   }
 
-  /** of one moment */
   async count(query: CountQuery = {}): Promise<bigint> {
     let count = 0n
     for await (const plants of this.read(query)) count += BigInt(plants.length)

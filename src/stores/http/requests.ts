@@ -1,10 +1,8 @@
 import { PlantsError } from '../../platform/errors.js'
 import { nextPause, patienceOf, retrying, tryingAgain } from '../common/retry-policy.js'
-import { isLost, resultOf, unsupportedError } from './failures.js'
+import { isLost, policy, resultOf } from './failures.js'
 import type { HttpClient, HttpRequest } from './http-client.js'
-import { offers, operationOf, requestToDescribe, supportsKeys } from './plant-request.js'
-
-const policy = { base: 100, max: 2000 }
+import { requestToDescribe, supportsKeys, unsupportedError } from './plant-request.js'
 
 /** The requests of a call or an import. Durations are milliseconds. */
 export class Requests {
@@ -80,8 +78,7 @@ export class Requests {
     const status = error instanceof PlantsError ? error.status : undefined
     if (request.method === 'POST' || request.isPublic) return undefined
     const document = status === 404 || status === 405 ? await this.#describe() : undefined
-    const operation = operationOf(request)
-    return document === undefined || offers(document, operation) ? undefined : unsupportedError(operation)
+    return document === undefined ? undefined : unsupportedError(document, request)
   }
 
   /** Asks the service once, also when that fails: without a description, nothing is repeated or explained. */

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { setMaxListeners } from 'node:events'
-import { toJson } from '../../plant/exact-json.js'
+import { toJson, toWireJson } from '../../plant/exact-json.js'
 import { equalFields, equalPlants, type NewPlant, patchedPlant, plantOf } from '../../plant/plant.js'
-import { type ErrorType, PlantsError, reasonOf } from '../../platform/errors.js'
+import { type ErrorType, PlantsError } from '../../platform/errors.js'
 import { must } from '../../platform/values.js'
 import {
   type Change,
@@ -18,7 +18,7 @@ import {
 import { defaultConcurrency, type WriteOptions } from '../common/store.js'
 import { isLost, isOfPlant } from './failures.js'
 import type { HttpClient } from './http-client.js'
-import { requestToCreate, requestToDelete, requestToRead, requestToUpdate } from './plant-request.js'
+import { requestForPlant, requestToCreate } from './plant-request.js'
 import { Requests } from './requests.js'
 
 /** @throws {PlantsError} for what no answer settles, or the reason of the signal */
@@ -27,7 +27,9 @@ export function sendChange(requests: Requests, change: Change): Promise<Outcome>
   return change.type === 'update' ? sendUpdate(requests, change) : sendDelete(requests, change)
 }
 
-async function sendCreate(requests: Requests, change: Extract<Change, { type: 'create' }>): Promise<Outcome> {
+type Of<Type> = Extract<Change, { type: Type }>
+
+async function sendCreate(requests: Requests, change: Of<'create'>): Promise<Outcome> {
   const { plant, key = randomUUID(), ifExists } = change
   try {
     return { type: 'created', plant: { id: plant.id, ...(await requests.send(requestToCreate(plant, key))) } }
@@ -42,29 +44,29 @@ async function sendCreate(requests: Requests, change: Extract<Change, { type: 'c
 }
 
 /** A complete record of an import is created, or changes the plant that has its id. */
-async function sendUpdate(requests: Requests, change: Extract<Change, { type: 'update' }>): Promise<Outcome> {
+async function sendUpdate(requests: Requests, change: Of<'update'>): Promise<Outcome> {
   const { patch, ifMissing } = change
+  const { id, ...fields } = patch
   const whole = ifMissing === 'create' ? patchedPlant(patch) : undefined
   const created = whole && (await unless('conflict', sendCreate(requests, { type: 'create', plant: whole })))
   if (created) return created
-  const plant = await unless('notFound', requests.send(requestToUpdate(patch)))
+  const plant = await unless('notFound', requests.send({ ...requestForPlant('PATCH', id), body: toWireJson(fields) }))
   if (!plant && !whole) return missingOutcome(change)
-  if (!plant)
-    return rejected(problem('conflict', `Plant ${patch.id} was deleted before it could be updated`, 'Try again'))
+  if (!plant) return rejected(problem('conflict', `Plant ${id} was deleted before it could be updated`, 'Try again'))
   const wanted = patchedPlant(patch, plant)
   if (wanted) warnOfDifference(requests.client, wanted, plant)
   return { type: 'updated', plant }
 }
 
-async function sendDelete(requests: Requests, { id, only }: Extract<Change, { type: 'delete' }>): Promise<Outcome> {
+async function sendDelete(requests: Requests, { id, only }: Of<'delete'>): Promise<Outcome> {
   const before = only && (await readPlant(requests, id))
   if (only && !(before && equalPlants(before, only))) return rejected(notFound(id))
-  const plant = await unless('notFound', requests.send(requestToDelete(id)))
+  const plant = await unless('notFound', requests.send(requestForPlant('DELETE', id)))
   return plant ? { type: 'deleted', plant } : rejected(notFound(id))
 }
 
 export function readPlant(requests: Requests, id: bigint): Promise<NewPlant | undefined> {
-  return unless('notFound', requests.send(requestToRead(id)))
+  return unless('notFound', requests.send(requestForPlant('GET', id)))
 }
 
 /** Undefined for an error of this type. */
@@ -136,7 +138,6 @@ export async function sendChanges(
       const done = Promise.resolve(latest.get(id)).then(() => (requests.signal.aborted ? undefined : settle(index)))
       latest.set(id, done)
       await done
-      if (latest.get(id) === done) latest.delete(id)
       if (outcomes[index]?.type === 'rejected') rejections += 1
       if (maxRejected - rejections >= workers) continue
       workers -= 1
@@ -149,7 +150,7 @@ export async function sendChanges(
   } finally {
     end.abort()
   }
-  const reason = failure ?? (stop.aborted ? problemOf(stop.reason) : tooMany)
+  const reason: Problem = failure ?? (stop.aborted ? stop.reason : tooMany)
   return outcomes.map((outcome) => outcome ?? { type: 'unsent', error: reason })
 }
 
@@ -160,9 +161,5 @@ export function outcomeOf(error: PlantsError): 'unknown' | 'rejected' | 'unsent'
 
 /** A service that settles none of so many changes is given up. */
 const maxUnknown = 3
-
-function problemOf(reason: unknown): Problem {
-  return reason instanceof PlantsError ? reason : problem('unavailable', reasonOf(reason))
-}
 
 const tooMany = problem('unavailable', 'Not sent: too many were rejected before')

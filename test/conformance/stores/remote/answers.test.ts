@@ -37,7 +37,7 @@ test.each<[string, Answer, string, status?: number]>([
   ['a prototype', json(200, `{"__proto__":${fern}}`), `${noPlant}{"__proto__":${fern}}`],
   ['a gzip bomb', json(200, bomb, { 'Content-Encoding': 'gzip' }), 'answered 200 with a compressed body'],
   ['201', json(201, fern), `answered 201: ${fern}`, 201],
-  ['202', json(202, refusal), 'failed: No ferns today', 202],
+  ['202', json(202, refusal), 'answered 202: No ferns today', 202],
   ['204', Buffer.from('HTTP/1.1 204 No Content\r\n\r\n'), 'answered 204 with nothing', 204],
   ['303', http(303, '', { Location: '/v2' }), 'answered 303, and redirects to /v2', 303],
   ['399', http(399), 'answered 399 with nothing', 399],
@@ -56,7 +56,7 @@ test.each([301, 302, 307, 308])('does not follow a redirect: %i', async (status)
 
 const wrongToken = 'The token is from PLANTS_TOKEN: set another one there'
 const wrongAddress = 'Is the address right? It is the base URL: the part before /plants'
-const otherId = 'Choose another id; to repeat an earlier create safely, use the same --idempotency-key for both'
+const otherId = 'Choose another id. To repeat a create safely, use the same --idempotency-key for the same plant'
 const shorter = 'Shorten the name or tag'
 const source = 'This message is from URL'
 
@@ -79,8 +79,7 @@ test.each([
 
 test('a conflict under a key that was given is the end of it', async () => {
   const taken = json(400, refusal, { 'Request-Id': 'r-1' })
-  const hint = 'Choose another id or another key: a key belongs to one plant only'
-  const error = { ...refusal, hint, status: 400, requestId: 'r-1' }
+  const error = { ...refusal, hint: otherId, status: 400, requestId: 'r-1' }
   expect(await createdBy(taken, ['--idempotency-key', 'import-9'])).toEqual(failed(error, 1))
 })
 
@@ -102,7 +101,7 @@ const closed = 'received the request, but did not answer: the connection was clo
 
 /** Then the service is asked whether it keeps keys. It does not, and nothing is sent again. */
 test.each<[string, Answer, object]>([
-  ['500 with an Error', json(500, refusal), { error: 502, message: 'URL failed: No ferns today', status: 500 }],
+  ['500 with an Error', json(500, refusal), { error: 502, message: 'URL answered 500: No ferns today', status: 500 }],
   ['HTML', html(502), { error: 502, message: 'URL answered 502: <h1>Oops</h1>', status: 502 }],
   ['a reset', (socket) => void socket.resetAndDestroy(), {}],
   ['a closed connection', (socket) => void socket.end(), {}],

@@ -341,8 +341,8 @@ test('several deletes report each failure, and end with the worst code', async (
   const { code, out, lines, asked } = await runAt('delete 1 2 3 4 5 6 --yes', Object.fromEntries(deletes))
   expect({ code, out }).toEqual({ code: 5, out: '{"id":3,"name":"Ivy"}\n' })
   expect(lines.map(({ message, warning = message }) => warning)).toEqual([
-    expect.stringMatching(/^URL failed: Oh\. Trying again for up to /),
-    ...['No plant has id 4 in URL', 'No', 'Not allowed (2 plants)', 'URL failed: Oh'],
+    expect.stringMatching(/^URL answered 500: Oh\. Trying again for up to /),
+    ...['No plant has id 4 in URL', 'No', 'Not allowed (2 plants)', 'URL answered 500: Oh'],
   ])
   expect(asked.filter((line) => line === 'GET /openapi.json')).toHaveLength(1)
 })

@@ -84,7 +84,7 @@ describe('an import into an ill service ends, and is resumed when that is mended
   test.each<[number, RegExp, Deed]>([
     [3, /Who\?.*\n {2}The token is from PLANTS_TOKEN/, { status: 401, body: { error: 401, message: 'Who?' } }],
     [5, /answered 200 with no Plant: \{"ok":true\}/, { status: 200, body: { ok: true } }],
-    [5, /failed: Oh/, { status: 500, body: { error: 500, message: 'Oh' } }],
+    [5, /answered 500: Oh/, { status: 500, body: { error: 500, message: 'Oh' } }],
   ])('exit code %i, %s', async (code, words, deed) => {
     for (const start of [0, 700]) {
       const { service, mended } = await illService(() => deed, { start })
