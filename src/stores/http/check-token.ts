@@ -1,12 +1,13 @@
+import type { Plant } from '../../plant/plant.js'
 import { PlantsError } from '../../platform/errors.js'
 import type { Access, CredentialCheck } from '../common/access.js'
 import type { RemoteAddress } from '../common/address.js'
 import type { OpenOptions } from '../common/store.js'
 import { lacksRight, resultOf } from './failures.js'
-import { HttpClient } from './http-client.js'
-import { errorIn, requestWithoutPlant } from './plant-request.js'
+import { HttpClient, type HttpRequest } from './http-client.js'
+import { errorIn, expectedPlant } from './plant-request.js'
 
-/** Sends an empty object, and never retries. */
+/** Sends an empty object, which by the specification a service that accepts the token must reject. Never retries. */
 export async function verifyToken(
   address: RemoteAddress,
   access: Access,
@@ -15,7 +16,7 @@ export async function verifyToken(
   const { timeout, clock } = options
   const client = await HttpClient.open(address, access, options)
   try {
-    const request = requestWithoutPlant()
+    const request: HttpRequest<Plant> = { method: 'POST', path: '/plants', body: '{}', expected: expectedPlant }
     const response = await client.send(request, timeout, clock.signal)
     if ('cause' in response) clock.signal.throwIfAborted()
     const error = resultOf(client, request, response)
@@ -25,8 +26,7 @@ export async function verifyToken(
     }
     if ('cause' in response) return { state: 'unknown', error }
     if (error.type === 'unauthorized') {
-      const isAccepted = error.error !== 401 && error.status !== 401 && lacksRight(response)
-      return isAccepted ? { state: 'accepted' } : { state: 'rejected', error }
+      return error.error !== 401 && lacksRight(response) ? { state: 'accepted' } : { state: 'rejected', error }
     }
     // The specification does not say what other values of `error` mean.
     const isRejectedAsPlant = response.status === 400 && errorIn(response) !== undefined

@@ -154,11 +154,12 @@ function noResponseError(
   const retryable = policy.codes.includes(code)
   const [hint = retryable ? ofNetwork : ofTls, text = reasonOf(cause)] = reasons[code] ?? []
   const reason = text.replace(/\bHOST\b/, socketPath ?? proxy?.hostname ?? url.hostname)
-  if (isSent && code.startsWith('HPE_'))
-    return lostError(request, 'unusable', `${name} did not answer with HTTP/1.1`, { cause })
-  if (isSent)
-    return lostError(request, 'unanswered', `${name} received the request, but did not answer: ${reason}`, { cause })
-  if (cause instanceof PlantsError) return new PlantsError('unavailable', cause.message, { hint: cause.hint, cause })
+  if (isSent) {
+    const isHttp = !code.startsWith('HPE_')
+    const what = isHttp ? `received the request, but did not answer: ${reason}` : 'did not answer with HTTP/1.1'
+    return lostError(request, isHttp ? 'unanswered' : 'unusable', `${name} ${what}`, { cause })
+  }
+  if (cause instanceof PlantsError) return cause
   const port = url.port || (url.protocol === 'https:' ? '443' : '80')
   const message = `Could not reach ${name}${proxy ? ` through the proxy ${proxy.host}` : ''}: ${reason}`
   const advice = proxy && retryable ? ofProxy : hint.replace('PORT', port)

@@ -135,9 +135,8 @@ export class HttpClient {
       outgoing.on('proxyConnect', ({ statusCode }: { statusCode: number }) => {
         if (statusCode !== 200) end(new Error(`the proxy answered ${statusCode}`))
       })
-      outgoing.on('finish', () =>
-        observer?.sent({ method, url: name + path, headers, length: Buffer.byteLength(body) }),
-      )
+      const length = Buffer.byteLength(body)
+      if (observer) outgoing.on('finish', () => observer.sent({ method, url: name + path, headers, length }))
       outgoing.on('response', (incoming) => {
         response = incoming
         observer?.answered({ status: incoming.statusCode ?? 0, headers: incoming.headersDistinct }, this.#now - start)

@@ -12,11 +12,6 @@ export function requestToCreate(plant: NewPlant, idempotencyKey: string): HttpRe
   return { method: 'POST', path: '/plants', headers, body: toWireJson(plant), expected: expectedPlant }
 }
 
-/** By the specification, a service that accepts the token must reject it with 400. */
-export function requestWithoutPlant(): HttpRequest<Plant> {
-  return { method: 'POST', path: '/plants', body: '{}', expected: expectedPlant }
-}
-
 export function describeCreate(
   { url }: RemoteAddress,
   access: Access,
@@ -44,7 +39,7 @@ export function requestForPlant(method: 'GET' | 'PATCH' | 'DELETE', id: bigint):
   return { method, path: `/plants/${id}`, isOfOnePlant: true, expected }
 }
 
-const expectedPlant: Expected<Plant> = { what: 'Plant', read: (response) => plantIn(readJson(response)) }
+export const expectedPlant: Expected<Plant> = { what: 'Plant', read: (response) => plantIn(readJson(response)) }
 
 /** Some services write `"tag":null` for no tag. */
 function plantIn(value: unknown): Plant | undefined {

@@ -20,18 +20,18 @@ export async function* listPages(client: HttpClient, query: ReadQuery): AsyncGen
   const check = orderOf(client, query)
   let left = query.limit ?? Infinity
   let page = await firstPage(client, query)
-  while (left > 0) {
-    for (const plant of page.plants) check(plant)
-    const plants = page.plants.slice(0, left)
-    if (plants.length > 0) yield plants
+  for (;;) {
+    const { plants, next } = page
+    for (const plant of plants) check(plant)
+    if (plants.length > 0) yield plants.slice(0, left)
     left -= plants.length
-    if (page.next === undefined || left === 0) return
+    if (next === undefined || left <= 0) return
     if (plants.length === 0) throw unusable(client, 'an empty page with a link to the next one')
-    page = await pageAt(client, page.next)
+    page = await pageAt(client, next)
   }
 }
 
-/** @throws {PlantsError} if the service ignores `order=desc`, which two plants show, or one that another is above */
+/** @throws {PlantsError} if the service ignores `order=desc`: then another plant is above the only one of a page */
 async function firstPage(client: HttpClient, query: ReadQuery): Promise<Page> {
   const limit = Math.min(Math.max(query.limit ?? pageRows, query.desc ? 2 : 1), pageRows)
   const path = pathFor({ ...query, limit })
@@ -110,16 +110,16 @@ const expectedStream: Expected<IncomingMessage> = {
 }
 
 /** In complete lines. */
-async function* blocksOf({ address, options }: HttpClient, stream: IncomingMessage): AsyncGenerator<Buffer> {
-  const { signal } = options.clock
-  const startTimer = () => setTimeout(() => stream.destroy(timeIsOver()), delayOf(options.timeout))
+async function* blocksOf(client: HttpClient, stream: IncomingMessage): AsyncGenerator<Buffer> {
+  const { clock, timeout } = client.options
+  const startTimer = () => setTimeout(() => stream.destroy(timeIsOver()), delayOf(timeout))
   let timer = startTimer()
   let rest = new GrowingBuffer()
   try {
-    for await (const chunk of addAbortSignal(signal, stream) as AsyncIterable<Buffer>) {
+    for await (const chunk of addAbortSignal(clock.signal, stream) as AsyncIterable<Buffer>) {
       const end = chunk.lastIndexOf('\n') + 1
       rest.append(end > 0 ? chunk.subarray(0, end) : chunk)
-      if (rest.length > maxRead) throw unusable({ address }, 'a line that is too long')
+      if (rest.length > maxRead) throw unusable(client, 'a line that is too long')
       if (end === 0) continue
       const { bytes } = rest
       rest = new GrowingBuffer()
@@ -128,13 +128,13 @@ async function* blocksOf({ address, options }: HttpClient, stream: IncomingMessa
       yield bytes
       timer = startTimer()
     }
-    if (rest.length > 0) throw unusable({ address }, 'a stream that ends in the middle of a line')
+    if (rest.length > 0) throw unusable(client, 'a stream that ends in the middle of a line')
   } catch (error) {
-    signal.throwIfAborted()
+    clock.signal.throwIfAborted()
     if (error instanceof PlantsError) throw error
     const ending = isTimeout(error) ? 'sent no complete plant before the timeout' : 'ended its response too early'
     const hint = 'The output is incomplete. Try again'
-    throw new PlantsError('unavailable', `${address.name} ${ending}`, { hint, retryable: true, cause: error })
+    throw new PlantsError('unavailable', `${client.address.name} ${ending}`, { hint, retryable: true, cause: error })
   } finally {
     clearTimeout(timer)
   }
@@ -196,7 +196,7 @@ function ascending({ address }: HttpClient): PlantsError {
   return malformed(`${address.name} cannot list plants in descending order`, 'Name the id, or leave out --desc')
 }
 
-function unusable({ address }: Pick<HttpClient, 'address'>, what: string): PlantsError {
+function unusable({ address }: HttpClient, what: string): PlantsError {
   return new PlantsError('unusable', `${address.name} answered ${what}`, {
     hint: 'Is it a Plant Store? Ask the operator of the service',
   })

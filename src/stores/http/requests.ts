@@ -38,8 +38,8 @@ export class Requests {
       else if (!error.retryable) return undefined
       signal.throwIfAborted()
       const patience = patienceOf(options, client.connectedAt !== undefined)
-      const trial = { tries, elapsed: elapsed(), patience, retryAfter: error.retryAfter }
-      const pause = nextPause(policy, trial, options.clock)
+      const { retryAfter } = error
+      const pause = nextPause(policy, { tries, elapsed: elapsed(), patience, retryAfter }, options.clock)
       if (pause === undefined || (lost && !(await this.#mayRepeat(request)))) return undefined
       await client.warnOnce('retry', tryingAgain(lost ?? error, patience - elapsed()))
       return pause
