@@ -129,10 +129,10 @@ const untrusted = ['If you trust its issuer, give the certificate of the issuer 
 /** By the code of an error of the system, of Node or of OpenSSL. By default, the text is Node's own. */
 const reasons: Record<string, readonly [hint: string, text?: string]> = {
   ECONNREFUSED: ['Is it running? Try: plants serve --port PORT', 'the connection was refused'],
-  ENOENT: ['Is it running? Try: plants serve --socket PATH', 'there is no socket at HOST'],
-  EACCES: ['Ask its owner to add you to the group of the socket', 'permission denied for HOST'],
-  ENOTFOUND: ['Check the address for typing errors', 'the host HOST is unknown'],
-  EAI_AGAIN: ['Check the network', 'the host HOST could not be resolved'],
+  ENOENT: ['Is it running? Try: plants serve --socket PATH', 'there is no such socket'],
+  EACCES: ['Ask its owner to add you to the group of the socket', 'permission denied'],
+  ENOTFOUND: ['Check the address for typing errors', 'the host is unknown'],
+  EAI_AGAIN: ['Check the network', 'the host could not be resolved'],
   ...{ ETIMEDOUT: slow, TIMEOUT: slow, ECONNRESET: closed, EPIPE: closed },
   ...{ EPROTO: noTls, ERR_SSL_WRONG_VERSION_NUMBER: noTls },
   ...{ DEPTH_ZERO_SELF_SIGNED_CERT: untrusted, SELF_SIGNED_CERT_IN_CHAIN: untrusted },
@@ -148,12 +148,11 @@ function noResponseError(
   request: HttpRequest<unknown>,
   { cause, isSent }: NoResponse,
 ): PlantsError {
-  const { name, url, socketPath } = address
+  const { name, url } = address
   const code = codeOf(cause)
   const proxy = access.proxy === undefined ? undefined : new URL(access.proxy)
   const retryable = policy.codes.includes(code)
-  const [hint = retryable ? ofNetwork : ofTls, text = reasonOf(cause)] = reasons[code] ?? []
-  const reason = text.replace(/\bHOST\b/, socketPath ?? proxy?.hostname ?? url.hostname)
+  const [hint = retryable ? ofNetwork : ofTls, reason = reasonOf(cause)] = reasons[code] ?? []
   if (isSent) {
     const isHttp = !code.startsWith('HPE_')
     const what = isHttp ? `received the request, but did not answer: ${reason}` : 'did not answer with HTTP/1.1'
@@ -162,7 +161,7 @@ function noResponseError(
   if (cause instanceof PlantsError) return cause
   const port = url.port || (url.protocol === 'https:' ? '443' : '80')
   const message = `Could not reach ${name}${proxy ? ` through the proxy ${proxy.host}` : ''}: ${reason}`
-  const advice = proxy && retryable ? ofProxy : hint.replace('PORT', port)
+  const advice = proxy && (retryable || code === 'ENOTFOUND') ? ofProxy : hint.replace('PORT', port)
   return new PlantsError('unavailable', message, { hint: advice, retryable, cause })
 }
 

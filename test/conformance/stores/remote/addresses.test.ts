@@ -54,9 +54,9 @@ describe('an error tells why a service could not be reached:', () => {
   const running = 'Is it running? Try: plants serve'
 
   test.each([
-    [`https://${noName}`, `the host ${noName} is unknown`, 'Check the address for typing errors', false],
+    [`https://${noName}`, 'the host is unknown', 'Check the address for typing errors', false],
     [`http://127.0.0.1:${closedPort}`, 'the connection was refused', `${running} --port 9`, true],
-    ['unix:/nonexistent/p.sock', 'there is no socket at /nonexistent/p.sock', `${running} --socket PATH`, true],
+    ['unix:/nonexistent/p.sock', 'there is no such socket', `${running} --socket PATH`, true],
   ])('%s', async (store, why, hint, isRetried) => {
     const { code, said } = await saidAt(store, ['--timeout', '1s'])
     const message = `Could not reach ${store}: ${why}`

@@ -75,12 +75,15 @@ describe.runIf(ipv4)('an address that is not loopback (needs one)', () => {
     expect(remote.posts[0]?.headers['host']).toBe(`${ipv4}:${remote.port}`)
   })
 
-  test('is not named by the message when its proxy is not there', async () => {
+  test.each([
+    [`127.0.0.1:${closedPort}`, 'the connection was refused'],
+    [`${'x'.repeat(64)}.example.com:8080`, 'the host is unknown'], // longer than a label may be: no network is asked
+  ])('is not reached when its proxy is not there: %s', async (host, why) => {
     const remote = await Hostile.listen({ posts, place })
-    const url = `http://127.0.0.1:${closedPort}`
-    const { code, error } = await createdBy(remote, { HTTP_PROXY: url }, ['--timeout', '1s'])
+    const { code, error } = await createdBy(remote, { HTTP_PROXY: `http://${host}` }, ['--timeout', '1s'])
     expect({ code, connections: remote.connections }).toEqual({ code: 4, connections: 0 })
-    expect(error).toMatchObject({ error: 503, message: expect.stringContaining(`127.0.0.1:${closedPort}`) })
+    const message = expect.stringContaining(` through the proxy ${host}: ${why}`)
+    expect(error).toMatchObject({ error: 503, message, hint: expect.stringMatching(/HTTP_PROXY/) })
   })
 })
 
