@@ -69,6 +69,9 @@ test.each([
   [400, 401, 3, wrongToken],
   [400, 409, 1, otherId],
   [400, 413, 1, shorter],
+  [400, 404, 1, source],
+  [400, 415, 1, source],
+  [415, 415, 1, source],
   [400, -2147483648, 1, source],
   [400, 2147483647, 1, source],
 ])('the status %i with the error %i rejects the plant', async (status, error, code, hint) => {

@@ -5,7 +5,7 @@ import type { Change } from '../../../../src/stores/common/change.js'
 import type { OpenOptions, WriteOptions } from '../../../../src/stores/common/store.js'
 import type { RemoteStore } from '../../../../src/stores/http/remote-store.js'
 import { Hostile, http, json } from '../../../helpers/hostile.js'
-import { type Deed, PlantService, type Post } from '../../../helpers/plant-service.js'
+import { type Deed, PlantService, type Post, takeTime } from '../../../helpers/plant-service.js'
 import { openRemote } from '../../../helpers/remote.js'
 import { gate } from '../../../helpers/service.js'
 import { openOptions } from '../../../helpers/store.js'
@@ -117,7 +117,7 @@ describe('a service in trouble', () => {
   })
 
   test('is waited for longer than the timeout before it was ever reached, if that is wanted', async () => {
-    const service = await PlantService.listen()
+    const service = await PlantService.listen({ deed: () => takeTime(50) })
     await service.close()
     const { clock } = openOptions()
     let past = 0
@@ -126,7 +126,8 @@ describe('a service in trouble', () => {
       await service.comeBack()
     }
     const opening = { timeout: 1000, retry: 60_000, clock: { ...clock, now: () => clock.now() + past } }
-    expect(await imported({ service, plants: 1, access: { notify }, opening })).toMatchObject(complete(1))
+    const { posts, ...result } = await imported({ service, plants: 1, access: { notify }, opening })
+    expect([result, posts.length]).toMatchObject([complete(1), 1])
   })
 
   test('causes one warning', async () => {
@@ -211,6 +212,8 @@ describe('a plant of an import that updates', () => {
 describe('an answer about one plant', () => {
   test.each<[string, Deed, string, number, string]>([
     ['400', { status: 400, body: { error: 17, message: 'No ferns' } }, 'rejected', 17, 'No ferns'],
+    ['400 for 404', { status: 400, body: { error: 404, message: 'No bed' } }, 'rejected', 404, 'No bed'],
+    ['400 for 415', { status: 400, body: { error: 415, message: 'No fern' } }, 'rejected', 415, 'No fern'],
     ['422 without an Error', { status: 422 }, 'rejected', 422, 'answered 422'],
     ['409', { status: 400, body: { error: 409, message: 'Had that' } }, 'rejected', 409, 'Had that'],
   ])('is recorded, and the others go on: %s', async (_, deed, outcome, error, message) => {
@@ -218,6 +221,14 @@ describe('an answer about one plant', () => {
       tally: { created: 99, [outcome]: 1 },
       rejections: [[5, error, expect.stringContaining(message)]],
     })
+  })
+
+  test.each([404, 415])('is no answer with the status %i, which ends all', async (status) => {
+    const { tally, error } = await imported({ deed: from(3, { status }), plants: 10, opening: { concurrency: 1 } })
+    expect([tally, error]).toMatchObject([
+      { created: 3, unsent: 7 },
+      { type: 'rejected', status },
+    ])
   })
 
   test('with another plant causes one warning', async () => {
