@@ -193,7 +193,10 @@ function orderOf(client: HttpClient, { after, desc = false, tag }: ReadQuery): (
 
 /** Of a service that ignores `order=desc`. */
 function ascending({ address }: HttpClient): PlantsError {
-  return malformed(`${address.name} cannot list plants in descending order`, 'Name the id, or leave out --desc')
+  return malformed(
+    `${address.name} cannot list plants in descending order`,
+    'Give a number instead of next, or leave out --desc',
+  )
 }
 
 function unusable({ address }: HttpClient, what: string): PlantsError {

@@ -132,7 +132,9 @@ describe('a service that can be read', () => {
     const result = await runPlants(argv, { env: { PLANTS_TOKEN: token } })
     expect({ code: result.code, out: result.out }).toEqual({ code, out })
     expect(remote.lines.filter((line) => line.startsWith('GET'))).toEqual(queries.map((text) => `GET /plants?${text}`))
-    if (code === 2) expect(result.err).toContain(`${remote.url} cannot list plants in descending order`)
+    const hint = 'Give a number instead of next, or leave out --desc'
+    const err = `plants: ${remote.url} cannot list plants in descending order\n  ${hint}\n`
+    expect(result.err).toBe(code === 2 ? err : '')
   })
 })
 
