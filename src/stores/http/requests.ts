@@ -22,13 +22,13 @@ export class Requests {
   /**
    * Repeats a request while it may succeed.
    *
+   * @param start of the timeout
    * @throws {PlantsError} that of a try which may have been processed, if no later one has settled that; otherwise the
    * last one, or the reason of the signal
    */
-  async send<T>(request: HttpRequest<T>): Promise<T> {
+  async send<T>(request: HttpRequest<T>, start = this.#now): Promise<T> {
     const { client, signal } = this
     const { options } = client
-    const start = this.#now
     const elapsed = () => this.#now - Math.max(start, client.connectedAt ?? start)
     const left = () => options.timeout - (client.connectedAt === undefined ? 0 : elapsed())
     let lost: PlantsError | undefined
@@ -40,7 +40,7 @@ export class Requests {
       const patience = patienceOf(options, client.connectedAt !== undefined)
       const { retryAfter } = error
       const pause = nextPause(policy, { tries, elapsed: elapsed(), patience, retryAfter }, options.clock)
-      if (pause === undefined || (lost && !(await this.#mayRepeat(request)))) return undefined
+      if (pause === undefined || (lost && !(await this.#mayRepeat(request, start)))) return undefined
       await client.warnOnce('retry', tryingAgain(lost ?? error, patience - elapsed()))
       return pause
     }
@@ -49,7 +49,7 @@ export class Requests {
     } catch (error) {
       // If the plant may have been stored, only a conflict with its own key says that it was not.
       if (lost && !(error instanceof PlantsError && error.type === 'conflict')) throw lost
-      throw (await this.#explained(request, error)) ?? error
+      throw (await this.#explained(request, error, start)) ?? error
     } finally {
       this.#lastSettled = this.#now
     }
@@ -69,21 +69,21 @@ export class Requests {
   }
 
   /** A create that may have been processed is repeated only where its key prevents a second plant. */
-  async #mayRepeat({ method }: HttpRequest<unknown>): Promise<boolean> {
-    return method !== 'POST' || supportsKeys(await this.#describe())
+  async #mayRepeat({ method }: HttpRequest<unknown>, start: number): Promise<boolean> {
+    return method !== 'POST' || supportsKeys(await this.#describe(start))
   }
 
   /** What answers 404 or 405 may not have the operation at all. */
-  async #explained(request: HttpRequest<unknown>, error: unknown): Promise<PlantsError | undefined> {
+  async #explained(request: HttpRequest<unknown>, error: unknown, start: number): Promise<PlantsError | undefined> {
     const status = error instanceof PlantsError ? error.status : undefined
     if (request.method === 'POST' || request.isPublic) return undefined
-    const document = status === 404 || status === 405 ? await this.#describe() : undefined
+    const document = status === 404 || status === 405 ? await this.#describe(start) : undefined
     return document === undefined ? undefined : unsupportedError(document, request)
   }
 
   /** Asks the service once, also when that fails: without a description, nothing is repeated or explained. */
-  #describe(): Promise<unknown> {
-    this.client.description ??= this.send(requestToDescribe).catch((error: unknown) => {
+  #describe(start: number): Promise<unknown> {
+    this.client.description ??= this.send(requestToDescribe, start).catch((error: unknown) => {
       if (error instanceof PlantsError || this.signal.aborted) return undefined
       throw error
     })

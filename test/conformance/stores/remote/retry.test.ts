@@ -1,7 +1,8 @@
 import type { Socket } from 'node:net'
 import { describe, expect, test } from 'vitest'
 import { type Answer, Hostile, http, json } from '../../../helpers/hostile.js'
-import { createAt, created, howToRepeat, keyless, type Outcome } from '../../../helpers/remote.js'
+import { createAt, created, howToRepeat, keyless, type Outcome, openRemote } from '../../../helpers/remote.js'
+import { createPlant, openOptions } from '../../../helpers/store.js'
 
 const plant = json(200, { name: 'Fern' })
 const reset: Answer = (socket) => void socket.resetAndDestroy()
@@ -148,5 +149,19 @@ describe('a plant without an answer is not sent again', () => {
     const warnings = said.length === 1 ? [] : [{ warning: expect.stringMatching(/\. Trying again for up to 1 s$/) }]
     expect({ code, said }).toEqual({ code: 5, said: [...warnings, error] })
     expect(requests.filter((line) => line === post)).toHaveLength(1)
+  })
+
+  test('when there is no time left to ask for the description again', async () => {
+    let past = 0
+    const { clock } = openOptions()
+    const slowly = (socket: Socket) => {
+      past += 4000
+      socket.resetAndDestroy()
+    }
+    const remote = await Hostile.listen({ posts: [slowly], openapi: http(503, '', { 'Retry-After': 1 }) })
+    const opening = { timeout: 5000, clock: { ...clock, now: () => clock.now() + past } }
+    const create = createPlant(await openRemote(remote.url, opening), { id: 1n, name: 'Fern' })
+    await expect(create).rejects.toMatchObject({ type: 'unanswered' })
+    expect(remote.lines).toEqual([post, description])
   })
 })
