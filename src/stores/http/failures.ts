@@ -10,7 +10,7 @@ export const policy = {
   statuses: [429, 503],
   codes: [
     ...['ECONNREFUSED', 'ENOENT', 'EAI_AGAIN', 'ETIMEDOUT', 'TIMEOUT', 'ECONNRESET', 'EPIPE'],
-    ...['EHOSTUNREACH', 'ENETUNREACH', 'EHOSTDOWN', 'ENETDOWN'],
+    ...['EHOSTUNREACH', 'ENETUNREACH'],
     '', // of a proxy
   ],
   base: 100,

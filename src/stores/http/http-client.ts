@@ -58,7 +58,7 @@ export class HttpClient {
   /** of the first connection, on the clock */
   connectedAt: number | undefined
   /** The service's `openapi.json`, once it was asked for; undefined if it could not be read. */
-  description: Promise<unknown> | undefined
+  description: Promise<object | undefined> | undefined
   readonly #transport: Transport
   /** connected, and with TLS if the service needs it */
   readonly #ready = new WeakSet<Socket>()

@@ -89,7 +89,7 @@ export const requestToDescribe: HttpRequest<object> = {
 }
 
 /** If a service does not list an operation, whatever the names of its parameters are. */
-export function unsupportedError(document: unknown, { method, path }: HttpRequest<unknown>): PlantsError | undefined {
+export function unsupportedError(document: object, { method, path }: HttpRequest<unknown>): PlantsError | undefined {
   const template = path.replace(/\?.*/s, '').replace(/\/-?\d+$/, '/{id}')
   const items = Object.entries(at(document, 'paths') ?? {}).filter(
     ([name]) => name.replace(/\{[^{}/]+\}/g, '{id}') === template,
@@ -100,7 +100,7 @@ export function unsupportedError(document: unknown, { method, path }: HttpReques
 }
 
 /** Whether a parameter of creates, or its target (`$ref`), is the header of idempotency keys. */
-export function supportsKeys(document: unknown): boolean {
+export function supportsKeys(document: object | undefined): boolean {
   const plants = at(document, 'paths', '/plants')
   const parameters = [at(plants, 'parameters'), at(plants, 'post', 'parameters')].filter(Array.isArray).flat()
   return parameters.some((parameter: unknown) => {

@@ -74,12 +74,12 @@ function nextOf(link: string): string | undefined {
 
 /** One consistent snapshot. */
 export async function* readStream(client: HttpClient, query: ReadQuery): AsyncGenerator<NewPlant[]> {
-  const stream = await ask(client, {
-    method: 'GET',
-    path: pathFor(query),
-    headers: { accept: ndjson },
-    expected: expectedStream,
-  })
+  const expected: Expected<IncomingMessage> = {
+    what: 'stream of plants',
+    streamedType: ndjson,
+    read: ({ stream }) => stream,
+  }
+  const stream = await ask(client, { method: 'GET', path: pathFor(query), headers: { accept: ndjson }, expected })
   const { headers } = stream
   const hasEnd = headers['content-length'] !== undefined || /^chunked$/i.test(headers['transfer-encoding'] ?? '')
   if (headers['content-encoding'] !== undefined || !hasEnd) {
@@ -101,12 +101,6 @@ export async function* readStream(client: HttpClient, query: ReadQuery): AsyncGe
       return plant
     })
   }
-}
-
-const expectedStream: Expected<IncomingMessage> = {
-  what: 'stream of plants',
-  streamedType: ndjson,
-  read: ({ stream }) => stream,
 }
 
 /** In complete lines. */
@@ -161,14 +155,9 @@ export async function* countTexts(
     }
   }
   const sorted = [...counts].map(([text, count]) => ({ text, count, bytes: Buffer.from(text ?? '') }))
-  sorted.sort(
-    (one, other) => other.count - one.count || isAbsent(one) - isAbsent(other) || one.bytes.compare(other.bytes),
-  )
+  const isAbsent = ({ text }: { text: string | undefined }) => Number(text === undefined)
+  sorted.sort((a, b) => b.count - a.count || isAbsent(a) - isAbsent(b) || a.bytes.compare(b.bytes))
   while (sorted.length > 0) yield sorted.splice(0, pageRows).map(({ text, count }) => ({ text, count: BigInt(count) }))
-}
-
-function isAbsent({ text }: { text: string | undefined }): number {
-  return text === undefined ? 1 : 0
 }
 
 /** in UTF-16 code units, and 100 more for each text */

@@ -75,14 +75,14 @@ export class Requests {
 
   /** What answers 404 or 405 may not have the operation at all. */
   async #explained(request: HttpRequest<unknown>, error: unknown, start: number): Promise<PlantsError | undefined> {
-    const status = error instanceof PlantsError ? error.status : undefined
-    if (request.method === 'POST' || request.isPublic) return undefined
-    const document = status === 404 || status === 405 ? await this.#describe(start) : undefined
-    return document === undefined ? undefined : unsupportedError(document, request)
+    const isMissing = error instanceof PlantsError && (error.status === 404 || error.status === 405)
+    if (!isMissing || request.method === 'POST' || request.isPublic) return undefined
+    const document = await this.#describe(start)
+    return document && unsupportedError(document, request)
   }
 
   /** Asks the service once, also when that fails: without a description, nothing is repeated or explained. */
-  #describe(start: number): Promise<unknown> {
+  #describe(start: number): Promise<object | undefined> {
     this.client.description ??= this.send(requestToDescribe, start).catch((error: unknown) => {
       if (error instanceof PlantsError || this.signal.aborted) return undefined
       throw error
