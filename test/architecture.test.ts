@@ -15,7 +15,7 @@ const doors: Record<string, RegExp> = {
   'env-paths': /^src\/platform\/io\.ts$/,
   execa: /^src\/auth\/token-command\.ts$/,
   hucre: /^src\/transfer\//,
-  'https-proxy-agent': /^src\/stores\/http\/tunnel\.ts$/,
+  'https-proxy-agent': /^src\/stores\/http\/http-client\.ts$/,
   leven: /^src\/platform\/nearest\.ts$/,
   pg: /^src\/stores\/postgres\//,
   'pg-copy-streams': /^src\/stores\/postgres\//,

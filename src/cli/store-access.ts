@@ -38,11 +38,11 @@ export async function accessTo(
   const isProxySet = Object.keys(io.env).some((name) => /^(https?|all)_proxy$/i.test(name))
   const proxy = isProxySet ? await (await import('../platform/proxy-variables.js')).proxyFor(address, io) : undefined
   if (proxy !== undefined) tracing?.trace(io, settings, `* proxy ${new URL(proxy).host}`) // without its password
-  let renewedAt = -Infinity
-  const renew = async () => {
-    if (io.now() - renewedAt < 60_000) return undefined
-    renewedAt = io.now()
-    return (await findToken(address, settings, io))?.token
+  let renewal: { token: Promise<string | undefined>; at: number } | undefined
+  const renew = () => {
+    if (!renewal || io.now() - renewal.at >= 60_000)
+      renewal = { token: findToken(address, settings, io).then((newer) => newer?.token), at: io.now() }
+    return renewal.token
   }
   const onWait = showsProgress ? waitingLine(io, address.socketPath ?? address.url.host) : undefined
   return {

@@ -47,6 +47,8 @@ interface Details {
   status?: number | undefined
   /** the id of the request in the log of a remote store */
   requestId?: string | undefined
+  /** milliseconds after which a remote store wants to be asked again */
+  retryAfter?: number | undefined
 }
 
 /**
@@ -61,9 +63,10 @@ export class PlantsError extends Error {
   readonly error: number
   readonly status: number | undefined
   readonly requestId: string | undefined
+  readonly retryAfter: number | undefined
 
   constructor(type: ErrorType, message: string, details: Details = {}) {
-    const { hint, retryable = false, cause, error = errorTypes[type].error, status, requestId } = details
+    const { hint, retryable = false, cause, error = errorTypes[type].error, status, requestId, retryAfter } = details
     super(message, cause === undefined ? undefined : { cause })
     this.name = 'PlantsError'
     this.type = type
@@ -72,6 +75,7 @@ export class PlantsError extends Error {
     this.error = error
     this.status = status
     this.requestId = requestId
+    this.retryAfter = retryAfter
   }
 
   get exitCode(): number {

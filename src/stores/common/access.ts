@@ -3,9 +3,7 @@ import type { PlantsError } from '../../platform/errors.js'
 export interface Access {
   token: string
   tokenHint: string
-  /**
-   * Undefined if there is no newer token, or if the last call was less than a minute ago. Throws like the first lookup.
-   */
+  /** Looks the token up again; calls within a minute share one lookup. Throws like the first lookup. */
   renew?: (() => Promise<string | undefined>) | undefined
   userAgent: string
   /** PEM certificates that are trusted instead of the system's */

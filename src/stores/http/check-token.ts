@@ -1,15 +1,13 @@
+import type { Plant } from '../../plant/plant.js'
 import { PlantsError } from '../../platform/errors.js'
 import type { Access, CredentialCheck } from '../common/access.js'
 import type { RemoteAddress } from '../common/address.js'
 import type { OpenOptions } from '../common/store.js'
-import { classify } from './classify.js'
-import { HttpClient } from './http-client.js'
-import { errorIn, expectedPlant, requestTo } from './plant-request.js'
+import { lacksRight, resultOf } from './failures.js'
+import { HttpClient, type HttpRequest } from './http-client.js'
+import { errorIn, expectedPlant } from './plant-request.js'
 
-/**
- * Sends an empty object, which by the specification a service that accepts the token must reject with 400. Never
- * retries.
- */
+/** Sends an empty object, which by the specification a service that accepts the token must reject. Never retries. */
 export async function verifyToken(
   address: RemoteAddress,
   access: Access,
@@ -18,23 +16,20 @@ export async function verifyToken(
   const { timeout, clock } = options
   const client = await HttpClient.open(address, access, options)
   try {
-    const request = requestTo(access, { method: 'POST', path: '/plants', expected: expectedPlant, body: {} })
+    const request: HttpRequest<Plant> = { method: 'POST', path: '/plants', body: '{}', expected: expectedPlant }
     const response = await client.send(request, timeout, clock.signal)
     if ('cause' in response) clock.signal.throwIfAborted()
-    const result = classify(client, request, response)
-    if (result.outcome === 'done') {
+    const error = resultOf(client, request, response)
+    if (!(error instanceof PlantsError)) {
       const message = `${address.name} answered 200 to an empty object`
       return { state: 'unknown', error: new PlantsError('unusable', message, { status: 200 }) }
     }
-    const { error } = result
+    if ('cause' in response) return { state: 'unknown', error }
     if (error.type === 'unauthorized') {
-      const challenge = 'headers' in response ? response.headers['www-authenticate'] : undefined
-      // A token with other rights (RFC 6750, 3.1).
-      const isAccepted = error.error !== 401 && error.status !== 401 && /\binsufficient_scope\b/.test(challenge ?? '')
-      return isAccepted ? { state: 'accepted' } : { state: 'rejected', error }
+      return error.error !== 401 && lacksRight(response) ? { state: 'accepted' } : { state: 'rejected', error }
     }
     // The specification does not say what other values of `error` mean.
-    const isRejectedAsPlant = 'status' in response && response.status === 400 && errorIn(response) !== undefined
+    const isRejectedAsPlant = response.status === 400 && errorIn(response) !== undefined
     return isRejectedAsPlant ? { state: 'accepted' } : { state: 'unknown', error }
   } finally {
     client.close()

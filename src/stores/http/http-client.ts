@@ -1,11 +1,7 @@
-import {
-  Agent,
-  type ClientRequest,
-  request as httpRequest,
-  type IncomingHttpHeaders,
-  type IncomingMessage,
-} from 'node:http'
+import { setMaxListeners } from 'node:events'
+import { Agent, request as httpRequest, type IncomingHttpHeaders, type IncomingMessage } from 'node:http'
 import { Socket } from 'node:net'
+import type { PeerCertificate } from 'node:tls'
 import { delayOf, timeIsOver } from '../../platform/clock.js'
 import { PlantsError } from '../../platform/errors.js'
 import { GrowingBuffer } from '../../platform/growing-buffer.js'
@@ -15,20 +11,26 @@ import { defaultConcurrency, type OpenOptions } from '../common/store.js'
 
 export interface HttpRequest<T> {
   method: 'GET' | 'POST' | 'PATCH' | 'DELETE'
+  /** below the base URL */
   path: string
-  headers: Record<string, string>
-  body?: string | undefined
+  /** besides those of `headersOf` */
+  headers?: Record<string, string>
+  body?: string
+  /** sent without the token */
+  isPublic?: true
+  /** a 404 with an Error says that the plant does not exist */
+  isOfOnePlant?: true
   expected: Expected<T>
 }
 
 export interface Expected<T> {
   /** for messages: "Plant" */
   what: string
-  /** of any final status; undefined if it is not the expected one */
+  /** of a 200 response; undefined if it is not the expected one */
   read(response: HttpResponse): T | undefined
   /** in bytes; 1 MiB by default */
   maxBody?: number
-  /** the media type of a 200 response that is returned as a stream */
+  /** the media type of a response that is returned as a stream */
   streamedType?: string
 }
 
@@ -53,50 +55,33 @@ export class HttpClient {
   readonly address: RemoteAddress
   readonly options: OpenOptions
   access: Access
-  readonly #request: typeof httpRequest
-  readonly #agent: Agent
-  readonly #target: { host?: string; port?: string; socketPath?: string }
-  readonly #basePath: string
+  /** of the first connection, on the clock */
+  connectedAt: number | undefined
+  /** The service's `openapi.json`, once it was asked for; undefined if it could not be read. */
+  description: Promise<object | undefined> | undefined
+  readonly #transport: Transport
   /** connected, and with TLS if the service needs it */
   readonly #ready = new WeakSet<Socket>()
   readonly #warned = new Set<string>()
-  #renewal: Promise<void> | undefined
 
-  private constructor(
-    address: RemoteAddress,
-    access: Access,
-    options: OpenOptions,
-    request: typeof httpRequest,
-    agent: Agent,
-  ) {
+  private constructor(address: RemoteAddress, access: Access, options: OpenOptions, transport: Transport) {
     this.address = address
     this.access = access
     this.options = options
-    this.#request = request
-    this.#agent = agent
-    const { url, socketPath } = address
-    this.#target = socketPath === undefined ? { host: hostOf(url), port: url.port } : { socketPath }
-    this.#basePath = basePathOf(url)
+    this.#transport = transport
     this.#watchConnections()
   }
 
   static async open(address: RemoteAddress, access: Access, options: OpenOptions): Promise<HttpClient> {
-    const { concurrency: maxSockets = defaultConcurrency } = options
-    const https = address.url.protocol === 'https:' ? await import('node:https') : undefined
-    const pool = { keepAlive: true, maxSockets, maxFreeSockets: maxSockets, timeout: idleTimeout }
-    // Certificates are always verified, regardless of NODE_TLS_REJECT_UNAUTHORIZED.
-    const settings = { ...pool, rejectUnauthorized: true, ca: access.ca }
-    let agent = https ? new https.Agent(settings) : new Agent(pool)
-    if (access.proxy !== undefined) {
-      const { TunnelAgent } = await import('./tunnel.js')
-      agent = new TunnelAgent(access.proxy, { host: hostOf(address.url), isSecure: https !== undefined }, settings)
-    }
-    return new HttpClient(address, access, options, https?.request ?? httpRequest, agent)
+    return new HttpClient(address, access, options, await transportTo(address, access, options.concurrency))
   }
 
   #watchConnections(): void {
-    const connect = this.#agent.createConnection.bind(this.#agent)
-    this.#agent.createConnection = (options, callback) => {
+    const { url } = this.address
+    const { agent } = this.#transport.target
+    const connect = agent.createConnection.bind(agent)
+    agent.createConnection = (options, callback) => {
+      const start = this.#now
       try {
         this.access.beforeConnect?.()
       } catch (error) {
@@ -104,27 +89,29 @@ export class HttpClient {
         callback?.(error, new Socket())
         return undefined
       }
-      const socket = connect(options, callback)
-      if (!(socket instanceof Socket)) throw new TypeError('An agent must return a socket')
+      const socket = connect(options, callback) as Socket // as agents of Node return it
       socket.on('error', () => undefined) // its request reports it; Bun emits it even after the request has ended
-      const isTunnel = this.access.proxy !== undefined && this.#readyEvent === 'connect' // which is connected
-      if (isTunnel) this.#ready.add(socket)
-      else socket.prependOnceListener(this.#readyEvent, () => this.#ready.add(socket))
+      const noteReady = () => {
+        this.#ready.add(socket)
+        this.connectedAt ??= this.#now
+        this.access.observer?.connected(this.#now - start)
+      }
+      if (url.protocol === 'https:') socket.prependOnceListener('secureConnect', noteReady)
+      else if (this.access.proxy === undefined) socket.prependOnceListener('connect', noteReady)
+      else noteReady() // a tunnel is connected
       return socket
     }
   }
 
-  get #readyEvent(): 'connect' | 'secureConnect' {
-    return this.address.url.protocol === 'https:' ? 'secureConnect' : 'connect'
-  }
-
   /** @param timeout milliseconds */
   send(request: HttpRequest<unknown>, timeout: number, signal?: AbortSignal): Promise<HttpResponse | NoResponse> {
-    const { method, path, headers, body, expected } = request
-    const start = this.options.clock.now()
-    const target = { agent: this.#agent, ...this.#target, method, path: this.#basePath + path, headers }
-    const outgoing = this.#request(target)
-    this.#observeSent(outgoing, request, start)
+    const { method, path, body = '', expected } = request
+    const { observer } = this.access
+    const { url, name } = this.address
+    const start = this.#now
+    const headers = headersOf(request, this.access)
+    const target = { ...this.#transport.target, method, path: pathIn(url, path), headers }
+    const outgoing = this.#transport.request(target)
     return new Promise((resolve) => {
       let isSettled = false
       const settle = (result: HttpResponse | NoResponse) => {
@@ -132,7 +119,8 @@ export class HttpClient {
         isSettled = true
         clearTimeout(timer)
         signal?.removeEventListener('abort', abort)
-        if ('cause' in result) this.access.observer?.failed(result.cause)
+        if ('cause' in result) observer?.failed(result.cause)
+        else if (!result.stream) observer?.ended(result.body.length, this.#now - start)
         resolve(result)
       }
       const fail = (cause: unknown) =>
@@ -144,92 +132,42 @@ export class HttpClient {
       const abort = () => end(signal?.reason)
       const timer = setTimeout(() => end(timeIsOver()), delayOf(timeout))
       let response: IncomingMessage | undefined
+      outgoing.on('proxyConnect', ({ statusCode }: { statusCode: number }) => {
+        if (statusCode !== 200) end(new Error(`the proxy answered ${statusCode}`))
+      })
+      const length = Buffer.byteLength(body)
+      if (observer) outgoing.on('finish', () => observer.sent({ method, url: name + path, headers, length }))
       outgoing.on('response', (incoming) => {
         response = incoming
+        observer?.answered({ status: incoming.statusCode ?? 0, headers: incoming.headersDistinct }, this.#now - start)
         incoming.on('error', fail)
-        this.#receive(incoming, expected, start, settle)
+        receive(incoming, expected, settle)
       })
       outgoing.on('error', (error) => {
         if (!response?.complete) fail(error) // otherwise the error concerns input after the response
       })
       outgoing.on('upgrade', (_, socket) => {
         socket.destroy()
-        fail(Object.assign(new Error('The server switched protocols'), { code: 'HPE_PAUSED_UPGRADE' }))
+        fail(new Error('it switched protocols'))
       })
       signal?.addEventListener('abort', abort)
       if (signal?.aborted) abort()
-      else outgoing.end(body)
+      else outgoing.end(request.body)
     })
   }
 
-  #observeSent(
-    outgoing: ClientRequest,
-    { method, path, headers, body = '' }: HttpRequest<unknown>,
-    start: number,
-  ): void {
-    const { observer } = this.access
-    if (!observer) return
-    const sent = () =>
-      observer.sent({ method, url: this.address.name + path, headers, length: Buffer.byteLength(body) })
-    outgoing.once('socket', (socket) => {
-      if (this.#ready.has(socket)) return sent()
-      socket.once(this.#readyEvent, () => {
-        observer.connected(this.options.clock.now() - start)
-        sent()
-      })
-    })
+  get #now(): number {
+    return this.options.clock.now()
   }
 
-  #receive(
-    incoming: IncomingMessage,
-    { maxBody = 1_048_576, streamedType }: Expected<unknown>,
-    start: number,
-    settle: (result: HttpResponse) => void,
-  ): void {
-    const { observer } = this.access
-    const { clock } = this.options
-    const { statusCode: status = 0, headers, headersDistinct } = incoming
-    observer?.answered({ status, headers: headersDistinct }, clock.now() - start)
-    const type = headers['content-type']?.split(';')[0]?.trim()
-    if (status === 200 && streamedType !== undefined && type === streamedType) {
-      settle({ status, headers, body: Buffer.alloc(0), maxBody, stream: incoming })
-      return
-    }
-    const received = new GrowingBuffer()
-    const finish = () => {
-      observer?.ended(received.length, clock.now() - start)
-      settle({ status, headers, body: received.bytes, maxBody })
-    }
-    incoming.on('data', (chunk: Buffer) => {
-      if (received.length > maxBody) return
-      received.append(chunk)
-      if (received.length <= maxBody) return
-      finish()
-      incoming.destroy()
-    })
-    incoming.on('end', finish)
-  }
-
-  /** After a 401, the request with a newer token, if there is one. Concurrent calls share one renewal. */
-  async withNewerToken<T>(request: HttpRequest<T>, { error }: PlantsError): Promise<HttpRequest<T> | undefined> {
-    const { authorization } = request.headers
-    if (error !== 401 || authorization === undefined) return undefined
-    if (authorization === bearer(this.access.token)) {
-      this.#renewal ??= this.#renew().finally(() => {
-        this.#renewal = undefined
-      })
-      await this.#renewal
-    }
-    const headers = { ...request.headers, authorization: bearer(this.access.token) }
-    return headers.authorization === authorization ? undefined : { ...request, headers }
-  }
-
-  async #renew(): Promise<void> {
+  /** Whether there is a newer token than one that was rejected. */
+  async renewToken(rejected: string): Promise<boolean> {
     const token = await this.access.renew?.()
-    if (token !== undefined) this.access = { ...this.access, token }
+    if (token === undefined || token === rejected) return false
+    this.access = { ...this.access, token }
+    return true
   }
 
-  /** A topic may concern thousands of plants. */
   async warnOnce(topic: string, text: string): Promise<void> {
     if (this.#warned.has(topic)) return
     this.#warned.add(topic)
@@ -237,23 +175,73 @@ export class HttpClient {
   }
 
   close(): void {
-    this.#agent.destroy()
+    this.#transport.closing.abort()
+    this.#transport.target.agent.destroy()
   }
+}
+
+type Transport = Awaited<ReturnType<typeof transportTo>>
+
+async function transportTo({ url, socketPath }: RemoteAddress, { ca, proxy }: Access, maxSockets = defaultConcurrency) {
+  const https = url.protocol === 'https:' ? await import('node:https') : undefined
+  const request = https?.request ?? httpRequest
+  const pool = { keepAlive: true, maxSockets, maxFreeSockets: maxSockets, timeout: idleTimeout }
+  // Certificates are always verified, regardless of NODE_TLS_REJECT_UNAUTHORIZED.
+  const tls = { rejectUnauthorized: true, ca }
+  const hostname = url.hostname.replace(/^\[|\]$/g, '') // of an IPv6 address
+  const service = { protocol: url.protocol, hostname, port: url.port, ...(https && tls), socketPath }
+  const closing = new AbortController() // for connections that a proxy has not answered yet
+  if (proxy === undefined)
+    return { request, target: { ...service, agent: https ? new https.Agent(pool) : new Agent(pool) }, closing }
+  setMaxListeners(0, closing.signal) // each connection adds a listener
+  const { HttpsProxyAgent } = await import('https-proxy-agent')
+  const { checkServerIdentity } = await import('node:tls')
+  const tunnel = {
+    // Each connection is a tunnel (RFC 9110, 9.3.6). Only the proxy receives the proxy credentials.
+    agent: new HttpsProxyAgent(proxy, { ...pool, ...tls, signal: closing.signal }),
+    // By default, Node would expect the certificate of an IP address to be for the proxy or for localhost.
+    checkServerIdentity: (_: string, certificate: PeerCertificate) => checkServerIdentity(hostname, certificate),
+  }
+  return { request, target: { ...service, ...tunnel }, closing }
+}
+
+function receive(
+  incoming: IncomingMessage,
+  { maxBody = 1_048_576, streamedType }: Expected<unknown>,
+  settle: (result: HttpResponse) => void,
+): void {
+  const { statusCode: status = 0, headers } = incoming
+  const type = headers['content-type']?.split(';')[0]?.trim()
+  if (status === 200 && streamedType !== undefined && type === streamedType) {
+    settle({ status, headers, body: Buffer.alloc(0), maxBody, stream: incoming })
+    return
+  }
+  const received = new GrowingBuffer()
+  const finish = () => settle({ status, headers, body: received.bytes, maxBody })
+  incoming.on('data', (chunk: Buffer) => {
+    received.append(chunk)
+    if (received.length <= maxBody) return
+    finish()
+    incoming.destroy()
+  })
+  incoming.on('end', finish)
 }
 
 /** milliseconds: less than the idle timeout of most services */
 const idleTimeout = 4000
 
-/** A host for `connect`: an IPv6 address without brackets. */
-function hostOf({ hostname }: URL): string {
-  return hostname.replace(/^\[(.*)\]$/, '$1')
+/** In the order in which a preview shows them. */
+export function headersOf({ headers, body, isPublic }: HttpRequest<unknown>, { token, userAgent }: Access) {
+  return {
+    accept: 'application/json',
+    ...(!isPublic && { authorization: `Bearer ${token}` }),
+    ...(body !== undefined && { 'content-type': 'application/json' }),
+    ...headers,
+    'user-agent': userAgent,
+  }
 }
 
-/** "" or "/v1" */
-export function basePathOf({ pathname }: URL): string {
-  return pathname.replace(/\/$/, '')
-}
-
-export function bearer(token: string): string {
-  return `Bearer ${token}`
+/** Such as "/v1/plants". */
+export function pathIn({ pathname }: URL, path: string): string {
+  return pathname.replace(/\/$/, '') + path
 }

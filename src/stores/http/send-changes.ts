@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { setMaxListeners } from 'node:events'
-import { toJson } from '../../plant/exact-json.js'
+import { toJson, toWireJson } from '../../plant/exact-json.js'
 import { equalFields, equalPlants, type NewPlant, patchedPlant, plantOf } from '../../plant/plant.js'
-import { PlantsError, reasonOf } from '../../platform/errors.js'
+import { type ErrorType, PlantsError } from '../../platform/errors.js'
 import { must } from '../../platform/values.js'
 import {
   type Change,
@@ -16,81 +16,71 @@ import {
   rejected,
 } from '../common/change.js'
 import { defaultConcurrency, type WriteOptions } from '../common/store.js'
+import { isLost, isOfPlant } from './failures.js'
 import type { HttpClient } from './http-client.js'
-import { requestToCreate, requestToDelete, requestToRead, requestToUpdate } from './plant-request.js'
-import { Requests, type Result, triesOfOne } from './retry.js'
+import { requestForPlant, requestToCreate } from './plant-request.js'
+import { Requests } from './requests.js'
 
-export interface Sender {
-  requests: Requests
-  /** whether a create that may have been processed can be repeated with its key */
-  mayRepeat(lost: PlantsError): Promise<boolean>
+/** @throws {PlantsError} for what no answer settles, or the reason of the signal */
+export function sendChange(requests: Requests, change: Change): Promise<Outcome> {
+  if (change.type === 'create') return sendCreate(requests, change)
+  return change.type === 'update' ? sendUpdate(requests, change) : sendDelete(requests, change)
 }
 
-/** A request that did not settle the change. */
-export type Unsettled = Exclude<Result<unknown>, { outcome: 'done' }>
+type Of<Type> = Extract<Change, { type: Type }>
 
-export function sendChange(sender: Sender, change: Change): Promise<Outcome | Unsettled> {
-  if (change.type === 'create') return sendCreate(sender, change)
-  return change.type === 'update' ? sendUpdate(sender, change) : sendDelete(sender, change)
-}
-
-type Create = Extract<Change, { type: 'create' }>
-
-async function sendCreate({ requests, mayRepeat }: Sender, change: Create): Promise<Outcome | Unsettled> {
+async function sendCreate(requests: Requests, change: Of<'create'>): Promise<Outcome> {
   const { plant, key = randomUUID(), ifExists } = change
-  for (let tries = 1; ; tries += 1) {
-    const result = await requests.send(requestToCreate(requests.client.access, plant, key), { mayRepeat })
-    if (result.outcome === 'done') return { type: 'created', plant: { id: plant.id, ...result.value } }
+  try {
+    return { type: 'created', plant: { id: plant.id, ...(await requests.send(requestToCreate(plant, key))) } }
+  } catch (error) {
     // A service with idempotency keys would have recognized this create, so a conflict is with another plant.
-    if (!isConflict(result)) return result
+    if (!isOfType('conflict', error)) throw error
     if (ifExists === 'skip') return { type: 'skipped' }
-    if (ifExists !== 'same') return result
-    const read = await requests.send(requestToRead(requests.client, plant.id))
-    if (read.outcome !== 'done') return read
-    if (read.value !== 404) return existingOutcome(change, read.value)
-    if (tries === triesOfOne) return result
+    const stored = ifExists === 'same' ? await readPlant(requests, plant.id) : undefined
+    if (stored) return existingOutcome(change, stored)
+    throw error
   }
 }
-
-function isConflict(result: Unsettled): boolean {
-  return result.outcome === 'rejected' && result.error.type === 'conflict'
-}
-
-type Update = Extract<Change, { type: 'update' }>
 
 /** A complete record of an import is created, or changes the plant that has its id. */
-async function sendUpdate(sender: Sender, change: Update): Promise<Outcome | Unsettled> {
-  const { requests } = sender
+async function sendUpdate(requests: Requests, change: Of<'update'>): Promise<Outcome> {
   const { patch, ifMissing } = change
+  const { id, ...fields } = patch
   const whole = ifMissing === 'create' ? patchedPlant(patch) : undefined
-  for (let tries = 1; tries <= triesOfOne; tries += 1) {
-    const created = whole && (await sendCreate(sender, { type: 'create', plant: whole }))
-    if (created && !('outcome' in created && isConflict(created))) return created
-    const updated = await requests.send(requestToUpdate(requests.client, patch))
-    if (updated.outcome !== 'done') return updated
-    if (updated.value !== 404) {
-      const wanted = patchedPlant(patch, updated.value)
-      if (wanted) warnOfDifference(requests.client, wanted, updated.value)
-      return { type: 'updated', plant: updated.value }
-    }
-    if (!whole) return missingOutcome(change)
-  }
-  const message = `Plant ${patch.id} was not updated: it was created and deleted during each of ${triesOfOne} tries`
-  return rejected(problem('conflict', message, 'Try again'))
+  const created = whole && (await unless('conflict', sendCreate(requests, { type: 'create', plant: whole })))
+  if (created) return created
+  const plant = await unless('notFound', requests.send({ ...requestForPlant('PATCH', id), body: toWireJson(fields) }))
+  if (!plant && !whole) return missingOutcome(change)
+  if (!plant) return rejected(problem('conflict', `Plant ${id} was deleted before it could be updated`, 'Try again'))
+  const wanted = patchedPlant(patch, plant)
+  if (wanted) warnOfDifference(requests.client, wanted, plant)
+  return { type: 'updated', plant }
 }
 
-type Delete = Extract<Change, { type: 'delete' }>
+async function sendDelete(requests: Requests, { id, only }: Of<'delete'>): Promise<Outcome> {
+  const before = only && (await readPlant(requests, id))
+  if (only && !(before && equalPlants(before, only))) return rejected(notFound(id))
+  const plant = await unless('notFound', requests.send(requestForPlant('DELETE', id)))
+  return plant ? { type: 'deleted', plant } : rejected(notFound(id))
+}
 
-async function sendDelete({ requests }: Sender, { id, only }: Delete): Promise<Outcome | Unsettled> {
-  const before = only && (await requests.send(requestToRead(requests.client, id)))
-  if (before && before.outcome !== 'done') return before
-  if (before && (before.value === 404 || !equalPlants(before.value, only))) return rejected(notFound(id))
-  const result = await requests.send(requestToDelete(requests.client, id))
-  if (result.outcome !== 'done') return result
-  const { value, lost } = result
-  if (value !== 404) return { type: 'deleted', plant: value }
-  // An earlier try whose answer was lost may have deleted it.
-  return lost ? { outcome: 'unknown', error: lost, lost } : rejected(notFound(id))
+export function readPlant(requests: Requests, id: bigint): Promise<NewPlant | undefined> {
+  return unless('notFound', requests.send(requestForPlant('GET', id)))
+}
+
+/** Undefined for an error of this type. */
+async function unless<T>(type: ErrorType, action: Promise<T>): Promise<T | undefined> {
+  try {
+    return await action
+  } catch (error) {
+    if (isOfType(type, error)) return undefined
+    throw error
+  }
+}
+
+function isOfType(type: ErrorType, error: unknown): boolean {
+  return error instanceof PlantsError && error.type === type
 }
 
 function warnOfDifference(client: HttpClient, sent: NewPlant, stored: NewPlant): void {
@@ -100,11 +90,6 @@ function warnOfDifference(client: HttpClient, sent: NewPlant, stored: NewPlant):
   void client.warnOnce('other', message)
 }
 
-interface SendOptions extends Pick<WriteOptions, 'maxRejected' | 'signal'> {
-  /** whether the service supports idempotency keys */
-  isKeyed: boolean
-}
-
 /**
  * Sends several at once, but those of one id in their order. What fails for one plant is its outcome; a failure of the
  * service ends all.
@@ -112,47 +97,47 @@ interface SendOptions extends Pick<WriteOptions, 'maxRejected' | 'signal'> {
 export async function sendChanges(
   client: HttpClient,
   changes: readonly Change[],
-  { isKeyed, maxRejected = Infinity, signal }: SendOptions,
+  { maxRejected = Infinity, signal }: WriteOptions,
 ): Promise<Outcome[]> {
+  const { clock, concurrency = defaultConcurrency } = client.options
+  const stop = signal ? AbortSignal.any([clock.signal, signal]) : clock.signal
   const end = new AbortController()
-  setMaxListeners(0, end.signal) // each pause of a change adds a listener
-  const requests = new Requests(client, { signal: end.signal, isUpload: true })
-  const sender = { requests, mayRepeat: async () => isKeyed }
+  const requests = new Requests(client, AbortSignal.any([stop, end.signal]), true)
+  setMaxListeners(0, requests.signal) // each pause of a change adds a listener
   const outcomes = new Array<Outcome | undefined>(changes.length).fill(undefined)
   const latest = new Map<bigint, Promise<void>>()
   let failure: Problem | undefined
   let rejections = 0
+  let unknownInARow = 0
   // Even if all that are in flight are rejected, no change is sent after the last one that may be.
-  let workers = Math.min(client.options.concurrency ?? defaultConcurrency, maxRejected)
+  let workers = Math.min(concurrency, maxRejected)
 
   async function settle(index: number): Promise<void> {
     const change = must(changes[index])
-    const result = await sendChange(sender, change)
-    if (!('outcome' in result)) {
-      if (result.type === 'created' && change.type === 'create') warnOfDifference(client, change.plant, result.plant)
-      outcomes[index] = result
-      return
+    try {
+      const outcome = await sendChange(requests, change)
+      if (outcome.type === 'created' && change.type === 'create') warnOfDifference(client, change.plant, outcome.plant)
+      outcomes[index] = outcome
+      unknownInARow = 0
+    } catch (error) {
+      if (error === requests.signal.reason) return
+      if (!(error instanceof PlantsError)) throw error
+      outcomes[index] = { type: outcomeOf(error), error }
+      unknownInARow = isLost(error) ? unknownInARow + 1 : 0
+      if (isOfPlant(error) || requests.signal.aborted || (isLost(error) && unknownInARow < maxUnknown)) return
+      failure = error // why the others are not sent
+      end.abort()
     }
-    if (result.outcome === 'aborted') {
-      if (result.lost) outcomes[index] = { type: 'unknown', error: withoutStack(result.lost) }
-      return
-    }
-    const { type, error } = unsettledOutcome(result)
-    outcomes[index] = { type, error: withoutStack(error) }
-    if (result.outcome === 'rejected' || (result.outcome === 'unknown' && !requests.isOver(result))) return
-    failure ??= result.error // why the others are not sent
-    end.abort()
   }
 
   let next = 0
   async function work(): Promise<void> {
-    while (next < changes.length && !end.signal.aborted) {
+    while (next < changes.length && !requests.signal.aborted) {
       const index = next++
       const id = idOf(must(changes[index]))
-      const done = Promise.resolve(latest.get(id)).then(() => (end.signal.aborted ? undefined : settle(index)))
+      const done = Promise.resolve(latest.get(id)).then(() => (requests.signal.aborted ? undefined : settle(index)))
       latest.set(id, done)
       await done
-      if (latest.get(id) === done) latest.delete(id)
       if (outcomes[index]?.type === 'rejected') rejections += 1
       if (maxRejected - rejections >= workers) continue
       workers -= 1
@@ -160,40 +145,21 @@ export async function sendChanges(
     }
   }
 
-  const abort = () => end.abort()
-  const signals = [client.options.clock.signal, ...(signal ? [signal] : [])]
-  for (const each of signals) each.addEventListener('abort', abort)
-  if (signals.some(({ aborted }) => aborted)) abort()
   try {
     await requests.report(Promise.all(Array.from({ length: workers }, work)))
   } finally {
-    abort()
-    for (const each of signals) each.removeEventListener('abort', abort)
+    end.abort()
   }
-  const aborted = signals.find((each) => each.aborted)
-  const reason = failure ?? (aborted ? problemOf(aborted.reason) : tooMany)
+  const reason: Problem = failure ?? (stop.aborted ? stop.reason : tooMany)
   return outcomes.map((outcome) => outcome ?? { type: 'unsent', error: reason })
 }
 
-/** The outcome of a change after the last try, `lost` being one before it whose answer was lost. */
-export function unsettledOutcome({ outcome, error: last, lost }: Exclude<Unsettled, { outcome: 'aborted' }>) {
-  // If the plant may have been stored, only a response to its own key settles that.
-  const error = lost && last.type !== 'conflict' ? lost : last
-  const type: Extract<Outcome, { error: Problem }>['type'] = error.isOutcomeUnknown
-    ? 'unknown'
-    : outcome === 'rejected'
-      ? 'rejected'
-      : 'unsent'
-  return { type, error }
+/** Of a change that an error has ended. */
+export function outcomeOf(error: PlantsError): 'unknown' | 'rejected' | 'unsent' {
+  return error.isOutcomeUnknown ? 'unknown' : isOfPlant(error) ? 'rejected' : 'unsent'
 }
 
-/** to save memory */
-function withoutStack({ type, error, message, hint }: PlantsError): Problem {
-  return { type, error, message, hint }
-}
-
-function problemOf(reason: unknown): Problem {
-  return reason instanceof PlantsError ? reason : problem('unavailable', reasonOf(reason))
-}
+/** A service that settles none of so many changes is given up. */
+const maxUnknown = 3
 
 const tooMany = problem('unavailable', 'Not sent: too many were rejected before')

@@ -42,7 +42,7 @@ test.each([
   const { address, token } = await serve([], { rights: allowed })
   expect(await at(address, 'create --id 1 --name Fern', { token })).toMatchObject({ code: 0 })
   const { code, err } = await at(address, line, { stdin: '{"id":1,"name":"Oak"}', token })
-  const hint = `Ask the operator of the service for these rights: plants tokens create --allow ${needed}, or with a token file plants serve --allow ${needed}`
+  const hint = `Ask the operator of the service for these rights: plants tokens create --allow ${needed}`
   const message = `plants: This token has no right to ${missing} plants (status 403)\n  ${hint}\n`
   expect([code, err.replace(/\. The plants created .*/, '')]).toEqual([3, message])
 })

@@ -88,7 +88,7 @@ describe.skipIf(!isRoot)(`a token does not go to a Unix socket that another user
     const store = await RemoteStore.open(settings.store, { ...settings.storeOptions, access: async () => access })
     renameSync(join(home, 'shared/later'), path)
     await expect(createPlant(store, { id: 1n, name: 'Fern' })).rejects.toMatchObject({
-      type: 'unavailable',
+      type: 'malformed',
       message: `The token is not sent to unix:${path}: ${path} belongs to another user (uid 1234)`,
     })
     await store.close()

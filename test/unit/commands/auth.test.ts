@@ -110,9 +110,9 @@ describe('login saves a token', () => {
     ],
     ['a Plant', json(200, { name: 'Fern' }), 'URL answered 200 to an empty object'],
     ['422', json(422, { error: 422, message: 'No plant' }), 'No plant. This message is from URL'],
-    ['400 without an Error', json(400, { detail: 'No plant' }), 'URL answered 400 with JSON that is no Error'],
+    ['400 without an Error', json(400, { detail: 'No plant' }), 'URL answered 400: {"detail":"No plant"}'],
     ['503', json(503, { error: 503, message: 'Not now' }, { 'Retry-After': 60 }), 'Not now'],
-    ['nothing', () => undefined, 'URL received the request, but did not answer: the request timed out'],
+    ['nothing', () => undefined, 'URL received the request, but did not answer: it timed out'],
   ])('with a warning when the service answers %s', async (_, posts, why) => {
     const remote = await Hostile.listen({ posts: [posts] })
     const { code, out, err } = read(await login(`${remote.url} --timeout 1s`), remote.url)

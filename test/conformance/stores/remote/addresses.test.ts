@@ -54,14 +54,14 @@ describe('an error tells why a service could not be reached:', () => {
   const running = 'Is it running? Try: plants serve'
 
   test.each([
-    [`https://${noName}`, `the host ${noName} is unknown`, 'Check the address for typing errors', false],
+    [`https://${noName}`, 'the host is unknown', 'Check the address for typing errors', false],
     [`http://127.0.0.1:${closedPort}`, 'the connection was refused', `${running} --port 9`, true],
-    ['unix:/nonexistent/p.sock', 'there is no socket at /nonexistent/p.sock', `${running} --socket PATH`, true],
+    ['unix:/nonexistent/p.sock', 'there is no such socket', `${running} --socket PATH`, true],
   ])('%s', async (store, why, hint, isRetried) => {
     const { code, said } = await saidAt(store, ['--timeout', '1s'])
     const message = `Could not reach ${store}: ${why}`
     const warning = { warning: `${message}. Trying again for up to 1 s` }
-    const error = { error: 503, message, hint, retryable: true }
+    const error = { error: 503, message, hint, ...(isRetried && { retryable: true }) }
     expect({ code, said }).toEqual({ code: 4, said: isRetried ? [warning, error] : [error] })
   })
 
@@ -69,18 +69,13 @@ describe('an error tells why a service could not be reached:', () => {
   const noTls = 'HTTP/1.1 400 Bad Request\r\n\r\n'
 
   test.each([
-    ['a TLS handshake without an answer', '', 'the connection timed out', slow],
-    [
-      'a service without TLS',
-      noTls,
-      'TLS failed: the server does not use TLS',
-      'Try http:// for a service on this machine',
-    ],
-  ])('%s', async (_, answer, why, hint) => {
+    ['a TLS handshake without an answer', '', 'it timed out', slow, { retryable: true }],
+    ['a service without TLS', noTls, 'the TLS handshake failed', 'Try http:// for a service on this machine', {}],
+  ])('%s', async (_, answer, why, hint, rest) => {
     const remote = await Hostile.listen({ onConnect: (socket) => void (answer && socket.end(answer)) })
     const store = remote.url.replace('http', 'https')
     const { code, said, requests } = await createAt(remote, ['--store', store, '--timeout', '1s'])
-    const error = { error: 503, message: `Could not reach ${store}: ${why}`, hint, retryable: true }
+    const error = { error: 503, message: `Could not reach ${store}: ${why}`, hint, ...rest }
     expect({ code, requests, error: said.at(-1) }).toEqual({ code: 4, requests: [], error })
   })
 })
@@ -120,22 +115,20 @@ describe.runIf(hasOpenssl)('TLS (needs openssl)', () => {
   })
 
   const own = (tls: Certificate): [Certificate, Certificate] => [tls, tls]
-  const unknown = 'its certificate is not trusted (unknown issuer)'
-  const giveCa = 'If you trust the issuer, give its certificate with --ca-cert FILE'
-  const notSigned = 'its certificate is not signed by a certificate given with --ca-cert'
-  const sign = 'Use the one that signed it'
-  const otherName = 'its certificate is for another name'
+  const giveCa = 'If you trust its issuer, give the certificate of the issuer with --ca-cert FILE'
   const checkAll = 'Check the address, the clock, and the certificate of the service'
 
-  test.each<[string, () => [tls: Certificate, ca?: Certificate], string, string]>([
-    ['has an unknown issuer', () => [signed(certificate({ names, isAuthority: true }))], unknown, giveCa],
-    ['has another issuer', () => [certificate({ names }), certificate({ names })], notSigned, sign],
-    ['is for another name', () => own(certificate({ names: ['DNS:a.example'] })), otherName, 'Check the address'],
-    ['has expired', () => own(certificate({ names, isExpired: true })), 'certificate has expired', checkAll],
+  // the words of Node and of Bun
+  test.each<[string, () => [tls: Certificate, ca?: Certificate], RegExp, string]>([
+    ['has an unknown issuer', () => [signed(certificate({ names, isAuthority: true }))], /unable to verify/, giveCa],
+    ['has another issuer', () => [certificate({ names }), certificate({ names })], /self.signed/, giveCa],
+    ['is for another name', () => own(certificate({ names: ['DNS:a.example'] })), /altnames/, 'Check the address'],
+    ['has expired', () => own(certificate({ names, isExpired: true })), /certificate has expired/, checkAll],
   ])('a service gets nothing if its certificate %s', async (_, show, why, hint) => {
     const [tls, ca] = show()
     const remote = await Hostile.listen({ posts, tls })
-    const said = [{ error: 503, message: `Could not reach URL: TLS failed: ${why}`, hint, retryable: true }]
+    const message = expect.stringMatching(RegExp(`^Could not reach URL: .*${why.source}`))
+    const said = [{ error: 503, message, hint }]
     const outcome = await createAt(remote, ['--timeout', '1s', ...(ca ? ['--ca-cert', ca.path] : [])])
     expect(outcome).toEqual({ code: 4, out: '', said, requests: [] })
     expect(remote.bytes).toHaveLength(0)
@@ -145,8 +138,8 @@ describe.runIf(hasOpenssl)('TLS (needs openssl)', () => {
     const issuer = certificate({ names: ['DNS:no-authority'] })
     const remote = await Hostile.listen({ posts, tls: signed(issuer) })
     const { code, said, requests } = await createAt(remote, ['--ca-cert', issuer.path, '--timeout', '1s'])
-    const message = expect.stringMatching(/^Could not reach URL: TLS failed/)
-    expect([code, requests, said.at(-1)]).toMatchObject([4, [], { error: 503, message, retryable: true }])
+    const message = expect.stringMatching(/^Could not reach URL: .*certificate/)
+    expect([code, requests, said.at(-1)]).toMatchObject([4, [], { error: 503, message }])
   })
 
   // What else is wrong with such files is in transcripts/config.txt.

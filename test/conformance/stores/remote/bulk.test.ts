@@ -4,8 +4,8 @@ import type { Access } from '../../../../src/stores/common/access.js'
 import type { Change } from '../../../../src/stores/common/change.js'
 import type { OpenOptions, WriteOptions } from '../../../../src/stores/common/store.js'
 import type { RemoteStore } from '../../../../src/stores/http/remote-store.js'
-import { Hostile, json } from '../../../helpers/hostile.js'
-import { type Deed, PlantService, type Post } from '../../../helpers/plant-service.js'
+import { Hostile, http, json } from '../../../helpers/hostile.js'
+import { type Deed, PlantService, type Post, takeTime } from '../../../helpers/plant-service.js'
 import { openRemote } from '../../../helpers/remote.js'
 import { gate } from '../../../helpers/service.js'
 import { openOptions } from '../../../helpers/store.js'
@@ -13,7 +13,6 @@ import { openOptions } from '../../../helpers/store.js'
 const busy: Deed = { status: 503, body: { error: 503, message: 'Not now' }, headers: { 'Retry-After': '0' } }
 const tenth = (deed: Deed) => (post: Post) => (post.index % 10 === 9 ? deed : undefined)
 const from = (first: number, deed: Deed) => (post: Post) => (post.index < first ? undefined : deed)
-const only = (index: number, deed: Deed) => (post: Post) => (post.index === index ? deed : undefined)
 const forPlant = (id: string, deed: Deed) => (post: Post) => (post.id === id ? deed : undefined)
 
 interface Import extends WriteOptions {
@@ -71,30 +70,22 @@ describe('a service in trouble', () => {
     expect(posts.every(({ id, key }) => key === `import-${id}`)).toBe(true)
   })
 
-  test('is sent a plant again after the timeout of one request', async () => {
-    const { posts, ...result } = await imported({ deed: only(10, 'hang'), opening: { timeout: 1000 } })
-    expect(result).toMatchObject(complete())
-    expect(posts).toHaveLength(101)
-  })
-
-  test('is left alone for as long as Retry-After says', async () => {
+  test('is sent a plant again after the time that it asks for, and the others meanwhile', async () => {
     const times: number[] = []
-    const deed = ({ index }: Post): Deed => {
-      times.push(performance.now())
+    const deed = ({ id, index }: Post): Deed => {
+      if (id === '30') times.push(performance.now())
       return index === 30 ? { status: 503, headers: { 'Retry-After': '1' } } : undefined
     }
-    expect(await imported({ deed, opening: { concurrency: 8 } })).toMatchObject(complete())
-    const gap = times.findIndex((time, index) => time - (times[index - 1] ?? time) >= 1000)
-    expect(gap).toBeGreaterThan(30)
-    expect(gap).toBeLessThanOrEqual(30 + 8) // no more than were on their way
+    const { posts, ...result } = await imported({ deed, opening: { concurrency: 8 } })
+    expect(result).toMatchObject(complete())
+    const [first = 0, second = 0] = times
+    expect(second - first).toBeGreaterThan(1000)
+    expect(posts.at(-1)?.id).toBe('30')
   })
 
   test('that fails for one plant leaves that one unknown', async () => {
-    const { clock } = openOptions()
-    const service = await PlantService.listen({ deed: ({ id }) => (id === '5' ? { status: 500 } : undefined) })
-    const now = () => clock.now() + service.posts.length * 200 // as if the service were slow
-    const opening = { timeout: 3000, concurrency: 2, clock: { ...clock, now } }
-    expect(await imported({ service, plants: 20, opening })).toMatchObject({
+    const deed = forPlant('5', { status: 500 })
+    expect(await imported({ deed, plants: 20, opening: { timeout: 1000, concurrency: 2 } })).toMatchObject({
       tally: { created: 19, unknown: 1 },
       rejections: [[5, 502, expect.stringContaining('answered 500')]],
     })
@@ -105,7 +96,7 @@ describe('a service in trouble', () => {
     ['503 with a long Retry-After', { status: 503, headers: { 'Retry-After': '9999' } }, { type: 'unavailable' }, 0],
     ['no answer', 'hang', { type: 'unanswered' }, 1],
   ])('is given up after the timeout: %s', async (_, deed, error, least) => {
-    const result = await imported({ deed: from(10, deed), opening: { timeout: 1000 } })
+    const result = await imported({ deed: from(10, deed), opening: { timeout: 2000, concurrency: 8 } })
     const { created: done, unknown = 0, unsent = 0 } = result.tally
     expect(result).toMatchObject({ error })
     expect([done, unknown + unsent, unknown >= least, least > 0 || unknown === 0]).toEqual([10, 90, true, true])
@@ -125,6 +116,20 @@ describe('a service in trouble', () => {
     expect(await imported({ service, access: { notify: () => service.comeBack() } })).toMatchObject(complete())
   })
 
+  test('is waited for longer than the timeout before it was ever reached, if that is wanted', async () => {
+    const service = await PlantService.listen({ deed: () => takeTime(50) })
+    await service.close()
+    const { clock } = openOptions()
+    let past = 0
+    const notify = async () => {
+      past = 10_000
+      await service.comeBack()
+    }
+    const opening = { timeout: 1000, retry: 60_000, clock: { ...clock, now: () => clock.now() + past } }
+    const { posts, ...result } = await imported({ service, plants: 1, access: { notify }, opening })
+    expect([result, posts.length]).toMatchObject([complete(1), 1])
+  })
+
   test('causes one warning', async () => {
     const warnings: string[] = []
     const notify = async (text: string) => void warnings.push(text)
@@ -135,15 +140,15 @@ describe('a service in trouble', () => {
   })
 })
 
-test('a write that is stopped ends without an error', async () => {
+test('a write that is stopped waits for what is in flight, and ends without an error', async () => {
   const stop = new AbortController()
   const deed = ({ index }: Post): Deed => {
-    if (index === 4) stop.abort(new Error('stopped')) // sent alone, after the first ones have timed out
+    if (index === 3) stop.abort(new Error('stopped'))
     return 'hang'
   }
   const opening = { concurrency: 4, timeout: 300 }
   const { posts, ...result } = await imported({ deed, plants: 10, opening, signal: stop.signal })
-  expect([result.tally, posts.length]).toEqual([{ unknown: 4, unsent: 6 }, 5])
+  expect([result.tally, posts.length]).toEqual([{ unknown: 4, unsent: 6 }, 4])
   expect(result.error).toMatchObject({ message: 'stopped' })
 })
 
@@ -186,11 +191,10 @@ describe('a plant of an import that updates', () => {
       rejections: [],
       requests: [post, patch],
     })
-    const created = json(200, { name: 'Bracken' })
-    expect((await updated(whole, [taken, created], [missing])).requests).toEqual([post, patch, post])
-    const { rejections } = await updated(whole, [taken], [missing])
-    const message = 'Plant 1 was not updated: it was created and deleted during each of 5 tries'
-    expect(rejections).toEqual([[0, 409, message]])
+    expect(await updated(whole, [taken], [missing])).toMatchObject({
+      rejections: [[0, 409, 'Plant 1 was deleted before it could be updated']],
+      requests: [post, patch, 'GET /openapi.json'],
+    })
   })
 
   test('is only changed without a name', async () => {
@@ -199,7 +203,7 @@ describe('a plant of an import that updates', () => {
     expect(await updated({ id: 1n, tag: null }, [], [changed])).toMatchObject({ tally: { updated: 1 }, requests })
     const message = 'Invalid plant: name must be a string, but is missing, and no plant has id 1'
     expect(await updated({ id: 1n, tag: null }, [], [missing])).toMatchObject({
-      requests,
+      requests: [...requests, 'GET /openapi.json'],
       rejections: [[0, 422, message]],
     })
   })
@@ -208,6 +212,8 @@ describe('a plant of an import that updates', () => {
 describe('an answer about one plant', () => {
   test.each<[string, Deed, string, number, string]>([
     ['400', { status: 400, body: { error: 17, message: 'No ferns' } }, 'rejected', 17, 'No ferns'],
+    ['400 for 404', { status: 400, body: { error: 404, message: 'No bed' } }, 'rejected', 404, 'No bed'],
+    ['400 for 415', { status: 400, body: { error: 415, message: 'No fern' } }, 'rejected', 415, 'No fern'],
     ['422 without an Error', { status: 422 }, 'rejected', 422, 'answered 422'],
     ['409', { status: 400, body: { error: 409, message: 'Had that' } }, 'rejected', 409, 'Had that'],
   ])('is recorded, and the others go on: %s', async (_, deed, outcome, error, message) => {
@@ -215,6 +221,14 @@ describe('an answer about one plant', () => {
       tally: { created: 99, [outcome]: 1 },
       rejections: [[5, error, expect.stringContaining(message)]],
     })
+  })
+
+  test.each([404, 415])('is no answer with the status %i, which ends all', async (status) => {
+    const { tally, error } = await imported({ deed: from(3, { status }), plants: 10, opening: { concurrency: 1 } })
+    expect([tally, error]).toMatchObject([
+      { created: 3, unsent: 7 },
+      { type: 'rejected', status },
+    ])
   })
 
   test('with another plant causes one warning', async () => {
@@ -251,9 +265,12 @@ describe('a service that keeps no keys', () => {
   })
 })
 
-test('nothing is sent to a service that cannot say whether it keeps keys', async () => {
-  const remote = await Hostile.listen({ openapi: json(503, { error: 503, message: 'Not now' }) })
-  const written = sent(await openRemote(remote.url, { timeout: 1000 }), creations(3))
-  await expect(written).rejects.toMatchObject({ type: 'unavailable', retryable: true, message: 'Not now' })
-  expect(remote.posts).toEqual([])
+test('a service is asked once whether it keeps keys, and given up after three unknown outcomes in a row', async () => {
+  const remote = await Hostile.listen({ posts: [(socket) => void socket.resetAndDestroy()], openapi: http(404) })
+  const { tally, error } = await sent(await openRemote(remote.url, { concurrency: 1 }), creations(10))
+  expect([tally, error]).toMatchObject([{ unknown: 3, unsent: 7 }, { type: 'unanswered' }])
+  expect(remote.lines).toEqual(['POST /plants', 'GET /openapi.json', 'POST /plants', 'POST /plants'])
+  const deed = ({ index }: Post): Deed => ([0, 1, 3, 4].includes(index) ? 'lose' : undefined)
+  const { tally: others } = await imported({ isKeyed: false, deed, plants: 10, opening: { concurrency: 1 } })
+  expect(others).toEqual({ created: 6, unknown: 4 })
 })

@@ -79,15 +79,15 @@ describe('a service that can be read', () => {
   const reads = { ...creates, '/plants/{id}': { get: {} } }
 
   test.each([
-    ['list --limit 1', creates, 'can only create plants', 'GET /plants'],
-    ['get 1', creates, 'can only create plants', 'GET /plants/{id}'],
-    ['update 1 --name A', reads, 'does not offer this', 'PATCH /plants/{id}'],
-    ['delete 1 --yes', reads, 'does not offer this', 'DELETE /plants/{id}'],
-  ])('is asked, and tells then that it does not offer this: %s', async (line, paths, what, operation) => {
+    ['list --limit 1', creates, 'GET /plants'],
+    ['get 1', creates, 'GET /plants/{id}'],
+    ['update 1 --name A', reads, 'PATCH /plants/{id}'],
+    ['delete 1 --yes', reads, 'DELETE /plants/{id}'],
+  ])('is asked, and tells then that it does not offer this: %s', async (line, paths, operation) => {
     const request = operation.replace('{id}', '1')
     const answers = { [request]: [http(line === 'list --limit 1' ? 405 : 404)] }
     const { code, lines, asked } = await runAt(line, answers, { description: json(200, { paths }) })
-    const message = `This service ${what}: its openapi.json lists no ${operation}`
+    const message = `This service does not offer this: its openapi.json lists no ${operation}`
     const hint = 'Run the command on the host of the service, or select another store with --store'
     expect({ code, lines }).toEqual({ code: 2, lines: [{ error: 400, message, hint }] })
     expect(asked.map((one) => one.replace('?limit=1', ''))).toEqual([request, 'GET /openapi.json'])
@@ -99,7 +99,7 @@ describe('a service that can be read', () => {
     expect(await runAt('get 1', answers, { description })).toMatchObject({ code: 1, last: 'No plant has id 1 in URL' })
     const { code, out, asked } = await runAt('update 1 --name Fern', answers, { description })
     expect({ code, out, asked }).toEqual({ code: 0, out: `${fern}\n`, asked: ['PATCH /plants/1'] })
-    const hint = 'Is the address right? It is the base URL: the part before /plants. Try: --store URL/v1'
+    const hint = 'Is the address right? It is the base URL: the part before /plants'
     expect(
       await runAt('list', { 'GET /v1/plants/plants': [http(404)] }, { base: '/v1/plants/', description }),
     ).toMatchObject({ code: 1, hint })
@@ -114,7 +114,7 @@ describe('a service that can be read', () => {
     ['its only plant', [one, '[]'], pair, 0, '{"id":2,"name":"Ivy"}\n'],
     ['no plant', ['[]'], ['limit=2&order=desc'], 0, '{"id":1,"name":"Ivy"}\n'],
     ['plants that ascend', [`[${fern},${moss}]`], ['limit=2&order=desc'], 2, ''],
-    ['one of several', [one, `[${moss}]`, one, `[${moss}]`], [...pair, ...pair], 2, ''],
+    ['one of several', [one, `[${moss}]`, one], [...pair, 'limit=2&order=desc'], 2, ''],
     [
       'one before another is created',
       [one, `[${moss}]`, two],
@@ -132,44 +132,49 @@ describe('a service that can be read', () => {
     const result = await runPlants(argv, { env: { PLANTS_TOKEN: token } })
     expect({ code: result.code, out: result.out }).toEqual({ code, out })
     expect(remote.lines.filter((line) => line.startsWith('GET'))).toEqual(queries.map((text) => `GET /plants?${text}`))
-    if (code === 2) expect(result.err).toContain(`${remote.url} cannot list plants in descending order`)
+    const hint = 'Give a number instead of next, or leave out --desc'
+    const err = `plants: ${remote.url} cannot list plants in descending order\n  ${hint}\n`
+    expect(result.err).toBe(code === 2 ? err : '')
   })
 })
 
 describe('an answer to a request that reads', () => {
+  const rounded = '{"id":1.0000000000000000001,"name":"F"}'
+
   test.each<[string, Answer, number, string]>([
     ['404 with an Error', missing, 1, 'No plant has id 1 in URL'],
     ['404 without an Error', http(404), 1, 'URL answered 404 with nothing'],
-    ['another plant', json(200, moss), 5, 'URL answered 200 with JSON that is no StoredPlant with id 1'],
+    ['another plant', json(200, moss), 5, `URL answered 200 with no StoredPlant with id 1: ${moss}`],
     [
       'a wrong id',
       json(200, '{"id":1.5,"name":"F"}'),
       5,
-      'URL answered 200 with JSON that is no StoredPlant with id 1',
+      'URL answered 200 with no StoredPlant with id 1: {"id":1.5,"name":"F"}',
     ],
-    ['a reset', lose, 4, 'URL received the request, but did not answer: the connection was reset'],
+    ['a reset', lose, 4, 'URL received the request, but did not answer: the connection was closed'],
   ])('of one plant is rejected: %s', async (_, answer, code, message) => {
     expect(await runAt('get 1', { 'GET /plants/1': [answer] })).toMatchObject({ code, out: '', last: message })
   })
 
-  const linked = (link: string): [string, Answer, string] => [
-    `a link to ${link}`,
-    page([fern], link),
-    `a next page at another address: ${link}`,
-  ]
-
   test.each<[string, Answer, string]>([
     ['the same page again', page([fern, moss], 'plants?after=2'), 'plant 1 after plant 2'],
     ['an empty page in the middle', page([], 'plants?after=2'), 'an empty page with a link to the next one'],
-    linked('http://a.example/plants?after=1'),
-    linked('/other/plants?after=1'),
-    linked('http://['),
-    ['an object', json(200, fern), '200 with JSON that is no list of plants'],
-    ['a rounded id', page(['{"id":1.0000000000000000001,"name":"F"}']), '200 with JSON that is no list of plants'],
+    ['a link to nowhere', page([fern], 'http://['), 'plant 1 after plant 1'],
+    ['an object', json(200, fern), `200 with no list of plants: ${fern}`],
+    ['a rounded id', page([rounded]), `200 with no list of plants: [${rounded}]`],
     ['more than 16 MiB', json(200, `[${' '.repeat(16_777_216)}]`), '200 with more than 16 MiB'],
   ])('of a list is rejected: %s', async (_, answer, message) => {
     expect(await list(answer, 'list --limit 1000')).toMatchObject({ code: 5, last: `URL answered ${message}` })
   })
+
+  test.each(['http://a.example/plants?after=1', '/other/plants?after=1'])(
+    'has the next page at its own address, whatever its link says: %s',
+    async (link) => {
+      const { code, out, asked } = await list([page([fern], link), page([moss])], 'list --limit 10')
+      const lines = ['GET /plants?limit=10', 'GET /plants?after=1']
+      expect({ code, out, asked }).toEqual({ code: 0, out: `${fern}\n${moss}\n`, asked: lines })
+    },
+  )
 
   test('is checked against --no-tag, which the service may not know', async () => {
     const unknown = json(400, { error: 400, message: 'There is no parameter "noTag"' })
@@ -203,7 +208,7 @@ describe('an answer to a request that reads', () => {
     ['a content coding', ndjson(fern, { 'Content-Encoding': 'gzip' }), unmarked],
     ['no length', head(''), unmarked],
     ['two transfer codings', ndjson(`${fern}\n`, { 'Transfer-Encoding': 'chunked, gzip' }), unmarked],
-    ['another media type', page([fern]), '200 with JSON that is no stream of plants'],
+    ['another media type', page([fern]), `200 with no stream of plants: [${fern}]`],
   ])('of a stream is rejected: %s', async (_, answer, message) => {
     expect(await list(answer, 'export')).toMatchObject({ code: 5, last: `URL answered ${message}` })
   })
@@ -270,7 +275,7 @@ test('a description that cannot be read explains nothing', async () => {
 describe('an update', () => {
   const renamed = '{"id":1,"name":"Moss","tag":"a"}'
   const unknown = { code: 5, hint: 'Whether plant 1 was changed is unknown. Look at it with: plants get 1 --store URL' }
-  const unread = 'URL received the request, but did not answer: the connection was reset'
+  const unread = 'URL received the request, but did not answer: the connection was closed'
 
   test('is one request, which names what changes', async () => {
     const { code, out, remote } = await runAt('update 1 --name Moss', { 'PATCH /plants/1': [json(200, renamed)] })
@@ -310,7 +315,7 @@ describe('an answer that names another plant leaves a change unknown', () => {
 
   test.each(['update 1 --name Fern', 'delete 1 --yes'])('%s', async (line) => {
     const { code, out, lines } = await runAt(line, answers)
-    const message = 'URL answered 200 with JSON that is no StoredPlant with id 1'
+    const message = 'URL answered 200 with no StoredPlant with id 1: {"id":2,"name":"Fern"}'
     const hint = 'Whether plant 1 was changed is unknown. Look at it with: plants get 1 --store URL'
     expect({ code, out, lines }).toEqual({ code: 5, out: '', lines: [{ error: 502, message, hint, status: 200 }] })
   })
@@ -323,7 +328,7 @@ describe('an answer that names another plant leaves a change unknown', () => {
     })
     const argv = ['import', '--if-exists', 'update', '--store', remote.url, '--output', 'ndjson']
     const { code, out, err } = await runPlants(argv, { env: { PLANTS_TOKEN: token }, stdin: `${fern}\n` })
-    const message = 'URL answered 200 with JSON that is no StoredPlant with id 1'
+    const message = 'URL answered 200 with no StoredPlant with id 1: {"id":2,"name":"Fern"}'
     expect({ code, out }).toEqual({ code: 5, out: '' })
     expect(linesOf(err, remote)).toMatchObject([{ error: 502, message, status: 200 }])
   })
@@ -338,8 +343,8 @@ test('several deletes report each failure, and end with the worst code', async (
   const { code, out, lines, asked } = await runAt('delete 1 2 3 4 5 6 --yes', Object.fromEntries(deletes))
   expect({ code, out }).toEqual({ code: 5, out: '{"id":3,"name":"Ivy"}\n' })
   expect(lines.map(({ message, warning = message }) => warning)).toEqual([
-    expect.stringMatching(/^URL failed: Oh\. Trying again for up to /),
-    ...['No plant has id 4 in URL', 'No', 'Not allowed (2 plants)', 'URL failed: Oh'],
+    expect.stringMatching(/^URL answered 500: Oh\. Trying again for up to /),
+    ...['No plant has id 4 in URL', 'No', 'Not allowed (2 plants)', 'URL answered 500: Oh'],
   ])
   expect(asked.filter((line) => line === 'GET /openapi.json')).toHaveLength(1)
 })

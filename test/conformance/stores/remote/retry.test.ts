@@ -1,7 +1,8 @@
 import type { Socket } from 'node:net'
 import { describe, expect, test } from 'vitest'
 import { type Answer, Hostile, http, json } from '../../../helpers/hostile.js'
-import { createAt, created, howToRepeat, keyless, type Outcome } from '../../../helpers/remote.js'
+import { createAt, created, howToRepeat, keyless, type Outcome, openRemote } from '../../../helpers/remote.js'
+import { createPlant, openOptions } from '../../../helpers/store.js'
 
 const plant = json(200, { name: 'Fern' })
 const reset: Answer = (socket) => void socket.resetAndDestroy()
@@ -51,7 +52,7 @@ describe('a service that has stored nothing', () => {
   })
 })
 
-const lost = 'URL received the request, but did not answer: the connection was reset'
+const lost = 'URL received the request, but did not answer: the connection was closed'
 const unknown = (hint: string) => ({ error: 504, message: lost, hint })
 
 describe('a plant without an answer is sent again, when the service keeps keys', () => {
@@ -115,12 +116,18 @@ describe('a plant without an answer is not sent again', () => {
     ['another header', describedBy([{ ...header, name: 'X-Idempotency-Key' }])],
     ['a reference to elsewhere', describedBy([{ $ref: 'https://example.com/#/components/parameters/Key' }])],
     ['a reference to a prototype', describedBy([{ $ref: '#/constructor/prototype' }])],
+  ])('when the description lists no key: %s', async (_, openapi) => {
+    const said = [unknown(howToRepeat.unlisted)]
+    expect(await createdBy([reset, plant], openapi)).toEqual({ code: 5, out: '', said, requests: [post, description] })
+  })
+
+  test.each<[string, Answer]>([
     ['404', http(404)],
     ['broken JSON', json(200, '{"paths":')],
     ['null', json(200, 'null')],
     ['more than 1 MiB', json(200, ' '.repeat(1_048_577))],
-  ])('when the description lists no key: %s', async (_, openapi) => {
-    const said = [unknown(howToRepeat.unlisted)]
+  ])('when there is no description: %s', async (_, openapi) => {
+    const said = [unknown(howToRepeat.unasked)]
     expect(await createdBy([reset, plant], openapi)).toEqual({ code: 5, out: '', said, requests: [post, description] })
   })
 
@@ -139,7 +146,22 @@ describe('a plant without an answer is not sent again', () => {
     const { code, said, requests } = await createdBy([reset, plant], openapi, ['--timeout', '1s'])
     const error = unknown(howToRepeat.unasked)
     // A description that never comes leaves no time for another try, and so nothing to warn of.
-    expect({ code, said }).toEqual({ code: 5, said: said.length === 1 ? [error] : [trying(lost, 1), error] })
+    const warnings = said.length === 1 ? [] : [{ warning: expect.stringMatching(/\. Trying again for up to 1 s$/) }]
+    expect({ code, said }).toEqual({ code: 5, said: [...warnings, error] })
     expect(requests.filter((line) => line === post)).toHaveLength(1)
+  })
+
+  test('when there is no time left to ask for the description again', async () => {
+    let past = 0
+    const { clock } = openOptions()
+    const slowly = (socket: Socket) => {
+      past += 4000
+      socket.resetAndDestroy()
+    }
+    const remote = await Hostile.listen({ posts: [slowly], openapi: http(503, '', { 'Retry-After': 1 }) })
+    const opening = { timeout: 5000, clock: { ...clock, now: () => clock.now() + past } }
+    const create = createPlant(await openRemote(remote.url, opening), { id: 1n, name: 'Fern' })
+    await expect(create).rejects.toMatchObject({ type: 'unanswered' })
+    expect(remote.lines).toEqual([post, description])
   })
 })
