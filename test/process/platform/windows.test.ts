@@ -90,9 +90,11 @@ describe.runIf(isLinux && !process.env['PLANTS_BIN'])('on a simulated Windows (n
 
   test('the password file of libpq is in APPDATA', async () => {
     const user = new World()
-    user.write('Roaming/postgresql/pgpass.conf', '*:*:*:ann:s3cret\r\n', 0o644) // Windows has no modes
-    const { out, err } = await plants(user, 'auth status --store postgres://ann@db.example.com/garden')
-    expect({ out, err }).toEqual({ out: expect.stringContaining('"source":"password-file"'), err: '' })
+    const path = join(user.home, 'Roaming/postgresql/pgpass.conf')
+    mkdirSync(path, { recursive: true })
+    const { code, err } = await plants(user, 'list --store postgres://ann@127.0.0.1:1/garden --timeout 10ms')
+    const warning = `plants: The password file ${path} is ignored, because it is not a regular file\n`
+    expect([code, err]).toEqual([4, expect.stringContaining(warning)])
   })
 
   test.each([
