@@ -6,14 +6,12 @@ import {
   lstatSync,
   mkdirSync,
   openSync,
-  readdirSync,
   readlinkSync,
   realpathSync,
-  rmSync,
   statSync,
 } from 'node:fs'
-import { basename, dirname, join, resolve } from 'node:path'
-import { isWindows, malformed, octal, PlantsError, systemCode, unlessSystemError } from './errors.js'
+import { dirname, join, resolve } from 'node:path'
+import { isWindows, malformed, octal, PlantsError, systemCode } from './errors.js'
 
 /** Durable, also for missing parents. `mkdirSync` with `recursive` never returns in /proc. */
 export function makeFolder(folder: string): void {
@@ -26,23 +24,6 @@ export function makeFolder(folder: string): void {
   } catch (error) {
     if (systemCode(error) !== 'EEXIST') throw error
   }
-}
-
-export function removeFolder(folder: string): void {
-  unlessSystemError(() => rmSync(folder, { recursive: true, force: true }))
-}
-
-export function prefixFor(file: string): string {
-  return `.${basename(file)}.plants-`
-}
-
-export function tempFoldersBeside(file: string): string[] {
-  const prefix = prefixFor(file)
-  const entries = readdirSync(dirname(file), { withFileTypes: true })
-  const ours = entries.filter(
-    (entry) => entry.isDirectory() && entry.name.startsWith(prefix) && /^\w{6}$/.test(entry.name.slice(prefix.length)),
-  )
-  return ours.map(({ name }) => join(dirname(file), name))
 }
 
 /** Makes the entries of a folder durable, where the file system can. */
@@ -178,9 +159,4 @@ export function untrustedReason(
     }
   }
   return undefined
-}
-
-/** In a snap, conf would overwrite a file instead of replacing it. */
-export function unsetSnap(): void {
-  delete process.env['SNAP']
 }

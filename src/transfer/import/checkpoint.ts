@@ -172,7 +172,7 @@ export async function whileAlone<T>(
   try {
     makeFolder(dirname(path))
     assertNotRedirected(dirname(path), io.trusts)
-    return await holdLock(`${path}.lock`, { timeout: 0, clock: io, trusts: io.trusts }, (lock) => {
+    return await holdLock(`${path}.lock`, { timeoutMs: 0, clock: io }, (lock) => {
       hasBegun = true
       return action({ ...lock, name, journal: `${path}.json` })
     })
@@ -186,14 +186,14 @@ export async function whileAlone<T>(
 }
 
 /** @throws {PlantsError} `unwritable` */
-export function writeJournal({ journal, directory, assertHeld }: ImportLock, text: string): void {
+export function writeJournal({ journal, assertHeld }: ImportLock, text: string): void {
   let file: AtomicFile | undefined
   try {
-    file = new AtomicFile(journal, directory)
+    file = new AtomicFile(journal)
     writeFileSync(file.fd, `${text}\n`)
+    assertHeld()
     file.commit()
   } catch (error) {
-    assertHeld()
     throw unwritable(`The journal ${journal}`, error, hint)
   } finally {
     file?.discard()

@@ -197,6 +197,6 @@ test('a pipe in the place of the lock is named', { timeout: 10_000 }, async () =
   const user = new World({ timeout: '7s' })
   execFileSync('mkfifo', [`${user.file}.lock`])
   const { code, err } = await user.run('config set timeout 8s')
-  expect([code, err]).toEqual([74, expect.stringContaining(`${user.file}.lock: it is not a directory`)])
+  expect([code, err]).toEqual([74, expect.stringContaining(`${user.file}.lock: it is not a regular file`)])
   expect(user.saved).toEqual({ version: 1, timeout: '7s' })
 })
