@@ -78,15 +78,8 @@ export function processIo(): { argv: string[]; io: Io; end(exitCode: number): vo
   })
   const end = (exitCode: number) => {
     code = exitCode
-    const { received } = signals
-    if (received === undefined) return
-    // A stalled reader would keep the process alive for ever.
-    const deadline = process.uptime() + 0.5
-    const timer = setInterval(() => {
-      const isWriting = stdout.isWriting || stderr.isWriting
-      if (!isWriting) clearInterval(timer)
-      else if (process.uptime() > deadline) process.kill(process.pid, received)
-    }, 10)
+    // What still waits is for a reader that has stalled: lines of the log, or output that a signal has cut off.
+    setTimeout(() => process.exit(code), 500).unref()
   }
   return { argv: process.argv.slice(2), io, end }
 }

@@ -124,10 +124,11 @@ export const serve = defineCommand({
     const { startService } = await import('../../server/service.js')
     const service = await startService(await optionsFor(flags, settings, io))
     try {
+      const { signal } = io // handled from here on: whoever reads the address may send one at once
       const text = settings.errors === 'json' ? toJson({ address: service.address }) : service.address
       // Like a log line: a slow or closed reader does not block the service.
       void io.stdout.log(`${io.stdout.isTerminal ? escapeControlChars(text) : text}\n`)
-      if (!io.signal.aborted) await once(io.signal, 'abort')
+      if (!signal.aborted) await once(signal, 'abort')
     } finally {
       await service.drain(flags.drainTimeout)
       // At most a second, because the reader of the log may have stalled.

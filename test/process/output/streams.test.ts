@@ -1,11 +1,15 @@
-import { existsSync, readFileSync } from 'node:fs'
-import { constants } from 'node:os'
+import { closeSync, constants, existsSync, openSync, readFileSync, readSync } from 'node:fs'
+import { constants as system } from 'node:os'
 import { join } from 'node:path'
-import { describe, expect, test } from 'vitest'
-import { bash, intoPipe, unblock } from '../../helpers/bash.js'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { unlessSystemError } from '../../../src/platform/errors.js'
+import { bash, intoPipe, pipeIn, unblock } from '../../helpers/bash.js'
 import { fill } from '../../helpers/fill.js'
 import { canMount, isLinux, smallDisk } from '../../helpers/linux.js'
+import { connectTo, requestBytes } from '../../helpers/raw-http.js'
 import { rounds } from '../../helpers/rounds.js'
+import { serve, testToken } from '../../helpers/service.js'
+import { temporaryFolder } from '../../helpers/temporary.js'
 import { printed, refusal, World } from '../../helpers/world.js'
 
 const repeated = { repeats: rounds(1) - 1 }
@@ -84,10 +88,41 @@ describe.runIf(isLinux)('a pipe, also non-blocking (seen through /proc):', () =>
       const sent = performance.now()
       writer.kill(name)
       const { exitCode, signal } = await writer
-      expect(signal ?? exitCode).toBeOneOf([name, 128 + constants.signals[name]])
+      expect(signal ?? exitCode).toBeOneOf([name, 128 + system.signals[name]])
       expect(performance.now() - sent).toBeLessThan(2000)
     }
   })
+})
+
+test.runIf(isLinux)('lines of a log that nobody reads are dropped beyond 1 MiB, and a service goes on', async () => {
+  const folder = temporaryFolder()
+  const path = pipeIn(folder)
+  const reader = openSync(path, constants.O_RDWR | constants.O_NONBLOCK)
+  onTestFinished(() => closeSync(reader))
+  const service = await serve([], { folder, through: ['sh', '-c', 'exec "$@" 2> "$0"', path] })
+  const connection = await connectTo(service.place)
+  const ask = async (target: string, times: number) => {
+    connection.send(Buffer.concat(Array.from({ length: times }, () => requestBytes(testToken, { target }))))
+    for (let count = 0; count < times; count += 1) expect((await connection.answer())?.status).toBe(404)
+  }
+  for (let round = 0; round < 300; round += 1) await ask(`/${'x'.repeat(199)}`, 15)
+  let log = ''
+  const bytes = Buffer.alloc(65_536)
+  const readMore = () => {
+    const length = unlessSystemError(() => readSync(reader, bytes)) ?? 0 // EAGAIN when it is empty
+    log += bytes.toString('utf8', 0, length)
+    return log
+  }
+  // what the pipe and the backlog held, once it is read, and a new line
+  await expect.poll(() => readMore().length, patience).toBeGreaterThan(1_048_576)
+  const kept = async () => {
+    await ask('/last', 1)
+    return readMore()
+  }
+  await expect.poll(kept, patience).toContain('/last')
+  expect(log.length).toBeLessThan(1_048_576 + 3 * 65_536)
+  for (const line of log.trimEnd().split('\n')) expect(JSON.parse(line)).toMatchObject({ level: 'info' })
+  expect((await service.stop()).code).toBe(0)
 })
 
 describe('stdin', () => {
