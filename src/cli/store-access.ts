@@ -34,7 +34,7 @@ export async function accessTo(
   if (!found) throw noToken(address, storeFlag)
   const tracing = isVerbose ? await import('../output/trace.js') : undefined
   tracing?.trace(io, settings, `* token from ${found.place}`)
-  assertNotExposed(address, settings, io)
+  assertNotExposed(address, settings)
   const isProxySet = Object.keys(io.env).some((name) => /^(https?|all)_proxy$/i.test(name))
   const proxy = isProxySet ? await (await import('../platform/proxy-variables.js')).proxyFor(address, io) : undefined
   if (proxy !== undefined) tracing?.trace(io, settings, `* proxy ${new URL(proxy).host}`) // without its password
@@ -52,7 +52,7 @@ export async function accessTo(
     userAgent: `plants/${version}`,
     ca: caCert && (await import('../platform/certificates.js')).readCertificates(caCert.path, caCert.source),
     proxy,
-    beforeConnect: () => assertNotExposed(address, settings, io),
+    beforeConnect: () => assertNotExposed(address, settings),
     notify: (text) => {
       void onWait?.(undefined)
       return warnMeanwhile(io, text, settings)

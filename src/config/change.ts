@@ -3,7 +3,7 @@ import { dirname } from 'node:path'
 import { replaceFile, unwritableReasons } from '../platform/atomic-file.js'
 import { isWindows, malformed, PlantsError, shellWord, systemCode, unlessSystemError } from '../platform/errors.js'
 import type { Lock } from '../platform/file-lock.js'
-import { asOwnerOf, makeFolder, syncFolder, targetOf } from '../platform/files.js'
+import { makeFolder, syncFolder, targetOf } from '../platform/files.js'
 import type { Io } from '../platform/io.js'
 import { maxFileBytes, readSettings, type SavedSettings, settingsPath } from './settings-file.js'
 
@@ -31,14 +31,12 @@ export async function changeSettings(
     const { default: Conf } = await import('conf') // slow, so loaded before the lock is acquired
     const { holdLock } = await import('../platform/file-lock.js')
     path = await settingsPath(io)
-    return await asOwnerOf(dirname(path), () => {
-      makeFolder(dirname(path))
-      const target = targetOf(path, io)
-      return holdLock(`${target}.lock`, { timeoutMs: timeout, clock: io }, async (lock) => {
-        const made = await plan()
-        if (made.after !== made.before) write(target, made.after, Conf, lock)
-        return made
-      })
+    makeFolder(dirname(path))
+    const target = targetOf(path)
+    return await holdLock(`${target}.lock`, { timeoutMs: timeout, clock: io }, async (lock) => {
+      const made = await plan()
+      if (made.after !== made.before) write(target, made.after, Conf, lock)
+      return made
     })
   } catch (error) {
     throw explain(error, path)

@@ -1,19 +1,10 @@
 import { isUtf8 } from 'node:buffer'
-import {
-  closeSync,
-  constants,
-  existsSync,
-  fstatSync,
-  openSync,
-  readFileSync,
-  realpathSync,
-  type Stats,
-  statSync,
-} from 'node:fs'
-import { dirname, join } from 'node:path'
+import { closeSync, constants, existsSync, fstatSync, openSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { isObject } from '../plant/exact-json.js'
 import { isWindows, malformed, octal, PlantsError, shellWord, systemCode, systemReasons } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
+import { isTrusted, whyOthersCanWrite } from '../platform/trust.js'
 import { isLoginAddress } from '../stores/common/address.js'
 import { type SettingName, settingOf, settingsIn } from './setting-table.js'
 
@@ -38,10 +29,8 @@ export interface SettingsFile {
   /** absolute; undefined when there is no folder for settings */
   path: string | undefined
   saved: SavedSettings
-  /** why its commands are not run and its tokens and passwords are not sent: somebody else may have written them */
-  distrust?: { why: string; hint: string } | undefined
-  /** each with the command that fixes it */
-  warnings: { what: string; command: string }[]
+  /** others can read it */
+  warning?: { what: string; command: string } | undefined
 }
 
 export async function settingsPath({ env, resolvePath, configFolder }: Io): Promise<string> {
@@ -54,12 +43,14 @@ export async function readSettings(io: Io): Promise<SettingsFile> {
   let path: string | undefined
   try {
     path = await settingsPath(io)
-    const { bytes, stats } = readOwn(path, io)
+    const { bytes, mode } = readOwn(path)
     const saved = parseSettings(bytes, path)
     addTokens(saved, io)
-    return { path, saved, ...accessByOthers(path, stats, io) }
+    const what = `The settings in ${path} are open to others ${octal(mode)}`
+    const isOpen = !isWindows && (mode & 0o077) !== 0
+    return { path, saved, warning: isOpen ? { what, command: `chmod 600 ${shellWord(path)}` } : undefined }
   } catch (error) {
-    const nothing: SettingsFile = { path, saved: { version: 1 }, warnings: [] }
+    const nothing: SettingsFile = { path, saved: { version: 1 } }
     if (path === undefined && error instanceof PlantsError && !io.env['PLANTS_CONFIG_DIR']) return nothing
     const code = systemCode(error)
     if (path === undefined || code === undefined) throw error
@@ -78,16 +69,23 @@ function addTokens({ tokens = {} }: SavedSettings, { secrets }: Io): void {
 
 export const maxFileBytes = 1_048_576
 
-function readOwn(path: string, io: Io): { bytes: Buffer; stats: Stats } {
+function readOwn(path: string): { bytes: Buffer; mode: number } {
   const fd = openSync(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0)) // a pipe in its place must not block
   try {
     const stats = fstatSync(fd)
     if (!stats.isFile())
       throw broken(path, stats.isDirectory() ? 'are a directory' : 'are not a regular file', 'Move it away')
     if (stats.size > maxFileBytes) throw broken(path, 'are larger than 1 MiB')
-    if (!io.trusts(stats.uid))
-      throw broken(path, `belong to another user (uid ${stats.uid})`, 'Change its owner, or set PLANTS_CONFIG_DIR')
-    return { bytes: readFileSync(fd), stats }
+    const why = whyOthersCanWrite(stats)
+    if (why !== undefined)
+      throw broken(
+        path,
+        `are in a file that ${why}`,
+        isTrusted(stats.uid)
+          ? `Check what it contains, then run: chmod 600 ${shellWord(path)}`
+          : 'Set PLANTS_CONFIG_DIR to a directory of your own',
+      )
+    return { bytes: readFileSync(fd), mode: stats.mode }
   } finally {
     closeSync(fd)
   }
@@ -155,29 +153,4 @@ type Fields = Record<string, unknown>
 
 function broken(path: string, why: string, hint = 'Fix the file, or move it away', cause?: unknown): PlantsError {
   return malformed(`The settings in ${path} ${why}`, hint, cause)
-}
-
-/** Whether other users can read the tokens, or replace the file, or a link to it, by one with their own command. */
-function accessByOthers(path: string, { uid, mode }: Stats, io: Io): Pick<SettingsFile, 'distrust' | 'warnings'> {
-  if (isWindows) return { warnings: [] } // its files have no modes
-  const warnings: SettingsFile['warnings'] = []
-  let command = `chmod 600 ${shellWord(path)}`
-  let why = (mode & 0o022) === 0 ? undefined : `can be changed by others ${octal(mode)}`
-  if ((mode & 0o077) !== 0)
-    warnings.push({ what: `The settings in ${path} are open to others ${octal(mode)}`, command })
-  for (const folder of new Set([path, realpathSync(path)].map((place) => dirname(place)))) {
-    const { mode } = statSync(folder)
-    if ((mode & 0o022) === 0 || (mode & 0o1000) !== 0) continue
-    command = `chmod 700 ${shellWord(folder)}`
-    why = `can be replaced by others, who can write to ${folder} ${octal(mode)}`
-    warnings.push({ what: `Others can replace the settings in ${folder} ${octal(mode)}`, command })
-  }
-  if (!io.mayRunFor(uid)) {
-    const hint = 'Run plants as that user, without sudo, or set PLANTS_TOKEN or PGPASSWORD'
-    return { warnings, distrust: { why: `belong to another user (uid ${uid})`, hint } }
-  }
-  return {
-    warnings,
-    distrust: why === undefined ? undefined : { why, hint: `Check what they contain, then run: ${command}` },
-  }
 }

@@ -28,7 +28,7 @@ const login = defineCommand({
     if (takesToken(store)) {
       const hint = `Renew the token where the command reads it, or remove the command: plants config unset stores.${storeName}.token-command`
       if (tokenCommand !== undefined) throw malformed(`${storeName} gets its token from a command`, hint)
-      assertNotExposed(store, settings, io)
+      assertNotExposed(store, settings)
     }
     const noun = nounOf(store)
     const secret = await readSecret(flags.fromStdin === true, store, settings, io)

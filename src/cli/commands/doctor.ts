@@ -78,13 +78,11 @@ async function* examine(flags: DoctorFlags, io: Io): AsyncIterable<Finding> {
 }
 
 async function examineSettings(file: SettingsFile, flags: GlobalFlags, io: Io): Promise<CheckResult> {
-  const { path = 'no settings file, because there is no home directory', warnings } = file
+  const { path = 'no settings file, because there is no home directory', warning: open } = file
   const { sources } = await resolvePreferences(flags, io, { ignoresInvalid: true, file })
   const invalid = sources.map(failureOf).find(Boolean)
   if (invalid) return failed(invalid)
-  if (warnings.length === 0) return ok(path)
-  const hints = warnings.map(({ command }) => `Fix it with: ${command}`)
-  return warning(warnings.map(({ what }) => what).join('; '), hints.join('; '))
+  return open ? warning(open.what, `Fix it with: ${open.command}`) : ok(path)
 }
 
 /** Concurrent, because some stores may be slow to answer. */

@@ -190,12 +190,9 @@ function parseOrigin(flag: string, text: string): string[] {
 function warnOfPermissions(tlsKey: string | undefined, io: Io, warn: (message: string) => void): void {
   if (tlsKey === undefined || isWindows) return
   const path = io.resolvePath(tlsKey)
-  const stats = statSync(path, { throwIfNoEntry: false })
-  if (!stats) return
-  if (!io.trusts(stats.uid))
-    warn(`The file ${path} of --tls-key belongs to another user (uid ${stats.uid}), who can read and change it`)
-  else if ((stats.mode & 0o077) !== 0)
-    warn(`Other users can read or write the file ${path} of --tls-key. Fix it with: chmod 600 ${shellWord(path)}`)
+  const { mode = 0 } = statSync(path, { throwIfNoEntry: false }) ?? {}
+  if ((mode & 0o077) !== 0)
+    warn(`Other users can read the file ${path} of --tls-key. Fix it with: chmod 600 ${shellWord(path)}`)
 }
 
 async function tlsFor({ tlsCert, tlsKey }: ServeFlags, io: Io): Promise<ServiceOptions['tls']> {

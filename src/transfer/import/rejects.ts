@@ -3,8 +3,8 @@ import { dirname } from 'node:path'
 import { tableCell } from '../../plant/records.js'
 import { unwritable } from '../../platform/atomic-file.js'
 import { errorValue, malformed } from '../../platform/errors.js'
-import { syncFolder, targetOf } from '../../platform/files.js'
-import type { Io } from '../../platform/io.js'
+import { isWrittenInPlace, syncFolder, targetOf } from '../../platform/files.js'
+import { assertOwnFile } from '../../platform/trust.js'
 import type { Cell, RawRecord } from '../formats/chunk.js'
 import type { FormatReader } from '../formats/format.js'
 import { rejectNames } from '../formats/header.js'
@@ -26,16 +26,16 @@ export class Rejects {
   readonly path: string
   readonly #target: string
   readonly #fd: number
-  /** devices and pipes are written to as they are */
+  /** not `isWrittenInPlace` */
   readonly #isFile: boolean
 
   /**
    * @param length of the file of an earlier run, which goes on; without it, there must be none
    * @throws {PlantsError} `malformed` for another file; `unwritable`, as the methods
    */
-  constructor(path: string, length: number | undefined, trusts: Io['trusts']) {
+  constructor(path: string, length: number | undefined) {
     this.path = path
-    const opened = this.#attempt(() => openTarget(path, trusts))
+    const opened = this.#attempt(() => openTarget(path))
     this.#target = opened.target
     this.#fd = opened.fd
     this.#isFile = opened.isFile
@@ -129,20 +129,18 @@ function lineOf(line: number, message: string, raw: string, isBroken: boolean): 
 const addedMembers =
   /^"rejected_line":\d+,"rejected_reason":"(?:[^"\\]|\\.){0,2000}",?(?:"rejected_text":"(?:[^"\\]|\\.){0,2000}",?)?/
 
-/** The owner of a file could read and change what is written to it. */
-function openTarget(path: string, trusts: Io['trusts']): { target: string; fd: number; isFile: boolean } {
-  const target = targetOf(path, { trusts })
-  const stats = fs.statSync(target, { throwIfNoEntry: false })
-  const { O_RDWR, O_WRONLY, O_APPEND, O_CREAT, O_NOFOLLOW = 0, O_EXCL } = fs.constants
-  const isFile = !stats || stats.isFile() || stats.isDirectory()
-  if (!isFile) return { target, fd: fs.openSync(path, O_WRONLY | O_APPEND), isFile }
-  // a link created since the check may be another user's
-  const fd = fs.openSync(target, O_RDWR | O_APPEND | (stats ? 0 : O_CREAT | O_EXCL) | O_NOFOLLOW, 0o600)
-  const { uid } = fs.fstatSync(fd)
-  if (!trusts(uid)) {
+function openTarget(path: string): { target: string; fd: number; isFile: boolean } {
+  const stats = fs.statSync(path, { throwIfNoEntry: false })
+  if (isWrittenInPlace(path, stats))
+    return { target: path, fd: fs.openSync(path, fs.constants.O_WRONLY | fs.constants.O_APPEND), isFile: false }
+  const target = targetOf(path)
+  const fd = fs.openSync(target, 'a+', 0o600)
+  try {
+    assertOwnFile(path, fs.fstatSync(fd), 'Choose another file with --rejects')
+    if (!stats) syncFolder(dirname(target))
+    return { target, fd, isFile: true }
+  } catch (error) {
     fs.closeSync(fd)
-    throw malformed(`${path} belongs to another user (uid ${uid})`, 'Choose another file with --rejects')
+    throw error
   }
-  if (!stats) syncFolder(dirname(target))
-  return { target, fd, isFile }
 }

@@ -1,4 +1,14 @@
-import { closeSync, constants, existsSync, openSync, readFileSync, readSync } from 'node:fs'
+import {
+  closeSync,
+  constants,
+  existsSync,
+  mkdtempSync,
+  openSync,
+  readFileSync,
+  readSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { constants as system } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
@@ -123,6 +133,39 @@ test.runIf(isLinux)('lines of a log that nobody reads are dropped beyond 1 MiB, 
   expect(log.length).toBeLessThan(1_048_576 + 3 * 65_536)
   for (const line of log.trimEnd().split('\n')) expect(JSON.parse(line)).toMatchObject({ level: 'info' })
   expect((await service.stop()).code).toBe(0)
+})
+
+describe.runIf(isLinux)('what is no file of a user is written to as it is:', () => {
+  const plant = '{"id":1,"name":"Fern"}\n'
+  const input = `echo '${plant.trim()}' | "$plants" import -q > /dev/null`
+  const reason = 'Invalid plant: name must be a string, but is missing'
+  const rejected = `{"rejected_line":1,"rejected_reason":"${reason}","id":2}\n`
+
+  test.each([
+    ['export --out /dev/stdout', plant],
+    ['export --out >(cat)', plant],
+    ['export --out /dev/stdout | cat', plant],
+    ['export --out /dev/fd/3 3> out; cat out', plant],
+    ['import -q two --rejects /dev/stderr 2>&1 > /dev/null', rejected],
+    ['import -q two --rejects >(cat) 2> /dev/null', rejected],
+    ['import -q two --rejects /dev/fd/3 3> out 2> /dev/null; cat out', rejected],
+  ])('%s', async (line, text) => {
+    const user = new World()
+    user.write('two', '{"id":2}\n')
+    user.write('out', 'before\n')
+    const { out } = await bash(user, `${input}; exec 4> result; "$plants" ${line} | cat >&4; cat result`)
+    expect(out).toContain(text)
+    if (line.endsWith('cat out')) expect(user.read('out')).toBe(text)
+  })
+
+  test('a file in /dev/shm is replaced as elsewhere', async () => {
+    const folder = mkdtempSync('/dev/shm/plants-')
+    onTestFinished(() => rmSync(folder, { recursive: true }))
+    const user = new World()
+    writeFileSync(join(folder, 'out'), 'before\n')
+    await bash(user, `${input}; "$plants" export --out ${folder}/out`)
+    expect(readFileSync(join(folder, 'out'), 'utf8')).toBe(plant)
+  })
 })
 
 describe('stdin', () => {
