@@ -23,7 +23,7 @@ const doors: Record<string, RegExp> = {
   'prom-client': /^src\/server\/admin\.ts$/,
   'proxy-from-env': /^src\/platform\/io\.ts$/,
   'string-width': /^src\/output\/text-table\.ts$/,
-  zod: /^src\/(plant|transfer)\//,
+  zod: /^src\/(plant|config|transfer)\//,
 }
 
 /** What each room may import; docs/architecture.md has the same table. */

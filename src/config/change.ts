@@ -1,7 +1,7 @@
 import { rmSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { replaceFile, unwritableReasons } from '../platform/atomic-file.js'
-import { isWindows, malformed, PlantsError, shellWord, systemCode, unlessSystemError } from '../platform/errors.js'
+import { replaceFile } from '../platform/atomic-file.js'
+import { isWindows, malformed, PlantsError, shellWord, systemReason, unlessSystemError } from '../platform/errors.js'
 import type { Lock } from '../platform/file-lock.js'
 import { makeFolder, syncFolder, targetOf } from '../platform/files.js'
 import type { Io } from '../platform/io.js'
@@ -53,12 +53,11 @@ function explain(cause: unknown, path: string): unknown {
     )
   if (cause instanceof PlantsError && cause.isInterruption)
     return new PlantsError(cause.type, `${cause.message}, nothing was changed`, { cause })
-  const code = systemCode(cause)
-  if (code === undefined) return cause
-  const noFolder = 'their directory, or the directory that a link points to, does not exist'
-  const reason = code === 'ENOENT' ? noFolder : unwritableReasons[code]
+  const noDirectory = 'their directory, or the directory that a link points to, does not exist'
+  const reason = systemReason(cause, { ENOENT: noDirectory })
+  if (reason === undefined) return cause
   const hint = 'Choose another directory with PLANTS_CONFIG_DIR, or use flags and variables instead'
-  return unwritable(path, reason ?? `system error ${code}`, hint, cause)
+  return unwritable(path, reason, hint, cause)
 }
 
 function unwritable(path: string, reason: string, hint: string, cause?: unknown): PlantsError {

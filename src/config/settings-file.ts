@@ -2,11 +2,10 @@ import { isUtf8 } from 'node:buffer'
 import { closeSync, constants, existsSync, fstatSync, openSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { isObject } from '../plant/exact-json.js'
-import { isWindows, malformed, octal, PlantsError, shellWord, systemCode, systemReasons } from '../platform/errors.js'
+import { isWindows, malformed, octal, PlantsError, shellWord, systemCode, systemReason } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
 import { isTrusted, whyOthersCanWrite } from '../platform/trust.js'
-import { isLoginAddress } from '../stores/common/address.js'
-import { type SettingName, settingOf, settingsIn } from './setting-table.js'
+import { type Scope, type SettingName, savedType, settingsIn } from './setting-table.js'
 
 /** Stores are keyed by name, tokens by the address of their store. */
 export interface SavedSettings extends SavedValues {
@@ -44,7 +43,7 @@ export async function readSettings(io: Io): Promise<SettingsFile> {
   try {
     path = await settingsPath(io)
     const { bytes, mode } = readOwn(path)
-    const saved = parseSettings(bytes, path)
+    const saved = await parseSettings(bytes, path)
     addTokens(saved, io)
     const what = `The settings in ${path} are open to others ${octal(mode)}`
     const isOpen = !isWindows && (mode & 0o077) !== 0
@@ -58,7 +57,7 @@ export async function readSettings(io: Io): Promise<SettingsFile> {
     if (code === 'ENOENT' || code === 'ENOTDIR' || (code === 'EACCES' && !existsSync(path))) return nothing
     const hint =
       code === 'ELOOP' ? 'Fix the link' : 'Change its permissions, or set PLANTS_CONFIG_DIR to another directory'
-    throw broken(path, `could not be read: ${systemReasons[code] ?? code}`, hint, error)
+    throw broken(path, `could not be read: ${systemReason(error)}`, hint, error)
   }
 }
 
@@ -91,19 +90,19 @@ function readOwn(path: string): { bytes: Buffer; mode: number } {
   }
 }
 
-function parseSettings(bytes: Buffer, path: string): SavedSettings {
+async function parseSettings(bytes: Buffer, path: string): Promise<SavedSettings> {
   if (bytes.length === 0) throw broken(path, 'are empty', `Move the file away, or write {"version":1} into it`)
   if (!isUtf8(bytes)) throw broken(path, 'are not UTF-8')
   const text = bytes.toString().replace(/^\uFEFF/, '')
   const value = parsed(text)
   if (value === undefined) throw broken(path, 'are not JSON')
-  const problems = problemsOf(value)
-  if (problems.length === 0) return value as SavedSettings // `problemsOf` has checked it
+  if (isSettings(value)) return value
   if (isObject(value) && typeof value['version'] === 'number' && value['version'] > 1) {
     const why = `were written by a newer plants (version ${value['version']})`
     throw broken(path, why, 'Update plants, or set PLANTS_CONFIG_DIR to another directory')
   }
-  throw broken(path, `are invalid: ${problems.slice(0, 5).join('; ')}`)
+  const { problemsOf } = await import('./settings-schema.js')
+  throw broken(path, `are invalid: ${problemsOf(value).slice(0, 5).join('; ')}`)
 }
 
 /** Undefined for what is not JSON: the sentence of the parser repeats a piece of it, which may be of a token. */
@@ -115,41 +114,24 @@ function parsed(text: string): unknown {
   }
 }
 
-/** The key and the rule of each, but never the value, which may be a token. */
-function problemsOf(value: unknown): string[] {
-  if (!isObject(value)) return ['the document must be an object']
-  const { version, stores = {}, tokens = {} } = value
-  return [
-    ...(version === 1 ? [] : ['version must be 1']),
-    ...problemsOfFields(value, '', [], settingsIn('user')),
-    ...problemsOfEntries(stores, 'stores', (store, key) =>
-      problemsOfFields(store, key, ['address'], settingsIn('store')),
-    ),
-    ...problemsOfEntries(tokens, 'tokens', (token, key) => problemsOfFields(token, key, ['token', 'savedAt'])),
-  ]
+/** Accepts fast what `settings-schema.ts` does, which is slow to load: each command reads the settings. */
+export function isSettings(value: unknown): value is SavedSettings {
+  if (!isObject(value) || value['version'] !== 1) return false
+  const { stores = {}, tokens = {} } = value
+  return (
+    hasSettings(value, 'user') &&
+    areAll(stores, (store) => typeof store['address'] === 'string' && hasSettings(store, 'store')) &&
+    areAll(tokens, ({ token, savedAt }) => typeof token === 'string' && typeof savedAt === 'string')
+  )
 }
 
-/** Names an entry of `tokens` only if its key is an address: it may be a token in the wrong place. */
-function problemsOfEntries(
-  entries: unknown,
-  name: string,
-  problems: (entry: Fields, key: string) => string[],
-): string[] {
-  if (!isObject(entries)) return [`${name} must be an object`]
-  return Object.entries(entries).flatMap(([entryName, entry]) => {
-    const key = `${name}.${name === 'tokens' && !isLoginAddress(entryName) ? '***' : entryName}`
-    return isObject(entry) ? problems(entry, `${key}.`) : [`${key} must be an object`]
-  })
+function hasSettings(fields: Record<string, unknown>, scope: Scope): boolean {
+  return settingsIn(scope).every((name) => ['undefined', savedType(name)].includes(typeof fields[name]))
 }
 
-function problemsOfFields(fields: Fields, key: string, required: string[], settings: SettingName[] = []): string[] {
-  const isSwitch = (name: string) => settings.some((setting) => setting === name && settingOf(setting).isSwitch)
-  return [...required, ...settings.filter((name) => fields[name] !== undefined)]
-    .filter((name) => typeof fields[name] !== (isSwitch(name) ? 'boolean' : 'string'))
-    .map((name) => `${key}${name} must be ${isSwitch(name) ? 'true or false' : 'a string'}`)
+function areAll(entries: unknown, isValid: (entry: Record<string, unknown>) => boolean): boolean {
+  return isObject(entries) && Object.values(entries).every((entry) => isObject(entry) && isValid(entry))
 }
-
-type Fields = Record<string, unknown>
 
 function broken(path: string, why: string, hint = 'Fix the file, or move it away', cause?: unknown): PlantsError {
   return malformed(`The settings in ${path} ${why}`, hint, cause)

@@ -1,7 +1,7 @@
 import { toJson } from '../plant/exact-json.js'
 import { type FieldName, fieldNames, type NewPlant, textFields } from '../plant/fields.js'
 import { type Column, documentIn, type TableLayout } from '../plant/records.js'
-import { PlantsError, systemCode, systemReasons } from '../platform/errors.js'
+import { PlantsError, systemCode, systemReason } from '../platform/errors.js'
 import { escapeControlChars, escapeControlCharsInLines } from '../platform/escape.js'
 import type { Io, Output } from '../platform/io.js'
 import { printable, redactFields } from '../platform/redact.js'
@@ -17,9 +17,8 @@ export async function writeAnswer(io: Io, text: string, hint = 'Run it again'): 
   } catch (error) {
     if (error instanceof PlantsError)
       throw new PlantsError(error.type, `${error.message} before the output was written`, { hint, cause: error })
-    const code = systemCode(error)
-    if (code === undefined || code === 'EPIPE') throw error
-    const reason = systemReasons[code] ?? `system error ${code}`
+    const reason = systemReason(error)
+    if (reason === undefined || systemCode(error) === 'EPIPE') throw error
     throw new PlantsError('unwritable', `Could not write to stdout: ${reason}`, { hint, cause: error })
   }
 }

@@ -12,7 +12,7 @@ import {
 } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
-import { isWindows, PlantsError, systemCode, systemReasons } from './errors.js'
+import { isWindows, PlantsError, systemCode, systemReason } from './errors.js'
 import { syncFolder } from './files.js'
 
 /** Windows does not replace a file while a program, such as a virus scanner, has it open: tries again for a second. */
@@ -77,15 +77,10 @@ export class AtomicFile {
   }
 }
 
-export const unwritableReasons: Readonly<Record<string, string>> = {
-  ...systemReasons,
-  ENOENT: 'there is no such directory',
-}
-
 /** Returns any error that is not a system error unchanged. */
 export function unwritable(what: string, cause: unknown, hint: string): unknown {
-  const code = systemCode(cause)
-  if (code === undefined) return cause
-  const reason = unwritableReasons[code] ?? `system error ${code}`
-  return new PlantsError('unwritable', `${what} could not be written: ${reason}`, { hint, cause })
+  const reason = systemReason(cause, { ENOENT: 'there is no such directory' })
+  return reason === undefined
+    ? cause
+    : new PlantsError('unwritable', `${what} could not be written: ${reason}`, { hint, cause })
 }

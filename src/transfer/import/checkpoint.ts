@@ -6,7 +6,7 @@ import * as z from 'zod/mini'
 import { parseJson } from '../../plant/exact-json.js'
 import { plantCount } from '../../plant/plant.js'
 import { AtomicFile, unwritable } from '../../platform/atomic-file.js'
-import { malformed, PlantsError, systemCode, systemReasons } from '../../platform/errors.js'
+import { malformed, PlantsError, systemCode, systemReason } from '../../platform/errors.js'
 import { holdLock, type Lock } from '../../platform/file-lock.js'
 import { makeFolder } from '../../platform/files.js'
 import type { Io } from '../../platform/io.js'
@@ -204,11 +204,9 @@ function readJournal({ journal }: ImportLock): string | undefined {
     if (!fstatSync(fd).isFile()) throw invalidJournal(journal, 'is not a regular file')
     return readFileSync(fd, 'utf8')
   } catch (error) {
-    const code = systemCode(error)
-    if (code === 'ENOENT') return undefined
-    throw code === undefined
-      ? error
-      : invalidJournal(journal, `could not be read: ${systemReasons[code] ?? `system error ${code}`}`, error)
+    if (systemCode(error) === 'ENOENT') return undefined
+    const reason = systemReason(error)
+    throw reason === undefined ? error : invalidJournal(journal, `could not be read: ${reason}`, error)
   } finally {
     if (fd !== undefined) closeSync(fd)
   }
