@@ -8,7 +8,7 @@ import { thirdPartyNotices } from './bin/build/bundled-packages.mjs'
  */
 const chunks = {
   // every run
-  common: ['platform/io.ts', 'platform/trust.ts', 'cli/program/run.ts'],
+  common: ['platform/io.ts', 'cli/program/run.ts'],
   // every run with a command, and a Tab in a shell
   program: ['cli/program/program.ts', 'cli/context.ts', 'platform/clock.ts'],
   // what reads and writes single plants, and what services and databases share

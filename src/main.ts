@@ -1,6 +1,5 @@
 import { existsSync, lstatSync, mkdirSync } from 'node:fs'
 import { dirname, isAbsolute, join } from 'node:path'
-import { whyOthersCanWrite } from './platform/trust.js'
 
 export async function start(): Promise<void> {
   useCompileCache()
@@ -24,12 +23,13 @@ function useCompileCache(): void {
   if (isAbsolute(folder) && isSafe(folder)) module.enableCompileCache(folder)
 }
 
-/** Creates what is missing. */
+/** Creates what is missing. Without trust.ts: what is loaded before the cache is enabled is not cached. */
 function isSafe(folder: string): boolean {
   try {
     for (const path of [dirname(folder), folder]) if (!existsSync(path)) mkdirSync(path, { mode: 0o700 })
     const stats = lstatSync(folder)
-    return stats.isDirectory() && whyOthersCanWrite(stats) === undefined
+    const isPrivate = process.getuid === undefined || (stats.uid === process.getuid() && (stats.mode & 0o022) === 0)
+    return isPrivate && stats.isDirectory()
   } catch {
     return false // the cache is optional
   }
