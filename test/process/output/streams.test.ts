@@ -104,6 +104,19 @@ describe.runIf(isLinux)('a pipe, also non-blocking (seen through /proc):', () =>
   })
 })
 
+test.runIf(isLinux)('Ctrl-C is reported by a command that handles it while nobody reads its output', async () => {
+  const { user } = await storeOf(40_000)
+  const service = await serve(['--store', user.store, '--allow', 'read'])
+  const env = { PLANTS_TOKEN: testToken }
+  const { process: writer } = intoPipe(user, 1, `list --store ${service.address}`, { env })
+  // Node's stream, which takes over when the pipe is full, makes it non-blocking.
+  await expect.poll(() => proc(writer.pid, 'fdinfo/1'), patience).toMatch(/flags:\s\d*4\d{3}\n/)
+  writer.kill('SIGINT')
+  const { exitCode, stderr } = await writer
+  const err = 'plants: Interrupted before the output was written\n  Run it again'
+  expect({ exitCode, stderr: String(stderr).trimEnd() }).toEqual({ exitCode: 130, stderr: err })
+})
+
 test.runIf(isLinux)('lines of a log that nobody reads are dropped beyond 1 MiB, and a service goes on', async () => {
   const folder = temporaryFolder()
   const path = pipeIn(folder)
@@ -145,17 +158,17 @@ describe.runIf(isLinux)('what is no file of a user is written to as it is:', () 
     ['export --out /dev/stdout', plant],
     ['export --out >(cat)', plant],
     ['export --out /dev/stdout | cat', plant],
-    ['export --out /dev/fd/3 3> out; cat out', plant],
+    ['export --out /dev/fd/3 3>> out; cat out', plant],
     ['import -q two --rejects /dev/stderr 2>&1 > /dev/null', rejected],
     ['import -q two --rejects >(cat) 2> /dev/null', rejected],
-    ['import -q two --rejects /dev/fd/3 3> out 2> /dev/null; cat out', rejected],
+    ['import -q two --rejects /dev/fd/3 3>> out 2> /dev/null; cat out', rejected],
   ])('%s', async (line, text) => {
     const user = new World()
     user.write('two', '{"id":2}\n')
     user.write('out', 'before\n')
     const { out } = await bash(user, `${input}; exec 4> result; "$plants" ${line} | cat >&4; cat result`)
     expect(out).toContain(text)
-    if (line.endsWith('cat out')) expect(user.read('out')).toBe(text)
+    if (line.endsWith('cat out')) expect(user.read('out')).toBe(`before\n${text}`)
   })
 
   test('a file in /dev/shm is replaced as elsewhere', async () => {
