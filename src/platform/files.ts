@@ -55,3 +55,10 @@ export function isWrittenInPlace(path: string, stats: Stats | undefined): boolea
   if (stats === undefined || stats.isDirectory()) return false
   return !stats.isFile() || /^\/(dev\/(std(in|out|err)|fd\/\d+)|proc\/\w+\/fd\/\d+)$/.test(path)
 }
+
+/** Of a file that the shell has opened, such as /dev/stdout: opened again, it would be written over from its start. */
+export function descriptorOf(path: string, stats: Stats | undefined): number | undefined {
+  const name = /^\/(?:dev|dev\/fd|proc\/self\/fd)\/(?<name>stdout|stderr|\d+)$/.exec(path)?.groups?.['name']
+  if (name === undefined || !stats?.isFile()) return undefined
+  return { stdout: 1, stderr: 2 }[name] ?? parseInt(name, 10)
+}

@@ -6,7 +6,7 @@ import { fieldNames, type NewPlant } from '../../plant/fields.js'
 import { documentIn, type FileFormat, type FormatName, formatNames, type TableLayout } from '../../plant/records.js'
 import { AtomicFile, unwritable } from '../../platform/atomic-file.js'
 import { malformed, PlantsError, systemCode } from '../../platform/errors.js'
-import { isWrittenInPlace, targetOf } from '../../platform/files.js'
+import { descriptorOf, isWrittenInPlace, targetOf } from '../../platform/files.js'
 import type { Io } from '../../platform/io.js'
 import { assertOwnFile } from '../../platform/trust.js'
 
@@ -44,7 +44,8 @@ async function writeInPlace(
   signal: AbortSignal,
   bytes: AsyncIterable<Uint8Array>,
 ): Promise<number> {
-  let fd: number | undefined
+  const given = descriptorOf(path, old)
+  let fd = given
   while (fd === undefined) {
     try {
       // Without O_NONBLOCK, opening a pipe waits for a reader, and cannot be interrupted.
@@ -59,7 +60,7 @@ async function writeInPlace(
     if (isReplaced) throw malformed(`${path} was replaced by a file`, 'Run it again')
     return await writeAll(fd, bytes, signal)
   } finally {
-    closeSync(fd)
+    if (given === undefined) closeSync(fd)
   }
 }
 

@@ -3,7 +3,7 @@ import { dirname } from 'node:path'
 import { tableCell } from '../../plant/records.js'
 import { unwritable } from '../../platform/atomic-file.js'
 import { errorValue, malformed } from '../../platform/errors.js'
-import { isWrittenInPlace, syncFolder, targetOf } from '../../platform/files.js'
+import { descriptorOf, isWrittenInPlace, syncFolder, targetOf } from '../../platform/files.js'
 import { assertOwnFile } from '../../platform/trust.js'
 import type { Cell, RawRecord } from '../formats/chunk.js'
 import type { FormatReader } from '../formats/format.js'
@@ -24,10 +24,7 @@ export interface RejectedRecord {
  */
 export class Rejects {
   readonly path: string
-  readonly #target: string
-  readonly #fd: number
-  /** not `isWrittenInPlace` */
-  readonly #isFile: boolean
+  readonly #file: OpenFile
 
   /**
    * @param length of the file of an earlier run, which goes on; without it, there must be none
@@ -35,21 +32,18 @@ export class Rejects {
    */
   constructor(path: string, length: number | undefined) {
     this.path = path
-    const opened = this.#attempt(() => openTarget(path))
-    this.#target = opened.target
-    this.#fd = opened.fd
-    this.#isFile = opened.isFile
+    this.#file = this.#attempt(() => openTarget(path))
     try {
       this.#cut(length ?? 0, length === undefined)
     } catch (error) {
-      fs.closeSync(this.#fd)
+      this.#close()
       throw error
     }
   }
 
   #cut(length: number, isNew: boolean): void {
-    if (!this.#isFile) return
-    const { size } = fs.fstatSync(this.#fd)
+    if (!this.#file.isFile) return
+    const { size } = fs.fstatSync(this.#file.fd)
     if (isNew && size > 0)
       throw malformed(
         `${this.path} already exists, and would be overwritten`,
@@ -60,7 +54,7 @@ export class Rejects {
         `${this.path} is shorter than it was when the import was interrupted`,
         'Restore the file, or start again with --restart',
       )
-    if (size > length) this.#attempt(() => fs.ftruncateSync(this.#fd, length))
+    if (size > length) this.#attempt(() => fs.ftruncateSync(this.#file.fd, length))
   }
 
   /** Cuts the file to the length of a checkpoint, appends, and returns the new length when all is on disk. */
@@ -70,17 +64,21 @@ export class Rejects {
     const head = length === 0 ? headOf(reader) : ''
     const bytes = Buffer.from(head + rejected.map((record) => `${recordOf(record, reader)}\n`).join(''))
     this.#attempt(() => {
-      fs.writeFileSync(this.#fd, bytes)
-      if (this.#isFile) fs.fdatasyncSync(this.#fd)
+      fs.writeFileSync(this.#file.fd, bytes)
+      if (this.#file.isFile) fs.fdatasyncSync(this.#file.fd)
     })
     return length + bytes.length
   }
 
   /** Removes an empty file. */
   close(): void {
-    const isEmpty = this.#isFile && fs.fstatSync(this.#fd).size === 0
-    fs.closeSync(this.#fd)
-    if (isEmpty) fs.rmSync(this.#target, { force: true })
+    const isEmpty = this.#file.isFile && fs.fstatSync(this.#file.fd).size === 0
+    this.#close()
+    if (isEmpty) fs.rmSync(this.#file.target, { force: true })
+  }
+
+  #close(): void {
+    if (!this.#file.isGiven) fs.closeSync(this.#file.fd)
   }
 
   #attempt<T>(action: () => T): T {
@@ -129,16 +127,28 @@ function lineOf(line: number, message: string, raw: string, isBroken: boolean): 
 const addedMembers =
   /^"rejected_line":\d+,"rejected_reason":"(?:[^"\\]|\\.){0,2000}",?(?:"rejected_text":"(?:[^"\\]|\\.){0,2000}",?)?/
 
-function openTarget(path: string): { target: string; fd: number; isFile: boolean } {
+interface OpenFile {
+  target: string
+  fd: number
+  /** not `isWrittenInPlace` */
+  isFile: boolean
+  /** opened by the shell, and not closed here */
+  isGiven: boolean
+}
+
+function openTarget(path: string): OpenFile {
   const stats = fs.statSync(path, { throwIfNoEntry: false })
-  if (isWrittenInPlace(path, stats))
-    return { target: path, fd: fs.openSync(path, fs.constants.O_WRONLY | fs.constants.O_APPEND), isFile: false }
+  if (isWrittenInPlace(path, stats)) {
+    const given = descriptorOf(path, stats)
+    const fd = given ?? fs.openSync(path, fs.constants.O_WRONLY | fs.constants.O_APPEND)
+    return { target: path, fd, isFile: false, isGiven: given !== undefined }
+  }
   const target = targetOf(path)
   const fd = fs.openSync(target, 'a+', 0o600)
   try {
     assertOwnFile(path, fs.fstatSync(fd), 'Choose another file with --rejects')
     if (!stats) syncFolder(dirname(target))
-    return { target, fd, isFile: true }
+    return { target, fd, isFile: true, isGiven: false }
   } catch (error) {
     fs.closeSync(fd)
     throw error

@@ -171,6 +171,17 @@ describe.runIf(isLinux)('what is no file of a user is written to as it is:', () 
     if (line.endsWith('cat out')) expect(user.read('out')).toBe(`before\n${text}`)
   })
 
+  test.each([
+    ['export --out /dev/fd/1', plant, '"plants":1'],
+    ['import -q two --rejects /dev/stdout', rejected, '"rejected":1'],
+  ])('%s, into a file that the shell opened, is followed by the summary', async (line, text, summary) => {
+    const user = new World()
+    user.write('two', '{"id":2}\n')
+    await bash(user, `${input}; "$plants" ${line} > out 2> /dev/null`)
+    expect(user.read('out').slice(text.length)).toContain(summary)
+    expect(user.read('out').startsWith(text)).toBe(true)
+  })
+
   test('a file in /dev/shm is replaced as elsewhere', async () => {
     const folder = mkdtempSync('/dev/shm/plants-')
     onTestFinished(() => rmSync(folder, { recursive: true }))
