@@ -15,7 +15,6 @@ const chunks = {
   create: [
     'platform/files.ts',
     'platform/growing-buffer.ts',
-    'platform/semaphore.ts',
     'stores/common/store.ts',
     'stores/common/pages.ts',
     'stores/common/search.ts',

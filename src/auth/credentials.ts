@@ -12,7 +12,7 @@ export interface CredentialContext {
   /** of a token command, in milliseconds */
   timeout: number
   warn(text: string): Promise<void>
-  file: { path: string | undefined; distrust?: { why: string; hint: string } | undefined; saved: SavedTokens }
+  file: { path: string | undefined; saved: SavedTokens }
 }
 
 type SavedTokens = { tokens?: Record<string, { token: string; savedAt: string }> }
@@ -57,22 +57,13 @@ export function locateToken(
     io.secrets.add(given)
     return { token: parseToken(given, 'PLANTS_TOKEN'), source: 'variable', place: 'PLANTS_TOKEN' }
   }
-  if (tokenCommand !== undefined) {
-    assertTrusted(file, `The token command of ${storeName} is not run`)
+  if (tokenCommand !== undefined)
     return { command: tokenCommand, source: 'command', place: `the token command of ${storeName}` }
-  }
   const saved = savedToken(file.saved, name)
   if (!saved) return undefined
-  assertTrusted(file, `The saved token for ${name} is not sent`)
   const token = parseToken(saved.token, 'The saved token')
   io.secrets.add(token)
   return { token, source: 'file', place: file.path ?? '', savedAt: saved.savedAt }
-}
-
-/** Throws `unauthorized` for settings that others may have written, such as a user's that root reads with `sudo`. */
-export function assertTrusted({ path, distrust }: CredentialContext['file'], what: string): void {
-  if (distrust)
-    throw new PlantsError('unauthorized', `${what}: the settings in ${path} ${distrust.why}`, { hint: distrust.hint })
 }
 
 export function tokenVariable({ env }: Io): string | undefined {

@@ -47,7 +47,7 @@ interface ResolveOptions {
   formats?: readonly OutputFormat[]
   /** ignores invalid values, except those of flags, for the commands that report or correct them */
   ignoresInvalid?: boolean
-  /** if it is already read, and its warnings reported */
+  /** if it is already read, and its warning reported */
   file?: SettingsFile
   /** a store other than that of this run */
   other?: string
@@ -71,7 +71,6 @@ export async function resolveSettings(flags: GlobalFlags, io: Io, options: Resol
   const storeOptions: OpenOptions = {
     timeout,
     clock: io,
-    trusts: io.trusts,
     access: async (address) =>
       (access ??= import('./store-access.js').then(({ accessTo }) => accessTo(address, settings, io))),
     login: async (address) =>
@@ -136,7 +135,7 @@ export async function resolvePreferences(
 
 async function report(preferences: Preferences, io: Io): Promise<void> {
   const { file, sources, isVerbose, warn } = preferences
-  for (const { what, command } of file.warnings) await warn(`${what}. Fix it with: ${command}`)
+  if (file.warning) await warn(`${file.warning.what}. Fix it with: ${file.warning.command}`)
   if (!isVerbose) return
   const { trace } = await import('../output/trace.js')
   const lines: string[] = []

@@ -87,7 +87,7 @@ async function importChunks(first: OpenInput, job: Job): Promise<void> {
   try {
     const isService = store.checkpoint === undefined
     const { saved, isNew, rejectsLength } = await openImport(store, job)
-    const rejects = job.rejects === undefined ? undefined : new Rejects(job.rejects, rejectsLength, io.trusts)
+    const rejects = job.rejects === undefined ? undefined : new Rejects(job.rejects, rejectsLength)
     const stateOf = (position: Position) => JSON.stringify({ ...saved, position })
     const importing = new Importer(plan, saved, {
       ...reportsOf(job, () => importing),
@@ -138,7 +138,7 @@ async function importAll(first: OpenInput, job: Job): Promise<void> {
   let importing: Importer | undefined
   let rejects: Rejects | undefined
   try {
-    rejects = job.rejects === undefined ? undefined : new Rejects(job.rejects, undefined, io.trusts)
+    rejects = job.rejects === undefined ? undefined : new Rejects(job.rejects, undefined)
     await must(store.transaction).call(store, async (write) => {
       const context = { ...reportsOf(job, () => importing), write, rejects, io }
       importing = new Importer(plan, { position: start, firstId }, context)
@@ -190,7 +190,7 @@ function openForImport({ plan, settings: { store, storeOptions } }: Job): Promis
 async function openImport(store: Store, job: Job) {
   const { plan, isRestart, settings, io, lock } = job
   const flags = readingFlags(job)
-  const found = lock && !isRestart ? await findImport(lock, store, flags, io) : undefined
+  const found = lock && !isRestart ? await findImport(lock, store, flags) : undefined
   if (found) {
     await assertSameFiles(plan, found.position, io)
     const done = settledIn(found.position.counts)
@@ -198,7 +198,7 @@ async function openImport(store: Store, job: Job) {
       await settings.warn(`Resuming an interrupted import: ${plantCount(done)} ${done === 1 ? 'is' : 'are'} done`)
     return { saved: found, isNew: false, rejectsLength: found.position.rejects ?? 0 }
   }
-  const earlier = lock && isRestart ? await readImport(lock, store, io) : undefined
+  const earlier = lock && isRestart ? await readImport(lock, store) : undefined
   const firstId = earlier?.firstId ?? (await firstIdFor(job))?.toString()
   const saved: SavedImport = { ...beginImport(flags), ...(firstId !== undefined && { firstId }) }
   const isSameFile = earlier?.flags['--rejects'] === flags['--rejects']

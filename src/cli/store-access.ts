@@ -2,7 +2,8 @@ import { version } from '../../package.json'
 import { type Credential, type CredentialContext, findToken, noToken } from '../auth/credentials.js'
 import { assertNotExposed, exposureOf } from '../auth/exposure.js'
 import { findPassword } from '../auth/password.js'
-import { type OutputStyle, waitingLine, warnMeanwhile } from '../output/output.js'
+import { type OutputStyle, warnMeanwhile } from '../output/output.js'
+import { waitingLine } from '../output/progress.js'
 import type { Io } from '../platform/io.js'
 import type { Access } from '../stores/common/access.js'
 import type { Address, PostgresAddress, RemoteAddress } from '../stores/common/address.js'
@@ -34,7 +35,7 @@ export async function accessTo(
   if (!found) throw noToken(address, storeFlag)
   const tracing = isVerbose ? await import('../output/trace.js') : undefined
   tracing?.trace(io, settings, `* token from ${found.place}`)
-  assertNotExposed(address, settings, io)
+  assertNotExposed(address, settings)
   const isProxySet = Object.keys(io.env).some((name) => /^(https?|all)_proxy$/i.test(name))
   const proxy = isProxySet ? await (await import('../platform/proxy-variables.js')).proxyFor(address, io) : undefined
   if (proxy !== undefined) tracing?.trace(io, settings, `* proxy ${new URL(proxy).host}`) // without its password
@@ -52,7 +53,6 @@ export async function accessTo(
     userAgent: `plants/${version}`,
     ca: caCert && (await import('../platform/certificates.js')).readCertificates(caCert.path, caCert.source),
     proxy,
-    beforeConnect: () => assertNotExposed(address, settings, io),
     notify: (text) => {
       void onWait?.(undefined)
       return warnMeanwhile(io, text, settings)

@@ -1,8 +1,9 @@
-import { constants, copyFileSync, existsSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs'
-import { basename, dirname, join } from 'node:path'
-import { unwritableReasons } from '../platform/atomic-file.js'
-import { isWindows, malformed, PlantsError, shellWord, systemCode, unlessSystemError } from '../platform/errors.js'
-import { asOwnerOf, makeFolder, syncFolder, targetOf, unsetSnap } from '../platform/files.js'
+import { rmSync, statSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { replaceFile } from '../platform/atomic-file.js'
+import { isWindows, malformed, PlantsError, shellWord, systemReason, unlessSystemError } from '../platform/errors.js'
+import type { Lock } from '../platform/file-lock.js'
+import { makeFolder, syncFolder, targetOf } from '../platform/files.js'
 import type { Io } from '../platform/io.js'
 import { maxFileBytes, readSettings, type SavedSettings, settingsPath } from './settings-file.js'
 
@@ -30,22 +31,12 @@ export async function changeSettings(
     const { default: Conf } = await import('conf') // slow, so loaded before the lock is acquired
     const { holdLock } = await import('../platform/file-lock.js')
     path = await settingsPath(io)
-    return await asOwnerOf(dirname(path), () => {
-      makeFolder(dirname(path))
-      const target = targetOf(path, io)
-      return holdLock(`${target}.lock`, { timeout, clock: io, trusts: io.trusts }, async (lock) => {
-        const made = await plan()
-        if (made.after !== made.before) {
-          assertWritable(target)
-          lock.assertHeld()
-          try {
-            write(target, made.after, Conf, join(lock.directory, 'settings.json'))
-          } finally {
-            lock.assertHeld()
-          }
-        }
-        return made
-      })
+    makeFolder(dirname(path))
+    const target = targetOf(path)
+    return await holdLock(`${target}.lock`, { timeoutMs: timeout, clock: io }, async (lock) => {
+      const made = await plan()
+      if (made.after !== made.before) write(target, made.after, Conf, lock)
+      return made
     })
   } catch (error) {
     throw explain(error, path)
@@ -62,12 +53,11 @@ function explain(cause: unknown, path: string): unknown {
     )
   if (cause instanceof PlantsError && cause.isInterruption)
     return new PlantsError(cause.type, `${cause.message}, nothing was changed`, { cause })
-  const code = systemCode(cause)
-  if (code === undefined) return cause
-  const noFolder = 'their directory, or the directory that a link points to, does not exist'
-  const reason = code === 'ENOENT' ? noFolder : unwritableReasons[code]
+  const noDirectory = 'their directory, or the directory that a link points to, does not exist'
+  const reason = systemReason(cause, { ENOENT: noDirectory })
+  if (reason === undefined) return cause
   const hint = 'Choose another directory with PLANTS_CONFIG_DIR, or use flags and variables instead'
-  return unwritable(path, reason ?? `system error ${code}`, hint, cause)
+  return unwritable(path, reason, hint, cause)
 }
 
 function unwritable(path: string, reason: string, hint: string, cause?: unknown): PlantsError {
@@ -81,35 +71,27 @@ function assertWritable(target: string): void {
   throw unwritable(target, 'the file is read-only', `Make the file writable: ${command} ${shellWord(target)}`)
 }
 
-function write(target: string, settings: SavedSettings, Conf: typeof import('conf').default, copy: string): void {
-  const [folder, name] = [dirname(target), basename(target)]
-  // What conf has left in processes that were killed may contain tokens. Nobody else writes under the lock.
-  for (const entry of readdirSync(folder, { withFileTypes: true })) {
-    const isLeft = entry.name.startsWith(`${name}.tmp-`) && /\.tmp-\d{10}[\da-f]{6}$/.test(entry.name)
-    if (isLeft && entry.isFile()) unlessSystemError(() => rmSync(join(folder, entry.name)))
-  }
-  const text = JSON.stringify(settings, undefined, '\t')
-  const length = Buffer.byteLength(text)
+/**
+ * conf writes a new file, because it replaces a file also by what did not fit on a full disk, and in a snap writes over
+ * it. Its directory has one name, so that what a killed process has left in it, such as tokens, goes.
+ */
+function write(target: string, settings: SavedSettings, Conf: typeof import('conf').default, lock: Lock): void {
+  assertWritable(target)
+  const length = Buffer.byteLength(JSON.stringify(settings, undefined, '\t'))
   if (length > maxFileBytes)
     throw malformed(`The settings in ${target} would be larger than 1 MiB`, 'Remove something from them first')
-  unsetSnap()
-  const conf = new Conf({
-    cwd: folder,
-    configName: name,
-    fileExtension: '',
-    configFileMode: 0o600,
-    accessPropertiesByDotNotation: false,
-    serialize: () => text,
-    deserialize: () => ({ ...settings }), // the old ones are read and checked already
-  })
-  // conf replaces the file also by one that did not fit on a full disk.
-  if (existsSync(target)) copyFileSync(target, copy, constants.COPYFILE_EXCL)
-  conf.store = { ...settings }
-  if (statSync(target).size < length) {
-    if (existsSync(copy)) renameSync(copy, target)
-    else rmSync(target)
-    throw Object.assign(new Error('The file is incomplete'), { code: 'ENOSPC' })
+  const folder = `${target}.new`
+  try {
+    rmSync(folder, { recursive: true, force: true })
+    makeFolder(folder)
+    const conf = new Conf({ cwd: folder, configFileMode: 0o600, accessPropertiesByDotNotation: false })
+    conf.store = { ...settings }
+    if (statSync(conf.path).size < length) throw Object.assign(new Error('The file is incomplete'), { code: 'ENOSPC' })
+    lock.assertHeld()
+    replaceFile(conf.path, target)
+    unlessSystemError(() => syncFolder(dirname(target))) // if that fails, the file is replaced all the same
+  } finally {
+    unlessSystemError(() => rmSync(folder, { recursive: true, force: true }))
+    lock.assertHeld()
   }
-  // conf has synced the file, but not its name. If that fails, the file is replaced all the same.
-  unlessSystemError(() => syncFolder(folder))
 }

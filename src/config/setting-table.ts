@@ -89,6 +89,11 @@ export function settingsIn(scope: Scope): SettingName[] {
   return settingNames.filter((name) => settingOf(name).scopes.includes(scope))
 }
 
+/** As `typeof` says it. */
+export function savedType(name: SettingName): 'boolean' | 'string' {
+  return settingOf(name).isSwitch ? 'boolean' : 'string'
+}
+
 export function isFor(name: SettingName, scheme: Address['scheme']): boolean {
   return (settingOf(name).onlyFor ?? scheme) === scheme
 }

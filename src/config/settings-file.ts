@@ -1,21 +1,11 @@
 import { isUtf8 } from 'node:buffer'
-import {
-  closeSync,
-  constants,
-  existsSync,
-  fstatSync,
-  openSync,
-  readFileSync,
-  realpathSync,
-  type Stats,
-  statSync,
-} from 'node:fs'
-import { dirname, join } from 'node:path'
+import { closeSync, constants, existsSync, fstatSync, openSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { isObject } from '../plant/exact-json.js'
-import { isWindows, malformed, octal, PlantsError, shellWord, systemCode, systemReasons } from '../platform/errors.js'
+import { isWindows, malformed, octal, PlantsError, shellWord, systemCode, systemReason } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
-import { isLoginAddress } from '../stores/common/address.js'
-import { type SettingName, settingOf, settingsIn } from './setting-table.js'
+import { isTrusted, whyOthersCanWrite } from '../platform/trust.js'
+import { type Scope, type SettingName, savedType, settingsIn } from './setting-table.js'
 
 /** Stores are keyed by name, tokens by the address of their store. */
 export interface SavedSettings extends SavedValues {
@@ -38,10 +28,8 @@ export interface SettingsFile {
   /** absolute; undefined when there is no folder for settings */
   path: string | undefined
   saved: SavedSettings
-  /** why its commands are not run and its tokens are not sent: somebody else may have written them */
-  distrust?: { why: string; hint: string } | undefined
-  /** each with the command that fixes it */
-  warnings: { what: string; command: string }[]
+  /** others can read it */
+  warning?: { what: string; command: string } | undefined
 }
 
 export async function settingsPath({ env, resolvePath, configFolder }: Io): Promise<string> {
@@ -54,12 +42,14 @@ export async function readSettings(io: Io): Promise<SettingsFile> {
   let path: string | undefined
   try {
     path = await settingsPath(io)
-    const { bytes, stats } = readOwn(path, io)
-    const saved = parseSettings(bytes, path)
+    const { bytes, mode } = readOwn(path)
+    const saved = await parseSettings(bytes, path)
     addTokens(saved, io)
-    return { path, saved, ...accessByOthers(path, stats, io) }
+    const what = `The settings in ${path} are open to others ${octal(mode)}`
+    const isOpen = !isWindows && (mode & 0o077) !== 0
+    return { path, saved, warning: isOpen ? { what, command: `chmod 600 ${shellWord(path)}` } : undefined }
   } catch (error) {
-    const nothing: SettingsFile = { path, saved: { version: 1 }, warnings: [] }
+    const nothing: SettingsFile = { path, saved: { version: 1 } }
     if (path === undefined && error instanceof PlantsError && !io.env['PLANTS_CONFIG_DIR']) return nothing
     const code = systemCode(error)
     if (path === undefined || code === undefined) throw error
@@ -67,7 +57,7 @@ export async function readSettings(io: Io): Promise<SettingsFile> {
     if (code === 'ENOENT' || code === 'ENOTDIR' || (code === 'EACCES' && !existsSync(path))) return nothing
     const hint =
       code === 'ELOOP' ? 'Fix the link' : 'Change its permissions, or set PLANTS_CONFIG_DIR to another directory'
-    throw broken(path, `could not be read: ${systemReasons[code] ?? code}`, hint, error)
+    throw broken(path, `could not be read: ${systemReason(error)}`, hint, error)
   }
 }
 
@@ -78,34 +68,41 @@ function addTokens({ tokens = {} }: SavedSettings, { secrets }: Io): void {
 
 export const maxFileBytes = 1_048_576
 
-function readOwn(path: string, io: Io): { bytes: Buffer; stats: Stats } {
+function readOwn(path: string): { bytes: Buffer; mode: number } {
   const fd = openSync(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0)) // a pipe in its place must not block
   try {
     const stats = fstatSync(fd)
     if (!stats.isFile())
       throw broken(path, stats.isDirectory() ? 'are a directory' : 'are not a regular file', 'Move it away')
     if (stats.size > maxFileBytes) throw broken(path, 'are larger than 1 MiB')
-    if (!io.trusts(stats.uid))
-      throw broken(path, `belong to another user (uid ${stats.uid})`, 'Change its owner, or set PLANTS_CONFIG_DIR')
-    return { bytes: readFileSync(fd), stats }
+    const why = whyOthersCanWrite(stats)
+    if (why !== undefined)
+      throw broken(
+        path,
+        `are in a file that ${why}`,
+        isTrusted(stats.uid)
+          ? `Check what it contains, then run: chmod 600 ${shellWord(path)}`
+          : 'Set PLANTS_CONFIG_DIR to a directory of your own',
+      )
+    return { bytes: readFileSync(fd), mode: stats.mode }
   } finally {
     closeSync(fd)
   }
 }
 
-function parseSettings(bytes: Buffer, path: string): SavedSettings {
+async function parseSettings(bytes: Buffer, path: string): Promise<SavedSettings> {
   if (bytes.length === 0) throw broken(path, 'are empty', `Move the file away, or write {"version":1} into it`)
   if (!isUtf8(bytes)) throw broken(path, 'are not UTF-8')
   const text = bytes.toString().replace(/^\uFEFF/, '')
   const value = parsed(text)
   if (value === undefined) throw broken(path, 'are not JSON')
-  const problems = problemsOf(value)
-  if (problems.length === 0) return value as SavedSettings // `problemsOf` has checked it
+  if (isSettings(value)) return value
   if (isObject(value) && typeof value['version'] === 'number' && value['version'] > 1) {
     const why = `were written by a newer plants (version ${value['version']})`
     throw broken(path, why, 'Update plants, or set PLANTS_CONFIG_DIR to another directory')
   }
-  throw broken(path, `are invalid: ${problems.slice(0, 5).join('; ')}`)
+  const { problemsOf } = await import('./settings-schema.js')
+  throw broken(path, `are invalid: ${problemsOf(value).slice(0, 5).join('; ')}`)
 }
 
 /** Undefined for what is not JSON: the sentence of the parser repeats a piece of it, which may be of a token. */
@@ -117,67 +114,25 @@ function parsed(text: string): unknown {
   }
 }
 
-/** The key and the rule of each, but never the value, which may be a token. */
-function problemsOf(value: unknown): string[] {
-  if (!isObject(value)) return ['the document must be an object']
-  const { version, stores = {}, tokens = {} } = value
-  return [
-    ...(version === 1 ? [] : ['version must be 1']),
-    ...problemsOfFields(value, '', [], settingsIn('user')),
-    ...problemsOfEntries(stores, 'stores', (store, key) =>
-      problemsOfFields(store, key, ['address'], settingsIn('store')),
-    ),
-    ...problemsOfEntries(tokens, 'tokens', (token, key) => problemsOfFields(token, key, ['token', 'savedAt'])),
-  ]
+/** Accepts fast what `settings-schema.ts` does, which is slow to load: each command reads the settings. */
+export function isSettings(value: unknown): value is SavedSettings {
+  if (!isObject(value) || value['version'] !== 1) return false
+  const { stores = {}, tokens = {} } = value
+  return (
+    hasSettings(value, 'user') &&
+    areAll(stores, (store) => typeof store['address'] === 'string' && hasSettings(store, 'store')) &&
+    areAll(tokens, ({ token, savedAt }) => typeof token === 'string' && typeof savedAt === 'string')
+  )
 }
 
-/** Names an entry of `tokens` only if its key is an address: it may be a token in the wrong place. */
-function problemsOfEntries(
-  entries: unknown,
-  name: string,
-  problems: (entry: Fields, key: string) => string[],
-): string[] {
-  if (!isObject(entries)) return [`${name} must be an object`]
-  return Object.entries(entries).flatMap(([entryName, entry]) => {
-    const key = `${name}.${name === 'tokens' && !isLoginAddress(entryName) ? '***' : entryName}`
-    return isObject(entry) ? problems(entry, `${key}.`) : [`${key} must be an object`]
-  })
+function hasSettings(fields: Record<string, unknown>, scope: Scope): boolean {
+  return settingsIn(scope).every((name) => ['undefined', savedType(name)].includes(typeof fields[name]))
 }
 
-function problemsOfFields(fields: Fields, key: string, required: string[], settings: SettingName[] = []): string[] {
-  const isSwitch = (name: string) => settings.some((setting) => setting === name && settingOf(setting).isSwitch)
-  return [...required, ...settings.filter((name) => fields[name] !== undefined)]
-    .filter((name) => typeof fields[name] !== (isSwitch(name) ? 'boolean' : 'string'))
-    .map((name) => `${key}${name} must be ${isSwitch(name) ? 'true or false' : 'a string'}`)
+function areAll(entries: unknown, isValid: (entry: Record<string, unknown>) => boolean): boolean {
+  return isObject(entries) && Object.values(entries).every((entry) => isObject(entry) && isValid(entry))
 }
-
-type Fields = Record<string, unknown>
 
 function broken(path: string, why: string, hint = 'Fix the file, or move it away', cause?: unknown): PlantsError {
   return malformed(`The settings in ${path} ${why}`, hint, cause)
-}
-
-/** Whether other users can read the tokens, or replace the file, or a link to it, by one with their own command. */
-function accessByOthers(path: string, { uid, mode }: Stats, io: Io): Pick<SettingsFile, 'distrust' | 'warnings'> {
-  if (isWindows) return { warnings: [] } // its files have no modes
-  const warnings: SettingsFile['warnings'] = []
-  let command = `chmod 600 ${shellWord(path)}`
-  let why = (mode & 0o022) === 0 ? undefined : `can be changed by others ${octal(mode)}`
-  if ((mode & 0o077) !== 0)
-    warnings.push({ what: `The settings in ${path} are open to others ${octal(mode)}`, command })
-  for (const folder of new Set([path, realpathSync(path)].map((place) => dirname(place)))) {
-    const { mode } = statSync(folder)
-    if ((mode & 0o022) === 0 || (mode & 0o1000) !== 0) continue
-    command = `chmod 700 ${shellWord(folder)}`
-    why = `can be replaced by others, who can write to ${folder} ${octal(mode)}`
-    warnings.push({ what: `Others can replace the settings in ${folder} ${octal(mode)}`, command })
-  }
-  if (!io.mayRunFor(uid)) {
-    const hint = 'Run plants as that user, without sudo, or set PLANTS_TOKEN'
-    return { warnings, distrust: { why: `belong to another user (uid ${uid})`, hint } }
-  }
-  return {
-    warnings,
-    distrust: why === undefined ? undefined : { why, hint: `Check what they contain, then run: ${command}` },
-  }
 }

@@ -1,7 +1,7 @@
 import { toJson } from '../plant/exact-json.js'
-import { type FieldName, fieldNames, type NewPlant, textFields } from '../plant/fields.js'
+import { type FieldName, fieldNames, type NewPlant } from '../plant/fields.js'
 import { type Column, documentIn, type TableLayout } from '../plant/records.js'
-import { PlantsError, systemCode, systemReasons } from '../platform/errors.js'
+import { PlantsError, systemCode, systemReason } from '../platform/errors.js'
 import { escapeControlChars, escapeControlCharsInLines } from '../platform/escape.js'
 import type { Io, Output } from '../platform/io.js'
 import { printable, redactFields } from '../platform/redact.js'
@@ -17,9 +17,8 @@ export async function writeAnswer(io: Io, text: string, hint = 'Run it again'): 
   } catch (error) {
     if (error instanceof PlantsError)
       throw new PlantsError(error.type, `${error.message} before the output was written`, { hint, cause: error })
-    const code = systemCode(error)
-    if (code === undefined || code === 'EPIPE') throw error
-    const reason = systemReasons[code] ?? `system error ${code}`
+    const reason = systemReason(error)
+    if (reason === undefined || systemCode(error) === 'EPIPE') throw error
     throw new PlantsError('unwritable', `Could not write to stdout: ${reason}`, { hint, cause: error })
   }
 }
@@ -144,17 +143,6 @@ export async function warnMeanwhile(io: Io, text: string, style: ErrorStyle): Pr
   if (!style.isQuiet) void io.stderr.log(await warningOf(io, text, style))
 }
 
-/** The function shows how long a response has been awaited; `undefined` clears the line. */
-export function waitingLine(io: Io, host: string): (milliseconds: number | undefined) => Promise<void> {
-  let isShown = false
-  return async (milliseconds) => {
-    if (milliseconds === undefined && !isShown) return
-    isShown = milliseconds !== undefined
-    const text = milliseconds === undefined ? '' : `Waiting for ${host}\u2026 (${Math.round(milliseconds / 1000)} s)`
-    await io.stderr.log(`\r${escapeControlChars(text).slice(0, io.stderr.columns - 1)}\u001b[K`)
-  }
-}
-
 async function warningOf(io: Io, text: string, { errors, colors }: ErrorStyle, label?: 'warning'): Promise<string> {
   if (errors === 'json') return jsonLine({ warning: text }, io)
   const { strong } = await styleFor(colors(io.stderr))
@@ -216,21 +204,18 @@ export function addLookupHint(error: unknown, id: bigint, { storeFlag }: { store
 }
 
 /** Such as `Fern (id 1, tag shade)`. */
-export function describePlant(plant: NewPlant, style: Style): string {
-  const others = textFields.flatMap(({ name }) =>
-    name === 'name' || plant[name] === undefined ? [] : `, ${name} ${quoteIfNeeded(plant[name])}`,
-  )
-  return `${style.strong(quoteIfNeeded(plant.name))} ${style.faint(`(id ${plant.id}${others.join('')})`)}`
+export function describePlant({ id, name, tag }: NewPlant, { strong, faint }: Style): string {
+  const tagged = tag === undefined ? '' : `, tag ${quoteIfNeeded(tag)}`
+  return `${strong(quoteIfNeeded(name))} ${faint(`(id ${id}${tagged})`)}`
 }
 
 /** Such as `Fern (id 1): tag "shade" → none`. */
 export function describeChange(before: NewPlant, after: NewPlant, style: Style): string {
   const shown = (text: string | undefined) => (text === undefined ? 'none' : escapeControlChars(JSON.stringify(text)))
-  const changes = textFields
-    .filter(({ name }) => before[name] !== after[name])
-    .map(({ name }) => `${name} ${shown(before[name])} → ${shown(after[name])}`)
-  const plant = `${style.strong(quoteIfNeeded(before.name))} ${style.faint(`(id ${before.id})`)}`
-  return `${plant}: ${changes.join(', ') || 'nothing'}`
+  const changes = (['name', 'tag'] as const)
+    .filter((field) => before[field] !== after[field])
+    .map((field) => `${field} ${shown(before[field])} → ${shown(after[field])}`)
+  return `${describePlant({ id: before.id, name: before.name }, style)}: ${changes.join(', ') || 'nothing'}`
 }
 
 /** Escapes the text for a terminal, too. */
@@ -257,11 +242,5 @@ async function writeToStderr(io: Io, text: string): Promise<void> {
 }
 
 export function jsonLine(fields: object, io: Io): string {
-  return `${toJson(redacted(fields, io))}\n`
-}
-
-/** Also redacts the keys of nested objects, which come from outside. */
-export function redacted<Fields extends object>(fields: Fields, io: Io): Fields {
-  const entries = Object.entries(fields).map(([key, value]: [string, unknown]) => [key, redactFields(value, io)])
-  return Object.fromEntries(entries) as Fields // each value keeps its type
+  return `${toJson(redactFields(fields, io))}\n`
 }

@@ -1,4 +1,5 @@
-import type { Io } from '../platform/io.js'
+import { escapeControlChars } from '../platform/escape.js'
+import type { Io, Output } from '../platform/io.js'
 import { grouped } from '../platform/values.js'
 
 /** `done` counts plants; `part` is a fraction from 0 to 1. */
@@ -12,34 +13,48 @@ export type Progress = ReturnType<typeof progressLine>
 
 /**
  * The rate is measured from the first update, so that a resumed import does not count what an earlier run has done.
- *
- * @param delay milliseconds before the first update
  */
-export function progressLine({ now, stderr }: Pick<Io, 'now' | 'stderr'>, isShown: boolean, delay = 500) {
+export function progressLine({ now, stderr }: Pick<Io, 'now' | 'stderr'>, isShown: boolean, delayMs = 500) {
   let first: { time: number; snapshot: ProgressSnapshot } | undefined
-  let last = now() + delay - interval
+  let last = now() + delayMs - intervalMs
   let isDrawn = false
   return {
     show: (snapshot: () => ProgressSnapshot): void => {
       const time = now()
-      if (!isShown || time - last < interval) return
+      if (!isShown || time - last < intervalMs) return
       last = time
       isDrawn = true
       const current = snapshot()
       first ??= { time, snapshot: current }
-      const text = describe(current, first.snapshot, (time - first.time) / 1000).slice(0, stderr.columns - 1)
-      void stderr.log(`\r${text}\u001b[K`)
+      const text = describe(current, first.snapshot, (time - first.time) / 1000)
+      void stderr.log(lineOf(text, stderr))
     },
     clear: async (): Promise<void> => {
       if (!isDrawn) return
       isDrawn = false
       last = -Infinity
-      await stderr.write('\r\u001b[K')
+      await stderr.write(lineOf('', stderr))
     },
   }
 }
 
-const interval = 100 // milliseconds
+const intervalMs = 100
+
+/** Replaces the line of the cursor. */
+function lineOf(text: string, { columns }: Output): string {
+  return `\r${text.slice(0, columns - 1)}\u001b[K`
+}
+
+/** The function shows how long a response has been awaited; `undefined` clears the line. */
+export function waitingLine({ stderr }: Io, host: string): (milliseconds: number | undefined) => Promise<void> {
+  let isShown = false
+  return async (milliseconds) => {
+    if (milliseconds === undefined && !isShown) return
+    isShown = milliseconds !== undefined
+    const text = milliseconds === undefined ? '' : `Waiting for ${host}\u2026 (${Math.round(milliseconds / 1000)} s)`
+    await stderr.log(lineOf(escapeControlChars(text), stderr))
+  }
+}
 
 export async function* withProgress<T>(
   parts: AsyncIterable<T>,

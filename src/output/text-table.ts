@@ -1,42 +1,44 @@
 import stringWidth from 'string-width'
 import type { Output } from '../platform/io.js'
 
-/** Fits a terminal. The first page sets the widths of the columns; later pages can only widen them. */
+/**
+ * The first page sets the widths of the columns, and later ones can only widen them. On a terminal, a text that is too
+ * wide for its column is truncated; elsewhere, it moves the rest of its line.
+ */
 export function tableOf<Row>(
   titles: string[],
   cellsOf: (row: Row) => string[],
   { faint }: { faint(text: string): string },
-  stdout: Output,
+  { isTerminal, columns }: Pick<Output, 'isTerminal' | 'columns'>,
 ) {
-  const columns = stdout.isTerminal ? stdout.columns : undefined
   let widths: number[] | undefined
+  const lineOf = (row: string[]) => {
+    const cells = titles.map((title, column) => {
+      const [text = '', width = 0] = [row[column], widths?.[column]]
+      if (isNumber(title)) return text.padStart(width)
+      const shown = isTerminal ? truncate(width, text) : text
+      return shown + ' '.repeat(Math.max(0, width - widthOf(shown)))
+    })
+    return cells.join(gap).trimEnd()
+  }
   return (page: Row[]): string => {
-    const rows = page.map((row) => cellsOf(row).map(prefixOf))
+    const rows = page.map(cellsOf)
     const widest = (widths ?? titles.map(widthOf)).map((width, column) =>
       Math.max(width, ...rows.map((row) => widthOf(row[column] ?? ''))),
     )
-    const fitted = fitWidths(titles, widest, columns)
-    const lineOf = (row: string[]) => {
-      const cells = row.map((text, column) => {
-        const width = fitted[column] ?? 0
-        if (isNumber(titles[column])) return text.padStart(width)
-        const shown = truncate(width, text)
-        return shown + ' '.repeat(width - widthOf(shown))
-      })
-      return `${cells.join(gap).trimEnd()}\n`
-    }
-    const header = widths === undefined ? `${faint(lineOf(titles).trimEnd())}\n` : ''
-    widths = fitted
-    return header + rows.map(lineOf).join('')
+    const isFirst = widths === undefined
+    widths = fitWidths(titles, widest, isTerminal ? columns : undefined)
+    const lines = rows.map((row) => `${lineOf(row)}\n`)
+    return [isFirst ? `${faint(lineOf(titles))}\n` : '', ...lines].join('')
   }
 }
 
-/** Joins the first pages, with up to 1000 of `rows`, which set the widths of a table. */
+/** Joins the first pages, with up to 200 rows, which set the widths of a table. */
 export async function* withFirstRows<Row>(pages: AsyncIterable<Row[]>, rows = 200): AsyncGenerator<Row[]> {
   let first: Row[] | undefined = []
   for await (const page of pages) {
     if (!first) yield page
-    else if (first.push(...page) >= Math.min(rows, 1000)) {
+    else if (first.push(...page) >= Math.min(rows, 200)) {
       yield first
       first = undefined
     }
@@ -51,26 +53,19 @@ function isNumber(title: string | undefined): boolean {
   return title === 'ID' || title === 'COUNT'
 }
 
-/** Each row of a page is padded to the widest. */
-const maxCellWidth = 1000
-
-/** Measuring a long text is slow. */
-function prefixOf(text: string): string {
-  const end = 8 * maxCellWidth
-  return text.length <= end ? text : `${text.slice(0, end).toWellFormed()}…`
-}
+/** of a column: each row of a page is padded to it */
+const maxWidth = 1000
 
 /**
  * Divides the line, less the numbers, among the other columns: narrow ones keep their width, the others get equal widths.
  */
-function fitWidths(titles: string[], widths: number[], columns: number | undefined): number[] {
+function fitWidths(titles: string[], widths: number[], columns = Infinity): number[] {
   const texts = [...widths.entries()].filter(([column]) => !isNumber(titles[column]))
   const numbers = widths.reduce((sum, width, column) => (isNumber(titles[column]) ? sum + width : sum), 0)
-  let room =
-    columns === undefined ? Infinity : Math.max(columns - numbers - (titles.length - 1) * gap.length, 4 * texts.length)
+  let room = Math.max(columns - numbers - (titles.length - 1) * gap.length, 4 * texts.length)
   const fitted = [...widths]
   for (const [index, [column, width]] of texts.toSorted(([, a], [, b]) => a - b).entries()) {
-    const maximum = Math.min(width, Math.floor(room / (texts.length - index)), maxCellWidth)
+    const maximum = Math.min(width, Math.floor(room / (texts.length - index)), maxWidth)
     fitted[column] = maximum
     room -= maximum
   }
@@ -90,10 +85,7 @@ function truncate(width: number, text: string): string {
   return `${kept}…`
 }
 
-/** In columns of a terminal. Measures slices, because the time of `stringWidth` grows with the square of the length. */
+/** In columns of a terminal, of a long text those of its beginning: measuring is slow. */
 function widthOf(text: string): number {
-  if (/^[ -~]*$/.test(text)) return text.length
-  let width = 0
-  for (let at = 0; at < text.length; at += 1000) width += stringWidth(text.slice(at, at + 1000))
-  return width
+  return /^[ -~]*$/.test(text) ? text.length : stringWidth(text.slice(0, 2 * maxWidth))
 }

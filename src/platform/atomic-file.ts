@@ -12,17 +12,11 @@ import {
 } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
-import { isWindows, PlantsError, systemCode, systemReasons } from './errors.js'
+import { isWindows, PlantsError, systemCode, systemReason } from './errors.js'
 import { syncFolder } from './files.js'
 
-/** Replaces `target`, in the same file system, durably. The file itself must already be on disk. */
-export function moveIntoPlace(file: string, target: string): void {
-  rename(file, target)
-  syncFolder(dirname(target))
-}
-
 /** Windows does not replace a file while a program, such as a virus scanner, has it open: tries again for a second. */
-function rename(file: string, target: string): void {
+export function replaceFile(file: string, target: string): void {
   for (let attempt = 1; ; attempt += 1) {
     try {
       renameSync(file, target)
@@ -43,13 +37,10 @@ export class AtomicFile {
   readonly #target: string
   #isOpen = true
 
-  /**
-   * @param target absolute; a symbolic link is replaced, not followed: see `targetOf`
-   * @param directory of the temporary file, in the same file system
-   */
-  constructor(target: string, directory = dirname(target)) {
+  /** @param target absolute; a symbolic link is replaced, not followed: see `targetOf` */
+  constructor(target: string) {
     this.#target = target
-    this.path = join(directory, `.plants-${crypto.randomUUID()}.tmp`)
+    this.path = join(dirname(target), `.plants-${crypto.randomUUID()}.tmp`)
     this.fd = openSync(this.path, 'wx', 0o600)
   }
 
@@ -71,7 +62,8 @@ export class AtomicFile {
     fchmodSync(this.fd, old ? old.mode & (fstatSync(this.fd).gid === old.gid ? 0o777 : 0o707) : 0o600)
     fsyncSync(this.fd)
     this.#close()
-    moveIntoPlace(this.path, this.#target)
+    replaceFile(this.path, this.#target)
+    syncFolder(dirname(this.#target))
   }
 
   discard(): void {
@@ -85,15 +77,10 @@ export class AtomicFile {
   }
 }
 
-export const unwritableReasons: Readonly<Record<string, string>> = {
-  ...systemReasons,
-  ENOENT: 'there is no such directory',
-}
-
 /** Returns any error that is not a system error unchanged. */
 export function unwritable(what: string, cause: unknown, hint: string): unknown {
-  const code = systemCode(cause)
-  if (code === undefined) return cause
-  const reason = unwritableReasons[code] ?? `system error ${code}`
-  return new PlantsError('unwritable', `${what} could not be written: ${reason}`, { hint, cause })
+  const reason = systemReason(cause, { ENOENT: 'there is no such directory' })
+  return reason === undefined
+    ? cause
+    : new PlantsError('unwritable', `${what} could not be written: ${reason}`, { hint, cause })
 }

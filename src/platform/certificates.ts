@@ -1,6 +1,8 @@
 import { X509Certificate } from 'node:crypto'
+import { statSync } from 'node:fs'
 import { malformed, systemCode } from './errors.js'
 import { readTextFile } from './text-files.js'
+import { whyOthersCanWrite } from './trust.js'
 
 /** Throws `malformed`, whose hint names `source`: the flag or the setting of the path. */
 export function readCertificates(path: string, source?: string): string {
@@ -17,10 +19,14 @@ export function readCertificates(path: string, source?: string): string {
   }
 }
 
-/** Throws `malformed` if the files do not belong together. `names` are their options. */
+/** Throws `malformed` if others can write the key, or the files do not belong together. `names` are their options. */
 export async function readKeyPair(certPath: string, keyPath: string, names: string) {
   const { createSecureContext } = await import('node:tls')
   const files = `Use PEM files for ${names}`
+  const stats = statSync(keyPath, { throwIfNoEntry: false })
+  const why = stats && whyOthersCanWrite(stats)
+  if (why !== undefined)
+    throw malformed(`The key ${keyPath} ${why}`, 'Use a key of your own, which only you can change: chmod 600')
   const pair = { cert: readTextFile(certPath, files), key: readTextFile(keyPath, files) }
   try {
     createSecureContext(pair)

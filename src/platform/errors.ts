@@ -134,6 +134,12 @@ export function unlessSystemError<T>(call: () => T): T | undefined {
   }
 }
 
+/** Undefined for what is not a failed system call. `special` has the codes that mean something else here. */
+export function systemReason(error: unknown, special: Readonly<Record<string, string>> = {}): string | undefined {
+  const code = systemCode(error)
+  return code === undefined ? undefined : (special[code] ?? systemReasons[code] ?? `system error ${code}`)
+}
+
 export const systemReasons: Readonly<Record<string, string>> = {
   ENOENT: 'there is no such file',
   ENOTDIR: 'a part of its path is not a directory',

@@ -1,130 +1,120 @@
-import { createHash, randomUUID } from 'node:crypto'
+import { randomUUID } from 'node:crypto'
 import * as fs from 'node:fs'
 import { hostname } from 'node:os'
-import { basename, dirname, join } from 'node:path'
 import { backoff, type Clock, wait } from './clock.js'
 import { isWindows, PlantsError, systemCode, unlessSystemError } from './errors.js'
-import { prefixFor, removeFolder, tempFoldersBeside } from './files.js'
-
-// A lock is a directory with one entry, which is named after its holder, so that nobody removes the lock of another by
-// its path. Both are prepared beside it, and appear together by a rename. The entry contains the heartbeat.
 
 export interface Lock {
-  /** A directory for files of the holder: a rename from here fails after another process has taken over the lock. */
-  directory: string
   assertHeld(): void
 }
 
 interface LockOptions {
-  /** milliseconds to wait for one holder */
-  timeout: number
+  /** how long to wait for one holder */
+  timeoutMs: number
   clock: Clock
-  /** whether an existing lock may belong to this user, who is not the owner of its directory */
-  trusts(uid: number): boolean
 }
 
-/** milliseconds between two heartbeats, and until a holder without any is gone */
-const heartbeatInterval = 2000
-const staleAfter = 8000
+const heartbeatMs = 2000
+const staleAfterMs = 10_000
 
 /**
- * The lock of a killed process is taken over: at once if its process does not exist on this machine, otherwise after 8
- * s without a heartbeat.
+ * Holds a lock during an action: a file that names its holder, who touches it every 2 s. One that was not touched for
+ * 10 s is taken over, and at once that of a process that no longer exists on this machine. Call `assertHeld` before what
+ * nobody else may do: this process may have been stopped for longer.
+ *
+ * @throws {PlantsError} `unavailable` when one holder keeps it until the timeout; `unwritable` if it is no lock
  */
 export async function holdLock<T>(path: string, options: LockOptions, action: (lock: Lock) => Promise<T>): Promise<T> {
-  const directory = join(path, `${machine()}-${process.pid}-${randomUUID().slice(0, 8)}`)
-  await acquire(directory, options)
-  const heartbeat = setInterval(() => unlessSystemError(() => beat(directory, 'r+')), heartbeatInterval)
+  const id = `${machine()}\n${process.pid}\n${randomUUID()}\n`
+  const fd = await acquire(path, id, options)
+  const heartbeat = setInterval(() => unlessSystemError(() => touch(fd, id)), heartbeatMs)
   heartbeat.unref()
+  const isHeld = () => readLock(path)?.id === id
   try {
-    const assertHeld = () => {
-      if (fs.existsSync(directory)) return
-      const message = `Another process has taken over ${path}, because this one did not run for ${staleAfter / 1000} s`
-      throw new PlantsError('unavailable', message, { hint: 'Run the same command again', retryable: true })
-    }
-    return await action({ directory, assertHeld })
+    return await action({
+      assertHeld: () => {
+        if (isHeld()) return
+        const message = `Another process has taken over ${path}, because this one did not run for ${staleAfterMs / 1000} s`
+        throw new PlantsError('unavailable', message, { hint: 'Run the same command again', retryable: true })
+      },
+    })
   } finally {
     clearInterval(heartbeat)
-    removeFolder(directory)
-    unlessSystemError(() => fs.rmdirSync(path)) // fails if another process has acquired it since
+    fs.closeSync(fd)
+    unlessSystemError(() => isHeld() && fs.rmSync(path))
   }
 }
 
-function beat(directory: string, flag: 'w' | 'r+'): void {
-  fs.writeFileSync(join(directory, 'heartbeat'), '.', { mode: 0o600, flag })
-}
-
-async function acquire(directory: string, { timeout, clock, trusts }: LockOptions): Promise<void> {
-  const [path, name] = [dirname(directory), basename(directory)]
-  const { uid: owner } = fs.statSync(dirname(path))
-  const prepared = join(dirname(path), prefixFor(path) + randomUUID().slice(0, 6))
-  let last: string | undefined
+/** Returns the file descriptor of the lock. */
+async function acquire(path: string, id: string, { timeoutMs, clock }: LockOptions): Promise<number> {
+  let lastId: string | undefined
   let start = clock.now()
-  try {
-    for (let tries = 0; ; tries += 1) {
-      const holder = holderOf(path, (uid) => trusts(uid) || uid === owner)
-      if (acquireNow(path, holder, prepared, name)) return
-      if (holder !== last) [last, start] = [holder, clock.now()]
-      if (clock.now() - start >= timeout) {
-        const hint = 'Try again. If it stays locked, look for a suspended plants process, and end it'
-        const message = `Another process held ${path} for ${timeout / 1000} s`
-        throw new PlantsError('unavailable', message, { hint, retryable: true })
-      }
-      await wait(backoff(tries, { base: 2, max: 200, random: clock.random }), [clock.signal])
+  for (let tries = 0; ; tries += 1) {
+    const fd = create(path, id)
+    if (fd !== undefined) return fd
+    const lock = readLock(path)
+    if (lock && takeOver(path, lock)) continue
+    if (lock?.id !== lastId) [lastId, start] = [lock?.id, clock.now()]
+    if (clock.now() - start >= timeoutMs) {
+      const hint = 'Try again. If it stays locked, look for a suspended plants process, and end it'
+      const message = `Another process held ${path} for ${timeoutMs / 1000} s`
+      throw new PlantsError('unavailable', message, { hint, retryable: true })
     }
+    await wait(backoff(tries, { base: 2, max: 200, random: clock.random }), [clock.signal])
+  }
+}
+
+/** Undefined if the file exists. */
+function create(path: string, id: string): number | undefined {
+  let fd: number
+  try {
+    fd = fs.openSync(path, 'wx', 0o600)
+  } catch (error) {
+    if (systemCode(error) !== 'EEXIST' && !isBeingRemoved(error)) throw error
+    return undefined
+  }
+  try {
+    touch(fd, id)
+    fs.fchmodSync(fd, 0o600) // independent of the umask
+    return fd
+  } catch (error) {
+    fs.closeSync(fd)
+    fs.rmSync(path, { force: true })
+    throw error
+  }
+}
+
+/** Windows shows a file until the last process has closed it. */
+function isBeingRemoved(error: unknown): boolean {
+  return isWindows && ['EACCES', 'EBUSY', 'EPERM'].includes(systemCode(error) ?? '')
+}
+
+/** By a write: a file system on a network sets the time by its own clock. */
+function touch(fd: number, id: string): void {
+  fs.writeSync(fd, id, 0)
+  unlessSystemError(() => fs.fdatasyncSync(fd)) // otherwise the write waits in a cache
+}
+
+interface FoundLock {
+  id: string
+  touchedAtMs: number
+}
+
+function readLock(path: string): FoundLock | undefined {
+  const { O_RDONLY, O_NOFOLLOW = 0, O_NONBLOCK = 0 } = fs.constants
+  let fd: number | undefined
+  try {
+    fd = fs.openSync(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK) // over a network, opening ends caching
+    const stats = fs.fstatSync(fd)
+    if (!stats.isFile()) throw noLock(path, 'it is not a regular file')
+    return { id: fs.readFileSync(fd, 'utf8'), touchedAtMs: stats.mtimeMs }
+  } catch (error) {
+    if (systemCode(error) === 'ENOENT' || isBeingRemoved(error)) return undefined
+    if (systemCode(error) === 'ELOOP') throw noLock(path, 'it is not a regular file')
+    if (systemCode(error) === 'EACCES') throw noLock(path, 'permission denied')
+    throw error
   } finally {
-    removeFolder(prepared)
-  }
-}
-
-function acquireNow(path: string, holder: string | undefined, prepared: string, name: string): boolean {
-  const own = join(prepared, name)
-  if (!fs.existsSync(prepared)) fs.mkdirSync(prepared, 0o700)
-  try {
-    if (!fs.existsSync(own)) fs.mkdirSync(own, 0o700)
-    for (const folder of [prepared, own]) fs.chmodSync(folder, 0o700) // independent of the umask
-    beat(own, 'w')
-    if (holder !== undefined) {
-      if (!hasEnded(join(path, holder), own)) return false
-      const gone = join(prepared, 'gone')
-      fs.renameSync(join(path, holder), gone)
-      fs.rmSync(gone, { recursive: true })
-    }
-    unlessSystemError(() => fs.rmdirSync(path)) // fails if another process has acquired it
-    fs.renameSync(prepared, path)
-  } catch (error) {
-    // Another process has acquired the lock, or has removed what looked like a leftover.
-    const late = ['EEXIST', 'ENOTEMPTY', 'ENOENT', ...(isWindows ? ['EPERM', 'EACCES', 'EBUSY'] : [])]
-    if (late.includes(systemCode(error) ?? '')) return false
-    throw error
-  }
-  for (const left of tempFoldersBeside(path)) unlessSystemError(() => removeLeft(left, join(path, name)))
-  return true
-}
-
-/** Of a process that was killed while it waited for the lock. */
-function removeLeft(folder: string, own: string): void {
-  const { uid } = fs.lstatSync(folder)
-  const name = fs.readdirSync(folder).find((entry) => holderName.test(entry))
-  const isOurs = uid === (process.geteuid?.() ?? uid) // Windows has no user ids
-  if (isOurs && (name === undefined || hasEnded(join(folder, name), own))) removeFolder(folder)
-}
-
-const holderName = /^(?<machine>[\da-f]{16})-(?<pid>\d{1,9})-[\da-f]{8}$/
-
-function holderOf(path: string, trusts: LockOptions['trusts']): string | undefined {
-  const stats = fs.lstatSync(path, { throwIfNoEntry: false })
-  if (!stats) return undefined
-  if (!stats.isDirectory()) throw noLock(path, 'it is not a directory')
-  if (!trusts(stats.uid)) throw noLock(path, 'it belongs to another user')
-  try {
-    const names = fs.readdirSync(path)
-    if (!names.every((name) => holderName.test(name))) throw noLock(path, 'it contains other files')
-    return names[0]
-  } catch (error) {
-    if (systemCode(error) === 'ENOENT') return undefined
-    if (systemCode(error) === 'EACCES') throw noLock(path, 'it belongs to another user')
-    throw error
+    if (fd !== undefined) fs.closeSync(fd)
   }
 }
 
@@ -133,40 +123,43 @@ function noLock(path: string, why: string): PlantsError {
   return new PlantsError('unwritable', `Could not acquire the lock ${path}: ${why}`, { hint })
 }
 
-/** The file system has one clock for all machines: that of `own`, which has just had a heartbeat. */
-function hasEnded(directory: string, own: string): boolean {
-  const [holder, here] = [directory, own].map((place) => holderName.exec(basename(place))?.groups)
-  if (holder?.['machine'] === here?.['machine'] && !exists(parseInt(holder?.['pid'] ?? '', 10))) return true
-  const now = unlessSystemError(() => lastBeat(own))
-  if (now === undefined) return false // another process has removed what looked like a leftover
-  const last = unlessSystemError(() => lastBeat(directory))
-  return last === undefined || Math.abs(now - last) >= staleAfter
-}
-
-function exists(pid: number): boolean {
+/** Removes a lock whose holder has ended, or has not touched it for long. Returns whether it did. */
+function takeOver(path: string, lock: FoundLock): boolean {
+  const beside = `${path}.${randomUUID()}`
+  const fd = fs.openSync(beside, 'wx', 0o600)
   try {
-    process.kill(pid, 0)
+    touch(fd, lock.id)
+    const silenceMs = Math.abs(fs.fstatSync(fd).mtimeMs - lock.touchedAtMs)
+    const limitMs = lock.id === '' ? heartbeatMs : staleAfterMs // killed before it wrote its name
+    if (silenceMs < limitMs && !hasEnded(lock)) return false
+    fs.renameSync(path, beside)
+    // Another process was faster, and this is its lock.
+    if (readLock(beside)?.id !== lock.id) unlessSystemError(() => fs.linkSync(beside, path))
     return true
   } catch (error) {
-    return systemCode(error) !== 'ESRCH'
-  }
-}
-
-function lastBeat(directory: string): number {
-  const { O_RDONLY, O_NOFOLLOW = 0, O_NONBLOCK = 0 } = fs.constants
-  // over a network, opening ends caching
-  const fd = fs.openSync(join(directory, 'heartbeat'), O_RDONLY | O_NOFOLLOW | O_NONBLOCK)
-  try {
-    return fs.fstatSync(fd).mtimeMs
+    if (systemCode(error) === 'ENOENT') return true // released, or taken over by another process
+    throw error
   } finally {
     fs.closeSync(fd)
+    fs.rmSync(beside, { force: true })
   }
 }
 
-/** Where a process can be looked up: on Linux, a boot and a namespace of process ids, as containers have one each. */
+/** Only a process of this machine can be looked up. */
+function hasEnded({ id }: FoundLock): boolean {
+  const [where, pid = ''] = id.split('\n')
+  if (where !== machine() || !/^\d{1,9}$/.test(pid)) return false
+  try {
+    process.kill(parseInt(pid, 10), 0)
+    return false
+  } catch (error) {
+    return systemCode(error) === 'ESRCH'
+  }
+}
+
+/** On Linux with the boot and the namespace of process ids: each container has one of its own. */
 function machine(): string {
-  const boot = unlessSystemError(() => fs.readFileSync('/proc/sys/kernel/random/boot_id', 'latin1'))
+  const boot = unlessSystemError(() => fs.readFileSync('/proc/sys/kernel/random/boot_id', 'latin1').trim())
   const namespace = unlessSystemError(() => fs.readlinkSync('/proc/self/ns/pid'))
-  const all = JSON.stringify([hostname(), boot, namespace])
-  return createHash('sha256').update(all).digest('hex').slice(0, 16)
+  return [hostname(), boot, namespace].join(' ')
 }

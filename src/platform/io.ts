@@ -23,12 +23,6 @@ export interface Io extends Clock {
   dataFolder(): Promise<string>
   configFolder(): Promise<string>
   stateFolder(): Promise<string>
-  /** Whether a user's files are trusted: true for this user, root, and the user who ran `sudo`. */
-  trusts(uid: number): boolean
-  /**
-   * Whether a command in a user's file may be run: true for this user and root, but not for the user who ran `sudo`.
-   */
-  mayRunFor(uid: number): boolean
   /** by the proxy variables of the environment, with NO_PROXY */
   isProxied(url: URL): Promise<boolean>
   userName(): string | undefined
@@ -59,8 +53,6 @@ export function processIo(): { argv: string[]; io: Io; end(exitCode: number): vo
     configFolder: () => folderOf('config'),
     // XDG_STATE_HOME on Linux; elsewhere for logs only
     stateFolder: () => folderOf(process.platform === 'linux' ? 'log' : 'data'),
-    trusts: (uid) => mayRunFor(uid) || (process.getuid?.() === 0 && String(uid) === process.env['SUDO_UID']),
-    mayRunFor,
     isProxied: async ({ href }) => (await import('proxy-from-env')).getProxyForUrl(href) !== '',
     userName: () => unlessSystemError(() => userInfo().username),
     secrets: new Set(),
@@ -78,15 +70,8 @@ export function processIo(): { argv: string[]; io: Io; end(exitCode: number): vo
   })
   const end = (exitCode: number) => {
     code = exitCode
-    const { received } = signals
-    if (received === undefined) return
-    // A stalled reader would keep the process alive for ever.
-    const deadline = process.uptime() + 0.5
-    const timer = setInterval(() => {
-      const isWriting = stdout.isWriting || stderr.isWriting
-      if (!isWriting) clearInterval(timer)
-      else if (process.uptime() > deadline) process.kill(process.pid, received)
-    }, 10)
+    // What still waits is for a reader that has stalled: lines of the log, or output that a signal has cut off.
+    setTimeout(() => process.exit(code), 500).unref()
   }
   return { argv: process.argv.slice(2), io, end }
 }
@@ -116,10 +101,6 @@ async function folderOf(name: 'data' | 'config' | 'log'): Promise<string> {
     config: ['the settings', 'Set HOME and XDG_CONFIG_HOME to absolute paths, or set PLANTS_CONFIG_DIR'],
   }[name]
   throw malformed(`There is no absolute path for ${what}, only ${folder}`, hint)
-}
-
-function mayRunFor(uid: number): boolean {
-  return uid === (process.getuid?.() ?? uid) || uid === 0 // Windows has no user ids
 }
 
 function homeFolder(): string {

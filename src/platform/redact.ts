@@ -31,9 +31,14 @@ function formsOf(secret: string): string[] {
   return [secret, json, json.replaceAll('/', '\\/'), encodeURI(wellFormed), encodeURIComponent(wellFormed)]
 }
 
-export function redactFields(value: unknown, io: Io): unknown {
-  if (typeof value === 'string') return redact(value, io)
-  if (Array.isArray(value)) return value.map((item) => redactFields(item, io))
-  if (typeof value !== 'object' || value === null) return value
-  return Object.fromEntries(Object.entries(value).map(([key, item]) => [redact(key, io), redactFields(item, io)]))
+/** All texts, and the keys of nested objects, which come from outside. */
+export function redactFields<Fields extends object>(fields: Fields, io: Io): Fields {
+  const redacted = (value: unknown): unknown => {
+    if (typeof value === 'string') return redact(value, io)
+    if (Array.isArray(value)) return value.map(redacted)
+    if (typeof value !== 'object' || value === null) return value
+    return Object.fromEntries(Object.entries(value).map(([key, item]) => [redact(key, io), redacted(item)]))
+  }
+  const entries = Object.entries(fields).map(([key, value]: [string, unknown]) => [key, redacted(value)])
+  return Object.fromEntries(entries) as Fields // each value keeps its type
 }

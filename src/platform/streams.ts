@@ -73,22 +73,15 @@ export function* readFrom(fd: number, limit = Infinity): Generator<Uint8Array> {
 }
 
 /**
- * `write` uses synchronous system calls: Node's stream drops what a full disk rejects. Such a call blocks while the
- * reader stalls, and a signal then ends the process. When signals are handled here, or the pipe is non-blocking, a
- * queue is written instead, which never blocks.
+ * Writes with `fs.writeSync`, because Node's stream drops what a full disk rejects and is slow to create, until the
+ * reader takes no more; the rest with Node's stream. A call that blocks would keep a signal from being handled: once
+ * signals are, and for the log, only files and pipes that are opened again are written so.
  */
 export class ProcessOutput implements Output {
   readonly #fd: 1 | 2
   readonly #signals: Signals
   #stream: NodeJS.WriteStream | undefined
-  /** the queue: the bytes that are being written, and the text after them */
-  #bytes: Uint8Array = new Uint8Array()
-  #text = ''
-  #writing: Promise<void> | undefined
-  /** the same without errors of the system, shared by all lines of one turn of the event loop */
-  #logging: Promise<void> | undefined
-  /** the file descriptor for the queue, which does not block */
-  #channel: number | undefined
+  #nonBlocking: { fd: number | undefined } | undefined
 
   constructor(fd: 1 | 2, signals: Signals) {
     this.#fd = fd
@@ -97,10 +90,6 @@ export class ProcessOutput implements Output {
 
   get isTerminal(): boolean {
     return isTerminal(this.#fd)
-  }
-
-  get isWriting(): boolean {
-    return this.#writing !== undefined
   }
 
   get columns(): number {
@@ -117,117 +106,77 @@ export class ProcessOutput implements Output {
     return this.#stream
   }
 
-  log(line: string): Promise<void> {
-    if (this.#text.length + line.length <= maxBacklog) this.#text += line
-    this.#logging ??= this.#flush().catch((error: unknown) => {
-      if (systemCode(error) === undefined) throw error
-    })
-    return this.#logging
-  }
-
   async write(text: string): Promise<void> {
     // The program is ending: if the reader stalls, a second signal to end the wait may never come.
     if (this.#signals.received !== undefined) return briefly(this.log(text))
-    this.#text += text
-    if (this.#signals.isListening || isConsole(this.#fd)) return this.#writeUntilSignal()
+    const fd = this.#signals.isListening || isConsole(this.#fd) ? this.#openNonBlocking() : this.#fd
+    const rest = this.#writeNow(fd, Buffer.from(text))
+    if (rest) await untilSignal(this.#queue(rest), this.#signals.listen())
+  }
+
+  async log(line: string): Promise<void> {
+    if (this.#waiting + line.length > maxBacklog) return
     try {
-      while (this.#hasMore()) this.#bytes = this.#bytes.subarray(writeSync(this.#fd, this.#bytes))
+      const rest = this.#writeNow(this.#openNonBlocking(), Buffer.from(line))
+      if (rest) await this.#queue(rest)
     } catch (error) {
-      if (systemCode(error) === 'EAGAIN') return this.#writeUntilSignal()
-      this.#drop()
-      throw error
+      if (systemCode(error) === undefined) throw error
     }
   }
 
-  /**
-   * Throws the reason of a signal that arrives before everything is written. Keeps the listeners: a pending signal
-   * would be lost.
-   */
-  async #writeUntilSignal(): Promise<void> {
-    const signal = this.#signals.listen()
-    const keepAlive = setInterval(() => undefined, 1000)
-    let abort = () => {}
-    const aborted = new Promise<boolean>((resolve) => {
-      abort = () => resolve(true)
-      signal.addEventListener('abort', abort)
-    })
+  get #waiting(): number {
+    return this.#stream?.writableLength ?? 0
+  }
+
+  /** Returns what is left for the queue, if anything. */
+  #writeNow(fd: number | undefined, bytes: Buffer): Buffer | undefined {
+    if (fd === undefined || this.#waiting > 0) return bytes
+    let rest = bytes
     try {
-      const writing = this.#flush()
-      if (!(await Promise.race([aborted, writing.then(() => false)]))) return
-      await briefly(writing) // it may only have waited for its turn
-      const isWritten = !this.#hasMore()
-      this.#drop()
-      if (!isWritten) throw signal.reason
-    } finally {
-      clearInterval(keepAlive)
-      signal.removeEventListener('abort', abort)
-    }
-  }
-
-  #hasMore(): boolean {
-    if (this.#bytes.length === 0) {
-      this.#bytes = Buffer.from(this.#text)
-      this.#text = ''
-    }
-    return this.#bytes.length > 0
-  }
-
-  #drop(): void {
-    this.#bytes = new Uint8Array()
-    this.#text = ''
-  }
-
-  #flush(): Promise<void> {
-    this.#writing ??= this.#writeQueue()
-    return this.#writing
-  }
-
-  async #writeQueue(): Promise<void> {
-    await new Promise(setImmediate)
-    try {
-      for (let waits = 1; this.#hasMore(); ) {
-        const written = isConsole(this.#fd) ? await this.#writeToStream() : this.#writeSome()
-        waits = written > 0 ? 1 : Math.min(waits + 1, 10)
-        this.#bytes = this.#bytes.subarray(written)
-        if (written === 0) await new Promise((resolve) => void setTimeout(resolve, waits).unref())
-      }
-    } finally {
-      this.#writing = undefined
-      this.#logging = undefined
-      this.#drop() // empty, unless a write has failed
-    }
-  }
-
-  /** Returns how many bytes were written: 0 if the reader stalls. */
-  #writeSome(): number {
-    this.#channel ??= this.#openChannel()
-    try {
-      return writeSync(this.#channel, this.#bytes)
+      while (rest.length > 0) rest = rest.subarray(writeSync(fd, rest))
+      return undefined
     } catch (error) {
       if (systemCode(error) !== 'EAGAIN') throw error
-      return 0
+      return rest
     }
   }
 
-  #writeToStream(): Promise<number> {
-    const bytes = this.#bytes
+  #queue(bytes: Buffer): Promise<void> {
     return new Promise((resolve, reject) => {
-      this.stream().write(bytes, (error) => (error ? reject(error) : resolve(bytes.length)))
+      this.stream().write(bytes, (error) => (error ? reject(error) : resolve()))
     })
   }
 
-  /** A file does not block. Linux reopens a pipe as non-blocking; otherwise, creating its stream makes it so. */
-  #openChannel(): number {
-    const stats = statsOf(this.#fd)
-    if (stats?.isFile() || (stats?.isCharacterDevice() && !isTerminal(this.#fd))) return this.#fd
-    const reopened = stats?.isFIFO() ? reopen(this.#fd, constants.O_WRONLY) : undefined
-    if (reopened === undefined) this.stream()
-    return reopened ?? this.#fd
+  /** A file does not block, and Linux opens a pipe again. Undefined for what only Node's stream writes to. */
+  #openNonBlocking(): number | undefined {
+    if (this.#nonBlocking === undefined) {
+      const stats = statsOf(this.#fd)
+      const isFile = stats?.isFile() || (stats?.isCharacterDevice() && !isTerminal(this.#fd))
+      this.#nonBlocking = { fd: isFile ? this.#fd : stats?.isFIFO() ? reopen(this.#fd, constants.O_WRONLY) : undefined }
+    }
+    return this.#nonBlocking.fd
   }
 }
 
-/** characters of log lines that may wait for a reader */
+/** bytes of log lines that may wait for a reader */
 const maxBacklog = 1_048_576
+
+/** Throws the reason of a signal, unless the writing only waits for its turn. */
+async function untilSignal(writing: Promise<void>, signal: AbortSignal): Promise<void> {
+  let abort = () => {}
+  const aborted = new Promise<never>((_, reject) => {
+    abort = () => void setTimeout(() => reject(signal.reason), graceMs)
+    signal.addEventListener('abort', abort)
+  })
+  try {
+    await Promise.race([writing, aborted])
+  } finally {
+    signal.removeEventListener('abort', abort)
+  }
+}
+
+/** how long output is waited for after a signal */
+const graceMs = 200
 
 /**
  * Whether this is a console of Windows: `fs.write` would show UTF-8 in its code page (https://nodejs.org/api/fs.html,
@@ -293,12 +242,12 @@ export class Signals {
   }
 }
 
-/** Waits 200 ms at most. Failures are not reported: a signal is. */
+/** Failures are not reported: a signal is. */
 async function briefly(writing: Promise<void>): Promise<void> {
   let timer: NodeJS.Timeout | undefined
   const timeout = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, 200)
+    timer = setTimeout(resolve, graceMs)
   })
-  await Promise.race([writing.catch(() => undefined), timeout])
+  await Promise.race([writing, timeout])
   clearTimeout(timer)
 }

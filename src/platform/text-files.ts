@@ -1,5 +1,5 @@
 import { closeSync, openSync } from 'node:fs'
-import { malformed, PlantsError, systemCode, systemReasons } from './errors.js'
+import { malformed, PlantsError, systemCode, systemReason } from './errors.js'
 import type { Io } from './io.js'
 import { readFrom } from './streams.js'
 
@@ -43,8 +43,7 @@ export function readTextFile(path: string, hint: string): string {
 }
 
 export function unreadable(source: string, cause: unknown, hint: string): PlantsError {
-  const code = systemCode(cause) ?? ''
-  return malformed(`Could not read ${source}: ${systemReasons[code] ?? `system error ${code}`}`, hint, cause)
+  return malformed(`Could not read ${source}: ${systemReason(cause) ?? cause}`, hint, cause)
 }
 
 function* chunksOf(path: string, limit: number): Iterable<Uint8Array> {

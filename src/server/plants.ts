@@ -1,7 +1,6 @@
 import { toWireJson } from '../plant/exact-json.js'
 import { type NewPlant, plantOf, textLength } from '../plant/plant.js'
 import { recordWriter } from '../plant/records.js'
-import { Semaphore } from '../platform/semaphore.js'
 import { type Change, writeOne } from '../stores/common/change.js'
 import { queryText } from '../stores/common/pages.js'
 import type { OwnStore, ReadQuery, Right } from '../stores/common/store.js'
@@ -139,4 +138,56 @@ async function pageOf(
 function idOf({ id, request }: Call): bigint {
   requireUnconditional(request)
   return parseId(id)
+}
+
+/** Callers wait in order of arrival. */
+export class Semaphore {
+  readonly #size: number
+  #inside = 0
+  readonly #waiters = new Set<() => void>()
+
+  constructor(size: number) {
+    this.#size = size
+  }
+
+  /** `leave` releases the permit. Throws the reason of the signal when it aborts first. */
+  async enter(signal?: AbortSignal): Promise<void> {
+    signal?.throwIfAborted()
+    if (this.#inside < this.#size) {
+      this.#inside += 1
+      return
+    }
+    await new Promise<void>((resolve, reject) => {
+      const enter = () => {
+        signal?.removeEventListener('abort', giveUp)
+        resolve()
+      }
+      const giveUp = () => {
+        this.#waiters.delete(enter)
+        reject(signal?.reason)
+      }
+      this.#waiters.add(enter)
+      signal?.addEventListener('abort', giveUp, { once: true })
+    })
+  }
+
+  /** Throws the reason of the signal when it aborts before there is a permit. */
+  async run<T>(action: () => Promise<T>, signal?: AbortSignal): Promise<T> {
+    await this.enter(signal)
+    try {
+      return await action()
+    } finally {
+      this.leave()
+    }
+  }
+
+  leave(): void {
+    const [next] = this.#waiters
+    if (next === undefined) {
+      this.#inside -= 1
+      return
+    }
+    this.#waiters.delete(next)
+    next()
+  }
 }

@@ -1,5 +1,4 @@
-import { mkdirSync, utimesSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { utimesSync, writeFileSync } from 'node:fs'
 import { holdLock, type Lock } from '../../src/platform/file-lock.js'
 import { openOptions } from './store.js'
 
@@ -10,7 +9,7 @@ export async function heldLock(path: string): Promise<Lock & { release(): Promis
     end = resolve
   })
   return new Promise((resolve, reject) => {
-    const held = holdLock(path, { ...openOptions(), trusts: () => true }, (lock) => {
+    const held = holdLock(path, { timeoutMs: 10_000, clock: openOptions().clock }, (lock) => {
       const release = () => {
         end()
         return held
@@ -22,17 +21,14 @@ export async function heldLock(path: string): Promise<Lock & { release(): Promis
   })
 }
 
-/** A lock that a process on another machine holds, or has left: `age` is in seconds, since its last heartbeat. */
-export function leaveLock(path: string, { holder = `${'0'.repeat(16)}-1-00000000`, age = 0 } = {}): string {
-  const directory = join(path, holder)
-  mkdirSync(directory, { recursive: true, mode: 0o700 })
-  writeFileSync(join(directory, 'heartbeat'), '.')
-  silence(directory, age)
-  return directory
+/** A lock that a process on another machine holds, or has left: `age` is in seconds, since it was touched. */
+export function leaveLock(path: string, { holder = 'another machine\n1\nan id\n', age = 0 } = {}): void {
+  writeFileSync(path, holder)
+  silence(path, age)
 }
 
-/** Makes the last heartbeat of a holder older. */
-export function silence(directory: string, age: number): void {
+/** Makes a lock look untouched for longer. */
+export function silence(path: string, age: number): void {
   const time = Date.now() / 1000 - age
-  utimesSync(join(directory, 'heartbeat'), time, time)
+  utimesSync(path, time, time)
 }

@@ -76,8 +76,6 @@ export function ioOf(
     configFolder: async () => '/nonexistent/config',
     stateFolder: async () => temporaryFolder(), // an import creates it, even in /nonexistent if the user is root
     signal,
-    trusts: (uid) => uid === process.getuid?.() || uid === 0,
-    mayRunFor: (uid) => uid === process.getuid?.() || uid === 0,
     isProxied: async ({ href }) => inEnvironment(env, () => getProxyForUrl(href)) !== '',
     userName: () => 'gardener',
     secrets: new Set(),

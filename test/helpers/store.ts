@@ -11,8 +11,7 @@ export function openOptions(options: Partial<OpenOptions> = {}): OpenOptions {
   const clock = { signal: new AbortController().signal, now: () => performance.now(), random: Math.random }
   const access = () => Promise.reject(new Error('No remote store is expected here'))
   const login = () => Promise.reject(new Error('No database is expected here'))
-  const trusts = (uid: number) => uid === process.getuid?.() || uid === 0
-  return { timeout: 10_000, clock, access, login, trusts, ...options }
+  return { timeout: 10_000, clock, access, login, ...options }
 }
 
 /** What addresses may leave open in a test: no home directory, nothing of this process. */

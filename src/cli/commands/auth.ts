@@ -28,7 +28,7 @@ const login = defineCommand({
       const hint = `Renew the token where the command reads it, or remove the command: plants config unset stores.${storeName}.token-command`
       throw malformed(`${storeName} gets its token from a command`, hint)
     }
-    assertNotExposed(store, settings, io)
+    assertNotExposed(store, settings)
     const token = await readToken(flags.fromStdin === true, store, settings, io)
     io.secrets.add(token)
     const { verifyToken } = await import('../../stores/http/check-token.js')

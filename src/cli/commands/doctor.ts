@@ -3,11 +3,11 @@ import { exposureHint, exposureOf, isLocal } from '../../auth/exposure.js'
 import { failureOf, namedStores } from '../../config/resolve.js'
 import { settingOf } from '../../config/setting-table.js'
 import { readSettings, type SettingsFile } from '../../config/settings-file.js'
-import { mayColor, recordPrinter, redacted, type Style, styleFor } from '../../output/output.js'
+import { mayColor, recordPrinter, type Style, styleFor } from '../../output/output.js'
 import { progressLine } from '../../output/progress.js'
 import { PlantsError } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
-import { printable } from '../../platform/redact.js'
+import { printable, redactFields } from '../../platform/redact.js'
 import type { FileAddress, PostgresAddress, RemoteAddress } from '../../stores/common/address.js'
 import { isDefaultStore, isOwn, ownSchemeOf, takesPassword, takesToken } from '../../stores/registry.js'
 import { chosenFormat, printedFormat, resolvePreferences, resolveSettings, type Settings } from '../context.js'
@@ -30,7 +30,7 @@ export const doctor = defineCommand({
     let failures = 0
     for await (const finding of examine(flags, io)) {
       if (finding.state === 'failed') failures += 1
-      await print([redacted(finding, io)])
+      await print([redactFields(finding, io)])
     }
     await end()
     const message = failures === 1 ? 'One check failed' : `${failures} checks failed`
@@ -78,13 +78,11 @@ async function* examine(flags: DoctorFlags, io: Io): AsyncIterable<Finding> {
 }
 
 async function examineSettings(file: SettingsFile, flags: GlobalFlags, io: Io): Promise<CheckResult> {
-  const { path = 'no settings file, because there is no home directory', warnings } = file
+  const { path = 'no settings file, because there is no home directory', warning: open } = file
   const { sources } = await resolvePreferences(flags, io, { ignoresInvalid: true, file })
   const invalid = sources.map(failureOf).find(Boolean)
   if (invalid) return failed(invalid)
-  if (warnings.length === 0) return ok(path)
-  const hints = warnings.map(({ command }) => `Fix it with: ${command}`)
-  return warning(warnings.map(({ what }) => what).join('; '), hints.join('; '))
+  return open ? warning(open.what, `Fix it with: ${open.command}`) : ok(path)
 }
 
 /** Concurrent, because some stores may be slow to answer. */

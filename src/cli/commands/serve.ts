@@ -124,10 +124,11 @@ export const serve = defineCommand({
     const { startService } = await import('../../server/service.js')
     const service = await startService(await optionsFor(flags, settings, io))
     try {
+      const { signal } = io // handled from here on: whoever reads the address may send one at once
       const text = settings.errors === 'json' ? toJson({ address: service.address }) : service.address
       // Like a log line: a slow or closed reader does not block the service.
       void io.stdout.log(`${io.stdout.isTerminal ? escapeControlChars(text) : text}\n`)
-      if (!io.signal.aborted) await once(io.signal, 'abort')
+      if (!signal.aborted) await once(signal, 'abort')
     } finally {
       await service.drain(flags.drainTimeout)
       // At most a second, because the reader of the log may have stalled.
@@ -189,12 +190,9 @@ function parseOrigin(flag: string, text: string): string[] {
 function warnOfPermissions(tlsKey: string | undefined, io: Io, warn: (message: string) => void): void {
   if (tlsKey === undefined || isWindows) return
   const path = io.resolvePath(tlsKey)
-  const stats = statSync(path, { throwIfNoEntry: false })
-  if (!stats) return
-  if (!io.trusts(stats.uid))
-    warn(`The file ${path} of --tls-key belongs to another user (uid ${stats.uid}), who can read and change it`)
-  else if ((stats.mode & 0o077) !== 0)
-    warn(`Other users can read or write the file ${path} of --tls-key. Fix it with: chmod 600 ${shellWord(path)}`)
+  const { mode = 0 } = statSync(path, { throwIfNoEntry: false }) ?? {}
+  if ((mode & 0o077) !== 0)
+    warn(`Other users can read the file ${path} of --tls-key. Fix it with: chmod 600 ${shellWord(path)}`)
 }
 
 async function tlsFor({ tlsCert, tlsKey }: ServeFlags, io: Io): Promise<ServiceOptions['tls']> {

@@ -9,8 +9,6 @@ export interface Access {
   /** PEM certificates that are trusted instead of the system's */
   ca: string | undefined
   proxy: string | undefined
-  /** Throws if a connection could now send the token to somebody else. */
-  beforeConnect?: (() => void) | undefined
   notify(text: string): Promise<void>
   /**
    * Called often during a wait: with its milliseconds from a second on; before that, and at its end, with undefined.

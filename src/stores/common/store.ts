@@ -136,8 +136,6 @@ export interface FileOptions {
   onCreated?: ((path: string) => Promise<void>) | undefined
   /** a store of an earlier version was migrated */
   onMigrated?(name: string): Promise<void>
-  /** whether a user's files are trusted like this user's own */
-  trusts(uid: number): boolean
   /** how other users can change the store */
   onExposed?(warning: string, hint: string): Promise<void>
 }

@@ -1,9 +1,8 @@
 import { setMaxListeners } from 'node:events'
 import { Agent, request as httpRequest, type IncomingHttpHeaders, type IncomingMessage } from 'node:http'
-import { Socket } from 'node:net'
+import type { Socket } from 'node:net'
 import type { PeerCertificate } from 'node:tls'
 import { delayOf, timeIsOver } from '../../platform/clock.js'
-import { PlantsError } from '../../platform/errors.js'
 import { GrowingBuffer } from '../../platform/growing-buffer.js'
 import type { Access } from '../common/access.js'
 import type { RemoteAddress } from '../common/address.js'
@@ -82,13 +81,6 @@ export class HttpClient {
     const connect = agent.createConnection.bind(agent)
     agent.createConnection = (options, callback) => {
       const start = this.#now
-      try {
-        this.access.beforeConnect?.()
-      } catch (error) {
-        if (!(error instanceof PlantsError)) throw error
-        callback?.(error, new Socket())
-        return undefined
-      }
       const socket = connect(options, callback) as Socket // as agents of Node return it
       socket.on('error', () => undefined) // its request reports it; Bun emits it even after the request has ended
       const noteReady = () => {

@@ -3,6 +3,7 @@ import { AtomicFile, unwritable } from '../../platform/atomic-file.js'
 import { checkSignal } from '../../platform/clock.js'
 import { malformed, PlantsError } from '../../platform/errors.js'
 import { isSqliteError, uriOf } from '../../platform/sqlite.js'
+import { assertOwnFile } from '../../platform/trust.js'
 import type { FileAddress } from '../common/address.js'
 import type { FileOptions } from '../common/store.js'
 import { countPlants } from './read.js'
@@ -42,8 +43,7 @@ async function replacedFile(target: string, options: FileOptions): Promise<Stats
   if (!stats) return undefined
   const what = `${target} cannot be replaced by a backup`
   if (!stats.isFile()) throw malformed(`${what}: it is not a regular file`, anotherTarget)
-  if (!options.trusts(stats.uid))
-    throw malformed(`${what}: it belongs to another user (uid ${stats.uid})`, anotherTarget)
+  assertOwnFile(target, stats, anotherTarget)
   if (stats.size === 0) return stats
   await usingBackup(target, options, { what, hint: anotherTarget }, () => undefined)
   if (isInWalMode(target)) throw malformed(`${what}: it is a store in use`, anotherTarget) // a backup never is

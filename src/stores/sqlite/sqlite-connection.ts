@@ -31,7 +31,7 @@ export class Connection {
   readonly #statements = new Map<string, Statement>()
 
   constructor(path: string, mode: OpenMode, options: FileOptions) {
-    assertSafeToOpen(path, options)
+    assertSafeToOpen(path)
     this.path = path
     this.identity = identityOf(path)
     this.#options = options

@@ -1,7 +1,8 @@
 import { closeSync, existsSync, fchmodSync, lstatSync, openSync, readSync, realpathSync, statSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 import { shellWord, systemCode, unlessSystemError } from '../../platform/errors.js'
-import { exposureOf, makeFolder, syncFolder } from '../../platform/files.js'
+import { makeFolder, syncFolder } from '../../platform/files.js'
+import { exposureOf, isTrusted } from '../../platform/trust.js'
 import type { FileOptions } from '../common/store.js'
 import { explainFailure, notOurs } from './sqlite-errors.js'
 
@@ -12,6 +13,7 @@ export function realPathOf(path: string): string {
   try {
     return join(realpathSync.native(known), relative(known, path))
   } catch (error) {
+    if (systemCode(error) === 'ENOENT') return path // a pipe, such as /dev/fd/63, has no other path
     throw explainFailure(error, path)
   }
 }
@@ -49,8 +51,8 @@ export function unmergedChanges(path: string): string | undefined {
 }
 
 /** Warns of a store where other users can create files: such a file could become a part of the store. */
-export async function warnIfExposed(path: string, { onExposed, trusts }: FileOptions): Promise<void> {
-  const reason = exposureOf(dirname(path), trusts)
+export async function warnIfExposed(path: string, { onExposed }: FileOptions): Promise<void> {
+  const reason = exposureOf(dirname(path))
   const hint = 'Move it to a directory that only you can write to'
   if (reason !== undefined) await onExposed?.(`The store ${path} is exposed to other users: ${reason}`, hint)
 }
@@ -95,7 +97,7 @@ function bytesAt(path: string, position: number, length: number): Buffer {
   }
 }
 
-export function assertSafeToOpen(path: string, { trusts }: Pick<FileOptions, 'trusts'>): void {
+export function assertSafeToOpen(path: string): void {
   const stats = statSync(path)
   if (stats.isDirectory()) throw Object.assign(new Error('is a directory'), { code: 'EISDIR' })
   if (!stats.isFile()) throw notOurs(path, 'is a device or a pipe, not a store')
@@ -104,7 +106,7 @@ export function assertSafeToOpen(path: string, { trusts }: Pick<FileOptions, 'tr
   // For SQLite, what another user has put into such a file belongs to the store.
   for (const file of sidecars.map((suffix) => path + suffix)) {
     const sidecar = lstatSync(file, { throwIfNoEntry: false })
-    const isOurs = sidecar?.isFile() && (sidecar.uid === stats.uid || trusts(sidecar.uid))
+    const isOurs = sidecar?.isFile() && (sidecar.uid === stats.uid || isTrusted(sidecar.uid))
     if (!sidecar || isOurs) continue
     const word = shellWord(file)
     if (!sidecar.isFile())

@@ -6,29 +6,28 @@ import { fieldNames, type NewPlant } from '../../plant/fields.js'
 import { documentIn, type FileFormat, type FormatName, formatNames, type TableLayout } from '../../plant/records.js'
 import { AtomicFile, unwritable } from '../../platform/atomic-file.js'
 import { malformed, PlantsError, systemCode } from '../../platform/errors.js'
-import { targetOf } from '../../platform/files.js'
+import { descriptorOf, isWrittenInPlace, targetOf } from '../../platform/files.js'
 import type { Io } from '../../platform/io.js'
+import { assertOwnFile } from '../../platform/trust.js'
 
 /**
  * Replaces an existing file atomically, after all data is on disk. Follows symbolic links. Writes directly to devices
  * and pipes.
  *
  * @returns the number of bytes
- * @throws {PlantsError} `unwritable`, `malformed` for a link of another user, or the reason of the signal; also EPIPE,
+ * @throws {PlantsError} `unwritable`, `malformed` for a file of another user, or the reason of the signal; also EPIPE,
  * and errors of `bytes`
  */
 export async function writeOut(
   path: string,
-  io: Pick<Io, 'signal' | 'trusts'>,
+  io: Pick<Io, 'signal'>,
   bytes: AsyncIterable<Uint8Array>,
 ): Promise<number> {
   let isInPlace = false
   try {
-    const target = targetOf(path, io)
     const old = statSync(path, { throwIfNoEntry: false })
-    // A path such as /dev/stdout or /proc/self/fd/1 names an open descriptor, which must not be replaced.
-    isInPlace = old !== undefined && ((!old.isFile() && !old.isDirectory()) || /^\/(dev|proc\/[^/]+\/fd)\//.test(path))
-    return await (isInPlace && old ? writeInPlace(path, old, io.signal, bytes) : replace(target, old, io.signal, bytes))
+    isInPlace = isWrittenInPlace(path, old)
+    return await (isInPlace && old ? writeInPlace(path, old, io.signal, bytes) : replace(path, old, io.signal, bytes))
   } catch (error) {
     if (!isInPlace && error === io.signal.reason && error instanceof PlantsError)
       throw new PlantsError(error.type, `${error.message}, ${path} was not changed`, { cause: error })
@@ -45,7 +44,8 @@ async function writeInPlace(
   signal: AbortSignal,
   bytes: AsyncIterable<Uint8Array>,
 ): Promise<number> {
-  let fd: number | undefined
+  const given = descriptorOf(path, old)
+  let fd = given
   while (fd === undefined) {
     try {
       // Without O_NONBLOCK, opening a pipe waits for a reader, and cannot be interrupted.
@@ -60,19 +60,20 @@ async function writeInPlace(
     if (isReplaced) throw malformed(`${path} was replaced by a file`, 'Run it again')
     return await writeAll(fd, bytes, signal)
   } finally {
-    closeSync(fd)
+    if (given === undefined) closeSync(fd)
   }
 }
 
 async function replace(
-  target: string,
+  path: string,
   old: Stats | undefined,
   signal: AbortSignal,
   bytes: AsyncIterable<Uint8Array>,
 ): Promise<number> {
-  if (old) accessSync(target, constants.W_OK) // a rename needs no write permission for the file itself
   if (old?.isDirectory()) throw Object.assign(new Error('a directory'), { code: 'EISDIR' })
-  const file = new AtomicFile(target)
+  if (old) assertOwnFile(path, old, 'Choose another file with --out FILE')
+  if (old) accessSync(path, constants.W_OK) // a rename needs no write permission for the file itself
+  const file = new AtomicFile(targetOf(path))
   try {
     const length = await writeAll(file.fd, bytes, signal)
     await file.flush()

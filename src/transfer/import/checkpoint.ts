@@ -6,9 +6,9 @@ import * as z from 'zod/mini'
 import { parseJson } from '../../plant/exact-json.js'
 import { plantCount } from '../../plant/plant.js'
 import { AtomicFile, unwritable } from '../../platform/atomic-file.js'
-import { malformed, PlantsError, systemCode, systemReasons } from '../../platform/errors.js'
+import { malformed, PlantsError, systemCode, systemReason } from '../../platform/errors.js'
 import { holdLock, type Lock } from '../../platform/file-lock.js'
-import { assertNotRedirected, makeFolder } from '../../platform/files.js'
+import { makeFolder } from '../../platform/files.js'
 import type { Io } from '../../platform/io.js'
 import { grouped } from '../../platform/values.js'
 import type { Store } from '../../stores/common/store.js'
@@ -90,9 +90,8 @@ export async function findImport(
   lock: ImportLock,
   store: Pick<Store, 'checkpoint'>,
   flags: SavedImport['flags'],
-  io: Pick<Io, 'trusts'>,
 ): Promise<SavedImport | undefined> {
-  const text = await readCheckpoint(lock, store, io)
+  const text = await readCheckpoint(lock, store)
   if (text === undefined) return undefined
   const value = jsonIn(text)
   const { data: saved } = schema.safeParse(value, { jitless: true })
@@ -117,17 +116,13 @@ const oldImport = z.object({
 })
 
 /** Undefined for what this version cannot read. */
-export async function readImport(
-  lock: ImportLock,
-  store: Pick<Store, 'checkpoint'>,
-  io: Pick<Io, 'trusts'>,
-): Promise<SavedImport | undefined> {
-  const text = await readCheckpoint(lock, store, io)
+export async function readImport(lock: ImportLock, store: Pick<Store, 'checkpoint'>): Promise<SavedImport | undefined> {
+  const text = await readCheckpoint(lock, store)
   return schema.safeParse(text === undefined ? undefined : jsonIn(text), { jitless: true }).data
 }
 
-function readCheckpoint(lock: ImportLock, store: Pick<Store, 'checkpoint'>, { trusts }: Pick<Io, 'trusts'>) {
-  return store.checkpoint ? store.checkpoint(lock.name) : readJournal(lock, trusts)
+function readCheckpoint(lock: ImportLock, store: Pick<Store, 'checkpoint'>) {
+  return store.checkpoint ? store.checkpoint(lock.name) : readJournal(lock)
 }
 
 function jsonIn(text: string): unknown {
@@ -165,8 +160,7 @@ export async function whileAlone<T>(
   let hasBegun = false
   try {
     makeFolder(dirname(path))
-    assertNotRedirected(dirname(path), io.trusts)
-    return await holdLock(`${path}.lock`, { timeout: 0, clock: io, trusts: io.trusts }, (lock) => {
+    return await holdLock(`${path}.lock`, { timeoutMs: 0, clock: io }, (lock) => {
       hasBegun = true
       return action({ ...lock, name, journal: `${path}.json` })
     })
@@ -180,14 +174,14 @@ export async function whileAlone<T>(
 }
 
 /** @throws {PlantsError} `unwritable` */
-export function writeJournal({ journal, directory, assertHeld }: ImportLock, text: string): void {
+export function writeJournal({ journal, assertHeld }: ImportLock, text: string): void {
   let file: AtomicFile | undefined
   try {
-    file = new AtomicFile(journal, directory)
+    file = new AtomicFile(journal)
     writeFileSync(file.fd, `${text}\n`)
+    assertHeld()
     file.commit()
   } catch (error) {
-    assertHeld()
     throw unwritable(`The journal ${journal}`, error, hint)
   } finally {
     file?.discard()
@@ -196,21 +190,17 @@ export function writeJournal({ journal, directory, assertHeld }: ImportLock, tex
 
 const hint = 'Free some space, or choose another directory with the variable PLANTS_STATE_DIR'
 
-/** Throws `malformed` for anything but a regular file of a trusted user. */
-function readJournal({ journal }: ImportLock, trusts: Io['trusts']): string | undefined {
+/** Throws `malformed` for anything but a regular file. */
+function readJournal({ journal }: ImportLock): string | undefined {
   let fd: number | undefined
   try {
     fd = openSync(journal, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0)) // a pipe would otherwise wait for a writer
-    const stats = fstatSync(fd)
-    if (!stats.isFile()) throw invalidJournal(journal, 'is not a regular file')
-    if (!trusts(stats.uid)) throw invalidJournal(journal, `belongs to another user (uid ${stats.uid})`)
+    if (!fstatSync(fd).isFile()) throw invalidJournal(journal, 'is not a regular file')
     return readFileSync(fd, 'utf8')
   } catch (error) {
-    const code = systemCode(error)
-    if (code === 'ENOENT') return undefined
-    throw code === undefined
-      ? error
-      : invalidJournal(journal, `could not be read: ${systemReasons[code] ?? `system error ${code}`}`, error)
+    if (systemCode(error) === 'ENOENT') return undefined
+    const reason = systemReason(error)
+    throw reason === undefined ? error : invalidJournal(journal, `could not be read: ${reason}`, error)
   } finally {
     if (fd !== undefined) closeSync(fd)
   }

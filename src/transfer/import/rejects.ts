@@ -3,8 +3,8 @@ import { dirname } from 'node:path'
 import { tableCell } from '../../plant/records.js'
 import { unwritable } from '../../platform/atomic-file.js'
 import { errorValue, malformed } from '../../platform/errors.js'
-import { syncFolder, targetOf } from '../../platform/files.js'
-import type { Io } from '../../platform/io.js'
+import { descriptorOf, isWrittenInPlace, syncFolder, targetOf } from '../../platform/files.js'
+import { assertOwnFile } from '../../platform/trust.js'
 import type { Cell, RawRecord } from '../formats/chunk.js'
 import type { FormatReader } from '../formats/format.js'
 import { rejectNames } from '../formats/header.js'
@@ -24,32 +24,26 @@ export interface RejectedRecord {
  */
 export class Rejects {
   readonly path: string
-  readonly #target: string
-  readonly #fd: number
-  /** devices and pipes are written to as they are */
-  readonly #isFile: boolean
+  readonly #file: OpenFile
 
   /**
    * @param length of the file of an earlier run, which goes on; without it, there must be none
    * @throws {PlantsError} `malformed` for another file; `unwritable`, as the methods
    */
-  constructor(path: string, length: number | undefined, trusts: Io['trusts']) {
+  constructor(path: string, length: number | undefined) {
     this.path = path
-    const opened = this.#attempt(() => openTarget(path, trusts))
-    this.#target = opened.target
-    this.#fd = opened.fd
-    this.#isFile = opened.isFile
+    this.#file = this.#attempt(() => openTarget(path))
     try {
       this.#cut(length ?? 0, length === undefined)
     } catch (error) {
-      fs.closeSync(this.#fd)
+      this.#close()
       throw error
     }
   }
 
   #cut(length: number, isNew: boolean): void {
-    if (!this.#isFile) return
-    const { size } = fs.fstatSync(this.#fd)
+    if (!this.#file.isFile) return
+    const { size } = fs.fstatSync(this.#file.fd)
     if (isNew && size > 0)
       throw malformed(
         `${this.path} already exists, and would be overwritten`,
@@ -60,7 +54,7 @@ export class Rejects {
         `${this.path} is shorter than it was when the import was interrupted`,
         'Restore the file, or start again with --restart',
       )
-    if (size > length) this.#attempt(() => fs.ftruncateSync(this.#fd, length))
+    if (size > length) this.#attempt(() => fs.ftruncateSync(this.#file.fd, length))
   }
 
   /** Cuts the file to the length of a checkpoint, appends, and returns the new length when all is on disk. */
@@ -70,17 +64,21 @@ export class Rejects {
     const head = length === 0 ? headOf(reader) : ''
     const bytes = Buffer.from(head + rejected.map((record) => `${recordOf(record, reader)}\n`).join(''))
     this.#attempt(() => {
-      fs.writeFileSync(this.#fd, bytes)
-      if (this.#isFile) fs.fdatasyncSync(this.#fd)
+      fs.writeFileSync(this.#file.fd, bytes)
+      if (this.#file.isFile) fs.fdatasyncSync(this.#file.fd)
     })
     return length + bytes.length
   }
 
   /** Removes an empty file. */
   close(): void {
-    const isEmpty = this.#isFile && fs.fstatSync(this.#fd).size === 0
-    fs.closeSync(this.#fd)
-    if (isEmpty) fs.rmSync(this.#target, { force: true })
+    const isEmpty = this.#file.isFile && fs.fstatSync(this.#file.fd).size === 0
+    this.#close()
+    if (isEmpty) fs.rmSync(this.#file.target, { force: true })
+  }
+
+  #close(): void {
+    if (!this.#file.isGiven) fs.closeSync(this.#file.fd)
   }
 
   #attempt<T>(action: () => T): T {
@@ -129,20 +127,30 @@ function lineOf(line: number, message: string, raw: string, isBroken: boolean): 
 const addedMembers =
   /^"rejected_line":\d+,"rejected_reason":"(?:[^"\\]|\\.){0,2000}",?(?:"rejected_text":"(?:[^"\\]|\\.){0,2000}",?)?/
 
-/** The owner of a file could read and change what is written to it. */
-function openTarget(path: string, trusts: Io['trusts']): { target: string; fd: number; isFile: boolean } {
-  const target = targetOf(path, { trusts })
-  const stats = fs.statSync(target, { throwIfNoEntry: false })
-  const { O_RDWR, O_WRONLY, O_APPEND, O_CREAT, O_NOFOLLOW = 0, O_EXCL } = fs.constants
-  const isFile = !stats || stats.isFile() || stats.isDirectory()
-  if (!isFile) return { target, fd: fs.openSync(path, O_WRONLY | O_APPEND), isFile }
-  // a link created since the check may be another user's
-  const fd = fs.openSync(target, O_RDWR | O_APPEND | (stats ? 0 : O_CREAT | O_EXCL) | O_NOFOLLOW, 0o600)
-  const { uid } = fs.fstatSync(fd)
-  if (!trusts(uid)) {
-    fs.closeSync(fd)
-    throw malformed(`${path} belongs to another user (uid ${uid})`, 'Choose another file with --rejects')
+interface OpenFile {
+  target: string
+  fd: number
+  /** not `isWrittenInPlace` */
+  isFile: boolean
+  /** opened by the shell, and not closed here */
+  isGiven: boolean
+}
+
+function openTarget(path: string): OpenFile {
+  const stats = fs.statSync(path, { throwIfNoEntry: false })
+  if (isWrittenInPlace(path, stats)) {
+    const given = descriptorOf(path, stats)
+    const fd = given ?? fs.openSync(path, fs.constants.O_WRONLY | fs.constants.O_APPEND)
+    return { target: path, fd, isFile: false, isGiven: given !== undefined }
   }
-  if (!stats) syncFolder(dirname(target))
-  return { target, fd, isFile }
+  const target = targetOf(path)
+  const fd = fs.openSync(target, 'a+', 0o600)
+  try {
+    assertOwnFile(path, fs.fstatSync(fd), 'Choose another file with --rejects')
+    if (!stats) syncFolder(dirname(target))
+    return { target, fd, isFile: true, isGiven: false }
+  } catch (error) {
+    fs.closeSync(fd)
+    throw error
+  }
 }

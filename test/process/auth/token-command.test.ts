@@ -1,12 +1,10 @@
 import { once } from 'node:events'
-import { chownSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { Hostile } from '../../helpers/hostile.js'
 import { bin } from '../../helpers/process.js'
 import { posts, Team } from '../../helpers/team.js'
-import { printed, refusal } from '../../helpers/world.js'
+import { refusal } from '../../helpers/world.js'
 
-const isRoot = process.getuid?.() === 0
 const auth = 'auth token --store team'
 const fern = 'create --id 1 --name Fern --store team'
 
@@ -86,23 +84,4 @@ describe('a token command on a terminal', () => {
     expect({ code, connections: remote.connections }).toEqual({ code: 130, connections: 0 })
     expect(screen).toContain('plants: Interrupted')
   })
-})
-
-test.skipIf(!isRoot)('root runs no token command from the settings of the user of sudo (needs root)', async () => {
-  const team = new Team()
-  const program = team.script('touch ran; echo s3cret')
-  chownSync(team.takes(program).file, 1234, 1234)
-  const env = { SUDO_UID: '1234' }
-  const failure = refusal(
-    `The token command of team is not run: the settings in ${team.file} belong to another user (uid 1234)`,
-    'Run plants as that user, without sudo, or set PLANTS_TOKEN',
-    3,
-  )
-  expect(await team.spawn(auth, { env })).toEqual(failure)
-  expect(await team.spawn(`${fern} --dry-run`, { env })).toEqual(failure)
-  const given = await team.spawn(`${fern} --dry-run`, { env: { ...env, PLANTS_TOKEN: 's3cret-given' } })
-  expect(given).toMatchObject({ code: 0, err: '' })
-  expect(team.has('ran')).toBe(false)
-  chownSync(team.file, 0, 0)
-  expect(await team.spawn(auth, { env })).toEqual(printed('s3cret\n'))
 })

@@ -1,11 +1,25 @@
-import { existsSync, readFileSync } from 'node:fs'
-import { constants } from 'node:os'
+import {
+  closeSync,
+  constants,
+  existsSync,
+  mkdtempSync,
+  openSync,
+  readFileSync,
+  readSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
+import { constants as system } from 'node:os'
 import { join } from 'node:path'
-import { describe, expect, test } from 'vitest'
-import { bash, intoPipe, unblock } from '../../helpers/bash.js'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { unlessSystemError } from '../../../src/platform/errors.js'
+import { bash, intoPipe, pipeIn, unblock } from '../../helpers/bash.js'
 import { fill } from '../../helpers/fill.js'
 import { canMount, isLinux, smallDisk } from '../../helpers/linux.js'
+import { connectTo, requestBytes } from '../../helpers/raw-http.js'
 import { rounds } from '../../helpers/rounds.js'
+import { serve, testToken } from '../../helpers/service.js'
+import { temporaryFolder } from '../../helpers/temporary.js'
 import { printed, refusal, World } from '../../helpers/world.js'
 
 const repeated = { repeats: rounds(1) - 1 }
@@ -84,9 +98,97 @@ describe.runIf(isLinux)('a pipe, also non-blocking (seen through /proc):', () =>
       const sent = performance.now()
       writer.kill(name)
       const { exitCode, signal } = await writer
-      expect(signal ?? exitCode).toBeOneOf([name, 128 + constants.signals[name]])
+      expect(signal ?? exitCode).toBeOneOf([name, 128 + system.signals[name]])
       expect(performance.now() - sent).toBeLessThan(2000)
     }
+  })
+})
+
+test.runIf(isLinux)('Ctrl-C is reported by a command that handles it while nobody reads its output', async () => {
+  const { user } = await storeOf(40_000)
+  const service = await serve(['--store', user.store, '--allow', 'read'])
+  const env = { PLANTS_TOKEN: testToken }
+  const { process: writer } = intoPipe(user, 1, `list --store ${service.address}`, { env })
+  // Node's stream, which takes over when the pipe is full, makes it non-blocking.
+  await expect.poll(() => proc(writer.pid, 'fdinfo/1'), patience).toMatch(/flags:\s\d*4\d{3}\n/)
+  writer.kill('SIGINT')
+  const { exitCode, stderr } = await writer
+  const err = 'plants: Interrupted before the output was written\n  Run it again'
+  expect({ exitCode, stderr: String(stderr).trimEnd() }).toEqual({ exitCode: 130, stderr: err })
+})
+
+test.runIf(isLinux)('lines of a log that nobody reads are dropped beyond 1 MiB, and a service goes on', async () => {
+  const folder = temporaryFolder()
+  const path = pipeIn(folder)
+  const reader = openSync(path, constants.O_RDWR | constants.O_NONBLOCK)
+  onTestFinished(() => closeSync(reader))
+  const service = await serve([], { folder, through: ['sh', '-c', 'exec "$@" 2> "$0"', path] })
+  const connection = await connectTo(service.place)
+  const ask = async (target: string, times: number) => {
+    connection.send(Buffer.concat(Array.from({ length: times }, () => requestBytes(testToken, { target }))))
+    for (let count = 0; count < times; count += 1) expect((await connection.answer())?.status).toBe(404)
+  }
+  for (let round = 0; round < 300; round += 1) await ask(`/${'x'.repeat(199)}`, 15)
+  let log = ''
+  const bytes = Buffer.alloc(65_536)
+  const readMore = () => {
+    const length = unlessSystemError(() => readSync(reader, bytes)) ?? 0 // EAGAIN when it is empty
+    log += bytes.toString('utf8', 0, length)
+    return log
+  }
+  // what the pipe and the backlog held, once it is read, and a new line
+  await expect.poll(() => readMore().length, patience).toBeGreaterThan(1_048_576)
+  const kept = async () => {
+    await ask('/last', 1)
+    return readMore()
+  }
+  await expect.poll(kept, patience).toContain('/last')
+  expect(log.length).toBeLessThan(1_048_576 + 3 * 65_536)
+  for (const line of log.trimEnd().split('\n')) expect(JSON.parse(line)).toMatchObject({ level: 'info' })
+  expect((await service.stop()).code).toBe(0)
+})
+
+describe.runIf(isLinux)('what is no file of a user is written to as it is:', () => {
+  const plant = '{"id":1,"name":"Fern"}\n'
+  const input = `echo '${plant.trim()}' | "$plants" import -q > /dev/null`
+  const reason = 'Invalid plant: name must be a string, but is missing'
+  const rejected = `{"rejected_line":1,"rejected_reason":"${reason}","id":2}\n`
+
+  test.each([
+    ['export --out /dev/stdout', plant],
+    ['export --out >(cat)', plant],
+    ['export --out /dev/stdout | cat', plant],
+    ['export --out /dev/fd/3 3>> out; cat out', plant],
+    ['import -q two --rejects /dev/stderr 2>&1 > /dev/null', rejected],
+    ['import -q two --rejects >(cat) 2> /dev/null', rejected],
+    ['import -q two --rejects /dev/fd/3 3>> out 2> /dev/null; cat out', rejected],
+  ])('%s', async (line, text) => {
+    const user = new World()
+    user.write('two', '{"id":2}\n')
+    user.write('out', 'before\n')
+    const { out } = await bash(user, `${input}; exec 4> result; "$plants" ${line} | cat >&4; cat result`)
+    expect(out).toContain(text)
+    if (line.endsWith('cat out')) expect(user.read('out')).toBe(`before\n${text}`)
+  })
+
+  test.each([
+    ['export --out /dev/fd/1', plant, '"plants":1'],
+    ['import -q two --rejects /dev/stdout', rejected, '"rejected":1'],
+  ])('%s, into a file that the shell opened, is followed by the summary', async (line, text, summary) => {
+    const user = new World()
+    user.write('two', '{"id":2}\n')
+    await bash(user, `${input}; "$plants" ${line} > out 2> /dev/null`)
+    expect(user.read('out').slice(text.length)).toContain(summary)
+    expect(user.read('out').startsWith(text)).toBe(true)
+  })
+
+  test('a file in /dev/shm is replaced as elsewhere', async () => {
+    const folder = mkdtempSync('/dev/shm/plants-')
+    onTestFinished(() => rmSync(folder, { recursive: true }))
+    const user = new World()
+    writeFileSync(join(folder, 'out'), 'before\n')
+    await bash(user, `${input}; "$plants" export --out ${folder}/out`)
+    expect(readFileSync(join(folder, 'out'), 'utf8')).toBe(plant)
   })
 })
 

@@ -1,6 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { chmodSync, mkdirSync, renameSync, symlinkSync } from 'node:fs'
-import { join } from 'node:path'
+import { chmodSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { Hostile } from '../../helpers/hostile.js'
 import { posts, Team } from '../../helpers/team.js'
@@ -149,21 +148,9 @@ describe('a token command', () => {
   })
 })
 
-describe.skipIf(process.platform === 'win32')('settings that others can change', () => {
-  /** Moves the settings to another folder, and puts a link to them in their place. */
-  function linked({ home, file }: Team): string {
-    const shared = join(home, 'shared')
-    mkdirSync(shared, { mode: 0o700 })
-    renameSync(file, join(shared, 'plants.json'))
-    symlinkSync('../shared/plants.json', file)
-    return shared
-  }
-
-  test.each([
-    ['620', 'their file', ({ file }: Team) => file, 'changed by others', '600'],
-    ['770', 'their folder', ({ config }: Team) => config, 'replaced by others, who can write to PATH', '700'],
-    ['777', 'the folder that a link leads to', linked, 'replaced by others, who can write to PATH', '700'],
-  ])('run no command and send no saved token: mode %s of %s', async (mode, _, pathOf, who, better) => {
+test.skipIf(process.platform === 'win32')(
+  'settings that others can change run no command, and send no saved token',
+  async () => {
     const remote = await Hostile.listen({ posts })
     const saved = { token: 's3cret-saved', savedAt: '2026-01-02T03:04:05.678Z' }
     const team = new Team()
@@ -172,26 +159,18 @@ describe.skipIf(process.platform === 'win32')('settings that others can change',
       stores: { team: command, own: { address: remote.url } },
       tokens: { [remote.url]: saved },
     })
-    const createAt = (store: string, env = {}) =>
-      team.run(`create --id 1 --name Fern --timeout 1s --store ${store}`, { env })
-    const path = pathOf(team)
-    chmodSync(path, parseInt(mode, 8))
-    const why = `the settings in ${team.file} can be ${who.replace('PATH', path)} (mode ${mode})`
-    const mend = `chmod ${better} ${path}`
-    for (const [store, refused] of [
-      ['team', 'The token command of team is not run'],
-      ['own', `The saved token for ${remote.url} is not sent`],
-    ] as const) {
-      const err = expect.stringContaining(`plants: ${refused}: ${why}\n  Check what they contain, then run: ${mend}\n`)
-      expect(await createAt(store)).toEqual({ code: 3, out: '', err })
-    }
+    const createAt = (store: string) => team.run(`create --id 1 --name Fern --timeout 1s --store ${store}`)
+    chmodSync(team.file, 0o602)
+    const mend = `chmod 600 ${team.file}`
+    const why = `The settings in ${team.file} are in a file that can be changed by others (mode 602)`
+    for (const store of ['team', 'own'])
+      expect(await createAt(store)).toEqual(refusal(why, `Check what it contains, then run: ${mend}`))
     expect([remote.connections, team.has('ran')]).toEqual([0, false])
-    expect(await createAt('own', { PLANTS_TOKEN: 's3cret' })).toMatchObject({ code: 0 })
     execFileSync('sh', ['-c', mend])
     for (const store of ['team', 'own']) expect(await createAt(store)).toMatchObject({ code: 0, err: '' })
     expect(team.has('ran')).toBe(true)
-  })
-})
+  },
+)
 
 const longest = 's3cret'.padEnd(4096, 'x')
 

@@ -41,21 +41,26 @@ describe.runIf(hasOpenssl)('a warning of a file of secrets (needs openssl):', ()
   test.each([
     [0o600, false],
     [0o640, true],
-    [0o602, true],
-  ])('a --tls-key of mode %o that others can read or write: %s', async (mode, isWarned) => {
+  ])('a --tls-key of mode %o that others can read: %s', async (mode, isWarned) => {
     const { path, keyPath } = certificate({ names: ['IP:127.0.0.1'] })
     chmodSync(keyPath, mode)
     const fix = `Fix it with: chmod 600 ${keyPath}`
-    const warning = `Other users can read or write the file ${keyPath} of --tls-key. ${fix}`
+    const warning = `Other users can read the file ${keyPath} of --tls-key. ${fix}`
     expect(await warningsOf('--tls-cert', path, '--tls-key', keyPath)).toEqual(isWarned ? [0, warning] : [0])
   })
+})
 
-  test.runIf(process.getuid?.() === 0)('a --tls-key of another user (needs root)', async () => {
-    const { path, keyPath } = certificate({ names: ['IP:127.0.0.1'] })
-    chownSync(keyPath, 65_534, 65_534)
-    const warning = `The file ${keyPath} of --tls-key belongs to another user (uid 65534), who can read and change it`
-    expect(await warningsOf('--tls-cert', path, '--tls-key', keyPath)).toEqual([0, warning])
-  })
+test.runIf(hasOpenssl)('a --tls-key that others can write is refused (needs openssl)', async () => {
+  const { path, keyPath } = certificate({ names: ['IP:127.0.0.1'] })
+  const refused = (why: string) =>
+    refusal(`The key ${keyPath} ${why}`, 'Use a key of your own, which only you can change: chmod 600')
+  const args = ['--tls-cert', path, '--tls-key', keyPath]
+  chmodSync(keyPath, 0o602)
+  expect(await serve(args)).toEqual(refused('can be changed by others (mode 602)'))
+  if (process.getuid?.() !== 0) return
+  chmodSync(keyPath, 0o600)
+  chownSync(keyPath, 65_534, 65_534)
+  expect(await serve(args)).toEqual(refused('belongs to another user (uid 65534)'))
 })
 
 describe('a store that does not exist', () => {

@@ -10,23 +10,6 @@ const team = 'https://plants.example.com/v1'
 const token = 's3cret-Token'
 const savedAt = '2026-01-02T03:04:05.678Z'
 
-test('the next change removes what a killed process has left, also behind a link, and no files of the user', async () => {
-  const user = new World({ timeout: '7s' })
-  for (const name of ['settings.json.tmp-51838694635207d8', 'settings.json.tmp-0000000000ffffff'])
-    user.write(`config/${name}`, '{"version":1,"tokens":{"https:')
-  const own = ['backup', 'old', '260102', 'tmp', 'tmp-mine', 'folder/notes.txt'].map((end) => `settings.json.${end}`)
-  for (const name of own) user.write(`config/${name}`, 'mine')
-  mkdirSync(join(user.home, 'link'), { mode: 0o700 })
-  symlinkSync('../config/settings.json', join(user.home, 'link/settings.json'))
-  const env = { PLANTS_CONFIG_DIR: join(user.home, 'link') }
-  expect(await user.run('config get timeout', { env })).toEqual(printed('7s\n'))
-  expect((await user.run('config set output json', { env })).code).toBe(0)
-  expect(user.saved).toEqual({ version: 1, timeout: '7s', output: 'json' })
-  expect(readdirSync(user.config, { recursive: true }).toSorted()).toEqual(
-    ['settings.json', 'settings.json.folder', ...own].toSorted(),
-  )
-})
-
 describe('while another process holds the lock', () => {
   test('settings can be read, and a change stops at its time-out', async () => {
     const user = new World({ timeout: '7s' })

@@ -1,20 +1,11 @@
 import { execFileSync } from 'node:child_process'
-import {
-  chownSync,
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, symlinkSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
-import { beforeEach, expect, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { backoff } from '../../../src/platform/clock.js'
 import { holdLock } from '../../../src/platform/file-lock.js'
-import { heldLock, leaveLock } from '../../helpers/lock.js'
+import { isLinux } from '../../helpers/linux.js'
+import { heldLock, leaveLock, silence } from '../../helpers/lock.js'
 import { openOptions } from '../../helpers/store.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
 
@@ -24,50 +15,37 @@ beforeEach(() => {
   path = join(temporaryFolder(), 'lock')
 })
 
-/** Acquires the lock, if it is free. */
+afterEach(() => {
+  vi.useRealTimers()
+})
+
+/** Acquires the lock, if it is free, and returns what it contained. */
 function tryLock(): Promise<string> {
-  const options = { ...openOptions(), timeout: 0, trusts: (uid: number) => uid === process.getuid?.() }
-  return holdLock(path, options, async ({ directory }) => directory)
+  return holdLock(path, { clock: openOptions().clock, timeoutMs: 0 }, async () => readFileSync(path, 'utf8'))
 }
 
 async function expectHeld(): Promise<void> {
-  const message = expect.stringMatching(/^Another process held .*lock for 0 s$/)
+  const message = `Another process held ${path} for 0 s`
   await expect(tryLock()).rejects.toMatchObject({ type: 'unavailable', message, retryable: true })
+  expect(readdirSync(dirname(path))).toEqual([basename(path)])
 }
 
-function replaceHeartbeat(make: (heartbeat: string) => void): void {
-  const heartbeat = join(leaveLock(path), 'heartbeat')
-  rmSync(heartbeat)
-  make(heartbeat)
-}
-
-const foreign: [string, () => unknown, why: string][] = [
-  ['a link', () => symlinkSync(temporaryFolder(), path), 'it is not a directory'],
-  ['a file', () => writeFileSync(path, 'mine'), 'it is not a directory'],
-  [
-    'a directory with other files',
-    () => mkdirSync(join(path, 'notes'), { recursive: true }),
-    'it contains other files',
-  ],
-  [
-    'a directory of another user (needs root)',
-    () => [mkdirSync(path), chownSync(path, 65_534, 65_534)],
-    'it belongs to another user',
-  ],
+const foreign: [string, () => unknown][] = [
+  ['a link', () => symlinkSync(join(temporaryFolder(), 'target'), path)],
+  ['a directory', () => mkdirSync(join(path, 'notes'), { recursive: true })],
+  ['a pipe', () => execFileSync('mkfifo', [path])],
 ]
-const isRoot = process.getuid?.() === 0
 
-test.each(foreign.filter(([what]) => isRoot || !what.endsWith('(needs root)')))(
+test.each(foreign.filter(([what]) => isLinux || what === 'a directory'))(
   'a lock is not acquired on %s',
-  async (_, make, why) => {
+  async (_, make) => {
     make()
-    const before = readdirSync(dirname(path), { recursive: true })
     await expect(tryLock()).rejects.toMatchObject({
       type: 'unwritable',
-      message: `Could not acquire the lock ${path}: ${why}`,
+      message: `Could not acquire the lock ${path}: it is not a regular file`,
       hint: 'Remove it when no plants process is running',
     })
-    expect(readdirSync(dirname(path), { recursive: true })).toEqual(before)
+    expect(readdirSync(dirname(path))).toEqual([basename(path)])
   },
 )
 
@@ -78,64 +56,95 @@ test('a lock is not acquired while another process holds it', async () => {
   await tryLock()
 })
 
-test('a lock is not acquired while a process of another machine has a heartbeat', async () => {
-  leaveLock(path, { age: 5 })
+test('a lock is touched while it is held', async () => {
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
+  const { release, assertHeld } = await heldLock(path)
+  silence(path, 60)
+  vi.advanceTimersByTime(2000)
   await expectHeld()
+  assertHeld()
+  await release()
 })
 
-test('a heartbeat that is a pipe is not waited for', async () => {
-  replaceHeartbeat((heartbeat) => execFileSync('mkfifo', [heartbeat]))
-  await expectHeld()
+describe.each([
+  ['as this machine', 0],
+  ['an hour behind this machine', 3600],
+  ['an hour before this machine', -3600],
+])('on a disk with the same clock %s', (_, offset) => {
+  beforeEach(() => {
+    vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + offset * 1000 })
+  })
+
+  /** `silence` goes by the clock of the machine, and the disk has another one. */
+  const leave = (age: number) => leaveLock(path, { age: age + offset })
+
+  test('a lock of another machine is held while it is touched', async () => {
+    leave(8)
+    await expectHeld()
+  })
+
+  test.each([10.5, -3600])('a lock of another machine that was touched %d s ago is taken over', async (age) => {
+    leave(age)
+    await tryLock()
+    expect(readdirSync(dirname(path))).toEqual([])
+  })
 })
 
 /** The name of a process of this machine as a holder. */
 async function holderOf(pid: number): Promise<string> {
-  return basename(await tryLock()).replace(/-\d+-/, `-${pid}-`)
+  return (await tryLock()).replace(/\n\d+\n/, `\n${pid}\n`)
 }
 
+const ended = () => Number(execFileSync('sh', ['-c', 'echo $$']))
+
 test.each<[string, () => unknown]>([
-  ['after 8 s without a heartbeat of another machine', () => leaveLock(path, { age: 8.5 })],
-  ['whose heartbeat is in the future', () => leaveLock(path, { age: -3600 })],
-  ['without a heartbeat', () => rmSync(join(leaveLock(path), 'heartbeat'))],
-  ['with a link as its heartbeat', () => replaceHeartbeat((heartbeat) => symlinkSync(path, heartbeat))],
-  ['without a holder', () => mkdirSync(path)],
+  ['of a process that has ended', async () => leaveLock(path, { holder: await holderOf(ended()) })],
   [
-    'of a process that has ended',
-    async () => leaveLock(path, { holder: await holderOf(Number(execFileSync('sh', ['-c', 'echo $$']))) }),
+    'of a process whose id another one has now, after 10 s',
+    async () => leaveLock(path, { holder: await holderOf(process.pid), age: 10.5 }),
   ],
-  [
-    'of a process whose id another one has now',
-    async () => leaveLock(path, { holder: await holderOf(process.pid), age: 8.5 }),
-  ],
+  ['that names nobody yet, after 2 s', () => leaveLock(path, { holder: '', age: 2.5 })],
 ])('a lock is taken over at once %s', async (_, leave) => {
   await leave()
   await tryLock()
   expect(readdirSync(dirname(path))).toEqual([])
 })
 
-test('who has lost the lock can replace no file, and leaves the lock to the other', async () => {
+test.each<[string, () => unknown]>([
+  ['of a process that exists', async () => leaveLock(path, { holder: await holderOf(process.pid) })],
+  [
+    'of a process with the id of one that has ended here',
+    () => leaveLock(path, { holder: `elsewhere\n${ended()}\nx` }),
+  ],
+  ['that names nobody yet', () => leaveLock(path, { holder: '' })],
+])('a lock is not taken over at once %s', async (_, leave) => {
+  await leave()
+  await expectHeld()
+})
+
+test('who has lost the lock is told, and leaves the lock to the other', async () => {
   const held = await heldLock(path)
   held.assertHeld()
-  const [file, target] = [join(held.directory, 'new'), join(dirname(path), 'target')]
-  writeFileSync(file, 'new')
-  renameSync(held.directory, join(dirname(path), 'gone'))
-  const other = leaveLock(path)
-  expect(() => renameSync(file, target)).toThrow('ENOENT')
-  expect(held.assertHeld).toThrow(`Another process has taken over ${path}, because this one did not run for 8 s`)
+  renameSync(path, join(dirname(path), 'gone'))
+  const message = `Another process has taken over ${path}, because this one did not run for 10 s`
+  expect(held.assertHeld).toThrow(message)
+  leaveLock(path)
+  expect(held.assertHeld).toThrow(message)
   await held.release()
-  expect([existsSync(target), existsSync(other)]).toEqual([false, true])
+  expect(existsSync(path)).toBe(true)
 })
 
 test.each([
   ['that is free', () => {}],
-  ['that a killed process has left', () => void leaveLock(path, { age: 60 })],
+  ['that a killed process has left', () => leaveLock(path, { age: 60 })],
 ])('a lock %s is held by one at a time, and leaves nothing', async (_, leave) => {
   leave()
   const log = `${path}.log`
   const hold = () =>
-    holdLock(path, { ...openOptions(), trusts: () => true }, async () => {
+    holdLock(path, { clock: openOptions().clock, timeoutMs: 10_000 }, async ({ assertHeld }) => {
       writeFileSync(log, 'a', { flag: 'a' })
       await new Promise(setImmediate)
+      assertHeld()
       writeFileSync(log, 'z', { flag: 'a' })
     })
   await Promise.all(Array.from({ length: 20 }, hold))
@@ -143,31 +152,19 @@ test.each([
   expect(readdirSync(dirname(path))).toEqual([basename(log)])
 })
 
-test('what was left by killed processes that waited is removed, but not what waits', async () => {
-  const [empty = '', ended = '', waiting = ''] = ['a', 'b', 'c'].map((letter) =>
-    join(dirname(path), `.lock.plants-${letter.repeat(6)}`),
-  )
-  mkdirSync(empty)
-  leaveLock(ended, { age: 8.5 })
-  leaveLock(waiting)
-  await tryLock()
-  expect(readdirSync(dirname(path))).toEqual([basename(waiting)])
-})
-
 test('a lock that changes hands is waited for longer than the timeout', async () => {
-  const clock = { ...openOptions().clock, now: () => time }
   let time = 0
-  const holders = Array.from({ length: 5 }, (_, n) => `${'0'.repeat(16)}-1-0000000${n}`)
+  const holders = Array.from({ length: 5 }, (_, n) => `elsewhere\n1\n${n}\n`)
   const random = () => {
     const [next] = holders.splice(0, 1)
-    rmSync(path, { recursive: true, force: true })
-    if (next !== undefined) leaveLock(path, { holder: next })
+    if (next === undefined) silence(path, 60)
+    else leaveLock(path, { holder: next })
     time += 600
     return 0
   }
   leaveLock(path)
-  const options = { clock: { ...clock, random }, timeout: 1000, trusts: () => true }
-  await holdLock(path, options, async () => expect(time).toBe(3600))
+  const clock = { ...openOptions().clock, now: () => time, random }
+  await holdLock(path, { clock, timeoutMs: 1000 }, async () => expect(time).toBe(3600))
 })
 
 test.each([
