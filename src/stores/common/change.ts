@@ -84,7 +84,14 @@ export function rejected(error: Problem): Outcome {
 
 /** @param reason of the store, with the name of the constraint */
 export function constraintProblem(id: bigint, reason: string): Problem {
-  return problem('conflict', `The store does not accept plant ${id}: ${reason}`, constraintHint)
+  return problem('conflict', `${constraintText} ${id}: ${reason}`, constraintHint)
+}
+
+const constraintText = 'The store does not accept plant'
+
+/** Also for what a service answers, which has no hint. */
+export function isConstraintProblem({ message }: Pick<Problem, 'message'>): boolean {
+  return message.startsWith(constraintText)
 }
 
 export const constraintHint = 'Somebody added this constraint to the store. Change the plant, or remove the constraint'

@@ -188,13 +188,14 @@ async function transportTo({ url, socketPath }: RemoteAddress, { ca, proxy }: Ac
   setMaxListeners(0, closing.signal) // each connection adds a listener
   const { HttpsProxyAgent } = await import('https-proxy-agent')
   const { checkServerIdentity } = await import('node:tls')
-  const tunnel = {
-    // Each connection is a tunnel (RFC 9110, 9.3.6). Only the proxy receives the proxy credentials.
-    agent: new HttpsProxyAgent(proxy, { ...pool, ...tls, signal: closing.signal }),
-    // By default, Node would expect the certificate of an IP address to be for the proxy or for localhost.
+  // Each connection is a tunnel (RFC 9110, 9.3.6). Only the proxy receives the proxy credentials.
+  const agent = new HttpsProxyAgent(proxy, { ...pool, ...tls, signal: closing.signal })
+  Object.assign(agent.options, {
+    // By default, Node would expect the certificate of an IP address to be for the proxy or for localhost. Node 24 opens
+    // a connection for each request that brings its own check.
     checkServerIdentity: (_: string, certificate: PeerCertificate) => checkServerIdentity(hostname, certificate),
-  }
-  return { request, target: { ...service, ...tunnel }, closing }
+  })
+  return { request, target: { ...service, agent }, closing }
 }
 
 function receive(

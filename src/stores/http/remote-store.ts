@@ -99,7 +99,8 @@ export class RemoteStore implements Store {
       await readPlant(new Requests(this.#client), 0n)
       return true
     } catch (error) {
-      if (error instanceof PlantsError && (error.error === 403 || error.type === 'malformed')) return false
+      if (error instanceof PlantsError && (error.status === 403 || error.error === 403 || error.type === 'malformed'))
+        return false
       throw error
     }
   }

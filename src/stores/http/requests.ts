@@ -45,7 +45,7 @@ export class Requests {
       return pause
     }
     try {
-      return await retrying(() => this.#attempt(request, left()), pauseAfter, [signal])
+      return await retrying(() => this.#attempt(request, left), pauseAfter, [signal])
     } catch (error) {
       // If the plant may have been stored, only a conflict with its own key says that it was not.
       if (lost && !(error instanceof PlantsError && error.type === 'conflict')) throw lost
@@ -56,16 +56,17 @@ export class Requests {
   }
 
   /** A request whose token has expired is sent again with a newer one: a 401 changes nothing. */
-  async #attempt<T>(request: HttpRequest<T>, timeout: number): Promise<T> {
+  async #attempt<T>(request: HttpRequest<T>, left: () => number): Promise<T> {
     const { client, signal } = this
     const { token } = client.access
     signal.throwIfAborted()
-    const response = await client.send(request, timeout, this.#finishesSent ? undefined : signal)
+    const response = await client.send(request, left(), this.#finishesSent ? undefined : signal)
     if ('cause' in response && !response.isSent) signal.throwIfAborted()
     const result = resultOf(client, request, response)
     if (!(result instanceof PlantsError)) return result
-    if (result.error !== 401 || !(await client.renewToken(token))) throw result
-    return this.#attempt(request, timeout)
+    const isUnauthorized = result.status === 401 || result.error === 401
+    if (!isUnauthorized || request.isPublic || !(await client.renewToken(token))) throw result
+    return this.#attempt(request, left)
   }
 
   /** A create that may have been processed is repeated only where its key prevents a second plant. */
@@ -73,7 +74,7 @@ export class Requests {
     return method !== 'POST' || supportsKeys(await this.#describe(start))
   }
 
-  /** What answers 404 or 405 may not have the operation at all. */
+  /** A service that answers 404 or 405 may not have the operation at all. */
   async #explained(request: HttpRequest<unknown>, error: unknown, start: number): Promise<PlantsError | undefined> {
     const isMissing = error instanceof PlantsError && (error.status === 404 || error.status === 405)
     if (!isMissing || request.method === 'POST' || request.isPublic) return undefined
@@ -81,11 +82,13 @@ export class Requests {
     return document && unsupportedError(document, request)
   }
 
-  /** Asks the service once, also when that fails: without a description, nothing is repeated or explained. */
+  /** Asks the service once, even if that fails: without a description, nothing is repeated or explained. */
   #describe(start: number): Promise<object | undefined> {
     this.client.description ??= this.send(requestToDescribe, start).catch((error: unknown) => {
-      if (error instanceof PlantsError || this.signal.aborted) return undefined
-      throw error
+      if (this.signal.aborted)
+        this.client.description = undefined // others may still ask
+      else if (!(error instanceof PlantsError)) throw error
+      return undefined
     })
     return this.client.description
   }

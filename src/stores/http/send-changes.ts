@@ -8,6 +8,7 @@ import {
   type Change,
   existingOutcome,
   idOf,
+  isConstraintProblem,
   missingOutcome,
   notFound,
   type Outcome,
@@ -36,6 +37,7 @@ async function sendCreate(requests: Requests, change: Of<'create'>): Promise<Out
   } catch (error) {
     // A service with idempotency keys would have recognized this create, so a conflict is with another plant.
     if (!isOfType('conflict', error)) throw error
+    if (isConstraintProblem(error)) throw error
     if (ifExists === 'skip') return { type: 'skipped' }
     const stored = ifExists === 'same' ? await readPlant(requests, plant.id) : undefined
     if (stored) return existingOutcome(change, stored)
@@ -48,9 +50,9 @@ async function sendUpdate(requests: Requests, change: Of<'update'>): Promise<Out
   const { patch, ifMissing } = change
   const { id, ...fields } = patch
   const whole = ifMissing === 'create' ? patchedPlant(patch) : undefined
-  const created = whole && (await unless('conflict', sendCreate(requests, { type: 'create', plant: whole })))
+  const created = whole && (await createUnlessExisting(requests, whole))
   if (created) return created
-  const plant = await unless('notFound', requests.send({ ...requestForPlant('PATCH', id), body: toWireJson(fields) }))
+  const plant = await unlessMissing(requests.send({ ...requestForPlant('PATCH', id), body: toWireJson(fields) }))
   if (!plant && !whole) return missingOutcome(change)
   if (!plant) return rejected(problem('conflict', `Plant ${id} was deleted before it could be updated`, 'Try again'))
   const wanted = patchedPlant(patch, plant)
@@ -58,28 +60,38 @@ async function sendUpdate(requests: Requests, change: Of<'update'>): Promise<Out
   return { type: 'updated', plant }
 }
 
-async function sendDelete(requests: Requests, { id, only }: Of<'delete'>): Promise<Outcome> {
-  const before = only && (await readPlant(requests, id))
-  if (only && !(before && equalPlants(before, only))) return rejected(notFound(id))
-  const plant = await unless('notFound', requests.send(requestForPlant('DELETE', id)))
-  return plant ? { type: 'deleted', plant } : rejected(notFound(id))
-}
-
-export function readPlant(requests: Requests, id: bigint): Promise<NewPlant | undefined> {
-  return unless('notFound', requests.send(requestForPlant('GET', id)))
-}
-
-/** Undefined for an error of this type. */
-async function unless<T>(type: ErrorType, action: Promise<T>): Promise<T | undefined> {
+/** Undefined if the id exists. */
+async function createUnlessExisting(requests: Requests, plant: NewPlant): Promise<Outcome | undefined> {
   try {
-    return await action
+    return await sendCreate(requests, { type: 'create', plant })
   } catch (error) {
-    if (isOfType(type, error)) return undefined
+    if (isOfType('conflict', error) && !isConstraintProblem(error)) return undefined
     throw error
   }
 }
 
-function isOfType(type: ErrorType, error: unknown): boolean {
+async function sendDelete(requests: Requests, { id, only }: Of<'delete'>): Promise<Outcome> {
+  const before = only && (await readPlant(requests, id))
+  if (only && !(before && equalPlants(before, only))) return rejected(notFound(id))
+  const plant = await unlessMissing(requests.send(requestForPlant('DELETE', id)))
+  return plant ? { type: 'deleted', plant } : rejected(notFound(id))
+}
+
+export function readPlant(requests: Requests, id: bigint): Promise<NewPlant | undefined> {
+  return unlessMissing(requests.send(requestForPlant('GET', id)))
+}
+
+/** Undefined if no plant has the id. */
+async function unlessMissing<T>(action: Promise<T>): Promise<T | undefined> {
+  try {
+    return await action
+  } catch (error) {
+    if (isOfType('notFound', error)) return undefined
+    throw error
+  }
+}
+
+function isOfType(type: ErrorType, error: unknown): error is PlantsError {
   return error instanceof PlantsError && error.type === type
 }
 

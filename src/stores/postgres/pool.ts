@@ -130,14 +130,15 @@ export class ConnectionPool {
       return await within(start + timeout - clock.now(), [this.#closing.signal, signal], waiting)
     } catch (error) {
       if (!isTimeout(error)) throw error
-      const why = this.#wasConnected ? 'all connections are busy, and ?max= allows more' : 'no answer in time'
-      throw this.#failure ?? new DatabaseFailure('LATE', why, this.#account)
+      const code = this.#wasConnected && this.#opening === 0 ? 'BUSY' : 'LATE'
+      throw this.#failure ?? new DatabaseFailure(code, 'no answer in time', this.#account)
     }
   }
 
   /** To the first that waits, whoever has opened it: so nobody waits for a server that does not answer any more. */
   release(connection: Connection): void {
     const [waiter] = this.#waiters
+    if (connection.isIdle) this.#noteSuccess()
     if (waiter && connection.isIdle) {
       this.#waiters.delete(waiter)
       waiter.resolve(connection)
@@ -152,23 +153,23 @@ export class ConnectionPool {
     this.#opening += 1
     const connection = await this.#connect()
     this.#opening -= 1
-    if (connection instanceof PlantsError) {
-      this.#failure = connection
-      for (const { reject } of this.#waiters) reject(connection)
-      this.#waiters.clear()
-      return
-    }
+    if (!(connection instanceof PlantsError)) return this.release(connection)
+    this.#failure = connection
+    for (const { reject } of this.#waiters) reject(connection)
+    this.#waiters.clear()
+  }
+
+  #noteSuccess(): void {
     this.#wasConnected = true
     this.#failure = undefined
     if (this.#isReportedAway) this.options.onAway?.(undefined)
     this.#isReportedAway = false
-    this.release(connection)
   }
 
-  /** Tries each endpoint once. Of their failures, returns one that may pass soon if there is any. */
+  /** Tries each server once. Of their failures, returns one that may pass soon if there is any. */
   async #connect(): Promise<Connection | PlantsError> {
     let failure: PlantsError | undefined
-    for (const _ of this.#endpoints) {
+    for (let left = this.#endpoints.length; left > 0; ) {
       const at = this.#next
       try {
         return (await this.#pool.connect()) as unknown as Connection // of its option `Client`
@@ -176,8 +177,10 @@ export class ConnectionPool {
         const error = explain(reason, this.#account)
         const hasPlainNext = this.#account.address.sslmode === 'prefer' && must(this.#endpoints[at]).usesTls
         const fallsBack = hasPlainNext && withoutTls.test(codeOf(error))
-        if (this.#next === at) this.#next = (at + (hasPlainNext && !fallsBack ? 2 : 1)) % this.#endpoints.length
-        if (!fallsBack && final.test(codeOf(error))) return error
+        const step = hasPlainNext && !fallsBack ? 2 : 1
+        left -= step
+        if (this.#next === at) this.#next = (at + step) % this.#endpoints.length
+        if (!fallsBack && final.test(codeOf(error))) return loginFailure(failure, error)
         if (!failure || !(fallsBack || failure.retryable)) failure = error
       }
     }
@@ -208,6 +211,11 @@ const reportAfter = 300
 
 /** The server has no TLS, or another entry of pg_hba.conf applies without it. */
 const withoutTls = /^(28|NO_TLS)/
+
+/** A wrong password with TLS tells more than that the server does not accept this login without. */
+function loginFailure(earlier: PlantsError | undefined, last: PlantsError): PlantsError {
+  return earlier && codeOf(earlier) === '28P01' ? earlier : last
+}
 
 /** Codes after which no other server is tried: otherwise a wrong password would look like an unavailable server. */
 const final = /^(28|3D|LOGIN|PASSWORD)/

@@ -111,7 +111,8 @@ function parseUri(address: string, source: string, { secrets, isArgument }: Addr
   const parts = uri.exec(address)?.groups
   if (!parts) throw invalid(source)
   const { user = '', password = '', hosts = '', dbname = '', query = '' } = parts
-  for (const text of [password, /(?:^|&)password=(?<text>[^&]*)/.exec(query)?.groups?.['text'] ?? '']) {
+  const inQuery = Array.from(query.matchAll(/(?:^|&)password=([^&]*)/g), ([, text = '']) => text)
+  for (const text of [password, ...inQuery]) {
     if (text === '') continue
     // If the rest of the address contains it, too, a `***` there would reveal which part it is.
     if (!address.replace(text, '').includes(text)) secrets.add(decoded(text, source)).add(text)

@@ -120,6 +120,12 @@ const explanations: (Explanation & { code: RegExp })[] = [
     hint: 'Try again, or raise --timeout',
     retryable: true,
   },
+  {
+    code: /^BUSY$/,
+    sentence: ({ name }) => `All connections to ${name} are busy`,
+    hint: 'Try again, or allow more in its address: ?max=NUMBER',
+    retryable: true,
+  },
   { code: /^(08|40003)/, ...unreached },
   { code: /^PROTOCOL$/, ...unreached, sentence: ({ name }) => `Could not reach ${name}: ${otherProtocol}` },
   { code: /^CONSTRAINT$/, ...refused }, // which somebody added to the store

@@ -44,7 +44,7 @@ export async function transactOnce<T>(
     .catch((cause: unknown) => {
       const { name } = connection.address
       const message = `The connection to ${name} was lost during a commit: whether it is stored is unknown`
-      const hint = 'When the database is available again, plants get shows whether the plant is stored'
+      const hint = 'When the database is available again, look at what is stored before you repeat it'
       throw new PlantsError('unknownOutcome', message, { hint, cause })
     })
   if (hasCommitted) return result

@@ -3,7 +3,7 @@ import { checkSignal } from '../../platform/clock.js'
 import { PlantsError } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import { must } from '../../platform/values.js'
-import { constraintHint, idOf, type Outcome, type Problem, rejected } from '../../stores/common/change.js'
+import { idOf, isConstraintProblem, type Outcome, type Problem, rejected } from '../../stores/common/change.js'
 import type { Store } from '../../stores/common/store.js'
 import { type Chunk, skipRecords } from '../formats/chunk.js'
 import type { FormatReader } from '../formats/format.js'
@@ -243,7 +243,7 @@ function countOutcome(counts: Counts, outcome: Outcome): void {
 
 /** Whether its id exists, and not that a constraint somebody added refuses it. */
 function isConflict(outcome: Outcome): boolean {
-  return outcome.type === 'rejected' && outcome.error.type === 'conflict' && outcome.error.hint !== constraintHint
+  return outcome.type === 'rejected' && outcome.error.type === 'conflict' && !isConstraintProblem(outcome.error)
 }
 
 /** The lines of the plants that this part has created, by their ids. */

@@ -6,7 +6,8 @@ import { SqliteStore } from '../../../src/stores/sqlite/sqlite-store.js'
 import { Hostile, json } from '../../helpers/hostile.js'
 import { createAt, openRemote, ownService, socketPath, token } from '../../helpers/remote.js'
 import { runPlants } from '../../helpers/run.js'
-import { fileAddress, openOptions } from '../../helpers/store.js'
+import { query } from '../../helpers/sqlite-file.js'
+import { createPlant, fileAddress, openOptions } from '../../helpers/store.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
 import { describeCreates, describeStore } from './contract.js'
 
@@ -14,6 +15,21 @@ const tcp = { host: '127.0.0.1', port: 0 }
 describeStore('the remote store over TCP', () => openSubject({ basePath: '/v1' }))
 describe('the remote store over a Unix socket creates: it', () =>
   describeCreates(() => openSubject({ listen: { path: socketPath() } })))
+
+test('a plant that a constraint of the service forbids is not taken for one that exists', async () => {
+  const path = join(temporaryFolder(), 'plants.db')
+  const store = await openRemote(await ownService(tcp, path))
+  await createPlant(store, { id: 1n, name: 'Fern' })
+  query(path, 'CREATE UNIQUE INDEX names ON plants (name)')
+  const plant = { id: 2n, name: 'Fern' }
+  const outcomes = await store.write([
+    { type: 'create', plant, ifExists: 'skip' },
+    { type: 'create', plant, ifExists: 'same' },
+    { type: 'update', patch: plant, ifMissing: 'create' },
+  ])
+  const message = expect.stringMatching(/^The store does not accept plant 2: UNIQUE constraint failed: plants\.name$/)
+  expect(outcomes).toMatchObject(Array(3).fill({ type: 'rejected', error: { type: 'conflict', message } }))
+})
 
 interface Subject {
   listen?: ListenAddress

@@ -47,6 +47,7 @@ describe('a service that can be read', () => {
   test.each([
     ['read', missing, dry(1, `"before":{"name":"Fern","tag":"dry"},${after}`), { updated: 1 }, []],
     ['not read', denied, dry(1, after), { updated: 0 }, [unread]],
+    ['not read', json(403, { error: 1001, message: 'No' }), dry(1, after), { updated: 0 }, [unread]],
   ])('is compared with the input of a dry run: its token may %s', async (may, first, change, counts, warnings) => {
     const stored = { 'GET /plants/1': [json(200, '{"id":1,"name":"Fern","tag":"dry"}')], 'GET /plants/2': [missing] }
     const stdin = '{"id":1,"name":"Fern","tag":"wet"}\n{"id":2,"name":"Moss"}\n'
