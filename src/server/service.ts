@@ -77,7 +77,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     const http = new HttpServer(router.handle, { limits, tls, log: accessLog, inFlight, cors, now })
     servers.push(http)
     const address = await listen(http.server, options.listen, { basePath, isSecure: tls !== undefined })
-    const isReady = readinessOf(store, http)
+    const isReady = readinessOf(store, options.allow, http)
     const { host = '' } = options.admin ?? {}
     const admin = metrics && adminServer({ metrics, host, isReady, error: accessLog.error, now })
     if (admin) servers.push(admin)
@@ -104,9 +104,9 @@ export async function startService(options: ServiceOptions): Promise<Service> {
 }
 
 /** Resolves within a second. */
-function readinessOf(store: OwnStore, http: HttpServer): () => Promise<boolean> {
+function readinessOf(store: OwnStore, allow: readonly Right[], http: HttpServer): () => Promise<boolean> {
   const isUsable = () =>
-    store.check().then(
+    store.check(allow).then(
       () => !http.isDraining,
       () => false,
     )

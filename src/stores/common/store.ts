@@ -34,8 +34,12 @@ export interface Store {
   readonly tokens?: TokenStore
   /** The rights of the store's own credentials, in the order of `rights`. */
   rights?(): Promise<readonly Right[]>
-  /** Rejects with the reason if no plant could be created now. */
-  check?(): Promise<void>
+  /**
+   * Rejects with the reason if the store could not be used now.
+   *
+   * @param needs by default the right to create plants
+   */
+  check?(needs?: readonly Right[]): Promise<void>
   /** the number of concurrent snapshots that do not delay other calls */
   readonly maxSnapshots?: number
   close(): Promise<void>

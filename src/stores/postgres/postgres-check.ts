@@ -49,12 +49,14 @@ export function previewCreate(
   })
 }
 
-/** Throws `unavailable` when no plant can be created over a connection. */
-export async function assertWritable(connection: Connection): Promise<void> {
+/** Throws `unavailable` for a server that is not ready, and a login without these rights. */
+export async function assertUsable(connection: Connection, needs: readonly Right[]): Promise<void> {
   await connection.check()
-  if ((await rightsOf(connection)).includes('create')) return
+  const has = await rightsOf(connection)
+  const missing = needs.find((right) => !has.includes(right))
+  if (missing === undefined) return
   const { name, user } = connection.address
-  const message = `${user} has no right to create plants in ${name}`
+  const message = `${user} has no right to ${missing} plants in ${name}`
   throw new PlantsError('unavailable', message, { hint: 'See: plants doctor' })
 }
 

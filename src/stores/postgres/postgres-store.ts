@@ -13,7 +13,7 @@ import type {
   WriteOptions,
 } from '../common/store.js'
 import { ConnectionPool } from './pool.js'
-import { assertWritable, rightsOf } from './postgres-check.js'
+import { assertUsable, rightsOf } from './postgres-check.js'
 import { identify, migrate } from './postgres-schema.js'
 import { postgresTokens } from './postgres-tokens.js'
 import { PostgresWriter } from './postgres-writer.js'
@@ -114,8 +114,8 @@ export class PostgresStore implements OwnStore {
     return this.#pool.run(rightsOf)
   }
 
-  check(): Promise<void> {
-    return this.#pool.run(assertWritable)
+  check(needs: readonly Right[] = ['create']): Promise<void> {
+    return this.#pool.run((connection) => assertUsable(connection, needs))
   }
 
   async close(): Promise<void> {

@@ -80,6 +80,8 @@ test('lets a role do what it has been granted', async () => {
   await createPlant(store, { id: 2n, name: 'Moss' })
   await store.write([], { checkpoint: { id: 'a', state: 'b' } })
   await store.check()
+  const mayNot = `unavailable: ${clerk.role} has no right to delete plants in ${addressOf(clerk).name}`
+  expect(await settled([store.check(['read']), store.check(['read', 'delete'])])).toEqual([undefined, mayNot])
   expect([(await store.get([1n])).get(1n), await store.rights()]).toEqual([fern, ['create', 'read']])
   expect(await settled([deletePlant(store, 1n), replacePlant(store, fern)])).toEqual(
     Array(2).fill(denied('table plants')),
