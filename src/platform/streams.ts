@@ -82,6 +82,8 @@ export class ProcessOutput implements Output {
   readonly #signals: Signals
   #stream: NodeJS.WriteStream | undefined
   #nonBlocking: { fd: number | undefined } | undefined
+  /** bytes in the queue of the stream, which not every runtime reports */
+  #waiting = 0
 
   constructor(fd: 1 | 2, signals: Signals) {
     this.#fd = fd
@@ -115,17 +117,14 @@ export class ProcessOutput implements Output {
   }
 
   async log(line: string): Promise<void> {
-    if (this.#waiting + line.length > maxBacklog) return
+    const bytes = Buffer.from(line)
+    if (this.#waiting + bytes.length > maxBacklog) return
     try {
-      const rest = this.#writeNow(this.#openNonBlocking(), Buffer.from(line))
+      const rest = this.#writeNow(this.#openNonBlocking(), bytes)
       if (rest) await this.#queue(rest)
     } catch (error) {
       if (systemCode(error) === undefined) throw error
     }
-  }
-
-  get #waiting(): number {
-    return this.#stream?.writableLength ?? 0
   }
 
   /** Returns what is left for the queue, if anything. */
@@ -142,17 +141,27 @@ export class ProcessOutput implements Output {
   }
 
   #queue(bytes: Buffer): Promise<void> {
+    this.#waiting += bytes.length
     return new Promise((resolve, reject) => {
-      this.stream().write(bytes, (error) => (error ? reject(error) : resolve()))
+      this.stream().write(bytes, (error) => {
+        this.#waiting -= bytes.length
+        if (error) reject(error)
+        else resolve()
+      })
     })
   }
 
-  /** A file does not block, and Linux opens a pipe again. Undefined for what only Node's stream writes to. */
+  /**
+   * A file does not block, Linux opens a pipe again, and a socket does not block once it has a stream. Undefined for
+   * what only Node's stream writes to.
+   */
   #openNonBlocking(): number | undefined {
     if (this.#nonBlocking === undefined) {
       const stats = statsOf(this.#fd)
       const isFile = stats?.isFile() || (stats?.isCharacterDevice() && !isTerminal(this.#fd))
-      this.#nonBlocking = { fd: isFile ? this.#fd : stats?.isFIFO() ? reopen(this.#fd, constants.O_WRONLY) : undefined }
+      if (stats?.isSocket()) this.stream()
+      const isOwn = isFile || stats?.isSocket()
+      this.#nonBlocking = { fd: isOwn ? this.#fd : stats?.isFIFO() ? reopen(this.#fd, constants.O_WRONLY) : undefined }
     }
     return this.#nonBlocking.fd
   }
