@@ -82,7 +82,7 @@ async function importInputs(job: Job): Promise<void> {
 
 /** Each part in a transaction of its own, with its checkpoint. At a service, the checkpoint is in a journal. */
 async function importChunks(first: OpenInput, job: Job): Promise<void> {
-  const { plan, io, lock } = job
+  const { plan, settings, io, lock } = job
   const store = await openForImport(job)
   try {
     const isService = store.checkpoint === undefined
@@ -115,10 +115,20 @@ async function importChunks(first: OpenInput, job: Job): Promise<void> {
       await writeSummary(importing, job)
     } finally {
       // Last, so that an import that is killed before this can print its result again.
-      if (lock && importing.isDone) await keepImport(lock, store, undefined)
+      if (lock && importing.isDone) await forgetImport(lock, store, settings)
     }
   } finally {
     await store.close()
+  }
+}
+
+/** All is stored by now: it is no failure if the checkpoint stays. */
+async function forgetImport(lock: ImportLock, store: Store, { warn }: Settings): Promise<void> {
+  try {
+    await keepImport(lock, store, undefined)
+  } catch (error) {
+    if (!(error instanceof PlantsError)) throw error
+    await warn(`The import is done, but its checkpoint may have been left: ${error.message}`)
   }
 }
 

@@ -61,7 +61,9 @@ const meanings: Record<number, Meaning> = {
 /** The values of `error` in a 400 response that mean something. A service may use any others. */
 const valuesOf400 = [401, 403, 409, 413]
 
-function meaningOf(status: number, error: number): Meaning {
+function meaningOf(status: number, error: number, isError: boolean): Meaning {
+  // Without an Error, a 409 may be of anything on the way to the service: nothing says that the id exists.
+  if (status === 409 && !isError) return ['rejected', source]
   const known = meanings[status === 400 && valuesOf400.includes(error) ? error : status]
   return known ?? (status < 400 || status >= 500 ? ['unusable'] : ['rejected', source])
 }
@@ -74,7 +76,7 @@ function responseError(client: HttpClient, request: HttpRequest<unknown>, respon
   const details = { status, requestId: /^[\x21-\x7e]{1,200}$/.test(id) ? id : undefined }
   if (request.isOfOnePlant && status === 404 && error === 404 && message !== undefined)
     return new PlantsError('notFound', message, details)
-  const [type, hint] = meaningOf(status, error)
+  const [type, hint] = meaningOf(status, error, message !== undefined)
   const content = message === undefined ? contentOf(response, request.expected.what) : `: ${message}`
   const text = message === undefined || type === 'unusable' ? `${name} answered ${status}${content}` : message
   if (status >= 500 && type === 'unusable') return lostError(request, type, text, details)

@@ -47,8 +47,9 @@ export class Requests {
     try {
       return await retrying(() => this.#attempt(request, left), pauseAfter, [signal])
     } catch (error) {
-      // If the plant may have been stored, only a conflict with its own key says that it was not.
-      if (lost && !(error instanceof PlantsError && error.type === 'conflict')) throw lost
+      // Only a conflict of a create, which has its own key, says that what may have been done was not.
+      const isConflict = request.method === 'POST' && error instanceof PlantsError && error.type === 'conflict'
+      if (lost && !isConflict) throw lost
       throw (await this.#explained(request, error, start)) ?? error
     } finally {
       this.#lastSettled = this.#now

@@ -1,6 +1,6 @@
 import { existsSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, describe, onTestFinished } from 'vitest'
+import { afterAll, describe, expect, onTestFinished, test } from 'vitest'
 import { PostgresStore } from '../../../src/stores/postgres/postgres-store.js'
 import { password } from '../../helpers/postgres/cluster.js'
 import { Daemon, onFreePort } from '../../helpers/postgres/daemon.js'
@@ -34,6 +34,23 @@ describe.runIf(hasPgBouncer)(`${pooled?.name} through PgBouncer, in transaction 
     started ??= startBefore(place.url)
     return subjectIn({ ...place, url: (await started).url })
   })
+})
+
+test('a deferred constraint that somebody added rejects its plant alone', async () => {
+  const database = await freshDatabase()
+  const store = await openShared(database)
+  await database.sql(`CREATE TABLE plant_store.kinds (name text PRIMARY KEY); INSERT INTO plant_store.kinds VALUES ('Fern');
+    ALTER TABLE plant_store.plants ADD CONSTRAINT kind FOREIGN KEY (name) REFERENCES plant_store.kinds
+    DEFERRABLE INITIALLY DEFERRED`)
+  const names = ['Fern', 'Oak', 'Fern']
+  const outcomes = await Promise.all(
+    names.map((name, index) => store.write([{ type: 'create', plant: { id: BigInt(index), name } }])),
+  )
+  expect(outcomes.flat()).toMatchObject([
+    { type: 'created' },
+    { type: 'rejected', error: { type: 'conflict', message: expect.stringContaining('kind') } },
+    { type: 'created' },
+  ])
 })
 
 describeConstraints('the shared store', async () => {

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { PostgresStore } from '../../../../src/stores/postgres/postgres-store.js'
+import { Importer, plant } from '../../../helpers/imports.js'
 import { type Database, freshDatabase, ownServer, reusedDatabase } from '../../../helpers/postgres.js'
 import {
   configure,
@@ -121,6 +122,18 @@ test.each<[string, string, (store: PostgresStore) => Promise<unknown>[]]>([
   await place.sql(undo) // as after a crash that has lost it
   line.mend()
   expect(new Set((await outcomes).flat())).toEqual(new Set([unknown]))
+})
+
+test('an import is done even if its checkpoint cannot be removed', async () => {
+  const place = await freshDatabase()
+  const { line } = await openByLine(place)
+  const user = new Importer()
+  user.write('plants', plant(1) + plant(2))
+  line.cut('DELETE FROM plant_store.imports', 'sent', 1000)
+  const argv = ['import', 'plants', '--store', line.url, '--timeout', '1s', '--output', 'text']
+  const { code, out, err } = await user.run(argv, { env: place.env })
+  expect([code, out]).toEqual([0, expect.stringMatching(/^Read 2 plants in .*: 2 created\n$/)])
+  expect(err).toMatch(/plants: The import is done, but its checkpoint may have been left: .*\n$/)
 })
 
 test('a server that may not tell leaves the outcome of a commit unknown, and creates work', async () => {

@@ -223,7 +223,7 @@ describe('an answer about one plant', () => {
     })
   })
 
-  test.each([404, 415])('is no answer with the status %i, which ends all', async (status) => {
+  test.each([404, 409, 415])('is no answer with the status %i, which ends all', async (status) => {
     const { tally, error } = await imported({ deed: from(3, { status }), plants: 10, opening: { concurrency: 1 } })
     expect([tally, error]).toMatchObject([
       { created: 3, unsent: 7 },

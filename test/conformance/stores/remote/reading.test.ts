@@ -308,6 +308,17 @@ describe('an update', () => {
   })
 })
 
+test.each(['update 1 --name Fern', 'delete 1 --yes'])(
+  '%s is unknown when a conflict follows a lost answer',
+  async (line) => {
+    const answers = [lose, json(409, { error: 409, message: 'Locked' })]
+    expect(await runAt(line, { 'PATCH /plants/1': answers, 'DELETE /plants/1': answers })).toMatchObject({
+      code: 5,
+      out: '',
+    })
+  },
+)
+
 describe('an answer that names another plant leaves a change unknown', () => {
   const another = json(200, '{"id":2,"name":"Fern"}')
   const answers = {
