@@ -64,13 +64,15 @@ function insertTogether(
   outcomes: Outcome[],
 ): boolean {
   const plants: NewPlant[] = []
+  const values: ReturnType<typeof valuesOf>[number][] = []
   for (const index of window) {
     const change = must(changes[index])
     if (change.type !== 'create' || change.key !== undefined) return false
     plants.push(change.plant)
+    values.push(...valuesOf(change.plant))
   }
   try {
-    connection.prepare(insertMany).run(...plants.flatMap(valuesOf))
+    connection.prepare(insertMany).run(...values)
   } catch (error) {
     if (!isRefusal(error)) throw error
     return false
