@@ -64,7 +64,7 @@ export async function* skipRecords(chunks: AsyncIterable<Chunk>, count: number):
 }
 
 /** Limits the memory of a chunk: an invalid record of one byte takes hundreds. */
-export const maxChunkRecords = 16_000
+export const maxChunkRecords = 24_000
 
 export const maxRecordBytes = maxDocumentBytes
 
