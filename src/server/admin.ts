@@ -3,7 +3,8 @@ import { isLoopback } from '../platform/network.js'
 import { InFlight } from './body.js'
 import { busy, HttpError } from './http-error.js'
 import type { AccessLog, AccessLogEntry } from './log.js'
-import { type Handler, type HttpAnswer, HttpServer, type Limits, respond } from './server.js'
+import { type HttpAnswer, respond } from './respond.js'
+import { type Handler, HttpServer, type Limits } from './server.js'
 
 const limits: Limits = { requestTimeout: 5000, connectionLimit: 64, replacesIdle: true }
 

@@ -9,7 +9,8 @@ import type { Cors } from './cors.js'
 import { busy, HttpError, toHttpError } from './http-error.js'
 import type { AccessLog } from './log.js'
 import { expectsContinue, validateBodyHeaders } from './request-input.js'
-import { type Handler, type HttpAnswer, respond, respondWith } from './server.js'
+import { type HttpAnswer, respond, respondWith } from './respond.js'
+import type { Handler } from './server.js'
 
 export interface Route {
   method: string
