@@ -95,25 +95,6 @@ export function malformed(message: string, hint: string | undefined, cause?: unk
   return new PlantsError('malformed', message, { hint, cause })
 }
 
-/** What a code of SQLite, of a database or of the system means; `reason` is the text that came with it. */
-export interface Explanation<Subject> {
-  sentence(subject: Subject, reason: string): string
-  hint: string | ((subject: Subject) => string)
-  /** by default `unavailable` */
-  type?: ErrorType
-  retryable?: boolean
-}
-
-export function explainedBy<Subject>(
-  { sentence, hint, type = 'unavailable', retryable = false }: Explanation<Subject>,
-  subject: Subject,
-  reason: string,
-  cause?: unknown,
-): PlantsError {
-  const advice = typeof hint === 'string' ? hint : hint(subject)
-  return new PlantsError(type, sentence(subject, reason), { hint: advice, retryable, cause })
-}
-
 /** Such as `ENOENT`; undefined for what is not a failed system call. */
 export function systemCode(error: unknown): string | undefined {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined

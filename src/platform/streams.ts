@@ -75,7 +75,7 @@ export function* readFrom(fd: number, limit = Infinity): Generator<Uint8Array> {
 /**
  * Writes with `fs.writeSync`, because Node's stream drops what a full disk rejects and is slow to create, until the
  * reader takes no more; the rest with Node's stream. A call that blocks would keep a signal from being handled: once
- * signals are, and for the log, only files and pipes that are opened again are written so.
+ * signals are, and for the log, only what does not block is written so.
  */
 export class ProcessOutput implements Output {
   readonly #fd: 1 | 2
@@ -160,8 +160,8 @@ export class ProcessOutput implements Output {
       const stats = statsOf(this.#fd)
       const isFile = stats?.isFile() || (stats?.isCharacterDevice() && !isTerminal(this.#fd))
       if (stats?.isSocket()) this.stream()
-      const isOwn = isFile || stats?.isSocket()
-      this.#nonBlocking = { fd: isOwn ? this.#fd : stats?.isFIFO() ? reopen(this.#fd, constants.O_WRONLY) : undefined }
+      if (isFile || stats?.isSocket()) this.#nonBlocking = { fd: this.#fd }
+      else this.#nonBlocking = { fd: stats?.isFIFO() ? reopen(this.#fd, constants.O_WRONLY) : undefined }
     }
     return this.#nonBlocking.fd
   }

@@ -1,7 +1,7 @@
 import { equalFields, type NewPlant, type PlantPatch } from '../../plant/plant.js'
 import { type ErrorType, errorValue, PlantsError } from '../../platform/errors.js'
 import { must } from '../../platform/values.js'
-import { comparesPlants, idExistsText, incompletePlant } from './conflict.js'
+import { idExistsText, incompletePlant } from './conflict.js'
 
 /** What `Store.write` does to one plant. */
 export type Change =
@@ -45,6 +45,12 @@ export type Problem = Pick<PlantsError, 'type' | 'error' | 'message'> & { hint?:
 
 export function problem(type: ErrorType, message: string, hint?: string): Problem {
   return { type, error: errorValue(type), message, hint }
+}
+
+/** Of the changes after enough were rejected. */
+export const unsent: Outcome = {
+  type: 'unsent',
+  error: problem('unavailable', 'Not stored: too many were rejected before'),
 }
 
 export function idOf(change: Change): bigint {
@@ -102,11 +108,9 @@ export function existingOutcome(
   stored: NewPlant | undefined,
 ): Outcome {
   const isEqual = ifExists === 'same' && stored !== undefined && equalFields(stored, plant)
-  return ifExists === 'skip' || isEqual ? { type: 'skipped' } : rejected(idExists(plant.id, ifExists))
-}
-
-function idExists(id: bigint, ifExists: 'error' | 'skip' | 'same'): Problem {
-  return problem('conflict', idExistsText(id, comparesPlants(ifExists) ? ifExists : 'error'))
+  return ifExists === 'skip' || isEqual
+    ? { type: 'skipped' }
+    : rejected(problem('conflict', idExistsText(plant.id, ifExists)))
 }
 
 export function missingOutcome({ patch, ifMissing }: Extract<Change, { type: 'update' }>): Outcome {

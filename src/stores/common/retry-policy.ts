@@ -8,7 +8,7 @@ export interface RetryPolicy {
   max: number
 }
 
-export interface Trial {
+export interface RetryState {
   /** so far */
   tries: number
   /** milliseconds since the call began, or since the store began to fail */
@@ -35,11 +35,11 @@ const firstPatience = 2000
 /** Milliseconds before the next try, the last one being shortly before the end; undefined after that. */
 export function nextPause(
   policy: RetryPolicy,
-  { tries, elapsed, patience, retryAfter = 0 }: Trial,
+  { tries, elapsed, patience, retryAfter = 0 }: RetryState,
   { random }: Pick<Clock, 'random'>,
 ): number | undefined {
-  const timeOfTry = Math.min(1000, patience / 10)
-  const left = patience - elapsed - timeOfTry
+  const reservedForLastTry = Math.min(1000, patience / 10)
+  const left = patience - elapsed - reservedForLastTry
   if (left <= 0 || retryAfter > left) return undefined
   return Math.min(retryAfter + backoff(tries - 1, { ...policy, random }), left)
 }

@@ -36,8 +36,7 @@ async function sendCreate(requests: Requests, change: Of<'create'>): Promise<Out
     return { type: 'created', plant: { id: plant.id, ...(await requests.send(requestToCreate(plant, key))) } }
   } catch (error) {
     // A service with idempotency keys would have recognized this create, so a conflict is with another plant.
-    if (!isOfType('conflict', error)) throw error
-    if (isConstraintProblem(error)) throw error
+    if (!isOfType('conflict', error) || isConstraintProblem(error)) throw error
     if (ifExists === 'skip') return { type: 'skipped' }
     const stored = ifExists === 'same' ? await readPlant(requests, plant.id) : undefined
     if (stored) return existingOutcome(change, stored)
@@ -50,24 +49,14 @@ async function sendUpdate(requests: Requests, change: Of<'update'>): Promise<Out
   const { patch, ifMissing } = change
   const { id, ...fields } = patch
   const whole = ifMissing === 'create' ? patchedPlant(patch) : undefined
-  const created = whole && (await createUnlessExisting(requests, whole))
-  if (created) return created
+  const created = whole && (await sendCreate(requests, { type: 'create', plant: whole, ifExists: 'skip' }))
+  if (created && created.type !== 'skipped') return created
   const plant = await unlessMissing(requests.send({ ...requestForPlant('PATCH', id), body: toWireJson(fields) }))
   if (!plant && !whole) return missingOutcome(change)
   if (!plant) return rejected(problem('conflict', `Plant ${id} was deleted before it could be updated`, 'Try again'))
   const wanted = patchedPlant(patch, plant)
   if (wanted) warnOfDifference(requests.client, wanted, plant)
   return { type: 'updated', plant }
-}
-
-/** Undefined if the id exists. */
-async function createUnlessExisting(requests: Requests, plant: NewPlant): Promise<Outcome | undefined> {
-  try {
-    return await sendCreate(requests, { type: 'create', plant })
-  } catch (error) {
-    if (isOfType('conflict', error) && !isConstraintProblem(error)) return undefined
-    throw error
-  }
 }
 
 async function sendDelete(requests: Requests, { id, only }: Of<'delete'>): Promise<Outcome> {

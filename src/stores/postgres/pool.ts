@@ -135,7 +135,7 @@ export class ConnectionPool {
     }
   }
 
-  /** To the first that waits, whoever has opened it: so nobody waits for a server that does not answer any more. */
+  /** Hands it to the call that has waited longest: none of them depends on the connection that it has asked for. */
   release(connection: Connection): void {
     const [waiter] = this.#waiters
     if (connection.isIdle) this.#noteSuccess()
@@ -187,7 +187,7 @@ export class ConnectionPool {
     return must(failure)
   }
 
-  /** When the login was accepted before, its rejection is no matter of the credentials of whoever calls. */
+  /** After the login has been accepted once, a rejection is not the fault of the caller's credentials. */
   #outside(error: unknown): unknown {
     if (!this.#wasConnected || !(error instanceof PlantsError) || error.type !== 'unauthorized') return error
     return new PlantsError('unavailable', error.message, { hint: error.hint, cause: error })
@@ -212,7 +212,7 @@ const reportAfter = 300
 /** The server has no TLS, or another entry of pg_hba.conf applies without it. */
 const withoutTls = /^(28|NO_TLS)/
 
-/** A wrong password with TLS tells more than that the server does not accept this login without. */
+/** A wrong password is the better reason than a server that rejects this login without TLS. */
 function loginFailure(earlier: PlantsError | undefined, last: PlantsError): PlantsError {
   return earlier && codeOf(earlier) === '28P01' ? earlier : last
 }

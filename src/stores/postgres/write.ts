@@ -11,8 +11,8 @@ import {
   missingOutcome,
   notFound,
   type Outcome,
-  problem,
   rejected,
+  unsent,
 } from '../common/change.js'
 import { keyConflict } from '../common/conflict.js'
 import { checkpointState, type WriteOptions } from '../common/store.js'
@@ -194,8 +194,6 @@ export class Plan {
     return { deleted, replaced, created }
   }
 }
-
-const unsent: Outcome = { type: 'unsent', error: problem('unavailable', 'Not stored: too many were rejected before') }
 
 /** Fewer rows were changed than should be: another writer was faster, or a trigger or a rule suppresses them. */
 class MissingRows extends PlantsError {

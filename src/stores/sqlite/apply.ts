@@ -11,8 +11,8 @@ import {
   missingOutcome,
   notFound,
   type Outcome,
-  problem,
   rejected,
+  unsent,
 } from '../common/change.js'
 import { keyConflict } from '../common/conflict.js'
 import { findPlant } from './read.js'
@@ -43,8 +43,6 @@ export function applyChanges(connection: Connection, changes: readonly Change[],
 
 /** rows of one INSERT: the fastest of 10 to 200 */
 const rowsAtOnce = 50
-
-const unsent: Outcome = { type: 'unsent', error: problem('unavailable', 'Not stored: too many were rejected before') }
 
 function orderById(changes: readonly Change[]): number[] {
   const order = [...changes.keys()]

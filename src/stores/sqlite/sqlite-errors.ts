@@ -1,8 +1,7 @@
 import { accessSync, constants, existsSync, statfsSync } from 'node:fs'
 import { dirname } from 'node:path'
 import {
-  type Explanation,
-  explainedBy,
+  type ErrorType,
   PlantsError,
   shellWord,
   systemCode,
@@ -13,14 +12,24 @@ import { primaryCode } from '../../platform/sqlite.js'
 import { constraintHint } from '../common/change.js'
 import { headerSql } from './sqlite-format.js'
 
-type Cause = Explanation<string>
+/** What a code of SQLite or of the system means; `reason` is the text that came with it. */
+interface Cause {
+  sentence(path: string, reason: string): string
+  hint: string | ((path: string) => string)
+  /** by default `unavailable` */
+  type?: ErrorType
+  retryable?: boolean
+}
 
 /** Explains an error of SQLite or the file system. Returns any other error, a defect, unchanged. */
 export function explainFailure(error: unknown, path: string): unknown {
   const code = primaryCode(error) ?? systemCode(error) ?? ''
   const reason = systemReasons[code] ?? (error instanceof Error ? error.message : '')
   const explanation = error instanceof DamageError ? damaged : explanationOf(code, path)
-  return explanation ? explainedBy(explanation, path, reason, error) : error
+  if (!explanation) return error
+  const { sentence, hint, type = 'unavailable', retryable = false } = explanation
+  const advice = typeof hint === 'string' ? hint : hint(path)
+  return new PlantsError(type, sentence(path, reason), { hint: advice, retryable, cause: error })
 }
 
 export async function explained<T>(path: string, action: () => Promise<T>): Promise<T> {

@@ -7,6 +7,7 @@ import {
   missingOutcome,
   type Outcome,
   problem,
+  unsent,
 } from '../../stores/common/change.js'
 import type { Store, WriteOptions } from '../../stores/common/store.js'
 
@@ -106,5 +107,3 @@ function plannedBy(outcome: Outcome): PlannedChange[] {
 
 /** about 20 ms, after which signals are handled */
 const changesAtOnce = 4000
-
-const unsent: Outcome = { type: 'unsent', error: problem('unavailable', 'Too many were rejected before') }
