@@ -1,5 +1,5 @@
 import { toJson } from '../plant/exact-json.js'
-import { type FieldName, fieldNames, type NewPlant } from '../plant/fields.js'
+import { fieldNames, type NewPlant } from '../plant/fields.js'
 import { type Column, documentIn, type TableLayout } from '../plant/records.js'
 import { PlantsError, systemCode, systemReason } from '../platform/errors.js'
 import { escapeControlChars, escapeControlCharsInLines } from '../platform/escape.js'
@@ -7,6 +7,11 @@ import type { Io, Output } from '../platform/io.js'
 import { printable, redactFields } from '../platform/redact.js'
 import { isJson, type OutputFormat } from '../platform/values.js'
 import { idExists } from '../stores/common/conflict.js'
+
+/** Of the terminal, also through a pipe to another program there. */
+export function terminalWidth({ stdout, stderr }: Pick<Io, 'stdout' | 'stderr'>): number {
+  return [stdout, stderr].find(({ isTerminal }) => isTerminal)?.columns ?? 100
+}
 
 export type Style = Record<'strong' | 'bad' | 'faint', (text: string) => string>
 
@@ -123,19 +128,9 @@ export async function warn(io: Io, text: string, style: ErrorStyle, label?: 'war
   if (!style.isQuiet) await writeToStderr(io, await warningOf(io, text, style, label))
 }
 
-/**
- * Of such a field of the input.
- *
- * @param of ` of 2 plants`, or nothing
- */
-export function unknownField(name: string, alike: string | undefined, of = ''): string {
-  return `ignored unknown field ${JSON.stringify(name)}${of}${alike === undefined ? '' : `. Did you mean "${alike}"?`}`
-}
-
-export async function similarField(name: string): Promise<FieldName | undefined> {
-  const { similar } = await import('../platform/nearest.js')
-  const [alike] = similar(name, fieldNames)
-  return fieldNames.find((field) => field === alike)
+/** @param of ` of 2 plants`, or nothing */
+export function unknownField(name: string, of = ''): string {
+  return `ignored unknown field ${JSON.stringify(name)}${of}`
 }
 
 /** Does not wait for the write, so that an action in progress continues and can be interrupted. */
