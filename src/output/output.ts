@@ -142,7 +142,7 @@ async function warningOf(io: Io, text: string, { errors, colors }: ErrorStyle, l
   if (errors === 'json') return jsonLine({ warning: text }, io)
   const { strong } = await styleFor(colors(io.stderr))
   const name = label === undefined ? '' : ` ${label}:`
-  return `plants:${strong(name)} ${printable(text, io)}\n`
+  return `plants:${strong(name)} ${wrapped(printable(text, io), io.stderr, `plants:${name} `.length)}\n`
 }
 
 /** `element` is the index in a JSON array. */
@@ -176,8 +176,34 @@ export async function writeError(io: Io, failure: PlantsError, { errors, colors 
   // 400 is the specification's status for every error.
   const isOmitted = status === undefined || status === 400 || message.split(/[ ,]/).includes(`${status}`)
   const shownStatus = isOmitted ? '' : ` (status ${status})`
-  const details = [...stack, hint ?? []].flat().map((line) => `  ${faint(printable(line, io))}\n`)
-  await writeToStderr(io, `${bad('plants:')} ${printable(message, io)}${shownStatus}\n${details.join('')}`)
+  const details = [...stack, hint ?? []]
+    .flat()
+    .flatMap((line) => wrapped(printable(line, io), io.stderr, 2).split('\n'))
+  const text = wrapped(printable(message, io) + shownStatus, io.stderr, 'plants: '.length)
+  const lines = details.map((line) => `  ${faint(line.trimStart())}\n`)
+  await writeToStderr(io, `${bad('plants:')} ${text}\n${lines.join('')}`)
+}
+
+/**
+ * At spaces, on a terminal: but not in a command, which people copy, between quotes, or in a path with spaces. Lines
+ * after the first are indented by 2.
+ *
+ * @param start where the text begins, in columns
+ */
+function wrapped(text: string, { isTerminal, columns }: Output, start: number): string {
+  if (!isTerminal || start + text.length <= columns) return text
+  const command = /(?<=: )(?:plants|chmod|sqlite3|split|gzip) .*?(?=\. [A-Z]|$)/.source
+  const pieces = RegExp(String.raw`${command}|"[^"]*"\S*|[.~]?/(?:.*/)?\S*|\S+`, 'g')
+  const lines: string[] = []
+  let line = ''
+  for (const [word] of text.matchAll(pieces)) {
+    const room = columns - (lines.length === 0 ? start : 2)
+    if (line !== '' && line.length + 1 + word.length > room) {
+      lines.push(line)
+      line = word
+    } else line = line === '' ? word : `${line} ${word}`
+  }
+  return [...lines, line].join('\n  ')
 }
 
 /** @param opened undefined if the store does not exist */

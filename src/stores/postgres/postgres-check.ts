@@ -1,14 +1,10 @@
-import type { NewPlant } from '../../plant/plant.js'
 import { PlantsError } from '../../platform/errors.js'
-import { must } from '../../platform/values.js'
 import type { PostgresAddress } from '../common/address.js'
-import { assertDone } from '../common/change.js'
-import { type CheckReport, type CreatePreview, type OpenOptions, type Right, rights } from '../common/store.js'
+import { type CheckReport, type OpenOptions, type Right, rights } from '../common/store.js'
 import { ConnectionPool } from './pool.js'
 import type { Connection } from './postgres-connection.js'
 import { identify, missingConstraints } from './postgres-schema.js'
 import { plants } from './sql.js'
-import { Plan, storedFor } from './write.js'
 
 /** Changes nothing. Throws `unavailable`, or `unauthorized` when the database rejects the login. */
 export function inspectPostgres(address: PostgresAddress, options: OpenOptions) {
@@ -31,21 +27,6 @@ export function check(address: PostgresAddress, options: OpenOptions): Promise<C
     if (missing.length === 0) return { message: 'all constraints of the tables are in place and valid' }
     const hint = 'Add them again, or restore a backup'
     throw new PlantsError('unavailable', `${address.name} has lost constraints: ${missing.join(', ')}`, { hint })
-  })
-}
-
-export function previewCreate(
-  address: PostgresAddress,
-  plant: NewPlant,
-  key: string | undefined,
-  options: OpenOptions,
-): Promise<CreatePreview> {
-  return using(address, options, async (connection) => {
-    if ((await identify(connection)) === 0) return { exists: false, creates: true }
-    const changes = [{ type: 'create', plant, key }] as const
-    const plan = new Plan(await storedFor(connection, changes))
-    assertDone(must(plan.apply(changes)[0]))
-    return { exists: true, creates: !plan.hasRepeated }
   })
 }
 

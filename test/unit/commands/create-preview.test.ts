@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { beforeEach, expect, test } from 'vitest'
 import { PlantService } from '../../helpers/plant-service.js'
 import { token } from '../../helpers/remote.js'
@@ -76,4 +77,12 @@ test.each([[], ['--store', service]])('a dry run escapes what could drive a term
     { env },
   )
   expect([code, out.replaceAll('\n', '')]).toEqual([0, expect.not.stringMatching(/[\p{Cc}\p{Bidi_Control}]/u)])
+})
+
+test('a dry run leaves the file of the store as it is', async () => {
+  await user.run(fern)
+  const before = readFileSync(user.store)
+  expect((await user.run('create --id 2 --name Moss --dry-run')).code).toBe(0)
+  expect(readFileSync(user.store).equals(before)).toBe(true)
+  expect(await user.run('count')).toMatchObject({ out: '1\n' })
 })
