@@ -27,8 +27,6 @@ export interface Credential {
   place: string
   /** for a token from the settings file; ISO 8601 */
   savedAt?: string | undefined
-  /** for a token from a command that prints it; ISO 8601 */
-  expires?: string | undefined
 }
 
 /** In order: PLANTS_TOKEN for the store of this run, its token command, the one saved for exactly its address. */
@@ -41,9 +39,9 @@ export async function findToken(
   if (found?.command === undefined) return found
   const { runTokenCommand } = await import('./token-command.js')
   const { storeName = store.name, timeout } = context
-  const printed = await runTokenCommand({ command: found.command, address: store.name, storeName, timeout }, io)
-  io.secrets.add(printed.token)
-  return { ...printed, source: 'command', place: found.place }
+  const token = await runTokenCommand({ command: found.command, address: store.name, storeName, timeout }, io)
+  io.secrets.add(token)
+  return { token, source: 'command', place: found.place }
 }
 
 /** Finds the token, or the command that prints it, without running it. */

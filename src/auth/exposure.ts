@@ -7,7 +7,7 @@ type ExposureSettings = { storeName: string | undefined; allowHttp: boolean }
 /** Throws `malformed` when the token could be read in transit. */
 export function assertNotExposed(address: RemoteAddress, { storeName, allowHttp }: ExposureSettings): void {
   if (allowHttp || !isOpenToAll(address)) return
-  const always = storeName === undefined ? '' : `, or for good: plants config set stores.${storeName}.allow-http true`
+  const always = storeName === undefined ? '' : `, or for good: plants stores set ${storeName} --allow-http`
   const hint = `Use https://, or on a network that only you use, add --allow-http${always}`
   throw malformed(`The token is not sent to ${address.name}: without TLS others could read it`, hint)
 }

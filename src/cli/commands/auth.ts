@@ -109,8 +109,8 @@ async function status(options: GlobalOptions, io: Io): Promise<void> {
   const { saved, path = '' } = settings.file
   const store = options.store !== undefined || takesToken(settings.store) ? serviceOf(settings) : undefined
   const found = store && (await findToken(store, credentialContext(settings), io))
-  const { source, savedAt, expires } = found ?? { source: 'none' }
-  const own: Status[] = store ? [{ ...namesOf(store, settings), source, savedAt, expires }] : []
+  const { source, savedAt } = found ?? { source: 'none' }
+  const own: Status[] = store ? [{ ...namesOf(store, settings), source, savedAt }] : []
   const others = Object.entries(options.store === undefined ? (saved.tokens ?? {}) : {})
     .filter(([address]) => address !== own[0]?.address && isLoginAddress(address))
     .map(([address, entry]): Status => ({ store: address, address, source: 'file', savedAt: entry.savedAt }))
@@ -126,8 +126,8 @@ async function printToken(options: GlobalOptions, io: Io): Promise<void> {
   const store = serviceOf(settings)
   const found = await findToken(store, credentialContext(settings), io)
   if (!found) throw noToken(store, settings.storeFlag)
-  const { token, source, savedAt, expires } = found
-  await writeAnswer(io, `${settings.errors === 'json' ? toJson({ token, source, savedAt, expires }) : token}\n`)
+  const { token, source, savedAt } = found
+  await writeAnswer(io, `${settings.errors === 'json' ? toJson({ token, source, savedAt }) : token}\n`)
 }
 
 /** Throws `malformed` for a store without tokens. */
@@ -170,7 +170,6 @@ interface Status {
   address: string
   source: Credential['source'] | 'none'
   savedAt?: string | undefined
-  expires?: string | undefined
 }
 
 function namesOf(store: Address, { storeName }: Settings) {
@@ -181,10 +180,10 @@ function displayName({ store, address }: Pick<Status, 'store' | 'address'>): str
   return store === address ? quoteIfNeeded(store) : `${store} (${quoteIfNeeded(address)})`
 }
 
-function statusLine({ source, savedAt, expires, ...names }: Status, path: string): string {
+function statusLine({ source, savedAt, ...names }: Status, path: string): string {
   const words = {
     variable: 'from PLANTS_TOKEN',
-    command: `from its token command${expires === undefined ? '' : `, valid until ${expires}`}`,
+    command: 'from its token command',
     file: `saved on ${quoteIfNeeded(savedAt?.slice(0, 16) ?? '')}Z in ${quoteIfNeeded(path)}`,
     none: 'no token',
   }
