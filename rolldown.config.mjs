@@ -7,25 +7,16 @@ import { thirdPartyNotices } from './bin/build/bundled-packages.mjs'
  * entries import statically, and no name above it has. All else is loaded where it is imported.
  */
 const chunks = {
-  // every run
-  common: ['platform/io.ts', 'cli/program/run.ts'],
-  // every run with a command, and a Tab in a shell
-  program: ['cli/program/program.ts', 'cli/context.ts', 'platform/clock.ts'],
-  // what reads and writes single plants, and what services and databases share
+  // every run: enough for --version and --help
+  start: ['platform/io.ts', 'cli/program/run.ts'],
+  // every run with a command
   create: [
-    'platform/files.ts',
-    'platform/growing-buffer.ts',
-    'stores/common/store.ts',
-    'stores/common/pages.ts',
-    'stores/common/search.ts',
+    'cli/program/program.ts',
     ...['create', 'list'].map((name) => `cli/commands/${name}.ts`),
+    ...['files', 'growing-buffer'].map((name) => `platform/${name}.ts`),
+    ...['store', 'pages', 'search'].map((name) => `stores/common/${name}.ts`),
   ],
-  // what changes or reads several plants
-  many: ['cli/commands/delete.ts', 'cli/commands/update.ts'],
-  credentials: ['cli/store-access.ts'],
   sqlite: ['stores/sqlite/sqlite-store.ts'],
-  http: ['stores/http/remote-store.ts'],
-  postgres: ['auth/login-certificates.ts', 'stores/postgres/postgres-address.ts', 'stores/postgres/postgres-store.ts'],
 }
 
 const root = import.meta.dirname
@@ -44,39 +35,29 @@ function importsOf(file) {
   return imports.map(([, path]) => join(dirname(file), path.replace(/\.js$/, '.ts')))
 }
 
-// What packages load and we never use: commander would start executables for subcommands that are programs of their own
-// (2 ms), conf asks for a place for settings that it is given anyway (and fails where a user has no home), and pg would
-// use another driver, or look for a password, where the environment says so; https-proxy-agent would print passwords if
-// DEBUG is set.
-const unused = [
+// Modules that packages import, and we do without: commander's is for speed, 3 ms of each start, and only for
+// subcommands that are programs of their own. Tests hold the others: conf's fails where a user has no home, and the
+// debug of https-proxy-agent prints the password of a proxy where DEBUG is set.
+const replaced = [
   { id: 'node:child_process', importer: '/commander/' },
   { id: 'env-paths', importer: '/conf/' },
   { id: 'debug', importer: '/https-proxy-agent/' },
-  { id: 'proxy-agent-negotiate', importer: '/https-proxy-agent/' },
-  { id: './native', importer: '/pg/lib/index' },
-  { id: 'pgpass', importer: '/pg/lib/client' },
 ]
-const empty = 'export default () => () => {}; export const createNegotiateAuth = () => {}'
-const withoutUnused = {
-  name: 'without-unused',
+const withoutReplaced = {
+  name: 'without-replaced',
   // One for each package, so that none of them loads the chunk of another.
   resolveId: (id, importer) => {
-    const entry = unused.find((candidate) => candidate.id === id && importer?.includes(candidate.importer))
+    const entry = replaced.find((candidate) => candidate.id === id && importer?.includes(candidate.importer))
     return entry && `\0empty${entry.importer}${id}`
   },
-  load: (id) => (id.startsWith('\0empty') ? empty : undefined),
+  load: (id) => (id.startsWith('\0empty') ? 'export default () => () => {}' : undefined),
 }
-
-// Nothing that a chunk exports changes, but each export would be a getter: a seventh of what a start compiles.
-const getter =
-  /Object\.defineProperty\(exports, "(\w+)", \{\s+enumerable: true,\s+get: function \(\) \{\s+return (\w+);\s+\}\s+\}\);/g
-const withoutGetters = { name: 'without-getters', renderChunk: (code) => code.replace(getter, 'exports.$1 = $2;') }
 
 export default {
   input: 'src/main.ts',
   platform: 'node',
-  external: ['@photostructure/sqlite'],
-  plugins: [withoutUnused, withoutGetters, thirdPartyNotices],
+  external: ['@photostructure/sqlite', 'pg-native'],
+  plugins: [withoutReplaced, thirdPartyNotices],
   // pg would create a Response to find out whether it runs at Cloudflare: in Node 20, that loads all of fetch (20 ms).
   transform: { define: { 'process.env.NODE_PG_FORCE_NATIVE': 'undefined', navigator: '({ userAgent: "Node.js" })' } },
   logLevel: 'warn',

@@ -190,14 +190,14 @@ export async function writeError(io: Io, failure: PlantsError, { errors, colors 
  *
  * @param start where the text begins, in columns
  */
-function wrapped(text: string, { isTerminal, columns }: Output, start: number): string {
-  if (!isTerminal || start + text.length <= columns) return text
+function wrapped(text: string, output: Output, start: number): string {
+  if (!output.isTerminal || start + text.length <= output.columns) return text
   const command = /(?<=: )(?:plants|chmod|sqlite3|split|gzip) .*?(?=\. [A-Z]|$)/.source
   const pieces = RegExp(String.raw`${command}|"[^"]*"\S*|[.~]?/(?:.*/)?\S*|\S+`, 'g')
   const lines: string[] = []
   let line = ''
   for (const [word] of text.matchAll(pieces)) {
-    const room = columns - (lines.length === 0 ? start : 2)
+    const room = output.columns - (lines.length === 0 ? start : 2)
     if (line !== '' && line.length + 1 + word.length > room) {
       lines.push(line)
       line = word

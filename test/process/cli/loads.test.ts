@@ -9,8 +9,8 @@ import { ownService, token } from '../../helpers/remote.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
 
 const plants = join(import.meta.dirname, '../../../bin/plants.js')
-const always = ['common', 'main', 'rolldown-runtime']
-const parsing = [...always, 'program'].toSorted()
+const always = ['main', 'rolldown-runtime', 'start']
+const parsing = [...always, 'create'].toSorted()
 const every = [...parsing, 'env-paths']
 const fern = ['create', '--id', '1', '--name', 'Fern']
 let read: (record: string) => Loads
@@ -24,7 +24,7 @@ const argued = ['commander', 'env-paths']
 test.each([
   ['--version', always, []],
   ['--help', always, []],
-  ['create --help', [...parsing, 'create'], ['commander']],
+  ['create --help', parsing, ['commander']],
   ['config list', [...every, 'config'], argued],
   ['__complete -- --store ', [...every, 'complete', 'help'], argued],
 ])('plants %s loads its own chunk, without a store or what changes settings', async (line, chunks, packages) => {
@@ -44,7 +44,7 @@ test.each([
   ['list', [fern, ['list']]],
 ])('%s loads besides what reads a command line, and the store', async (_, runs) => {
   const { drivers, ...loads } = await loadsOf(runs)
-  const chunks = [...every, 'create', 'sqlite'].toSorted()
+  const chunks = [...every, 'sqlite'].toSorted()
   expect(loads).toEqual({ chunks, packages: argued, modules: ['module', 'os', 'process'] })
   expect(drivers).toHaveLength(1)
 })
@@ -53,8 +53,10 @@ test('a create with a service loads nothing of the embedded store', async () => 
   const folder = temporaryFolder()
   const address = await ownService({ host: '127.0.0.1', port: 0 }, join(folder, 'served.db'))
   const { modules, ...loads } = await loadsOf([[...fern, '--store', address]], { PLANTS_TOKEN: token })
-  const chunks = [...every, 'create', 'credentials', 'http'].toSorted()
-  expect(loads).toEqual({ chunks, packages: argued, drivers: [] })
+  const { chunks, ...others } = loads
+  expect(others).toEqual({ packages: argued, drivers: [] })
+  expect(chunks).toEqual(expect.arrayContaining([...every, 'remote-store', 'store-access']))
+  expect(chunks).not.toContain('sqlite')
 })
 
 test('an import into a service, and what changes settings, load no driver of SQLite', async () => {
@@ -71,7 +73,8 @@ test('an import into a service, and what changes settings, load no driver of SQL
 test('a create with a database loads nothing of the others', async () => {
   const address = 'postgres://ann@127.0.0.1:9/garden'
   const { chunks, drivers } = await loadsOf([[...fern, '--store', address, '--timeout', '10ms']])
-  expect(chunks).toEqual([...every, 'create', 'credentials', 'postgres'].toSorted())
+  expect(chunks).toEqual(expect.arrayContaining([...every, 'postgres-store', 'store-access']))
+  expect(chunks).not.toContain('sqlite')
   expect(drivers).toEqual([])
 })
 
@@ -83,7 +86,7 @@ test('a service loads its kind of store, and no other', async () => {
   await service
   const { chunks } = read(join(folder, 'record.json'))
   expect(chunks).toEqual(expect.arrayContaining(['service', 'sqlite']))
-  expect(chunks.filter((name) => name === 'postgres' || name === 'http')).toEqual([])
+  expect(chunks.filter((name) => name === 'postgres-store' || name === 'remote-store')).toEqual([])
 })
 
 /** What the last of some runs loads that an empty program does not. A driver is a package, or a module of Node. */
