@@ -16,13 +16,11 @@ export function isOpenToAll({ url, socketPath }: RemoteAddress): boolean {
   return url.protocol === 'http:' && socketPath === undefined && !isLoopback(url.hostname)
 }
 
-export const exposureHint = 'Set sslmode=verify-full in its address'
-
 export function exposureOf({ name, hosts, sslmode }: PostgresAddress): string | undefined {
   if (sslmode === 'verify-full' || hosts.every(isLocal)) return undefined
-  return `The connection to ${name} is not safe from an attacker on the network, who could read it or impersonate the server. ${exposureHint}`
+  return `The connection to ${name} is not safe from an attacker on the network, who could read it or impersonate the server. Set sslmode=verify-full in its address`
 }
 
-export function isLocal({ host }: PostgresHost): boolean {
+function isLocal({ host }: PostgresHost): boolean {
   return host.startsWith('/') || isLoopback(host)
 }

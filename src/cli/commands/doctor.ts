@@ -1,5 +1,5 @@
 import { version } from '../../../package.json'
-import { exposureHint, exposureOf, isLocal } from '../../auth/exposure.js'
+import { exposureOf } from '../../auth/exposure.js'
 import { failureOf, namedStores } from '../../config/resolve.js'
 import { settingNames, settingOf } from '../../config/setting-table.js'
 import { readSettings, type SettingsFile } from '../../config/settings-file.js'
@@ -157,18 +157,15 @@ async function examineDatabase(address: PostgresAddress, { storeOptions, isOfRun
   // PGPASSWORD applies only to the store of this run, so another store may have no password here.
   if (report instanceof PlantsError)
     return report.type === 'unauthorized' && !isOfRun ? warning(report.message, report.hint) : failed(report)
-  const { version, isSecure, exists, isWritable } = report
-  const { name, user, hosts } = address
+  const { version, exists, isWritable } = report
+  const { name, user } = address
   const init = `The owner of the database can grant ${user} what it needs: see Least privilege in docs/databases.md`
   if (!exists && !isWritable)
     return failed({ message: `${name}: there is no store, and ${user} has no right to create one`, hint: init })
   if (!isWritable) return warning(`${name}: ${user} has no right to create plants there`, init)
-  if (!isSecure && !hosts.every(isLocal))
-    return warning(`The connection to ${name} has no TLS: others can read plants in transit`, exposureHint)
-  const unverified = `The connection to ${name} uses TLS, but the certificate is not verified: others could impersonate the server`
-  if (exposureOf(address) !== undefined) return warning(unverified, exposureHint)
-  const server = `PostgreSQL ${version.split(' ')[0]}${isSecure ? ' with TLS' : ''}`
-  return ok(`${name}${exists ? '' : ' (no store yet)'}, ${server}`)
+  const exposure = exposureOf(address)
+  if (exposure !== undefined) return warning(exposure, undefined)
+  return ok(`${name}${exists ? '' : ' (no store yet)'}, PostgreSQL ${version.split(' ')[0]}`)
 }
 
 async function examineService(address: RemoteAddress, settings: Settings, io: Io): Promise<CheckResult> {

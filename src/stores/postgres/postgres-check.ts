@@ -9,13 +9,12 @@ import { plants } from './sql.js'
 /** Changes nothing. Throws `unavailable`, or `unauthorized` when the database rejects the login. */
 export function inspectPostgres(address: PostgresAddress, options: OpenOptions) {
   return using(address, options, async (connection) => {
-    const { isSecure } = connection
     const version = String(await connection.ask('SHOW server_version'))
     const exists = (await identify(connection)) > 0
     const isWritable = exists
       ? (await rightsOf(connection)).includes('create')
       : String(await connection.ask("SELECT has_database_privilege(current_database(), 'CREATE')")) === 't'
-    return { version, isSecure, exists, isWritable }
+    return { version, exists, isWritable }
   })
 }
 
