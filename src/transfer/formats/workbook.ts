@@ -3,9 +3,20 @@ import { checkSignal } from '../../platform/clock.js'
 import { malformed, PlantsError, reasonOf } from '../../platform/errors.js'
 import { shorten } from '../../platform/escape.js'
 import { must } from '../../platform/values.js'
-import { type BadCell, type Cell, type Cells, Chunk, isTooLarge, readWhole, recordTooLarge } from './chunk.js'
-import type { FormatInput, FormatReader, InputOptions } from './format.js'
-import { type FieldRules, findHeader, headerOf, maxHeaderRows, missingHeader, rejectNames } from './header.js'
+import {
+  type BadCell,
+  type Cell,
+  type Cells,
+  Chunk,
+  type FieldRules,
+  type FormatInput,
+  type FormatReader,
+  type InputOptions,
+  isTooLarge,
+  readWhole,
+  recordTooLarge,
+} from './chunk.js'
+import { findHeader, headerAt, maxHeaderRows, rejectNames } from './header.js'
 
 /**
  * The rows of a sheet: a number in plain digits, a date as ISO 8601, a formula as its saved value.
@@ -27,18 +38,12 @@ export async function openWorkbook(input: FormatInput, options: InputOptions): P
       ? await sheetOfPlants(bytes, names, rules, input)
       : namedSheet(names, options.sheet, name)
   const sheet = only ?? (await readSheet(bytes, index, names, name))
-  if (rules.columns) {
-    const header = headerOf(rules.columns, rules, name)
-    return { format: 'xlsx', header, chunks: chunksOf(sheet, 0, header.names.length, input) }
-  }
   const rows = rowsOf(sheet, 0, maxHeaderRows)
   if (rows.records.length === 0) return { format: 'xlsx', chunks: chunksOf(sheet, 0, Infinity, input) }
-  const { index: found, isFound } = findHeader(rows.records, rules)
-  if (!isFound) throw missingHeader(rows, found, rules, name)
-  const header = headerOf(must(rows.records[found]), rules, name)
-  const line = must(rows.lines[found])
-  const chunks = chunksOf(sheet, line, header.names.length, input)
-  return { format: 'xlsx', header, chunks, ...(found > 0 && { skipped: { rows: found, header: line } }) }
+  const found = findHeader(rows, rules)
+  const { header, skipped } = headerAt(found, rows, rules, name)
+  const first = found === -1 ? 0 : must(rows.lines[must(found)])
+  return { format: 'xlsx', header, skipped, chunks: chunksOf(sheet, first, header.names.length, input) }
 }
 
 function refuseUnused({ format, encoding, delimiter }: InputOptions, source: string): void {
@@ -106,7 +111,7 @@ async function sheetOfPlants(
   for (const index of rules.columns ? [] : names.slice(0, maxSearched).keys()) {
     await checkSignal(signal)
     const sheet = await readSheet(bytes, index, names, source, maxHeaderRows).catch(() => undefined)
-    if (sheet && findHeader(rowsOf(sheet, 0, maxHeaderRows).records, rules).isFound) found.push(index)
+    if (sheet && findHeader(rowsOf(sheet, 0, maxHeaderRows), rules) !== undefined) found.push(index)
   }
   if (found.length === 1) return must(found[0])
   if (found.length === 0 && !rules.columns)

@@ -5,8 +5,8 @@ import { shorten } from '../../platform/escape.js'
 import { must } from '../../platform/values.js'
 import { type Change, idOf, type Problem, problem } from '../../stores/common/change.js'
 import type { ExistsPolicy } from '../../stores/common/conflict.js'
-import type { Cells, RawRecord } from '../formats/chunk.js'
-import { type FieldRules, type Header, rejectNames } from '../formats/header.js'
+import type { Cells, FieldRules, Header, RawRecord } from '../formats/chunk.js'
+import { rejectNames } from '../formats/header.js'
 
 export type MappedChange = Exclude<Change, { type: 'delete' }>
 

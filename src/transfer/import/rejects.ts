@@ -5,8 +5,7 @@ import { unwritable } from '../../platform/atomic-file.js'
 import { errorValue, malformed } from '../../platform/errors.js'
 import { descriptorOf, isWrittenInPlace, syncFolder, targetOf } from '../../platform/files.js'
 import { assertOwnFile } from '../../platform/trust.js'
-import type { Cell, RawRecord } from '../formats/chunk.js'
-import type { FormatReader } from '../formats/format.js'
+import type { Cell, FormatReader, RawRecord } from '../formats/chunk.js'
 import { rejectNames } from '../formats/header.js'
 
 export interface RejectedRecord {
