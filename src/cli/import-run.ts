@@ -31,9 +31,9 @@ import {
   type ImportPlan,
   type OpenInput,
   openInput,
-} from '../transfer/import/inputs.js'
+  unreadableInput,
+} from '../transfer/import/input.js'
 import { Rejects } from '../transfer/import/rejects.js'
-import { unreadableInput } from '../transfer/import/source.js'
 import type { Settings } from './context.js'
 import { type ImportOptions, type Job, maxShown, writeSummary } from './import-summary.js'
 

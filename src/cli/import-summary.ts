@@ -7,7 +7,7 @@ import type { Io } from '../platform/io.js'
 import { grouped } from '../platform/values.js'
 import { type ImportLock, rejectedIn, settledIn } from '../transfer/import/checkpoint.js'
 import type { Importer } from '../transfer/import/importer.js'
-import type { ImportPlan } from '../transfer/import/inputs.js'
+import type { ImportPlan } from '../transfer/import/input.js'
 import type { Settings } from './context.js'
 
 export interface ImportOptions {
@@ -137,22 +137,15 @@ function incomplete(importing: Importer, job: Job): PlantsError {
 }
 
 /** One for each cause. */
-function hintOf(importing: Importer, { plan, mode, rejects }: Job): string {
-  const { position, repeated, withoutIds } = importing
+function hintOf({ position }: Importer, { plan, mode, rejects }: Job): string {
   const { 409: conflicts = 0, ...others } = position.counts.rejected
-  const { ifExists, rules } = plan
+  const { idFrom } = plan.rules
   const hints: string[] = []
-  if (repeated > 0) hints.push('Of records with the same id, the first one counts: delete the others')
-  if (conflicts > repeated && rules.idFrom === undefined)
-    hints.push(`For ids that exist, use --if-exists ${ifExists === 'error' ? 'skip, same or update' : 'update'}`)
-  if (conflicts > repeated && rules.idFrom !== undefined && rules.idFrom !== 'next')
-    hints.push('For ids that exist, use --id-from next')
-  const isWithoutIds = withoutIds > 0 && withoutIds === settledIn(position.counts)
-  if (isWithoutIds) hints.push('To number the plants, whatever ids they have, add --map id= --id-from next')
-  if (hints.length > 0 && (Object.keys(others).length === 0 || isWithoutIds)) return hints.join('. ')
+  if (conflicts > 0 && idFrom === undefined) hints.push('For ids that exist, use --if-exists skip, same or update')
+  if (conflicts > 0 && typeof idFrom === 'bigint') hints.push('For ids that exist, use --id-from next')
+  if (hints.length > 0 && Object.keys(others).length === 0) return hints.join()
   if (mode !== 'resumable') hints.push('Correct the input: nothing was changed')
-  else if (rejects !== undefined)
-    hints.push(`Correct them in ${rejects}, and import that with the same options, but another --rejects`)
-  else hints.push('To keep the rejected records in a file, add --rejects FILE')
+  else if (rejects === undefined) hints.push('To keep the rejected records in a file, add --rejects FILE')
+  else hints.push(`Correct them in ${rejects}, and import that with the same options, but another --rejects`)
   return hints.join('. ')
 }

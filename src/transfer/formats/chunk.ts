@@ -105,6 +105,11 @@ export async function* skipRecords(chunks: AsyncIterable<Chunk>, count: number):
   }
 }
 
+export async function* prepend<T>(first: readonly T[], rest: AsyncIterable<T>): AsyncGenerator<T> {
+  yield* first
+  yield* rest
+}
+
 /** Returns undefined if there is more. */
 export async function readWhole(blocks: AsyncIterable<Buffer>, maxBytes: number): Promise<Buffer | undefined> {
   const parts: Buffer[] = []

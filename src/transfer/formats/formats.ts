@@ -8,6 +8,7 @@ import {
   type FormatInput,
   type FormatReader,
   type InputOptions,
+  prepend,
   skipRecords,
 } from './chunk.js'
 import { markedEncoding, toUtf8 } from './encoding.js'
@@ -91,7 +92,7 @@ async function openTable(
     if (index === undefined) parser.end()
     if (rows.records.length === 0) return { chunks: noChunks() }
     const header = headerAt(index, rows, rules, name)
-    const chunks = readTable(again(read, lines), new TableParser(delimiter, name))
+    const chunks = readTable(prepend(read, lines), new TableParser(delimiter, name))
     return { ...header, delimiter, chunks: skipRecords(chunks, must(index) + 1) }
   }
 }
@@ -109,8 +110,3 @@ function bestOf(trials: readonly Trial[], rules: FieldRules) {
 }
 
 async function* noChunks(): AsyncGenerator<never> {}
-
-async function* again<T>(read: readonly T[], rest: AsyncIterable<T>): AsyncGenerator<T> {
-  yield* read
-  yield* rest
-}

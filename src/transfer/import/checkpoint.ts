@@ -1,5 +1,5 @@
 import { createHash, randomUUID } from 'node:crypto'
-import { closeSync, constants, fstatSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { dirname, join } from 'node:path'
 import * as z from 'zod/mini'
@@ -16,30 +16,6 @@ import type { Store } from '../../stores/common/store.js'
 const count = z.number().check(z.int(), z.nonnegative())
 const int64 = z.string().check(z.regex(/^-?\d{1,20}$/))
 
-const counts = z.object({
-  created: count,
-  updated: count,
-  skipped: count,
-  unknown: count,
-  /** by their `error` */
-  rejected: z.record(z.string(), count),
-})
-
-const position = z.object({
-  /** its index */
-  input: count,
-  /** of this input */
-  records: count,
-  counts,
-  /** numbers of records by unknown field */
-  otherFields: z.record(z.string(), count),
-  nextId: z.optional(int64),
-  /** the length of the rejects file */
-  rejects: z.optional(count),
-  /** of each input that was begun */
-  files: z.array(z.object({ size: z.optional(count), bytes: count, hash: z.string() })),
-})
-
 const schema = z.object({
   /** increased with each change of the other fields */
   version: z.literal(2),
@@ -50,16 +26,33 @@ const schema = z.object({
   /** for `--id-from next`; a restart begins with it, too, so that it creates no plant twice */
   firstId: z.optional(int64),
   /** the end of the last part that was written */
-  position,
+  position: z.object({
+    /** its index */
+    input: count,
+    /** of this input */
+    records: count,
+    /** `rejected` by their `error` */
+    counts: z.object({
+      ...{ created: count, updated: count, skipped: count, unknown: count },
+      rejected: z.record(z.string(), count),
+    }),
+    /** numbers of records by unknown field */
+    otherFields: z.record(z.string(), count),
+    nextId: z.optional(int64),
+    /** the length of the rejects file */
+    rejects: z.optional(count),
+    /** of each input that was begun: its size, unless it is a pipe, and the SHA-256 of the bytes that were read */
+    files: z.array(z.object({ size: z.optional(count), bytes: count, hash: z.string() })),
+  }),
 })
 
 /** Kept as JSON of an import that is not done. */
 export type SavedImport = z.infer<typeof schema>
 
 /** The records of the inputs up to there are settled. */
-export type Position = z.infer<typeof position>
+export type Position = SavedImport['position']
 
-export type Counts = z.infer<typeof counts>
+export type Counts = Position['counts']
 
 export const start: Position = {
   input: 0,
@@ -88,19 +81,18 @@ export function settledIn(counts: Counts): number {
  */
 export async function findImport(
   lock: ImportLock,
-  store: Pick<Store, 'checkpoint'>,
+  store: Store,
   flags: SavedImport['flags'],
 ): Promise<SavedImport | undefined> {
-  const text = await readCheckpoint(lock, store)
-  if (text === undefined) return undefined
-  const value = jsonIn(text)
-  const { data: saved } = schema.safeParse(value, { jitless: true })
+  const value = await readCheckpoint(lock, store)
+  if (value === undefined) return undefined
   const old = oldImport.safeParse(value, { jitless: true }).data
   if (old) {
     const { created, updated } = old.position?.counters ?? { created: 0, updated: 0 }
     const stored = `${plantCount(created)} ${created === 1 ? 'was' : 'were'} created and ${grouped(updated)} updated`
     throw malformed(`An older version of plants began this import: ${stored}`, 'To begin again, add --restart')
   }
+  const saved = schema.safeParse(value, { jitless: true }).data
   if (!saved) throw malformed('The checkpoint of this import is damaged', 'Start again with --restart')
   const before = saved.flags
   const changed = [...Object.keys(flags), ...Object.keys(before)].find((name) => before[name] !== flags[name])
@@ -116,18 +108,24 @@ const oldImport = z.object({
 })
 
 /** Undefined for what this version cannot read. */
-export async function readImport(lock: ImportLock, store: Pick<Store, 'checkpoint'>): Promise<SavedImport | undefined> {
-  const text = await readCheckpoint(lock, store)
-  return schema.safeParse(text === undefined ? undefined : jsonIn(text), { jitless: true }).data
+export async function readImport(lock: ImportLock, store: Store): Promise<SavedImport | undefined> {
+  return schema.safeParse(await readCheckpoint(lock, store), { jitless: true }).data
 }
 
-function readCheckpoint(lock: ImportLock, store: Pick<Store, 'checkpoint'>) {
-  return store.checkpoint ? store.checkpoint(lock.name) : readJournal(lock)
-}
-
-function jsonIn(text: string): unknown {
+/** Null for what is not JSON. */
+async function readCheckpoint({ name, journal }: ImportLock, store: Store): Promise<unknown> {
+  let text: string | undefined
+  try {
+    text = store.checkpoint ? await store.checkpoint(name) : readFileSync(journal, 'utf8')
+  } catch (error) {
+    const reason = systemReason(error)
+    if (reason === undefined) throw error
+    if (systemCode(error) === 'ENOENT') return undefined
+    throw malformed(`The journal ${journal} could not be read: ${reason}`, 'Start again with --restart', error)
+  }
+  if (text === undefined) return undefined
   const parsed = parseJson(text)
-  return 'value' in parsed ? parsed.value : undefined
+  return 'value' in parsed ? parsed.value : null
 }
 
 /** Between parts. Without an import, the checkpoint is removed. Throws when another process has taken over the lock. */
@@ -189,23 +187,3 @@ export function writeJournal({ journal, assertHeld }: ImportLock, text: string):
 }
 
 const hint = 'Free some space, or choose another directory with the variable PLANTS_STATE_DIR'
-
-/** Throws `malformed` for anything but a regular file. */
-function readJournal({ journal }: ImportLock): string | undefined {
-  let fd: number | undefined
-  try {
-    fd = openSync(journal, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0)) // a pipe would otherwise wait for a writer
-    if (!fstatSync(fd).isFile()) throw invalidJournal(journal, 'is not a regular file')
-    return readFileSync(fd, 'utf8')
-  } catch (error) {
-    if (systemCode(error) === 'ENOENT') return undefined
-    const reason = systemReason(error)
-    throw reason === undefined ? error : invalidJournal(journal, `could not be read: ${reason}`, error)
-  } finally {
-    if (fd !== undefined) closeSync(fd)
-  }
-}
-
-function invalidJournal(path: string, why: string, cause?: unknown): PlantsError {
-  return malformed(`The journal ${path} ${why}`, 'Start again with --restart', cause)
-}

@@ -1,4 +1,4 @@
-import { type NewPlant, patchedPlant } from '../../plant/plant.js'
+import { equalFields, type NewPlant, newPlant, patchedPlant, valuesOf } from '../../plant/plant.js'
 import { connect } from '../../platform/sqlite.js'
 import {
   type Change,
@@ -41,14 +41,13 @@ export class DryRun {
 
   /** As the `write` of a store. */
   async write(changes: readonly Change[], { maxRejected = Infinity, signal }: WriteOptions = {}): Promise<Outcome[]> {
-    const { store, onPlanned } = this.#options
     const outcomes: Outcome[] = []
     let rejections = 0
     for (let from = 0; from < changes.length; from += changesAtOnce) {
       await new Promise(setImmediate)
       signal?.throwIfAborted()
       const some = changes.slice(from, from + changesAtOnce)
-      const stored = await store?.get(some.map(idOf))
+      const stored = await this.#options.store?.get(some.map(idOf))
       this.#db.exec('BEGIN')
       for (const change of some) {
         const outcome = rejections < maxRejected ? this.#plan(change, stored?.get(idOf(change))) : unsent
@@ -57,13 +56,20 @@ export class DryRun {
       }
       this.#db.exec('COMMIT')
     }
-    await onPlanned(outcomes.flatMap(plannedBy))
+    const planned = outcomes.flatMap((outcome) => {
+      if (outcome.type === 'created') return { after: outcome.plant }
+      if (outcome.type !== 'updated' || !outcome.before) return []
+      return equalFields(outcome.before, outcome.plant) ? [] : { before: outcome.before, after: outcome.plant }
+    })
+    await this.#options.onPlanned(planned)
     return outcomes
   }
 
   #plan(change: Change, stored: NewPlant | undefined): Outcome {
     const id = idOf(change)
-    const earlier = this.#earlier(id)
+    const row = this.#db.prepare('SELECT name, tag FROM planned WHERE id = ?').get(id)
+    const planned = row as { name: string; tag: string | null } | undefined // as `#remember` writes them
+    const earlier = planned && newPlant(id, planned.name, planned.tag)
     const before = earlier ?? stored
     if (change.type === 'create') {
       if (!before) return { type: 'created', plant: this.#remember(change.plant) }
@@ -80,29 +86,14 @@ export class DryRun {
     return isCreated ? { type: 'created', plant } : { type: 'updated', plant, before: known ?? plant }
   }
 
-  #earlier(id: bigint): NewPlant | undefined {
-    const row = this.#db.prepare('SELECT name, tag FROM planned WHERE id = ?').get(id)
-    if (!row) return undefined
-    const { name, tag } = row as { name: string; tag: string | null } // as `#remember` writes them
-    return { id, name, ...(tag !== null && { tag }) }
-  }
-
   #remember(plant: NewPlant): NewPlant {
-    const { id, name, tag } = plant
-    this.#db.prepare('REPLACE INTO planned (id, name, tag) VALUES (?, ?, ?)').run(id, name, tag ?? null)
+    this.#db.prepare('REPLACE INTO planned (id, name, tag) VALUES (?, ?, ?)').run(...valuesOf(plant))
     return plant
   }
 
   close(): void {
     this.#db.close()
   }
-}
-
-function plannedBy(outcome: Outcome): PlannedChange[] {
-  if (outcome.type === 'created') return [{ after: outcome.plant }]
-  if (outcome.type !== 'updated' || !outcome.before) return []
-  const { before, plant: after } = outcome
-  return before.name === after.name && before.tag === after.tag ? [] : [{ before, after }]
 }
 
 /** about 20 ms, after which signals are handled */

@@ -5,10 +5,9 @@ import type { Io } from '../../platform/io.js'
 import { must } from '../../platform/values.js'
 import { idOf, isConstraintProblem, type Outcome, type Problem, rejected } from '../../stores/common/change.js'
 import type { Store } from '../../stores/common/store.js'
-import type { FormatReader } from '../formats/chunk.js'
-import { type Chunk, skipRecords } from '../formats/chunk.js'
+import { type Chunk, type FormatReader, skipRecords } from '../formats/chunk.js'
 import { type Counts, type Position, settledIn } from './checkpoint.js'
-import { type ImportPlan, type OpenInput, openInput, otherLayout } from './inputs.js'
+import { type ImportPlan, type OpenInput, openInput, otherLayout } from './input.js'
 import { type MappedChange, Mapper } from './map.js'
 import { type RejectedRecord, type Rejects, rejectsLayout } from './rejects.js'
 
@@ -30,16 +29,16 @@ export interface ImportContext {
   onProgress(): void
 }
 
-/** What is known of a part after its write. */
+/** What became of a part. */
 interface Settled {
   /** after the records that are settled */
   position: Position
   rejected: RejectedRecord[]
-  /** rejected records whose id another record of the part has */
-  repeated: number
   /** why the records after them are not settled */
   failure: Problem | undefined
 }
+
+type Mapped = MappedChange | Problem
 
 /**
  * Reads, maps, and writes. A part, which is a chunk or the next records of a large one, is one transaction with its
@@ -60,10 +59,6 @@ export class Importer {
   isEmpty = true
   /** of this run, including those whose outcome is unknown */
   rejected = 0
-  /** of this run: those whose id another record of the input has */
-  repeated = 0
-  /** of this run; see `Mapper` */
-  withoutIds = 0
 
   constructor(
     plan: ImportPlan,
@@ -94,7 +89,9 @@ export class Importer {
           for (let from = 0; from < chunk.records.length; ) {
             if (this.rejected >= maxErrors) return
             await checkSignal(io.signal)
-            from += await this.#process(chunk.slice(from, from + maxRecords), reader)
+            const before = this.position.records
+            await this.#process(chunk.slice(from, from + maxRecords), reader)
+            from += this.position.records - before
           }
         this.position = { ...this.position, files: this.#filesUntil(reader) } // also of one without records
       } finally {
@@ -104,8 +101,7 @@ export class Importer {
     this.isDone = true
   }
 
-  /** Returns how many records of the part are settled. */
-  async #process(part: Chunk, reader: OpenInput): Promise<number> {
+  async #process(part: Chunk, reader: OpenInput): Promise<void> {
     const { write, checkpoint, assertHeld, keep, rejects, io, onProgress, onRejected } = this.#context
     const limit = this.#plan.maxErrors - this.rejected
     const mapper = this.#mapperOf(reader)
@@ -114,7 +110,7 @@ export class Importer {
     let settled: Settled | undefined
     const settle = (outcomes: Outcome[]) => {
       assertHeld?.()
-      settled = this.#settle(part, mapped, outcomes, mapper, reader)
+      settled = this.#settle(part, mapped, mapper, outcomes, reader)
       // With a checkpoint, in its transaction: what is not committed is cut off by the next append.
       const length = rejects?.append(this.position.rejects ?? 0, settled.rejected, reader)
       if (length !== undefined) settled.position.rejects = length
@@ -128,17 +124,13 @@ export class Importer {
       }),
     })
     if (outcomes.some(({ type }) => type !== 'unsent')) this.isBegun = true
-    const { position, rejected, repeated, failure } = settled ?? settle(outcomes)
+    const { position, rejected, failure } = settled ?? settle(outcomes)
     keep?.(position)
-    const before = this.position.records
     this.position = position
     this.rejected += rejected.length
-    this.repeated += repeated
-    this.withoutIds += mapper.withoutIds
     onProgress()
     await onRejected(rejected, must(this.#plan.inputs[position.input]).name)
     if (failure) throw new PlantsError(failure.type, failure.message, { ...failure })
-    return position.records - before
   }
 
   /** Of the inputs up to the one that is read. */
@@ -171,56 +163,47 @@ export class Importer {
   #settle(
     part: Chunk,
     mapped: readonly Mapped[],
-    outcomes: readonly Outcome[],
     mapper: Mapper,
+    outcomes: readonly Outcome[],
     reader: OpenInput,
   ): Settled {
     const { input, records, counts: old, rejects } = this.position
-    const { settled, failure } = settledOutcomes(mapped, outcomes, this.#plan.maxErrors - this.rejected)
+    const limit = this.#plan.maxErrors - this.rejected
+    const failure = failureIn(outcomes, limit)
     const counts: Counts = { ...old, rejected: { ...old.rejected } }
-    const lines = settled.some(isConflict) ? createdLines(part, mapped, settled) : undefined
-    const rejected: RejectedRecord[] = []
-    let repeated = 0
-    for (const [index, outcome] of settled.entries()) {
+    const rejections: RejectedRecord[] = []
+    const createdLines = outcomes.some(isConflict) ? new Map<bigint, number>() : undefined
+    const written = outcomes.values()
+    let settled = 0
+    for (const [index, one] of mapped.entries()) {
+      const outcome = 'error' in one ? rejected(one) : must(written.next().value)
+      const isOpen = outcome.type === 'unsent' || (failure && outcome.type === 'unknown')
+      if (isOpen || rejections.length === limit) break
+      settled += 1
       countOutcome(counts, outcome)
+      const line = must(part.lines[index])
+      if (outcome.type === 'created') createdLines?.set(outcome.plant.id, line)
       if (!('error' in outcome)) continue
-      let { error, message } = outcome.error
-      const one = must(mapped[index])
-      const line = isConflict(outcome) && !('error' in one) ? lines?.get(idOf(one)) : undefined
-      if (line !== undefined && !('error' in one)) {
-        message = `The id ${idOf(one)} is in the input twice, also in line ${line}`
-        repeated += 1
-      }
-      const element = reader.format === 'json' ? records + index : undefined
-      rejected.push({ line: must(part.lines[index]), element, raw: must(part.records[index]), error, message })
+      const id = !('error' in one) && isConflict(outcome) ? idOf(one) : undefined
+      const twin = id === undefined ? undefined : createdLines?.get(id)
+      rejections.push({
+        line,
+        element: reader.format === 'json' ? records + index : undefined,
+        raw: must(part.records[index]),
+        error: outcome.error.error,
+        message: twin ? `The id ${id} is in the input twice, also in line ${twin}` : outcome.error.message,
+      })
     }
-    const isCut = settled.length < part.records.length
+    const isCut = settled < part.records.length
     const numbered = isCut ? this.#mapperOf(reader) : mapper
-    if (isCut) this.#map(part.slice(0, settled.length), numbered, Infinity) // the others have used no number
+    if (isCut) this.#map(part.slice(0, settled), numbered, Infinity) // the others have used no number
     const position = {
-      ...{ input, records: records + settled.length, counts, ...numbered.position },
+      ...{ input, records: records + settled, counts, ...numbered.position },
       ...(rejects !== undefined && { rejects }),
       files: this.#filesUntil(reader),
     }
-    return { position, rejected, repeated, failure }
+    return { position, rejected: rejections, failure }
   }
-}
-
-type Mapped = MappedChange | Problem
-
-/** The outcomes of the records up to the first that is not settled: where a service fails, or enough is rejected. */
-function settledOutcomes(mapped: readonly Mapped[], outcomes: readonly Outcome[], limit: number) {
-  const failure = failureIn(outcomes, limit)
-  const settled: Outcome[] = []
-  let [next, rejections] = [0, 0]
-  for (const one of mapped) {
-    const outcome = 'error' in one ? rejected(one) : must(outcomes[next])
-    if (rejections === limit || outcome.type === 'unsent' || (failure && outcome.type === 'unknown')) break
-    if (!('error' in one)) next += 1
-    if ('error' in outcome) rejections += 1
-    settled.push(outcome)
-  }
-  return { settled, failure }
 }
 
 /** Of a service: it was not asked, or what answered is none. */
@@ -244,14 +227,4 @@ function countOutcome(counts: Counts, outcome: Outcome): void {
 /** Whether its id exists, and not that a constraint somebody added refuses it. */
 function isConflict(outcome: Outcome): boolean {
   return outcome.type === 'rejected' && outcome.error.type === 'conflict' && !isConstraintProblem(outcome.error)
-}
-
-/** The lines of the plants that this part has created, by their ids. */
-function createdLines({ lines }: Chunk, mapped: readonly Mapped[], settled: readonly Outcome[]): Map<bigint, number> {
-  const created = new Map<bigint, number>()
-  for (const [index, { type }] of settled.entries()) {
-    const one = must(mapped[index])
-    if (type === 'created' && !('error' in one)) created.set(idOf(one), must(lines[index]))
-  }
-  return created
 }
