@@ -62,6 +62,8 @@ export const start: Position = {
   files: [],
 }
 
+type CheckpointStore = Pick<Store, 'checkpoint' | 'write'>
+
 export function beginImport(flags: SavedImport['flags']): SavedImport {
   return { version: 2, id: randomUUID(), flags, position: start }
 }
@@ -81,7 +83,7 @@ export function settledIn(counts: Counts): number {
  */
 export async function findImport(
   lock: ImportLock,
-  store: Store,
+  store: CheckpointStore,
   flags: SavedImport['flags'],
 ): Promise<SavedImport | undefined> {
   const value = await readCheckpoint(lock, store)
@@ -108,12 +110,12 @@ const oldImport = z.object({
 })
 
 /** Undefined for what this version cannot read. */
-export async function readImport(lock: ImportLock, store: Store): Promise<SavedImport | undefined> {
+export async function readImport(lock: ImportLock, store: CheckpointStore): Promise<SavedImport | undefined> {
   return schema.safeParse(await readCheckpoint(lock, store), { jitless: true }).data
 }
 
 /** Null for what is not JSON. */
-async function readCheckpoint({ name, journal }: ImportLock, store: Store): Promise<unknown> {
+async function readCheckpoint({ name, journal }: ImportLock, store: CheckpointStore): Promise<unknown> {
   let text: string | undefined
   try {
     text = store.checkpoint ? await store.checkpoint(name) : readFileSync(journal, 'utf8')
@@ -129,7 +131,11 @@ async function readCheckpoint({ name, journal }: ImportLock, store: Store): Prom
 }
 
 /** Between parts. Without an import, the checkpoint is removed. Throws when another process has taken over the lock. */
-export async function keepImport(lock: ImportLock, store: Store, saved: SavedImport | undefined): Promise<void> {
+export async function keepImport(
+  lock: ImportLock,
+  store: CheckpointStore,
+  saved: SavedImport | undefined,
+): Promise<void> {
   lock.assertHeld()
   const state = saved && JSON.stringify(saved)
   if (store.checkpoint) await store.write([], { checkpoint: { id: lock.name, state } })

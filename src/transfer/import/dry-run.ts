@@ -19,7 +19,7 @@ export interface PlannedChange {
 
 interface DryRunOptions {
   /** undefined if there is none yet, or if it cannot be read */
-  store: Pick<Store, 'get'> | undefined
+  store: Pick<Store, 'get' | 'close'> | undefined
   /** whether an id that is not in the store is known not to exist */
   isReadable: boolean
   onPlanned(changes: PlannedChange[]): Promise<void>
@@ -91,8 +91,9 @@ export class DryRun {
     return plant
   }
 
-  close(): void {
+  async close(): Promise<void> {
     this.#db.close()
+    await this.#options.store?.close()
   }
 }
 

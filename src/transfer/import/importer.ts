@@ -12,7 +12,6 @@ import { type MappedChange, Mapper } from './map.js'
 import { type RejectedRecord, type Rejects, rejectsLayout } from './rejects.js'
 
 export interface ImportContext {
-  write: Store['write']
   /** written in the transaction of a part */
   checkpoint?: { id: string; stateOf(position: Position): string } | undefined
   /** Throws when another process has taken over the import. */
@@ -26,7 +25,7 @@ export interface ImportContext {
   io: Io
   onOpened(reader: FormatReader, input: string): Promise<void>
   onRejected(rejected: readonly RejectedRecord[], input: string): Promise<void>
-  onProgress(): void
+  onProgress(importing: { position: Position; rejected: number }): void
 }
 
 /** What became of a part. */
@@ -74,7 +73,7 @@ export class Importer {
   }
 
   /** Throws the errors of the inputs and of the store, and the reason of the signal. */
-  async run(first: OpenInput): Promise<void> {
+  async run(first: OpenInput, write: Store['write']): Promise<void> {
     const { inputs, maxErrors, maxRecords } = this.#plan
     const { rejects, io, onOpened } = this.#context
     for (const [index, input] of inputs.entries()) {
@@ -90,7 +89,7 @@ export class Importer {
             if (this.rejected >= maxErrors) return
             await checkSignal(io.signal)
             const before = this.position.records
-            await this.#process(chunk.slice(from, from + maxRecords), reader)
+            await this.#process(chunk.slice(from, from + maxRecords), reader, write)
             from += this.position.records - before
           }
         this.position = { ...this.position, files: this.#filesUntil(reader) } // also of one without records
@@ -101,8 +100,8 @@ export class Importer {
     this.isDone = true
   }
 
-  async #process(part: Chunk, reader: OpenInput): Promise<void> {
-    const { write, checkpoint, assertHeld, keep, rejects, io, onProgress, onRejected } = this.#context
+  async #process(part: Chunk, reader: OpenInput, write: Store['write']): Promise<void> {
+    const { checkpoint, assertHeld, keep, rejects, io, onProgress, onRejected } = this.#context
     const limit = this.#plan.maxErrors - this.rejected
     const mapper = this.#mapperOf(reader)
     const mapped = this.#map(part, mapper, limit)
@@ -128,7 +127,7 @@ export class Importer {
     keep?.(position)
     this.position = position
     this.rejected += rejected.length
-    onProgress()
+    onProgress(this)
     await onRejected(rejected, must(this.#plan.inputs[position.input]).name)
     if (failure) throw new PlantsError(failure.type, failure.message, { ...failure })
   }
