@@ -1,6 +1,5 @@
 import { similarField, unknownField, writeResult } from '../output/output.js'
 import { clockOf, type Progress } from '../output/progress.js'
-import { inWords } from '../plant/fields.js'
 import { plantCount } from '../plant/plant.js'
 import { PlantsError } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
@@ -54,7 +53,7 @@ export async function writeSummary(importing: Importer, job: Job, isBroken = fal
   const done = all
     .filter(([name, count]) => name === 'created' || count > 0)
     .map(([name, count]) => `${grouped(count)} ${name}${name === 'rejected' ? why : ''}`)
-  const text = isDryRun ? `Would ${intentions(all)}${why}: checked ${took}` : `Read ${took}: ${done.join(', ')}`
+  const text = `Read ${took}: ${isDryRun ? 'would be ' : ''}${done.join(', ')}`
   const rejects = rejected > 0 && !isDryRun ? job.rejects : undefined
   const fields = { created, updated, skipped, rejected, reasons, unknown, seconds, rate, rejects }
   const isStored = isAtomic && rejected === 0
@@ -64,18 +63,6 @@ export async function writeSummary(importing: Importer, job: Job, isBroken = fal
   if (isBroken) return
   if (unknown > 0) throw unknownOutcome(unknown, job)
   if (rejected > 0) throw incomplete(importing, job)
-}
-
-/** `create 1 plant, update 2 and reject 1` */
-function intentions(all: [string, number][]): string {
-  const [[name, count] = ['created', 0], ...others] = all.filter(([, count]) => count > 0)
-  const verb = (name: string) => verbs[name] ?? name
-  const rest = others.map(([name, count]) => `${verb(name)} ${grouped(count)}`)
-  return inWords([`${verb(name)} ${plantCount(count)}`, ...rest], 'and')
-}
-
-const verbs: Readonly<Record<string, string>> = {
-  ...{ created: 'create', updated: 'update', skipped: 'skip', rejected: 'reject' },
 }
 
 function reasonsIn(rejected: Readonly<Record<string, number>>): string {
@@ -91,8 +78,8 @@ function reasonsIn(rejected: Readonly<Record<string, number>>): string {
 
 async function warnOfOmissions(importing: Importer, { plan, mode, settings }: Job): Promise<void> {
   const { errors, output, warn } = settings
-  const { firstId, isEmpty, position, rejected } = importing
-  const { counts, otherFields, nextId } = position
+  const { firstId, isEmpty, position, rejected, otherFields } = importing
+  const { counts, nextId } = position
   if (settledIn(counts) === 0) {
     const [input, ...others] = plan.inputs
     const one = `${input?.name} ${isEmpty ? 'is empty' : 'contains no records'}`
@@ -105,7 +92,7 @@ async function warnOfOmissions(importing: Importer, { plan, mode, settings }: Jo
   }
   if (rejected > maxShown && errors === 'text')
     await warn(`Rejected records that are not shown: ${grouped(rejected - maxShown)}`)
-  const fields = Object.entries(otherFields)
+  const fields = [...otherFields]
   for (const [name, count] of fields.slice(0, maxShown))
     await warn(unknownField(name, await similarField(name), ` of ${plantCount(count)}`), 'warning')
   const more = fields.length - maxShown

@@ -44,7 +44,10 @@ export async function readRecords(input: string | Uint8Array, options: ReadOptio
     signal: new AbortController().signal,
   }
   const reader = await openFormat(file, given)
-  const mapper = new Mapper(rules, isPartial ? 'update' : 'error', reader.header, undefined, { otherFields: {} })
+  const mapper = new Mapper(rules, isPartial ? 'update' : 'error', reader.header, {
+    firstId: undefined,
+    nextId: undefined,
+  })
   const records: ReadRecord[] = []
   for await (const chunk of reader.chunks)
     for (const [index, raw] of chunk.records.entries()) {

@@ -15,7 +15,7 @@ import { markedEncoding, toUtf8 } from './encoding.js'
 import { findHeader, headerAt, likelyHeader, maxHeaderRows } from './header.js'
 import { readArray, readNdjson } from './json.js'
 import { type Lines, readLines } from './lines.js'
-import { namedDelimiter, readTable, TableParser } from './table.js'
+import { readTable, TableParser } from './table.js'
 
 /** Throws `malformed` for an unknown format, an unreadable workbook, and a table without a header. */
 export async function openFormat(input: FormatInput, options: InputOptions): Promise<FormatReader> {
@@ -41,19 +41,16 @@ export async function openFormat(input: FormatInput, options: InputOptions): Pro
 
 function detectFormat(start: string, name: string, { delimiter, rules }: InputOptions): FormatName {
   const [line = '', next] = start.split(/\r?\n/, 2)
-  if (line.includes('\0')) {
-    const hint = 'Save an old workbook as .xlsx. For a text in UTF-16, add --encoding utf-16le'
-    throw malformed(`${name} is not text: it contains U+0000`, hint)
-  }
   const ending = /\.(?<ending>ndjson|jsonl|csv|tsv)(?:\.gz)?$/i.exec(name)?.groups?.['ending']?.toLowerCase()
+  const isNamed = ending !== undefined || delimiter !== undefined || rules.columns !== undefined
+  const isObject = line.trim() === '{' && next !== undefined // over several lines
+  if (line.includes('\0') || (!isNamed && (line.startsWith('<') || isObject)))
+    throw malformed(
+      `${name} is not CSV, TSV, NDJSON or JSON`,
+      'See: plants help formats. A text in UTF-16 needs --encoding utf-16le',
+    )
   if (ending === 'csv' || ending === 'tsv') return ending
   if (delimiter !== undefined || rules.columns) return 'csv'
-  if (line.startsWith('<')) throw malformed(`${name} is not CSV, TSV, NDJSON or JSON`, 'See: plants help formats')
-  if (line.trim() === '{' && next !== undefined)
-    throw malformed(
-      `${name} is a JSON object over several lines`,
-      'Write the plants as an array, or as NDJSON: one on each line',
-    )
   if (ending !== undefined || line === '' || line.startsWith('{')) return 'ndjson'
   return line.startsWith('[') ? 'json' : 'csv'
 }
@@ -74,13 +71,11 @@ async function openTable(
 ): Promise<Omit<FormatReader, 'format'>> {
   const lines = readLines(blocks)
   let read: Lines[] = []
-  let trials: Trial[] | undefined
+  const trials = (given ? [given] : delimiters).map((delimiter): Trial => {
+    return { delimiter, parser: new TableParser(delimiter, name), rows: new Chunk() }
+  })
   for (;;) {
     const { value, done } = await lines.next()
-    const known = given ?? namedDelimiter(value?.texts[0] ?? '')
-    trials ??= (known ? [known] : delimiters).map((delimiter) => {
-      return { delimiter, parser: new TableParser(delimiter, name), rows: new Chunk() }
-    })
     if (value) read.push(value)
     if (value) for (const { parser, rows } of trials) parser.parse(value, rows, maxHeaderRows)
     const { delimiter, parser, rows, index } = bestOf(trials, rules)

@@ -23,7 +23,7 @@ export class TableParser {
   }
 
   /**
-   * Adds the rows that the lines complete, without blank ones, and a first one that names the delimiter.
+   * Adds the rows that the lines complete, without blank ones.
    *
    * @throws {PlantsError} `malformed` for what is not UTF-8
    */
@@ -36,7 +36,7 @@ export class TableParser {
           `${this.#source} is not UTF-8 in line ${line}`,
           'If it is of an old spreadsheet, add --encoding windows-1252',
         )
-      if (line > 1 || namedDelimiter(text) === undefined) this.#add(text, line, rows)
+      this.#add(text, line, rows)
     }
   }
 
@@ -110,11 +110,6 @@ export async function* readTable(lines: AsyncIterable<Lines>, parser: TableParse
     if (parser.isBroken) break
   }
   parser.end()
-}
-
-/** Of a first line `sep=;`, with which spreadsheets name the delimiter. */
-export function namedDelimiter(line: string): string | undefined {
-  return /^"?sep=(?<character>[^\r])"?\r?$/i.exec(line)?.groups?.['character']
 }
 
 function closingQuote(text: string, start: number): number {

@@ -36,8 +36,6 @@ const schema = z.object({
       ...{ created: count, updated: count, skipped: count, unknown: count },
       rejected: z.record(z.string(), count),
     }),
-    /** numbers of records by unknown field */
-    otherFields: z.record(z.string(), count),
     nextId: z.optional(int64),
     /** the length of the rejects file */
     rejects: z.optional(count),
@@ -58,7 +56,6 @@ export const start: Position = {
   input: 0,
   records: 0,
   counts: { created: 0, updated: 0, skipped: 0, unknown: 0, rejected: {} },
-  otherFields: {},
   files: [],
 }
 

@@ -58,6 +58,8 @@ export class Importer {
   isEmpty = true
   /** of this run, including those whose outcome is unknown */
   rejected = 0
+  /** of this run: numbers of records by unknown field */
+  readonly otherFields = new Map<string, number>()
 
   constructor(
     plan: ImportPlan,
@@ -74,7 +76,7 @@ export class Importer {
 
   /** Throws the errors of the inputs and of the store, and the reason of the signal. */
   async run(first: OpenInput, write: Store['write']): Promise<void> {
-    const { inputs, maxErrors, maxRecords } = this.#plan
+    const { inputs, maxErrors, maxRecords, rules, ifExists } = this.#plan
     const { rejects, io, onOpened } = this.#context
     for (const [index, input] of inputs.entries()) {
       if (index < this.position.input) continue
@@ -84,12 +86,15 @@ export class Importer {
         await onOpened(reader, input.name)
         if (index > this.position.input) this.position = { ...this.position, input: index, records: 0 }
         this.isEmpty &&= reader.isEmpty
+        const { nextId } = this.position
+        const ids = { firstId: this.firstId, nextId: nextId === undefined ? undefined : BigInt(nextId) }
+        const mapper = new Mapper(rules, ifExists, reader.header, ids, this.otherFields)
         for await (const chunk of skipRecords(reader.chunks, this.position.records))
           for (let from = 0; from < chunk.records.length; ) {
             if (this.rejected >= maxErrors) return
             await checkSignal(io.signal)
             const before = this.position.records
-            await this.#process(chunk.slice(from, from + maxRecords), reader, write)
+            await this.#process(chunk.slice(from, from + maxRecords), mapper, reader, write)
             from += this.position.records - before
           }
         this.position = { ...this.position, files: this.#filesUntil(reader) } // also of one without records
@@ -100,16 +105,15 @@ export class Importer {
     this.isDone = true
   }
 
-  async #process(part: Chunk, reader: OpenInput, write: Store['write']): Promise<void> {
+  async #process(part: Chunk, mapper: Mapper, reader: OpenInput, write: Store['write']): Promise<void> {
     const { checkpoint, assertHeld, keep, rejects, io, onProgress, onRejected } = this.#context
     const limit = this.#plan.maxErrors - this.rejected
-    const mapper = this.#mapperOf(reader)
-    const mapped = this.#map(part, mapper, limit)
+    const { mapped, nextIds } = this.#map(part, mapper, limit)
     const isChange = (one: Mapped): one is MappedChange => !('error' in one)
     let settled: Settled | undefined
     const settle = (outcomes: Outcome[]) => {
       assertHeld?.()
-      settled = this.#settle(part, mapped, mapper, outcomes, reader)
+      settled = this.#settle(part, mapped, nextIds, outcomes, reader)
       // With a checkpoint, in its transaction: what is not committed is cut off by the next append.
       const length = rejects?.append(this.position.rejects ?? 0, settled.rejected, reader)
       if (length !== undefined) settled.position.rejects = length
@@ -126,6 +130,7 @@ export class Importer {
     const { position, rejected, failure } = settled ?? settle(outcomes)
     keep?.(position)
     this.position = position
+    if (position.nextId !== undefined) mapper.nextId = BigInt(position.nextId) // that of the first record that is not settled
     this.rejected += rejected.length
     onProgress(this)
     await onRejected(rejected, must(this.#plan.inputs[position.input]).name)
@@ -138,31 +143,29 @@ export class Importer {
     return [...files.slice(0, input), reader.fingerprint()]
   }
 
-  #mapperOf(reader: OpenInput): Mapper {
-    return new Mapper(this.#plan.rules, this.#plan.ifExists, reader.header, this.firstId, this.position)
-  }
-
   /** If the limit may be reached in this part, up to its first invalid record. */
-  #map({ records, problems }: Chunk, mapper: Mapper, limit: number): Mapped[] {
+  #map({ records, problems }: Chunk, mapper: Mapper, limit: number) {
     const { keyOf } = this.#context
     const { input, records: done } = this.position
     const mapped: Mapped[] = []
+    const nextIds: (bigint | undefined)[] = []
     for (const [index, raw] of records.entries()) {
       const one = problems.get(index) ?? mapper.map(raw)
       mapped.push(one)
+      nextIds.push(mapper.nextId)
       // Asked for when the plant is sent: another process may have taken over the import since.
       if (keyOf && one.type === 'create')
         Object.defineProperty(one, 'key', { get: () => keyOf(input, done + index), enumerable: true })
       if ('error' in one && records.length >= limit) break
     }
-    return mapped
+    return { mapped, nextIds }
   }
 
   /** A store may call it again, when it repeats a transaction. */
   #settle(
     part: Chunk,
     mapped: readonly Mapped[],
-    mapper: Mapper,
+    nextIds: readonly (bigint | undefined)[],
     outcomes: readonly Outcome[],
     reader: OpenInput,
   ): Settled {
@@ -193,11 +196,10 @@ export class Importer {
         message: twin ? `The id ${id} is in the input twice, also in line ${twin}` : outcome.error.message,
       })
     }
-    const isCut = settled < part.records.length
-    const numbered = isCut ? this.#mapperOf(reader) : mapper
-    if (isCut) this.#map(part.slice(0, settled), numbered, Infinity) // the others have used no number
+    const nextId = nextIds[settled - 1]?.toString() ?? this.position.nextId
     const position = {
-      ...{ input, records: records + settled, counts, ...numbered.position },
+      ...{ input, records: records + settled, counts },
+      ...(nextId !== undefined && { nextId }),
       ...(rejects !== undefined && { rejects }),
       files: this.#filesUntil(reader),
     }

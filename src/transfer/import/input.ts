@@ -14,7 +14,7 @@ import { idOf } from '../../stores/common/change.js'
 import type { ExistsPolicy } from '../../stores/common/conflict.js'
 import { type FormatReader, type InputOptions, prepend } from '../formats/chunk.js'
 import { openFormat } from '../formats/formats.js'
-import { type Position, start } from './checkpoint.js'
+import type { Position } from './checkpoint.js'
 import { Mapper } from './map.js'
 import { rejectsLayout } from './rejects.js'
 
@@ -194,8 +194,8 @@ export async function greatestIdIn(plan: ImportPlan, io: Io): Promise<bigint | u
   let greatest: bigint | undefined
   for (const input of plan.inputs.every(isFile) ? plan.inputs : []) {
     const reader = await openInput(input, plan, io)
-    const position = { ...start, nextId: String(smallestId) } // what it assigns meanwhile is not greater
-    const mapper = new Mapper(plan.rules, plan.ifExists, reader.header, undefined, position)
+    const ids = { firstId: undefined, nextId: smallestId } // what it assigns meanwhile is not greater
+    const mapper = new Mapper(plan.rules, plan.ifExists, reader.header, ids)
     try {
       for await (const { records } of reader.chunks) {
         for (const raw of records) {

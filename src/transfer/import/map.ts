@@ -22,26 +22,19 @@ export class Mapper {
   /** numbers of records by unknown field, of up to a thousand fields */
   readonly otherFields: Map<string, number>
 
-  /** @param start where it goes on */
   constructor(
     rules: FieldRules,
     ifExists: ExistsPolicy,
     header: Header | undefined,
-    firstId: bigint | undefined,
-    start: { nextId?: string | undefined; otherFields: Record<string, number> },
+    ids: { firstId: bigint | undefined; nextId: bigint | undefined },
+    otherFields = new Map<string, number>(),
   ) {
     this.#rules = rules
     this.#ifExists = ifExists
     this.#header = header
-    this.#firstId = firstId
-    const begin = rules.idFrom === 'next' ? firstId : rules.idFrom
-    this.nextId = start.nextId === undefined ? begin : BigInt(start.nextId)
-    this.otherFields = new Map(Object.entries(start.otherFields))
-  }
-
-  get position() {
-    const { nextId, otherFields } = this
-    return { otherFields: Object.fromEntries(otherFields), ...(nextId !== undefined && { nextId: String(nextId) }) }
+    this.#firstId = ids.firstId
+    this.nextId = ids.nextId ?? (rules.idFrom === 'next' ? ids.firstId : rules.idFrom)
+    this.otherFields = otherFields
   }
 
   map(raw: RawRecord): MappedChange | Problem {

@@ -15,8 +15,8 @@ test.each<[string, string, string[]]>([
   ['nothing', '', []],
   ['a header without its line break', 'id,name', []],
   [
-    'rows that end with LF and CRLF, and blank ones, after a line that names the delimiter',
-    'sep=;\nid;name\r\n\n1;a\n2;"b"\r\n\r\n3;"c\rd"\n4;"e\r\nf"\r\n5;g',
+    'rows that end with LF and CRLF, and blank ones',
+    '\nid;name\r\n\n1;a\n2;"b"\r\n\r\n3;"c\rd"\n4;"e\r\nf"\r\n5;g',
     ['4: 1 a', '5: 2 b', '7: 3 c\rd', '8: 4 e\r\nf', '10: 5 g'],
   ],
   [
@@ -163,11 +163,6 @@ test('a header that comes first counts, whatever columns another delimiter finds
   expect(shown(await readRecords(input, csv))).toEqual(['2: 1 Rose', '3: 2 Lily', '6: 3 Fern'])
   const later = 'Stock\nid,name\n1,a\nid;name;tag\n'
   for (const cuts of [[], [17, 20]]) expect((await readRecords(later, { ...csv, cuts })).skipped).toBe(1)
-})
-
-test('a line that names the delimiter is no row, also where it is known', async () => {
-  const options = { ...csv, delimiter: ';', columns: ['id', 'name'] }
-  expect(shown(await readRecords('sep=;\n1;a\n', options))).toEqual(['2: 1 a'])
 })
 
 describe('a row larger than 1 MiB', () => {

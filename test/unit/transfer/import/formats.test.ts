@@ -141,7 +141,12 @@ describe('a spreadsheet', () => {
 
   test.each<[string, string | Uint8Array, string?, string?]>([
     ['of a German Excel', `\ufeffID;Name;Tag\r\n${quoted};\r\n`],
-    ['of a French Excel, with a line that names the delimiter', `sep=;\r\nid;name;tag\r\n${quoted}\r\n`],
+    [
+      'of a French Excel, with a line that names the delimiter',
+      `sep=;\r\nid;name;tag\r\n${quoted}\r\n`,
+      '',
+      'plants: Skipped 1 row above the header of stdin in line 2\n',
+    ],
     ['as Unicode text', utf16(`\ufeffid\tname\ttag\r\n${plain.replaceAll(',', '\t')}\t\r\n`)],
     ['in Windows-1252', latin1(`id;name;tag\r\n${quoted};\r\n`), '--encoding cp1252'],
     ['with titles', `My plants 2024;;\r\n;;\r\nStand;1 March\r\nid;name;tag\r\n${quoted};\r\n`, '', skipped],

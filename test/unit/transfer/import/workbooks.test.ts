@@ -254,7 +254,7 @@ test.each<[message: string, stdin: Buffer]>([
   ['stdin is a binary workbook (.xlsb)', zip([['xl/workbook.bin', 'x']])],
   [`${damagedSheet}: CRC-32 mismatch for xl/worksheets/sheet1.xml`, flipped(book(''))],
   [`${damaged}: it has no directory`, book('').subarray(0, 500)],
-  ['stdin is not text: it contains U+0000', Buffer.from('d0cf11e0a1b11ae10000000000000000', 'hex')],
+  ['stdin is not CSV, TSV, NDJSON or JSON', Buffer.from('d0cf11e0a1b11ae10000000000000000', 'hex')],
 ])('a workbook is rejected: %s', async (message, stdin) => {
   const { code, err } = await user.import('', stdin)
   expect([code, err.slice(0, message.length + 8)]).toEqual([2, `plants: ${message}`])
