@@ -91,7 +91,8 @@ function namesIn(row: Cells): string[] {
   return row.map((cell) => (typeof cell === 'string' ? cell : (cell?.text ?? '')))
 }
 
-function listOf(names: readonly string[]): string {
+/** In quotes, without those that are empty. */
+export function listOf(names: readonly string[]): string {
   const some = names.filter(Boolean)
   if (some.length === 0) return 'empty cells'
   const shown = some.slice(0, 8).map((name) => JSON.stringify(shorten(name)))

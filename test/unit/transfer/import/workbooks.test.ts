@@ -196,11 +196,11 @@ describe('the sheet', () => {
     },
   )
 
-  const several = 'stdin has several sheets with plants: "Plants", "Copy"'
-  const none = 'None of the sheets of stdin has the columns of plants: "a", "b"'
+  const several = 'Several of the sheets of stdin have the columns of plants: "Plants", "Copy"'
+  const none = 'None of the sheets of stdin have the columns of plants: "a", "b"'
 
   test.each<[string, Record<string, string>, string, string, string]>([
-    ['is one of several', three, '', several, 'Choose one with --sheet NAME'],
+    ['is one of several', three, '', several, 'Choose one with --sheet NAME, and its columns with --map'],
     ['is not found', { a: rows(['x']), b: '' }, '', none, 'Choose one with --sheet NAME, and its columns with --map'],
     ['is not there', two, '--sheet 3', 'stdin has no sheet "3"', 'Its sheets are "Our notes", "Plants"'],
     ['needs no format', two, '--format csv', '--format does not apply to a workbook, as stdin is', 'Leave it out'],
@@ -243,7 +243,7 @@ test.each<[message: string, stdin: Buffer]>([
   [`${damagedSheet}: Decompressed size exceeds limit of 100 bytes`, sheetOf(' '.repeat(100_000), { declared: 100 })],
   [`${damaged}: ${size}`, sheetOf(rows(['id', 'name'], ['1', 'Fern']), { declared: 0 })],
   [
-    'None of the sheets of stdin has the columns of plants',
+    'None of the sheets of stdin have the columns of plants',
     workbook({ sheets: Object.fromEntries(many(1001).map((name) => [name, ''])) }),
   ],
   [`${damaged}: Invalid XLSX: `, zip([['_rels/.rels', '<a/>']])],
