@@ -14,12 +14,10 @@ import {
   findImport,
   type ImportLock,
   keepImport,
-  type Position,
   readImport,
   type SavedImport,
   settledIn,
   whileAlone,
-  writeJournal,
 } from '../transfer/import/checkpoint.js'
 import { DryRun, type PlannedChange } from '../transfer/import/dry-run.js'
 import { type ImportContext, Importer } from '../transfer/import/importer.js'
@@ -94,11 +92,11 @@ async function openTarget(job: Job): Promise<Target> {
 
 /** Each part in a transaction of its own, unless all are in one. At a service, the checkpoint is in a journal. */
 async function importInto(target: Target, first: OpenInput, job: Job): Promise<void> {
-  const { mode, settings, lock, progress } = job
+  const { plan, mode, settings, io, lock, progress } = job
   const isService = !isOwn(settings.store)
   const { saved, isNew, rejectsLength } = await openImport(target, job)
   const rejects = job.rejects && mode !== 'dryRun' ? new Rejects(job.rejects, rejectsLength) : undefined
-  const importing = importerFor(job, saved, rejects)
+  const importing = new Importer(plan, saved, { ...reportsOf(job), lock, isService, rejects, io })
   const rollBack = new PlantsError('incomplete', 'Some records were rejected')
   try {
     // Before a plant is sent with its idempotency key, or written to the rejects file.
@@ -125,23 +123,6 @@ async function importInto(target: Target, first: OpenInput, job: Job): Promise<v
     // Last, so that an import that is killed before this can print its result again.
     if (lock && importing.isDone) await forgetImport(lock, target, settings)
   }
-}
-
-function importerFor(job: Job, saved: SavedImport, rejects: Rejects | undefined): Importer {
-  const { plan, settings, io, lock } = job
-  const isService = !isOwn(settings.store)
-  const stateOf = (position: Position) => JSON.stringify({ ...saved, position })
-  const keyOf = (input: number, record: number) => {
-    lock?.assertHeld()
-    return `${saved.id}-${input}-${record}`
-  }
-  return new Importer(plan, saved, {
-    ...reportsOf(job),
-    ...{ rejects, io, assertHeld: lock?.assertHeld },
-    checkpoint: lock && !isService ? { id: lock.name, stateOf } : undefined,
-    keep: lock && isService ? (position) => writeJournal(lock, stateOf(position)) : undefined,
-    keyOf: isService ? keyOf : undefined,
-  })
 }
 
 /** All is stored by now: it is no failure if the checkpoint stays. */

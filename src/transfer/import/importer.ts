@@ -6,29 +6,25 @@ import { must } from '../../platform/values.js'
 import { idOf, isConstraintProblem, type Outcome, type Problem, rejected } from '../../stores/common/change.js'
 import type { Store } from '../../stores/common/store.js'
 import { type Chunk, type FormatReader, skipRecords } from '../formats/chunk.js'
-import { type Counts, type Position, settledIn } from './checkpoint.js'
+import { type Counts, type ImportLock, type Position, type SavedImport, settledIn, writeJournal } from './checkpoint.js'
 import { type ImportPlan, type OpenInput, openInput, otherLayout } from './input.js'
 import { type MappedChange, Mapper } from './map.js'
 import { type RejectedRecord, type Rejects, rejectsLayout } from './rejects.js'
 
 export interface ImportContext {
-  /** written in the transaction of a part */
-  checkpoint?: { id: string; stateOf(position: Position): string } | undefined
-  /** Throws when another process has taken over the import. */
-  assertHeld?: (() => void) | undefined
-  /** keeps the position after a part, where the store cannot */
-  keep?: ((position: Position) => void) | undefined
-  /** of the idempotency key of a record */
-  keyOf?: ((input: number, record: number) => string) | undefined
+  /** undefined if the import cannot be resumed */
+  lock: ImportLock | undefined
+  /** plants are sent with idempotency keys, and the checkpoint is in a journal */
+  isService: boolean
   rejects: Rejects | undefined
   /** `signal` stops the import */
   io: Io
   onOpened(reader: FormatReader, input: string): Promise<void>
   onRejected(rejected: readonly RejectedRecord[], input: string): Promise<void>
-  onProgress(importing: { position: Position; rejected: number }): void
+  onProgress(importing: Importer): void
 }
 
-/** What became of a part. */
+/** What is known of a part after its write. */
 interface Settled {
   /** after the records that are settled */
   position: Position
@@ -39,20 +35,16 @@ interface Settled {
 
 type Mapped = MappedChange | Problem
 
-/**
- * Reads, maps, and writes. A part, which is a chunk or the next records of a large one, is one transaction with its
- * checkpoint.
- */
+/** Reads, maps, and writes. A part of a chunk is one transaction with its checkpoint. */
 export class Importer {
   readonly #plan: ImportPlan
+  readonly #saved: SavedImport
   readonly #context: ImportContext
   /** of `--id-from next` */
   readonly firstId: bigint | undefined
   /** up to where all is settled */
   position: Position
   isDone = false
-  /** records that earlier runs have settled */
-  readonly settledBefore: number
   /** whether a record may be stored */
   isBegun: boolean
   isEmpty = true
@@ -61,22 +53,23 @@ export class Importer {
   /** of this run: numbers of records by unknown field */
   readonly otherFields = new Map<string, number>()
 
-  constructor(
-    plan: ImportPlan,
-    { position, firstId }: { position: Position; firstId?: bigint | string | undefined },
-    context: ImportContext,
-  ) {
+  constructor(plan: ImportPlan, saved: SavedImport, context: ImportContext) {
     this.#plan = plan
+    this.#saved = saved
     this.#context = context
-    this.position = position
-    this.firstId = firstId === undefined ? undefined : BigInt(firstId)
-    this.settledBefore = settledIn(position.counts)
+    this.firstId = saved.firstId === undefined ? undefined : BigInt(saved.firstId)
+    this.position = saved.position
     this.isBegun = this.settledBefore > 0
+  }
+
+  /** Records that earlier runs have settled. */
+  get settledBefore(): number {
+    return settledIn(this.#saved.position.counts)
   }
 
   /** Throws the errors of the inputs and of the store, and the reason of the signal. */
   async run(first: OpenInput, write: Store['write']): Promise<void> {
-    const { inputs, maxErrors, maxRecords, rules, ifExists } = this.#plan
+    const { inputs, maxErrors, maxRecords } = this.#plan
     const { rejects, io, onOpened } = this.#context
     for (const [index, input] of inputs.entries()) {
       if (index < this.position.input) continue
@@ -86,16 +79,13 @@ export class Importer {
         await onOpened(reader, input.name)
         if (index > this.position.input) this.position = { ...this.position, input: index, records: 0 }
         this.isEmpty &&= reader.isEmpty
-        const { nextId } = this.position
-        const ids = { firstId: this.firstId, nextId: nextId === undefined ? undefined : BigInt(nextId) }
-        const mapper = new Mapper(rules, ifExists, reader.header, ids, this.otherFields)
         for await (const chunk of skipRecords(reader.chunks, this.position.records))
-          for (let from = 0; from < chunk.records.length; ) {
+          for (let rest = chunk; rest.records.length > 0; ) {
             if (this.rejected >= maxErrors) return
             await checkSignal(io.signal)
             const before = this.position.records
-            await this.#process(chunk.slice(from, from + maxRecords), mapper, reader, write)
-            from += this.position.records - before
+            await this.#importPart(rest.slice(0, maxRecords), reader, write)
+            rest = rest.slice(this.position.records - before, Infinity)
           }
         this.position = { ...this.position, files: this.#filesUntil(reader) } // also of one without records
       } finally {
@@ -105,32 +95,31 @@ export class Importer {
     this.isDone = true
   }
 
-  async #process(part: Chunk, mapper: Mapper, reader: OpenInput, write: Store['write']): Promise<void> {
-    const { checkpoint, assertHeld, keep, rejects, io, onProgress, onRejected } = this.#context
+  async #importPart(part: Chunk, reader: OpenInput, write: Store['write']): Promise<void> {
+    const { lock, isService, rejects, io, onProgress, onRejected } = this.#context
     const limit = this.#plan.maxErrors - this.rejected
-    const { mapped, nextIds } = this.#map(part, mapper, limit)
+    const { mapped, nextIds } = this.#map(part, reader, limit)
     const isChange = (one: Mapped): one is MappedChange => !('error' in one)
+    const stateOf = (position: Position) => JSON.stringify({ ...this.#saved, position })
     let settled: Settled | undefined
     const settle = (outcomes: Outcome[]) => {
-      assertHeld?.()
-      settled = this.#settle(part, mapped, nextIds, outcomes, reader)
+      lock?.assertHeld()
+      settled = this.#settle(part, mapped, outcomes, reader)
+      settled.position.nextId = nextIds[settled.position.records - this.position.records - 1] ?? this.position.nextId
       // With a checkpoint, in its transaction: what is not committed is cut off by the next append.
-      const length = rejects?.append(this.position.rejects ?? 0, settled.rejected, reader)
-      if (length !== undefined) settled.position.rejects = length
+      settled.position.rejects = rejects?.append(this.position.rejects ?? 0, settled.rejected, reader)
       return settled
     }
+    const state = (outcomes: Outcome[]) => stateOf(settle(outcomes).position)
     const outcomes = await write(mapped.every(isChange) ? mapped : mapped.filter(isChange), {
       signal: io.signal,
-      ...(limit < Infinity && { maxRejected: limit }),
-      ...(checkpoint && {
-        checkpoint: { id: checkpoint.id, state: (outcomes) => checkpoint.stateOf(settle(outcomes).position) },
-      }),
+      maxRejected: limit,
+      checkpoint: lock && !isService ? { id: lock.name, state } : undefined,
     })
     if (outcomes.some(({ type }) => type !== 'unsent')) this.isBegun = true
     const { position, rejected, failure } = settled ?? settle(outcomes)
-    keep?.(position)
+    if (lock && isService) writeJournal(lock, stateOf(position))
     this.position = position
-    if (position.nextId !== undefined) mapper.nextId = BigInt(position.nextId) // that of the first record that is not settled
     this.rejected += rejected.length
     onProgress(this)
     await onRejected(rejected, must(this.#plan.inputs[position.input]).name)
@@ -143,33 +132,33 @@ export class Importer {
     return [...files.slice(0, input), reader.fingerprint()]
   }
 
-  /** If the limit may be reached in this part, up to its first invalid record. */
-  #map({ records, problems }: Chunk, mapper: Mapper, limit: number) {
-    const { keyOf } = this.#context
-    const { input, records: done } = this.position
+  /** If the limit may be reached in this part, up to its first invalid record; and the next number after each. */
+  #map({ records, problems }: Chunk, { header }: OpenInput, limit: number) {
+    const { rules, ifExists } = this.#plan
+    const { lock, isService } = this.#context
+    const { input, records: done, nextId } = this.position
+    const ids = { firstId: this.firstId, nextId: nextId === undefined ? undefined : BigInt(nextId) }
+    const mapper = new Mapper(rules, ifExists, header, ids, this.otherFields)
+    const keyOf = (record: number) => {
+      lock?.assertHeld() // when the plant is sent: another process may have taken over the import since
+      return `${this.#saved.id}-${input}-${record}`
+    }
     const mapped: Mapped[] = []
-    const nextIds: (bigint | undefined)[] = []
+    const nextIds: (string | undefined)[] = []
     for (const [index, raw] of records.entries()) {
       const one = problems.get(index) ?? mapper.map(raw)
       mapped.push(one)
-      nextIds.push(mapper.nextId)
-      // Asked for when the plant is sent: another process may have taken over the import since.
-      if (keyOf && one.type === 'create')
-        Object.defineProperty(one, 'key', { get: () => keyOf(input, done + index), enumerable: true })
+      nextIds.push(mapper.nextId?.toString())
+      if (isService && one.type === 'create')
+        Object.defineProperty(one, 'key', { get: () => keyOf(done + index), enumerable: true })
       if ('error' in one && records.length >= limit) break
     }
     return { mapped, nextIds }
   }
 
   /** A store may call it again, when it repeats a transaction. */
-  #settle(
-    part: Chunk,
-    mapped: readonly Mapped[],
-    nextIds: readonly (bigint | undefined)[],
-    outcomes: readonly Outcome[],
-    reader: OpenInput,
-  ): Settled {
-    const { input, records, counts: old, rejects } = this.position
+  #settle(part: Chunk, mapped: readonly Mapped[], outcomes: readonly Outcome[], reader: OpenInput): Settled {
+    const { input, records, counts: old } = this.position
     const limit = this.#plan.maxErrors - this.rejected
     const failure = failureIn(outcomes, limit)
     const counts: Counts = { ...old, rejected: { ...old.rejected } }
@@ -196,13 +185,7 @@ export class Importer {
         message: twin ? `The id ${id} is in the input twice, also in line ${twin}` : outcome.error.message,
       })
     }
-    const nextId = nextIds[settled - 1]?.toString() ?? this.position.nextId
-    const position = {
-      ...{ input, records: records + settled, counts },
-      ...(nextId !== undefined && { nextId }),
-      ...(rejects !== undefined && { rejects }),
-      files: this.#filesUntil(reader),
-    }
+    const position = { input, records: records + settled, counts, files: this.#filesUntil(reader) }
     return { position, rejected: rejections, failure }
   }
 }
