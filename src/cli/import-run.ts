@@ -9,16 +9,7 @@ import { must } from '../platform/values.js'
 import { idAfter } from '../stores/common/conflict.js'
 import type { Right, Store } from '../stores/common/store.js'
 import { completeAddress, isOwn, nextIdIn, openToCompare, schemeOf } from '../stores/registry.js'
-import {
-  beginImport,
-  findImport,
-  type ImportLock,
-  keepImport,
-  readImport,
-  type SavedImport,
-  settledIn,
-  whileAlone,
-} from '../transfer/import/checkpoint.js'
+import { findImport, type ImportLock, keepImport, settledIn, whileAlone } from '../transfer/import/checkpoint.js'
 import { DryRun, type PlannedChange } from '../transfer/import/dry-run.js'
 import { type ImportContext, Importer } from '../transfer/import/importer.js'
 import {
@@ -138,20 +129,14 @@ async function forgetImport(lock: ImportLock, target: Target, { warn }: Settings
 /** The import of an earlier run, or a new one, with the length of the rejects file if that run had the same. */
 async function openImport(target: Target, job: Job) {
   const { plan, isRestart, settings, io, lock } = job
-  const flags = readingFlags(job)
-  const found = lock && !isRestart ? await findImport(lock, target, flags) : undefined
-  if (found) {
-    await assertSameFiles(plan, found.position, io)
-    const done = settledIn(found.position.counts)
-    if (done > 0)
-      await settings.warn(`Resuming an interrupted import: ${plantCount(done)} ${done === 1 ? 'is' : 'are'} done`)
-    return { saved: found, isNew: false, rejectsLength: found.position.rejects ?? 0 }
-  }
-  const earlier = lock && isRestart ? await readImport(lock, target) : undefined
-  const firstId = earlier?.firstId ?? (await firstIdFor(job))?.toString()
-  const saved: SavedImport = { ...beginImport(flags), ...(firstId !== undefined && { firstId }) }
-  const isSameFile = earlier?.flags['--rejects'] === flags['--rejects']
-  return { saved, isNew: true, rejectsLength: earlier && isSameFile ? 0 : undefined }
+  const found = await findImport(lock, target, readingFlags(job), isRestart)
+  const { saved, isNew } = found
+  if (isNew) saved.firstId ??= (await firstIdFor(job))?.toString()
+  else await assertSameFiles(plan, saved.position, io)
+  const done = settledIn(saved.position.counts)
+  if (done > 0)
+    await settings.warn(`Resuming an interrupted import: ${plantCount(done)} ${done === 1 ? 'is' : 'are'} done`)
+  return found
 }
 
 /** Those that determine what a record is, and its number. Others, such as --if-exists, may differ when it is resumed. */

@@ -6,11 +6,11 @@ import { type Problem, problem } from '../../stores/common/change.js'
 import type { EncodingName } from './encoding.js'
 
 export interface FieldRules {
-  /** such as `CommonName` for `name`; by default the same name, and an empty one is not read */
+  /** such as `CommonName` for `name`; an empty one is not read */
   map: Partial<Record<FieldName, string>>
   /** of a table without a header */
   columns: readonly string[] | undefined
-  /** of the first record without one, from which the others count up; `next` is above all ids of the store and the inputs */
+  /** of the first record without one; `next` is above all ids of the store and the inputs */
   idFrom: bigint | 'next' | undefined
   /** texts may be missing, and then stay as they are stored */
   isPartial: boolean
@@ -19,7 +19,6 @@ export interface FieldRules {
 export interface Header {
   /** as they are in the input; an unnamed column is empty */
   names: readonly string[]
-  /** the columns of fields, those that are not there without */
   columns: ReadonlyMap<FieldName, number>
   /** unknown fields */
   others: readonly number[]
@@ -28,9 +27,8 @@ export interface Header {
 }
 
 export interface InputOptions {
-  /** by default by the name of the file, or by its first bytes */
   format: FormatName | undefined
-  /** of a workbook: a name, or a number from 1 */
+  /** its name, or its number from 1 */
   sheet: string | undefined
   encoding: EncodingName | undefined
   /** one ASCII character */
@@ -48,7 +46,6 @@ export interface FormatInput {
 
 export interface FormatReader {
   format: FormatName | 'xlsx'
-  /** of a table or a workbook */
   header?: Header
   delimiter?: string
   /** rows above the header */
@@ -110,7 +107,7 @@ export async function* prepend<T>(first: readonly T[], rest: AsyncIterable<T>): 
   yield* rest
 }
 
-/** Returns undefined if there is more. */
+/** Undefined if there is more. */
 export async function readWhole(blocks: AsyncIterable<Buffer>, maxBytes: number): Promise<Buffer | undefined> {
   const parts: Buffer[] = []
   let length = 0

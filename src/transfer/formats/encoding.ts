@@ -3,7 +3,6 @@ import { malformed } from '../../platform/errors.js'
 /** a name of the Encoding Standard (https://encoding.spec.whatwg.org), not a label such as `latin1` */
 export type EncodingName = string
 
-/** for messages and completion */
 export const commonEncodings = ['utf-8', 'utf-16le', 'windows-1252', 'iso-8859-2', 'shift_jis']
 
 export function encodingOf(label: string): EncodingName | undefined {

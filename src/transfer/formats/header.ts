@@ -19,7 +19,7 @@ export function findHeader({ records, problems }: Chunk<Cells>, rules: FieldRule
   return found === -1 ? undefined : found
 }
 
-/** The row that is most likely meant, where none has the columns. */
+/** Where no row has the columns. */
 export function likelyHeader(rows: readonly Cells[]): number {
   const likely = rows.findIndex((row) => namesIn(row).filter(Boolean).length > 1)
   return Math.max(0, likely)
@@ -91,7 +91,6 @@ function namesIn(row: Cells): string[] {
   return row.map((cell) => (typeof cell === 'string' ? cell : (cell?.text ?? '')))
 }
 
-/** In quotes, without those that are empty. */
 export function listOf(names: readonly string[]): string {
   const some = names.filter(Boolean)
   if (some.length === 0) return 'empty cells'

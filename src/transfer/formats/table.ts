@@ -13,20 +13,14 @@ export class TableParser {
   #cells: (string | undefined)[] = []
   /** the text of a cell in quotes that is not closed yet */
   #open: string | undefined
-  /** a quote is not closed */
   isBroken = false
 
-  /** @param delimiter one character */
   constructor(delimiter: string, source: string) {
     this.#delimiter = delimiter
     this.#source = source
   }
 
-  /**
-   * Adds the rows that the lines complete, without blank ones.
-   *
-   * @throws {PlantsError} `malformed` for what is not UTF-8
-   */
+  /** Adds the rows that the lines complete, without blank ones. Throws `malformed` for what is not UTF-8. */
   parse({ first, texts, invalid }: Lines, rows: Chunk<Cells>, maxRows = Infinity): void {
     for (const [index, text] of texts.entries()) {
       const line = first + index

@@ -4,7 +4,6 @@ import { hostname } from 'node:os'
 import { dirname, join } from 'node:path'
 import * as z from 'zod/mini'
 import { parseJson } from '../../plant/exact-json.js'
-import { plantCount } from '../../plant/plant.js'
 import { AtomicFile, unwritable } from '../../platform/atomic-file.js'
 import { malformed, PlantsError, systemCode, systemReason } from '../../platform/errors.js'
 import { holdLock, type Lock } from '../../platform/file-lock.js'
@@ -61,10 +60,6 @@ export const start: Position = {
 
 type CheckpointStore = Pick<Store, 'checkpoint' | 'write'>
 
-export function beginImport(flags: SavedImport['flags']): SavedImport {
-  return { version: 2, id: randomUUID(), flags, position: start }
-}
-
 export function rejectedIn({ rejected }: Counts): number {
   return Object.values(rejected).reduce((sum, count) => sum + count, 0)
 }
@@ -74,42 +69,43 @@ export function settledIn(counts: Counts): number {
 }
 
 /**
- * What an earlier run has kept: in the store, in the transaction of its plants, or in a journal for a service.
+ * What an earlier run has kept, in the store with its plants or in a journal for a service, or a new import.
  *
- * @throws {PlantsError} `malformed` for a damaged checkpoint, one of an older version, and one of other flags
+ * @param flags those that determine how records are read and rejected
+ * @throws {PlantsError} `malformed`, unless it `isRestart`, for a checkpoint that is damaged, of an older version, or of
+ *   other flags
  */
 export async function findImport(
-  lock: ImportLock,
+  lock: ImportLock | undefined,
   store: CheckpointStore,
   flags: SavedImport['flags'],
-): Promise<SavedImport | undefined> {
-  const value = await readCheckpoint(lock, store)
-  if (value === undefined) return undefined
-  const old = oldImport.safeParse(value, { jitless: true }).data
-  if (old) {
-    const { created, updated } = old.position?.counters ?? { created: 0, updated: 0 }
-    const stored = `${plantCount(created)} ${created === 1 ? 'was' : 'were'} created and ${grouped(updated)} updated`
-    throw malformed(`An older version of plants began this import: ${stored}`, 'To begin again, add --restart')
+  isRestart: boolean,
+): Promise<{ saved: SavedImport; isNew: boolean; rejectsLength: number | undefined }> {
+  const value = lock && (await readCheckpoint(lock, store))
+  const earlier = schema.safeParse(value, { jitless: true }).data
+  if (value !== undefined && !isRestart) {
+    const old = oldImport.safeParse(value, { jitless: true }).data
+    const { created = 0, updated = 0 } = old?.position?.counters ?? {}
+    const stored = `${grouped(created)} created, ${grouped(updated)} updated`
+    if (old) throw malformed(`An older version of plants began this import: ${stored}`, 'To begin again, add --restart')
+    if (!earlier) throw malformed('The checkpoint of this import is damaged', 'Start again with --restart')
+    const before = earlier.flags
+    const changed = [...Object.keys(flags), ...Object.keys(before)].find((name) => before[name] !== flags[name])
+    if (changed === undefined) return { saved: earlier, isNew: false, rejectsLength: earlier.position.rejects ?? 0 }
+    const was = before[changed] === undefined ? `without ${changed}` : `with ${changed} ${before[changed]}`
+    if (!store.checkpoint || settledIn(earlier.position.counts) > 0)
+      throw malformed(`This import was started ${was}`, 'Use the same flags, or start again with --restart')
   }
-  const saved = schema.safeParse(value, { jitless: true }).data
-  if (!saved) throw malformed('The checkpoint of this import is damaged', 'Start again with --restart')
-  const before = saved.flags
-  const changed = [...Object.keys(flags), ...Object.keys(before)].find((name) => before[name] !== flags[name])
-  if (changed === undefined) return saved
-  if (store.checkpoint && settledIn(saved.position.counts) === 0) return undefined // nothing of it is stored
-  const was = before[changed] === undefined ? `without ${changed}` : `with ${changed} ${before[changed]}`
-  throw malformed(`This import was started ${was}`, 'Use the same flags, or start again with --restart')
+  const isSame = (flag: string) => earlier !== undefined && earlier.flags[flag] === flags[flag]
+  const firstId = isSame('--id-from') ? earlier?.firstId : undefined
+  const saved: SavedImport = { version: 2, id: randomUUID(), flags, firstId, position: start }
+  return { saved, isNew: true, rejectsLength: isSame('--rejects') ? 0 : undefined }
 }
 
 const oldImport = z.object({
   version: z.literal(1),
   position: z.optional(z.object({ counters: z.object({ created: count, updated: count }) })),
 })
-
-/** Undefined for what this version cannot read. */
-export async function readImport(lock: ImportLock, store: CheckpointStore): Promise<SavedImport | undefined> {
-  return schema.safeParse(await readCheckpoint(lock, store), { jitless: true }).data
-}
 
 /** Null for what is not JSON. */
 async function readCheckpoint({ name, journal }: ImportLock, store: CheckpointStore): Promise<unknown> {
