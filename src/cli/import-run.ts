@@ -9,7 +9,14 @@ import { must } from '../platform/values.js'
 import { idAfter } from '../stores/common/conflict.js'
 import type { Right, Store } from '../stores/common/store.js'
 import { completeAddress, isOwn, nextIdIn, openToCompare, schemeOf } from '../stores/registry.js'
-import { findImport, type ImportLock, keepImport, settledIn, whileAlone } from '../transfer/import/checkpoint.js'
+import {
+  findImport,
+  type ImportLock,
+  keepImport,
+  type SavedImport,
+  settledIn,
+  whileAlone,
+} from '../transfer/import/checkpoint.js'
 import { DryRun, type PlannedChange } from '../transfer/import/dry-run.js'
 import { type ImportContext, Importer } from '../transfer/import/importer.js'
 import {
@@ -23,7 +30,7 @@ import {
 } from '../transfer/import/input.js'
 import { Rejects } from '../transfer/import/rejects.js'
 import type { Settings } from './context.js'
-import { type ImportOptions, type Job, maxShown, writeSummary } from './import-summary.js'
+import { type ImportOptions, type Job, maxShown, runAgain, writeSummary } from './import-summary.js'
 
 /** Throws `incomplete` when records were rejected. */
 export async function runImport(options: ImportOptions, settings: Settings, io: Io): Promise<void> {
@@ -42,7 +49,6 @@ function assertReadable({ inputs }: ImportPlan, rejects: string | undefined): vo
   for (const { path, name } of inputs) {
     if (path === '-') continue
     try {
-      if (statSync(path).isDirectory()) throw Object.assign(new Error('a directory'), { code: 'EISDIR' })
       accessSync(path, constants.R_OK)
     } catch (error) {
       throw systemCode(error) === undefined ? error : unreadableInput(name, error)
@@ -140,19 +146,16 @@ async function openImport(target: Target, job: Job) {
 }
 
 /** Those that determine what a record is, and its number. Others, such as --if-exists, may differ when it is resumed. */
-function readingFlags({ plan, rejects }: Job): Record<string, string> {
+function readingFlags({ plan, rejects }: Job): SavedImport['flags'] {
   const { format, sheet, encoding, delimiter, rules } = plan
   const map = Object.entries(rules.map).map((entry) => entry.join('='))
-  const flags = {
+  return {
     ...{ '--format': format, '--sheet': sheet, '--encoding': encoding, '--delimiter': delimiter },
     '--columns': rules.columns?.join(),
     '--map': map.length > 0 ? map.join() : undefined,
     '--id-from': rules.idFrom?.toString(),
     '--rejects': rejects,
   }
-  return Object.fromEntries(
-    Object.entries(flags).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])),
-  )
 }
 
 /** Of `--id-from next`: above all ids of the store and, if they can be read twice, of the inputs. */
@@ -216,7 +219,7 @@ function changesWriter(job: Job): (changes: PlannedChange[]) => Promise<void> {
 
 /** Adds to an error what was done, and how to resume. */
 function explained(reason: unknown, importing: Importer | undefined, job: Job): unknown {
-  const { mode, lock, io, isRestart, plan, settings } = job
+  const { mode, lock, io, plan, settings } = job
   let error = reason
   const isBegun = mode === 'resumable' && importing?.isBegun === true
   if (io.signal.aborted && reason instanceof PlantsError && reason.isInterruption) {
@@ -228,10 +231,9 @@ function explained(reason: unknown, importing: Importer | undefined, job: Job): 
   const isUnknown = lock !== undefined && error.type === 'unknownOutcome'
   if ((!isBegun && !isUnknown) || error.type === 'malformed') return error
   const ids = importing?.firstId === undefined ? '' : ` --id-from ${importing.firstId}` // the same again
-  const canCompare = isOwn(settings.store) || importing?.firstId !== undefined // it reads plants
-  const policy = plan.ifExists === 'update' ? 'update' : canCompare ? 'same' : 'skip'
+  const policy = plan.ifExists === 'update' ? 'update' : isOwn(settings.store) ? 'same' : 'skip'
   const again = `The plants created so far are kept. To continue, run it again with${ids} --if-exists ${policy}`
-  const resume = lock ? `To resume, run the same command again${isRestart ? ' without --restart' : ''}` : again
+  const resume = lock ? `To resume, ${runAgain(job)}` : again
   const hint = error.hint === undefined ? resume : `${error.hint}. ${resume}`
   return new PlantsError(error.type, error.message, { ...error, hint, cause: error })
 }

@@ -66,25 +66,20 @@ export async function writeSummary(importing: Importer, job: Job, isBroken = fal
 }
 
 function reasonsIn(rejected: Readonly<Record<string, number>>): string {
-  const words: Readonly<Record<string, (count: number) => string>> = {
-    400: () => 'malformed',
-    409: (count) => (count === 1 ? 'id exists' : 'ids exist'),
-    413: () => 'too large',
-    422: () => 'invalid',
-  }
   const reasons = Object.entries(rejected)
-  return reasons.map(([error, n]) => `${grouped(n)} ${words[error]?.(n) ?? `with error ${error}`}`).join(', ')
+  return reasons.map(([error, n]) => `${grouped(n)} ${words[error] ?? `with error ${error}`}`).join(', ')
+}
+
+const words: Readonly<Record<string, string>> = {
+  ...{ 400: 'malformed', 409: 'whose id exists', 413: 'too large', 422: 'invalid' },
 }
 
 async function warnOfOmissions(importing: Importer, { plan, mode, settings }: Job): Promise<void> {
   const { errors, output, warn } = settings
-  const { firstId, isEmpty, position, rejected, otherFields } = importing
+  const { firstId, position, rejected, otherFields } = importing
   const { counts, nextId } = position
-  if (settledIn(counts) === 0) {
-    const [input, ...others] = plan.inputs
-    const one = `${input?.name} ${isEmpty ? 'is empty' : 'contains no records'}`
-    await warn(others.length > 0 ? 'the inputs contain no records' : one, 'warning')
-  }
+  const names = plan.inputs.length === 1 ? `${plan.inputs[0]?.name} contains` : 'the inputs contain'
+  if (settledIn(counts) === 0) await warn(`${names} no records`, 'warning')
   if (firstId !== undefined && nextId !== undefined && BigInt(nextId) > firstId) {
     const last = BigInt(nextId) - 1n
     const range = last === firstId ? String(firstId) : `${firstId} to ${last}`
@@ -102,21 +97,25 @@ async function warnOfOmissions(importing: Importer, { plan, mode, settings }: Jo
 }
 
 function unknownOutcome(unknown: number, { rejects }: Job): PlantsError {
-  const which = rejects === undefined ? 'the plants that were named' : `those in ${rejects}`
+  const which = rejects === undefined ? 'they' : `those in ${rejects}`
   const what = `Whether ${plantCount(unknown)} ${unknown === 1 ? 'is' : 'are'} stored is unknown`
   return new PlantsError('unknownOutcome', what, { hint: `Check whether ${which} are in the store` })
 }
 
+/** Where it stopped. */
+export function runAgain({ isRestart }: Job): string {
+  return `run the same command again${isRestart ? ' without --restart' : ''}`
+}
+
 function incomplete(importing: Importer, job: Job): PlantsError {
-  const { mode, lock, isRestart } = job
+  const { mode, lock } = job
   const { counts } = importing.position
   const count = rejectedIn(counts)
   const [only, ...others] = Object.keys(counts.rejected)
   const verb = mode === 'dryRun' ? 'would be' : count === 1 ? 'was' : 'were'
   const stopped = importing.isDone ? '' : ', and the import stopped there'
   const undone = mode === 'atomic' ? ', so nothing was changed' : ''
-  const again = `Run the same command again${isRestart ? ' without --restart' : ''} to resume after them`
-  const rest = lock ? again : 'The records after them were not read'
+  const rest = lock ? `To resume after them, ${runAgain(job)}` : 'The records after them were not read'
   return new PlantsError('incomplete', `${plantCount(count)} ${verb} rejected${stopped}${undone}`, {
     hint: importing.isDone ? hintOf(importing, job) : rest,
     ...(others.length === 0 && only !== undefined ? { error: parseInt(only, 10) } : {}),

@@ -21,7 +21,7 @@ const schema = z.object({
   /** the beginning of its idempotency keys */
   id: z.string().check(z.regex(/^[\da-f-]{36}$/)),
   /** those that determine how records are read and rejected */
-  flags: z.record(z.string(), z.string()),
+  flags: z.record(z.string(), z.optional(z.string())),
   /** for `--id-from next`; a restart begins with it, too, so that it creates no plant twice */
   firstId: z.optional(int64),
   /** the end of the last part that was written */

@@ -47,7 +47,6 @@ export class Importer {
   isDone = false
   /** whether a record may be stored */
   isBegun: boolean
-  isEmpty = true
   /** of this run, including those whose outcome is unknown */
   rejected = 0
   /** of this run: numbers of records by unknown field */
@@ -78,7 +77,6 @@ export class Importer {
         if (rejects && rejectsLayout(reader) !== rejectsLayout(first)) throw otherLayout(input.name)
         await onOpened(reader, input.name)
         if (index > this.position.input) this.position = { ...this.position, input: index, records: 0 }
-        this.isEmpty &&= reader.isEmpty
         for await (const chunk of skipRecords(reader.chunks, this.position.records))
           for (let rest = chunk; rest.records.length > 0; ) {
             if (this.rejected >= maxErrors) return

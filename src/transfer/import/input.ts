@@ -34,7 +34,6 @@ export interface ImportInput {
 }
 
 export interface OpenInput extends FormatReader {
-  isEmpty: boolean
   /** of the bytes that were read */
   fingerprint(): Position['files'][number]
   close(): void
@@ -68,7 +67,7 @@ export async function openInput({ path, name }: ImportInput, options: InputOptio
     const all = prepend(head.length > 0 ? [head] : [], unpacked)
     const reader = await openFormat({ head, blocks: all, name, signal: io.signal }, options)
     const fingerprint = () => ({ size, bytes, hash: hash.copy().digest('base64url') })
-    return { ...reader, isEmpty: head.length === 0, fingerprint, close }
+    return { ...reader, fingerprint, close }
   } catch (error) {
     close()
     throw error
