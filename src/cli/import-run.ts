@@ -17,7 +17,7 @@ import {
   settledIn,
   whileAlone,
 } from '../transfer/import/checkpoint.js'
-import { DryRun, type PlannedChange } from '../transfer/import/dry-run.js'
+import { dryRunOf, type PlannedChange } from '../transfer/import/dry-run.js'
 import { type ImportContext, Importer } from '../transfer/import/importer.js'
 import {
   assertSameFiles,
@@ -84,7 +84,7 @@ async function openTarget(job: Job): Promise<Target> {
   if (mode !== 'dryRun') return schemeOf(address).open(address, { ...storeOptions, needs })
   const { store, isReadable } = await openToCompare(address, storeOptions)
   if (!isReadable) await warn(`Only the input is checked, not which ids exist at ${address.name}`)
-  return new DryRun({ store, isReadable, onPlanned: changesWriter(job) })
+  return dryRunOf(store, isReadable, changesWriter(job))
 }
 
 /** Each part in a transaction of its own, unless all are in one. At a service, the checkpoint is in a journal. */

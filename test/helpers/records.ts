@@ -44,10 +44,8 @@ export async function readRecords(input: string | Uint8Array, options: ReadOptio
     signal: new AbortController().signal,
   }
   const reader = await openFormat(file, given)
-  const mapper = new Mapper(rules, isPartial ? 'update' : 'error', reader.header, {
-    firstId: undefined,
-    nextId: undefined,
-  })
+  const otherFields = new Map<string, number>()
+  const mapper = new Mapper({ rules, ifExists: isPartial ? 'update' : 'error' }, reader.header, {}, otherFields)
   const records: ReadRecord[] = []
   for await (const chunk of reader.chunks)
     for (const [index, raw] of chunk.records.entries()) {
@@ -56,7 +54,7 @@ export async function readRecords(input: string | Uint8Array, options: ReadOptio
       if ('error' in mapped) records.push({ problem: `${mapped.error}: ${mapped.message}`, line, raw })
       else if (mapped.type === 'create') records.push({ plant: mapped.plant, line, raw })
     }
-  return { records, otherFields: mapper.otherFields, format: reader.format, skipped: reader.skipped?.rows ?? 0 }
+  return { records, otherFields, format: reader.format, skipped: reader.skipped?.rows ?? 0 }
 }
 
 /** Each record as `LINE: ID NAME`, `LINE: ID NAME/TAG` or `LINE: PROBLEM`. */

@@ -132,11 +132,10 @@ export class Importer {
 
   /** If the limit may be reached in this part, up to its first invalid record; and the next number after each. */
   #map({ records, problems }: Chunk, { header }: OpenInput, limit: number) {
-    const { rules, ifExists } = this.#plan
     const { lock, isService } = this.#context
     const { input, records: done, nextId } = this.position
     const ids = { firstId: this.firstId, nextId: nextId === undefined ? undefined : BigInt(nextId) }
-    const mapper = new Mapper(rules, ifExists, header, ids, this.otherFields)
+    const mapper = new Mapper(this.#plan, header, ids, this.otherFields)
     const keyOf = (record: number) => {
       lock?.assertHeld() // when the plant is sent: another process may have taken over the import since
       return `${this.#saved.id}-${input}-${record}`

@@ -193,8 +193,8 @@ export async function greatestIdIn(plan: ImportPlan, io: Io): Promise<bigint | u
   let greatest: bigint | undefined
   for (const input of plan.inputs.every(isFile) ? plan.inputs : []) {
     const reader = await openInput(input, plan, io)
-    const ids = { firstId: undefined, nextId: smallestId } // what it assigns meanwhile is not greater
-    const mapper = new Mapper(plan.rules, plan.ifExists, reader.header, ids)
+    // what it assigns meanwhile is not greater
+    const mapper = new Mapper(plan, reader.header, { nextId: smallestId }, new Map())
     try {
       for await (const { records } of reader.chunks) {
         for (const raw of records) {

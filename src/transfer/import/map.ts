@@ -15,26 +15,25 @@ export class Mapper {
   readonly #rules: FieldRules
   readonly #ifExists: ExistsPolicy
   readonly #header: Header | undefined
+  /** of `--id-from next`: the ids of records must be below */
+  readonly #firstId: bigint | undefined
+  readonly #otherFields: Map<string, number>
   /** the id of the next record that has none */
   nextId: bigint | undefined
-  /** the first of those of `--id-from next`, below which the ids of records must be */
-  readonly #firstId: bigint | undefined
-  /** numbers of records by unknown field, of up to a thousand fields */
-  readonly otherFields: Map<string, number>
 
+  /** @param otherFields counts the records with an unknown field, for up to a thousand fields */
   constructor(
-    rules: FieldRules,
-    ifExists: ExistsPolicy,
+    { rules, ifExists }: { rules: FieldRules; ifExists: ExistsPolicy },
     header: Header | undefined,
-    ids: { firstId: bigint | undefined; nextId: bigint | undefined },
-    otherFields = new Map<string, number>(),
+    ids: { firstId?: bigint | undefined; nextId?: bigint | undefined },
+    otherFields: Map<string, number>,
   ) {
     this.#rules = rules
     this.#ifExists = ifExists
     this.#header = header
     this.#firstId = ids.firstId
+    this.#otherFields = otherFields
     this.nextId = ids.nextId ?? (rules.idFrom === 'next' ? ids.firstId : rules.idFrom)
-    this.otherFields = otherFields
   }
 
   map(raw: RawRecord): MappedChange | Problem {
@@ -118,8 +117,8 @@ export class Mapper {
 
   #count(field: string): void {
     const name = shorten(field)
-    const count = this.otherFields.get(name)
-    if (count !== undefined || this.otherFields.size < 1000) this.otherFields.set(name, (count ?? 0) + 1)
+    const count = this.#otherFields.get(name)
+    if (count !== undefined || this.#otherFields.size < 1000) this.#otherFields.set(name, (count ?? 0) + 1)
   }
 }
 
