@@ -2,24 +2,23 @@ import { isUtf8 } from 'node:buffer'
 import { existsSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { textNames } from '../../plant/fields.js'
-import { largestId, type NewPlant, plantCount, smallestId } from '../../plant/plant.js'
+import { equalPlants, largestId, type NewPlant, plantCount, smallestId } from '../../plant/plant.js'
 import { checkSignal } from '../../platform/clock.js'
 import type { Database } from '../../platform/sqlite.js'
 import { grouped } from '../../platform/values.js'
 import type { FileAddress } from '../common/address.js'
-import { assertRepeated } from '../common/conflict.js'
+import { idExists, keyConflict } from '../common/conflict.js'
 import type { CheckOptions, CheckReport, CreatePreview, FileOptions } from '../common/store.js'
 import { countPlants, findPlant, type IdRange, rangeThatFits } from './read.js'
 import { type Connection, openToRead } from './sqlite-connection.js'
 import { DamageError, explained, isWritable } from './sqlite-errors.js'
 import { realPathOf } from './store-file.js'
 
-/** Whether there is a store. Throws the errors of opening it for reading. */
+/** Whether there is a store. */
 export function inspect(address: FileAddress, options: FileOptions): Promise<boolean> {
   return usingStore(address, options, 'immutable', async (store) => store !== undefined)
 }
 
-/** Writes nothing. Throws the errors of a create. */
 export function previewCreate(
   address: FileAddress,
   plant: NewPlant,
@@ -30,7 +29,8 @@ export function previewCreate(
     if (!isWritable(path)) throw Object.assign(new Error('permission denied'), { code: 'EACCES' })
     const created = key === undefined ? undefined : await store?.run(() => findPlant(store, 'idempotency_key', key))
     const taken = await store?.run(() => findPlant(store, 'id', plant.id))
-    if (created || taken) assertRepeated(plant, created)
+    if (taken && !created) throw idExists(plant.id)
+    if (created && !equalPlants(created, plant)) throw keyConflict(created.id)
     return { exists: store !== undefined, creates: !created && !taken }
   })
 }
@@ -67,11 +67,7 @@ export function check(
   })
 }
 
-/**
- * Changes no file: SQLite would remove a log at the end.
- *
- * @param mode if there is no log, which SQLite would create, and remove at the end
- */
+/** @param mode if there is no log, which SQLite would create, and remove at the end */
 function usingStore<T>(
   address: FileAddress,
   options: FileOptions,
@@ -86,7 +82,7 @@ function usingStore<T>(
   })
 }
 
-/** Reads the next plants, and returns their range. Throws `DamageError` for the first text that is none. */
+/** The range of the next plants. Throws `DamageError` for the first text that is none. */
 function readRange(connection: Connection, first: bigint): (IdRange & { plants: number }) | undefined {
   const range = rangeThatFits(connection, { first, last: largestId }, 4000)
   if (!range) return undefined
