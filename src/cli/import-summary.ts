@@ -1,13 +1,12 @@
 import { unknownField, writeResult } from '../output/output.js'
 import { clockOf, type Progress } from '../output/progress.js'
-import { inWords } from '../plant/fields.js'
 import { plantCount } from '../plant/plant.js'
 import { PlantsError } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
 import { grouped } from '../platform/values.js'
 import { type ImportLock, rejectedIn, settledIn } from '../transfer/import/checkpoint.js'
 import type { Importer } from '../transfer/import/importer.js'
-import type { ImportPlan } from '../transfer/import/inputs.js'
+import type { ImportPlan } from '../transfer/import/input.js'
 import type { Settings } from './settings.js'
 
 export interface ImportOptions {
@@ -54,7 +53,7 @@ export async function writeSummary(importing: Importer, job: Job, isBroken = fal
   const done = all
     .filter(([name, count]) => name === 'created' || count > 0)
     .map(([name, count]) => `${grouped(count)} ${name}${name === 'rejected' ? why : ''}`)
-  const text = isDryRun ? `Would ${intentions(all)}${why}: checked ${took}` : `Read ${took}: ${done.join(', ')}`
+  const text = `${isDryRun ? 'Dry run of' : 'Read'} ${took}: ${done.join(', ')}`
   const rejects = rejected > 0 && !isDryRun ? job.rejects : undefined
   const fields = { created, updated, skipped, rejected, reasons, unknown, seconds, rate, rejects }
   const isStored = isAtomic && rejected === 0
@@ -66,38 +65,21 @@ export async function writeSummary(importing: Importer, job: Job, isBroken = fal
   if (rejected > 0) throw incomplete(importing, job)
 }
 
-/** `create 1 plant, update 2 and reject 1` */
-function intentions(all: [string, number][]): string {
-  const [[name, count] = ['created', 0], ...others] = all.filter(([, count]) => count > 0)
-  const verb = (name: string) => verbs[name] ?? name
-  const rest = others.map(([name, count]) => `${verb(name)} ${grouped(count)}`)
-  return inWords([`${verb(name)} ${plantCount(count)}`, ...rest], 'and')
-}
-
-const verbs: Readonly<Record<string, string>> = {
-  ...{ created: 'create', updated: 'update', skipped: 'skip', rejected: 'reject' },
-}
-
 function reasonsIn(rejected: Readonly<Record<string, number>>): string {
-  const words: Readonly<Record<string, (count: number) => string>> = {
-    400: () => 'malformed',
-    409: (count) => (count === 1 ? 'id exists' : 'ids exist'),
-    413: () => 'too large',
-    422: () => 'invalid',
-  }
   const reasons = Object.entries(rejected)
-  return reasons.map(([error, n]) => `${grouped(n)} ${words[error]?.(n) ?? `with error ${error}`}`).join(', ')
+  return reasons.map(([error, n]) => `${grouped(n)} ${words[error] ?? `with error ${error}`}`).join(', ')
+}
+
+const words: Readonly<Record<string, string>> = {
+  ...{ 400: 'malformed', 409: 'with an existing id', 413: 'too large', 422: 'invalid' },
 }
 
 async function warnOfOmissions(importing: Importer, { plan, mode, settings }: Job): Promise<void> {
   const { errors, output, warn } = settings
-  const { firstId, isEmpty, position, rejected } = importing
-  const { counts, otherFields, nextId } = position
-  if (settledIn(counts) === 0) {
-    const [input, ...others] = plan.inputs
-    const one = `${input?.name} ${isEmpty ? 'is empty' : 'contains no records'}`
-    await warn(others.length > 0 ? 'the inputs contain no records' : one, 'warning')
-  }
+  const { firstId, position, rejected, otherFields } = importing
+  const { counts, nextId } = position
+  const names = plan.inputs.length === 1 ? `${plan.inputs[0]?.name} contains` : 'the inputs contain'
+  if (settledIn(counts) === 0) await warn(`${names} no records`, 'warning')
   if (firstId !== undefined && nextId !== undefined && BigInt(nextId) > firstId) {
     const last = BigInt(nextId) - 1n
     const range = last === firstId ? String(firstId) : `${firstId} to ${last}`
@@ -105,7 +87,7 @@ async function warnOfOmissions(importing: Importer, { plan, mode, settings }: Jo
   }
   if (rejected > maxShown && errors === 'text')
     await warn(`Rejected records that are not shown: ${grouped(rejected - maxShown)}`)
-  const fields = Object.entries(otherFields)
+  const fields = [...otherFields]
   for (const [name, count] of fields.slice(0, maxShown))
     await warn(unknownField(name, ` of ${plantCount(count)}`), 'warning')
   const more = fields.length - maxShown
@@ -115,21 +97,25 @@ async function warnOfOmissions(importing: Importer, { plan, mode, settings }: Jo
 }
 
 function unknownOutcome(unknown: number, { rejects }: Job): PlantsError {
-  const which = rejects === undefined ? 'the plants that were named' : `those in ${rejects}`
+  const which = rejects === undefined ? 'they' : `those in ${rejects}`
   const what = `Whether ${plantCount(unknown)} ${unknown === 1 ? 'is' : 'are'} stored is unknown`
   return new PlantsError('unknownOutcome', what, { hint: `Check whether ${which} are in the store` })
 }
 
+/** Where it stopped. */
+export function runAgain({ isRestart }: Job): string {
+  return `run the same command again${isRestart ? ' without --restart' : ''}`
+}
+
 function incomplete(importing: Importer, job: Job): PlantsError {
-  const { mode, lock, isRestart } = job
+  const { mode, lock } = job
   const { counts } = importing.position
   const count = rejectedIn(counts)
   const [only, ...others] = Object.keys(counts.rejected)
   const verb = mode === 'dryRun' ? 'would be' : count === 1 ? 'was' : 'were'
   const stopped = importing.isDone ? '' : ', and the import stopped there'
   const undone = mode === 'atomic' ? ', so nothing was changed' : ''
-  const again = `Run the same command again${isRestart ? ' without --restart' : ''} to resume after them`
-  const rest = lock ? again : 'The records after them were not read'
+  const rest = lock ? `To resume after them, ${runAgain(job)}` : 'The records after them were not read'
   return new PlantsError('incomplete', `${plantCount(count)} ${verb} rejected${stopped}${undone}`, {
     hint: importing.isDone ? hintOf(importing, job) : rest,
     ...(others.length === 0 && only !== undefined ? { error: parseInt(only, 10) } : {}),
@@ -137,22 +123,15 @@ function incomplete(importing: Importer, job: Job): PlantsError {
 }
 
 /** One for each cause. */
-function hintOf(importing: Importer, { plan, mode, rejects }: Job): string {
-  const { position, repeated, withoutIds } = importing
+function hintOf({ position }: Importer, { plan, mode, rejects }: Job): string {
   const { 409: conflicts = 0, ...others } = position.counts.rejected
-  const { ifExists, rules } = plan
+  const { idFrom } = plan.rules
   const hints: string[] = []
-  if (repeated > 0) hints.push('Of records with the same id, the first one counts: delete the others')
-  if (conflicts > repeated && rules.idFrom === undefined)
-    hints.push(`For ids that exist, use --if-exists ${ifExists === 'error' ? 'skip, same or update' : 'update'}`)
-  if (conflicts > repeated && rules.idFrom !== undefined && rules.idFrom !== 'next')
-    hints.push('For ids that exist, use --id-from next')
-  const isWithoutIds = withoutIds > 0 && withoutIds === settledIn(position.counts)
-  if (isWithoutIds) hints.push('To number the plants, whatever ids they have, add --map id= --id-from next')
-  if (hints.length > 0 && (Object.keys(others).length === 0 || isWithoutIds)) return hints.join('. ')
+  if (conflicts > 0 && idFrom === undefined) hints.push('For ids that exist, use --if-exists skip, same or update')
+  if (conflicts > 0 && typeof idFrom === 'bigint') hints.push('For ids that exist, use --id-from next')
+  if (hints.length > 0 && Object.keys(others).length === 0) return hints.join()
   if (mode !== 'resumable') hints.push('Correct the input: nothing was changed')
-  else if (rejects !== undefined)
-    hints.push(`Correct them in ${rejects}, and import that with the same options, but another --rejects`)
-  else hints.push('To keep the rejected records in a file, add --rejects FILE')
+  else if (rejects === undefined) hints.push('To keep the rejected records in a file, add --rejects FILE')
+  else hints.push(`Correct them in ${rejects}, and import that with the same options, but another --rejects`)
   return hints.join('. ')
 }

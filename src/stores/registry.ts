@@ -15,7 +15,6 @@ import { idAfter } from './common/conflict.js'
 import { greatestId } from './common/create-next.js'
 import type { CheckOptions, CheckReport, OpenOptions, OwnStore, Store } from './common/store.js'
 
-/** The rest of the program does not ask for the scheme of an address. */
 interface StoreScheme<A extends Address> {
   /** such as "a file" */
   noun: string
@@ -28,11 +27,10 @@ interface StoreScheme<A extends Address> {
   openExisting(address: A, options: OpenOptions): Promise<Store | undefined>
 }
 
-/** Its stores can be served and checked. */
 interface OwnStoreScheme<A extends Address> extends StoreScheme<A> {
   open(address: A, options: OpenOptions): Promise<OwnStore>
   openExisting(address: A, options: OpenOptions): Promise<OwnStore | undefined>
-  /** Reads what is stored, and changes nothing. Throws `unavailable` for damage. Returns undefined if there is no store. */
+  /** Changes nothing. Throws `unavailable` for damage. Undefined if there is no store. */
   check(address: A, options: OpenOptions, check: CheckOptions): Promise<CheckReport | undefined>
 }
 
@@ -80,7 +78,6 @@ export function schemeOfText(text: string): Address['scheme'] {
   return names.find((name) => schemes[name].scheme?.test(text)) ?? 'file'
 }
 
-/** The address under which a credential is saved. */
 export function loginAddress(address: Address): string {
   return address.scheme === 'postgres' ? address.login : address.name
 }
@@ -118,18 +115,14 @@ export async function parseAddress(text: string, source: string, place: AddressC
   return schemes[schemeOfText(text)].parse(text, source, place)
 }
 
-/** If there is no store, returns undefined for the default store, and throws `unavailable` for any other. */
+/** Undefined if there is no default store yet. Throws `unavailable` if there is no other. */
 export async function openExistingStore(address: Address, options: OpenOptions): Promise<Store | undefined> {
   const store = await schemeOf(address).openExisting(address, options)
   if (!store && !isDefaultStore(address)) throw noStore(address)
   return store
 }
 
-/**
- * The greatest id plus 1, or 1 if there is no store.
- *
- * @param flag of an id, for the hint if there is no such id
- */
+/** The greatest id plus 1, or 1 if there is no store. The hint of the error names the flag. */
 export async function nextIdIn(address: Address, options: OpenOptions, flag?: string): Promise<bigint> {
   const store = await schemeOf(address).openExisting(address, options)
   try {

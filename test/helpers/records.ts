@@ -1,6 +1,5 @@
 import type { NewPlant } from '../../src/plant/plant.js'
-import type { RawRecord } from '../../src/transfer/formats/chunk.js'
-import type { InputOptions } from '../../src/transfer/formats/format.js'
+import type { InputOptions, RawRecord } from '../../src/transfer/formats/chunk.js'
 import { openFormat } from '../../src/transfer/formats/formats.js'
 import type { FieldRules } from '../../src/transfer/formats/header.js'
 import { Mapper } from '../../src/transfer/import/map.js'
@@ -45,7 +44,8 @@ export async function readRecords(input: string | Uint8Array, options: ReadOptio
     signal: new AbortController().signal,
   }
   const reader = await openFormat(file, given)
-  const mapper = new Mapper(rules, isPartial ? 'update' : 'error', reader.header, undefined, { otherFields: {} })
+  const otherFields = new Map<string, number>()
+  const mapper = new Mapper({ rules, ifExists: isPartial ? 'update' : 'error' }, reader.header, {}, otherFields)
   const records: ReadRecord[] = []
   for await (const chunk of reader.chunks)
     for (const [index, raw] of chunk.records.entries()) {
@@ -54,7 +54,7 @@ export async function readRecords(input: string | Uint8Array, options: ReadOptio
       if ('error' in mapped) records.push({ problem: `${mapped.error}: ${mapped.message}`, line, raw })
       else if (mapped.type === 'create') records.push({ plant: mapped.plant, line, raw })
     }
-  return { records, otherFields: mapper.otherFields, format: reader.format, skipped: reader.skipped?.rows ?? 0 }
+  return { records, otherFields, format: reader.format, skipped: reader.skipped?.rows ?? 0 }
 }
 
 /** Each record as `LINE: ID NAME`, `LINE: ID NAME/TAG` or `LINE: PROBLEM`. */

@@ -10,9 +10,7 @@ export interface Access {
   ca: string | undefined
   proxy: string | undefined
   notify(text: string): Promise<void>
-  /**
-   * Called often during a wait: with its milliseconds from a second on; before that, and at its end, with undefined.
-   */
+  /** Called often during a wait, with its milliseconds from a second on; undefined before that, and at its end. */
   onWait?: ((milliseconds: number | undefined) => Promise<void>) | undefined
   observer: Observer | undefined
 }

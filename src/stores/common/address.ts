@@ -17,7 +17,7 @@ export interface AddressContext {
 
 export type Address = FileAddress | PostgresAddress | RemoteAddress
 
-/** This program accesses the store directly, not through a service. */
+/** Not of a service. */
 export type OwnAddress = FileAddress | PostgresAddress
 
 export interface FileAddress {
@@ -39,7 +39,7 @@ export interface RemoteAddress {
 
 export interface PostgresAddress {
   scheme: 'postgres'
-  /** the hosts and the database, as it is shown */
+  /** as it is shown */
   name: string
   /** the complete address, without the password */
   href: string
@@ -128,12 +128,12 @@ const tokenHint = 'Put the token into PLANTS_TOKEN, or save it with: plants auth
 const addresses =
   'A store is a saved name, "local", a path such as ./plants.db, sqlite:PATH, http(s)://…, unix:PATH or postgres://…'
 
-/** Of an address that is not valid, the text is not repeated: a part of it may be a password. */
+/** Does not repeat the text, which may have a password. */
 export function addressError(source: string, why: string, hint = addresses): PlantsError {
   return malformed(`${source} ${why}`, hint)
 }
 
-/** Whether credentials are saved under such an address, which may be shown even where a token could be in its place. */
+/** Whether credentials are saved under it, so that it may be shown where a token could be. */
 export function isLoginAddress(text: string): boolean {
   return /^(?:https?:\/\/[^/@?#]+(?:\/[^?#]*)?|unix:\/.*|postgres:\/\/[^:@/?]*@[^@?]*)$/.test(text)
 }

@@ -1,7 +1,7 @@
 import { equalFields, type NewPlant, type PlantPatch } from '../../plant/plant.js'
 import { type ErrorType, errorValue, PlantsError } from '../../platform/errors.js'
 import { must } from '../../platform/values.js'
-import { idExistsText, incompletePlant } from './conflict.js'
+import { idExistsText } from './conflict.js'
 
 /** What `Store.write` does to one plant. */
 export type Change =
@@ -47,7 +47,6 @@ export function problem(type: ErrorType, message: string, hint?: string): Proble
   return { type, error: errorValue(type), message, hint }
 }
 
-/** Of the changes after enough were rejected. */
 export const unsent: Outcome = {
   type: 'unsent',
   error: problem('unavailable', 'Not stored: too many were rejected before'),
@@ -58,14 +57,14 @@ export function idOf(change: Change): bigint {
   return change.type === 'create' ? change.plant.id : change.patch.id
 }
 
-/** @throws {PlantsError} for an outcome that is not a success */
+/** Throws the error of an outcome that is not a success. */
 export function assertDone<O extends Outcome>(outcome: O): Exclude<O, { error: Problem }> {
   if (!('error' in outcome)) return outcome as Exclude<O, { error: Problem }> // what has no error
   const { error } = outcome
   throw error instanceof PlantsError ? error : new PlantsError(error.type, error.message, { ...error })
 }
 
-/** @throws {PlantsError} unless it succeeds */
+/** Throws unless it succeeds. */
 export async function writeOne(store: Writer, change: Change): Promise<Changed> {
   const [outcome] = await store.write([change])
   return changedBy(must(outcome))
@@ -77,7 +76,7 @@ interface Writer {
   write(changes: readonly Change[]): Promise<Outcome[]>
 }
 
-/** Of a change that is not skipped. @throws {PlantsError} unless it succeeds */
+/** Of a change that is not skipped. Throws unless it succeeds. */
 export function changedBy(outcome: Outcome): Changed {
   const done = assertDone(outcome)
   if (done.type === 'skipped') throw new RangeError('The change was skipped')
@@ -88,7 +87,6 @@ export function rejected(error: Problem): Outcome {
   return { type: 'rejected', error }
 }
 
-/** @param reason of the store, with the name of the constraint */
 export function constraintProblem(id: bigint, reason: string): Problem {
   return problem('conflict', `${constraintText} ${id}: ${reason}`, constraintHint)
 }
@@ -115,7 +113,8 @@ export function existingOutcome(
 
 export function missingOutcome({ patch, ifMissing }: Extract<Change, { type: 'update' }>): Outcome {
   if (ifMissing !== 'create') return rejected(notFound(patch.id))
-  return rejected(problem('invalid', incompletePlant(patch).message))
+  const why = 'Invalid plant: name must be a string, but is missing'
+  return rejected(problem('invalid', `${why}, and no plant has id ${patch.id}`))
 }
 
 export function notFound(id: bigint): Problem {

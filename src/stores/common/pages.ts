@@ -3,7 +3,7 @@ import type { ListQuery, ReadQuery } from './store.js'
 /** bounds the memory of a list */
 export const pageRows = 1000
 
-/** `readPage` returns at most `rows` rows after an id in ascending order, and none at the end. */
+/** @param readPage returns at most `rows` rows after an id, and none at the end */
 export async function* pagesOf<Row extends { id: bigint }>(
   { after, limit = Infinity, signal }: ListQuery,
   readPage: (after: bigint | undefined, rows: number) => Promise<Row[]>,
@@ -19,7 +19,7 @@ export async function* pagesOf<Row extends { id: bigint }>(
   }
 }
 
-/** Such as `limit=100&after=1`, percent-encoded; empty without parameters. */
+/** Such as `limit=100&after=1`. */
 export function queryText({ limit, desc, after, tag, search }: ReadQuery): string {
   const order = desc ? 'desc' : undefined
   const parameters = { limit, order, after, ...(tag === false ? { noTag: true } : { tag }), search }

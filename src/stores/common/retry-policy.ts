@@ -19,10 +19,7 @@ export interface RetryState {
   retryAfter?: number | undefined
 }
 
-/**
- * How long a store that is away is retried, in milliseconds: briefly before its first answer in this run, because it may
- * not be running at all; after that, until the timeout.
- */
+/** In milliseconds: a store that never answered may not be running at all, and is retried only briefly. */
 export function patienceOf(
   { timeout, retry = Math.min(firstPatience, timeout) }: Pick<OpenOptions, 'timeout' | 'retry'>,
   hasAnswered: boolean,
@@ -44,10 +41,7 @@ export function nextPause(
   return Math.min(retryAfter + backoff(tries - 1, { ...policy, random }), left)
 }
 
-/**
- * Repeats an action until it succeeds. Throws its error when `pauseAfter` returns undefined for it, or the reason of a
- * signal that aborts a pause.
- */
+/** Repeats an action until it succeeds, or `pauseAfter` returns undefined for its error. Throws the reason of a signal. */
 export async function retrying<T>(
   action: () => Promise<T>,
   pauseAfter: (error: unknown, tries: number) => number | undefined | Promise<number | undefined>,

@@ -8,11 +8,10 @@ import type { Change, Outcome } from './change.js'
 
 /** Where plants are kept. What a service cannot do is absent. */
 export interface Store {
-  /** By id, without those that do not exist. */
+  /** Without those that do not exist. */
   get(ids: readonly bigint[]): Promise<Map<bigint, NewPlant>>
   /** In arrays of at most some hundred plants or a few MiB; one consistent snapshot, unless it is read in pages. */
   read(query?: ReadQuery): AsyncIterable<NewPlant[]>
-  /** in a consistent snapshot */
   count(query?: CountQuery): Promise<bigint>
   /**
    * How many plants have each text: the most frequent first, then in the order of Unicode, and plants without it last of
@@ -29,16 +28,12 @@ export interface Store {
   write(changes: readonly Change[], options?: WriteOptions): Promise<Outcome[]>
   /** All that `work` writes, or nothing if it throws. Other writers wait meanwhile. */
   transaction?<T>(work: (write: Store['write']) => Promise<T>): Promise<T>
-  /** The state of a checkpoint that was written; undefined if there is none. */
+  /** The state of a checkpoint; undefined if there is none. */
   checkpoint?(id: string): Promise<string | undefined>
   readonly tokens?: TokenStore
   /** The rights of the store's own credentials, in the order of `rights`. */
   rights?(): Promise<readonly Right[]>
-  /**
-   * Rejects with the reason if the store could not be used now.
-   *
-   * @param needs by default the right to create plants
-   */
+  /** Rejects if the store could not be used now. `needs` is by default the right to create plants. */
   check?(needs?: readonly Right[]): Promise<void>
   /** the number of concurrent snapshots that do not delay other calls */
   readonly maxSnapshots?: number
@@ -88,8 +83,8 @@ export interface ReadQuery extends ListQuery {
   inPages?: boolean | undefined
 }
 
-/** How many plants have a text; undefined: those without one. */
 export interface TextCount {
+  /** undefined for plants without one */
   text: string | undefined
   count: bigint
 }
@@ -100,7 +95,7 @@ export const maxSearch = 200
 export type CountQuery = Pick<ListQuery, 'tag' | 'search'>
 
 export interface CheckOptions {
-  /** when to stop reading, in milliseconds */
+  /** in milliseconds */
   timeout: number
   /** of `total`, so many plants were read */
   onProgress(read: number, total: number): void
@@ -126,7 +121,7 @@ export interface FileOptions {
   /** of a call, in milliseconds */
   timeout: number
   clock: Clock
-  /** the rights of a command that writes, besides the default ones. Also for the hint about a token that lacks one */
+  /** the rights of a command that writes, besides the default ones */
   needs?: readonly Right[]
   onCommit?(count: number): void
   /** not called for the default store */
@@ -143,7 +138,7 @@ export interface OpenOptions extends FileOptions {
   onAway?(failure: PlantsError | undefined, patience?: number): void
   access(address: RemoteAddress): Promise<Access>
   concurrency?: number | undefined
-  /** how long a store is retried before its first answer, in milliseconds; by default two seconds */
+  /** see `patienceOf` */
   retry?: number | undefined
 }
 
@@ -153,9 +148,9 @@ export interface TokenStore {
   /** @param digest SHA-256 of the token */
   find(digest: Uint8Array): Promise<Token | undefined>
   add(digest: Uint8Array, token: NewToken): Promise<Token>
-  /** Includes revoked ones, in the order of their creation, in pages of 1 to `pageRows`. */
+  /** Also revoked ones, in the order of their creation. */
   list(): AsyncIterable<Token[]>
-  /** Returns undefined if there is none with this id. */
+  /** Undefined if there is none with this id. */
   revoke(id: bigint, at: Date): Promise<Token | undefined>
 }
 

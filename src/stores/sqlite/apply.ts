@@ -54,7 +54,7 @@ function orderById(changes: readonly Change[]): number[] {
   return isInOrder ? order : order.sort(compare)
 }
 
-/** All or none: false if one of them is no plain create, or violates a constraint, such as for an id that exists. */
+/** All or none: false if one is no plain create, or is refused, such as for an id that exists. */
 function insertTogether(
   connection: Connection,
   changes: readonly Change[],
@@ -126,7 +126,7 @@ function isRefusal(error: unknown): boolean {
   return code === 19 || code === 1
 }
 
-/** A constraint of the user's is an error, not taken for an id or a key that exists. */
+/** A constraint of the user's is an error, no id or key that exists. */
 const insertPlant = `INSERT INTO plants (${plantColumns}, idempotency_key) VALUES (${plantParameters}, ?)
   ON CONFLICT (id) DO NOTHING ON CONFLICT (idempotency_key) WHERE idempotency_key IS NOT NULL DO NOTHING`
 

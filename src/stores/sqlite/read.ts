@@ -41,7 +41,7 @@ export function countPlants(connection: Connection, query: CountQuery = {}): big
   return (connection.prepare(statement).get(...values) as { count: bigint }).count // a count gives one row
 }
 
-/** In steps of a few milliseconds, between which the event loop turns. */
+/** In steps, between which the event loop turns. */
 export function readPlants(connection: Connection, query: ReadQuery): AsyncGenerator<NewPlant[]> {
   return query.sort === undefined || query.sort === 'id' ? readById(connection, query) : readByText(connection, query)
 }
@@ -96,7 +96,6 @@ export function rangeThatFits(
   }
 }
 
-/** SQLite spills to a temporary file what it cannot sort in its cache. */
 function readByText(connection: Connection, query: ReadQuery): AsyncGenerator<NewPlant[]> {
   const { after = belowAll, limit = -1, sort, desc = false } = query
   const { sql, values } = selectionOf(connection, query)
@@ -105,7 +104,6 @@ function readByText(connection: Connection, query: ReadQuery): AsyncGenerator<Ne
   return inSteps(connection, preparePlants(connection, select).iterate(after, ...values, limit), toPlant, textLength)
 }
 
-/** How many plants have each text: the most frequent first, then in the order of Unicode, and last those without it. */
 export function countTexts(connection: Connection, by: TextName, query: CountQuery): AsyncGenerator<TextCount[]> {
   const { sql, values } = selectionOf(connection, query)
   const select = `SELECT ${by} AS text, count(*) AS count FROM plants WHERE true ${sql} GROUP BY ${by}

@@ -15,10 +15,7 @@ import { isStore } from './sqlite-schema.js'
 import { SqliteWriter } from './sqlite-writer.js'
 import { assertUnchanged, fileVersion, isInWalMode, isPartOf, realPathOf, unmergedChanges } from './store-file.js'
 
-/**
- * Copies a snapshot of a store into a file that is a store itself, and replaces a backup there as a whole or not at
- * all. Returns undefined if there is no store.
- */
+/** Copies a snapshot into a file that is a store itself, as a whole or not at all. Undefined if there is no store. */
 export async function backUp(address: FileAddress, file: string, options: FileOptions) {
   const path = realPathOf(address.name)
   const target = realPathOf(file)
@@ -74,7 +71,7 @@ async function usingBackup<T>(
   }
 }
 
-/** Replaces `target`, with its mode, once the copy is complete, checked and on disk. */
+/** Replaces `target` once the copy is checked and on disk. */
 async function copyStore(store: Connection, target: string, old: Stats | undefined, options: FileOptions) {
   const { signal } = options.clock
   let copy: AtomicFile | undefined
@@ -125,8 +122,8 @@ export async function checkBackup(address: FileAddress, file: string, options: F
 }
 
 /**
- * Replaces the rows, not the file: processes that have the store open continue with those of the backup. Returns the
- * file beside the store with the previous contents, if there were any.
+ * Replaces the rows, not the file: who has the store open continues with those of the backup. Returns the file beside the
+ * store with the previous contents, if there were any.
  */
 export async function restoreStore(
   address: FileAddress,

@@ -13,7 +13,7 @@ import { type Connection, openToRead } from './sqlite-connection.js'
 import { DamageError, explained } from './sqlite-errors.js'
 import { realPathOf } from './store-file.js'
 
-/** Whether there is a store. Throws the errors of opening it for reading. */
+/** Whether there is a store. */
 export function inspect(address: FileAddress, options: FileOptions): Promise<boolean> {
   return usingStore(address, options, 'immutable', async (store) => store !== undefined)
 }
@@ -50,11 +50,7 @@ export function check(
   })
 }
 
-/**
- * Changes no file: SQLite would remove a log at the end.
- *
- * @param mode if there is no log, which SQLite would create, and remove at the end
- */
+/** @param mode if there is no log, which SQLite would create, and remove at the end */
 function usingStore<T>(
   address: FileAddress,
   options: FileOptions,
@@ -69,7 +65,7 @@ function usingStore<T>(
   })
 }
 
-/** Reads the next plants, and returns their range. Throws `DamageError` for the first text that is none. */
+/** The range of the next plants. Throws `DamageError` for the first text that is none. */
 function readRange(connection: Connection, first: bigint): (IdRange & { plants: number }) | undefined {
   const range = rangeThatFits(connection, { first, last: largestId }, 4000)
   if (!range) return undefined

@@ -17,7 +17,7 @@ import {
   warnIfExposed,
 } from './store-file.js'
 
-/** For an `immutable` file, SQLite takes no locks and creates no -wal or -shm file: it can change during a read. */
+/** SQLite takes no locks on an `immutable` file, and creates none beside it: it can change during a read. */
 type OpenMode = 'rw' | 'ro' | 'immutable'
 
 export class Connection {
@@ -111,7 +111,7 @@ export function openToWrite({ name, isDefault }: FileAddress, options: FileOptio
   })
 }
 
-/** Returns undefined when there is no store yet. By default in the mode that the permissions of the file allow. */
+/** Undefined when there is no store yet. By default in the mode that the permissions allow. */
 export function openToRead(name: string, options: FileOptions, mode?: OpenMode): Promise<Connection | undefined> {
   const path = realPathOf(name)
   return explained(path, async () => {

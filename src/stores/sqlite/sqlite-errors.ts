@@ -12,7 +12,7 @@ import { primaryCode } from '../../platform/sqlite.js'
 import { constraintHint } from '../common/change.js'
 import { headerSql } from './sqlite-format.js'
 
-/** What a code of SQLite or of the system means; `reason` is the text that came with it. */
+/** What a code means; `reason` is the text that came with it. */
 interface Cause {
   sentence(path: string, reason: string): string
   hint: string | ((path: string) => string)
@@ -21,7 +21,7 @@ interface Cause {
   retryable?: boolean
 }
 
-/** Explains an error of SQLite or the file system. Returns any other error, a defect, unchanged. */
+/** Returns an error that is not of SQLite or the file system, a defect, unchanged. */
 export function explainFailure(error: unknown, path: string): unknown {
   const code = primaryCode(error) ?? systemCode(error) ?? ''
   const reason = systemReasons[code] ?? (error instanceof Error ? error.message : '')

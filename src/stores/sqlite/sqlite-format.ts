@@ -1,5 +1,3 @@
-/** What every store has in its file. */
-
 /** In the header of the file: "plnt", and the version of the schema. */
 export const applicationId = 0x706c6e74n
 export const schemaVersion = 5n

@@ -10,9 +10,8 @@ interface Opened {
 }
 
 /**
- * Comes before any other read, because the file is not trusted. Returns false for an empty file. Throws for one of
- * another program or of a newer version, for tables that are not those of a store, and for triggers, which would change
- * what is written. Other tables, indexes and views are the user's own.
+ * Comes before any other read, because the file is not trusted. False for an empty file. Throws for triggers, which would
+ * change what is written; other tables, indexes and views are the user's own.
  */
 export function isStore({ path, prepare }: Pick<Opened, 'path' | 'prepare'>): boolean {
   const sql = `SELECT application_id, user_version, encoding, (SELECT count(*) FROM sqlite_schema) AS objects
@@ -30,7 +29,7 @@ export function isStore({ path, prepare }: Pick<Opened, 'path' | 'prepare'>): bo
   return true
 }
 
-/** Differs once another program has changed the schema, or a newer version has migrated it. */
+/** Differs once somebody has changed the schema. */
 export function schemaStamp({ prepare }: Pick<Opened, 'prepare'>): string {
   const sql = 'SELECT schema_version, user_version FROM pragma_schema_version, pragma_user_version'
   return Object.values(prepare(sql).get() ?? {}).join()
@@ -59,7 +58,6 @@ function flawOf(prepare: Opened['prepare']): string | undefined {
   return undefined
 }
 
-/** Makes an empty file a store. */
 export function prepareStore(store: Opened): void {
   const { db, path } = store
   if (db.isTransaction) db.exec('ROLLBACK') // of a try that failed

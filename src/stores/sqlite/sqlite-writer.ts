@@ -8,7 +8,7 @@ import { identityOf } from './store-file.js'
 
 interface Job {
   creates: number
-  /** may yield to the event loop, so that no other job may share its transaction */
+  /** may yield to the event loop */
   isAlone: boolean
   perform(): unknown
   settle(): void
@@ -22,7 +22,6 @@ const batchSize = 1000
 export class SqliteWriter {
   readonly #connection: Connection
   readonly #options: FileOptions
-  /** An array, because a set that changes with every write delays the garbage collection of removed jobs. */
   #jobs: Job[] = []
   #isRunning = false
   /** the identity of the -wal file, which does not change while a connection is open */
@@ -124,7 +123,7 @@ export class SqliteWriter {
     return log === this.#log && identityOf(this.#connection.path) === this.#connection.identity
   }
 
-  /** Ignores errors: closing the connection rolls back as well. */
+  /** Closing the connection rolls back as well. */
   #rollBack(): void {
     try {
       if (this.#connection.db.isTransaction) this.#connection.db.exec('ROLLBACK')

@@ -45,7 +45,6 @@ export function fileHasContent(path: string): boolean {
   }
 }
 
-/** A file with changes that are not in the store's own file yet. */
 export function unmergedChanges(path: string): string | undefined {
   return ['-wal', '-journal'].map((suffix) => path + suffix).find(fileHasContent)
 }
@@ -134,10 +133,7 @@ function assertNoSuperJournal(path: string): void {
 
 const superJournalMark = Buffer.from('d9d505f920a163d7', 'hex')
 
-/**
- * Makes the directory entries of a new file and its folders durable. Another process may have created any of them
- * without a sync yet.
- */
+/** Another process may have created any of the folders without a sync yet. */
 export function syncFolders(path: string): void {
   for (let folder = dirname(path); ; folder = dirname(folder)) {
     syncFolder(folder)

@@ -1,4 +1,4 @@
-import { accessSync, closeSync, constants, fstatSync, openSync, type Stats, statSync, writeSync } from 'node:fs'
+import { accessSync, closeSync, constants, openSync, type Stats, statSync, writeSync } from 'node:fs'
 import { pipeline } from 'node:stream/promises'
 import { setImmediate, setTimeout } from 'node:timers/promises'
 import { createGzip } from 'node:zlib'
@@ -56,8 +56,6 @@ async function writeInPlace(
     }
   }
   try {
-    const isReplaced = !old.isFile() && fstatSync(fd).isFile() // by another user, to have that file appended to
-    if (isReplaced) throw malformed(`${path} was replaced by a file`, 'Run it again')
     return await writeAll(fd, bytes, signal)
   } finally {
     if (given === undefined) closeSync(fd)
@@ -130,25 +128,19 @@ export async function encoderFor(
   table: TableLayout,
 ): Promise<(pages: Pages) => AsyncIterable<Uint8Array>> {
   if (format === 'xlsx') return (await import('./workbook-file.js')).workbookOf
-  return (pages) => {
-    const texts = textsOf(pages, format, table)
-    return /\.gz$/i.test(path) ? compressed(texts) : encoded(texts)
-  }
+  const isCompressed = /\.gz$/i.test(path)
+  return (pages) => (isCompressed ? compressed(encoded(pages, format, table)) : encoded(pages, format, table))
 }
 
-async function* textsOf(pages: Pages, format: FormatName, table: TableLayout): AsyncGenerator<string> {
+async function* encoded(pages: Pages, format: FormatName, table: TableLayout): AsyncGenerator<Uint8Array> {
   const { add, end } = documentIn(format, fieldNames, table)
-  for await (const page of pages) yield add(page)
-  yield end()
+  for await (const page of pages) yield Buffer.from(add(page))
+  yield Buffer.from(end())
 }
 
-async function* encoded(texts: AsyncIterable<string>): AsyncGenerator<Uint8Array> {
-  for await (const text of texts) yield Buffer.from(text)
-}
-
-async function* compressed(texts: AsyncIterable<string>): AsyncGenerator<Uint8Array> {
+async function* compressed(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
   const stream = createGzip()
-  const done = pipeline(texts, stream).catch(() => undefined) // the stream emits the same error
+  const done = pipeline(bytes, stream).catch(() => undefined) // the stream emits the same error
   try {
     yield* stream
   } finally {

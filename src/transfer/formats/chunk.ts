@@ -1,6 +1,57 @@
+import type { FieldName } from '../../plant/fields.js'
+import type { FormatName } from '../../plant/records.js'
 import { maxDocumentBytes } from '../../platform/text-files.js'
 import { must } from '../../platform/values.js'
 import { type Problem, problem } from '../../stores/common/change.js'
+import type { EncodingName } from './encoding.js'
+
+export interface FieldRules {
+  /** such as `CommonName` for `name`; an empty one is not read */
+  map: Partial<Record<FieldName, string>>
+  /** of a table without a header */
+  columns: readonly string[] | undefined
+  /** of the first record without one; `next` is above all ids of the store and the inputs */
+  idFrom: bigint | 'next' | undefined
+  /** texts may be missing, and then stay as they are stored */
+  isPartial: boolean
+}
+
+export interface Header {
+  /** as they are in the input; an unnamed column is empty */
+  names: readonly string[]
+  columns: ReadonlyMap<FieldName, number>
+  /** unknown fields */
+  others: readonly number[]
+  /** the columns that a rejects file repeats */
+  kept: readonly number[]
+}
+
+export interface InputOptions {
+  format: FormatName | undefined
+  /** its name, or its number from 1 */
+  sheet: string | undefined
+  encoding: EncodingName | undefined
+  /** one ASCII character */
+  delimiter: string | undefined
+  rules: FieldRules
+}
+
+/** `blocks` begins with `head`, which has at least 16 bytes, or all. */
+export interface FormatInput {
+  name: string
+  head: Buffer
+  blocks: AsyncIterable<Buffer>
+  signal: AbortSignal
+}
+
+export interface FormatReader {
+  format: FormatName | 'xlsx'
+  header?: Header
+  delimiter?: string
+  /** rows above the header */
+  skipped?: { rows: number; header: number } | undefined
+  chunks: AsyncIterable<Chunk>
+}
 
 /** As its input has it: the text of a JSON value, or the cells of a row. */
 export type RawRecord = string | Cells
@@ -42,7 +93,21 @@ export class Chunk<R extends RawRecord = RawRecord> {
   }
 }
 
-/** Returns undefined if there is more. */
+export async function* skipRecords(chunks: AsyncIterable<Chunk>, count: number): AsyncGenerator<Chunk> {
+  let left = count
+  for await (const chunk of chunks) {
+    const skipped = Math.min(left, chunk.records.length)
+    left -= skipped
+    if (skipped < chunk.records.length) yield chunk.slice(skipped, Infinity)
+  }
+}
+
+export async function* prepend<T>(first: readonly T[], rest: AsyncIterable<T>): AsyncGenerator<T> {
+  yield* first
+  yield* rest
+}
+
+/** Undefined if there is more. */
 export async function readWhole(blocks: AsyncIterable<Buffer>, maxBytes: number): Promise<Buffer | undefined> {
   const parts: Buffer[] = []
   let length = 0
@@ -52,15 +117,6 @@ export async function readWhole(blocks: AsyncIterable<Buffer>, maxBytes: number)
     parts.push(block)
   }
   return Buffer.concat(parts)
-}
-
-export async function* skipRecords(chunks: AsyncIterable<Chunk>, count: number): AsyncGenerator<Chunk> {
-  let left = count
-  for await (const chunk of chunks) {
-    const skipped = Math.min(left, chunk.records.length)
-    left -= skipped
-    if (skipped < chunk.records.length) yield chunk.slice(skipped, Infinity)
-  }
 }
 
 /** Limits the memory of a chunk: an invalid record of one byte takes hundreds. */

@@ -3,7 +3,6 @@ import { malformed } from '../../platform/errors.js'
 /** a name of the Encoding Standard (https://encoding.spec.whatwg.org), not a label such as `latin1` */
 export type EncodingName = string
 
-/** for messages and completion */
 export const commonEncodings = ['utf-8', 'utf-16le', 'windows-1252', 'iso-8859-2', 'shift_jis']
 
 export function encodingOf(label: string): EncodingName | undefined {
@@ -21,29 +20,24 @@ export function markedEncoding(head: Buffer): EncodingName | undefined {
   return mark === '\xff\xfe' ? 'utf-16le' : mark === '\xfe\xff' ? 'utf-16be' : undefined
 }
 
-/** As UTF-8, without a byte order mark. Bytes of UTF-8 stay as they are. */
+/** As UTF-8, without a byte order mark, which is in the first block. Bytes of UTF-8 stay as they are. */
 export async function* toUtf8(
   blocks: AsyncIterable<Buffer>,
   encoding: EncodingName,
   source: string,
 ): AsyncGenerator<Buffer> {
-  if (encoding === 'utf-8') return yield* withoutMark(blocks)
   const decoder = encoding === 'windows-1252' ? windows1252 : new TextDecoder(encoding, { fatal: true })
+  let isFirst = true
   try {
-    for await (const block of blocks) yield Buffer.from(decoder.decode(block, { stream: true }))
-    yield Buffer.from(decoder.decode())
+    for await (const block of blocks) {
+      if (encoding !== 'utf-8') yield Buffer.from(decoder.decode(block, { stream: true }))
+      else yield isFirst && markedEncoding(block) === 'utf-8' ? block.subarray(3) : block
+      isFirst = false
+    }
+    if (encoding !== 'utf-8') yield Buffer.from(decoder.decode())
   } catch (error) {
     if (!(error instanceof TypeError)) throw error
-    throw malformed(`${source} is not ${encoding}`, `Name its encoding, such as --encoding windows-1252`, error)
-  }
-}
-
-/** `blocks` begins with at least three bytes, unless it has fewer. */
-async function* withoutMark(blocks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
-  let isFirst = true
-  for await (const block of blocks) {
-    yield isFirst && markedEncoding(block) === 'utf-8' ? block.subarray(3) : block
-    isFirst = false
+    throw malformed(`${source} is not ${encoding}`, 'Name its encoding, such as --encoding windows-1252', error)
   }
 }
 

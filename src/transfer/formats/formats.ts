@@ -1,13 +1,20 @@
 import { delimiters, type FormatName } from '../../plant/records.js'
 import { malformed } from '../../platform/errors.js'
 import { must } from '../../platform/values.js'
-import { type Cells, Chunk, maxRecordBytes, skipRecords } from './chunk.js'
+import {
+  type Cells,
+  Chunk,
+  type FieldRules,
+  type FormatInput,
+  type FormatReader,
+  type InputOptions,
+  prepend,
+  skipRecords,
+} from './chunk.js'
 import { markedEncoding, toUtf8 } from './encoding.js'
-import type { FormatInput, FormatReader, InputOptions } from './format.js'
-import { type FieldRules, findHeader, headerOf, maxHeaderRows, missingHeader } from './header.js'
-import { readArray } from './json.js'
+import { findHeader, headerAt, likelyHeader, maxHeaderRows } from './header.js'
+import { readArray, readNdjson } from './json.js'
 import { type Lines, readLines } from './lines.js'
-import { readNdjson } from './ndjson.js'
 import { readTable, TableParser } from './table.js'
 
 /** Throws `malformed` for an unknown format, an unreadable workbook, and a table without a header. */
@@ -27,29 +34,32 @@ export async function openFormat(input: FormatInput, options: InputOptions): Pro
   const blocks = toUtf8(input.blocks, encoding, name)
   if (format === 'json') return { format, chunks: readArray(blocks, name) }
   if (format === 'ndjson') return { format, chunks: readNdjson(blocks) }
-  const { columns, ...rules } = options.rules
+  const rules = isRejects ? { ...options.rules, columns: undefined } : options.rules
   const delimiter = options.delimiter ?? (format === 'tsv' ? '\t' : undefined)
-  const table = await openTable(blocks, name, { ...rules, columns: isRejects ? undefined : columns }, delimiter)
-  return { ...table, format }
+  return { ...(await openTable(blocks, name, rules, delimiter)), format }
 }
 
 function detectFormat(start: string, name: string, { delimiter, rules }: InputOptions): FormatName {
-  const [line = '', next] = start.split(/\r\n?|\n/, 2)
-  if (line.includes('\0')) {
-    const hint = 'Save an old workbook as .xlsx. For a text in UTF-16, add --encoding utf-16le'
-    throw malformed(`${name} is not text: it contains U+0000`, hint)
-  }
+  const [line = '', next] = start.split(/\r?\n/, 2)
   const ending = /\.(?<ending>ndjson|jsonl|csv|tsv)(?:\.gz)?$/i.exec(name)?.groups?.['ending']?.toLowerCase()
+  const isNamed = ending !== undefined || delimiter !== undefined || rules.columns !== undefined
+  const isObject = line.trim() === '{' && next !== undefined // over several lines
+  if (line.includes('\0') || (!isNamed && (line.startsWith('<') || isObject)))
+    throw malformed(
+      `${name} is not CSV, TSV, NDJSON or JSON`,
+      'Save a workbook as .xlsx. A text in UTF-16 needs --encoding utf-16le',
+    )
   if (ending === 'csv' || ending === 'tsv') return ending
   if (delimiter !== undefined || rules.columns) return 'csv'
-  if (line.startsWith('<')) throw malformed(`${name} is not CSV, TSV, NDJSON or JSON`, 'See: plants help import')
-  if (line.trim() === '{' && next !== undefined)
-    throw malformed(
-      `${name} is a JSON object over several lines`,
-      'Write the plants as an array, or as NDJSON: one on each line',
-    )
   if (ending !== undefined || line === '' || line.startsWith('{')) return 'ndjson'
   return line.startsWith('[') ? 'json' : 'csv'
+}
+
+/** What a delimiter makes of the first rows. */
+interface Trial {
+  delimiter: string
+  parser: TableParser
+  rows: Chunk<Cells>
 }
 
 /** Reads up to the header, or a row of `--columns`. */
@@ -59,94 +69,39 @@ async function openTable(
   rules: FieldRules,
   given: string | undefined,
 ): Promise<Omit<FormatReader, 'format'>> {
-  const lines = readLines(blocks, { keepsBreaks: true, maxBytes: maxRecordBytes })
+  const lines = readLines(blocks)
   let read: Lines[] = []
-  let trials: DelimiterTrial[] | undefined
+  const trials = (given ? [given] : delimiters).map((delimiter): Trial => {
+    return { delimiter, parser: new TableParser(delimiter, name), rows: new Chunk() }
+  })
   for (;;) {
     const { value, done } = await lines.next()
     if (value) read.push(value)
-    trials ??= trialsOf(read, given, name, rules)
-    if (value) for (const trial of trials) trial.add(value)
-    const { delimiter, index, rows, parser, isFound } = bestOf(trials)
-    const isOver = done || trials.every((trial) => trial.isOver)
-    if (isFound && (index <= 0 || isOver)) {
-      const header = headerOf(rules.columns ?? must(rows.records[index]), rules, name)
-      const chunks = readTable(again(read, lines), new TableParser(delimiter, name))
-      const skipped = index > 0 && { skipped: { rows: index, header: must(rows.lines[index]) } }
-      return { header, delimiter, chunks: skipRecords(chunks, index + 1), ...skipped }
-    }
-    if (trials.every((trial) => trial.isBlank)) read = []
-    if (!isOver) continue // also where another delimiter may have an earlier header
-    parser.end()
+    if (value) for (const { parser, rows } of trials) parser.parse(value, rows, maxHeaderRows)
+    const { delimiter, parser, rows, index } = bestOf(trials, rules)
+    const isDecided = ({ parser, rows }: Trial) =>
+      parser.isBroken || rows.records.length === maxHeaderRows || findHeader(rows, rules) !== undefined
+    if (trials.every(({ parser, rows }) => rows.records.length === 0 && !parser.isOpen)) read = [] // blank lines
+    // Another delimiter may find an earlier header.
+    if (!done && !(index !== undefined && index <= 0) && !trials.every(isDecided)) continue
+    if (index === undefined) parser.end()
     if (rows.records.length === 0) return { chunks: noChunks() }
-    throw missingHeader(rows, index, rules, name)
+    const header = headerAt(index, rows, rules, name)
+    const chunks = readTable(prepend(read, lines), new TableParser(delimiter, name))
+    return { ...header, delimiter, chunks: skipRecords(chunks, must(index) + 1) }
   }
-}
-
-function trialsOf(read: readonly Lines[], given: string | undefined, name: string, rules: FieldRules) {
-  const named = takeDelimiter(read[0]?.texts)
-  const known = given ?? named
-  return (known ? [known] : delimiters).map((delimiter) => new DelimiterTrial(delimiter, name, rules))
 }
 
 /** Which has the first header; of several, and for a message, which divides its row into the most cells. */
-function bestOf(trials: readonly DelimiterTrial[]): DelimiterTrial {
-  const sorted = trials.toSorted((one, other) => other.width - one.width)
-  const [found] = sorted.filter(({ isFound }) => isFound).toSorted((one, other) => one.line - other.line)
-  return must(found ?? sorted.find(({ parser }) => !parser.isBroken) ?? sorted[0])
-}
-
-/** Takes the line `sep=;`, with which spreadsheets name the delimiter. */
-function takeDelimiter(lines: string[] = []): string | undefined {
-  const delimiter = /^"?sep=(?<character>[^\r\n])"?[\r\n]/i.exec(lines[0] ?? '')?.groups?.['character']
-  if (delimiter !== undefined) lines[0] = ''
-  return delimiter
-}
-
-/** What a delimiter makes of the first rows. */
-class DelimiterTrial {
-  readonly delimiter: string
-  readonly parser: TableParser
-  readonly rows = new Chunk<Cells>()
-  readonly #rules: FieldRules
-  /** of the header, or of the row that is most likely meant; -1 for that of `--columns` */
-  index = 0
-  isFound = false
-
-  constructor(delimiter: string, name: string, rules: FieldRules) {
-    this.delimiter = delimiter
-    this.parser = new TableParser(delimiter, name)
-    this.#rules = rules
-  }
-
-  add(lines: Lines): void {
-    this.parser.parse(lines, this.rows, maxHeaderRows)
-    const { records } = this.rows
-    const found = this.#rules.columns ? { index: -1, isFound: records.length > 0 } : findHeader(records, this.#rules)
-    Object.assign(this, found)
-  }
-
-  get width(): number {
-    return this.rows.records[Math.max(0, this.index)]?.length ?? 0
-  }
-
-  get line(): number {
-    return this.rows.lines[Math.max(0, this.index)] ?? Infinity
-  }
-
-  /** Whether more lines change nothing. */
-  get isOver(): boolean {
-    return this.isFound || this.parser.isBroken || this.rows.records.length === maxHeaderRows
-  }
-
-  get isBlank(): boolean {
-    return this.rows.records.length === 0 && !this.parser.isOpen
-  }
+function bestOf(trials: readonly Trial[], rules: FieldRules) {
+  const found = trials.map((trial) => {
+    const { records, lines } = trial.rows
+    const index = findHeader(trial.rows, rules)
+    const row = Math.max(0, index ?? likelyHeader(records))
+    const line = index === undefined ? Number.MAX_VALUE : must(lines[row])
+    return { ...trial, index, line, width: trial.parser.isBroken ? -1 : (records[row]?.length ?? 0) }
+  })
+  return must(found.toSorted((one, other) => one.line - other.line || other.width - one.width)[0])
 }
 
 async function* noChunks(): AsyncGenerator<never> {}
-
-async function* again<T>(read: readonly T[], rest: AsyncIterable<T>): AsyncGenerator<T> {
-  yield* read
-  yield* rest
-}

@@ -1,4 +1,4 @@
-import { malformed, type PlantsError } from '../../platform/errors.js'
+import { malformed } from '../../platform/errors.js'
 import { problem } from '../../stores/common/change.js'
 import { type Cells, Chunk, maxRecordBytes, recordTooLarge } from './chunk.js'
 import type { Lines } from './lines.js'
@@ -13,26 +13,24 @@ export class TableParser {
   #cells: (string | undefined)[] = []
   /** the text of a cell in quotes that is not closed yet */
   #open: string | undefined
-  /** a quote is not closed */
   isBroken = false
 
-  /** @param delimiter one character */
   constructor(delimiter: string, source: string) {
     this.#delimiter = delimiter
     this.#source = source
   }
 
-  /**
-   * Adds the rows that the lines complete, without blank ones.
-   *
-   * @param lines with their line breaks
-   * @throws {PlantsError} `malformed` for what is not UTF-8
-   */
+  /** Adds the rows that the lines complete, without blank ones. Throws `malformed` for what is not UTF-8. */
   parse({ first, texts, invalid }: Lines, rows: Chunk<Cells>, maxRows = Infinity): void {
     for (const [index, text] of texts.entries()) {
+      const line = first + index
       if (this.isBroken || rows.records.length === maxRows) return
-      if (invalid.has(index)) throw notUtf8(this.#source, first + index)
-      this.#add(text, first + index, rows)
+      if (invalid.has(index))
+        throw malformed(
+          `${this.#source} is not UTF-8 in line ${line}`,
+          'If it is of an old spreadsheet, add --encoding windows-1252',
+        )
+      this.#add(text, line, rows)
     }
   }
 
@@ -52,37 +50,39 @@ export class TableParser {
   }
 
   #add(text: string, line: number, rows: Chunk<Cells>): void {
-    const end = endOfLine(text)
-    if (this.#open === undefined) [this.#line, this.#bytes, this.#cells] = [line, 0, []]
-    this.#bytes += Buffer.byteLength(text)
-    const isTooLarge = this.#bytes - text.length + end > maxRecordBytes
+    const isFirst = this.#open === undefined
+    if (isFirst) [this.#line, this.#bytes, this.#cells] = [line, 0, []]
+    this.#bytes += Buffer.byteLength(text) + Number(!isFirst)
+    const isTooLarge = this.#bytes > maxRecordBytes
+    const content = text.endsWith('\r') ? text.slice(0, -1) : text
     let isClear = true
-    if (this.#open !== undefined || text.includes('"')) isClear = this.#readCells(text, end)
-    else if (!isTooLarge) this.#cells = this.#plainCells(text, end)
+    if (!isFirst || text.includes('"')) isClear = this.#readCells(text, content.length)
+    else if (content.includes('\r')) isClear = false
+    else if (!isTooLarge) this.#cells = this.#plainCells(content)
     const isOpen = this.#open !== undefined
-    if (isOpen ? isTooLarge : !isClear && line > this.#line) this.isBroken = true
+    this.isBroken = isOpen ? isTooLarge : !isClear && !isFirst
     if (isOpen || this.isBroken) return
-    const cells = isClear ? this.#cells : this.#plainCells(text, end)
+    const cells = isClear ? this.#cells : this.#plainCells(content)
     while (cells.length > 0 && cells.at(-1) === undefined) cells.pop()
     if (isTooLarge) rows.add([], this.#line, recordTooLarge)
-    else if (cells.length > 0) rows.add(cells, this.#line, isClear ? undefined : strayQuote)
+    else if (cells.length > 0) rows.add(cells, this.#line, isClear ? undefined : notCsv)
   }
 
-  /** Returns false for a quote where none may be. */
+  /** @returns false for a quote or a carriage return where none may be */
   #readCells(text: string, end: number): boolean {
     for (let at = 0; ; at += 1) {
       if (this.#open !== undefined || text[at] === '"') {
         const start = this.#open === undefined ? at + 1 : at
         const close = closingQuote(text, start)
-        this.#open = (this.#open ?? '') + text.slice(start, close)
-        if (close === text.length) return true
+        this.#open = (this.#open ?? '') + (close === -1 ? `${text.slice(start)}\n` : text.slice(start, close))
+        if (close === -1) return true
         this.#cells.push(this.#open.replaceAll('""', '"'))
         this.#open = undefined
         at = close + 1
       } else {
         const found = text.indexOf(this.#delimiter, at)
         const cell = text.slice(at, found === -1 ? end : found)
-        if (cell.includes('"')) return false
+        if (/["\r]/.test(cell)) return false
         this.#cells.push(plainCell(cell))
         at += cell.length
       }
@@ -91,8 +91,8 @@ export class TableParser {
     }
   }
 
-  #plainCells(text: string, end: number): (string | undefined)[] {
-    return text.slice(0, end).split(this.#delimiter).map(plainCell)
+  #plainCells(text: string): (string | undefined)[] {
+    return text.split(this.#delimiter).map(plainCell)
   }
 }
 
@@ -106,16 +106,10 @@ export async function* readTable(lines: AsyncIterable<Lines>, parser: TableParse
   parser.end()
 }
 
-function endOfLine(text: string): number {
-  if (text.endsWith('\r\n')) return text.length - 2
-  return text.length - Number(/[\r\n]$/.test(text))
-}
-
-/** The length of the text if there is none. */
 function closingQuote(text: string, start: number): number {
   let close = text.indexOf('"', start)
   while (close !== -1 && text[close + 1] === '"') close = text.indexOf('"', close + 2)
-  return close === -1 ? text.length : close
+  return close
 }
 
 /** White space other than spaces and tabs, such as U+00A0, belongs to the cell. */
@@ -131,9 +125,7 @@ function isBlank(text: string, at: number): boolean {
   return character === 0x20 || character === 0x09
 }
 
-function notUtf8(source: string, line: number): PlantsError {
-  const hint = 'If it is of an old spreadsheet, add --encoding windows-1252'
-  return malformed(`${source} is not UTF-8 in line ${line}`, hint)
-}
-
-const strayQuote = problem('malformed', 'Not CSV: a stray quote. Write a quote in a cell as "", and the cell in quotes')
+const notCsv = problem(
+  'malformed',
+  'Not CSV: a stray quote or carriage return. Write the cell in quotes, and a quote in it as ""',
+)

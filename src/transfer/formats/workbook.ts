@@ -1,11 +1,21 @@
 import { type CellValue, readXlsx, type Sheet } from 'hucre/xlsx'
 import { checkSignal } from '../../platform/clock.js'
 import { malformed, PlantsError, reasonOf } from '../../platform/errors.js'
-import { shorten } from '../../platform/escape.js'
 import { must } from '../../platform/values.js'
-import { type BadCell, type Cell, type Cells, Chunk, isTooLarge, readWhole, recordTooLarge } from './chunk.js'
-import type { FormatInput, FormatReader, InputOptions } from './format.js'
-import { type FieldRules, findHeader, headerOf, maxHeaderRows, missingHeader, rejectNames } from './header.js'
+import {
+  type BadCell,
+  type Cell,
+  type Cells,
+  Chunk,
+  type FieldRules,
+  type FormatInput,
+  type FormatReader,
+  type InputOptions,
+  isTooLarge,
+  readWhole,
+  recordTooLarge,
+} from './chunk.js'
+import { findHeader, headerAt, listOf, maxHeaderRows, rejectNames } from './header.js'
 
 /**
  * The rows of a sheet: a number in plain digits, a date as ISO 8601, a formula as its saved value.
@@ -13,32 +23,31 @@ import { type FieldRules, findHeader, headerOf, maxHeaderRows, missingHeader, re
  * @throws {PlantsError} `malformed` for a damaged archive, and if the sheet is not clear
  */
 export async function openWorkbook(input: FormatInput, options: InputOptions): Promise<FormatReader> {
-  const { name } = input
+  const { name, signal } = input
   const bytes = await readWhole(input.blocks, maxPacked)
   if (!bytes) throw malformed(`${name} is larger than ${maxPacked} bytes`, 'Save the sheet as CSV')
   checkArchive(bytes, name)
-  const names = await sheetNames(bytes, name)
-  const only = names.length === 1 ? await readSheet(bytes, 0, names, name) : undefined
+  const book = { bytes, source: name, sheets: await sheetNames(bytes, name) }
+  const only = book.sheets.length === 1 ? await readSheet(book, 0) : undefined
   const isRejects = only?.rows[0]?.[0] === rejectNames[0]
   if (!isRejects) refuseUnused(options, name)
   const rules = isRejects ? { ...options.rules, columns: undefined } : options.rules
-  const index =
-    options.sheet === undefined || isRejects
-      ? await sheetOfPlants(bytes, names, rules, input)
-      : namedSheet(names, options.sheet, name)
-  const sheet = only ?? (await readSheet(bytes, index, names, name))
-  if (rules.columns) {
-    const header = headerOf(rules.columns, rules, name)
-    return { format: 'xlsx', header, chunks: chunksOf(sheet, 0, header.names.length, input) }
-  }
+  const wanted = isRejects ? undefined : options.sheet
+  const index = wanted === undefined ? await sheetOfPlants(book, rules, signal) : namedSheet(book, wanted)
+  const sheet = only ?? (await readSheet(book, index))
   const rows = rowsOf(sheet, 0, maxHeaderRows)
-  if (rows.records.length === 0) return { format: 'xlsx', chunks: chunksOf(sheet, 0, Infinity, input) }
-  const { index: found, isFound } = findHeader(rows.records, rules)
-  if (!isFound) throw missingHeader(rows, found, rules, name)
-  const header = headerOf(must(rows.records[found]), rules, name)
-  const line = must(rows.lines[found])
-  const chunks = chunksOf(sheet, line, header.names.length, input)
-  return { format: 'xlsx', header, chunks, ...(found > 0 && { skipped: { rows: found, header: line } }) }
+  if (rows.records.length === 0) return { format: 'xlsx', chunks: chunksOf(sheet, 0, Infinity) }
+  const found = findHeader(rows, rules)
+  const { header, skipped } = headerAt(found, rows, rules, name)
+  const first = found === -1 ? 0 : must(rows.lines[must(found)])
+  return { format: 'xlsx', header, skipped, chunks: chunksOf(sheet, first, header.names.length) }
+}
+
+interface Book {
+  bytes: Buffer
+  source: string
+  /** their names */
+  sheets: string[]
 }
 
 function refuseUnused({ format, encoding, delimiter }: InputOptions, source: string): void {
@@ -85,38 +94,31 @@ async function sheetNames(bytes: Buffer, source: string): Promise<string[]> {
   throw malformed(`${source} is a ZIP archive without a sheet of Excel`, 'Save it as .xlsx, or as CSV')
 }
 
-function namedSheet(names: string[], wanted: string, source: string): number {
+function namedSheet({ sheets, source }: Book, wanted: string): number {
   const plain = (name: string) => name.trim().toLowerCase()
-  const exact = names.indexOf(wanted)
-  const found = exact === -1 ? names.findIndex((name) => plain(name) === plain(wanted)) : exact
+  const exact = sheets.indexOf(wanted)
+  const found = exact === -1 ? sheets.findIndex((name) => plain(name) === plain(wanted)) : exact
   const index = found === -1 ? Number(wanted) - 1 : found
-  if (names[index] !== undefined) return index
-  throw malformed(`${source} has no sheet ${inQuotes(wanted)}`, `Its sheets are ${listOf(names)}`)
+  if (sheets[index] !== undefined) return index
+  throw malformed(`${source} has no sheet ${listOf([wanted])}`, `Its sheets are ${listOf(sheets)}`)
 }
 
 /** The only sheet, or the only one with the columns of plants. A chart cannot be read as one. */
-async function sheetOfPlants(
-  bytes: Buffer,
-  names: string[],
-  rules: FieldRules,
-  { name: source, signal }: FormatInput,
-): Promise<number> {
-  if (names.length === 1) return 0
+async function sheetOfPlants(book: Book, rules: FieldRules, signal: AbortSignal): Promise<number> {
+  const { sheets, source } = book
+  if (sheets.length === 1) return 0
   const found: number[] = []
-  for (const index of rules.columns ? [] : names.slice(0, maxSearched).keys()) {
+  for (const index of sheets.slice(0, maxSearched).keys()) {
     await checkSignal(signal)
-    const sheet = await readSheet(bytes, index, names, source, maxHeaderRows).catch(() => undefined)
-    if (sheet && findHeader(rowsOf(sheet, 0, maxHeaderRows).records, rules).isFound) found.push(index)
+    const sheet = await readSheet(book, index, maxHeaderRows).catch(() => undefined)
+    if (sheet && findHeader(rowsOf(sheet, 0, maxHeaderRows), rules) !== undefined) found.push(index)
   }
   if (found.length === 1) return must(found[0])
-  if (found.length === 0 && !rules.columns)
-    throw malformed(
-      `None of the sheets of ${source} has the columns of plants: ${listOf(names)}`,
-      'Choose one with --sheet NAME, and its columns with --map',
-    )
-  const some = found.length > 0 ? found.map((index) => must(names[index])) : names
-  const what = found.length > 0 ? 'sheets with plants' : 'sheets'
-  throw malformed(`${source} has several ${what}: ${listOf(some)}`, 'Choose one with --sheet NAME')
+  const which = found.length > 0 ? found.map((index) => must(sheets[index])) : sheets
+  throw malformed(
+    `${found.length > 0 ? 'Several' : 'None'} of the sheets of ${source} have the columns of plants: ${listOf(which)}`,
+    'Choose one with --sheet NAME, and its columns with --map',
+  )
 }
 
 interface OpenSheet {
@@ -126,35 +128,23 @@ interface OpenSheet {
 }
 
 /** Without what is in columns above the 256th: a cell far to the right would take a kilobyte for each one before it. */
-async function readSheet(
-  bytes: Buffer,
-  index: number,
-  names: string[],
-  source: string,
-  maxRows?: number,
-): Promise<OpenSheet> {
+async function readSheet({ bytes, source, sheets: names }: Book, index: number, maxRows?: number): Promise<OpenSheet> {
   try {
-    const rows = maxRows === undefined ? {} : { maxRows }
-    const { sheets, dateSystem } = await readXlsx(bytes, { sheets: [index], range: 'A1:IV1048576', ...rows })
-    const sheet = must(sheets[0])
-    return { rows: sheet.rows, cells: sheet.cells, isFrom1904: dateSystem === '1904' }
+    const limit = maxRows === undefined ? {} : { maxRows }
+    const { sheets, dateSystem } = await readXlsx(bytes, { sheets: [index], range: 'A1:IV1048576', ...limit })
+    const { rows, cells } = must(sheets[0])
+    let length = 0
+    for (const row of rows) for (const cell of row) length += typeof cell === 'string' ? cell.length : 0
+    if (length > maxText) throw tooLarge(source, '1 GiB of text') // cells share their texts
+    return { rows, cells, isFrom1904: dateSystem === '1904' }
   } catch (error) {
-    throw damaged(`Sheet ${inQuotes(must(names[index]))} of ${source}`, error)
+    throw damaged(`Sheet ${listOf([must(names[index])])} of ${source}`, error)
   }
 }
 
-async function* chunksOf(
-  sheet: OpenSheet,
-  after: number,
-  width: number,
-  { name, signal }: FormatInput,
-): AsyncGenerator<Chunk> {
-  let total = 0
+async function* chunksOf(sheet: OpenSheet, after: number, width: number): AsyncGenerator<Chunk> {
   for (let from = after; from < sheet.rows.length; from += rowsAtOnce) {
-    await checkSignal(signal)
     const chunk = rowsOf(sheet, from, from + rowsAtOnce, width)
-    for (const record of chunk.records) for (const cell of record) total += typeof cell === 'string' ? cell.length : 0
-    if (total > maxText) throw tooLarge(name, '1 GiB of text')
     if (chunk.records.length > 0) yield chunk
   }
 }
@@ -205,14 +195,6 @@ function dateOf(date: Date, isFrom1904: boolean): Cell {
 const unsavedFormula: BadCell = {
   text: '',
   reason: 'a formula has no saved value. Open the workbook in a spreadsheet program, and save it',
-}
-
-function inQuotes(sheet: string): string {
-  return JSON.stringify(shorten(sheet))
-}
-
-function listOf(names: readonly string[]): string {
-  return names.slice(0, 20).map(inQuotes).join(', ')
 }
 
 const rowsAtOnce = 2000

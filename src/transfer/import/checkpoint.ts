@@ -1,10 +1,9 @@
 import { createHash, randomUUID } from 'node:crypto'
-import { closeSync, constants, fstatSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { dirname, join } from 'node:path'
 import * as z from 'zod/mini'
 import { parseJson } from '../../plant/exact-json.js'
-import { plantCount } from '../../plant/plant.js'
 import { AtomicFile, unwritable } from '../../platform/atomic-file.js'
 import { malformed, PlantsError, systemCode, systemReason } from '../../platform/errors.js'
 import { holdLock, type Lock } from '../../platform/file-lock.js'
@@ -16,62 +15,50 @@ import type { Store } from '../../stores/common/store.js'
 const count = z.number().check(z.int(), z.nonnegative())
 const int64 = z.string().check(z.regex(/^-?\d{1,20}$/))
 
-const counts = z.object({
-  created: count,
-  updated: count,
-  skipped: count,
-  unknown: count,
-  /** by their `error` */
-  rejected: z.record(z.string(), count),
-})
-
-const position = z.object({
-  /** its index */
-  input: count,
-  /** of this input */
-  records: count,
-  counts,
-  /** numbers of records by unknown field */
-  otherFields: z.record(z.string(), count),
-  nextId: z.optional(int64),
-  /** the length of the rejects file */
-  rejects: z.optional(count),
-  /** of each input that was begun */
-  files: z.array(z.object({ size: z.optional(count), bytes: count, hash: z.string() })),
-})
-
 const schema = z.object({
   /** increased with each change of the other fields */
   version: z.literal(2),
   /** the beginning of its idempotency keys */
   id: z.string().check(z.regex(/^[\da-f-]{36}$/)),
   /** those that determine how records are read and rejected */
-  flags: z.record(z.string(), z.string()),
+  flags: z.record(z.string(), z.optional(z.string())),
   /** for `--id-from next`; a restart begins with it, too, so that it creates no plant twice */
   firstId: z.optional(int64),
   /** the end of the last part that was written */
-  position,
+  position: z.object({
+    /** its index */
+    input: count,
+    /** of this input */
+    records: count,
+    /** `rejected` by their `error` */
+    counts: z.object({
+      ...{ created: count, updated: count, skipped: count, unknown: count },
+      rejected: z.record(z.string(), count),
+    }),
+    nextId: z.optional(int64),
+    /** the length of the rejects file */
+    rejects: z.optional(count),
+    /** of each input that was begun: its size, unless it is a pipe, and the SHA-256 of the bytes that were read */
+    files: z.array(z.object({ size: z.optional(count), bytes: count, hash: z.string() })),
+  }),
 })
 
 /** Kept as JSON of an import that is not done. */
 export type SavedImport = z.infer<typeof schema>
 
 /** The records of the inputs up to there are settled. */
-export type Position = z.infer<typeof position>
+export type Position = SavedImport['position']
 
-export type Counts = z.infer<typeof counts>
+export type Counts = Position['counts']
 
 export const start: Position = {
   input: 0,
   records: 0,
   counts: { created: 0, updated: 0, skipped: 0, unknown: 0, rejected: {} },
-  otherFields: {},
   files: [],
 }
 
-export function beginImport(flags: SavedImport['flags']): SavedImport {
-  return { version: 2, id: randomUUID(), flags, position: start }
-}
+type CheckpointStore = Pick<Store, 'checkpoint' | 'write'>
 
 export function rejectedIn({ rejected }: Counts): number {
   return Object.values(rejected).reduce((sum, count) => sum + count, 0)
@@ -82,32 +69,37 @@ export function settledIn(counts: Counts): number {
 }
 
 /**
- * What an earlier run has kept: in the store, in the transaction of its plants, or in a journal for a service.
+ * What an earlier run has kept, in the store with its plants or in a journal for a service, or a new import.
  *
- * @throws {PlantsError} `malformed` for a damaged checkpoint, one of an older version, and one of other flags
+ * @param flags those that determine how records are read and rejected
+ * @throws {PlantsError} `malformed`, unless it `isRestart`, for a checkpoint that is damaged, of an older version, or of
+ *   other flags
  */
 export async function findImport(
-  lock: ImportLock,
-  store: Pick<Store, 'checkpoint'>,
+  lock: ImportLock | undefined,
+  store: CheckpointStore,
   flags: SavedImport['flags'],
-): Promise<SavedImport | undefined> {
-  const text = await readCheckpoint(lock, store)
-  if (text === undefined) return undefined
-  const value = jsonIn(text)
-  const { data: saved } = schema.safeParse(value, { jitless: true })
-  const old = oldImport.safeParse(value, { jitless: true }).data
-  if (old) {
-    const { created, updated } = old.position?.counters ?? { created: 0, updated: 0 }
-    const stored = `${plantCount(created)} ${created === 1 ? 'was' : 'were'} created and ${grouped(updated)} updated`
-    throw malformed(`An older version of plants began this import: ${stored}`, 'To begin again, add --restart')
+  isRestart: boolean,
+): Promise<{ saved: SavedImport; isNew: boolean; rejectsLength: number | undefined }> {
+  const value = lock && (await readCheckpoint(lock, store))
+  const earlier = schema.safeParse(value, { jitless: true }).data
+  if (value !== undefined && !isRestart) {
+    const old = oldImport.safeParse(value, { jitless: true }).data
+    const { created = 0, updated = 0 } = old?.position?.counters ?? {}
+    const stored = `${grouped(created)} created, ${grouped(updated)} updated`
+    if (old) throw malformed(`An older version of plants began this import: ${stored}`, 'To begin again, add --restart')
+    if (!earlier) throw malformed('The checkpoint of this import is damaged', 'Start again with --restart')
+    const before = earlier.flags
+    const changed = [...Object.keys(flags), ...Object.keys(before)].find((name) => before[name] !== flags[name])
+    if (changed === undefined) return { saved: earlier, isNew: false, rejectsLength: earlier.position.rejects ?? 0 }
+    const was = before[changed] === undefined ? `without ${changed}` : `with ${changed} ${before[changed]}`
+    if (!store.checkpoint || settledIn(earlier.position.counts) > 0)
+      throw malformed(`This import was started ${was}`, 'Use the same flags, or start again with --restart')
   }
-  if (!saved) throw malformed('The checkpoint of this import is damaged', 'Start again with --restart')
-  const before = saved.flags
-  const changed = [...Object.keys(flags), ...Object.keys(before)].find((name) => before[name] !== flags[name])
-  if (changed === undefined) return saved
-  if (store.checkpoint && settledIn(saved.position.counts) === 0) return undefined // nothing of it is stored
-  const was = before[changed] === undefined ? `without ${changed}` : `with ${changed} ${before[changed]}`
-  throw malformed(`This import was started ${was}`, 'Use the same flags, or start again with --restart')
+  const isSame = (flag: string) => earlier !== undefined && earlier.flags[flag] === flags[flag]
+  const firstId = isSame('--id-from') ? earlier?.firstId : undefined
+  const saved: SavedImport = { version: 2, id: randomUUID(), flags, firstId, position: start }
+  return { saved, isNew: true, rejectsLength: isSame('--rejects') ? 0 : undefined }
 }
 
 const oldImport = z.object({
@@ -115,23 +107,28 @@ const oldImport = z.object({
   position: z.optional(z.object({ counters: z.object({ created: count, updated: count }) })),
 })
 
-/** Undefined for what this version cannot read. */
-export async function readImport(lock: ImportLock, store: Pick<Store, 'checkpoint'>): Promise<SavedImport | undefined> {
-  const text = await readCheckpoint(lock, store)
-  return schema.safeParse(text === undefined ? undefined : jsonIn(text), { jitless: true }).data
-}
-
-function readCheckpoint(lock: ImportLock, store: Pick<Store, 'checkpoint'>) {
-  return store.checkpoint ? store.checkpoint(lock.name) : readJournal(lock)
-}
-
-function jsonIn(text: string): unknown {
+/** Null for what is not JSON. */
+async function readCheckpoint({ name, journal }: ImportLock, store: CheckpointStore): Promise<unknown> {
+  let text: string | undefined
+  try {
+    text = store.checkpoint ? await store.checkpoint(name) : readFileSync(journal, 'utf8')
+  } catch (error) {
+    const reason = systemReason(error)
+    if (reason === undefined) throw error
+    if (systemCode(error) === 'ENOENT') return undefined
+    throw malformed(`The journal ${journal} could not be read: ${reason}`, 'Start again with --restart', error)
+  }
+  if (text === undefined) return undefined
   const parsed = parseJson(text)
-  return 'value' in parsed ? parsed.value : undefined
+  return 'value' in parsed ? parsed.value : null
 }
 
 /** Between parts. Without an import, the checkpoint is removed. Throws when another process has taken over the lock. */
-export async function keepImport(lock: ImportLock, store: Store, saved: SavedImport | undefined): Promise<void> {
+export async function keepImport(
+  lock: ImportLock,
+  store: CheckpointStore,
+  saved: SavedImport | undefined,
+): Promise<void> {
   lock.assertHeld()
   const state = saved && JSON.stringify(saved)
   if (store.checkpoint) await store.write([], { checkpoint: { id: lock.name, state } })
@@ -189,23 +186,3 @@ export function writeJournal({ journal, assertHeld }: ImportLock, text: string):
 }
 
 const hint = 'Free some space, or choose another directory with the variable PLANTS_STATE_DIR'
-
-/** Throws `malformed` for anything but a regular file. */
-function readJournal({ journal }: ImportLock): string | undefined {
-  let fd: number | undefined
-  try {
-    fd = openSync(journal, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0)) // a pipe would otherwise wait for a writer
-    if (!fstatSync(fd).isFile()) throw invalidJournal(journal, 'is not a regular file')
-    return readFileSync(fd, 'utf8')
-  } catch (error) {
-    if (systemCode(error) === 'ENOENT') return undefined
-    const reason = systemReason(error)
-    throw reason === undefined ? error : invalidJournal(journal, `could not be read: ${reason}`, error)
-  } finally {
-    if (fd !== undefined) closeSync(fd)
-  }
-}
-
-function invalidJournal(path: string, why: string, cause?: unknown): PlantsError {
-  return malformed(`The journal ${path} ${why}`, 'Start again with --restart', cause)
-}

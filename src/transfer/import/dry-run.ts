@@ -1,4 +1,4 @@
-import { type NewPlant, patchedPlant } from '../../plant/plant.js'
+import { equalFields, type NewPlant, newPlant, patchedPlant, valuesOf } from '../../plant/plant.js'
 import { connect } from '../../platform/sqlite.js'
 import {
   type Change,
@@ -7,6 +7,7 @@ import {
   missingOutcome,
   type Outcome,
   problem,
+  rejected,
   unsent,
 } from '../../stores/common/change.js'
 import type { Store, WriteOptions } from '../../stores/common/store.js'
@@ -17,92 +18,76 @@ export interface PlannedChange {
   after: NewPlant
 }
 
-interface DryRunOptions {
-  /** undefined if there is none yet, or if it cannot be read */
-  store: Pick<Store, 'get'> | undefined
-  /** whether an id that is not in the store is known not to exist */
-  isReadable: boolean
-  onPlanned(changes: PlannedChange[]): Promise<void>
-}
-
 /**
- * What an import would do. Reads the store, and remembers in a temporary table what the ids of the input would become.
+ * Has the `write` of a store, but only reads that, and remembers in a temporary table what its ids would become.
+ *
+ * @param store undefined if there is none yet, or if it cannot be read
+ * @param isReadable whether an id that is not in the store is known not to exist
  */
-export class DryRun {
-  readonly #options: DryRunOptions
-  readonly #db = connect(':memory:', { readOnly: false })
+export function dryRunOf(
+  store: Store | undefined,
+  isReadable: boolean,
+  onPlanned: (changes: PlannedChange[]) => Promise<void>,
+): Pick<Store, 'write' | 'close'> {
+  const db = connect(':memory:', { readOnly: false })
+  db.exec('CREATE TEMP TABLE planned (id INTEGER PRIMARY KEY, name TEXT, tag TEXT); PRAGMA temp.cache_size=-16384')
+  const find = db.prepare('SELECT name, tag FROM planned WHERE id = ?')
+  const remember = db.prepare('REPLACE INTO planned (id, name, tag) VALUES (?, ?, ?)')
 
-  constructor(options: DryRunOptions) {
-    this.#options = options
-    this.#db.exec(
-      'CREATE TEMP TABLE planned (id INTEGER PRIMARY KEY, name TEXT, tag TEXT); PRAGMA temp.cache_size=-16384',
-    )
+  function plan(change: Change, stored: NewPlant | undefined): Outcome {
+    const id = idOf(change)
+    const row = find.get(id) as { name: string; tag: string | null } | undefined // as `remember` writes them
+    const earlier = row && newPlant(id, row.name, row.tag)
+    const before = earlier ?? stored
+    if (change.type === 'create') {
+      if (before) {
+        const outcome = existingOutcome(change, before)
+        if (!earlier || outcome.type === 'skipped') return outcome
+        return rejected(problem('conflict', `The id ${id} is in the input twice`))
+      }
+      remember.run(...valuesOf(change.plant))
+      return { type: 'created', plant: change.plant }
+    }
+    if (change.type === 'delete') throw new TypeError('An import deletes nothing')
+    const known = before ?? (isReadable ? undefined : { id, name: '' })
+    const plant = patchedPlant(change.patch, known)
+    if (!plant) return missingOutcome(change)
+    remember.run(...valuesOf(plant))
+    const isCreated = !before && (change.patch.name != null || !known)
+    return isCreated ? { type: 'created', plant } : { type: 'updated', plant, before: known ?? plant }
   }
 
-  /** As the `write` of a store. */
-  async write(changes: readonly Change[], { maxRejected = Infinity, signal }: WriteOptions = {}): Promise<Outcome[]> {
-    const { store, onPlanned } = this.#options
+  async function write(changes: readonly Change[], { maxRejected = Infinity, signal }: WriteOptions = {}) {
     const outcomes: Outcome[] = []
+    const planned: PlannedChange[] = []
     let rejections = 0
     for (let from = 0; from < changes.length; from += changesAtOnce) {
       await new Promise(setImmediate)
       signal?.throwIfAborted()
       const some = changes.slice(from, from + changesAtOnce)
       const stored = await store?.get(some.map(idOf))
-      this.#db.exec('BEGIN')
+      db.exec('BEGIN')
       for (const change of some) {
-        const outcome = rejections < maxRejected ? this.#plan(change, stored?.get(idOf(change))) : unsent
-        if (outcome.type === 'rejected') rejections += 1
+        const outcome = rejections < maxRejected ? plan(change, stored?.get(idOf(change))) : unsent
         outcomes.push(outcome)
+        if (outcome.type === 'rejected') rejections += 1
+        if (outcome.type === 'created') planned.push({ after: outcome.plant })
+        if (outcome.type === 'updated' && outcome.before && !equalFields(outcome.before, outcome.plant))
+          planned.push({ before: outcome.before, after: outcome.plant })
       }
-      this.#db.exec('COMMIT')
+      db.exec('COMMIT')
     }
-    await onPlanned(outcomes.flatMap(plannedBy))
+    await onPlanned(planned)
     return outcomes
   }
 
-  #plan(change: Change, stored: NewPlant | undefined): Outcome {
-    const id = idOf(change)
-    const earlier = this.#earlier(id)
-    const before = earlier ?? stored
-    if (change.type === 'create') {
-      if (!before) return { type: 'created', plant: this.#remember(change.plant) }
-      const outcome = existingOutcome(change, before)
-      if (!earlier || outcome.type === 'skipped') return outcome
-      return { type: 'rejected', error: problem('conflict', `The id ${id} is in the input twice`) }
-    }
-    if (change.type === 'delete') throw new TypeError('An import deletes nothing')
-    const known = before ?? (this.#options.isReadable ? undefined : { id, name: '' })
-    const plant = patchedPlant(change.patch, known)
-    if (!plant) return missingOutcome(change)
-    this.#remember(plant)
-    const isCreated = !before && (change.patch.name != null || !known)
-    return isCreated ? { type: 'created', plant } : { type: 'updated', plant, before: known ?? plant }
+  return {
+    write,
+    close: async () => {
+      db.close()
+      await store?.close()
+    },
   }
-
-  #earlier(id: bigint): NewPlant | undefined {
-    const row = this.#db.prepare('SELECT name, tag FROM planned WHERE id = ?').get(id)
-    if (!row) return undefined
-    const { name, tag } = row as { name: string; tag: string | null } // as `#remember` writes them
-    return { id, name, ...(tag !== null && { tag }) }
-  }
-
-  #remember(plant: NewPlant): NewPlant {
-    const { id, name, tag } = plant
-    this.#db.prepare('REPLACE INTO planned (id, name, tag) VALUES (?, ?, ?)').run(id, name, tag ?? null)
-    return plant
-  }
-
-  close(): void {
-    this.#db.close()
-  }
-}
-
-function plannedBy(outcome: Outcome): PlannedChange[] {
-  if (outcome.type === 'created') return [{ after: outcome.plant }]
-  if (outcome.type !== 'updated' || !outcome.before) return []
-  const { before, plant: after } = outcome
-  return before.name === after.name && before.tag === after.tag ? [] : [{ before, after }]
 }
 
 /** about 20 ms, after which signals are handled */

@@ -5,29 +5,23 @@ import type { Io } from '../../platform/io.js'
 import { must } from '../../platform/values.js'
 import { idOf, isConstraintProblem, type Outcome, type Problem, rejected } from '../../stores/common/change.js'
 import type { Store } from '../../stores/common/store.js'
-import { type Chunk, skipRecords } from '../formats/chunk.js'
-import type { FormatReader } from '../formats/format.js'
-import { type Counts, type Position, settledIn } from './checkpoint.js'
-import { type ImportPlan, type OpenInput, openInput, otherLayout } from './inputs.js'
+import { type Chunk, type FormatReader, skipRecords } from '../formats/chunk.js'
+import { type Counts, type ImportLock, type Position, type SavedImport, settledIn, writeJournal } from './checkpoint.js'
+import { type ImportPlan, type OpenInput, openInput, otherLayout } from './input.js'
 import { type MappedChange, Mapper } from './map.js'
 import { type RejectedRecord, type Rejects, rejectsLayout } from './rejects.js'
 
 export interface ImportContext {
-  write: Store['write']
-  /** written in the transaction of a part */
-  checkpoint?: { id: string; stateOf(position: Position): string } | undefined
-  /** Throws when another process has taken over the import. */
-  assertHeld?: (() => void) | undefined
-  /** keeps the position after a part, where the store cannot */
-  keep?: ((position: Position) => void) | undefined
-  /** of the idempotency key of a record */
-  keyOf?: ((input: number, record: number) => string) | undefined
+  /** undefined if the import cannot be resumed */
+  lock: ImportLock | undefined
+  /** plants are sent with idempotency keys, and the checkpoint is in a journal */
+  isService: boolean
   rejects: Rejects | undefined
   /** `signal` stops the import */
   io: Io
   onOpened(reader: FormatReader, input: string): Promise<void>
   onRejected(rejected: readonly RejectedRecord[], input: string): Promise<void>
-  onProgress(): void
+  onProgress(importing: Importer): void
 }
 
 /** What is known of a part after its write. */
@@ -35,51 +29,45 @@ interface Settled {
   /** after the records that are settled */
   position: Position
   rejected: RejectedRecord[]
-  /** rejected records whose id another record of the part has */
-  repeated: number
   /** why the records after them are not settled */
   failure: Problem | undefined
 }
 
-/**
- * Reads, maps, and writes. A part, which is a chunk or the next records of a large one, is one transaction with its
- * checkpoint.
- */
+type Mapped = MappedChange | Problem
+
+/** Reads, maps, and writes. A part of a chunk is one transaction with its checkpoint. */
 export class Importer {
   readonly #plan: ImportPlan
+  readonly #saved: SavedImport
   readonly #context: ImportContext
   /** of `--id-from next` */
   readonly firstId: bigint | undefined
   /** up to where all is settled */
   position: Position
   isDone = false
-  /** records that earlier runs have settled */
-  readonly settledBefore: number
   /** whether a record may be stored */
   isBegun: boolean
-  isEmpty = true
   /** of this run, including those whose outcome is unknown */
   rejected = 0
-  /** of this run: those whose id another record of the input has */
-  repeated = 0
-  /** of this run; see `Mapper` */
-  withoutIds = 0
+  /** of this run: numbers of records by unknown field */
+  readonly otherFields = new Map<string, number>()
 
-  constructor(
-    plan: ImportPlan,
-    { position, firstId }: { position: Position; firstId?: bigint | string | undefined },
-    context: ImportContext,
-  ) {
+  constructor(plan: ImportPlan, saved: SavedImport, context: ImportContext) {
     this.#plan = plan
+    this.#saved = saved
     this.#context = context
-    this.position = position
-    this.firstId = firstId === undefined ? undefined : BigInt(firstId)
-    this.settledBefore = settledIn(position.counts)
+    this.firstId = saved.firstId === undefined ? undefined : BigInt(saved.firstId)
+    this.position = saved.position
     this.isBegun = this.settledBefore > 0
   }
 
+  /** Records that earlier runs have settled. */
+  get settledBefore(): number {
+    return settledIn(this.#saved.position.counts)
+  }
+
   /** Throws the errors of the inputs and of the store, and the reason of the signal. */
-  async run(first: OpenInput): Promise<void> {
+  async run(first: OpenInput, write: Store['write']): Promise<void> {
     const { inputs, maxErrors, maxRecords } = this.#plan
     const { rejects, io, onOpened } = this.#context
     for (const [index, input] of inputs.entries()) {
@@ -89,12 +77,13 @@ export class Importer {
         if (rejects && rejectsLayout(reader) !== rejectsLayout(first)) throw otherLayout(input.name)
         await onOpened(reader, input.name)
         if (index > this.position.input) this.position = { ...this.position, input: index, records: 0 }
-        this.isEmpty &&= reader.isEmpty
         for await (const chunk of skipRecords(reader.chunks, this.position.records))
-          for (let from = 0; from < chunk.records.length; ) {
+          for (let rest = chunk; rest.records.length > 0; ) {
             if (this.rejected >= maxErrors) return
             await checkSignal(io.signal)
-            from += await this.#process(chunk.slice(from, from + maxRecords), reader)
+            const before = this.position.records
+            await this.#importPart(rest.slice(0, maxRecords), reader, write)
+            rest = rest.slice(this.position.records - before, Infinity)
           }
         this.position = { ...this.position, files: this.#filesUntil(reader) } // also of one without records
       } finally {
@@ -104,41 +93,35 @@ export class Importer {
     this.isDone = true
   }
 
-  /** Returns how many records of the part are settled. */
-  async #process(part: Chunk, reader: OpenInput): Promise<number> {
-    const { write, checkpoint, assertHeld, keep, rejects, io, onProgress, onRejected } = this.#context
+  async #importPart(part: Chunk, reader: OpenInput, write: Store['write']): Promise<void> {
+    const { lock, isService, rejects, io, onProgress, onRejected } = this.#context
     const limit = this.#plan.maxErrors - this.rejected
-    const mapper = this.#mapperOf(reader)
-    const mapped = this.#map(part, mapper, limit)
+    const { mapped, nextIds } = this.#map(part, reader, limit)
     const isChange = (one: Mapped): one is MappedChange => !('error' in one)
+    const stateOf = (position: Position) => JSON.stringify({ ...this.#saved, position })
     let settled: Settled | undefined
     const settle = (outcomes: Outcome[]) => {
-      assertHeld?.()
-      settled = this.#settle(part, mapped, outcomes, mapper, reader)
+      lock?.assertHeld()
+      settled = this.#settle(part, mapped, outcomes, reader)
+      settled.position.nextId = nextIds[settled.position.records - this.position.records - 1] ?? this.position.nextId
       // With a checkpoint, in its transaction: what is not committed is cut off by the next append.
-      const length = rejects?.append(this.position.rejects ?? 0, settled.rejected, reader)
-      if (length !== undefined) settled.position.rejects = length
+      settled.position.rejects = rejects?.append(this.position.rejects ?? 0, settled.rejected, reader)
       return settled
     }
+    const state = (outcomes: Outcome[]) => stateOf(settle(outcomes).position)
     const outcomes = await write(mapped.every(isChange) ? mapped : mapped.filter(isChange), {
       signal: io.signal,
-      ...(limit < Infinity && { maxRejected: limit }),
-      ...(checkpoint && {
-        checkpoint: { id: checkpoint.id, state: (outcomes) => checkpoint.stateOf(settle(outcomes).position) },
-      }),
+      maxRejected: limit,
+      checkpoint: lock && !isService ? { id: lock.name, state } : undefined,
     })
     if (outcomes.some(({ type }) => type !== 'unsent')) this.isBegun = true
-    const { position, rejected, repeated, failure } = settled ?? settle(outcomes)
-    keep?.(position)
-    const before = this.position.records
+    const { position, rejected, failure } = settled ?? settle(outcomes)
+    if (lock && isService) writeJournal(lock, stateOf(position))
     this.position = position
     this.rejected += rejected.length
-    this.repeated += repeated
-    this.withoutIds += mapper.withoutIds
-    onProgress()
+    onProgress(this)
     await onRejected(rejected, must(this.#plan.inputs[position.input]).name)
     if (failure) throw new PlantsError(failure.type, failure.message, { ...failure })
-    return position.records - before
   }
 
   /** Of the inputs up to the one that is read. */
@@ -147,80 +130,61 @@ export class Importer {
     return [...files.slice(0, input), reader.fingerprint()]
   }
 
-  #mapperOf(reader: OpenInput): Mapper {
-    return new Mapper(this.#plan.rules, this.#plan.ifExists, reader.header, this.firstId, this.position)
-  }
-
-  /** If the limit may be reached in this part, up to its first invalid record. */
-  #map({ records, problems }: Chunk, mapper: Mapper, limit: number): Mapped[] {
-    const { keyOf } = this.#context
-    const { input, records: done } = this.position
+  /** If the limit may be reached in this part, up to its first invalid record; and the next number after each. */
+  #map({ records, problems }: Chunk, { header }: OpenInput, limit: number) {
+    const { lock, isService } = this.#context
+    const { input, records: done, nextId } = this.position
+    const ids = { firstId: this.firstId, nextId: nextId === undefined ? undefined : BigInt(nextId) }
+    const mapper = new Mapper(this.#plan, header, ids, this.otherFields)
+    const keyOf = (record: number) => {
+      lock?.assertHeld() // when the plant is sent: another process may have taken over the import since
+      return `${this.#saved.id}-${input}-${record}`
+    }
     const mapped: Mapped[] = []
+    const nextIds: (string | undefined)[] = []
     for (const [index, raw] of records.entries()) {
       const one = problems.get(index) ?? mapper.map(raw)
       mapped.push(one)
-      // Asked for when the plant is sent: another process may have taken over the import since.
-      if (keyOf && one.type === 'create')
-        Object.defineProperty(one, 'key', { get: () => keyOf(input, done + index), enumerable: true })
+      nextIds.push(mapper.nextId?.toString())
+      if (isService && one.type === 'create')
+        Object.defineProperty(one, 'key', { get: () => keyOf(done + index), enumerable: true })
       if ('error' in one && records.length >= limit) break
     }
-    return mapped
+    return { mapped, nextIds }
   }
 
   /** A store may call it again, when it repeats a transaction. */
-  #settle(
-    part: Chunk,
-    mapped: readonly Mapped[],
-    outcomes: readonly Outcome[],
-    mapper: Mapper,
-    reader: OpenInput,
-  ): Settled {
-    const { input, records, counts: old, rejects } = this.position
-    const { settled, failure } = settledOutcomes(mapped, outcomes, this.#plan.maxErrors - this.rejected)
+  #settle(part: Chunk, mapped: readonly Mapped[], outcomes: readonly Outcome[], reader: OpenInput): Settled {
+    const { input, records, counts: old } = this.position
+    const limit = this.#plan.maxErrors - this.rejected
+    const failure = failureIn(outcomes, limit)
     const counts: Counts = { ...old, rejected: { ...old.rejected } }
-    const lines = settled.some(isConflict) ? createdLines(part, mapped, settled) : undefined
-    const rejected: RejectedRecord[] = []
-    let repeated = 0
-    for (const [index, outcome] of settled.entries()) {
+    const rejections: RejectedRecord[] = []
+    const createdLines = outcomes.some(isConflict) ? new Map<bigint, number>() : undefined
+    const written = outcomes.values()
+    let settled = 0
+    for (const [index, one] of mapped.entries()) {
+      const outcome = 'error' in one ? rejected(one) : must(written.next().value)
+      const isOpen = outcome.type === 'unsent' || (failure && outcome.type === 'unknown')
+      if (isOpen || rejections.length === limit) break
+      settled += 1
       countOutcome(counts, outcome)
+      const line = must(part.lines[index])
+      if (outcome.type === 'created') createdLines?.set(outcome.plant.id, line)
       if (!('error' in outcome)) continue
-      let { error, message } = outcome.error
-      const one = must(mapped[index])
-      const line = isConflict(outcome) && !('error' in one) ? lines?.get(idOf(one)) : undefined
-      if (line !== undefined && !('error' in one)) {
-        message = `The id ${idOf(one)} is in the input twice, also in line ${line}`
-        repeated += 1
-      }
-      const element = reader.format === 'json' ? records + index : undefined
-      rejected.push({ line: must(part.lines[index]), element, raw: must(part.records[index]), error, message })
+      const id = !('error' in one) && isConflict(outcome) ? idOf(one) : undefined
+      const twin = id === undefined ? undefined : createdLines?.get(id)
+      rejections.push({
+        line,
+        element: reader.format === 'json' ? records + index : undefined,
+        raw: must(part.records[index]),
+        error: outcome.error.error,
+        message: twin ? `The id ${id} is in the input twice, also in line ${twin}` : outcome.error.message,
+      })
     }
-    const isCut = settled.length < part.records.length
-    const numbered = isCut ? this.#mapperOf(reader) : mapper
-    if (isCut) this.#map(part.slice(0, settled.length), numbered, Infinity) // the others have used no number
-    const position = {
-      ...{ input, records: records + settled.length, counts, ...numbered.position },
-      ...(rejects !== undefined && { rejects }),
-      files: this.#filesUntil(reader),
-    }
-    return { position, rejected, repeated, failure }
+    const position = { input, records: records + settled, counts, files: this.#filesUntil(reader) }
+    return { position, rejected: rejections, failure }
   }
-}
-
-type Mapped = MappedChange | Problem
-
-/** The outcomes of the records up to the first that is not settled: where a service fails, or enough is rejected. */
-function settledOutcomes(mapped: readonly Mapped[], outcomes: readonly Outcome[], limit: number) {
-  const failure = failureIn(outcomes, limit)
-  const settled: Outcome[] = []
-  let [next, rejections] = [0, 0]
-  for (const one of mapped) {
-    const outcome = 'error' in one ? rejected(one) : must(outcomes[next])
-    if (rejections === limit || outcome.type === 'unsent' || (failure && outcome.type === 'unknown')) break
-    if (!('error' in one)) next += 1
-    if ('error' in outcome) rejections += 1
-    settled.push(outcome)
-  }
-  return { settled, failure }
 }
 
 /** Of a service: it was not asked, or what answered is none. */
@@ -244,14 +208,4 @@ function countOutcome(counts: Counts, outcome: Outcome): void {
 /** Whether its id exists, and not that a constraint somebody added refuses it. */
 function isConflict(outcome: Outcome): boolean {
   return outcome.type === 'rejected' && outcome.error.type === 'conflict' && !isConstraintProblem(outcome.error)
-}
-
-/** The lines of the plants that this part has created, by their ids. */
-function createdLines({ lines }: Chunk, mapped: readonly Mapped[], settled: readonly Outcome[]): Map<bigint, number> {
-  const created = new Map<bigint, number>()
-  for (const [index, { type }] of settled.entries()) {
-    const one = must(mapped[index])
-    if (type === 'created' && !('error' in one)) created.set(idOf(one), must(lines[index]))
-  }
-  return created
 }

@@ -3,10 +3,9 @@ import { dirname } from 'node:path'
 import { tableCell } from '../../plant/records.js'
 import { unwritable } from '../../platform/atomic-file.js'
 import { errorValue, malformed } from '../../platform/errors.js'
-import { descriptorOf, isWrittenInPlace, syncFolder, targetOf } from '../../platform/files.js'
+import { descriptorOf, isWrittenInPlace, syncFolder } from '../../platform/files.js'
 import { assertOwnFile } from '../../platform/trust.js'
-import type { Cell, RawRecord } from '../formats/chunk.js'
-import type { FormatReader } from '../formats/format.js'
+import type { Cell, FormatReader, RawRecord } from '../formats/chunk.js'
 import { rejectNames } from '../formats/header.js'
 
 export interface RejectedRecord {
@@ -24,7 +23,11 @@ export interface RejectedRecord {
  */
 export class Rejects {
   readonly path: string
-  readonly #file: OpenFile
+  readonly #fd: number
+  /** not `isWrittenInPlace` */
+  readonly #isFile: boolean
+  /** opened by the shell, and not closed here */
+  readonly #isGiven: boolean
 
   /**
    * @param length of the file of an earlier run, which goes on; without it, there must be none
@@ -32,53 +35,57 @@ export class Rejects {
    */
   constructor(path: string, length: number | undefined) {
     this.path = path
-    this.#file = this.#attempt(() => openTarget(path))
+    const stats = fs.statSync(path, { throwIfNoEntry: false })
+    const given = descriptorOf(path, stats)
+    this.#isGiven = given !== undefined
+    this.#isFile = !isWrittenInPlace(path, stats)
+    this.#fd = given ?? this.#attempt(() => fs.openSync(path, 'a', 0o600))
     try {
-      this.#cut(length ?? 0, length === undefined)
+      if (!this.#isFile) return
+      const opened = fs.fstatSync(this.#fd)
+      assertOwnFile(path, opened, 'Choose another file with --rejects')
+      if (length === undefined && opened.size > 0)
+        throw malformed(
+          `${path} already exists, and would be overwritten`,
+          'Choose another file with --rejects, or remove it',
+        )
+      if (!stats) syncFolder(dirname(fs.realpathSync(path)))
+      this.#cut(length ?? 0)
     } catch (error) {
-      this.#close()
+      fs.closeSync(this.#fd)
       throw error
     }
   }
 
-  #cut(length: number, isNew: boolean): void {
-    if (!this.#file.isFile) return
-    const { size } = fs.fstatSync(this.#file.fd)
-    if (isNew && size > 0)
-      throw malformed(
-        `${this.path} already exists, and would be overwritten`,
-        'Choose another file with --rejects, or remove it',
-      )
+  #cut(length: number): void {
+    if (!this.#isFile) return
+    const { size } = fs.fstatSync(this.#fd)
     if (size < length)
       throw malformed(
         `${this.path} is shorter than it was when the import was interrupted`,
         'Restore the file, or start again with --restart',
       )
-    if (size > length) this.#attempt(() => fs.ftruncateSync(this.#file.fd, length))
+    if (size > length) this.#attempt(() => fs.ftruncateSync(this.#fd, length))
   }
 
   /** Cuts the file to the length of a checkpoint, appends, and returns the new length when all is on disk. */
   append(length: number, rejected: readonly RejectedRecord[], reader: FormatReader): number {
-    this.#cut(length, false)
+    this.#cut(length)
     if (rejected.length === 0) return length
     const head = length === 0 ? headOf(reader) : ''
     const bytes = Buffer.from(head + rejected.map((record) => `${recordOf(record, reader)}\n`).join(''))
     this.#attempt(() => {
-      fs.writeFileSync(this.#file.fd, bytes)
-      if (this.#file.isFile) fs.fdatasyncSync(this.#file.fd)
+      fs.writeFileSync(this.#fd, bytes)
+      if (this.#isFile) fs.fdatasyncSync(this.#fd)
     })
     return length + bytes.length
   }
 
   /** Removes an empty file. */
   close(): void {
-    const isEmpty = this.#file.isFile && fs.fstatSync(this.#file.fd).size === 0
-    this.#close()
-    if (isEmpty) fs.rmSync(this.#file.target, { force: true })
-  }
-
-  #close(): void {
-    if (!this.#file.isGiven) fs.closeSync(this.#file.fd)
+    const isEmpty = this.#isFile && fs.fstatSync(this.#fd).size === 0
+    if (!this.#isGiven) fs.closeSync(this.#fd)
+    if (isEmpty) fs.rmSync(fs.realpathSync(this.path))
   }
 
   #attempt<T>(action: () => T): T {
@@ -97,16 +104,14 @@ export function rejectsLayout(reader: FormatReader): string {
 
 function headOf({ header, delimiter = ',' }: FormatReader): string {
   if (!header) return ''
-  const [line, reason] = rejectNames
-  return `\ufeff${rowOf([line, reason, ...header.kept.map((column) => header.names[column] || undefined)], delimiter)}\n`
+  const names = header.kept.map((column) => header.names[column] || undefined)
+  return `\ufeff${rowOf([...rejectNames.slice(0, 2), ...names], delimiter)}\n`
 }
 
-function recordOf({ line, raw, error, message }: RejectedRecord, reader: FormatReader): string {
+function recordOf({ line, raw, error, message }: RejectedRecord, { header, delimiter = ',' }: FormatReader): string {
   if (typeof raw === 'string') return lineOf(line, message, raw, error === errorValue('malformed'))
-  const { header, delimiter = ',' } = reader
-  const surplus = raw.slice(header?.names.length)
   const kept = header?.kept.filter((column) => column < raw.length).map((column) => raw[column]) ?? []
-  return rowOf([String(line), message, ...kept, ...surplus], delimiter)
+  return rowOf([String(line), message, ...kept, ...raw.slice(header?.names.length)], delimiter)
 }
 
 function rowOf(cells: readonly Cell[], delimiter: string): string {
@@ -118,39 +123,10 @@ function rowOf(cells: readonly Cell[], delimiter: string): string {
 function lineOf(line: number, message: string, raw: string, isBroken: boolean): string {
   const start = `{"rejected_line":${line},"rejected_reason":${JSON.stringify(message)}`
   const text = raw.replace(/[\r\n]/g, ' ').trim()
-  if (text === '') return `${start}}`
-  if (isBroken || !text.startsWith('{')) return `${start},"rejected_text":${JSON.stringify(text)}}`
-  const members = text.slice(1, -1).replace(addedMembers, '')
-  return members.trim() === '' ? `${start}}` : `${start},${members}}`
+  if (isBroken || !text.startsWith('{')) return `${start}${text && `,"rejected_text":${JSON.stringify(text)}`}}`
+  const members = text.slice(1, -1).replace(addedMembers, '').trim()
+  return `${start}${members && `,${members}`}}`
 }
 
 const addedMembers =
   /^"rejected_line":\d+,"rejected_reason":"(?:[^"\\]|\\.){0,2000}",?(?:"rejected_text":"(?:[^"\\]|\\.){0,2000}",?)?/
-
-interface OpenFile {
-  target: string
-  fd: number
-  /** not `isWrittenInPlace` */
-  isFile: boolean
-  /** opened by the shell, and not closed here */
-  isGiven: boolean
-}
-
-function openTarget(path: string): OpenFile {
-  const stats = fs.statSync(path, { throwIfNoEntry: false })
-  if (isWrittenInPlace(path, stats)) {
-    const given = descriptorOf(path, stats)
-    const fd = given ?? fs.openSync(path, fs.constants.O_WRONLY | fs.constants.O_APPEND)
-    return { target: path, fd, isFile: false, isGiven: given !== undefined }
-  }
-  const target = targetOf(path)
-  const fd = fs.openSync(target, 'a+', 0o600)
-  try {
-    assertOwnFile(path, fs.fstatSync(fd), 'Choose another file with --rejects')
-    if (!stats) syncFolder(dirname(target))
-    return { target, fd, isFile: true, isGiven: false }
-  } catch (error) {
-    fs.closeSync(fd)
-    throw error
-  }
-}

@@ -50,7 +50,7 @@ test.each(Object.entries(formats))(
           rejected: Object.values(run.rejected ?? {}).reduce((a, b) => a + b, 0),
         }
         expect(counts).toEqual({ created: created.size, rejected: rejected.length })
-        const stopped = 'and the import stopped there\n  Run the same command again to resume after them'
+        const stopped = 'and the import stopped there\n  To resume after them, run the same command again'
         expect(run.err.includes(stopped)).toBe(!isLast)
         inRun = 0
       }

@@ -196,11 +196,11 @@ describe('the sheet', () => {
     },
   )
 
-  const several = 'stdin has several sheets with plants: "Plants", "Copy"'
-  const none = 'None of the sheets of stdin has the columns of plants: "a", "b"'
+  const several = 'Several of the sheets of stdin have the columns of plants: "Plants", "Copy"'
+  const none = 'None of the sheets of stdin have the columns of plants: "a", "b"'
 
   test.each<[string, Record<string, string>, string, string, string]>([
-    ['is one of several', three, '', several, 'Choose one with --sheet NAME'],
+    ['is one of several', three, '', several, 'Choose one with --sheet NAME, and its columns with --map'],
     ['is not found', { a: rows(['x']), b: '' }, '', none, 'Choose one with --sheet NAME, and its columns with --map'],
     ['is not there', two, '--sheet 3', 'stdin has no sheet "3"', 'Its sheets are "Our notes", "Plants"'],
     ['needs no format', two, '--format csv', '--format does not apply to a workbook, as stdin is', 'Leave it out'],
@@ -243,7 +243,7 @@ test.each<[message: string, stdin: Buffer]>([
   [`${damagedSheet}: Decompressed size exceeds limit of 100 bytes`, sheetOf(' '.repeat(100_000), { declared: 100 })],
   [`${damaged}: ${size}`, sheetOf(rows(['id', 'name'], ['1', 'Fern']), { declared: 0 })],
   [
-    'None of the sheets of stdin has the columns of plants',
+    'None of the sheets of stdin have the columns of plants',
     workbook({ sheets: Object.fromEntries(many(1001).map((name) => [name, ''])) }),
   ],
   [`${damaged}: Invalid XLSX: `, zip([['_rels/.rels', '<a/>']])],
@@ -254,7 +254,7 @@ test.each<[message: string, stdin: Buffer]>([
   ['stdin is a binary workbook (.xlsb)', zip([['xl/workbook.bin', 'x']])],
   [`${damagedSheet}: CRC-32 mismatch for xl/worksheets/sheet1.xml`, flipped(book(''))],
   [`${damaged}: it has no directory`, book('').subarray(0, 500)],
-  ['stdin is not text: it contains U+0000', Buffer.from('d0cf11e0a1b11ae10000000000000000', 'hex')],
+  ['stdin is not CSV, TSV, NDJSON or JSON', Buffer.from('d0cf11e0a1b11ae10000000000000000', 'hex')],
 ])('a workbook is rejected: %s', async (message, stdin) => {
   const { code, err } = await user.import('', stdin)
   expect([code, err.slice(0, message.length + 8)]).toEqual([2, `plants: ${message}`])

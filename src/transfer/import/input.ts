@@ -1,0 +1,239 @@
+import { createHash } from 'node:crypto'
+import { once } from 'node:events'
+import { constants, createReadStream, fstatSync, openSync, statSync } from 'node:fs'
+import { pipeline, Readable } from 'node:stream'
+import type { ReadableStream } from 'node:stream/web'
+import { createGunzip } from 'node:zlib'
+import { smallestId } from '../../plant/plant.js'
+import { checkSignal, maxTimer, within } from '../../platform/clock.js'
+import { malformed, type PlantsError, systemCode } from '../../platform/errors.js'
+import type { Io } from '../../platform/io.js'
+import { unreadable } from '../../platform/text-files.js'
+import { must } from '../../platform/values.js'
+import { idOf } from '../../stores/common/change.js'
+import type { ExistsPolicy } from '../../stores/common/conflict.js'
+import { type FormatReader, type InputOptions, prepend } from '../formats/chunk.js'
+import { openFormat } from '../formats/formats.js'
+import type { Position } from './checkpoint.js'
+import { Mapper } from './map.js'
+import { rejectsLayout } from './rejects.js'
+
+export interface ImportPlan extends InputOptions {
+  inputs: ImportInput[]
+  ifExists: ExistsPolicy
+  /** rejected records after which the import stops */
+  maxErrors: number
+  /** written at once */
+  maxRecords: number
+}
+
+export interface ImportInput {
+  /** absolute, or `-` for stdin */
+  path: string
+  name: string
+}
+
+export interface OpenInput extends FormatReader {
+  /** of the bytes that were read */
+  fingerprint(): Position['files'][number]
+  close(): void
+}
+
+/** Throws `malformed` for an unreadable input, an unknown format and an unusable header. */
+export async function openInput({ path, name }: ImportInput, options: InputOptions, io: Io): Promise<OpenInput> {
+  const { blocks, size, close } = await openBlocks(path, name, io)
+  const hash = createHash('sha256')
+  let bytes = 0
+  async function* counted(): AsyncGenerator<Buffer> {
+    try {
+      for await (const block of blocks) {
+        await checkSignal(io.signal)
+        hash.update(block)
+        bytes += block.length
+        yield block
+      }
+    } catch (error) {
+      throw explainInput(name, error)
+    }
+  }
+  try {
+    const unpacked = unpack(counted(), name)
+    let head = Buffer.alloc(0)
+    while (head.length < headSize) {
+      const { value, done } = await unpacked.next()
+      if (done) break
+      head = Buffer.concat([head, value])
+    }
+    const all = prepend(head.length > 0 ? [head] : [], unpacked)
+    const reader = await openFormat({ head, blocks: all, name, signal: io.signal }, options)
+    const fingerprint = () => ({ size, bytes, hash: hash.copy().digest('base64url') })
+    return { ...reader, fingerprint, close }
+  } catch (error) {
+    close()
+    throw error
+  }
+}
+
+const headSize = 16
+const blockSize = 1_048_576
+
+interface Opened {
+  blocks: AsyncIterable<Buffer>
+  /** undefined for a pipe */
+  size?: number
+  close(): void
+}
+
+async function openBlocks(path: string, name: string, { stdin, signal }: Io): Promise<Opened> {
+  if (path === '-') {
+    let isOver = false
+    async function* pieces(): AsyncGenerator<Uint8Array> {
+      yield* stdin.chunks()
+      isOver = true
+    }
+    const close = () => {
+      // a pending read would keep the process running
+      if (!isOver) Readable.prototype.destroy.call(stdin.stream().on('error', () => undefined))
+    }
+    return { blocks: gather(pieces(), signal), close }
+  }
+  try {
+    // Without O_NONBLOCK, opening a FIFO waits for a writer, and cannot be interrupted.
+    const fd = openSync(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0))
+    const stats = fstatSync(fd)
+    const stream = stats.isFIFO() ? await pipeOf(fd) : createReadStream(path, { fd, highWaterMark: blockSize })
+    const close = () => void stream.on('error', () => undefined).destroy()
+    return stats.isFile() ? { blocks: stream, size: stats.size, close } : { blocks: gather(stream, signal), close }
+  } catch (error) {
+    throw explainInput(name, error)
+  }
+}
+
+/** Does not block a thread, which could not be interrupted. */
+async function pipeOf(fd: number): Promise<Readable> {
+  // Bun ignores the file descriptor of a Socket, without an error. Bun.file does not exist in Node.
+  const { Bun } = globalThis as { Bun?: { file(fd: number): Blob } }
+  if (Bun) return Readable.fromWeb(Bun.file(fd).stream() as ReadableStream)
+  const { Socket } = await import('node:net')
+  return new Socket({ fd, readable: true, writable: false })
+}
+
+function explainInput(name: string, error: unknown): unknown {
+  const code = systemCode(error)
+  return code?.startsWith('E') && !code.startsWith('ERR_') ? unreadableInput(name, error) : error
+}
+
+export function unreadableInput(name: string, cause: unknown): PlantsError {
+  const isUrl = /^https?:\/\//i.test(name)
+  return unreadable(name, cause, isUrl ? 'Download it first' : 'Use files that contain plants, or "-" for stdin')
+}
+
+/** What arrives within a moment becomes one block. Throws the reason of the signal, also while nothing arrives. */
+async function* gather(pieces: AsyncIterable<Uint8Array>, signal: AbortSignal): AsyncGenerator<Buffer> {
+  const iterator = pieces[Symbol.asyncIterator]()
+  const read = () => {
+    const next = iterator.next()
+    next.catch(() => undefined) // it is awaited later
+    return next
+  }
+  let [next, parts, length]: [ReturnType<typeof read>, Uint8Array[], number] = [read(), [], 0]
+  for (;;) {
+    signal.throwIfAborted()
+    const arrived = await within(length === 0 ? maxTimer : maxDelay, [signal], (over) =>
+      Promise.race([next, once(over, 'abort').then(() => undefined)]),
+    )
+    signal.throwIfAborted()
+    if (arrived?.done === false) {
+      parts.push(arrived.value)
+      length += arrived.value.length
+      next = read()
+      if (length < blockSize) continue
+    }
+    if (length > 0) yield Buffer.concat(parts)
+    if (arrived?.done) return
+    ;[parts, length] = [[], 0]
+  }
+}
+
+/** how long more is awaited before what has arrived is imported, in milliseconds */
+const maxDelay = 100
+
+async function* unpack(blocks: AsyncGenerator<Buffer>, name: string): AsyncGenerator<Buffer> {
+  const { value: first, done } = await blocks.next()
+  if (done) return
+  const all = prepend([first], blocks)
+  if (first[0] !== 0x1f || first[1] !== 0x8b) return yield* all // RFC 1952
+  const stream = createGunzip({ chunkSize: blockSize })
+  pipeline(all, stream, () => undefined) // the stream emits the same errors
+  try {
+    yield* stream as AsyncIterable<Buffer> // a stream of bytes consists of buffers
+  } catch (error) {
+    if (!systemCode(error)?.startsWith('Z')) throw error
+    const what = error instanceof Error ? error.message : ''
+    throw malformed(`${name} is damaged: gzip reports "${what}"`, 'Compress the original again', error)
+  }
+}
+
+export function otherLayout(name: string): PlantsError {
+  const what = `The format or the header of ${name} differs, so its rejected records need a file of their own`
+  return malformed(what, 'Import it alone, with another --rejects')
+}
+
+/** Before anything is stored. Pipes can be read only once. */
+export async function assertSameLayout(first: OpenInput, plan: ImportPlan, io: Io): Promise<void> {
+  for (const input of plan.inputs.slice(1).filter(isFile)) {
+    const reader = await openInput(input, plan, io)
+    reader.close()
+    if (rejectsLayout(reader) !== rejectsLayout(first)) throw otherLayout(input.name)
+  }
+}
+
+/** Of the records that have an id; undefined if an input cannot be read twice. */
+export async function greatestIdIn(plan: ImportPlan, io: Io): Promise<bigint | undefined> {
+  let greatest: bigint | undefined
+  for (const input of plan.inputs.every(isFile) ? plan.inputs : []) {
+    const reader = await openInput(input, plan, io)
+    // what it assigns meanwhile is not greater
+    const mapper = new Mapper(plan, reader.header, { nextId: smallestId }, new Map())
+    try {
+      for await (const { records } of reader.chunks) {
+        for (const raw of records) {
+          const change = mapper.map(raw)
+          if ('error' in change || (greatest !== undefined && idOf(change) <= greatest)) continue
+          greatest = idOf(change)
+        }
+        await checkSignal(io.signal)
+      }
+    } finally {
+      reader.close()
+    }
+  }
+  return greatest
+}
+
+function isFile({ path }: ImportInput): boolean {
+  return path !== '-' && statSync(path).isFile()
+}
+
+/** Throws `malformed` if the inputs are not those that an earlier run has read. */
+export async function assertSameFiles({ inputs }: ImportPlan, { files }: Position, { signal }: Io): Promise<void> {
+  for (const [index, { size, bytes, hash }] of files.entries()) {
+    const { path, name } = must(inputs[index])
+    const stats = statSync(path)
+    const isSame = stats.isFile() && (size === undefined || size === stats.size)
+    if (isSame && (await hashOf(path, bytes, signal)) === hash) continue
+    throw malformed(
+      `${name} is not the file that an earlier run has begun to import`,
+      'To import all of it, add --restart, and --if-exists same for what is stored',
+    )
+  }
+}
+
+async function hashOf(path: string, bytes: number, signal: AbortSignal): Promise<string> {
+  const hash = createHash('sha256')
+  for await (const block of bytes > 0 ? createReadStream(path, { end: bytes - 1, highWaterMark: blockSize }) : []) {
+    hash.update(block)
+    signal.throwIfAborted()
+  }
+  return hash.digest('base64url')
+}
