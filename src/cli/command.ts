@@ -27,6 +27,8 @@ export class PlantsCommand extends Command {
   /** not wrapped, because some lines are shell commands */
   notes: readonly { title: string; lines: readonly string[] }[] = []
 
+  /** of the program: the whole command line */
+  line: readonly string[] = []
   #load: (() => Promise<Define>) | undefined
 
   override createCommand(name?: string): PlantsCommand {
@@ -78,33 +80,49 @@ export class PlantsCommand extends Command {
     return this.addOption(option.argParser((text) => parseChoice(option.long ?? flags, text, words)))
   }
 
-  /** @param run the options that it reads are those of this command, which a test compares, and the global ones */
+  /** @param run reads the options by the names that commander makes of their flags */
   handler<Options extends GlobalOptions, Args extends unknown[]>(
     run: (options: Options, ...args: Args) => Promise<void>,
   ): this {
     return this.action(() => run(this.allOptions() as Options, ...(this.processedArgs as Args)))
   }
 
-  /** With the global options that stand before the name of the command. */
+  /** With the global options that stand before the name of the command. Throws `malformed` for two values of one. */
   allOptions(): GlobalOptions {
     const above = this.parent instanceof PlantsCommand ? this.parent.allOptions() : {}
-    const own = Object.entries(this.opts()).filter(
-      ([name]) => !(name in above) || this.getOptionValueSource(name) === 'cli',
-    )
+    const given = (name: string) => this.getOptionValueSource(name) === 'cli'
+    for (const option of this.options)
+      if (option.required && given(option.attributeName()) && option.attributeName() in above) throw givenTwice(option)
+    const own = Object.entries(this.opts()).filter(([name]) => !(name in above) || given(name))
     return { ...above, ...Object.fromEntries(own) }
   }
 
-  /** Throws `malformed` for a second value, and for `--dry-run` as a value: the run would not be one. */
+  /** Throws `malformed` for `--dry-run` as the value of an option that was left empty: the run would not be one. */
+  override addOption(option: Option): this {
+    const { parseArg } = option
+    const parse = (text: string, before: unknown) => {
+      if (text === '--dry-run' && this.#line().includes(text))
+        throw malformed(
+          `${option.long} needs a value, but --dry-run follows`,
+          `For this value: ${option.long}=--dry-run`,
+        )
+      return parseArg ? parseArg(text, before) : text
+    }
+    return super.addOption(option.required ? option.argParser(parse) : option)
+  }
+
+  #line(): readonly string[] {
+    return this.parent instanceof PlantsCommand ? this.parent.#line() : this.line
+  }
+
+  /** Throws `malformed` for a second value. */
   override setOptionValueWithSource(name: string, value: unknown, source: OptionValueSource): this {
     const [option, negated] = this.options.filter((each) => each.attributeName() === name)
-    if (source === 'cli' && this.getOptionValueSource(name) === 'cli') {
+    if (option && source === 'cli' && this.getOptionValueSource(name) === 'cli') {
       if ((this.getOptionValue(name) === false) !== (value === false))
-        throw malformed(`${option?.long} cannot be used with ${negated?.long}`, 'Leave out one of them')
-      if (value !== false && option?.required && !option.variadic)
-        throw malformed(`${option.long} was given twice`, 'Leave out one of them')
+        throw malformed(`${option.long} cannot be used with ${negated?.long}`, 'Leave out one of them')
+      if (value !== false && option.required && !option.variadic) throw givenTwice(option)
     }
-    if (source === 'cli' && value === '--dry-run')
-      throw malformed(`${option?.long} needs a value, but --dry-run follows`, 'Put --dry-run before it')
     return super.setOptionValueWithSource(name, value, source)
   }
 
@@ -119,6 +137,10 @@ export class PlantsCommand extends Command {
       throw malformed('No command was given', 'See: plants --help')
     return super.help()
   }
+}
+
+function givenTwice({ long }: Option): PlantsError {
+  return malformed(`${long} was given twice`, 'Leave out one of them')
 }
 
 export async function loadCommand(command: Command, io: Io): Promise<void> {

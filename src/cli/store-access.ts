@@ -43,7 +43,6 @@ export async function accessTo(
   const isProxySet = Object.keys(io.env).some((name) => /^(https?|all)_proxy$/i.test(name))
   const proxy = isProxySet ? await (await import('../platform/proxy-variables.js')).proxyFor(address, io) : undefined
   if (proxy !== undefined) tracing?.trace(io, settings, `* proxy ${new URL(proxy).host}`) // without its password
-  const ca = certificatesOf(settings, io)
   let renewal: { token: Promise<string | undefined>; at: number } | undefined
   const renew = () => {
     if (!renewal || io.now() - renewal.at >= 60_000)
@@ -59,7 +58,7 @@ export async function accessTo(
       : `The token is from ${found.place}: set another one there`,
     renew: found.source === 'command' ? renew : undefined,
     userAgent: `plants/${version}`,
-    ca: ca && (await import('../platform/certificates.js')).readCertificates(ca.path, ca.source),
+    ca: await authoritiesOf(settings, io),
     proxy,
     notify: (text) => {
       void onWait?.(undefined)
@@ -74,6 +73,13 @@ export async function accessTo(
 export async function assertAccess(address: RemoteAddress, settings: Settings, io: Io): Promise<void> {
   if (!locateToken(address, credentialContext(settings), io)) throw noToken(address, settings.storeFlag)
   assertSafe(address, settings)
+  await authoritiesOf(settings, io)
+}
+
+/** PEM certificates, if the setting `ca-cert` names them. */
+async function authoritiesOf(settings: Preferences, io: Io): Promise<string | undefined> {
+  const ca = certificatesOf(settings, io)
+  return ca && (await import('../platform/certificates.js')).readCertificates(ca.path, ca.source)
 }
 
 /** The absolute path of the setting `ca-cert`, and the source of it. */

@@ -11,7 +11,7 @@ import { maxFileBytes, readSettings, type SavedSettings, settingsPath } from './
 type Change = Record<'before' | 'after', SavedSettings>
 
 /**
- * Atomic, under a lock. A change that has no effect needs no write permission. Throws `unwritable`, `malformed` for an
+ * Atomic, under a lock. `change` is called to find out whether it has an effect, and again under the lock. A change that has no effect needs no write permission. Throws `unwritable`, `malformed` for an
  * invalid file, `unavailable` when the lock is not free before the timeout, and the errors of `change`.
  */
 export async function changeSettings(
@@ -56,7 +56,7 @@ function explain(cause: unknown, path: string): unknown {
   const noDirectory = 'their directory, or the directory that a link points to, does not exist'
   const reason = systemReason(cause, { ENOENT: noDirectory })
   if (reason === undefined) return cause
-  const hint = 'Choose another directory with PLANTS_CONFIG_DIR, or use flags and variables instead'
+  const hint = 'Choose another directory with PLANTS_CONFIG_DIR, or use options and variables instead'
   return unwritable(path, reason, hint, cause)
 }
 

@@ -176,11 +176,9 @@ export async function writeError(io: Io, failure: PlantsError, { errors, colors 
   // 400 is the specification's status for every error.
   const isOmitted = status === undefined || status === 400 || message.split(/[ ,]/).includes(`${status}`)
   const shownStatus = isOmitted ? '' : ` (status ${status})`
-  const details = [...stack, hint ?? []]
-    .flat()
-    .flatMap((line) => wrapped(printable(line, io), io.stderr, 2).split('\n'))
+  const advice = hint === undefined ? [] : wrapped(printable(hint, io), io.stderr, 2).split('\n  ')
   const text = wrapped(printable(message, io) + shownStatus, io.stderr, 'plants: '.length)
-  const lines = details.map((line) => `  ${faint(line.trimStart())}\n`)
+  const lines = [...stack.map((line) => printable(line, io)), ...advice].map((line) => `  ${faint(line)}\n`)
   await writeToStderr(io, `${bad('plants:')} ${text}\n${lines.join('')}`)
 }
 
@@ -192,7 +190,7 @@ export async function writeError(io: Io, failure: PlantsError, { errors, colors 
  */
 function wrapped(text: string, output: Output, start: number): string {
   if (!output.isTerminal || start + text.length <= output.columns) return text
-  const command = /(?<=: )(?:plants|chmod|sqlite3|split|gzip) .*?(?=\. [A-Z]|$)/.source
+  const command = /(?<=: )[a-z][\w-]* .*?(?=\. [A-Z]|$)/.source
   const pieces = RegExp(String.raw`${command}|"[^"]*"\S*|[.~]?/(?:.*/)?\S*|\S+`, 'g')
   const lines: string[] = []
   let line = ''

@@ -29,7 +29,7 @@ import { writeOne } from '../../stores/common/change.js'
 import { idAfter, idExists } from '../../stores/common/conflict.js'
 import { createNext, greatestId } from '../../stores/common/create-next.js'
 import type { Store } from '../../stores/common/store.js'
-import { isOwn, schemeOf, takesCredential, takesToken } from '../../stores/registry.js'
+import { isOwn, ownSchemeOf, schemeOf, takesCredential, takesToken } from '../../stores/registry.js'
 import type { GlobalOptions, PlantsCommand } from '../command.js'
 import { resolveSettings } from '../context.js'
 import { retryOption } from '../options.js'
@@ -110,7 +110,7 @@ export async function create(options: CreateOptions, io: Io): Promise<void> {
   }
 }
 
-/** Sends nothing to a service, and asks it nothing. Throws the errors of a create, as far as a look at the store shows them. */
+/** Creates the plant in a transaction that is rolled back. Sends nothing to a service, and asks it nothing. */
 async function preview(
   plant: NewPlant,
   { isNext, idempotencyKey }: { isNext: boolean; idempotencyKey: string | undefined },
@@ -118,22 +118,27 @@ async function preview(
   io: Io,
 ): Promise<void> {
   const { store: address, storeOptions } = settings
-  let shown = plant
+  let [shown, isMissing] = [plant, false]
   if (isOwn(address)) {
-    const store = await schemeOf(address).openExisting(address, storeOptions)
+    const store = await ownSchemeOf(address).openExisting(address, storeOptions)
+    const over = new PlantsError('incomplete', 'The dry run is over')
     try {
       if (isNext) shown = newPlant(idAfter(store && (await greatestId(store))), plant.name, plant.tag)
-      const stored = (await store?.get([shown.id]))?.get(shown.id)
-      if (stored && !(idempotencyKey !== undefined && equalFields(stored, plant)))
-        throw addLookupHint(idExists(shown.id), shown.id, settings)
+      isMissing = store === undefined
+      await store?.transaction(async (write) => {
+        await writeOne({ write }, { type: 'create', plant: shown, key: idempotencyKey })
+        throw over
+      })
+    } catch (error) {
+      if (error !== over) throw addLookupHint(error, shown.id, settings)
     } finally {
       await store?.close()
     }
   } else if (isNext) throw malformed('The service chooses the id of --id next', 'Use a specific id')
   else await (await import('../store-access.js')).assertAccess(address, settings, io)
   const what = describePlant(shown, await styleFor(settings.colors(io.stdout)))
-  const fields = { dryRun: true, ...shown, store: address.name }
-  const sentence = `Would plant ${what} in ${quoteIfNeeded(address.name)}`
+  const fields = { dryRun: true, ...(isNext ? shown : plantOf(shown)) }
+  const sentence = `Would plant ${what} in ${quoteIfNeeded(address.name)}${isMissing ? ', which would be created' : ''}`
   await writeResult(io, { output: settings.output }, fields, sentence, 'Nothing was created')
 }
 

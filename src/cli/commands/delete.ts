@@ -87,12 +87,17 @@ async function remove(store: Store | undefined, id: bigint, only: NewPlant | und
 
 async function plantsThatMatch(filter: CountQuery, store: Store | undefined, asks: boolean): Promise<Selection> {
   if (!asks) return { pages: store?.read({ ...filter, inPages: true }) ?? [], question: '' }
-  const count = (await store?.count(filter)) ?? 0n
-  if (!store || count === 0n) return { pages: [], question: '' }
+  const asked = new Set<bigint>()
+  for await (const page of store?.read(filter) ?? []) for (const { id } of page) asked.add(id)
+  if (!store || asked.size === 0) return { pages: [], question: '' }
   const { tag, search } = filter
   const withTag = tag === false ? ' without a tag' : tag === undefined ? '' : ` with the tag ${JSON.stringify(tag)}`
   const withText = search === undefined ? '' : ` whose ${textsInWords} contains ${JSON.stringify(search)}`
-  return { pages: store.read({ ...filter, inPages: true }), question: plantCount(count) + withTag + withText }
+  async function* pages(read: AsyncIterable<NewPlant[]>) {
+    for await (const page of read) yield page.filter(({ id }) => asked.has(id)) // others came while it was asked
+  }
+  const question = plantCount(asked.size) + withTag + withText
+  return { pages: pages(store.read({ ...filter, inPages: true })), question }
 }
 
 /** Ids that no plant has stay in the pages, to be reported. */

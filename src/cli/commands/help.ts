@@ -1,6 +1,7 @@
 import { settingNames, settingOf } from '../../config/setting-table.js'
 import { terminalWidth, writeAnswer } from '../../output/output.js'
-import { type ExitCode, exitCodes } from '../../platform/errors.js'
+import { type ExitCode, exitCodes, malformed } from '../../platform/errors.js'
+import { shorten } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
 import { loadCommand, type PlantsCommand } from '../command.js'
 
@@ -39,8 +40,10 @@ async function help(command: PlantsCommand, words: string[], io: Io): Promise<vo
   let shown = command.parent ?? command
   for (const name of words) {
     const below = shown.commands.find((each) => each.name() === name || each.aliases().includes(name))
-    shown.args = [name] // which commander's error names
-    if (!below) return shown.error(`error: unknown command '${name}'`, { code: 'commander.unknownCommand' })
+    if (!below) {
+      if (shown.commands.length > 0) await shown.parseAsync([name], { from: 'user' }) // its error has a suggestion
+      throw malformed(`${shown.name()} has no command ${JSON.stringify(shorten(name))}`, 'See: plants help topics')
+    }
     await loadCommand(below, io)
     shown = below
   }

@@ -14,6 +14,7 @@ export async function runCommand(argv: readonly string[], io: Io): Promise<strin
   }
   const [first = ''] = argv
   const program = programOf(io, { only: Object.hasOwn(listed, first) && first !== 'help' ? first : undefined, write })
+  program.line = argv
   const words = argv.filter((word) => !word.startsWith('-'))
   // before a command, it is for the help of that
   const isHelp = words.length > 0 && /^(-h|--help)$/.test(first)

@@ -21,10 +21,13 @@ beforeEach(() => {
 test.each<[string, string, number, Record<string, string>?]>([
   ['whose id is taken', 'create --id 1 --name Moss', 1],
   ['whose id is taken, with a key', 'create --id 1 --name Moss --idempotency-key other', 1],
+  ['whose key created another', `create --id 2 --name Moss ${key}`, 1],
+  ['whose equal was created without its key', `${fern} --idempotency-key other`, 1],
   ['in a directory', `${fern} --store .`, 4],
   ['in a file that is no store', `${fern} --store text.db`, 4],
   ['below a file', `${fern} --store text.db/plants.db`, 4],
   ['whose token would be seen', `${fern} --store http://plants.example.com`, 2],
+  ['without the certificates', `${fern} --store ${service} --ca-cert none.pem`, 2],
   ['with a wrong token', `${fern} --store ${service}`, 2, { PLANTS_TOKEN: 'a b' }],
   ['without a token', `${fern} --store ${service}`, 3, { PLANTS_TOKEN: '' }],
 ])('a dry run rejects a plant %s, as a create does', async (_, line, code, variables = {}) => {
@@ -46,8 +49,8 @@ test.skipIf(isRoot)(
 test('a dry run names the service, and sends nothing', async () => {
   const server = await PlantService.listen()
   const line = `${fern} ${key} --dry-run --store ${server.url}/v1`
-  const plant = { id: 1, name: 'Fern', tag: 'shade' }
-  expect(await user.run(line, { env })).toEqual(answer({ dryRun: true, ...plant, store: `${server.url}/v1` }))
+  const plant = { name: 'Fern', tag: 'shade' }
+  expect(await user.run(line, { env })).toEqual(answer({ dryRun: true, ...plant }))
   expect(await user.run(`${line} --output text`, { env })).toEqual(
     printed(`Would plant Fern (id 1, tag shade) in ${server.url}/v1\n`),
   )
@@ -64,7 +67,7 @@ test('a dry run starts no token command', async () => {
 })
 
 test('a dry run repeats a create with its key, and rejects it for another plant', async () => {
-  const shown = { dryRun: true, id: 1, name: 'Fern', tag: 'shade', store: user.store }
+  const shown = { dryRun: true, name: 'Fern', tag: 'shade' }
   await user.run(`${fern} ${key}`)
   expect(await user.run(`${fern} ${key} --dry-run`)).toEqual(answer(shown))
   expect((await user.run(`create --id 1 --name Moss ${key} --dry-run`)).code).toBe(1)

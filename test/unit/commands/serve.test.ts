@@ -70,7 +70,9 @@ describe('a store that does not exist', () => {
     const options: RunOptions = { env: { NO_COLOR: '1' } }
     const missing = refusal(`There is no store at ${user.home}/a.db`, `${hint} --store a.db`, 4)
     expect(await serve(['--store', 'a.db'], options)).toEqual(missing)
-    expect(await serve(['--store', 'a.db'], { ...options, terminals: ['stdin', 'stdout', 'stderr'] })).toEqual(missing)
+    expect(
+      await serve(['--store', 'a.db'], { ...options, terminals: ['stdin', 'stdout', 'stderr'], columns: 200 }),
+    ).toEqual(missing)
     expect(await serve([], options)).toEqual(refusal(`There is no store at ${user.store}`, hint, 4))
     expect(readdirSync(user.home)).toEqual([])
   })

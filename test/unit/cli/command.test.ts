@@ -1,0 +1,92 @@
+import { expect, test } from 'vitest'
+import { create } from '../../../src/cli/commands/create.js'
+import { list } from '../../../src/cli/commands/list.js'
+import { ioOf } from '../../helpers/run.js'
+import { answer, printed, refusal, World } from '../../helpers/world.js'
+
+test('a command runs with its options and streams in memory', async () => {
+  const user = new World()
+  const written: string[] = []
+  const stdout = { ...ioOf({}).stdout, write: async (text: string) => void written.push(text) }
+  const io = ioOf({ env: user.env, cwd: user.home }, stdout)
+  await create({ id: '1', name: 'Fern', store: './x.db' }, io)
+  await list({ sort: 'id', store: './x.db' }, io)
+  expect(written).toEqual(['{"name":"Fern"}\n', '{"id":1,"name":"Fern"}\n'])
+})
+
+test.each([
+  ['--store', './a.db'],
+  ['--output', 'json'],
+  ['--timeout', '5s'],
+  ['--ca-cert', 'ca.pem'],
+])('%s before and after the name of a command is given twice', async (flag, value) => {
+  const user = new World()
+  const twice = refusal(`${flag} was given twice`, 'Leave out one of them')
+  for (const line of [`${flag} ${value} list ${flag} ${value}`, `stores ${flag} ${value} list ${flag}=${value}`]) {
+    const { err } = await user.run(line)
+    expect({
+      ...twice,
+      err: err.replace(/^\{.*"message":"(.*?)".*\n$/s, 'plants: $1\n  Leave out one of them\n'),
+    }).toEqual(twice)
+  }
+  expect((await user.run(`--verbose list --verbose`)).code).toBe(0)
+})
+
+test.each(['create --id 1 --name', 'import --columns', 'import --map', 'export --out', 'serve --host'])(
+  '--dry-run is no value of what was left empty: plants %s',
+  async (line) => {
+    const flag = line.split(' ').at(-1)
+    expect(await new World().run(`${line} --dry-run`)).toEqual(
+      refusal(`${flag} needs a value, but --dry-run follows`, `For this value: ${flag}=--dry-run`),
+    )
+  },
+)
+
+test('--dry-run behind an equals sign is a value', async () => {
+  expect(await new World().run('create --id 1 --name=--dry-run')).toEqual({
+    ...answer({ name: '--dry-run' }),
+    err: expect.stringContaining(''),
+  })
+})
+
+test.each([
+  ['udpate 1', 'Did you mean update?'],
+  ['help creat', 'Did you mean create?'],
+  ['help stores ad', 'Did you mean add?'],
+  ['list --limt 1', 'Did you mean --limit?'],
+  // What removes something is not for who mistyped another word
+  ['dele 1', 'See: plants --help'],
+  ['stores remote team', 'See: plants stores --help'],
+  ['auth layout', 'See: plants auth --help'],
+])('plants %s: %s', async (line, hint) => {
+  const { code, err } = await new World().run(line)
+  expect([code, err.split('\n')[1]]).toEqual([2, `  ${hint}`])
+})
+
+test('the help of a command runs none', async () => {
+  const user = new World()
+  user.write('plants.csv', 'id,name\n1,Fern\n')
+  expect((await user.run('help import plants.csv')).code).toBe(2)
+  expect(user.has('data')).toBe(false)
+})
+
+test.each(['--help=foo', 'create --help=foo'])('plants %s is help', async (line) => {
+  expect(await new World().run(line)).toEqual(printed(expect.stringMatching(/^Usage: plants /)))
+})
+
+test('what stands before the name of a command is not saved with a store', async () => {
+  const user = new World()
+  await user.run('--timeout 5s --allow-http stores add team http://plants.example.com')
+  expect(user.saved).toEqual({ version: 1, stores: { team: { address: 'http://plants.example.com' } } })
+})
+
+test.each([
+  ['list --timeout 2', 0],
+  ['list --timeout 500ms', 0],
+  ['list --timeout 1h', 0],
+  ['tokens create --expires 90d', 0],
+  ['tokens create --expires 90', 2], // a unit is needed: people mean days
+  ['list --timeout 1w', 2],
+])('a duration has a unit, which for a wait is seconds: plants %s', async (line, code) => {
+  expect((await new World().run(line)).code).toBe(code)
+})
