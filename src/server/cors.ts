@@ -10,28 +10,29 @@ export class Cors {
   }
 
   /** Those of every response: alternating names and values. */
-  headersFor(request: IncomingMessage): string[] {
+  headersFor(request: IncomingMessage): readonly string[] {
+    if (this.#origins.size === 0) return []
     const allowed = this.#allowedOf(request)
-    const vary = ['Vary', 'Origin']
     return allowed === undefined ? vary : [...vary, 'Access-Control-Allow-Origin', allowed, ...exposed]
   }
 
-  /** Those of the response to a preflight; undefined for any other request. */
-  preflightOf(request: IncomingMessage): string[] | undefined {
+  /** Whether it is the preflight of an allowed origin. */
+  isPreflight(request: IncomingMessage): boolean {
     const asks = request.method === 'OPTIONS' && request.headers['access-control-request-method'] !== undefined
-    return asks && this.#allowedOf(request) !== undefined ? preflight : undefined
+    return asks && this.#allowedOf(request) !== undefined
   }
 
   #allowedOf({ headers: { origin } }: IncomingMessage): string | undefined {
-    if (origin === undefined) return undefined
-    return this.#origins.has('*') ? '*' : this.#origins.has(origin) ? origin : undefined
+    if (origin !== undefined && this.#origins.has('*')) return '*'
+    return origin !== undefined && this.#origins.has(origin) ? origin : undefined
   }
 }
 
+const vary = ['Vary', 'Origin']
 const exposed = ['Access-Control-Expose-Headers', 'Link, Retry-After, Request-Id, WWW-Authenticate']
 
 /** Headers by name, because `*` does not cover Authorization. */
-const preflight = [
+export const preflightHeaders = [
   ...['Access-Control-Allow-Methods', 'GET, POST, PATCH, DELETE'],
   ...['Access-Control-Allow-Headers', 'Authorization, Content-Type, Idempotency-Key, Accept'],
   ...['Access-Control-Max-Age', '600'],

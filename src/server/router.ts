@@ -2,14 +2,12 @@ import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Right } from '../stores/common/store.js'
-import type { Authenticate, Caller } from './authenticator.js'
-import { type InFlight, noBody, takeBody } from './body.js'
-import type { ClientConnection } from './client-connection.js'
-import type { Cors } from './cors.js'
-import { busy, HttpError, toHttpError } from './http-error.js'
-import type { AccessLog } from './log.js'
-import { expectsContinue, validateBodyHeaders } from './request-input.js'
-import { type HttpAnswer, respond, respondWith } from './respond.js'
+import { busy, type HttpAnswer, HttpError, respond, startResponse, toHttpError } from './answer.js'
+import { authenticate, type Caller, freshness, type TokenSource } from './authenticator.js'
+import { type ClientConnection, type InFlight, noBody } from './client-connection.js'
+import { type Cors, preflightHeaders } from './cors.js'
+import type { Log } from './log.js'
+import { validateBodyHeaders, validateHead } from './request-input.js'
 import type { Handler } from './server.js'
 
 export interface Route {
@@ -40,7 +38,7 @@ export interface Call {
   requestId: string
   /** milliseconds */
   startedAt: number
-  route?: Route
+  route?: Route | undefined
   /** the `path` of the routes that match, or what was requested; and the last segment of that */
   path?: string
   id: string
@@ -50,14 +48,14 @@ export interface Call {
 }
 
 interface RouterOptions {
-  log: AccessLog
-  authenticate: Authenticate
+  log: Pick<Log, 'record' | 'error'>
+  findToken: TokenSource
   /** milliseconds, monotonic */
   now(): number
   /** "" or "/v1" */
   basePath: string
   inFlight: InFlight
-  cors: Cors | undefined
+  cors: Cors
   printable: (text: string) => string
   /** milliseconds; 10 minutes by default */
   streamTimeout?: number
@@ -68,99 +66,88 @@ interface RouterOptions {
  */
 const maxStreamTime = 600_000
 
-/** milliseconds; if a body takes longer to arrive, the token is checked again */
-const reauthenticateAfter = 100
-
 /** characters */
 const maxShownPath = 200
 
-const vary = ['Vary', 'Accept']
+/** Handles requests from their heads to the log. */
+export function routerOf(routes: readonly Route[], options: RouterOptions): Handler {
+  const { log, findToken, now, basePath, inFlight, cors, printable, streamTimeout = maxStreamTime } = options
+  const paths = new Set(routes.map(({ path }) => path))
+  const runId = randomBytes(4).toString('hex')
+  let count = 0
 
-export class Router {
-  readonly #routes = new Map<string, Route[]>()
-  readonly #options: RouterOptions
-  readonly #runId = randomBytes(4).toString('hex')
-  #count = 0
-
-  constructor(routes: readonly Route[], options: RouterOptions) {
-    for (const route of routes) this.#routes.set(route.path, [...(this.#routes.get(route.path) ?? []), route])
-    this.#options = options
-  }
-
-  /** Rejects only if no response can be sent. */
-  readonly handle: Handler = async (request, response, connection) => {
-    const requestId = `${this.#runId}-${(this.#count++).toString(36)}`
-    const startedAt = this.#options.now()
-    const call: Call = { request, response, connection, requestId, startedAt, id: '', body: noBody }
+  const handle: Handler = async (request, response, connection) => {
+    const requestId = `${runId}-${(count++).toString(36)}`
+    const call: Call = { request, response, connection, requestId, startedAt: now(), id: '', body: noBody }
     try {
-      const route = this.#routeOf(call)
-      call.route = route
-      if (route.right === undefined) return this.#send(call, await route.handler(call))
-      await this.#admit(call, route.right, route)
-      // A Plant is at most as large as the body that it was created from: nothing is stored while its response has no
-      // room.
-      this.#requireRoom(call.body.length)
-      const answer = await this.#process(call, route)
-      if (answer.pieces) return await this.#stream(call, answer, answer.pieces)
-      const size = Buffer.byteLength(answer.body)
-      if (route.right === 'read') this.#requireRoom(size)
-      this.#hold(size, response)
-      this.#send(call, answer)
+      validateHead(request)
+      const route = findRoute(call)
+      if (!route.hasBody) connection.dropBody(response)
+      const answer = route.right === undefined ? await route.handler(call) : await answerTo(call, route, route.right)
+      if (answer.pieces) return await stream(call, answer, answer.pieces)
+      send(call, answer)
     } catch (error) {
-      this.#fail(call, error)
-    }
-  }
-
-  async #process(call: Call, route: Route): Promise<Answer> {
-    const { inFlight } = this.#options
-    inFlight.requests += 1
-    inFlight.bodies.used += call.body.length
-    try {
-      return await route.handler(call)
-    } finally {
-      inFlight.requests -= 1
-      inFlight.bodies.used -= call.body.length
+      fail(call, error)
     }
   }
 
   /** A request target may have a scheme and a host (RFC 9112, 3.2.2), which do not count. Throws 404 or 405. */
-  #routeOf(call: Call): Route {
+  function findRoute(call: Call): Route {
     const { method = '', url = '' } = call.request
     const target = url.replace(/^https?:\/\/[^/?#]*(?=\/)/i, '').replace(/[?#].*/s, '')
     const start = target.lastIndexOf('/') + 1
     call.id = target.slice(start)
-    const path = this.#routes.has(target) || call.id === '' ? target : `${target.slice(0, start)}{id}`
-    const routes = this.#routes.get(path) ?? []
-    call.path = routes.length > 0 ? path : this.#shown(target)
-    const route = routes.find((each) => each.method === (method === 'HEAD' ? 'GET' : method))
-    if (route) return route
-    const offered = routes.filter(({ isOffered }) => isOffered)
-    const api = `${this.#options.basePath}/openapi.json`
-    if (offered.length === 0) throw new HttpError(404, `There is nothing at this path. The API is described at ${api}`)
-    const preflight = this.#options.cors?.preflightOf(call.request)
-    const handler = async () => ({ outcome: 'preflight', status: 204, body: '', headers: preflight })
-    if (preflight) return { method, path, right: undefined, isOffered: true, handler }
+    const path = paths.has(target) || call.id === '' ? target : `${target.slice(0, start)}{id}`
+    const found = routes.filter((each) => each.path === path)
+    call.path = found.length > 0 ? path : shown(target)
+    call.route = found.find((each) => each.method === (method === 'HEAD' ? 'GET' : method))
+    if (call.route) return call.route
+    const offered = found.filter(({ isOffered }) => isOffered)
+    if (offered.length === 0)
+      throw new HttpError(404, `There is nothing at this path. The API is described at ${basePath}/openapi.json`)
+    const handler = async () => ({ outcome: 'preflight', status: 204, body: '', headers: preflightHeaders })
+    if (cors.isPreflight(call.request)) return { method, path, right: undefined, isOffered: true, handler }
     const allowed = offered.map((each) => (each.method === 'GET' ? 'GET, HEAD' : each.method)).join(', ')
     throw new HttpError(405, `${path} allows ${allowed}, but not ${method}`, ['Allow', allowed])
   }
 
   /** A path without a route, for the log. Nothing is known of it, so it may even hold a token. */
-  #shown(path: string): string {
-    const text = this.#options
-      .printable(path.replace(/^[a-z][a-z\d+.-]*:\/\/[^/]*/i, ''))
-      .replace(/plants_[\w-]{20,}/gi, '***')
+  function shown(path: string): string {
+    const text = printable(path.replace(/^[a-z][a-z\d+.-]*:\/\/[^/]*/i, '')).replace(/plants_[\w-]{20,}/gi, '***')
     return text.length > maxShownPath ? `${text.slice(0, maxShownPath - 1)}…` : text
   }
 
+  async function answerTo(call: Call, route: Route, right: Right): Promise<Answer> {
+    const { response } = call
+    await admit(call, route, right)
+    const { length } = call.body
+    // A Plant is at most as large as the body that it was created from: nothing is stored while its response has no
+    // room.
+    requireRoom(length)
+    inFlight.requests += 1
+    inFlight.bodies.used += length
+    try {
+      const answer = await route.handler(call)
+      const size = Buffer.byteLength(answer.body)
+      if (right === 'read') requireRoom(size)
+      // until the client has read the response, or has disconnected
+      if (!response.destroyed) {
+        inFlight.unread.used += size
+        response.once('close', () => (inFlight.unread.used -= size))
+      }
+      return answer
+    } finally {
+      inFlight.requests -= 1
+      inFlight.bodies.used -= length
+    }
+  }
+
   /** Throws 401, 403, 415, 413 or, if too many bodies are in flight, 503. */
-  async #admit(call: Call, right: Right, { isOffered, hasBody }: Route): Promise<void> {
+  async function admit(call: Call, { isOffered, hasBody }: Route, right: Right): Promise<void> {
     const { request, response, connection, startedAt } = call
-    const { inFlight, now } = this.#options
-    const { bodyLimit, bodies } = inFlight
-    const arriving = hasBody ? connection.collectBody(response, bodyLimit, connection.unverified) : undefined
-    if (!hasBody) connection.dropBody(response)
-    call.caller = await this.#authenticate(call)
-    connection.accept(response, bodies)
+    if (hasBody) connection.collectBody(response)
+    call.caller = await authenticate(request.headers.authorization, findToken)
+    connection.accept()
     const challenge = 'Bearer realm="plants", error="insufficient_scope"' // RFC 6750, 3.1
     if (!isOffered) throw new HttpError(403, `This service does not ${right} plants`, ['WWW-Authenticate', challenge])
     if (!call.caller.rights.includes(right)) {
@@ -168,49 +155,31 @@ export class Router {
       throw new HttpError(403, `This token has no right to ${right} plants`, header)
     }
     if (!hasBody) return
-    validateBodyHeaders(request, bodyLimit)
-    if (expectsContinue(request)) response.writeContinue()
-    call.body = arriving === undefined ? takeBody(request, inFlight) : await arriving.whole()
-    if (arriving !== undefined && now() - startedAt > reauthenticateAfter) await this.#authenticate(call)
-  }
-
-  #authenticate({ request: { headers, socket } }: Call): Caller | Promise<Caller> {
-    return this.#options.authenticate(headers.authorization, socket)
+    validateBodyHeaders(request, inFlight.bodyLimit)
+    call.body = await connection.bodyOf(response)
+    // The token may have been revoked while the body came.
+    if (now() - startedAt > freshness) await authenticate(request.headers.authorization, findToken)
   }
 
   /** @throws {HttpError} 503 if the unread responses leave no room for so many bytes */
-  #requireRoom(bytes: number): void {
-    if (!this.#options.inFlight.unread.hasRoom(bytes)) throw busy()
+  function requireRoom(bytes: number): void {
+    if (!inFlight.unread.hasRoom(bytes)) throw busy()
   }
 
-  /** Counts bytes as unread until the client has read the response, or has disconnected. */
-  #hold(bytes: number, response: ServerResponse): void {
-    if (response.destroyed) return
-    const { unread } = this.#options.inFlight
-    unread.used += bytes
-    response.once('close', () => {
-      unread.used -= bytes
-    })
+  function send(call: Call, answer: Answer): void {
+    respond(call.response, answer, usualHeaders(call))
+    record(call, answer.status, answer.outcome)
   }
 
-  #send(call: Call, answer: Answer): void {
-    const { request, response, requestId, route } = call
-    // Without a 100, the client may send the body or leave it out: nothing after it can be parsed.
-    if (call.body === noBody && expectsContinue(request)) response.shouldKeepAlive = false
-    respond(response, route?.varies ? { ...answer, headers: [...vary, ...(answer.headers ?? [])] } : answer, requestId)
-    this.#record(call, answer.status, answer.outcome)
+  function usualHeaders({ request, route, requestId }: Call): string[] {
+    return [...(route?.varies ? ['Vary', 'Accept'] : []), ...cors.headersFor(request), 'Request-Id', requestId]
   }
 
-  /** Ends early if the client disconnects, its token is no longer accepted, or the time is over. */
-  async #stream(
-    call: Call,
-    { status, contentType = '', outcome }: Answer,
-    pieces: AsyncIterable<string>,
-  ): Promise<void> {
-    const { request, response, requestId } = call
+  /** Ends early if the client disconnects, or the time is over. */
+  async function stream(call: Call, { status, contentType = '', outcome }: Answer, pieces: AsyncIterable<string>) {
+    const { request, response } = call
     if (request.httpVersion === '1.0')
       throw new HttpError(400, 'HTTP/1.0 cannot mark the end of a stream: use HTTP/1.1')
-    const { inFlight, streamTimeout = maxStreamTime } = this.#options
     const signal = closeSignal(response)
     let isLate = false
     const cut = () => {
@@ -219,12 +188,11 @@ export class Router {
     }
     const timer = setTimeout(cut, streamTimeout)
     const begin = () => {
-      if (response.headersSent || response.destroyed) return
-      respondWith(response, status, ['Content-Type', contentType, ...vary], requestId)
+      if (!response.headersSent && !response.destroyed)
+        startResponse(response, status, ['Content-Type', contentType, ...usualHeaders(call)])
     }
     try {
       for await (const piece of request.method === 'HEAD' ? [] : pieces) {
-        if (response.headersSent) await this.#authenticate(call)
         if (response.destroyed) break
         begin()
         const size = Buffer.byteLength(piece)
@@ -241,31 +209,36 @@ export class Router {
     const isWhole = !response.destroyed
     response.end()
     if (isLate) throw new HttpError(503, 'The stream took too long')
-    if (response.headersSent) this.#record(call, status, isWhole ? outcome : 'aborted')
+    if (response.headersSent) record(call, status, isWhole ? outcome : 'aborted')
   }
 
   /** If the response has begun, destroys the connection, so that the client does not mistake a part for the whole. */
-  #fail(call: Call, failure: unknown): void {
-    const { requestId, response, connection, route } = call
-    connection.dropBody(response)
+  function fail(call: Call, failure: unknown): void {
+    const { requestId, response, connection, route, path } = call
     const { headersSent, statusCode } = response
     const answer = toHttpError(failure, requestId)
-    const { status, error, body, headers } = answer
+    const { error, body, headers } = answer
     const outcome = String(error)
-    if (answer !== failure && (error >= 500 || headersSent)) this.#options.log.error(failure, requestId)
+    if (answer !== failure && (error >= 500 || headersSent)) log.error(failure, requestId)
     if (headersSent) {
       response.destroy()
-      this.#record(call, statusCode, outcome)
-    } else this.#send(call, { status: route && route.right !== 'create' ? error : status, body, headers, outcome })
+      record(call, statusCode, outcome)
+    } else {
+      connection.dropBody(response)
+      if (path === undefined) response.shouldKeepAlive = false // nothing after an invalid head can be trusted
+      const status = route && route.right !== 'create' ? error : answer.status
+      send(call, { status, body, headers, outcome })
+    }
   }
 
-  #record({ request, requestId, caller, startedAt, path }: Call, status: number, outcome: string): void {
-    const { log, now } = this.#options
+  function record({ request, requestId, caller, startedAt, path }: Call, status: number, outcome: string): void {
     const milliseconds = Math.round((now() - startedAt) * 1000) / 1000
     const { method, socket } = request
     const client = { token: caller?.name, method, path, from: socket.remoteAddress }
     log.record({ requestId, status, outcome, milliseconds, ...client })
   }
+
+  return handle
 }
 
 export function closeSignal(response: ServerResponse): AbortSignal {
