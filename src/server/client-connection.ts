@@ -4,7 +4,7 @@ import { GrowingBuffer } from '../platform/growing-buffer.js'
 import { busy, type HttpError } from './answer.js'
 import { tooLarge } from './request-input.js'
 
-/** Bytes that count together. */
+/** Of bytes. */
 export class Budget {
   used = 0
   readonly limit: number
@@ -51,19 +51,19 @@ interface ArrivingBody {
 
 export class ClientConnection {
   readonly socket: Socket
-  /** whether this is the socket below TLS, which brings no requests itself */
+  /** whether this is the socket below TLS */
   readonly isHandshake: boolean
-  /** unfinished responses, in the order of their requests; the first request is being processed, the others wait */
+  /** unfinished responses: to the request that is being processed, and to those that wait */
   readonly open: ServerResponse[] = []
-  /** the response to the latest request */
+  /** the latest of all */
   last: ServerResponse | undefined
-  /** whether input was no request, so that nothing after it is read */
+  /** whether input was no HTTP: nothing after it counts */
   isBroken = false
-  /** whether more requests came than may wait, so that none of them is answered */
+  /** whether more requests came than may wait */
   isOverfull = false
   /** whether the token of the request that is being processed is accepted */
   isAccepted = false
-  /** whether a token was accepted on it */
+  /** whether a token was ever accepted */
   #hasToken = false
   readonly #inFlight: InFlight
   readonly #unverified = new Budget(maxUnverified)
@@ -76,7 +76,6 @@ export class ClientConnection {
     this.isHandshake = isHandshake
   }
 
-  /** whether requests on it are still answered */
   get isOpen(): boolean {
     return !this.socket.destroyed && !this.socket.writableEnded && !this.isOverfull
   }
@@ -133,7 +132,6 @@ export class ClientConnection {
     response.req.resume()
   }
 
-  /** A request that waits, or is the first. */
   add(response: ServerResponse): void {
     this.last = response
     this.open.push(response)
@@ -147,7 +145,7 @@ export class ClientConnection {
     this.#regulate()
   }
 
-  /** The token of the request that is being processed is accepted: from now on, bodies count with those of others. */
+  /** The token of the request that is being processed is accepted: bodies count with those of other connections. */
   accept(): void {
     this.isAccepted = true
     if (this.#hasToken) return
@@ -182,11 +180,10 @@ export class ClientConnection {
       last.shouldKeepAlive = false
       this.#bodies.get(last)?.fail(error)
     }
-    if (!previous) end()
-    else {
+    if (previous) {
       this.socket.pause()
       previous.once('close', end)
-    }
+    } else end()
     return !isLast && !isOfBody
   }
 
@@ -195,10 +192,7 @@ export class ClientConnection {
     const { socket, open } = this
     this.isOverfull = true
     const accepted = this.isAccepted ? open[0] : undefined
-    if (!accepted) {
-      socket.destroy()
-      return
-    }
+    if (!accepted) return void socket.destroy()
     socket.pause()
     if (accepted.headersSent) accepted.once('close', () => this.end())
     else accepted.shouldKeepAlive = false
@@ -216,14 +210,13 @@ export class ClientConnection {
   }
 }
 
-/** The bytes of a response for which node:http has no response object. */
+/** A response without a response object. */
 function bytesOf({ status, body }: HttpError): string {
-  const head = [
+  return [
     `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
     'Content-Type: application/json',
     `Content-Length: ${Buffer.byteLength(body)}`,
     'X-Content-Type-Options: nosniff',
-    'Connection: close',
-  ]
-  return `${head.join('\r\n')}\r\n\r\n${body}`
+    `Connection: close\r\n\r\n${body}`,
+  ].join('\r\n')
 }

@@ -21,7 +21,6 @@ export interface Route {
   hasBody?: boolean
   /** whether its responses depend on Accept */
   varies?: boolean
-  /** A thrown `HttpError` is sent as the response. */
   handler(call: Call): Promise<Answer>
 }
 
@@ -34,12 +33,11 @@ export interface Answer extends HttpAnswer {
 export interface Call {
   request: IncomingMessage
   response: ServerResponse
-  connection: ClientConnection
   requestId: string
   /** milliseconds */
   startedAt: number
   route?: Route | undefined
-  /** the `path` of the routes that match, or what was requested; and the last segment of that */
+  /** of the route, or what was requested; and the last segment of that */
   path?: string
   id: string
   caller?: Caller
@@ -57,13 +55,10 @@ interface RouterOptions {
   inFlight: InFlight
   cors: Cors
   printable: (text: string) => string
-  /** milliseconds; 10 minutes by default */
   streamTimeout?: number
 }
 
-/**
- * milliseconds: a stream keeps a snapshot of the store open, and with it the space of everything that changes meanwhile
- */
+/** milliseconds: a stream keeps a snapshot of the store, and with it the space of everything that changes meanwhile */
 const maxStreamTime = 600_000
 
 /** characters */
@@ -72,32 +67,41 @@ const maxShownPath = 200
 /** Handles requests from their heads to the log. */
 export function routerOf(routes: readonly Route[], options: RouterOptions): Handler {
   const { log, findToken, now, basePath, inFlight, cors, printable, streamTimeout = maxStreamTime } = options
-  const paths = new Set(routes.map(({ path }) => path))
+  const { unread } = inFlight
   const runId = randomBytes(4).toString('hex')
   let count = 0
 
-  const handle: Handler = async (request, response, connection) => {
+  const handle: Handler = async (response, connection) => {
+    const { req: request } = response
     const requestId = `${runId}-${(count++).toString(36)}`
-    const call: Call = { request, response, connection, requestId, startedAt: now(), id: '', body: noBody }
+    const call: Call = { request, response, requestId, startedAt: now(), id: '', body: noBody }
     try {
       validateHead(request)
-      const route = findRoute(call)
+      const { right, ...route } = findRoute(call)
       if (!route.hasBody) connection.dropBody(response)
-      const answer = route.right === undefined ? await route.handler(call) : await answerTo(call, route, route.right)
-      if (answer.pieces) return await stream(call, answer, answer.pieces)
-      send(call, answer)
+      if (right === undefined) return send(call, await route.handler(call))
+      if (route.hasBody) connection.collectBody(response)
+      await authorize(call, right, route.isOffered)
+      connection.accept()
+      if (route.hasBody) call.body = await receiveBody(call, connection)
+      const answer = await process(call, right, route.handler)
+      if (answer.pieces) await stream(call, answer, answer.pieces)
+      else send(call, answer)
     } catch (error) {
+      connection.dropBody(response)
       fail(call, error)
     }
   }
 
-  /** A request target may have a scheme and a host (RFC 9112, 3.2.2), which do not count. Throws 404 or 405. */
+  /** Throws 404 or 405. */
   function findRoute(call: Call): Route {
     const { method = '', url = '' } = call.request
+    // A target may have a scheme and a host (RFC 9112, 3.2.2), which do not count.
     const target = url.replace(/^https?:\/\/[^/?#]*(?=\/)/i, '').replace(/[?#].*/s, '')
     const start = target.lastIndexOf('/') + 1
     call.id = target.slice(start)
-    const path = paths.has(target) || call.id === '' ? target : `${target.slice(0, start)}{id}`
+    const withId = call.id === '' ? target : `${target.slice(0, start)}{id}`
+    const path = routes.some((each) => each.path === target) ? target : withId
     const found = routes.filter((each) => each.path === path)
     call.path = found.length > 0 ? path : shown(target)
     call.route = found.find((each) => each.method === (method === 'HEAD' ? 'GET' : method))
@@ -117,53 +121,47 @@ export function routerOf(routes: readonly Route[], options: RouterOptions): Hand
     return text.length > maxShownPath ? `${text.slice(0, maxShownPath - 1)}…` : text
   }
 
-  async function answerTo(call: Call, route: Route, right: Right): Promise<Answer> {
-    const { response } = call
-    await admit(call, route, right)
-    const { length } = call.body
-    // A Plant is at most as large as the body that it was created from: nothing is stored while its response has no
-    // room.
-    requireRoom(length)
+  /** Throws 401 or 403. */
+  async function authorize(call: Call, right: Right, isOffered: boolean): Promise<void> {
+    call.caller = await authenticate(call.request.headers.authorization, findToken)
+    const challenge = 'Bearer realm="plants", error="insufficient_scope"' // RFC 6750, 3.1
+    if (!isOffered) throw new HttpError(403, `This service does not ${right} plants`, ['WWW-Authenticate', challenge])
+    if (call.caller.rights.includes(right)) return
+    const header = ['WWW-Authenticate', `${challenge}, scope="${right}"`]
+    throw new HttpError(403, `This token has no right to ${right} plants`, header)
+  }
+
+  /** Throws 415, 413 or, if too many bodies are in flight, 503. */
+  async function receiveBody({ request, response, startedAt }: Call, connection: ClientConnection): Promise<Buffer> {
+    validateBodyHeaders(request, inFlight.bodyLimit)
+    const body = await connection.bodyOf(response)
+    // The token may have been revoked while the body came.
+    if (now() - startedAt > freshness) await authenticate(request.headers.authorization, findToken)
+    return body
+  }
+
+  async function process(call: Call, right: Right, handler: Route['handler']): Promise<Answer> {
+    const { response, body } = call
+    // Nothing is stored while its response, which is at most as large as the body, has no room.
+    requireRoom(body.length)
     inFlight.requests += 1
-    inFlight.bodies.used += length
+    inFlight.bodies.used += body.length
     try {
-      const answer = await route.handler(call)
+      const answer = await handler(call)
       const size = Buffer.byteLength(answer.body)
       if (right === 'read') requireRoom(size)
-      // until the client has read the response, or has disconnected
-      if (!response.destroyed) {
-        inFlight.unread.used += size
-        response.once('close', () => (inFlight.unread.used -= size))
-      }
+      if (response.destroyed) return answer
+      unread.used += size
+      response.once('close', () => (unread.used -= size)) // when the client has read it, or has left
       return answer
     } finally {
       inFlight.requests -= 1
-      inFlight.bodies.used -= length
+      inFlight.bodies.used -= body.length
     }
   }
 
-  /** Throws 401, 403, 415, 413 or, if too many bodies are in flight, 503. */
-  async function admit(call: Call, { isOffered, hasBody }: Route, right: Right): Promise<void> {
-    const { request, response, connection, startedAt } = call
-    if (hasBody) connection.collectBody(response)
-    call.caller = await authenticate(request.headers.authorization, findToken)
-    connection.accept()
-    const challenge = 'Bearer realm="plants", error="insufficient_scope"' // RFC 6750, 3.1
-    if (!isOffered) throw new HttpError(403, `This service does not ${right} plants`, ['WWW-Authenticate', challenge])
-    if (!call.caller.rights.includes(right)) {
-      const header = ['WWW-Authenticate', `${challenge}, scope="${right}"`]
-      throw new HttpError(403, `This token has no right to ${right} plants`, header)
-    }
-    if (!hasBody) return
-    validateBodyHeaders(request, inFlight.bodyLimit)
-    call.body = await connection.bodyOf(response)
-    // The token may have been revoked while the body came.
-    if (now() - startedAt > freshness) await authenticate(request.headers.authorization, findToken)
-  }
-
-  /** @throws {HttpError} 503 if the unread responses leave no room for so many bytes */
   function requireRoom(bytes: number): void {
-    if (!inFlight.unread.hasRoom(bytes)) throw busy()
+    if (!unread.hasRoom(bytes)) throw busy()
   }
 
   function send(call: Call, answer: Answer): void {
@@ -177,16 +175,11 @@ export function routerOf(routes: readonly Route[], options: RouterOptions): Hand
 
   /** Ends early if the client disconnects, or the time is over. */
   async function stream(call: Call, { status, contentType = '', outcome }: Answer, pieces: AsyncIterable<string>) {
-    const { request, response } = call
+    const { request, response, startedAt } = call
     if (request.httpVersion === '1.0')
       throw new HttpError(400, 'HTTP/1.0 cannot mark the end of a stream: use HTTP/1.1')
     const signal = closeSignal(response)
-    let isLate = false
-    const cut = () => {
-      isLate = true
-      response.destroy()
-    }
-    const timer = setTimeout(cut, streamTimeout)
+    const timer = setTimeout(() => response.destroy(), streamTimeout)
     const begin = () => {
       if (!response.headersSent && !response.destroyed)
         startResponse(response, status, ['Content-Type', contentType, ...usualHeaders(call)])
@@ -196,11 +189,11 @@ export function routerOf(routes: readonly Route[], options: RouterOptions): Hand
         if (response.destroyed) break
         begin()
         const size = Buffer.byteLength(piece)
-        inFlight.unread.used += size
+        unread.used += size
         const drained = response.write(piece) || once(response, 'drain', { signal }).catch(() => undefined)
         await new Promise(setImmediate) // a fast reader must not starve other requests
         await drained
-        inFlight.unread.used -= size
+        unread.used -= size
       }
     } finally {
       clearTimeout(timer)
@@ -208,13 +201,13 @@ export function routerOf(routes: readonly Route[], options: RouterOptions): Hand
     begin()
     const isWhole = !response.destroyed
     response.end()
-    if (isLate) throw new HttpError(503, 'The stream took too long')
+    if (!isWhole && now() - startedAt >= streamTimeout) throw new HttpError(503, 'The stream took too long')
     if (response.headersSent) record(call, status, isWhole ? outcome : 'aborted')
   }
 
   /** If the response has begun, destroys the connection, so that the client does not mistake a part for the whole. */
   function fail(call: Call, failure: unknown): void {
-    const { requestId, response, connection, route, path } = call
+    const { requestId, response, route, path } = call
     const { headersSent, statusCode } = response
     const answer = toHttpError(failure, requestId)
     const { error, body, headers } = answer
@@ -223,19 +216,25 @@ export function routerOf(routes: readonly Route[], options: RouterOptions): Hand
     if (headersSent) {
       response.destroy()
       record(call, statusCode, outcome)
-    } else {
-      connection.dropBody(response)
-      if (path === undefined) response.shouldKeepAlive = false // nothing after an invalid head can be trusted
-      const status = route && route.right !== 'create' ? error : answer.status
-      send(call, { status, body, headers, outcome })
+      return
     }
+    if (path === undefined) response.shouldKeepAlive = false // nothing after an invalid head can be trusted
+    send(call, { status: route && route.right !== 'create' ? error : answer.status, body, headers, outcome })
   }
 
   function record({ request, requestId, caller, startedAt, path }: Call, status: number, outcome: string): void {
     const milliseconds = Math.round((now() - startedAt) * 1000) / 1000
     const { method, socket } = request
-    const client = { token: caller?.name, method, path, from: socket.remoteAddress }
-    log.record({ requestId, status, outcome, milliseconds, ...client })
+    log.record({
+      requestId,
+      status,
+      outcome,
+      milliseconds,
+      token: caller?.name,
+      method,
+      path,
+      from: socket.remoteAddress,
+    })
   }
 
   return handle

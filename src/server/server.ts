@@ -18,12 +18,8 @@ export interface Tls {
   key: string
 }
 
-/** Responds to a request. If it rejects, the connection is closed. */
-export type Handler = (
-  request: IncomingMessage,
-  response: ServerResponse,
-  connection: ClientConnection,
-) => Promise<void>
+/** If it rejects, the connection is closed. */
+export type Handler = (response: ServerResponse, connection: ClientConnection) => Promise<void>
 
 interface HttpServerOptions {
   limits: Limits
@@ -36,23 +32,14 @@ interface HttpServerOptions {
 /** Those of TLS 1.3, and of TLS 1.2 with forward secrecy and authenticated encryption (RFC 9325, 4.2). */
 const ciphers = 'TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256:TLS_AES_128_GCM_SHA256:ECDHE+AESGCM:ECDHE+CHACHA20'
 
-/** bytes */
-const maxHeaderSize = 16_384
-
 /** milliseconds */
 const headersTimeout = 10_000
-
-/** milliseconds: more than the 60 s after which proxies close idle connections */
-const keepAliveTimeout = 65_000
 
 /** requests on one connection, which is closed at the next */
 const maxUnanswered = 16
 
 /** connections that may be closed for too many requests in one turn of the event loop */
 const maxOverfull = 8
-
-/** milliseconds in which a client may still connect or send a request after a drain has started */
-const drainGrace = 500
 
 const parserErrors = { HPE_HEADER_OVERFLOW: headersTooLarge, ERR_HTTP_REQUEST_TIMEOUT: late }
 
@@ -67,9 +54,7 @@ export class HttpServer {
   /** connections closed for too many requests in this turn of the event loop, and those that were paused for it */
   #overfull = 0
   readonly #paused: Socket[] = []
-  /**
-   * the requests of this turn of the event loop, at the end of which their bodies have arrived; undefined between turns
-   */
+  /** the requests of this turn; undefined between turns */
   #arrived: ServerResponse[] | undefined
 
   constructor(handler: Handler, options: HttpServerOptions) {
@@ -78,10 +63,10 @@ export class HttpServer {
     const { tls } = options
     const { requestTimeout, connectionLimit } = options.limits
     const limits = {
-      maxHeaderSize,
+      maxHeaderSize: 16_384,
       headersTimeout: Math.min(headersTimeout, requestTimeout), // node:http requires this order
       requestTimeout,
-      keepAliveTimeout,
+      keepAliveTimeout: 65_000, // proxies close idle connections after 60 s
       connectionsCheckingInterval: Math.ceil(Math.min(1000, requestTimeout / 2)),
       requireHostHeader: false, // its 400 has no body
     }
@@ -113,16 +98,14 @@ export class HttpServer {
     for (const { open } of this.#connections.values())
       for (const response of open.slice(-1)) response.shouldKeepAlive = false
     const timer = setTimeout(() => this.abort(), milliseconds)
-    // Clients may have connected, or sent a request, before they can know. One turn of the event loop accepts one
-    // connection.
+    // Clients may have connected, or sent a request, before they can know. One turn of the event loop accepts one.
     let known = -1
-    for (let left = drainGrace; known !== this.#accepted || (this.#connections.size > 0 && left > 0); left -= 10) {
+    for (let left = 50; known !== this.#accepted || (this.#connections.size > 0 && left > 0); left -= 1) {
       known = this.#accepted
       await wait(10)
     }
     const closed = new Promise<unknown>((resolve) => this.server.close(resolve))
-    // `close` keeps connections that never sent a request. With TLS, one in the middle of its handshake is left to its
-    // timeout.
+    // `close` keeps connections that never sent a request. A TLS handshake has a timeout of its own.
     for (const [socket, { last, isHandshake }] of this.#connections)
       if (last === undefined && !(isHandshake && socket.bytesRead > 0)) socket.destroy()
     await closed
@@ -158,10 +141,7 @@ export class HttpServer {
     const connection = this.#of(request.socket)
     const { open } = connection
     if (request.socket.destroyed || connection.isOverfull) return
-    if (open.length >= maxUnanswered) {
-      this.#closeOverfull(connection)
-      return
-    }
+    if (open.length >= maxUnanswered) return this.#closeOverfull(connection)
     connection.add(response)
     // After an Upgrade, node:http drops bytes: the rest of the next request could pass for a request.
     if (this.isDraining || request.headers.upgrade !== undefined) response.shouldKeepAlive = false
@@ -198,28 +178,21 @@ export class HttpServer {
     if (!isClosing && !socket.writableEnded)
       this.#options.log.record({ outcome: 'closed', from: socket.remoteAddress, reason })
     connection.endOverfull()
-    if (this.#overfull === 0) setImmediate(() => this.#resume())
     this.#overfull += 1
-    if (this.#overfull >= maxOverfull) this.#pause()
-  }
-
-  /**
-   * Reads nothing more in this turn of the event loop. node:http parses thousands of requests that were read at once,
-   * and keeps those of a closed connection until the end of the turn.
-   */
-  #pause(): void {
-    for (const [socket, { isHandshake }] of this.#connections) {
-      if (isHandshake || socket.isPaused()) continue
-      socket.pause()
-      this.#paused.push(socket)
-    }
+    if (this.#overfull === 1) setImmediate(() => this.#resume())
+    if (this.#overfull < maxOverfull) return
+    // Reads nothing more in this turn of the event loop: node:http parses thousands of requests that were read at once,
+    // and keeps those of a closed connection until the end of the turn.
+    for (const [other, { isHandshake }] of this.#connections)
+      if (!isHandshake && !other.isPaused()) this.#paused.push(other.pause())
   }
 
   #resume(): void {
     this.#overfull = 0
-    for (const socket of this.#paused.splice(0)) if (!socket.destroyed) socket.resume()
+    for (const socket of this.#paused.splice(0)) socket.resume()
   }
 
+  /** Handles requests at the end of a turn of the event loop, when their bodies have arrived. */
   #schedule(): void {
     setImmediate(() => {
       const arrived = this.#arrived ?? []
@@ -232,22 +205,19 @@ export class HttpServer {
 
   /** Does nothing if an earlier response has closed the connection (RFC 9112, 9.6). */
   #handle(response: ServerResponse): void {
-    const { req: request } = response
-    const connection = this.#of(request.socket)
+    const { socket } = response.req
+    const connection = this.#of(socket)
     if (!connection.isOpen) return
-    this.#handler(request, response, connection).catch((error: unknown) => {
+    this.#handler(response, connection).catch((error: unknown) => {
       this.#options.log.error(error)
-      request.socket.destroy()
+      socket.destroy()
     })
   }
 
   #rejectInput(socket: Socket, code: string): void {
     const connection = this.#of(socket)
     if (connection.isBroken || socket.writableEnded) return
-    if (!socket.writable || code === 'ECONNRESET' || code === 'EPIPE') {
-      socket.destroy()
-      return
-    }
+    if (!socket.writable || code === 'ECONNRESET' || code === 'EPIPE') return void socket.destroy()
     const error = parserErrors[code as keyof typeof parserErrors] ?? invalidHttp
     if (connection.reject(error)) this.#options.log.record({ outcome: String(error.error), code })
   }

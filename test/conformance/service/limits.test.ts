@@ -146,7 +146,7 @@ describe('requests that wait on one connection', () => {
 
 describe('a client that does not read its response', () => {
   const size = 32 * 1_048_576
-  const large: Handler = async (_, response) => respond(response, { status: 200, body: Buffer.alloc(size) })
+  const large: Handler = async (response) => respond(response, { status: 200, body: Buffer.alloc(size) })
 
   const losesConnection = async (act: (socket: Socket) => void, tls?: Tls) => {
     const { server, place } = await serverOf(large, 300, tls)
@@ -174,7 +174,7 @@ describe('a client that does not read its response', () => {
   test('at once, but goes on to read, is waited for', async () => {
     const timeout = 500
     const piece = Buffer.alloc(65_536)
-    const inPieces: Handler = async (_, response) => {
+    const inPieces: Handler = async (response) => {
       response.writeHead(200, { 'Content-Length': size })
       for (let sent = 0; sent < size; sent += piece.length) if (!response.write(piece)) await once(response, 'drain')
       response.end()
@@ -353,7 +353,7 @@ test('32 unknown tokens are looked up at once; those after them get 503', async 
 })
 
 test('an idle connection is closed', async () => {
-  const handler: Handler = async (_, response) => respond(response, { status: 200, body: '{}' })
+  const handler: Handler = async (response) => respond(response, { status: 200, body: '{}' })
   const { server, place } = await serverOf(handler, 10_000)
   server.keepAliveTimeout = 300
   expect(await (await connectTo(place)).send(get).answers()).toMatchObject([{ status: 200 }])
