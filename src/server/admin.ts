@@ -24,14 +24,13 @@ export function adminServer({ metrics, host, isReady, error }: AdminOptions): Se
     if (path === '/live') return { status: 200, body: '{"live":true}' }
     return (await isReady()) ? { status: 200, body: '{"ready":true}' } : busy('The service is not ready')
   }
-  const server = createServer({ headersTimeout: 5000, requestTimeout: 5000 }, (request, response) => {
-    const failed = (found: unknown) => {
-      error(found)
-      return new HttpError(500, 'Internal error')
+  const server = createServer({ headersTimeout: 5000, requestTimeout: 5000 }, async (request, response) => {
+    try {
+      respond(response, await answerTo(request))
+    } catch (failure) {
+      error(failure)
+      respond(response, new HttpError(500, 'Internal error'))
     }
-    void answerTo(request)
-      .catch(failed)
-      .then((answer) => respond(response, answer))
   })
   server.maxConnections = 64
   return server

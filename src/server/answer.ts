@@ -11,9 +11,8 @@ export interface HttpAnswer {
   headers?: readonly string[]
 }
 
-/** An Error, as an answer. */
 export class HttpError extends Error implements HttpAnswer {
-  /** for the specification's operation; all others use `error` as the status */
+  /** of the specification's operation; all others have `error` */
   readonly status: number
   readonly error: number
   readonly body: string
@@ -28,13 +27,12 @@ export class HttpError extends Error implements HttpAnswer {
   }
 }
 
-/** Within the specification's operation, every failed create has the status 400. */
+/** All others have the status 400 within the specification's operation. */
 const outsideOperation: ReadonlySet<number> = new Set([404, 405, 408, 421, 431, 500, 503])
 
-/** for input that the parser of node:http rejects, or should reject */
 export const invalidHttp = new HttpError(400, 'The request is not valid HTTP/1.1 (RFC 9112)')
 
-/** One message for both limits, because from version 24 on Node reports both with one code. */
+/** From version 24 on, Node reports both with one code. */
 export const headersTooLarge = new HttpError(431, 'The headers have more than 16 KiB or more than 100 lines')
 
 export const late = new HttpError(408, 'The request did not arrive in time')

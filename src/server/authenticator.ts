@@ -13,16 +13,16 @@ interface EndedToken {
   reason: string
 }
 
-export type TokenSource = (token: string) => MaybePromise<Caller | EndedToken | undefined>
-type MaybePromise<T> = T | Promise<T>
+type Lookup = Caller | EndedToken | undefined
+export type TokenSource = (token: string) => Lookup | Promise<Lookup>
 
-/** milliseconds after which a token is looked up again, and so the longest time that a revoked token is accepted */
+/** milliseconds for which a revoked token may still be accepted */
 export const freshness = 500
 
 /** of new tokens at a time; each may wait for a database connection */
 const maxLookups = 32
 
-/** Authenticates a request (RFC 6750). Rejects with the `HttpError` 401. */
+/** Rejects with 401 (RFC 6750). */
 export async function authenticate(authorization = '', findToken: TokenSource): Promise<Caller> {
   const token = /^Bearer +(.*[^ ]) *$/i.exec(authorization)?.[1]
   if (token === undefined)
@@ -54,14 +54,13 @@ export function endOf({ revokedAt, expiresAt }: Token, time: number): EndedToken
 }
 
 /**
- * Looks tokens up by their SHA-256, so that the timing reveals nothing about a token, and only its holder learns that
- * it has ended.
+ * By their SHA-256: the timing reveals nothing about a token, and only its holder learns that it has ended.
  *
  * @param now milliseconds, monotonic
  * @param time milliseconds since 1970
  */
 export function tokensOfStore(store: TokenStore, now: () => number, time: () => number): TokenSource {
-  /** found tokens, and lookups in progress: concurrent requests with the same token share one */
+  /** of found tokens, and those in progress, which requests with the same token share */
   const lookups = new Map<string, { found: Promise<Token | undefined>; until: number }>()
   let pending = 0
 
@@ -71,8 +70,7 @@ export function tokensOfStore(store: TokenStore, now: () => number, time: () => 
       pending -= 1
     })
     lookups.set(key, { found, until: now() + freshness }) // from the start of the lookup: a remote store may be slow
-    const isFound = await found.catch(() => undefined)
-    if (!isFound) lookups.delete(key)
+    if (!(await found.catch(() => undefined))) lookups.delete(key)
     return found
   }
 

@@ -5,34 +5,29 @@ import { busy, type HttpError } from './answer.js'
 import { tooLarge } from './request-input.js'
 
 /** Of bytes. */
-export class Budget {
-  used = 0
+export interface Budget {
+  used: number
   readonly limit: number
-
-  constructor(limit: number) {
-    this.limit = limit
-  }
-
-  hasRoom(bytes = 0): boolean {
-    return this.used + bytes <= this.limit
-  }
 }
 
-/** What the requests of all connections hold. */
-export class InFlight {
-  /** requests that wait for the store */
-  requests = 0
+export function hasRoom({ used, limit }: Budget, bytes = 0): boolean {
+  return used + bytes <= limit
+}
+
+/** Of all connections. */
+export interface InFlight {
+  /** that wait for the store */
+  requests: number
   /** of one body */
   readonly bodyLimit: number
-  /** bodies of requests with an accepted token, which arrive or wait for the store */
+  /** bodies that arrive or wait for the store, after an accepted token */
   readonly bodies: Budget
-  /** responses to requests with an accepted token, which clients have not read yet */
-  readonly unread = new Budget(67_108_864)
+  /** responses that clients have not read yet, after an accepted token */
+  readonly unread: Budget
+}
 
-  constructor(bodyLimit: number) {
-    this.bodyLimit = bodyLimit
-    this.bodies = new Budget(64 * bodyLimit)
-  }
+export function nothingInFlight(bodyLimit: number): InFlight {
+  return { requests: 0, bodyLimit, bodies: { used: 0, limit: 64 * bodyLimit }, unread: { used: 0, limit: 67_108_864 } }
 }
 
 /** bytes of bodies: as little as 10,000 connections may hold for nothing */
@@ -66,7 +61,7 @@ export class ClientConnection {
   /** whether a token was ever accepted */
   #hasToken = false
   readonly #inFlight: InFlight
-  readonly #unverified = new Budget(maxUnverified)
+  readonly #unverified: Budget = { used: 0, limit: maxUnverified }
   readonly #bodies = new WeakMap<ServerResponse, ArrivingBody>()
   #isPaused = false
 
@@ -106,7 +101,7 @@ export class ClientConnection {
       received.append(chunk)
       this.#budget.used += chunk.length
       const isTooLarge = received.length > bodyLimit
-      if (!isTooLarge && !(this.#hasToken && !bodies.hasRoom())) return this.#regulate()
+      if (!isTooLarge && !(this.#hasToken && !hasRoom(bodies))) return this.#regulate()
       fail(isTooLarge ? tooLarge(bodyLimit) : busy())
       drop()
     }
@@ -121,12 +116,11 @@ export class ClientConnection {
     const { bodyLimit, bodies } = this.#inFlight
     const { readableLength } = response.req
     if (readableLength > bodyLimit) throw tooLarge(bodyLimit)
-    if (!bodies.hasRoom(readableLength)) throw busy()
+    if (!hasRoom(bodies, readableLength)) throw busy()
     const bytes: Buffer | null = response.req.read()
     return bytes ?? noBody
   }
 
-  /** Drops what has arrived of a body, and what still arrives. */
   dropBody(response: ServerResponse): void {
     this.#bodies.get(response)?.drop()
     response.req.resume()
@@ -156,7 +150,7 @@ export class ClientConnection {
 
   /** Before a token is accepted, nothing is read after a request that waits, or above the limit of bodies. */
   #regulate(): void {
-    const mustPause = !this.#hasToken && (this.open.length > 1 || !this.#unverified.hasRoom())
+    const mustPause = !this.#hasToken && (this.open.length > 1 || !hasRoom(this.#unverified))
     if (this.#isPaused && !mustPause) this.socket.resume()
     this.#isPaused = mustPause
     // In the next tick, node:http resumes the socket of a request that is read.
@@ -164,10 +158,8 @@ export class ClientConnection {
   }
 
   /**
-   * Sends an error for input that is no request, after the responses to earlier requests, and closes the connection. A
-   * body that is no HTTP fails with the error.
-   *
-   * @returns whether it sends the error itself
+   * Closes the connection for input that is no HTTP, after the responses to earlier requests. It sends the error, and
+   * returns true, unless that is of the body of a request, or comes after the last one.
    */
   reject(error: HttpError): boolean {
     const { last, open } = this
@@ -187,7 +179,7 @@ export class ClientConnection {
     return !isLast && !isOfBody
   }
 
-  /** Sends the response to a request whose token was accepted, but none to those that wait, and closes the connection. */
+  /** Closes it after the response to a request whose token was accepted. Those that wait get none. */
   endOverfull(): void {
     const { socket, open } = this
     this.isOverfull = true

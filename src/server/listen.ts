@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { chmodSync, lstatSync, unlinkSync } from 'node:fs'
-import { connect, type Server } from 'node:net'
+import { type AddressInfo, connect, type Server } from 'node:net'
 import { malformed, PlantsError, systemCode, systemReason } from '../platform/errors.js'
 import { isLoopback } from '../platform/network.js'
 import { maxSocketPathBytes } from '../stores/common/address.js'
@@ -30,8 +30,7 @@ export async function listen(
     chmodSync(address.path, 0o660) // clients still need a token
     return `unix:${address.path}${basePath && `:${basePath}`}`
   }
-  const bound = server.address()
-  const port = typeof bound === 'object' && bound !== null ? bound.port : address.port
+  const { port } = server.address() as AddressInfo // as it has no path
   // A wildcard address is not an address to connect to.
   const known = { '0.0.0.0': '127.0.0.1', '::': '::1' }[address.host] ?? address.host
   const host = known.includes(':') ? `[${known}]` : known
@@ -51,8 +50,7 @@ async function prepareSocket(path: string): Promise<void> {
   const stats = lstatSync(path, { throwIfNoEntry: false })
   if (!stats) return
   if (!stats.isSocket()) throw malformed(`${path} exists and is not a socket`, anotherPath)
-  // Only ECONNREFUSED proves that nobody listens: a busy service, or one without permission for this user, fails with
-  // another code.
+  // Only ECONNREFUSED proves that nobody listens: there may be no permission, or a full queue.
   const socket = connect(path)
   const failure = await once(socket, 'connect').then(() => undefined, systemCode)
   socket.destroy()

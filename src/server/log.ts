@@ -20,7 +20,7 @@ export interface LogOptions {
   output: Output
   /** the least severe level that is written, or "silent" */
   level: string
-  /** milliseconds for which lines of requests are collected, to be written together */
+  /** milliseconds for which lines of requests are collected */
   delay: number
   /** what else counts the requests */
   onRequest?(entry: AccessLogEntry): void

@@ -16,15 +16,12 @@ import {
 } from './request-input.js'
 import { type Answer, type Call, closeSignal, type Route } from './router.js'
 
-/** read at a time: a search may scan all plants, and keeps its results in memory */
-const maxPages = 4
-
-/** plants in a page */
+/** in a page */
 const defaultLimit = 100
-
 const pageCharacters = 1_000_000
 
-/** plants that are read at a time, and that are changed or deleted at a time: how large they are is known only then */
+/** at a time: a search may scan all plants, and how large a plant is is known when it is read */
+const maxPages = 4
 const maxReads = 16
 const maxChanges = 64
 

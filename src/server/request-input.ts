@@ -8,18 +8,16 @@ import { shorten } from '../platform/escape.js'
 import { maxSearch, type ReadQuery } from '../stores/common/store.js'
 import { HttpError, headersTooLarge, invalidHttp } from './answer.js'
 
-/** plants in a page that a client may ask for */
+/** in plants */
 const maxPage = 1000
 
-/** in a request */
 export const maxHeaderLines = 100
 
-/** @throws {HttpError} for a head that node:http accepts. Nothing that follows it can be trusted. */
+/** Throws for what node:http accepts. */
 export function validateHead({ rawHeaders, headers, httpVersion }: IncomingMessage): void {
   if (rawHeaders.length > 2 * maxHeaderLines) throw headersTooLarge
   const { host, 'transfer-encoding': coding = 'chunked' } = headers
-  // RFC 9112, 6.1: HTTP/1.0 has no codings, and others are not decoded here: a proxy in front may have parsed the body
-  // differently.
+  // RFC 9112, 6.1: a proxy in front may have parsed a body with another coding differently, or one in HTTP/1.0.
   if (httpVersion === '1.0' && headers['transfer-encoding'] === undefined) return
   if (httpVersion !== '1.1' || coding.toLowerCase() !== 'chunked') throw invalidHttp
   if (host === undefined) throw new HttpError(400, 'The header Host is missing')
@@ -27,10 +25,7 @@ export function validateHead({ rawHeaders, headers, httpVersion }: IncomingMessa
 
 const patchTypes = 'application/merge-patch+json, application/json'
 
-/**
- * @throws {HttpError} 415 for a body that is not declared as JSON or is compressed; 413 for a Content-Length over the
- * limit
- */
+/** Throws 415 or 413. */
 export function validateBodyHeaders({ method, headers }: IncomingMessage, bodyLimit: number): void {
   const { 'content-type': type = '', 'content-encoding': coding = 'identity', 'content-length': length = '0' } = headers
   const isPatch = method === 'PATCH'
@@ -74,7 +69,7 @@ function parseBody(bytes: Buffer): unknown {
   throw new HttpError(400, `The body is not JSON: ${parsed.reason}`)
 }
 
-/** @throws {HttpError} 400 for a key that is malformed or repeated */
+/** Throws 400. */
 export function parseIdempotencyKey(headers: IncomingHttpHeaders): string | undefined {
   const key = headers['idempotency-key']
   // Node joins repeated headers with a comma and a space, and a key cannot contain a space.
@@ -89,10 +84,7 @@ export function parseId(text: string, name = 'id'): bigint {
   return id
 }
 
-/**
- * @param url the request target
- * @throws {HttpError} 400 for a parameter that is unknown, repeated or malformed
- */
+/** Throws 400 for a parameter that is unknown, repeated or malformed. */
 export function parseListQuery(url: string, maxLimit = maxPage): ReadQuery {
   const parameters = parametersOf(url, ['limit', 'order', 'after', 'tag', 'noTag', 'search'])
   const { limit, order = 'asc', after, tag, noTag = 'false', search } = parameters
@@ -118,7 +110,7 @@ export function parseListQuery(url: string, maxLimit = maxPage): ReadQuery {
   }
 }
 
-/** @throws {HttpError} 400 for a parameter, and for a condition (RFC 9110, 13.1) of a change */
+/** Throws 400 for a parameter, and for a condition (RFC 9110, 13.1) of a change. */
 export function requireUnconditional({ method, url = '', headers }: IncomingMessage): void {
   parametersOf(url, [])
   const condition = ['If-Match', 'If-None-Match'].find((name) => headers[name.toLowerCase()] !== undefined)

@@ -4,8 +4,8 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Right } from '../stores/common/store.js'
 import { busy, type HttpAnswer, HttpError, respond, startResponse, toHttpError } from './answer.js'
 import { authenticate, type Caller, freshness, type TokenSource } from './authenticator.js'
-import { type ClientConnection, type InFlight, noBody } from './client-connection.js'
-import { type Cors, preflightHeaders } from './cors.js'
+import { type ClientConnection, hasRoom, type InFlight, noBody } from './client-connection.js'
+import type { Cors } from './cors.js'
 import type { Log } from './log.js'
 import { validateBodyHeaders, validateHead } from './request-input.js'
 import type { Handler } from './server.js'
@@ -14,7 +14,7 @@ export interface Route {
   method: string
   /** with the base path; a last segment `{id}` matches any */
   path: string
-  /** the right that the token must have; undefined if no token is needed, nor a body */
+  /** undefined if no token is needed, nor a body */
   right: Right | undefined
   /** if not, each request gets 403 */
   isOffered: boolean
@@ -48,9 +48,7 @@ export interface Call {
 interface RouterOptions {
   log: Pick<Log, 'record' | 'error'>
   findToken: TokenSource
-  /** milliseconds, monotonic */
   now(): number
-  /** "" or "/v1" */
   basePath: string
   inFlight: InFlight
   cors: Cors
@@ -77,7 +75,8 @@ export function routerOf(routes: readonly Route[], options: RouterOptions): Hand
     const call: Call = { request, response, requestId, startedAt: now(), id: '', body: noBody }
     try {
       validateHead(request)
-      const { right, ...route } = findRoute(call)
+      const route = findRoute(call)
+      const { right } = route
       if (!route.hasBody) connection.dropBody(response)
       if (right === undefined) return send(call, await route.handler(call))
       if (route.hasBody) connection.collectBody(response)
@@ -109,8 +108,9 @@ export function routerOf(routes: readonly Route[], options: RouterOptions): Hand
     const offered = found.filter(({ isOffered }) => isOffered)
     if (offered.length === 0)
       throw new HttpError(404, `There is nothing at this path. The API is described at ${basePath}/openapi.json`)
-    const handler = async () => ({ outcome: 'preflight', status: 204, body: '', headers: preflightHeaders })
-    if (cors.isPreflight(call.request)) return { method, path, right: undefined, isOffered: true, handler }
+    const headers = cors.preflightFor(call.request)
+    const handler = async () => ({ outcome: 'preflight', status: 204, body: '', headers: headers ?? [] })
+    if (headers) return { method, path, right: undefined, isOffered: true, handler }
     const allowed = offered.map((each) => (each.method === 'GET' ? 'GET, HEAD' : each.method)).join(', ')
     throw new HttpError(405, `${path} allows ${allowed}, but not ${method}`, ['Allow', allowed])
   }
@@ -161,7 +161,7 @@ export function routerOf(routes: readonly Route[], options: RouterOptions): Hand
   }
 
   function requireRoom(bytes: number): void {
-    if (!unread.hasRoom(bytes)) throw busy()
+    if (!hasRoom(unread, bytes)) throw busy()
   }
 
   function send(call: Call, answer: Answer): void {

@@ -24,7 +24,6 @@ export type Handler = (response: ServerResponse, connection: ClientConnection) =
 interface HttpServerOptions {
   limits: Limits
   tls: Tls | undefined
-  /** records the requests that never reach the handler */
   log: Pick<Log, 'record' | 'error'>
   inFlight: InFlight
 }
@@ -38,7 +37,7 @@ const headersTimeout = 10_000
 /** requests on one connection, which is closed at the next */
 const maxUnanswered = 16
 
-/** connections that may be closed for too many requests in one turn of the event loop */
+/** connections that are closed for that in one turn of the event loop, before it reads nothing more */
 const maxOverfull = 8
 
 const parserErrors = { HPE_HEADER_OVERFLOW: headersTooLarge, ERR_HTTP_REQUEST_TIMEOUT: late }
@@ -51,7 +50,7 @@ export class HttpServer {
   readonly #options: HttpServerOptions
   readonly #connections = new Map<Socket, ClientConnection>()
   #accepted = 0
-  /** connections closed for too many requests in this turn of the event loop, and those that were paused for it */
+  /** in this turn of the event loop; and the sockets that are paused for it */
   #overfull = 0
   readonly #paused: Socket[] = []
   /** the requests of this turn; undefined between turns */
@@ -84,8 +83,7 @@ export class HttpServer {
     const receive = (request: IncomingMessage, response: ServerResponse) => this.#receive(request, response)
     server.on('request', receive).on('checkExpectation', receive) // node:http would send a 417 without a body
     server.on('clientError', (error: Error, socket: Socket) => this.#rejectInput(socket, systemCode(error) ?? ''))
-    // Nothing was sent or received for so long: a client that waits for its response stays, and one whose first request
-    // is late gets a 408.
+    // Nothing was sent or received for so long. A client may wait for its response, or get a 408.
     server.setTimeout(requestTimeout, (socket) => {
       const { open, last } = this.#of(socket)
       if (socket.writableLength > 0 || (last && open.length === 0)) socket.destroy()
@@ -93,10 +91,8 @@ export class HttpServer {
   }
 
   async drain(milliseconds: number): Promise<void> {
-    // From now on, the last response on each connection closes it.
     this.isDraining = true
-    for (const { open } of this.#connections.values())
-      for (const response of open.slice(-1)) response.shouldKeepAlive = false
+    for (const { open } of this.#connections.values()) for (const last of open.slice(-1)) last.shouldKeepAlive = false
     const timer = setTimeout(() => this.abort(), milliseconds)
     // Clients may have connected, or sent a request, before they can know. One turn of the event loop accepts one.
     let known = -1
@@ -141,7 +137,10 @@ export class HttpServer {
     const connection = this.#of(request.socket)
     const { open } = connection
     if (request.socket.destroyed || connection.isOverfull) return
-    if (open.length >= maxUnanswered) return this.#closeOverfull(connection)
+    if (open.length >= maxUnanswered) {
+      this.#closeOverfull(connection)
+      return
+    }
     connection.add(response)
     // After an Upgrade, node:http drops bytes: the rest of the next request could pass for a request.
     if (this.isDraining || request.headers.upgrade !== undefined) response.shouldKeepAlive = false
@@ -173,7 +172,7 @@ export class HttpServer {
   #closeOverfull(connection: ClientConnection): void {
     const { socket, open } = connection
     const reason = `More than ${maxUnanswered} unanswered requests`
-    // The response that closes a connection has a line already. After it, nothing else is answered (RFC 9112, 9.6).
+    // After a response that closes the connection, nothing counts (RFC 9112, 9.6).
     const isClosing = open.some(({ headersSent, shouldKeepAlive }) => headersSent && !shouldKeepAlive)
     if (!isClosing && !socket.writableEnded)
       this.#options.log.record({ outcome: 'closed', from: socket.remoteAddress, reason })
@@ -181,8 +180,8 @@ export class HttpServer {
     this.#overfull += 1
     if (this.#overfull === 1) setImmediate(() => this.#resume())
     if (this.#overfull < maxOverfull) return
-    // Reads nothing more in this turn of the event loop: node:http parses thousands of requests that were read at once,
-    // and keeps those of a closed connection until the end of the turn.
+    // node:http parses thousands of requests that were read at once, and keeps those of a closed connection until the end
+    // of the turn.
     for (const [other, { isHandshake }] of this.#connections)
       if (!isHandshake && !other.isPaused()) this.#paused.push(other.pause())
   }

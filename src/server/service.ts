@@ -3,7 +3,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import type { OpenOptions, OwnStore, Right, TokenStore } from '../stores/common/store.js'
 import { adminServer, Metrics } from './admin.js'
 import type { TokenSource } from './authenticator.js'
-import { InFlight } from './client-connection.js'
+import { nothingInFlight } from './client-connection.js'
 import { Cors } from './cors.js'
 import { isLocal, type ListenAddress, listen } from './listen.js'
 import { Log, type LogOptions } from './log.js'
@@ -12,7 +12,6 @@ import { routerOf } from './router.js'
 import { HttpServer, type Limits, type Tls } from './server.js'
 
 export interface ServiceOptions {
-  /** @param watch `onCommit` gets the number of creates; `onAway`, undefined when the store is available again */
   openStore(watch: Pick<OpenOptions, 'onAway' | 'onCommit' | 'onCreated'>): Promise<OwnStore>
   openTokenSource(tokens: TokenStore, warn: (message: string) => void): Promise<TokenSource>
   listen: ListenAddress
@@ -28,7 +27,7 @@ export interface ServiceOptions {
   /** milliseconds; 10 minutes by default */
   streamTimeout?: number
   log: LogOptions
-  /** Escapes a text, and hides the secrets that the program knows. */
+  /** Escapes, and hides secrets. */
   printable(text: string): string
   /** milliseconds, monotonic */
   now(): number
@@ -36,14 +35,14 @@ export interface ServiceOptions {
 
 export interface Service {
   address: string
-  /** Answers every received request, then closes. Destroys the connections that are left after `milliseconds`. */
+  /** Answers what was received, then closes. Destroys the connections that are left after `milliseconds`. */
   drain(milliseconds: number): Promise<void>
 }
 
 /** @throws {PlantsError} when the store cannot be opened, no token would be accepted, or the address cannot be used */
 export async function startService(options: ServiceOptions): Promise<Service> {
   const { allow, basePath, limits, tls } = options
-  const inFlight = new InFlight(limits.bodyLimit)
+  const inFlight = nothingInFlight(limits.bodyLimit)
   const metrics = options.admin && new Metrics(() => inFlight.requests)
   const log = new Log({ ...options.log, onRequest: (entry) => metrics?.record(entry) })
   const warn = (message: string) => log.warn(message)

@@ -5,7 +5,7 @@ import { promisify } from 'node:util'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { respond } from '../../../src/server/answer.js'
 import { tokensOfStore } from '../../../src/server/authenticator.js'
-import { InFlight } from '../../../src/server/client-connection.js'
+import { nothingInFlight } from '../../../src/server/client-connection.js'
 import { type Handler, HttpServer, type Tls } from '../../../src/server/server.js'
 import type { Store } from '../../../src/stores/common/store.js'
 import { certificate, hasOpenssl } from '../../helpers/certificates.js'
@@ -362,7 +362,7 @@ test('an idle connection is closed', async () => {
 async function serverOf(handler: Handler, requestTimeout: number, tls?: Tls) {
   const log = { record: () => undefined, error: () => undefined }
   const limits = { requestTimeout, connectionLimit: 10 }
-  const inFlight = new InFlight(1000)
+  const inFlight = nothingInFlight(1000)
   const http = new HttpServer(handler, { limits, tls, log, inFlight })
   onTestFinished(() => http.abort())
   await once(http.server.listen(0, '127.0.0.1'), 'listening')
