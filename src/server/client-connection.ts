@@ -2,6 +2,7 @@ import { type ServerResponse, STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 import { GrowingBuffer } from '../platform/growing-buffer.js'
 import { busy, type HttpError } from './answer.js'
+import type { Caller } from './authenticator.js'
 import { tooLarge } from './request-input.js'
 
 /** Of bytes. */
@@ -58,6 +59,8 @@ export class ClientConnection {
   isOverfull = false
   /** whether the token of the request that is being processed is accepted */
   isAccepted = false
+  /** of the last token; no other client can probe how long it takes to compare */
+  known: { authorization: string | undefined; caller: Caller; until: number } | undefined
   /** whether a token was ever accepted */
   #hasToken = false
   readonly #inFlight: InFlight

@@ -80,8 +80,9 @@ export function routerOf(routes: readonly Route[], options: RouterOptions): Hand
       if (!route.hasBody) connection.dropBody(response)
       if (right === undefined) return send(call, await route.handler(call))
       if (route.hasBody) connection.collectBody(response)
-      await authorize(call, right, route.isOffered)
+      call.caller = await callerOf(call, connection)
       connection.accept()
+      authorize(call.caller, right, route.isOffered)
       if (route.hasBody) call.body = await receiveBody(call, connection)
       const answer = await process(call, right, route.handler)
       if (answer.pieces) await stream(call, answer, answer.pieces)
@@ -121,12 +122,21 @@ export function routerOf(routes: readonly Route[], options: RouterOptions): Hand
     return text.length > maxShownPath ? `${text.slice(0, maxShownPath - 1)}…` : text
   }
 
-  /** Throws 401 or 403. */
-  async function authorize(call: Call, right: Right, isOffered: boolean): Promise<void> {
-    call.caller = await authenticate(call.request.headers.authorization, findToken)
+  /** Throws 401. */
+  async function callerOf({ request }: Call, connection: ClientConnection): Promise<Caller> {
+    const { authorization } = request.headers
+    const { known } = connection
+    if (known && known.authorization === authorization && known.until > now()) return known.caller
+    const caller = await authenticate(authorization, findToken)
+    connection.known = { authorization, caller, until: now() + freshness / 2 }
+    return caller
+  }
+
+  /** Throws 403. */
+  function authorize(caller: Caller, right: Right, isOffered: boolean): void {
     const challenge = 'Bearer realm="plants", error="insufficient_scope"' // RFC 6750, 3.1
     if (!isOffered) throw new HttpError(403, `This service does not ${right} plants`, ['WWW-Authenticate', challenge])
-    if (call.caller.rights.includes(right)) return
+    if (caller.rights.includes(right)) return
     const header = ['WWW-Authenticate', `${challenge}, scope="${right}"`]
     throw new HttpError(403, `This token has no right to ${right} plants`, header)
   }
