@@ -185,11 +185,16 @@ export function routerOf(routes: readonly Route[], options: RouterOptions): Hand
 
   /** Ends early if the client disconnects, or the time is over. */
   async function stream(call: Call, { status, contentType = '', outcome }: Answer, pieces: AsyncIterable<string>) {
-    const { request, response, startedAt } = call
+    const { request, response } = call
     if (request.httpVersion === '1.0')
       throw new HttpError(400, 'HTTP/1.0 cannot mark the end of a stream: use HTTP/1.1')
     const signal = closeSignal(response)
-    const timer = setTimeout(() => response.destroy(), streamTimeout)
+    let isLate = false
+    const cut = () => {
+      isLate = true
+      response.destroy()
+    }
+    const timer = setTimeout(cut, streamTimeout)
     const begin = () => {
       if (!response.headersSent && !response.destroyed)
         startResponse(response, status, ['Content-Type', contentType, ...usualHeaders(call)])
@@ -211,7 +216,7 @@ export function routerOf(routes: readonly Route[], options: RouterOptions): Hand
     begin()
     const isWhole = !response.destroyed
     response.end()
-    if (!isWhole && now() - startedAt >= streamTimeout) throw new HttpError(503, 'The stream took too long')
+    if (isLate) throw new HttpError(503, 'The stream took too long')
     if (response.headersSent) record(call, status, isWhole ? outcome : 'aborted')
   }
 
