@@ -3,9 +3,8 @@ import { type NewPlant, plantOf, textLength } from '../plant/plant.js'
 import { recordWriter } from '../plant/records.js'
 import { type Change, writeOne } from '../stores/common/change.js'
 import { queryText } from '../stores/common/pages.js'
-import type { OwnStore, ReadQuery, Right } from '../stores/common/store.js'
+import type { OwnStore, ReadQuery } from '../stores/common/store.js'
 import { busy, HttpError } from './answer.js'
-import { type OperationId, openApi, operations } from './openapi.js'
 import {
   parseId,
   parseIdempotencyKey,
@@ -14,7 +13,7 @@ import {
   parsePlant,
   requireUnconditional,
 } from './request-input.js'
-import { type Answer, type Call, closeSignal, type Route } from './router.js'
+import { type Answer, type Call, closeSignal, type Handlers } from './router.js'
 
 /** in a page */
 const defaultLimit = 100
@@ -30,24 +29,7 @@ const maxSnapshots = 8
 
 const line = recordWriter('json')
 
-/** @param rights those whose operations are offered */
-export function plantRoutes(store: OwnStore, rights: readonly Right[], basePath: string): Route[] {
-  const handlers = handlersFor(store)
-  // The specification's operation exists in every service: one that does not offer it rejects each create.
-  const existing = operations.filter(({ right }) => right === 'create' || rights.includes(right))
-  const routes = existing.map(({ id, path, ...operation }) => ({
-    ...operation,
-    path: `${basePath}${path}`,
-    isOffered: rights.includes(operation.right),
-    varies: id === 'listPlants',
-    handler: handlers[id],
-  }))
-  const body = Buffer.from(openApi(basePath, rights))
-  const handler = async () => ({ outcome: 'described', status: 200, body })
-  return [...routes, { method: 'GET', path: `${basePath}/openapi.json`, right: undefined, isOffered: true, handler }]
-}
-
-function handlersFor(store: OwnStore): Record<OperationId, Route['handler']> {
+export function plantHandlers(store: OwnStore): Handlers {
   const [pages, reads, changes] = [new Semaphore(maxPages), new Semaphore(maxReads), new Semaphore(maxChanges)]
   /** the tokens that are reading a stream */
   const readers = new Set<string>()

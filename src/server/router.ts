@@ -7,22 +7,9 @@ import { authenticate, type Caller, freshness, type TokenSource } from './authen
 import { type ClientConnection, hasRoom, type InFlight, noBody } from './client-connection.js'
 import type { Cors } from './cors.js'
 import type { Log } from './log.js'
+import { type Operation, type OperationId, openApi, operations } from './openapi.js'
 import { validateBodyHeaders, validateHead } from './request-input.js'
 import type { Handler } from './server.js'
-
-export interface Route {
-  method: string
-  /** with the base path; a last segment `{id}` matches any */
-  path: string
-  /** undefined if no token is needed, nor a body */
-  right: Right | undefined
-  /** if not, each request gets 403 */
-  isOffered: boolean
-  hasBody?: boolean
-  /** whether its responses depend on Accept */
-  varies?: boolean
-  handler(call: Call): Promise<Answer>
-}
 
 export interface Answer extends HttpAnswer {
   outcome: string
@@ -36,7 +23,7 @@ export interface Call {
   requestId: string
   /** milliseconds */
   startedAt: number
-  route?: Route | undefined
+  operation?: Operation
   /** of the route, or what was requested; and the last segment of that */
   path?: string
   id: string
@@ -45,7 +32,11 @@ export interface Call {
   body: Buffer
 }
 
+export type Handlers = Record<OperationId, (call: Call) => Promise<Answer>>
+
 interface RouterOptions {
+  /** those whose operations are offered */
+  rights: readonly Right[]
   log: Pick<Log, 'record' | 'error'>
   findToken: TokenSource
   now(): number
@@ -56,6 +47,9 @@ interface RouterOptions {
   streamTimeout?: number
 }
 
+/** What a path and a method are for. */
+type Route = Operation | { method: string; path: string; hasBody?: false; answer: Answer }
+
 /** milliseconds: a stream keeps a snapshot of the store, and with it the space of everything that changes meanwhile */
 const maxStreamTime = 600_000
 
@@ -63,9 +57,16 @@ const maxStreamTime = 600_000
 const maxShownPath = 200
 
 /** Handles requests from their heads to the log. */
-export function routerOf(routes: readonly Route[], options: RouterOptions): Handler {
-  const { log, findToken, now, basePath, inFlight, cors, printable, streamTimeout = maxStreamTime } = options
+export function routerOf(handlers: Handlers, options: RouterOptions): Handler {
+  const { rights, log, findToken, now, basePath, inFlight, cors, printable, streamTimeout = maxStreamTime } = options
   const { unread } = inFlight
+  const body = Buffer.from(openApi(basePath, rights))
+  const relative: Route[] = [
+    // The specification's operation exists in every service: one that does not offer it rejects each create.
+    ...operations.filter(({ right }) => right === 'create' || rights.includes(right)),
+    { method: 'GET', path: '/openapi.json', answer: { outcome: 'described', status: 200, body } },
+  ]
+  const routes = relative.map((route) => ({ ...route, path: `${basePath}${route.path}` }))
   const runId = randomBytes(4).toString('hex')
   let count = 0
 
@@ -76,15 +77,15 @@ export function routerOf(routes: readonly Route[], options: RouterOptions): Hand
     try {
       validateHead(request)
       const route = findRoute(call)
-      const { right } = route
       if (!route.hasBody) connection.dropBody(response)
-      if (right === undefined) return send(call, await route.handler(call))
+      if ('answer' in route) return send(call, route.answer)
+      call.operation = route
       if (route.hasBody) connection.collectBody(response)
       call.caller = await callerOf(call, connection)
       connection.accept()
-      authorize(call.caller, right, route.isOffered)
+      authorize(call.caller, route.right)
       if (route.hasBody) call.body = await receiveBody(call, connection)
-      const answer = await process(call, right, route.handler)
+      const answer = await process(call, route)
       if (answer.pieces) await stream(call, answer, answer.pieces)
       else send(call, answer)
     } catch (error) {
@@ -100,18 +101,18 @@ export function routerOf(routes: readonly Route[], options: RouterOptions): Hand
     const target = url.replace(/^https?:\/\/[^/?#]*(?=\/)/i, '').replace(/[?#].*/s, '')
     const start = target.lastIndexOf('/') + 1
     call.id = target.slice(start)
+    const at = (path: string) => routes.filter((each) => each.path === path)
     const withId = call.id === '' ? target : `${target.slice(0, start)}{id}`
-    const path = routes.some((each) => each.path === target) ? target : withId
-    const found = routes.filter((each) => each.path === path)
+    const path = at(target).length > 0 ? target : withId
+    const found = at(path)
     call.path = found.length > 0 ? path : shown(target)
-    call.route = found.find((each) => each.method === (method === 'HEAD' ? 'GET' : method))
-    if (call.route) return call.route
-    const offered = found.filter(({ isOffered }) => isOffered)
+    const route = found.find((each) => each.method === (method === 'HEAD' ? 'GET' : method))
+    if (route) return route
+    const offered = found.filter((each) => 'answer' in each || rights.includes(each.right))
     if (offered.length === 0)
       throw new HttpError(404, `There is nothing at this path. The API is described at ${basePath}/openapi.json`)
     const headers = cors.preflightFor(call.request)
-    const handler = async () => ({ outcome: 'preflight', status: 204, body: '', headers: headers ?? [] })
-    if (headers) return { method, path, right: undefined, isOffered: true, handler }
+    if (headers) return { method, path, answer: { outcome: 'preflight', status: 204, body: '', headers } }
     const allowed = offered.map((each) => (each.method === 'GET' ? 'GET, HEAD' : each.method)).join(', ')
     throw new HttpError(405, `${path} allows ${allowed}, but not ${method}`, ['Allow', allowed])
   }
@@ -133,9 +134,10 @@ export function routerOf(routes: readonly Route[], options: RouterOptions): Hand
   }
 
   /** Throws 403. */
-  function authorize(caller: Caller, right: Right, isOffered: boolean): void {
+  function authorize(caller: Caller, right: Right): void {
     const challenge = 'Bearer realm="plants", error="insufficient_scope"' // RFC 6750, 3.1
-    if (!isOffered) throw new HttpError(403, `This service does not ${right} plants`, ['WWW-Authenticate', challenge])
+    if (!rights.includes(right))
+      throw new HttpError(403, `This service does not ${right} plants`, ['WWW-Authenticate', challenge])
     if (caller.rights.includes(right)) return
     const header = ['WWW-Authenticate', `${challenge}, scope="${right}"`]
     throw new HttpError(403, `This token has no right to ${right} plants`, header)
@@ -150,14 +152,14 @@ export function routerOf(routes: readonly Route[], options: RouterOptions): Hand
     return body
   }
 
-  async function process(call: Call, right: Right, handler: Route['handler']): Promise<Answer> {
+  async function process(call: Call, { id, right }: Operation): Promise<Answer> {
     const { response, body } = call
     // Nothing is stored while its response, which is at most as large as the body, has no room.
     requireRoom(body.length)
     inFlight.requests += 1
     inFlight.bodies.used += body.length
     try {
-      const answer = await handler(call)
+      const answer = await handlers[id](call)
       const size = Buffer.byteLength(answer.body)
       if (right === 'read') requireRoom(size)
       if (response.destroyed) return answer
@@ -179,8 +181,13 @@ export function routerOf(routes: readonly Route[], options: RouterOptions): Hand
     record(call, answer.status, answer.outcome)
   }
 
-  function usualHeaders({ request, route, requestId }: Call): string[] {
-    return [...(route?.varies ? ['Vary', 'Accept'] : []), ...cors.headersFor(request), 'Request-Id', requestId]
+  function usualHeaders({ request, operation, requestId }: Call): string[] {
+    return [
+      ...(operation?.id === 'listPlants' ? ['Vary', 'Accept'] : []),
+      ...cors.headersFor(request),
+      'Request-Id',
+      requestId,
+    ]
   }
 
   /** Ends early if the client disconnects, or the time is over. */
@@ -222,7 +229,7 @@ export function routerOf(routes: readonly Route[], options: RouterOptions): Hand
 
   /** If the response has begun, destroys the connection, so that the client does not mistake a part for the whole. */
   function fail(call: Call, failure: unknown): void {
-    const { requestId, response, route, path } = call
+    const { requestId, response, operation, path } = call
     const { headersSent, statusCode } = response
     const answer = toHttpError(failure, requestId)
     const { error, body, headers } = answer
@@ -234,7 +241,7 @@ export function routerOf(routes: readonly Route[], options: RouterOptions): Hand
       return
     }
     if (path === undefined) response.shouldKeepAlive = false // nothing after an invalid head can be trusted
-    send(call, { status: route && route.right !== 'create' ? error : answer.status, body, headers, outcome })
+    send(call, { status: operation && operation.right !== 'create' ? error : answer.status, body, headers, outcome })
   }
 
   function record({ request, requestId, caller, startedAt, path }: Call, status: number, outcome: string): void {

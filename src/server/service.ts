@@ -7,7 +7,7 @@ import { nothingInFlight } from './client-connection.js'
 import { Cors } from './cors.js'
 import { isLocal, type ListenAddress, listen } from './listen.js'
 import { Log, type LogOptions } from './log.js'
-import { plantRoutes } from './plants.js'
+import { plantHandlers } from './plants.js'
 import { routerOf } from './router.js'
 import { HttpServer, type Limits, type Tls } from './server.js'
 
@@ -57,7 +57,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     const findToken = await options.openTokenSource(store.tokens, warn)
     const shared = { log, inFlight }
     const cors = new Cors(options.cors)
-    const handler = routerOf(plantRoutes(store, rights, basePath), { ...options, ...shared, cors, findToken })
+    const handler = routerOf(plantHandlers(store), { ...options, ...shared, rights, cors, findToken })
     const http = new HttpServer(handler, { limits, tls, ...shared })
     const { host = '' } = options.admin ?? {}
     const isReady = async () => {
