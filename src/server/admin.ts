@@ -1,40 +1,39 @@
+import { createServer, type IncomingMessage, type Server } from 'node:http'
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 import { isLoopback } from '../platform/network.js'
-import { InFlight } from './body.js'
-import { busy, HttpError } from './http-error.js'
-import type { AccessLog, AccessLogEntry } from './log.js'
-import { type HttpAnswer, respond } from './respond.js'
-import { type Handler, HttpServer, type Limits } from './server.js'
-
-const limits: Limits = { requestTimeout: 5000, connectionLimit: 64, replacesIdle: true }
+import { busy, type HttpAnswer, HttpError, respond } from './answer.js'
+import type { AccessLogEntry } from './log.js'
 
 interface AdminOptions {
   metrics: Metrics
   host: string
   isReady(): Promise<boolean>
-  error: AccessLog['error']
-  /** milliseconds, monotonic */
-  now(): number
+  error(error: unknown): void
 }
 
 /** Needs no token. Logs errors, but no requests. */
-export function adminServer({ metrics, host, isReady, error, now }: AdminOptions): HttpServer {
-  const answers = new Map<string | undefined, () => HttpAnswer | Promise<HttpAnswer>>([
-    ['/live', () => ({ status: 200, body: '{"live":true}' })],
-    ['/ready', async () => ((await isReady()) ? { status: 200, body: '{"ready":true}' } : notReady)],
-    ['/metrics', () => metrics.text()],
-  ])
-  const handler: Handler = async ({ url, method = '', headers }, response) => {
-    if (!isAddressed(headers.host, host))
-      return respond(response, new HttpError(421, 'The admin port is not at this Host'))
-    const path = url?.replace(/\?.*/s, '')
-    const answer = answers.get(path)
-    if (!answer) respond(response, new HttpError(404, 'Only /live, /ready and /metrics are here'))
-    else if (method === 'GET' || method === 'HEAD') respond(response, await answer())
-    else respond(response, new HttpError(405, `${path} allows only GET and HEAD`, ['Allow', 'GET, HEAD']))
+export function adminServer({ metrics, host, isReady, error }: AdminOptions): Server {
+  const answerTo = async ({ url = '', method = '', headers }: IncomingMessage): Promise<HttpAnswer> => {
+    if (!isAddressed(headers.host, host)) return new HttpError(421, 'The admin port is not at this Host')
+    const path = url.replace(/\?.*/s, '')
+    if (!['/live', '/ready', '/metrics'].includes(path))
+      return new HttpError(404, 'Only /live, /ready and /metrics are here')
+    if (method !== 'GET' && method !== 'HEAD')
+      return new HttpError(405, `${path} allows only GET and HEAD`, ['Allow', 'GET, HEAD'])
+    if (path === '/metrics') return metrics.text()
+    if (path === '/live') return { status: 200, body: '{"live":true}' }
+    return (await isReady()) ? { status: 200, body: '{"ready":true}' } : busy('The service is not ready')
   }
-  const log = { error, record: () => undefined }
-  return new HttpServer(handler, { limits, tls: undefined, log, inFlight: new InFlight(0), now })
+  const server = createServer({ headersTimeout: 5000, requestTimeout: 5000 }, async (request, response) => {
+    try {
+      respond(response, await answerTo(request))
+    } catch (failure) {
+      error(failure)
+      respond(response, new HttpError(500, 'Internal error'))
+    }
+  })
+  server.maxConnections = 64
+  return server
 }
 
 /**
@@ -44,8 +43,6 @@ export function adminServer({ metrics, host, isReady, error, now }: AdminOptions
 function isAddressed(named: string | undefined, host: string): boolean {
   return named === undefined || !isLoopback(host) || isLoopback(named.replace(/:\d*$/, ''))
 }
-
-const notReady = busy('The service is not ready')
 
 export class Metrics {
   readonly #registry = new Registry()
@@ -69,6 +66,7 @@ export class Metrics {
     registers: [this.#registry],
   })
 
+  /** @param depth the number of requests that wait for the store */
   constructor(depth: () => number) {
     collectDefaultMetrics({ register: this.#registry })
     new Gauge({

@@ -1,128 +1,203 @@
 import { type ServerResponse, STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
-import { ArrivingBody, Budget } from './body.js'
-import type { HttpError } from './http-error.js'
+import { GrowingBuffer } from '../platform/growing-buffer.js'
+import { busy, type HttpError } from './answer.js'
+import type { Caller } from './authenticator.js'
+import { tooLarge } from './request-input.js'
 
-/** bytes: about sixteen requests of a few hundred bytes, and as little as 10,000 connections may hold for nothing */
-const maxWaitingBytes = 65_536
+/** Of bytes. */
+export interface Budget {
+  used: number
+  readonly limit: number
+}
+
+export function hasRoom({ used, limit }: Budget, bytes = 0): boolean {
+  return used + bytes <= limit
+}
+
+/** Of all connections. */
+export interface InFlight {
+  /** that wait for the store */
+  requests: number
+  /** of one body */
+  readonly bodyLimit: number
+  /** bodies that arrive or wait for the store, after an accepted token */
+  readonly bodies: Budget
+  /** responses that clients have not read yet, after an accepted token */
+  readonly unread: Budget
+}
+
+export function nothingInFlight(bodyLimit: number): InFlight {
+  return { requests: 0, bodyLimit, bodies: { used: 0, limit: 64 * bodyLimit }, unread: { used: 0, limit: 67_108_864 } }
+}
+
+/** bytes of bodies: as little as 10,000 connections may hold for nothing */
+const maxUnverified = 65_536
 
 /** milliseconds in which a client may still send after this side of the connection is closed */
 const lingerTime = 1000
 
+export const noBody = Buffer.alloc(0)
+
+interface ArrivingBody {
+  whole: Promise<Buffer>
+  fail(error: HttpError): void
+  drop(): void
+}
+
 export class ClientConnection {
   readonly socket: Socket
-  /** whether this is the socket below TLS, which brings no requests itself */
+  /** whether this is the socket below TLS */
   readonly isHandshake: boolean
-  /** unfinished responses, in the order of their requests */
+  /** unfinished responses: to the request that is being processed, and to those that wait */
   readonly open: ServerResponse[] = []
-  /** the response to the latest request */
+  /** the latest of all */
   last: ServerResponse | undefined
-  /** whether input was no request, so that nothing after it is read */
+  /** whether input was no HTTP: nothing after it counts */
   isBroken = false
-  /** whether more requests came than may wait, so that none of them is answered */
+  /** whether more requests came than may wait */
   isOverfull = false
-  /** the response to the request that is being processed, once its token is accepted */
-  accepted: ServerResponse | undefined
-  /** whether a token was accepted on it */
-  hasToken = false
-  /** lines of requests that wait for the responses to earlier ones */
-  readonly waiting = new Budget(maxWaitingBytes)
-  /** bodies that arrive before a token is accepted: above it, nothing more is read of the connection */
-  readonly unverified = new Budget(maxWaitingBytes, { pauses: true })
-  readonly #bodies = new Map<ServerResponse, ArrivingBody>()
-  /** bytes that the system has accepted, and when a check last saw that number change */
-  #sent = -1
-  #sentAt = 0
+  /** whether the token of the request that is being processed is accepted */
+  isAccepted = false
+  /** of the last token; no other client can probe how long it takes to compare */
+  known: { authorization: string | undefined; caller: Caller; until: number } | undefined
+  /** whether a token was ever accepted */
+  #hasToken = false
+  readonly #inFlight: InFlight
+  readonly #unverified: Budget = { used: 0, limit: maxUnverified }
+  readonly #bodies = new WeakMap<ServerResponse, ArrivingBody>()
+  #isPaused = false
 
-  constructor(socket: Socket, isHandshake: boolean) {
+  constructor(socket: Socket, inFlight: InFlight, isHandshake = false) {
     this.socket = socket
+    this.#inFlight = inFlight
     this.isHandshake = isHandshake
   }
 
-  /**
-   * Sends an error for input that is no request, after the responses to earlier requests, and closes the connection.
-   *
-   * @param code of the parser's error
-   * @param headers alternating names and values
-   * @returns whether the input counts: not if the client is gone, or if an earlier response is the last one
-   */
-  reject(error: HttpError, code: string, headers: readonly string[] = []): boolean {
-    const { socket, open, last } = this
-    if (this.isBroken || socket.writableEnded) return false
-    this.isBroken = true
-    if (!socket.writable || code === 'ECONNRESET' || code === 'EPIPE') {
-      socket.destroy()
-      return false
+  get isOpen(): boolean {
+    return !this.socket.destroyed && !this.socket.writableEnded && !this.isOverfull
+  }
+
+  get #budget(): Budget {
+    return this.#hasToken ? this.#inFlight.bodies : this.#unverified
+  }
+
+  /** Collects a body while it arrives: node:http would keep each small chunk as an object of hundreds of bytes. */
+  collectBody(response: ServerResponse): void {
+    const { req: request } = response
+    if (request.complete || this.#bodies.has(response)) return
+    let received = new GrowingBuffer()
+    let fail: ArrivingBody['fail'] = () => {}
+    const whole = new Promise<Buffer>((resolve, reject) => {
+      fail = reject
+      request.once('end', () => resolve(received.bytes))
+    })
+    whole.catch(() => undefined) // a request without a token gets another response
+    const drop = () => {
+      request.off('data', append)
+      this.#budget.used -= received.length
+      received = new GrowingBuffer()
+      this.#regulate()
     }
-    // The request whose body is broken gets no second response if it was answered early.
-    const broken = last?.req.complete === false ? last : undefined
-    const isLast = code === 'HPE_CLOSED_CONNECTION' || last?.shouldKeepAlive === false
-    const isAnswered = () => isLast || broken?.headersSent === true
-    const end = () => this.end(isAnswered() ? undefined : bytesOf(error, headers))
-    const previous = open.filter((response) => response !== broken).at(-1)
-    if (previous) previous.once('close', end)
-    else end()
-    return !isAnswered()
-  }
-
-  /** Counts the body of a request in `budget` from now on; undefined if node:http has all of it already. */
-  collectBody(response: ServerResponse, limit: number, budget: Budget): ArrivingBody | undefined {
-    const known = this.#bodies.get(response)
-    if (known) {
-      known.countIn(budget)
-      return known
+    const append = (chunk: Buffer) => {
+      const { bodyLimit, bodies } = this.#inFlight
+      received.append(chunk)
+      this.#budget.used += chunk.length
+      const isTooLarge = received.length > bodyLimit
+      if (!isTooLarge && !(this.#hasToken && !hasRoom(bodies))) return this.#regulate()
+      fail(isTooLarge ? tooLarge(bodyLimit) : busy())
+      drop()
     }
-    if (response.req.complete) return undefined
-    const body = new ArrivingBody(response.req, limit, budget)
-    this.#bodies.set(response, body)
-    return body
+    request.on('data', append)
+    this.#bodies.set(response, { whole, fail, drop })
   }
 
-  /** From now on, its bodies count with those of all connections that have a token. */
-  accept(response: ServerResponse, bodies: Budget): void {
-    this.accepted = response
-    this.hasToken = true
-    for (const body of this.#bodies.values()) body.countIn(bodies)
+  /** Rejects with 413 or 503. Never settles if the client leaves. */
+  async bodyOf(response: ServerResponse): Promise<Buffer> {
+    const arriving = this.#bodies.get(response)
+    if (arriving) return arriving.whole.finally(arriving.drop)
+    const { bodyLimit, bodies } = this.#inFlight
+    const { readableLength } = response.req
+    if (readableLength > bodyLimit) throw tooLarge(bodyLimit)
+    if (!hasRoom(bodies, readableLength)) throw busy()
+    const bytes: Buffer | null = response.req.read()
+    return bytes ?? noBody
   }
 
-  /** Drops what has arrived of a body, and what still arrives. */
   dropBody(response: ServerResponse): void {
-    this.#bodies.get(response)?.discard()
-    this.#bodies.delete(response)
+    this.#bodies.get(response)?.drop()
     response.req.resume()
   }
 
-  /** Sends the response to a request whose token was accepted, but none to those that wait, and closes the connection. */
-  endOverfull(): void {
-    const { socket, accepted } = this
-    this.isOverfull = true
-    if (!accepted) {
-      socket.destroy()
-      return
+  add(response: ServerResponse): void {
+    this.last = response
+    this.open.push(response)
+    this.#regulate()
+  }
+
+  remove(response: ServerResponse): void {
+    if (response === this.open[0]) this.isAccepted = false
+    this.open.splice(this.open.indexOf(response), 1)
+    this.dropBody(response)
+    this.#regulate()
+  }
+
+  /** The token of the request that is being processed is accepted: bodies count with those of other connections. */
+  accept(): void {
+    this.isAccepted = true
+    if (this.#hasToken) return
+    this.#hasToken = true
+    this.#inFlight.bodies.used += this.#unverified.used
+    this.#regulate()
+  }
+
+  /** Before a token is accepted, nothing is read after a request that waits, or above the limit of bodies. */
+  #regulate(): void {
+    const mustPause = !this.#hasToken && (this.open.length > 1 || !hasRoom(this.#unverified))
+    if (this.#isPaused && !mustPause) this.socket.resume()
+    this.#isPaused = mustPause
+    // In the next tick, node:http resumes the socket of a request that is read.
+    if (mustPause) queueMicrotask(() => this.#isPaused && this.socket.pause())
+  }
+
+  /**
+   * Closes the connection for input that is no HTTP, after the responses to earlier requests. It sends the error, and
+   * returns true, unless that is of the body of a request, or comes after the last one.
+   */
+  reject(error: HttpError): boolean {
+    const { last, open } = this
+    this.isBroken = true
+    const isLast = last?.shouldKeepAlive === false // nothing that follows it counts
+    const isOfBody = last?.req.complete === false
+    const end = () => this.end(isLast || isOfBody ? '' : bytesOf(error))
+    const previous = open.at(-1)
+    if (isOfBody) {
+      last.shouldKeepAlive = false
+      this.#bodies.get(last)?.fail(error)
     }
+    if (previous) {
+      this.socket.pause()
+      previous.once('close', end)
+    } else end()
+    return !isLast && !isOfBody
+  }
+
+  /** Closes it after the response to a request whose token was accepted. Those that wait get none. */
+  endOverfull(): void {
+    const { socket, open } = this
+    this.isOverfull = true
+    const accepted = this.isAccepted ? open[0] : undefined
+    if (!accepted) return void socket.destroy()
     socket.pause()
     if (accepted.headersSent) accepted.once('close', () => this.end())
     else accepted.shouldKeepAlive = false
   }
 
-  /** Destroys a connection whose client has read nothing for `timeout` milliseconds although data is pending. */
-  endIfStalled(now: number, timeout: number): void {
-    const { socket } = this
-    const sent = socket.bytesWritten - socket.writableLength
-    if (socket.writableLength === 0 || sent !== this.#sent) {
-      this.#sent = sent
-      this.#sentAt = now
-    } else if (now - this.#sentAt >= timeout) {
-      socket.destroy()
-    }
-  }
-
   /** The client may still send for a while (RFC 9112, 9.6). */
-  end(bytes?: string): void {
+  end(bytes = ''): void {
     const { socket } = this
     if (socket.writableEnded) return
-    if (bytes !== undefined && socket.writable) socket.write(bytes)
-    socket.end()
+    socket.end(bytes)
     socket.resume()
     const timer = setTimeout(() => socket.destroy(), lingerTime)
     socket.once('end', () => socket.destroy())
@@ -130,16 +205,13 @@ export class ClientConnection {
   }
 }
 
-/** The bytes of a response for which node:http has no response object. */
-function bytesOf({ status, body }: HttpError, headers: readonly string[]): string {
-  const pairs = headers.flatMap((name, at) => (at % 2 === 0 ? [`${name}: ${headers[at + 1]}`] : []))
-  const head = [
+/** A response without a response object. */
+function bytesOf({ status, body }: HttpError): string {
+  return [
     `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
     'Content-Type: application/json',
     `Content-Length: ${Buffer.byteLength(body)}`,
     'X-Content-Type-Options: nosniff',
-    'Connection: close',
-    ...pairs,
-  ]
-  return `${head.join('\r\n')}\r\n\r\n${body}`
+    `Connection: close\r\n\r\n${body}`,
+  ].join('\r\n')
 }

@@ -1,33 +1,36 @@
 import type { IncomingMessage } from 'node:http'
 
-/** Lets pages of some origins use the service (https://fetch.spec.whatwg.org/#http-cors-protocol). */
+/**
+ * Lets pages use the service (https://fetch.spec.whatwg.org/#http-cors-protocol). Headers are alternating names and
+ * values.
+ */
 export class Cors {
-  readonly #origins: ReadonlySet<string>
+  readonly #origins: readonly string[]
 
   /** @param origins such as `https://garden.example.com`, or `*` */
   constructor(origins: readonly string[]) {
-    this.#origins = new Set(origins)
+    this.#origins = origins
   }
 
-  /** Those of every response: alternating names and values. */
-  headersFor(request: IncomingMessage): string[] {
-    const allowed = this.#allowedOf(request)
-    const vary = ['Vary', 'Origin']
-    return allowed === undefined ? vary : [...vary, 'Access-Control-Allow-Origin', allowed, ...exposed]
+  /** Those of every response. */
+  headersFor(request: IncomingMessage): readonly string[] {
+    const allowed = this.#allowedFor(request)
+    if (allowed !== undefined) return [...vary, 'Access-Control-Allow-Origin', allowed, ...exposed]
+    return this.#origins.length > 0 ? vary : []
   }
 
-  /** Those of the response to a preflight; undefined for any other request. */
-  preflightOf(request: IncomingMessage): string[] | undefined {
+  /** Those of a preflight; undefined for another request. */
+  preflightFor(request: IncomingMessage): readonly string[] | undefined {
     const asks = request.method === 'OPTIONS' && request.headers['access-control-request-method'] !== undefined
-    return asks && this.#allowedOf(request) !== undefined ? preflight : undefined
+    return asks && this.#allowedFor(request) !== undefined ? preflight : undefined
   }
 
-  #allowedOf({ headers: { origin } }: IncomingMessage): string | undefined {
-    if (origin === undefined) return undefined
-    return this.#origins.has('*') ? '*' : this.#origins.has(origin) ? origin : undefined
+  #allowedFor({ headers: { origin } }: IncomingMessage): string | undefined {
+    return origin && this.#origins.find((each) => each === '*' || each === origin)
   }
 }
 
+const vary = ['Vary', 'Origin']
 const exposed = ['Access-Control-Expose-Headers', 'Link, Retry-After, Request-Id, WWW-Authenticate']
 
 /** Headers by name, because `*` does not cover Authorization. */

@@ -1,8 +1,7 @@
 import { once } from 'node:events'
-import { chmodSync, existsSync, lstatSync, unlinkSync } from 'node:fs'
-import { connect, type Server } from 'node:net'
-import { dirname } from 'node:path'
-import { malformed, PlantsError, shellWord, systemCode } from '../platform/errors.js'
+import { chmodSync, lstatSync, unlinkSync } from 'node:fs'
+import { type AddressInfo, connect, type Server } from 'node:net'
+import { malformed, PlantsError, systemCode, systemReason } from '../platform/errors.js'
 import { isLoopback } from '../platform/network.js'
 import { maxSocketPathBytes } from '../stores/common/address.js'
 
@@ -31,8 +30,7 @@ export async function listen(
     chmodSync(address.path, 0o660) // clients still need a token
     return `unix:${address.path}${basePath && `:${basePath}`}`
   }
-  const bound = server.address()
-  const port = typeof bound === 'object' && bound !== null ? bound.port : address.port
+  const { port } = server.address() as AddressInfo // as it has no path
   // A wildcard address is not an address to connect to.
   const known = { '0.0.0.0': '127.0.0.1', '::': '::1' }[address.host] ?? address.host
   const host = known.includes(':') ? `[${known}]` : known
@@ -43,25 +41,20 @@ export function isLocal(address: ListenAddress): boolean {
   return 'path' in address || isLoopback(address.host)
 }
 
+const anotherPath = 'Give another path with --socket'
+
 async function prepareSocket(path: string): Promise<void> {
-  const folder = dirname(path)
-  // The system would truncate a longer path, and reports a missing folder as EACCES.
   if (Buffer.byteLength(path) > maxSocketPathBytes)
-    throw malformed(
-      `${path} is longer than the ${maxSocketPathBytes} bytes of a socket's path`,
-      'Give a shorter one with --socket',
-    )
-  if (!existsSync(`${folder}/`))
-    throw malformed(`There is no directory ${folder} for the socket`, `Make it with: mkdir -p ${shellWord(folder)}`)
+    // the system would truncate it
+    throw malformed(`${path} is longer than the ${maxSocketPathBytes} bytes of a socket's path`, anotherPath)
   const stats = lstatSync(path, { throwIfNoEntry: false })
   if (!stats) return
-  if (!stats.isSocket()) throw malformed(`${path} exists and is not a socket`, 'Give another path with --socket')
-  // Only ECONNREFUSED proves that nobody listens: a busy service, or one without permission for this user, fails with
-  // another code.
+  if (!stats.isSocket()) throw malformed(`${path} exists and is not a socket`, anotherPath)
+  // Only ECONNREFUSED proves that nobody listens: there may be no permission, or a full queue.
   const socket = connect(path)
   const failure = await once(socket, 'connect').then(() => undefined, systemCode)
   socket.destroy()
-  if (failure !== 'ECONNREFUSED') throw inUse(path, 'Stop the other service, or give another path with --socket')
+  if (failure !== 'ECONNREFUSED') throw inUse(path, `Stop the other service, or ${anotherPath.toLowerCase()}`)
   unlinkSync(path)
 }
 
@@ -70,18 +63,20 @@ function inUse(what: string, hint: string): PlantsError {
 }
 
 function explain(error: unknown, address: ListenAddress): unknown {
-  const code = systemCode(error) ?? ''
-  const isDenied = code === 'EACCES' || code === 'EPERM'
-  if ('path' in address)
-    return isDenied ? malformed(`${address.path}: permission denied`, 'Give another path with --socket', error) : error
+  const code = systemCode(error)
+  if (code === undefined) return error
+  if ('path' in address) {
+    // The system does not tell the two apart.
+    const reason = systemReason(error, { EACCES: 'permission denied, or there is no such directory' })
+    return malformed(`${address.path}: ${reason}`, anotherPath, error)
+  }
   const { host, port, isAdmin } = address
-  const prefix = isAdmin ? '--admin-' : '--'
-  const name = `Port ${port} of ${host}`
-  const another = `Give another with ${prefix}port`
-  if (code === 'EADDRINUSE') return inUse(name, `${another}, or 0 for any free port`)
-  if (isDenied)
-    return malformed(`${name}: permission denied`, `${another}; those below 1024 are often reserved for root`, error)
+  const option = `--${isAdmin ? 'admin-' : ''}`
+  const another = `Give another with ${option}port`
+  if (code === 'EADDRINUSE') return inUse(`Port ${port} of ${host}`, `${another}, or 0 for any free port`)
+  if (code === 'EACCES' || code === 'EPERM')
+    return malformed(`Port ${port} of ${host}: permission denied`, another, error)
   if (!['EADDRNOTAVAIL', 'ENOTFOUND', 'EAI_AGAIN', 'EAFNOSUPPORT'].includes(code)) return error
-  const hint = `Give ${prefix}host 127.0.0.1, or 0.0.0.0 for all of them`
+  const hint = `Give ${option}host 127.0.0.1, or 0.0.0.0 for all of them`
   return malformed(`${host} is not an address of this machine`, hint, error)
 }

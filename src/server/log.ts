@@ -1,85 +1,75 @@
 import { pino, stdTimeFunctions } from 'pino'
-import { escapeControlChars } from '../platform/escape.js'
+import { escapeControlChars, escapeControlCharsInLines } from '../platform/escape.js'
 import type { Output } from '../platform/io.js'
 
 /** docs/serve.md describes the fields. */
-export interface AccessLogEntry {
-  /** "created", "read", "updated", "deleted", "described", "preflight", "aborted", "closed", or an `error` value */
+export type AccessLogEntry = {
   outcome: string
   status?: number
   milliseconds?: number | undefined
   method?: string | undefined
-  /** of the route; of a request that has none, what was requested, without its query and tokens */
   path?: string | undefined
-  /** the name of the token */
   token?: string | undefined
   requestId?: string
-  /** why the HTTP parser rejected the input */
   code?: string
-  /** why the service closed the connection */
   reason?: string
-  /** the address of the client */
   from?: string | undefined
-}
-
-export interface AccessLog {
-  record(entry: AccessLogEntry): void
-  /** that the client did not cause */
-  error(error: unknown, requestId?: string): void
 }
 
 export interface LogOptions {
   output: Output
   /** the least severe level that is written, or "silent" */
   level: string
-  /** milliseconds for which lines of requests are collected, to be written together */
+  /** milliseconds for which lines of requests are collected */
   delay: number
+  /** what else counts the requests */
+  onRequest?(entry: AccessLogEntry): void
 }
 
-type Level = 'info' | 'warn' | 'error'
 type Fields = Record<string, unknown>
-type Writer = (level: Level, fields: Fields, message?: string) => void
+type Writer = Record<'info' | 'warn' | 'error', (fields: Fields, message?: string) => void>
 
 /** Short text on a terminal, JSON lines elsewhere. Ignores write errors. A crash can lose the lines of `delay`. */
-export class Log implements AccessLog {
-  readonly #output: Output
-  readonly #delay: number
-  readonly #write: Writer
+export class Log {
+  readonly #options: LogOptions
+  readonly #writer: Writer
   #lines = ''
   #timer: NodeJS.Timeout | undefined
 
-  constructor({ output, level, delay }: LogOptions) {
-    this.#output = output
-    this.#delay = delay
-    this.#write = output.isTerminal ? textWriter(level, this.#add) : jsonWriter(level, this.#add)
+  constructor(options: LogOptions) {
+    const { output, level } = options
+    this.#options = options
+    this.#writer = output.isTerminal ? textWriter(level, this.#add) : jsonWriter(level, this.#add)
   }
 
   record(entry: AccessLogEntry): void {
-    this.#write('info', { ...entry })
+    this.#writer.info(entry)
+    this.#options.onRequest?.(entry)
   }
 
   info(message: string, fields: Fields = {}): void {
-    this.#write('info', fields, message)
-    this.flush()
+    this.#writer.info(fields, message)
+    void this.flush()
   }
 
   warn(message: string): void {
-    this.#write('warn', {}, message)
-    this.flush()
+    this.#writer.warn({}, message)
+    void this.flush()
   }
 
+  /** that the client did not cause */
   error(error: unknown, requestId?: string): void {
-    this.#write('error', { requestId, err: error }, 'failed')
-    this.flush()
+    this.#writer.error({ requestId, err: error }, 'failed')
+    void this.flush()
   }
 
-  flush(): void {
+  async flush(): Promise<void> {
     clearTimeout(this.#timer)
     this.#timer = undefined
     const lines = this.#lines
     this.#lines = ''
     try {
-      if (lines !== '') this.#output.log(lines).catch(() => undefined)
+      if (lines !== '') await this.#options.output.log(lines)
     } catch {
       // A request must not fail because of its log line.
     }
@@ -87,28 +77,29 @@ export class Log implements AccessLog {
 
   readonly #add = (line: string) => {
     this.#lines += line
-    if (this.#delay === 0 || this.#lines.length >= 65_536) this.flush()
-    else this.#timer ??= setTimeout(() => this.flush(), this.#delay).unref()
+    const { delay } = this.#options
+    if (delay === 0 || this.#lines.length >= 65_536) void this.flush()
+    else this.#timer ??= setTimeout(() => this.flush(), delay).unref()
   }
 }
 
 function jsonWriter(level: string, write: (line: string) => void): Writer {
   const formatters = { level: (name: string) => ({ level: name }) }
   // Without the process id and the host, which are the same in all lines.
-  const logger = pino({ level, base: null, timestamp: stdTimeFunctions.isoTime, formatters }, { write })
-  return (severity, fields, message) => logger[severity](fields, message)
+  return pino({ level, base: null, timestamp: stdTimeFunctions.isoTime, formatters }, { write })
 }
 
 function textWriter(level: string, write: (line: string) => void): Writer {
   const levels = ['info', 'warn', 'error', 'silent']
-  const labels = { info: undefined, warn: 'warning:', error: 'error:' }
-  return (severity, { err, ...fields }, message) => {
+  const writeAs = (severity: string, label?: string) => (fields: Fields, message?: string) => {
     if (levels.indexOf(severity) < levels.indexOf(level)) return
-    const words = [new Date().toTimeString().slice(0, 8), labels[severity], message, ...wordsOf(fields)]
-    const stack = err instanceof Error ? `${err.stack}`.split('\n') : []
-    for (const line of [words.filter((word) => word !== undefined).join(' '), ...stack.map((part) => `  ${part}`)])
-      write(`${escapeControlChars(line)}\n`)
+    const { err, ...others } = fields
+    const words = [new Date().toTimeString().slice(0, 8), label, message, ...wordsOf(others)]
+    const stack = err instanceof Error ? `\n${err.stack}`.replaceAll('\n', '\n  ') : ''
+    const line = words.filter((word) => word !== undefined).join(' ')
+    write(`${escapeControlChars(line)}${escapeControlCharsInLines(stack)}\n`)
   }
+  return { info: writeAs('info'), warn: writeAs('warn', 'warning:'), error: writeAs('error', 'error:') }
 }
 
 /** Of a request, what a person looks for, without names; of anything else, all fields. */

@@ -3,7 +3,7 @@ import description from './openapi.json'
 
 export type OperationId = 'createPlant' | 'listPlants' | 'getPlant' | 'updatePlant' | 'deletePlant'
 
-interface Operation {
+export interface Operation {
   id: OperationId
   right: Right
   method: string

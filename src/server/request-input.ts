@@ -6,67 +6,41 @@ import { acceptNewPlant, invalidPlant, isIdempotencyKey, type NewPlant, type Pla
 import { problemOf, problemsOf } from '../plant/plant-schema.js'
 import { shorten } from '../platform/escape.js'
 import { maxSearch, type ReadQuery } from '../stores/common/store.js'
-import { tooLarge } from './body.js'
-import { HttpError, headersTooLarge, invalidHttp } from './http-error.js'
+import { HttpError, headersTooLarge, invalidHttp } from './answer.js'
 
-/**
- * Headers that must not be repeated (RFC 9110, 5.3). Node's parser rejects a second Content-Length; Bun's accepts an
- * equal one.
- */
-const singleHeaders = ['Host', 'Content-Length', 'Content-Type', 'Content-Encoding', 'Authorization']
-
-/** plants in a page that a client may ask for */
+/** in plants */
 const maxPage = 1000
 
-/** in a request */
 export const maxHeaderLines = 100
 
-/**
- * Checks what node:http does not: the version, the number of header lines, a missing Host, repeated headers, and
- * transfer codings.
- *
- * @returns the response to an invalid request, which must not be processed
- */
-export function validateHead(request: IncomingMessage): HttpError | undefined {
-  const { rawHeaders, headers, httpVersion } = request
-  if (httpVersion !== '1.1' && httpVersion !== '1.0')
-    return new HttpError(400, `HTTP/${httpVersion} is not supported, only HTTP/1.1`)
-  if (rawHeaders.length > 2 * maxHeaderLines) return headersTooLarge
-  if (Object.keys(headers).length < rawHeaders.length / 2) {
-    const repeated = singleHeaders.find((name) => (request.headersDistinct[name.toLowerCase()]?.length ?? 0) > 1)
-    if (repeated !== undefined) return new HttpError(400, `The header ${repeated} must be given once`)
-  }
-  // RFC 9112, 6.1: other codings are not decoded here, and HTTP/1.0 has none, so a proxy in front may have parsed the
-  // body differently.
-  const coding = headers['transfer-encoding']
-  if (coding !== undefined && (httpVersion === '1.0' || coding.toLowerCase() !== 'chunked')) return invalidHttp
-  return headers.host !== undefined || httpVersion === '1.0'
-    ? undefined
-    : new HttpError(400, 'The header Host is missing')
-}
-
-/**
- * @throws {HttpError} 415 for a body that is not declared as JSON or is compressed; 413 for a Content-Length over the
- * limit
- */
-export function validateBodyHeaders({ method, headers }: IncomingMessage, bodyLimit: number): void {
-  const { 'content-type': type, 'content-encoding': coding, 'content-length': length = '0' } = headers
-  const isPatch = method === 'PATCH'
-  if (!isJsonType(type ?? '') && !(isPatch && /^application\/merge-patch\+json[\t ]*(?:;|$)/i.test(type ?? ''))) {
-    const wanted = `Content-Type must be application/${isPatch ? 'merge-patch+json' : 'json'}`
-    const message = `${wanted}, but ${type === undefined ? 'is missing' : `was ${quote(type)}`}`
-    throw new HttpError(415, message, isPatch ? ['Accept-Patch', patchTypes] : [])
-  }
-  if (coding !== undefined && coding.toLowerCase() !== 'identity')
-    throw new HttpError(415, `The body must have no Content-Encoding, but had ${quote(coding)}`)
-  if (parseFloat(length) > bodyLimit) throw tooLarge(bodyLimit)
+/** Throws for what node:http accepts. */
+export function validateHead({ rawHeaders, headers, httpVersion }: IncomingMessage): void {
+  if (rawHeaders.length > 2 * maxHeaderLines) throw headersTooLarge
+  const { host, 'transfer-encoding': coding = 'chunked' } = headers
+  // RFC 9112, 6.1: a proxy in front may have parsed a body with another coding differently, or one in HTTP/1.0.
+  if (httpVersion === '1.0' && headers['transfer-encoding'] === undefined) return
+  if (httpVersion !== '1.1' || coding.toLowerCase() !== 'chunked') throw invalidHttp
+  if (host === undefined) throw new HttpError(400, 'The header Host is missing')
 }
 
 const patchTypes = 'application/merge-patch+json, application/json'
 
-/** Whether a client waits with the body for a 100 response, which HTTP/1.0 does not have (RFC 9110, 10.1.1). */
-export function expectsContinue({ headers, httpVersion }: IncomingMessage): boolean {
-  return httpVersion === '1.1' && headers.expect?.toLowerCase() === '100-continue'
+/** Throws 415 or 413. */
+export function validateBodyHeaders({ method, headers }: IncomingMessage, bodyLimit: number): void {
+  const { 'content-type': type = '', 'content-encoding': coding = 'identity', 'content-length': length = '0' } = headers
+  const isPatch = method === 'PATCH'
+  if (!isJsonType(type) && !(isPatch && isJsonType(type.replace(/^application\/merge-patch\+/i, 'application/')))) {
+    const found = headers['content-type'] === undefined ? 'is missing' : `was ${quote(type)}`
+    const message = `Content-Type must be application/${isPatch ? 'merge-patch+json' : 'json'}, but ${found}`
+    throw new HttpError(415, message, isPatch ? ['Accept-Patch', patchTypes] : [])
+  }
+  if (coding.toLowerCase() !== 'identity')
+    throw new HttpError(415, `The body must have no Content-Encoding, but had ${quote(coding)}`)
+  if (parseFloat(length) > bodyLimit) throw tooLarge(bodyLimit)
+}
+
+export function tooLarge(bodyLimit: number): HttpError {
+  return new HttpError(413, `The body is larger than ${bodyLimit} bytes`)
 }
 
 /** The specification's NewPlant. Throws 400 or 422. */
@@ -95,7 +69,7 @@ function parseBody(bytes: Buffer): unknown {
   throw new HttpError(400, `The body is not JSON: ${parsed.reason}`)
 }
 
-/** @throws {HttpError} 400 for a key that is malformed or repeated */
+/** Throws 400. */
 export function parseIdempotencyKey(headers: IncomingHttpHeaders): string | undefined {
   const key = headers['idempotency-key']
   // Node joins repeated headers with a comma and a space, and a key cannot contain a space.
@@ -110,29 +84,33 @@ export function parseId(text: string, name = 'id'): bigint {
   return id
 }
 
-/**
- * @param url the request target
- * @throws {HttpError} 400 for a parameter that is unknown, repeated or malformed
- */
+/** Throws 400 for a parameter that is unknown, repeated or malformed. */
 export function parseListQuery(url: string, maxLimit = maxPage): ReadQuery {
-  const texts = parametersOf(url, ['limit', 'order', 'after', 'tag', 'noTag', 'search'])
-  const parsed = <T>(name: string, parse: (text: string, name: string) => T): T | undefined => {
-    const text = texts.get(name)
-    return text === undefined ? undefined : parse(text, name)
+  const parameters = parametersOf(url, ['limit', 'order', 'after', 'tag', 'noTag', 'search'])
+  const { limit, order = 'asc', after, tag, noTag = 'false', search } = parameters
+  const count = /^\d{1,15}$/.test(limit ?? '') ? Number(limit) : 0
+  if (limit !== undefined && (count < 1 || count > maxLimit))
+    throw invalid(`limit must be a whole number from 1 to ${maxLimit}`, limit)
+  if (order !== 'asc' && order !== 'desc') throw invalid('order must be asc or desc', order)
+  if (noTag !== 'true' && noTag !== 'false') throw invalid('noTag must be true or false', noTag)
+  if (noTag === 'true' && tag !== undefined) throw new HttpError(400, 'tag and noTag cannot be used together')
+  const { length } = Array.from(search ?? '')
+  if (length > maxSearch)
+    throw new HttpError(400, `search must have at most ${maxSearch} characters, but has ${length}`)
+  for (const [name, text = ''] of Object.entries({ tag, search })) {
+    const problem = problemOf('tag', text)
+    if (problem !== undefined) throw new HttpError(400, problem.replace('tag', name))
   }
-  const tag = parsed('tag', plantText)
-  const isUntagged = parsed('noTag', parseBoolean) === true
-  if (isUntagged && tag !== undefined) throw new HttpError(400, 'tag and noTag cannot be used together')
   return {
-    limit: parsed('limit', (text) => parseLimit(text, maxLimit)),
-    desc: parsed('order', parseOrder) === 'desc',
-    after: parsed('after', parseId),
-    tag: isUntagged ? false : tag,
-    search: parsed('search', searchText),
+    limit: limit === undefined ? undefined : count,
+    desc: order === 'desc',
+    after: after === undefined ? undefined : parseId(after, 'after'),
+    tag: noTag === 'true' ? false : tag,
+    search,
   }
 }
 
-/** @throws {HttpError} 400 for a parameter, and for a condition (RFC 9110, 13.1) of a change */
+/** Throws 400 for a parameter, and for a condition (RFC 9110, 13.1) of a change. */
 export function requireUnconditional({ method, url = '', headers }: IncomingMessage): void {
   parametersOf(url, [])
   const condition = ['If-Match', 'If-None-Match'].find((name) => headers[name.toLowerCase()] !== undefined)
@@ -140,55 +118,27 @@ export function requireUnconditional({ method, url = '', headers }: IncomingMess
     throw new HttpError(400, `${condition} is not supported: this service has no conditional requests`)
 }
 
-function parametersOf(url: string, known: readonly string[]): Map<string, string> {
-  const parameters = new Map<string, string>()
+function parametersOf<Name extends string>(url: string, known: readonly Name[]): Partial<Record<Name, string>> {
+  const parameters: Partial<Record<Name, string>> = {}
   for (const part of url.replace(/^[^?]*\??|#.*$/gs, '').split('&')) {
     if (part === '') continue
-    const name = decode(part.replace(/=.*/s, ''))
-    const value = decode(part.replace(/^[^=]*=?/, ''))
+    const given = decode(part.replace(/=.*/s, ''))
+    const name = known.find((each) => each === given)
     const others = known.length > 0 ? `, only ${known.join(', ')}` : ''
-    if (!known.includes(name)) throw new HttpError(400, `There is no parameter ${quote(name)}${others}`)
-    if (parameters.has(name)) throw new HttpError(400, `The parameter ${name} must be given once`)
-    parameters.set(name, value)
+    if (name === undefined) throw new HttpError(400, `There is no parameter ${quote(given)}${others}`)
+    if (name in parameters) throw new HttpError(400, `The parameter ${name} must be given once`)
+    parameters[name] = decode(part.replace(/^[^=]*=?/, ''))
   }
   return parameters
 }
 
+/** Strict, unlike `URLSearchParams`. */
 function decode(text: string): string {
   try {
     return decodeURIComponent(text.replaceAll('+', ' '))
   } catch {
     throw new HttpError(400, 'The query of the request is not valid')
   }
-}
-
-function parseLimit(text: string, maxLimit: number): number {
-  const limit = /^\d{1,15}$/.test(text) ? parseInt(text, 10) : 0
-  if (limit < 1 || limit > maxLimit) throw invalid(`limit must be a whole number from 1 to ${maxLimit}`, text)
-  return limit
-}
-
-function parseOrder(text: string): string {
-  if (text !== 'asc' && text !== 'desc') throw invalid('order must be asc or desc', text)
-  return text
-}
-
-function parseBoolean(text: string, name: string): boolean {
-  if (text !== 'true' && text !== 'false') throw invalid(`${name} must be true or false`, text)
-  return text === 'true'
-}
-
-function plantText(text: string, name: string): string {
-  const problem = problemOf('tag', text)
-  if (problem !== undefined) throw new HttpError(400, problem.replace('tag', name))
-  return text
-}
-
-function searchText(text: string, name: string): string {
-  const { length } = Array.from(text)
-  if (length > maxSearch)
-    throw new HttpError(400, `${name} must have at most ${maxSearch} characters, but has ${length}`)
-  return plantText(text, name)
 }
 
 function invalid(rule: string, text: string): HttpError {

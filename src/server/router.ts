@@ -2,30 +2,14 @@ import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Right } from '../stores/common/store.js'
-import type { Authenticate, Caller } from './authenticator.js'
-import { type InFlight, noBody, takeBody } from './body.js'
-import type { ClientConnection } from './client-connection.js'
+import { busy, type HttpAnswer, HttpError, respond, startResponse, toHttpError } from './answer.js'
+import { authenticate, type Caller, freshness, type TokenSource } from './authenticator.js'
+import { type ClientConnection, hasRoom, type InFlight, noBody } from './client-connection.js'
 import type { Cors } from './cors.js'
-import { busy, HttpError, toHttpError } from './http-error.js'
-import type { AccessLog } from './log.js'
-import { expectsContinue, validateBodyHeaders } from './request-input.js'
-import { type HttpAnswer, respond, respondWith } from './respond.js'
+import type { Log } from './log.js'
+import { type Operation, type OperationId, openApi, operations } from './openapi.js'
+import { validateBodyHeaders, validateHead } from './request-input.js'
 import type { Handler } from './server.js'
-
-export interface Route {
-  method: string
-  /** with the base path; a last segment `{id}` matches any */
-  path: string
-  /** the right that the token must have; undefined if no token is needed, nor a body */
-  right: Right | undefined
-  /** if not, each request gets 403 */
-  isOffered: boolean
-  hasBody?: boolean
-  /** whether its responses depend on Accept */
-  varies?: boolean
-  /** A thrown `HttpError` is sent as the response. */
-  handler(call: Call): Promise<Answer>
-}
 
 export interface Answer extends HttpAnswer {
   outcome: string
@@ -36,12 +20,11 @@ export interface Answer extends HttpAnswer {
 export interface Call {
   request: IncomingMessage
   response: ServerResponse
-  connection: ClientConnection
   requestId: string
   /** milliseconds */
   startedAt: number
-  route?: Route
-  /** the `path` of the routes that match, or what was requested; and the last segment of that */
+  operation?: Operation
+  /** of the route, or what was requested; and the last segment of that */
   path?: string
   id: string
   caller?: Caller
@@ -49,168 +32,169 @@ export interface Call {
   body: Buffer
 }
 
+export type Handlers = Record<OperationId, (call: Call) => Promise<Answer>>
+
 interface RouterOptions {
-  log: AccessLog
-  authenticate: Authenticate
-  /** milliseconds, monotonic */
+  /** those whose operations are offered */
+  rights: readonly Right[]
+  log: Pick<Log, 'record' | 'error'>
+  findToken: TokenSource
   now(): number
-  /** "" or "/v1" */
   basePath: string
   inFlight: InFlight
-  cors: Cors | undefined
+  cors: Cors
   printable: (text: string) => string
-  /** milliseconds; 10 minutes by default */
   streamTimeout?: number
 }
 
-/**
- * milliseconds: a stream keeps a snapshot of the store open, and with it the space of everything that changes meanwhile
- */
-const maxStreamTime = 600_000
+/** What a path and a method are for. */
+type Route = Operation | { method: string; path: string; hasBody?: false; answer: Answer }
 
-/** milliseconds; if a body takes longer to arrive, the token is checked again */
-const reauthenticateAfter = 100
+/** milliseconds: a stream keeps a snapshot of the store, and with it the space of everything that changes meanwhile */
+const maxStreamTime = 600_000
 
 /** characters */
 const maxShownPath = 200
 
-const vary = ['Vary', 'Accept']
+/** Handles requests from their heads to the log. */
+export function routerOf(handlers: Handlers, options: RouterOptions): Handler {
+  const { rights, log, findToken, now, basePath, inFlight, cors, printable, streamTimeout = maxStreamTime } = options
+  const { unread } = inFlight
+  const body = Buffer.from(openApi(basePath, rights))
+  const relative: Route[] = [
+    // The specification's operation exists in every service: one that does not offer it rejects each create.
+    ...operations.filter(({ right }) => right === 'create' || rights.includes(right)),
+    { method: 'GET', path: '/openapi.json', answer: { outcome: 'described', status: 200, body } },
+  ]
+  const routes = relative.map((route) => ({ ...route, path: `${basePath}${route.path}` }))
+  const runId = randomBytes(4).toString('hex')
+  let count = 0
 
-export class Router {
-  readonly #routes = new Map<string, Route[]>()
-  readonly #options: RouterOptions
-  readonly #runId = randomBytes(4).toString('hex')
-  #count = 0
-
-  constructor(routes: readonly Route[], options: RouterOptions) {
-    for (const route of routes) this.#routes.set(route.path, [...(this.#routes.get(route.path) ?? []), route])
-    this.#options = options
-  }
-
-  /** Rejects only if no response can be sent. */
-  readonly handle: Handler = async (request, response, connection) => {
-    const requestId = `${this.#runId}-${(this.#count++).toString(36)}`
-    const startedAt = this.#options.now()
-    const call: Call = { request, response, connection, requestId, startedAt, id: '', body: noBody }
+  const handle: Handler = async (response, connection) => {
+    const { req: request } = response
+    const requestId = `${runId}-${(count++).toString(36)}`
+    const call: Call = { request, response, requestId, startedAt: now(), id: '', body: noBody }
     try {
-      const route = this.#routeOf(call)
-      call.route = route
-      if (route.right === undefined) return this.#send(call, await route.handler(call))
-      await this.#admit(call, route.right, route)
-      // A Plant is at most as large as the body that it was created from: nothing is stored while its response has no
-      // room.
-      this.#requireRoom(call.body.length)
-      const answer = await this.#process(call, route)
-      if (answer.pieces) return await this.#stream(call, answer, answer.pieces)
-      const size = Buffer.byteLength(answer.body)
-      if (route.right === 'read') this.#requireRoom(size)
-      this.#hold(size, response)
-      this.#send(call, answer)
+      validateHead(request)
+      const route = findRoute(call)
+      if (!route.hasBody) connection.dropBody(response)
+      if ('answer' in route) return send(call, route.answer)
+      call.operation = route
+      if (route.hasBody) connection.collectBody(response)
+      call.caller = await callerOf(call, connection)
+      connection.accept()
+      authorize(call.caller, route.right)
+      if (route.hasBody) call.body = await receiveBody(call, connection)
+      const answer = await process(call, route)
+      if (answer.pieces) await stream(call, answer, answer.pieces)
+      else send(call, answer)
     } catch (error) {
-      this.#fail(call, error)
+      connection.dropBody(response)
+      fail(call, error)
     }
   }
 
-  async #process(call: Call, route: Route): Promise<Answer> {
-    const { inFlight } = this.#options
-    inFlight.requests += 1
-    inFlight.bodies.used += call.body.length
-    try {
-      return await route.handler(call)
-    } finally {
-      inFlight.requests -= 1
-      inFlight.bodies.used -= call.body.length
-    }
-  }
-
-  /** A request target may have a scheme and a host (RFC 9112, 3.2.2), which do not count. Throws 404 or 405. */
-  #routeOf(call: Call): Route {
+  /** Throws 404 or 405. */
+  function findRoute(call: Call): Route {
     const { method = '', url = '' } = call.request
+    // A target may have a scheme and a host (RFC 9112, 3.2.2), which do not count.
     const target = url.replace(/^https?:\/\/[^/?#]*(?=\/)/i, '').replace(/[?#].*/s, '')
     const start = target.lastIndexOf('/') + 1
     call.id = target.slice(start)
-    const path = this.#routes.has(target) || call.id === '' ? target : `${target.slice(0, start)}{id}`
-    const routes = this.#routes.get(path) ?? []
-    call.path = routes.length > 0 ? path : this.#shown(target)
-    const route = routes.find((each) => each.method === (method === 'HEAD' ? 'GET' : method))
+    const at = (path: string) => routes.filter((each) => each.path === path)
+    const withId = call.id === '' ? target : `${target.slice(0, start)}{id}`
+    const path = at(target).length > 0 ? target : withId
+    const found = at(path)
+    call.path = found.length > 0 ? path : shown(target)
+    const route = found.find((each) => each.method === (method === 'HEAD' ? 'GET' : method))
     if (route) return route
-    const offered = routes.filter(({ isOffered }) => isOffered)
-    const api = `${this.#options.basePath}/openapi.json`
-    if (offered.length === 0) throw new HttpError(404, `There is nothing at this path. The API is described at ${api}`)
-    const preflight = this.#options.cors?.preflightOf(call.request)
-    const handler = async () => ({ outcome: 'preflight', status: 204, body: '', headers: preflight })
-    if (preflight) return { method, path, right: undefined, isOffered: true, handler }
+    const offered = found.filter((each) => 'answer' in each || rights.includes(each.right))
+    if (offered.length === 0)
+      throw new HttpError(404, `There is nothing at this path. The API is described at ${basePath}/openapi.json`)
+    const headers = cors.preflightFor(call.request)
+    if (headers) return { method, path, answer: { outcome: 'preflight', status: 204, body: '', headers } }
     const allowed = offered.map((each) => (each.method === 'GET' ? 'GET, HEAD' : each.method)).join(', ')
     throw new HttpError(405, `${path} allows ${allowed}, but not ${method}`, ['Allow', allowed])
   }
 
   /** A path without a route, for the log. Nothing is known of it, so it may even hold a token. */
-  #shown(path: string): string {
-    const text = this.#options
-      .printable(path.replace(/^[a-z][a-z\d+.-]*:\/\/[^/]*/i, ''))
-      .replace(/plants_[\w-]{20,}/gi, '***')
+  function shown(path: string): string {
+    const text = printable(path.replace(/^[a-z][a-z\d+.-]*:\/\/[^/]*/i, '')).replace(/plants_[\w-]{20,}/gi, '***')
     return text.length > maxShownPath ? `${text.slice(0, maxShownPath - 1)}…` : text
   }
 
-  /** Throws 401, 403, 415, 413 or, if too many bodies are in flight, 503. */
-  async #admit(call: Call, right: Right, { isOffered, hasBody }: Route): Promise<void> {
-    const { request, response, connection, startedAt } = call
-    const { inFlight, now } = this.#options
-    const { bodyLimit, bodies } = inFlight
-    const arriving = hasBody ? connection.collectBody(response, bodyLimit, connection.unverified) : undefined
-    if (!hasBody) connection.dropBody(response)
-    call.caller = await this.#authenticate(call)
-    connection.accept(response, bodies)
+  /** Throws 401. */
+  async function callerOf({ request }: Call, connection: ClientConnection): Promise<Caller> {
+    const { authorization } = request.headers
+    const { known } = connection
+    if (known && known.authorization === authorization && known.until > now()) return known.caller
+    const caller = await authenticate(authorization, findToken)
+    connection.known = { authorization, caller, until: now() + freshness / 2 }
+    return caller
+  }
+
+  /** Throws 403. */
+  function authorize(caller: Caller, right: Right): void {
     const challenge = 'Bearer realm="plants", error="insufficient_scope"' // RFC 6750, 3.1
-    if (!isOffered) throw new HttpError(403, `This service does not ${right} plants`, ['WWW-Authenticate', challenge])
-    if (!call.caller.rights.includes(right)) {
-      const header = ['WWW-Authenticate', `${challenge}, scope="${right}"`]
-      throw new HttpError(403, `This token has no right to ${right} plants`, header)
+    if (!rights.includes(right))
+      throw new HttpError(403, `This service does not ${right} plants`, ['WWW-Authenticate', challenge])
+    if (caller.rights.includes(right)) return
+    const header = ['WWW-Authenticate', `${challenge}, scope="${right}"`]
+    throw new HttpError(403, `This token has no right to ${right} plants`, header)
+  }
+
+  /** Throws 415, 413 or, if too many bodies are in flight, 503. */
+  async function receiveBody({ request, response, startedAt }: Call, connection: ClientConnection): Promise<Buffer> {
+    validateBodyHeaders(request, inFlight.bodyLimit)
+    const body = await connection.bodyOf(response)
+    // The token may have been revoked while the body came.
+    if (now() - startedAt > freshness) await authenticate(request.headers.authorization, findToken)
+    return body
+  }
+
+  async function process(call: Call, { id, right }: Operation): Promise<Answer> {
+    const { response, body } = call
+    // Nothing is stored while its response, which is at most as large as the body, has no room.
+    requireRoom(body.length)
+    inFlight.requests += 1
+    inFlight.bodies.used += body.length
+    try {
+      const answer = await handlers[id](call)
+      const size = Buffer.byteLength(answer.body)
+      if (right === 'read') requireRoom(size)
+      if (response.destroyed) return answer
+      unread.used += size
+      response.once('close', () => (unread.used -= size)) // when the client has read it, or has left
+      return answer
+    } finally {
+      inFlight.requests -= 1
+      inFlight.bodies.used -= body.length
     }
-    if (!hasBody) return
-    validateBodyHeaders(request, bodyLimit)
-    if (expectsContinue(request)) response.writeContinue()
-    call.body = arriving === undefined ? takeBody(request, inFlight) : await arriving.whole()
-    if (arriving !== undefined && now() - startedAt > reauthenticateAfter) await this.#authenticate(call)
   }
 
-  #authenticate({ request: { headers, socket } }: Call): Caller | Promise<Caller> {
-    return this.#options.authenticate(headers.authorization, socket)
+  function requireRoom(bytes: number): void {
+    if (!hasRoom(unread, bytes)) throw busy()
   }
 
-  /** @throws {HttpError} 503 if the unread responses leave no room for so many bytes */
-  #requireRoom(bytes: number): void {
-    if (!this.#options.inFlight.unread.hasRoom(bytes)) throw busy()
+  function send(call: Call, answer: Answer): void {
+    respond(call.response, answer, usualHeaders(call))
+    record(call, answer.status, answer.outcome)
   }
 
-  /** Counts bytes as unread until the client has read the response, or has disconnected. */
-  #hold(bytes: number, response: ServerResponse): void {
-    if (response.destroyed) return
-    const { unread } = this.#options.inFlight
-    unread.used += bytes
-    response.once('close', () => {
-      unread.used -= bytes
-    })
+  function usualHeaders({ request, operation, requestId }: Call): string[] {
+    return [
+      ...(operation?.id === 'listPlants' ? ['Vary', 'Accept'] : []),
+      ...cors.headersFor(request),
+      'Request-Id',
+      requestId,
+    ]
   }
 
-  #send(call: Call, answer: Answer): void {
-    const { request, response, requestId, route } = call
-    // Without a 100, the client may send the body or leave it out: nothing after it can be parsed.
-    if (call.body === noBody && expectsContinue(request)) response.shouldKeepAlive = false
-    respond(response, route?.varies ? { ...answer, headers: [...vary, ...(answer.headers ?? [])] } : answer, requestId)
-    this.#record(call, answer.status, answer.outcome)
-  }
-
-  /** Ends early if the client disconnects, its token is no longer accepted, or the time is over. */
-  async #stream(
-    call: Call,
-    { status, contentType = '', outcome }: Answer,
-    pieces: AsyncIterable<string>,
-  ): Promise<void> {
-    const { request, response, requestId } = call
+  /** Ends early if the client disconnects, or the time is over. */
+  async function stream(call: Call, { status, contentType = '', outcome }: Answer, pieces: AsyncIterable<string>) {
+    const { request, response } = call
     if (request.httpVersion === '1.0')
       throw new HttpError(400, 'HTTP/1.0 cannot mark the end of a stream: use HTTP/1.1')
-    const { inFlight, streamTimeout = maxStreamTime } = this.#options
     const signal = closeSignal(response)
     let isLate = false
     const cut = () => {
@@ -219,20 +203,19 @@ export class Router {
     }
     const timer = setTimeout(cut, streamTimeout)
     const begin = () => {
-      if (response.headersSent || response.destroyed) return
-      respondWith(response, status, ['Content-Type', contentType, ...vary], requestId)
+      if (!response.headersSent && !response.destroyed)
+        startResponse(response, status, ['Content-Type', contentType, ...usualHeaders(call)])
     }
     try {
       for await (const piece of request.method === 'HEAD' ? [] : pieces) {
-        if (response.headersSent) await this.#authenticate(call)
         if (response.destroyed) break
         begin()
         const size = Buffer.byteLength(piece)
-        inFlight.unread.used += size
+        unread.used += size
         const drained = response.write(piece) || once(response, 'drain', { signal }).catch(() => undefined)
         await new Promise(setImmediate) // a fast reader must not starve other requests
         await drained
-        inFlight.unread.used -= size
+        unread.used -= size
       }
     } finally {
       clearTimeout(timer)
@@ -241,31 +224,42 @@ export class Router {
     const isWhole = !response.destroyed
     response.end()
     if (isLate) throw new HttpError(503, 'The stream took too long')
-    if (response.headersSent) this.#record(call, status, isWhole ? outcome : 'aborted')
+    if (response.headersSent) record(call, status, isWhole ? outcome : 'aborted')
   }
 
   /** If the response has begun, destroys the connection, so that the client does not mistake a part for the whole. */
-  #fail(call: Call, failure: unknown): void {
-    const { requestId, response, connection, route } = call
-    connection.dropBody(response)
+  function fail(call: Call, failure: unknown): void {
+    const { requestId, response, operation, path } = call
     const { headersSent, statusCode } = response
     const answer = toHttpError(failure, requestId)
-    const { status, error, body, headers } = answer
+    const { error, body, headers } = answer
     const outcome = String(error)
-    if (answer !== failure && (error >= 500 || headersSent)) this.#options.log.error(failure, requestId)
+    if (answer !== failure && (error >= 500 || headersSent)) log.error(failure, requestId)
     if (headersSent) {
       response.destroy()
-      this.#record(call, statusCode, outcome)
-    } else this.#send(call, { status: route && route.right !== 'create' ? error : status, body, headers, outcome })
+      record(call, statusCode, outcome)
+      return
+    }
+    if (path === undefined) response.shouldKeepAlive = false // nothing after an invalid head can be trusted
+    send(call, { status: operation && operation.right !== 'create' ? error : answer.status, body, headers, outcome })
   }
 
-  #record({ request, requestId, caller, startedAt, path }: Call, status: number, outcome: string): void {
-    const { log, now } = this.#options
+  function record({ request, requestId, caller, startedAt, path }: Call, status: number, outcome: string): void {
     const milliseconds = Math.round((now() - startedAt) * 1000) / 1000
     const { method, socket } = request
-    const client = { token: caller?.name, method, path, from: socket.remoteAddress }
-    log.record({ requestId, status, outcome, milliseconds, ...client })
+    log.record({
+      requestId,
+      status,
+      outcome,
+      milliseconds,
+      token: caller?.name,
+      method,
+      path,
+      from: socket.remoteAddress,
+    })
   }
+
+  return handle
 }
 
 export function closeSignal(response: ServerResponse): AbortSignal {

@@ -3,9 +3,9 @@ import { type AddressInfo, connect, type Socket } from 'node:net'
 import { connect as connectSecurely } from 'node:tls'
 import { promisify } from 'node:util'
 import { describe, expect, onTestFinished, test } from 'vitest'
+import { respond } from '../../../src/server/answer.js'
 import { tokensOfStore } from '../../../src/server/authenticator.js'
-import { InFlight } from '../../../src/server/body.js'
-import { respond } from '../../../src/server/respond.js'
+import { nothingInFlight } from '../../../src/server/client-connection.js'
 import { type Handler, HttpServer, type Tls } from '../../../src/server/server.js'
 import type { Store } from '../../../src/stores/common/store.js'
 import { certificate, hasOpenssl } from '../../helpers/certificates.js'
@@ -81,23 +81,30 @@ describe('requests that wait on one connection', () => {
     expect(creates.waiting).toBe(0)
   })
 
-  test('close it above 64 KiB of targets, headers and trailers while its token is looked up', async () => {
-    const { service } = await slowLookups()
-    const withTarget = requestBytes(testToken, { target: `/${'x'.repeat(15_000)}` })
-    const withHeaders = requestBytes(testToken, { headers: { X: 'x'.repeat(15_000) } })
-    const chunked = { 'Content-Length': undefined, 'Transfer-Encoding': 'chunked' }
-    const withTrailers = requestBytes(testToken, {
-      headers: chunked,
-      body: `0\r\nX: ${'x'.repeat(15_000)}\r\n\r\n`,
-    })
-    for (const request of [withTarget, withHeaders, withTrailers]) {
-      const connection = await connectTo(service.place)
-      connection.send(create)
-      for (let count = 0; count < 4; count += 1) connection.send(request)
-      expect(await connection.answers()).toEqual([])
+  test.each([
+    ['of their bodies', 0],
+    ['of the bodies of those that wait', 1],
+    ['of what comes after one that waits', 2],
+  ])('are not read beyond some 64 KiB %s while a token is looked up', async (_, before) => {
+    const { service, lookups } = await slowLookups()
+    const connection = await connectTo(service.place)
+    for (let count = 0; count < before; count += 1) connection.send(create)
+    await expect.poll(() => lookups.waiting).toBe(Math.min(before, 1))
+    const size = 32 * 1_048_576 // more than the system keeps
+    connection.send(requestBytes(testToken, { headers: { 'Content-Length': `${size}` } })).send(Buffer.alloc(size))
+    const unread = () => connection.socket.writableLength
+    let last = -1
+    const isStill = () => {
+      const isSame = unread() === last
+      last = unread()
+      return isSame
     }
-    const line = closedLine('The waiting requests are too large')
-    expect(outcomesIn(service.log())).toMatchObject([line, line, line])
+    await expect.poll(isStill, { interval: 100 }).toBe(true)
+    expect(unread()).toBe(size)
+    lookups.open()
+    for (let count = 0; count < before; count += 1)
+      expect((await connection.answer())?.text).toBe('200 {"name":"Fern"}')
+    expect((await connection.answer())?.text).toBe('400 (413) The body is larger than 1048576 bytes')
   })
 
   test('may have bodies above 64 KiB, of which the rest is read when the token is accepted', async () => {
@@ -126,23 +133,20 @@ describe('requests that wait on one connection', () => {
     for (let count = 0; count < 16; count += 1) expect((await connection.answer())?.status).toBe(200)
   })
 
-  test('may end in a CONNECT, which is answered last, or in a reset', async () => {
+  test('may end in a reset', async () => {
     const { service, creates } = await slowService()
-    const [one, two] = [await connectTo(service.place), await connectTo(service.place)]
-    for (const connection of [one, two]) connection.send(create)
-    await expect.poll(() => creates.waiting).toBe(2)
-    one.send('CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n')
-    two.socket.resetAndDestroy()
-    await two.closed
+    const connection = (await connectTo(service.place)).send(create)
+    await expect.poll(() => creates.waiting).toBe(1)
+    connection.socket.resetAndDestroy()
+    await connection.closed
     creates.open()
-    expect((await one.answers()).map(({ status }) => status)).toEqual([200, 404])
     expect((await exchange(service, { body: fern })).status).toBe(200)
   })
 })
 
 describe('a client that does not read its response', () => {
   const size = 32 * 1_048_576
-  const large: Handler = async (_, response) => respond(response, { status: 200, body: Buffer.alloc(size) })
+  const large: Handler = async (response) => respond(response, { status: 200, body: Buffer.alloc(size) })
 
   const losesConnection = async (act: (socket: Socket) => void, tls?: Tls) => {
     const { server, place } = await serverOf(large, 300, tls)
@@ -170,7 +174,7 @@ describe('a client that does not read its response', () => {
   test('at once, but goes on to read, is waited for', async () => {
     const timeout = 500
     const piece = Buffer.alloc(65_536)
-    const inPieces: Handler = async (_, response) => {
+    const inPieces: Handler = async (response) => {
       response.writeHead(200, { 'Content-Length': size })
       for (let sent = 0; sent < size; sent += piece.length) if (!response.write(piece)) await once(response, 'drain')
       response.end()
@@ -333,6 +337,21 @@ test('a token that is revoked while the body comes is rejected', async () => {
   expect((await connection.send(fern).answer())?.text).toBe('400 (401) This token is not accepted')
 })
 
+test('a connection whose token is revoked is rejected after a quarter of a second', async () => {
+  const clock = { passed: 0, isRevoked: false }
+  const openTokenSource = async () => () => (clock.isRevoked ? undefined : testCaller)
+  const { place } = await serveStore(quick, { openTokenSource, now: () => clock.passed })
+  const connection = await connectTo(place)
+  const textAt = async (milliseconds: number) => {
+    clock.passed = milliseconds
+    return (await connection.send(create).answer())?.text
+  }
+  expect(await textAt(0)).toBe('200 {"name":"Fern"}')
+  clock.isRevoked = true
+  expect(await textAt(249)).toBe('200 {"name":"Fern"}')
+  expect(await textAt(250)).toBe('400 (401) This token is not accepted')
+})
+
 test('32 unknown tokens are looked up at once; those after them get 503', async () => {
   const lookups = gate()
   const tokens = { ...noTokens, find: () => lookups.wait() }
@@ -349,7 +368,7 @@ test('32 unknown tokens are looked up at once; those after them get 503', async 
 })
 
 test('an idle connection is closed', async () => {
-  const handler: Handler = async (_, response) => respond(response, { status: 200, body: '{}' })
+  const handler: Handler = async (response) => respond(response, { status: 200, body: '{}' })
   const { server, place } = await serverOf(handler, 10_000)
   server.keepAliveTimeout = 300
   expect(await (await connectTo(place)).send(get).answers()).toMatchObject([{ status: 200 }])
@@ -358,8 +377,8 @@ test('an idle connection is closed', async () => {
 async function serverOf(handler: Handler, requestTimeout: number, tls?: Tls) {
   const log = { record: () => undefined, error: () => undefined }
   const limits = { requestTimeout, connectionLimit: 10 }
-  const inFlight = new InFlight(1000)
-  const http = new HttpServer(handler, { limits, tls, log, inFlight, now: () => performance.now() })
+  const inFlight = nothingInFlight(1000)
+  const http = new HttpServer(handler, { limits, tls, log, inFlight })
   onTestFinished(() => http.abort())
   await once(http.server.listen(0, '127.0.0.1'), 'listening')
   const { port } = http.server.address() as AddressInfo // as it listens at one

@@ -129,17 +129,6 @@ test('HTTP/1.0, which does not tell the end of a stream, gets none', async () =>
   expect(answer?.text).toBe('400 HTTP/1.0 cannot mark the end of a stream: use HTTP/1.1')
 })
 
-test('a token that is revoked ends a stream', async () => {
-  let isRevoked = false
-  const { store, seen } = storeWith(endless)
-  const now = () => performance.now() + (isRevoked ? 1000 : 0)
-  const revocable = async () => () => (isRevoked ? undefined : testCaller)
-  const stream = await streamFrom(await serveStore(store, { openTokenSource: revocable, now }))
-  isRevoked = true
-  expect(await textOf(stream)).toBeUndefined()
-  expect(seen.isEnded).toBe(true)
-})
-
 test('a drain lets a stream come to its end, and ends one that takes longer', async () => {
   const end = gate()
   const service = await serveStore(storeWith((count) => (count < 2 ? endless() : end.wait())).store)

@@ -92,7 +92,11 @@ test('the log tells of every exchange by its id, but of no token and no plant', 
   leaving.send(requestBytes(token, { headers: { 'Content-Length': '99' }, body: 'SECRET' })).socket.destroy()
   const exchanges = () => service.log.filter(({ outcome }) => outcome !== undefined)
   await expect.poll(() => exchanges().length).toBe(requests.length + 1)
-  expect(exchanges().map(({ requestId }) => requestId)).toEqual([...ids, undefined])
+  expect(
+    exchanges()
+      .map(({ requestId }) => requestId)
+      .slice(0, -1),
+  ).toEqual(ids)
   expect(new Set(ids).size).toBe(requests.length)
   const fields = ['outcome', 'status', 'token', 'method', 'path']
   expect(exchanges().map((entry) => fields.map((field) => entry[field]))).toEqual([
@@ -105,7 +109,10 @@ test('the log tells of every exchange by its id, but of no token and no plant', 
     ['described', 200, undefined, 'GET', '/openapi.json'],
     ['403', 403, '1', 'GET', '/plants/{id}'],
     ['400', undefined, undefined, undefined, undefined], // which is not HTTP
-    [expect.toBeOneOf(['400', 'aborted']), undefined, undefined, 'POST', undefined],
+    expect.toBeOneOf([
+      ['400', 400, '1', 'POST', '/plants'],
+      ['aborted', undefined, undefined, 'POST', undefined],
+    ]),
   ])
   expect(exchanges()[0]).toMatchObject({
     level: 'info',

@@ -1,0 +1,72 @@
+import type { ServerResponse } from 'node:http'
+import { toWireJson } from '../plant/exact-json.js'
+import { PlantsError } from '../platform/errors.js'
+
+export interface HttpAnswer {
+  status: number
+  /** application/json by default */
+  contentType?: string
+  body: string | Buffer
+  /** alternating names and values */
+  headers?: readonly string[]
+}
+
+export class HttpError extends Error implements HttpAnswer {
+  /** of the specification's operation; all others have `error` */
+  readonly status: number
+  readonly error: number
+  readonly body: string
+  readonly headers: readonly string[]
+
+  constructor(error: number, message: string, headers: readonly string[] = []) {
+    super(message)
+    this.error = error
+    this.status = outsideOperation.has(error) ? error : 400
+    this.body = toWireJson({ error, message })
+    this.headers = headers
+  }
+}
+
+/** All others have the status 400 within the specification's operation. */
+const outsideOperation: ReadonlySet<number> = new Set([404, 405, 408, 421, 431, 500, 503])
+
+export const invalidHttp = new HttpError(400, 'The request is not valid HTTP/1.1 (RFC 9112)')
+
+/** From version 24 on, Node reports both with one code. */
+export const headersTooLarge = new HttpError(431, 'The headers have more than 16 KiB or more than 100 lines')
+
+export const late = new HttpError(408, 'The request did not arrive in time')
+
+export function busy(message = 'The service is busy, and nothing was stored'): HttpError {
+  return new HttpError(503, message, ['Retry-After', '1'])
+}
+
+/** For an internal error, the response contains only the request id; the details are in the log. */
+export function toHttpError(error: unknown, requestId: string): HttpError {
+  if (error instanceof HttpError) return error
+  const { type, message } = error instanceof PlantsError ? error : { type: 'defect', message: '' }
+  if (type === 'conflict') return new HttpError(409, message)
+  if (type === 'notFound') return new HttpError(404, message)
+  const hint = `Ask the operator of the service about request ${requestId}`
+  if (type === 'unavailable') return busy(`The store is not available, and nothing was stored. ${hint}`)
+  const what = type === 'unknownOutcome' ? 'Whether the plant is stored is unknown' : 'Internal error'
+  return new HttpError(500, `${what}. ${hint}`)
+}
+
+/** @param more headers: alternating names and values */
+export function respond(response: ServerResponse, answer: HttpAnswer, more: readonly string[] = []): void {
+  const { status, contentType = 'application/json', body, headers = [] } = answer
+  const length = Buffer.byteLength(body)
+  const ofBody = status === 204 ? [] : ['Content-Type', contentType, 'Content-Length', String(length)]
+  response.cork() // `end` with a body would make a second write
+  startResponse(response, status, [...ofBody, ...headers, ...more])
+  response.write(body, length === body.length ? 'latin1' : 'utf8')
+  response.uncork()
+  response.end()
+}
+
+export function startResponse(response: ServerResponse, status: number, headers: readonly string[]): void {
+  response.writeHead(status, [...headers, 'X-Content-Type-Options', 'nosniff'])
+  // node:http would buffer an unread body until the client has read the response.
+  if (!response.req.readableEnded) response.req.resume()
+}
