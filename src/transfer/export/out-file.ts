@@ -11,12 +11,9 @@ import type { Io } from '../../platform/io.js'
 import { assertOwnFile } from '../../platform/trust.js'
 
 /**
- * Replaces an existing file atomically, after all data is on disk. Follows symbolic links. Writes directly to devices
- * and pipes.
+ * Replaces a file atomically, after all data is on disk. Follows symbolic links. Writes directly to devices and pipes.
  *
  * @returns the number of bytes
- * @throws {PlantsError} `unwritable`, `malformed` for a file of another user, or the reason of the signal; also EPIPE,
- * and errors of `bytes`
  */
 export async function writeOut(
   path: string,

@@ -17,14 +17,12 @@ export interface ImportContext {
   /** plants are sent with idempotency keys, and the checkpoint is in a journal */
   isService: boolean
   rejects: Rejects | undefined
-  /** `signal` stops the import */
   io: Io
   onOpened(reader: FormatReader, input: string): Promise<void>
   onRejected(rejected: readonly RejectedRecord[], input: string): Promise<void>
   onProgress(importing: Importer): void
 }
 
-/** What is known of a part after its write. */
 interface Settled {
   /** after the records that are settled */
   position: Position
@@ -61,12 +59,10 @@ export class Importer {
     this.isBegun = this.settledBefore > 0
   }
 
-  /** Records that earlier runs have settled. */
   get settledBefore(): number {
     return settledIn(this.#saved.position.counts)
   }
 
-  /** Throws the errors of the inputs and of the store, and the reason of the signal. */
   async run(first: OpenInput, write: Store['write']): Promise<void> {
     const { inputs, maxErrors, maxRecords } = this.#plan
     const { rejects, io, onOpened } = this.#context
@@ -130,7 +126,7 @@ export class Importer {
     return [...files.slice(0, input), reader.fingerprint()]
   }
 
-  /** If the limit may be reached in this part, up to its first invalid record; and the next number after each. */
+  /** If the limit may be reached in this part, up to its first invalid record. `nextIds` are those after each. */
   #map({ records, problems }: Chunk, { header }: OpenInput, limit: number) {
     const { lock, isService } = this.#context
     const { input, records: done, nextId } = this.position

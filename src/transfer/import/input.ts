@@ -39,7 +39,7 @@ export interface OpenInput extends FormatReader {
   close(): void
 }
 
-/** Throws `malformed` for an unreadable input, an unknown format and an unusable header. */
+/** Throws `malformed` for an unreadable input and an unusable header. */
 export async function openInput({ path, name }: ImportInput, options: InputOptions, io: Io): Promise<OpenInput> {
   const { blocks, size, close } = await openBlocks(path, name, io)
   const hash = createHash('sha256')
@@ -215,7 +215,7 @@ function isFile({ path }: ImportInput): boolean {
   return path !== '-' && statSync(path).isFile()
 }
 
-/** Throws `malformed` if the inputs are not those that an earlier run has read. */
+/** Throws `malformed` unless they are those that an earlier run has read. */
 export async function assertSameFiles({ inputs }: ImportPlan, { files }: Position, { signal }: Io): Promise<void> {
   for (const [index, { size, bytes, hash }] of files.entries()) {
     const { path, name } = must(inputs[index])
