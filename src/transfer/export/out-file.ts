@@ -28,10 +28,8 @@ export async function writeOut(
   } catch (error) {
     if (!isInPlace && error === io.signal.reason && error instanceof PlantsError)
       throw new PlantsError(error.type, `${error.message}, ${path} was not changed`, { cause: error })
-    const code = systemCode(error)
-    if (code === 'EPIPE') throw error
-    const isFull = code === 'ENOSPC' || code === 'EDQUOT'
-    throw unwritable(path, error, `${isFull ? 'Free some space, or choose' : 'Choose'} another file with --out FILE`)
+    if (systemCode(error) === 'EPIPE') throw error
+    throw unwritable(path, error, 'Choose another file with --out FILE, or free some space')
   }
 }
 
