@@ -31,7 +31,7 @@ import { dryRunOf, type PlannedChange } from '../transfer/import/dry-run.js'
 import { type ImportContext, Importer } from '../transfer/import/importer.js'
 import {
   assertSameFiles,
-  assertSameLayout,
+  assertSameLayouts,
   greatestIdIn,
   type ImportPlan,
   type OpenInput,
@@ -90,7 +90,7 @@ async function importInputs(job: Job): Promise<void> {
     throw explained(error, undefined, job)
   })
   try {
-    if (rejects !== undefined) await assertSameLayout(first, plan, io) // before a store is made
+    if (rejects !== undefined) await assertSameLayouts(first, plan, io) // before a store is made
     const target = await openTarget(job)
     try {
       await importInto(target, first, job)

@@ -7,9 +7,9 @@ import { idOf, isConstraintProblem, type Outcome, type Problem, rejected } from 
 import type { Store } from '../../stores/common/store.js'
 import { type Chunk, type FormatReader, skipRecords } from '../formats/chunk.js'
 import { type Counts, type ImportLock, type Position, type SavedImport, settledIn, writeJournal } from './checkpoint.js'
-import { type ImportPlan, type OpenInput, openInput, otherLayout } from './input.js'
+import { type ImportPlan, type OpenInput, openInput } from './input.js'
 import { type MappedChange, Mapper } from './map.js'
-import { type RejectedRecord, type Rejects, rejectsLayout } from './rejects.js'
+import { assertSameLayout, type RejectedRecord, type Rejects } from './rejects.js'
 
 export interface ImportContext {
   /** undefined if the import cannot be resumed */
@@ -70,16 +70,16 @@ export class Importer {
       if (index < this.position.input) continue
       const reader = index === 0 ? first : await openInput(input, this.#plan, io)
       try {
-        if (rejects && rejectsLayout(reader) !== rejectsLayout(first)) throw otherLayout(input.name)
+        if (rejects) assertSameLayout(reader, first, input.name)
         await onOpened(reader, input.name)
         if (index > this.position.input) this.position = { ...this.position, input: index, records: 0 }
         for await (const chunk of skipRecords(reader.chunks, this.position.records))
-          for (let rest = chunk; rest.records.length > 0; ) {
+          for (let from = 0; from < chunk.records.length; ) {
             if (this.rejected >= maxErrors) return
             await checkSignal(io.signal)
             const before = this.position.records
-            await this.#importPart(rest.slice(0, maxRecords), reader, write)
-            rest = rest.slice(this.position.records - before, Infinity)
+            await this.#importPart(chunk.slice(from, from + maxRecords), reader, write)
+            from += this.position.records - before
           }
         this.position = { ...this.position, files: this.#filesUntil(reader) } // also of one without records
       } finally {

@@ -16,7 +16,7 @@ import { type FormatReader, type InputOptions, prepend } from '../formats/chunk.
 import { openFormat } from '../formats/formats.js'
 import type { Position } from './checkpoint.js'
 import { Mapper } from './map.js'
-import { rejectsLayout } from './rejects.js'
+import { assertSameLayout } from './rejects.js'
 
 export interface ImportPlan extends InputOptions {
   inputs: ImportInput[]
@@ -139,7 +139,7 @@ async function* gather(pieces: AsyncIterable<Uint8Array>, signal: AbortSignal): 
   let [next, parts, length]: [ReturnType<typeof read>, Uint8Array[], number] = [read(), [], 0]
   for (;;) {
     signal.throwIfAborted()
-    const arrived = await within(length === 0 ? maxTimer : maxDelay, [signal], (over) =>
+    const arrived = await within(length < 2 ? maxTimer : maxDelay, [signal], (over) =>
       Promise.race([next, once(over, 'abort').then(() => undefined)]),
     )
     signal.throwIfAborted()
@@ -155,7 +155,7 @@ async function* gather(pieces: AsyncIterable<Uint8Array>, signal: AbortSignal): 
   }
 }
 
-/** how long more is awaited before what has arrived is imported, in milliseconds */
+/** in milliseconds; two bytes, which tell how all is compressed, are awaited for longer */
 const maxDelay = 100
 
 async function* unpack(blocks: AsyncGenerator<Buffer>, name: string): AsyncGenerator<Buffer> {
@@ -174,17 +174,12 @@ async function* unpack(blocks: AsyncGenerator<Buffer>, name: string): AsyncGener
   }
 }
 
-export function otherLayout(name: string): PlantsError {
-  const what = `The format or the header of ${name} differs, so its rejected records need a file of their own`
-  return malformed(what, 'Import it alone, with another --rejects')
-}
-
 /** Before anything is stored. Pipes can be read only once. */
-export async function assertSameLayout(first: OpenInput, plan: ImportPlan, io: Io): Promise<void> {
+export async function assertSameLayouts(first: OpenInput, plan: ImportPlan, io: Io): Promise<void> {
   for (const input of plan.inputs.slice(1).filter(isFile)) {
     const reader = await openInput(input, plan, io)
     reader.close()
-    if (rejectsLayout(reader) !== rejectsLayout(first)) throw otherLayout(input.name)
+    assertSameLayout(reader, first, input.name)
   }
 }
 

@@ -91,9 +91,11 @@ export class Rejects {
   }
 }
 
-/** What the rejected records of inputs must have in common to be in one file. */
-export function rejectsLayout(reader: FormatReader): string {
-  return reader.header ? headOf(reader) : 'NDJSON'
+/** The rejected records of inputs are in one file. */
+export function assertSameLayout(reader: FormatReader, first: FormatReader, name: string): void {
+  if (headOf(reader) === headOf(first)) return
+  const what = `The format or the header of ${name} differs, so its rejected records need a file of their own`
+  throw malformed(what, 'Import it alone, with another --rejects')
 }
 
 function headOf({ header, delimiter = ',' }: FormatReader): string {
