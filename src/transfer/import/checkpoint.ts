@@ -113,7 +113,7 @@ async function readCheckpoint({ name, journal }: ImportLock, store: CheckpointSt
     text = store.checkpoint ? await store.checkpoint(name) : readFileSync(journal, 'utf8')
   } catch (error) {
     const reason = systemReason(error)
-    if (reason === undefined) throw error
+    if (store.checkpoint || reason === undefined) throw error
     if (systemCode(error) === 'ENOENT') return undefined
     throw malformed(`The journal ${journal} could not be read: ${reason}`, 'Start again with --restart', error)
   }
