@@ -11,12 +11,9 @@ import type { Io } from '../../platform/io.js'
 import { assertOwnFile } from '../../platform/trust.js'
 
 /**
- * Replaces an existing file atomically, after all data is on disk. Follows symbolic links. Writes directly to devices
- * and pipes.
+ * Replaces a file atomically, after all data is on disk. Follows symbolic links. Writes directly to devices and pipes.
  *
  * @returns the number of bytes
- * @throws {PlantsError} `unwritable`, `malformed` for a file of another user, or the reason of the signal; also EPIPE,
- * and errors of `bytes`
  */
 export async function writeOut(
   path: string,
@@ -31,10 +28,8 @@ export async function writeOut(
   } catch (error) {
     if (!isInPlace && error === io.signal.reason && error instanceof PlantsError)
       throw new PlantsError(error.type, `${error.message}, ${path} was not changed`, { cause: error })
-    const code = systemCode(error)
-    if (code === 'EPIPE') throw error
-    const isFull = code === 'ENOSPC' || code === 'EDQUOT'
-    throw unwritable(path, error, `${isFull ? 'Free some space, or choose' : 'Choose'} another file with --out FILE`)
+    if (systemCode(error) === 'EPIPE') throw error
+    throw unwritable(path, error, 'Choose another file with --out FILE, or free some space')
   }
 }
 

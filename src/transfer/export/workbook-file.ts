@@ -2,12 +2,7 @@ import { writeXlsxStream, XLSX_MAX_ROWS_PER_SHEET } from 'hucre/xlsx'
 import { fieldNames, type NewPlant } from '../../plant/fields.js'
 import { malformed } from '../../platform/errors.js'
 
-/**
- * A workbook (.xlsx) with a header that stays in view. All texts are texts, also those that begin with `=`. Ids of more
- * than 15 digits, which spreadsheets round, are texts.
- *
- * @throws {PlantsError} `malformed` for a text that is too long for a cell, and for too many plants
- */
+/** Texts are texts, also those that begin with `=`, and so are ids of more than 15 digits, which spreadsheets round. */
 export async function* workbookOf(pages: AsyncIterable<NewPlant[]>): AsyncGenerator<Uint8Array> {
   const columns = fieldNames.map((header) => ({ header, width: 24 }))
   yield* writeXlsxStream(rowsOf(pages), { name: 'Plants', columns, freezePane: { rows: 1 }, maxRowsPerSheet: Infinity })

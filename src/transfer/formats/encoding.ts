@@ -26,10 +26,11 @@ export async function* toUtf8(
   encoding: EncodingName,
   source: string,
 ): AsyncGenerator<Buffer> {
-  const decoder = encoding === 'windows-1252' ? windows1252 : new TextDecoder(encoding, { fatal: true })
+  const decoder = new TextDecoder(encoding, { fatal: true })
   let isFirst = true
   try {
     for await (const block of blocks) {
+      // Only as a stream, Node reads 0x80 to 0x9f of windows-1252 (https://github.com/nodejs/node/issues/60888).
       if (encoding !== 'utf-8') yield Buffer.from(decoder.decode(block, { stream: true }))
       else yield isFirst && markedEncoding(block) === 'utf-8' ? block.subarray(3) : block
       isFirst = false
@@ -40,13 +41,3 @@ export async function* toUtf8(
     throw malformed(`${source} is not ${encoding}`, 'Name its encoding, such as --encoding windows-1252', error)
   }
 }
-
-/**
- * TextDecoder of Node 20.18.3 and newer reads 0x80 to 0x9f as ISO 8859-1 (https://github.com/nodejs/node/issues/60888).
- */
-const windows1252 = {
-  decode: (block: Buffer = Buffer.alloc(0), _options?: { stream?: boolean }): string =>
-    block.toString('latin1').replace(/[\x80-\x9f]/g, (character) => special.charAt(character.charCodeAt(0) - 0x80)),
-}
-
-const special = '€\x81‚ƒ„…†‡ˆ‰Š‹Œ\x8dŽ\x8f\x90‘’“”•–—˜™š›œ\x9džŸ'

@@ -79,11 +79,9 @@ async function openTable(
     if (value) read.push(value)
     if (value) for (const { parser, rows } of trials) parser.parse(value, rows, maxHeaderRows)
     const { delimiter, parser, rows, index } = bestOf(trials, rules)
-    const isDecided = ({ parser, rows }: Trial) =>
-      parser.isBroken || rows.records.length === maxHeaderRows || findHeader(rows, rules) !== undefined
+    const isOver = ({ parser, rows }: Trial) => parser.isBroken || rows.records.length === maxHeaderRows
     if (trials.every(({ parser, rows }) => rows.records.length === 0 && !parser.isOpen)) read = [] // blank lines
-    // Another delimiter may find an earlier header.
-    if (!done && !(index !== undefined && index <= 0) && !trials.every(isDecided)) continue
+    if (!done && index === undefined && !trials.every(isOver)) continue
     if (index === undefined) parser.end()
     if (rows.records.length === 0) return { chunks: noChunks() }
     const header = headerAt(index, rows, rules, name)

@@ -52,15 +52,13 @@ function assertArray(text: string, source: string): void {
     if (Array.isArray(parsed.value)) return
     throw malformed(`${source} is not a JSON array`, 'Write the plants as an array, or as NDJSON: one on each line')
   }
-  let [line, reason] = [1, parsed.reason]
-  for (const { element, line: elementLine } of elementsOf(text)) {
-    line = elementLine
+  let broken = { line: 1, reason: parsed.reason }
+  for (const { element, line } of elementsOf(text)) {
     const one = parseJson(element)
-    if ('value' in one) continue
-    reason = one.reason
-    break
+    broken = { ...broken, ...one, line }
+    if ('reason' in one) break
   }
-  throw malformed(`${source}:${line}: Not JSON: ${reason}`, 'Correct it, and run it again')
+  throw malformed(`${source}:${broken.line}: Not JSON: ${broken.reason}`, 'Correct it, and run it again')
 }
 
 /** Of an array; of a broken one, what stands where elements do. */

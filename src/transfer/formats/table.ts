@@ -127,5 +127,5 @@ function isBlank(text: string, at: number): boolean {
 
 const notCsv = problem(
   'malformed',
-  'Not CSV: a stray quote or carriage return. Write the cell in quotes, and a quote in it as ""',
+  'Not CSV: a stray quote or a lone carriage return. Write the cell in quotes, and a quote in it as ""',
 )

@@ -17,11 +17,7 @@ import {
 } from './chunk.js'
 import { findHeader, headerAt, listOf, maxHeaderRows, rejectNames } from './header.js'
 
-/**
- * The rows of a sheet: a number in plain digits, a date as ISO 8601, a formula as its saved value.
- *
- * @throws {PlantsError} `malformed` for a damaged archive, and if the sheet is not clear
- */
+/** Throws `malformed` for a damaged archive, and if the sheet is not clear. */
 export async function openWorkbook(input: FormatInput, options: InputOptions): Promise<FormatReader> {
   const { name, signal } = input
   const bytes = await readWhole(input.blocks, maxPacked)

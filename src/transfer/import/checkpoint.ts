@@ -43,7 +43,6 @@ const schema = z.object({
   }),
 })
 
-/** Kept as JSON of an import that is not done. */
 export type SavedImport = z.infer<typeof schema>
 
 /** The records of the inputs up to there are settled. */
@@ -114,7 +113,7 @@ async function readCheckpoint({ name, journal }: ImportLock, store: CheckpointSt
     text = store.checkpoint ? await store.checkpoint(name) : readFileSync(journal, 'utf8')
   } catch (error) {
     const reason = systemReason(error)
-    if (reason === undefined) throw error
+    if (store.checkpoint || reason === undefined) throw error
     if (systemCode(error) === 'ENOENT') return undefined
     throw malformed(`The journal ${journal} could not be read: ${reason}`, 'Start again with --restart', error)
   }
@@ -139,11 +138,9 @@ export async function keepImport(
 export interface ImportLock extends Lock {
   /** the same for the same store and inputs on one machine */
   name: string
-  /** its path */
   journal: string
 }
 
-/** Throws `unavailable` while another process imports the same inputs into the same store. */
 export async function whileAlone<T>(
   store: string,
   inputs: string[],
@@ -170,7 +167,6 @@ export async function whileAlone<T>(
   }
 }
 
-/** @throws {PlantsError} `unwritable` */
 export function writeJournal({ journal, assertHeld }: ImportLock, text: string): void {
   let file: AtomicFile | undefined
   try {

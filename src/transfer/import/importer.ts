@@ -7,9 +7,9 @@ import { idOf, isConstraintProblem, type Outcome, type Problem, rejected } from 
 import type { Store } from '../../stores/common/store.js'
 import { type Chunk, type FormatReader, skipRecords } from '../formats/chunk.js'
 import { type Counts, type ImportLock, type Position, type SavedImport, settledIn, writeJournal } from './checkpoint.js'
-import { type ImportPlan, type OpenInput, openInput, otherLayout } from './input.js'
+import { type ImportPlan, type OpenInput, openInput } from './input.js'
 import { type MappedChange, Mapper } from './map.js'
-import { type RejectedRecord, type Rejects, rejectsLayout } from './rejects.js'
+import { assertSameLayout, type RejectedRecord, type Rejects } from './rejects.js'
 
 export interface ImportContext {
   /** undefined if the import cannot be resumed */
@@ -17,14 +17,12 @@ export interface ImportContext {
   /** plants are sent with idempotency keys, and the checkpoint is in a journal */
   isService: boolean
   rejects: Rejects | undefined
-  /** `signal` stops the import */
   io: Io
   onOpened(reader: FormatReader, input: string): Promise<void>
   onRejected(rejected: readonly RejectedRecord[], input: string): Promise<void>
   onProgress(importing: Importer): void
 }
 
-/** What is known of a part after its write. */
 interface Settled {
   /** after the records that are settled */
   position: Position
@@ -61,12 +59,10 @@ export class Importer {
     this.isBegun = this.settledBefore > 0
   }
 
-  /** Records that earlier runs have settled. */
   get settledBefore(): number {
     return settledIn(this.#saved.position.counts)
   }
 
-  /** Throws the errors of the inputs and of the store, and the reason of the signal. */
   async run(first: OpenInput, write: Store['write']): Promise<void> {
     const { inputs, maxErrors, maxRecords } = this.#plan
     const { rejects, io, onOpened } = this.#context
@@ -74,16 +70,16 @@ export class Importer {
       if (index < this.position.input) continue
       const reader = index === 0 ? first : await openInput(input, this.#plan, io)
       try {
-        if (rejects && rejectsLayout(reader) !== rejectsLayout(first)) throw otherLayout(input.name)
+        if (rejects) assertSameLayout(reader, first, input.name)
         await onOpened(reader, input.name)
         if (index > this.position.input) this.position = { ...this.position, input: index, records: 0 }
         for await (const chunk of skipRecords(reader.chunks, this.position.records))
-          for (let rest = chunk; rest.records.length > 0; ) {
+          for (let from = 0; from < chunk.records.length; ) {
             if (this.rejected >= maxErrors) return
             await checkSignal(io.signal)
             const before = this.position.records
-            await this.#importPart(rest.slice(0, maxRecords), reader, write)
-            rest = rest.slice(this.position.records - before, Infinity)
+            await this.#importPart(chunk.slice(from, from + maxRecords), reader, write)
+            from += this.position.records - before
           }
         this.position = { ...this.position, files: this.#filesUntil(reader) } // also of one without records
       } finally {
@@ -130,7 +126,7 @@ export class Importer {
     return [...files.slice(0, input), reader.fingerprint()]
   }
 
-  /** If the limit may be reached in this part, up to its first invalid record; and the next number after each. */
+  /** If the limit may be reached in this part, up to its first invalid record. `nextIds` are those after each. */
   #map({ records, problems }: Chunk, { header }: OpenInput, limit: number) {
     const { lock, isService } = this.#context
     const { input, records: done, nextId } = this.position

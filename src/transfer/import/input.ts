@@ -16,7 +16,7 @@ import { type FormatReader, type InputOptions, prepend } from '../formats/chunk.
 import { openFormat } from '../formats/formats.js'
 import type { Position } from './checkpoint.js'
 import { Mapper } from './map.js'
-import { rejectsLayout } from './rejects.js'
+import { assertSameLayout } from './rejects.js'
 
 export interface ImportPlan extends InputOptions {
   inputs: ImportInput[]
@@ -39,7 +39,7 @@ export interface OpenInput extends FormatReader {
   close(): void
 }
 
-/** Throws `malformed` for an unreadable input, an unknown format and an unusable header. */
+/** Throws `malformed` for an unreadable input and an unusable header. */
 export async function openInput({ path, name }: ImportInput, options: InputOptions, io: Io): Promise<OpenInput> {
   const { blocks, size, close } = await openBlocks(path, name, io)
   const hash = createHash('sha256')
@@ -139,7 +139,7 @@ async function* gather(pieces: AsyncIterable<Uint8Array>, signal: AbortSignal): 
   let [next, parts, length]: [ReturnType<typeof read>, Uint8Array[], number] = [read(), [], 0]
   for (;;) {
     signal.throwIfAborted()
-    const arrived = await within(length === 0 ? maxTimer : maxDelay, [signal], (over) =>
+    const arrived = await within(length < 2 ? maxTimer : maxDelay, [signal], (over) =>
       Promise.race([next, once(over, 'abort').then(() => undefined)]),
     )
     signal.throwIfAborted()
@@ -155,7 +155,7 @@ async function* gather(pieces: AsyncIterable<Uint8Array>, signal: AbortSignal): 
   }
 }
 
-/** how long more is awaited before what has arrived is imported, in milliseconds */
+/** in milliseconds; two bytes, which tell how all is compressed, are awaited for longer */
 const maxDelay = 100
 
 async function* unpack(blocks: AsyncGenerator<Buffer>, name: string): AsyncGenerator<Buffer> {
@@ -174,17 +174,12 @@ async function* unpack(blocks: AsyncGenerator<Buffer>, name: string): AsyncGener
   }
 }
 
-export function otherLayout(name: string): PlantsError {
-  const what = `The format or the header of ${name} differs, so its rejected records need a file of their own`
-  return malformed(what, 'Import it alone, with another --rejects')
-}
-
 /** Before anything is stored. Pipes can be read only once. */
-export async function assertSameLayout(first: OpenInput, plan: ImportPlan, io: Io): Promise<void> {
+export async function assertSameLayouts(first: OpenInput, plan: ImportPlan, io: Io): Promise<void> {
   for (const input of plan.inputs.slice(1).filter(isFile)) {
     const reader = await openInput(input, plan, io)
     reader.close()
-    if (rejectsLayout(reader) !== rejectsLayout(first)) throw otherLayout(input.name)
+    assertSameLayout(reader, first, input.name)
   }
 }
 
@@ -215,7 +210,7 @@ function isFile({ path }: ImportInput): boolean {
   return path !== '-' && statSync(path).isFile()
 }
 
-/** Throws `malformed` if the inputs are not those that an earlier run has read. */
+/** Throws `malformed` unless they are those that an earlier run has read. */
 export async function assertSameFiles({ inputs }: ImportPlan, { files }: Position, { signal }: Io): Promise<void> {
   for (const [index, { size, bytes, hash }] of files.entries()) {
     const { path, name } = must(inputs[index])

@@ -17,10 +17,7 @@ export interface RejectedRecord {
   message: string
 }
 
-/**
- * The rejected records, each with its line and the reason, so that an import takes them back once they are corrected: a
- * table, or NDJSON.
- */
+/** The rejected records, each with its line and the reason: a table or NDJSON, which an import takes back. */
 export class Rejects {
   readonly path: string
   readonly #fd: number
@@ -29,10 +26,7 @@ export class Rejects {
   /** opened by the shell, and not closed here */
   readonly #isGiven: boolean
 
-  /**
-   * @param length of the file of an earlier run, which goes on; without it, there must be none
-   * @throws {PlantsError} `malformed` for another file; `unwritable`, as the methods
-   */
+  /** @param length of the file of an earlier run, which goes on; without it, there must be none */
   constructor(path: string, length: number | undefined) {
     this.path = path
     const stats = fs.statSync(path, { throwIfNoEntry: false })
@@ -97,9 +91,11 @@ export class Rejects {
   }
 }
 
-/** What the rejected records of inputs must have in common to be in one file. */
-export function rejectsLayout(reader: FormatReader): string {
-  return reader.header ? headOf(reader) : 'NDJSON'
+/** The rejected records of inputs are in one file. */
+export function assertSameLayout(reader: FormatReader, first: FormatReader, name: string): void {
+  if (headOf(reader) === headOf(first)) return
+  const what = `The format or the header of ${name} differs, so its rejected records need a file of their own`
+  throw malformed(what, 'Import it alone, with another --rejects')
 }
 
 function headOf({ header, delimiter = ',' }: FormatReader): string {

@@ -171,7 +171,7 @@ describe('export --out', () => {
   test.runIf(existsSync('/dev/full')).each(['/dev/full', 'full.csv.gz'])('has no space in %s', async (out) => {
     symlinkSync('/dev/full', join(user.home, 'full.csv.gz'))
     const message = `${out.startsWith('/') ? out : join(user.home, out)} could not be written: no space left on the disk`
-    const hint = 'Free some space, or choose another file with --out FILE'
+    const hint = 'Choose another file with --out FILE, or free some space'
     expect(await user.run(`export --out ${out}`)).toEqual(refusal(message, hint, 74))
   })
 

@@ -8,7 +8,8 @@ import { readRecords, shown } from '../../../helpers/records.js'
 
 const csv = { format: 'csv' } as const
 const texts = fc.oneof(fc.string({ unit: fc.constantFrom(...'a",\t\r\n é\u00a0') }), fc.string({ unit: 'grapheme' }))
-const notCsv = '400: Not CSV: a stray quote or carriage return. Write the cell in quotes, and a quote in it as ""'
+const notCsv =
+  '400: Not CSV: a stray quote or a lone carriage return. Write the cell in quotes, and a quote in it as ""'
 const noPlant = (message: string) => `422: Invalid plant: ${message}`
 
 test.each<[string, string, string[]]>([
@@ -133,7 +134,7 @@ test.each<[message: string, hint: string, input: string, map?: Record<string, st
     'a'.repeat(1_100_000),
   ],
   [
-    'The header of stdin cannot be read: Not CSV: a stray quote or carriage return. Write the cell in quotes, and a quote in it as ""',
+    'The header of stdin cannot be read: Not CSV: a stray quote or a lone carriage return. Write the cell in quotes, and a quote in it as ""',
     choose,
     'id;name\r1;"Acer"\r',
   ],
