@@ -105,8 +105,9 @@ test('Ctrl-C while the service is down changes nothing', async () => {
   await service.close()
   const run = new RemoteImport(lines, service.url)
   const child = run.startImport('--verbose --retry 1h')
+  let isStopped = false // a second signal would end the process at once
   child.stderr?.on('data', (chunk: Buffer) => {
-    if (chunk.includes('* failed')) child.kill('SIGINT')
+    if (!isStopped && chunk.includes('* failed')) isStopped = child.kill('SIGINT')
   })
   const { code, err, journals } = await run.ended(child)
   const last = err.slice(err.lastIndexOf('plants: '))
