@@ -30,6 +30,15 @@ export interface ImportContext {
   onProgress(): void
 }
 
+/** What is written at once. */
+interface Part {
+  chunk: Chunk
+  mapper: Mapper
+  mapped: Mapped[]
+}
+
+type PartStart = Pick<Position, 'records' | 'nextId' | 'otherFields'>
+
 /** What is known of a part after its write. */
 interface Settled {
   /** after the records that are settled */
@@ -80,7 +89,7 @@ export class Importer {
 
   /** Throws the errors of the inputs and of the store, and the reason of the signal. */
   async run(first: OpenInput): Promise<void> {
-    const { inputs, maxErrors, maxRecords } = this.#plan
+    const { inputs, maxErrors } = this.#plan
     const { rejects, io, onOpened } = this.#context
     for (const [index, input] of inputs.entries()) {
       if (index < this.position.input) continue
@@ -90,12 +99,11 @@ export class Importer {
         await onOpened(reader, input.name)
         if (index > this.position.input) this.position = { ...this.position, input: index, records: 0 }
         this.isEmpty &&= reader.isEmpty
-        for await (const chunk of skipRecords(reader.chunks, this.position.records))
-          for (let from = 0; from < chunk.records.length; ) {
-            if (this.rejected >= maxErrors) return
-            await checkSignal(io.signal)
-            from += await this.#process(chunk.slice(from, from + maxRecords), reader)
-          }
+        const parts = this.#parts(reader)
+        for await (const part of maxErrors < Infinity ? parts : ahead(parts)) {
+          if (this.rejected >= maxErrors) return
+          await this.#process(part, reader)
+        }
         this.position = { ...this.position, files: this.#filesUntil(reader) } // also of one without records
       } finally {
         if (index > 0) reader.close()
@@ -104,17 +112,38 @@ export class Importer {
     this.isDone = true
   }
 
-  /** Returns how many records of the part are settled. */
-  async #process(part: Chunk, reader: OpenInput): Promise<number> {
+  /** The records of an input, mapped. With a limit of errors, a part begins where the one before it is settled. */
+  async *#parts(reader: OpenInput): AsyncGenerator<Part> {
+    const { maxErrors, maxRecords } = this.#plan
+    let start: PartStart = this.position
+    for await (const chunk of skipRecords(reader.chunks, start.records)) {
+      const first = start.records
+      for (let from = 0; from < chunk.records.length; from = start.records - first) {
+        const part = chunk.slice(from, from + maxRecords)
+        const mapper = this.#mapperOf(reader, start)
+        const limit = maxErrors - this.rejected
+        const mapped: Mapped[] = []
+        // If the limit may be reached in this part, up to its first invalid record.
+        for (let isCut = false; mapped.length < part.records.length && !isCut; ) {
+          const one = this.#mapRecord(part, mapped.length, mapper, start.records)
+          isCut = 'error' in one && part.records.length >= limit
+          if (mapped.push(one) % mappedAtOnce === 0) await checkSignal(this.#context.io.signal)
+        }
+        await checkSignal(this.#context.io.signal)
+        yield { chunk: part, mapper, mapped }
+        start = maxErrors < Infinity ? this.position : { ...mapper.position, records: start.records + mapped.length }
+      }
+    }
+  }
+
+  async #process({ chunk, mapper, mapped }: Part, reader: OpenInput): Promise<void> {
     const { write, checkpoint, assertHeld, keep, rejects, io, onProgress, onRejected } = this.#context
     const limit = this.#plan.maxErrors - this.rejected
-    const mapper = this.#mapperOf(reader)
-    const mapped = this.#map(part, mapper, limit)
     const isChange = (one: Mapped): one is MappedChange => !('error' in one)
     let settled: Settled | undefined
     const settle = (outcomes: Outcome[]) => {
       assertHeld?.()
-      settled = this.#settle(part, mapped, outcomes, mapper, reader)
+      settled = this.#settle(chunk, mapped, outcomes, mapper, reader)
       // With a checkpoint, in its transaction: what is not committed is cut off by the next append.
       const length = rejects?.append(this.position.rejects ?? 0, settled.rejected, reader)
       if (length !== undefined) settled.position.rejects = length
@@ -130,7 +159,6 @@ export class Importer {
     if (outcomes.some(({ type }) => type !== 'unsent')) this.isBegun = true
     const { position, rejected, repeated, failure } = settled ?? settle(outcomes)
     keep?.(position)
-    const before = this.position.records
     this.position = position
     this.rejected += rejected.length
     this.repeated += repeated
@@ -138,7 +166,6 @@ export class Importer {
     onProgress()
     await onRejected(rejected, must(this.#plan.inputs[position.input]).name)
     if (failure) throw new PlantsError(failure.type, failure.message, { ...failure })
-    return position.records - before
   }
 
   /** Of the inputs up to the one that is read. */
@@ -147,24 +174,18 @@ export class Importer {
     return [...files.slice(0, input), reader.fingerprint()]
   }
 
-  #mapperOf(reader: OpenInput): Mapper {
-    return new Mapper(this.#plan.rules, this.#plan.ifExists, reader.header, this.firstId, this.position)
+  #mapperOf(reader: OpenInput, start: PartStart = this.position): Mapper {
+    return new Mapper(this.#plan.rules, this.#plan.ifExists, reader.header, this.firstId, start)
   }
 
-  /** If the limit may be reached in this part, up to its first invalid record. */
-  #map({ records, problems }: Chunk, mapper: Mapper, limit: number): Mapped[] {
+  #mapRecord({ records, problems }: Chunk, index: number, mapper: Mapper, done: number): Mapped {
     const { keyOf } = this.#context
-    const { input, records: done } = this.position
-    const mapped: Mapped[] = []
-    for (const [index, raw] of records.entries()) {
-      const one = problems.get(index) ?? mapper.map(raw)
-      mapped.push(one)
-      // Asked for when the plant is sent: another process may have taken over the import since.
-      if (keyOf && one.type === 'create')
-        Object.defineProperty(one, 'key', { get: () => keyOf(input, done + index), enumerable: true })
-      if ('error' in one && records.length >= limit) break
-    }
-    return mapped
+    const { input } = this.position
+    const one = problems.get(index) ?? mapper.map(must(records[index]))
+    // Asked for when the plant is sent: another process may have taken over the import since.
+    if (keyOf && one.type === 'create')
+      Object.defineProperty(one, 'key', { get: () => keyOf(input, done + index), enumerable: true })
+    return one
   }
 
   /** A store may call it again, when it repeats a transaction. */
@@ -196,7 +217,8 @@ export class Importer {
     }
     const isCut = settled.length < part.records.length
     const numbered = isCut ? this.#mapperOf(reader) : mapper
-    if (isCut) this.#map(part.slice(0, settled.length), numbered, Infinity) // the others have used no number
+    // The others have used no number.
+    if (isCut) for (const index of settled.keys()) this.#mapRecord(part, index, numbered, records)
     const position = {
       ...{ input, records: records + settled.length, counts, ...numbered.position },
       ...(rejects !== undefined && { rejects }),
@@ -207,6 +229,20 @@ export class Importer {
 }
 
 type Mapped = MappedChange | Problem
+
+/** records, about 0.3 ms, after which the answers of a store are read */
+const mappedAtOnce = 250
+
+/** Asks for the next one while the caller uses the last. */
+async function* ahead<T>(source: AsyncGenerator<T, void>): AsyncGenerator<T> {
+  for (let next = source.next(); ; ) {
+    const { value, done } = await next
+    if (done) return
+    next = source.next()
+    next.catch(() => undefined) // it is thrown when it is awaited
+    yield value
+  }
+}
 
 /** The outcomes of the records up to the first that is not settled: where a service fails, or enough is rejected. */
 function settledOutcomes(mapped: readonly Mapped[], outcomes: readonly Outcome[], limit: number) {
