@@ -8,7 +8,7 @@ import { ConnectionPool } from './pool.js'
 import type { Connection } from './postgres-connection.js'
 import { identify, missingConstraints } from './postgres-schema.js'
 import { plants } from './sql.js'
-import { Plan, storedFor } from './write.js'
+import { planOf, storedFor } from './write.js'
 
 /** Changes nothing. Throws `unavailable`, or `unauthorized` when the database rejects the login. */
 export function inspectPostgres(address: PostgresAddress, options: OpenOptions) {
@@ -43,8 +43,8 @@ export function previewCreate(
   return using(address, options, async (connection) => {
     if ((await identify(connection)) === 0) return { exists: false, creates: true }
     const changes = [{ type: 'create', plant, key }] as const
-    const plan = new Plan(await storedFor(connection, changes))
-    assertDone(must(plan.apply(changes)[0]))
+    const plan = planOf(await storedFor(connection, changes), changes)
+    assertDone(must(plan.outcomes[0]))
     return { exists: true, creates: !plan.hasRepeated }
   })
 }
