@@ -3,12 +3,13 @@ import { PlantsError } from '../../platform/errors.js'
 import { must } from '../../platform/values.js'
 import type { PostgresAddress } from '../common/address.js'
 import { assertDone } from '../common/change.js'
+import { planOf } from '../common/plan.js'
 import { type CheckReport, type CreatePreview, type OpenOptions, type Right, rights } from '../common/store.js'
 import { ConnectionPool } from './pool.js'
 import type { Connection } from './postgres-connection.js'
 import { identify, missingConstraints } from './postgres-schema.js'
 import { plants } from './sql.js'
-import { planOf, storedFor } from './write.js'
+import { storedFor } from './write.js'
 
 /** Changes nothing. Throws `unavailable`, or `unauthorized` when the database rejects the login. */
 export function inspectPostgres(address: PostgresAddress, options: OpenOptions) {

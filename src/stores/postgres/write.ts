@@ -1,31 +1,14 @@
 import { pipeline } from 'node:stream/promises'
 import { from as copyFrom } from 'pg-copy-streams'
-import { equalPlants, type NewPlant, patchedPlant, textLength } from '../../plant/plant.js'
+import { textLength } from '../../plant/plant.js'
 import { PlantsError } from '../../platform/errors.js'
-import {
-  type Change,
-  constraintProblem,
-  existingOutcome,
-  idOf,
-  missingOutcome,
-  notFound,
-  type Outcome,
-  rejected,
-  unsent,
-} from '../common/change.js'
-import { keyConflict } from '../common/conflict.js'
+import { type Change, constraintProblem, idOf, type Outcome, rejected } from '../common/change.js'
+import { allCreated, type KeyedPlant, type Plan, planOf } from '../common/plan.js'
 import { checkpointState, type WriteOptions } from '../common/store.js'
 import type { Connection } from './postgres-connection.js'
 import { codeOf, DatabaseFailure } from './postgres-errors.js'
 import { columns, idsOf, imports, literal, plants, rowOf, toPlant } from './sql.js'
 import { reachStandbys, type Transaction } from './transaction.js'
-
-type Create = Extract<Change, { type: 'create' }>
-
-export interface KeyedPlant {
-  plant: NewPlant
-  key?: string | undefined
-}
 
 export async function makeChanges(
   transaction: Transaction,
@@ -115,74 +98,6 @@ export async function storedFor(
   const find = `SELECT ${columns}, idempotency_key FROM ${plants} WHERE id = ANY (${idsOf(ids)})${hasKey}`
   const rows = await connection.ask(find, ids.length + keys.length)
   return rows.map((row) => ({ plant: toPlant(row), key: row[3] ?? undefined }))
-}
-
-export interface Plan {
-  outcomes: Outcome[]
-  created: readonly KeyedPlant[]
-  replaced: { before: NewPlant; after: KeyedPlant }[]
-  deleted: NewPlant[]
-  /** whether a create repeats one whose commit may not be on the standbys yet */
-  hasRepeated: boolean
-}
-
-function allCreated(created: Create[]): Plan {
-  const outcomes = created.map(({ plant }): Outcome => ({ type: 'created', plant }))
-  return { outcomes, created, replaced: [], deleted: [], hasRepeated: false }
-}
-
-/** What becomes of the changes, one after the other, where these plants have their ids and keys. */
-export function planOf(stored: KeyedPlant[], changes: readonly Change[], maxRejected = Infinity): Plan {
-  const before = new Map(stored.map((each) => [each.plant.id, each]))
-  const after = new Map<bigint, KeyedPlant | undefined>(before)
-  const byKey = new Map(stored.map((each) => [each.key, each]))
-  let [hasRepeated, rejections] = [false, 0]
-
-  const put = (plant: NewPlant, key?: string) => {
-    const each = { plant, key }
-    after.set(plant.id, each)
-    byKey.set(key, each)
-  }
-
-  const create = (change: Create, now: NewPlant | undefined): Outcome => {
-    const { plant, key } = change
-    const first = key === undefined ? undefined : byKey.get(key)
-    if (first && after.get(first.plant.id) === first) {
-      if (!equalPlants(first.plant, plant)) return rejected(keyConflict(first.plant.id))
-      hasRepeated = true
-    } else if (now) return existingOutcome(change, now)
-    else put(plant, key)
-    return { type: 'created', plant }
-  }
-
-  const settleOne = (change: Change): Outcome => {
-    const now = after.get(idOf(change))?.plant
-    if (change.type === 'create') return create(change, now)
-    if (change.type === 'delete') {
-      if (!now || (change.only && !equalPlants(now, change.only))) return rejected(notFound(change.id))
-      after.set(change.id, undefined)
-      return { type: 'deleted', plant: now }
-    }
-    const plant = patchedPlant(change.patch, now)
-    if (!plant || !(now || change.ifMissing === 'create')) return missingOutcome(change)
-    if (!now || Object.keys(change.patch).length > 1) put(plant)
-    return now ? { type: 'updated', plant, before: now } : { type: 'created', plant }
-  }
-
-  const outcomes = changes.map((change) => {
-    if (rejections >= maxRejected) return unsent
-    const outcome = settleOne(change)
-    if (outcome.type === 'rejected') rejections += 1
-    return outcome
-  })
-  const plan: Plan & { created: KeyedPlant[] } = { outcomes, created: [], replaced: [], deleted: [], hasRepeated }
-  for (const [id, now] of after) {
-    const old = before.get(id)
-    if (now && !old) plan.created.push(now)
-    else if (now && old && now !== old) plan.replaced.push({ before: old.plant, after: now })
-    else if (!now && old) plan.deleted.push(old.plant)
-  }
-  return plan
 }
 
 /** Fewer rows were changed than should be: another writer was faster, or a trigger or a rule suppresses them. */
