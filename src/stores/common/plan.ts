@@ -11,7 +11,7 @@ import {
 } from './change.js'
 import { keyConflict } from './conflict.js'
 
-type Create = Extract<Change, { type: 'create' }>
+export type Create = Extract<Change, { type: 'create' }>
 
 /** With its idempotency key. */
 export interface KeyedPlant {

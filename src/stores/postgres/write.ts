@@ -131,7 +131,7 @@ async function save(transaction: Transaction, plan: Plan, onConflict: string): P
   )
   const created = plan.created.toSorted(byId)
   const characters = created.reduce((sum, { plant }) => sum + textLength(plant), 0)
-  if (created.length > maxInserted || characters > maxCharacters) return copy(transaction, created)
+  if (created.length > limits.maxItems || characters > limits.maxCharacters) return copy(transaction, created)
   await change(
     created.length,
     `INSERT INTO ${plants} AS plant (${columns}, idempotency_key) VALUES ${created.map(rowFor).join()} ${onConflict}`,
@@ -160,8 +160,7 @@ function byId({ plant: one }: KeyedPlant, { plant: other }: KeyedPlant): number 
 }
 
 /** plants and characters of one statement: it takes one message less than COPY, which is by far the fastest for many */
-export const maxInserted = 1000
-export const maxCharacters = 4_000_000
+export const limits = { maxItems: 1000, maxCharacters: 4_000_000 }
 
 /** It fails if one of the ids or keys exists. */
 async function copy(transaction: Transaction, created: KeyedPlant[]): Promise<void> {
