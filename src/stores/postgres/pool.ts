@@ -128,7 +128,7 @@ export class ConnectionPool {
         () => undefined,
       )
       if (!isTimeout(error)) throw error
-      const code = this.#wasConnected && this.#pool.waitingCount > 0 ? 'BUSY' : 'LATE'
+      const code = this.#wasConnected ? statementCanceled : 'LATE' // there, all connections are busy
       throw this.#failure ?? new DatabaseFailure(code, 'no answer in time', this.#account)
     }
   }
@@ -177,6 +177,8 @@ export class ConnectionPool {
     for (const connection of this.#connections) if (!connection.isIdle) connection.destroy()
   }
 }
+
+const statementCanceled = '57014'
 
 const policy = { base: 10, max: 1000 }
 
