@@ -7,31 +7,29 @@ import { planOf } from '../common/plan.js'
 import { type CheckReport, type CreatePreview, type OpenOptions, type Right, rights } from '../common/store.js'
 import { ConnectionPool } from './pool.js'
 import type { Connection } from './postgres-connection.js'
-import { identify, missingConstraints } from './postgres-schema.js'
+import { hasStore, missingConstraints } from './postgres-schema.js'
 import { plants } from './sql.js'
 import { storedFor } from './write.js'
 
 /** Changes nothing. Throws `unavailable`, or `unauthorized` when the database rejects the login. */
 export function inspectPostgres(address: PostgresAddress, options: OpenOptions) {
-  return using(address, options, async (connection) => {
-    const { isSecure } = connection
+  return using(address, options, async (connection, exists) => {
     const version = String(await connection.ask('SHOW server_version'))
-    const exists = (await identify(connection)) > 0
     const isWritable = exists
       ? (await rightsOf(connection)).includes('create')
       : String(await connection.ask("SELECT has_database_privilege(current_database(), 'CREATE')")) === 't'
-    return { version, isSecure, exists, isWritable }
+    return { version, isSecure: connection.isSecure, exists, isWritable }
   })
 }
 
 /** Asks the catalog about the constraints, which PostgreSQL has kept since they were there: no row is read. */
 export function check(address: PostgresAddress, options: OpenOptions): Promise<CheckReport | undefined> {
-  return using(address, options, async (connection) => {
-    if ((await identify(connection)) === 0) return undefined
-    const missing = await missingConstraints(connection)
-    if (missing.length === 0) return { message: 'all constraints of the tables are in place and valid' }
+  return using(address, options, async (connection, exists) => {
+    const missing = exists ? (await connection.ask(missingConstraints)).map(String) : []
     const hint = 'Add them again, or restore a backup'
-    throw new PlantsError('unavailable', `${address.name} has lost constraints: ${missing.join(', ')}`, { hint })
+    if (missing.length > 0)
+      throw new PlantsError('unavailable', `${address.name} has lost constraints: ${missing.join(', ')}`, { hint })
+    return exists ? { message: 'all constraints of the tables are in place and valid' } : undefined
   })
 }
 
@@ -41,12 +39,11 @@ export function previewCreate(
   key: string | undefined,
   options: OpenOptions,
 ): Promise<CreatePreview> {
-  return using(address, options, async (connection) => {
-    if ((await identify(connection)) === 0) return { exists: false, creates: true }
+  return using(address, options, async (connection, exists) => {
     const changes = [{ type: 'create', plant, key }] as const
-    const plan = planOf(await storedFor(connection, changes), changes)
+    const plan = planOf(exists ? await storedFor(connection, changes) : [], changes)
     assertDone(must(plan.outcomes[0]))
-    return { exists: true, creates: !plan.hasRepeated }
+    return { exists, creates: !plan.hasRepeated }
   })
 }
 
@@ -71,9 +68,11 @@ export async function rightsOf(connection: Connection): Promise<Right[]> {
 async function using<T>(
   address: PostgresAddress,
   options: OpenOptions,
-  action: (connection: Connection) => Promise<T>,
+  action: (connection: Connection, exists: boolean) => Promise<T>,
 ): Promise<T> {
-  const { pool, result } = await ConnectionPool.open(address, options, action)
+  const { pool, result } = await ConnectionPool.open(address, options, async (connection) =>
+    action(connection, await hasStore(connection)),
+  )
   pool.close()
   return result
 }

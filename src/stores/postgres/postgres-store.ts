@@ -17,7 +17,7 @@ import type {
 import { batching } from './batches.js'
 import { ConnectionPool } from './pool.js'
 import { assertUsable, rightsOf } from './postgres-check.js'
-import { identify, migrate } from './postgres-schema.js'
+import { hasStore, migrate } from './postgres-schema.js'
 import { postgresTokens } from './postgres-tokens.js'
 import { countPlants, countTexts, getPlants, readPages, readSnapshot } from './read.js'
 import { imports, literal } from './sql.js'
@@ -56,8 +56,8 @@ export class PostgresStore implements OwnStore {
   }
 
   static async openExisting(address: PostgresAddress, options: OpenOptions): Promise<PostgresStore | undefined> {
-    const { pool, result } = await ConnectionPool.open(address, options, (connection) => identify(connection))
-    if (result > 0) return new PostgresStore(pool)
+    const { pool, result } = await ConnectionPool.open(address, options, hasStore)
+    if (result) return new PostgresStore(pool)
     pool.close()
     return undefined
   }
