@@ -15,6 +15,7 @@ const chunks = {
   create: [
     'platform/files.ts',
     'platform/growing-buffer.ts',
+    'stores/common/plan.ts',
     'stores/common/store.ts',
     'stores/common/pages.ts',
     'stores/common/search.ts',
