@@ -40,7 +40,7 @@ export class ConnectionPool {
     this.size = account.address.max
     this.#account = account
     this.#endpoints = endpointsOf(account.address)
-    const timeouts = { connect: Math.min(maxConnectTimeout, timeout / this.#endpoints.length), ask: timeout }
+    const timeouts = { connect: Math.min(maxConnectTimeout, timeout / account.address.hosts.length), ask: timeout }
     const endpoint = () => must(this.#endpoints[this.#next])
     const connections = this.#connections
     this.#pool = new pg.Pool({
@@ -148,17 +148,19 @@ export class ConnectionPool {
   /** Tries each server once. Of their failures, throws one that may pass soon if there is any. */
   async #connect(): Promise<Connection> {
     let failure: PlantsError | undefined
-    for (const _ of this.#endpoints) {
+    for (let left = this.#endpoints.length; left > 0; ) {
       const at = this.#next
       try {
         return (await this.#pool.connect()) as unknown as Connection // of its option `Client`
       } catch (reason) {
         const error = explain(reason, this.#account)
-        if (this.#next === at) this.#next = (at + 1) % this.#endpoints.length
         const hasPlainNext = this.#account.address.sslmode === 'prefer' && must(this.#endpoints[at]).usesTls
-        const isRejected = codeOf(error) === '28000' // by pg_hba.conf, which may have another entry without TLS
-        if (final.test(codeOf(error)) && !(isRejected && hasPlainNext)) throw error
-        if (!failure || !(failure.retryable || hasPlainNext)) failure = error
+        const fallsBack = hasPlainNext && withoutTls.test(codeOf(error))
+        const step = hasPlainNext && !fallsBack ? 2 : 1
+        left -= step
+        if (this.#next === at) this.#next = (at + step) % this.#endpoints.length
+        if (final.test(codeOf(error)) && !fallsBack) throw error
+        if (!failure || !(failure.retryable || fallsBack)) failure = error
       }
     }
     throw must(failure)
@@ -187,6 +189,9 @@ const maxConnectTimeout = 5000
 
 /** milliseconds that a call waits for a database that is away before that is reported: a user should not wonder */
 const reportAfter = 300
+
+/** The server has no TLS, or another entry of pg_hba.conf may apply without it. */
+const withoutTls = /^(28000|NO_TLS)$/
 
 /** Codes after which no other server is tried: otherwise a wrong password would look like an unavailable server. */
 const final = /^(28|3D|LOGIN|PASSWORD)/
