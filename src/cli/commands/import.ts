@@ -127,6 +127,7 @@ export const importPlants = defineCommand({
         plan: {
           ...{ inputs, format, sheet, encoding, delimiter, rules, ifExists, maxErrors },
           maxRecords: isOwn(store) ? Infinity : recordsAtOnce,
+          readsAhead: store.scheme !== 'file',
         },
         rejects: flags.rejects === undefined ? undefined : io.resolvePath(flags.rejects),
         isRestart: flags.restart === true,

@@ -39,13 +39,14 @@ export function allCreated(created: Create[]): Plan {
 export function planOf(stored: KeyedPlant[], changes: readonly Change[], maxRejected = Infinity): Plan {
   const before = new Map(stored.map((each) => [each.plant.id, each]))
   const after = new Map<bigint, KeyedPlant | undefined>(before)
-  const byKey = new Map(stored.map((each) => [each.key, each]))
+  const byKey = new Map<string, KeyedPlant>()
+  for (const each of stored) if (each.key !== undefined) byKey.set(each.key, each)
   let [hasRepeated, rejections] = [false, 0]
 
   const put = (plant: NewPlant, key?: string) => {
     const each = { plant, key }
     after.set(plant.id, each)
-    byKey.set(key, each)
+    if (key !== undefined) byKey.set(key, each)
   }
 
   const create = (change: Create, now: NewPlant | undefined): Outcome => {

@@ -89,7 +89,7 @@ export class Importer {
 
   /** Throws the errors of the inputs and of the store, and the reason of the signal. */
   async run(first: OpenInput): Promise<void> {
-    const { inputs, maxErrors } = this.#plan
+    const { inputs, maxErrors, readsAhead } = this.#plan
     const { rejects, io, onOpened } = this.#context
     for (const [index, input] of inputs.entries()) {
       if (index < this.position.input) continue
@@ -100,7 +100,7 @@ export class Importer {
         if (index > this.position.input) this.position = { ...this.position, input: index, records: 0 }
         this.isEmpty &&= reader.isEmpty
         const parts = this.#parts(reader)
-        for await (const part of maxErrors < Infinity ? parts : ahead(parts)) {
+        for await (const part of readsAhead && maxErrors === Infinity ? ahead(parts) : parts) {
           if (this.rejected >= maxErrors) return
           await this.#process(part, reader)
         }
