@@ -51,7 +51,7 @@ async function trySettle(
 ): Promise<Outcome[]> {
   const creates = changes.filter((change) => change.type === 'create')
   for (let tries = 1; ; tries += 1) {
-    const isFree = tries === 1 && creates.length === changes.length
+    const isFree = tries === 1 && maxRejected > 0 && creates.length === changes.length
     const plan = isFree ? allCreated(creates) : planOf(await storedFor(transaction, changes), changes, maxRejected)
     try {
       await save(transaction, plan, tries === 1 ? 'ON CONFLICT DO NOTHING' : '')
